@@ -1,6 +1,9 @@
 package edit
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // How the lines that New adds are indented where the rest of the edit was moved by a rule.
 type column int
@@ -29,7 +32,9 @@ func ambiguous(h *haystack, e Edit) []Edit {
 		}
 		return m.offers()
 	}
-	for _, r := range append(repairs(e), folded(repair{old: e.Old, new: e.New})...) {
+	all := append(repairs(e), folded(repair{old: e.Old, new: e.New})...)
+	slices.Reverse(all) // what undoes most first
+	for _, r := range all {
 		if r.unsure == "" || r.other == r.new || strings.TrimSpace(r.old) == "" {
 			continue
 		}

@@ -209,6 +209,13 @@ func rulesOf(tool string) table {
 			add(only("ignored files are listed where their directory is given as path", "false"),
 				"noignore includeignored nogitignore").
 			add(only("leave it out", "glob", "find", "search", "list"), verbNames)
+	}
+	return checkpointRules(tool)
+}
+
+// checkpointRules are those of the tools for checkpoints.
+func checkpointRules(tool string) table {
+	switch tool {
 	case "checkpoints_list":
 		return checkpoints().add(as("limit"), maxNames+" n last").
 			add(as("path_contains"), "contains query search filter pathfilter substring pattern").

@@ -76,8 +76,11 @@ func oddEnd(before, after []byte) string {
 }
 
 var (
-	entity   = regexp.MustCompile(`&(?:lt|gt|amp|quot|apos|#39|#34|#x27);`)
-	brokenAt = regexp.MustCompile(`[\w;{}(),"'\]](\\r?\\?n)(?:[ \t]+|\\t)*[\w})\]@#"'/]`)
+	entity = regexp.MustCompile(`&(?:lt|gt|amp|quot|apos|#39|#34|#x27);`)
+	// Quotes of prose, and spaces that look like one or like nothing.
+	typographic = regexp.MustCompile("[\u201c\u201d\u2018\u2019\u00a0\u200b\u2060\ufeff]")
+	remark      = regexp.MustCompile(`^\s*(?:#|//|/?\*|--|;|%|"""|\S+\s*:)`)
+	brokenAt    = regexp.MustCompile(`[\w;{}(),"'\]](\\r?\\?n)(?:[ \t]+|\\t)*[\w})\]@#"'/]`)
 )
 
 // oddCode finds entities, and line breaks written as \n, outside of quotes in code that had none.
@@ -88,6 +91,9 @@ func oddCode(name string, before []byte, added [][]byte) string {
 		return ""
 	}
 	for _, l := range added {
+		if at := typographic.FindIndex(l); at != nil && !quoted(l, at[0]) && !typographic.Match(before) && !remark.Match(l) {
+			return "typographic quotes, or odd or invisible spaces, stand in it"
+		}
 		if at := entity.FindIndex(l); at != nil && !quoted(l, at[0]) && !entity.Match(before) {
 			return "an HTML entity stands in it"
 		}

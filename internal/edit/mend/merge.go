@@ -67,6 +67,7 @@ type marks struct {
 	clash      bool // nothing can be told
 	lines      bool // old has empty lines that the file has not
 	trails     bool // blanks at line ends differ
+	closed     bool // old lacks a sign at the end of a line
 	less, more bool // within lines old lacks blanks that the file has, or has them where it has none
 	lowered    bool // old has no capital, and the file has
 }
@@ -105,6 +106,9 @@ func raw(in []string) [][]byte {
 
 // learn notes what befell words and white space.
 func (m *merger) learn(damage []diff.Change) {
+	for _, c := range damage {
+		m.closed = m.closed || c.A0 == c.A1 && c.B1 == c.B0+1 && strings.Contains(";,", m.file.tokens[c.B0]) && endsLine(m.file, c.B1)
+	}
 	in := make([]int, len(m.old.tokens)+1) // where the tokens of old are in the file; -1: nowhere
 	at, shift := 0, 0
 	for _, c := range append(damage, diff.Change{A0: len(in)}) {
@@ -172,14 +176,8 @@ func near(a, b string) bool {
 
 func isQuote(t string) bool { return t == `"` || t == "'" }
 
-func count(t text, token string) (n int) {
-	for _, x := range t.tokens {
-		if x == token {
-			n++
-		}
-	}
-	return n
-}
+// endsLine says that a line ends before token i.
+func endsLine(t text, i int) bool { return i == len(t.tokens) || breaksOf(t.gaps[i]) != "" }
 
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
@@ -251,8 +249,8 @@ func (m *merger) own(t string) (string, bool) {
 		return "", false // it may have had capitals as well
 	case !damaged:
 		return t, true
-	case isQuote(t) && isQuote(to): // the other kind, unless what stands within has it too
-		return to, count(m.new, to) <= count(m.old, to)
+	case isQuote(t) && isQuote(to):
+		return "", false // either kind may be meant
 	case !word:
 		return t, to != many // a sign: it was put in or dropped elsewhere
 	case to == many || m.foreign(t):
@@ -361,6 +359,9 @@ func (m *merger) merge(damage, change []diff.Change) (string, bool) {
 					return "", false
 				}
 				damage = damage[1:]
+			}
+			if m.closed && c.B0 < c.B1 && (endsLine(m.new, c.B1) || slices.ContainsFunc(m.new.gaps[c.B0:c.B1], func(g string) bool { return breaksOf(g) != "" })) {
+				return "", false // the lines that new adds may lack it too
 			}
 			for x := c.B0; x < c.B1; x++ {
 				t, ok := m.own(m.new.tokens[x])
