@@ -39,6 +39,9 @@ func ambiguous(h *haystack, e Edit) []Edit {
 			continue
 		}
 		a, _ := r.place(h, false)
+		if a != nil && len(a.rs) == 1 && shallow(h, Edit{Old: r.old, New: r.new}, a.rs[0].start) {
+			a, _ = r.deepened(h, a.rs[0].start).place(h, false)
+		}
 		r.new = r.other
 		b, _ := r.place(h, false)
 		if out := both(a, b); out != nil {

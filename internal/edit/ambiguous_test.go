@@ -20,6 +20,8 @@ func TestAmbiguous(t *testing.T) {
 			[]string{"if x:\n    a()\n    cat <<EOF\n    text\n    EOF\n    b()\n", "if x:\n    a()\ncat <<EOF\ntext\nEOF\n    b()\n"}},
 		{"a block of which the first line was quoted without its indentation", "if x:\n    say(\"a\")\n", "say(“a”)", "if y:\n  say(“a”)",
 			[]string{"if x:\n    if y:\n      say(\"a\")\n", "if x:\n    if y:\n  say(\"a\")\n"}},
+		{"the same, and entities", "if x:\n    if a < b:\n        c()\n", "if a &lt; b:", "d()\nif a &lt; b:",
+			[]string{"if x:\n    d()\n    if a < b:\n        c()\n", "if x:\n    d()\nif a < b:\n        c()\n"}},
 		{"one reading is enough", "if (a < b) x();\n", "if (a &lt; b) x();", "if (a &lt; b) y();", nil},
 		{"two places", "x(\"a\")\nx(\"a\")\n", `x(\"a\")`, `x(\"b\")`, nil},
 		{"nothing like it", "x\n", `y \" z`, `y \" "`, nil},

@@ -78,6 +78,14 @@ func findRepaired(h *haystack, e Edit) (*plan, error) {
 	var sure, unsure []*plan
 	for _, r := range repairs(e) {
 		p, err := r.place(h, e.All)
+		if p != nil && shallow(h, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
+			switch h.added {
+			case asTold:
+				r.unsure = whyDepth
+			case moved:
+				p, err = r.deepened(h, p.rs[0].start).place(h, e.All)
+			}
+		}
 		switch {
 		case err != nil:
 			if nu, ok := err.(*NotUniqueError); ok {
@@ -101,6 +109,15 @@ func findRepaired(h *haystack, e Edit) (*plan, error) {
 	}
 	sure[0].strategy = StrategyRepaired
 	return sure[0], nil
+}
+
+// deepened is the repair with the lines of New behind the first moved to where the match begins.
+func (r repair) deepened(h *haystack, at int) repair {
+	first, rest, many := strings.Cut(r.new, "\n")
+	if many {
+		r.new = first + "\n" + mend.Deepened(rest, indentAt(h, at))
+	}
+	return r
 }
 
 // place looks for a repaired edit by the tiers exact to trailing_blanks.

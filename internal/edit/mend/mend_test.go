@@ -47,6 +47,7 @@ func TestMerge(t *testing.T) {
 		{"indentation that was not seen", "if x\n  y", "\tif x\n\t\ty", "if x\n  y\n      z", ""},
 		{"all capitals lost", "getname()", "getName()", "getname() + other()", ""},
 		{"both change the same", "a = 1", "a = b", "a = c", ""},
+		{"a line that the file has not so", "f('t')\nf(g)", "f('')\nf(g)", "h('t')\nf(g)", ""},
 		{"a word that old has not", "f(a)", "f(ctx, a)", "f(a) + 1", "f(ctx, a) + 1"},
 		{"deleted", "fooos(a)", "fooo(a)", "", ""},
 		{"nothing but blanks", "fooos(a)", "fooo(a)", "  ", ""},

@@ -86,7 +86,7 @@ func Merge(old, file, new string, indent Indenter, foreign func(string) bool) (s
 	}
 	damage, change := changes(m.old, m.file), changes(m.old, m.new)
 	m.learn(damage)
-	if m.clash {
+	if m.clash || m.dropped(damage, change) {
 		return "", false
 	}
 	return m.merge(damage, change)
@@ -175,6 +175,29 @@ func near(a, b string) bool {
 }
 
 func isQuote(t string) bool { return t == `"` || t == "'" }
+
+// dropped says that of a line which new changes the file lacks tokens that old has, but for a sign at
+// its end: most likely another line is meant.
+func (m *merger) dropped(damage, change []diff.Change) bool {
+	line := make([]int, len(m.old.tokens)+1)
+	for i := range m.old.tokens {
+		if line[i+1] = line[i] + strings.Count(m.old.gaps[i+1], "\n"); i == 0 {
+			line[0] = line[1] - strings.Count(m.old.gaps[1], "\n")
+		}
+	}
+	for _, d := range damage {
+		lost := d.A1 - d.A0 - (d.B1 - d.B0)
+		if lost <= 0 || lost == 1 && strings.Contains(";,", m.old.tokens[d.A1-1]) && endsLine(m.old, d.A1) {
+			continue
+		}
+		for _, c := range change {
+			if c.A0 < c.A1 && line[c.A0] <= line[d.A1-1] && line[c.A1-1] >= line[d.A0] {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // endsLine says that a line ends before token i.
 func endsLine(t text, i int) bool { return i == len(t.tokens) || breaksOf(t.gaps[i]) != "" }
