@@ -238,6 +238,10 @@ func (m *mender) alike(readings []repair) {
 	if start, end = n.widened(m.h, start, end, e.New); end-start > maxMended {
 		return
 	}
+	if _, own, tail := affixes(e.Old, e.New); strings.TrimSpace(tail) == "" && strings.Contains(own, "\n") &&
+		len(trimBlanks(m.h.text[end:lineFrom(m.h.text, end, m.h.cr).end])) > 0 {
+		return // what new adds below would come to stand before the rest of the line
+	}
 	region := lf(string(m.h.text[start:end]))
 	if strings.Contains(region, "\r") {
 		return

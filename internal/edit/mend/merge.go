@@ -67,7 +67,7 @@ type marks struct {
 	clash      bool // nothing can be told
 	lines      bool // old has empty lines that the file has not
 	trails     bool // blanks at line ends differ
-	closed     bool // old lacks a sign at the end of a line
+	closed     bool // old lacks a sign that ends a statement
 	less, more bool // within lines old lacks blanks that the file has, or has them where it has none
 	lowered    bool // old has no capital, and the file has
 }
@@ -107,7 +107,7 @@ func raw(in []string) [][]byte {
 // learn notes what befell words and white space.
 func (m *merger) learn(damage []diff.Change) {
 	for _, c := range damage {
-		m.closed = m.closed || c.A0 == c.A1 && c.B1 == c.B0+1 && strings.Contains(";,", m.file.tokens[c.B0]) && endsLine(m.file, c.B1)
+		m.closed = m.closed || c.A0 == c.A1 && strings.Trim(strings.Join(m.file.tokens[c.B0:c.B1], ""), ";,") == ""
 	}
 	in := make([]int, len(m.old.tokens)+1) // where the tokens of old are in the file; -1: nowhere
 	at, shift := 0, 0
