@@ -47,7 +47,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 	if !ok {
 		return
 	}
-	if cause := proven(d.cause, e.Old, string(h.text[d.start:d.end])); cause != d.cause {
+	if cause := d.plainly(e.Old, string(h.text[d.start:d.end])); cause != d.cause {
 		d.cause, d.detail = cause, ""
 	}
 	if err.Cause, err.Detail, err.Partial = d.cause, d.detail, d.partial; why != "" {
@@ -72,6 +72,16 @@ func lineBreak(cr bool) string {
 		return "\r"
 	}
 	return "\n"
+}
+
+// plainly is the cause if it alone explains the difference. What was undone in Old before, such as
+// line numbers, is proven by the place that was found.
+func (d *diagnosis) plainly(old, there string) string {
+	switch d.cause {
+	case CauseEscaped, CauseEntity, CauseLineNumbers, CauseStale, CauseUnknown:
+		return d.cause
+	}
+	return letters.Proven(d.cause, CauseUnknown, old, there)
 }
 
 // near looks for Old by skeleton: found by a tier that may not be used, or differing in white
@@ -118,7 +128,7 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 			d.detail = "the file ends there without a line break"
 		}
 	case tierQuotes:
-		d.cause = CauseUnicodeSpace // or quotes, as proven finds
+		d.cause = CauseUnicodeSpace // or quotes, as plainly finds
 	case tierUnicode:
 		d.cause = CauseNormalisation
 	case tierIndent:

@@ -1,4 +1,4 @@
-package edit
+package letters
 
 import (
 	"bytes"
@@ -6,8 +6,19 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+)
 
-	"moltisfs/internal/edit/letters"
+// What may keep two texts apart.
+const (
+	LineEndings    = "line_endings"
+	TrailingBlanks = "trailing_blanks"
+	Indentation    = "indentation"
+	TabsVsSpaces   = "tabs_vs_spaces"
+	UnicodeSpace   = "unicode_space"
+	Quotes         = "quotes"
+	Normalisation  = "normalisation"
+	Whitespace     = "whitespace"
+	Case           = "case"
 )
 
 // A refusal names a cause only where that alone keeps old_string and the region apart, blanks at line
@@ -18,29 +29,24 @@ var plainly = []struct {
 	cause string
 	same  func(s string) string
 }{
-	{CauseLineEndings, lf},
-	{CauseTrailingBlanks, endless},
-	{CauseIndentation, eachLine(func(l string) string { return strings.TrimLeft(l, " \t") })},
-	{CauseUnicodeSpace, eachLine(func(l string) string { return foldSome(l, true) })},
-	{CauseQuotes, eachLine(func(l string) string { return foldSome(l, false) })},
-	{CauseNormalisation, eachLine(norm.NFC.String)},
-	{CauseWhitespace, func(s string) string { return strings.Join(strings.Fields(s), "") }},
-	{CauseCase, eachLine(strings.ToLower)},
+	{LineEndings, lf},
+	{TrailingBlanks, endless},
+	{Indentation, eachLine(func(l string) string { return strings.TrimLeft(l, " \t") })},
+	{UnicodeSpace, eachLine(func(l string) string { return foldSome(l, true) })},
+	{Quotes, eachLine(func(l string) string { return foldSome(l, false) })},
+	{Normalisation, eachLine(norm.NFC.String)},
+	{Whitespace, func(s string) string { return strings.Join(strings.Fields(s), "") }},
+	{Case, eachLine(strings.ToLower)},
 }
 
-// proven gives the cause if it alone explains the difference, or the one that does, and
-// CauseUnknown where none does. What was undone in old before, such as line numbers, is proven by
-// the place that was found.
-func proven(cause, old, there string) string {
-	switch cause {
-	case CauseEscaped, CauseEntity, CauseLineNumbers, CauseStale, CauseApplied, CauseUnknown:
-		return cause
-	}
+// Proven gives the cause if it alone explains the difference, or the one that does, and
+// unknown where none does.
+func Proven(cause, unknown, old, there string) string {
 	named := cause
-	if cause == CauseTabsVsSpaces {
-		named = CauseIndentation
+	if cause == TabsVsSpaces {
+		named = Indentation
 	}
-	other := CauseUnknown
+	other := unknown
 	for _, p := range plainly {
 		if p.same(old) != p.same(there) {
 			continue
@@ -48,7 +54,7 @@ func proven(cause, old, there string) string {
 		if p.cause == named {
 			return cause
 		}
-		if other == CauseUnknown {
+		if other == unknown {
 			other = p.cause
 		}
 	}
@@ -78,11 +84,11 @@ func eachLine(f func(l string) string) func(string) string {
 // foldSome folds the odd spaces of a line, or all that is typographic.
 func foldSome(l string, spaces bool) string {
 	if !spaces {
-		return string(letters.Plain([]byte(l)))
+		return string(Plain([]byte(l)))
 	}
 	var b bytes.Buffer
 	for _, r := range l {
-		f, ok := letters.Fold(r)
+		f, ok := Fold(r)
 		if ok && (f == "" || unicode.IsSpace(r)) {
 			b.WriteString(f)
 		} else {
@@ -91,3 +97,5 @@ func foldSome(l string, spaces bool) string {
 	}
 	return b.String()
 }
+
+func lf(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
