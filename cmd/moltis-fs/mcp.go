@@ -27,8 +27,9 @@ from elsewhere, as of moltis-fs approvals; "yes" approves everything; "never" re
 once.
 
 Some clients (Claude Code, VS Code, Codex) show structuredContent to the model in place of the text
-and the images. With --structured auto, they get text and images only; all others get both, the JSON
-of long answers without what the text holds. "always" gives it whole to everybody.
+and the images, gemini-cli beside them. With --structured auto, they get text and images only; all
+others get both, the JSON of long answers without what the text holds. "always" gives it whole to
+everybody.
 
 A session is one run of the server, or one conversation of a client that tells of it (Codex, VS
 Code); --session gives it a name. Undo, redo, turn and since are about its changes alone; those of

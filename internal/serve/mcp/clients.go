@@ -12,7 +12,8 @@ import (
 type client struct {
 	name string // its clientInfo begins so, in lower case
 	// textOnly: it gives the model structuredContent in place of the text and the images beside it
-	// (anthropics/claude-code issue 79944, microsoft/vscode issue 290063), so it gets none.
+	// (anthropics/claude-code issue 79944, microsoft/vscode issue 290063), or beside it, as gemini-cli
+	// with what was refused, so it gets none.
 	textOnly bool
 	page     dialect.Page
 }
@@ -23,7 +24,7 @@ var clients = []client{
 	{"claude-code", true, dialect.Page{Bytes: 87_500, Numbers: "tab"}},
 	{"visual studio code", true, dialect.Page{}},
 	{"codex", true, dialect.Page{Bytes: 10_000, Hard: true}},
-	{"gemini-cli", false, dialect.Page{Bytes: 38_000, Hard: true}},
+	{"gemini-cli", true, dialect.Page{Bytes: 38_000, Hard: true}},
 	{"opencode", false, dialect.Page{Bytes: 49_000, Hard: true, Lines: 1_990}},
 }
 

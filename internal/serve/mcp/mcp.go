@@ -54,7 +54,7 @@ type Structured string
 
 const (
 	// StructuredAuto gives it to every client but those known to show it to the model in place of
-	// the text: Claude Code, VS Code and Codex. What has a block of its own is left out of it: bytes,
+	// the text or beside it: Claude Code, VS Code, Codex and gemini-cli. What has a block of its own is left out of it: bytes,
 	// and of a long answer what the text block holds.
 	StructuredAuto Structured = "auto"
 	// StructuredAlways gives the whole payload to every client.

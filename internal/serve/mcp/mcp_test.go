@@ -252,7 +252,7 @@ func TestStructured(t *testing.T) {
 		client string
 		want   bool
 	}{
-		{"", "inspector", true}, {"", "claude-code", false}, {"", "codex-mcp-client", false}, {mcp.StructuredAuto, "Visual Studio Code", false},
+		{"", "inspector", true}, {"", "claude-code", false}, {"", "codex-mcp-client", false}, {"", "gemini-cli-mcp-client", false}, {mcp.StructuredAuto, "Visual Studio Code", false},
 		{mcp.StructuredAlways, "claude-code", true}, {mcp.StructuredNever, "inspector", false},
 	} {
 		root := toolstest.Tree(t)
