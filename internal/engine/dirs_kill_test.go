@@ -16,6 +16,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
 )
 
 // makings are changes that make directories, or take them away, and what is there before them.
@@ -168,7 +169,7 @@ func (x *tree) recorded() (made []string, marked bool) {
 func TestKilledMaking(t *testing.T) {
 	for step, making := range makings {
 		t.Run(step, func(t *testing.T) {
-			x := grow(t, small)
+			x := growIn(t, testdir.Disk(t), small) // where a new inode takes the number of one that went
 			making.lay(x)
 			k := killedMaking{tree: x, step: step, old: x.looks(), had: x.dirs()}
 			var again func()

@@ -13,6 +13,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/testdir"
 )
 
 func TestMkdir(t *testing.T) {
@@ -101,7 +102,7 @@ func TestMkdirUndoneInUse(t *testing.T) {
 			must(t, errors.Join(os.Remove(dir), os.Mkdir(dir, 0o700)))
 		},
 	} {
-		x := grow(t, nil)
+		x := growIn(t, testdir.Disk(t), nil) // where a new inode takes the number of one that went
 		_, err := x.Mkdir(ctx, x.call("s"), engine.MkdirArgs{Path: x.ws + "/a/b", Rules: engine.Rules{Parents: true}})
 		must(t, err)
 		if what == "replaced" && x.Containment() == "best_effort" {

@@ -11,6 +11,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/testdir"
 )
 
 // What others put into the place of a file or directory that came out of the trash is not taken along when that goes there again, nor for what was there.
@@ -25,7 +26,7 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 	}
 	for what, mk := range makes {
 		for _, of := range []string{"f", "d"} {
-			x := grow(t, small)
+			x := growIn(t, testdir.Disk(t), small) // where a new inode takes the number of one that went
 			big := strings.Repeat("b", 101)
 			place := x.ws + "/" + of
 			x.write(map[string]string{"f": "f", "d": "d/big"}[of], big)

@@ -2,7 +2,8 @@
 // the disk otherwise, a third of their time and more: each change is synced.
 //
 // Only tests use it. What they say of power cuts and failing disks they play themselves; what needs
-// a disk asks for one by [Disk]. With TMPDIR set nothing moves: make soak runs on the disk so.
+// a disk asks for one by [Disk]: in memory no inode number is ever used again, and the engine
+// remembers no hashes there. With TMPDIR set nothing moves: make soak runs on the disk so.
 package testdir
 
 import (
