@@ -60,8 +60,11 @@ func pathsOf(q approval.Question, root string) string {
 	return fmt.Sprintf("%d paths (%s)", len(q.Paths), strings.Join(names, ", "))
 }
 
-// below is a path without the directory that it lies in.
+// below is a path without the directory that it lies in, unless that is "/".
 func below(root, path string) string {
+	if root == "/" {
+		return path
+	}
 	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/"); ok && root != "" {
 		return rest
 	}

@@ -44,6 +44,17 @@ func (a *asker) connect(t *testing.T, root, revision string) *sdk.ClientSession 
 	return s
 }
 
+// Where everything is the workspace, paths are whole.
+func TestQuestionBelowTheRootOfAll(t *testing.T) {
+	root := toolstest.Tree(t)
+	a := &asker{answer: sdk.ElicitResult{Action: "decline"}}
+	f := filepath.Join(root, "new.txt")
+	call(t, a.connect(t, "/", revisions[0]), "Write", map[string]any{"file_path": f, "content": "x"})
+	if len(a.shown) != 1 || !strings.HasPrefix(a.shown[0].Message, "Write "+f+" ") {
+		t.Errorf("asked %+v", a.shown)
+	}
+}
+
 // The first line says what happens, the next two what goes and what comes; who asks stands last.
 func TestQuestionInThreeLines(t *testing.T) {
 	for _, revision := range revisions {
