@@ -139,7 +139,7 @@ func TestStrictCallsAreTaken(t *testing.T) {
 	}
 	for i, text := range h.serve("a", "strict", "", calls...) {
 		text := strings.ReplaceAll(text, "/dev/null", "") // in a diff that already knows of the new file
-		if text == "" || strings.Contains(text, "may not") || strings.Contains(text, "null") || strings.Contains(text, "missing") || strings.Contains(text, "argument") {
+		if text == "" || strings.Contains(text, "may not") || strings.Contains(strings.ReplaceAll(text, `"execution_count":null`, ""), "null") || strings.Contains(text, "missing") || strings.Contains(text, "argument") {
 			t.Errorf("%s: %s", calls[i], text)
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // twoProjects is two projects and one data directory.
@@ -39,28 +41,72 @@ func inTwoProjects(t *testing.T) *twoProjects {
 // run is one command, with those two; it gives both outputs.
 func (h *twoProjects) run(stdin string, args ...string) (out, errs string) {
 	h.t.Helper()
-	var o, e bytes.Buffer
+	var o bytes.Buffer
+	errs = h.runOn(strings.NewReader(stdin), &o, args...)
+	return o.String(), errs
+}
+
+func (h *twoProjects) runOn(in io.Reader, out io.Writer, args ...string) (errs string) {
+	h.t.Helper()
+	var e bytes.Buffer
 	args = append(args, "--config", filepath.Join(h.dir, "on.toml"), "--data-dir", filepath.Join(h.dir, "data"))
-	if status := run(args, streams{strings.NewReader(stdin), &o, &e, os.Getenv}); status > exitRefused {
-		h.t.Errorf("%v: status %d: %s%s", args, status, o.String(), e.String())
+	if status := run(args, streams{in, out, &e, os.Getenv}); status > exitRefused {
+		h.t.Errorf("%v: status %d: %v %s", args, status, out, e.String())
 	}
-	return o.String(), e.String()
+	return e.String()
+}
+
+// inTurn is a client of MCP that sends a line when the one before it is answered: a server works at once on all that it has.
+type inTurn struct {
+	lines    []string
+	rest     []byte // of the line that is being read
+	sent     bool
+	out      bytes.Buffer
+	answered chan struct{}
+}
+
+func (c *inTurn) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		if c.sent {
+			select {
+			case <-c.answered:
+			case <-time.After(time.Minute):
+				return 0, io.ErrNoProgress
+			}
+		}
+		if c.sent = true; len(c.lines) == 0 {
+			return 0, io.EOF
+		}
+		c.rest, c.lines = []byte(c.lines[0]), c.lines[1:]
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+func (c *inTurn) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(`"id":`)) {
+		c.answered <- struct{}{}
+	}
+	return c.out.Write(p)
 }
 
 // serve is one run of the server in a project, with calls as "Tool {…}", one after the other. It
 // gives their texts.
 func (h *twoProjects) serve(project, session, meta string, calls ...string) (texts []string) {
 	h.t.Helper()
-	in := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n"
+	in := &inTurn{answered: make(chan struct{}, len(calls)+1)}
+	in.lines = append(in.lines, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
 	args := []string{"mcp", "--root", filepath.Join(h.dir, project), "--structured", "never"}
 	if session != "" {
 		args = append(args, "--session", session)
 	}
 	for i, c := range calls { // a run of its own for each would be a session of its own
 		tool, raw, _ := strings.Cut(strings.ReplaceAll(c, "$", h.dir), " ")
-		in += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%s}}}`+"\n", i+1, tool, raw, meta)
+		in.lines = append(in.lines, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{%s}}}`+"\n", i+1, tool, raw, meta))
 	}
-	out, _ := h.run(in, args...)
+	h.runOn(in, in, args...)
+	out := in.out.String()
 	answers := map[int]string{}
 	for line := range strings.Lines(out) {
 		var a struct {
