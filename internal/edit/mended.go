@@ -110,6 +110,9 @@ func (m *mender) elided(r repair) (out []repair) {
 	if to < 1 || again && !mend.Deeper(string(rest[:to]), tail) || !utf8.Valid(rest[:to]) {
 		return nil
 	}
+	if l := lineFrom(text, from+to+len(tail), false); len(trimBlanks(text[from+to+len(tail):l.end])) > 0 {
+		return nil // it is the beginning of another line
+	}
 	middle := string(rest[:to])
 	return []repair{{old: head + middle + tail, new: n + middle + w}}
 }

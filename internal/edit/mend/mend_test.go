@@ -27,6 +27,7 @@ func TestMerge(t *testing.T) {
 		{"a letter, and new puts another word there", "fooos(a)", "fooo(a)", "bar(a)", "bar(a)"},
 		{"new uses the damaged word again", "fooos(a)", "fooo(a)", "fooos(a) + fooos(b)", "fooo(a) + fooo(b)"},
 		{"a word that the file has elsewhere is not mended", "total(a)", "totals(a)", "total(a) + total(b)", ""},
+		{"so is one within a word", "f(latin7, a)", "f(latin1, a)", "f(latin7, b)", ""},
 		{"another number is another thing", "f(10, a)", "f(11, a)", "f(10, b)", ""},
 		{"blanks inside", "a=b", "a = b", "a=c", "a = c"},
 		{"blanks inside, and signs of which nothing is known", "a=b", "a = b", "a=b\nx-=y", ""},

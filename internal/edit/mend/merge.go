@@ -154,6 +154,9 @@ func near(a, b string) bool {
 	if strings.EqualFold(a, b) || isQuote(a) && isQuote(b) {
 		return true
 	}
+	if inDigits(a) != inDigits(b) {
+		return false // utf8 is not utf7
+	}
 	x, y := strings.ToLower(a), strings.ToLower(b)
 	m := max(len(x), len(y))
 	row := make([]int, len(y)+1)
@@ -201,6 +204,15 @@ func (m *merger) dropped(damage, change []diff.Change) bool {
 
 // endsLine says that a line ends before token i.
 func endsLine(t text, i int) bool { return i == len(t.tokens) || breaksOf(t.gaps[i]) != "" }
+
+func inDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, s)
+}
 
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
