@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"html"
 	"math/rand"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -343,6 +344,21 @@ func (sl slip) makes(it intent) (Case, bool) {
 	c := it.edit(sl.category, sl.name, old, new)
 	c.Refuse = sl.refuse
 	return c, true
+}
+
+// TestWhateverTheSlip: the tree is as it was meant, or untouched, after the call and after what its refusal offers. The edits are others
+// than those of the corpus.
+func TestWhateverTheSlip(t *testing.T) {
+	some := slices.Clone(slips)
+	for i := range some {
+		some[i].name += ", other edits"
+	}
+	cases := slippedAs(t, some, allSources(t), *others)
+	for i, r := range run(t, cases, openInside(t)) {
+		if r.Outcome == Wrong || r.Outcome == Misled || r.Outcome == Collateral {
+			t.Errorf("%s, %s: %s\n%s\n%s", cases[i].Category, cases[i].Slip, r.Outcome, rendered(cases[i].Args), rendered(r.First.Body))
+		}
+	}
 }
 
 // TestSweep looks for an edit that lands in a wrong place, or is written otherwise than meant, among
