@@ -24,6 +24,7 @@ func TestAmbiguous(t *testing.T) {
 			[]string{"if x:\n    d()\n    if a < b:\n        c()\n", "if x:\n    d()\nif a < b:\n        c()\n"}},
 		{"one reading is enough", "if (a < b) x();\n", "if (a &lt; b) x();", "if (a &lt; b) y();", nil},
 		{"two places", "x(\"a\")\nx(\"a\")\n", `x(\"a\")`, `x(\"b\")`, nil},
+		{"a run of signs", "a\n------------\nb\n", "—————", "—————\nc", nil},
 		{"nothing like it", "x\n", `y \" z`, `y \" "`, nil},
 	} {
 		_, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: c.new}}, Options{})

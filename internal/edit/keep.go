@@ -63,6 +63,9 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool, added column) (
 	if (k.odd || k.folds != "") && strings.IndexFunc(e.Old, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) < 0 {
 		return "", "", whyTiny
 	}
+	if k.odd && (cutsRun(text, m.start) || cutsRun(text, m.end)) {
+		return "", "", whySeam
+	}
 	if at := lineStart(text, m.start, cr); len(k.old) == 1 && len(trimBlanks(text[at:m.start])) == 0 {
 		k.pre = string(text[at:m.start])
 	}
@@ -97,6 +100,11 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool, added column) (
 		at = c.A1
 	}
 	return strings.Join(append(out, k.have[at:]...), "\n"), strings.Join(k.have, "\n"), ""
+}
+
+// cutsRun says that an offset lies within a run of one sign, of which nobody can tell the length.
+func cutsRun(text []byte, at int) bool {
+	return at > 0 && at < len(text) && text[at] == text[at-1] && strings.IndexByte("-.'\"", text[at]) >= 0
 }
 
 // sameBody says that two lines differ in nothing but the blanks around them.

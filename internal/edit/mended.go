@@ -95,7 +95,7 @@ func (m *mender) elided(r repair) (out []repair) {
 	const most = 16 << 10
 	head, mark, tail, ok := mend.Dots(r.old)
 	n, newMark, w, also := mend.Dots(r.new)
-	if !ok || !also || strings.TrimSpace(mark) != strings.TrimSpace(newMark) || m.h.cr {
+	if !ok || !also || mark != newMark || m.h.cr {
 		return nil
 	}
 	text := m.h.text

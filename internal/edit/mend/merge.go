@@ -322,7 +322,7 @@ func (m *merger) ownGap(i int) (string, bool) {
 		return trail + breaks + in, ok
 	}
 	if to, ok := m.gaps[[3]string{kind(m.new, i-1), kind(m.new, i), g}]; ok {
-		return to, to != many
+		return to, to != many && len(to) <= max(1, len(g)) // more of them align something else
 	}
 	plain := kind(m.new, i-1) == "w" && kind(m.new, i) == "w"
 	return g, plain || g == "" && !m.less || g != "" && !m.more
