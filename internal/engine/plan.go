@@ -159,17 +159,12 @@ func (p *Plan) Paths() []string {
 	return append(meant, dirs...)
 }
 
-// keys are the lock keys of all that is changed. A path that is not there yet is locked by its
-// name, and so is every directory that is made or goes.
+// keys are the lock keys of all that is changed. Every path is locked by its name: while somebody
+// makes or removes the directory it lies in, others see it there, or see nothing, and their plans
+// lock nothing else in common. What is there is locked by its place too, for its other spellings.
 func (p *Plan) keys() (out []string) {
 	if p.Op.Tag != "" {
 		out = append(out, opKey(p.Op.Tag))
-	}
-	gone := map[string]bool{} // directories that go for certain
-	for i := range p.Steps {
-		if s := &p.Steps[i]; s.Action == Rmdir && !s.Optional {
-			gone[s.Path] = true
-		}
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -188,10 +183,7 @@ func (p *Plan) keys() (out []string) {
 		if s.To != "" {
 			out = append(out, guardfs.NameKey(s.To))
 		}
-		// Where its directory goes, others may find nothing: they lock the name then.
-		if t == nil || t.place == nil || !t.Before.Exists || gone[path.Dir(s.Path)] {
-			out = append(out, guardfs.NameKey(s.Path))
-		}
+		out = append(out, guardfs.NameKey(s.Path))
 	}
 	return out
 }

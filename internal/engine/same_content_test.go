@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
@@ -189,6 +190,57 @@ func TestTwoMakeTheSame(t *testing.T) {
 				t.Fatalf("round %d: %v", i, err)
 			}
 		}
+	}
+}
+
+// Whoever comes while a file is being made in a new directory finds it there, and waits all the same: it is not replaced under
+// the hands of its maker.
+func TestWhatIsBeingMadeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	var path string
+	var second sync.Once
+	var wg sync.WaitGroup
+	var other *engine.Engine
+	var err error
+	put := func(e *engine.Engine, c *engine.Call, content string) error {
+		_, err := e.ChangeFiles(ctx, c, engine.Files{Paths: []string{path}, Parents: true, Next: func(ts []*engine.Target) error {
+			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+			return nil
+		}})
+		return err
+	}
+	x := grow(t, nil)
+	x.Close()
+	x.fault = func(string) *guardfs.Fault {
+		if _, gone := os.Lstat(path); gone != nil {
+			return nil
+		}
+		second.Do(func() { // it was published just now
+			done := make(chan struct{})
+			wg.Go(func() { err = put(other, x.call("other"), "second"); close(done) })
+			select {
+			case <-done:
+			case <-time.After(100 * time.Millisecond): // it waits
+			}
+		})
+		return nil
+	}
+	path = x.ws + "/new/f"
+	x.open()
+	var oerr error
+	other, oerr = engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
+	if oerr != nil {
+		t.Fatal(oerr)
+	}
+	defer other.Close()
+	if err := put(x.Engine, x.call("s"), "first"); err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	if wg.Wait(); err != nil {
+		t.Errorf("the second: %v", err)
+	}
+	if got, err := os.ReadFile(path); string(got) != "second" {
+		t.Errorf("it holds %q, %v", got, err)
 	}
 }
 
