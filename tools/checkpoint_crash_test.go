@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	remove := testdir.InMemoryUnlessShort()
+	tools.WithPatience(10 * time.Second)
 	status := m.Run()
 	remove()
 	os.Exit(status)

@@ -1,6 +1,8 @@
 package tools
 
 import (
+	"time"
+
 	"moltisfs/config"
 	"moltisfs/internal/guardfs"
 )
@@ -9,6 +11,9 @@ import (
 func OpenFaulty(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
 	return open(cfg, o, fault)
 }
+
+// WithPatience has what a call may have meant looked for as long as that. It is set before tests run.
+func WithPatience(d time.Duration) { patience = d }
 
 // TakenBy counts the tools whose arguments these are.
 func TakenBy(args any) (n int) {
