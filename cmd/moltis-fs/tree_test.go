@@ -285,8 +285,8 @@ func TestGoTreeOverMCP(t *testing.T) {
 
 // The same by a client that is not ours, the MCP Inspector: one process a call, so the history must outlive the process.
 func TestGoTreeByInspector(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED with -short: twenty processes")
+	if !*whole {
+		t.Skip("SKIPPED without -whole: twenty processes, each of which starts Node")
 	}
 	inspector := findInspector(t)
 	root, config := goTree(t)

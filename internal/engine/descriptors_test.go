@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
@@ -158,7 +159,7 @@ func TestParkedChangeFails(t *testing.T) {
 // A start that takes back a change which was cut off sweeps what that has left under temporary names, and not the new contents that another change, which is
 // under way, has closed in the same directory, also where both are of the same content.
 func TestParkedIsNotSweptByOthers(t *testing.T) {
-	for try := range 5 {
+	for try := range 12 {
 		done := false
 		t.Run(fmt.Sprint(try), func(t *testing.T) { done = parkedAndSwept(t) }) // its end lifts the limit on open files
 		if done || t.Failed() {
@@ -209,6 +210,7 @@ func parkedAndSwept(t *testing.T) bool {
 				t.Error(err)
 				return
 			}
+			other.SetLockWait(100 * time.Millisecond) // it never comes
 			if fault != nil {
 				_, err := other.Restore(ctx, x.call("sx"), rewindTo("t"), engine.RestoreOptions{})
 				if err == nil {
