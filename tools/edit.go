@@ -31,6 +31,10 @@ type EditArgs struct {
 func (a *EditArgs) target() string { return a.FilePath }
 func (a *EditArgs) dryRun() bool   { return value(a.DryRun) }
 
+func (a *EditArgs) edits() []edit.Edit {
+	return []edit.Edit{{Old: a.OldString, New: a.NewString, All: value(a.ReplaceAll)}}
+}
+
 // Edit is the payload of kind "edit".
 type Edit struct {
 	FilePath         string  `json:"file_path"`
@@ -78,7 +82,7 @@ var editTool = define[EditArgs](Tool{
 }, runEdit)
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
-	one := []edit.Edit{{Old: a.OldString, New: a.NewString, All: value(a.ReplaceAll)}}
+	one := a.edits()
 	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: one,
 		Encoding: value(a.Encoding), Kind: checkpoint.KindEdit,
 		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),

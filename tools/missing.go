@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/grep"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/readings"
 )
@@ -145,6 +147,7 @@ func (a *about) offer(r *Refusal, found []string, likely bool) {
 	}
 	if likely && !changes || len(found) == 1 {
 		a.instead(r, found[0])
+		r.Next = a.tried(r.Next, found[0])
 	}
 	r.Hint = "Did you mean " + strings.Join(found, " or ") + "?"
 	if len(found) > 1 || r.Next == nil {
@@ -152,6 +155,33 @@ func (a *about) offer(r *Refusal, found []string, likely bool) {
 			Nearest []string `json:"nearest"`
 		}{found}
 	}
+}
+
+// tried is an edit of another file than the one that was named, as it applies there: with its own
+// strings, or with those made to fit. nil: it does not apply. Other calls are as they were.
+func (a *about) tried(next *NextCall, path string) *NextCall {
+	var edits []edit.Edit
+	switch args := a.args.(type) {
+	case *EditArgs:
+		edits = args.edits()
+	case *MultiEditArgs:
+		edits = args.edits()
+	default:
+		return next
+	}
+	_, err := edit.Apply(a.s.engine.Content(a.call, path), edits,
+		edit.Options{Strict: a.s.cfg.EditMatching == "strict"})
+	e, none := errors.AsType[*edit.NoMatchError](err)
+	switch {
+	case err == nil:
+	case none && e.Repaired != nil && a.tool == "Edit":
+		next.Args["old_string"], next.Args["new_string"] = e.Repaired.Old, e.Repaired.New
+	case none && len(e.All) > 0 && a.tool == "MultiEdit":
+		next.Args["edits"] = mendedEdits(e.All)
+	default:
+		return nil
+	}
+	return next
 }
 
 // globbed offers a search where the path is a glob.

@@ -1,6 +1,8 @@
 package tools_test
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -87,6 +89,43 @@ func TestPathsAsWritten(t *testing.T) {
 	}
 	if content(t, root+"/py/sched.py") != "a = 1\n" {
 		t.Error("a refused call changed the file")
+	}
+}
+
+// An edit of another file than the one that was named is offered as it applies there: with its own
+// strings, with those made to fit, or not at all.
+func TestAnotherFileIsTried(t *testing.T) {
+	t.Parallel()
+	const text = "import os\n\ndef f(x):\n    total = x * 2\n    return total\n"
+	s, root := suite(t, nil, tools.Options{})
+	for old, want := range map[string]string{
+		"    return total\n":                            "    return total\n",
+		"def f(x):\n    totl = x * 2\n    return total": "def f(x):\n    total = x * 2\n    return total",
+		"    something = else_entirely(there)\n":        "",
+	} {
+		one := map[string]any{"old_string": old, "new_string": strings.ReplaceAll(old, "return total", "return total + 1") + "#"}
+		for tool, args := range map[string]map[string]any{"Edit": maps.Clone(one), "MultiEdit": {"edits": []any{one}}} {
+			write(t, root+"/py/sched.py", text)
+			args["file_path"] = root + "/py/shced.py"
+			r := call(t, s, tool, args).(*tools.Refusal)
+			if !strings.Contains(r.Hint, "py/sched.py") {
+				t.Errorf("%s: %s", tool, r.Hint)
+			}
+			if (r.Next == nil) != (want == "") {
+				t.Errorf("%s %q: offered %v", tool, old, r.Next)
+			}
+			if r.Next == nil {
+				continue
+			}
+			raw, err := json.Marshal(r.Next.Args)
+			if quoted, _ := json.Marshal(want); err != nil || !strings.Contains(string(raw), string(quoted)) ||
+				r.Next.Args["file_path"] != root+"/py/sched.py" {
+				t.Errorf("%s %q: offered %s", tool, old, raw)
+			}
+			if r, ok := call(t, s, tool, r.Next.Args).(*tools.Refusal); ok {
+				t.Errorf("%s: what is offered is refused: %s: %s", tool, raw, r.Message)
+			}
+		}
 	}
 }
 

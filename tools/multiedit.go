@@ -29,6 +29,13 @@ type OneEdit struct {
 func (a *MultiEditArgs) target() string { return a.FilePath }
 func (a *MultiEditArgs) dryRun() bool   { return value(a.DryRun) }
 
+func (a *MultiEditArgs) edits() (out []edit.Edit) {
+	for _, e := range a.Edits {
+		out = append(out, edit.Edit{Old: e.OldString, New: e.NewString, All: value(e.ReplaceAll)})
+	}
+	return out
+}
+
 // MultiEdit is the payload of kind "multi_edit".
 type MultiEdit struct {
 	FilePath            string   `json:"file_path"`
@@ -67,10 +74,7 @@ var multiEditTool = define[MultiEditArgs](Tool{
 
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *MultiEditArgs) (Payload, error) {
-	edits := make([]edit.Edit, len(a.Edits))
-	for i, e := range a.Edits {
-		edits[i] = edit.Edit{Old: e.OldString, New: e.NewString, All: value(e.ReplaceAll)}
-	}
+	edits := a.edits()
 	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: edits,
 		Encoding: value(a.Encoding), Kind: checkpoint.KindMultiEdit,
 		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),

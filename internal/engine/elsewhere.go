@@ -50,6 +50,15 @@ func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []strin
 	return out
 }
 
+// Content is that of a file that the caller may read and that is not large; else nil.
+func (e *Engine) Content(c *Call, path string) []byte {
+	e, err := e.begun(c)
+	if err != nil {
+		return nil
+	}
+	return e.held(path)
+}
+
 // held is the content of a file that the session may read and that is not large; else nil.
 func (e *Engine) held(path string) []byte {
 	h, err := e.fs.Resolve(path, guardfs.Read)
