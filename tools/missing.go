@@ -169,8 +169,14 @@ func (a *about) tried(next *NextCall, path string) *NextCall {
 	default:
 		return next
 	}
-	_, err := edit.Apply(a.s.engine.Content(a.call, path), edits,
-		edit.Options{Strict: a.s.cfg.EditMatching == "strict"})
+	content := a.s.engine.Content(a.call, path)
+	if content == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := edit.Apply(content, edits,
+		edit.Options{Strict: a.s.cfg.EditMatching == "strict", Err: ctx.Err})
 	e, none := errors.AsType[*edit.NoMatchError](err)
 	switch {
 	case err == nil:

@@ -56,8 +56,8 @@ func many(name, value, doc string) option {
 func commands() []*command {
 	all := []*command{
 		mcpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(), auditCommand(), configCommand(), doctorCommand(), versionCommand(), manCommand(),
-		workerCommand(),
+		checkpointCommand(), trashCommand(), auditCommand(), configCommand(), doctorCommand(),
+		versionCommand(), manCommand(), workerCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name

@@ -47,6 +47,9 @@ rule about a path that is not there, a workspace_root without allow_paths.`,
 	}
 }
 
+// standardInput is "-" as a file. It may be a pipe.
+const standardInput = "/dev/stdin"
+
 // configFile is the file that a config command is about: its argument, or else --config.
 func (in *invocation) configFile() (string, error) {
 	if in.arg(0) != "" && in.given("config") {
@@ -54,7 +57,7 @@ func (in *invocation) configFile() (string, error) {
 			in.arg(0), in.option("config"))
 	}
 	if in.arg(0) == "-" {
-		return "/dev/stdin", nil
+		return standardInput, nil
 	}
 	return cmp.Or(in.arg(0), in.option("config")), nil
 }

@@ -285,7 +285,7 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	reads, changes := 0, 0
+	reads, changes := 0, 0 // tools that do no more, and those that are gone
 	for _, offered := range dialects() {
 		all, err := offered.definitions(config.Default().Tools)
 		if err != nil {
@@ -304,7 +304,8 @@ func TestReadOnly(t *testing.T) {
 			if slices.ContainsFunc(listed, same) != def.ReadOnly || slices.ContainsFunc(d.Definitions(), same) != def.ReadOnly {
 				t.Errorf("%s is listed: %t", def.Name, !def.ReadOnly)
 			}
-			if reads++; def.ReadOnly {
+			if def.ReadOnly {
+				reads++
 				continue
 			}
 			changes++
@@ -314,8 +315,8 @@ func TestReadOnly(t *testing.T) {
 			}
 		}
 	}
-	if changes < 12 || reads-changes < 12 {
-		t.Errorf("%d tools change files, %d do not", changes, reads-changes)
+	if changes < 12 || reads < 12 {
+		t.Errorf("%d tools change files, %d do not", changes, reads)
 	}
 	ran, refused := false, false
 	op := engine.Operation{Changes: true,

@@ -73,7 +73,7 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 		return cfg, "", nil
 	}
 	info, err := os.Stat(from)
-	if err == nil && !info.Mode().IsRegular() {
+	if err == nil && !info.Mode().IsRegular() && from != standardInput {
 		return cfg, from, misuse("name a TOML file", "the configuration %s is not a file", from)
 	}
 	var data []byte

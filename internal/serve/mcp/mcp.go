@@ -54,8 +54,8 @@ type Structured string
 
 const (
 	// StructuredAuto gives it to every client but those known to show it to the model in place of
-	// the text or beside it: Claude Code, VS Code, Codex and gemini-cli. What has a block of its own is left out of it: bytes,
-	// and of a long answer what the text block holds.
+	// the text or beside it: Claude Code, VS Code, Codex and gemini-cli. What has a block of its own is
+	// left out of it: bytes, and of a long answer what the text block holds.
 	StructuredAuto Structured = "auto"
 	// StructuredAlways gives the whole payload to every client.
 	StructuredAlways Structured = "always"
