@@ -64,6 +64,8 @@ type Call struct {
 	Args json.RawMessage
 	// Approver, when set, is asked instead of the host's: a front that can ask this very caller.
 	Approver approval.Approver
+	// Overlay, when set, has texts that the caller's side holds instead of the disk.
+	Overlay Overlay
 	// Tier says how freely this caller may change things; "" is as the configuration has it.
 	Tier approval.Tier
 	// Scope, when set, says what this caller may read and change of what the configuration allows.
@@ -77,6 +79,17 @@ type Call struct {
 	ByUser bool
 	// Progress, when set, is kept up to date while the call runs.
 	Progress *Progress
+}
+
+// An Overlay has the texts that a client holds instead of the disk: an editor's unsaved buffers.
+// Paths are canonical, and policy has let each through. It is called from any goroutine, and must
+// come back when ctx ends.
+type Overlay interface {
+	// Load is the text that is held of a path, in UTF-8; held is false where the disk counts.
+	Load(ctx context.Context, path string) (text string, held bool, err error)
+	// Store puts text in the place of old. A client that can tell that it holds another text by now
+	// changes nothing, and fails.
+	Store(ctx context.Context, path, old, text string) error
 }
 
 // Progress is how many files a call has come to, of how many it will; 0 is not known. Both may be

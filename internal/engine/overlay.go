@@ -26,22 +26,14 @@ type Client struct {
 	Progress *dialect.Progress // nil: nobody looks
 }
 
-// An Overlay has the texts that a client holds instead of the disk: an editor's unsaved buffers. Of
-// a path that it holds its text is the whole content. Read, Stat, Search in that file, Copy and
-// Compare answer it; a change of that file alone goes to it, and any other is UnsavedText. An error
-// of it ends the call: the disk never stands in for it.
+// An Overlay has the texts that a client holds instead of the disk. Of a path that it holds its text
+// is the whole content. Read, Stat, Search in that file, Copy and Compare answer it; a change of that
+// file alone goes to it, and any other is UnsavedText. An error of it ends the call: the disk never
+// stands in for it.
 //
 // Paths are canonical, and policy has let each through. Whatever goes through a directory (List,
 // ListTree, Walk, Search, Files, Watch) tells of the disk: who gives an Overlay has to say that.
-//
-// It is called from any goroutine, and must come back when ctx ends.
-type Overlay interface {
-	// Load is the text that is held of a path, in UTF-8; held is false where the disk counts.
-	Load(ctx context.Context, path string) (text string, held bool, err error)
-	// Store puts text in the place of old. A client that can tell that it holds another text by now
-	// changes nothing, and fails.
-	Store(ctx context.Context, path, old, text string) error
-}
+type Overlay = dialect.Overlay
 
 // clientTime is how long a client may take over one text.
 const clientTime = 10 * time.Second

@@ -13,8 +13,9 @@ import (
 // Taken is a call as the engine takes it, in a dialect that has this name for the tool.
 func Taken(in dialect.Call, of, tool string) *Call {
 	return &Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: of, Tool: tool,
-		Client: Client{Program: in.Client, Approver: in.Approver, Progress: in.Progress}, Tier: in.Tier, Scope: (*Scope)(in.Scope),
-		ByUser: in.ByUser}
+		Client: Client{Program: in.Client, Approver: in.Approver, Overlay: in.Overlay,
+			Progress: in.Progress},
+		Tier: in.Tier, Scope: (*Scope)(in.Scope), ByUser: in.ByUser}
 }
 
 // TimeFor gives a call a minute to work in, and as long as an approver may take beside it.
