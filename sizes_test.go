@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 99429 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 99435 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -32,7 +32,7 @@ var tooLarge = map[string]excess{
 	"internal/engine.shared":                        {19, "what one opening holds and all views of it share; each part has a type of its own"},
 	"checkpoint":                                    {7518, "one transaction has the row, its contents, the trash and what is open; saving, planning, cleaning and repair share that schema"},
 	"cmd/moltis-fs":                                 {6903, "one file a subcommand"},
-	"internal/engine":                               {11714, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
+	"internal/engine":                               {11707, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
 	"internal/guardfs":                              {9328, "handles of two kinds, Linux and os.Root, and no door beside them; apart, the pieces would need doors to the tree"},
 	"tools":                                         {6985, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
@@ -40,6 +40,7 @@ var tooLarge = map[string]excess{
 	"readers/office/odf.opendocument":               {227, "one pass over one format"},
 	"readers/office/ooxml.wordPart":                 {133, "one pass over one format"},
 	"tools/checkpoint_restore.runCheckpointRestore": {107, "a table of cases"},
+	"dialect.Call":                                  {13, "what a front knows of one call, and nothing else: useful zero values"},
 	"approval.Question":                             {13, "all that a change is, for whoever decides"},
 	"approval/queue.record":                         {16, answerFields},
 	"checkpoint.Checkpoint":                         {13, answerFields},

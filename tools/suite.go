@@ -23,8 +23,8 @@ import (
 //	Client             string          // the program that calls, for the record
 //	ByUser             bool            // a person calls, not an agent
 //
-// The others are Tier, Scope, Page and Progress: how freely, where, how long answers are, how far
-// it is.
+// The others are Overlay, Tier, Scope, Page and Progress: texts that the caller's side holds, how
+// freely, where, how long answers are, how far it is.
 type Call = dialect.Call
 
 // A Definition is what a model is told of a tool. It is [dialect.Definition]:
