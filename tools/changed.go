@@ -22,7 +22,8 @@ type Hunk struct {
 
 // Changed is what every payload of a change says of it.
 type Changed struct {
-	SHA256  string `json:"sha256"`  // of the content after the change
+	// SHA256 is of the content after the change: of a Write, and of an edit that sent expected_hash.
+	SHA256  string `json:"sha256,omitempty"`
 	Added   int    `json:"added"`   // lines
 	Removed int    `json:"removed"` // lines
 	// Patch has one line of context where lines were only added, or only removed. It is empty for a new
@@ -68,6 +69,13 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 		ch.LinksBroken, ch.Dropped = p.LinksBroken, p.Dropped
 	}
 	return ch
+}
+
+// unlessAsked leaves the hash of an edit to those who work with hashes: it is a sixth of the answer.
+func (c *Changed) unlessAsked(expected *string) {
+	if expected == nil {
+		c.SHA256 = ""
+	}
 }
 
 // capHunks keeps the first hunks that fit, each of them whole. Never nil: an empty patch is [] in

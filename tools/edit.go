@@ -42,8 +42,8 @@ type Edit struct {
 	ReplaceAll       bool    `json:"replace_all"`
 	RecoveredViaCRLF bool    `json:"recovered_via_crlf"`
 	CheckpointID     *string `json:"checkpoint_id"`
-	MatchStrategy    string  `json:"match_strategy"`
-	Encoding         string  `json:"encoding,omitempty"` // when it is not UTF-8
+	MatchStrategy    string  `json:"match_strategy,omitempty"` // unless old_string is there exactly
+	Encoding         string  `json:"encoding,omitempty"`       // when it is not UTF-8
 	Changed
 }
 
@@ -60,12 +60,11 @@ func editText(path string, replacements int, strategy string, c *Changed) string
 	var b strings.Builder
 	fmt.Fprintf(&b, "The file %s has %sbeen updated (%s", path,
 		strings.Replace(c.dry(), "would be", "not yet", 1), plural(replacements, "replacement"))
-	exact := strategy == "" || strategy == "exact"
-	if !exact {
+	if strategy != "" {
 		fmt.Fprintf(&b, ", matched by %s", strings.ReplaceAll(strategy, "_", " "))
 	}
 	b.WriteString(").")
-	if c.snippet != "" && (!exact || c.DryRun || c.Warning != "") {
+	if c.snippet != "" && (strategy != "" || c.DryRun || c.Warning != "") {
 		b.WriteString("\n" + strings.TrimSuffix(c.snippet, "\n"))
 	}
 	return b.String() + c.notes()
@@ -92,10 +91,11 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 	}
 	t := done.Targets[0]
 	ch := s.editChanged(c, done, t, r)
+	ch.unlessAsked(a.ExpectedHash)
 	p := &Edit{
 		FilePath: t.True, Replacements: r.Replacements, ReplaceAll: value(a.ReplaceAll),
 		CheckpointID:  pointer(done.Checkpoint),
-		MatchStrategy: r.Steps[0].Strategy, RecoveredViaCRLF: recovered(one[0], r.Steps[0]),
+		MatchStrategy: tolerant(r.Steps[0].Strategy), RecoveredViaCRLF: recovered(one[0], r.Steps[0]),
 		Encoding: notUTF8(r.Encoding), Changed: ch,
 	}
 	return p, nil
@@ -155,6 +155,14 @@ func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 	}); i >= 0 {
 		ch.warn("there is " + quote(near[i]) + " too, which differs by letter case only")
 	}
+}
+
+// tolerant is a strategy worth telling.
+func tolerant(strategy string) string {
+	if strategy == edit.StrategyExact {
+		return ""
+	}
+	return strategy
 }
 
 // recovered says that text with bare line feeds was found where the file has CRLF.

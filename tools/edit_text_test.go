@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -47,6 +48,29 @@ func TestEditTellsTheChangeOnce(t *testing.T) {
 		if strings.Join(h.Lines, "\n") != strings.Join(c.patch, "\n") || lines[h.OldStart-1] != h.Lines[0][1:] || h.OldLines > len(lines) {
 			t.Errorf("%s: patch %+v, want %q", c.name, h, c.patch)
 		}
+	}
+}
+
+// TestHashOfAnEditWhereAsked: an edit tells the hash of what it made to a call that works with hashes.
+func TestHashOfAnEditWhereAsked(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	f := root + "/a.txt"
+	wrote := payloadMap(t, call(t, s, "Write", map[string]any{"file_path": f, "content": "one\n"}))
+	edits := map[string]any{"Edit": map[string]any{"old_string": "one", "new_string": "two"},
+		"MultiEdit": map[string]any{"edits": []any{map[string]any{"old_string": "two", "new_string": "one"}}}}
+	hash := wrote["sha256"]
+	for _, tool := range []string{"Edit", "MultiEdit", "Edit"} {
+		args := maps.Clone(edits[tool].(map[string]any))
+		args["file_path"], args["expected_hash"] = f, hash
+		got := payloadMap(t, call(t, s, tool, args))
+		if hash = got["sha256"]; hash == nil {
+			t.Fatalf("%s: %v", tool, got)
+		}
+	}
+	got := payloadMap(t, call(t, s, "MultiEdit", map[string]any{"file_path": f, "edits": edits["MultiEdit"].(map[string]any)["edits"]}))
+	if got["kind"] != "multi_edit" || got["sha256"] != nil {
+		t.Errorf("%v", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 
 	"moltisfs/checkpoint"
@@ -56,9 +57,7 @@ func (*MultiEdit) payload()     {}
 func (m *MultiEdit) Text() string {
 	strategy := ""
 	for _, s := range m.MatchStrategies {
-		if s != "exact" {
-			strategy = s
-		}
+		strategy = cmp.Or(tolerant(s), strategy)
 	}
 	return editText(m.FilePath, m.Replacements, strategy, &m.Changed)
 }
@@ -88,6 +87,7 @@ func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 		CheckpointID: pointer(done.Checkpoint),
 		Encoding:     notUTF8(r.Encoding), Changed: s.editChanged(c, done, t, r),
 	}
+	p.unlessAsked(a.ExpectedHash)
 	for i, step := range r.Steps {
 		p.ReplacementsPerEdit = append(p.ReplacementsPerEdit, step.Replacements)
 		p.MatchStrategies = append(p.MatchStrategies, step.Strategy)

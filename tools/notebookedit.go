@@ -123,12 +123,14 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 		return nil, err
 	}
 	t := done.Targets[0]
+	ch := changed(done, t)
+	ch.unlessAsked(a.ExpectedHash)
 	return &NotebookEdit{
 		FilePath: t.True, EditMode: e.Mode, CellID: result.CellID, CellType: result.CellType,
 		Cell: result.Cell, TotalCells: result.Cells,
 		OutputsCleared: result.OutputsCleared, AttachmentsRemoved: result.AttachmentsRemoved,
 		Note: ignoredByDelete(&e, result), CheckpointID: pointer(done.Checkpoint),
-		Changed: changed(done, t),
+		Changed: ch,
 	}, nil
 }
 

@@ -184,7 +184,7 @@ func noMatch(a *about) *Refusal {
 		r.Hint = "The text is in " + f.In + ", which was read here: send next if that file is meant."
 	case f.next != nil:
 		r.Fields, r.Hint = noMatchFields{EditIndex: f.EditIndex, Cause: f.Cause, Line: f.Line,
-			EndLine: f.EndLine, next: f.next}, "Send next: both strings are repaired in it."
+			next: f.next}, "Send next: both strings are repaired."
 	case f.Readings != nil:
 		r.Hint = "Two things can be meant: send the one of readings that is."
 	case e.Partial && f.Resend != "": // merely alike: whether it is the place is for the model to see

@@ -74,6 +74,9 @@ type Report struct {
 // Warned says whether the first answer was a success with a warning.
 func (r *Report) Warned() bool { return r.First.Body["warning"] != nil }
 
+// usualRoot is how long the root is in the figures, in bytes: what /home/me/src/github.com/me/app has.
+const usualRoot = 31
+
 // play is the literal model: the call; after a refusal exactly next, or resend, or the Read and the
 // same call again. Who would have to think is left to judgement.
 func play(c Case, root string, open func(root string) (Server, error)) (*Report, error) {
@@ -105,6 +108,7 @@ func play(c Case, root string, open func(root string) (Server, error)) (*Report,
 	if r.First, err = s.Call(c.Tool, args); err != nil {
 		return nil, err
 	}
+	r.First.Bytes -= strings.Count(rendered(r.First.Body), root) * (len(root) - usualRoot)
 	if r.Got, err = tree(root); err != nil {
 		return nil, err
 	}

@@ -374,7 +374,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	cases := slippedAs(t, some, allSources(t), *sweep/len(some)+1)
-	count := tally(t, cases, openInside(t))
+	count, _ := tally(t, cases, openInside(t))
 	t.Logf("%d edits: %v", len(cases), count)
 	if count[Wrong]+count[Misled]+count[Collateral] > 0 {
 		t.Error("some are not as they were meant")

@@ -35,7 +35,7 @@ func TestErgonomics(t *testing.T) {
 	if *whole {
 		t.Skip("SKIPPED: the whole corpus runs")
 	}
-	count := tally(t, corpus(t, allSources(t), 1), openInside(t))
+	count, sizes := tally(t, corpus(t, allSources(t), 1), openInside(t))
 	n := 0
 	for _, x := range count {
 		n += x
@@ -57,6 +57,12 @@ func TestErgonomics(t *testing.T) {
 	if count[Wrong]+count[Misled] > maxHarm || count[Collateral] > maxCollateral {
 		t.Errorf("%d silently wrong, %d misled, %d with collateral", count[Wrong], count[Misled], count[Collateral])
 	}
+	for what, most := range maxMedian {
+		s := sizes[what]
+		if slices.Sort(s); s[len(s)/2] > most || s[len(s)-1] > 4096 {
+			t.Errorf("%s has %d bytes at the median, %d at most; %d and 4096 are allowed", what, s[len(s)/2], s[len(s)-1], most)
+		}
+	}
 }
 
 // What the sample gives, in hundredths and in cases.
@@ -67,13 +73,24 @@ const (
 	maxCollateral = 0
 )
 
-func tally(t *testing.T, cases []Case, open func(string) (Server, error)) map[string]int {
-	count := map[string]int{}
+// maxMedian bounds answers, in bytes.
+var maxMedian = map[string]int{"edit payload": 400, "edit text": 200, "no_match payload": 500}
+
+func tally(t *testing.T, cases []Case, open func(string) (Server, error)) (count map[string]int, sizes map[string][]int) {
+	count, sizes = map[string]int{}, map[string][]int{}
 	for i, r := range run(t, cases, open) {
 		count[r.Outcome]++
 		told(t, cases[i], r, i)
+		r.measured(sizes)
 	}
-	return count
+	return count, sizes
+}
+
+// measured notes how long the first answer is.
+func (r *Report) measured(sizes map[string][]int) {
+	name := r.First.Kind
+	sizes[name+" payload"] = append(sizes[name+" payload"], r.First.Bytes)
+	sizes[name+" text"] = append(sizes[name+" text"], r.First.Text)
 }
 
 // TestWhole plays the whole corpus and prints the table of docs/ergonomics.md.
@@ -145,9 +162,7 @@ func table(t *testing.T, title string, cases []Case, reports []*Report) {
 		sums[c.Category]++
 		all[r.Outcome]++
 		told(t, c, r, i)
-		name := r.First.Kind
-		sizes[name+" payload"] = append(sizes[name+" payload"], r.First.Bytes)
-		sizes[name+" text"] = append(sizes[name+" text"], r.First.Text)
+		r.measured(sizes)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n### %s\n\n| category | n | %s |\n|---|---|%s\n", title, strings.Join(outcomes, " | "), strings.Repeat("---|", len(outcomes)))
