@@ -74,7 +74,7 @@ type Report struct {
 // Warned says whether the first answer was a success with a warning.
 func (r *Report) Warned() bool { return r.First.Body["warning"] != nil }
 
-// usualRoot is how long the root is in the figures, in bytes: what /home/me/src/github.com/me/app has.
+// usualRoot is how long the root is in the figures, in bytes.
 const usualRoot = 31
 
 // play is the literal model: the call; after a refusal exactly next, or resend, or the Read and the
