@@ -64,7 +64,7 @@ type Call struct {
 	Args json.RawMessage
 	// Approver, when set, is asked instead of the host's: a front that can ask this very caller.
 	Approver approval.Approver
-	// Overlay, when set, has texts that the caller's side holds instead of the disk.
+	// Overlay, when set, has texts that the caller's side holds instead of the disk: see Editor.
 	Overlay Overlay
 	// Tier says how freely this caller may change things; "" is as the configuration has it.
 	Tier approval.Tier

@@ -40,6 +40,8 @@ type Changed struct {
 	// LinksBroken counts the other names of the file, which keep the old content.
 	LinksBroken int      `json:"links_broken,omitempty"`
 	Dropped     []string `json:"metadata_dropped,omitempty"` // what could not be carried over
+	// InEditor: it is the unsaved text of the user's editor that was changed, not the disk.
+	InEditor bool `json:"in_editor,omitempty"`
 	// CheckpointSkipped says why a checkpoint that is on does not hold this change.
 	CheckpointSkipped string   `json:"checkpoint_skipped,omitempty"`
 	ParentsMade       []string `json:"parents_made,omitempty"`
@@ -61,6 +63,7 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 	ch := Changed{SHA256: t.After.Hash, Patch: []Hunk{}, DryRun: done.DryRun,
 		CheckpointSkipped: done.Skipped, ParentsMade: done.Made}
 	ch.Added, ch.Removed = diff.Counts(hunks)
+	ch.InEditor = t.Unsaved()
 	ch.Unchanged = t.Before.Exists && t.Before.Hash == t.After.Hash
 	if t.Before.Exists {
 		ch.Patch, ch.PatchTruncated = capHunks(hunks)
@@ -167,6 +170,9 @@ func (c *Changed) dry() string {
 // notes are the facts that a model must not miss, one a line.
 func (c *Changed) notes() string {
 	var b strings.Builder
+	if c.InEditor {
+		b.WriteString("\nIt is the unsaved text in the user's editor; saving is up to that.")
+	}
 	if c.PatchTruncated {
 		fmt.Fprintf(&b, "\nThe patch is not shown whole: +%d -%d lines.", c.Added, c.Removed)
 	}

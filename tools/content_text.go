@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"moltisfs/internal/buffer"
 	"moltisfs/readers"
 )
 
@@ -30,6 +31,15 @@ func (c *Content) Text() string {
 		notebookText(&b, body)
 	case *readers.Binary:
 		binaryText(&b, body)
+	}
+	switch c.beside {
+	case buffer.Own:
+		b.WriteString("\n[this is unsaved text of the user's editor; the disk has another]")
+	case buffer.Apart:
+		b.WriteString("\n[this is unsaved text of the user's editor; the disk has another, which " +
+			"has changed too]")
+	case buffer.Behind:
+		b.WriteString("\n[this is on the disk; the user's editor still shows an earlier text]")
 	}
 	if c.Note != "" {
 		b.WriteString("\n[" + c.Note + "]")

@@ -96,6 +96,9 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 		defer cancel()
 		s.otherGlobs(ctx, c, &sent, out)
 	}
+	if err := s.notSearched(ctx, c, out.Root, &out.Skipped); err != nil {
+		return nil, err
+	}
 	out.Skipped = out.Skipped.whyNone(out.Total)
 	return out, nil
 }

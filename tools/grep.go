@@ -66,6 +66,10 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 		defer cancel()
 		s.others(ctx, c, a, out)
 	}
+	root := cmp.Or(value(a.Path), s.cfg.WorkspaceRoot)
+	if err := s.notSearched(ctx, c, root, &out.Skipped); err != nil {
+		return nil, err
+	}
 	out.Skipped = out.Skipped.whyNone(out.Total.Files)
 	return out, nil
 }

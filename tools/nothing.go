@@ -214,7 +214,9 @@ func (a *about) mended(suggest string) (r *readings.Pattern, hits string) {
 func (s Skipped) whyNone(found int) Skipped {
 	if found > 0 {
 		for reason, r := range s {
-			s[reason] = SkippedReason{Count: r.Count}
+			if reason != unsaved {
+				s[reason] = SkippedReason{Count: r.Count}
+			}
 		}
 	}
 	return s

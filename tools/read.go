@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"moltisfs/dialect"
+	"moltisfs/internal/buffer"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/ledger"
 	"moltisfs/readers"
@@ -80,6 +81,12 @@ type Content struct {
 	// LoopWarning comes with the third Read of the same unchanged window in a row.
 	LoopWarning string `json:"loop_warning,omitempty"`
 	Note        string `json:"note,omitempty"` // which names of arguments were taken for which
+	// BufferDiffers: the user's editor has another text of the file than the disk. Shown says which
+	// of them this is: "editor" or "disk".
+	BufferDiffers bool   `json:"buffer_differs_from_disk,omitempty"`
+	Shown         string `json:"shown,omitempty"`
+
+	beside buffer.State
 }
 
 func (c *Content) Kind() string { return c.Body.Kind() }
@@ -115,7 +122,13 @@ const defaultLines = readers.DefaultLines
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
 	out := &Content{}
 	look := func(ctx context.Context, src *engine.Source) (*engine.Sight, error) {
-		out.FilePath = src.Path
+		out.FilePath, out.beside = src.Path, src.Beside
+		switch src.Beside {
+		case buffer.Own, buffer.Apart:
+			out.BufferDiffers, out.Shown = true, "editor"
+		case buffer.Behind:
+			out.BufferDiffers, out.Shown = true, "disk"
+		}
 		return s.look(ctx, src, a, out)
 	}
 	err := s.engine.Read(ctx, c, a.FilePath, look)

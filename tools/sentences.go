@@ -114,6 +114,10 @@ var sentences = map[engine.Cause]wording{
 	engine.UnsavedText: plainly("{shown} has unsaved text in the user's editor, which must be "+
 		"changed alone",
 		"Change this file by itself with Write or Edit, or ask the user to save it."),
+	engine.BufferDiffers: plainly("{shown} has unsaved text in the user's editor, and the file on "+
+		"the disk has changed too since this session last read it",
+		"Read it, which shows the editor's text, then repeat the call; or ask the user to save or "+
+			"reload it in the editor.", reading),
 	engine.ClientFailed: plainly("the user's editor did not answer for {shown}: {fact}",
 		"Call again; if it stays so, tell the user."),
 

@@ -1,11 +1,13 @@
 package tools
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"moltisfs/grep"
+	"moltisfs/internal/engine"
 )
 
 // Skipped says by reason what a walk left out, and how to have it included.
@@ -37,6 +39,23 @@ func noneFound(what string, partial bool) string {
 	return "No " + what + " found"
 }
 
+// unsaved are files that were searched as the disk has them.
+const unsaved = "unsaved"
+
+// notSearched adds the files of which the user's editor has unsaved text, as far as this session
+// has met it.
+func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk *Skipped) error {
+	paths, err := s.engine.Unsaved(ctx, c, root)
+	if len(paths) > 0 {
+		if *sk == nil {
+			*sk = Skipped{}
+		}
+		(*sk)[unsaved] = SkippedReason{len(paths), "Read them, or Grep each as path: " +
+			strings.Join(paths, ", ")}
+	}
+	return err
+}
+
 // text is what a model must know of an answer that is not all there is. That ignored and binary files
 // are left out is as it should be: it matters where nothing was found.
 func (s Skipped) text(partial, found bool) string {
@@ -46,8 +65,14 @@ func (s Skipped) text(partial, found bool) string {
 	}
 	// Version control directories and links are always there and never meant: not worth a line.
 	var notes []string
+	if r, ok := s[unsaved]; ok {
+		fmt.Fprintf(&b, "\n[unsaved text of %s in the user's editor was not searched. %s]",
+			plural(r.Count, "file"), r.Include)
+	}
 	for reason, r := range s {
 		switch reason {
+		case unsaved:
+			continue
 		case "vcs", "links", "special", "deadline":
 			continue
 		case "ignored", "binary":

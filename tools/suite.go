@@ -22,10 +22,21 @@ import (
 //	Approver           approval.Approver // asked in the place of the host's
 //	Client             string          // the program that calls, for the record
 //	ByUser             bool            // a person calls, not an agent
+//	Overlay            dialect.Overlay // as a *Editor: whose unsaved text counts
 //
-// The others are Overlay, Tier, Scope, Page and Progress: texts that the caller's side holds, how
-// freely, where, how long answers are, how far it is.
+// The others are Tier, Scope, Page and Progress: how freely, where, how long answers are, how far
+// it is.
 type Call = dialect.Call
+
+// An Editor is the user's editor, as a client of the Agent Client Protocol. Read, Edit, MultiEdit
+// and Write see and change its unsaved text, and the disk where it has none. Grep and Glob see the
+// disk, and name the files of which this session has met unsaved text. It is [dialect.Editor]:
+//
+//	Read  func(ctx context.Context, path string) (text string, err error) // fs/read_text_file
+//	Write func(ctx context.Context, path, text string) error              // fs/write_text_file
+//
+// nil is what the client does not offer.
+type Editor = dialect.Editor
 
 // A Definition is what a model is told of a tool. It is [dialect.Definition]:
 //

@@ -194,6 +194,7 @@ var callHints = map[engine.Cause]hint{
 	engine.ReadOnly:      always(`make it writable, or set read_only_files = "write"`),
 	engine.HardLinked:    always(`set hard_links = "break", or name the file that is meant`),
 	engine.UnsavedText:   always("save it in the editor, or change this file by itself"),
+	engine.BufferDiffers: always("save or reload it in the editor"),
 	engine.Unread:        always("Read it first, with the same --session"),
 	engine.BadPath:       always("write a plain path; a relative one is taken from the working directory"),
 }

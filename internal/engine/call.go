@@ -73,6 +73,7 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"),
 		cmp.Or(c.Session, "default")
 	c.Approver = e.asking(c.Approver)
+	e.edited(c)
 	defer func() { c.in = nil }()
 	ctx, end := e.follow(ctx, c)
 	outcome, cause := e.attempt(ctx, c, op)

@@ -36,8 +36,10 @@ var (
 	Unsettled     = own(CodeConflict, "unsettled") // checkpoint.ID
 	NotEmpty      = own(CodeConflict, "directory_not_empty")
 
-	UnsavedText  = own(CodeConflict, "unsaved_text") // a client holds it, and more was to change
-	ClientFailed = own(CodeIOError, "client_failed") // error: what it said of its text
+	UnsavedText = own(CodeConflict, "unsaved_text") // a client holds it, and more was to change
+	// a client holds it, and the disk has moved since the session last read it
+	BufferDiffers = own(CodeModified, "buffer_differs_from_disk")
+	ClientFailed  = own(CodeIOError, "client_failed") // error: what it said of its text
 
 	Unread     = own(CodeMustRead, "unread")
 	PartUnread = own(CodeMustRead, "part_unread")         // *ledger.Seen

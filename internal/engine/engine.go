@@ -83,6 +83,7 @@ type shared struct {
 	now         func() time.Time
 	outside     outside
 	sums        sums
+	editors     editors
 	unrecovered unrecovered
 	progress    func(what string, done, total int)
 	calls       underway

@@ -185,6 +185,11 @@ func (d *Desk) unmixed(ctx context.Context, p *Plan) error {
 				t.After.From != nil || !utf8.Valid(t.After.Content)) {
 				return Refuse(UnsavedText, t.True, nil)
 			}
+			if t.Unsaved() {
+				if err := d.c.editor().takes(t.True); err != nil {
+					return err
+				}
+			}
 			continue
 		}
 		for _, name := range []string{s.Path, s.To} {

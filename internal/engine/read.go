@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"moltisfs/internal/buffer"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 )
@@ -22,6 +23,8 @@ type Source struct {
 	Info guardfs.Info
 
 	Unsaved bool // a client holds it; Info is of the file on the disk, but for the size
+	// Beside is what the editor of the call has of it, where that is not the disk's.
+	Beside buffer.State
 	// Given counts the bytes that the answer has of it, for the record. Bytes and Lines count theirs.
 	Given int64
 
@@ -57,6 +60,9 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 		}
 		defer f.Close() //nolint:errcheck // nothing was written through it
 		s := &Source{ReaderAt: f, Path: h.Object().True, Info: f.Info(), e: e, file: f}
+		if beside := c.editor().state(s.Path); beside == buffer.Behind {
+			s.Beside = beside
+		}
 		if s.Info.Size <= InMemory {
 			var content bytes.Buffer
 			content.Grow(int(s.Info.Size) + bytes.MinRead) // else it is copied as it grows
@@ -98,11 +104,14 @@ func (e *Engine) Sum(ctx context.Context, c *Call, path string, most int64) (has
 func (e *Engine) readHeld(
 	ctx context.Context, c *Call, o guardfs.Object, text []byte, look Look,
 ) error {
-	s := &Source{Path: o.True, Info: o.Info, Unsaved: true, e: e}
+	s := &Source{Path: o.True, Info: o.Info, Unsaved: true, Beside: c.editor().state(o.True), e: e}
 	s.hold(text)
 	sight, err := look(ctx, s)
 	if err != nil {
 		return err
+	}
+	if by := c.editor(); by != nil {
+		by.seen.Told(o.True)
 	}
 	if c.Trace.Bytes = s.Given; sight == nil {
 		return nil

@@ -59,6 +59,8 @@ var rows = map[engine.Cause]row{
 
 	engine.UnsavedText: {kind: "UnsavedText",
 		message: "{shown} has unsaved text in an editor" + untouched},
+	engine.BufferDiffers: {kind: "FileModified",
+		message: "{shown} has unsaved text in an editor, and has changed on the disk too" + untouched},
 	engine.ClientFailed: {kind: "UnsavedText", retry: true,
 		message: "the editor did not answer for {shown}: {fact}"},
 

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"moltisfs/dialect"
+	"moltisfs/internal/buffer"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+	encodings "moltisfs/internal/text"
+)
+
+// An editorOverlay is the Overlay of an editor that answers the disk's text of a file where it has
+// no unsaved one: it holds what differs.
+type editorOverlay struct {
+	e    *Engine
+	by   *dialect.Editor
+	seen *buffer.Seen
+}
+
+// editors is what was seen of the editor of each session.
+type editors struct {
+	mu   sync.Mutex
+	seen map[ledger.Key]*buffer.Seen
+}
+
+// maxEditors bounds the sessions that are remembered. What is forgotten is looked at as if for the
+// first time.
+const maxEditors = 1000
+
+// maxCompared is how large a file on the disk may be that the editor is asked for.
+const maxCompared = 16 << 20
+
+var errDamaged = errors.New("it can't read the file's encoding, so that its text would destroy bytes")
+
+// Load asks the editor for what the disk has as text, or not at all.
+func (o *editorOverlay) Load(ctx context.Context, path string) (string, bool, error) {
+	raw, isText := o.disk(path)
+	if !isText {
+		return "", false, nil
+	}
+	shown, has, err := o.by.Load(ctx, path)
+	if err != nil || !has {
+		return "", false, err
+	}
+	disk := string(raw)
+	if decoded, _, derr := edit.Decode(raw, ""); derr == nil {
+		disk = string(decoded)
+	}
+	switch state := o.seen.Look(path, shown, raw, disk); state {
+	case buffer.Damaged:
+		return "", false, errDamaged
+	default:
+		return shown, state == buffer.Own || state == buffer.Apart, nil
+	}
+}
+
+// disk is a file as it is on the disk, nil where there is none. No text is what no editor has text
+// of: a binary file, a large one, a directory, and what can't be read, of which the look at the
+// disk says why. Nothing of it is shown to anybody.
+func (o *editorOverlay) disk(path string) (raw []byte, isText bool) {
+	look := o.e.free
+	if look == nil {
+		look = o.e.fs
+	}
+	h, err := look.Resolve(path, guardfs.Read)
+	if err != nil {
+		return nil, errors.Is(err, fs.ErrNotExist)
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	if i := h.Object().Info; i.Kind != guardfs.KindFile || i.Size > maxCompared {
+		return nil, false
+	}
+	f, err := h.Open()
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close() //nolint:errcheck // as above
+	raw = make([]byte, f.Info().Size)
+	n, err := f.ReadAt(raw, 0)
+	raw = raw[:n]
+	return raw, (err == nil || errors.Is(err, io.EOF)) && !encodings.Sniff(raw).NUL
+}
+
+// Store gives the editor a text in the place of its own.
+func (o *editorOverlay) Store(ctx context.Context, path, old, text string) error {
+	o.seen.Gave(path, text)
+	return o.by.Store(ctx, path, old, text)
+}
+
+// edited has the editor of a call compared with the disk.
+func (e *Engine) edited(c *Call) {
+	by, ok := c.Overlay.(*dialect.Editor)
+	if !ok {
+		return
+	}
+	if c.Overlay = nil; by == nil || by.Read == nil {
+		return
+	}
+	m := &e.editors
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen == nil || len(m.seen) >= maxEditors {
+		m.seen = map[ledger.Key]*buffer.Seen{}
+	}
+	if m.seen[c.key()] == nil {
+		m.seen[c.key()] = &buffer.Seen{}
+	}
+	c.Overlay = &editorOverlay{e, by, m.seen[c.key()]}
+}
+
+// editor is what the editor of a call has, nil where there is none.
+func (c *Call) editor() *editorOverlay {
+	o, _ := c.Overlay.(*editorOverlay)
+	return o
+}
+
+// state is what the editor had of a path at the last look; o may be nil.
+func (o *editorOverlay) state(path string) buffer.State {
+	if o == nil {
+		return buffer.Saved
+	}
+	return o.seen.State(path)
+}
+
+// takes refuses a change of a text that the editor does not take, or beside which the disk has
+// moved and nobody was told. o may be nil.
+func (o *editorOverlay) takes(path string) error {
+	switch {
+	case o == nil:
+		return nil
+	case o.by.Write == nil:
+		return Refuse(UnsavedText, path, nil)
+	case o.state(path) == buffer.Apart:
+		return Refuse(BufferDiffers, path, nil)
+	}
+	return nil
+}
+
+// Unsaved are the files below a directory, or that file, of which the editor of a call had unsaved
+// text when the session last looked, and has it still. A search does not see it.
+func (e *Engine) Unsaved(ctx context.Context, c *Call, root string) (out []string, err error) {
+	o := c.editor()
+	if e, err = e.begun(c); err != nil || o == nil {
+		return nil, err
+	}
+	root = strings.TrimSuffix(e.fs.Canonical(root), "/") + "/"
+	for _, path := range o.seen.Paths() {
+		if !strings.HasPrefix(path, root) ||
+			e.judge.Judge(guardfs.Object{Spelled: path, True: path}, guardfs.Read) != nil {
+			continue
+		}
+		held := true
+		if err == nil { // an editor that does not answer is asked once
+			_, _, held, err = e.overlaid(ctx, c, path)
+		}
+		if held || err != nil {
+			out = append(out, path)
+		}
+	}
+	return out, ctx.Err()
+}

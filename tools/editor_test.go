@@ -1,0 +1,303 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+// An acpClient is an editor as its agent sees it: it answers the disk's text of a file that is not open.
+type acpClient struct {
+	mu      sync.Mutex
+	buffers map[string]string
+	asked   []string // "read path" and "write path"
+	saves   bool     // what it is given goes to the disk at once
+	fails   error
+	// at hears of every request before it is served, outside of the lock.
+	at func(what, path string)
+}
+
+func (a *acpClient) note(what, path string) error {
+	a.mu.Lock()
+	a.asked = append(a.asked, what+" "+path)
+	at := a.at
+	a.mu.Unlock()
+	if at != nil {
+		at(what, path)
+	}
+	return a.fails
+}
+
+func (a *acpClient) Read(_ context.Context, path string) (string, error) {
+	if err := a.note("read", path); err != nil {
+		return "", err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if text, open := a.buffers[path]; open {
+		return text, nil
+	}
+	b, err := os.ReadFile(path)
+	return strings.ToValidUTF8(string(b), "\uFFFD"), err
+}
+
+func (a *acpClient) Write(_ context.Context, path, text string) error {
+	if err := a.note("write", path); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.buffers[path] = text
+	if a.saves {
+		return os.WriteFile(path, []byte(text), 0o644)
+	}
+	return nil
+}
+
+func (a *acpClient) has(path string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.buffers[path]
+}
+
+// editing is a suite, a tree of which the editor has "held" with unsaved text, and calls through it.
+func editing(t *testing.T, change func(*config.FS)) (a *acpClient, e *tools.Editor, root string, do func(tool string, args map[string]any) tools.Payload) {
+	t.Helper()
+	s, root := suite(t, change, tools.Options{})
+	for _, name := range []string{"held", "plain", "d/other"} {
+		write(t, filepath.Join(root, name), "disk\nneedle\n")
+	}
+	a = &acpClient{buffers: map[string]string{root + "/held": "buffer\nneedle\n", root + "/new": "only here\n"}}
+	e = &tools.Editor{Read: a.Read, Write: a.Write}
+	return a, e, root, func(tool string, args map[string]any) tools.Payload {
+		t.Helper()
+		raw, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: raw, Overlay: e})
+		if err != nil {
+			t.Fatalf("%s %s: %v", tool, raw, err)
+		}
+		return p
+	}
+}
+
+func TestEditor(t *testing.T) {
+	t.Parallel()
+	a, _, root, do := editing(t, func(c *config.FS) {
+		c.TrackReads, c.MustReadBeforeWrite, c.CheckpointBeforeMutation = true, true, true
+	})
+	held, plain := root+"/held", root+"/plain"
+	edit := func(path, from, to string) tools.Payload {
+		t.Helper()
+		return do("Edit", map[string]any{"file_path": path, "old_string": from, "new_string": to})
+	}
+	is := func(path, disk, buffer string) {
+		t.Helper()
+		b, _ := os.ReadFile(path)
+		if string(b) != disk || a.has(path) != buffer {
+			t.Errorf("%s: disk %q, want %q; buffer %q, want %q", path, b, disk, a.has(path), buffer)
+		}
+	}
+	unsaved := do("Read", map[string]any{"file_path": held})
+	if c, ok := unsaved.(*tools.Content); !ok || !c.BufferDiffers || c.Shown != "editor" || !strings.Contains(c.Text(), "buffer\n") || !strings.Contains(c.Text(), "unsaved") {
+		t.Errorf("%s", unsaved.Text())
+	}
+	b, _ := tools.Encode(unsaved)
+	if !strings.Contains(string(b), `"buffer_differs_from_disk":true,"shown":"editor"`) {
+		t.Errorf("%s", b)
+	}
+	if done, ok := edit(held, "buffer", "edited").(*tools.Edit); !ok || !done.InEditor || !strings.Contains(done.Text(), "editor") {
+		t.Errorf("%+v", done)
+	}
+	is(held, "disk\nneedle\n", "edited\nneedle\n")
+	if p := do("MultiEdit", map[string]any{"file_path": held, "edits": []any{map[string]any{"old_string": "edited", "new_string": "2"}, map[string]any{"old_string": "2\n", "new_string": "3\n"}}}); p.Kind() != "multi_edit" {
+		t.Error(p.Text())
+	}
+	if p := do("Write", map[string]any{"file_path": held, "content": "whole\nneedle\n"}); p.Kind() != "write" {
+		t.Error(p.Text())
+	}
+	is(held, "disk\nneedle\n", "whole\nneedle\n")
+	if p := do("checkpoint_restore", map[string]any{"id": "undo"}); p.Kind() != "checkpoint_restore" {
+		t.Error(p.Text())
+	}
+	is(held, "disk\nneedle\n", "3\nneedle\n")
+
+	if c := do("Read", map[string]any{"file_path": plain}).(*tools.Content); c.BufferDiffers {
+		t.Errorf("%s", c.Text())
+	}
+	if done, ok := edit(plain, "disk", "edited").(*tools.Edit); !ok || done.InEditor {
+		t.Errorf("%+v", done)
+	}
+	is(plain, "edited\nneedle\n", "")
+	if p := do("Write", map[string]any{"file_path": root + "/made", "content": "x\n"}); p.Kind() != "write" {
+		t.Error(p.Text())
+	}
+	is(root+"/made", "x\n", "")
+
+	// Unsaved text that a search did not see is named, and searched where it is asked for.
+	grep := func(args map[string]any) tools.Payload {
+		args["pattern"] = "needle"
+		return do("Grep", args)
+	}
+	for _, p := range []tools.Payload{grep(map[string]any{}), grep(map[string]any{"output_mode": "content", "path": root}), do("Glob", map[string]any{"pattern": "*"})} {
+		b, _ := tools.Encode(p)
+		if !strings.Contains(p.Text(), "unsaved text of 1 file") || !strings.Contains(p.Text(), held) || !strings.Contains(string(b), `"unsaved":{"count":1,"how":`) {
+			t.Errorf("%s\n%s", p.Text(), b)
+		}
+	}
+	if p := grep(map[string]any{"path": root + "/d"}); strings.Contains(p.Text(), "unsaved") {
+		t.Error(p.Text())
+	}
+	if p := do("Grep", map[string]any{"pattern": "3|disk", "path": held, "output_mode": "content"}); !strings.Contains(p.Text(), "3") || strings.Contains(p.Text(), "disk") || strings.Contains(p.Text(), "unsaved") {
+		t.Error(p.Text())
+	}
+	a.buffers[held] = "disk\nneedle\n"
+	if p := grep(map[string]any{}); strings.Contains(p.Text(), "unsaved") {
+		t.Error(p.Text())
+	}
+	// What is only in the editor can be read and changed there.
+	if p := do("Read", map[string]any{"file_path": root + "/new"}); !strings.Contains(p.Text(), "only here") {
+		t.Error(p.Text())
+	}
+	if p := edit(root+"/new", "only", "still"); p.Kind() != "edit" {
+		t.Error(p.Text())
+	}
+	is(root+"/new", "", "still here\n")
+}
+
+// What a client does not offer is never called, and no read of the one place is followed by a write to the other.
+func TestEditorOffers(t *testing.T) {
+	t.Parallel()
+	for name, offered := range map[string]struct{ read, write bool }{"both": {true, true}, "read": {true, false}, "write": {false, true}, "none": {}} {
+		a, e, root, do := editing(t, nil)
+		if !offered.read {
+			e.Read = nil
+		}
+		if !offered.write {
+			e.Write = nil
+		}
+		p := do("Read", map[string]any{"file_path": root + "/held"})
+		if got := strings.Contains(p.Text(), "buffer"); got != offered.read {
+			t.Errorf("%s: %s", name, p.Text())
+		}
+		from := map[bool]string{true: "buffer", false: "disk"}[offered.read]
+		p = do("Edit", map[string]any{"file_path": root + "/held", "old_string": from, "new_string": "x"})
+		disk, buffer := content(t, root+"/held"), a.has(root+"/held")
+		want := map[string][2]string{
+			"both":  {"disk\nneedle\n", "x\nneedle\n"},
+			"read":  {"disk\nneedle\n", "buffer\nneedle\n"}, // refused
+			"write": {"x\nneedle\n", "buffer\nneedle\n"}, "none": {"x\nneedle\n", "buffer\nneedle\n"},
+		}[name]
+		if [2]string{disk, buffer} != want || (p.Kind() == "conflict") != (name == "read") {
+			t.Errorf("%s: %q %q, %s", name, disk, buffer, p.Text())
+		}
+		if p := do("Edit", map[string]any{"file_path": root + "/plain", "old_string": "disk", "new_string": "x"}); p.Kind() != "edit" || content(t, root+"/plain") != "x\nneedle\n" {
+			t.Errorf("%s: %s", name, p.Text())
+		}
+		for _, what := range a.asked {
+			if strings.HasPrefix(what, "read") && !offered.read || strings.HasPrefix(what, "write") && name != "both" {
+				t.Errorf("%s: %s", name, what)
+			}
+		}
+	}
+}
+
+// The editor is asked for text, and for nothing that policy denies. An error of it ends the call.
+func TestEditorIsAskedForText(t *testing.T) {
+	t.Parallel()
+	a, _, root, do := editing(t, func(c *config.FS) { c.DenyPaths = append(c.DenyPaths, c.WorkspaceRoot+"/plain") })
+	latin := "caf\xe9 \xe9t\xe9 d\xe9j\xe0 vu\r\nna\xefve\r\n"
+	wide := "\xff\xfea\x00\n\x00"
+	for name, text := range map[string]string{"bin": "\x00\x01\x02", "latin": latin, "wide": wide, "mark": "\xef\xbb\xbfa\r\nb\r\n"} {
+		write(t, root+"/"+name, text)
+	}
+	for name, want := range map[string]string{"latin": "cafe", "wide": "b", "mark": "b"} {
+		if p := do("Read", map[string]any{"file_path": root + "/" + name}); p.(*tools.Content).BufferDiffers {
+			t.Errorf("%s: %s", name, p.Text())
+		}
+		old := map[string]string{"latin": "café", "wide": "a", "mark": "a"}[name]
+		if p := do("Edit", map[string]any{"file_path": root + "/" + name, "old_string": old, "new_string": want}); p.Kind() != "edit" {
+			t.Errorf("%s: %s", name, p.Text())
+		}
+	}
+	if got := content(t, root+"/latin"); got != "cafe \xe9t\xe9 d\xe9j\xe0 vu\r\nna\xefve\r\n" {
+		t.Errorf("%q", got)
+	}
+	if got := content(t, root+"/mark"); got != "\xef\xbb\xbfb\r\nb\r\n" {
+		t.Errorf("%q", got)
+	}
+	do("Read", map[string]any{"file_path": root + "/bin"})
+	do("Read", map[string]any{"file_path": root + "/d"})
+	do("Read", map[string]any{"file_path": root + "/plain"})
+	for _, name := range []string{"bin", "d", "plain"} {
+		if slices.Contains(a.asked, "read "+root+"/"+name) {
+			t.Errorf("asked for %s", name)
+		}
+	}
+	if p := do("Read", map[string]any{"file_path": root + "/nothing"}); p.Kind() != "not_found" {
+		t.Error(p.Text())
+	}
+	a.buffers[root+"/latin"] = "caf\uFFFD typed"
+	if p := do("Edit", map[string]any{"file_path": root + "/latin", "old_string": "typed", "new_string": "x"}); p.Kind() != "io_error" || !strings.Contains(p.Text(), "encoding") {
+		t.Error(p.Text())
+	}
+	a.fails = errors.New("gone away")
+	for _, p := range []tools.Payload{do("Read", map[string]any{"file_path": root + "/held"}), do("Write", map[string]any{"file_path": root + "/made", "content": "x"})} {
+		if p.Kind() != "io_error" || !strings.Contains(p.Text(), "gone away") {
+			t.Error(p.Text())
+		}
+	}
+	if _, err := os.Lstat(root + "/made"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the disk stood in for the editor")
+	}
+}
+
+// An editor that has not loaded what was written, and one whose file moved under its unsaved text.
+func TestEditorBesideTheDisk(t *testing.T) {
+	t.Parallel()
+	a, _, root, do := editing(t, nil)
+	plain := root + "/plain"
+	a.buffers[plain] = "disk\nneedle\n" // open, and nothing unsaved
+	edit := func(from, to string) tools.Payload {
+		return do("Edit", map[string]any{"file_path": plain, "old_string": from, "new_string": to})
+	}
+	for i, to := range []string{"1", "2", "3"} { // the editor is slow
+		if p := edit([]string{"disk", "1", "2"}[i], to); p.Kind() != "edit" || content(t, plain) != to+"\nneedle\n" {
+			t.Fatal(p.Text())
+		}
+	}
+	if c := do("Read", map[string]any{"file_path": plain}).(*tools.Content); !c.BufferDiffers || c.Shown != "disk" || !strings.Contains(c.Text(), "earlier text") {
+		t.Error(c.Text())
+	}
+	a.buffers[plain] = "disk\ntyped\n" // without that
+	p := edit("disk", "x")
+	if p.Kind() != "modified_since_read" || !strings.Contains(p.Text(), "reload") || a.has(plain) != "disk\ntyped\n" || content(t, plain) != "3\nneedle\n" {
+		t.Errorf("%s\n%q", p.Text(), content(t, plain))
+	}
+	if c := do("Read", map[string]any{"file_path": plain}).(*tools.Content); !c.BufferDiffers || c.Shown != "editor" || !strings.Contains(c.Text(), "changed too") {
+		t.Error(c.Text())
+	}
+	if p := edit("disk", "x"); p.Kind() != "edit" || a.has(plain) != "x\ntyped\n" || content(t, plain) != "3\nneedle\n" {
+		t.Error(p.Text())
+	}
+	a.saves = true
+	for i := range 3 { // an editor that saves what it is given, and in which the user types on
+		a.buffers[plain] += "more\n"
+		if p := do("Edit", map[string]any{"file_path": plain, "old_string": "typed", "new_string": fmt.Sprint("typed ", i)}); p.Kind() != "edit" || content(t, plain) != a.has(plain) {
+			t.Error(p.Text())
+		}
+	}
+}
