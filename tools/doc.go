@@ -16,6 +16,8 @@
 //	done, err := tools.Do[*tools.Edit](ctx, suite, tools.EditArgs{…}, tools.Call{Session: "s1"})
 //	_, err = suite.Undo(ctx, tools.Call{Session: "s1"})
 //
+// A host in an editor hands in that one's unsaved text with each call, see [Editor].
+//
 // # Answers
 //
 // A call answers one of a sealed set of payloads. A *Refusal is an answer too. Its Error says what

@@ -141,3 +141,59 @@ func ExampleOptions_hooks() {
 	// Read not_found
 	// true
 }
+
+// An agent in an editor hands in the fs methods of its client, which a connection of the Agent Client
+// Protocol offers in clientCapabilities. A method that is not offered stays nil.
+func ExampleEditor() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	dir, _ = filepath.EvalSymlinks(dir)
+	work := filepath.Join(dir, "work")
+	file := filepath.Join(work, "notes.md")
+	if err := errors.Join(os.Mkdir(work, 0o755), os.WriteFile(file, []byte("saved\n"), 0o644)); err != nil {
+		log.Fatal(err)
+	}
+	buffers := map[string]string{file: "typed, not saved\n"} // here the client is this map
+
+	cfg := config.Default()
+	cfg.Tools.FS.AllowPaths, cfg.Tools.FS.RequireApproval = []string{work + "/**"}, false
+	suite, err := tools.Open(cfg, tools.Options{DataDir: filepath.Join(dir, "data")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer suite.Close()
+	as := tools.Call{Session: "s1", Overlay: &tools.Editor{
+		Read: func(_ context.Context, path string) (string, error) { // fs/read_text_file
+			if text, open := buffers[path]; open {
+				return text, nil
+			}
+			b, err := os.ReadFile(path) // an error with code -32002 becomes fs.ErrNotExist
+			return string(b), err
+		},
+		Write: func(_ context.Context, path, text string) error { // fs/write_text_file
+			buffers[path] = text
+			return nil
+		},
+	}}
+	ctx := context.Background()
+	read, err := tools.Do[*tools.Content](ctx, suite, tools.ReadArgs{FilePath: file}, as)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(read.Text())
+	done, err := tools.Do[*tools.Edit](ctx, suite, tools.EditArgs{FilePath: file, OldString: "typed", NewString: "edited"}, as)
+	if err != nil {
+		log.Fatal(err)
+	}
+	disk, _ := os.ReadFile(file)
+	fmt.Printf("in the editor: %v\n%s%s", done.InEditor, buffers[file], disk)
+	// Output:
+	//      1→typed, not saved
+	// [this is unsaved text of the user's editor; the disk has another]
+	// in the editor: true
+	// edited, not saved
+	// saved
+}
