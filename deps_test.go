@@ -106,6 +106,10 @@ var plan = []room{
 		"os/user reflect", "go.yaml.in/yaml/v3"},
 	{3, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
 
+	{3, "internal/dialect/acp", "approval config dialect internal/args internal/engine internal/guardfs internal/ledger internal/text",
+		"path/filepath", ""},
+
+	{4, "internal/serve/acp", "approval dialect", "os os/exec syscall", ""},
 	{4, "internal/serve/approvals", "approval approval/queue", "net/http", "github.com/coder/websocket"},
 	{4, "internal/serve/jsonrpc", "approval dialect internal/args internal/listen internal/metrics internal/token",
 		"net net/http net/netip runtime/debug", "golang.org/x/sync"},
@@ -114,7 +118,7 @@ var plan = []room{
 	{5, "mcp", "dialect internal/serve/mcp", "", ""},
 	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
 		"internal/audit internal/datadir " +
-		"internal/dialect/capability " +
+		"internal/dialect/acp internal/dialect/capability internal/serve/acp " +
 		"internal/dialect/jettson internal/doctor " +
 		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest " +
 		"internal/serve/mcp " +

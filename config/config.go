@@ -1,5 +1,6 @@
 // Package config is what the operator wrote: the sections [tools.fs], [tools.fs.checkpoint],
-// [tools.fs.audit], [tools.fs.hooks], [tools.capability] and [tools.policy] of one TOML file, as Go values.
+// [tools.fs.audit], [tools.fs.hooks], [tools.acp],
+// [tools.capability] and [tools.policy] of one TOML file, as Go values.
 //
 // Decode is strict. An unknown key or section, a wrong type, a word that is not allowed, a glob
 // that cannot be read: each is a Problem with file, line, column and what to write instead. All
@@ -48,6 +49,7 @@ func (c Config) Hash(beside ...string) string {
 type Tools struct {
 	FS         FS         `toml:"fs" doc:"The filesystem tools. Every key is optional."`
 	Jettson    Jettson    `toml:"jettson" doc:"The four tools of Jettson Files, which see nothing but a workspace."`
+	ACP        ACP        `toml:"acp" doc:"The file methods of the Agent Client Protocol, which moltis-fs acp guards."`
 	Capability Capability `toml:"capability" doc:"How freely each capability of the dialect \"capability\" may be called, where that differs from what docs/capabilities.md says. A looser tier is taken with a warning at start."`
 	Policy     Policy     `toml:"policy" doc:"Which tools exist, by name: exact, \"prefix*\" or \"*\"; case matters. A denied tool is neither listed nor callable."`
 }
@@ -133,6 +135,11 @@ type Jettson struct {
 	PerSession bool   `toml:"per_session" doc:"Give each session a workspace of its own. It is made with the first file, and goes to the trash when the session ends. Needs workspaces."`
 }
 
+// ACP is [tools.acp].
+type ACP struct {
+	MissingRead string `toml:"missing_read" enum:"error|empty" doc:"What fs/read_text_file answers where no file is: \"error\" as the protocol has it, \"empty\" no text, for agents such as gemini-cli that read before they make a file and give up at an error."`
+}
+
 // Policy is [tools.policy].
 type Policy struct {
 	Profile string `toml:"profile" enum:"full|coding|minimal" sample:"full" doc:"The tools that exist where allow is empty, as Moltis has it: \"full\" all, \"coding\" exec, browser and memory, \"minimal\" exec, so that neither has one of ours."`
@@ -187,6 +194,7 @@ func Default() Config {
 				Timeout: Duration(5 * time.Second), OnError: "deny",
 			},
 		},
+		ACP: ACP{MissingRead: "error"},
 		Capability: Capability{Autonomous: []string{}, Notify: []string{}, ApprovalRequired: []string{},
 			Blocked: []string{}},
 		Policy: Policy{Allow: []string{}, Deny: []string{}},

@@ -21,6 +21,8 @@ var toolNames = []string{
 	"agent.session", "agent.events", "agent.unwatch", "alerts.send",
 
 	"jettson_files_read", "jettson_files_write", "jettson_files_list", "jettson_files_delete",
+
+	"fs/read_text_file", "fs/write_text_file", "terminal/create",
 }
 
 // ToolNames are the names that [tools.policy] can mean.

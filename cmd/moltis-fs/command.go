@@ -55,9 +55,9 @@ func many(name, value, doc string) option {
 // commands is the table, in the order of help.
 func commands() []*command {
 	all := []*command{
-		mcpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
+		mcpCommand(), acpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
 		checkpointCommand(), trashCommand(), auditCommand(), configCommand(), doctorCommand(),
-		versionCommand(), manCommand(), workerCommand(),
+		versionCommand(), manCommand(), workerCommand(), lentCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name

@@ -16,6 +16,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect/acp"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/serve/mcp"
@@ -268,6 +269,7 @@ func TestConfigKnowsTheTools(t *testing.T) {
 			names = append(names, append([]string{def.Name}, def.Also...)[len(def.Also)])
 		}
 	}
+	names = append(names, acp.Names()...)
 	if got := config.ToolNames(); !slices.Equal(got, names) {
 		t.Errorf("config knows %v, and there are %v", got, names)
 	}

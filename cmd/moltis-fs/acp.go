@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"moltisfs/config"
+	"moltisfs/dialect"
+	acpdialect "moltisfs/internal/dialect/acp"
+	"moltisfs/internal/listen"
+	"moltisfs/internal/serve/acp"
+	"moltisfs/internal/serve/mcp"
+)
+
+func acpCommand() *command {
+	return &command{
+		name:  "acp",
+		short: "stand between an editor and its agent, over the Agent Client Protocol",
+		args:  "-- AGENT [ARGUMENT…]", min: 1, max: 1 << 20,
+		long: `An editor starts this in the place of its agent. It starts the agent and passes the
+protocol through in both directions, but for the files that the agent reads and writes by it
+(fs/read_text_file, fs/write_text_file): those pass policy, approval, checkpoint and audit. They are
+read and written in the editor, unsaved text included, where the editor has these methods, and else
+on the disk. The agent is offered them in any case.
+
+An agent that opens files by itself, or runs programs, is not held by this. --terminal says what
+becomes of the programs that it runs by way of the editor: "pass" lets them, "refuse" none, "ask"
+asks about each one. For all else confine the agent's own account.
+
+--approve says who approves changes while require_approval is true. "editor" has the editor ask its
+user, with the diff, as it asks for the agent itself; the others are as for moltis-fs mcp.
+
+Without --root and configuration each session may touch its working directory, as the editor names
+it, and nothing else.
+
+--with-mcp has the agent start a small MCP server too, whose calls come here: the tools, with the
+same policy, history and questions, and with the editor's text of the files that they name. What
+searches directories searches what is saved. Changes of unsaved text are undone by it
+(checkpoint_restore); moltis-fs checkpoint on the command line knows no editor and changes the disk.
+
+What the agent writes to standard error goes to ours. It ends with the editor, and we with it, with
+its exit status. Signals are passed on.`,
+		options: suiteOptions(
+			opt("approve", "HOW", "who approves changes; editor unless told",
+				"editor", "terminal", "queue", "yes", "never"),
+			opt("terminal", "WHAT", "what becomes of programs that the agent runs by way of the "+
+				"editor; pass unless told", "pass", "refuse", "ask"),
+			opt("with-mcp", "", "give the agent our tools too"),
+			dialectOption(), readOnlyOption(),
+		),
+		examples: []string{
+			"moltis-fs acp -- gemini --acp",
+			"moltis-fs acp --with-mcp --terminal ask -- claude-agent-acp",
+			"moltis-fs acp --root ~/project --approve queue -- my-agent --verbose",
+		},
+		run: serveACP,
+	}
+}
+
+func serveACP(ctx context.Context, in *invocation) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	o := acp.Options{Principal: in.option("principal"), Session: in.option("session"), Run: runName(),
+		Terminal: cmp.Or(in.option("terminal"), "pass"),
+		Tell: func(format string, a ...any) {
+			fmt.Fprintf(in.err, program+": "+format+"\n", a...)
+		}}
+	if how := cmp.Or(in.option("approve"), "editor"); how != "editor" {
+		if o.Approver, err = in.approveBy(how); err != nil {
+			return err
+		}
+	}
+	if in.option("root") == "" && !in.configured() {
+		o.Confine = confined
+	}
+	e, cfg, err := in.openEngine(nil, in.programName())
+	if err != nil {
+		return err
+	}
+	defer func() { err = closing(e, err) }()
+	d := acpdialect.Over(e, cfg.Tools.ACP)
+	var through *lent
+	if in.given("with-mcp") {
+		all, err := in.over(e, cfg)
+		if err != nil {
+			return err
+		}
+		if through, err = in.lend(all, cfg); err != nil {
+			return err
+		}
+		defer through.Close()
+		o.Server = through.server
+	}
+	agent, err := acp.Start(in.args, agentErr(in.err))
+	if err != nil {
+		return notStarted(in.args[0], err)
+	}
+	in.tellHeld(cfg, o)
+	proxy := acp.New(d, in.out, agent.In, o)
+	if through != nil {
+		go through.serve(ctx, proxy)
+	}
+	defer passingSignals(agent)()
+	_ = proxy.Serve(ctx, in.in, agent, agent.HangUp) // its end is the agent's, or the editor's
+	if status := agent.Wait(); status != 0 {
+		return &exitError{status: status}
+	}
+	return nil
+}
+
+// agentErr is where an agent's standard error goes: our own as it is, if it is a file.
+func agentErr(w io.Writer) io.Writer {
+	if _, ok := w.(*os.File); ok || w == nil {
+		return w
+	}
+	return os.Stderr
+}
+
+func notStarted(agent string, err error) error {
+	hint := ""
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		hint = "name the agent's program after --, as the editor would start it"
+	}
+	return misuse(hint, "the agent %s can't be started: %v", agent, err)
+}
+
+// confined says what is wrong with a working directory as all that an agent may touch.
+func confined(dir string) string {
+	if !filepath.IsAbs(dir) {
+		return "the directory " + dir + " is not absolute"
+	}
+	if what := tooWide(dir); what != "" {
+		return "the session's directory is " + what + "; open a project, or have the operator start " +
+			program + " acp with --root"
+	}
+	return ""
+}
+
+// tellHeld says what is open, and what is not held.
+func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
+	if o.Confine == nil {
+		in.tellOpen(cfg)
+	} else if dir, _, err := in.dataDir(); err == nil {
+		fmt.Fprintf(in.err, "%s: open is the working directory of each session and nothing else "+
+			"(no --root, no configuration); data is in %s\n", program, visible(dir))
+	}
+	if o.Terminal == "pass" {
+		fmt.Fprintf(in.err, "%s: programs that the agent runs are not held by this (--terminal pass)\n",
+			program)
+	}
+}
+
+// passingSignals passes signals on to the agent, whose end is ours, until end is called.
+func passingSignals(agent *acp.Child) (end func()) {
+	came := make(chan os.Signal, 4)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		for sig := range came {
+			agent.Signal(sig)
+		}
+	}()
+	return func() {
+		signal.Stop(came)
+		close(came)
+	}
+}
+
+// lent is our MCP server as the agent has it: a program that passes bytes on, to a socket.
+type lent struct {
+	net.Listener
+	dialect dialect.Dialect
+	o       mcp.Options
+	self    string
+}
+
+// lentSockets is how many proxies may have one on one data directory.
+const lentSockets = 64
+
+func (in *invocation) lend(d dialect.Dialect, cfg config.Config) (*lent, error) {
+	self, err := ownProgram()
+	if err != nil {
+		return nil, err
+	}
+	dir, _, err := in.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	dir = filepath.Join(dir, "serve")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of the socket: %w", err)
+	}
+	l := &lent{dialect: d, self: self, o: mcp.Options{Principal: in.option("principal"),
+		Version: readBuild().Version, Root: cfg.Tools.FS.WorkspaceRoot,
+		Instructions: in.instructions(cfg, d.Definitions()) +
+			" Text that is not saved in the user's editor is read and changed there; Grep and Glob of a " +
+			"directory search what is saved."}}
+	for i := range lentSockets {
+		l.Listener, err = listen.On(fmt.Sprintf("unix:%s/acp-%d.sock", dir, i), false)
+		if err == nil {
+			return l, nil
+		}
+	}
+	if e, ok := errors.AsType[*listen.AddressError](err); ok {
+		return nil, misuse(e.Do, "%v", e)
+	}
+	return nil, err
+}
+
+func (l *lent) server(key string) acp.Server {
+	return acp.Server{Name: program, Command: l.self, Env: []struct{}{},
+		Args: []string{lentCommand().name, l.Addr().String(), key}}
+}
+
+// serve serves whoever connects with the key of a session.
+func (l *lent) serve(ctx context.Context, p *acp.Proxy) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return // it was closed
+		}
+		go func() {
+			defer c.Close()
+			if _, known, ours := listen.Peer(c); known && !ours {
+				return
+			}
+			in := bufio.NewReader(c)
+			key, err := in.ReadString('\n')
+			if key = strings.TrimSpace(key); err != nil || !p.Knows(key) {
+				return
+			}
+			_ = mcp.Serve(ctx, filled{l.dialect, p, key}, in, c, l.o) // its client says how it ended
+		}()
+	}
+}
+
+// filled is a dialect whose calls are those of a session.
+type filled struct {
+	dialect.Dialect
+	p   *acp.Proxy
+	key string
+}
+
+func (f filled) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	if err := f.p.Fill(ctx, f.key, &c); err != nil {
+		return nil, err
+	}
+	return f.Dialect.Call(ctx, c)
+}
+
+// lentCommand is what the agent starts: it passes on what it hears, to the socket of its proxy.
+func lentCommand() *command {
+	return &command{
+		name: "acp-tools", hidden: true, short: "pass MCP on to a moltis-fs acp", args: "SOCKET KEY",
+		min: 2, max: 2,
+		run: func(ctx context.Context, in *invocation) error {
+			c, err := net.Dial("unix", in.arg(0))
+			if err != nil {
+				return misuse("", "%s acp, which lends its tools there, has ended: %v", program, err)
+			}
+			defer c.Close()
+			if _, err := io.WriteString(c, in.arg(1)+"\n"); err != nil {
+				return err
+			}
+			go func() {
+				_, _ = io.Copy(c, in.in) // its end is told
+				_ = c.(*net.UnixConn).CloseWrite()
+			}()
+			_, err = io.Copy(in.out, c)
+			return err
+		},
+	}
+}

@@ -1,0 +1,267 @@
+// Package acp is the file methods of the Agent Client Protocol, version 1, as a dialect over the
+// engine: fs/read_text_file and fs/write_text_file, and the question whether a program may run
+// (terminal/create). It knows parameters, results, error codes and words. How messages come and go
+// is that of internal/serve/acp.
+//
+// A call comes with the editor's texts as its Overlay, if the editor has the methods. Then they are
+// what is read and written, a file that is made included. An Overlay that is also a [Giver] may say
+// that it takes none: then a change goes to the disk, if the editor has nothing unsaved there.
+package acp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"moltisfs/approval"
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/args"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// The methods that are calls.
+const (
+	Read     = "fs/read_text_file"
+	Write    = "fs/write_text_file"
+	Terminal = "terminal/create"
+)
+
+// Names are the methods as [tools.policy] names them.
+func Names() []string { return []string{Read, Write, Terminal} }
+
+// A Giver is an Overlay that may only give texts.
+type Giver interface{ Takes() bool }
+
+// Dialect is the methods. It is safe for concurrent use.
+type Dialect struct {
+	e   *engine.Engine
+	cfg config.ACP
+}
+
+// Over is the dialect over an engine, which stays the caller's to close.
+func Over(e *engine.Engine, cfg config.ACP) *Dialect { return &Dialect{e, cfg} }
+
+// changes are what [tools.policy] denies to deny changes: it holds for this method too.
+var changes = []string{"Write", "Edit", "MultiEdit"}
+
+// Offers says whether [tools.policy] and read_only leave a method.
+func (d *Dialect) Offers(method string) bool {
+	return d.e.Tools().Allows(method, method == Write, follows(method)...)
+}
+
+func follows(method string) []string {
+	if method == Write {
+		return changes
+	}
+	return nil
+}
+
+// call is one call on its way.
+type call struct {
+	*engine.Call
+	*Dialect
+	params params
+	answer any
+}
+
+// Call carries out one method. The JSON of the answer is its result, or of a refusal the error
+// object of JSON-RPC.
+func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
+	c := &call{Dialect: d, Call: engine.Taken(in, "acp", in.Tool)}
+	run := map[string]func(context.Context) error{
+		Read: c.read, Write: c.write, Terminal: c.terminal,
+	}[in.Tool]
+	if run == nil {
+		return nil, d.e.Unknown(ctx, c.Call, in, nil, &dialect.UnknownToolError{Tool: in.Tool})
+	}
+	limit := d.e.TimeFor(in.Tool == Write, in.Tier)
+	if in.Tool == Terminal {
+		limit = time.Minute + time.Duration(d.e.Config().ApprovalTimeout)
+	}
+	return c.do(ctx, in, limit, func(raw json.RawMessage) error {
+		if err := json.Unmarshal(raw, &c.params); err != nil {
+			return args.Errorf("", "the parameters are not those of %s: %v", in.Tool, err)
+		}
+		return c.check()
+	}, run)
+}
+
+// Enter judges the working directory of a session: it must be a directory that may be seen. name is
+// its true name.
+func (d *Dialect) Enter(ctx context.Context, in dialect.Call, cwd string) (
+	name string, refused dialect.Answer, err error,
+) {
+	in.Tool = Read
+	c := &call{Dialect: d, Call: engine.Taken(in, "acp", in.Tool)}
+	c.params.Path = &cwd
+	a, err := c.do(ctx, in, time.Minute, func(json.RawMessage) error { return c.check() },
+		func(ctx context.Context) error {
+			is, err := d.e.Stat(ctx, c.Call, cwd, true)
+			if name = is.Path; err == nil && is.Kind != guardfs.KindDir {
+				err = engine.Refuse(engine.NotADirectory, cwd, nil)
+			}
+			return err
+		})
+	if err != nil || a.Refused() {
+		return "", a, err
+	}
+	return name, nil, nil
+}
+
+func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
+	decode func(json.RawMessage) error, run func(context.Context) error) (dialect.Answer, error) {
+	out := &dialect.Object{Of: in.Tool}
+	err := c.e.Do(ctx, c.Call, engine.Operation{
+		Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit, Decode: decode,
+		Run: func(ctx context.Context) (err error) {
+			if err = run(ctx); err == nil {
+				out.Content, err = args.Encode(c.answer)
+			}
+			return err
+		},
+		Refuse: func(_ context.Context, err error) string {
+			reason := engine.Reason(err)
+			if reason == nil {
+				return ""
+			}
+			out.Of, out.No = string(reason.Code), true
+			if out.Content, err = args.Encode(c.refusal(reason)); err != nil {
+				return ""
+			}
+			return out.Of
+		},
+		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
+		Replace: func(raw json.RawMessage) error { out.Content = raw; return nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// params are those of all methods. What is optional is decoded leniently, as the protocol's schema
+// has it: another type, or what is below zero, counts as absent.
+type params struct {
+	Path    *string `json:"path"`
+	Content *string `json:"content"`
+	Line    natural `json:"line"`
+	Limit   natural `json:"limit"`
+
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	Cwd     *string  `json:"cwd"`
+}
+
+// natural is a number from 0 on; the zero value is absent.
+type natural struct {
+	n  int
+	is bool
+}
+
+func (n *natural) UnmarshalJSON(raw []byte) error {
+	var f float64
+	*n = natural{}
+	if err := json.Unmarshal(raw, &f); err == nil && string(raw) != "null" && f >= 0 {
+		*n = natural{int(min(f, 1<<31)), true}
+	}
+	return nil
+}
+
+// check refuses parameters that no policy has to judge.
+func (c *call) check() error {
+	p := &c.params
+	if c.Tool == Terminal {
+		if p.Command == "" {
+			return args.Errorf("", "missing: command")
+		}
+		return nil
+	}
+	if p.Path == nil {
+		return args.Errorf("", "missing: path")
+	}
+	c.Trace.Paths = []string{*p.Path}
+	if !path.IsAbs(*p.Path) && !absolute(*p.Path) {
+		return args.Errorf("name it from the root on", "the path is not absolute: %s",
+			approval.Escape(*p.Path, false))
+	}
+	if c.Tool == Write && p.Content == nil {
+		return args.Errorf("", "missing: content")
+	}
+	return nil
+}
+
+// absolute says whether a path has a drive, as Windows has them.
+func absolute(p string) bool {
+	return len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/')
+}
+
+// terminal asks whether a program may run, which no policy of files holds.
+func (c *call) terminal(ctx context.Context) error {
+	if c.Approver == nil {
+		return engine.Refuse(engine.NobodyToAsk, "", "there is nobody to ask")
+	}
+	wait := time.Duration(c.e.Config().ApprovalTimeout)
+	command := quoted(append([]string{c.params.Command}, c.params.Args...))
+	where := ""
+	if c.params.Cwd != nil {
+		where = *c.params.Cwd
+	}
+	sum := sha256.Sum256([]byte(command + "\x00" + where))
+	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
+		Summary: "run " + command, Digest: hex.EncodeToString(sum[:]), Expires: time.Now().Add(wait),
+		Warnings: []string{"a program does what it likes with files: nothing here holds it"}}
+	if where != "" {
+		q.Summary += " in " + where
+	}
+	asking, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	c.Trace.Digest = q.Digest
+	a, err := c.Approver.Ask(asking, q)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		a.Decision = approval.TimedOut
+	case err != nil:
+		return err
+	}
+	if c.Trace.Approval = a.Decision.String(); a.By != "" {
+		c.Trace.Approval += " by " + a.By
+	}
+	switch a.Decision {
+	case approval.Approved:
+		return nil
+	case approval.TimedOut:
+		return engine.Refuse(engine.NotAnswered, "", nil)
+	case approval.NobodyToAsk:
+		return engine.Refuse(engine.NobodyToAsk, "", a.Reason)
+	}
+	return engine.Refuse(engine.NotApproved, "", a.Reason)
+}
+
+// quoted is a command line for people: what a shell would take apart is in quotes.
+func quoted(words []string) string {
+	for i, w := range words {
+		if w == "" || strings.ContainsAny(w, " \t\n\"'\\$&|;<>()*?[]{}~#`!") {
+			words[i] = strconv.Quote(w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+var notText = engine.Cause{Code: engine.CodeUnsupported, Name: "not_text"}
+
+// missing says that an error is that nothing is there.
+func missing(err error) bool {
+	if err == nil {
+		return false
+	}
+	r := engine.Reason(err)
+	return r != nil && r.Code == engine.CodeNotFound
+}

@@ -1,0 +1,209 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"path/filepath"
+	"unicode/utf8"
+
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/ledger"
+	"moltisfs/internal/text"
+)
+
+type content struct {
+	Content string `json:"content"`
+}
+
+// read gives lines of a file, each with its end, in UTF-8 and without a byte order mark.
+func (c *call) read(ctx context.Context) error {
+	name := *c.params.Path
+	if c.Overlay != nil {
+		if err := c.opens(ctx, name, false); err != nil {
+			return err
+		}
+	}
+	err := c.e.Read(ctx, c.Call, name,
+		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
+			part, sight, err := c.lines(ctx, s)
+			c.answer = content{string(part)}
+			return sight, err
+		})
+	if missing(err) && c.cfg.MissingRead == "empty" {
+		c.answer, err = content{}, nil
+	}
+	return err
+}
+
+// lines are those that are asked for. A file over max_read_bytes is read through for a window
+// alone.
+func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.Sight, error) {
+	most, first, n := c.e.Config().MaxReadBytes, max(c.params.Line.n, 1), -1
+	if c.params.Limit.is {
+		n = c.params.Limit.n
+	}
+	whole := first == 1 && n < 0
+	if s.Info.Size > most && !whole {
+		part, sight, err := s.Lines(ctx, first, n, most)
+		if err == nil && !utf8.Valid(part) {
+			err = engine.Refuse(notText, s.Path, nil)
+		}
+		return part, sight, err
+	}
+	raw, sight, err := s.Bytes(ctx, 0, -1, most)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := raw
+	if !s.Unsaved {
+		if all, err = decoded(raw, s.Path); err != nil {
+			return nil, nil, err
+		}
+	}
+	if whole {
+		return all, sight, nil
+	}
+	part, last, total := window(all, first, n)
+	if s.Given += int64(len(part) - len(raw)); len(part) == len(all) {
+		return part, sight, nil
+	}
+	sight = &engine.Sight{Unit: "line", Lines: total, Hash: sight.Hash}
+	if last >= first {
+		sight.Ranges = []ledger.Range{{First: first, Last: last}}
+	}
+	return part, sight, nil
+}
+
+// window is n lines from first on, with n below zero all of them; last is the last of those, and
+// total is how many there are. A final newline makes no extra line.
+func window(all []byte, first, n int) (part []byte, last, total int) {
+	from, to, line := len(all), len(all), 0
+	for at := 0; at < len(all); {
+		if line++; line == first {
+			from = at
+		}
+		if n >= 0 && line == first+n {
+			to = at
+		} else if line >= first && to == len(all) {
+			last = line
+		}
+		next := bytes.IndexByte(all[at:], '\n')
+		if next < 0 {
+			break
+		}
+		at += next + 1
+	}
+	return all[min(from, to):to], last, line
+}
+
+// decoded is the text of a file that is text, in whatever encoding.
+func decoded(raw []byte, name string) ([]byte, error) {
+	no := engine.Refuse(notText, name, nil)
+	const head = 8 << 10
+	if text.LooksBinary(raw[:min(len(raw), head)], len(raw) <= head,
+		func([]byte) bool { return false }) {
+		return nil, no
+	}
+	e, mark := text.ToRead("", raw)
+	if e == nil {
+		return nil, no
+	}
+	out, err := e.Decode(raw[mark:])
+	if err != nil || !utf8.Valid(out) {
+		return nil, no
+	}
+	return out, nil
+}
+
+// write replaces the whole of a file or makes it, with the directories above it: the protocol has
+// no other way to make them.
+func (c *call) write(ctx context.Context) error {
+	a := engine.WriteArgs{Path: *c.params.Path, Text: *c.params.Content,
+		Rules: engine.Rules{Parents: true}}
+	if c.Overlay != nil {
+		if g, ok := c.Overlay.(Giver); ok && !g.Takes() {
+			return c.beside(ctx, a)
+		}
+		if err := c.opens(ctx, a.Path, true); err != nil {
+			return err
+		}
+	}
+	return c.put(ctx, a)
+}
+
+// put writes. Nobody can say by this method that an accident is meant; what was not read is refused
+// before that is looked at.
+func (c *call) put(ctx context.Context, a engine.WriteArgs) error {
+	_, _, err := c.e.Write(ctx, c.Call, a)
+	if errors.Is(err, engine.Accident) {
+		a.Rules.Meant = true
+		_, _, err = c.e.Write(ctx, c.Call, a)
+	}
+	return err
+}
+
+// beside writes to the disk below an editor that gives texts and takes none: only where it has
+// nothing else than the disk.
+func (c *call) beside(ctx context.Context, a engine.WriteArgs) error {
+	if err := c.opens(ctx, a.Path, false); err != nil {
+		return err
+	}
+	var held []byte
+	unsaved := false
+	look := func(ctx context.Context, s *engine.Source) (_ *engine.Sight, err error) {
+		unsaved = s.Unsaved
+		held, _, err = s.Bytes(ctx, 0, -1, engine.MaxResult)
+		return nil, err
+	}
+	err := c.e.Read(ctx, c.Call, a.Path, look)
+	c.Overlay = nil
+	if err == nil && unsaved {
+		text := held
+		if err = c.e.Read(ctx, c.Call, a.Path, look); err == nil || missing(err) {
+			a.Rules.Hash = engine.HashOf(held)
+			if disk, derr := decoded(held, a.Path); err != nil || derr != nil ||
+				!bytes.Equal(plain(disk), plain(text)) {
+				return engine.Refuse(engine.UnsavedText, a.Path, nil)
+			}
+		}
+	}
+	if err != nil && !missing(err) {
+		return err
+	}
+	return c.put(ctx, a)
+}
+
+// plain is a text with its line ends as editors have them in memory.
+func plain(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
+
+// opens has the overlay know what is on the disk: an editor's error about a path where nothing is
+// says that it has no text of it, and what is written there is a file that the editor makes. The
+// directories above it are ours to make, and then so is the file.
+func (c *call) opens(ctx context.Context, name string, writes bool) error {
+	disk := *c.Call
+	disk.Overlay = nil
+	_, err := c.e.Stat(ctx, &disk, name, false)
+	o := &opened{Overlay: c.Overlay, nothing: missing(err)}
+	if o.nothing && writes {
+		_, err := c.e.Stat(ctx, &disk, filepath.Dir(name), true)
+		o.makes = err == nil
+	}
+	c.Overlay = o
+	return ctx.Err()
+}
+
+// opened is an editor that is asked for one path.
+type opened struct {
+	dialect.Overlay
+	nothing, makes bool // nothing is on the disk; the editor makes it
+}
+
+func (o *opened) Load(ctx context.Context, name string) (string, bool, error) {
+	text, held, err := o.Overlay.Load(ctx, name)
+	if err != nil && o.nothing && ctx.Err() == nil {
+		err = nil
+	}
+	return text, held || err == nil && o.makes, err
+}

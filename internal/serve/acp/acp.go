@@ -1,0 +1,312 @@
+// Package acp stands between an editor and an agent that speak the Agent Client Protocol, version
+// 1, one JSON-RPC message a line. It passes on every message as it came, byte for byte, but for
+// these:
+//
+//   - initialize: the agent is offered the file methods, also by an editor that has none;
+//   - session/new, session/load and whatever else names a cwd: the policy judges it;
+//   - fs/read_text_file and fs/write_text_file of the agent: the dialect carries them out, and the
+//     editor's text is what it reads and writes where the editor has the methods;
+//   - terminal/*: as Options.Terminal says;
+//   - answers to requests of our own, whose ids nobody else has.
+//
+// A line of the agent that readers may take apart in different ways is not passed on: it could be a
+// write to one of them. The agent gets an error for it, or the editor if it was an answer.
+//
+// A line may have any length. In each direction the longest one is held in memory, and each file
+// call that runs holds its own; at most [most] run at a time. Calls that name the same path run in
+// the order in which they came.
+//
+// When the editor goes away, or the agent, what waits for it ends, calls under way end unchanged or
+// complete, and Serve returns. It starts and ends no process: that is [Child].
+package acp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"moltisfs/approval"
+	"moltisfs/dialect"
+)
+
+// Files is the dialect that carries calls out.
+type Files interface {
+	Call(context.Context, dialect.Call) (dialect.Answer, error)
+	// Enter judges the working directory of a session.
+	Enter(ctx context.Context, c dialect.Call, cwd string) (name string, no dialect.Answer, err error)
+	Offers(method string) bool
+}
+
+// Options is how to serve.
+type Options struct {
+	// Principal and Session are whose calls these are; without Session each session of the protocol
+	// has its own history, under its own id.
+	Principal, Session string
+	Run                string            // names this run: what prompts are called
+	Approver           approval.Approver // nil: the editor asks its user
+	Terminal           string            // "pass", "refuse" or "ask"
+	// Confine, where set, holds each session to its working directory and the directories that it
+	// adds, and says what is wrong with one of them; "" is nothing.
+	Confine func(dir string) string
+	// Server is the MCP server that each session of the agent gets too, for a key that tells whose
+	// calls they are, see [Proxy.Fill]; nil: none.
+	Server func(key string) Server
+	Tell   func(format string, a ...any) // says what is so, to the operator
+}
+
+// Server is a stdio server as the protocol's mcpServers has it.
+type Server struct {
+	Name    string     `json:"name"`
+	Command string     `json:"command"`
+	Args    []string   `json:"args"`
+	Env     []struct{} `json:"env"`
+}
+
+// The methods that are more to us than bytes.
+const (
+	readFile   = "fs/read_text_file"
+	writeFile  = "fs/write_text_file"
+	runProgram = "terminal/create"
+	cancelCall = "$/cancel_request"
+	askLeave   = "session/request_permission"
+	terminals  = "terminal/"
+)
+
+// most is how many calls of the agent run at a time.
+const most = 256
+
+// Proxy is what stands between one editor and one agent.
+type Proxy struct {
+	o             Options
+	files         Files
+	editor, agent peer
+	ours          string // how the ids of our own requests begin
+	count         atomic.Int64
+	room          chan struct{}
+	calls         sync.WaitGroup
+	gone          context.Context // ends when the editor can't answer any more
+	deaf          context.CancelFunc
+
+	open
+}
+
+// open is what is under way. Maps by id have the ids as they stand in messages.
+type open struct {
+	mu       sync.Mutex
+	waiting  map[string]chan message       // our requests
+	opening  map[string]*session           // requests that the agent answers with a session
+	running  map[string]context.CancelFunc // calls of the agent
+	sessions map[string]*session
+	keys     map[string]*session           // by the key of our MCP server
+	turns    map[[2]string]<-chan struct{} // the last call of a path, by session and path
+
+	hello        string // id of initialize
+	client       string // the agent's program
+	gives, takes bool   // the editor its texts, and texts
+}
+
+// New is a proxy whose lines go to editor and agent.
+func New(files Files, editor, agent io.Writer, o Options) *Proxy {
+	p := &Proxy{o: o, files: files, ours: `"moltis-fs-` + strings.ToLower(rand.Text()) + `-`,
+		room: make(chan struct{}, most),
+		open: open{waiting: map[string]chan message{}, opening: map[string]*session{},
+			running: map[string]context.CancelFunc{}, sessions: map[string]*session{},
+			keys: map[string]*session{}, turns: map[[2]string]<-chan struct{}{}}}
+	p.editor.out, p.agent.out = editor, agent
+	p.gone, p.deaf = context.WithCancel(context.Background())
+	return p
+}
+
+// grace is how long calls under way have when the editor has gone.
+const grace = 5 * time.Second
+
+// Serve passes messages on until the agent says no more, or nobody takes what it says. When the
+// editor has gone and the calls under way have ended, hangUp has to close the agent's input; ctx
+// ends calls, and has to end the agent too.
+func (p *Proxy) Serve(ctx context.Context, editor, agent io.Reader, hangUp func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		_ = p.pass(ctx, editor, p.fromEditor) // whatever ended it, there is nobody to tell
+		p.deaf()
+		p.settle(stop)
+		hangUp()
+	}()
+	err := p.pass(ctx, agent, p.fromAgent)
+	p.deaf()
+	stop() // nobody takes the answers
+	p.calls.Wait()
+	return err
+}
+
+// settle waits for the calls under way, and stops those that take too long.
+func (p *Proxy) settle(stop func()) {
+	late := time.AfterFunc(grace, stop)
+	defer late.Stop()
+	for range most {
+		p.room <- struct{}{}
+	}
+	for range most {
+		<-p.room
+	}
+}
+
+// pass takes line after line until their end.
+func (p *Proxy) pass(ctx context.Context, from io.Reader,
+	take func(context.Context, []byte) error) error {
+	for l := linesOf(from); ; {
+		line, err := l.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = take(ctx, line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// fromEditor takes a line of the editor. What is no message is passed on too: the agent says so.
+func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
+	m, err := read(line)
+	if err == nil && m.answers() && bytes.HasPrefix(m.id, []byte(p.ours)) {
+		p.mu.Lock()
+		got := p.waiting[string(m.id)]
+		delete(p.waiting, string(m.id))
+		p.mu.Unlock()
+		if got != nil { // else nobody waits any more
+			m.line, m.result, m.failed = nil, bytes.Clone(m.result), bytes.Clone(m.failed)
+			got <- m
+		}
+		return nil
+	}
+	if err == nil {
+		switch {
+		case m.method == "initialize" && m.id != nil:
+			line = p.offer(m)
+		case m.method == "session/prompt":
+			p.prompted(m)
+		case m.method == "session/cancel":
+			p.cancelled(m)
+		case strings.HasPrefix(m.method, "session/") && m.id != nil:
+			if line = p.opens(ctx, m); line == nil {
+				return nil
+			}
+		}
+	}
+	return p.agent.send(line)
+}
+
+// fromAgent takes a line of the agent.
+func (p *Proxy) fromAgent(ctx context.Context, line []byte) error {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return nil
+	}
+	m, err := readStrictly(line)
+	if err != nil {
+		return p.reject(m, err)
+	}
+	switch {
+	case m.answers():
+		p.answered(m)
+	case m.method == readFile, m.method == writeFile:
+		p.carryOut(ctx, m)
+		return nil
+	case strings.HasPrefix(m.method, terminals) && p.o.Terminal == "refuse":
+		return p.refuse(m, -32601, "Method not found: the operator refuses terminals (--terminal refuse)")
+	case m.method == runProgram && p.o.Terminal == "ask":
+		p.carryOut(ctx, m)
+		return nil
+	case m.method == cancelCall && p.cancels(m):
+		return nil
+	}
+	return p.editor.send(line)
+}
+
+// reject says that a line is not passed on: to the agent, or to the editor if it waits for it.
+func (p *Proxy) reject(m message, why error) error {
+	start := bytes.TrimSpace(m.line)
+	p.o.Tell("a line of the agent is not passed on: %v: %s", why,
+		approval.Escape(string(start[:min(len(start), 100)]), false))
+	switch {
+	case start[0] != '{' && start[0] != '[': // what it prints, most likely
+		return nil
+	case !json.Valid(m.id):
+		m.id = []byte("null")
+	case m.answers():
+		return p.editor.send(failure(m.id, -32603, "the agent's answer was not passed on: "+why.Error()))
+	}
+	code := -32600
+	if errors.Is(why, errNoMessage) && !json.Valid(start) {
+		code = -32700
+	}
+	return p.agent.send(failure(m.id, code, why.Error()+"; it was not passed on"))
+}
+
+// refuse answers a request of the agent with an error.
+func (p *Proxy) refuse(m message, code int, why string) error {
+	if m.id == nil {
+		p.o.Tell("a notification %s of the agent is not passed on: %s", m.method, why)
+		return nil
+	}
+	return p.agent.send(failure(m.id, code, why))
+}
+
+func failure(id []byte, code int, why string) []byte {
+	return reply(id, "error", encoded(map[string]any{"code": code, "message": why}))
+}
+
+// reply is the line of an answer.
+func reply(id []byte, as string, value []byte) []byte {
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"%s":%s}`+"\n", id, as, value)
+}
+
+// encoded is what can't fail to be JSON.
+func encoded(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // strings, numbers, and maps and lists of them
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// offer is initialize with the file methods among the capabilities, and without terminals that are
+// refused.
+func (p *Proxy) offer(m message) []byte {
+	var is struct {
+		Capabilities struct {
+			FS struct {
+				Reads  json.RawMessage `json:"readTextFile"`
+				Writes json.RawMessage `json:"writeTextFile"`
+			} `json:"fs"`
+		} `json:"clientCapabilities"`
+	}
+	_ = json.Unmarshal(m.params, &is) // what is of another form offers nothing
+	p.mu.Lock()
+	p.hello = string(m.id)
+	p.gives = string(is.Capabilities.FS.Reads) == "true"
+	p.takes = string(is.Capabilities.FS.Writes) == "true"
+	p.mu.Unlock()
+	parts, _ := pick(m.params, []string{"clientCapabilities"})
+	able := parts[0]
+	parts, _ = pick(able, []string{"fs"})
+	fs := parts[0]
+	fs = with(fs, "writeTextFile", fmt.Appendf(nil, "%t", p.files.Offers(writeFile)))
+	fs = with(fs, "readTextFile", fmt.Appendf(nil, "%t", p.files.Offers(readFile)))
+	if able = with(able, "fs", fs); p.o.Terminal == "refuse" {
+		able = with(able, "terminal", []byte("false"))
+	}
+	return append(with(m.line, "params", with(m.params, "clientCapabilities", able)), '\n')
+}

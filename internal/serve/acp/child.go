@@ -1,0 +1,100 @@
+package acp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// How long an agent has to end by itself, and then after it was told to.
+const (
+	farewell = 10 * time.Second
+	afterEnd = 3 * time.Second
+	tail     = time.Second // to read what is left of its output: a child of its own may hold it open
+)
+
+// Child is the agent's process, in a group of its own: nothing of that stays behind.
+type Child struct {
+	In  io.WriteCloser
+	Out *os.File
+
+	cmd   *exec.Cmd
+	once  sync.Once
+	ended chan struct{}
+}
+
+// Start starts an agent. errOut is where its standard error goes, best a file.
+func Start(args []string, errOut io.Writer) (*Child, error) {
+	c := &Child{cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{})}
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	c.Out, c.cmd.Stdout, c.cmd.Stderr = out, theirs, errOut
+	c.cmd.WaitDelay = tail
+	ownGroup(c.cmd)
+	if c.In, err = c.cmd.StdinPipe(); err == nil {
+		err = c.cmd.Start()
+	}
+	_ = theirs.Close() // it is the child's
+	if err != nil {
+		_ = out.Close() // nothing was read
+		return nil, err
+	}
+	go func() {
+		_ = c.cmd.Wait() // its state says how it ended
+		_ = out.SetReadDeadline(time.Now().Add(tail))
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+// HangUp closes the agent's input, which tells it to end; where it does not, it is ended.
+func (c *Child) HangUp() {
+	_ = c.In.Close() // else it has ended
+	c.once.Do(func() { go c.end(farewell) })
+}
+
+// Signal passes a signal on to the agent and all that it started. The agent has to end by it.
+func (c *Child) Signal(sig os.Signal) {
+	signalGroup(c.cmd, sig)
+	c.once.Do(func() { go c.end(farewell) })
+}
+
+// end waits, and then makes an end.
+func (c *Child) end(patience time.Duration) {
+	select {
+	case <-c.ended:
+		return
+	case <-time.After(patience):
+	}
+	signalGroup(c.cmd, terminate)
+	select {
+	case <-c.ended:
+	case <-time.After(afterEnd):
+		signalGroup(c.cmd, os.Kill)
+	}
+}
+
+// Wait is how the agent ended: its exit status, or 128 and the number of the signal. Processes that
+// it left behind are ended.
+func (c *Child) Wait() int {
+	c.HangUp()
+	<-c.ended
+	signalGroup(c.cmd, terminate)
+	_ = c.Out.Close() // it was read to its end
+	return status(c.cmd.ProcessState)
+}
+
+// Read is that of the agent's output. A deadline is its end: the agent has ended.
+func (c *Child) Read(p []byte) (int, error) {
+	n, err := c.Out.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = io.EOF
+	}
+	return n, err
+}
