@@ -353,7 +353,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 53 {
+	if len(rows) != 54 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }

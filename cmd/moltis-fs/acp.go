@@ -52,8 +52,7 @@ searches directories searches what is saved. Changes of unsaved text are undone 
 What the agent writes to standard error goes to ours. It ends with the editor, and we with it, with
 its exit status. Signals are passed on.`,
 		options: suiteOptions(
-			opt("approve", "HOW", "who approves changes; editor unless told",
-				"editor", "terminal", "queue", "yes", "never"),
+			approveOption("editor"),
 			opt("terminal", "WHAT", "what becomes of programs that the agent runs by way of the "+
 				"editor; pass unless told", "pass", "refuse", "ask"),
 			opt("with-mcp", "", "give the agent our tools too"),
