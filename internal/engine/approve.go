@@ -81,7 +81,7 @@ func question(c *Call, p *Plan) approval.Question {
 		if t := s.file; t != nil {
 			added, removed := diff.Counts(Hunks(t))
 			q.Added, q.Removed = q.Added+added, q.Removed+removed
-			if !t.Before.Exists && t.After.Kind != guardfs.KindAbsent {
+			if t.makes() {
 				q.New = append(q.New, t.True)
 			}
 		}
@@ -145,7 +145,7 @@ func warnings(s *Step) (out []string) {
 		out = append(out, t.True+" is a directory, which will be removed")
 	case t.becomesDir():
 		out = append(out, t.True+" will be removed; a directory takes its place")
-	case t.Unsaved():
+	case t.unsaved():
 		out = append(out, t.True+" has unsaved text in an editor, which is what changes")
 	}
 	if t.After.Tail {

@@ -136,6 +136,18 @@ func (f heldFile) Info() grep.Info {
 // changed.
 func (t *Target) Unsaved() bool { return t.disk != nil }
 
+// unsaved says that a client holds another text than the disk, which has one.
+func (t *Target) unsaved() bool {
+	return t.Unsaved() && t.Before.Hash != t.disk.Hash && (t.disk.Exists || len(t.Before.Content) > 0)
+}
+
+// makes says that a file comes where none is, on the disk or in a client that has nothing there.
+func (t *Target) makes() bool {
+	none := !t.Before.Exists ||
+		t.Unsaved() && !t.disk.Exists && len(t.Before.Content) == 0
+	return none && t.After.Kind != guardfs.KindAbsent
+}
+
 // encoding is the one to read and write the target in: a client's text has no other than UTF-8.
 func (t *Target) encoding(asked string) string {
 	if t.Unsaved() {

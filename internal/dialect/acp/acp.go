@@ -88,7 +88,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	}
 	return c.do(ctx, in, limit, func(raw json.RawMessage) error {
 		if err := json.Unmarshal(raw, &c.params); err != nil {
-			return args.Errorf("", "the parameters are not those of %s: %v", in.Tool, err)
+			return args.Errorf("", "the parameters are not those of %s", in.Tool)
 		}
 		return c.check()
 	}, run)
@@ -106,7 +106,7 @@ func (d *Dialect) Enter(ctx context.Context, in dialect.Call, cwd string) (
 		func(ctx context.Context) error {
 			is, err := d.e.Stat(ctx, c.Call, cwd, true)
 			if name = is.Path; err == nil && is.Kind != guardfs.KindDir {
-				err = engine.Refuse(engine.NotADirectory, cwd, nil)
+				err = engine.Refuse(notDirectory, cwd, nil)
 			}
 			return err
 		})
@@ -188,7 +188,7 @@ func (c *call) check() error {
 		return args.Errorf("", "missing: path")
 	}
 	c.Trace.Paths = []string{*p.Path}
-	if !path.IsAbs(*p.Path) && !absolute(*p.Path) {
+	if !isAbsolute(*p.Path) {
 		return args.Errorf("name it from the root on", "the path is not absolute: %s",
 			approval.Escape(*p.Path, false))
 	}
@@ -198,9 +198,9 @@ func (c *call) check() error {
 	return nil
 }
 
-// absolute says whether a path has a drive, as Windows has them.
-func absolute(p string) bool {
-	return len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/')
+// isAbsolute says whether a path begins at the root, or at a drive's.
+func isAbsolute(p string) bool {
+	return path.IsAbs(p) || len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/')
 }
 
 // terminal asks whether a program may run, which no policy of files holds.
@@ -255,7 +255,11 @@ func quoted(words []string) string {
 	return strings.Join(words, " ")
 }
 
-var notText = engine.Cause{Code: engine.CodeUnsupported, Name: "not_text"}
+// The causes that only this dialect can meet.
+var (
+	notText      = engine.Cause{Code: engine.CodeUnsupported, Name: "not_text"}
+	notDirectory = engine.Cause{Code: engine.CodeBadRequest, Name: "not_a_directory"}
+)
 
 // missing says that an error is that nothing is there.
 func missing(err error) bool {

@@ -14,6 +14,7 @@ import (
 
 // The error codes of the protocol that a refusal can have.
 const (
+	codeNoMethod  = -32601
 	codeInvalid   = -32602
 	codeInternal  = -32603
 	codeNotFound  = -32002
@@ -69,9 +70,10 @@ var sentences = map[engine.Code][2]string{
 // causes has those that the sentence of their code does not fit.
 var causes = map[engine.Cause][2]string{
 	notText: {"{path} is not text", ""},
-	engine.UnsavedText: {"{path} has unsaved text in the editor, which this editor lets nobody change",
+	engine.UnsavedText: {"the editor holds the text of {path}, and does not take this change of it",
 		"ask the user to save it"},
-	engine.NotADirectory: {"{path} is not a directory", ""},
+	notDirectory:   {"{path} is not a directory", ""},
+	engine.BadPath: {"{path} is no path of a file", ""},
 	engine.DropsUnseen: {"this would drop most of {path}, of which a part was read",
 		"read all of it"},
 	engine.Unencodable:   {"the text has characters that the encoding of {path} does not have", ""},
@@ -92,6 +94,9 @@ func (c *call) refusal(r *engine.Refusal) Error {
 		out.Code = code
 	}
 	text, ok := causes[r.Cause]
+	if r.Cause == engine.Denied && r.Path == c.Tool {
+		text, ok, out.Code, name = [2]string{"Method not found: the operator lets nobody call " + c.Tool}, true, codeNoMethod, ""
+	}
 	if !ok {
 		text = sentences[r.Code]
 	}
@@ -123,8 +128,8 @@ func (c *call) refusal(r *engine.Refusal) Error {
 		text[i] = strings.ReplaceAll(text[i], "{path}", approval.Escape(name, false))
 	}
 	out.Message, out.Data.Error, out.Data.Hint = text[0], text[0], text[1]
-	if name != "" {
-		out.Data.Path, out.Data.URI = name, (&url.URL{Scheme: "file", Path: name}).String()
+	if out.Data.Path = name; isAbsolute(name) {
+		out.Data.URI = (&url.URL{Scheme: "file", Path: name}).String()
 	}
 	return out
 }

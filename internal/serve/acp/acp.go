@@ -22,6 +22,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -262,8 +263,13 @@ func (p *Proxy) refuse(m message, code int, why string) error {
 	return p.agent.send(failure(m.id, code, why))
 }
 
+// kinds are those of our refusals, by code.
+var kinds = map[int]string{-32800: "deadline", -32603: "host_error", -32601: "unsupported"}
+
+// failure is the line of an error with our refusal in its data.
 func failure(id []byte, code int, why string) []byte {
-	return reply(id, "error", encoded(map[string]any{"code": code, "message": why}))
+	return reply(id, "error", encoded(map[string]any{"code": code, "message": why,
+		"data": map[string]string{"kind": cmp.Or(kinds[code], "bad_request"), "error": why}}))
 }
 
 // reply is the line of an answer.

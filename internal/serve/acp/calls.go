@@ -51,6 +51,10 @@ func (p *Proxy) run(ctx context.Context, m message, s *session) {
 		_ = p.agent.send(failure(m.id, -32603, "the guard is broken")) // else it has gone
 		return
 	}
+	if a.Refused() && ctx.Err() != nil {
+		_ = p.agent.send(failure(m.id, -32800, "Request cancelled")) // else it has gone
+		return
+	}
 	if m.method == runProgram && !a.Refused() {
 		_ = p.editor.send(m.line) // else nobody waits for it
 		return

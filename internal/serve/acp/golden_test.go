@@ -29,7 +29,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the conversations in testdata as they are")
 
 // TestConversations has an editor and an agent say what the section "talk" of each testdata/*.txtar has them say. Lines that
-// begin with "editor: " and "agent: " are sent, "permit ID" answers the oldest question that is open. What the other side gets is
+// begin with "editor: " and "agent: " are sent, and stage.say knows verbs for what is frequent. What the other side gets is
 // written under each line, in "> editor" and "> agent". Sections below tree/ are on the disk, those below buffers/ are what the editor
 // holds. The section "setup" has words: "editor=rw" (also r, w, -: which file methods it has), "terminal=…", and keys of the
 // configuration. At the end the section "after" tells disk and buffers, as far as they changed.
@@ -84,6 +84,7 @@ type stage struct {
 	buffers       map[string]string // by path
 	asked         []json.RawMessage // ids of questions that are open
 	methods       string            // of the editor
+	calls         int               // of the agent
 }
 
 func put(t *testing.T, path string, data []byte) {
@@ -233,6 +234,28 @@ func (x *stage) say(line string) {
 			outcome = `{"outcome":{"outcome":"cancelled"}}`
 		}
 		_, err = fmt.Fprintf(x.editor, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, outcome)
+	case verb == "open": // a session, by an editor with the methods of the setup
+		for _, l := range []string{
+			fmt.Sprintf(`editor: {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"fs":{"readTextFile":%t,"writeTextFile":%t}}}}`,
+				strings.Contains(x.methods, "r"), strings.Contains(x.methods, "w")),
+			`agent: {"jsonrpc":"2.0","id":0,"result":{"agentInfo":{"name":"robot","version":"3"}}}`,
+			fmt.Sprintf(`editor: {"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"%s"}}`, x.root),
+			`agent: {"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}`,
+		} {
+			x.say(l)
+			synctest.Wait()
+		}
+		x.heard = nil
+	case verb == "read", verb == "write": // by the agent
+		x.calls++
+		path, rest, _ := strings.Cut(option, " ")
+		if verb == "write" {
+			rest = `"content":` + rest
+		}
+		if rest != "" {
+			rest = "," + rest
+		}
+		_, err = fmt.Fprintf(x.agent, `{"jsonrpc":"2.0","id":"a%d","method":"fs/%s_text_file","params":{"sessionId":"s","path":"%s/%s"%s}}`+"\n", x.calls, verb, x.root, path, rest)
 	case verb == "save": // a buffer
 		path := x.root + "/" + option
 		put(x.t, path, []byte(x.buffers[path]))

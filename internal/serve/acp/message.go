@@ -41,7 +41,7 @@ func read(line []byte) (m message, err error) {
 	parts, err := pick(body, members)
 	m.id, m.params, m.result, m.failed = parts[0], parts[2], parts[3], parts[4]
 	if parts[1] != nil && json.Unmarshal(parts[1], &m.method) != nil {
-		m.method, err = "", errNoMessage
+		m.method, err = string(parts[1]), errNoMessage
 	}
 	return m, err
 }
@@ -58,7 +58,7 @@ func readStrictly(line []byte) (message, error) {
 		return m, err
 	case hides(body):
 		return m, errHidden
-	case m.method == "" && m.id == nil:
+	case (m.method == "") != (m.result != nil || m.failed != nil): // both, or neither
 		return m, errNoMessage
 	}
 	return m, nil
