@@ -89,6 +89,7 @@ soak:
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails|TestWritesFail)$$' -cuts 10000 -faults 10000
 	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
 	go test ./tools -count=1 -timeout 1h -run '^(TestFaultAtEveryOperation|TestHalfMadeIsTold)$$' -every
+	go test ./tools -count=1 -timeout 1h -run '^TestTypingAtAnyMoment$$' -editors 5000
 	go test ./tools -count=1 -run '^TestOldAndNewDamagedAlike$$' -everyalike
 	go test ./internal/policy -count=1 -timeout 1h -run '^TestAgainstDefinition$$' -definitions 20000
 	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
