@@ -25,7 +25,7 @@ type command struct {
 	values   []string // what the first of them may be, for completions
 	options  []option
 	examples []string
-	below    []*command // then there is no run
+	below    []*command // without run one of them is needed
 	hidden   bool
 	payload  bool // with --json, what goes wrong is an answer in JSON too
 	run      func(context.Context, *invocation) error
@@ -157,7 +157,7 @@ func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 		if !b.hidden {
 			names = append(names, b.name)
 		}
-		if b.below != nil {
+		if b.run == nil {
 			cc.AddCommand(group(b, s, found))
 		} else {
 			cc.AddCommand(leaf(b, s, found))
@@ -198,6 +198,8 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			switch {
 			case len(args) < c.min:
 				return misuse(seeHelp(c), "%s needs %s", c.path, c.args)
+			case len(args) > c.max && c.max == 0 && c.below != nil:
+				return misuse(seeHelp(c), "there is no %s command %q", c.path, args[0])
 			case len(args) > c.max && c.max == 0:
 				return misuse(seeHelp(c), "%s takes no arguments, and got %q", c.path, args[0])
 			case len(args) > c.max:
@@ -210,6 +212,9 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 			found(in)
 			return nil
 		},
+	}
+	for _, b := range c.below {
+		cc.AddCommand(leaf(b, s, found))
 	}
 	cc.Flags().SortFlags = false
 	for _, o := range c.options {

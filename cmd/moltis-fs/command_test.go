@@ -53,8 +53,8 @@ func TestOptionsTakeOneKindOfValue(t *testing.T) {
 
 // leaves are the commands that run.
 func leaves(c *command) []*command {
-	if c.below == nil {
-		return []*command{c}
+	if c.run != nil {
+		return append([]*command{c}, c.below...)
 	}
 	return c.below
 }

@@ -36,10 +36,12 @@ func writeHelp(c *cobra.Command, _ []string) {
 		title += ": " + c.Short
 	}
 	b.WriteString(wrap(title, width))
+	b.WriteString("\n\nUsage:\n")
+	if runs := c.Example != ""; runs || !c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s\n", strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
+	}
 	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n\nUsage:\n  %s COMMAND [OPTIONS] [ARGUMENTS]\n", c.CommandPath())
-	} else {
-		fmt.Fprintf(&b, "\n\nUsage:\n  %s\n", strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
+		fmt.Fprintf(&b, "  %s COMMAND [OPTIONS] [ARGUMENTS]\n", c.CommandPath())
 	}
 	if c.Long != "" {
 		fmt.Fprintf(&b, "\n%s\n", wrap(c.Long, width))
@@ -56,7 +58,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 		}
 		fmt.Fprintf(&b, "\n%s COMMAND --help explains one, with examples\n", c.CommandPath())
 	}
-	if c.HasAvailableLocalFlags() && !c.HasAvailableSubCommands() {
+	if c.HasAvailableLocalFlags() && (c.Example != "" || !c.HasAvailableSubCommands()) {
 		fmt.Fprintf(&b, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(width))
 	}
 	if c.Example != "" {

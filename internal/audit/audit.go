@@ -1,14 +1,15 @@
 // Package audit records what was asked and what became of it: one JSON object per line, in a file
 // that is only ever appended to.
 //
-// Many processes may have the Log open at once, all writing to DIR/audit.jsonl. Each record is one
-// write with O_APPEND, so records do not mix. They stand in the order in which the system took
-// them; between processes that need not be the order of their times.
+// Many processes may have the Log open at once, all writing to DIR/audit.jsonl, one record at a
+// time: who writes has the lock of DIR/audit.key. There stands how the chain goes on: each record is
+// authenticated with a key of its own and bound to the one before, so that Verify finds what was
+// done to the log since. See chain.go and docs/decisions/0042-a-log-that-proves-itself.md.
 //
-// When the file has grown over its limit, the process that notices moves it to audit.jsonl.1, under
-// a lock. The former .1 becomes .2 and so on, and the last one goes. A record is reported as
+// When the file has grown to its limit, its last record seals it, and it is moved to audit.jsonl.1.
+// The former .1 becomes .2 and so on, and the last one goes. A record is reported as
 // written only when its file still had a name after the write. After a crash or on a full disk a
-// line may be broken, and an empty one may follow. The next record begins a line of its own.
+// line may be broken. The next record begins a line of its own, and says what is before it.
 //
 // A record survives the death of the process. A power cut may take the last ones: nothing is
 // synced. Records hold names and hashes, never the content of a file. Directories have mode 0700,

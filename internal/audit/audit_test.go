@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -37,10 +38,10 @@ const fullLine = `{"time":"2026-11-21T02:04:05.678901Z","phase":"outcome","call"
 	`"version":"v","policy":"y","error":"e"}` + "\n"
 
 func TestRecord(t *testing.T) {
-	if got := string(appendRecord(nil, &full)); got != fullLine {
+	if got := string(appendRecord(nil, &full)) + "}\n"; got != fullLine {
 		t.Errorf("got  %s\nwant %s", got, fullLine)
 	}
-	if got, want := string(appendRecord(nil, &Record{})), `{"time":"0001-01-01T00:00:00.000000Z","phase":""}`+"\n"; got != want {
+	if got, want := string(appendRecord(nil, &Record{}))+"}\n", `{"time":"0001-01-01T00:00:00.000000Z","phase":""}`+"\n"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	// Every field of Record is written: one that is added later must be added to the encoder.
@@ -58,7 +59,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%d keys for %d fields", len(any), v.NumField())
 	}
 	long := Record{Error: strings.Repeat("é", maxError)}
-	if line := appendRecord(nil, &long); !json.Valid(line) || !utf8.Valid(line) || len(line) > maxError+200 {
+	if line := append(appendRecord(nil, &long), '}'); !json.Valid(line) || !utf8.Valid(line) || len(line) > maxError+200 {
 		t.Errorf("a long error: %d bytes, valid %v", len(line), json.Valid(line))
 	}
 	for _, year := range []int{-5, 12345} {
@@ -66,6 +67,11 @@ func TestRecord(t *testing.T) {
 			t.Errorf("year %d: %s", year, line)
 		}
 	}
+}
+
+// bare is a log without what the chain says.
+func bare(log []byte) string {
+	return regexp.MustCompile(`,"seq":[^\n]*"}\n`).ReplaceAllString(string(log), "}\n")
 }
 
 func FuzzString(f *testing.F) {
@@ -116,7 +122,7 @@ func TestAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(filepath.Join(dir, FileName))
-	if err != nil || string(got) != fullLine+fullLine+fullLine {
+	if err != nil || bare(got) != fullLine+fullLine+fullLine {
 		t.Errorf("%v\n%s", err, got)
 	}
 	for path, want := range map[string]fs.FileMode{dir: 0o700, filepath.Join(dir, FileName): 0o600} {
@@ -192,7 +198,7 @@ func TestTorn(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := os.ReadFile(filepath.Join(dir, FileName))
-	if string(got) != `{"time":"2026`+"\n"+fullLine {
+	if bare(got) != `{"time":"2026`+"\n"+fullLine {
 		t.Errorf("%s", got)
 	}
 	if info, _ := os.Stat(filepath.Join(dir, FileName)); info.Mode().Perm() != 0o600 {
@@ -216,7 +222,7 @@ func TestRemovedAndMoved(t *testing.T) {
 	if err := l.Append(full); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := os.ReadFile(path); string(got) != fullLine {
+	if got, _ := os.ReadFile(path); bare(got) != fullLine {
 		t.Errorf("after a removal: %q", got)
 	}
 	if err := os.Rename(path, path+".moved"); err != nil {
@@ -226,7 +232,7 @@ func TestRemovedAndMoved(t *testing.T) {
 	if err := l.Append(full); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := os.ReadFile(path); string(got) != fullLine {
+	if got, _ := os.ReadFile(path); bare(got) != fullLine {
 		t.Errorf("after a move: %q", got)
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -246,8 +252,11 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	good := l.file
-	if l.file, err = os.OpenFile("/dev/full", os.O_RDWR, 0); err != nil {
+	if err := l.Append(full); err != nil {
+		t.Fatal(err)
+	}
+	good := l.file.File
+	if l.file.File, err = os.OpenFile("/dev/full", os.O_RDWR, 0); err != nil {
 		t.Fatal(err)
 	}
 	defer good.Close()
@@ -255,7 +264,7 @@ func TestFullDisk(t *testing.T) {
 		t.Error("a record on a full disk is reported as written")
 	}
 	_ = l.file.Close()
-	l.file = good
+	l.file.File = good
 	if err := l.Append(full); err != nil {
 		t.Error(err)
 	}
@@ -263,7 +272,7 @@ func TestFullDisk(t *testing.T) {
 
 func TestRotateKeeps(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Options{MaxBytes: int64(len(fullLine))*3 - 1, Keep: 2}.Open(dir)
+	l, err := Options{MaxBytes: int64(len(fullLine)+100) * 3, Keep: 2}.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,11 +304,11 @@ type careless struct {
 }
 
 func (c *careless) Append(r Record) error {
-	c.buf = appendRecord(c.buf[:0], &r)
+	c.buf = append(appendRecord(c.buf[:0], &r), "}\n"...)
 	if _, err := c.file.Write(c.buf); err != nil {
 		return err
 	}
-	if size, _, _ := sizeAndName(c.file, c.fd); size >= c.o.MaxBytes {
+	if there, _ := c.file.look(); there.size >= c.o.MaxBytes {
 		for i := c.o.Keep; i > 1; i-- {
 			_ = os.Rename(c.older(i-1), c.older(i))
 		}
@@ -330,7 +339,7 @@ func write(dir, name string, bad bool) {
 	}
 	var a appender = l
 	if bad {
-		a = &careless{Log: Log{o: l.o, dir: l.dir, path: l.path, file: l.file, fd: l.fd}}
+		a = &careless{Log: Log{o: l.o, path: l.path, file: l.file}}
 	}
 	for i := range each {
 		if err := a.Append(Record{Time: time.Unix(1, 0), Phase: "intent", Call: name + "-" + strconv.Itoa(i), Error: strings.Repeat("x", i%300)}); err != nil {
@@ -357,6 +366,11 @@ func race(t *testing.T, bad bool) (missing, broken int) {
 		})
 	}
 	wg.Wait()
+	if !bad {
+		if p := verify(t, dir, 0); len(p.Flaws)+len(p.Notes) > 0 || p.Records != processes*each {
+			t.Errorf("the chain is not whole: %+v", p)
+		}
+	}
 	seen := map[string]int{}
 	names, _ := filepath.Glob(filepath.Join(dir, FileName+"*"))
 	for _, name := range names {
@@ -426,7 +440,7 @@ func TestManyGoroutines(t *testing.T) {
 	names, _ := filepath.Glob(filepath.Join(dir, FileName+"*"))
 	for _, name := range names {
 		data, _ := os.ReadFile(name)
-		total += strings.Count(string(data), fullLine)
+		total += strings.Count(bare(data), fullLine)
 	}
 	if total != 1600 {
 		t.Errorf("%d of 1600 records", total)
@@ -453,7 +467,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.Run("bare", func(b *testing.B) { // what the system takes for the same bytes
 		line := appendRecord(nil, &r)
 		for b.Loop() {
-			if _, err := l.file.Write(line); err != nil {
+			if _, err := l.file.Write(append(line, "}\n"...)); err != nil {
 				b.Fatal(err)
 			}
 		}

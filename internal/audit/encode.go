@@ -12,7 +12,7 @@ import (
 
 const maxError = 4 << 10
 
-// appendRecord appends r as one line, with its line end.
+// appendRecord appends r as a line without its end, which is link.extend's.
 func appendRecord(b []byte, r *Record) []byte {
 	b = append(b, `{"time":"`...)
 	b = appendTime(b, r.Time.UTC())
@@ -51,8 +51,7 @@ func appendRecord(b []byte, r *Record) []byte {
 	b = appendField(b, `,"alert":`, r.Alert)
 	b = appendField(b, `,"version":`, r.Version)
 	b = appendField(b, `,"policy":`, r.Policy)
-	b = appendField(b, `,"error":`, truncate(r.Error))
-	return append(b, "}\n"...)
+	return appendField(b, `,"error":`, truncate(r.Error))
 }
 
 // truncate cuts a text that could be of any length.

@@ -6,13 +6,13 @@ import "os"
 
 const openFlags = 0
 
-// sizeAndName: an open file cannot lose its name here.
-func sizeAndName(f *os.File, _ uintptr) (size int64, named bool, err error) {
+// look: an open file cannot lose its name here.
+func look(f *os.File, _ uintptr) (looked, error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, false, err
+		return looked{}, err
 	}
-	return info.Size(), true, nil
+	return looked{size: info.Size(), named: true}, nil
 }
 
 // privateFile: the mode says nothing about who may read here; the directory's access list does.

@@ -12,19 +12,18 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	"moltisfs/internal/guardfs/flock"
 )
 
 // FileName is the current file in the directory. Older ones have .1, .2 … at the end.
 const FileName = "audit.jsonl"
 
-const lockName = "audit.lock"
+// keyName is where the chain stands. Whoever writes a record has the lock of this file.
+const keyName = "audit.key"
 
 // Options is how a log is kept. The zero value is useful.
 type Options struct {
-	// MaxBytes is the size of one file, 64 MiB when 0; records being written may go beyond. Below 0
-	// nothing is moved away: something else does that, as logrotate.
+	// MaxBytes is the size of one file, 64 MiB when 0; a record may go beyond. Below 0 nothing is
+	// moved away: something else does that, as logrotate.
 	MaxBytes int64
 	Keep     int // older files, 4 when 0, all when below
 }
@@ -43,7 +42,7 @@ func (o Options) Open(dir string) (*Log, error) {
 	if err := privateDir(dir); err != nil {
 		return nil, fmt.Errorf("opening audit log: %w", err)
 	}
-	l := &Log{o: o, dir: dir, path: filepath.Join(dir, FileName), pid: os.Getpid(), user: account()}
+	l := &Log{o: o, path: filepath.Join(dir, FileName), pid: os.Getpid(), user: account()}
 	if err := l.open(); err != nil {
 		return nil, fmt.Errorf("opening audit log: %w", err)
 	}
@@ -72,24 +71,39 @@ func privateDir(dir string) error {
 // Log appends records.
 type Log struct {
 	o    Options
-	dir  string
 	path string
 	pid  int
 	user string
 
 	mu      sync.Mutex
-	file    *os.File
-	fd      uintptr   // of file
-	torn    bool      // the file ends in a part of a record
-	checked time.Time // when path was last seen to be file
+	file    opened
+	keys    opened
+	at      link      // as it was last saved by us
+	checked time.Time // when the names of both were last seen to be theirs
 	buf     []byte
 	closed  bool
+	step    func() // for tests: between any two changes of files
 }
+
+// An opened is one of our files.
+type opened struct {
+	*os.File
+	fd uintptr // asked once: Fd changes how a file is read
+}
+
+// A looked is what there is to know of a file.
+type looked struct {
+	size  int64
+	named bool // it still has a name
+	id    fileID
+}
+
+func (f opened) look() (looked, error) { return look(f.File, f.fd) }
 
 var errClosed = errors.New("audit log is closed")
 
-// checkInterval is how often the log makes sure that the file was not moved away. Our own rotation
-// is noticed at once, by the size.
+// checkInterval is how often the log makes sure that its files were not moved away. Our own
+// rotation is noticed at once, by where the chain stands.
 const checkInterval = time.Second
 
 // maxAttempts bounds how often a record is written again because its file was removed meanwhile.
@@ -98,77 +112,115 @@ const maxAttempts = 8
 // Append writes one record. After an error the record is not in the log, or not whole. The caller
 // must treat the event as not recorded.
 func (l *Log) Append(r Record) error {
+	_, err := l.append(r, false)
+	return err
+}
+
+// NewKey writes a record after which the chain has a new key, and gives that key. It is nowhere
+// else: from the next record on, the log holds what follows from it.
+func (l *Log) NewKey(r Record) (Key, error) { return l.append(r, true) }
+
+func (l *Log) append(r Record, rekey bool) (k Key, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return errClosed
+		return k, errClosed
 	}
 	r.PID, r.User = cmp.Or(r.PID, l.pid), cmp.Or(r.User, l.user)
 	l.buf = appendRecord(l.buf[:0], &r)
 	if cap(l.buf) > 1<<20 {
 		defer func() { l.buf = nil }()
 	}
+	body := len(l.buf)
 	for range maxAttempts {
-		lost, err := l.write(l.buf)
+		l.buf = l.buf[:body]
+		lost, at, err := l.write(rekey)
 		if err != nil {
-			return fmt.Errorf("writing audit record: %w", err)
+			return k, fmt.Errorf("writing audit record: %w", err)
 		}
 		if !lost {
-			return nil
+			return Key{at.chain, at.seq, at.key}, nil
 		}
 	}
-	return fmt.Errorf("writing audit record: %s is removed again and again", l.path)
+	return k, fmt.Errorf("writing audit record: %s is removed again and again", l.path)
 }
 
-// write writes one record to the current file. lost says that the file had no name afterwards, so
-// the record is nowhere.
-func (l *Log) write(record []byte) (lost bool, err error) {
+// write writes the record in l.buf to the current file, and then where the chain stands. Killed in
+// between, the record is there and its key is, too: the next writer takes it as it is (see
+// position). lost says that the file had no name afterwards, so the record is nowhere.
+func (l *Log) write(rekey bool) (lost bool, at link, err error) {
 	now := time.Now()
-	if l.file == nil || now.Sub(l.checked) > checkInterval || now.Before(l.checked) {
+	if l.file.File == nil || now.Sub(l.checked) > checkInterval || now.Before(l.checked) {
 		if err := l.checkNamed(now); err != nil {
-			return false, err
+			return false, at, err
 		}
 	}
-	if l.torn { // end the broken line in the same write
-		record = append([]byte("\n"), record...)
+	if err := l.lock(); err != nil {
+		return false, at, err
 	}
-	n, err := l.file.Write(record)
+	defer l.unlock()
+	at, m, err := l.position()
 	if err != nil {
-		l.torn = l.torn || n > 0
-		return false, err
+		return false, at, err
 	}
-	l.torn = false
+	m.Key = rekey
+	body, before := len(l.buf), at
+	l.buf = at.extend(l.buf, m)
+	if l.o.MaxBytes > 0 && before.size+int64(len(l.buf)) >= l.o.MaxBytes {
+		at = before
+		m.Seals, at.ended = at.count+1, true
+		l.buf = at.extend(l.buf[:body], m)
+	}
+	line := l.buf
+	if before.open { // the line end that is missing comes in the same write
+		line = append([]byte("\n"), line...)
+	}
+	if _, err := l.file.Write(line); err != nil {
+		return false, at, err // a part of it is stray for the next one
+	}
+	l.stepped()
 	// Only a look after the write tells that the record is in a file with a name. A file that was
 	// just rotated still has one, and keeps it until Keep more files are full.
-	size, named, err := sizeAndName(l.file, l.fd)
+	there, err := l.file.look()
 	if err != nil {
-		return false, err
+		return false, at, err
 	}
-	if !named {
-		return true, l.reopen()
+	if !there.named {
+		return true, at, l.reopen()
 	}
-	if l.o.MaxBytes > 0 && size >= l.o.MaxBytes {
-		// The record is safe even if this fails; the next one tries again.
-		if err := l.rotate(); err != nil {
-			return false, nil
-		}
+	at.size, at.open = before.size+int64(len(line)), false
+	if err := l.save(&at); err != nil {
+		return false, at, err
 	}
-	return false, nil
+	l.stepped()
+	if at.ended {
+		_ = l.rotate(&at) // the record is safe even if this fails; the next one tries again
+	}
+	return false, at, nil
 }
 
-// checkNamed makes sure that the open file is the one that path names.
+func (l *Log) stepped() {
+	if l.step != nil {
+		l.step()
+	}
+}
+
+// checkNamed makes sure that the open files are those that their names mean.
 func (l *Log) checkNamed(now time.Time) error {
-	if l.file != nil {
-		there, err := os.Lstat(l.path)
-		if err == nil {
-			var here os.FileInfo
-			if here, err = l.file.Stat(); err == nil && os.SameFile(there, here) {
-				l.checked = now
-				return nil
-			}
-		}
+	if l.file.File != nil && isNamed(l.file.File, l.path) && isNamed(l.keys.File, l.keyPath()) {
+		l.checked = now
+		return nil
 	}
 	return l.reopen()
+}
+
+func isNamed(f *os.File, path string) bool {
+	there, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	here, err := f.Stat()
+	return err == nil && os.SameFile(there, here)
 }
 
 // Reopen opens the file anew, which somebody may have moved away. Append notices that by itself, at
@@ -193,94 +245,74 @@ func account() string {
 	return strconv.Itoa(os.Getuid())
 }
 
+// reopen opens both files anew. A lock is given back with the old one.
 func (l *Log) reopen() error {
-	_ = l.closeFile() // nothing is buffered
+	_ = l.closeFiles() // nothing is buffered
 	return l.open()
 }
 
-// closeFile closes the file and forgets its descriptor: the system gives the same number to the
-// next file.
-func (l *Log) closeFile() error {
-	if l.file == nil {
-		return nil
+// closeFiles closes the files and forgets their descriptors: the system gives the same numbers to
+// the next ones.
+func (l *Log) closeFiles() error {
+	file, keys := l.file.File, l.keys.File
+	l.file, l.keys, l.at = opened{}, opened{}, link{}
+	var err error
+	for _, f := range []*os.File{file, keys} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
-	f := l.file
-	l.file, l.fd = nil, noFile
-	return f.Close()
+	return err
 }
 
-const noFile = ^uintptr(0)
+func (l *Log) keyPath() string { return filepath.Join(filepath.Dir(l.path), keyName) }
 
-func (l *Log) open() error {
-	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
+func (l *Log) open() (err error) {
+	if l.keys, err = openPrivate(l.keyPath(), 0); err == nil {
+		err = l.openLog()
+	}
 	if err != nil {
+		_ = l.closeFiles()
 		return err
+	}
+	l.checked = time.Now()
+	return nil
+}
+
+// openLog opens the current file in the place of the one that is open.
+func (l *Log) openLog() error {
+	if old := l.file.File; old != nil {
+		l.file = opened{}
+		_ = old.Close() // nothing is buffered
+	}
+	f, err := openPrivate(l.path, os.O_APPEND)
+	l.file = f
+	return err
+}
+
+func openPrivate(path string, flags int) (opened, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|openFlags|flags, 0o600)
+	if err != nil {
+		return opened{}, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: l.path, Err: errors.New("not a regular file")}
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
 	}
 	if err == nil && info.Mode().Perm() != 0o600 {
 		err = privateFile(f)
 	}
 	if err != nil {
 		_ = f.Close()
-		return err
+		return opened{}, err
 	}
-	l.file, l.fd, l.checked, l.torn = f, f.Fd(), time.Now(), false
-	if size := info.Size(); size > 0 { // a process may have died in the middle of a record
-		var last [1]byte
-		if _, err := f.ReadAt(last[:], size-1); err == nil && last[0] != '\n' {
-			l.torn = true
-		}
-	}
-	return nil
+	return opened{f, f.Fd()}, nil
 }
 
-// rotate moves the full file away and begins another, unless another process has just done so.
-func (l *Log) rotate() error {
-	lock, err := os.OpenFile(filepath.Join(l.dir, lockName), os.O_RDWR|os.O_CREATE|openFlags, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close() // releases the lock, too
-	if err := flock.Lock(lock); err != nil {
-		return err
-	}
-	info, err := os.Lstat(l.path)
-	if err == nil && info.Size() >= l.o.MaxBytes {
-		for i := l.kept(); i > 1; i-- {
-			err := os.Rename(l.older(i-1), l.older(i))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-		err = os.Rename(l.path, l.older(1))
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return l.reopen()
-}
-
-// kept is the number of older files that there may be from now on.
-func (l *Log) kept() int {
-	n := l.o.Keep
-	for n < 0 {
-		if _, err := os.Lstat(l.older(-n)); err != nil {
-			return -n
-		}
-		n--
-	}
-	return n
-}
-
-func (l *Log) older(i int) string { return l.path + "." + strconv.Itoa(i) }
-
-// Close closes the file. Append fails afterwards, and closing again does nothing.
+// Close closes the files. Append fails afterwards, and closing again does nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	return l.closeFile()
+	return l.closeFiles()
 }

@@ -112,3 +112,19 @@ func (e *Engine) HandOver() { e.start = start{} }
 
 // ReopenLog opens the file of the audit log anew, for whoever has moved it away.
 func (e *Engine) ReopenLog() error { return e.log.Reopen() }
+
+// NewAuditKey begins a new key of the audit log under the data directory, and gives the only copy of
+// it. That is on record as "audit_key".
+func NewAuditKey(dataDir string, cfg config.Audit) (key string, err error) {
+	log, err := auditLog(dataDir, cfg)
+	if err != nil {
+		return "", &hostError{"opening the audit log", err}
+	}
+	defer log.Close() //nolint:errcheck // nothing is buffered
+	k, err := log.NewKey(audit.Record{Time: time.Now(), Phase: "outcome", By: "person",
+		Dialect: operator, Tool: "audit_key", Decision: "allowed", Outcome: outcomeOK})
+	if err != nil {
+		return "", &hostError{"writing the audit record", err}
+	}
+	return k.String(), nil
+}

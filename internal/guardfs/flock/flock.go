@@ -15,3 +15,6 @@ func Lock(f *os.File) error {
 
 // TryLockShared takes it beside others who do the same.
 func TryLockShared(f *os.File) (bool, error) { return lock(f, shared|atOnce) }
+
+// Unlock gives the lock of f back, and keeps f open.
+func Unlock(f *os.File) error { return unlock(f) }

@@ -41,6 +41,10 @@ func TestLocks(t *testing.T) {
 	if err := <-got; err != nil {
 		t.Errorf("after the wait: %v", err)
 	}
+	if err := Unlock(waiting); err != nil {
+		t.Error(err)
+	}
+	expect("when it is given back", true, TryLock, open())
 	if _, err := open().Read(make([]byte, 1)); err != nil && err.Error() != "EOF" {
 		t.Errorf("who does not ask is not kept from the file: %v", err)
 	}

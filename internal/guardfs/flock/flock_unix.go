@@ -27,3 +27,8 @@ func lock(f *os.File, how int) (bool, error) {
 		}
 	}
 }
+
+func unlock(f *os.File) error {
+	_, err := lock(f, unix.LOCK_UN)
+	return err
+}

@@ -21,3 +21,8 @@ func lock(f *os.File, how uint32) (bool, error) {
 	}
 	return err == nil, err
 }
+
+func unlock(f *os.File) error {
+	at := windows.Overlapped{OffsetHigh: 1 << 8}
+	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &at)
+}

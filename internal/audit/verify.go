@@ -1,0 +1,180 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Flaw is what Verify can find.
+type Flaw string
+
+// The flaws: somebody did this to the log, or a disk did.
+const (
+	Changed   Flaw = "changed"   // a record is not as it was written
+	Dropped   Flaw = "dropped"   // records are missing before this line
+	Truncated Flaw = "truncated" // records are missing at the end; a power cut may do that as well
+	Inserted  Flaw = "inserted"  // a line that the log did not write, or a record for a second time
+	Reordered Flaw = "reordered" // a record stands behind a later one
+	NewChain  Flaw = "new_chain" // a chain that is bound to nothing before it
+	KeyState  Flaw = "key_state" // audit.key is missing, older than the log, or of another chain
+)
+
+// What Verify notes besides, and what is no flaw.
+const (
+	NotChained  Flaw = "not_chained" // lines of a log that was not chained yet
+	Interrupted Flaw = "interrupted" // the remains of a record whose writer was killed
+	Moved       Flaw = "moved"       // another program moved this file away
+	Gone        Flaw = "gone"        // records that rotation has removed
+)
+
+// A Finding is one flaw, or one thing to note.
+type Finding struct {
+	Flaw  Flaw   `json:"flaw"`
+	File  string `json:"file,omitempty"` // its name in the directory
+	Line  int    `json:"line,omitempty"` // the first of those that are meant
+	First uint64 `json:"first_record,omitempty"`
+	Last  uint64 `json:"last_record,omitempty"`
+}
+
+// Proof is what Verify found.
+type Proof struct {
+	Chain   string    `json:"chain,omitempty"` // the last one; "" without any
+	Records uint64    `json:"records"`         // that are there
+	First   uint64    `json:"first,omitempty"`
+	Last    uint64    `json:"last,omitempty"`
+	Proven  uint64    `json:"proven"` // how many of them by a key
+	Flaws   []Finding `json:"flaws"`
+	Notes   []Finding `json:"notes"`
+}
+
+// mostFlaws is how many are listed; with so many, verification ends.
+const mostFlaws = 1000
+
+var errEnough = errors.New("too many flaws")
+
+// Verify follows the chain through the logs of dir, while others may write. The records up to number
+// archived were taken away by the operator.
+func Verify(ctx context.Context, dir string, keys []Key, archived uint64) (Proof, error) {
+	v := verifier{keys: slices.Clone(keys), given: keys, gone: archived, steps: mostBehind,
+		proof: Proof{Flaws: []Finding{}, Notes: []Finding{}}}
+	logs, err := v.openAll(dir)
+	defer func() {
+		for _, f := range logs {
+			_ = f.Close()
+		}
+	}()
+	for i, f := range logs {
+		if err == nil {
+			err = v.file(ctx, f, i)
+		}
+	}
+	if err == nil {
+		v.end()
+	}
+	if err == errEnough {
+		err = nil
+	}
+	if err != nil {
+		return v.proof, fmt.Errorf("verifying the audit log: %w", err)
+	}
+	return v.proof, nil
+}
+
+// openAll opens the logs, the oldest first, and reads where the chain stands, at one moment.
+func (v *verifier) openAll(dir string) (logs []*os.File, err error) {
+	l := Log{path: filepath.Join(dir, FileName)}
+	keys, err := os.Open(l.keyPath())
+	if err == nil {
+		defer keys.Close()
+		l.keys.File = keys
+		if err := l.lock(); err != nil {
+			return nil, err
+		}
+		defer l.unlock()
+		at, ok, err := l.load()
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			v.state, v.gone, v.steps = &at, max(v.gone, at.gone), mostSteps
+			v.keys = append(v.keys, Key{at.chain, at.seq, at.key})
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var older []int
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), FileName+".")
+		if n, err := strconv.Atoi(number); ok && err == nil && n > 0 {
+			older = append(older, n)
+		}
+	}
+	slices.Sort(older)
+	slices.Reverse(older)
+	for _, n := range append(older, 0) {
+		name := l.older(n)
+		if n == 0 {
+			name = l.path
+		}
+		f, err := os.Open(name)
+		if n == 0 && errors.Is(err, fs.ErrNotExist) && (v.state != nil || logs != nil) {
+			break // it is told as what it holds
+		}
+		if err != nil {
+			return logs, err
+		}
+		logs = append(logs, f)
+		info, err := f.Stat()
+		if err != nil {
+			return logs, err
+		}
+		v.size = append(v.size, info.Size())
+	}
+	return logs, nil
+}
+
+// file follows the chain through the i-th file, as it was in openAll.
+func (v *verifier) file(ctx context.Context, f *os.File, i int) error {
+	v.at = Finding{File: filepath.Base(f.Name())}
+	v.inFile, v.sealed, v.loose = 0, false, hashed{}
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, v.size[i]),
+		int(min(v.size[i]+1, 256<<10)))
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		line, err := readLine(r, maxLine)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if len(line) == 0 {
+			break
+		}
+		v.at.Line++
+		text, ended := bytes.CutSuffix(line, []byte("\n"))
+		if s, ok := parse(text); ok {
+			v.record(&s)
+		} else {
+			v.other(line, text, ended)
+		}
+		if len(v.proof.Flaws) >= mostFlaws {
+			return errEnough
+		}
+	}
+	v.fileEnds(i == len(v.size)-1)
+	return nil
+}
