@@ -11,7 +11,6 @@ type verifier struct {
 	keys  []Key // those given, and the one that the chain stands at
 	given []Key
 	state *link // where the chain stands by audit.key; nil where that can't be told
-	size  []int64
 	steps uint64 // how far keys may still be followed
 	proof Proof
 

@@ -75,7 +75,7 @@ func Verify(ctx context.Context, dir string, keys []Key, archived uint64) (Proof
 	}()
 	for i, f := range logs {
 		if err == nil {
-			err = v.file(ctx, f, i)
+			err = v.file(ctx, f, i == len(logs)-1)
 		}
 	}
 	if err == nil {
@@ -91,7 +91,7 @@ func Verify(ctx context.Context, dir string, keys []Key, archived uint64) (Proof
 }
 
 // openAll opens the logs, the oldest first, and reads where the chain stands, at one moment.
-func (v *verifier) openAll(dir string) (logs []*os.File, err error) {
+func (v *verifier) openAll(dir string) (logs []sized, err error) {
 	l := Log{path: filepath.Join(dir, FileName)}
 	keys, err := os.Open(l.keyPath())
 	if err == nil {
@@ -137,22 +137,27 @@ func (v *verifier) openAll(dir string) (logs []*os.File, err error) {
 		if err != nil {
 			return logs, err
 		}
-		logs = append(logs, f)
 		info, err := f.Stat()
-		if err != nil {
+		if logs = append(logs, sized{f, 0}); err != nil {
 			return logs, err
 		}
-		v.size = append(v.size, info.Size())
+		logs[len(logs)-1].size = info.Size()
 	}
 	return logs, nil
 }
 
-// file follows the chain through the i-th file, as it was in openAll.
-func (v *verifier) file(ctx context.Context, f *os.File, i int) error {
+// sized is a file as long as it was in openAll.
+type sized struct {
+	*os.File
+	size int64
+}
+
+// file follows the chain through one file.
+func (v *verifier) file(ctx context.Context, f sized, current bool) error {
 	v.at = Finding{File: filepath.Base(f.Name())}
 	v.inFile, v.sealed, v.loose = 0, false, hashed{}
-	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, v.size[i]),
-		int(min(v.size[i]+1, 256<<10)))
+	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, f.size),
+		int(min(f.size+1, 256<<10)))
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -175,6 +180,6 @@ func (v *verifier) file(ctx context.Context, f *os.File, i int) error {
 			return errEnough
 		}
 	}
-	v.fileEnds(i == len(v.size)-1)
+	v.fileEnds(current)
 	return nil
 }
