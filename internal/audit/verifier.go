@@ -10,7 +10,7 @@ import (
 type verifier struct {
 	keys  []Key // those given, and the one that the chain stands at
 	given []Key
-	state *link // where the chain stands by audit.key; nil where that can't be told
+	state *link  // where the chain stands by audit.key; nil where that can't be told
 	steps uint64 // how far keys may still be followed
 	proof Proof
 
