@@ -75,7 +75,8 @@ var plan = []room{
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/token", "internal/guardfs/flock", "os path/filepath syscall", ""},
 	{1, "internal/listen", "internal/guardfs/flock", "net net/netip os syscall", "golang.org/x/sys"},
-	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
+	{0, "internal/protect", "", "", ""},
+	{1, "internal/policy", "internal/glob internal/guardfs internal/protect", "syscall", "golang.org/x/text"},
 	{1, "internal/rank", "", "", ""},
 	{1, "internal/tally", "", "", ""},
 	{1, "readers", "internal/text readers/image readers/notebook readers/office readers/pdf readers/sqlite readers/unreadable readers/wasm", "unsafe",
@@ -93,14 +94,14 @@ var plan = []room{
 	{2, "internal/engine/replace", "grep grep/match internal/args internal/edit internal/tally", "", ""},
 	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
 	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/index/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/replace internal/engine/rewind internal/guardfs" +
-		" internal/ledger internal/policy internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
+		" internal/ledger internal/policy internal/protect internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "internal/doctor", "internal/guardfs internal/policy", "os path/filepath syscall", "golang.org/x/sys"},
 	{2, "internal/metrics", "hook", "", ""},
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
 
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine internal/foreign internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy internal/readings internal/buffer readers readers/notebook", "path/filepath reflect", ""},
+		" internal/ledger internal/nearest internal/policy internal/protect internal/readings internal/buffer readers readers/notebook", "path/filepath reflect", ""},
 
 	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/tally internal/text",
 		"os/user reflect", "go.yaml.in/yaml/v3"},

@@ -26,6 +26,7 @@ type Question struct {
 	Summary                  string   // one line
 	Diff                     string   // unified, not escaped: show it through Escape
 	Added, Removed           int      // lines
+	Code                     []string // those of Paths that run code later: Yes is no yes to them
 	Warnings                 []string // what to look at before saying yes
 	Digest                   string   // of everything that the change is
 	Expires                  time.Time
@@ -71,16 +72,26 @@ type Approver interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
-// Yes approves everything. by says who decided that: "--yes", "config".
-func Yes(by string) Approver { return yes(by) }
+// Yes approves everything but Question.Code, which YesToCode approves too. by says who decided
+// that: "--yes", "config".
+func Yes(by string) Approver { return yes{by, false} }
 
-type yes string
+// YesToCode approves everything.
+func YesToCode(by string) Approver { return yes{by, true} }
 
-func (y yes) Ask(ctx context.Context, _ Question) (Answer, error) {
+type yes struct {
+	by   string
+	code bool
+}
+
+func (y yes) Ask(ctx context.Context, q Question) (Answer, error) {
 	if a, over := ContextAnswer(ctx); over {
 		return a, nil
 	}
-	return Answer{Decision: Approved, By: string(y)}, nil
+	if len(q.Code) > 0 && !y.code {
+		return Answer{Decision: NobodyToAsk, Reason: y.by + " is no yes to what runs code"}, nil
+	}
+	return Answer{Decision: Approved, By: y.by}, nil
 }
 
 // Nobody answers at once that nobody can be asked. ways tell how to change that: each is a phrase

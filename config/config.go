@@ -63,6 +63,9 @@ type FS struct {
 	WorkspaceRoot       string   `toml:"workspace_root" sample:"/home/user/projects/my-app" doc:"Where Glob and Grep search when no path is given; hints for relative paths refer to it, too. It is absolute and must exist. It confines nothing: allow_paths does."`
 	AllowPaths          []string `toml:"allow_paths" doc:"Absolute globs of the paths the tools may touch; ${ROOT} at their beginning is the root. They are compared with real paths, links followed. An empty list allows everything that is not denied. A directory above an allowed one can be searched, and shows only what is allowed."`
 	DenyPaths           []string `toml:"deny_paths" doc:"Absolute globs of the paths no tool may touch or name; ${ROOT} as there. They hold for every way to reach the file: links, mounts, other letter case and other spellings. Deny wins over allow, and a denied directory is denied with all it holds."`
+	ProtectSecret       string   `toml:"protect_secret" enum:"refuse|allow" doc:"Names that keep keys, passwords and tokens, such as .ssh, id_rsa, .env and .netrc: \"refuse\" neither shows nor changes them, whatever allow_paths says; \"allow\" treats them like others. docs/decisions/0041-protected-classes.md has all of them."`
+	ProtectExec         string   `toml:"protect_exec" enum:"ask|refuse|allow" doc:"Changing what runs code later or tells an agent what to do, such as .git, .bashrc, .mcp.json, CLAUDE.md and CI workflows: \"ask\" puts each change before somebody, with require_approval = false too; \"refuse\" takes none, \"allow\" sees nothing special in it."`
+	Unprotected         []string `toml:"unprotected" doc:"Absolute globs of the paths for which protect_secret and protect_exec do not hold; ${ROOT} as in allow_paths. They are compared with real paths and cover what is below."`
 	ReadOnly            bool     `toml:"read_only" doc:"Take away every tool that changes files, whatever [tools.policy] says."`
 	TrackReads          bool     `toml:"track_reads" doc:"Remember what each session has read, and warn of a Read repeated without a change."`
 	MustReadBeforeWrite bool     `toml:"must_read_before_write" doc:"Refuse Write, Edit, MultiEdit and NotebookEdit of a file that the session has not read as it is now. In lines that were not shown, Edit still takes an exact old_string. Needs track_reads."`
@@ -160,8 +163,9 @@ type Capability struct {
 func Default() Config {
 	return Config{Tools: Tools{
 		FS: FS{
-			AllowPaths:      []string{},
-			DenyPaths:       []string{},
+			AllowPaths:    []string{},
+			DenyPaths:     []string{},
+			ProtectSecret: "refuse", ProtectExec: "ask", Unprotected: []string{},
 			RequireApproval: true,
 			ApprovalTimeout: Duration(120 * time.Second),
 			MaxReadBytes:    10 << 20,

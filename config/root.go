@@ -10,8 +10,8 @@ import (
 	"moltisfs/internal/glob"
 )
 
-// rootVariable begins a rule of allow_paths or deny_paths that is about the workspace, wherever
-// that is.
+// rootVariable begins a rule of allow_paths, deny_paths or unprotected that is about the workspace,
+// wherever that is.
 const rootVariable = "${ROOT}"
 
 // At is c for work in root, an absolute directory: that is workspace_root then, what ${ROOT} in a
@@ -27,7 +27,8 @@ func (c Config) At(root string) (Config, error) {
 	for _, list := range []struct {
 		key   string
 		rules *[]string
-	}{{"tools.fs.allow_paths", &fs.AllowPaths}, {"tools.fs.deny_paths", &fs.DenyPaths}} {
+	}{{"tools.fs.allow_paths", &fs.AllowPaths}, {"tools.fs.deny_paths", &fs.DenyPaths},
+		{"tools.fs.unprotected", &fs.Unprotected}} {
 		rules := append([]string{}, *list.rules...)
 		for i, rule := range rules {
 			rest, ok := strings.CutPrefix(rule, rootVariable)

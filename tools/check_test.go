@@ -63,7 +63,7 @@ func TestRootThatCantBeSearched(t *testing.T) {
 	}
 	cfg := config.Default()
 	cfg.Tools.FS.WorkspaceRoot = dir + "/data"
-	if _, err := tools.Open(cfg, tools.Options{DataDir: t.TempDir(), Protect: []string{dir + "/data"}}); err == nil || !strings.Contains(err.Error(), "by protected") {
+	if _, err := tools.Open(cfg, tools.Options{DataDir: t.TempDir(), Protect: []string{dir + "/data"}}); err == nil || !strings.Contains(err.Error(), "by hard") {
 		t.Errorf("a protected root: %v", err)
 	}
 }

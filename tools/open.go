@@ -35,6 +35,7 @@ type Approver interface {
 //	Summary                  string   // one line
 //	Diff                     string   // unified, not escaped: show it through approval.Escape
 //	Added, Removed           int      // lines
+//	Code                     []string // those of Paths that run code later
 //	Warnings                 []string // what to look at before saying yes
 //	Digest                   string   // of everything that the change is
 //	Expires                  time.Time

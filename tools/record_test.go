@@ -78,7 +78,7 @@ func TestNoRuleIsTold(t *testing.T) {
 		{root + "/hard", "deny_paths"},
 		{filepath.Dir(root) + "/elsewhere", "allow_paths"},
 		{"/etc/passwd", "allow_paths"},
-		{filepath.Dir(root) + "/data/audit/audit.jsonl", "protected"},
+		{filepath.Dir(root) + "/data/audit/audit.jsonl", "hard"},
 		{"/proc/self/environ", "pseudo"},
 	} {
 		for _, tool := range pathTools {

@@ -213,6 +213,7 @@ var sentences = map[engine.Cause]wording{
 			Hint: sentence(cmp.Or(factsOf[string](a), "ask the operator for a way to approve: a terminal, "+
 				"--approve elicitation, --yes, or require_approval = false"))}
 	},
+	engine.RunsCode: runsCode,
 	engine.TierBlocked: plainly("this caller may not make this call; nothing was done", "Tell the "+
 		"user, or do it another way."),
 	engine.HookBlocked: func(a *about) *Refusal {

@@ -13,12 +13,31 @@ import (
 	"moltisfs/tools"
 )
 
-func approveAll(onWhoseWord string) tools.Approver    { return approval.Yes(onWhoseWord) }
+func approveAll(onWhoseWord string) tools.Approver    { return approval.YesToCode(onWhoseWord) }
 func approveNothing(instead ...string) tools.Approver { return approval.Nobody(instead) }
 
+// yesBut approves what does not run code later, and has the other asked about that.
+type yesBut struct {
+	yes   tools.Approver
+	other *terminal
+}
+
+func (y yesBut) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	if len(q.Code) > 0 {
+		return y.other.Ask(ctx, q)
+	}
+	return y.yes.Ask(ctx, q)
+}
+
 // approver says yes with --yes. Else the terminal asks; instead is what helps where there is none.
+// A call that an agent may have written takes --yes-exec for what runs code.
 func (in *invocation) approver(instead ...string) tools.Approver {
-	if in.given("yes") {
+	switch {
+	case in.given("yes-exec"):
+		return approveAll("--yes-exec")
+	case in.given("yes") && in.command.path == "call":
+		return yesBut{approval.Yes("--yes"), &terminal{streams: in.streams, instead: instead}}
+	case in.given("yes"):
 		return approveAll("--yes")
 	}
 	if in.given("batch") {
@@ -30,7 +49,7 @@ func (in *invocation) approver(instead ...string) tools.Approver {
 // approveOption is that of every command that carries out the calls of agents.
 func approveOption(unless string) option {
 	return opt("approve", "HOW", "who approves changes; "+unless+" unless told",
-		"elicitation", "editor", "terminal", "queue", "yes", "never")
+		"elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec")
 }
 
 // approveBy is who approves as --approve says. Who can ask by elicitation does not come here.
@@ -40,7 +59,9 @@ func (in *invocation) approveBy(how string) (tools.Approver, error) {
 		q, err := in.queue()
 		return q, err
 	case "yes":
-		return approveAll("--approve yes"), nil
+		return approval.Yes("--approve yes"), nil
+	case "yes-exec":
+		return approveAll("--approve yes-exec"), nil
 	case "never":
 		return approveNothing("have the operator start " + in.command.path +
 			" with another --approve, such as queue"), nil
@@ -49,7 +70,8 @@ func (in *invocation) approveBy(how string) (tools.Approver, error) {
 			"have the operator start " + in.command.path + " from a terminal",
 			"with --approve queue or --approve yes"}}), nil
 	}
-	return nil, misuse("use terminal, queue, yes or never", "%s can't ask by %s", in.command.path, how)
+	return nil, misuse("use terminal, queue, yes, yes-exec or never", "%s can't ask by %s",
+		in.command.path, how)
 }
 
 // terminal asks on the controlling terminal, wherever standard input and output lead. It is opened

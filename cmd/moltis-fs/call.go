@@ -40,7 +40,8 @@ A line that can't be carried out is answered by an error, and the next one is re
 with the code bad_line, unknown_tool or host_error. The exit status is that of the worst line.`,
 		args: "TOOL [JSON | -]", min: 0, max: 2, values: names,
 		options: suiteOptions(
-			opt("yes", "", "approve every change of this run"),
+			opt("yes", "", "approve every change of this run, but not of what runs code later"),
+			opt("yes-exec", "", "approve that, too"),
 			approveOption("terminal"),
 			opt("text", "", "answer as text for people; the default on a terminal"),
 			opt("json", "", "answer as one line of JSON; the default elsewhere"),
@@ -70,7 +71,7 @@ func runCall(ctx context.Context, in *invocation) error {
 		return misuse(seeHelp(in.command), "call needs a tool")
 	case in.given("text") && (in.given("json") || batch):
 		return misuse(seeHelp(in.command), "--text goes with neither --json nor --batch")
-	case in.given("yes") && in.given("approve"):
+	case (in.given("yes") || in.given("yes-exec")) && in.given("approve"):
 		return misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
 	args := []byte(in.arg(1))

@@ -180,13 +180,19 @@ func aside(hint string) string {
 
 // callHints are those of a person who makes a single call.
 var callHints = map[engine.Cause]hint{
-	engine.Denied: func(in *invocation, _ *engine.Refusal) string {
+	engine.Denied: func(in *invocation, r *engine.Refusal) string {
+		if r.Rule() == "secret" {
+			return `the class "secret" closes it; unprotected in [tools.fs] lifts that for a path, ` +
+				`protect_secret = "allow" for all`
+		}
 		if from := in.findConfig(in.option("config")); from != "" {
 			return "see allow_paths and deny_paths in " + from + ", and --root"
 		}
 		return "--root names the directory that is open; nothing outside of it is"
 	},
 	engine.ParentMissing: always(`say "create_parents": true, or make the directory with mkdir`),
+	engine.RunsCode: always("run it in a terminal, or with --yes-exec, or with --approve queue; " +
+		`unprotected in [tools.fs] lifts it for a path, protect_exec = "allow" for all`),
 	engine.NobodyToAsk:   always("run it in a terminal, or with --yes, or with --approve queue"),
 	engine.NotApproved:   always(""),
 	engine.NotAnswered:   always("call again, or give more time with approval_timeout"),

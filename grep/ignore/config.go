@@ -23,12 +23,7 @@ type User struct {
 // Home/.config. The file need not exist. It is "" when the setting switches it off or nothing says
 // where it would be. What cannot be read counts as empty.
 func (u User) ExcludesPath() string {
-	c := configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
-	for _, f := range u.Files {
-		if data, err := u.Read(f); err == nil {
-			c.add(data, path.Dir(f), 0)
-		}
-	}
+	c := u.configuration()
 	if v, ok := c.values["excludesfile"]; ok {
 		if v = expandHome(v, u.Home); !isAbs(v) {
 			return ""
@@ -42,6 +37,25 @@ func (u User) ExcludesPath() string {
 		return path.Join(u.Home, ".config/git/ignore")
 	}
 	return ""
+}
+
+// HooksPath is core.hooksPath as the last setting has it, with "~/" expanded; "" without one. A
+// relative one begins where git runs the hooks: at the top of the work tree.
+func (u User) HooksPath() string {
+	return expandHome(u.configuration().values["hookspath"], u.Home)
+}
+
+func (u User) configuration() *configuration {
+	c := &configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
+	for _, f := range u.Files {
+		if u.Read == nil {
+			break
+		}
+		if data, err := u.Read(f); err == nil {
+			c.add(data, path.Dir(f), 0)
+		}
+	}
+	return c
 }
 
 const (

@@ -19,7 +19,13 @@ import (
 // ask puts a plan before whoever may approve it, bound to its digest. grant is "" when nobody had
 // to be asked.
 func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err error) {
-	if !e.cfg.RequireApproval && c.Tier != approval.TierAsk {
+	code, err := e.runsCode(ctx, p)
+	switch {
+	case err != nil:
+		return "", err
+	case len(code) > 0 && e.cfg.ProtectExec == "refuse":
+		return "", Refuse(RunsCode, code[0], CodeFacts{})
+	case !e.cfg.RequireApproval && c.Tier != approval.TierAsk && len(code) == 0:
 		if c.Tier == approval.TierNotify {
 			c.Trace.Approval = "notified"
 		}
@@ -31,6 +37,8 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	}
 	wait := time.Duration(e.cfg.ApprovalTimeout)
 	q := question(c, p)
+	q.Code = code
+	q.Warnings = append(e.codeWarnings(p, code), q.Warnings...)
 	q.Expires = e.now().Add(wait)
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -56,6 +64,9 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	case approval.TimedOut:
 		return "", Refuse(NotAnswered, p.first(), nil)
 	case approval.NobodyToAsk:
+		if len(code) > 0 {
+			return "", Refuse(RunsCode, code[0], CodeFacts{Lifts: true, Why: a.Reason})
+		}
 		return "", Refuse(NobodyToAsk, p.first(), a.Reason)
 	}
 	return "", Refuse(NotApproved, p.first(), a.Reason)

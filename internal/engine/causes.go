@@ -66,6 +66,7 @@ var (
 
 	NotApproved   = own(CodeApprovalDenied, "not_approved")  // string: what the approver said
 	NobodyToAsk   = own(CodeApprovalDenied, "nobody_to_ask") // string: what the host said
+	RunsCode      = own(CodeApprovalDenied, "runs_code")     // CodeFacts
 	NotAnswered   = own(CodeApprovalTimeout, "approval_timeout")
 	ApprovalStale = own(CodeApprovalStale, "approval_stale") // string: the diff as it would be now
 	NotSaved      = own(CodeIOError, "checkpoint_not_saved") // error: why

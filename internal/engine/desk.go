@@ -331,6 +331,9 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
 		if err == nil {
 			p.Op.Tag = tag
 		}
+		if err == nil && p.adds(asked) {
+			err = d.e.covers(ctx, approved, p)
+		}
 		if err == nil && approved && p.adds(asked) {
 			err = Refuse(ApprovalStale, p.first(), p.diff())
 		}

@@ -47,7 +47,8 @@ import (
 type Options struct {
 	Config   config.FS
 	Judge    guardfs.Judge
-	DataDir  string // exists, 0700, ours
+	Classes  *policy.Classes // what runs code is asked about; nil: it is not
+	DataDir  string          // exists, 0700, ours
 	Approver approval.Approver
 	Logger   *slog.Logger
 	Fault    func(op string) *guardfs.Fault // for tests: see guardfs.Options
@@ -79,6 +80,7 @@ type shared struct {
 	log         *audit.Log
 	checkpoints *checkpointStore
 	approver    approval.Approver
+	classes     *policy.Classes
 	logger      *slog.Logger
 	now         func() time.Time
 	outside     outside
@@ -93,7 +95,7 @@ type shared struct {
 // readies the tree; readers and the index it does without.
 func OpenOver(o Options) (_ *Engine, err error) {
 	e := &Engine{judge: o.Judge, shared: &shared{
-		cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now,
+		cfg: o.Config, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
 		lockWait: 15 * time.Second, progress: o.Progress,
 	}}
 	e.whole = e

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"moltisfs/internal/datadir"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/protect"
 	"moltisfs/readers"
 )
 
@@ -80,8 +82,12 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if o.dataDir, err = h.dataDir(cfg.Tools.FS); err != nil {
 		return nil, err
 	}
+	classes, err := classesOf(cfg.Tools.FS, h.Root.Only)
+	if err != nil {
+		return nil, err
+	}
 	free, judge, err := newPolicy(cfg.Tools.FS, h.Root.Only, append([]string{h.DataDir}, h.Protect...),
-		h.Logger)
+		classes, h.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +105,9 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		return nil, errors.Join(err, o.close())
 	}
 	e, err := OpenOver(Options{
-		Config: cfg.Tools.FS, Judge: judge, DataDir: o.dataDir, Approver: h.Approver, Logger: h.Logger,
-		Identities: h.Identities, Progress: h.Progress, Fault: h.Fault,
+		Config: cfg.Tools.FS, Judge: judge, Classes: classes, DataDir: o.dataDir,
+		Approver: h.Approver, Logger: h.Logger, Identities: h.Identities, Progress: h.Progress,
+		Fault: h.Fault,
 	})
 	if err != nil {
 		return nil, errors.Join(err, o.close())
@@ -165,13 +172,14 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 
 // newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard
 // links to them.
-func newPolicy(cfg config.FS, root string, protect []string,
+func newPolicy(cfg config.FS, root string, protect []string, classes *policy.Classes,
 	logger *slog.Logger) (*guardfs.FS, *policy.Policy, error) {
 	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the file system: %w", err)
 	}
 	o := rules(cfg, root)
+	o.Classes = classes
 	o.Canonical, o.Identify, o.Census = free.Canonical, policy.Identify(free), policy.Census(free)
 	o.CensusFailed = func(err error) {
 		logger.Warn("files with several hard links are refused", "err", err)
@@ -225,6 +233,14 @@ func outOfReach(dir string, fs config.FS, root string) error {
 		return inside
 	}
 	return nil
+}
+
+// classesOf are the protected classes that hold. The names of the directory where the work is, and
+// of those above it, say nothing: the operator chose it.
+func classesOf(cfg config.FS, root string) (*policy.Classes, error) {
+	return policy.NewClasses(policy.ClassOptions{
+		Holds:  protect.Holds{Secret: cfg.ProtectSecret != "allow", Exec: cfg.ProtectExec != "allow"},
+		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: guardfs.Canonical})
 }
 
 // rules are the operator's.

@@ -67,6 +67,14 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
+// Rule is what of the policy refused a path, for the operator alone; or "".
+func (r *Refusal) Rule() string {
+	if d, ok := errors.AsType[*policy.Denied](r.Err); ok {
+		return d.Rule
+	}
+	return ""
+}
+
 // Is answers for the cause.
 func (r *Refusal) Is(target error) bool { return target == error(r.Cause) }
 

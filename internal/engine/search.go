@@ -21,12 +21,16 @@ type searching struct {
 	fs       *guardfs.FS // under the policy; the index reads through it
 	index    *grep.Index // nil unless search_index = "auto"
 	excludes string      // path of the user's core.excludesFile
+	hooks    string      // the user's core.hooksPath
 	home     string      // where "~/" leads in a repository's configuration
 }
 
 // openSearch readies the index, for this policy and no other.
 func (e *Engine) openSearch(user ignore.User) (err error) {
 	e.search.excludes, e.search.home = user.ExcludesPath(), user.Home
+	if e.search.hooks = user.HooksPath(); !path.IsAbs(e.search.hooks) { // of no repository
+		e.search.hooks = ""
+	}
 	if e.cfg.SearchIndex == "off" {
 		return nil
 	}

@@ -53,7 +53,8 @@ func (d *Dir) Close() error { return d.fd.close() }
 func (d *Dir) allow(name string, st *status, a Access) error {
 	info := &st.info
 	mounted := info.Kind != KindAbsent && st.mount != d.st.mount || d.mounts.point(d.name, name)
-	if d.verdict.All && !mounted && (info.Kind != KindFile || info.Links <= 1) && !Reserved(name) {
+	if d.verdict.All && !mounted && (info.Kind != KindFile || info.Links <= 1) &&
+		d.verdict.allows(name, info.Kind) {
 		return nil
 	}
 	full := join(d.name, name)
@@ -163,7 +164,7 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 	switch {
 	case crossed:
 		return newDir(d.fs, fd, full, st)
-	case d.verdict.All && d.mounts == nil: // by its definition it holds for everything below as well
+	case d.verdict.all() && d.mounts == nil: // by its definition it holds for everything below as well
 		return newDirUnder(d.fs, fd, full, st, nil, d.verdict), nil
 	}
 	return newDirUnder(d.fs, fd, full, st, d.mounts, d.verdict.inside(d.fs.rules, name, full, d.mounts.others(full)...)), nil

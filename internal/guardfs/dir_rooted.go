@@ -46,7 +46,8 @@ func (d *Dir) failed(op, name string, err error) error {
 
 // allow asks the Judge about one named entry; see the Linux twin for the objects with several names.
 func (d *Dir) allow(name string, info *Info, a Access) error {
-	if d.verdict.All && (info.Kind != KindFile || info.Links <= 1) && !Reserved(name) {
+	if d.verdict.All && (info.Kind != KindFile || info.Links <= 1) &&
+		d.verdict.allows(name, info.Kind) {
 		return nil
 	}
 	full := join(d.name, name)
@@ -113,7 +114,7 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 		return nil, d.failed("open", name, err)
 	}
 	v := d.verdict
-	if !v.All {
+	if !v.all() {
 		v = v.inside(d.fs.judge, name, join(d.name, name))
 	}
 	sub := newDir(d.fs, root, join(d.name, name), now, v)

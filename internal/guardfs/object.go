@@ -141,6 +141,9 @@ type DirVerdict struct {
 	// All: no rule can touch any entry of this directory or below it, but for names that are Reserved and
 	// what is on other mounts; Entry is not asked.
 	All bool
+	// Hides, with All, are the names that are refused here all the same. Below says it of the directories
+	// in this one.
+	Hides func(name string) bool
 	// Entry says whether the entry may be named, and entered if it is a directory.
 	Entry func(name string, k Kind) bool
 	// Way says of a name that Entry hides whether something may be seen below, should it be a directory: then that may be entered, and
@@ -153,8 +156,12 @@ type DirVerdict struct {
 
 // allows applies the verdict to one entry.
 func (v *DirVerdict) allows(name string, k Kind) bool {
-	return v.All && !Reserved(name) || (v.Entry != nil && v.Entry(name, k))
+	return v.All && !Reserved(name) && (v.Hides == nil || !v.Hides(name)) ||
+		(v.Entry != nil && v.Entry(name, k))
 }
+
+// all says that the verdict is the same for all below.
+func (v *DirVerdict) all() bool { return v.All && v.Hides == nil }
 
 // leads is DirVerdict.Way of an entry.
 func (v *DirVerdict) leads(name string, k Kind) bool {
@@ -164,9 +171,9 @@ func (v *DirVerdict) leads(name string, k Kind) bool {
 // And shows what both verdicts show.
 func (v DirVerdict) And(w DirVerdict) DirVerdict {
 	switch {
-	case v.All:
+	case v.all():
 		return w
-	case w.All:
+	case w.all():
 		return v
 	}
 	seen := func(v *DirVerdict, name string) bool { // as a directory

@@ -22,13 +22,15 @@ func (p *Policy) Dir(canonical string, also ...string) guardfs.DirVerdict {
 // listing is Dir without the wall.
 func (p *Policy) listing(canonical string, also []string) guardfs.DirVerdict {
 	d := p.tracker.current()
-	if canonical == "" || canonical[0] != '/' || d.full || d.refusesAny(canonical, also) != none {
+	if canonical == "" || canonical[0] != '/' || d.full || p.refuses(d, canonical, also) != none {
 		return guardfs.DirVerdict{}
 	}
 	l := &dirListing{dirRules: d.dirRules(canonical)}
+	l.secrets = p.classes.in(canonical)
 	free := l.nothingDenied
 	for _, other := range also {
 		o := d.dirRules(other)
+		o.secrets = p.classes.in(other)
 		free = free && o.nothingDenied
 		l.otherNames = append(l.otherNames, &o)
 	}
@@ -37,8 +39,8 @@ func (p *Policy) listing(canonical string, also []string) guardfs.DirVerdict {
 		return guardfs.DirVerdict{}
 	}
 	l.allAllowed = p.allowAll || rest
-	if free && l.allAllowed {
-		return guardfs.DirVerdict{All: true}
+	if free && l.allAllowed && (l.secrets == nil || len(also) == 0) {
+		return l.secrets.verdict()
 	}
 	l.allowed, l.allowedBelow = allowed, below
 	return l.verdict(p)
@@ -69,6 +71,7 @@ func (p *Policy) below(l *dirListing, name string) (v guardfs.DirVerdict, ok boo
 	c.denied, c.deniedBelow, _ = advance(l.denied, l.deniedBelow, name)
 	c.folded, c.foldedBelow, _ = advance(l.folded, l.foldedBelow, folded)
 	c.nothingDenied = len(c.denied)+len(c.deniedBelow)+len(c.folded)+len(c.foldedBelow) == 0
+	c.secrets = p.classes.in(dir)
 	var rest bool
 	c.allowed, c.allowedBelow, rest = advance(l.allowed, l.allowedBelow, name)
 	covered := l.allAllowed || covers(l.allowed, l.allowedBelow, name)
@@ -76,7 +79,7 @@ func (p *Policy) below(l *dirListing, name string) (v guardfs.DirVerdict, ok boo
 		return v, true
 	}
 	if c.allAllowed = p.allowAll || rest; c.nothingDenied && c.allAllowed {
-		return guardfs.DirVerdict{All: true}, true
+		return c.secrets.verdict(), true
 	}
 	return c.verdict(p), true
 }
@@ -122,7 +125,8 @@ type dirRules struct {
 	denials       *denials
 	dir           string
 	ambiguous     bool // the directory's name has several readings: try whole paths
-	nothingDenied bool // no entry is denied
+	nothingDenied bool // no rule denies an entry
+	secrets       *secretsIn
 
 	denied, folded           []cursor
 	deniedBelow, foldedBelow map[string]*node
@@ -163,6 +167,8 @@ func (l *dirListing) refuses(name string) bool {
 
 func (l *dirRules) refuses(name string) bool {
 	switch {
+	case l.secrets.hides(name):
+		return true
 	case l.nothingDenied:
 		return false
 	case l.ambiguous || ambiguous(name):
@@ -201,19 +207,27 @@ func (l *dirRules) coversFolded(name string) bool {
 		return covers(l.folded, l.foldedBelow, name)
 	}
 	var buf [32]byte
+	if n := lowered(name, &buf); n > 0 {
+		return covers(l.folded, l.foldedBelow, string(buf[:n]))
+	}
+	return covers(l.folded, l.foldedBelow, foldRun(name, true))
+}
+
+// lowered folds a name in buf, for who has that on the stack. It gives 0 for a name that is folded
+// in another way.
+func lowered(name string, buf *[32]byte) int {
 	n := copy(buf[:], name)
 	for i := range n {
 		c := buf[i]
 		if c >= utf8.RuneSelf {
-			n = -1
-			break
+			return 0
 		}
 		if 'A' <= c && c <= 'Z' {
 			buf[i] = c + 'a' - 'A'
 		}
 	}
 	if n != len(name) || name[n-1] == '.' || name[n-1] == ' ' {
-		return covers(l.folded, l.foldedBelow, foldRun(name, true))
+		return 0
 	}
-	return covers(l.folded, l.foldedBelow, string(buf[:n]))
+	return n
 }

@@ -67,6 +67,8 @@ type Options struct {
 	Protected   []Protected // never to be touched
 	Root        string      // absolute; nothing outside may be touched, whatever Allow says. "": no such wall
 
+	Classes *Classes // names that keep secrets are refused as they say; nil: none are
+
 	// OneName refuses files with several hard links, wherever the other names are.
 	OneName bool
 
@@ -109,7 +111,9 @@ type Protected struct {
 // Denied is the refusal of a path.
 type Denied struct {
 	Path string // as the caller spelled it
-	Rule string // "deny_paths", "allow_paths", "protected", "hard_links_read"; "pseudo": in no tree
+	// "deny_paths", "allow_paths", "hard_links_read"; "hard" and "secret", which are classes; or
+	// "pseudo": in no tree
+	Rule string
 	Why  string // what decided besides the name; mostly ""
 }
 
@@ -127,14 +131,18 @@ func (e *Denied) Error() string {
 const (
 	ruleDeny      = "deny_paths"
 	ruleAllow     = "allow_paths"
-	ruleProtected = "protected"
+	ruleSecret    = "secret"
+	ruleProtected = "hard"
 	rulePseudo    = "pseudo"
 	ruleOneName   = "hard_links_read"
 )
 
 func (r rank) String() string {
-	if r == protected {
+	switch r {
+	case protected:
 		return ruleProtected
+	case secret:
+		return ruleSecret
 	}
 	return ruleDeny
 }
@@ -143,7 +151,8 @@ func (r rank) String() string {
 type Policy struct {
 	tracker  ruleTracker // what is denied
 	allow    node
-	allowAll bool    // no allow list
+	allowAll bool // no allow list
+	classes  *Classes
 	oneName  bool    // files with several hard links are refused
 	wall     *Policy // allows the root and nothing else; nil without one
 
@@ -162,7 +171,7 @@ func New(o Options) (*Policy, error) {
 	if o.now == nil {
 		o.now = time.Now
 	}
-	p := &Policy{allowAll: len(o.Allow) == 0, oneName: o.OneName}
+	p := &Policy{allowAll: len(o.Allow) == 0, oneName: o.OneName, classes: o.Classes}
 	var errs []error
 	if o.Root != "" {
 		var err error
@@ -294,14 +303,14 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 func (p *Policy) refusedByName(d *denials, o *guardfs.Object, a guardfs.Access) string {
 	if o.Spelled != o.True && strings.HasPrefix(o.Spelled, "/") {
 		if s := path.Clean(o.Spelled); s != o.True {
-			if r := d.refuses(s); r != none {
+			if r := p.refuses(d, s, nil); r != none {
 				return r.String()
 			}
 		}
 	}
 	outside := false // a link on the way lies in no allowed tree; it may still lead into one
 	for _, hop := range o.Hops {
-		r, allowed := d.refusesAny(hop.Name, hop.Also), p.allows(hop.Name)
+		r, allowed := p.refuses(d, hop.Name, hop.Also), p.allows(hop.Name)
 		switch {
 		case r != none && !outside:
 			return r.String()
@@ -310,7 +319,7 @@ func (p *Policy) refusedByName(d *denials, o *guardfs.Object, a guardfs.Access) 
 		}
 		outside = outside || !allowed
 	}
-	r := d.refusesAny(o.True, o.Also)
+	r := p.refuses(d, o.True, o.Also)
 	// A directory above something protected may change but must stay. So must a link there, since
 	// it is what leads to the protected thing. Where the path is refused anyway, the answer does
 	// not tell which of the two it is.
@@ -331,6 +340,15 @@ func (p *Policy) refusedByName(d *denials, o *guardfs.Object, a guardfs.Access) 
 
 // allows tries a real name.
 func (p *Policy) allows(name string) bool { return p.allowAll || p.allow.allows(name) }
+
+// refuses tries all names of one thing, by rules and by classes.
+func (p *Policy) refuses(d *denials, name string, also []string) rank {
+	r := d.refusesAny(name, also)
+	if r == none && p.classes.isSecret(name, also) {
+		return secret
+	}
+	return r
+}
 
 // refuses tries a name in every reading that some file system may give it.
 func (d *denials) refuses(name string) rank {

@@ -41,6 +41,7 @@ type rank uint8
 const (
 	none rank = iota
 	denied
+	secret
 	protected
 )
 

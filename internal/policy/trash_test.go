@@ -22,7 +22,7 @@ func TestTrashIsOurs(t *testing.T) {
 		for _, name := range []string{"/w/.moltis-trash-0", "/w/.moltis-trash-1000/files/X/a.txt", "/w/.Moltis-TRASH-0/files", "/w/d/.moltis-trash",
 			"/w/" + temporary, "/w/" + strings.ToUpper(temporary), "/w/" + temporary + "/x"} {
 			var denied *policy.Denied
-			if err := p.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Look); !errors.As(err, &denied) || denied.Rule != "protected" {
+			if err := p.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Look); !errors.As(err, &denied) || denied.Rule != "hard" {
 				t.Errorf("allow %v: %s: %v", allow, name, err)
 			}
 		}

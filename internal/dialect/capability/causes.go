@@ -100,6 +100,9 @@ var rows = map[engine.Cause]row{
 	engine.BadWindow: {kind: "InvalidArgument", message: "nothing of {path} begins at {fact}"},
 
 	engine.NotApproved: {kind: "ApprovalDenied", message: "the change was not approved: {fact}"},
+	engine.RunsCode: {kind: "ApprovalUnavailable",
+		message: "{path} runs code later, or tells an agent what to do (class exec): a change of it " +
+			"takes approval of its own, and there is none" + untouched},
 	engine.NobodyToAsk: {kind: "ApprovalUnavailable",
 		message: "the change needs approval and nobody can be asked" + untouched},
 	engine.NotAnswered: {kind: "ApprovalTimeout", retry: true,

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"moltisfs/approval"
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+)
+
+// protectedNames are what was once written without a question, and more of each kind.
+var protectedNames = []string{".git/hooks/pre-commit", ".git/config", ".mcp.json", ".bashrc", ".zshrc", ".profile", ".env", ".env.local",
+	".vscode/tasks.json", ".vscode/settings.json", ".claude/settings.json", "CLAUDE.md", "AGENTS.md", ".cursor/mcp.json", ".cursorrules",
+	".github/workflows/x.yml", ".gitlab-ci.yml", ".ssh/authorized_keys", ".ssh/id_rsa", ".envrc", ".husky/pre-commit", ".npmrc", "tls/server.key",
+	"githooks/pre-push", ".GIT/config", "ENV~1", ".claude./x", "sub/GEMINI.md"}
+
+// changing are calls that would change N, by dialect. A is a file that is there, D a directory.
+var changing = map[string][][2]string{
+	"tools": {
+		{"Write", `{"file_path":"R/N","content":"x\n"}`},
+		{"Edit", `{"file_path":"R/N","old_string":"","new_string":"x\n"}`},
+		{"Edit", `{"file_path":"R/N","old_string":"old","new_string":"x"}`},
+		{"MultiEdit", `{"file_path":"R/N","edits":[{"old_string":"old","new_string":"x"}]}`},
+	},
+	"capability": {
+		{"filesystem.write", `{"path":"R/N","content":"x\n"}`},
+		{"filesystem.append", `{"path":"R/N","content":"x\n"}`},
+		{"filesystem.copy", `{"source":"R/a","destination":"R/N","overwrite":true}`},
+		{"filesystem.move", `{"source":"R/a","destination":"R/N","overwrite":true}`},
+		{"filesystem.move", `{"source":"R/N","destination":"R/away"}`},
+		{"filesystem.delete", `{"path":"R/N"}`},
+	},
+	"jettson": {
+		{"jettson_files_write", `{"path":"N","content":"x\n"}`},
+		{"jettson_files_delete", `{"path":"N"}`},
+	},
+}
+
+// protectedTree is a tree whose protected names are there, or not yet; its engine; and how to call it.
+func protectedTree(t *testing.T, there bool, who approval.Approver, set func(*config.FS)) (root string, call func(by, tool, args string) dialect.Answer) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		p := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a", "one\n")
+	for _, name := range protectedNames {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if there {
+			write(name, "old\n")
+		}
+	}
+	write(".git/HEAD", "ref: refs/heads/main\n")
+	write(".git/config", "[core]\n\thooksPath = githooks\n")
+	cfg := config.Default()
+	fs := &cfg.Tools.FS
+	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval, fs.Durability = root, []string{root + "/**"}, false, "none"
+	set(fs)
+	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data"), Approver: who})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	by := map[string]dialect.Dialect{}
+	for _, one := range dialects() {
+		d, err := one.over(e, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by[one.name] = d
+	}
+	return root, func(name, tool, args string) dialect.Answer {
+		args = strings.ReplaceAll(args, `"R`, `"`+root)
+		a, err := by[name].Call(t.Context(), dialect.Call{Session: "s", Tool: tool, Args: json.RawMessage(args)})
+		if err != nil {
+			t.Fatalf("%s %s: %v", tool, args, err)
+		}
+		return a
+	}
+}
+
+// filesOf is all that is in a tree, with contents.
+func filesOf(t *testing.T, root string) (out []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			var b []byte
+			b, err = os.ReadFile(p)
+			out = append(out, fmt.Sprintf("%s %q", strings.TrimPrefix(p, root), b))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestProtectedNamesStay: with approvals off, and with --yes, no dialect changes what is protected:
+// what is there and what is not yet. With the classes off, the same calls do.
+func TestProtectedNamesStay(t *testing.T) {
+	t.Parallel()
+	for _, there := range []bool{false, true} {
+		root, call := protectedTree(t, there, approval.Yes("config"), func(*config.FS) {})
+		before := filesOf(t, root)
+		for by, calls := range changing {
+			for _, c := range calls {
+				for _, name := range protectedNames {
+					if a := call(by, c[0], strings.ReplaceAll(c[1], "N", name)); !a.Refused() {
+						t.Errorf("there %v: %s of %s is not refused", there, c[0], name)
+					}
+				}
+			}
+		}
+		if after := filesOf(t, root); !slices.Equal(before, after) {
+			t.Errorf("there %v: the tree was\n%s\nand is\n%s", there, strings.Join(before, "\n"), strings.Join(after, "\n"))
+		}
+	}
+	// the control
+	root, call := protectedTree(t, false, nil, func(fs *config.FS) { fs.ProtectSecret, fs.ProtectExec = "allow", "allow" })
+	for _, name := range protectedNames {
+		call("tools", "Read", `{"file_path":"R/`+name+`"}`)
+		a := call("tools", "Write", `{"file_path":"R/`+name+`","content":"x\n"}`)
+		if b, err := os.ReadFile(filepath.Join(root, name)); a.Refused() || err != nil || string(b) != "x\n" {
+			t.Errorf("without the classes %s is %q, %v", name, b, err)
+		}
+	}
+}
+
+// TestYesIsNoYesToCode: at the command line, with no terminal to ask on.
+func TestYesIsNoYesToCode(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, ".husky"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args := fmt.Sprintf(`{"file_path":%q,"content":"x"}`, root+"/.husky/pre-push")
+	for _, c := range []struct {
+		flags []string
+		ok    bool
+	}{{[]string{"--yes"}, false}, {[]string{"--approve", "yes"}, false}, {[]string{"--approve", "never"}, false},
+		{[]string{"--yes-exec"}, true}, {[]string{"--approve", "yes-exec"}, true}} {
+		cmd := exec.Command(binary(t), append(append([]string{"call", "--root", root, "--data-dir", filepath.Join(t.TempDir(), "d")}, c.flags...), "Write", args)...)
+		withoutTerminal(cmd)
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != c.ok || !c.ok && !strings.Contains(string(out), "class exec") {
+			t.Errorf("%v: %v: %s", c.flags, err, out)
+		}
+	}
+}

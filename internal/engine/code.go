@@ -1,0 +1,224 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"moltisfs/grep/ignore"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/protect"
+)
+
+// CodeFacts is why what runs code is not changed. Lifts: a yes would have done, and nobody was
+// there to give it; Why is what the approver said. Else the operator has it refused.
+type CodeFacts struct {
+	Lifts bool
+	Why   string
+}
+
+// mostCode is of how many paths each is named.
+const mostCode = 5
+
+// runsCode are the paths of a plan that run code later, under any of their names, with those inside
+// of a tree that gets another name, goes, or comes back. No more than a few are named.
+func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error) {
+	if e.classes == nil || e.cfg.ProtectExec == "allow" {
+		return nil, nil
+	}
+	hooks := map[string]string{}
+	add := func(name string, is protect.Class) {
+		if is < protect.Exec && !e.isHook(name, hooks) {
+			return
+		}
+		if len(out) <= mostCode && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		for _, name := range []string{s.Path, s.To} {
+			if name != "" && !inTrash(name) {
+				add(name, e.classes.Of(name))
+			}
+		}
+		if t := s.file; t != nil {
+			is := e.classes.Of(t.Path)
+			if t.place != nil {
+				is = max(is, e.classes.Worst(t.place.Object()))
+			}
+			add(t.True, is)
+		}
+		if s.move == nil {
+			continue
+		}
+		for _, place := range []*guardfs.Place{s.move.place, s.move.slot} {
+			if place != nil && !inTrash(place.Object().True) {
+				add(place.Object().True, e.classes.Worst(place.Object()))
+			}
+		}
+		err := e.inside(ctx, s.move, func(name string) { add(name, e.classes.Of(name)) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// inside names all that is in a tree that moves, as it is called before and after.
+func (e *Engine) inside(ctx context.Context, mv *Move, use func(name string)) error {
+	if mv.info.Kind != guardfs.KindDir {
+		return nil
+	}
+	if mv.To != "" {
+		for _, name := range slices.Concat(mv.in.paths, mv.in.dirs) {
+			use(name)
+			use(mv.newName(name))
+		}
+		return nil
+	}
+	if e.free == nil { // over rules of a test
+		return nil
+	}
+	from := mv.Path
+	if mv.Back {
+		from = mv.Entry.Parked
+	}
+	h, err := e.free.Resolve(from, guardfs.Walk)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	top, err := h.Dir()
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	var walk func(d *guardfs.Dir, as string) error
+	walk = func(d *guardfs.Dir, as string) error {
+		entries, _, err := d.List(nil)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			name := as + "/" + entry.Name
+			if use(name); entry.Kind != guardfs.KindDir {
+				continue
+			}
+			sub, err := d.OpenDir(entry.Name, false)
+			if err != nil {
+				return err
+			}
+			err = walk(sub, name)
+			sub.Close()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return walk(top, mv.Path)
+}
+
+// isHook says whether a path is the directory of hooks that its repository's configuration names,
+// or something in it. known has those directories by that of the path.
+func (e *Engine) isHook(name string, known map[string]string) bool {
+	dir := path.Dir(name)
+	hooks, ok := known[dir]
+	if !ok {
+		hooks = e.hooksPath(dir)
+		known[dir] = hooks
+	}
+	return hooks != "" && (name == hooks || below(name, hooks)) &&
+		!e.classes.Lifted(name)
+}
+
+// hooksPath is core.hooksPath of the repository that holds dir, or of the user; "" without one.
+// What can't be read names none: git can't read it either.
+func (e *Engine) hooksPath(dir string) string {
+	if e.free == nil {
+		return ""
+	}
+	read := func(name string) ([]byte, error) { return readWhole(e.free, name, ignore.MaxFile) }
+	for top := dir; ; top = path.Dir(top) {
+		git := top + "/.git"
+		h, err := e.free.Resolve(git, guardfs.Look)
+		if err == nil {
+			kind := h.Object().Info.Kind
+			h.Close() //nolint:errcheck // nothing was written through it
+			common := git
+			if kind == guardfs.KindFile {
+				git, common = linked(top, read)
+			}
+			u := ignore.User{Home: e.search.home, GitDir: git, Read: read,
+				Files: []string{common + "/config", git + "/config.worktree"}}
+			if to := u.HooksPath(); to != "" {
+				if !path.IsAbs(to) {
+					to = top + "/" + to
+				}
+				return path.Clean(to)
+			}
+			return e.search.hooks
+		}
+		if top == "/" || top == "." {
+			return e.search.hooks
+		}
+	}
+}
+
+// linked follows the .git file of a worktree or a submodule: to its own directory, and to the one
+// that has the configuration.
+func linked(top string, read func(string) ([]byte, error)) (git, common string) {
+	data, _ := read(top + "/.git") //nolint:errcheck // nothing is named then
+	to, _ := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir:")
+	if git = strings.TrimSpace(to); !path.IsAbs(git) {
+		git = path.Join(top, git)
+	}
+	common = git
+	if data, err := read(git + "/commondir"); err == nil {
+		if common = strings.TrimSpace(string(data)); !path.IsAbs(common) {
+			common = path.Join(git, common)
+		}
+	}
+	return git, common
+}
+
+// covers refuses a plan that was made anew, and changes what runs code: nobody was asked about
+// that.
+func (e *Engine) covers(ctx context.Context, approved bool, p *Plan) error {
+	if approved {
+		return nil // it is refused for whatever it adds
+	}
+	code, err := e.runsCode(ctx, p)
+	if err == nil && len(code) > 0 {
+		err = Refuse(ApprovalStale, code[0], p.diff())
+	}
+	return err
+}
+
+// codeWarnings say of a question what in it runs code: what is asked about for that reason, and
+// what runs when a build or a test does.
+func (e *Engine) codeWarnings(p *Plan, code []string) (out []string) {
+	for i, name := range code {
+		if i == mostCode {
+			out = append(out, "more of what is changed runs code later")
+			break
+		}
+		out = append(out,
+			edit.ShownPath(name)+" runs code later, or tells an agent what to do (class exec)")
+	}
+	for _, name := range p.Paths() {
+		if e.classes.Of(name) == protect.Marked && len(out) < 2*mostCode {
+			out = append(out, fmt.Sprintf("%s runs code when it is used", edit.ShownPath(name)))
+		}
+	}
+	return out
+}
+
+// Class is that of a name as it was spelled, whatever it leads to: so it tells nothing of what is
+// there.
+func (e *Engine) Class(spelled string) protect.Class { return e.classes.Of(spelled) }

@@ -1,0 +1,159 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"moltisfs/approval"
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+)
+
+// guarded is an engine over a new tree that holds names, and asks who about what runs code.
+func guarded(t *testing.T, who approval.Approver, set func(*config.FS), names ...string) (e *engine.Engine, root string) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	for _, name := range names {
+		name, text, _ := strings.Cut(name, "=")
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	cfg := config.Default()
+	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = false, root, []string{root + "/**"}
+	set(&cfg.Tools.FS)
+	e, err = engine.Open(cfg, engine.Host{DataDir: t.TempDir() + "/data", Approver: who})
+	must(t, err)
+	t.Cleanup(func() { must(t, e.Close()) })
+	return e, root
+}
+
+// asked notes the questions about what runs code, and says no to them.
+type asked struct{ code [][]string }
+
+func (a *asked) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
+	a.code = append(a.code, q.Code)
+	if len(q.Code) == 0 || len(q.Warnings) == 0 || !strings.Contains(q.Warnings[0], q.Code[0]) {
+		return approval.Answer{Decision: approval.Approved}, nil // which would be seen
+	}
+	return approval.Answer{}, nil
+}
+
+// TestTreesThatHoldCode: what is inside of a tree counts, under the names that it has and under those
+// that it would get; so do the hooks of a configured directory. What holds nothing of it is not asked
+// about, and a tree with secrets in it stays.
+func TestTreesThatHoldCode(t *testing.T) {
+	t.Parallel()
+	who := &asked{}
+	e, root := guarded(t, who, func(fs *config.FS) { fs.Durability = "none" }, "p/sub/.github/workflows/x.yml", "plain/config", "plain/hooks/y",
+		"githooks/z", ".git/HEAD=ref: refs/heads/main", ".git/config=[core]\n\thooksPath = githooks\n", "keys/tls/a.key", "w/a.txt", "a")
+	must(t, os.Symlink(".git", filepath.Join(root, "link")))
+	for _, c := range []struct {
+		op, from, to string
+		code         string // what is asked about, below the root; "": nothing is
+		want         engine.Code
+	}{
+		{"move", "p", "q", "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{"move", "plain", "sub/.git", "sub/.git", engine.CodeApprovalDenied},
+		{"move", "plain", ".github/workflows/n", ".github/workflows/n", engine.CodeApprovalDenied},
+		{"move", "plain/hooks", ".git/modules", ".git/modules", engine.CodeApprovalDenied},
+		{"move", ".git", "gone", ".git", engine.CodeApprovalDenied},
+		{"move", "a", "link/x", ".git/x", engine.CodeApprovalDenied},
+		{"copy", "p", "q", "q/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{"delete", "p", "", "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{"delete", "githooks", "", "githooks/z", engine.CodeApprovalDenied},
+		{"move", "w", "githooks/w", "githooks/w", engine.CodeApprovalDenied},
+		{"create", "", "githooks/new", "githooks/new", engine.CodeApprovalDenied},
+		{"create", "", "n/.husky/x", "n/.husky/x", engine.CodeApprovalDenied},
+		{"delete", "keys", "", "", engine.CodeConflict},
+		{"move", "keys", "k", "", engine.CodePathDenied},
+		{"copy", "keys", "k", "", engine.CodePathDenied},
+		{"create", "", ".ssh/x", "", engine.CodePathDenied},
+		{"create", "", "Makefile", "", ""},
+		{"move", "w", "x", "", ""},
+		{"delete", "x", "", "", ""},
+	} {
+		who.code = nil
+		rules := engine.Rules{Parents: true}
+		from, to := filepath.Join(root, c.from), filepath.Join(root, c.to)
+		err := through(e, func(ctx context.Context, call *engine.Call) (err error) {
+			switch c.op {
+			case "move":
+				_, err = e.Move(ctx, call, engine.MoveArgs{From: from, To: to, Rules: rules})
+			case "copy":
+				_, err = e.Copy(ctx, call, engine.CopyArgs{From: from, To: to, Recursive: true, Rules: rules})
+			case "delete":
+				_, err = e.Delete(ctx, call, from, engine.DeleteOptions{Recursive: true})
+			case "create":
+				_, err = e.Create(ctx, call, to, []byte("x"), rules)
+			}
+			return err
+		})
+		if code(err) != c.want {
+			t.Errorf("%s %s %s: %v", c.op, c.from, c.to, err)
+		}
+		switch {
+		case c.code == "" && who.code != nil:
+			t.Errorf("%s %s %s: asked about %v", c.op, c.from, c.to, who.code)
+		case c.code != "" && (len(who.code) != 1 || !slices.Contains(who.code[0], filepath.Join(root, c.code))):
+			t.Errorf("%s %s %s: asked about %v, not %s", c.op, c.from, c.to, who.code, c.code)
+		}
+	}
+}
+
+// TestCodeGoesAndComesBack only with a yes to that: one file of it by a restore, and a whole tree by
+// way of the trash.
+func TestCodeGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		yes := false
+		e, root := guarded(t, approvalFunc(func(ctx context.Context, q approval.Question) (approval.Answer, error) {
+			if yes {
+				return approval.YesToCode("test").Ask(ctx, q)
+			}
+			return approval.Yes("test").Ask(ctx, q)
+		}), func(fs *config.FS) {
+			if fs.CheckpointBeforeMutation = true; whole {
+				fs.Checkpoint.MaxFileBytes = 3
+			}
+		}, "d/sub/.husky/pre-commit=a hook")
+		dir := filepath.Join(root, "d")
+		there := func() bool { _, err := os.Stat(filepath.Join(dir, "sub/.husky/pre-commit")); return err == nil }
+		var at *engine.Done
+		remove := func(ctx context.Context, c *engine.Call) (err error) {
+			at, err = e.Delete(ctx, c, dir, engine.DeleteOptions{Recursive: true})
+			return err
+		}
+		back := func(ctx context.Context, c *engine.Call) error {
+			_, err := e.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{})
+			return err
+		}
+		untrash := func(ctx context.Context, c *engine.Call) error {
+			_, err := e.Untrash(ctx, c, at.Trashed[0].ID, false)
+			return err
+		}
+		for _, op := range []func(context.Context, *engine.Call) error{remove, back, remove, untrash} {
+			was := there()
+			for _, yes = range []bool{false, true} {
+				err := through(e, op)
+				if (err == nil) != yes || there() != (was != yes) {
+					t.Fatalf("whole %v, yes %v: it was there: %v, and is: %v; %v", whole, yes, was, there(), err)
+				}
+				if !yes && engine.Reason(err).Cause != engine.RunsCode {
+					t.Errorf("whole %v: %v", whole, err)
+				}
+			}
+		}
+	}
+}
+
+type approvalFunc func(context.Context, approval.Question) (approval.Answer, error)
+
+func (f approvalFunc) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
+	return f(ctx, q)
+}

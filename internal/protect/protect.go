@@ -1,0 +1,204 @@
+// Package protect knows by name which files keep secrets and which run code later.
+//
+// For example ".ssh/id_rsa" and ".env.local" are [Secret], ".git/hooks/pre-commit" and
+// ".claude/settings.json" are [Exec], and a Makefile is [Marked]. Names say all: nothing is looked
+// at, so a name that leads to nothing has its class too.
+//
+// Names MUST be folded as package policy folds them: here they are in small letters, without
+// invisible characters, and without dots and blanks at their end. What is in a directory of a class
+// has that class. docs/decisions/0041-protected-classes.md says why each name is here, and why some
+// are not.
+//
+// The package holds tables and pure functions. It opens nothing.
+package protect
+
+import "strings"
+
+// A Class says how much a name is protected, each more than the one before.
+type Class uint8
+
+// The classes. Hard is no matter of names alone, and has none here: it is for what belongs to this
+// program.
+const (
+	None   Class = iota
+	Marked       // may run code when it is used: a question says so, and nothing else
+	Exec         // runs code later, or tells an agent what to do: a change is asked about
+	Secret       // keys and passwords: neither read nor changed
+	Hard         // ours
+)
+
+// String is the class as the configuration, the answers and the records have it.
+func (c Class) String() string {
+	return [...]string{"", "marked", "exec", "secret", "hard"}[c]
+}
+
+// Holds says which classes there are, besides Marked.
+type Holds struct{ Secret, Exec bool }
+
+// Of gives the class of a path below dir, and of all that is above it up to dir. Both are folded
+// and clean, dir is absolute, and path begins with it. The strongest class counts.
+func (h Holds) Of(path, dir string) (worst Class) {
+	for at := len(strings.TrimSuffix(dir, "/")); at < len(path); {
+		rest := path[at+1:]
+		end := strings.IndexByte(rest, '/')
+		if end < 0 {
+			end = len(rest)
+		}
+		switch c := entry(path[:at], rest[:end]); {
+		case c == Secret && !h.Secret, c == Exec && !h.Exec:
+		case c == Marked && end < len(rest): // a directory of such a name is something else
+		default:
+			worst = max(worst, c)
+		}
+		at += 1 + end
+	}
+	return worst
+}
+
+// IsSecret is for walks, and costs little: whether a name in a directory is Secret by itself.
+// parents is what Parents gives of the directory.
+func IsSecret(name string, parents Tails) bool {
+	if len(name) == 0 {
+		return false
+	}
+	return begins[name[0]] && named[name] == Secret || parents[name] == Secret || secretName(name)
+}
+
+// Tails are the names that have a class in one directory only. Most directories have none.
+type Tails map[string]Class
+
+// Parents gives the Tails of a directory, by its folded path.
+func Parents(dir string) Tails {
+	last := dir[strings.LastIndexByte(dir, '/')+1:]
+	for _, t := range tails[last] {
+		if strings.HasSuffix(dir, t.dir) {
+			return t.names
+		}
+	}
+	return nil
+}
+
+// entry is the class of one name in a directory.
+func entry(dir, name string) Class {
+	if name == "" { // of the root directory
+		return None
+	}
+	c := max(named[name], Parents(dir)[name])
+	switch {
+	case c < Secret && secretName(name):
+		return Secret
+	case c < Exec && execName(name):
+		return Exec
+	case c < Marked && strings.HasSuffix(name, ".mk"):
+		return Marked
+	}
+	return c
+}
+
+// secretName tries the forms that no table can list: endings, .env and its kin, SSH keys.
+func secretName(name string) bool {
+	switch name[0] {
+	case '.':
+		if rest, ok := strings.CutPrefix(name, ".env"); ok {
+			return isEnv(rest)
+		}
+	case 'i':
+		if rest, ok := strings.CutPrefix(name, "id_"); ok && isSSHKey(rest) {
+			return true
+		}
+	case 'c':
+		if strings.HasPrefix(name, "client_secret") && strings.HasSuffix(name, ".json") {
+			return true
+		}
+	}
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 || len(name)-dot > len(".keystore") {
+		return false
+	}
+	switch stem := name[:dot]; name[dot+1:] {
+	case "key":
+		return !public(stem)
+	case "pem":
+		return namesKey(stem) && !public(stem)
+	case "p12", "pfx", "p8", "jks", "jceks", "bks", "keystore", "ppk", "kdbx", "keytab", "agekey",
+		"keychain":
+		return true
+	}
+	return false
+}
+
+// isEnv judges what follows ".env": ".env.local" and ".env-prod" hold secrets, ".envrc" and
+// ".environment" are other files, and ".env.example" is there to be read.
+func isEnv(rest string) bool {
+	if rest == "" {
+		return true
+	}
+	if letter(rest[0]) {
+		return false
+	}
+	switch rest[strings.LastIndexAny(rest, ".-_")+1:] {
+	case "example", "examples", "sample", "samples", "template", "templates", "tmpl", "tpl", "dist",
+		"default", "defaults", "schema", "ts": // .env.d.ts declares types
+		return false
+	}
+	return true
+}
+
+// isSSHKey judges what follows "id_": a private key, and copies of it, but not its public half nor
+// a source file that is about one.
+func isSSHKey(rest string) bool {
+	for _, kind := range []string{"rsa", "dsa", "ecdsa", "ed25519", "xmss"} {
+		more, ok := strings.CutPrefix(rest, kind)
+		if !ok || more != "" && letter(more[0]) {
+			continue
+		}
+		_, ext, has := strings.Cut(more, ".")
+		switch ext[strings.LastIndexByte(ext, '.')+1:] {
+		case "", "bak", "backup", "old", "orig", "save", "swp", "tmp", "pem", "key", "ppk", "asc", "enc":
+			return true
+		}
+		return !has
+	}
+	return false
+}
+
+// namesKey says whether a word of a stem says "private key": *.pem is mostly a certificate.
+func namesKey(stem string) bool {
+	return anyWord(stem, func(w string) bool {
+		switch w {
+		case "monkey", "turkey", "donkey", "hockey", "jockey", "whiskey", "keyboard":
+			return false
+		}
+		return strings.HasSuffix(w, "key") || strings.HasPrefix(w, "key") || strings.HasPrefix(w, "priv")
+	})
+}
+
+// public says whether a stem says "public".
+func public(stem string) bool {
+	return anyWord(stem, func(w string) bool {
+		return strings.HasPrefix(w, "pub") || strings.HasSuffix(w, "pub")
+	})
+}
+
+func anyWord(stem string, is func(string) bool) bool {
+	sign := func(r rune) bool { return r < 0x80 && !letter(byte(r)) }
+	for w := range strings.FieldsFuncSeq(stem, sign) {
+		if is(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// letter is for folded names: ASCII letters and all beyond ASCII.
+func letter(c byte) bool { return 'a' <= c && c <= 'z' || c >= 0x80 }
+
+// execName tries what no table can list: bare repositories, workspaces, run configurations.
+func execName(name string) bool {
+	for _, end := range []string{".git", ".code-workspace", ".run.xml"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
