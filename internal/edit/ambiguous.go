@@ -48,6 +48,11 @@ func ambiguous(h *haystack, e Edit) []Edit {
 			return out
 		}
 	}
+	for _, r := range m.readings() {
+		if a, b := r.ended(h); a != nil {
+			return both(a, b)
+		}
+	}
 	along, still := *h, *h
 	along.added, still.added = moved, stays
 	a, _ := find(&along, e, false)

@@ -84,6 +84,7 @@ type haystack struct {
 	marks []mark
 	veils int    // -1: no invisible characters, 1: some, 0: not looked yet
 	added column // how lines that New adds are indented
+	torn  bool   // a match that is torn is one
 }
 
 func newHaystack(text []byte) *haystack { return &haystack{text: text, cr: diff.CROnly(text)} }

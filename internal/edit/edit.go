@@ -127,6 +127,7 @@ type Step struct {
 	Strategy      string // the loosest tier that was needed
 	RecoveredCRLF bool   // line endings differed between Old and the file
 	Line          int    // of the first match in the text before this step, 1-based
+	Torn          string // signs behind Old that ended its last line, and now end another that New adds
 	Shallow       bool   // Old is a part of an indented line, and what New adds below begins further left
 	Spans         []Span // what changed, sorted; at most 4096, neighbours are joined past that
 }
@@ -256,7 +257,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		return Step{}, err
 	}
 	step := Step{Replacements: len(p.rs), Strategy: p.strategy, RecoveredCRLF: p.recovered, Line: lineAt(d.text, p.rs[0].start),
-		Shallow: shallow(h, e, p.rs[0].start)}
+		Shallow: shallow(h, e, p.rs[0].start), Torn: torn(h, e.Old, e.New, p.rs[0].end)}
 	if step.Spans, err = d.put(index, e, p.rs, o); err != nil {
 		return Step{}, err
 	}
@@ -266,13 +267,19 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 	return step, nil
 }
 
-// shallow: see Step.
-func shallow(h *haystack, e Edit, at int) bool {
+// shallow: see Step. Text that goes on over line ends may begin anywhere.
+func shallow(h *haystack, e Edit, at int) bool { return further(h, e, at) && !spansLines(e.New) }
+
+// further says that what New adds below begins further left than the line that Old is a part of.
+func further(h *haystack, e Edit, at int) bool {
 	pre := string(h.text[lineStart(h.text, at, h.cr):at])
 	first, rest, many := strings.Cut(e.New, "\n")
 	if pre == "" || strings.TrimSpace(pre) != "" || !many || strings.Contains(e.Old, "\n") || strings.TrimSpace(first) == "" ||
-		strings.TrimSpace(rest) == "" || spansLines(e.New) {
+		strings.TrimSpace(rest) == "" {
 		return false
+	}
+	if in, _, _ := parts(first); strings.HasPrefix(e.Old, in) {
+		pre += in // Old begins within the indentation
 	}
 	for l := range strings.SplitSeq(rest, "\n") {
 		if strings.TrimSpace(l) != "" && strings.HasPrefix(l, pre) {

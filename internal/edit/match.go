@@ -130,6 +130,9 @@ func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
 		}
 		fit := f
 		if m.tier >= tierTrailing {
+			if !h.torn && torn(h, e.Old, e.New, m.end) != "" {
+				return nil, &NoMatchError{Detail: whyTorn}
+			}
 			now, was, why := m.written(n, text, e, f.cr, h.added)
 			if why != "" {
 				return nil, &NoMatchError{Detail: why}

@@ -35,7 +35,9 @@ func mended(h *haystack, e Edit) *Edit {
 	if e.All || len(e.Old)+len(e.New) > maxMended || !utf8.ValidString(e.Old) || !utf8.ValidString(e.New) {
 		return nil
 	}
-	m := &mender{h: h, sent: e}
+	tear := *h
+	tear.torn = true
+	m := &mender{h: &tear, sent: e}
 	readings := m.readings()
 	for _, r := range readings {
 		m.equal(r)
@@ -180,7 +182,15 @@ func (m *mender) equal(r repair) {
 		!r.several && lineAt(m.h.text, p.rs[0].start) != r.numbered {
 		return
 	}
-	if r.unsure != "" && p.strategy != StrategyRepaired || shallow(m.h, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
+	if sign := torn(m.h, r.old, r.new, p.rs[0].end); sign != "" {
+		if all := r.closed(sign); len(all) == 1 {
+			m.equal(all[0])
+		} else {
+			m.doubt = true
+		}
+		return
+	}
+	if r.unsure != "" && p.strategy != StrategyRepaired || further(m.h, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
 		m.doubt = true
 		return
 	}
@@ -240,6 +250,9 @@ func (m *mender) alike(readings []repair) {
 	e := Edit{Old: r.old, New: r.new}
 	if start, end = n.widened(m.h, start, end, e.New); end-start > maxMended {
 		return
+	}
+	if sign := torn(m.h, e.Old, e.New, end); sign != "" {
+		end += bytes.Index(m.h.text[end:], []byte(sign)) + len(sign)
 	}
 	if _, own, tail := affixes(e.Old, e.New); strings.TrimSpace(tail) == "" && strings.Contains(own, "\n") &&
 		len(trimBlanks(m.h.text[end:lineFrom(m.h.text, end, m.h.cr).end])) > 0 {

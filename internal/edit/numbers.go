@@ -20,8 +20,10 @@ func numbersOff(e Edit) (out []repair) {
 		r := repair{cause: CauseLineNumbers, old: old, new: e.New, numbered: first, several: numbered > 1, inside: bare}
 		if s, from, n, _, ok := mend.StripNumbers(e.New, sign); ok && n > 0 && from == first {
 			r.new = s
-		} else if mend.SomeNumbers(e.New, sign) {
-			r.unsure = "new_string carries line numbers that do not follow those of old_string: leave them out of both"
+		} else if each, repeated := mend.StripEach(e.New, e.Old, sign); repeated {
+			r.new = each
+		} else if each != e.New {
+			r.other, r.unsure = each, "new_string carries line numbers that do not follow those of old_string: leave them out of both"
 		}
 		out = append(out, r)
 	}

@@ -78,7 +78,10 @@ func findRepaired(h *haystack, e Edit) (*plan, error) {
 	var sure, unsure []*plan
 	for _, r := range repairs(e) {
 		p, err := r.place(h, e.All)
-		if p != nil && shallow(h, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
+		if p != nil && !h.torn && torn(h, r.old, r.new, p.rs[0].end) != "" {
+			r.unsure = whyTorn
+		}
+		if p != nil && further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
 			switch h.added {
 			case asTold:
 				r.unsure = whyDepth

@@ -13,7 +13,7 @@ func TestRepairsNotMade(t *testing.T) {
 		{"numbers that don't count up", "a\nb\n", "     3→a\n     7→b", "     3→c\n     7→d"},
 		{"numbers that go down", "a\nb\n", "     4→a\n     3→b", "x"},
 		{"the number of another line", "x\na\n", "     1→a", "b"},
-		{"new numbers that don't follow the old ones", "a\nb\nc\n", "     1→a\n     2→b", "     7→a\n     8→B"},
+		{"new numbers that don't follow the old ones", "a\nb\nc\n", "1:a\n2:b", "7:a\n8:B"},
 		{"escapes, and text that is none", "print(\"a\")\n", `print(\"a\")`, `print(\"b\", "c")`},
 		{"an entity, and signs that are none", "if a < b {\n", "if a &lt; b {", "if a &lt; b && c &lt; d {"},
 	} {

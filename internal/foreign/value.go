@@ -136,7 +136,7 @@ func (c *call) yesOrNo(f *args.Field, v json.RawMessage) json.RawMessage {
 func (c *call) number(f *args.Field, v json.RawMessage) json.RawMessage {
 	text := strings.Trim(string(v), "\" \t\n")
 	n, err := strconv.ParseFloat(text, 64)
-	all := f.Fallback != "" && (n <= 0 || err != nil && slices.Contains([]string{"all", "max",
+	all := f.Fallback != "" && (err == nil && n <= 0 || err != nil && slices.Contains([]string{"all", "max",
 		"unlimited", "none", "inf", "infinity"}, strings.ToLower(text)))
 	switch {
 	case f.Min != nil && all:
@@ -150,6 +150,11 @@ func (c *call) number(f *args.Field, v json.RawMessage) json.RawMessage {
 		}
 		return json.RawMessage("null")
 	case err != nil:
+		digits, unit, _ := strings.Cut(text, " ")
+		if _, err := strconv.Atoi(digits); err == nil && strings.TrimSuffix(unit, "s") == "line" {
+			c.refuse(fmt.Sprintf("%s is %s, not a number", f.Name, text), "send "+digits)
+			return json.RawMessage(digits)
+		}
 		return v
 	case f.Max != nil && n > float64(*f.Max):
 		c.refuse(fmt.Sprintf("%s is %s; the most is %d", f.Name, text, *f.Max), fmt.Sprintf("use %d",

@@ -223,7 +223,10 @@ func ofOthers(g string, add func(string)) string {
 	add(plain)
 	apart := func(r rune) bool { return r == ' ' || r == ';' }
 	if words := strings.FieldsFunc(plain, apart); len(words) > 1 {
-		add(strings.Join(words, ","))
+		if !slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "/") }) {
+			add(strings.Join(words, ","))
+		}
+		add(strings.Join(words, "")) // a blank within a path
 	}
 	return plain
 }

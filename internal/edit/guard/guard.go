@@ -54,11 +54,14 @@ func Placeholder(before, after []byte) *Finding {
 		for j < len(cs) && cs[j].A0-cs[j-1].A1 <= 2*diff.Context {
 			j++
 		}
-		removed := 0
+		removed, remarks := 0, 0
 		for _, c := range cs[i:j] {
 			for _, l := range a[c.A0:c.A1] {
 				s := string(bytes.TrimSpace(l))
-				if s != "" && !isComment(s) && placeholder(s) == notOne && balance[s] < 0 {
+				if s == "" || placeholder(s) != notOne || balance[s] >= 0 {
+					continue
+				}
+				if remarks++; !isComment(s) {
 					removed++
 				}
 			}
@@ -73,8 +76,8 @@ func Placeholder(before, after []byte) *Finding {
 				case bareDots:
 					need = 3
 				}
-				if balance[s] > 0 && removed >= need {
-					return &Finding{Guard: "placeholder", Line: bytes.Count(after[:head], []byte("\n")) + c.B0 + k + 1, Text: strings.ToValidUTF8(s, "\ufffd"), Removed: removed}
+				if balance[s] > 0 && (removed >= need || remarks > 3) {
+					return &Finding{Guard: "placeholder", Line: bytes.Count(after[:head], []byte("\n")) + c.B0 + k + 1, Text: strings.ToValidUTF8(s, "\ufffd"), Removed: max(removed, remarks)}
 				}
 			}
 		}
@@ -154,7 +157,14 @@ func placeholder(s string) kind {
 	if glued := !strings.HasPrefix(body, "... ") && !strings.HasPrefix(body, "… "); !comment && len(words) < 3 && (glued || !dots) {
 		return notOne // [other], <rest>, ...props, {...rest}: a name as likely as anything
 	}
+	if comment && framed && oneOf(words, "previous", "original", "existing") && oneOf(words, "code", "content", "file") {
+		dots = true // [previous code here]
+	}
 	return spokenBy(words, dots)
+}
+
+func oneOf(words []string, some ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(some, w) })
 }
 
 // elsewhere is what such lines say in other languages than English.

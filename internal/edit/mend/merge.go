@@ -85,6 +85,7 @@ func Merge(old, file, new string, indent Indenter, foreign func(string) bool) (s
 		return "", false
 	}
 	damage, change := changes(m.old, m.file), changes(m.old, m.new)
+	slide(m.old, m.new, change)
 	m.learn(damage)
 	if m.clash || m.dropped(damage, change) {
 		return "", false
@@ -115,6 +116,8 @@ func (m *merger) learn(damage []diff.Change) {
 		for ; at < c.A0; at++ {
 			in[at] = at + shift
 		}
+		m.clash = m.clash || c.A0 < c.A1 && c.B0 < c.B1 && // a word is not the beginning of a line
+			breaksOf(m.file.gaps[c.B0]) != "" && breaksOf(m.old.gaps[c.A0]) == ""
 		for ; at < c.A1; at++ {
 			old, to := m.old.tokens[at], many
 			m.clash = m.clash || digits(old) // another number is another thing
@@ -282,6 +285,8 @@ func (m *merger) own(t string) (string, bool) {
 	switch {
 	case m.lowered && word && !digits(t):
 		return "", false // it may have had capitals as well
+	case !damaged && word:
+		return m.compound(t)
 	case !damaged:
 		return t, true
 	case isQuote(t) && isQuote(to):
@@ -292,6 +297,24 @@ func (m *merger) own(t string) (string, bool) {
 		return "", false
 	}
 	return to, true
+}
+
+// compound mends a name of which a part is that of a damaged word: in old it is Count_step where the
+// file has count_step, and new has Count_limit.
+func (m *merger) compound(t string) (string, bool) {
+	out := t
+	for old, to := range m.words {
+		if to == many || kind(text{tokens: []string{old}}, 0) != "w" || kind(text{tokens: []string{to}}, 0) != "w" {
+			continue
+		}
+		mended, ok := part(t, old, to)
+		if ok && out != t && out != mended || ok && m.foreign(t) {
+			return "", false
+		} else if ok {
+			out = mended
+		}
+	}
+	return out, true
 }
 
 // ownGap mends the white space before token i of new, where new has its own.
@@ -324,7 +347,7 @@ func (m *merger) ownGap(i int) (string, bool) {
 	if to, ok := m.gaps[[3]string{kind(m.new, i-1), kind(m.new, i), g}]; ok {
 		return to, to != many && len(to) <= max(1, len(g)) // more of them align something else
 	}
-	plain := kind(m.new, i-1) == "w" && kind(m.new, i) == "w"
+	plain := kind(m.new, i-1) == "w" && kind(m.new, i) == "w" && (g == " " || !m.more)
 	return g, plain || g == "" && !m.less || g != "" && !m.more
 }
 
@@ -341,11 +364,13 @@ type seam struct{ new, old, file int }
 
 func breaksOf(g string) string { _, b, _ := parts(g); return b }
 
-// repeated gives the file's white space for a gap beside a change, where new has that of old.
+// repeated gives the file's white space for a gap beside a change, where new has that of old. Blanks
+// within a line that the damage changed are told by what they stand between.
 func (m *merger) repeated(at int) (string, bool) {
 	for _, s := range m.seams {
-		if s.new == at && m.new.gaps[at] == m.old.gaps[s.old] {
-			return m.file.gaps[s.file], true
+		if g := m.file.gaps[s.file]; s.new == at && m.new.gaps[at] == m.old.gaps[s.old] {
+			return g, g == m.old.gaps[s.old] || breaksOf(g) != "" ||
+				kind(m.new, at-1) == kind(m.old, s.old-1) && kind(m.new, at) == kind(m.old, s.old)
 		}
 	}
 	return "", false
@@ -405,13 +430,14 @@ func (m *merger) merge(damage, change []diff.Change) (string, bool) {
 				}
 				out = append(out, piece{t, nowhere, nowhere, x})
 			}
-			end := j + c.A1 - c.A0
-			if c.A1-c.A0 != c.B1-c.B0 && (breaksOf(m.old.gaps[i]) != breaksOf(m.file.gaps[j]) ||
-				breaksOf(m.old.gaps[c.A1]) != breaksOf(m.file.gaps[end])) {
-				return "", false // on which side of the empty line can't be told
-			}
-			if c.B0 < c.B1 && (!cIn || breaksOf(m.old.gaps[i]) == "") {
-				m.seams = append(m.seams, seam{c.B0, i, j})
+			one := c.A1-c.A0 == c.B1-c.B0
+			for x := i; x <= c.A1; x++ {
+				if !one && breaksOf(m.old.gaps[x]) != breaksOf(m.file.gaps[j+x-i]) {
+					return "", false // on which side of the empty line can't be told
+				}
+				if x < c.A1 && (one || x == i) || x == i && c.B0 < c.B1 && breaksOf(m.old.gaps[i]) == "" {
+					m.seams = append(m.seams, seam{c.B0 + x - i, x, j + x - i})
+				}
 			}
 			j += c.A1 - c.A0
 			i, k = c.A1, c.B1
@@ -447,7 +473,7 @@ func (m *merger) spaced(out []piece) (string, bool) {
 			case n == o || n == f:
 				g = f
 			case o == f:
-				g = n
+				g, ok = n, !m.lines || strings.Count(n, "\n") <= strings.Count(f, "\n")
 			default:
 				g, ok = m.bothGaps(o, f, n, p.new)
 			}

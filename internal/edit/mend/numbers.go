@@ -1,6 +1,7 @@
 package mend
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -67,12 +68,18 @@ func cutNumber(l, sign string) (n int, rest string, ok bool) {
 	return 0, "", false
 }
 
-// SomeNumbers reports whether a line of s starts with a number and a sign that is clear enough.
-func SomeNumbers(s, sign string) bool {
-	for _, l := range strings.Split(s, "\n") {
-		if _, _, ok := cutNumber(l, sign); ok {
-			return true
+// StripEach takes a number and sign off each line of new that has one. repeated: those lines are old's
+// as they stand there, or the sign stands in no other text.
+func StripEach(new, old, sign string) (out string, repeated bool) {
+	lines := strings.Split(new, "\n")
+	known := strings.Split(old, "\n")
+	repeated = true
+	for i, l := range lines {
+		if _, rest, ok := cutNumber(l, sign); ok {
+			lines[i] = rest
+			repeated = repeated && (strings.HasPrefix(sign, "→") || slices.Contains(known, l))
 		}
 	}
-	return false
+	out = strings.Join(lines, "\n")
+	return out, repeated && out != new
 }

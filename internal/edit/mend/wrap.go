@@ -31,6 +31,7 @@ var rules = []struct {
 	{"tags", alike(tag), false},
 	{"search_markers", markers, false},
 	{"diff", diffColumns, true},
+	{"column", oneColumn, true},
 	{"quoted", bothQuoted, false},
 	{"prefixed", prefixed(true), true},
 	{"prefixed", prefixed(false), true},
@@ -166,10 +167,42 @@ func diffColumns(old, new string) (string, string, bool) {
 	switch {
 	case !ok && signed && !strings.HasPrefix(new, "+") && !strings.Contains(new, "\n+"):
 		return o, new, true
-	case !ok, !signed && !also:
+	case !ok, !signed && !also, n == "" && new != "": // whose lines are all taken away is no diff
 		return "", "", false
 	}
 	return o, n, true
+}
+
+// columns are signs that stand before each line of a quotation, or of a list of lines.
+var columns = []string{"> ", ">", "- ", "* ", "+ ", "| ", "-", "+"}
+
+// oneColumn takes off a column that every line of both has.
+func oneColumn(old, new string) (string, string, bool) {
+	for _, c := range columns {
+		o, ok := uncolumned(old, c)
+		if !ok {
+			continue
+		}
+		if n, ok := uncolumned(new, c); ok || new == "" {
+			return o, n, true
+		}
+	}
+	return "", "", false
+}
+
+func uncolumned(s, column string) (string, bool) {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		rest, ok := strings.CutPrefix(l, column)
+		if !ok && l != strings.TrimRight(column, " ") && l != "" {
+			return "", false
+		}
+		lines[i] = rest
+		if !ok {
+			lines[i] = ""
+		}
+	}
+	return strings.Join(lines, "\n"), s != ""
 }
 
 var (
