@@ -52,6 +52,7 @@ func TestNothingFound(t *testing.T) {
 		{"Glob", map[string]any{"pattern": "src"}, map[string]any{"pattern": "src/**"}},
 		{"Glob", map[string]any{"pattern": `.*\.py$`}, map[string]any{"pattern": "*.py"}},
 		{"Glob", map[string]any{"pattern": "*.py *.go"}, map[string]any{"pattern": "*.py,*.go"}},
+		{"Glob", map[string]any{"pattern": "**/ *.py"}, map[string]any{"pattern": "**/*.py"}},
 		{"Glob", map[string]any{"pattern": "*.zig"}, nil},
 		{"Glob", map[string]any{"pattern": "docs/*.go"}, nil}, // what is elsewhere was not asked for
 	} {

@@ -55,6 +55,8 @@ func TestForeignArguments(t *testing.T) {
 		{"Glob", `{"pattern":"*.py","case_sensitive":false}`, `{"pattern":"*.[pP][yY]"}`, ""},
 		{"NotebookEdit", `{"path":"/a","cell_id":1,"source":"x"}`, `{"cell_id":"1","new_source":"x","notebook_path":"/a"}`, ""},
 
+		{"Read", `{"file_path":"/a","limit":"30 lines"}`, "", `{"file_path":"/a","limit":30}`},
+		{"Read", `{"file_path":"/a","limit":"all"}`, "", `{"file_path":"/a","limit":0}`},
 		{"Grep", `{"pattern":"x","-i":"True"}`, `{"-i":true,"pattern":"x"}`, ""},
 
 		{"checkpoints_list", `{"path":"/a","max_results":5,"after":"2h","explanation":"w"}`, `{"file_path":"/a","limit":5,"since":"2h"}`, ""},

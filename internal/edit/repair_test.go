@@ -24,6 +24,29 @@ func TestRepairsNotMade(t *testing.T) {
 	}
 }
 
+// TestTorn: a sign behind old_string would end another line than it did. An exact edit says so; others keep it where it was.
+func TestTorn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, text, old, new, sign, next string }{
+		{"exact", "a();\n", "a()", "a()\nb()", ";", ""},
+		{"the last line is changed alone", "a();\n", "a()", "b()", "", ""},
+		{"and there is one before", "a();\n", "a()", "b();\na()", "", ""},
+		{"the text behind is more than a sign", "a() + b;\n", "a()", "a()\nb()", "", ""},
+		{"a block around it", "p {\n\tc: d;\n}\n", "p {\n    c: d", "p {\n    @media {\n        c: d;\n    }", "", "p {\n\t@media {\n\t\tc: d;\n\t}\n}\n"},
+	} {
+		r, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: c.new}}, Options{})
+		if e, ok := err.(*NoMatchError); ok && c.next != "" && e.Repaired != nil {
+			if r, err = Apply([]byte(c.text), []Edit{*e.Repaired}, Options{Strict: true}); err != nil || string(r.Content) != c.next {
+				t.Errorf("%s: %v, %q", c.name, err, r.Content)
+			}
+			continue
+		}
+		if err != nil || c.next != "" || r.Steps[0].Torn != c.sign {
+			t.Errorf("%s: %v %+v", c.name, err, r)
+		}
+	}
+}
+
 // TestCombinedLettersOfBig5: four letters are one character in Big5 and two in Unicode. An edit of one half writes all of it, or is refused if what
 // would be left of it can't be written.
 func TestCombinedLettersOfBig5(t *testing.T) {

@@ -50,6 +50,18 @@ func TestMerge(t *testing.T) {
 		{"both change the same", "a = 1", "a = b", "a = c", ""},
 		{"a line that the file has not so", "f('t')\nf(g)", "f('')\nf(g)", "h('t')\nf(g)", ""},
 		{"a word that old has not", "f(a)", "f(ctx, a)", "f(a) + 1", "f(ctx, a) + 1"},
+		{"a part of a name", "Count_step(1)", "count_step(1)", "Count_limit(1)", "count_limit(1)"},
+		{"a word that begins alike is none", "foos(1)", "foo(1)", "foosball(1)", "foosball(1)"},
+		{"a part that the damage only touches", "LOGSYSLOG\nLOG_A", "LOG_SYSLOG\nLOG_A", "LOGSYSLOG\nLOG_limit", "LOG_SYSLOG\nLOG_limit"},
+		{"a run of blanks is on one side of what is put in", "a = $b", "a =  $b", "a = c $b", ""},
+		{"blanks that both sides of it have", "f(a,b)", "f(a, b)", "f(a,c,b)", "f(a, c, b)"},
+		{"double blanks in what is new", "a  (b)", "a (b)", "a  (b)\none  more", ""},
+		{"of two tags the one whose place is gone", "fooos\n    </b>\n  </b>", "fooo\n    </b>\n  </b>", "fooos\n  </b>", "fooo\n  </b>"},
+		{"an item before an empty line", "- a\n- b", "- a\n\n- b", "- a\n- n\n- b", ""},
+		{"an item, and an empty line elsewhere", "- a\n- b\n- c", "- a\n- b\n\n- c", "- a\n- n\n- b\n- c", "- a\n- n\n- b\n\n- c"},
+		{"an empty line within what is replaced", "a b\nc d", "a b\n\nc d", "a x\ny d", "a x\n\ny d"},
+		{"a word that is the beginning of a line", "# the To b", "#\n# To b", "x\n# the To b", ""},
+		{"empty lines of old, and new has its own", "a\n\nb c", "a\nb c", "a\n\nb\n\nc", ""},
 		{"deleted", "fooos(a)", "fooo(a)", "", ""},
 		{"nothing but blanks", "fooos(a)", "fooo(a)", "  ", ""},
 	} {
@@ -122,6 +134,11 @@ func TestReadings(t *testing.T) {
 		{"diff", "-a\n b", "+c\n b", "a\nb", "c\nb"},
 		{"diff", " a\n b", " c\n b", "", ""},
 		{"diff", "-a\nb", "+c\nb", "", ""},
+		{"diff", "- a", "- b", "", ""},
+		{"column", "- a", "- b\n- c", "a", "b\nc"},
+		{"column", "> a\n>\n> b", "> c", "a\n\nb", "c"},
+		{"column", "- a\nb", "- c\nb", "", ""},
+		{"column", "- a", "c", "", ""},
 		{"quoted", "`a`", "`b`", "a", "b"},
 		{"quoted", "'a'", "b", "", ""},
 		{"prefixed", "x.go:7:a\nx.go:8:b", "x.go:7:c", "a\nb", "c"},
@@ -144,6 +161,24 @@ func TestReadings(t *testing.T) {
 	}
 	if got := Readings("plain text", "other text"); len(got) > 0 {
 		t.Errorf("nothing was put around it: %+v", got)
+	}
+}
+
+func TestStripEach(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		new, old, sign, want string
+		repeated             bool
+	}{
+		{"     1→a\nx\n     2→b", "     1→a\n     2→b", "→", "a\nx\nb", true},
+		{"1:a\nx\n2:b", "1:a\n2:b", ":", "a\nx\nb", true},
+		{"1:a\n7:x", "1:a\n2:b", ":", "a\nx", false},
+		{"a\nx", "1:a", ":", "a\nx", false},
+	} {
+		got, repeated := StripEach(c.new, c.old, c.sign)
+		if got != c.want || repeated != c.repeated {
+			t.Errorf("%q: %q, %v", c.new, got, repeated)
+		}
 	}
 }
 

@@ -435,7 +435,7 @@ func (m *merger) merge(damage, change []diff.Change) (string, bool) {
 				if !one && breaksOf(m.old.gaps[x]) != breaksOf(m.file.gaps[j+x-i]) {
 					return "", false // on which side of the empty line can't be told
 				}
-				if x < c.A1 && (one || x == i) || x == i && c.B0 < c.B1 && breaksOf(m.old.gaps[i]) == "" {
+				if c.B0 < c.B1 && (x < c.A1 && (one || x == i) || x == i && breaksOf(m.old.gaps[i]) == "") {
 					m.seams = append(m.seams, seam{c.B0 + x - i, x, j + x - i})
 				}
 			}
