@@ -36,7 +36,7 @@ func newNeedle(old []byte, cr bool) *needle {
 	for at := 0; at < len(old); {
 		before := len(n.bones)
 		var next int
-		n.bones, next = bone(n.bones, old, at)
+		n.bones, next = letters.Bone(n.bones, old, at)
 		if len(n.bones) > before {
 			if n.first < 0 {
 				n.first = at
@@ -81,7 +81,7 @@ type haystack struct {
 	text  []byte
 	cr    bool
 	bones []byte
-	marks []mark
+	marks []letters.Mark
 	veils int    // -1: no invisible characters, 1: some, 0: not looked yet
 	added column // how lines that New adds are indented
 	torn  bool   // a match that is torn is one
@@ -89,9 +89,9 @@ type haystack struct {
 
 func newHaystack(text []byte) *haystack { return &haystack{text: text, cr: diff.CROnly(text)} }
 
-func (h *haystack) skeleton() ([]byte, []mark) {
+func (h *haystack) skeleton() ([]byte, []letters.Mark) {
 	if h.bones == nil {
-		h.bones, h.marks = skeleton(h.text)
+		h.bones, h.marks = letters.Skeleton(h.text)
 	}
 	return h.bones, h.marks
 }
@@ -105,7 +105,7 @@ func (n *needle) candidates(h *haystack) (found []extent, more bool) {
 			seen := make(map[int]bool)
 			for _, p := range at {
 				from, to := n.window(text, p)
-				bones, marks := skeleton(text[from:to])
+				bones, marks := letters.Skeleton(text[from:to])
 				got, _ := n.search(text[from:to], bones, marks, limit)
 				for _, c := range got {
 					c.start, c.end = c.start+from, c.end+from
@@ -173,13 +173,13 @@ func (n *needle) window(text []byte, p int) (from, to int) {
 		if need <= 0 || to >= len(text) {
 			return from, min(len(text), to+2*utf8.UTFMax)
 		}
-		got, next := bone(buf[:0], text, to)
+		got, next := letters.Bone(buf[:0], text, to)
 		need -= len(got)
 		to = next
 	}
 }
 
-func (n *needle) search(text, bones []byte, marks []mark, limit int) (found []extent, more bool) {
+func (n *needle) search(text, bones []byte, marks []letters.Mark, limit int) (found []extent, more bool) {
 	for pos := 0; ; {
 		i := bytes.Index(bones[pos:], n.bones)
 		if i < 0 {
@@ -189,7 +189,7 @@ func (n *needle) search(text, bones []byte, marks []mark, limit int) (found []ex
 		if len(found) == limit {
 			return found, true
 		}
-		if start, end, ok := place(text, marks, pos, pos+len(n.bones)); ok {
+		if start, end, ok := letters.Place(text, marks, pos, pos+len(n.bones)); ok {
 			found = append(found, extent{start, end})
 		}
 		pos++

@@ -241,7 +241,7 @@ func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
 	if at < 0 {
 		return diagnosis{}, false
 	}
-	start, end, ok := place(h.text, marks, at, at+len(n.bones))
+	start, end, ok := letters.Place(h.text, marks, at, at+len(n.bones))
 	if !ok {
 		return diagnosis{}, false
 	}
@@ -268,7 +268,7 @@ func (n *needle) nearLetters(h *haystack) (diagnosis, bool) {
 	if !ok {
 		return diagnosis{}, false
 	}
-	start, end, ok := place(h.text, marks, like.Start, like.End)
+	start, end, ok := letters.Place(h.text, marks, like.Start, like.End)
 	if !ok {
 		return diagnosis{}, false
 	}

@@ -243,7 +243,7 @@ func (m *mender) alike(readings []repair) {
 	if n == nil || r.unsure != "" {
 		return
 	}
-	start, end, ok := place(m.h.text, marks, like.Start, like.End)
+	start, end, ok := letters.Place(m.h.text, marks, like.Start, like.End)
 	if !ok || !utf8.Valid(m.h.text[start:end]) || mend.CutsWord(m.h.text, start) || mend.CutsWord(m.h.text, end) {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/edit/mend"
 )
 
@@ -95,7 +96,7 @@ func lineKey(l []byte, buf []byte) (uint64, []byte) {
 			at++
 			continue
 		}
-		buf, at = bone(buf, l, at)
+		buf, at = letters.Bone(buf, l, at)
 	}
 	if len(buf) == 0 {
 		return 0, buf
