@@ -132,10 +132,15 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 		switch n := v.Int(); {
 		case n < 0:
 			add(f.key, "must not be negative: "+strconv.FormatInt(n, 10), f.form())
-		case n == 0 && f.sample == "" && f.key != keepLast && !strings.HasPrefix(f.key, "tools.fs.audit."):
+		case n == 0 && f.sample == "" && f.key != keepLast && !mayBeZero(f.key):
 			add(f.key, "must be more than 0", f.form())
 		}
 	}
+}
+
+// mayBeZero tells the keys of which 0 switches something off.
+func mayBeZero(key string) bool {
+	return strings.HasPrefix(key, "tools.fs.audit.") || strings.HasPrefix(key, "tools.fs.limits.")
 }
 
 // minStore is the least max_bytes with which a store can hold anything.

@@ -99,6 +99,7 @@ type FS struct {
 
 	Checkpoint Checkpoint `toml:"checkpoint" doc:"The store behind checkpoint_before_mutation."`
 	Audit      Audit      `toml:"audit" doc:"The record of every call, DATA-DIR/audit/audit.jsonl; docs/operations.md says what is in it."`
+	Limits     Limits     `toml:"limits" doc:"What a caller that runs wild is kept to; 0 lifts a limit. The refusal names the limit."`
 	Hooks      Hooks      `toml:"hooks" doc:"Programs that are asked about each call; package hook says what they read and write."`
 }
 
@@ -106,6 +107,14 @@ type FS struct {
 type Audit struct {
 	MaxBytes int64 `toml:"max_bytes" doc:"A file of this size is moved to audit.jsonl.1, .1 to .2 and so on; 0: never, something else does it."`
 	Keep     int   `toml:"keep" doc:"So many older files stay, and the oldest is removed; 0: all stay."`
+}
+
+// Limits is [tools.fs.limits].
+type Limits struct {
+	CallsPerSecond int   `toml:"calls_per_second" doc:"Calls of one session in a second. An idle session saves up ten seconds of them."`
+	CallsAtOnce    int   `toml:"calls_at_once" doc:"Calls of one session that run, or wait for approval, at the same time."`
+	IdenticalCalls int   `toml:"identical_calls" doc:"How often in a row, within a minute, a session may make the same call with the same arguments."`
+	Memory         int64 `toml:"memory" doc:"About how many bytes the program takes. The decoders of images, PDFs and documents share half of it; a call that finds too little left waits. The variable GOMEMLIMIT comes before it."`
 }
 
 // Hooks is [tools.fs.hooks]. A program is an absolute path and its arguments, separated by blanks.
@@ -193,6 +202,8 @@ func Default() Config {
 				OnRead:       "off", OtherSessions: true,
 			},
 			Audit: Audit{MaxBytes: 64 << 20, Keep: 4},
+			Limits: Limits{CallsPerSecond: 10_000, CallsAtOnce: 1024, IdenticalCalls: 100_000,
+				Memory: 2 << 30},
 			Hooks: Hooks{
 				BeforeToolCall: []string{}, AfterToolCall: []string{}, ToolResultPersist: []string{},
 				Timeout: Duration(5 * time.Second), OnError: "deny",

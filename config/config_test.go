@@ -353,7 +353,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 57 {
+	if len(rows) != 61 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }

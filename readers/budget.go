@@ -25,7 +25,8 @@ var decoders = semaphore.NewWeighted(DecoderMemory)
 
 // reserve takes room for a decoder that needs about so many bytes, and gives the function that frees it. Nobody may reserve twice.
 func (r *Readers) reserve(ctx context.Context, what string, bytes int64) (free func(), err error) {
-	bytes = min(bytes, DecoderMemory) // who needs more is alone
+	bytes = min(bytes, r.config.Memory) // who needs more is alone; who has less memory takes a larger part of it
+	bytes = int64(float64(bytes) / float64(r.config.Memory) * DecoderMemory)
 	if !decoders.TryAcquire(bytes) {
 		inTime, cancel := context.WithTimeout(ctx, r.config.Deadline)
 		defer cancel()

@@ -74,3 +74,33 @@ func TestDecodersShareMemory(t *testing.T) {
 		decoders.Release(DecoderMemory)
 	}
 }
+
+// A Readers that has less memory takes a larger part of the one budget.
+func TestLessMemory(t *testing.T) {
+	c := testConfig()
+	c.Memory = 256 << 20
+	r, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for _, row := range []struct{ needs, takes int64 }{
+		{128 << 20, DecoderMemory / 2}, {1 << 40, DecoderMemory}, {0, 0},
+	} {
+		free, err := r.reserve(t.Context(), "image", row.needs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left := DecoderMemory - row.takes
+		if decoders.TryAcquire(left + 1) {
+			t.Errorf("%d takes less than %d", row.needs, row.takes)
+			decoders.Release(left + 1)
+		}
+		if !decoders.TryAcquire(left) {
+			t.Errorf("%d takes more than %d", row.needs, row.takes)
+		} else {
+			decoders.Release(left)
+		}
+		free()
+	}
+}

@@ -76,6 +76,8 @@ type Config struct {
 	Deadline time.Duration
 	// PDFMemory caps the sandbox's memory in bytes. Zero: 512 MiB. While it grows there may be 64 MiB more.
 	PDFMemory int64
+	// Memory is what all decoders take together, at most (and zero is) DecoderMemory. A file that needs more is read alone.
+	Memory int64
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -196,8 +198,9 @@ func New(c Config) (*Readers, error) {
 	if c.Deadline == 0 {
 		c.Deadline = 20 * time.Second
 	}
+	c.Memory = min(cmp.Or(c.Memory, DecoderMemory), DecoderMemory)
 	if c.PDFMemory == 0 {
-		c.PDFMemory = 512 << 20
+		c.PDFMemory = min(512<<20, c.Memory)
 	}
 	if c.Now == nil {
 		c.Now = time.Now

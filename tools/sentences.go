@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
@@ -59,6 +60,20 @@ var sentences = map[engine.Cause]wording{
 		}
 		return &Refusal{Message: "the name of the " + f.What + " holds bytes that are not printable text",
 			Hint: "Use printable characters."}
+	},
+	engine.TooManyCalls: func(a *about) *Refusal {
+		f := factsOf[engine.CallFacts](a)
+		r := &Refusal{Message: "too many calls: " + f.String(),
+			Hint: "Wait for the calls under way, then call again."}
+		switch {
+		case f.Limit == "identical_calls":
+			r.Hint = "The answer will not be another one: make a different call, or tell the user."
+		case f.Wait > 0:
+			r.Hint = fmt.Sprintf("Call again in %s.", f.Wait.Round(time.Millisecond))
+		case f.Limit == "":
+			r.Hint = "Tell the user that a file system hangs."
+		}
+		return r
 	},
 	engine.BadArgument: badArguments,
 
@@ -321,6 +336,14 @@ var sentences = map[engine.Cause]wording{
 	engine.DiskReadOnly: plainly("the file system is read-only; nothing was changed", "Use another directory."),
 	engine.SystemError: plainly("the system said: {fact}", "Try once more; if it stays, tell the "+
 		"user."),
+	engine.NoAnswer: func(a *about) *Refusal {
+		r := &Refusal{Message: fmt.Sprintf("the file system does not answer; %s", a.Facts),
+			Hint: "Tell the user that it hangs, and use another path."}
+		if factsOf[engine.StuckFacts](a).Began {
+			r.Hint = "Tell the user. Read the file when it answers again."
+		}
+		return r
+	},
 	engine.TookTooLong: func(a *about) *Refusal {
 		r := &Refusal{Message: "the call took too long and was stopped",
 			Hint: "Ask for less: a narrower path, pattern or window."}

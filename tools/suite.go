@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -120,10 +121,13 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 		return nil, s.engine.Unknown(ctx, c, in, follows, s.unknown(in.Tool))
 	}
 	var limit time.Duration
-	if !tool.OwnTime {
+	if tool.OwnTime {
+		limit = s.engine.OwnTime(tool.Effect != Reads)
+	} else {
 		limit = s.engine.TimeFor(tool.Effect != Reads, in.Tier)
 	}
 	var args any
+	var out Payload // a call that is left behind still writes to it: so it is not p
 	first := tool.understand(in.Args)
 	err = s.engine.Do(ctx, c, engine.Operation{
 		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
@@ -144,15 +148,15 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			return nil
 		},
 		Run: func(ctx context.Context) (err error) {
-			p, err = tool.run(ctx, s.fitted(in.Page), c, args)
+			out, err = tool.run(ctx, s.fitted(in.Page), c, args)
 			switch {
 			case err != nil:
 			case tool.Effect != Reads:
 				s.loops.reset(c)
 			case c.Trace.Bytes == 0:
-				c.Trace.Bytes = int64(len(p.Text()))
+				c.Trace.Bytes = int64(len(out.Text()))
 			}
-			if n, ok := p.(interface{ read(string) }); ok && first.note != "" {
+			if n, ok := out.(interface{ read(string) }); ok && first.note != "" {
 				n.read(first.note)
 			}
 			return err
@@ -162,25 +166,28 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			if r == nil {
 				return ""
 			}
-			p = r
+			out = r
 			return r.Reason
 		},
-		Answer: func() (json.RawMessage, error) { return Encode(p) },
+		Answer: func() (json.RawMessage, error) { return Encode(out) },
 		Replace: func(raw json.RawMessage) error {
-			r, err := replaced(raw, Refused(p))
+			r, err := replaced(raw, Refused(out))
 			if err == nil {
-				p = r
+				out = r
 			}
 			return err
 		},
 	})
+	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
+		return s.refuse(engine.Taken(in, "tools", in.Tool), tool.Name, nil, left.Refusal), nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	if w, ok := p.(interface{ warn(string) }); ok && c.Trace.Unrecorded {
+	if w, ok := out.(interface{ warn(string) }); ok && c.Trace.Unrecorded {
 		w.warn("the outcome could not be written to the audit log")
 	}
-	return p, nil
+	return out, nil
 }
 
 func row(name string) *Tool {

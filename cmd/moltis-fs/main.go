@@ -33,15 +33,12 @@ import (
 	"syscall"
 
 	"moltisfs/approval"
+	"moltisfs/config"
 	"moltisfs/internal/tty"
-	"moltisfs/readers"
 	"moltisfs/tools"
 )
 
 const program = "moltis-fs"
-
-// softMemory is where garbage collection gets eager: what readers may take, and as much again.
-const softMemory = 2 * readers.DecoderMemory
 
 // The exit statuses.
 const (
@@ -62,10 +59,19 @@ type streams struct {
 func main() {
 	// the write fails instead; no change ends half-way, and the exit status stays true
 	signal.Ignore(syscall.SIGPIPE)
-	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT says nothing
-		debug.SetMemoryLimit(softMemory)
-	}
+	limitMemory(config.Default().Tools.FS.Limits.Memory, os.Getenv)
 	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
+}
+
+// limitMemory has garbage collection work to stay below so many bytes, unless GOMEMLIMIT says
+// something else; 0: no limit.
+func limitMemory(bytes int64, env func(string) string) {
+	if bytes == 0 {
+		bytes = math.MaxInt64
+	}
+	if env("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(bytes)
+	}
 }
 
 // run carries out one command line and returns the exit status. What Ctrl-C kept from succeeding

@@ -44,7 +44,7 @@ type Operation struct {
 	Decode func(json.RawMessage) error
 	// Run carries the operation out by the engine's functions.
 	Run  func(context.Context) error
-	Time time.Duration // how long Run may take, an approver included; 0: no deadline but the caller's
+	Time time.Duration // how long Run may take, an approver included; 0: as long as any call
 	// Refuse makes the dialect's answer of an error and names it for the audit log. "" says that
 	// this is no refusal: the host is broken.
 	Refuse func(context.Context, error) string
@@ -57,7 +57,7 @@ type Operation struct {
 // MaxName is how many bytes the name of a principal, session or turn may have.
 const MaxName = 256
 
-// Do is the one place that every operation of every dialect passes. Read it downward: tool policy,
+// Do is the one place that every operation of every dialect passes. Read it downward: limits, tool policy,
 // names, arguments, hooks, turn, deadline, operation, and on every way out hooks again and the
 // outcome's record. A panic of the operation ends as a broken host.
 //
@@ -72,14 +72,19 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	start := time.Now()
 	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"),
 		cmp.Or(c.Session, "default")
-	c.Approver = e.asking(c.Approver)
+	c.Approver, c.in = e.asking(c.Approver), &visit{}
 	e.edited(c)
-	defer func() { c.in = nil }()
 	ctx, end := e.follow(ctx, c)
-	outcome, cause := e.attempt(ctx, c, op)
+	outcome, cause, before := e.attempt(ctx, c, op)
+	left, isLeft := errors.AsType[*LeftBehind](cause)
+	if isLeft { // the operation may still be writing to what c, Answer and Refuse have
+		c, op.Answer = before, nil
+	} else {
+		c.in = nil
+	}
 	e.hooksAfter(ctx, c, op, outcome, time.Since(start))
 	e.tell(ctx, c, op, outcome, time.Since(start))
-	end(op, outcome, time.Since(start))
+	end(c, op, outcome, time.Since(start))
 	if rerr := e.Record(c, start, outcome, cause); rerr != nil {
 		e.logger.Error("the audit record could not be written", "tool", c.Tool, "err", rerr)
 		if !op.Changes || outcome == outcomeHost {
@@ -89,6 +94,9 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	}
 	if outcome == outcomeHost {
 		return cause
+	}
+	if isLeft {
+		return left
 	}
 	return nil
 }
@@ -101,38 +109,55 @@ var errNotBegun = &hostError{"taking a call",
 // Every function that takes a Call begins with it.
 func (e *Engine) begun(c *Call) (*Engine, error) {
 	switch {
-	case c != nil && c.in != nil && c.in.shared == e.shared:
-		return c.in, nil
+	case c != nil && c.in != nil && c.in.under != nil && c.in.under.shared == e.shared:
+		return c.in.under, nil
 	case e.recorded:
 		return nil, errNotBegun
 	}
 	return e.under(c.Scope)
 }
 
-// attempt runs the operation. cause is the error behind an outcome other than "ok".
-func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome string, cause error) {
+// attempt runs the operation. cause is the error behind an outcome other than "ok", before the call
+// as it was before it ran.
+func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (
+	outcome string, cause error, before *Call,
+) {
 	defer func() {
 		if r := recover(); r != nil {
-			e.logger.Error("an operation panicked", "tool", c.Tool, "panic", r,
+			e.logger.Error("a call panicked", "tool", c.Tool, "panic", r,
 				"stack", string(debug.Stack()))
-			outcome, cause = outcomeHost, fmt.Errorf("%s: internal error: %v", c.Tool, r)
+			outcome, cause = outcomeHost, fmt.Errorf("%s: %w", c.Tool, panicked{r})
 		}
 	}()
-	if cause = e.admit(ctx, c, op); cause == nil {
-		e.BeginTurn(ctx, c)
-		inTime, cancel := context.WithTimeout(ctx, cmp.Or(op.Time, 1<<62)) // in a hundred years
-		defer cancel()
-		cause = op.Run(inTime)
+	leave, cause := e.limits.enter(c, op.Args, e.now())
+	if cause == nil {
+		defer leave()
+		cause = e.admit(ctx, c, op)
 	}
 	if cause == nil {
-		return outcomeOK, nil
+		e.BeginTurn(ctx, c)
+		inTime, cancel := context.WithTimeout(ctx, cmp.Or(op.Time, longest))
+		defer cancel()
+		before = c.apart()
+		cause = e.perform(inTime, c, op)
 	}
-	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), cause
+	switch err := cause.(type) {
+	case nil:
+		return outcomeOK, nil, before
+	case *LeftBehind:
+		return string(err.Refusal.Code), err, before
+	case panicked:
+		return outcomeHost, fmt.Errorf("%s: %w", c.Tool, err), before
+	}
+	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), cause, before
 }
 
 // intend writes the intent to the audit log before anything changes. Without that record there is
 // no change.
 func (e *Engine) intend(c *Call) error {
+	if !c.in.begin() {
+		return context.DeadlineExceeded // nobody waits for it any more
+	}
 	r := e.record(c, "intent")
 	if err := e.log.Append(r); err != nil {
 		return &hostError{"writing the audit record", err}
@@ -142,12 +167,15 @@ func (e *Engine) intend(c *Call) error {
 
 // admit says why a call is not even begun.
 func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
-	if c.in, err = e.under(c.Scope); err != nil {
+	if c.in.under, err = e.under(c.Scope); err != nil {
 		return &hostError{"taking a call", err}
 	}
 	defer func() { c.Trace.Asked.Injected = args.Injected(op.Args) }()
 	if why := e.tools.Why(c.Tool, op.Changes, op.Follows...); why != "" {
 		return &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
+	}
+	if e.stuck.tooMany(c.Principal) {
+		return tooMany("", mostStuck, 0)
 	}
 	if !c.Tier.Known() {
 		return &hostError{"taking a call", fmt.Errorf("there is no tier %q", string(c.Tier))}

@@ -21,6 +21,8 @@ var (
 	HalfMade = own(CodeIOError, "half_made")   // HalfFacts; the code is that of what failed
 	BadName  = own(CodeBadRequest, "bad_name") // NameFacts
 
+	TooManyCalls = own(CodeLimit, "too_many_calls") // CallFacts
+
 	BadArgument = Typed[*args.Error](CodeBadRequest, "bad_argument") // by Decode, before anything else
 
 	BadPath       = Typed[*guardfs.BadPathError](CodeBadRequest, "bad_path")
@@ -118,6 +120,7 @@ var (
 	DiskReadOnly  = system(CodePermissionDenied, "disk_read_only", syscall.EROFS)
 	SystemError   = systemError() // syscall.Errno
 	TookTooLong   = system(CodeDeadline, "took_too_long", context.DeadlineExceeded)
+	NoAnswer      = own(CodeDeadline, "no_answer") // StuckFacts
 	Cancelled     = system(CodeDeadline, "cancelled", context.Canceled)
 	Unknown       = own(CodeIOError, "unknown")
 )

@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"path/filepath"
 	"time"
@@ -89,6 +90,10 @@ type shared struct {
 	unrecovered unrecovered
 	progress    func(what string, done, total int)
 	calls       underway
+	stuck       stuck
+	mayHang     func() bool      // see guardfs.FS.MayHang
+	patience    [2]time.Duration // of a view, and of a change that is under way
+	limits      limits
 }
 
 // OpenOver is Open over rules that are ready. It opens our own files under the data directory and
@@ -97,6 +102,8 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	e := &Engine{judge: o.Judge, shared: &shared{
 		cfg: o.Config, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
 		lockWait: 15 * time.Second, progress: o.Progress,
+		patience: [2]time.Duration{viewPatience, changePatience},
+		limits:   limits{Limits: o.Config.Limits, seed: maphash.MakeSeed()},
 	}}
 	e.whole = e
 	e.dataDir = o.DataDir
@@ -121,6 +128,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		Temporaries: e.temps}); err != nil {
 		return nil, fmt.Errorf("opening the trash: %w", err)
 	}
+	e.mayHang = e.fs.MayHang
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
 		return nil, fmt.Errorf("opening the locks: %w", err)
 	}
@@ -180,7 +188,7 @@ type Call struct {
 	ByUser bool   // a person calls, not an agent: the trash keeps what goes as long as a user's
 	Trace  Trace
 
-	in *Engine // whose Do it is in, under the scope
+	in *visit // while Do carries it out
 }
 
 // Trace is what the audit will say of a call besides its outcome. The chains fill it.

@@ -141,3 +141,14 @@ func (e *Engine) RestoreAfter(ctx context.Context, c *Call, id checkpoint.ID, o 
 
 // Abandon leaves the record of temporary names to others, as a change does that could not be taken back.
 func (e *Engine) Abandon() { e.temps.Abandon() }
+
+// Hurry lets calls be left behind d after their deadline, whatever is mounted; 0: as ever.
+func (e *Engine) Hurry(d time.Duration) {
+	e.mayHang = func() bool { return true }
+	if d > 0 {
+		e.patience = [2]time.Duration{d, d}
+	}
+}
+
+// MayHang says whether calls are watched.
+func (e *Engine) MayHang() bool { return e.mayHang() }

@@ -163,9 +163,9 @@ func (e *Engine) note(c *Call, notes []string) {
 // follow tells the observer that a call has come in, and gives what tells it of the end. One that
 // panics is not heard any more in this call.
 func (e *Engine) follow(ctx context.Context,
-	c *Call) (_ context.Context, end func(Operation, string, time.Duration)) {
+	c *Call) (_ context.Context, end func(*Call, Operation, string, time.Duration)) {
 	if e.hooks.Observer == nil {
-		return ctx, func(Operation, string, time.Duration) {}
+		return ctx, func(*Call, Operation, string, time.Duration) {}
 	}
 	ended := func(hook.End) {}
 	guarded := func(f func()) {
@@ -181,7 +181,7 @@ func (e *Engine) follow(ctx context.Context,
 			ctx, ended = inner, f
 		}
 	})
-	return ctx, func(op Operation, outcome string, took time.Duration) {
+	return ctx, func(c *Call, op Operation, outcome string, took time.Duration) {
 		guarded(func() {
 			ended(hook.End{
 				Outcome: outcome, Broken: outcome == outcomeHost, Known: !op.Unknown, Path: c.path(),

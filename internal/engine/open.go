@@ -101,7 +101,8 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		}
 	}
 	cache := filepath.Join(o.dataDir, "cache")
-	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Worker: h.Program.Worker}); err != nil {
+	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Worker: h.Program.Worker,
+		Memory: cfg.Tools.FS.Limits.Memory / 2}); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
 	e, err := OpenOver(Options{

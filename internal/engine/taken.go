@@ -26,6 +26,15 @@ func (e *Engine) TimeFor(changes bool, tier approval.Tier) time.Duration {
 	return time.Minute
 }
 
+// OwnTime is for a call that keeps its own time: a search, which has its deadline within, or a change
+// that takes as long as it takes. It is what is left to it where nothing answers.
+func (e *Engine) OwnTime(changes bool) time.Duration {
+	if changes {
+		return longest
+	}
+	return time.Minute + 2*time.Duration(e.cfg.SearchDeadline)
+}
+
 // Unknown puts a call on record of a tool that is not there or must not be called, which no tells
 // its caller. follows are those of one that is there and denied: the record says so, and nobody else.
 func (e *Engine) Unknown(ctx context.Context, c *Call, in dialect.Call, follows []string,

@@ -48,6 +48,10 @@ func (f *FS) Close() error {
 // Containment is "best_effort" here.
 func (f *FS) Containment() string { return "best_effort" }
 
+// MayHang says whether something is mounted that may leave a call without an answer. Here that can't
+// be told, so it may.
+func (f *FS) MayHang() bool { return true }
+
 // spot is where a walk ended: at the directory on top of the pile, or at one entry of it, or, with err, at an entry
 // that could not be passed.
 type spot struct {

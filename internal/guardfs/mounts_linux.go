@@ -191,6 +191,7 @@ type mountTable struct {
 	file descriptor // of /proc/self/mountinfo
 	mu   sync.Mutex
 	now  *mounts
+	hang bool // mayHang
 	read bool // now is what file said
 }
 
@@ -238,8 +239,37 @@ func (k *kernel) mounts() (*mounts, error) {
 		if t.now, err = parseMounts(string(text)); err != nil {
 			return nil, err
 		}
+		t.hang = mayHang(string(text))
 		t.read = true // unless it changed meanwhile
 	}
+}
+
+// MayHang says whether something is mounted that may leave a call without an answer: what another
+// machine or program serves. Where that can't be told it may.
+func (f *FS) MayHang() bool {
+	_, err := f.kernel.mounts()
+	f.kernel.table.mu.Lock()
+	defer f.kernel.table.mu.Unlock()
+	return err != nil || f.kernel.table.hang
+}
+
+// localTypes are the types of file systems that answer as long as the kernel and the disk do. 9p,
+// virtiofs, fuse, nfs and whatever is not known are none.
+var localTypes = strings.Fields(`bcachefs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset debugfs
+	devpts devtmpfs ecryptfs efivarfs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs
+	iso9660 jfs jffs2 minix mqueue msdos nilfs2 nsfs ntfs3 overlay proc pstore ramfs reiserfs romfs
+	rootfs rpc_pipefs securityfs selinuxfs squashfs sysfs tmpfs tracefs ubifs udf ufs vfat xfs zfs
+	zonefs`)
+
+// mayHang looks at the types in mountinfo, which come after " - ".
+func mayHang(mountinfo string) bool {
+	for line := range strings.Lines(mountinfo) {
+		_, kind, _ := strings.Cut(line, " - ")
+		if kind, _, _ = strings.Cut(kind, " "); !slices.Contains(localTypes, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // readMountinfo reads all of it. It passes by the seam for faults: a mount that anybody makes

@@ -105,3 +105,22 @@ func TestMountsUnknown(t *testing.T) {
 		}
 	}
 }
+
+// A type that nobody here knows counts as one that may hang.
+func TestMayHang(t *testing.T) {
+	t.Parallel()
+	const disk = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n22 27 0:21 / /proc rw shared:3 - proc proc rw\n"
+	for line, want := range map[string]bool{
+		"": false,
+		"40 27 0:50 / /mnt rw shared:1 - nfs4 host:/x rw\n":   true,
+		"40 27 0:50 / /mnt rw - fuse.sshfs host: rw\n":        true,
+		"40 27 0:50 / /mnt rw - fuse srv rw\n":                true,
+		"40 27 0:50 / /a\\040-\\040nfs rw - tmpfs tmpfs rw\n": false,
+		"40 27 0:50 / /mnt rw - novelfs x rw\n":               true,
+		"40 27 0:50 / /mnt rw\n":                              true,
+	} {
+		if got := mayHang(disk + line); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
+	}
+}

@@ -14,6 +14,7 @@ package capability
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -147,7 +148,9 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	var decoded any
 	var out *answer
 	var limit time.Duration
-	if !t.ownTime {
+	if t.ownTime {
+		limit = d.e.OwnTime(def.Changes)
+	} else {
 		limit = d.e.TimeFor(def.Changes, c.Tier)
 	}
 	err := d.e.Do(ctx, c.Call, engine.Operation{
@@ -191,6 +194,10 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
 		Replace: func(raw json.RawMessage) (err error) { out, err = out.replaced(raw); return err },
 	})
+	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
+		c := &call{Dialect: d, def: def, caller: in.Tier, Call: engine.Taken(in, "capability", name)}
+		return c.refuse(nil, left.Refusal), nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -168,6 +168,8 @@ var rows = map[engine.Cause]row{
 	engine.DiskFull:      {kind: "DiskFull", message: "the disk is full" + untouched},
 	engine.DiskReadOnly:  {kind: "PermissionDenied", message: "{path} is on a disk that is read-only"},
 	engine.SystemError:   {kind: "IOError", message: "the system failed for {path}: {fact}"},
+	engine.NoAnswer:      {kind: "NoAnswer", message: "the file system does not answer; {fact}"},
+	engine.TooManyCalls:  {kind: "TooManyCalls", retry: true, message: "too many calls: {fact}"},
 	engine.TookTooLong:   {kind: "Timeout", retry: true, message: "the call took too long"},
 	engine.Cancelled:     {kind: "Cancelled", retry: true, message: "the call was cancelled"},
 	engine.Unknown:       {kind: "IOError", message: "the call failed for a reason that is not known"},

@@ -219,6 +219,8 @@ func factText(f any) string {
 		return strings.ReplaceAll(f.Name, "_", " ")
 	case engine.NameFacts:
 		return f.What
+	case engine.CallFacts, engine.StuckFacts:
+		return fmt.Sprint(f)
 	case engine.CountFacts:
 		return fmt.Sprint(f.Most)
 	case engine.HalfFacts:

@@ -149,6 +149,12 @@ func (c *call) why(err error, r *engine.Refusal) string {
 		text = "no such directory: {path}"
 	case r.Cause == engine.DiskFull, r.Cause == engine.StoreDiskFull:
 		text = "the disk is full, and nothing was done."
+	case r.Cause == engine.HalfMade:
+		text = "the change was made in part and could not be taken back — read what is there."
+	case r.Cause == engine.NoAnswer:
+		text = fmt.Sprintf("the file system does not answer; %s.", r.Facts)
+	case r.Cause == engine.TooManyCalls:
+		text = "too many calls, and nothing was done — wait, then call again."
 	case text == "":
 		text = strings.ReplaceAll(r.Cause.Name, "_", " ") + " (" + string(r.Code) +
 			"), and nothing was done: {path}"

@@ -148,9 +148,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 				return ""
 			}
 			out.Of, out.No = string(reason.Code), true
-			out.Content, err = args.Encode(
-				reply{Error: "Jettson Files rejected the operation: " + c.why(err, reason)})
-			if err != nil {
+			if out.Content, err = rejected(c.why(err, reason)); err != nil {
 				return ""
 			}
 			return out.Of
@@ -158,10 +156,21 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
 		Replace: func(raw json.RawMessage) error { out.Content = raw; return nil },
 	})
+	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
+		c := &call{Dialect: d, home: c.home, Call: engine.Taken(in, "jettson", in.Tool)}
+		out := &dialect.Object{Of: string(left.Refusal.Code), No: true}
+		out.Content, err = rejected(c.why(left, left.Refusal))
+		return out, err
+	}
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// rejected is the answer of a refusal.
+func rejected(why string) (json.RawMessage, error) {
+	return args.Encode(reply{Error: "Jettson Files rejected the operation: " + why})
 }
 
 func (d *Dialect) tool(name string) (tool, error) {
