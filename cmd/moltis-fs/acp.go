@@ -101,6 +101,9 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 		defer through.Close()
 		o.Server = through.server
 	}
+	came := make(chan os.Signal, 4)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(came)
 	agent, err := acp.Start(in.args, agentErr(in.err))
 	if err != nil {
 		return notStarted(in.args[0], err)
@@ -110,7 +113,11 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	if through != nil {
 		go through.serve(ctx, proxy)
 	}
-	defer passingSignals(agent)()
+	go func() {
+		for sig := range came { // they are the agent's, whose end is ours
+			agent.Signal(sig)
+		}
+	}()
 	_ = proxy.Serve(ctx, in.in, agent, agent.HangUp) // its end is the agent's, or the editor's
 	if status := agent.Wait(); status != 0 {
 		return &exitError{status: status}
@@ -157,21 +164,6 @@ func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
 	if o.Terminal == "pass" {
 		fmt.Fprintf(in.err, "%s: programs that the agent runs are not held by this (--terminal pass)\n",
 			program)
-	}
-}
-
-// passingSignals passes signals on to the agent, whose end is ours, until end is called.
-func passingSignals(agent *acp.Child) (end func()) {
-	came := make(chan os.Signal, 4)
-	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	go func() {
-		for sig := range came {
-			agent.Signal(sig)
-		}
-	}()
-	return func() {
-		signal.Stop(came)
-		close(came)
 	}
 }
 

@@ -10,13 +10,6 @@ import (
 	"time"
 )
 
-// How long an agent has to end by itself, and then after it was told to.
-const (
-	farewell = 10 * time.Second
-	afterEnd = 3 * time.Second
-	tail     = time.Second // to read what is left of its output: a child of its own may hold it open
-)
-
 // Child is the agent's process, in a group of its own: nothing of that stays behind.
 type Child struct {
 	In  io.WriteCloser
@@ -25,17 +18,22 @@ type Child struct {
 	cmd   *exec.Cmd
 	once  sync.Once
 	ended chan struct{}
+
+	farewell time.Duration // that it has to end by itself
+	afterEnd time.Duration // and then, when it was told to
+	tail     time.Duration // to read its last output, which a child of its own may hold open
 }
 
 // Start starts an agent. errOut is where its standard error goes, best a file.
 func Start(args []string, errOut io.Writer) (*Child, error) {
-	c := &Child{cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{})}
+	c := &Child{cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{}),
+		farewell: 10 * time.Second, afterEnd: 3 * time.Second, tail: time.Second}
 	out, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("making a pipe: %w", err)
 	}
 	c.Out, c.cmd.Stdout, c.cmd.Stderr = out, theirs, errOut
-	c.cmd.WaitDelay = tail
+	c.cmd.WaitDelay = c.tail
 	ownGroup(c.cmd)
 	if c.In, err = c.cmd.StdinPipe(); err == nil {
 		err = c.cmd.Start()
@@ -47,7 +45,7 @@ func Start(args []string, errOut io.Writer) (*Child, error) {
 	}
 	go func() {
 		_ = c.cmd.Wait() // its state says how it ended
-		_ = out.SetReadDeadline(time.Now().Add(tail))
+		_ = out.SetReadDeadline(time.Now().Add(c.tail))
 		close(c.ended)
 	}()
 	return c, nil
@@ -56,26 +54,26 @@ func Start(args []string, errOut io.Writer) (*Child, error) {
 // HangUp closes the agent's input, which tells it to end; where it does not, it is ended.
 func (c *Child) HangUp() {
 	_ = c.In.Close() // else it has ended
-	c.once.Do(func() { go c.end(farewell) })
+	c.once.Do(func() { go c.end() })
 }
 
 // Signal passes a signal on to the agent and all that it started. The agent has to end by it.
 func (c *Child) Signal(sig os.Signal) {
 	signalGroup(c.cmd, sig)
-	c.once.Do(func() { go c.end(farewell) })
+	c.once.Do(func() { go c.end() })
 }
 
 // end waits, and then makes an end.
-func (c *Child) end(patience time.Duration) {
+func (c *Child) end() {
 	select {
 	case <-c.ended:
 		return
-	case <-time.After(patience):
+	case <-time.After(c.farewell):
 	}
 	signalGroup(c.cmd, terminate)
 	select {
 	case <-c.ended:
-	case <-time.After(afterEnd):
+	case <-time.After(c.afterEnd):
 		signalGroup(c.cmd, os.Kill)
 	}
 }

@@ -1,0 +1,286 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// wire is one side of the protocol, as the test plays it: it waits for the lines that it expects.
+type wire struct {
+	t     *testing.T
+	lines chan map[string]any
+	out   io.Writer
+	serve func(m map[string]any) (result any, ours bool) // what is answered at once
+	ended func()
+}
+
+func newWire(t *testing.T, in io.Reader, out io.Writer, serve func(map[string]any) (any, bool)) *wire {
+	w := &wire{t, make(chan map[string]any, 100), out, serve, func() {}}
+	go func() {
+		defer close(w.lines)
+		defer func() { w.ended() }()
+		for r := bufio.NewReader(in); ; {
+			line, err := r.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var m map[string]any
+			if json.Unmarshal(line, &m) != nil {
+				t.Errorf("no message: %s", line)
+			} else if result, ours := w.serve(m); ours {
+				w.send(map[string]any{"jsonrpc": "2.0", "id": m["id"], "result": result})
+			} else {
+				w.lines <- m
+			}
+		}
+	}()
+	return w
+}
+
+func (w *wire) send(m map[string]any) {
+	b, err := json.Marshal(m)
+	if err == nil {
+		_, err = w.out.Write(append(b, '\n'))
+	}
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (w *wire) next() map[string]any {
+	w.t.Helper()
+	select {
+	case m := <-w.lines:
+		return m
+	case <-time.After(20 * time.Second):
+		w.t.Fatal("nothing came")
+	}
+	return nil
+}
+
+// ask is the result of a request to the other side of the proxy.
+func (w *wire) ask(method string, params map[string]any) map[string]any {
+	w.t.Helper()
+	w.send(map[string]any{"jsonrpc": "2.0", "id": method, "method": method, "params": params})
+	for {
+		m := w.next()
+		if m == nil {
+			w.t.Fatal("it has ended")
+		}
+		if m["id"] == method {
+			if m["error"] != nil {
+				w.t.Fatalf("%s: %v", method, m["error"])
+			}
+			result, _ := m["result"].(map[string]any)
+			return result
+		}
+	}
+}
+
+func nothing(map[string]any) (any, bool) { return nil, false }
+
+// between is a proxy that runs, with the test at both its ends.
+type between struct {
+	cmd           *exec.Cmd
+	editor, agent *wire
+	close         func() // the editor's end
+	mu            sync.Mutex
+	buffers       map[string]string
+	asked         []map[string]any // questions, which are answered with yes
+}
+
+// acpBetween starts the program between the test as an editor and the test as an agent, whose process passes its streams on.
+func acpBetween(t *testing.T, root, data, config string, options ...string) *between {
+	t.Helper()
+	b := &between{buffers: map[string]string{}}
+	dir, err := os.MkdirTemp("", "acp") // the names of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"acp", "--root", root, "--config", config, "--data-dir", data}, options...)
+	b.cmd = exec.Command(binary(t), append(args, "--", binary(t), "acp-tools", l.Addr().String(), "agent")...)
+	in, err := b.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := b.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.cmd.Stderr = os.Stderr
+	if err := b.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.cmd.Process.Kill() })
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(c)
+	if _, err := r.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	b.editor, b.agent = newWire(t, out, in, b.serve), newWire(t, r, c, nothing)
+	b.agent.ended = func() { _ = c.Close() }
+	b.close = func() { _ = in.Close() }
+	b.editor.send(map[string]any{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": map[string]any{
+		"clientCapabilities": map[string]any{"fs": map[string]any{"readTextFile": true, "writeTextFile": true}}}})
+	b.agent.send(map[string]any{"jsonrpc": "2.0", "id": b.agent.next()["id"], "result": map[string]any{}})
+	b.editor.next()
+	return b
+}
+
+// serve is an editor that holds all texts.
+func (b *between) serve(m map[string]any) (any, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	params, _ := m["params"].(map[string]any)
+	path, _ := params["path"].(string)
+	switch m["method"] {
+	case "fs/read_text_file":
+		return map[string]any{"content": b.buffers[path]}, true
+	case "fs/write_text_file":
+		b.buffers[path] = params["content"].(string)
+		return nil, true
+	case "session/request_permission":
+		b.asked = append(b.asked, params)
+		return map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": "allow"}}, true
+	}
+	return nil, false
+}
+
+func (b *between) holds(path string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffers[path]
+}
+
+// What the agent changed in the editor's text, by the protocol and by our tools, has one history, and is undone in the editor.
+func TestACPUndoInTheEditor(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "acp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	config, file := filepath.Join(dir, "c.toml"), filepath.Join(root, "a.txt")
+	for name, text := range map[string]string{file: "disk\n", config: "[tools.fs]\ncheckpoint_before_mutation = true\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := acpBetween(t, root, filepath.Join(dir, "data"), config, "--with-mcp")
+	b.buffers[file] = "one\ntwo\n"
+	b.editor.send(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": map[string]any{"cwd": root, "mcpServers": []any{}}})
+	opened := b.agent.next()
+	server := opened["params"].(map[string]any)["mcpServers"].([]any)[0].(map[string]any)
+	b.agent.send(map[string]any{"jsonrpc": "2.0", "id": opened["id"], "result": map[string]any{"sessionId": "s"}})
+	b.agent.ask("fs/write_text_file", map[string]any{"sessionId": "s", "path": file, "content": "one\n2\n"})
+
+	var args []string
+	for _, a := range server["args"].([]any) {
+		args = append(args, a.(string))
+	}
+	tools := exec.Command(server["command"].(string), args...)
+	in, err := tools.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := tools.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tools.Start(); err != nil {
+		t.Fatal(err)
+	}
+	mcp := newWire(t, out, in, nothing)
+	mcp.ask("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "t", "version": "1"}})
+	mcp.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
+	call := func(tool string, args map[string]any) string {
+		t.Helper()
+		r := mcp.ask("tools/call", map[string]any{"name": tool, "arguments": args})
+		if r["isError"] == true {
+			t.Errorf("%s: %v", tool, r)
+		}
+		return fmt.Sprint(r["content"])
+	}
+	if got := call("Read", map[string]any{"file_path": file}); !strings.Contains(got, "2") || strings.Contains(got, "disk") {
+		t.Errorf("read %s", got)
+	}
+	call("Edit", map[string]any{"file_path": file, "old_string": "one", "new_string": "1"})
+	if got := b.holds(file); got != "1\n2\n" {
+		t.Errorf("the editor holds %q", got)
+	}
+	ids := regexp.MustCompile(`ck-\w+`).FindAllString(call("checkpoints_list", map[string]any{}), -1) // the newest first
+	for _, id := range slices.Compact(ids) {
+		call("checkpoint_restore", map[string]any{"id": id})
+	}
+	if got := b.holds(file); got != "one\ntwo\n" {
+		t.Errorf("undone, the editor holds %q", got)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != "disk\n" {
+		t.Errorf("the disk has %q, %v", got, err)
+	}
+	if len(b.asked) != 4 {
+		t.Errorf("the user was asked %d times", len(b.asked))
+	}
+	b.close()
+	if err := b.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if m, open := <-b.agent.lines; open {
+		t.Errorf("the agent heard %v", m)
+	}
+	_ = tools.Wait() // its server has ended
+}
+
+// The agent's exit status is ours, and a signal ends both.
+func TestACPEnds(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for script, want := range map[string]int{
+		"exit 0": 0, "exit 41": 41, "cat >/dev/null; exit 4": 4, "kill -9 $$": 137, "/no/such/agent": 127,
+		"kill -TERM $PPID; while :; do read x; done": 143,
+	} {
+		cmd := exec.Command(binary(t), "acp", "--data-dir", filepath.Join(t.TempDir(), "data"), "--", "sh", "-c", script)
+		cmd.Dir = root
+		if strings.Contains(script, "PPID") { // else its input ends at once
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+		}
+		err := cmd.Run()
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("%s: status %d, %v, want %d", script, got, err, want)
+		}
+	}
+	out, err := exec.Command(binary(t), "acp", "--data-dir", filepath.Join(t.TempDir(), "data"), "--", "/no/such/agent").CombinedOutput()
+	if e, ok := err.(*exec.ExitError); !ok || e.ExitCode() != exitMisuse || !strings.Contains(string(out), "hint: name the agent's program") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
