@@ -193,13 +193,14 @@ func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 	}
 	if err == nil {
 		switch {
-		case m.method == "initialize" && m.id != nil:
-			line = p.offer(m)
 		case m.method == "session/prompt":
 			p.prompted(m)
 		case m.method == "session/cancel":
 			p.cancelled(m)
-		case strings.HasPrefix(m.method, "session/") && m.id != nil:
+		case !m.asks():
+		case m.method == "initialize" && json.Valid(line):
+			line = p.offer(m)
+		case strings.HasPrefix(m.method, "session/") && json.Valid(line):
 			if line = p.opens(ctx, m); line == nil {
 				return nil
 			}

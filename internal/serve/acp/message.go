@@ -167,8 +167,7 @@ func skip(b []byte, at int) int {
 			}
 			continue
 		default:
-			for at < len(b) && !ends(b[at]) {
-				at++
+			for at++; at < len(b) && !ends(b[at]); at++ {
 			}
 		}
 		if depth == 0 {
