@@ -96,6 +96,7 @@ var plan = []room{
 	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/index/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/replace internal/engine/rewind internal/guardfs" +
 		" internal/ledger internal/policy internal/protect internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
 
+	{2, "internal/confine", "internal/guardfs internal/policy", "syscall", "github.com/landlock-lsm/go-landlock golang.org/x/sys"},
 	{2, "internal/doctor", "internal/guardfs internal/policy", "os path/filepath syscall", "golang.org/x/sys"},
 	{2, "internal/metrics", "hook", "", ""},
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
@@ -118,7 +119,7 @@ var plan = []room{
 
 	{5, "mcp", "dialect internal/serve/mcp", "", ""},
 	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
-		"internal/audit internal/datadir " +
+		"internal/audit internal/confine internal/datadir " +
 		"internal/dialect/acp internal/dialect/capability internal/serve/acp " +
 		"internal/dialect/jettson internal/doctor " +
 		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest " +
@@ -159,6 +160,7 @@ var fileAccess = map[string]string{
 	"internal/token":      "the file of tokens",
 	"internal/tty":        "the null device, to tell it from others",
 	"internal/datadir":    "the data directory itself",
+	"internal/confine":    "the trees that it opens to a program, which it looks at by name only",
 	"internal/doctor":     "modes of the operator's files, and the flags of a root",
 	"readers/wasm":        "its own compiled code",
 	"cmd/moltis-fs":       "the configuration, and the terminal",

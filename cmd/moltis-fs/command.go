@@ -56,8 +56,8 @@ func many(name, value, doc string) option {
 func commands() []*command {
 	all := []*command{
 		mcpCommand(), acpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(), auditCommand(), configCommand(), doctorCommand(),
-		versionCommand(), manCommand(), workerCommand(), lentCommand(),
+		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), doctorCommand(),
+		versionCommand(), manCommand(), workerCommand(), confinedCommand(), lentCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name

@@ -163,17 +163,11 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if err != nil {
 		return nil, cfg, err
 	}
-	protect := append(earlier, self, startedAs(self))
-	if place := in.configPlace(); place != "" { // what is put there is what the next start obeys
-		protect = append(protect, filepath.Dir(place))
+	protect, err := in.ownFiles(from, self)
+	if err != nil {
+		return nil, cfg, err
 	}
-	if from != "" {
-		abs, err := absolute(from)
-		if err != nil {
-			return nil, cfg, fmt.Errorf("finding the configuration: %w", err)
-		}
-		protect = append(protect, abs)
-	}
+	protect = append(protect, earlier...)
 	identities, err := in.identities()
 	if err != nil {
 		return nil, cfg, err
@@ -201,6 +195,22 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		return nil, cfg, unusableConfig(err, from)
 	}
 	return e, rooted, err
+}
+
+// ownFiles are our program and the configuration, which no agent may touch.
+func (in *invocation) ownFiles(from, self string) ([]string, error) {
+	protect := []string{self, startedAs(self)}
+	if place := in.configPlace(); place != "" { // what is put there is what the next start obeys
+		protect = append(protect, filepath.Dir(place))
+	}
+	if from != "" {
+		abs, err := absolute(from)
+		if err != nil {
+			return nil, fmt.Errorf("finding the configuration: %w", err)
+		}
+		protect = append(protect, abs)
+	}
+	return protect, nil
 }
 
 // startedAs is the name by which we were started, when that leads to self, our program: it may be a

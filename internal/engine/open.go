@@ -171,6 +171,15 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 	return dir, datadir.Take(dir, h.Logger)
 }
 
+// PolicyOf is the policy that Open would make of a configuration, for whoever has it held by others.
+// The first must be closed after the last use of the second.
+func PolicyOf(cfg config.FS, h Host) (*guardfs.FS, *policy.Policy, error) {
+	if h.Logger == nil {
+		h.Logger = slog.New(slog.DiscardHandler)
+	}
+	return newPolicy(cfg, h.Root.Only, append([]string{h.DataDir}, h.Protect...), h.Logger)
+}
+
 // newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard
 // links to them.
 func newPolicy(cfg config.FS, root string, protect []string, classes *policy.Classes,

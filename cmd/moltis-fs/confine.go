@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"moltisfs/config"
+	"moltisfs/internal/confine"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/glob"
+)
+
+// The exit statuses of confine besides those of the command, as env(1) has them.
+const (
+	exitUnconfined = 125 // it was not started, because it would not be held
+	exitCannotRun  = 126
+	exitNoProgram  = 127
+)
+
+func confineCommand() *command {
+	return &command{
+		name: "confine", run: runConfine, args: "-- COMMAND [ARGUMENT…]", max: 1 << 20,
+		short: "run a program, as an agent's shell, held to the policy by the kernel",
+		long: `Linux with Landlock. The program, and all that it starts, may read and write what the policy
+allows below --root, or the beginnings of allow_paths, and a TMPDIR of its own; read and run what is
+below /usr, /bin, /sbin, /lib*, /opt, /nix, /etc and /proc; use /dev/null and its like, and
+terminals. It has no TCP, gets no new privileges, and signals nobody outside.
+
+What a rule closes and is there now is kept out: what lies beside it is opened one by one, and in
+that directory nothing new can be made. What a rule closes by a pattern and is not there yet can't
+be kept out where files can be made. Then this says which rules those are and starts nothing;
+--allow-weaker starts it all the same, --read-only makes them hold. Nor does it start where the
+kernel can't hold it.
+
+Never held: names, sizes and times of files (stat), UDP and Multipath TCP, sockets of the file
+system, and what was open on standard input, output and error. No checkpoint is made, and the audit
+log has nothing of it.
+
+Exit status: that of the command, 128 and the signal that killed it; 125, it was not started,
+because it would not be held; 126 and 127, the program can't be run, or is not there.`,
+		options: append(confineOptions(),
+			opt("print", "WHAT", "print a profile instead, or what would be opened", "bwrap", "systemd",
+				"rules")),
+		examples: []string{
+			"moltis-fs confine --root ~/project --read-only -- grep -rn TODO .",
+			"moltis-fs confine --root ~/project --allow-weaker --read ~/.cargo -- bash -c 'cargo test'",
+			"moltis-fs confine --root ~/project --print bwrap",
+		},
+	}
+}
+
+// confinedCommand is what confine starts: it restricts itself and becomes the program. Thus what has
+// to be done afterwards is done by somebody who is not restricted.
+func confinedCommand() *command {
+	return &command{
+		name: "confined", hidden: true, run: becomeConfined, args: "-- TMPDIR COMMAND [ARGUMENT…]",
+		short: "be confined, and become a program", min: 2, max: 1 << 20, options: confineOptions(),
+		examples: []string{"moltis-fs confined --root ~/project -- /tmp/mine true"},
+	}
+}
+
+func confineOptions() []option {
+	return []option{
+		opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the "+
+			"configuration allows"),
+		many("read", "DIR", "it may read and run what is below, too"),
+		many("write", "DIR", "it may do anything below, too, with what no rule is about"),
+		opt("network", "", "it may use TCP"),
+		many("connect", "PORT", "it may connect to this port"),
+		readOnlyOption(),
+		opt("allow-weaker", "", "start it where the kernel holds less than the policy says"),
+		opt("quiet", "", "do not say what is held less"),
+		configOption(),
+		opt("data-dir", "DIR", "whose files stay closed; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
+	}
+}
+
+// A held is a plan with what it was made from.
+type held struct {
+	*confine.Plan
+	cfg     config.Config
+	roots   []string
+	network bool
+	ports   []uint16
+}
+
+// plan looks at the trees and plans what to open, besides temp.
+func (in *invocation) plan(ctx context.Context, temp string) (h held, err error) {
+	var ports []uint16
+	for _, p := range in.all("connect") {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil || n == 0 {
+			return h, misuse("write a number from 1 to 65535", "--connect can't be %q", p)
+		}
+		ports = append(ports, uint16(n))
+	}
+	if err := in.implyRoot(); err != nil {
+		return h, err
+	}
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return h, unusableConfig(err, from)
+	}
+	root, err := in.root()
+	if err != nil {
+		return h, err
+	}
+	if cfg, err = cfg.At(root); err != nil {
+		locate(from, problemsOf(err))
+		return h, misuse("", "%v", err)
+	}
+	h = held{cfg: cfg, network: in.given("network"), ports: ports,
+		roots: opened(cfg.Tools.FS.AllowPaths)}
+	if root != "" {
+		h.roots = []string{root}
+	}
+	if len(h.roots) == 0 || slices.Contains(h.roots, "/") {
+		return h, misuse("give --root, or allow_paths in the configuration",
+			"everything is open: there is nothing to hold to")
+	}
+	dir, earlier, err := in.dataDir()
+	if err != nil {
+		return h, err
+	}
+	self, err := ownProgram()
+	if err != nil {
+		return h, err
+	}
+	protect, err := in.ownFiles(from, self)
+	if err != nil {
+		return h, err
+	}
+	free, judge, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: dir,
+		Protect: append(protect, earlier...), Root: engine.Root{Only: root}})
+	if err != nil {
+		return h, misuse("", "%v", err)
+	}
+	defer free.Close() //nolint:errcheck // nothing was written through it
+	o := confine.Options{Roots: h.roots, Judge: judge, ReadOnly: cfg.Tools.FS.ReadOnly,
+		Weaker: in.given("allow-weaker"), Patterns: patterns(cfg.Tools.FS)}
+	for _, one := range []struct {
+		option string
+		to     *[]string
+	}{{"read", &o.Reads}, {"write", &o.Writes}} {
+		for _, dir := range in.all(one.option) {
+			abs, err := filepath.Abs(dir)
+			if err != nil {
+				return h, fmt.Errorf("finding %s: %w", dir, err)
+			}
+			*one.to = append(*one.to, abs)
+		}
+	}
+	if temp != "" {
+		o.Writes = append(o.Writes, temp)
+	}
+	h.Plan, err = confine.Make(ctx, o)
+	if errors.Is(err, confine.ErrTooMany) {
+		return h, &exitError{exitUnconfined, err.Error(), "name a smaller --root", ""}
+	}
+	if err != nil {
+		return h, &exitError{exitUnconfined, err.Error(), "", ""}
+	}
+	return h, nil
+}
+
+// patterns are the rules that also hold for names which are not there yet, as the operator wrote
+// them.
+func patterns(cfg config.FS) (out []string) {
+	for _, rule := range cfg.DenyPaths {
+		g, err := glob.CompileRule(rule, nil)
+		if err == nil && slices.ContainsFunc(g.Patterns(), func(p *glob.Pattern) bool {
+			return "/"+strings.Join(p.Literal(), "/") != strings.TrimSuffix(rule, "/**")
+		}) {
+			out = append(out, fmt.Sprintf("deny_paths %q", rule))
+		}
+	}
+	return out
+}
+
+// unheld says what the kernel does not hold of the policy, a line each.
+func (h *held) unheld() (out []string) {
+	out = confine.Missing(confine.ABI(), h.network)
+	for _, rule := range h.Unheld {
+		out = append(out, rule+" holds for what is there now, not for names that come later")
+	}
+	return out
+}
+
+// tell says what is less than the policy, and refuses to go on unless that was allowed.
+func (h *held) tell(in *invocation) error {
+	less := h.unheld()
+	if !in.given("quiet") || !in.given("allow-weaker") {
+		for _, what := range less {
+			fmt.Fprintf(in.err, "%s: not held: %s\n", program, visible(what))
+		}
+	}
+	if len(h.Frozen) > 0 && !in.given("quiet") {
+		more := ""
+		if n := len(h.Frozen) - 1; n > 0 {
+			more = fmt.Sprintf(", and in %d more", n)
+		}
+		fmt.Fprintf(in.err, "%s: nothing new can be made in %s%s: something in it is closed\n",
+			program, visible(h.Frozen[0]), more)
+	}
+	if len(less) == 0 || in.given("allow-weaker") {
+		return nil
+	}
+	return &exitError{exitUnconfined, "it was not started: the kernel would not hold all of the policy",
+		"--allow-weaker starts it all the same; --read-only holds rules for names that come later", ""}
+}
+
+func runConfine(ctx context.Context, in *invocation) error {
+	if what := in.option("print"); what != "" {
+		h, err := in.plan(ctx, "")
+		if err != nil {
+			return err
+		}
+		return in.write([]byte(h.profile(what, in.args)))
+	}
+	if len(in.args) == 0 {
+		return misuse(seeHelp(in.command), "confine needs %s", in.command.args)
+	}
+	self, err := ownProgram()
+	if err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp("", program+"-confine-")
+	if err != nil {
+		return fmt.Errorf("making a TMPDIR: %w", err)
+	}
+	defer os.RemoveAll(temp) //nolint:errcheck // it was the program's
+	args := []string{"confined"}
+	for _, o := range confineOptions() {
+		for _, value := range in.all(o.name) {
+			args = append(args, strings.TrimSuffix("--"+o.name+"="+value, "=true"))
+		}
+	}
+	child := exec.Command(self, append(append(args, "--", temp), in.args...)...)
+	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	came := make(chan os.Signal, 8)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(came)
+	if err := child.Start(); err != nil {
+		return fmt.Errorf("starting our own program: %w", err)
+	}
+	go func() {
+		for sig := range came {
+			if (sig == os.Interrupt || sig == syscall.SIGQUIT) && hasTerminal() {
+				continue // the terminal has sent it to the program, too
+			}
+			_ = child.Process.Signal(sig) // it may have ended
+		}
+	}()
+	_ = child.Wait() // its state says how it ended
+	return &exitError{status: statusOf(child.ProcessState)}
+}
+
+// statusOf is the status of a process as shells have it.
+func statusOf(state *os.ProcessState) int {
+	if s, ok := state.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return 128 + int(s.Signal())
+	}
+	return state.ExitCode()
+}
+
+func becomeConfined(ctx context.Context, in *invocation) error {
+	temp, args := in.arg(0), in.args[1:]
+	h, err := in.plan(ctx, temp)
+	if err != nil {
+		return err
+	}
+	if err := h.tell(in); err != nil {
+		return err
+	}
+	name, err := exec.LookPath(args[0])
+	if err != nil {
+		status := exitCannotRun
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+			status = exitNoProgram
+		}
+		return &exitError{status, err.Error(), "", ""}
+	}
+	if err := confine.Restrict(h.Rules, h.network, h.ports); err != nil {
+		return &exitError{exitUnconfined, err.Error(), "", ""}
+	}
+	environ := append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "TMPDIR=")
+	}), "TMPDIR="+temp)
+	signal.Reset()
+	err = confine.Become(name, args, environ)
+	return &exitError{exitCannotRun, fmt.Sprintf("running %s: %v", name, err),
+		"what is outside of /usr, /bin and their like needs --read DIR to be run", ""}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"moltisfs/internal/confine"
+)
+
+// needLandlock skips loudly where the kernel has none.
+func needLandlock(t *testing.T) {
+	t.Helper()
+	if missing := confine.Missing(confine.ABI(), false); len(missing) > 0 {
+		t.Skipf("SKIPPED: %v", missing)
+	}
+}
+
+// attempts are what a shell tries in the workspace $W, beside $O, which is outside. Each is a name, and
+// a command that succeeds when nobody holds it.
+var attempts = []struct{ name, command string }{
+	{"read", `cat $W/a`},
+	{"read below", `cat $W/sub/b`},
+	{"list", `ls $W`},
+	{"append", `echo more >> $W/a`},
+	{"new below", `echo new > $W/sub/new`},
+	{"new", `echo new > $W/new`},
+	{"remove below", `rm $W/sub/b`},
+	{"read denied", `cat $W/secrets/k`},
+	{"list denied", `ls $W/secrets`},
+	{"write denied", `echo x >> $W/secrets/k`},
+	{"new denied", `echo x > $W/secrets/n`},
+	{"read pattern", `cat $W/sub2/.env`},
+	{"link denied", `ln $W/secrets/k $W/sub/k && cat $W/sub/k`},
+	{"symlink denied", `ln -s $W/secrets/k $W/sub/s && cat $W/sub/s`},
+	{"move denied", `mv $W/secrets $W/sub/moved && cat $W/sub/moved/k`},
+	{"read outside", `cat $O/o`},
+	{"write outside", `echo x > $O/x`},
+	{"link outside", `ln $O/o $W/sub/o && cat $W/sub/o`},
+	{"move outside", `mv $O/o $W/sub/o2 && cat $W/sub/o2`},
+	{"by proc", `cat /proc/$PPID/root$O/p`},
+	{"environment of the parent", `tr '\0' '\n' < /proc/$PPID/environ | grep .`},
+	{"system", `cat /etc/passwd && test -x /usr/bin/env`},
+	{"temporary", `echo t > ${TMPDIR:-/tmp}/moltis-fs-test && rm ${TMPDIR:-/tmp}/moltis-fs-test`},
+}
+
+// A shell under confine does what the policy allows, and nothing else; without it, it does all.
+func TestConfine(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	for _, c := range []struct {
+		name, deny, options string
+		could               string // of the attempts, in their order
+	}{
+		{"control", "", "", "*"},
+		{"all of it", "", "", "read, read below, list, append, new below, new, remove below, read denied, list denied, write denied, new denied, " +
+			"read pattern, link denied, symlink denied, move denied, system, temporary"},
+		{"a directory denied", `"$W/secrets/**"`, "", "read, read below, append, new below, remove below, read pattern, system, temporary"},
+		{"read only", `"$W/secrets/**", "**/.env"`, "--read-only", "read, read below, system, temporary"},
+		{"weaker", `"$W/secrets/**", "**/.env"`, "--allow-weaker", "read, read below, list, append, new below, remove below, list denied, system, temporary"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ws, out, conf := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml")
+			for _, f := range []string{"ws/a", "ws/sub/b", "ws/sub2/.env", "ws/secrets/k", "out/o", "out/p"} {
+				err = errors.Join(err, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o755), os.WriteFile(filepath.Join(dir, f), []byte("text\n"), 0o644))
+			}
+			rules := strings.ReplaceAll("[tools.fs]\nallow_paths = [\"$W/**\"]\ndeny_paths = ["+c.deny+"]\n", "$W", ws)
+			if err := errors.Join(err, os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			var script, all strings.Builder
+			for i, a := range attempts {
+				fmt.Fprintf(&script, "(%s) >/dev/null 2>&1 && printf '%%s, ' '%s'\n", a.command, a.name)
+				fmt.Fprintf(&all, "%s%s", []string{", ", ""}[map[bool]int{true: 1}[i == 0]], a.name)
+			}
+			shell := exec.Command("sh", "-c", script.String()+"true")
+			want := all.String()
+			if c.could != "*" {
+				want = c.could
+				args := append([]string{"confine", "--config", conf, "--data-dir", filepath.Join(dir, "data")}, strings.Fields(c.options)...)
+				shell = exec.Command(binary(t), append(append(args, "--"), shell.Args...)...)
+			}
+			shell.Env = append(os.Environ(), "W="+ws, "O="+out)
+			var errs bytes.Buffer
+			shell.Stderr = &errs
+			got, err := shell.Output()
+			if err != nil {
+				t.Fatalf("%v: %s", err, &errs)
+			}
+			if got := strings.TrimSuffix(string(got), ", "); got != want {
+				t.Errorf("it could\n%s; want\n%s\n%s", got, want, &errs)
+			}
+			if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "moltis-fs-confine-*", "moltis-fs-test")); left != nil {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// What can't be held is told, and then nothing is started. The status is that of the program, or says
+// that there was none.
+func TestConfineStatus(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "c.toml")
+	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\"]\n", dir+"/ws/**")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		options, command string
+		status           int
+		says             string
+	}{
+		{"--config " + conf, "echo ran", exitUnconfined, `not held: deny_paths "**/.env"`},
+		{"--config " + conf + " --allow-weaker", "exit 7", 7, `not held: deny_paths "**/.env"`},
+		{"--config " + conf + " --allow-weaker --quiet", "exit 3", 3, ""},
+		{"--config " + conf + " --read-only", "exit 0", 0, ""},
+		{"--root " + dir + "/ws", "exec nosuchprogram", 127, ""},
+		{"--root " + dir + "/ws", "kill -TERM $$", 128 + int(syscall.SIGTERM), ""},
+		{"--root /", "echo ran", exitMisuse, "there is nothing to hold to"},
+		{"--root " + dir + "/ws --connect 0", "echo ran", exitMisuse, "--connect can't be"},
+	} {
+		args := append(append([]string{"confine", "--data-dir", filepath.Join(dir, "data")}, strings.Fields(c.options)...), "--", "sh", "-c", c.command)
+		cmd := exec.Command(binary(t), args...)
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		_ = cmd.Run() // the status says it
+		if got := cmd.ProcessState.ExitCode(); got != c.status || !strings.Contains(errs.String(), c.says) || c.says == "" && c.status < 100 && errs.Len() > 0 {
+			t.Errorf("%s -- %s: status %d, want %d: %s", c.options, c.command, got, c.status, &errs)
+		}
+		if out.Len() > 0 {
+			t.Errorf("%s: it ran", c.options)
+		}
+	}
+}
+
+// TCP is closed but for what is opened. The test is its own client.
+func TestConfineNetwork(t *testing.T) {
+	if to := os.Getenv("CONFINE_TEST_DIAL"); to != "" {
+		c, err := net.Dial("tcp", to)
+		if err == nil {
+			c.Close()
+		}
+		var plain net.ListenConfig
+		plain.SetMultipathTCP(false) // Landlock knows plain TCP only
+		l, lerr := plain.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if lerr == nil {
+			l.Close()
+		}
+		fmt.Printf("dial %t listen %t\n", err == nil, lerr == nil)
+		return
+	}
+	t.Parallel()
+	needLandlock(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			c.Close()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	self := []string{os.Args[0], "-test.run=^TestConfineNetwork$"}
+	for _, c := range []struct{ options, want string }{
+		{"*", "dial true listen true"},
+		{"", "dial false listen false"},
+		{"--network", "dial true listen true"},
+		{"--connect " + port, "dial true listen false"},
+		{"--connect 1", "dial false listen false"},
+	} {
+		cmd := exec.Command(self[0], self[1:]...)
+		if c.options != "*" {
+			args := append([]string{"confine", "--root", t.TempDir(), "--data-dir", filepath.Join(t.TempDir(), "data"), "--read", filepath.Dir(self[0])},
+				strings.Fields(c.options)...)
+			cmd = exec.Command(binary(t), append(append(args, "--"), self...)...)
+		}
+		cmd.Env = append(os.Environ(), "CONFINE_TEST_DIAL="+l.Addr().String())
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%q: %v, %s; want %s", c.options, err, out, c.want)
+		}
+	}
+}
+
+// The profiles close what the plan closes.
+func TestConfineProfiles(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "w s")
+	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\", %q]\n", ws+"/**", ws+"/secrets/**")
+	if err := errors.Join(os.MkdirAll(filepath.Join(ws, "secrets"), 0o755), os.Mkdir(filepath.Join(ws, "sub"), 0o755), os.WriteFile(filepath.Join(ws, ".env"), nil, 0o600),
+		os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for what, wants := range map[string][]string{
+		"bwrap":   {"--bind '" + ws + "'", "--tmpfs '" + ws + "/secrets'", "--ro-bind /dev/null '" + ws + "/.env'", "--unshare-net", "-- sh -c 'a b'"},
+		"systemd": {`BindPaths="` + ws + `"`, `InaccessiblePaths="-` + ws + `/secrets"`, `InaccessiblePaths="-` + ws + `/.env"`, "PrivateNetwork=yes"},
+		"rules":   {"no read " + ws + "/secrets", "no new  " + ws + ":", "write   " + ws + "/sub", "read    /usr"},
+	} {
+		status, out, errs := runWith(t, "", "confine", "--config", conf, "--data-dir", dir+"/data", "--print", what, "--", "sh", "-c", "a b")
+		for _, want := range append(wants, `deny_paths "**/.env"`) {
+			if status != exitOK || !strings.Contains(out, want) {
+				t.Errorf("%s: %q is not in it: %s %s", what, want, out, errs)
+			}
+		}
+	}
+}

@@ -1,0 +1,19 @@
+package confine
+
+// Missing says what the kernel's Landlock can't hold of what is asked for, in words; none where all
+// of it is held.
+func Missing(abi int, network bool) (missing []string) {
+	switch {
+	case abi == 0:
+		return []string{"Landlock is not there: nothing at all is held"}
+	case abi < 2:
+		missing = append(missing, "files can't be moved between directories (ABI 1)")
+		fallthrough
+	case abi < 3:
+		missing = append(missing, "files that may only be read can be cut off")
+	}
+	if abi < 4 && !network {
+		missing = append(missing, "TCP is open")
+	}
+	return missing
+}
