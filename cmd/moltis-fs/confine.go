@@ -42,6 +42,8 @@ be kept out where files can be made. Then this says which rules those are and st
 --allow-weaker starts it all the same, --read-only makes them hold. Nor does it start where the
 kernel can't hold it.
 
+What is asked about by its name (protect_exec, as .git) can only be read: there is nobody to ask.
+
 Never held: names, sizes and times of files (stat), UDP and Multipath TCP, sockets of the file
 system, and what was open on standard input, output and error. No checkpoint is made, and the audit
 log has nothing of it.
@@ -140,13 +142,13 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 	if err != nil {
 		return h, err
 	}
-	free, judge, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: dir,
+	free, judge, asked, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: dir,
 		Protect: append(protect, earlier...), Root: engine.Root{Only: root}})
 	if err != nil {
 		return h, misuse("", "%v", err)
 	}
 	defer free.Close() //nolint:errcheck // nothing was written through it
-	o := confine.Options{Roots: h.roots, Judge: judge, ReadOnly: cfg.Tools.FS.ReadOnly,
+	o := confine.Options{Roots: h.roots, Judge: judge, Asked: asked, ReadOnly: cfg.Tools.FS.ReadOnly,
 		Weaker: in.given("allow-weaker"), Patterns: patterns(cfg.Tools.FS)}
 	for _, one := range []struct {
 		option string
@@ -183,6 +185,12 @@ func patterns(cfg config.FS) (out []string) {
 		}) {
 			out = append(out, fmt.Sprintf("deny_paths %q", rule))
 		}
+	}
+	if cfg.ProtectSecret != "allow" {
+		out = append(out, "protect_secret (names such as .env)")
+	}
+	if cfg.ProtectExec != "allow" {
+		out = append(out, "protect_exec (names such as .git and .envrc)")
 	}
 	return out
 }

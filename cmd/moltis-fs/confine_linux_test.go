@@ -38,6 +38,8 @@ var attempts = []struct{ name, command string }{
 	{"write denied", `echo x >> $W/secrets/k`},
 	{"new denied", `echo x > $W/secrets/n`},
 	{"read pattern", `cat $W/sub2/.env`},
+	{"read git", `cat $W/sub2/.git/config`},
+	{"write git", `echo x >> $W/sub2/.git/config`},
 	{"link denied", `ln $W/secrets/k $W/sub/k && cat $W/sub/k`},
 	{"symlink denied", `ln -s $W/secrets/k $W/sub/s && cat $W/sub/s`},
 	{"move denied", `mv $W/secrets $W/sub/moved && cat $W/sub/moved/k`},
@@ -61,10 +63,12 @@ func TestConfine(t *testing.T) {
 	}{
 		{"control", "", "", "*"},
 		{"all of it", "", "", "read, read below, list, append, new below, new, remove below, read denied, list denied, write denied, new denied, " +
-			"read pattern, link denied, symlink denied, move denied, system, temporary"},
-		{"a directory denied", `"$W/secrets/**"`, "", "read, read below, append, new below, remove below, read pattern, system, temporary"},
-		{"read only", `"$W/secrets/**", "**/.env"`, "--read-only", "read, read below, system, temporary"},
-		{"weaker", `"$W/secrets/**", "**/.env"`, "--allow-weaker", "read, read below, list, append, new below, remove below, list denied, system, temporary"},
+			"read pattern, read git, write git, link denied, symlink denied, move denied, system, temporary"},
+		{"a directory denied", `"$W/secrets/**"`, "", "read, read below, append, new below, remove below, read pattern, read git, write git, system, temporary"},
+		{"read only", `"$W/secrets/**", "**/.env"`, "--read-only", "read, read below, read git, system, temporary"},
+		{"weaker", `"$W/secrets/**", "**/.env"`, "--allow-weaker", "read, read below, list, append, new below, remove below, list denied, read git, write git, system, temporary"},
+		{"the defaults", "*", "--allow-weaker", "read, read below, list, append, new below, remove below, read denied, list denied, write denied, new denied, " +
+			"read git, link denied, symlink denied, system, temporary"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -73,10 +77,14 @@ func TestConfine(t *testing.T) {
 				t.Fatal(err)
 			}
 			ws, out, conf := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml")
-			for _, f := range []string{"ws/a", "ws/sub/b", "ws/sub2/.env", "ws/secrets/k", "out/o", "out/p"} {
+			for _, f := range []string{"ws/a", "ws/sub/b", "ws/sub2/.env", "ws/sub2/.git/config", "ws/secrets/k", "out/o", "out/p"} {
 				err = errors.Join(err, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o755), os.WriteFile(filepath.Join(dir, f), []byte("text\n"), 0o644))
 			}
-			rules := strings.ReplaceAll("[tools.fs]\nallow_paths = [\"$W/**\"]\ndeny_paths = ["+c.deny+"]\n", "$W", ws)
+			rules := "[tools.fs]\nallow_paths = [\"$W/**\"]\n"
+			if c.deny != "*" {
+				rules += "protect_secret = \"allow\"\nprotect_exec = \"allow\"\ndeny_paths = [" + c.deny + "]\n"
+			}
+			rules = strings.ReplaceAll(rules, "$W", ws)
 			if err := errors.Join(err, os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +124,7 @@ func TestConfineStatus(t *testing.T) {
 	needLandlock(t)
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "c.toml")
-	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\"]\n", dir+"/ws/**")
+	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\"]\nprotect_secret = \"allow\"\nprotect_exec = \"allow\"\n", dir+"/ws/**")
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +137,9 @@ func TestConfineStatus(t *testing.T) {
 		{"--config " + conf + " --allow-weaker", "exit 7", 7, `not held: deny_paths "**/.env"`},
 		{"--config " + conf + " --allow-weaker --quiet", "exit 3", 3, ""},
 		{"--config " + conf + " --read-only", "exit 0", 0, ""},
-		{"--root " + dir + "/ws", "exec nosuchprogram", 127, ""},
-		{"--root " + dir + "/ws", "kill -TERM $$", 128 + int(syscall.SIGTERM), ""},
+		{"--root " + dir + "/ws", "echo ran", exitUnconfined, "not held: protect_exec"},
+		{"--root " + dir + "/ws --read-only", "exec nosuchprogram", 127, ""},
+		{"--root " + dir + "/ws --read-only", "kill -TERM $$", 128 + int(syscall.SIGTERM), ""},
 		{"--root /", "echo ran", exitMisuse, "there is nothing to hold to"},
 		{"--root " + dir + "/ws --connect 0", "echo ran", exitMisuse, "--connect can't be"},
 	} {
@@ -187,7 +196,7 @@ func TestConfineNetwork(t *testing.T) {
 	} {
 		cmd := exec.Command(self[0], self[1:]...)
 		if c.options != "*" {
-			args := append([]string{"confine", "--root", t.TempDir(), "--data-dir", filepath.Join(t.TempDir(), "data"), "--read", filepath.Dir(self[0])},
+			args := append([]string{"confine", "--read-only", "--root", t.TempDir(), "--data-dir", filepath.Join(t.TempDir(), "data"), "--read", filepath.Dir(self[0])},
 				strings.Fields(c.options)...)
 			cmd = exec.Command(binary(t), append(append(args, "--"), self...)...)
 		}

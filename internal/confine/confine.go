@@ -51,10 +51,10 @@ func (r Rule) as(right Right) Rule {
 
 // Options is what there is to be opened. All paths are absolute.
 type Options struct {
-	Roots    []string      // what the rules are about
-	Judge    guardfs.Judge // the rules
-	Marked   func(path string) bool
-	Patterns []string // rules that hold for names that are not there yet, for the operator's eyes
+	Roots    []string               // what the rules are about
+	Judge    guardfs.Judge          // the rules
+	Asked    func(path string) bool // changes are asked about, and here is nobody to ask; nil: none
+	Patterns []string               // rules that hold for names that are not there yet, as one reads them
 	ReadOnly bool
 	Weaker   bool // go on where the rules can't be held
 
@@ -165,7 +165,7 @@ func (t *tree) visit(ctx context.Context, name string, k guardfs.Kind,
 		n.shut = Read
 		walk = n.rule.Dir && t.o.Judge.Judge(object, guardfs.Walk) == nil
 	case t.o.ReadOnly, t.o.Judge.Judge(object, guardfs.Modify) != nil,
-		t.o.Marked != nil && t.o.Marked(name):
+		t.o.Asked != nil && t.o.Asked(name):
 		n.rule.Right, n.shut = Read, Write
 	default:
 		n.rule.Right = Write
@@ -206,7 +206,7 @@ func (t *tree) open(p *Plan, n *node) {
 		return
 	case n.shut == 0:
 		p.Rules = append(p.Rules, n.rule)
-		if n.rule.Dir && n.rule.Right == Write && !t.o.Judge.Dir(n.rule.Path).All {
+		if n.rule.Dir && n.rule.Right == Write && (t.o.Asked != nil || !t.o.Judge.Dir(n.rule.Path).All) {
 			p.unheld(t.o.Patterns)
 		}
 		return

@@ -46,7 +46,7 @@ func TestPlans(t *testing.T) {
 		{"read only, denied", "**", "s/** d/k2", "", Options{ReadOnly: true}, "read a, read d/b, read d/e, read x, no read d/k2, no read s"},
 		{"a pattern", "**", "**/q", "", Options{Patterns: []string{"**/q"}}, "write ., unheld **/q"},
 		{"a pattern, read only", "**", "**/q", "", Options{Patterns: []string{"**/q"}, ReadOnly: true}, "read ."},
-		{"not to be written", "**", "", "x/run", Options{}, "read ., write a, write d, write s, read x, read x/run, write x/y, no write x/run, frozen ., frozen x"},
+		{"not to be written", "**", "", "x/run", Options{}, "read ., write a, write d, write s, read x, read x/run, write x/y, no write x/run, frozen ., frozen x, unheld marked"},
 		{"a narrow list", "d/e/** a", "", "", Options{}, "write a, write d/e, no read d/b, no read d/k2, no read s, no read x, frozen ., frozen d"},
 		{"missing", "**", "", "", Options{Roots: []string{"nowhere"}}, ""},
 	} {
@@ -69,7 +69,10 @@ func TestPlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o.Marked = func(p string) bool { return c.marked != "" && p == dir+"/"+c.marked }; o.Roots == nil {
+		if c.marked != "" {
+			o.Asked, o.Patterns = func(p string) bool { return p == dir+"/"+c.marked }, []string{"marked"}
+		}
+		if o.Roots == nil {
 			o.Roots = []string{"."}
 		}
 		for i, root := range o.Roots {

@@ -171,13 +171,24 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 	return dir, datadir.Take(dir, h.Logger)
 }
 
-// PolicyOf is the policy that Open would make of a configuration, for whoever has it held by others.
-// The first must be closed after the last use of the second.
-func PolicyOf(cfg config.FS, h Host) (*guardfs.FS, *policy.Policy, error) {
+// PolicyOf is the policy that Open would make of a configuration, for whoever has it held by others:
+// the judge, and which names are asked about when they change; nil: none by name. free must be closed after the last
+// use of the judge.
+func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
+	asked func(name string) bool, err error) {
 	if h.Logger == nil {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
-	return newPolicy(cfg, h.Root.Only, append([]string{h.DataDir}, h.Protect...), h.Logger)
+	classes, err := classesOf(cfg, h.Root.Only)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	free, judge, err = newPolicy(cfg, h.Root.Only, append([]string{h.DataDir}, h.Protect...), classes,
+		h.Logger)
+	if cfg.ProtectExec != "allow" {
+		asked = func(name string) bool { return classes.Of(name) == protect.Exec }
+	}
+	return free, judge, asked, err
 }
 
 // newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard
