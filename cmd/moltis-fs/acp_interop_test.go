@@ -157,12 +157,15 @@ func TestACPAgents(t *testing.T) {
 			given, out := run("--approve-reads", a.read(file, ""), a.edit(file, "two", "three"))
 			row(t, client, "reads", strings.Contains(given[0], "one"), given[0])
 			row(t, client, "the user is asked, and says no", text(file) == "one\ntwo\n" && strings.Contains(out, "+1 −1"), given[1]+out)
-			given, out = run("--approve-all", a.read(file, ""), a.edit(file, "two", "three"), a.write(made, "made\n"), a.write(closed, "taken\n"))
+			latin := laid(t, r.root+"/latin.txt", "caf\xe9 d\xe9j\xe0 vu\ndeux\n")
+			given, out = run("--approve-all", a.read(file, ""), a.edit(file, "two", "three"), a.write(made, "made\n"), a.write(closed, "taken\n"),
+				a.edit(latin, "deux", "trois"))
 			row(t, client, "the user says yes to an edit", text(file) == "one\nthree\n", given[1]+out)
 			row(t, client, "and to a new file", text(made) == "made\n", given[2])
 			row(t, client, "what is denied is refused", text(closed) == "secret\n" && (strings.Contains(given[3], "not open") || strings.Contains(given[3], "may not touch")), given[3])
-			said := r.undo() + r.undo()
-			row(t, client, "its changes are undone", text(file) == "one\ntwo\n" && text(made) == "", said)
+			row(t, client, "no byte is lost of a file that the editor can't decode", text(latin) == "caf\xe9 d\xe9j\xe0 vu\ntrois\n", given[4]+text(latin))
+			said := r.undo() + r.undo() + r.undo()
+			row(t, client, "its changes are undone", text(file) == "one\ntwo\n" && text(made) == "" && strings.Contains(text(latin), "deux"), said)
 		})
 	}
 }

@@ -48,7 +48,7 @@ type pair struct{ disk, text key }
 // without a byte order mark. Nothing on the disk is no text.
 func (s *Seen) Look(path, shown string, raw []byte, disk string) State {
 	now := pair{keyOf(disk), keyOf(shown)}
-	damaged := !utf8.Valid(raw) && strings.ContainsRune(shown, utf8.RuneError)
+	damaged, same := Damage(shown, raw)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.files[path]
@@ -60,7 +60,7 @@ func (s *Seen) Look(path, shown string, raw []byte, disk string) State {
 		s.files[path] = f
 	}
 	switch {
-	case now.disk == now.text, shown == string(raw), damaged && lossy(shown) == lossy(string(raw)):
+	case now.disk == now.text, shown == string(raw), same:
 		f.state = Saved
 	case damaged:
 		f.state = Damaged
@@ -79,6 +79,15 @@ func (s *Seen) Look(path, shown string, raw []byte, disk string) State {
 	f.now = now
 	f.disks, f.texts = remember(f.disks, now.disk), remember(f.texts, now.text)
 	return f.state
+}
+
+// Damage says that a text is of bytes that its editor can't read, so that to write it back would
+// destroy them; same, that it is all of the file else.
+func Damage(shown string, raw []byte) (damaged, same bool) {
+	if !strings.ContainsRune(shown, utf8.RuneError) || utf8.Valid(raw) {
+		return false, false
+	}
+	return true, lossy(shown) == lossy(string(raw))
 }
 
 // State is that of the last look at a path.

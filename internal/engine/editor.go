@@ -41,7 +41,7 @@ var errDamaged = errors.New("it can't read the file's encoding, so that its text
 
 // Load asks the editor for what the disk has as text, or not at all.
 func (o *editorOverlay) Load(ctx context.Context, path string) (string, bool, error) {
-	raw, isText := o.disk(path)
+	raw, isText := o.e.raw(path)
 	if !isText {
 		return "", false, nil
 	}
@@ -61,13 +61,13 @@ func (o *editorOverlay) Load(ctx context.Context, path string) (string, bool, er
 	}
 }
 
-// disk is a file as it is on the disk, nil where there is none. No text is what no editor has text
+// raw is a file as it is on the disk, nil where there is none. No text is what no editor has text
 // of: a binary file, a large one, a directory, and what can't be read, of which the look at the
 // disk says why. Nothing of it is shown to anybody.
-func (o *editorOverlay) disk(path string) (raw []byte, isText bool) {
-	look := o.e.free
+func (e *Engine) raw(path string) (raw []byte, isText bool) {
+	look := e.free
 	if look == nil {
-		look = o.e.fs
+		look = e.fs
 	}
 	h, err := look.Resolve(path, guardfs.Read)
 	if err != nil {
@@ -86,6 +86,16 @@ func (o *editorOverlay) disk(path string) (raw []byte, isText bool) {
 	n, err := f.ReadAt(raw, 0)
 	raw = raw[:n]
 	return raw, (err == nil || errors.Is(err, io.EOF)) && !encodings.Sniff(raw).NUL
+}
+
+// legible says that a client's text of a path is one: of bytes that it can't decode it has none, and
+// the disk counts. If it has more than those, nobody may write it back.
+func legible(path string, text, raw []byte) (bool, error) {
+	damaged, same := buffer.Damage(string(text), raw)
+	if damaged && !same {
+		return false, Refuse(ClientFailed, path, errDamaged)
+	}
+	return !damaged, nil
 }
 
 // Store gives the editor a text in the place of its own.

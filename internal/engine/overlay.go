@@ -115,7 +115,11 @@ func (e *Engine) overlaid(ctx context.Context, c *Call, path string) (
 	if err != nil || o.Info.Kind != guardfs.KindAbsent && o.Info.Kind != guardfs.KindFile {
 		return o, nil, false, nil //nolint:nilerr // as above
 	}
-	if text, held, err = c.held(ctx, o.True); held {
+	if text, held, err = c.held(ctx, o.True); held && bytes.ContainsRune(text, utf8.RuneError) {
+		raw, _ := e.raw(o.True)
+		held, err = legible(o.True, text, raw)
+	}
+	if held {
 		o.Info = heldInfo(o.Info, o.True, text)
 	}
 	return o, text, held, err
@@ -160,6 +164,9 @@ func (t *Target) encoding(asked string) string {
 // is on the disk, and nil.
 func (d *Desk) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, err error) {
 	text, held, err := d.held(t.True)
+	if held {
+		held, err = legible(t.True, text, disk.Content)
+	}
 	if err != nil || !held {
 		return disk, nil, err
 	}

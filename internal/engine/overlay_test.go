@@ -770,3 +770,27 @@ func TestOverlayKilled(t *testing.T) {
 		}
 	}
 }
+
+// A client that can't decode a file has no text of it: what it would write back destroys bytes. With text of its own beside them the
+// call is refused.
+func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
+	x, d := edited(t, nil)
+	path := x.ws + "/plain"
+	x.write("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 vu\n")
+	d.put(path, "caf\uFFFD \uFFFDt\uFFFD d\uFFFDj\uFFFD vu\n")
+	if got, err := x.seen(x.through(d), path); err != nil || !strings.HasPrefix(got, "caf\xe9") {
+		t.Errorf("%q %v", got, err)
+	}
+	if _, _, err := x.Edit(ctx, x.through(d), engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "vu", New: "lu"}}}); err != nil {
+		t.Error(err)
+	}
+	x.reads("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 lu\n")
+	d.put(path, "caf\uFFFD typed\n")
+	was := x.looks()
+	if _, err := x.seen(x.through(d), path); !errors.Is(err, engine.ClientFailed) {
+		t.Error(err)
+	}
+	if _, err := x.Append(ctx, x.through(d), path, []byte("x"), engine.Rules{}); !errors.Is(err, engine.ClientFailed) || x.looks() != was || d.texts[path] != "caf\uFFFD typed\n" {
+		t.Errorf("%v\n%s", err, x.looks())
+	}
+}
