@@ -1,0 +1,150 @@
+package acp
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moltisfs/approval"
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+)
+
+func standing(t *testing.T) (d *Dialect, dir string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.TrackReads = false, true
+	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return Over(e, cfg.Tools.ACP), dir
+}
+
+// said is the answer of one call, as JSON.
+func said(t *testing.T, d *Dialect, c dialect.Call, method string, params map[string]any) string {
+	t.Helper()
+	raw, err := json.Marshal(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Tool, c.Args = method, raw
+	a, err := d.Call(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Text()
+}
+
+// A file is read as text in whatever encoding, and written as it was: mark, encoding and line ends stay.
+func TestEncodingsStay(t *testing.T) {
+	t.Parallel()
+	d, dir := standing(t)
+	utf16 := func(s string) string {
+		out := "\xff\xfe"
+		for _, r := range s {
+			out += string([]byte{byte(r), byte(r >> 8)})
+		}
+		return out
+	}
+	long := strings.Repeat("Das hier sind deutsche Wörter für Leute, die größere Übungen mögen.\n", 20)
+	latin1 := strings.NewReplacer("ö", "\xf6", "ü", "\xfc", "ß", "\xdf", "Ü", "\xdc").Replace(long)
+	for name, c := range map[string]struct{ disk, text, write, then string }{
+		"crlf":   {"a\r\nb\r\n", "a\r\nb\r\n", "a\r\nc\r\n", "a\r\nc\r\n"},
+		"mixed":  {"a\r\nb\nc\r", "a\r\nb\nc\r", "a\r\nb\n", "a\r\nb\n"},
+		"mark":   {"\xef\xbb\xbfé\n", "é\n", "è\n", "\xef\xbb\xbfè\n"},
+		"utf-16": {utf16("é\nb\n"), "é\nb\n", "é\nc\n", utf16("é\nc\n")},
+		"latin1": {latin1, long, "ö" + long, "\xf6" + latin1},
+		"empty":  {"", "", "é", "é"},
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(c.disk), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		var got content
+		if err := json.Unmarshal([]byte(said(t, d, dialect.Call{}, Read, map[string]any{"path": path})), &got); err != nil || got.Content != c.text {
+			t.Errorf("%s: read %q, want %q", name, got.Content, c.text)
+		}
+		if got := said(t, d, dialect.Call{}, Write, map[string]any{"path": path, "content": c.write}); got != "null" {
+			t.Errorf("%s: %s", name, got)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != c.then {
+			t.Errorf("%s: the disk has %q, want %q", name, b, c.then)
+		}
+	}
+	for name, disk := range map[string]string{"binary": "a\x00b", "broken": "a\xffb\n" + strings.Repeat("é\n", 50)} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(disk), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		got := said(t, d, dialect.Call{}, Read, map[string]any{"path": path})
+		if !strings.HasPrefix(got, `{"code":-32602`) || !strings.Contains(got, `"kind":"unsupported"`) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// A part that was read is not enough to drop the rest.
+func TestPartsSeen(t *testing.T) {
+	t.Parallel()
+	d, dir := standing(t)
+	path := filepath.Join(dir, "a")
+	if err := os.WriteFile(path, []byte(strings.Repeat("line\n", 100)), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	said(t, d, dialect.Call{}, Read, map[string]any{"path": path, "line": 1, "limit": 10})
+	if got := said(t, d, dialect.Call{}, Write, map[string]any{"path": path, "content": "line\n"}); !strings.Contains(got, "only a part") && !strings.Contains(got, "a part was read") {
+		t.Error(got)
+	}
+	said(t, d, dialect.Call{}, Read, map[string]any{"path": path})
+	if got := said(t, d, dialect.Call{}, Write, map[string]any{"path": path, "content": "line\n"}); got != "null" {
+		t.Error(got)
+	}
+}
+
+// Whoever may run programs is on record, and nobody is not yes.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	d, _ := standing(t)
+	run := map[string]any{"command": "make", "args": []string{"all targets"}}
+	for want, by := range map[string]approval.Approver{
+		"null": approval.Yes("test"), `"kind":"approval_denied"`: approval.Nobody([]string{"wait"}), `"code":-32603`: nil,
+	} {
+		if got := said(t, d, dialect.Call{Approver: by}, Terminal, run); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if _, err := d.Call(t.Context(), dialect.Call{Tool: "fs/delete"}); err == nil {
+		t.Error("an unknown method was called")
+	}
+}
+
+// The window is what a naive reading of the protocol gives.
+func FuzzWindow(f *testing.F) {
+	f.Add("a\nb\n", 1, 1)
+	f.Add("a\r\n\n", 2, -1)
+	f.Fuzz(func(t *testing.T, text string, first, n int) {
+		if first < 1 || first > 1<<20 || n > 1<<20 {
+			return
+		}
+		lines := strings.SplitAfter(text, "\n")
+		if lines[len(lines)-1] == "" {
+			lines = lines[:len(lines)-1]
+		}
+		want := lines[min(first-1, len(lines)):]
+		if n >= 0 {
+			want = want[:min(n, len(want))]
+		}
+		if got, _, total := window([]byte(text), first, n); string(got) != strings.Join(want, "") || total != len(lines) {
+			t.Errorf("%q from %d, %d: %q of %d lines, want %q of %d", text, first, n, got, total, want, len(lines))
+		}
+	})
+}
