@@ -80,11 +80,15 @@ func confineOptions() []option {
 		opt("network", "", "it may use TCP"),
 		many("connect", "PORT", "it may connect to this port"),
 		readOnlyOption(),
-		opt("allow-weaker", "", "start it where the kernel holds less than the policy says"),
+		weakerOption(),
 		opt("quiet", "", "do not say what is held less"),
 		configOption(),
 		opt("data-dir", "DIR", "whose files stay closed; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
 	}
+}
+
+func weakerOption() option {
+	return opt("allow-weaker", "", "start it where the kernel holds less than the policy says")
 }
 
 // A held is a plan with what it was made from.

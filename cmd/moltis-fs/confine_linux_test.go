@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -231,6 +232,62 @@ func TestConfineProfiles(t *testing.T) {
 			if status != exitOK || !strings.Contains(out, want) {
 				t.Errorf("%s: %q is not in it: %s %s", what, want, out, errs)
 			}
+		}
+	}
+}
+
+// A server that is confined does its work, and what it starts reaches nothing else: the hook here
+// blocks each call if it can read a file outside.
+func TestConfinedServer(t *testing.T) {
+	t.Parallel()
+	needLandlock(t)
+	for _, c := range []struct{ option string }{{"--confine"}, {""}} {
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ws, out, conf, hook := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml"), filepath.Join(dir, "hook")
+		rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ncheckpoint_before_mutation = true\nrequire_approval = false\n[tools.fs.hooks]\n"+
+			"before_tool_call = [%q]\n", ws+"/**", hook)
+		script := "#!/bin/sh\nif cat " + out + " >/dev/null 2>&1; then echo held by nobody >&2; exit 1; fi\n"
+		if err := errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(out, []byte("o"), 0o644), os.WriteFile(conf, []byte(rules), 0o600),
+			os.WriteFile(hook, []byte(script), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		call := func(id int, tool, args string) string {
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", id, tool, args)
+		}
+		file := ws + "/f"
+		in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+		cmd := exec.Command(binary(t), append([]string{"mcp", "--config", conf, "--data-dir", filepath.Join(dir, "data")}, strings.Fields(c.option)...)...)
+		stdin, err := cmd.StdinPipe()
+		stdout, oerr := cmd.StdoutPipe()
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if err := errors.Join(err, oerr, cmd.Start()); err != nil {
+			t.Fatal(err)
+		}
+		answers := bufio.NewReader(stdout)
+		answer := ""
+		for i, line := range []string{in, call(2, "Write", `{"file_path":"`+file+`","content":"one"}`), call(3, "Edit", `{"file_path":"`+file+`","old_string":"one","new_string":"two"}`),
+			call(4, "checkpoints_list", `{}`), call(5, "Grep", `{"pattern":"two","path":"`+ws+`","output_mode":"content"}`)} {
+			if _, err := stdin.Write([]byte(line)); err != nil {
+				t.Fatal(err, &errs)
+			}
+			if answer, err = answers.ReadString('\n'); err != nil {
+				t.Fatal(err, &errs)
+			}
+			if i > 0 && strings.Contains(answer, `"isError":true`) != (c.option == "") {
+				t.Errorf("%q: %s", c.option, answer)
+			}
+		}
+		stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%q: %v: %s", c.option, err, &errs)
+		}
+		if got, _ := os.ReadFile(file); c.option != "" && (string(got) != "two" || !strings.Contains(answer, "two")) {
+			t.Errorf("the file holds %q: %s", got, answer)
 		}
 	}
 }

@@ -40,7 +40,7 @@ user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session"
 			approveOption("elicitation"),
 			opt("structured", "WHEN", "which clients get structuredContent; auto unless told",
 				"auto", "always", "never"),
-			dialectOption(), readOnlyOption(),
+			dialectOption(), readOnlyOption(), confineServerOption(), weakerOption(),
 		),
 		examples: []string{
 			"moltis-fs mcp --root ~/projects/my-app",
@@ -71,6 +71,11 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	s, err := in.stands(approver, func(*config.Config, *tools.Options) {})
 	if err != nil {
 		return err
+	}
+	if in.given("confine") {
+		if err := in.confineServer(s.now.cfg); err != nil {
+			return closing(s, err)
+		}
 	}
 	in.tellOpen(s.now.cfg)
 	o.Instructions = in.instructions(s.now.cfg, s.Definitions())
