@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"moltisfs/config"
+	"moltisfs/dialect"
 	"moltisfs/tools"
 )
 
@@ -299,5 +300,26 @@ func TestEditorBesideTheDisk(t *testing.T) {
 		if p := do("Edit", map[string]any{"file_path": plain, "old_string": "typed", "new_string": fmt.Sprint("typed ", i)}); p.Kind() != "edit" || content(t, plain) != a.has(plain) {
 			t.Error(p.Text())
 		}
+	}
+}
+
+// An Overlay that answers for each file, saved or not, as moltis-fs acp has one: what differs is told all the same.
+func TestOverlayOfEveryFile(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	held, plain := write(t, root+"/held", "disk\n"), write(t, root+"/plain", "disk\n")
+	a := &acpClient{buffers: map[string]string{held: "buffer\n", plain: "disk\n"}}
+	as := tools.Call{Overlay: struct{ dialect.Overlay }{&tools.Editor{Read: a.Read, Write: a.Write}}}
+	ctx := context.Background()
+	for path, want := range map[string]bool{held: true, plain: false} {
+		if c, err := tools.Do[*tools.Content](ctx, s, tools.ReadArgs{FilePath: path}, as); err != nil || c.BufferDiffers != want {
+			t.Errorf("%s: %+v %v", path, c, err)
+		}
+	}
+	if g, err := tools.Do[*tools.Grep](ctx, s, tools.GrepArgs{Pattern: "x"}, as); err != nil || !strings.Contains(g.Text(), held) || strings.Contains(g.Text(), plain) {
+		t.Errorf("%s %v", g.Text(), err)
+	}
+	if done, err := tools.Do[*tools.Edit](ctx, s, tools.EditArgs{FilePath: plain, OldString: "disk", NewString: "x"}, as); err != nil || !done.InEditor || a.has(plain) != "x\n" {
+		t.Errorf("%+v %v", done, err)
 	}
 }

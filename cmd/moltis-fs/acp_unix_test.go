@@ -227,7 +227,7 @@ func TestACPUndoInTheEditor(t *testing.T) {
 		}
 		return fmt.Sprint(r["content"])
 	}
-	if got := call("Read", map[string]any{"file_path": file}); !strings.Contains(got, "2") || strings.Contains(got, "disk") {
+	if got := call("Read", map[string]any{"file_path": file}); !strings.Contains(got, "2") || strings.Contains(got, "→disk") || !strings.Contains(got, "unsaved text") {
 		t.Errorf("read %s", got)
 	}
 	call("Edit", map[string]any{"file_path": file, "old_string": "one", "new_string": "1"})

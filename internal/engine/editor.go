@@ -20,8 +20,9 @@ import (
 // no unsaved one: it holds what differs.
 type editorOverlay struct {
 	e    *Engine
-	by   *dialect.Editor
+	by   dialect.Overlay
 	seen *buffer.Seen
+	all  bool // it holds the text of every file, saved ones too: what differs is but noted
 }
 
 // editors is what was seen of the editor of each session.
@@ -53,8 +54,10 @@ func (o *editorOverlay) Load(ctx context.Context, path string) (string, bool, er
 	if decoded, _, derr := edit.Decode(raw, ""); derr == nil {
 		disk = string(decoded)
 	}
-	switch state := o.seen.Look(path, shown, raw, disk); state {
-	case buffer.Damaged:
+	switch state := o.seen.Look(path, shown, raw, disk); {
+	case o.all:
+		return shown, true, nil
+	case state == buffer.Damaged:
 		return "", false, errDamaged
 	default:
 		return shown, state == buffer.Own || state == buffer.Apart, nil
@@ -104,13 +107,14 @@ func (o *editorOverlay) Store(ctx context.Context, path, old, text string) error
 	return o.by.Store(ctx, path, old, text)
 }
 
-// edited has the editor of a call compared with the disk.
+// edited has the editor of a call compared with the disk. Of another Overlay what differs is noted,
+// for the dialect that says so.
 func (e *Engine) edited(c *Call) {
 	by, ok := c.Overlay.(*dialect.Editor)
-	if !ok {
-		return
+	if ok && (by == nil || by.Read == nil) {
+		c.Overlay = nil
 	}
-	if c.Overlay = nil; by == nil || by.Read == nil {
+	if c.Overlay == nil || !ok && c.Dialect != "tools" {
 		return
 	}
 	m := &e.editors
@@ -122,7 +126,7 @@ func (e *Engine) edited(c *Call) {
 	if m.seen[c.key()] == nil {
 		m.seen[c.key()] = &buffer.Seen{}
 	}
-	c.Overlay = &editorOverlay{e, by, m.seen[c.key()]}
+	c.Overlay = &editorOverlay{e, c.Overlay, m.seen[c.key()], !ok}
 }
 
 // editor is what the editor of a call has, nil where there is none.
@@ -136,18 +140,22 @@ func (o *editorOverlay) state(path string) buffer.State {
 	if o == nil {
 		return buffer.Saved
 	}
-	return o.seen.State(path)
+	if is := o.seen.State(path); !o.all || is == buffer.Saved {
+		return is
+	}
+	return buffer.Own
 }
 
 // takes refuses a change of a text that the editor does not take, or beside which the disk has
 // moved and nobody was told. o may be nil.
 func (o *editorOverlay) takes(path string) error {
-	switch {
-	case o == nil:
+	if o == nil {
 		return nil
-	case o.by.Write == nil:
+	}
+	if by, ok := o.by.(*dialect.Editor); ok && by.Write == nil {
 		return Refuse(UnsavedText, path, nil)
-	case o.state(path) == buffer.Apart:
+	}
+	if o.state(path) == buffer.Apart {
 		return Refuse(BufferDiffers, path, nil)
 	}
 	return nil
@@ -170,7 +178,7 @@ func (e *Engine) Unsaved(ctx context.Context, c *Call, root string) (out []strin
 		if err == nil { // an editor that does not answer is asked once
 			_, _, held, err = e.overlaid(ctx, c, path)
 		}
-		if held || err != nil {
+		if held && o.state(path) != buffer.Saved || err != nil {
 			out = append(out, path)
 		}
 	}
