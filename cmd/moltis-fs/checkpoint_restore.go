@@ -210,6 +210,15 @@ func (in *invocation) restore(ctx context.Context, args map[string]any, paths []
 	return in.operate(ctx, "checkpoint_restore", args, paths)
 }
 
+// besideEditor says that the history of a session of moltis-fs acp may be about text that is not on
+// the disk.
+func (in *invocation) besideEditor() string {
+	if !strings.HasPrefix(in.option("session"), "acp-") {
+		return ""
+	}
+	return " Text that an editor has not saved is not seen here: undo it there, or save it first."
+}
+
 // textOf is an answer of forOperator for people.
 func (in *invocation) textOf(p tools.Payload) string {
 	switch p := p.(type) {
@@ -217,6 +226,9 @@ func (in *invocation) textOf(p tools.Payload) string {
 		text := *p
 		text.UndoID = nil
 		out := text.Text()
+		if p.Unchanged {
+			out += strings.TrimSpace(in.besideEditor())
+		}
 		if p.UndoID != nil {
 			out += "\nTo undo this restore: " + in.likeThis("checkpoint restore "+*p.UndoID)
 		}

@@ -90,7 +90,7 @@ var hints = map[engine.Cause]hint{
 				"paths alone, or force, which overwrites (undoable)."
 		}
 		return "Choose --on-conflict: merge keeps both, force overwrites (undoable), skip leaves " +
-			"those paths alone."
+			"those paths alone." + in.besideEditor()
 	},
 	engine.BothKinds: always("They can't be there together: --on-conflict skip leaves those " +
 		"paths alone that were a file at one time and a directory at another; or name as PATHs " +

@@ -41,6 +41,7 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (approval.Answer, 
 		"sessionId": id, "toolCall": toolCall(q), "options": choices(q),
 	})
 	a := approval.Answer{Decision: approval.Denied, By: "the editor"}
+	defer func() { l.s.p.over(id, q, a.Decision == approval.Approved) }()
 	_, said := errors.AsType[*editorError](err)
 	switch {
 	case ctx.Err() != nil:
@@ -72,6 +73,18 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (approval.Answer, 
 		a.Decision, a.Grant = approval.Approved, grants[o.Option]
 	}
 	return a, nil
+}
+
+// over tells the editor that the card of a question waits for nothing any more.
+func (p *Proxy) over(session string, q approval.Question, approved bool) {
+	status := "failed"
+	if approved {
+		status = "completed"
+	}
+	params := encoded(map[string]any{"sessionId": session, "update": map[string]any{
+		"sessionUpdate": "tool_call_update", "toolCallId": "moltis-fs-" + q.ID, "status": status}})
+	_ = p.editor.send(fmt.Appendf(nil, // else it has gone
+		`{"jsonrpc":"2.0","method":"session/update","params":%s}`+"\n", params))
 }
 
 // choices are what the user may answer. What carries a warning is asked about each time.
