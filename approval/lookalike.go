@@ -2,6 +2,8 @@ package approval
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -39,6 +41,49 @@ func Lookalike(name string) string {
 		return ""
 	}
 	return name + " holds letters that look like others: " + strings.Join(found, ", ")
+}
+
+// Odd says what in the lines that a diff adds reads as something else than it is: characters that
+// cannot be seen, and words in which letters of another script stand among ASCII ones that look the
+// same. It gives no more than two sentences, and none for text that is what it seems.
+func Odd(diff string) (out []string) {
+	hidden, first := 0, rune(0)
+	var words []string
+	for l := range strings.Lines(diff) {
+		if !strings.HasPrefix(l, "+") || strings.HasPrefix(l, "+++ ") || isPlain(l, true) {
+			continue
+		}
+		var last rune
+		for _, r := range strings.TrimRight(l, "\r\n") {
+			joins := (r == 0x200d || r == 0xfe0f) && last >= 0x2000 // of one picture
+			if last = r; r == '\t' || !invisible(r) || joins || unicode.Is(unicode.Zs, r) {
+				continue
+			}
+			if hidden++; hidden == 1 {
+				first = r
+			}
+		}
+		for w := range strings.FieldsFuncSeq(l, func(r rune) bool { return !unicode.IsLetter(r) }) {
+			if len(words) < 3 && posing(w) && !slices.Contains(words, strconv.Quote(w)) {
+				words = append(words, strconv.Quote(w))
+			}
+		}
+	}
+	if hidden > 0 {
+		out = append(out, fmt.Sprintf("what is added holds %s that cannot be seen, the first of them U+%04X",
+			counted(hidden, "character"), first))
+	}
+	if words != nil {
+		out = append(out, "what is added holds words with letters of two scripts that look alike: "+
+			strings.Join(words, ", "))
+	}
+	return out
+}
+
+// posing says whether letters of another script pass for ASCII ones in a word that has both.
+func posing(word string) bool {
+	return strings.ContainsAny(word, asciiTwins) &&
+		strings.ContainsFunc(word, func(r rune) bool { return r < utf8.RuneSelf })
 }
 
 // confusable gives the letters of a word that can be taken for others.

@@ -38,3 +38,25 @@ func TestLookalike(t *testing.T) {
 		}
 	}
 }
+
+// TestOdd: what a diff adds and a reader would take for something else; not what it shows or takes away.
+func TestOdd(t *testing.T) {
+	t.Parallel()
+	for diff, want := range map[string]string{
+		"":                          "",
+		"+plain\n":                  "",
+		"+a\tb\r\n":                 "",
+		"+x = 1 // \u202e hidden\n": "what is added holds 1 character that cannot be seen, the first of them U+202E",
+		"+a\u200bb\n+c\u2066\n":     "what is added holds 2 characters that cannot be seen, the first of them U+200B",
+		"+esc \x1b[2J\n":            "what is added holds 1 character that cannot be seen, the first of them U+001B",
+		"-a\u200bb\n b\u200bc\n":    "",
+		"+❤️ 👨‍👩‍👧 ok\n":            "",
+		"+p\u0430yload()\n":         "what is added holds words with letters of two scripts that look alike: \"p\u0430yload\"",
+		"+привет, с мира; μs Δx πr 日本語text straße\n": "",
+		"+++ b/p\u0430yload\n": "",
+	} {
+		if got := strings.Join(Odd(diff), "; "); got != want {
+			t.Errorf("%q: %q, want %q", diff, got, want)
+		}
+	}
+}

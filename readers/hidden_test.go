@@ -2,6 +2,7 @@ package readers
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -70,5 +71,19 @@ func TestWindowOfABinaryWithoutEntries(t *testing.T) {
 	b := readAs[*Binary](t, []byte("\x00\x01\x02\x03 nothing known"), Options{Offset: 3, Limit: 2})
 	if b.StartEntry != 0 || strings.Contains(b.Note, "entry") || !strings.Contains(b.Note, "Ignored, because they mean nothing for this binary file: offset, limit.") {
 		t.Errorf("%d, %q", b.StartEntry, b.Note)
+	}
+}
+
+// TestHiddenLines: what can't be seen is counted, and the first lines that have it are named.
+func TestHiddenLines(t *testing.T) {
+	m := readAs[*Text](t, []byte("plain\na\u200bb\u200b\nplain\n\u202eend\n"), Options{})
+	if m.HiddenChars != 3 || !slices.Equal(m.HiddenLines, []int{2, 4}) {
+		t.Errorf("%d in %v", m.HiddenChars, m.HiddenLines)
+	}
+	if m = readAs[*Text](t, []byte(strings.Repeat("\u200b\n", 100)), Options{}); m.HiddenChars != 100 || len(m.HiddenLines) != maxHiddenLines {
+		t.Errorf("%d in %v", m.HiddenChars, m.HiddenLines)
+	}
+	if m = readAs[*Text](t, []byte("plain\n"), Options{}); m.HiddenChars != 0 || m.HiddenLines != nil {
+		t.Errorf("%d in %v", m.HiddenChars, m.HiddenLines)
 	}
 }

@@ -24,10 +24,14 @@ type page struct {
 	cutLines []int
 	invalid  int // byte sequences shown as U+FFFD
 	hidden   int
+	hiddenIn []int // the first lines with any
 	weight   int   // of the token estimate, in twelfths
 	lastCut  int   // characters shown of the last line when it was cut; else 0
 	seen     Sight // the lines shown whole
 }
+
+// maxHiddenLines is how many lines with hidden characters are named.
+const maxHiddenLines = 20
 
 func newPage(o *Options, hint int) *page {
 	p := &page{style: o.LineNumbers, max: int(min(o.MaxBytes, 1<<30)), chars: MaxLineChars}
@@ -82,7 +86,9 @@ func (p *page) add(number int, line []byte, more bool) bool {
 	p.buf = append(p.buf, '\n')
 	hidden += controls(line[:shown])
 	p.invalid += bad
-	p.hidden += hidden
+	if p.hidden += hidden; hidden > 0 && len(p.hiddenIn) < maxHiddenLines {
+		p.hiddenIn = append(p.hiddenIn, number)
+	}
 	p.weight += weight
 	p.lines++
 	return true

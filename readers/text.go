@@ -40,9 +40,10 @@ type Text struct {
 	Encoding string `json:"encoding"`
 	Empty    bool   `json:"empty,omitempty"`
 	// InvalidBytes were shown as U+FFFD; in UTF-16 and UTF-32 a whole unit each. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
-	// control characters, tags.
+	// control characters, tags. HiddenLines are the first lines that have any.
 	InvalidBytes  int    `json:"invalid_bytes,omitempty"`
 	HiddenChars   int    `json:"hidden_chars,omitempty"`
+	HiddenLines   []int  `json:"hidden_lines,omitempty"`
 	TokenEstimate int    `json:"token_estimate"`
 	ChangedBelow  bool   `json:"changed_while_reading,omitempty"`
 	Note          string `json:"note,omitempty"`
@@ -192,6 +193,7 @@ func (t *Text) finish(p *page, first int) {
 	t.Content = unsafe.String(unsafe.SliceData(p.buf), len(p.buf))
 	t.RenderedLines, t.LinesCut = p.lines, p.cut
 	t.InvalidBytes, t.HiddenChars, t.TokenEstimate = p.invalid, p.hidden, p.tokens()
+	t.HiddenLines = p.hiddenIn
 	t.Unit, t.Shown = "line", p.seen.Shown
 	if t.StartColumn > 1 {
 		t.Shown = nil // not from its beginning

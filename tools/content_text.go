@@ -82,11 +82,20 @@ func textText(b *strings.Builder, t *readers.Text) {
 		note("the file changed while it was read")
 	}
 	if t.HiddenChars > 0 {
-		note("%s hidden in this text", plural(t.HiddenChars, "invisible character"))
+		note("%s hidden in this text, in %s", plural(t.HiddenChars, "invisible character"), hiddenLines(t))
 	}
 	if t.Note != "" {
 		note("%s", t.Note)
 	}
+}
+
+// hiddenLines names the lines that have characters that can't be seen.
+func hiddenLines(t *readers.Text) string {
+	what := "line "
+	if len(t.HiddenLines) > 1 {
+		what = "lines "
+	}
+	return what + runs(t.HiddenLines)
 }
 
 // runs writes ascending numbers as "3, 5-8".

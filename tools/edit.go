@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
 	"moltisfs/internal/edit"
@@ -151,6 +152,9 @@ func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 		return
 	}
 	base := path.Base(t.True)
+	if like := approval.Lookalike(base); like != "" {
+		ch.warn(like)
+	}
 	near := s.engine.Near(c, t.True).Names
 	if i := slices.IndexFunc(near, func(n string) bool {
 		n = strings.TrimSuffix(n, "/")

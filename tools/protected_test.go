@@ -40,3 +40,37 @@ func TestClassIsToldOfTheSpelling(t *testing.T) {
 		t.Errorf("%v", answers)
 	}
 }
+
+// TestWhatIsNotSeenIsTold: hidden characters of a file with their lines, a name that reads as another,
+// and on the card both, and that a file runs code.
+func TestWhatIsNotSeenIsTold(t *testing.T) {
+	t.Parallel()
+	var warned []string
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{
+		Approver: asker(func(q tools.Question) tools.Answer {
+			warned = q.Warnings
+			return tools.Answer{Decision: tools.Approved}
+		})})
+	must(t, os.WriteFile(root+"/a", []byte("plain\na\u200bb\u200b\nplain\n\u202eend\n"), 0o600))
+	if p := call(t, s, "Read", map[string]any{"file_path": root + "/a"}); !strings.Contains(p.Text(), "[3 invisible characters hidden in this text, in lines 2, 4]") {
+		t.Error(p.Text())
+	}
+	for _, c := range []struct{ name, content, card, answer string }{
+		{"plain.py", "x\n", "", ""},
+		{"\u0430pp.py", "x\n", "letters that look like others", "letters that look like others"},
+		{"b.py", "x\u202e\n", "cannot be seen", ""},
+		{"c.py", "p\u0430y()\n", "two scripts", ""},
+		{"Makefile", "all:\n", "runs code when it is used", ""},
+		{".envrc", "x\n", "class exec", ""},
+	} {
+		warned = nil
+		p := call(t, s, "Write", map[string]any{"file_path": root + "/" + c.name, "content": c.content})
+		card := strings.Join(warned, "\n")
+		if !strings.Contains(card, c.card) || c.card == "" && card != "" {
+			t.Errorf("the card of %s warns %q", c.name, card)
+		}
+		if got := mustEncode(t, p); !strings.Contains(got, `"kind":"write"`) || !strings.Contains(got, c.answer) || c.answer == "" && strings.Contains(got, "warning") {
+			t.Errorf("%s answers %s", c.name, got)
+		}
+	}
+}

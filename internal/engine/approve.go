@@ -111,6 +111,7 @@ func question(c *Call, p *Plan) approval.Question {
 		}
 	}
 	q.Diff, q.Digest = p.diff(), p.Digest(c)
+	q.Warnings = append(q.Warnings, approval.Odd(q.Diff)...)
 	return q
 }
 
