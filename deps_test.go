@@ -102,7 +102,7 @@ var plan = []room{
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
 
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine internal/foreign internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy internal/protect internal/readings internal/buffer readers readers/notebook", "path/filepath reflect", ""},
+		" internal/ledger internal/nearest internal/policy internal/readings internal/buffer readers readers/notebook", "path/filepath reflect", ""},
 
 	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/tally internal/text",
 		"os/user reflect", "go.yaml.in/yaml/v3"},

@@ -15,7 +15,6 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
-	"moltisfs/internal/protect"
 )
 
 // A pathed argument struct is about one file or directory.
@@ -220,8 +219,7 @@ func globbing(a *about) *NextCall {
 func (a *about) pathDenied() *Refusal {
 	r := &Refusal{Reason: KindPathDenied, FilePath: a.Path, Message: "this session may not touch " +
 		"this path", Hint: "Use another path, or ask the user."}
-	// The class is told of the name as it was spelled, so that it tells nothing of what is there.
-	if a.Rule() == "secret" && a.s.engine.Class(a.named()) == protect.Secret {
+	if a.Class() != "" {
 		r.Message = "names like this are closed: they are of the class secret (keys, passwords, tokens)"
 		r.Hint = "Go on without it, or tell the user; the operator can lift the class for this path."
 		return r
@@ -241,8 +239,8 @@ func (a *about) pathDenied() *Refusal {
 func runsCode(a *about) *Refusal {
 	r := &Refusal{Message: "this runs code later, or tells an agent what to do (class exec): a " +
 		"change of it takes an approval of its own, and nobody can be asked; nothing was changed",
-		Hint: "Tell the user; the operator can ask with --approve terminal or queue, approve with " +
-			"--yes-exec, or lift the class for this path."}
+		Hint: "Tell the user; the operator can be asked with --approve terminal or queue, can say " +
+			"yes-exec in place of yes, or lift the class for this path."}
 	if !factsOf[engine.CodeFacts](a).Lifts {
 		r.Message = "this runs code later, or tells an agent what to do (class exec), which the " +
 			"operator has closed to changes; nothing was changed"

@@ -26,7 +26,7 @@ input. "moltis-fs help TOOL" explains them. Relative paths are taken from the wo
 On a terminal, and with --text, the answer is text, and a refusal is told on standard error.
 Elsewhere, and with --json, it is the payload as one line of JSON. Approvals are asked on the
 terminal, or with --approve queue answered from elsewhere, as by moltis-fs approvals; --yes answers
-them with yes.
+them with yes, but for what runs code later; --yes-exec answers that too.
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
 the host is broken, and 130 after Ctrl-C.

@@ -181,7 +181,10 @@ func aside(hint string) string {
 // callHints are those of a person who makes a single call.
 var callHints = map[engine.Cause]hint{
 	engine.Denied: func(in *invocation, r *engine.Refusal) string {
-		if r.Rule() == "secret" {
+		switch r.Rule() {
+		case "hard":
+			return `the class "hard" closes it: it belongs to moltis-fs, and nothing opens it`
+		case "secret":
 			return `the class "secret" closes it; unprotected in [tools.fs] lifts that for a path, ` +
 				`protect_secret = "allow" for all`
 		}

@@ -23,8 +23,8 @@ a line, until standard input ends. An MCP client, such as an editor or an agent,
 
 --approve says who approves changes while require_approval is true. "elicitation" has the client ask
 its user, with the diff; "terminal" asks on the controlling terminal; "queue" waits for an answer
-from elsewhere, as of moltis-fs approvals; "yes" approves everything; "never" refuses everything at
-once.
+from elsewhere, as of moltis-fs approvals; "yes" approves everything but what
+runs code later, "yes-exec" that too; "never" refuses everything at once.
 
 Some clients (Claude Code, VS Code, Codex) show structuredContent to the model in place of the text
 and the images, gemini-cli beside them. With --structured auto, they get text and images only; all

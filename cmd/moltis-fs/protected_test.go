@@ -129,8 +129,12 @@ func TestProtectedNamesStay(t *testing.T) {
 		for by, calls := range changing {
 			for _, c := range calls {
 				for _, name := range protectedNames {
-					if a := call(by, c[0], strings.ReplaceAll(c[1], "N", name)); !a.Refused() {
+					a := call(by, c[0], strings.ReplaceAll(c[1], "N", name))
+					if !a.Refused() {
 						t.Errorf("there %v: %s of %s is not refused", there, c[0], name)
+					}
+					if name == ".env" && !strings.Contains(a.Text(), "class secret") {
+						t.Errorf("%s of %s: %s", c[0], name, a.Text())
 					}
 				}
 			}

@@ -42,7 +42,7 @@ It listens on loopback only. There is no TLS: for other machines put a proxy bef
 
 --approve says who approves changes while require_approval is true. "queue" waits for an answer from
 elsewhere, as of moltis-fs approvals; "terminal" asks on the controlling terminal; "yes" approves
-everything; "never" refuses everything at once.`,
+everything but what runs code later, "yes-exec" that too; "never" refuses everything at once.`,
 		options: slices.DeleteFunc(suiteOptions(
 			many("listen", "ADDRESS", "127.0.0.1:PORT, with 0 for any port, or unix:PATH"),
 			approveOption("queue"),

@@ -218,7 +218,3 @@ func (e *Engine) codeWarnings(p *Plan, code []string) (out []string) {
 	}
 	return out
 }
-
-// Class is that of a name as it was spelled, whatever it leads to: so it tells nothing of what is
-// there.
-func (e *Engine) Class(spelled string) protect.Class { return e.classes.Of(spelled) }

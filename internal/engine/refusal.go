@@ -75,6 +75,14 @@ func (r *Refusal) Rule() string {
 	return ""
 }
 
+// Class is the protected class that closes a path, as a caller may be told; or "".
+func (r *Refusal) Class() string {
+	if d, ok := errors.AsType[*policy.Denied](r.Err); ok {
+		return d.Class
+	}
+	return ""
+}
+
 // Is answers for the cause.
 func (r *Refusal) Is(target error) bool { return target == error(r.Cause) }
 

@@ -58,6 +58,7 @@ import (
 
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/protect"
 )
 
 // Options is what the operator wrote, and the few looks at the file system that rules need. The
@@ -115,6 +116,9 @@ type Denied struct {
 	// "pseudo": in no tree
 	Rule string
 	Why  string // what decided besides the name; mostly ""
+	// Class is what a caller may be told: the class that alone closes the path, and that the path has as
+	// it was spelled, so that nothing is told of what is there.
+	Class string
 }
 
 func (e *Denied) Error() string {
@@ -278,7 +282,11 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 		return &Denied{Path: o.Spelled, Rule: ruleDeny, Why: why}
 	}
 	if rule := p.refusedByName(d, &o, a); rule != "" {
-		return &Denied{Path: o.Spelled, Rule: rule}
+		no := &Denied{Path: o.Spelled, Rule: rule}
+		if rule == ruleSecret && p.classes.Of(o.Spelled) == protect.Secret {
+			no.Class = ruleSecret
+		}
+		return no
 	}
 	if o.Info.Kind == guardfs.KindAbsent {
 		return nil

@@ -70,6 +70,8 @@ var sentences = map[engine.Code][2]string{
 // causes has those that the sentence of their code does not fit.
 var causes = map[engine.Cause][2]string{
 	notText: {"{path} is not text", ""},
+	engine.RunsCode: {"{path} runs code later, or tells an agent what to do (class exec): a change of it " +
+		"takes an approval of its own; nothing was done", "ask the user"},
 	engine.UnsavedText: {"the editor holds the text of {path}, and does not take this change of it",
 		"ask the user to save it"},
 	notDirectory:   {"{path} is not a directory", ""},
@@ -99,6 +101,9 @@ func (c *call) refusal(r *engine.Refusal) Error {
 	}
 	if !ok {
 		text = sentences[r.Code]
+	}
+	if class := r.Class(); class != "" {
+		text[0] += ": names like this are of the class " + class + ", which the operator can lift"
 	}
 	switch f := r.Facts.(type) {
 	case *args.Error:

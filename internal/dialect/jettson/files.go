@@ -141,6 +141,8 @@ func (c *call) why(err error, r *engine.Refusal) string {
 	}
 	text := sentences[r.Code]
 	switch inList := c.Tool == "jettson_files_list"; {
+	case r.Class() != "":
+		text = "{path} is closed: names like this are of the class " + r.Class() + "."
 	case r.Cause == engine.NotADirectory && inList:
 		text = "{path} is a file — use jettson_files_read for that."
 	case r.Cause == engine.NotADirectory:
