@@ -44,8 +44,9 @@ func Lookalike(name string) string {
 }
 
 // Odd says what in the lines that a diff adds reads as something else than it is: characters that
-// cannot be seen, and words in which letters of another script stand among ASCII ones that look the
-// same. It gives no more than two sentences, and none for text that is what it seems.
+// cannot be seen (controls are escaped, and no editor hides them), and words in which letters of
+// another script stand among ASCII ones that look the same. It gives no more than two sentences,
+// and none for text that is what it seems.
 func Odd(diff string) (out []string) {
 	hidden, first := 0, rune(0)
 	var words []string
@@ -56,7 +57,7 @@ func Odd(diff string) (out []string) {
 		var last rune
 		for _, r := range strings.TrimRight(l, "\r\n") {
 			joins := (r == 0x200d || r == 0xfe0f) && last >= 0x2000 // of one picture
-			if last = r; r == '\t' || !invisible(r) || joins || unicode.Is(unicode.Zs, r) {
+			if last = r; r < 0xa0 || !invisible(r) || joins || unicode.Is(unicode.Zs, r) {
 				continue
 			}
 			if hidden++; hidden == 1 {

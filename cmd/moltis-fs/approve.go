@@ -49,7 +49,7 @@ func (in *invocation) approver(instead ...string) tools.Approver {
 // approveOption is that of every command that carries out the calls of agents.
 func approveOption(unless string) option {
 	return opt("approve", "HOW", "who approves changes; "+unless+" unless told",
-		"elicitation", "terminal", "queue", "yes", "never", "yes-exec", "editor")
+		"elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec")
 }
 
 // approveBy is who approves as --approve says. Who can ask by elicitation does not come here.
