@@ -2,6 +2,7 @@ package readers
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -14,24 +15,18 @@ func (c Count) IsZero() bool { return c < 0 }
 
 // page renders numbered lines until it is full. Lines come in as UTF-8 without their newline.
 type page struct {
-	buf   []byte
-	style string
-	max   int // bytes
-	chars int // of a line
-	lines int // rendered
-	cut   int // lines cut at their end
-	// cutLines are their numbers.
-	cutLines []int
-	invalid  int // byte sequences shown as U+FFFD
-	hidden   int
-	hiddenIn []int // the first lines with any
+	buf      []byte
+	style    string
+	max      int   // bytes
+	chars    int   // of a line
+	lines    int   // rendered
+	cutLines []int // cut at their end
+	invalid  int   // byte sequences shown as U+FFFD
+	hidden   []int // the line of each
 	weight   int   // of the token estimate, in twelfths
 	lastCut  int   // characters shown of the last line when it was cut; else 0
 	seen     Sight // the lines shown whole
 }
-
-// maxHiddenLines is how many lines with hidden characters are named.
-const maxHiddenLines = 20
 
 func newPage(o *Options, hint int) *page {
 	p := &page{style: o.LineNumbers, max: int(min(o.MaxBytes, 1<<30)), chars: MaxLineChars}
@@ -78,19 +73,14 @@ func (p *page) add(number int, line []byte, more bool) bool {
 	if !cut {
 		p.seen.shows(number)
 	} else {
-		p.cut++
 		p.cutLines = append(p.cutLines, number)
 		p.lastCut = utf8.RuneCount(line[:shown])
 		p.buf = append(p.buf, "…"...)
 	}
 	p.buf = append(p.buf, '\n')
 	hidden += controls(line[:shown])
-	p.invalid += bad
-	if p.hidden += hidden; hidden > 0 && len(p.hiddenIn) < maxHiddenLines {
-		p.hiddenIn = append(p.hiddenIn, number)
-	}
-	p.weight += weight
-	p.lines++
+	p.hidden = append(p.hidden, slices.Repeat([]int{number}, hidden)...)
+	p.invalid, p.weight, p.lines = p.invalid+bad, p.weight+weight, p.lines+1
 	return true
 }
 

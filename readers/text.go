@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"moltisfs/internal/text"
@@ -191,16 +192,16 @@ func (t *Text) goOn(next int, more bool) {
 func (t *Text) finish(p *page, first int) {
 	// The buffer is not touched again, so that it can become the string without a copy.
 	t.Content = unsafe.String(unsafe.SliceData(p.buf), len(p.buf))
-	t.RenderedLines, t.LinesCut = p.lines, p.cut
-	t.InvalidBytes, t.HiddenChars, t.TokenEstimate = p.invalid, p.hidden, p.tokens()
-	t.HiddenLines = p.hiddenIn
-	t.Unit, t.Shown = "line", p.seen.Shown
+	t.RenderedLines, t.LinesCut = p.lines, len(p.cutLines)
+	t.InvalidBytes, t.HiddenChars, t.TokenEstimate = p.invalid, len(p.hidden), p.tokens()
+	lines := slices.Compact(p.hidden)
+	t.HiddenLines, t.Unit, t.Shown = lines[:min(len(lines), 20)], "line", p.seen.Shown
 	if t.StartColumn > 1 {
 		t.Shown = nil // not from its beginning
 	}
 	if p.lines == 1 && p.lastCut > 0 {
 		t.NextColumn = p.lastCut + 1
-	} else if t.CutLines = p.cutLines; p.cut > 0 {
+	} else if t.CutLines = p.cutLines; len(p.cutLines) > 0 {
 		t.CutColumn = MaxLineChars + 1
 	}
 }
