@@ -264,7 +264,8 @@ func (n *needle) nearLetters(h *haystack) (diagnosis, bool) {
 		return diagnosis{}, false
 	}
 	bones, marks := h.skeleton()
-	like, ok := mend.Approx(lowerASCII(bones), lowerASCII(n.bones))
+	budget := mend.Budget
+	like, ok := mend.Approx(lowerASCII(bones), lowerASCII(n.bones), &budget)
 	if !ok {
 		return diagnosis{}, false
 	}

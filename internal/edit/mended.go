@@ -232,9 +232,10 @@ func (m *mender) alike(readings []repair) {
 	)
 	bones, marks := m.h.skeleton()
 	bones = lowerASCII(bones)
+	budget := mend.Budget
 	for _, x := range readings {
 		if try := newNeedle([]byte(x.old), false); try != nil && len(try.bones) >= 6 && !x.joined {
-			got, ok := mend.Approx(bones, lowerASCII(try.bones))
+			got, ok := mend.Approx(bones, lowerASCII(try.bones), &budget)
 			if ok && got.Sure(len(try.bones)) && (n == nil || got.Distance < like.Distance) {
 				n, like, r = try, got, x
 			}

@@ -286,7 +286,8 @@ func within(old, line []byte) (from, to int) {
 	if in > 0 && len(indentOf(old)) > 0 {
 		in = 0
 	}
-	l, ok := mend.Approx(line, old)
+	budget := mend.Budget
+	l, ok := mend.Approx(line, old, &budget)
 	if !ok {
 		return in, len(line)
 	}

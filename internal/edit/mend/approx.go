@@ -7,18 +7,19 @@ type Like struct {
 	Second     int // that of the next best stretch elsewhere; the pattern's length if there is none
 }
 
-// budget bounds the work of one search: bytes of text times 64 letters of the pattern.
-const budget = 24 << 20
+// Budget bounds the work of the searches for one edit: bytes of text times 64 letters of the pattern.
+const Budget = 12 << 20
 
 // Approx finds the stretch of text that is most like pattern, by edit distance, in one pass of bit
-// vectors (Myers, in blocks as Hyyrö has it). ok is false where that would cost too much, or where
-// more than a third of the pattern is not there.
-func Approx(text, pattern []byte) (l Like, ok bool) {
+// vectors (Myers, in blocks as Hyyrö has it). ok is false where that would cost more than the
+// budget, of which it takes its part, or where more than a third of the pattern is not there.
+func Approx(text, pattern []byte, budget *int) (l Like, ok bool) {
 	m := len(pattern)
 	blocks := (m + 63) / 64
-	if m == 0 || len(text) == 0 || m > 1<<14 || blocks*len(text) > budget {
+	if m == 0 || len(text) == 0 || m > 1<<14 || blocks*len(text) > *budget {
 		return l, false
 	}
+	*budget -= blocks * len(text)
 	scores := distances(text, pattern, blocks)
 	best := 0
 	for j, s := range scores {
@@ -91,7 +92,8 @@ func distances(text, pattern []byte, blocks int) []uint16 {
 }
 
 // begin is where the stretch begins that ends with text and is so far from the pattern: of several
-// the one whose length is nearest to that of the pattern.
+// the one whose length is nearest to that of the pattern. Nothing further from the diagonal than the
+// distance is looked at.
 func begin(text, pattern []byte, distance int) int {
 	m := len(pattern)
 	n := min(len(text), m+distance)
@@ -101,9 +103,15 @@ func begin(text, pattern []byte, distance int) int {
 	}
 	best, at := 1<<30, 0
 	for j := 1; j <= n; j++ {
-		diagonal := row[0]
-		row[0] = j
-		for i := 1; i <= m; i++ {
+		from, to := max(1, j-distance), min(m, j+distance)
+		diagonal := row[from-1]
+		if row[from-1] = j; from > 1 {
+			row[from-1] = distance + 1
+		}
+		if to == j+distance {
+			row[to] = distance + 1
+		}
+		for i := from; i <= to; i++ {
 			c := diagonal
 			if pattern[m-i] != text[len(text)-j] {
 				c++
@@ -111,7 +119,7 @@ func begin(text, pattern []byte, distance int) int {
 			c = min(c, row[i]+1, row[i-1]+1)
 			diagonal, row[i] = row[i], c
 		}
-		if off := max(j-m, m-j); row[m] == distance && off < best {
+		if off := max(j-m, m-j); to == m && row[m] == distance && off < best {
 			best, at = off, j
 		}
 	}

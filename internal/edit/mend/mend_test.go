@@ -1,6 +1,7 @@
 package mend
 
 import (
+	"bytes"
 	"math/rand"
 	"strings"
 	"testing"
@@ -108,16 +109,41 @@ func TestApprox(t *testing.T) {
 			}
 			best = min(best, row[len(pattern)])
 		}
-		got, ok := Approx(text, pattern)
+		budget := Budget
+		got, ok := Approx(text, pattern, &budget)
 		if ok != (3*best <= len(pattern)) || ok && got.Distance != best {
 			t.Fatalf("%q in %q: %+v %v, want %d", pattern, text, got, ok, best)
 		}
 		if ok {
 			found++
+			short := Budget
+			if l, again := Approx(pattern, text[got.Start:got.End], &short); again && l.Distance > got.Distance {
+				t.Fatalf("%q is not so far from %q: %+v", text[got.Start:got.End], pattern, got)
+			}
 		}
 	}
 	if found < 50 {
 		t.Errorf("only %d found", found)
+	}
+}
+
+// TestApproxIsBounded: the searches for one edit share what they may cost.
+func TestApproxIsBounded(t *testing.T) {
+	t.Parallel()
+	text := bytes.Repeat([]byte("abcdefghijklmnopqrstuvwxyz0123456789"), 1000)
+	pattern := append(bytes.Clone(text[:10000]), "!!"...)
+	budget, n := Budget, 0
+	for n < 100 {
+		if _, ok := Approx(text, pattern, &budget); !ok {
+			break
+		}
+		n++
+	}
+	if n == 0 || n > 3 || budget < 0 {
+		t.Errorf("%d searches, %d left", n, budget)
+	}
+	if _, ok := Approx(text, text[:1<<14+1], new(int)); ok {
+		t.Error("a pattern of more than 16 KB")
 	}
 }
 
