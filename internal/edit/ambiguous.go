@@ -3,6 +3,8 @@ package edit
 import (
 	"slices"
 	"strings"
+
+	"moltisfs/internal/edit/mend"
 )
 
 // How the lines that New adds are indented where the rest of the edit was moved by a rule.
@@ -17,10 +19,8 @@ const (
 // ambiguous gives the two edits that may be meant where the place is certain and what should become
 // of New is not: what New adds was damaged as Old was, or it stands for itself. Both are tried. It is
 // nil where there are not two, or they come to the same.
-func ambiguous(h *haystack, e Edit) []Edit {
-	if e.All || len(e.Old)+len(e.New) > maxMended {
-		return nil
-	}
+func (of *mender) ambiguous(h *haystack) []Edit {
+	e := of.sent
 	m := &mender{h: h, sent: e}
 	both := func(a, b *plan) []Edit {
 		m.found = nil
@@ -57,7 +57,15 @@ func ambiguous(h *haystack, e Edit) []Edit {
 	along.added, still.added = moved, stays
 	a, _ := find(&along, e, false)
 	b, _ := find(&still, e, false)
-	return both(a, b)
+	if out := both(a, b); out != nil {
+		return out
+	}
+	if !of.nothing() {
+		return nil
+	}
+	of.alike(mend.First)
+	of.alike(mend.Second)
+	return of.offers()
 }
 
 // offers makes the edits that are sent of what was found, if it is two things and both can be sent.

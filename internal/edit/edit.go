@@ -158,7 +158,8 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 		step, err := d.apply(i, e, o)
 		if err != nil {
 			if e, ok := err.(*NoMatchError); ok {
-				if e.All = e.repairedAll(content, edits, o); i > 0 && e.Line == 0 && e.All == nil {
+				e.eachReading(content, edits, o)
+				if e.All = e.repairedAll(content, edits, e.Repaired, o); i > 0 && e.Line == 0 && e.All == nil {
 					e.TextThere = d.excerpt(res.Steps[i-1].Line)
 				}
 			}
@@ -196,14 +197,26 @@ func (d *document) end(res *Result) *Result {
 	return res
 }
 
+// eachReading tries a list of edits with either reading of the one that failed.
+func (e *NoMatchError) eachReading(content []byte, edits []Edit, o Options) {
+	for i := range e.Readings {
+		all := e.repairedAll(content, edits, &e.Readings[i], o)
+		if all == nil {
+			e.AllReadings = nil
+			return
+		}
+		e.AllReadings = append(e.AllReadings, all)
+	}
+}
+
 // repairedAll tries a list of edits with the one that failed repaired, and those after it.
-func (e *NoMatchError) repairedAll(content []byte, edits []Edit, o Options) []Edit {
+func (e *NoMatchError) repairedAll(content []byte, edits []Edit, with *Edit, o Options) []Edit {
 	const most = 20
-	if e.Repaired == nil || len(edits) > most {
+	if with == nil || len(edits) > most {
 		return nil
 	}
 	edits = slices.Clone(edits)
-	edits[e.Index] = *e.Repaired
+	edits[e.Index] = *with
 	_, err := Apply(content, edits, o)
 	if next, ok := err.(*NoMatchError); ok && next.Index > e.Index {
 		return next.All
@@ -244,13 +257,14 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 				err.Detail = "" // why no tier took it is beside the point: none was asked
 				err.Repaired = repaired(h, e)
 			}
+			var m *mender
 			if at := applied(h, e); at > 0 && err.Repaired == nil {
 				*err = NoMatchError{Index: index, Cause: CauseApplied, Line: at, EndLine: at + strings.Count(e.New, "\n")}
 			} else if err.Repaired == nil && err.Cause != CauseStale {
-				err.Repaired = mended(h, e)
+				err.Repaired, m = mended(h, e)
 			}
-			if err.Repaired == nil && err.Cause != CauseStale && err.Cause != CauseApplied {
-				err.Readings = ambiguous(h, e)
+			if err.Repaired == nil && m != nil {
+				err.Readings = m.ambiguous(h)
 			}
 			err.Repaired = smaller(h, err.Repaired)
 		}

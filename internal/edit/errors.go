@@ -46,7 +46,9 @@ type NoMatchError struct {
 type Offers struct {
 	Repaired *Edit  // the exact edit that was most likely meant, tried; nil where in doubt
 	Readings []Edit // where Repaired is nil: the two edits that may be meant, tried
-	All      []Edit // all edits, with this one and those after it repaired: all of them apply
+	// AllReadings are all edits, with this one by either reading.
+	AllReadings [][]Edit
+	All         []Edit // all edits, with this one and those after it repaired: all of them apply
 }
 
 func (e *NoMatchError) Error() string {

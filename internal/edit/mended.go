@@ -19,6 +19,14 @@ type mender struct {
 	found []*outcome
 	tier  int // by which they were found
 	doubt bool
+	like  *resemblance
+}
+
+// resemblance is what a reading is most like.
+type resemblance struct {
+	repair
+	*needle
+	mend.Like
 }
 
 // outcome is a stretch of the text and what becomes of it, and the same as small as it goes.
@@ -30,11 +38,24 @@ type outcome struct {
 
 const maxMended = 64 << 10 // bytes of what is mended
 
-// mended gives the edit that was most likely meant; nil where that is in doubt.
-func mended(h *haystack, e Edit) *Edit {
+// mended gives the edit that was most likely meant; nil where that is in doubt. The mender knows what
+// else may be meant; it is nil where nothing was looked for.
+func mended(h *haystack, e Edit) (*Edit, *mender) {
 	if e.All || len(e.Old)+len(e.New) > maxMended || !utf8.ValidString(e.Old) || !utf8.ValidString(e.New) {
-		return nil
+		return nil, nil
 	}
+	m := newMender(h, e)
+	if m.nothing() {
+		m.alike(mend.Neither)
+	}
+	if m.doubt || len(m.found) != 1 {
+		return nil, m
+	}
+	return m.offer(m.found[0]), m
+}
+
+// newMender has looked for all readings by the tiers, and where there is nothing, for what they are like.
+func newMender(h *haystack, e Edit) *mender {
 	tear := *h
 	tear.torn = true
 	m := &mender{h: &tear, sent: e}
@@ -42,14 +63,13 @@ func mended(h *haystack, e Edit) *Edit {
 	for _, r := range readings {
 		m.equal(r)
 	}
-	if len(m.found) == 0 && !m.doubt {
-		m.alike(readings[:min(len(readings), 12)])
+	if m.nothing() {
+		m.resembles(readings[:min(len(readings), 12)])
 	}
-	if m.doubt || len(m.found) != 1 {
-		return nil
-	}
-	return m.offer(m.found[0])
+	return m
 }
+
+func (m *mender) nothing() bool { return len(m.found) == 0 && !m.doubt }
 
 // readings are the edit as sent, and without what befell it: one thing, or two.
 func (m *mender) readings() []repair {
@@ -220,31 +240,32 @@ func (m *mender) add(start, end int, with string) {
 	}
 }
 
-// alike looks for what the edit is most like, takes the reading that is nearest to it, and merges.
-func (m *mender) alike(readings []repair) {
+// resembles looks for what the edit is most like, by the reading that is nearest to it.
+func (m *mender) resembles(readings []repair) {
 	if m.h.cr {
 		return
 	}
-	var (
-		n    *needle
-		like mend.Like
-		r    repair
-	)
-	bones, marks := m.h.skeleton()
+	bones, _ := m.h.skeleton()
 	bones = lowerASCII(bones)
 	budget := mend.Budget
 	for _, x := range readings {
 		if try := newNeedle([]byte(x.old), false); try != nil && len(try.bones) >= 6 && !x.joined {
 			got, ok := mend.Approx(bones, lowerASCII(try.bones), &budget)
-			if ok && got.Sure(len(try.bones)) && (n == nil || got.Distance < like.Distance) {
-				n, like, r = try, got, x
+			if ok && got.Sure(len(try.bones)) && (m.like == nil || got.Distance < m.like.Distance) {
+				m.like = &resemblance{x, try, got}
 			}
 		}
 	}
-	if n == nil || r.unsure != "" {
+}
+
+// alike merges with what the edit is most like.
+func (m *mender) alike(side mend.Side) {
+	if m.like == nil || m.like.unsure != "" {
 		return
 	}
-	start, end, ok := letters.Place(m.h.text, marks, like.Start, like.End)
+	n, r := m.like.needle, m.like.repair
+	_, marks := m.h.skeleton()
+	start, end, ok := letters.Place(m.h.text, marks, m.like.Start, m.like.End)
 	if !ok || !utf8.Valid(m.h.text[start:end]) || mend.CutsWord(m.h.text, start) || mend.CutsWord(m.h.text, end) {
 		return
 	}
@@ -255,7 +276,12 @@ func (m *mender) alike(readings []repair) {
 	if sign := torn(m.h, e.Old, e.New, end); sign != "" {
 		end += bytes.Index(m.h.text[end:], []byte(sign)) + len(sign)
 	}
-	if _, own, tail := affixes(e.Old, e.New); strings.TrimSpace(tail) == "" && strings.Contains(own, "\n") &&
+	head, own, tail := affixes(e.Old, e.New)
+	if pre := m.h.text[lineStart(m.h.text, start, m.h.cr):start]; strings.TrimSpace(head) == "" &&
+		strings.Contains(own, "\n") && len(trimBlanks(pre)) > 0 {
+		return // what new adds above would come to stand behind the beginning of the line
+	}
+	if strings.TrimSpace(tail) == "" && strings.Contains(own, "\n") &&
 		len(trimBlanks(m.h.text[end:lineFrom(m.h.text, end, m.h.cr).end])) > 0 {
 		return // what new adds below would come to stand before the rest of the line
 	}
@@ -264,7 +290,7 @@ func (m *mender) alike(readings []repair) {
 		return
 	}
 	i := &indenter{text: m.h.text, near: start, old: e.Old, new: e.New, at: indentAt(m.h, start)}
-	with, ok := mend.Merge(lf(e.Old), region, lf(e.New), i.of, m.foreign(start, end))
+	with, ok := mend.Merge(lf(e.Old), region, lf(e.New), i.of, m.foreign(start, end), side)
 	if !ok || with == region || !m.clean(e, region, with) {
 		return
 	}

@@ -63,13 +63,36 @@ func TestMerge(t *testing.T) {
 		{"an empty line within what is replaced", "a b\nc d", "a b\n\nc d", "a x\ny d", "a x\n\ny d"},
 		{"a word that is the beginning of a line", "# the To b", "#\n# To b", "x\n# the To b", ""},
 		{"empty lines of old, and new has its own", "a\n\nb c", "a\nb c", "a\n\nb\n\nc", ""},
+		{"a line that old lacks, and one put in there", "* a\n* b", "* a\n*\n* b", "* a\nx\n* b", ""},
+		{"a line that old lacks, and one put in elsewhere", "* a\n* b\nc", "* a\n*\n* b\nc", "* a\n* b\nc\nx", "* a\n*\n* b\nc\nx"},
+		{"quotes lost, perhaps in what is new", "f(abc)", `f("abc")`, "f(abc)\ng(def)", ""},
+		{"quotes lost, and one word for another", "f(abc, one)", `f("abc", one)`, "f(abc, two)", `f("abc", two)`},
 		{"deleted", "fooos(a)", "fooo(a)", "", ""},
 		{"nothing but blanks", "fooos(a)", "fooo(a)", "  ", ""},
 	} {
 		foreign := func(w string) bool { return w == "total" }
-		got, ok := Merge(c.old, c.file, c.new, sameOrKnown, foreign)
+		got, ok := Merge(c.old, c.file, c.new, sameOrKnown, foreign, Neither)
 		if ok != (c.want != "" || c.name == "deleted") || ok && got != c.want {
 			t.Errorf("%s: %q, %v; want %q", c.name, got, ok, c.want)
+		}
+	}
+}
+
+// TestSides: what Merge refuses, it makes of either side.
+func TestSides(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, old, file, new, first, second string }{
+		{"a line beside an empty one", "a\nb", "a\n\nb", "a\nc\nb", "a\nc\n\nb", "a\n\nc\nb"},
+		{"an item beside an empty line", "- a\n- b", "- a\n\n- b", "- a\n- n\n- b", "- a\n- n\n\n- b", "- a\n\n- n\n- b"},
+		{"an empty line that the file has not", "a\n\nb", "a\nb", "a\n\nc\n\nb", "", ""},
+		{"either kind of quotes", `f('a', 1)`, `f("a", 1)`, `f('a', 'b')`, `f("a", "b")`, `f("a", 'b')`},
+		{"another number is no reading", "f(10, a)", "f(11, a)", "f(10, b)", "", ""},
+	} {
+		for side, want := range map[Side]string{First: c.first, Second: c.second} {
+			got, ok := Merge(c.old, c.file, c.new, sameOrKnown, func(string) bool { return false }, side)
+			if ok != (want != "") || ok && got != want {
+				t.Errorf("%s: %q, %v; want %q", c.name, got, ok, want)
+			}
 		}
 	}
 }

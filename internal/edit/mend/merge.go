@@ -59,8 +59,19 @@ type merger struct {
 	gaps           map[[3]string]string   // the same of white space between two kinds of tokens
 	indents        []Pair
 	seams          []seam
+	side           Side
 	marks
 }
+
+// Side is what is made of what can't be told: which kind of quotes is meant, and on which side of an
+// empty line something goes.
+type Side int
+
+const (
+	Neither Side = iota // it is refused
+	First               // the file's quotes; before the empty line
+	Second              // as sent; behind the empty line
+)
 
 // marks are what the damage was of.
 type marks struct {
@@ -68,6 +79,7 @@ type marks struct {
 	lines      bool // old has empty lines that the file has not
 	trails     bool // blanks at line ends differ
 	closed     bool // old lacks a sign that ends a statement
+	unquoted   bool // old has no quotes, and the file has
 	less, more bool // within lines old lacks blanks that the file has, or has them where it has none
 	lowered    bool // old has no capital, and the file has
 }
@@ -76,9 +88,9 @@ const many = "\x00" // more than one thing
 
 // Merge takes from new what it changes of old, and all else from file. Each token of the result is
 // of file or of new's own change; what of that bears the marks of the damage is mended as old and
-// file show it. ok is false where anything remains in doubt.
-func Merge(old, file, new string, indent Indenter, foreign func(string) bool) (string, bool) {
-	m := &merger{old: split(old), file: split(file), new: split(new), indent: indent, foreign: foreign,
+// file show it. ok is false where anything remains in doubt that the side does not decide.
+func Merge(old, file, new string, indent Indenter, foreign func(string) bool, side Side) (string, bool) {
+	m := &merger{side: side, old: split(old), file: split(file), new: split(new), indent: indent, foreign: foreign,
 		words: map[string]string{}, gaps: map[[3]string]string{}}
 	if len(m.old.tokens) > maxTokens || len(m.file.tokens) > maxTokens || len(m.new.tokens) > maxTokens ||
 		len(m.old.tokens) == 0 || len(m.file.tokens) == 0 || len(m.new.tokens) == 0 && new != "" {
@@ -87,7 +99,7 @@ func Merge(old, file, new string, indent Indenter, foreign func(string) bool) (s
 	damage, change := changes(m.old, m.file), changes(m.old, m.new)
 	slide(m.old, m.new, change)
 	m.learn(damage)
-	if m.clash || m.dropped(damage, change) {
+	if m.clash || m.dropped(damage, change) || meet(m.old, m.file, damage, change) {
 		return "", false
 	}
 	return m.merge(damage, change)
@@ -110,6 +122,7 @@ func (m *merger) learn(damage []diff.Change) {
 	for _, c := range damage {
 		m.closed = m.closed || c.A0 == c.A1 && strings.Trim(strings.Join(m.file.tokens[c.B0:c.B1], ""), ";,") == ""
 	}
+	m.unquoted = !slices.ContainsFunc(m.old.tokens, isQuote) && slices.ContainsFunc(m.file.tokens, isQuote)
 	in := make([]int, len(m.old.tokens)+1) // where the tokens of old are in the file; -1: nowhere
 	at, shift := 0, 0
 	for _, c := range append(damage, diff.Change{A0: len(in)}) {
@@ -289,8 +302,11 @@ func (m *merger) own(t string) (string, bool) {
 		return m.compound(t)
 	case !damaged:
 		return t, true
-	case isQuote(t) && isQuote(to):
-		return "", false // either kind may be meant
+	case isQuote(t) && isQuote(to): // either kind may be meant
+		if m.side == First {
+			t = to
+		}
+		return t, m.side != Neither
 	case !word:
 		return t, to != many // a sign: it was put in or dropped elsewhere
 	case to == many || m.foreign(t):
@@ -420,6 +436,9 @@ func (m *merger) merge(damage, change []diff.Change) (string, bool) {
 				}
 				damage = damage[1:]
 			}
+			if m.unquoted && c.B1-c.B0 > c.A1-c.A0 {
+				return "", false // what new adds may lack them too
+			}
 			if m.closed && c.B0 < c.B1 && (endsLine(m.new, c.B1) || slices.ContainsFunc(m.new.gaps[c.B0:c.B1], func(g string) bool { return breaksOf(g) != "" })) {
 				return "", false // the lines that new adds may lack it too
 			}
@@ -430,18 +449,27 @@ func (m *merger) merge(damage, change []diff.Change) (string, bool) {
 				}
 				out = append(out, piece{t, nowhere, nowhere, x})
 			}
-			one := c.A1-c.A0 == c.B1-c.B0
+			one, apart := c.A1-c.A0 == c.B1-c.B0, false
 			for x := i; x <= c.A1; x++ {
 				if !one && breaksOf(m.old.gaps[x]) != breaksOf(m.file.gaps[j+x-i]) {
-					return "", false // on which side of the empty line can't be told
-				}
-				if c.B0 < c.B1 && (x < c.A1 && (one || x == i) || x == i && breaksOf(m.old.gaps[i]) == "") {
+					if !cIn || m.side == Neither {
+						return "", false // on which side of the empty line can't be told
+					}
+					at := c.B1
+					if m.side == Second {
+						at = c.B0
+					}
+					m.seams = append(m.seams, seam{at, x, j})
+					apart = true
+				} else if c.B0 < c.B1 && (x < c.A1 && (one || x == i) || x == i && breaksOf(m.old.gaps[i]) == "") {
 					m.seams = append(m.seams, seam{c.B0 + x - i, x, j + x - i})
 				}
 			}
 			j += c.A1 - c.A0
 			i, k = c.A1, c.B1
-			m.seams = append(m.seams, seam{k, i, j})
+			if !apart {
+				m.seams = append(m.seams, seam{k, i, j})
+			}
 			change = change[1:]
 		case d.A0 == i:
 			return "", false // new's change begins within

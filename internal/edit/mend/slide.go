@@ -33,13 +33,7 @@ func slide(old, new text, cs []diff.Change) {
 
 // best gives how far long[from:to], which short lacks at offset at, is moved: by at most up and down.
 func best(long, short text, from, to, at, up, down int) int {
-	first, last := 0, 0
-	for -first < up && long.tokens[from+first-1] == long.tokens[to+first-1] {
-		first--
-	}
-	for last < down && to+last < len(long.tokens) && long.tokens[from+last] == long.tokens[to+last] {
-		last++
-	}
+	first, last := reach(long, from, to, up, down)
 	cost := func(d int) (n int) {
 		for i := first; i < last; i++ { // the tokens that are kept, before the stretch or behind it
 			l := from + i
@@ -66,6 +60,41 @@ func best(long, short text, from, to, at, up, down int) int {
 		}
 	}
 	return out
+}
+
+// reach is how far a stretch can be moved without a change of the whole.
+func reach(long text, from, to, up, down int) (first, last int) {
+	for -first < up && long.tokens[from+first-1] == long.tokens[to+first-1] {
+		first--
+	}
+	for last < down && to+last < len(long.tokens) && long.tokens[from+last] == long.tokens[to+last] {
+		last++
+	}
+	return first, last
+}
+
+// meet says that new puts something in where old may lack something: which of the two comes first
+// can't be told.
+func meet(old, file text, damage, change []diff.Change) bool {
+	for n, d := range damage {
+		if d.A0 != d.A1 {
+			continue
+		}
+		lo, hi := 0, len(old.tokens)
+		if n > 0 {
+			lo = damage[n-1].A1
+		}
+		if n+1 < len(damage) {
+			hi = damage[n+1].A0
+		}
+		first, last := reach(file, d.B0, d.B1, d.A0-lo, hi-d.A1)
+		for _, c := range change {
+			if c.A0 == c.A1 && first < last && c.A0 >= d.A0+first && c.A0 <= d.A0+last {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // placedAs says that a gap has these breaks and this indentation.
