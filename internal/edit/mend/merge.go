@@ -449,21 +449,9 @@ func (m *merger) merge(damage, change []diff.Change) (string, bool) {
 				}
 				out = append(out, piece{t, nowhere, nowhere, x})
 			}
-			one, apart := c.A1-c.A0 == c.B1-c.B0, false
-			for x := i; x <= c.A1; x++ {
-				if !one && breaksOf(m.old.gaps[x]) != breaksOf(m.file.gaps[j+x-i]) {
-					if !cIn || m.side == Neither {
-						return "", false // on which side of the empty line can't be told
-					}
-					at := c.B1
-					if m.side == Second {
-						at = c.B0
-					}
-					m.seams = append(m.seams, seam{at, x, j})
-					apart = true
-				} else if c.B0 < c.B1 && (x < c.A1 && (one || x == i) || x == i && breaksOf(m.old.gaps[i]) == "") {
-					m.seams = append(m.seams, seam{c.B0 + x - i, x, j + x - i})
-				}
+			apart, ok := m.beside(c, j)
+			if !ok {
+				return "", false
 			}
 			j += c.A1 - c.A0
 			i, k = c.A1, c.B1
@@ -479,6 +467,28 @@ func (m *merger) merge(damage, change []diff.Change) (string, bool) {
 		}
 	}
 	return m.spaced(out)
+}
+
+// beside notes the gaps of the file that stay beside what new puts in place of old's tokens. apart: what
+// is put in parts the one on its side from it. j is where the tokens are in the file.
+func (m *merger) beside(c diff.Change, j int) (apart, ok bool) {
+	one, in := c.A1-c.A0 == c.B1-c.B0, c.A0 == c.A1
+	for x := c.A0; x <= c.A1; x++ {
+		if !one && breaksOf(m.old.gaps[x]) != breaksOf(m.file.gaps[j+x-c.A0]) {
+			if !in || m.side == Neither {
+				return false, false // on which side of the empty line can't be told
+			}
+			at := c.B1
+			if m.side == Second {
+				at = c.B0
+			}
+			m.seams = append(m.seams, seam{at, x, j})
+			apart = true
+		} else if c.B0 < c.B1 && (x < c.A1 && (one || x == c.A0) || x == c.A0 && breaksOf(m.old.gaps[x]) == "") {
+			m.seams = append(m.seams, seam{c.B0 + x - c.A0, x, j + x - c.A0})
+		}
+	}
+	return apart, true
 }
 
 // spaced puts the white space between the pieces.
