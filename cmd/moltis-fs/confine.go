@@ -34,7 +34,8 @@ func confineCommand() *command {
 		long: `Linux with Landlock. The program, and all that it starts, may read and write what the policy
 allows below --root, or the beginnings of allow_paths, and a TMPDIR of its own; read and run what is
 below /usr, /bin, /sbin, /lib*, /opt, /nix, /etc and /proc; use /dev/null and its like, and
-terminals. It has no TCP, gets no new privileges, and signals nobody outside.
+terminals. It has no network, gets no new privileges, and signals nobody outside. With --connect it
+may connect to some ports by TCP, but then UDP and Multipath TCP are open.
 
 What a rule closes and is there now is kept out: what lies beside it is opened one by one, and in
 that directory nothing new can be made. What a rule closes by a pattern and is not there yet can't
@@ -44,8 +45,7 @@ kernel can't hold it.
 
 What is asked about by its name (protect_exec, as .git) can only be read: there is nobody to ask.
 
-Never held: names, sizes and times of files (stat), UDP and Multipath TCP, sockets of the file
-system, and what was open on standard input, output and error. No checkpoint is made, and the audit
+Never held: names, sizes and times of files (stat), sockets of the file system, and what was open on standard input, output and error. No checkpoint is made, and the audit
 log has nothing of it.
 
 Exit status: that of the command, 128 and the signal that killed it; 125, it was not started,
@@ -77,8 +77,8 @@ func confineOptions() []option {
 			"configuration allows"),
 		many("read", "DIR", "it may read and run what is below, too"),
 		many("write", "DIR", "it may do anything below, too, with what no rule is about"),
-		opt("network", "", "it may use TCP"),
-		many("connect", "PORT", "it may connect to this port"),
+		opt("network", "", "it may use the network"),
+		many("connect", "PORT", "it may connect to this port by TCP"),
 		readOnlyOption(),
 		weakerOption(),
 		opt("quiet", "", "do not say what is held less"),
@@ -309,7 +309,7 @@ func becomeConfined(ctx context.Context, in *invocation) error {
 		return strings.HasPrefix(v, "TMPDIR=")
 	}), "TMPDIR="+temp)
 	signal.Reset()
-	err = confine.Become(name, args, environ)
+	err = confine.Become(name, args, environ, h.network || len(h.ports) > 0)
 	return &exitError{exitCannotRun, fmt.Sprintf("running %s: %v", name, err),
 		"what is outside of /usr, /bin and their like needs --read DIR to be run", ""}
 }

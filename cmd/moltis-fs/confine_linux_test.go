@@ -171,7 +171,15 @@ func TestConfineNetwork(t *testing.T) {
 		if lerr == nil {
 			l.Close()
 		}
-		fmt.Printf("dial %t listen %t\n", err == nil, lerr == nil)
+		u, uerr := net.ListenPacket("udp", "127.0.0.1:0")
+		if uerr == nil {
+			u.Close()
+		}
+		pair, perr := net.Listen("unix", filepath.Join(os.Getenv("TMPDIR"), "s"))
+		if perr == nil {
+			pair.Close()
+		}
+		fmt.Printf("dial %t listen %t udp %t unix %t\n", err == nil, lerr == nil, uerr == nil, perr == nil)
 		return
 	}
 	t.Parallel()
@@ -189,11 +197,11 @@ func TestConfineNetwork(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	self := []string{os.Args[0], "-test.run=^TestConfineNetwork$"}
 	for _, c := range []struct{ options, want string }{
-		{"*", "dial true listen true"},
-		{"", "dial false listen false"},
-		{"--network", "dial true listen true"},
-		{"--connect " + port, "dial true listen false"},
-		{"--connect 1", "dial false listen false"},
+		{"*", "dial true listen true udp true unix true"},
+		{"", "dial false listen false udp false unix true"},
+		{"--network", "dial true listen true udp true unix true"},
+		{"--connect " + port, "dial true listen false udp true unix true"},
+		{"--connect 1", "dial false listen false udp true unix true"},
 	} {
 		cmd := exec.Command(self[0], self[1:]...)
 		if c.options != "*" {
@@ -201,7 +209,7 @@ func TestConfineNetwork(t *testing.T) {
 				strings.Fields(c.options)...)
 			cmd = exec.Command(binary(t), append(append(args, "--"), self...)...)
 		}
-		cmd.Env = append(os.Environ(), "CONFINE_TEST_DIAL="+l.Addr().String())
+		cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "CONFINE_TEST_DIAL="+l.Addr().String())
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("%q: %v, %s; want %s", c.options, err, out, c.want)

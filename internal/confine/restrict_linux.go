@@ -114,10 +114,14 @@ var weighty = []uint{unix.CAP_DAC_READ_SEARCH, unix.CAP_LINUX_IMMUTABLE, unix.CA
 	unix.CAP_PERFMON, unix.CAP_BPF, unix.CAP_CHECKPOINT_RESTORE}
 
 // Become runs a program in the place of this one, which Restrict has held. It has no more privileges
-// than an ordinary user's, save those that root has over files and accounts.
-func Become(name string, args, environ []string) error {
+// than an ordinary user's, save those that root has over files and accounts. With sockets it may make
+// those that Restrict has left it; without, none that leave the machine.
+func Become(name string, args, environ []string, sockets bool) error {
 	runtime.LockOSThread() // capabilities are this thread's, and so is what it becomes
 	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("renouncing privileges: %w", err)
+	}
 	for _, c := range weighty {
 		_ = unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0) // who may not, has none either
 	}
@@ -132,6 +136,11 @@ func Become(name string, args, environ []string) error {
 	}
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return fmt.Errorf("dropping capabilities: %w", err)
+	}
+	if !sockets && architectures[runtime.GOARCH] != 0 {
+		if err := closeSockets(); err != nil {
+			return err
+		}
 	}
 	return unix.Exec(name, args, environ)
 }

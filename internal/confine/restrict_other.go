@@ -11,4 +11,6 @@ func ABI() int { return 0 }
 func Restrict([]Rule, bool, []uint16) error { return nil }
 
 // Become runs a program in the place of this one.
-func Become(name string, args, environ []string) error { return syscall.Exec(name, args, environ) }
+func Become(name string, args, environ []string, _ bool) error {
+	return syscall.Exec(name, args, environ)
+}
