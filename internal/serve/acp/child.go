@@ -19,15 +19,23 @@ type Child struct {
 	once  sync.Once
 	ended chan struct{}
 
-	farewell time.Duration // that it has to end by itself
+	patience
+}
+
+// patience is how long an agent has.
+type patience struct {
+	farewell time.Duration // to end by itself
 	afterEnd time.Duration // and then, when it was told to
-	tail     time.Duration // to read its last output, which a child of its own may hold open
+	tail     time.Duration // for its last output, which a child of its own may hold open
 }
 
 // Start starts an agent. errOut is where its standard error goes, best a file.
 func Start(args []string, errOut io.Writer) (*Child, error) {
-	c := &Child{cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{}),
-		farewell: 10 * time.Second, afterEnd: 3 * time.Second, tail: time.Second}
+	return start(args, errOut, patience{10 * time.Second, 3 * time.Second, time.Second})
+}
+
+func start(args []string, errOut io.Writer, has patience) (*Child, error) {
+	c := &Child{cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{}), patience: has}
 	out, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("making a pipe: %w", err)

@@ -42,12 +42,13 @@ func TestChild(t *testing.T) {
 			if c.leaves {
 				errOut = nil
 			}
-			child, err := Start([]string{"sh", "-c", c.script}, errOut)
+			has := patience{time.Minute, time.Minute, time.Second}
+			if c.want == 137 || c.leaves { // all the same how soon
+				has = patience{50 * time.Millisecond, 50 * time.Millisecond, 50 * time.Millisecond}
+			}
+			child, err := start([]string{"sh", "-c", c.script}, errOut, has)
 			if err != nil {
 				t.Fatal(err)
-			}
-			if c.want == 137 || c.leaves { // all the same how soon
-				child.farewell, child.afterEnd, child.tail = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
 			}
 			c.do(child)
 			out, err := io.ReadAll(child)
