@@ -51,8 +51,11 @@ func TestTreesThatHoldCode(t *testing.T) {
 	t.Parallel()
 	who := &asked{}
 	e, root := guarded(t, who, func(fs *config.FS) { fs.Durability = "none" }, "p/sub/.github/workflows/x.yml", "plain/config", "plain/hooks/y",
-		"githooks/z", ".git/HEAD=ref: refs/heads/main", ".git/config=[core]\n\thooksPath = githooks\n", "keys/tls/a.key", "w/a.txt", "a")
-	must(t, os.Symlink(".git", filepath.Join(root, "link")))
+		"githooks/z", ".git/HEAD=ref: refs/heads/main", ".git/config=[core]\n\thooksPath = githooks\n", "keys/tls/a.key", "w/a.txt", "a",
+		"g/workflows/x.yml", "conf/x")
+	for name, to := range map[string]string{"link": ".git", ".cursor": "conf", "through": ".cursor"} {
+		must(t, os.Symlink(to, filepath.Join(root, name)))
+	}
 	for _, c := range []struct {
 		op, from, to string
 		code         string // what is asked about, below the root; "": nothing is
@@ -64,6 +67,9 @@ func TestTreesThatHoldCode(t *testing.T) {
 		{"move", "plain/hooks", ".git/modules", ".git/modules", engine.CodeApprovalDenied},
 		{"move", ".git", "gone", ".git", engine.CodeApprovalDenied},
 		{"move", "a", "link/x", ".git/x", engine.CodeApprovalDenied},
+		{"move", "g", ".github", ".github/workflows/x.yml", engine.CodeApprovalDenied},
+		{"create", "", ".cursor/y", "conf/y", engine.CodeApprovalDenied},
+		{"create", "", "through/y", "conf/y", engine.CodeApprovalDenied},
 		{"copy", "p", "q", "q/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
 		{"delete", "p", "", "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
 		{"delete", "githooks", "", "githooks/z", engine.CodeApprovalDenied},
