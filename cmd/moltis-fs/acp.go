@@ -27,7 +27,7 @@ func acpCommand() *command {
 	return &command{
 		name:  "acp",
 		short: "stand between an editor and its agent, over the Agent Client Protocol",
-		args:  "-- AGENT [ARGUMENT…]", min: 1, max: 1 << 20,
+		args:  "[OPTIONS] -- AGENT [ARGUMENT…]", min: 1, max: 1 << 20,
 		long: `An editor starts this in the place of its agent. It starts the agent and passes the
 protocol through in both directions, but for the files that the agent reads and writes by it
 (fs/read_text_file, fs/write_text_file): those pass policy, approval, checkpoint and audit. They are

@@ -193,7 +193,8 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 	cc := &cobra.Command{
 		Use: strings.TrimSpace(c.name + " " + c.args), Short: c.short, Long: c.long,
 		Example: "  " + strings.Join(c.examples, "\n  "), Hidden: c.hidden, ValidArgs: c.values,
-		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: len(c.options) == 0,
+		SilenceErrors: true, SilenceUsage: true,
+		DisableFlagsInUseLine: len(c.options) == 0 || strings.HasPrefix(c.args, "[OPTIONS]"),
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) < c.min:
