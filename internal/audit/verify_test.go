@@ -44,15 +44,6 @@ func verify(t testing.TB, dir string, after uint64, keys ...Key) Proof {
 	return p
 }
 
-func copied(t testing.TB, dir string) string {
-	t.Helper()
-	to := t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	return to
-}
-
 // logsOf are the files of a log, the oldest first.
 func logsOf(dir string) []string {
 	names, _ := filepath.Glob(filepath.Join(dir, FileName+".*"))

@@ -75,7 +75,7 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	c.Approver, c.in = e.asking(c.Approver), &visit{}
 	e.edited(c)
 	ctx, end := e.follow(ctx, c)
-	outcome, cause, before := e.attempt(ctx, c, op)
+	outcome, before, cause := e.attempt(ctx, c, op)
 	left, isLeft := errors.AsType[*LeftBehind](cause)
 	if isLeft { // the operation may still be writing to what c, Answer and Refuse have
 		c, op.Answer = before, nil
@@ -117,10 +117,10 @@ func (e *Engine) begun(c *Call) (*Engine, error) {
 	return e.under(c.Scope)
 }
 
-// attempt runs the operation. cause is the error behind an outcome other than "ok", before the call
-// as it was before it ran.
+// attempt runs the operation. before is the call as it was before it ran, cause the error behind an
+// outcome other than "ok".
 func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (
-	outcome string, cause error, before *Call,
+	outcome string, before *Call, cause error,
 ) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -143,13 +143,13 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (
 	}
 	switch err := cause.(type) {
 	case nil:
-		return outcomeOK, nil, before
+		return outcomeOK, before, nil
 	case *LeftBehind:
-		return string(err.Refusal.Code), err, before
+		return string(err.Refusal.Code), before, err
 	case panicked:
-		return outcomeHost, fmt.Errorf("%s: %w", c.Tool, err), before
+		return outcomeHost, before, fmt.Errorf("%s: %w", c.Tool, err)
 	}
-	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), cause, before
+	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), before, cause
 }
 
 // intend writes the intent to the audit log before anything changes. Without that record there is
