@@ -38,6 +38,11 @@ func Odd(name string, before, after []byte) string {
 			}
 		}
 	}
+	for _, l := range added {
+		if s := bytes.TrimSpace(l); placeholder(string(s)) == spoken && !bytes.Contains(before, s) {
+			return "a line in it only speaks of code"
+		}
+	}
 	was, now := brackets(before), brackets(after)
 	for i, pair := range []string{"()", "[]", "{}"} {
 		if was[i] == 0 && now[i] != 0 {

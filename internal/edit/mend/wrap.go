@@ -135,7 +135,7 @@ func markers(old, new string) (string, string, bool) {
 }
 
 // diffColumns takes off the column of signs that a diff has. A whole diff in either string gives
-// both sides of it.
+// both sides of it; beside an empty new_string, old_string is one: its context is not deleted.
 func diffColumns(old, new string) (string, string, bool) {
 	side := func(s string, keep, drop byte) (out string, signed, ok bool) {
 		var lines []string
@@ -163,11 +163,15 @@ func diffColumns(old, new string) (string, string, bool) {
 	if !ok {
 		return "", "", false
 	}
+	if new == "" {
+		n, _, _ := side(old, '+', '-')
+		return o, n, signed
+	}
 	n, also, ok := side(new, '+', '-')
 	switch {
 	case !ok && signed && !strings.HasPrefix(new, "+") && !strings.Contains(new, "\n+"):
 		return o, new, true
-	case !ok, !signed && !also, n == "" && new != "": // whose lines are all taken away is no diff
+	case !ok, !signed && !also, n == "": // whose lines are all taken away is no diff
 		return "", "", false
 	}
 	return o, n, true
