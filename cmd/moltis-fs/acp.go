@@ -101,6 +101,8 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 		defer through.Close()
 		o.Server = through.server
 	}
+	// what we ignore the agent's programs would ignore too; what we are told of they have as usual
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	came := make(chan os.Signal, 4)
 	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(came)

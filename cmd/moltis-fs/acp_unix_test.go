@@ -267,7 +267,7 @@ func TestACPEnds(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for script, want := range map[string]int{
-		"exit 0": 0, "exit 41": 41, "cat >/dev/null; exit 4": 4, "kill -9 $$": 137, "/no/such/agent": 127,
+		"exit 0": 0, "exit 41": 41, "cat >/dev/null; exit 4": 4, "kill -9 $$": 137, "kill -PIPE $$; exit 5": 141, "/no/such/agent": 127,
 		"kill -TERM $PPID; while :; do read x; done": 143,
 	} {
 		cmd := exec.Command(binary(t), "acp", "--data-dir", filepath.Join(t.TempDir(), "data"), "--", "sh", "-c", script)

@@ -130,11 +130,12 @@ func New(files Files, editor, agent io.Writer, o Options) *Proxy {
 const grace = 5 * time.Second
 
 // Serve passes messages on until the agent says no more, or nobody takes what it says. When the
-// editor has gone and the calls under way have ended, hangUp has to close the agent's input; ctx
-// ends calls, and has to end the agent too.
+// editor has gone and the calls under way have ended, or had their time, hangUp has to close the
+// agent's input; ctx ends calls, and has to end the agent too.
 func (p *Proxy) Serve(ctx context.Context, editor, agent io.Reader, hangUp func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	hangUp = sync.OnceFunc(hangUp)
 	go func() {
 		_ = p.pass(ctx, editor, p.fromEditor) // whatever ended it, there is nobody to tell
 		p.deaf()
@@ -144,19 +145,28 @@ func (p *Proxy) Serve(ctx context.Context, editor, agent io.Reader, hangUp func(
 	err := p.pass(ctx, agent, p.fromAgent)
 	p.deaf()
 	stop() // nobody takes the answers
+	hangUp()
 	p.calls.Wait()
 	return err
 }
 
-// settle waits for the calls under way, and stops those that take too long.
+// settle waits for the calls under way, and stops those that take too long. It does not wait for
+// those then: an agent that reads nothing holds them until its input is closed.
 func (p *Proxy) settle(stop func()) {
-	late := time.AfterFunc(grace, stop)
-	defer late.Stop()
-	for range most {
-		p.room <- struct{}{}
-	}
-	for range most {
-		<-p.room
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range most {
+			p.room <- struct{}{}
+		}
+		for range most {
+			<-p.room
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(grace):
+		stop()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 
 	"moltisfs/dialect"
 )
@@ -139,4 +140,27 @@ func TestLongLines(t *testing.T) {
 	if toEditor != long || toAgent != long {
 		t.Errorf("%d and %d bytes of %d", len(toEditor), len(toAgent), len(long))
 	}
+}
+
+// An agent that asks and asks and reads no answer ends with its editor all the same.
+func TestAgentThatReadsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reading, agent := io.Pipe()
+		unread, in := io.Pipe()
+		there, editor := io.Pipe()
+		p := New(&deaf{}, io.Discard, in, Options{Terminal: "pass", Run: "r", Tell: func(string, ...any) {}})
+		go func() {
+			for range 2 * most {
+				_, _ = io.WriteString(agent, `{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file","params":{"sessionId":"s","path":"/a"}}`+"\n")
+			}
+			_ = agent.Close()
+		}()
+		go func() {
+			synctest.Wait()
+			_ = editor.Close()
+		}()
+		if err := p.Serve(t.Context(), there, reading, func() { _ = unread.Close() }); err != nil {
+			t.Error(err)
+		}
+	})
 }
