@@ -224,18 +224,18 @@ func TestConfineProfiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "w s")
+	conf, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "w --s")
 	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\", %q]\n", ws+"/**", ws+"/secrets/**")
 	if err := errors.Join(os.MkdirAll(filepath.Join(ws, "secrets"), 0o755), os.Mkdir(filepath.Join(ws, "sub"), 0o755), os.WriteFile(filepath.Join(ws, ".env"), nil, 0o600),
 		os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for what, wants := range map[string][]string{
-		"bwrap":   {"--bind '" + ws + "'", "--tmpfs '" + ws + "/secrets'", "--ro-bind /dev/null '" + ws + "/.env'", "--unshare-net", "-- sh -c 'a b'"},
-		"systemd": {`BindPaths="` + ws + `"`, `InaccessiblePaths="-` + ws + `/secrets"`, `InaccessiblePaths="-` + ws + `/.env"`, "PrivateNetwork=yes"},
+		"bwrap":   {"--bind '" + ws + "'", "--tmpfs '" + ws + "/secrets'", "--ro-bind /dev/null '" + ws + "/.env'", "--unshare-net", "-- sh -c 'a --b'"},
+		"systemd": {`BindPaths="` + ws + `"`, `InaccessiblePaths="-` + ws + `/secrets"`, `InaccessiblePaths="-` + ws + `/.env"`, "PrivateNetwork=yes", "WorkingDirectory=" + ws + "\n"},
 		"rules":   {"no read " + ws + "/secrets", "no new  " + ws + ":", "write   " + ws + "/sub", "read    /usr"},
 	} {
-		status, out, errs := runWith(t, "", "confine", "--config", conf, "--data-dir", dir+"/data", "--print", what, "--", "sh", "-c", "a b")
+		status, out, errs := runWith(t, "", "confine", "--config", conf, "--data-dir", dir+"/data", "--print", what, "--", "sh", "-c", "a --b")
 		for _, want := range append(wants, `deny_paths "**/.env"`) {
 			if status != exitOK || !strings.Contains(out, want) {
 				t.Errorf("%s: %q is not in it: %s %s", what, want, out, errs)

@@ -51,15 +51,18 @@ func (h *held) besides() (out []confine.Rule) {
 }
 
 func (h *held) bwrap(b *strings.Builder, args []string) {
-	words := []string{"bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc"}
-	if !h.network {
-		words = append(words, "--unshare-net")
-	}
+	b.WriteString("bwrap")
 	add := func(option string, paths ...string) {
-		words = append(words, option)
+		b.WriteString(" \\\n  " + option)
 		for _, p := range paths {
-			words = append(words, shellWord(p))
+			b.WriteString(" " + shellWord(p))
 		}
+	}
+	for _, o := range []string{"--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc"} {
+		add(o)
+	}
+	if !h.network {
+		add("--unshare-net")
 	}
 	for _, r := range h.besides() {
 		how := "--ro-bind-try"
@@ -89,14 +92,11 @@ func (h *held) bwrap(b *strings.Builder, args []string) {
 		}
 	}
 	add("--chdir", h.roots[0])
-	words = append(words, "--")
-	for _, a := range args {
-		words = append(words, shellWord(a))
-	}
 	if len(args) == 0 {
-		words = append(words, "sh")
+		args = []string{"sh"}
 	}
-	b.WriteString(strings.ReplaceAll(strings.Join(words, " "), " --", " \\\n  --") + "\n")
+	add("--", args...)
+	b.WriteByte('\n')
 }
 
 func (h *held) systemd(b *strings.Builder) {
@@ -132,5 +132,6 @@ func (h *held) systemd(b *strings.Builder) {
 			line("InaccessiblePaths", "-"+r.Path)
 		}
 	}
-	line("WorkingDirectory", h.roots[0])
+	// The one path that systemd takes as it stands, to the end of the line.
+	fmt.Fprintf(b, "WorkingDirectory=%s\n", strings.ReplaceAll(h.roots[0], "%", "%%"))
 }

@@ -30,7 +30,7 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 	if e.classes == nil || e.cfg.ProtectExec == "allow" {
 		return nil, nil
 	}
-	hooks := map[string]string{}
+	hooks := map[string][]string{}
 	add := func(name string, is protect.Class) {
 		if is < protect.Exec && !e.isHook(name, hooks) {
 			return
@@ -124,49 +124,64 @@ func (e *Engine) inside(ctx context.Context, mv *Move, use func(name string)) er
 	return walk(top, mv.Path)
 }
 
-// isHook says whether a path is the directory of hooks that its repository's configuration names,
-// or something in it. known has those directories by that of the path.
-func (e *Engine) isHook(name string, known map[string]string) bool {
+// isHook says whether a path is, or is in, what git reads and runs under names that say nothing: the
+// directory of hooks that its repository's configuration names, and git's own directory where .git
+// only leads there. known has those by the directory of the path.
+func (e *Engine) isHook(name string, known map[string][]string) bool {
 	dir := path.Dir(name)
 	hooks, ok := known[dir]
 	if !ok {
-		hooks = e.hooksPath(dir)
+		hooks = e.gitPlaces(dir)
 		known[dir] = hooks
 	}
-	return hooks != "" && (name == hooks || below(name, hooks)) &&
+	return slices.ContainsFunc(hooks, func(at string) bool { return name == at || below(name, at) }) &&
 		!e.classes.Lifted(name)
 }
 
-// hooksPath is core.hooksPath of the repository that holds dir, or of the user; "" without one.
-// What can't be read names none: git can't read it either.
-func (e *Engine) hooksPath(dir string) string {
+// gitPlaces are core.hooksPath of the repository that holds dir, or of the user, and where .git
+// leads, each as it is named and as it truly is. What can't be read names none: git can't read it
+// either.
+func (e *Engine) gitPlaces(dir string) (out []string) {
 	if e.free == nil {
-		return ""
+		return nil
+	}
+	add := func(name string) {
+		if name == "" {
+			return
+		}
+		out = append(out, path.Clean(name))
+		if h, err := e.free.Resolve(path.Clean(name), guardfs.Walk); err == nil {
+			out = append(out, h.Object().True)
+			h.Close() //nolint:errcheck // nothing was written through it
+		}
 	}
 	read := func(name string) ([]byte, error) { return readWhole(e.free, name, ignore.MaxFile) }
 	for top := dir; ; top = path.Dir(top) {
 		git := top + "/.git"
 		h, err := e.free.Resolve(git, guardfs.Look)
+		if err != nil && top != "/" && top != "." {
+			continue
+		}
+		to := e.search.hooks
 		if err == nil {
 			kind := h.Object().Info.Kind
 			h.Close() //nolint:errcheck // nothing was written through it
 			common := git
 			if kind == guardfs.KindFile {
 				git, common = linked(top, read)
+				add(common)
 			}
+			add(git)
 			u := ignore.User{Home: e.search.home, GitDir: git, Read: read,
 				Files: []string{common + "/config", git + "/config.worktree"}}
-			if to := u.HooksPath(); to != "" {
-				if !path.IsAbs(to) {
+			if own := u.HooksPath(); own != "" {
+				if to = own; !path.IsAbs(to) {
 					to = top + "/" + to
 				}
-				return path.Clean(to)
 			}
-			return e.search.hooks
 		}
-		if top == "/" || top == "." {
-			return e.search.hooks
-		}
+		add(to)
+		return out
 	}
 }
 

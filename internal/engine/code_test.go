@@ -112,6 +112,29 @@ func TestTreesThatHoldCode(t *testing.T) {
 	}
 }
 
+// TestGitElsewhere: git's own directory under another name, and a directory of hooks behind a link, are
+// asked about by their true names.
+func TestGitElsewhere(t *testing.T) {
+	t.Parallel()
+	who := &asked{}
+	e, root := guarded(t, who, func(fs *config.FS) { fs.Durability = "none" },
+		"s/.git=gitdir: store\n", "s/store/HEAD=ref: refs/heads/main", "s/store/config=[core]\n\thooksPath = to\n",
+		"l/true/HEAD=ref: refs/heads/main", "s/hk/a", "s/gd/x")
+	must(t, os.Symlink("hk", filepath.Join(root, "s/to")))
+	must(t, os.Symlink("true", filepath.Join(root, "l/.git")))
+	for name, want := range map[string]bool{"s/hk/b": true, "s/store/hooks/x": true, "l/true/hooks/x": true, "l/true/config": true,
+		"s/to/b": true, "s/gd/y": false, "l/truer": false, "s/hkk": false} {
+		who.code = nil
+		err := through(e, func(ctx context.Context, call *engine.Call) error {
+			_, err := e.Create(ctx, call, filepath.Join(root, name), []byte("x"), engine.Rules{Parents: true})
+			return err
+		})
+		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
+			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
+		}
+	}
+}
+
 // TestCodeGoesAndComesBack only with a yes to that: one file of it by a restore, and a whole tree by
 // way of the trash.
 func TestCodeGoesAndComesBack(t *testing.T) {
