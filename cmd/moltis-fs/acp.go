@@ -21,6 +21,7 @@ import (
 	"moltisfs/internal/listen"
 	"moltisfs/internal/serve/acp"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/tools"
 )
 
 func acpCommand() *command {
@@ -50,7 +51,8 @@ searches directories searches what is saved. Changes of unsaved text are undone 
 (checkpoint_restore); moltis-fs checkpoint on the command line knows no editor and changes the disk.
 
 What the agent writes to standard error goes to ours. It ends with the editor, and we with it, with
-its exit status. Signals are passed on.`,
+its exit status. SIGINT and SIGTERM are passed on. At SIGHUP the configuration is read again, as
+moltis-fs mcp does it.`,
 		options: suiteOptions(
 			approveOption("editor"),
 			opt("terminal", "WHAT", "what becomes of programs that the agent runs by way of the "+
@@ -83,19 +85,14 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	if in.option("root") == "" && !in.configured() {
 		o.Confine = confined
 	}
-	e, cfg, err := in.openEngine(nil, in.programName())
+	s, err := in.stands(nil, func(*config.Config, *tools.Options) {})
 	if err != nil {
 		return err
 	}
-	defer func() { err = closing(e, err) }()
-	d := acpdialect.Over(e, cfg.Tools.ACP)
+	defer func() { err = closing(s, err) }()
 	var through *lent
 	if in.given("with-mcp") {
-		all, err := in.over(e, cfg)
-		if err != nil {
-			return err
-		}
-		if through, err = in.lend(all, cfg); err != nil {
+		if through, err = in.lend(s, s.now.cfg); err != nil {
 			return err
 		}
 		defer through.Close()
@@ -104,14 +101,15 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	// what we ignore the agent's programs would ignore too; what we are told of they have as usual
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	came := make(chan os.Signal, 4)
-	signal.Notify(came, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(came)
 	agent, err := acp.Start(in.args, agentErr(in.err))
 	if err != nil {
 		return notStarted(in.args[0], err)
 	}
-	in.tellHeld(cfg, o)
-	proxy := acp.New(d, in.out, agent.In, o)
+	in.tellHeld(s.now.cfg, o)
+	defer s.hearing(in, func() { agent.Signal(syscall.SIGHUP) })()
+	proxy := acp.New(guarded{s}, in.out, agent.In, o)
 	if through != nil {
 		go through.serve(ctx, proxy)
 	}
@@ -125,6 +123,32 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 		return &exitError{status: status}
 	}
 	return nil
+}
+
+// guarded is the file methods, each call under the configuration that holds when it comes.
+type guarded struct{ *standing }
+
+func (g guarded) under() (d *acpdialect.Dialect, done func()) {
+	now, done := g.use()
+	return acpdialect.Over(now.e, now.cfg.Tools.ACP), done
+}
+
+func (g guarded) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	d, done := g.under()
+	defer done()
+	return d.Call(ctx, c)
+}
+
+func (g guarded) Enter(ctx context.Context, c dialect.Call, cwd string) (string, dialect.Answer, error) {
+	d, done := g.under()
+	defer done()
+	return d.Enter(ctx, c, cwd)
+}
+
+func (g guarded) Offers(method string) bool {
+	d, done := g.under()
+	defer done()
+	return d.Offers(method)
 }
 
 // agentErr is where an agent's standard error goes: our own as it is, if it is a file.
