@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"moltisfs/config"
 )
@@ -90,9 +91,24 @@ func (in *invocation) tellOpen(cfg config.Config) {
 		open = fmt.Sprintf("what %s allows: %d allow_paths, %d deny_paths", file, len(fs.AllowPaths),
 			len(fs.DenyPaths))
 	}
+	if what := lifted(fs); what != "" {
+		open += "; not protected: " + what
+	}
 	dir, _, err := in.dataDir()
 	if err != nil {
 		return // the engine is open, so it was found
 	}
 	fmt.Fprintf(in.err, "%s: open is %s; data is in %s\n", program, visible(open), visible(dir))
+}
+
+// lifted is what a configuration takes from the protected classes; "" for nothing.
+func lifted(fs config.FS) string {
+	var out []string
+	if fs.ProtectSecret == "allow" {
+		out = append(out, "class secret")
+	}
+	if fs.ProtectExec == "allow" {
+		out = append(out, "class exec")
+	}
+	return strings.Join(append(out, fs.Unprotected...), ", ")
 }

@@ -51,6 +51,7 @@ type Options struct {
 	Program string
 	Data    string // it need not be there yet
 	Home    string // "": there is none
+	Lifted  string // what the configuration takes from the protected classes; "": nothing
 
 	// Budget is how many names of each root are looked at for hard links; 200,000 when 0.
 	Budget int
@@ -138,8 +139,11 @@ func (o *Options) data(say sayer) {
 	}
 }
 
-// reach says where the roots are more than anybody's work.
+// reach says where the roots are more than anybody's work, and what of the classes is lifted.
 func (o *Options) reach(say sayer) {
+	if o.Lifted != "" {
+		say(Weaker, "policy", "", "not protected: "+o.Lifted, "take that out of the configuration")
+	}
 	if len(o.Roots) == 0 {
 		say(Hazard, "policy", "", "everything is open that is not denied",
 			"give --root, or allow_paths in the configuration")

@@ -65,6 +65,12 @@ func TestHazards(t *testing.T) {
 			}
 			return nil
 		}},
+		{"lifted", "policy", "weaker not protected: class exec", "", func(o *Options, bad bool) error {
+			if bad {
+				o.Lifted = "class exec"
+			}
+			return nil
+		}},
 		{"link out", "root", "weaker 1 files have other names outside", "ok no file has a name outside", func(o *Options, bad bool) error {
 			to := filepath.Join(o.Roots[0], "twin")
 			if bad {
