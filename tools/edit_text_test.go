@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -212,6 +213,51 @@ func TestTextOfAnotherFile(t *testing.T) {
 			if done := payloadMap(t, call(t, s, "Edit", next["args"].(map[string]any))); done["file_path"] != root+"/b.py" || done["error"] != nil {
 				t.Errorf("%s: %v", name, done)
 			}
+		}
+	}
+}
+
+// TestNextOfWhatRunsCode: a repaired edit of a file that runs code later is offered with the word that
+// it is asked about; that of another file without.
+func TestNextOfWhatRunsCode(t *testing.T) {
+	t.Parallel()
+	for name, exec := range map[string]string{".github/workflows/ci.yml": "ask", "ci.yml": "", ".github/workflows/a.yml": "allow"} {
+		s, root := suite(t, func(fs *config.FS) { fs.ProtectExec = cmp.Or(exec, "ask") }, tools.Options{})
+		write(t, root+"/"+name, "steps:\n  - run: make everything\n")
+		r := call(t, s, "Edit", map[string]any{"file_path": root + "/" + name, "old_string": "- runs: make everything", "new_string": "- runs: make it"}).(*tools.Refusal)
+		if r.Next == nil || r.Next.Tool != "Edit" || strings.Contains(r.Hint, "is asked about") != (exec == "ask") {
+			t.Errorf("%s, %s: %s %v", name, exec, r.Hint, r.Next)
+		}
+	}
+}
+
+// TestNoReadOfWhatWasRead: where nothing is like old_string, a session that has read the file is not told
+// to read it again; one that has not, has read a part, or whose file has changed since, is.
+func TestNoReadOfWhatWasRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		read   map[string]any
+		change string
+		next   bool
+	}{
+		"read":     {map[string]any{}, "", false},
+		"not read": {nil, "", true},
+		"in part":  {map[string]any{"limit": 1}, "", true},
+		"changed":  {map[string]any{}, "x = 1\ny = 3\n", true},
+	} {
+		s, root := suite(t, func(fs *config.FS) { fs.TrackReads = true }, tools.Options{})
+		f := root + "/a.py"
+		write(t, f, "x = 1\ny = 2\n")
+		if c.read != nil {
+			c.read["file_path"] = f
+			call(t, s, "Read", c.read)
+		}
+		if c.change != "" {
+			write(t, f, c.change)
+		}
+		r := call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "(nothing ~ like ~ it)", "new_string": "z"}).(*tools.Refusal)
+		if (r.Next != nil) != c.next || r.Hint == "" {
+			t.Errorf("%s: %v, %s", name, r.Next, r.Hint)
 		}
 	}
 }

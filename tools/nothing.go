@@ -168,6 +168,13 @@ func (s *Suite) otherGlobs(ctx context.Context, c *engine.Call, a *GlobArgs, out
 			return
 		}
 	}
+	if value(a.Path) == "" {
+		for _, g := range readings.GlobsBelow(a.Pattern, s.cfg.WorkspaceRoot) {
+			if with(g) {
+				return
+			}
+		}
+	}
 	if out.Skipped["ignored"].Count > 0 && ctx.Err() == nil {
 		b := GlobArgs{Pattern: a.Pattern, Path: a.Path}
 		if r, err := s.list(ctx, c, &b, true); err == nil && len(r.Paths) > 0 {

@@ -2,6 +2,7 @@ package tools_test
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,6 +54,10 @@ func TestNothingFound(t *testing.T) {
 		{"Glob", map[string]any{"pattern": `.*\.py$`}, map[string]any{"pattern": "*.py"}},
 		{"Glob", map[string]any{"pattern": "*.py *.go"}, map[string]any{"pattern": "*.py,*.go"}},
 		{"Glob", map[string]any{"pattern": "**/ *.py"}, map[string]any{"pattern": "**/*.py"}},
+		{"Glob", map[string]any{"pattern": "~/src/*.py"}, map[string]any{"pattern": "src/*.py"}},
+		{"Glob", map[string]any{"pattern": "${workspaceFolder}/src/*.py"}, map[string]any{"pattern": "src/*.py"}},
+		{"Glob", map[string]any{"pattern": filepath.Base(root) + "/src/*.py"}, map[string]any{"pattern": "src/*.py"}},
+		{"Glob", map[string]any{"pattern": "~/src/*.zig"}, nil},
 		{"Glob", map[string]any{"pattern": "*.zig"}, nil},
 		{"Glob", map[string]any{"pattern": "docs/*.go"}, nil}, // what is elsewhere was not asked for
 	} {

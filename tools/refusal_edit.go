@@ -198,6 +198,8 @@ func noMatch(a *about) *Refusal {
 		r.Hint = "Repair both strings: old_string becomes resend, and " + repairOfNew(e.Cause) + "."
 	case f.Region != "" && (!strings.HasSuffix(f.Region, "…") || strings.HasPrefix(f.Region, "…")):
 		r.Hint = "If the region is what is meant, copy old_string from it."
+	case e.TextThere == "" && a.call != nil && a.s.engine.SawAll(a.call, cmp.Or(a.Path, a.path)):
+		r.Hint = "Copy old_string from the file as it was read here." // and not read it again
 	case e.Line > 0:
 		r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
 		r.Next = &NextCall{"Read", map[string]any{"file_path": a.path, "offset": e.Line,

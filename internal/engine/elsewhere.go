@@ -10,6 +10,8 @@ import (
 
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+	"moltisfs/internal/protect"
 )
 
 // Bounds of Holding: a hint is not worth more.
@@ -48,6 +50,27 @@ func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []strin
 		}
 	}
 	return out
+}
+
+// SawAll says that the session was shown all of a file, which is as it was then.
+func (e *Engine) SawAll(c *Call, path string) bool {
+	e, err := e.begun(c)
+	if err != nil || e.ledger == nil {
+		return false
+	}
+	seen, _ := e.ledger.Latest(c.key(), maxHeld)
+	return slices.ContainsFunc(seen, func(s ledger.Seen) bool {
+		if s.Path != path || !s.Whole || s.Hash == "" {
+			return false
+		}
+		sum := sha256.Sum256(e.held(path))
+		return hex.EncodeToString(sum[:]) == s.Hash
+	})
+}
+
+// RunsCode says that a file runs code later by its name, so that a change of it is asked about.
+func (e *Engine) RunsCode(path string) bool {
+	return e.cfg.ProtectExec == "ask" && e.classes.Of(path) == protect.Exec
 }
 
 // Content is that of a file that the caller may read and that is not large; else nil.

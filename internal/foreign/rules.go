@@ -133,7 +133,7 @@ const (
 		"replacealloccurrences allowmultiple allowmultiplereplacements allmatches replaceeverywhere"
 	verbNames = "command action operation op"
 	maxNames  = "maxresults maxmatches maxcount numresults resultlimit limit maxitems maxhits top " +
-		"topk"
+		"topk max"
 	hiddenName = "hidden includehidden searchhidden showhidden dot"
 )
 
