@@ -138,7 +138,7 @@ func (s *Suite) told(c *engine.Call, tool string, args any, facts *engine.Refusa
 		r = sentences[facts.Cause](a)
 	}
 	r.Reason, r.facts = cmp.Or(r.Reason, string(facts.Code)), facts
-	if n := r.Next; n != nil && row(n.Tool) != nil && row(n.Tool).Effect != Reads {
+	if n := r.Next; c != nil && n != nil && row(n.Tool) != nil && row(n.Tool).Effect != Reads {
 		if path, _ := n.Args["file_path"].(string); s.engine.RunsCode(path) {
 			r.Hint += " It runs code later: a change of it is asked about."
 		}
