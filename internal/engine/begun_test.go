@@ -24,7 +24,7 @@ func TestNoWayAroundTheRecord(t *testing.T) {
 	defer e.Close()
 	records := map[string]bool{"Do": true, "Record": true, "BeginTurn": true, "Unknown": true} // they touch the log and the store only
 	// These have no error, and nothing to tell.
-	answers := map[string]string{"Near": "{ 0 []}", "Names": "[.]", "Denies": "true", "There": fmt.Sprint(guardfs.Object{}), "Index": "<nil>", "Holding": "[]", "Content": "[]"}
+	answers := map[string]string{"Near": "{ 0 []}", "Names": "[.]", "Denies": "true", "There": fmt.Sprint(guardfs.Object{}), "Index": "<nil>", "Holding": "[]", "Content": "[]", "SawAll": "false"}
 	over := &engine.Call{Tool: "Probe"}
 	op := engine.Operation{Run: func(context.Context) error { return nil }}
 	if err := e.Do(t.Context(), over, op); err != nil {

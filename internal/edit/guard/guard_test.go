@@ -109,7 +109,7 @@ func TestOdd(t *testing.T) {
 		{code, code + "```\n", "a code fence stands in it"},
 		{code, strings.Replace(code, "c()", "c()\n\t// ... existing code ...", 1), "a line in it only speaks of code"},
 		{code, strings.Replace(code, "c()", "c()\n\t// the rest is for later", 1), ""},
-		{code, strings.Replace(code, "c()", "// ... existing code ...", 1), ""}, // refused, or acknowledged
+		{code, strings.Replace(code, "c()", "// ... existing code ...", 1), ""},           // refused, or acknowledged
 		{code + "// ... existing code ...\n", "x\n// ... existing code ...\n" + code, ""}, // it was there
 		{"```\na\n```\n", "```\na\n```\n```\nb\n```\n", ""},
 		{code, strings.Replace(code, "\tc()", "\tc()\n    d()", 1), "new lines are indented with blanks, all others with tabs"},
