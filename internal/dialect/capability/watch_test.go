@@ -335,6 +335,7 @@ var creates = flag.Int("creates", 3000, "files that are made in fresh directorie
 
 // However fast files come in fresh nested directories, each is told, or that some were missed.
 func TestWatchManyCreates(t *testing.T) {
+	t.Parallel()
 	f := &follower{room: open(t, nil), t: t, session: "s"}
 	f.watches(`{"path":"R","recursive":true}`)
 	const each = 50
