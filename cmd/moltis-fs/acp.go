@@ -116,6 +116,7 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	go func() {
 		for sig := range came { // they are the agent's, whose end is ours
 			agent.Signal(sig)
+			go agent.Late(os.Exit)
 		}
 	}()
 	_ = proxy.Serve(ctx, in.in, agent, agent.HangUp) // its end is the agent's, or the editor's

@@ -316,3 +316,25 @@ func TestACPEnds(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// A signal ends it although the editor takes nothing.
+func TestACPEndsBesideADeafEditor(t *testing.T) {
+	t.Parallel()
+	out, full, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	script := `(sleep 0.5; kill -TERM $PPID) & while :; do echo '{"jsonrpc":"2.0","method":"x"}'; done`
+	cmd := exec.Command(binary(t), "acp", "--data-dir", filepath.Join(t.TempDir(), "data"), "--", "sh", "-c", script)
+	cmd.Dir, cmd.Stdout = t.TempDir(), full
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	_ = cmd.Run()
+	if got := cmd.ProcessState.ExitCode(); got != 143 {
+		t.Errorf("status %d", got)
+	}
+}

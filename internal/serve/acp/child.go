@@ -96,6 +96,14 @@ func (c *Child) Wait() int {
 	return status(c.cmd.ProcessState)
 }
 
+// Late calls exit with the agent's status two seconds after its end: an editor that takes nothing
+// would hold us for ever.
+func (c *Child) Late(exit func(status int)) {
+	<-c.ended
+	time.Sleep(2 * time.Second)
+	exit(status(c.cmd.ProcessState))
+}
+
 // Read is that of the agent's output. A deadline is its end: the agent has ended.
 func (c *Child) Read(p []byte) (int, error) {
 	n, err := c.Out.Read(p)
