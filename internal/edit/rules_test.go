@@ -9,7 +9,9 @@ func TestOfferedByRule(t *testing.T) {
 	for _, c := range []struct{ rule, text, old, new, want string }{
 		{"elided", block, "func f() {\n\t...\n\tc()\n", "func f() {\n\t...\n\tc(1)\n", "func f() {\n\ta()\n\tb()\n\tc(1)\n}\nend()\n"},
 		{"elided: new has no dots", block, "func f() {\n\t...\n\tc()\n", "func f() {\n\tc(1)\n", ""},
-		{"elided: the first lines stand twice", block + block, "func f() {\n\t...\n\tc()\n", "func f() {\n\t...\n\tc(1)\n", ""},
+		{"elided: the first lines stand twice", "func f() {\n\ta()\n}\n" + block, "func f() {\n\t...\n\tc()\n", "func f() {\n\t...\n\tc(1)\n", ""},
+		{"alike", "countdown(aaaa, bbbb, cccc)\n", "countdown(aaaa, bbxbb, cccc)", "countdown(aaaa, bbxbb, dddd)", "countdown(aaaa, bbbb, dddd)\n"},
+		{"alike: a part of a word", "countdown(aaaa, bbbb, cccc)\n", "down(aaaa, bbxbb, cccc)", "down(aaaa, bbxbb, dddd)", ""},
 		{"elided: the last lines stand twice", "x {\na\ny\nb\ny\n", "x {\n...\ny\n", "x {\n...\nz\n", ""},
 		{"elided: the last is the beginning of another", "x {\n\ta\n\tyes\n", "x {\n...\n\ty", "x {\n...\n\tz", ""},
 		{"dashes", "one -- two three four\n", "one — two three four", "one — two three five", "one -- two three five\n"},

@@ -68,9 +68,10 @@ func (e *Engine) SawAll(c *Call, path string) bool {
 	})
 }
 
-// RunsCode says that a file runs code later by its name, so that a change of it is asked about.
+// RunsCode says that a file runs code later by its name, so that a change of it is
+// asked about.
 func (e *Engine) RunsCode(path string) bool {
-	return e.cfg.ProtectExec == "ask" && e.classes.Of(path) == protect.Exec
+	return e.classes.Of(path) == protect.Exec
 }
 
 // Content is that of a file that the caller may read and that is not large; else nil.
