@@ -39,6 +39,7 @@ type Glob struct {
 	NextOffset  int       `json:"next_offset,omitempty"`
 	Partial     bool      `json:"partial,omitempty"` // the deadline ended the walk
 	Skipped     Skipped   `json:"skipped,omitempty"`
+	OddNames    []string  `json:"odd_names,omitempty"` // some of Paths that are not what they seem
 	Note        string    `json:"note,omitempty"`
 	Next        *NextCall `json:"next,omitempty"` // nothing was found: a call that finds something
 }
@@ -72,7 +73,7 @@ func (g *Glob) Text() string {
 	if g.Note != "" {
 		b.WriteString("\n[" + g.Note + "]")
 	}
-	return b.String() + g.Skipped.text(g.Partial, g.Total > 0)
+	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total > 0)
 }
 
 var globTool = define[GlobArgs](Tool{
@@ -100,6 +101,7 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 		return nil, err
 	}
 	out.Skipped = out.Skipped.whyNone(out.Total)
+	out.OddNames = oddNames(out.Root, slices.Values(out.Paths))
 	return out, nil
 }
 

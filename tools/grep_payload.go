@@ -27,6 +27,7 @@ type Grep struct {
 	Engine      string     `json:"engine,omitempty"` // "backtracking" when the pattern needs it
 	Partial     bool       `json:"partial,omitempty"`
 	Skipped     Skipped    `json:"skipped,omitempty"`
+	OddNames    []string   `json:"odd_names,omitempty"` // some of the paths that are not what they seem
 	Note        string     `json:"note,omitempty"`
 	Next        *NextCall  `json:"next,omitempty"` // nothing was found: a call that finds something
 
@@ -160,7 +161,7 @@ func (g *Grep) Text() string {
 	if g.Note != "" {
 		b.WriteString("\n[" + g.Note + "]")
 	}
-	return b.String() + g.Skipped.text(g.Partial, g.Total.Files > 0)
+	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total.Files > 0)
 }
 
 func (g *Grep) contentText(b *strings.Builder) {
