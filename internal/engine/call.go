@@ -57,9 +57,9 @@ type Operation struct {
 // MaxName is how many bytes the name of a principal, session or turn may have.
 const MaxName = 256
 
-// Do is the one place that every operation of every dialect passes. Read it downward: limits, tool policy,
-// names, arguments, hooks, turn, deadline, operation, and on every way out hooks again and the
-// outcome's record. A panic of the operation ends as a broken host.
+// Do is the one place that every operation of every dialect passes. Read it downward: limits, tool
+// policy, names, arguments, hooks, turn, deadline, operation, and on every way out hooks again and
+// the outcome's record. A panic of the operation ends as a broken host.
 //
 // The error is that of a broken host, or ErrClosed; a refusal is the dialect's to answer. A view
 // whose outcome can't be recorded ends as an error. A change that has happened does not, because

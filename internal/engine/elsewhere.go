@@ -52,24 +52,18 @@ func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []strin
 	return out
 }
 
-// SawAll says that the session was shown all of a file, which is as it was then.
+// SawAll says that the session was shown all of a file when it last read it. An edit of a file that
+// has changed since is refused before anybody asks this.
 func (e *Engine) SawAll(c *Call, path string) bool {
 	e, err := e.begun(c)
 	if err != nil || e.ledger == nil {
 		return false
 	}
 	seen, _ := e.ledger.Latest(c.key(), maxHeld)
-	return slices.ContainsFunc(seen, func(s ledger.Seen) bool {
-		if s.Path != path || !s.Whole || s.Hash == "" {
-			return false
-		}
-		sum := sha256.Sum256(e.held(path))
-		return hex.EncodeToString(sum[:]) == s.Hash
-	})
+	return slices.ContainsFunc(seen, func(s ledger.Seen) bool { return s.Path == path && s.Whole })
 }
 
-// RunsCode says that a file runs code later by its name, so that a change of it is
-// asked about.
+// RunsCode says that a file runs code later by its name, so that a change of it is asked about.
 func (e *Engine) RunsCode(path string) bool {
 	return e.classes.Of(path) == protect.Exec
 }

@@ -100,7 +100,7 @@ func tooMany(limit string, most int, wait time.Duration) error {
 	return Refuse(TooManyCalls, "", CallFacts{limit, most, wait})
 }
 
-// session is what k does. Sessions that have saved up everything are as new ones, and are forgotten.
+// session is what k does. A session that has saved up everything is as a new one, and is forgotten.
 func (l *limits) session(k ledger.Key, now time.Time) *rate {
 	if r := l.sessions[k]; r != nil {
 		return r
