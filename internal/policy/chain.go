@@ -1,0 +1,33 @@
+package policy
+
+import "context"
+
+// A Chain is the operator's own policy: what lists of globs can't say. It is asked before the
+// guard, which always runs after it: a chain narrows and never widens.
+//
+// Decide tells whether the operation may go on. An error is no decision, and denies; its text is
+// shown to the caller. A Chain is safe for concurrent use.
+type Chain interface {
+	Decide(ctx context.Context, in Input) (allowed bool, err error)
+}
+
+// Input is what a chain is asked. The JSON is what rules see as input: fields that a call does not
+// have are left out, never null.
+type Input struct {
+	// Operation is one of readFile, writeFile, appendFile, readdir, stat, mkdir, rm, rename,
+	// copyFile and exists, in every dialect.
+	Operation string `json:"operation"`
+	// Path and Destination stand here as the caller wrote them; ".." is not taken out.
+	Path        string            `json:"path"`
+	Destination string            `json:"destination,omitempty"`
+	Recursive   *bool             `json:"recursive,omitempty"`   // mkdir and rm
+	Encoding    string            `json:"encoding,omitempty"`    // readFile: utf8 or buffer
+	Headers     map[string]string `json:"mcp_headers,omitempty"` // X-MCP-*, without it, lower case
+	// ResolvedPath and ResolvedDestination are absolute, with links followed: rules about places
+	// are safe only on them.
+	ResolvedPath        string `json:"resolved_path,omitempty"`
+	ResolvedDestination string `json:"resolved_destination,omitempty"`
+	Principal           string `json:"principal,omitempty"`
+	Session             string `json:"session,omitempty"`
+	Dialect             string `json:"dialect,omitempty"`
+}
