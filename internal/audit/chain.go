@@ -83,11 +83,20 @@ func evolved(key digest) digest {
 	return sha256.Sum256(append(append(b[:0], label...), key[:]...))
 }
 
-func macOf(key, d digest) (mac digest) {
-	h := hmac.New(sha256.New, key[:])
-	h.Write(d[:])
-	h.Sum(mac[:0])
-	return mac
+// macOf is HMAC-SHA256 (RFC 2104) of a digest. For a key that is used once crypto/hmac takes three
+// times as long and makes garbage: a tenth of the time of a record (BenchmarkMac).
+func macOf(key, d digest) digest {
+	var inner, outer [sha256.BlockSize + sha256.Size]byte
+	for i := range sha256.BlockSize {
+		inner[i], outer[i] = 0x36, 0x5c
+	}
+	for i := range key {
+		inner[i], outer[i] = inner[i]^key[i], outer[i]^key[i]
+	}
+	copy(inner[sha256.BlockSize:], d[:])
+	sum := sha256.Sum256(inner[:])
+	copy(outer[sha256.BlockSize:], sum[:])
+	return sha256.Sum256(outer[:])
 }
 
 func headOf(d, mac digest) digest {

@@ -2,6 +2,8 @@ package audit
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -329,6 +331,34 @@ func FuzzVerify(f *testing.F) {
 		must(t, errors.Join(l.Append(full), l.Close()))
 		if after := verify(t, dir, 0); len(p.Flaws) == 0 && len(after.Flaws) > 0 {
 			t.Errorf("one record more: %+v", after)
+		}
+	})
+}
+
+// The MAC is that of the standard library.
+func TestMacOf(t *testing.T) {
+	for i := range 100 {
+		key, d := sha256.Sum256([]byte{byte(i)}), sha256.Sum256([]byte{1, byte(i)})
+		h := hmac.New(sha256.New, key[:])
+		h.Write(d[:])
+		if got := macOf(key, d); !bytes.Equal(got[:], h.Sum(nil)) {
+			t.Fatalf("%x %x: %x", key, d, got)
+		}
+	}
+}
+
+func BenchmarkMac(b *testing.B) {
+	var key, d digest
+	b.Run("ours", func(b *testing.B) {
+		for b.Loop() {
+			key = macOf(key, d)
+		}
+	})
+	b.Run("crypto/hmac", func(b *testing.B) {
+		for b.Loop() {
+			h := hmac.New(sha256.New, key[:])
+			h.Write(d[:])
+			h.Sum(key[:0])
 		}
 	})
 }
