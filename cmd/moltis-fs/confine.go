@@ -34,7 +34,7 @@ func confineCommand() *command {
 		long: `Linux with Landlock. The program, and all that it starts, may read and write what the policy
 allows below --root, or the beginnings of allow_paths, and a TMPDIR of its own; read and run what is
 below /usr, /bin, /sbin, /lib*, /opt, /nix, /etc and /proc; use /dev/null and its like, and
-terminals. It has no network, gets no new privileges, and signals nobody outside. With --connect it
+terminals. Root reads no keys and passwords in /etc. It has no network, gets no new privileges, and signals nobody outside. With --connect it
 may connect to some ports by TCP, but then UDP and Multipath TCP are open.
 
 What a rule closes and is there now is kept out: what lies beside it is opened one by one, and in

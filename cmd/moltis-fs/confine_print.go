@@ -43,7 +43,7 @@ func rightName(r confine.Right) string {
 // besides are the rules that are not of the roots: of the system, and of the operator's options.
 func (h *held) besides() (out []confine.Rule) {
 	for _, r := range h.Rules {
-		if r.ID.Ino == 0 && r.Right != confine.Device && r.Path != "/proc" {
+		if (r.ID.Ino == 0 || r.Path == confine.Settings) && r.Right != confine.Device && r.Path != "/proc" {
 			out = append(out, r)
 		}
 	}

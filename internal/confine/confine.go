@@ -16,12 +16,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
 
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/protect"
 )
 
 // A Right is what may be done to a Rule's path, and all below it where that is a directory.
@@ -80,7 +82,7 @@ var ErrTooMany = errors.New("too many names")
 func System() []Rule {
 	var rules []Rule
 	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
-		"/opt", "/nix", "/etc", "/proc", "/sys/devices/system/cpu"} {
+		"/opt", "/nix", Settings, "/proc", "/sys/devices/system/cpu"} {
 		rules = append(rules, Rule{Path: dir, Right: Read, Dir: true})
 	}
 	for _, file := range []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
@@ -98,33 +100,63 @@ func Make(ctx context.Context, o Options) (*Plan, error) {
 	}
 	defer free.Close() //nolint:errcheck // nothing was written through it
 	p := &Plan{Rules: System()}
+	left := o.Budget
+	if left == 0 {
+		left = 200_000
+	}
+	if os.Geteuid() == 0 { // nobody else reads the passwords of the machine, by their modes
+		p.Rules = slices.DeleteFunc(p.Rules, func(r Rule) bool { return r.Path == Settings })
+		etc := Options{Judge: noSecrets{}, ReadOnly: true, Weaker: true}
+		if err := p.add(ctx, free, &etc, Settings, &left); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
 	for _, dir := range o.Reads {
 		p.Rules = append(p.Rules, Rule{Path: dir, Right: Read, Dir: true})
 	}
 	for _, dir := range o.Writes {
 		p.Rules = append(p.Rules, Rule{Path: dir, Right: Write, Dir: true})
 	}
-	left := o.Budget
-	if left == 0 {
-		left = 200_000
-	}
 	for _, root := range o.Roots {
-		t := tree{o: &o, free: free, root: free.Canonical(root), left: &left, nodes: map[string]*node{}}
-		visit := func(name string, k guardfs.Kind, id guardfs.Identity) error {
-			return t.visit(ctx, name, k, id)
-		}
-		if err := policy.Census(free)(t.root, visit); err != nil {
-			return nil, fmt.Errorf("looking at %s: %w", root, err)
-		}
-		if top := t.nodes[t.root]; top != nil {
-			t.open(p, top)
-		}
-		if len(p.Rules) > mostRules {
-			return nil, fmt.Errorf("opening %s: %w", root, ErrTooMany)
+		if err := p.add(ctx, free, &o, free.Canonical(root), &left); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortFunc(p.Shut, func(a, b Rule) int { return strings.Compare(a.Path, b.Path) })
 	return p, nil
+}
+
+// Settings are what programs read of the machine's configuration.
+const Settings = "/etc"
+
+// noSecrets closes what is Secret by its name.
+type noSecrets struct{}
+
+func (noSecrets) Judge(o guardfs.Object, _ guardfs.Access) error {
+	if (protect.Holds{Secret: true}).Of(o.True, "/") == protect.Secret {
+		return fs.ErrPermission
+	}
+	return nil
+}
+
+func (noSecrets) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
+
+// add looks at a tree and adds what is to be opened of it.
+func (p *Plan) add(ctx context.Context, free *guardfs.FS, o *Options, root string, left *int) error {
+	t := tree{o: o, free: free, root: root, left: left, nodes: map[string]*node{}}
+	visit := func(name string, k guardfs.Kind, id guardfs.Identity) error {
+		return t.visit(ctx, name, k, id)
+	}
+	if err := policy.Census(free)(root, visit); err != nil {
+		return fmt.Errorf("looking at %s: %w", root, err)
+	}
+	if top := t.nodes[root]; top != nil {
+		t.open(p, top)
+	}
+	if len(p.Rules) > mostRules {
+		return fmt.Errorf("opening %s: %w", root, ErrTooMany)
+	}
+	return nil
 }
 
 // A tree is what a root holds.

@@ -99,7 +99,9 @@ var tails = byLast(
 	tail{"/cron", class(Exec, "crontabs tabs")},
 	tail{"/xdg", class(Exec, "autostart")},
 	tail{"/udev", class(Exec, "rules.d")},
-	tail{"/etc", class(Exec, "init.d environment profile profile.d bash.bashrc sudoers sudoers.d")},
+	tail{"/etc", merged(class(Secret, "shadow shadow- gshadow gshadow-"),
+		class(Exec, "init.d environment profile profile.d bash.bashrc sudoers sudoers.d"))},
+	tail{"/etc/ssl", class(Secret, "private")},
 )
 
 func class(c Class, names string) Tails {
