@@ -16,10 +16,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
@@ -104,7 +104,7 @@ func Make(ctx context.Context, o Options) (*Plan, error) {
 	if left == 0 {
 		left = 200_000
 	}
-	if os.Geteuid() == 0 { // nobody else reads the passwords of the machine, by their modes
+	if syscall.Geteuid() == 0 { // nobody else reads the passwords of the machine, by their modes
 		p.Rules = slices.DeleteFunc(p.Rules, func(r Rule) bool { return r.Path == Settings })
 		etc := Options{Judge: noSecrets{}, ReadOnly: true, Weaker: true}
 		if err := p.add(ctx, free, &etc, Settings, &left); err != nil && !errors.Is(err, fs.ErrNotExist) {
