@@ -119,3 +119,18 @@ func treeOf(t testing.TB, root string) map[string]string {
 	}
 	return out
 }
+
+// The corpus has five hundred scripts, each with a name of its own.
+func TestScriptCorpus(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, s := range scripts(t) {
+		if scriptTrees[s.tree] == nil || names[s.name] {
+			t.Errorf("%s: there is no such tree, or another one has its name", s.name)
+		}
+		names[s.name] = true
+	}
+	if len(names) < 500 {
+		t.Errorf("there are %d scripts", len(names))
+	}
+}
