@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"moltisfs/readers/pdf"
 )
 
 // What a document hides is shown with a mark, or counted.
@@ -85,5 +87,19 @@ func TestHiddenLines(t *testing.T) {
 	}
 	if m = readAs[*Text](t, []byte("plain\n"), Options{}); m.HiddenChars != 0 || m.HiddenLines != nil {
 		t.Errorf("%d in %v", m.HiddenChars, m.HiddenLines)
+	}
+	n := readAs[*Notebook](t, []byte(`{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[
+		{"cell_type":"markdown","id":"a","metadata":{},"source":"plain"},
+		{"cell_type":"code","id":"b","metadata":{},"source":"x\u202e","execution_count":1,
+			"outputs":[{"output_type":"stream","name":"stdout","text":"\u200b\u200b"}]}]}`), Options{})
+	if n.HiddenChars != 3 || !slices.Equal(n.HiddenCells, []int{2}) {
+		t.Errorf("%d in cells %v", n.HiddenChars, n.HiddenCells)
+	}
+	var p PDF
+	p.fill(&pdf.Pages{Total: 9, Asked: []int{3, 4, 5}, Pages: []pdf.Page{
+		{Number: 3, Text: "a\u200b"}, {Number: 4, Text: "b"}, {Number: 5, Text: "\u2060c\u2060"}}},
+		&Options{MaxBytes: 1000})
+	if p.HiddenChars != 3 || !slices.Equal(p.HiddenPages, []int{3, 5}) {
+		t.Errorf("%d on pages %v", p.HiddenChars, p.HiddenPages)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"moltisfs/internal/text"
 	"moltisfs/readers/notebook"
 	"moltisfs/readers/unreadable"
 )
@@ -43,6 +44,7 @@ type Notebook struct {
 	StartColumn   int    `json:"start_column,omitempty"`
 	NextColumn    int    `json:"next_column,omitempty"`
 	HiddenChars   int    `json:"hidden_chars,omitempty"`
+	HiddenCells   []int  `json:"hidden_cells,omitempty"` // which have them, from 1
 	TokenEstimate int    `json:"token_estimate"`
 	Note          string `json:"note,omitempty"`
 }
@@ -258,7 +260,7 @@ func (n *Notebook) cell(ctx context.Context, r *Readers, raw *notebook.Cell, ind
 		}
 		c.Outputs = append(c.Outputs, shown)
 	}
-	n.weigh(&c.Cell)
+	n.weigh(&c.Cell, index)
 	return c
 }
 
@@ -323,28 +325,21 @@ func (n *Notebook) cellFrom(ctx context.Context, r *Readers, raw *notebook.Cell,
 		room -= 40
 		c.Outputs = append(c.Outputs, shown)
 	}
-	n.weigh(&c.Cell)
+	n.weigh(&c.Cell, index)
 	return c
 }
 
 // weigh counts what is in a cell that is shown.
-func (n *Notebook) weigh(c *Cell) {
+func (n *Notebook) weigh(c *Cell, index int) {
 	n.TokenEstimate += tokensOf(c.Source) + 12
-	n.HiddenChars += hiddenIn(c.Source)
+	hidden := text.Hidden(c.Source)
 	for _, out := range c.Outputs {
 		n.TokenEstimate += tokensOf(out.Text) + imageTokens(out.Width, out.Height)
-		n.HiddenChars += hiddenIn(out.Text)
+		hidden += text.Hidden(out.Text)
 	}
-}
-
-func hiddenIn(s string) int {
-	n := 0
-	for _, r := range s {
-		if invisible(r) || r < ' ' && r != '\n' && r != '\t' && r != '\r' {
-			n++
-		}
+	if hidden > 0 {
+		n.HiddenChars, n.HiddenCells = n.HiddenChars+hidden, append(n.HiddenCells, index+1)
 	}
-	return n
 }
 
 // output prefers an image, then plain text, then any other text.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"moltisfs/internal/text"
 )
 
 // Count is a number of lines; below zero it is not known, and then left out of JSON.
@@ -114,7 +116,7 @@ func (p *page) measure(line []byte, more bool) (shown, bad, hidden, weight int, 
 				n++
 			}
 			bad += n
-		} else if invisible(r) {
+		} else if text.Invisible(r) {
 			hidden++
 		}
 		// An ideograph is about a token; other scripts take fewer for a character of two bytes.
@@ -177,23 +179,3 @@ var unseen = func() (t [256]uint8) {
 	t['\t'], t['\n'], t['\f'], t[0x7f] = 0, 0, 0, 1
 	return t
 }()
-
-// invisible reports characters that change a text without showing: zero width, direction overrides, tags, variation
-// selectors, fillers. A joiner counts too, though some scripts and emoji need it: the count only says "look closer".
-func invisible(r rune) bool {
-	switch {
-	case r < 0xa0:
-		return r >= 0x80
-	case r == 0xad, r == 0x34f, r == 0x61c, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0:
-		return true
-	case r < 0x180b:
-		return false
-	case r <= 0x180f, r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
-		return true
-	case r >= 0xfe00 && r <= 0xfe0f, r == 0xfeff, r >= 0xfff9 && r <= 0xfffb:
-		return true
-	case r >= 0x1bca0 && r <= 0x1bca3, r >= 0x1d173 && r <= 0x1d17a, r >= 0xe0000 && r <= 0xe0fff:
-		return true
-	}
-	return false
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"moltisfs/internal/text"
 	"moltisfs/readers/pdf"
 	"moltisfs/readers/wasm"
 )
@@ -36,6 +37,7 @@ type PDF struct {
 	PagesCut         []int       `json:"pages_cut,omitempty"` // their text was longer than the answer may be
 	Images           []PageImage `json:"images,omitempty"`
 	HiddenChars      int         `json:"hidden_chars,omitempty"`
+	HiddenPages      []int       `json:"hidden_pages,omitempty"` // which have them
 	TokenEstimate    int         `json:"token_estimate"`
 	Note             string      `json:"note,omitempty"`
 }
@@ -130,32 +132,35 @@ func (p *PDF) fill(pages *pdf.Pages, o *Options) {
 	done := 0
 	for _, page := range pages.Pages {
 		head := fmt.Sprintf("--- Page %d ---\n", page.Number)
-		text := page.Text
+		body := page.Text
 		if done == 0 && o.Column > 1 {
-			skip, _ := skipChars([]byte(text), o.Column-1)
-			text, p.StartColumn = text[skip:], o.Column
+			skip, _ := skipChars([]byte(body), o.Column-1)
+			body, p.StartColumn = body[skip:], o.Column
 		}
 		room := int(o.MaxBytes) - b.Len() - len(head) - len("…\n")
-		if len(text) > room {
+		if len(body) > room {
 			if done > 0 {
 				full = true
 				break
 			}
 			// At least one character, so that going on comes to an end.
 			n := max(room, 1)
-			for n < len(text) && !utf8.RuneStart(text[n]) {
+			for n < len(body) && !utf8.RuneStart(body[n]) {
 				n++
 			}
-			p.NextColumn = max(o.Column, 1) + utf8.RuneCountInString(text[:n])
-			text = text[:n] + "…"
+			p.NextColumn = max(o.Column, 1) + utf8.RuneCountInString(body[:n])
+			body = body[:n] + "…"
 			p.PagesCut = append(p.PagesCut, page.Number)
 		}
 		if b.Len() > 0 {
 			b.WriteByte('\n')
 		}
+		if n := text.Hidden(body); n > 0 {
+			p.HiddenChars, p.HiddenPages = p.HiddenChars+n, append(p.HiddenPages, page.Number)
+		}
 		b.WriteString(head)
-		b.WriteString(text)
-		if text != "" {
+		b.WriteString(body)
+		if body != "" {
 			b.WriteByte('\n')
 		}
 		done++
@@ -174,7 +179,6 @@ func (p *PDF) fill(pages *pdf.Pages, o *Options) {
 	}
 	full = full || len(pages.Pages) < len(pages.Asked)
 	p.Text, p.RenderedPages = b.String(), done
-	p.HiddenChars = hiddenIn(p.Text)
 	p.TokenEstimate = tokensOf(p.Text)
 	for _, i := range p.Images {
 		p.TokenEstimate += imageTokens(i.Width, i.Height)

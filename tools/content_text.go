@@ -82,20 +82,19 @@ func textText(b *strings.Builder, t *readers.Text) {
 		note("the file changed while it was read")
 	}
 	if t.HiddenChars > 0 {
-		note("%s hidden in this text, in %s", plural(t.HiddenChars, "invisible character"), hiddenLines(t))
+		note("%s hidden in this text, in %s", plural(t.HiddenChars, "invisible character"), places("line", t.HiddenLines))
 	}
 	if t.Note != "" {
 		note("%s", t.Note)
 	}
 }
 
-// hiddenLines names the lines that have characters that can't be seen.
-func hiddenLines(t *readers.Text) string {
-	what := "line "
-	if len(t.HiddenLines) > 1 {
-		what = "lines "
+// places names the lines, pages or cells that have something.
+func places(what string, known []int) string {
+	if len(known) > 1 {
+		what += "s"
 	}
-	return what + runs(t.HiddenLines)
+	return what + " " + runs(known)
 }
 
 // runs writes ascending numbers as "3, 5-8".
@@ -135,7 +134,7 @@ func pdfText(b *strings.Builder, p *readers.PDF) {
 		fmt.Fprintf(b, "\n[could not be read: pages %s]", strings.Trim(fmt.Sprint(p.PagesFailed), "[]"))
 	}
 	if p.HiddenChars > 0 {
-		fmt.Fprintf(b, "\n[%s hidden in this text]", plural(p.HiddenChars, "invisible character"))
+		fmt.Fprintf(b, "\n[%s hidden in this text, in %s]", plural(p.HiddenChars, "invisible character"), places("page", p.HiddenPages))
 	}
 	bracket(b, p.Note)
 }
@@ -206,7 +205,7 @@ func notebookText(b *strings.Builder, n *readers.Notebook) {
 		fmt.Fprintf(b, "[not all of cell %s; one of them in full: offset %d, column 1]\n", runs(n.Incomplete), n.Incomplete[0])
 	}
 	if n.HiddenChars > 0 {
-		fmt.Fprintf(b, "[%s hidden in this text]\n", plural(n.HiddenChars, "invisible character"))
+		fmt.Fprintf(b, "[%s hidden in this text, in %s]\n", plural(n.HiddenChars, "invisible character"), places("cell", n.HiddenCells))
 	}
 	if n.Note != "" {
 		fmt.Fprintf(b, "[%s]\n", n.Note)
