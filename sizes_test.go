@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 106894 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 106908 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -34,7 +34,7 @@ var tooLarge = map[string]excess{
 	"cmd/moltis-fs":                                 {8019, "one file a subcommand"},
 	"internal/engine":                               {12596, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
 	"internal/guardfs":                              {9371, "handles of two kinds, Linux and os.Root, and no door beside them; apart, the pieces would need doors to the tree"},
-	"tools":                                         {7248, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"tools":                                         {7247, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
 	"readers/office/odf.opendocument":               {227, "one pass over one format"},
@@ -64,9 +64,9 @@ var tooLarge = map[string]excess{
 	"internal/guardfs.spot":                         {15, hotState},
 	"readers.Binary":                                {14, answerFields},
 	"readers.Image":                                 {17, answerFields},
-	"readers.Notebook":                              {16, answerFields},
+	"readers.Notebook":                              {17, answerFields},
 	"readers.Options":                               {16, "options with useful zero values"},
-	"readers.PDF":                                   {15, answerFields},
+	"readers.PDF":                                   {16, answerFields},
 	"readers.Text":                                  {22, answerFields},
 	"readers/office.htmlWriter":                     {14, hotState},
 	"tools.Changed":                                 {16, answerFields},
