@@ -128,8 +128,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 // fill puts the pages into words.
 func (p *PDF) fill(pages *pdf.Pages, o *Options) {
 	var b strings.Builder
-	full := false
-	done := 0
+	full, done := false, 0
 	for _, page := range pages.Pages {
 		head := fmt.Sprintf("--- Page %d ---\n", page.Number)
 		body := page.Text
