@@ -72,6 +72,7 @@ var plan = []room{
 	{1, "internal/edit/guard", "internal/edit/diff", "", ""},
 	{1, "internal/gitrepo", "", "os os/exec path/filepath", ""},
 	{1, "internal/feed", "", "", ""},
+	{1, "internal/js", "", "os/exec runtime/debug syscall", "github.com/evanw/esbuild modernc.org/quickjs"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/token", "internal/guardfs/flock", "os path/filepath syscall", ""},
 	{1, "internal/listen", "internal/guardfs/flock", "net net/netip os syscall", "golang.org/x/sys"},
@@ -108,6 +109,8 @@ var plan = []room{
 		"os/user reflect", "go.yaml.in/yaml/v3"},
 	{3, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
 
+	{3, "internal/dialect/jsfs", "config dialect internal/args internal/engine internal/guardfs internal/js internal/nearest internal/policy", "syscall", ""},
+
 	{3, "internal/dialect/acp", "approval config dialect internal/args internal/engine internal/guardfs internal/ledger internal/text",
 		"path/filepath", ""},
 
@@ -121,11 +124,11 @@ var plan = []room{
 	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
 		"internal/audit internal/confine internal/datadir " +
 		"internal/dialect/acp internal/dialect/capability internal/serve/acp " +
-		"internal/dialect/jettson internal/doctor " +
+		"internal/dialect/jettson internal/dialect/jsfs internal/doctor " +
 		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest " +
 		"internal/serve/mcp " +
 		"internal/serve/approvals internal/serve/jsonrpc " +
-		"internal/listen " +
+		"internal/js internal/listen " +
 		"internal/metrics " +
 		"internal/token internal/tty " +
 		"readers tools",

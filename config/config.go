@@ -1,6 +1,6 @@
 // Package config is what the operator wrote: the sections [tools.fs], [tools.fs.checkpoint],
 // [tools.fs.audit], [tools.fs.hooks], [tools.acp],
-// [tools.capability] and [tools.policy] of one TOML file, as Go values.
+// [tools.js], [tools.capability] and [tools.policy] of one TOML file, as Go values.
 //
 // Decode is strict. An unknown key or section, a wrong type, a word that is not allowed, a glob
 // that cannot be read: each is a Problem with file, line, column and what to write instead. All
@@ -51,6 +51,7 @@ type Tools struct {
 	Jettson    Jettson    `toml:"jettson" doc:"The four tools of Jettson Files, which see nothing but a workspace."`
 	ACP        ACP        `toml:"acp" doc:"The file methods of the Agent Client Protocol, which moltis-fs acp guards."`
 	Capability Capability `toml:"capability" doc:"How freely each capability of the dialect \"capability\" may be called, where that differs from what docs/capabilities.md says. A looser tier is taken with a warning at start."`
+	JS         JS         `toml:"js" doc:"Scripts, which the dialect \"jsfs\" runs by its tool run_js."`
 	Policy     Policy     `toml:"policy" doc:"Which tools exist, by name: exact, \"prefix*\" or \"*\"; case matters. A denied tool is neither listed nor callable."`
 }
 
@@ -147,6 +148,17 @@ type Jettson struct {
 	PerSession bool   `toml:"per_session" doc:"Give each session a workspace of its own. It is made with the first file, and goes to the trash when the session ends. Needs workspaces."`
 }
 
+// JS is [tools.js].
+type JS struct {
+	Enabled    bool     `toml:"enabled" doc:"Offer run_js. Without it the dialect has no tool."`
+	Filesystem bool     `toml:"filesystem" doc:"Give scripts an fs that [tools.fs] alone guards. Without it they have one only where there is a filesystem policy."`
+	Time       Duration `toml:"time" doc:"The most that a script may run; 30 s unless its call says otherwise. Waiting for approval does not count."`
+	Memory     int64    `toml:"memory" doc:"The most memory that a script may have; 64 MiB unless its call says otherwise."`
+	Output     int64    `toml:"output" doc:"What a script may write to its console."`
+	Stack      int      `toml:"stack" doc:"How deep a script's calls may be nested."`
+	AtOnce     int      `toml:"at_once" doc:"So many scripts run at the same time, each in a process of its own; others wait."`
+}
+
 // ACP is [tools.acp].
 type ACP struct {
 	MissingRead string `toml:"missing_read" enum:"error|empty" doc:"What fs/read_text_file answers where no file is: \"error\" as the protocol has it, \"empty\" no text, for agents such as gemini-cli that read before they make a file and give up at an error."`
@@ -210,6 +222,8 @@ func Default() Config {
 			},
 		},
 		ACP: ACP{MissingRead: "error"},
+		JS: JS{Enabled: true, Time: Duration(5 * time.Minute), Memory: 512 << 20, Output: 100 << 10,
+			Stack: 5000, AtOnce: 4},
 		Capability: Capability{Autonomous: []string{}, Notify: []string{}, ApprovalRequired: []string{},
 			Blocked: []string{}},
 		Policy: Policy{Allow: []string{}, Deny: []string{}},

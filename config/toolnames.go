@@ -22,6 +22,9 @@ var toolNames = []string{
 
 	"jettson_files_read", "jettson_files_write", "jettson_files_list", "jettson_files_delete",
 
+	"run_js", "fs.readFile", "fs.writeFile", "fs.appendFile", "fs.readdir", "fs.stat", "fs.mkdir",
+	"fs.rm", "fs.rename", "fs.copyFile", "fs.exists",
+
 	"fs/read_text_file", "fs/write_text_file", "terminal/create",
 }
 
@@ -40,7 +43,9 @@ func namesTool(entry string) bool {
 func checkCapabilities(key string, names []string, tiers map[string]string, add adder) {
 	for i, n := range names {
 		at := fmt.Sprintf("%s[%d]", key, i)
-		dots := slices.DeleteFunc(ToolNames(), func(n string) bool { return !strings.Contains(n, ".") })
+		dots := slices.DeleteFunc(ToolNames(), func(n string) bool {
+			return !strings.Contains(n, ".") || strings.HasPrefix(n, "fs.")
+		})
 		switch before := tiers[n]; {
 		case !slices.Contains(dots, n):
 			hint := "name one of " + strings.Join(dots, ", ")

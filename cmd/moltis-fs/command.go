@@ -57,7 +57,7 @@ func commands() []*command {
 	all := []*command{
 		mcpCommand(), acpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
 		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), doctorCommand(),
-		versionCommand(), manCommand(), workerCommand(), confinedCommand(), lentCommand(),
+		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), confinedCommand(), lentCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name

@@ -17,6 +17,7 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect/acp"
+	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/serve/mcp"
@@ -261,7 +262,7 @@ func TestTwoDialectsOverOneEngine(t *testing.T) {
 func TestConfigKnowsTheTools(t *testing.T) {
 	var names []string
 	for _, d := range dialects() {
-		defs, err := d.definitions(config.Tools{})
+		defs, err := d.definitions(config.Default().Tools)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +270,7 @@ func TestConfigKnowsTheTools(t *testing.T) {
 			names = append(names, append([]string{def.Name}, def.Also...)[len(def.Also)])
 		}
 	}
-	names = append(names, acp.Names()...)
+	names = append(append(names, jsfs.Names()[1:]...), acp.Names()...)
 	if got := config.ToolNames(); !slices.Equal(got, names) {
 		t.Errorf("config knows %v, and there are %v", got, names)
 	}

@@ -10,6 +10,7 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/dialect/jettson"
+	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
@@ -35,6 +36,11 @@ func dialects() []offered {
 		{"jettson", jettson.DefinitionsUnder,
 			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
 				return jettson.Over(e, cfg.Tools.Jettson)
+			}},
+		{"jsfs", jsfs.DefinitionsUnder,
+			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
+				worker, err := jsProgram()
+				return jsfs.Over(e, jsfs.Options{Config: cfg.Tools.JS, Worker: worker}), err
 			}},
 	}
 }

@@ -1,0 +1,360 @@
+package jsfs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"time"
+	"unicode/utf8"
+
+	"moltisfs/internal/args"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/js"
+	"moltisfs/internal/policy"
+)
+
+// changes are what [tools.policy] denies to deny changes: it holds for these operations too.
+var changes = []string{"Write", "Edit", "MultiEdit"}
+
+// An op is what a method of fs does. unlink is rm.
+type op struct {
+	name    string
+	changes bool
+	run     func(*call, context.Context) (js.Reply, error)
+}
+
+var operations = []op{
+	{"readFile", false, (*call).readFile},
+	{"writeFile", true, (*call).writeFile},
+	{"appendFile", true, (*call).appendFile},
+	{"readdir", false, (*call).readdir},
+	{"stat", false, (*call).stat},
+	{"mkdir", true, (*call).mkdir},
+	{"rm", true, (*call).rm},
+	{"rename", true, (*call).rename},
+	{"copyFile", true, (*call).copyFile},
+	{"exists", false, (*call).exists},
+}
+
+func operation(name string) op {
+	for _, o := range operations {
+		if o.name == name {
+			return o
+		}
+	}
+	return op{}
+}
+
+// call is one call of fs on its way.
+type call struct {
+	*engine.Call
+	*Dialect
+	q      js.Request
+	at, to string // from the root on
+	reply  js.Reply
+	failed error
+	not    bool // the chain said no
+}
+
+// hooked is a call as hooks see it.
+type hooked struct {
+	Path      string  `json:"path"`
+	To        string  `json:"destination,omitempty"`
+	Recursive bool    `json:"recursive,omitempty"`
+	Encoding  string  `json:"encoding,omitempty"`
+	Text      *string `json:"data,omitempty"`
+	Bytes     []byte  `json:"data_base64,omitempty"`
+}
+
+// call carries out one call of the script's.
+func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
+	o := operation(q.Op)
+	if o.run == nil {
+		return js.Reply{}, fmt.Errorf("there is no fs.%s", q.Op)
+	}
+	c := &call{Dialect: r.Dialect, q: q, Call: engine.Taken(r.in, Name, "fs."+q.Op)}
+	raw, err := c.hooked()
+	if err != nil {
+		return js.Reply{}, err
+	}
+	var follows []string
+	if o.changes {
+		follows = changes
+	}
+	err = r.e.Do(ctx, c.Call, engine.Operation{
+		Args: raw, Changes: o.changes, Follows: follows, Time: r.e.TimeFor(o.changes, r.in.Tier),
+		Decode: c.decode,
+		Run: func(ctx context.Context) (err error) {
+			if err := c.decide(ctx); err != nil {
+				return err
+			}
+			c.reply, err = o.run(c, ctx)
+			return err
+		},
+		Refuse: func(_ context.Context, err error) string {
+			reason := engine.Reason(err)
+			if reason == nil {
+				return ""
+			}
+			c.failed = c.failure(reason, err)
+			return string(reason.Code)
+		},
+		Answer: func() (json.RawMessage, error) { return nil, nil },
+	})
+	switch left, isLeft := errors.AsType[*engine.LeftBehind](err); {
+	case isLeft: // c is still being worked on
+		return js.Reply{}, &js.Failure{Message: "fs." + q.Op + ": " + q.Path + ": " + why(left.Refusal)}
+	case err != nil:
+		r.e.Logger().Error("a call of fs failed", "op", q.Op, "err", err)
+		return js.Reply{}, &js.Failure{Message: "fs." + q.Op + ": " + q.Path + ": the host is broken"}
+	case c.failed != nil:
+		return js.Reply{}, c.failed
+	}
+	if o.changes {
+		r.noted(c)
+	}
+	return c.reply, nil
+}
+
+// noted puts what a call changed into the answer.
+func (r *run) noted(c *call) {
+	switch c.q.Op {
+	case "rename":
+		r.changed(c.Call, c.at, c.to)
+	case "copyFile":
+		r.changed(c.Call, c.to)
+	default:
+		r.changed(c.Call, c.at)
+	}
+}
+
+func (c *call) hooked() (json.RawMessage, error) {
+	h := hooked{Path: c.q.Path, To: c.q.To, Recursive: c.q.Recursive, Encoding: c.q.Encoding}
+	switch {
+	case c.q.Op != "writeFile" && c.q.Op != "appendFile":
+	case c.q.Binary:
+		h.Bytes = c.q.Data
+	default:
+		h.Text = new(string(c.q.Data))
+	}
+	return args.Encode(h)
+}
+
+// decode takes the call as a hook may have changed it.
+func (c *call) decode(raw json.RawMessage) error {
+	var h hooked
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return args.Errorf("", "the arguments are not those of fs.%s", c.q.Op)
+	}
+	c.q.Path, c.q.To, c.q.Recursive, c.q.Encoding = h.Path, h.To, h.Recursive, h.Encoding
+	if h.Text != nil {
+		c.q.Data = []byte(*h.Text)
+	} else if h.Bytes != nil {
+		c.q.Data = h.Bytes
+	}
+	c.at, c.to = c.Dialect.at(c.q.Path), c.Dialect.at(c.q.To)
+	c.Trace.Paths = []string{c.at}
+	return nil
+}
+
+// notAllowed is the chain's no, chainFailed that it could not say.
+var (
+	notAllowed  = engine.Cause{Code: engine.CodePathDenied, Name: "policy_chain"}
+	chainFailed = engine.Cause{Code: engine.CodePolicyError, Name: "policy_chain_failed"}
+)
+
+// decide asks the operator's chain. The engine's own guard comes after it.
+func (c *call) decide(ctx context.Context) error {
+	if c.o.Chain == nil {
+		return nil
+	}
+	in := policy.Input{Operation: c.q.Op, Path: c.q.Path, Destination: c.q.To,
+		Encoding: c.q.Encoding, Principal: c.Principal, Session: c.Session, Dialect: Name}
+	if c.q.Op == "mkdir" || c.q.Op == "rm" {
+		in.Recursive = &c.q.Recursive
+	}
+	if in.ResolvedPath = c.resolved(ctx, c.at); c.q.To != "" {
+		in.ResolvedDestination = c.resolved(ctx, c.to)
+	}
+	switch ok, err := c.o.Chain.Decide(ctx, in); {
+	case err != nil:
+		return engine.Refuse(chainFailed, c.at, err.Error())
+	case !ok:
+		return engine.Refuse(notAllowed, c.at, nil)
+	}
+	return nil
+}
+
+// resolved is a path with its links followed: the true name of the deepest directory that is there,
+// with the rest behind it. Of what the guard closes it is the path as spelled: it tells nothing.
+func (c *call) resolved(ctx context.Context, p string) string {
+	paths := c.Trace.Paths
+	defer func() { c.Trace.Paths = paths }()
+	rest := ""
+	for dir := p; ; {
+		is, err := c.e.Stat(ctx, c.Call, dir, true)
+		if err == nil {
+			return path.Join(is.Path, rest)
+		}
+		up := path.Dir(dir)
+		if r := engine.Reason(err); r == nil || r.Code != engine.CodeNotFound || up == dir {
+			return path.Clean(p)
+		}
+		dir, rest = up, path.Join(path.Base(dir), rest)
+	}
+}
+
+func (c *call) readFile(ctx context.Context) (out js.Reply, err error) {
+	err = c.e.Read(ctx, c.Call, c.at,
+		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
+			all, sight, err := s.Bytes(ctx, 0, -1, c.e.Config().MaxReadBytes)
+			if err != nil {
+				return nil, err
+			}
+			if c.q.Encoding == "buffer" {
+				out = js.Reply{Kind: js.Bytes, Data: all}
+				return sight, nil
+			}
+			if !utf8.Valid(all) {
+				return nil, engine.Refuse(notUTF8, s.Path, firstInvalid(all))
+			}
+			out = js.Reply{Kind: js.Text, Data: all}
+			return sight, nil
+		})
+	return out, err
+}
+
+// notUTF8 is a file that is no text in UTF-8; its fact says where.
+var notUTF8 = engine.Cause{Code: engine.CodeUnsupported, Name: "not_utf8"}
+
+// firstInvalid says where UTF-8 ends, as Rust does.
+func firstInvalid(b []byte) string {
+	at := 0
+	for {
+		r, n := utf8.DecodeRune(b[at:])
+		if r == utf8.RuneError && n <= 1 {
+			break
+		}
+		at += n
+	}
+	if !utf8.FullRune(b[at:]) {
+		return fmt.Sprintf("incomplete utf-8 byte sequence from index %d", at)
+	}
+	return fmt.Sprintf("invalid utf-8 sequence of 1 bytes from index %d", at)
+}
+
+func (c *call) writeFile(ctx context.Context) (js.Reply, error) {
+	raw := c.q.Data
+	if raw == nil {
+		raw = []byte{}
+	}
+	_, _, err := c.e.Write(ctx, c.Call, engine.WriteArgs{Path: c.at, Raw: raw,
+		Rules: engine.Rules{Meant: true}})
+	return js.Reply{}, err
+}
+
+// appendFile adds to the end of a file, or makes it.
+func (c *call) appendFile(ctx context.Context) (js.Reply, error) {
+	for try := 0; ; try++ {
+		_, err := c.e.Append(ctx, c.Call, c.at, c.q.Data, engine.Rules{Meant: true})
+		if r := engine.Reason(err); err == nil || r == nil || r.Cause != engine.Absent {
+			return js.Reply{}, err
+		}
+		_, err = c.e.Create(ctx, c.Call, c.at, c.q.Data, engine.Rules{})
+		if !errors.Is(err, engine.Conflicts) || try > 2 { // somebody made it meanwhile
+			return js.Reply{}, err
+		}
+	}
+}
+
+func (c *call) readdir(ctx context.Context) (js.Reply, error) {
+	found, err := c.e.List(ctx, c.Call, c.at)
+	if err != nil {
+		return js.Reply{}, err
+	}
+	names := []string{}
+	for _, e := range found.Entries {
+		names = append(names, path.Base(e.Path))
+	}
+	return asJSON(names)
+}
+
+func asJSON(v any) (js.Reply, error) {
+	b, err := args.Encode(v)
+	return js.Reply{Kind: js.JSON, Data: b}, err
+}
+
+// statResult is what fs.stat gives. A time that the system does not tell is null.
+type statResult struct {
+	Size        int64  `json:"size"`
+	IsFile      bool   `json:"isFile"`
+	IsDirectory bool   `json:"isDirectory"`
+	IsSymlink   bool   `json:"isSymlink"`
+	Readonly    bool   `json:"readonly"`
+	MtimeMs     *int64 `json:"mtimeMs"`
+	AtimeMs     *int64 `json:"atimeMs"`
+	BirthtimeMs *int64 `json:"birthtimeMs"`
+}
+
+// stat tells of what a path leads to, and whether the path itself is a link.
+func (c *call) stat(ctx context.Context) (js.Reply, error) {
+	is, err := c.e.Stat(ctx, c.Call, c.at, false)
+	if err != nil {
+		return js.Reply{}, err
+	}
+	link := is.Kind == guardfs.KindSymlink
+	if link {
+		to, err := c.e.Stat(ctx, c.Call, c.at, true)
+		switch r := engine.Reason(err); {
+		case err == nil:
+			is = to
+		case r == nil || r.Code != engine.CodeNotFound: // one that leads nowhere is told as itself
+			return js.Reply{}, err
+		}
+	}
+	return asJSON(statResult{Size: is.Size, IsFile: is.Kind == guardfs.KindFile,
+		IsDirectory: is.Kind == guardfs.KindDir, IsSymlink: link, Readonly: is.Mode&0o222 == 0,
+		MtimeMs: millis(is.ModTime), AtimeMs: millis(is.AccessTime)})
+}
+
+func millis(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UnixMilli())
+}
+
+func (c *call) mkdir(ctx context.Context) (js.Reply, error) {
+	_, err := c.e.Mkdir(ctx, c.Call, engine.MkdirArgs{Path: c.at, Exists: c.q.Recursive,
+		Rules: engine.Rules{Parents: c.q.Recursive}})
+	return js.Reply{}, err
+}
+
+func (c *call) rm(ctx context.Context) (js.Reply, error) {
+	_, err := c.e.Delete(ctx, c.Call, c.at, engine.DeleteOptions{Recursive: c.q.Recursive})
+	return js.Reply{}, err
+}
+
+func (c *call) rename(ctx context.Context) (js.Reply, error) {
+	_, err := c.e.Move(ctx, c.Call, engine.MoveArgs{From: c.at, To: c.to, Overwrite: true})
+	return js.Reply{}, err
+}
+
+func (c *call) copyFile(ctx context.Context) (js.Reply, error) {
+	_, err := c.e.Copy(ctx, c.Call, engine.CopyArgs{From: c.at, To: c.to, Overwrite: true,
+		Rules: engine.Rules{Meant: true}})
+	return js.Reply{}, err
+}
+
+// exists says false of what can't be looked at, save what the policy closes: that is refused, as
+// everywhere, whether or not it is there.
+func (c *call) exists(ctx context.Context) (js.Reply, error) {
+	_, err := c.e.Stat(ctx, c.Call, c.at, true)
+	if r := engine.Reason(err); err != nil && (r == nil || r.Code == engine.CodePathDenied) {
+		return js.Reply{}, err
+	}
+	return asJSON(err == nil)
+}

@@ -1,0 +1,310 @@
+// Package jsfs is JavaScript as a dialect over the engine: one tool, run_js, whose scripts have a
+// global fs of twelve methods. Each call of fs is an ordinary call of the engine, of the principal
+// and session that runs the script: policy, approval, checkpoint, trash and audit are as in every
+// dialect. It knows methods, parameters and words; internal/js runs the scripts.
+//
+// The methods, their defaults and their words are those of the published page "Filesystem access".
+// What that leaves to the system is said as Rust's std::io does, with Node's code beside it.
+package jsfs
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/args"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/js"
+	"moltisfs/internal/nearest"
+	"moltisfs/internal/policy"
+)
+
+// Name is how the dialect is on record, and Tool its one tool.
+const (
+	Name = "jsfs"
+	Tool = "run_js"
+)
+
+// Names are the tool and the operations of fs, as [tools.policy] names them.
+func Names() []string {
+	names := []string{Tool}
+	for _, o := range operations {
+		names = append(names, "fs."+o.name)
+	}
+	return names
+}
+
+// Options are what the dialect is made of.
+type Options struct {
+	Config config.JS
+	Worker js.Program   // runs js.Work
+	Chain  policy.Chain // is asked before each call of fs; with one there is an fs
+}
+
+// Dialect is the tool. It is safe for concurrent use.
+type Dialect struct {
+	e     *engine.Engine
+	o     Options
+	slots chan struct{} // scripts that run
+}
+
+// Over is the dialect over an engine, which stays the caller's to close.
+func Over(e *engine.Engine, o Options) *Dialect {
+	return &Dialect{e, o, make(chan struct{}, max(o.Config.AtOnce, 1))}
+}
+
+type runArgs struct {
+	Code   *string `json:"code,omitempty" doc:"The script."`
+	File   *string `json:"file,omitempty" doc:"A script in the workspace, in the place of code."`
+	Time   *int    `json:"timeout_secs,omitempty" default:"30" min:"1" max:"300" doc:"Time it may take."`
+	Memory *int    `json:"heap_memory_max_mb,omitempty" default:"64" min:"4" doc:"Its memory."`
+}
+
+// What a script has unless the call says otherwise.
+const (
+	usualTime   = 30 * time.Second
+	usualMemory = 64
+)
+
+const doc = "Runs JavaScript or TypeScript (an ES module; await at the top) and returns what it wrote" +
+	" to the console. Use it to read, change and write many files in one call.\n" +
+	"There is a global fs, whose methods are all async: readFile(path, \"buffer\"?), " +
+	"writeFile(path, data), appendFile, readdir (names), stat {size, isFile, isDirectory, " +
+	"isSymlink, readonly, mtimeMs}, mkdir(path, {recursive}), rm(path, {recursive}), unlink, " +
+	"rename, copyFile, exists. Relative paths begin at the workspace root.\n" +
+	"There are no modules, no process and no network. Refusals are exceptions that say what " +
+	"to do. The changes of a run are one turn of history.\n" +
+	"Example: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".ts\")) { const s = " +
+	"await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", \"newName\"); if (t !== " +
+	"s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
+
+var spec = args.Of[runArgs](nil)
+
+const outputSchema = `{"type":"object","properties":{"output":{"type":"string"},` +
+	`"error":{"type":["string","null"]},"hint":{"type":"string"},` +
+	`"changed":{"type":"array","items":{"type":"string"}},"changed_more":{"type":"integer"},` +
+	`"checkpoints":{"type":"array","items":{"type":"string"}},"turn":{"type":"string"}}}`
+
+// Definitions are the tools that [tools.policy] leaves.
+func (d *Dialect) Definitions() []dialect.Definition { return definitions(d.e.Tools(), d.o.Config) }
+
+// DefinitionsUnder are those of the tools that a configuration leaves.
+func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
+	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	return definitions(lists, cfg.JS), nil
+}
+
+func definitions(lists policy.Tools, cfg config.JS) []dialect.Definition {
+	if !cfg.Enabled || !lists.Allows(Tool, false) {
+		return nil
+	}
+	reads := !lists.Allows("fs.writeFile", true, changes...)
+	return []dialect.Definition{{
+		Name: Tool, Title: "Run JavaScript", Description: doc, ReadOnly: reads, Destructive: !reads,
+		InputSchema: spec.Schema(), OutputSchema: json.RawMessage(outputSchema),
+	}}
+}
+
+// reply is the answer of a run.
+type reply struct {
+	Output      string   `json:"output"`
+	Error       *string  `json:"error"`
+	Hint        string   `json:"hint,omitempty"`
+	Changed     []string `json:"changed,omitempty"` // absolute paths, in the order of the changes
+	More        int      `json:"changed_more,omitempty"`
+	Checkpoints []string `json:"checkpoints,omitempty"`
+	Turn        string   `json:"turn,omitempty"` // takes all of them back
+}
+
+// run is one call on its way.
+type run struct {
+	*engine.Call
+	*Dialect
+	in   dialect.Call
+	args runArgs
+
+	mu    sync.Mutex
+	reply reply
+	known map[string]bool // paths in reply, and those beyond
+}
+
+// mostTold bounds the paths and the checkpoints that an answer lists.
+const mostTold = 100
+
+// Call runs a script.
+func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
+	if in.Turn == "" { // one run is one turn
+		in.Turn = "js-" + rand.Text()[:12]
+	}
+	r := &run{Dialect: d, in: in, Call: engine.Taken(in, Name, in.Tool), known: map[string]bool{}}
+	if in.Tool != Tool || len(d.Definitions()) == 0 {
+		return nil, d.e.Unknown(ctx, r.Call, in, nil,
+			&dialect.UnknownToolError{Tool: in.Tool, Nearest: d.nearest(in.Tool)})
+	}
+	out := &dialect.Object{Of: Tool}
+	err := d.e.Do(ctx, r.Call, engine.Operation{
+		Args: in.Args, Time: d.o.time(nil) + d.e.OwnTime(true),
+		Decode: r.decode,
+		Run: func(ctx context.Context) (err error) {
+			if err = r.script(ctx); err == nil {
+				out.Content, err = args.Encode(r.reply)
+			}
+			return err
+		},
+		Refuse: func(_ context.Context, err error) string {
+			reason := engine.Reason(err)
+			if reason == nil {
+				return ""
+			}
+			out.Of, out.No = string(reason.Code), true
+			if out.Content, err = args.Encode(reply{Error: new(why(reason))}); err != nil {
+				return ""
+			}
+			return out.Of
+		},
+		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
+		Replace: func(raw json.RawMessage) error { out.Content = raw; return nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (d *Dialect) nearest(tool string) string {
+	if len(d.Definitions()) == 0 {
+		return ""
+	}
+	return nearest.Of(tool, []string{Tool})
+}
+
+func (r *run) decode(raw json.RawMessage) error {
+	given, err := spec.Decode(raw)
+	if err != nil {
+		return err
+	}
+	r.args = *given.(*runArgs)
+	if (r.args.Code == nil) == (r.args.File == nil) {
+		return args.Errorf("give code or file", "one of code and file is needed")
+	}
+	if c := r.args.Code; c != nil { // the record says which script it was
+		sum := sha256.Sum256([]byte(*c))
+		r.Trace.Asked.Pattern = "sha256:" + hex.EncodeToString(sum[:])
+	} else {
+		r.Trace.Asked.Pattern = *r.args.File
+	}
+	return nil
+}
+
+// time is how long a script may run.
+func (o Options) time(asked *int) time.Duration {
+	most := time.Duration(o.Config.Time)
+	if asked == nil {
+		return min(usualTime, most)
+	}
+	return min(time.Duration(*asked)*time.Second, most)
+}
+
+// memory is the size of a script's heap.
+func (o Options) memory(asked *int) int64 {
+	n := usualMemory
+	if asked != nil {
+		n = *asked
+	}
+	return min(int64(n)<<20, o.Config.Memory)
+}
+
+// script runs the script, and collects what it came to.
+func (r *run) script(ctx context.Context) error {
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.e.Closing():
+		return engine.ErrClosed
+	}
+	s := js.Script{FS: r.o.Chain != nil || r.o.Config.Filesystem, Time: r.o.time(r.args.Time),
+		Memory: r.o.memory(r.args.Memory), Output: int(r.o.Config.Output), Stack: r.o.Config.Stack,
+		AtOnce: callsAtOnce, Waits: func(q js.Request) bool { return operation(q.Op).changes }}
+	if r.args.File != nil {
+		if !s.FS {
+			return args.Errorf("give code", "there is no file without an fs")
+		}
+		got, err := r.call(ctx, js.Request{Op: "readFile", Path: *r.args.File, Encoding: "utf8"})
+		if err != nil {
+			r.reply.Error = new(err.Error())
+			return nil
+		}
+		s.Code = string(got.Data)
+	} else {
+		s.Code = *r.args.Code
+	}
+	out, err := r.o.Worker.Run(ctx, s, r.call)
+	if err != nil {
+		return err
+	}
+	r.reply.Output = out.Output
+	if out.Error != "" {
+		r.reply.Error = new(out.Error)
+	}
+	if strings.Contains(out.Error, "fs is not defined") && !s.FS {
+		r.reply.Hint = "the operator gives scripts an fs by a filesystem policy, or by " +
+			"filesystem = true in [tools.js]"
+	}
+	if len(r.reply.Changed) > 0 {
+		r.reply.Turn = r.in.Turn
+	}
+	return nil
+}
+
+// callsAtOnce bounds the calls of one script that run side by side.
+const callsAtOnce = 8
+
+// changed notes what a call of fs has changed.
+func (r *run) changed(c *engine.Call, paths ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range paths {
+		switch p = path.Clean(p); {
+		case r.known[p]:
+		case len(r.reply.Changed) < mostTold:
+			r.known[p] = true
+			r.reply.Changed = append(r.reply.Changed, p)
+		default:
+			r.known[p] = true
+			r.reply.More++
+		}
+	}
+	if id := c.Trace.Checkpoint; id != "" && len(r.reply.Checkpoints) < mostTold &&
+		!slices.Contains(r.reply.Checkpoints, id) {
+		r.reply.Checkpoints = append(r.reply.Checkpoints, id)
+	}
+}
+
+// at is a path of the script's, from the root on.
+func (d *Dialect) at(p string) string {
+	if p == "" || path.IsAbs(p) {
+		return p
+	}
+	root := d.e.Root()
+	if root == "" {
+		root = d.e.Config().WorkspaceRoot
+	}
+	if root == "" {
+		return p
+	}
+	return strings.TrimSuffix(root, "/") + "/" + p
+}

@@ -1,0 +1,141 @@
+package jsfs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"moltisfs/internal/args"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/js"
+)
+
+// failure is a refusal as the exception that a script gets.
+func (c *call) failure(r *engine.Refusal, err error) error {
+	name := "fs." + c.q.Op
+	shown := c.q.Path
+	if c.q.To != "" {
+		shown += " -> " + c.q.To
+	}
+	switch {
+	case r.Cause == chainFailed:
+		return &js.Failure{Message: fmt.Sprintf("%s: policy error: %v", name, r.Facts), Code: "EACCES"}
+	case r.Code == engine.CodePathDenied:
+		return &js.Failure{Message: name + " denied by policy: " + c.q.Path + " is not allowed",
+			Code: "EACCES"}
+	case r.Cause == notUTF8:
+		return &js.Failure{Message: fmt.Sprintf("%s: invalid UTF-8 in %s: %v", name, c.q.Path, r.Facts)}
+	}
+	if text, code := systemWord(r, err); text != "" {
+		return &js.Failure{Message: name + ": " + shown + ": " + text, Code: code}
+	}
+	return &js.Failure{Message: name + ": " + shown + ": " + why(r), Code: strings.ToUpper(string(r.Code))}
+}
+
+// systemWords are what Rust's std::io says of the system's errors, by Node's codes.
+var systemWords = []struct {
+	no         syscall.Errno
+	code, text string
+}{
+	{syscall.ENOENT, "ENOENT", "No such file or directory (os error 2)"},
+	{syscall.EACCES, "EACCES", "Permission denied (os error 13)"},
+	{syscall.EEXIST, "EEXIST", "File exists (os error 17)"},
+	{syscall.EXDEV, "EXDEV", "Invalid cross-device link (os error 18)"},
+	{syscall.ENOTDIR, "ENOTDIR", "Not a directory (os error 20)"},
+	{syscall.EISDIR, "EISDIR", "Is a directory (os error 21)"},
+	{syscall.EINVAL, "EINVAL", "Invalid argument (os error 22)"},
+	{syscall.ENOSPC, "ENOSPC", "No space left on device (os error 28)"},
+	{syscall.EROFS, "EROFS", "Read-only file system (os error 30)"},
+	{syscall.ENAMETOOLONG, "ENAMETOOLONG", "File name too long (os error 36)"},
+	{syscall.ENOTEMPTY, "ENOTEMPTY", "Directory not empty (os error 39)"},
+	{syscall.ELOOP, "ELOOP", "Too many levels of symbolic links (os error 40)"},
+}
+
+// systemWord is what the system would have said; "" where it would not have refused.
+func systemWord(r *engine.Refusal, err error) (text, code string) {
+	var no syscall.Errno
+	switch r.Cause {
+	case engine.Absent, engine.ParentMissing:
+		no = syscall.ENOENT
+	case engine.NotPermitted:
+		no = syscall.EACCES
+	case engine.NotADirectory:
+		no = syscall.ENOTDIR
+	case engine.LinkLoop:
+		no = syscall.ELOOP
+	case engine.NameTooLong:
+		no = syscall.ENAMETOOLONG
+	case engine.DiskFull:
+		no = syscall.ENOSPC
+	case engine.DiskReadOnly:
+		no = syscall.EROFS
+	case engine.NotEmpty:
+		no = syscall.ENOTEMPTY
+	case engine.IntoItself:
+		no = syscall.EINVAL
+	case engine.Conflicts:
+		no = syscall.EEXIST
+	case engine.NotRegular:
+		if f, ok := r.Facts.(*guardfs.NotRegularError); ok && f.Kind == "directory" {
+			no = syscall.EISDIR
+		}
+	case engine.BadPath:
+		no = syscall.EINVAL
+	}
+	if no == 0 && !errors.As(err, &no) {
+		return "", ""
+	}
+	for _, w := range systemWords {
+		if w.no == no {
+			return w.text, w.code
+		}
+	}
+	return fmt.Sprintf("%v (os error %d)", no, int(no)), ""
+}
+
+// why says in a script's words why a call was refused that the system would have carried out, and
+// what to do.
+func why(r *engine.Refusal) string {
+	switch f := r.Facts.(type) {
+	case *args.Error:
+		if f.Hint != "" {
+			return f.What + ": " + f.Hint
+		}
+		return f.What
+	case *guardfs.TooLargeError:
+		return fmt.Sprintf("the file is %d bytes, over the limit of %d: use another tool for a part of it",
+			f.Size, f.Max)
+	}
+	switch {
+	case r.Cause == engine.TooManyCalls:
+		return fmt.Sprintf("too many calls (%v), and nothing was done: wait, then call again", r.Facts)
+	case r.Cause == engine.NoAnswer:
+		return fmt.Sprintf("the file system does not answer; %v", r.Facts)
+	case r.Cause == engine.HalfMade:
+		return "the change was made in part and could not be taken back: read what is there"
+	}
+	if text := words[r.Code]; text != "" {
+		return text
+	}
+	return strings.ReplaceAll(r.Cause.Name, "_", " ") + " (" + string(r.Code) + "), and nothing was done"
+}
+
+const (
+	unread = "it has to be read as it is now before it is changed: await fs.readFile first"
+	asked  = "the change was not approved, and nothing was done: ask before trying again"
+)
+
+var words = map[engine.Code]string{
+	engine.CodeMustRead:         unread,
+	engine.CodeModified:         unread,
+	engine.CodeSymlinkRefused:   "it is a symbolic link: name the file that it leads to",
+	engine.CodeApprovalDenied:   asked,
+	engine.CodeApprovalTimeout:  "nobody approved the change in time, and nothing was done: ask before trying again",
+	engine.CodeApprovalStale:    "the file changed while the change waited for approval, and nothing was done: read it again",
+	engine.CodePermissionDenied: "the operator's settings do not allow it, and nothing was done",
+	engine.CodeNotRegularFile:   "it is not a file",
+	engine.CodeDeadline:         "it took too long, and nothing was done",
+	engine.CodeConflict:         "somebody else is changing it, and nothing was done: try again",
+}

@@ -1,0 +1,117 @@
+package js
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// A frame is four bytes of length (little-endian), its kind, and the rest.
+const (
+	frameStart  = 'S' // Script, as JSON
+	frameCall   = 'C' // see appendCall
+	frameReply  = 'R' // number of the call, kind, data
+	frameOutput = 'O' // what the console says
+	frameEnd    = 'E' // Result, as JSON
+
+	maxFrame = 256 << 20
+)
+
+type framer struct {
+	mu  sync.Mutex
+	out *bufio.Writer
+}
+
+func newFramer(w io.Writer) *framer { return &framer{out: bufio.NewWriterSize(w, 16<<10)} }
+
+// send writes one frame and lets it go.
+func (f *framer) send(kind byte, parts ...[]byte) error {
+	n := 1
+	for _, p := range parts {
+		n += len(p)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var head [5]byte
+	binary.LittleEndian.PutUint32(head[:], uint32(n))
+	head[4] = kind
+	f.out.Write(head[:]) //nolint:errcheck // Flush tells
+	for _, p := range parts {
+		f.out.Write(p) //nolint:errcheck // Flush tells
+	}
+	return f.out.Flush()
+}
+
+func (f *framer) reply(id uint32, r Reply) error {
+	if len(r.Data) > maxFrame-64 {
+		r = Reply{failed, []byte(`{"Message":"the answer is too large"}`)}
+	}
+	return f.send(frameReply, append(binary.LittleEndian.AppendUint32(nil, id), r.Kind), r.Data)
+}
+
+type unframer struct{ in *bufio.Reader }
+
+func newUnframer(r io.Reader) *unframer { return &unframer{bufio.NewReaderSize(r, 16<<10)} }
+
+// next is one frame; io.EOF is the end between two.
+func (u *unframer) next() (kind byte, body []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(u.in, head[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.EOF // it was killed in the middle
+		}
+		return 0, nil, err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n < 1 || n > maxFrame {
+		return 0, nil, fmt.Errorf("a frame of %d bytes", n)
+	}
+	body = make([]byte, n-1)
+	if _, err := io.ReadFull(u.in, body); err != nil {
+		return 0, nil, io.EOF
+	}
+	return head[4], body, nil
+}
+
+// appendCall writes a call: its number, whether it is recursive and binary, then the texts, each after
+// its length, then the data.
+func appendCall(to []byte, id uint32, q Request) []byte {
+	to = binary.LittleEndian.AppendUint32(to, id)
+	var flags byte
+	if q.Recursive {
+		flags |= 1
+	}
+	if q.Binary {
+		flags |= 2
+	}
+	to = append(to, flags)
+	for _, s := range []string{q.Op, q.Path, q.To, q.Encoding} {
+		to = append(binary.LittleEndian.AppendUint32(to, uint32(len(s))), s...)
+	}
+	return to
+}
+
+var errBadFrame = errors.New("a call that is cut off")
+
+func parseCall(b []byte) (id uint32, q Request, err error) {
+	if len(b) < 5 {
+		return 0, q, errBadFrame
+	}
+	id, q.Recursive, q.Binary = binary.LittleEndian.Uint32(b), b[4]&1 != 0, b[4]&2 != 0
+	b = b[5:]
+	for _, s := range []*string{&q.Op, &q.Path, &q.To, &q.Encoding} {
+		if len(b) < 4 {
+			return 0, q, errBadFrame
+		}
+		n := binary.LittleEndian.Uint32(b)
+		if b = b[4:]; uint64(n) > uint64(len(b)) {
+			return 0, q, errBadFrame
+		}
+		*s, b = string(b[:n]), b[n:]
+	}
+	q.Data = b
+	return id, q, nil
+}

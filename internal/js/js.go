@@ -1,0 +1,290 @@
+// Package js runs a script in a process of its own: an ES module with top-level await, TypeScript's
+// types taken out, in a QuickJS that has no files, no network, no processes and no modules. What a
+// script can reach outside is the fs object, each call of which the parent answers.
+//
+// [Program.Run] is the parent's side, [Work] the worker's. They talk in frames over two pipes. The
+// parent keeps the time and kills the worker at its end, whatever that is doing: the engine's own
+// loops in C can't be interrupted. Memory, output and depth of calls the worker bounds itself.
+//
+// It touches no file. Who starts the worker confines it.
+package js
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// A Program is the command that runs [Work].
+type Program []string
+
+// A Script is what is run.
+type Script struct {
+	Code   string
+	FS     bool          // there is an fs
+	Time   time.Duration // how long it may run; calls that Waits names don't count
+	Memory int64         // bytes of its heap
+	Output int           // bytes that the console keeps
+	Stack  int           // how deep calls may be; 0: as deep as the engine takes
+	AtOnce int           // calls of fs that run side by side
+	// Waits says of a call whether it may wait for a person.
+	Waits func(Request) bool `json:"-"`
+}
+
+// A Request is a call of fs, with its arguments as the script gave them.
+type Request struct {
+	Op        string // readFile, writeFile, appendFile, readdir, stat, mkdir, rm, rename, copyFile, exists
+	Path, To  string
+	Recursive bool
+	Encoding  string // of readFile: utf8 or buffer
+	Data      []byte // of writeFile and appendFile
+	Binary    bool   // Data was bytes, not text
+}
+
+// A Reply is what a call came to: nothing, text, bytes, or JSON.
+type Reply struct {
+	Kind byte
+	Data []byte
+}
+
+// The kinds of replies.
+const (
+	Nothing byte = iota
+	Text
+	Bytes
+	JSON
+	failed
+)
+
+// A Failure is the exception of a call that failed. Any other error is one without a code.
+type Failure struct {
+	Message string
+	Code    string `json:",omitempty"` // as Node has them: ENOENT
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// A Host answers the calls, many at the same time. It must come back when ctx ends.
+type Host func(context.Context, Request) (Reply, error)
+
+// A Result is what a script came to. Error is what it threw, or which limit it met; "" is a run to the
+// end. Output is there in any case.
+type Result struct {
+	Output string
+	Error  string
+	Limit  string // "time", "memory", "output": the limit that ended it
+}
+
+// ErrNoWorker says that the worker can't be started.
+var ErrNoWorker = errors.New("the worker for JavaScript does not start")
+
+// Run runs a script. The error is that of a broken host or of ctx. When it comes back no call is
+// under way.
+func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
+	if len(p) == 0 {
+		return Result{}, ErrNoWorker
+	}
+	cmd := exec.Command(p[0], p[1:]...)
+	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+	separate(cmd)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrNoWorker, err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrNoWorker, err)
+	}
+	words := &tail{}
+	cmd.Stderr = words
+	if err := cmd.Start(); err != nil {
+		return Result{}, fmt.Errorf("%w: %w", ErrNoWorker, err)
+	}
+	calls, cancel := context.WithCancel(ctx)
+	r := &run{script: s, host: host, ctx: calls, to: newFramer(in), clock: newClock(s.Time),
+		ended: make(chan struct{}), done: make(chan struct{}),
+		slots: make(chan struct{}, max(s.AtOnce, 1))}
+	defer r.clock.stop()
+	go r.read(newUnframer(out), s)
+	select {
+	case <-r.ended:
+	case <-r.clock.C:
+		r.end(Result{Limit: limitTime, Error: fmt.Sprintf("the run took longer than %s", s.Time)})
+	case <-ctx.Done():
+		r.end(Result{Error: "the run was cancelled"})
+	}
+	cancel()
+	cmd.Process.Kill() //nolint:errcheck // it has ended by itself
+	in.Close()         //nolint:errcheck // it is dead
+	<-r.done
+	cmd.Wait() //nolint:errcheck // how it ended is told by what it sent
+	r.calls.Wait()
+	return r.outcome(ctx, words.String())
+}
+
+const limitTime = "time"
+
+// run is a script on its way, as its parent sees it.
+type run struct {
+	script Script
+	host   Host
+	ctx    context.Context //nolint:containedctx // of the calls
+	to     *framer
+	clock  *clock
+	slots  chan struct{}
+
+	mu sync.Mutex
+	told
+	calls sync.WaitGroup
+	ended chan struct{} // it has said how it ended, or is dead
+	done  chan struct{}
+}
+
+// told is what a run has come to so far.
+type told struct {
+	over   bool
+	result Result
+	output bytes.Buffer
+}
+
+// end is the first word on how the run ended; no call begins after it.
+func (r *run) end(how Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over {
+		r.over, r.result = true, how
+		close(r.ended)
+	}
+}
+
+// read takes what the worker sends.
+func (r *run) read(from *unframer, s Script) {
+	defer close(r.done)
+	head, err := json.Marshal(s)
+	if err == nil {
+		err = r.to.send(frameStart, head)
+	}
+	for err == nil {
+		var kind byte
+		var body []byte
+		if kind, body, err = from.next(); err != nil {
+			break
+		}
+		switch kind {
+		case frameOutput:
+			r.mu.Lock()
+			if room := s.Output - r.output.Len(); !r.over {
+				r.output.Write(body[:min(len(body), max(room, 0))])
+			}
+			r.mu.Unlock()
+		case frameCall:
+			err = r.call(body)
+		case frameEnd:
+			var how Result
+			err = json.Unmarshal(body, &how)
+			if err == nil {
+				r.end(how)
+			}
+		default:
+			err = fmt.Errorf("a frame of the kind %q", kind)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		r.end(Result{Limit: "worker", Error: err.Error()})
+	}
+	r.end(Result{Limit: "worker"})
+}
+
+// call begins a call of fs, unless the run is over.
+func (r *run) call(body []byte) error {
+	id, q, err := parseCall(body)
+	if err != nil {
+		return err
+	}
+	r.slots <- struct{}{}
+	r.mu.Lock()
+	over := r.over
+	if !over {
+		r.calls.Add(1)
+	}
+	r.mu.Unlock()
+	if over {
+		<-r.slots
+		return nil
+	}
+	go func() {
+		defer r.calls.Done()
+		if r.script.Waits != nil && r.script.Waits(q) {
+			defer r.clock.hold()()
+		}
+		reply, err := r.host(r.ctx, q)
+		<-r.slots
+		if err != nil {
+			f, ok := errors.AsType[*Failure](err)
+			if !ok {
+				f = &Failure{Message: err.Error()}
+			}
+			data, merr := json.Marshal(f)
+			if merr != nil {
+				data = []byte(`{"Message":"failed"}`)
+			}
+			reply = Reply{failed, data}
+		}
+		r.to.reply(id, reply) //nolint:errcheck // it is dead, and reading finds that
+	}()
+	return nil
+}
+
+// outcome is the run as its caller is told of it.
+func (r *run) outcome(ctx context.Context, words string) (Result, error) {
+	out := r.result
+	out.Output = r.output.String()
+	if err := ctx.Err(); err != nil && out.Limit != limitTime {
+		return out, err
+	}
+	if out.Limit == "worker" { // it died without a word: the system or Go's runtime has killed it
+		if out.Error == "" && (words == "" || outOfMemory(words)) {
+			return Result{Output: out.Output, Limit: "memory", Error: memoryWord(r.script.Memory)}, nil
+		}
+		return out, fmt.Errorf("the worker for JavaScript failed: %s %s", out.Error, words)
+	}
+	return out, nil
+}
+
+func memoryWord(limit int64) string {
+	return fmt.Sprintf("the run took more than its memory of %d MB", limit>>20)
+}
+
+// tail keeps the beginning of what a worker says as it dies.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p[:min(len(p), 2048-len(t.b))]...)
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.b)
+}
+
+func outOfMemory(words string) bool {
+	for _, w := range []string{"out of memory", "cannot allocate", "stack overflow", "stack exceeds"} {
+		if bytes.Contains([]byte(words), []byte(w)) {
+			return true
+		}
+	}
+	return false
+}

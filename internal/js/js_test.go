@@ -1,0 +1,78 @@
+package js
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "js-worker" {
+		if err := Work(os.Stdin, os.Stdout, func() { os.Exit(1) }); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func program() Program { return Program{os.Args[0], "js-worker"} }
+
+func script(code string) Script {
+	return Script{Code: code, FS: true, Time: 5 * time.Second, Memory: 32 << 20, Output: 10_000, AtOnce: 8}
+}
+
+func runs(t *testing.T, s Script, host Host) Result {
+	t.Helper()
+	if host == nil {
+		host = func(context.Context, Request) (Reply, error) { return Reply{}, nil }
+	}
+	r, err := program().Run(t.Context(), s, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestScripts(t *testing.T) {
+	for _, c := range []struct{ code, output, err string }{
+		{"", "", ""},
+		{"console.log('a', 1, null, undefined, true, 2n)", "a 1 null undefined true 2n\n", ""},
+		{"console.info('a'); console.warn('b'); console.error('c'); console.debug('d'); console.trace('e')",
+			"[INFO] a\n[WARN] b\n[ERROR] c\nd\ne\n", ""},
+		{"console.log({a: [1, 'x'], m: new Map([[1, {b: 2}]]), u: new Uint8Array(3)})",
+			"{ a: [1, \"x\"], m: Map(1) { 1 => { b: 2 } }, u: Uint8Array(3) [0, 0, 0] }\n", ""},
+		{"const o = {}; o.o = o; console.log(o)", "{ o: [Circular] }\n", ""},
+		{"const x: number = await Promise.resolve(4 as number); interface Q { a: string }\nconsole.log(x)", "4\n", ""},
+		{"enum E { A = 3 }\nconsole.log(E.A, E[3])", "3 A\n", ""},
+		{"throw new TypeError('no')", "", "TypeError: no\n    at <anonymous> (script:1:20)"},
+		{"const f = (", "", "SyntaxError: Unexpected end of file\n    at script:1:12: const f = ("},
+		{"await new Promise(() => {})", "", "the script waits for a promise that nothing will settle"},
+		{"import x from 'fs'", "", `TypeError: module load failed: cannot import "fs": there are no modules here, and fs is a global`},
+		{"setTimeout(() => console.log('late'), 5); console.log('now')", "now\nlate\n", ""},
+		{"let n = 0; const t = setInterval(() => { console.log(++n); if (n === 3) clearInterval(t); }, 1)", "1\n2\n3\n", ""},
+		{"setTimeout(() => { throw new Error('ring') }, 1)", "", "Error: ring"},
+		{"console.log(await fs.readFile('a'), (await fs.readFile('a', 'buffer'))[0])", "text 104\n", ""},
+		{"console.log(typeof process, typeof require, typeof fetch, Object.keys(globalThis).join())",
+			"undefined undefined undefined fs\n", ""},
+		{"new Function('return this')().fs = 1", "", "TypeError"},
+		{"console.log(Object.getOwnPropertyNames(globalThis).filter((n) => n.includes('host')).length)", "0\n", ""},
+	} {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			r := runs(t, script(c.code), func(_ context.Context, q Request) (Reply, error) {
+				if q.Encoding == "buffer" {
+					return Reply{Bytes, []byte("hi")}, nil
+				}
+				return Reply{Text, []byte("text")}, nil
+			})
+			if r.Output != c.output || !strings.HasPrefix(r.Error, c.err) || (c.err == "") != (r.Error == "") {
+				t.Errorf("%s\noutput %q, want %q\nerror %q, want %q", c.code, r.Output, c.output, r.Error, c.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,327 @@
+package js
+
+import (
+	_ "embed"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"modernc.org/quickjs"
+)
+
+var (
+	//go:embed prelude.js
+	prelude string
+	//go:embed web.js
+	webJS string
+	//go:embed url.js
+	urlJS string
+)
+
+// Work runs one script for the parent at the other ends. It bounds its own process: call it from
+// nothing else's. When the parent is gone it comes back, or quit is called where the script never
+// does.
+func Work(in io.Reader, out io.Writer, quit func()) error { return work(in, out, quit, bound) }
+
+func work(in io.Reader, out io.Writer, quit func(), limit func(memory, seconds uint64) error) error {
+	from := newUnframer(in)
+	kind, body, err := from.next()
+	if err != nil || kind != frameStart {
+		return fmt.Errorf("reading the script: %w", err)
+	}
+	w := &worker{to: newFramer(out), events: make(chan event, 64), gone: quit}
+	if err := json.Unmarshal(body, &w.Script); err != nil {
+		return fmt.Errorf("reading the script: %w", err)
+	}
+	if err := limit(uint64(w.Memory), uint64(w.Time/time.Second)+2); err != nil {
+		return fmt.Errorf("limiting the worker: %w", err)
+	}
+	debug.SetMaxStack(256 << 20)
+	go w.listen(from)
+	return w.to.json(frameEnd, w.run())
+}
+
+// worker is one script and its engine. All but listen is one goroutine's.
+type worker struct {
+	Script
+	to     *framer
+	events chan event
+	gone   func() // ends the process
+
+	vm                 *quickjs.VM
+	settle, ring, show quickjs.Value
+	calls              int            // that wait for a reply
+	timers             map[int]*alarm // that are to ring
+	written            int            // bytes of output
+}
+
+// event is a reply, or a timer that rings.
+type event struct {
+	timer *alarm
+	id    uint32
+	Reply
+}
+
+type alarm struct {
+	id    int
+	timer *time.Timer
+}
+
+// listen takes replies. Without a parent there is no script.
+func (w *worker) listen(from *unframer) {
+	for {
+		kind, body, err := from.next()
+		if err != nil || kind != frameReply || len(body) < 5 {
+			w.gone()
+			return
+		}
+		w.events <- event{id: binary.LittleEndian.Uint32(body), Reply: Reply{body[4], body[5:]}}
+	}
+}
+
+// stopped is how a run ends from within a function that the script called.
+type stopped struct{ Result }
+
+func (w *worker) run() (out Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			s, ok := p.(stopped)
+			if !ok {
+				panic(p)
+			}
+			out = s.Result
+		}
+	}()
+	if err := w.open(); err != nil {
+		return w.failed(err)
+	}
+	promise, err := w.start()
+	if err != nil {
+		return w.failed(err)
+	}
+	return w.loop(promise)
+}
+
+// failed is the result of an error of the engine.
+func (w *worker) failed(err error) Result {
+	r := Result{Error: strings.TrimSpace(err.Error())}
+	if e, ok := errors.AsType[*quickjs.Error](err); ok && e.Stack != "" {
+		r.Error += "\n" + strings.TrimRight(e.Stack, "\n")
+	}
+	return w.told(r)
+}
+
+// told is a result in our words.
+func (w *worker) told(r Result) Result {
+	r.Error = strings.ReplaceAll(r.Error, "<eval>", "script")
+	if strings.HasPrefix(r.Error, "InternalError: out of memory") {
+		return Result{Limit: "memory", Error: memoryWord(w.Memory)}
+	}
+	return r
+}
+
+// open makes the engine and what scripts find in it.
+func (w *worker) open() (err error) {
+	if w.vm, err = quickjs.NewVM(); err != nil {
+		return err
+	}
+	w.vm.SetMemoryLimit(uintptr(w.Memory))
+	if w.Stack > 0 {
+		w.vm.SetMaxStackSize(uintptr(w.Stack))
+	}
+	w.vm.SetModuleLoader(func(_ *quickjs.VM, name string) (string, error) {
+		return "", fmt.Errorf("cannot import %q: there are no modules here, and fs is a global", name)
+	}, func(_ *quickjs.VM, _, name string) (string, error) { return name, nil })
+	w.timers = map[int]*alarm{}
+	var host [3]quickjs.Value
+	for i, f := range []quickjs.HostFunc{w.call, w.write, w.sleep} {
+		name := fmt.Sprintf("__host%d", i)
+		if err = w.vm.RegisterHostFunc(name, f); err != nil {
+			return err
+		}
+		taken := fmt.Sprintf("(() => { const f = globalThis.%s; delete globalThis.%[1]s; return f; })()", name)
+		if host[i], err = w.vm.EvalValue(taken, quickjs.EvalGlobal); err != nil {
+			return err
+		}
+	}
+	for _, source := range []string{webJS, urlJS} {
+		f, err := w.vm.EvalValue(source, quickjs.EvalGlobal)
+		if err != nil {
+			return err
+		}
+		if _, err = f.Call(quickjs.UndefinedValue); err != nil {
+			return err
+		}
+		f.Free()
+	}
+	f, err := w.vm.EvalValue(prelude, quickjs.EvalGlobal)
+	if err != nil {
+		return err
+	}
+	defer f.Free()
+	got, err := f.CallValue(quickjs.UndefinedValue, host[0], host[1], host[2], max(w.AtOnce, 1), w.FS)
+	if err != nil {
+		return err
+	}
+	defer got.Free()
+	for i, v := range []*quickjs.Value{&w.settle, &w.ring, &w.show} {
+		at, err := w.vm.NewAtom(fmt.Sprint(i))
+		if err != nil {
+			return err
+		}
+		if *v, err = got.GetPropertyValue(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start evaluates the script. What is no JavaScript may be TypeScript.
+func (w *worker) start() (quickjs.Value, error) {
+	v, err := w.vm.EvalValue(w.Code, quickjs.EvalModule)
+	if e, ok := errors.AsType[*quickjs.Error](err); !ok || e.Name != "SyntaxError" {
+		return v, err
+	}
+	code, terr := withoutTypes(w.Code)
+	if terr != nil {
+		return v, terr
+	}
+	return w.vm.EvalValue(code, quickjs.EvalModule)
+}
+
+// loop runs jobs, replies and timers until nothing is left to wait for, or the script has thrown.
+func (w *worker) loop(promise quickjs.Value) (out Result) {
+	var thrown *Result
+	settled := false
+	if _, err := promise.Then(func(quickjs.Value) { settled = true }, func(v quickjs.Value) {
+		text, err := w.show.Call(quickjs.UndefinedValue, v.Dup())
+		if err != nil {
+			text = "an error that can't be shown"
+		}
+		thrown = &Result{Error: fmt.Sprint(text)}
+	}); err != nil {
+		return w.failed(err)
+	}
+	for {
+		if _, err := w.vm.ExecutePendingJobs(); err != nil {
+			return w.failed(err)
+		}
+		switch {
+		case thrown != nil:
+			return w.told(*thrown)
+		case w.calls == 0 && len(w.timers) == 0 && settled:
+			return Result{}
+		case w.calls == 0 && len(w.timers) == 0:
+			return Result{Error: "the script waits for a promise that nothing will settle"}
+		}
+		e := <-w.events
+		if err := w.take(e); err != nil {
+			return w.failed(err)
+		}
+	}
+}
+
+// take gives an event to the script.
+func (w *worker) take(e event) error {
+	if e.timer != nil {
+		if w.timers[e.timer.id] != e.timer {
+			return nil // it was cleared meanwhile
+		}
+		delete(w.timers, e.timer.id)
+		_, err := w.ring.Call(quickjs.UndefinedValue, e.timer.id)
+		return err
+	}
+	w.calls--
+	kind, value, code := "nothing", "", ""
+	switch e.Kind {
+	case Text:
+		kind, value = "text", string(e.Data)
+	case JSON:
+		kind, value = "json", string(e.Data)
+	case Bytes:
+		kind, value = "bytes", base64.StdEncoding.EncodeToString(e.Data)
+	case failed:
+		var f Failure
+		if err := json.Unmarshal(e.Data, &f); err != nil {
+			return err
+		}
+		kind, value, code = "error", f.Message, f.Code
+	}
+	_, err := w.settle.Call(quickjs.UndefinedValue, int(e.id), kind, value, code)
+	return err
+}
+
+// call sends a call of fs to the parent.
+func (w *worker) call(a []any) (any, error) {
+	text := func(i int) string { s, _ := a[i].(string); return s }
+	flag := func(i int) bool { b, _ := a[i].(bool); return b }
+	id, _ := a[0].(int)
+	q := Request{Op: text(1), Path: text(2), To: text(3), Recursive: flag(4), Encoding: text(5),
+		Binary: flag(6)}
+	data := []byte(text(7))
+	if q.Binary {
+		var err error
+		if data, err = base64.StdEncoding.DecodeString(text(7)); err != nil {
+			return nil, err
+		}
+	}
+	w.calls++
+	return nil, w.to.send(frameCall, appendCall(nil, uint32(id), q), data)
+}
+
+// write is the console.
+func (w *worker) write(a []any) (any, error) {
+	s, _ := a[0].(string)
+	over := w.written+len(s) > w.Output
+	if over {
+		s = strings.ToValidUTF8(s[:max(w.Output-w.written, 0)], "")
+	}
+	w.written += len(s)
+	if err := w.to.send(frameOutput, []byte(s)); err != nil {
+		return nil, err
+	}
+	if over {
+		w.to.json(frameEnd, Result{Limit: "output", //nolint:errcheck // the parent is gone
+			Error: fmt.Sprintf("the run wrote more than its output of %d bytes", w.Output)})
+		panic(stopped{Result{Limit: "output"}})
+	}
+	return nil, nil
+}
+
+// sleep sets a timer; below zero it stops one.
+func (w *worker) sleep(a []any) (any, error) {
+	id, _ := a[0].(int)
+	ms := 0.0
+	switch n := a[1].(type) {
+	case int:
+		ms = float64(n)
+	case float64:
+		ms = n
+	}
+	if old := w.timers[id]; old != nil {
+		old.timer.Stop()
+		delete(w.timers, id)
+	}
+	if ms >= 0 {
+		t := &alarm{id: id}
+		w.timers[id] = t
+		t.timer = time.AfterFunc(time.Duration(ms*float64(time.Millisecond)), func() {
+			w.events <- event{timer: t}
+		})
+	}
+	return nil, nil
+}
+
+func (f *framer) json(kind byte, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return f.send(kind, b)
+}
