@@ -64,10 +64,16 @@ func (w *wire) send(m map[string]any) {
 
 func (w *wire) next() map[string]any {
 	w.t.Helper()
+	return w.nextWithin(20 * time.Second)
+}
+
+// nextWithin is nil where the other side has ended.
+func (w *wire) nextWithin(most time.Duration) map[string]any {
+	w.t.Helper()
 	select {
 	case m := <-w.lines:
 		return m
-	case <-time.After(20 * time.Second):
+	case <-time.After(most):
 		w.t.Fatal("nothing came")
 	}
 	return nil

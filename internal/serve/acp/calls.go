@@ -15,8 +15,8 @@ func (p *Proxy) carryOut(ctx context.Context, m message) {
 	}
 	m.line, m.id, m.params = bytes.Clone(m.line), bytes.Clone(m.id), bytes.Clone(m.params)
 	s, err := p.of(m.params)
-	if err == nil && m.method == runProgram {
-		_, err = pick(m.params, []string{"command", "args", "env", "cwd"})
+	if err == nil { // what a hook, or the editor, takes for it is what we do
+		_, err = pick(m.params, []string{"path", "content", "line", "limit", "command", "args", "env", "cwd"})
 	}
 	if err != nil {
 		_ = p.refuse(m, -32602, err.Error()) // else it has gone

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var allAttacks = flag.Bool("attacks", false, "every spelling of every row, longer races, the table, and a server of others beside it")
+
+// rowsOf is how many rows each family of the catalogue has.
+var rowsOf = []struct {
+	family string
+	rows   int
+}{{"A", 25}, {"B", 22}, {"C", 13}, {"D", 19}, {"E", 14}, {"F", 17}, {"G", 11}, {"H", 15}, {"I", 8}, {"J", 10}}
+
+// No row is missing, and each is driven here, or at length by a test that there is, or can't be.
+func TestAttackRows(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for _, f := range rowsOf {
+		for n := range f.rows {
+			want = append(want, fmt.Sprintf("%s%02d", f.family, n+1))
+		}
+	}
+	tests := testNames(t)
+	for _, row := range attackRows {
+		got = append(got, row.id)
+		driven := len(row.tries) > 0 || row.run != nil
+		if driven == (row.not != "") && row.test == "" || row.what == "" {
+			t.Errorf("%s is neither driven nor left out with a reason", row.id)
+		}
+		if row.test != "" && !tests[row.test] {
+			t.Errorf("%s names %s, which is not there", row.id, row.test)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the rows are %v", got)
+	}
+}
+
+func testNames(t *testing.T) map[string]bool {
+	out := map[string]bool{}
+	name := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range name.FindAllSubmatch(text, -1) {
+			out[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// An attackRun is the catalogue against the program.
+type attackRun struct {
+	t      *testing.T
+	w      *attacked
+	s      *attackedServers
+	row    *attackRow
+	lines  []attackLine
+	before map[string]string
+	door   string // of a server, once it runs
+	token  string
+}
+
+// An attackLine is one of the table: how the calls of a row by a tool ended, and the slowest.
+type attackLine struct {
+	row, by, outcome string
+	took             time.Duration
+}
+
+// Every row by every tool of every dialect: nothing outside changes, no secret is told, and what is
+// denied answers the same whether it is there or not. In each family an engine that is no good falls.
+func TestAttackTable(t *testing.T) {
+	t.Parallel()
+	r := &attackRun{t: t, w: newAttacked(t)}
+	r.s = r.w.serve(t)
+	r.before = r.w.closed(t)
+	for _, f := range rowsOf {
+		for i := range attackRows {
+			if r.row = &attackRows[i]; r.row.id[:1] == f.family {
+				r.attack()
+				r.held("the row")
+				if err := r.w.sweep(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		row := controls[f.family](t)
+		if row == "" {
+			t.Errorf("the control of %s does not fall: the rows prove nothing", f.family)
+		}
+		r.lines = append(r.lines, attackLine{row, "control " + f.family, "FELL", 0})
+	}
+	if *allAttacks {
+		r.lines = append(r.lines, peerLines(t)...)
+		r.print()
+	}
+}
+
+// attack makes the calls of a row.
+func (r *attackRun) attack() {
+	for i, try := range r.row.tries {
+		if *allAttacks || i == 0 {
+			for _, tool := range attackTools {
+				r.try(tool, try)
+			}
+		}
+	}
+	if r.row.run != nil {
+		r.row.run(r)
+	}
+	if why := r.row.not; why != "" {
+		r.lines = append(r.lines, attackLine{r.row.id, "n/a: " + why, "", 0})
+	}
+	if r.row.test != "" {
+		r.lines = append(r.lines, attackLine{r.row.id, "at length: " + r.row.test, "", 0})
+	}
+}
+
+// written is a path of a try in a tree.
+func (w *attacked) written(path string) string {
+	switch {
+	case strings.HasPrefix(path, "R"):
+		path = w.root + path[1:]
+	case strings.HasPrefix(path, "B"):
+		path = w.base + path[1:]
+	}
+	return strings.NewReplacer("/R/", "/"+w.root+"/", "//B/", "//"+w.base+"/", "rootB/", "root"+w.base+"/", "magicB/", "magic"+w.base+"/", "\x00R/", "\x00"+w.root+"/").Replace(path)
+}
+
+func (r *attackRun) try(tool attackTool, try attackTry) {
+	r.t.Helper()
+	path := r.w.written(try.path)
+	a := r.call(tool, tool.at(r.w, path))
+	if tool.dialect == "jettson" && !strings.Contains(path, "..") && !strings.HasPrefix(path, "/") {
+		return // in its workspace, whatever it is
+	}
+	closed := try.want == "no" || try.want == "leaf" && tool.class != "leaf" && tool.class != "stat" || try.want == "shut" && (tool.class == "change" || tool.class == "leaf")
+	switch {
+	case tool.class == "look": // has nothing to say of most paths
+	case closed && !a.refused:
+		r.t.Errorf("%s %s of %q is not refused: %.600s", r.row.id, tool, path, a.raw)
+	case try.want == "ok" && tool.class == "read" && a.refused && tool.dialect != "jettson":
+		r.t.Errorf("%s %s of %q is refused: %.600s", r.row.id, tool, path, a.raw)
+	}
+	if twin := strings.ReplaceAll(path, "there", "absnt"); closed && try.want != "shut" && twin != path {
+		b := r.call(tool, tool.at(r.w, twin))
+		if !bytes.Equal(blur(a.raw), blur(b.raw)) {
+			r.t.Errorf("%s %s tells of %q\n%.600s\nand of %q\n%.600s", r.row.id, tool, path, a.raw, twin, b.raw)
+		}
+	}
+}
+
+// blur takes away what two paths differ in.
+func blur(raw []byte) []byte { return bytes.ReplaceAll(raw, []byte("absnt"), []byte("there")) }
+
+// call makes one call, looks for secrets in its answer, and puts right what it changed.
+func (r *attackRun) call(tool attackTool, raw string) attackAnswer {
+	r.t.Helper()
+	a := r.s.call(tool, raw)
+	if told(a.raw) {
+		r.t.Errorf("%s %s %.300s TELLS A SECRET: %s", r.row.id, tool, raw, around(a.raw))
+	}
+	if !a.refused && (tool.class == "change" || tool.class == "leaf" || tool.class == "look" || tool.name == "filesystem__copy") {
+		r.held(tool.String() + " " + raw[:min(len(raw), 300)])
+		if err := r.w.plant(); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.note(tool.String(), a.kind, a.took)
+	return a
+}
+
+// held wants all that is closed as it was.
+func (r *attackRun) held(after string) {
+	r.t.Helper()
+	for _, c := range changed(r.before, r.w.closed(r.t)) {
+		r.t.Errorf("%s after %s: %s", r.row.id, after, c)
+	}
+}
+
+// by calls a tool by its name in the table.
+func (r *attackRun) by(tool, raw string) attackAnswer {
+	r.t.Helper()
+	i := slices.IndexFunc(attackTools, func(a attackTool) bool { return a.String() == tool })
+	if i < 0 {
+		r.t.Fatal("there is no ", tool)
+	}
+	return r.call(attackTools[i], strings.NewReplacer(`"R/`, `"`+r.w.root+"/", `"B/`, `"`+r.w.base+"/").Replace(raw))
+}
+
+// note adds an outcome to the table.
+func (r *attackRun) note(by, outcome string, took time.Duration) {
+	for i := range r.lines {
+		if l := &r.lines[len(r.lines)-1-i]; l.row != r.row.id {
+			break
+		} else if l.by == by {
+			if !slices.Contains(strings.Split(l.outcome, " "), outcome) {
+				l.outcome += " " + outcome
+			}
+			l.took = max(l.took, took)
+			return
+		}
+	}
+	r.lines = append(r.lines, attackLine{r.row.id, by, outcome, took})
+}
+
+func (r *attackRun) print() {
+	fmt.Println("| row | by | outcome | slowest |\n|---|---|---|---:|")
+	for _, l := range r.lines {
+		took := ""
+		if l.took > 0 {
+			took = l.took.Round(10 * time.Microsecond).String()
+		}
+		fmt.Printf("| %s | %s | %s | %s |\n", l.row, l.by, l.outcome, took)
+	}
+}
+
+// The controls fall by the same signs that the program is held to.
+var controls = map[string]func(t *testing.T) string{
+	"A": func(t *testing.T) string { return falls(t, "A", lexical) },
+	"B": func(t *testing.T) string { return falls(t, "B", canonical) },
+	"C": func(t *testing.T) string { return falls(t, "C", canonical) },
+	"D": controlSwap,
+	"E": func(t *testing.T) string { return falls(t, "E", contained) },
+	"F": controlDoubles,
+	"G": func(t *testing.T) string { return falls(t, "G", talkative) },
+	"H": controlIDs,
+	"I": controlDoor,
+	"J": controlRules,
+}
+
+var errHangs = errors.New("it hangs")
+
+// falls is the first row of a family at which an engine tells a secret, tells what is there, or hangs.
+func falls(t *testing.T, family string, read func(w *attacked, path string) ([]byte, error)) string {
+	w := newAttacked(t)
+	said := func(path string) []byte {
+		b, err := read(w, path)
+		if errors.Is(err, errHangs) {
+			return []byte(canary)
+		}
+		if err != nil {
+			return []byte(strings.ReplaceAll(err.Error(), path, "PATH"))
+		}
+		return b
+	}
+	for _, row := range attackRows {
+		if row.id[:1] != family {
+			continue
+		}
+		for _, try := range row.tries {
+			if try.want != "no" && try.want != "leaf" {
+				continue
+			}
+			path := w.written(try.path)
+			a := said(path)
+			if told(a) {
+				return row.id
+			}
+			if twin := strings.ReplaceAll(path, "there", "absnt"); twin != path && !bytes.Equal(a, said(twin)) {
+				return row.id
+			}
+		}
+	}
+	return ""
+}
+
+// around is what stands about a secret.
+func around(raw []byte) []byte {
+	i := max(0, bytes.Index(raw, []byte(canary)))
+	return raw[max(0, i-300):min(len(raw), i+100)]
+}
