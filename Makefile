@@ -73,7 +73,7 @@ plan:
 # made by the same goroutine): the detector took minutes for them and could say nothing. The plain run has them all, in full. What starts
 # the program that users have is no matter for the detector either: cmd's tests skip that themselves. It needs a C compiler.
 RACE = -race -short -vet=off -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/libquickjs=-race=false -gcflags=github.com/evanw/esbuild/...=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/ssa=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/frontend=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...=-race=false -gcflags=github.com/ulikunitz/xz/...=-race=false -gcflags=compress/...=-race=false
-RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestEndOfAGiantLine\b|^TestImageBombsAndDamage\b|^TestBlocked|^TestFaultAtEveryCall|^TestFaultsOfAParkedTrade|^TestKilledMaking|^TestKilledTakingBack|^TestMove\b|^TestParkedAndItsDirectoryAppears\b|^TestCopyLargeBesideOthers\b|^TestTheSameMadeByOthers\b|^TestTradesAgainstSnapshots\b|^TestDirectoryMovedDuringARewind\b|^TestHistoryAgainstModel\b|^TestOldAndNewDamagedAlike\b|^TestEncodingsOfTheWorld\b|^TestEveryPathTimesEveryToolInAScope\b|^TestHalfMadeIsTold\b|^TestFaultAtEveryOperation\b|^TestNoExistenceOracleThroughDotDot\b|^TestTheLogIsPartOfTheBound\b|^TestRepair(KeepsWhatTheOldCatalogNamed)?\b|^TestTheWidestLimitsHold\b|^TestOnlyOnLongLine\b|^TestLongLines\b|^TestTrailBytes\b
+RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestEndOfAGiantLine\b|^TestImageBombsAndDamage\b|^TestBlocked|^TestFaultAtEveryCall|^TestFaultsOfAParkedTrade|^TestKilledMaking|^TestKilledTakingBack|^TestMove\b|^TestParkedAndItsDirectoryAppears\b|^TestCopyLargeBesideOthers\b|^TestTheSameMadeByOthers\b|^TestTradesAgainstSnapshots\b|^TestDirectoryMovedDuringARewind\b|^TestHistoryAgainstModel\b|^TestOldAndNewDamagedAlike\b|^TestEncodingsOfTheWorld\b|^TestEveryPathTimesEveryToolInAScope\b|^TestHalfMadeIsTold\b|^TestFaultAtEveryOperation\b|^TestNoExistenceOracleThroughDotDot\b|^TestTheLogIsPartOfTheBound\b|^TestRepair(KeepsWhatTheOldCatalogNamed)?\b|^TestTheWidestLimitsHold\b|^TestOnlyOnLongLine\b|^TestLongLines\b|^TestTrailBytes\b|^TestTradingPlaces\b
 race:
 	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $$(scripts/raced)
 
@@ -113,12 +113,16 @@ soak:
 	go test ./grep/index -count=1 -timeout 2h -run '^TestIndexEqual$$' -index.rounds 50000
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks)$$' -processes 64 -increments 1000
 	go test ./internal/guardfs -count=1 -timeout 2h -run '^TestRace' -args -tries 1000000
+	go test ./internal/races -count=1 -v -timeout 6h -calls 1000000 -views 16
+	go test -tags rooted,nodynamic ./internal/races -count=1 -v -timeout 6h -calls 1000000 -views 16
 	go test ./internal/guardfs -count=20 -timeout 2h -run '^(TestRestlessWriter|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls)$$'
 
 # Who tries to get out, to see what is denied, or to lose data: in every room, each with its bad engine that must be caught.
 attacks:
 	go test ./internal/guardfs -count=1 -run '^(TestResolve|TestNoOracle|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls|TestRestlessWriter|TestFaultAtEveryCall|TestNothingWorksFromTheNthCallOn|TestHardLinkToDenied|TestRace|TestRaceControl|TestRaceOfTheDirectoryItself|TestKill)$$'
 	go test -tags rooted ./internal/guardfs -count=1
+	go test ./internal/races -count=1 -v -calls 100000 -views 8 -for 90s
+	go test -tags rooted,nodynamic ./internal/races -count=1 -v -calls 100000 -views 8 -for 30s
 	go test ./internal/policy -count=1
 	go test ./approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine)$$'
 	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'

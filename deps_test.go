@@ -136,6 +136,7 @@ var plan = []room{
 
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "internal/ergonomics", "", "", ""},
+	{outside, "internal/races", "", "", ""},
 	{outside, "internal/testdir", "", "flag os os/exec testing", ""},
 	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},
 	{outside, "scripts/pack", "", "log os os/exec path/filepath", "github.com/klauspost/compress"},

@@ -390,6 +390,7 @@ func FuzzDecode(f *testing.F) {
 			if err := c.Check(); err != nil {
 				t.Fatalf("decoded, yet: %v", err)
 			}
+			c.foreign = nil // what is another's is passed by, and not written
 			again, err := Decode(c.TOML(), "again")
 			if err != nil || !reflect.DeepEqual(c, again) {
 				t.Fatalf("does not come back: %v\n%s", err, c.TOML())

@@ -54,3 +54,42 @@ func TestDeleteWhileALinkIsSwappedIn(t *testing.T) {
 		}
 	}
 }
+
+// Two directories trade places while the path of a deletion is looked up, and back again when its
+// file is looked at: what is deleted has its entry in the trash, and the other one stays.
+func TestDeleteWhileItsDirectoryIsSwapped(t *testing.T) {
+	x := grow(t, nil)
+	system := callsOf(x)
+	swap := func() error {
+		return unix.Renameat2(unix.AT_FDCWD, x.ws+"/d", unix.AT_FDCWD, x.ws+"/e", unix.RENAME_EXCHANGE)
+	}
+	for first := 1; first < 12; first++ {
+		for second := first + 8; second < first+24; second++ {
+			must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.RemoveAll(x.ws+"/e")))
+			x.write("d/f", "this\n")
+			x.write("e/f", "that\n")
+			count := 0
+			hook := func(string) *guardfs.Fault {
+				if count++; count == first || count == second {
+					must(t, swap())
+				}
+				return nil
+			}
+			system.hook.Store(&hook)
+			done, err := x.Delete(ctx, x.call("s"), x.ws+"/d/f", engine.DeleteOptions{})
+			system.hook.Store(nil)
+			if err == nil && len(done.Trashed) == 1 {
+				if _, err = x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); errors.Is(err, engine.Conflicts) {
+					must(t, swap()) // the other one had its name
+					_, err = x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false)
+				}
+				must(t, err)
+			} else if err == nil {
+				t.Errorf("swapped before calls %d and %d: the trash has %v", first, second, done.Trashed)
+			}
+			if now := x.looks(); strings.Count(now, " this\n") != 1 || strings.Count(now, " that\n") != 1 {
+				t.Errorf("swapped before calls %d and %d: %v\n%s", first, second, err, now)
+			}
+		}
+	}
+}

@@ -75,6 +75,10 @@ func (d *Desk) delete(ctx context.Context, path string,
 	if in, err = e.contentsOf(ctx, object, o.Recursive); err != nil {
 		return nil, name, err
 	}
+	moved := &guardfs.ConflictError{Path: name, Why: guardfs.DirMoved}
+	if object.Info.Kind == guardfs.KindDir && in.at != name { // the entry of the trash is of one name
+		return nil, name, moved
+	}
 	if in.whole {
 		s, _, err := d.move(&Move{Path: name,
 			Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}})
@@ -92,7 +96,12 @@ func (d *Desk) delete(ctx context.Context, path string,
 		if err != nil {
 			return nil, name, err
 		}
-		if in.links[inside] && t.Before.Exists && t.Before.Info.Kind != guardfs.KindSymlink {
+		switch {
+		case t.True != inside:
+			return nil, name, moved
+		case inside == name && !t.Before.Exists:
+			return nil, name, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
+		case in.links[inside] && t.Before.Exists && t.Before.Info.Kind != guardfs.KindSymlink:
 			return nil, name, &guardfs.ConflictError{Path: t.True, Why: guardfs.WasLink}
 		}
 		t.After = After{Kind: guardfs.KindAbsent}
@@ -115,6 +124,7 @@ func (e *Engine) storable(path string, size int64) bool {
 
 // contents is what is below a directory, or at a path.
 type contents struct {
+	at          string // the directory
 	size        int64
 	files       int
 	paths, dirs []string // files and links; directories, innermost first. Not kept when whole
@@ -147,14 +157,14 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 	}
 	defer h.Close()
 	if h.Object().Info.Kind != guardfs.KindDir {
-		return contents{size: h.Object().Info.Size, files: 1, whole: true}, nil
+		return contents{at: dir, size: h.Object().Info.Size, files: 1, whole: true}, nil
 	}
 	d, err := h.Dir()
 	if err != nil {
 		return in, err
 	}
 	defer d.Close()
-	in.links = map[string]bool{}
+	in.at, in.links = d.True(), map[string]bool{}
 	var walk func(d *guardfs.Dir) error
 	walk = func(d *guardfs.Dir) error {
 		if err := ctx.Err(); err != nil {

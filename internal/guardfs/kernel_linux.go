@@ -32,14 +32,14 @@ const (
 	retries = 128
 )
 
-// openKernel finds /proc and makes sure that it is the kernel's and not something mounted to look like it.
-func openKernel(walk bool) (*kernel, error) {
+// openKernel finds /proc and makes sure that it is the kernel's and not something mounted to look like it. hook is Options.Fault.
+func openKernel(walk bool, hook func(op string) *Fault) (*kernel, error) {
 	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening /proc, which is needed to name handles: %w", err)
 	}
 	defer unix.Close(proc)
-	k := &kernel{walk: walk}
+	k := &kernel{walk: walk, hook: hook}
 	k.batches.New = func() any { return new([batch]byte) }
 	root, err := k.stat(proc)
 	if err == unix.ENOSYS || err == unix.EPERM {

@@ -28,7 +28,7 @@ func New(o Options) (*FS, error) {
 	if o.Judge == nil {
 		return nil, errors.New("guardfs: a Judge is required")
 	}
-	k, err := openKernel(o.Walk)
+	k, err := openKernel(o.Walk, o.Fault)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,6 @@ func New(o Options) (*FS, error) {
 		k.proc.close() //nolint:errcheck // nothing was written through it
 		return nil, fmt.Errorf("reading /proc/self/mountinfo: %w", err)
 	}
-	k.hook = o.Fault
 	f := &FS{kernel: k, judge: allNames{o.Judge, k}, rules: o.Judge, temporaries: o.Temporaries}
 	f.pins = &pins{dirs: map[pinKey]*pin{}}
 	return f, nil
@@ -210,7 +209,7 @@ func (k *kernel) discard(fd int) {
 
 // describe is the object that path names, judged by nobody. It never fails; what cannot be resolved is cleaned as text.
 func describe(path string) Object {
-	k, err := openKernel(false)
+	k, err := openKernel(false, nil)
 	if err != nil {
 		return Object{True: lexical(path)}
 	}
