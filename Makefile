@@ -117,8 +117,12 @@ soak:
 	go test -tags rooted,nodynamic ./internal/races -count=1 -v -timeout 6h -calls 1000000 -views 16
 	go test ./internal/guardfs -count=20 -timeout 2h -run '^(TestRestlessWriter|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls)$$'
 
-# Who tries to get out, to see what is denied, or to lose data: in every room, each with its bad engine that must be caught.
+# Who tries to get out, to see what is denied, or to lose data: in every room, each with its bad engine that must be caught. First the
+# table: a catalogue of attacks by every tool, and a server that is not ours beside it, if npm can give it.
 attacks:
+	npm install --ignore-scripts --no-audit --no-fund --no-save --prefix .ci/peer @modelcontextprotocol/server-filesystem@2026.8.31 || echo "NOT INSTALLED: @modelcontextprotocol/server-filesystem is SKIPPED"
+	go test ./cmd/moltis-fs -count=1 -v -timeout 1h -run '^TestAttack' -attacks -peer ../../.ci/peer >attacks.log 2>&1; \
+	status=$$?; grep -E '^\||--- (FAIL|SKIP)|_test.go:' attacks.log; exit $$status
 	go test ./internal/guardfs -count=1 -run '^(TestResolve|TestNoOracle|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls|TestRestlessWriter|TestFaultAtEveryCall|TestNothingWorksFromTheNthCallOn|TestHardLinkToDenied|TestRace|TestRaceControl|TestRaceOfTheDirectoryItself|TestKill)$$'
 	go test -tags rooted ./internal/guardfs -count=1
 	go test ./internal/races -count=1 -v -calls 100000 -views 8 -for 90s

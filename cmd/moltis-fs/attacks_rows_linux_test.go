@@ -82,7 +82,7 @@ var attackRows = []attackRow{
 	{id: "C01", what: "a FIFO", tries: tries("leaf", []string{"R/fifo"})},
 	{id: "C02", what: "a socket and devices", tries: append(tries("leaf", []string{"R/socket", "R/zero"}), no("/dev/zero", "/dev/null")...)},
 	{id: "C03", what: "a file that becomes a FIFO", test: "TestHandleSurvivesSwaps"},
-	{id: "C04", what: "a terabyte of nothing", test: "TestFullDisk"},
+	{id: "C04", what: "a terabyte of nothing", run: runSparse, test: "TestCopyLarge"},
 	{id: "C05", what: "a file that grows", test: "TestReadOfGrowingFile"},
 	{id: "C06", what: "a file that is cut while it is read", test: "TestReadTorn"},
 	{id: "C07", what: "a file of size 0 with content", tries: no("/proc/self/status", "/proc/version"), test: "TestGrowingAndUnsizedFiles"},
@@ -150,7 +150,7 @@ var attackRows = []attackRow{
 
 	{id: "G01", what: "text that speaks to the model", tries: tries("", []string{"R/text/fake.txt"})},
 	{id: "G02", what: "sequences that a terminal obeys", tries: tries("", []string{"R/text/esc.txt"}), test: "TestNoControlsOnTheTerminal"},
-	{id: "G03", what: "letters that can't be seen, in a text", tries: tries("", []string{"R/text/bidi.txt"}), run: runHidden, test: "TestHidden"},
+	{id: "G03", what: "letters that can't be seen, in a text", tries: tries("", []string{"R/text/bidi.txt"}), run: runHidden, test: "TestHiddenLines"},
 	{id: "G04", what: "a name that looks like another", test: "TestLookalike"},
 	{id: "G05", what: "a change below what is shown", test: "TestUnseenIsSaid"},
 	{id: "G06", what: "changes of blanks and line ends", test: "TestNothingGetsThrough"},

@@ -67,9 +67,7 @@ func runBadText(r *attackRun) {
 	for _, bad := range []string{`\ud800`, `\udc00\ud800`, "\xff\xfe", "\xc0\xaf"} {
 		for _, tool := range attackTools {
 			raw := strings.Replace(tool.at(r.w, r.w.at("plainXX")), "XX", bad, 1)
-			if a := r.by(tool.String(), raw); tool.class == "read" && !a.refused {
-				r.t.Errorf("%s %s %s is read: %.300s", r.row.id, tool, raw, a.raw)
-			}
+			r.refused(tool.String(), raw)
 		}
 	}
 }
@@ -115,7 +113,7 @@ func runManyEntries(r *attackRun) {
 	dir := r.w.at("race/many")
 	n := 2000
 	if *allAttacks {
-		n = 100_000
+		n = 20_000
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		r.t.Fatal(err)
@@ -318,9 +316,6 @@ func runDoubles(r *attackRun) {
 				if !*allAttacks {
 					break
 				}
-			}
-			if tool.dialect == "acp" { // takes members that it does not know
-				continue
 			}
 			r.refused(tool.String(), fmt.Sprintf(`%s,"x":%s%s}`, honest[:len(honest)-1], strings.Repeat("[", 9000), strings.Repeat("]", 9000)))
 		}

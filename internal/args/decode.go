@@ -51,7 +51,7 @@ func (s *Spec) Decode(raw json.RawMessage) (any, error) {
 		return into.Interface(), Errorf("split the content over several calls",
 			"the arguments have %d bytes; %d are taken", len(raw), maxRequest)
 	}
-	if err := checkText(raw); err != nil {
+	if err := CheckText(raw); err != nil {
 		return into.Interface(), err
 	}
 	if raw[0] != '{' {
@@ -94,9 +94,9 @@ func notJSON(err error) error {
 	return Errorf("send well-formed JSON", "the arguments are not JSON: %v", err)
 }
 
-// checkText refuses what encoding/json would silently repair, and depth that
+// CheckText refuses what encoding/json would silently repair, and depth that
 // would cost before it is refused.
-func checkText(raw []byte) error {
+func CheckText(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return Errorf("send the arguments as UTF-8", "the arguments are not valid UTF-8")
 	}

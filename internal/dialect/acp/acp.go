@@ -87,7 +87,9 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		limit = time.Minute + time.Duration(d.e.Config().ApprovalTimeout)
 	}
 	return c.do(ctx, in, limit, func(raw json.RawMessage) error {
-		if err := json.Unmarshal(raw, &c.params); err != nil {
+		if err := args.CheckText(raw); err != nil {
+			return err
+		} else if json.Unmarshal(raw, &c.params) != nil {
 			return args.Errorf("", "the parameters are not those of %s", in.Tool)
 		}
 		return c.check()
