@@ -98,6 +98,7 @@ var plan = []room{
 		" internal/ledger internal/policy internal/protect internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "internal/confine", "internal/guardfs internal/policy internal/protect", "syscall unsafe", "github.com/landlock-lsm/go-landlock golang.org/x/sys"},
+	{2, "internal/policy/rego", "internal/policy", "net net/http os path/filepath", "github.com/open-policy-agent/opa"},
 	{2, "internal/doctor", "internal/guardfs internal/policy", "os path/filepath syscall", "golang.org/x/sys"},
 	{2, "internal/metrics", "hook", "", ""},
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
@@ -124,7 +125,7 @@ var plan = []room{
 	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
 		"internal/audit internal/confine internal/datadir " +
 		"internal/dialect/acp internal/dialect/capability internal/serve/acp " +
-		"internal/dialect/jettson internal/dialect/jsfs internal/doctor " +
+		"internal/dialect/jettson internal/dialect/jsfs internal/doctor internal/policy internal/policy/rego " +
 		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest " +
 		"internal/serve/mcp " +
 		"internal/serve/approvals internal/serve/jsonrpc " +
@@ -151,23 +152,24 @@ const outside = 9
 var fileAccess = map[string]string{
 	"internal/guardfs": "the agent's tree; nobody else touches it",
 
-	"approval/queue":      "its own questions and answers",
-	"checkpoint":          "its own store",
-	"checkpoint/blob":     "the files of large contents",
-	"checkpoint/catalog":  "the database that is being mended",
-	"checkpoint/localdir": "the directory of the store",
-	"checkpoint/moltis":   "the folder of Moltis that it reads",
-	"internal/audit":      "its own log",
-	"internal/gitrepo":    "the repositories that it makes",
-	"internal/ledger":     "its own records",
-	"internal/listen":     "the socket that it listens on, and the lock beside it",
-	"internal/token":      "the file of tokens",
-	"internal/tty":        "the null device, to tell it from others",
-	"internal/datadir":    "the data directory itself",
-	"internal/confine":    "the trees that it opens to a program, which it looks at by name only",
-	"internal/doctor":     "modes of the operator's files, and the flags of a root",
-	"readers/wasm":        "its own compiled code",
-	"cmd/moltis-fs":       "the configuration, and the terminal",
+	"approval/queue":       "its own questions and answers",
+	"checkpoint":           "its own store",
+	"checkpoint/blob":      "the files of large contents",
+	"checkpoint/catalog":   "the database that is being mended",
+	"checkpoint/localdir":  "the directory of the store",
+	"checkpoint/moltis":    "the folder of Moltis that it reads",
+	"internal/audit":       "its own log",
+	"internal/gitrepo":     "the repositories that it makes",
+	"internal/ledger":      "its own records",
+	"internal/listen":      "the socket that it listens on, and the lock beside it",
+	"internal/policy/rego": "the policies that the operator names",
+	"internal/token":       "the file of tokens",
+	"internal/tty":         "the null device, to tell it from others",
+	"internal/datadir":     "the data directory itself",
+	"internal/confine":     "the trees that it opens to a program, which it looks at by name only",
+	"internal/doctor":      "modes of the operator's files, and the flags of a root",
+	"readers/wasm":         "its own compiled code",
+	"cmd/moltis-fs":        "the configuration, and the terminal",
 
 	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",
 	"scripts/pack":        "the file of a module that it compresses",

@@ -60,6 +60,8 @@ func (c Config) problems() []*finding {
 			checkGlobs(f.key, fs.AllowPaths, false, add)
 		case "tools.fs.deny_paths":
 			checkGlobs(f.key, fs.DenyPaths, false, add)
+		case "tools.fs.policies":
+			checkPolicies(f.key, fs.Policies, add)
 		case "tools.fs.unprotected":
 			checkGlobs(f.key, fs.Unprotected, false, add)
 		case "tools.fs.must_read_before_write":

@@ -96,6 +96,9 @@ type FS struct {
 	ImageMaxEdge  int   `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
 	ImageMaxBytes int64 `toml:"image_max_bytes" doc:"An image is encoded again until its base64 form, which is what APIs limit, fits in this many bytes."`
 
+	Policies     []string `toml:"policies" doc:"Rego policies that are asked before each operation on a path, in every dialect: file:///FILE.rego, file:///DIRECTORY or the http(s) URL of an OPA server; behind a blank the rule, or at a server the path of the policy. docs/policies.md says more."`
+	PoliciesMode string   `toml:"policies_mode" enum:"all|any" sample:"all" doc:"\"all\": each of policies has to allow; \"any\": one is enough. Set with no policies at all it allows everything."`
+
 	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store the old content before each change, for checkpoint_restore. Recommended; it costs disk space."`
 
 	Checkpoint Checkpoint `toml:"checkpoint" doc:"The store behind checkpoint_before_mutation."`
@@ -186,6 +189,7 @@ func Default() Config {
 		FS: FS{
 			AllowPaths:    []string{},
 			DenyPaths:     []string{},
+			Policies:      []string{},
 			ProtectSecret: "refuse", ProtectExec: "ask", Unprotected: []string{},
 			RequireApproval: true,
 			ApprovalTimeout: Duration(120 * time.Second),

@@ -79,6 +79,9 @@ type Call struct {
 	ByUser bool
 	// Progress, when set, is kept up to date while the call runs.
 	Progress *Progress
+	// Headers are those of the request that a policy chain sees as input.mcp_headers: the X-MCP-*
+	// ones, without that prefix, in lower case.
+	Headers map[string]string
 }
 
 // An Overlay has the texts that a client holds instead of the disk: an editor's unsaved buffers.

@@ -126,7 +126,7 @@ func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, ni
 
 func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
 	o.Program.Name = cmp.Or(o.Program.Name, "host")
-	e, err := openEngine(cfg, o, nil, fault)
+	e, err := openEngine(cfg, o, nil, nil, fault)
 	if err != nil {
 		return nil, err
 	}
@@ -136,12 +136,14 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*
 }
 
 // OpenEngine opens what a suite stands on, as Open does. It is for who has other dialects stand on
-// it too; others are what those offer. Over makes the suite.
-func OpenEngine(cfg config.Config, o Options, others ...Definition) (*engine.Engine, error) {
-	return openEngine(cfg, o, others, nil)
+// it too; others are what those offer. Over makes the suite. policies evaluates tools.fs.policies: a
+// suite that Open opens has nothing for that, because it is large, and refuses them.
+func OpenEngine(cfg config.Config, o Options, policies engine.Policies,
+	others ...Definition) (*engine.Engine, error) {
+	return openEngine(cfg, o, policies, others, nil)
 }
 
-func openEngine(cfg config.Config, o Options, others []Definition,
+func openEngine(cfg config.Config, o Options, policies engine.Policies, others []Definition,
 	fault func(op string) *guardfs.Fault) (*engine.Engine, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -166,8 +168,9 @@ func openEngine(cfg config.Config, o Options, others []Definition,
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
 		GitUser:    o.GitUser,
 		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
-		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker},
-		Root:    engine.Root{Only: wall, MayBeGone: o.RootMayBeGone}, ReadOnly: !changes,
+		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker,
+			Policies: policies},
+		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone}, ReadOnly: !changes,
 	})
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
 		return nil, (*DataDirError)(d)

@@ -219,6 +219,11 @@ func globbing(a *about) *NextCall {
 func (a *about) pathDenied() *Refusal {
 	r := &Refusal{Reason: KindPathDenied, FilePath: a.Path, Message: "this session may not touch " +
 		"this path", Hint: "Use another path, or ask the user."}
+	if a.Rule() == policy.RuleChain {
+		r.Message = "the operator's policies do not allow this for this path"
+		r.Hint = "Do it another way, or tell the user; the same call is refused again."
+		return r
+	}
 	if a.Class() != "" {
 		r.Message = "names like this are closed: they are of the class secret (keys, passwords, tokens)"
 		r.Hint = "Go on without it, or tell the user; the operator can lift the class for this path."

@@ -56,6 +56,7 @@ var refusals = []struct {
 	{engine.Refuse(engine.HardLinked, "/f", 2), KindPermissionDenied},
 	{engine.Refuse(engine.NotApproved, "/f", "no"), KindApprovalDenied},
 	{engine.Refuse(engine.NobodyToAsk, "/f", ""), KindApprovalDenied},
+	{&policy.ChainError{Path: "/f", Operation: "rm", Err: syscall.EIO}, KindPolicyError},
 	{engine.Refuse(engine.TierBlocked, "", nil), KindPermissionDenied},
 	{engine.Refuse(engine.HookBlocked, "", &hook.Error{Hook: "h", Reason: "no"}), KindPermissionDenied},
 	{engine.Refuse(engine.HookFailed, "", &hook.Error{Hook: "h", Err: syscall.EIO}), KindPolicyError},

@@ -235,6 +235,11 @@ var sentences = map[engine.Cause]wording{
 		return &Refusal{Message: factsOf[*hook.Error](a).Error(),
 			Hint: "Do what the reason asks for, or tell the user; the same call is blocked again."}
 	},
+	engine.ChainFailed: func(a *about) *Refusal {
+		return &Refusal{FilePath: a.Path, Message: "the operator's policies could not decide about this " +
+			"path, so the call is refused",
+			Hint: "Tell the user; the audit log has the details, and moltis-fs policy explain the rule."}
+	},
 	engine.HookFailed: func(a *about) *Refusal {
 		return &Refusal{Message: "the hook " + factsOf[*hook.Error](a).Hook + " could not answer, so " +
 			"the call is refused",

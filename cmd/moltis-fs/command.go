@@ -56,7 +56,8 @@ func many(name, value, doc string) option {
 func commands() []*command {
 	all := []*command{
 		mcpCommand(), acpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), doctorCommand(),
+		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
+		doctorCommand(),
 		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), confinedCommand(), lentCommand(),
 	}
 	for _, c := range all {

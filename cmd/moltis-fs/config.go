@@ -76,6 +76,9 @@ func checkConfig(_ context.Context, in *invocation) error {
 		if err = tools.Check(cfg); err == nil {
 			_, err = capability.DefinitionsUnder(cfg.Tools)
 		}
+		if err == nil {
+			err = checkPolicies(cfg.Tools.FS)
+		}
 		locate(from, problemsOf(err))
 	}
 	if err == nil { // first what is wrong

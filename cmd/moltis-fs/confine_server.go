@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,10 +62,15 @@ func (in *invocation) confineServer(cfg config.Config) error {
 			open(confine.Read, false, words[0])
 		}
 	}
+	for _, name := range append(cfg.Tools.FS.PolicyFiles(), in.policiesFile()) {
+		if info, err := os.Stat(name); err == nil { // for a reload
+			open(confine.Read, info.IsDir(), name)
+		}
+	}
 	if err := h.tell(in); err != nil {
 		return err
 	}
-	if err := confine.Restrict(h.Rules, false, nil); err != nil {
+	if err := confine.Restrict(h.Rules, false, policyPorts(cfg.Tools.FS)); err != nil {
 		return &exitError{exitUnconfined, err.Error(), "", ""}
 	}
 	return nil

@@ -209,7 +209,7 @@ func TestTwoDialectsOverOneEngine(t *testing.T) {
 	cfg, data, file := config.Default(), filepath.Join(t.TempDir(), "data"), root+"/f"
 	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.CheckpointBeforeMutation, cfg.Tools.FS.MustReadBeforeWrite = false, true, true
 	cfg.Tools.FS.TrackReads = true
-	e, err := tools.OpenEngine(cfg, tools.Options{DataDir: data}, pen{}.Definitions()...)
+	e, err := tools.OpenEngine(cfg, tools.Options{DataDir: data}, nil, pen{}.Definitions()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 // suiteOptions are those of every command that opens the suite.
 func suiteOptions(more ...option) []option {
 	return append(more,
-		configOption(),
+		configOption(), policiesOption(),
 		opt("data-dir", "DIR",
 			"for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
 		opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the "+
@@ -67,6 +67,13 @@ func (in *invocation) findConfig(given string) string {
 // loadConfig reads the configuration that holds where file is given, from a file or, with "", the
 // defaults.
 func (in *invocation) loadConfig(file string) (cfg config.Config, from string, err error) {
+	if cfg, from, err = in.readConfig(file); err == nil {
+		err = in.overridePolicies(&cfg)
+	}
+	return cfg, from, err
+}
+
+func (in *invocation) readConfig(file string) (cfg config.Config, from string, err error) {
 	if from = in.findConfig(file); from == "" {
 		cfg = config.Default()
 		cfg.Tools.FS.ReadOnly = in.given("read-only")
@@ -183,7 +190,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if _, ok := errors.AsType[*exitError](err); ok { // else opening finds it too, with its place
 		return nil, cfg, err
 	}
-	e, err := tools.OpenEngine(cfg, o, chosen...)
+	e, err := tools.OpenEngine(cfg, o, loadPolicies, chosen...)
 	if d, ok := errors.AsType[*tools.DataDirError](err); ok {
 		return nil, cfg, misuse(d.Hint(), "%v", d)
 	}
@@ -203,8 +210,11 @@ func (in *invocation) ownFiles(from, self string) ([]string, error) {
 	if place := in.configPlace(); place != "" { // what is put there is what the next start obeys
 		protect = append(protect, filepath.Dir(place))
 	}
-	if from != "" {
-		abs, err := absolute(from)
+	for _, file := range []string{from, in.policiesFile()} {
+		if file == "" {
+			continue
+		}
+		abs, err := absolute(file)
 		if err != nil {
 			return nil, fmt.Errorf("finding the configuration: %w", err)
 		}

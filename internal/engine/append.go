@@ -22,6 +22,9 @@ import (
 // and then the tail stands after theirs. It has a checkpoint whatever the config says.
 func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
 	r Rules) (*Done, error) {
+	if err := e.is(c, opAppend, path, ""); err != nil {
+		return nil, err
+	}
 	r.Read, r.above = ReadStale, e.appendAbove(len(tail))
 	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
 		p := Plan{Summary: fmt.Sprintf("append %d bytes", len(tail)),

@@ -140,6 +140,9 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (
 		defer cancel()
 		before = c.apart()
 		cause = e.perform(inTime, c, op)
+		if cause == nil && !op.Changes {
+			cause = c.in.chain.ends()
+		}
 	}
 	switch err := cause.(type) {
 	case nil:
@@ -167,7 +170,7 @@ func (e *Engine) intend(c *Call) error {
 
 // admit says why a call is not even begun.
 func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
-	if c.in.under, err = e.under(c.Scope); err != nil {
+	if c.in.under, err = e.chained(ctx, c); err != nil {
 		return &hostError{"taking a call", err}
 	}
 	defer func() { c.Trace.Asked.Injected = args.Injected(op.Args) }()

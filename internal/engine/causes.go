@@ -28,6 +28,7 @@ var (
 	BadPath       = Typed[*guardfs.BadPathError](CodeBadRequest, "bad_path")
 	OutOfScope    = Typed[*policy.OutOfScope](CodePathDenied, "out_of_scope")
 	Denied        = Typed[*policy.Denied](CodePathDenied, "denied")
+	ChainFailed   = Typed[*policy.ChainError](CodePolicyError, "policies_failed")
 	Pseudo        = named(CodePathDenied, "pseudo", guardfs.ErrPseudo)
 	IsLink        = Typed[*guardfs.SymlinkError](CodeSymlinkRefused, "link")
 	NotRegular    = Typed[*guardfs.NotRegularError](CodeNotRegularFile, "not_regular")

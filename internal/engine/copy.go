@@ -32,6 +32,9 @@ const (
 // need not have been read before, and may be read-only. A link at From is followed. A tree with an
 // entry that policy hides is not copied: a part of it would pass for the whole.
 func (e *Engine) Copy(ctx context.Context, c *Call, a CopyArgs) (*Done, error) {
+	if err := e.is(c, opCopy, a.From, a.To); err != nil {
+		return nil, err
+	}
 	return e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) {
 		h, err := d.e.fs.Resolve(a.From, guardfs.Read)
 		if err != nil {
@@ -243,7 +246,7 @@ func (b *copying) fresh(t *Target, mode fs.FileMode) (*guardfs.Metadata, error) 
 	}
 	place := t.place
 	if place == nil { // in a directory that has to be made: as beside the topmost of these
-		dirs, _, err := b.d.e.fs.Missing(t.Path)
+		dirs, _, err := b.d.e.makes(t.Path).Missing(t.Path)
 		if err != nil || len(dirs) == 0 {
 			return nil, err
 		}

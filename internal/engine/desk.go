@@ -148,7 +148,7 @@ func (d *Desk) above(spelled, name string) (steps []Step, err error) {
 	if _, known := d.tops[key]; known && spelled == name {
 		return nil, nil
 	}
-	dirs, is, err := d.e.fs.Missing(spelled)
+	dirs, is, err := d.e.makes(spelled).Missing(spelled)
 	if err == nil && dirs != nil && is != name {
 		err = &guardfs.ConflictError{Path: name, Why: guardfs.LinkInTheWay, Fact: is}
 	}
@@ -239,7 +239,7 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 		}
 	}
 	for name, top := range d.tops {
-		if dirs, _, err := d.e.fs.Missing(name); err != nil || top == "" || len(dirs) == 0 ||
+		if dirs, _, err := d.e.makes(name).Missing(name); err != nil || top == "" || len(dirs) == 0 ||
 			dirs[0] != top {
 			return true, nil //nolint:nilerr // the maker meets it again, and says so
 		}

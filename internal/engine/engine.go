@@ -222,6 +222,8 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 			r.Rule, r.Decision = denied.Rule, "denied"
 		} else if errors.Is(cause, guardfs.ErrPseudo) {
 			r.Rule, r.Decision = "pseudo", "denied"
+		} else if errors.Is(cause, ChainFailed) {
+			r.Rule, r.Decision = policy.RuleChain, "denied"
 		}
 	}
 	return e.log.Append(r)

@@ -21,6 +21,9 @@ type MkdirArgs struct {
 // removes it if it is still that one, and nothing is in it. A link at the path is refused, and
 // whatever else is there is a conflict.
 func (e *Engine) Mkdir(ctx context.Context, c *Call, a MkdirArgs) (*Done, error) {
+	if err := e.is(c, opMkdir, a.Path, "", a.Rules.Parents); err != nil {
+		return nil, err
+	}
 	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
 		c.Trace.Paths = []string{a.Path}
 		p := Plan{DryRun: a.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindMkdir}}

@@ -30,6 +30,9 @@ type MoveArgs struct {
 // store can't or must not hold is not moved. From has to pass the rules of a deletion, To those of
 // a new file.
 func (e *Engine) Move(ctx context.Context, c *Call, a MoveArgs) (*Done, error) {
+	if err := e.is(c, opRename, a.From, a.To); err != nil {
+		return nil, err
+	}
 	for apart := false; ; apart = true {
 		done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (p *Plan, err error) {
 			m := &moving{d: d, a: a, mv: &Move{pairs: map[*Target]*Target{}}, apart: apart}

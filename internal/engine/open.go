@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"moltisfs/approval"
 	"moltisfs/config"
@@ -37,12 +38,17 @@ type Host struct {
 
 // A Program has an engine. Name, with its version, is for the records of its start and stop; "":
 // there are none. Reloads: it goes on for another engine of the program, which is handed over. Worker
-// runs a reader in a process of its own.
+// runs a reader in a process of its own. Policies makes the chain that a configuration asks for;
+// nil: one that does can't be used.
 type Program struct {
-	Name    string
-	Reloads bool
-	Worker  []string
+	Name     string
+	Reloads  bool
+	Worker   []string
+	Policies Policies
 }
+
+// Policies makes a chain of what tools.fs.policies_mode and tools.fs.policies say.
+type Policies func(mode string, policies []string) (policy.Chain, error)
 
 // Root is what a host says of workspace_root.
 type Root struct {
@@ -61,6 +67,8 @@ type opened struct {
 	hooks   hook.Set
 	start   start
 
+	chain policy.Chain // nil: none is asked
+
 	recorded bool // what does not come by Do is refused; tests over OpenOver call the chains alone
 }
 
@@ -77,6 +85,9 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		return nil, err
 	}
 	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {
+		return nil, err
+	}
+	if o.chain, err = h.chain(cfg.Tools.FS); err != nil {
 		return nil, err
 	}
 	if o.dataDir, err = h.dataDir(cfg.Tools.FS); err != nil {
@@ -191,6 +202,24 @@ func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
 	return free, judge, asked, err
 }
 
+// chain is the policy chain that a configuration asks for; nil for none.
+func (h *Host) chain(cfg config.FS) (policy.Chain, error) {
+	if !cfg.HasPolicies() {
+		return nil, nil
+	}
+	problem := &config.Problem{Key: "tools.fs.policies", Why: "this program can't evaluate policies",
+		Hint: "leave them out, or use moltis-fs"}
+	if h.Program.Policies == nil {
+		return nil, problem
+	}
+	chain, err := h.Program.Policies(cfg.PoliciesMode, cfg.Policies)
+	if err != nil {
+		problem.Why, problem.Hint = err.Error(), "nothing is served until they can be loaded"
+		return nil, problem
+	}
+	return chain, nil
+}
+
 // newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard
 // links to them.
 func newPolicy(cfg config.FS, root string, protect []string, classes *policy.Classes,
@@ -205,7 +234,7 @@ func newPolicy(cfg config.FS, root string, protect []string, classes *policy.Cla
 	o.CensusFailed = func(err error) {
 		logger.Warn("files with several hard links are refused", "err", err)
 	}
-	for _, p := range append(protect, programsOf(cfg.Hooks, free)...) {
+	for _, p := range slices.Concat(protect, programsOf(cfg.Hooks, free), cfg.PolicyFiles()) {
 		if p == "" {
 			continue
 		}

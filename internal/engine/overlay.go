@@ -24,6 +24,7 @@ type Client struct {
 	Approver approval.Approver // nil: the engine's own
 	Overlay  Overlay           // nil: all files are as the disk has them
 	Progress *dialect.Progress // nil: nobody looks
+	Headers  map[string]string // for the policy chain, see [dialect.Call.Headers]
 }
 
 // An Overlay has the texts that a client holds instead of the disk. Of a path that it holds its text

@@ -154,6 +154,8 @@ func pathOf(err error) string {
 		return e.Path
 	case *policy.Denied:
 		return e.Path
+	case *policy.ChainError:
+		return e.Path
 	case *guardfs.SymlinkError:
 		return e.Path
 	case *guardfs.NotRegularError:

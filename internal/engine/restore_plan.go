@@ -226,7 +226,7 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		if top := r.d.swapOver(name); top != nil {
 			for dir := path.Dir(name); dir != top.True; dir = path.Dir(dir) {
 				missing[dir] = true
-				if err := r.e.judge.Judge(guardfs.Object{Spelled: dir, True: dir}, guardfs.Create); err != nil {
+				if err := r.e.mayMake(dir); err != nil {
 					return err
 				}
 			}

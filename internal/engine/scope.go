@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"context"
+
 	"moltisfs/grep"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
 
@@ -22,12 +25,26 @@ func (e *Engine) under(s *Scope) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	judge := limits.Within(e.judge)
-	return &Engine{shared: e.shared, fs: e.fs.With(judge), judge: judge, whole: e}, nil
+	return e.judgedBy(limits.Within(e.judge)), nil
 }
 
-// Index serves searches of large trees; nil with search_index = "off", and within a scope, which
-// it does not know.
+func (e *Engine) judgedBy(judge guardfs.Judge) *Engine {
+	return &Engine{shared: e.shared, fs: e.fs.With(judge), judge: judge, whole: e.whole}
+}
+
+// chained is the engine under the scope of a call and the policy chain.
+func (e *Engine) chained(ctx context.Context, c *Call) (*Engine, error) {
+	in, err := e.under(c.Scope)
+	if err != nil || e.chain == nil {
+		return in, err
+	}
+	c.in.chain = &consulted{chain: e.chain, ctx: ctx, known: map[consultation]error{}, by: policy.Input{
+		Headers: c.Headers, Principal: c.Principal, Session: c.Session, Dialect: c.Dialect}}
+	return in.judgedBy(chained{consulted: c.in.chain, rules: in.judge}), nil
+}
+
+// Index serves searches of large trees; nil with search_index = "off", and within a scope or under
+// a policy chain, which it does not know.
 func (e *Engine) Index(c *Call) *grep.Index {
 	if e, err := e.begun(c); err != nil || e.whole != e {
 		return nil

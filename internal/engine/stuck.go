@@ -30,7 +30,8 @@ const (
 // visit is a call's way through Do. Its stage moves on once: whoever is first, the change or the
 // patience.
 type visit struct {
-	under *Engine // under the scope of the call
+	under *Engine    // under the scope of the call, and the chain
+	chain *consulted // nil without a chain
 	stage atomic.Int32
 }
 

@@ -35,6 +35,9 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 	if err != nil {
 		return nil, err
 	}
+	if err := e.is(c, opRemove, path, "", o.Recursive); err != nil {
+		return nil, err
+	}
 	var name string
 	done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (p *Plan, err error) {
 		p, name, err = d.delete(ctx, path, o)

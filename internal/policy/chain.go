@@ -31,3 +31,21 @@ type Input struct {
 	Session             string `json:"session,omitempty"`
 	Dialect             string `json:"dialect,omitempty"`
 }
+
+// RuleChain is Denied.Rule of a path that a chain does not allow.
+const RuleChain = "policies"
+
+// Undecided is the error of a Chain that came to no decision: no rule speaks of the input. That is
+// no failure. It denies, and Why is for the operator.
+type Undecided struct{ Why string }
+
+func (e *Undecided) Error() string { return e.Why }
+
+// ChainError is the refusal of a path of which a chain could not decide.
+type ChainError struct {
+	Path, Operation string
+	Err             error
+}
+
+func (e *ChainError) Error() string { return "policy error: " + e.Err.Error() }
+func (e *ChainError) Unwrap() error { return e.Err }

@@ -112,6 +112,8 @@ var rows = map[engine.Cause]row{
 	engine.TierBlocked: {kind: "CapabilityBlocked",
 		message: "this capability is blocked for this caller; nothing was done"},
 	engine.HookBlocked: {kind: "BlockedByHook", message: "{fact}"},
+	engine.ChainFailed: {kind: "PolicyUnavailable",
+		message: "the operator's policies could not decide about {path}, so the call is refused"},
 	engine.HookFailed: {kind: "PolicyUnavailable",
 		message: "a hook of the operator could not answer, so the call is refused"},
 	engine.Withheld: {kind: "AnswerWithheld",

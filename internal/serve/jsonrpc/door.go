@@ -29,6 +29,7 @@ type caller struct {
 	byUser          bool
 	secret          string // of its token; "" for our own user on a socket
 	program         string // as it names itself
+	headers         map[string]string
 }
 
 type peerKey struct{}
@@ -133,9 +134,22 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 			return
 		}
 		defer leave()
-		c.program = r.UserAgent()
+		c.program, c.headers = r.UserAgent(), policyHeaders(r.Header)
 		next(w, r.WithContext(ctx), c)
 	}
+}
+
+// policyHeaders are those that the policy chain sees: X-MCP-*, without that, in lower case. Of one
+// that comes more than once the values stand side by side, so that none is hidden by another.
+func policyHeaders(all http.Header) map[string]string {
+	const prefix = "X-Mcp-"
+	out := map[string]string{}
+	for name, values := range all {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && rest != "" {
+			out[strings.ToLower(rest)] = strings.Join(values, ", ")
+		}
+	}
+	return out
 }
 
 // authenticate finds out whose request it is. The error is token.ErrUnknown, or that of the store.

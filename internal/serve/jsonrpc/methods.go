@@ -195,7 +195,7 @@ func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, er
 	answer, err := s.dialect.Call(ctx, dialect.Call{
 		Principal: by.principal, Session: cmp.Or(p.SessionID, s.o.Run), Tool: s.catalog.tool(p.Capability),
 		Args: p.Arguments, Tier: by.tier, Scope: by.scope, ByUser: by.byUser,
-		Client: by.program,
+		Client: by.program, Headers: by.headers,
 	})
 	if unknown, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
 		e := wrong(codeParams, "%s", unknown.Error())
