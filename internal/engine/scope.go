@@ -38,8 +38,10 @@ func (e *Engine) chained(ctx context.Context, c *Call) (*Engine, error) {
 	if err != nil || e.chain == nil {
 		return in, err
 	}
-	c.in.chain = &consulted{chain: e.chain, ctx: ctx, known: map[consultation]error{}, by: policy.Input{
-		Headers: c.Headers, Principal: c.Principal, Session: c.Session, Dialect: c.Dialect}}
+	by := policy.Input{
+		Headers: c.Headers, Principal: c.Principal, Session: c.Session, Dialect: c.Dialect,
+	}
+	c.in.chain = &consulted{chain: e.chain, ctx: ctx, known: map[consultation]error{}, by: by}
 	return in.judgedBy(chained{consulted: c.in.chain, rules: in.judge}), nil
 }
 

@@ -35,7 +35,7 @@ type local struct {
 	time       time.Duration
 }
 
-// capabilities are what a policy may call: nothing that reaches the network or tells of the process.
+// capabilities are what a policy may call: nothing that reaches the network or tells of us.
 func capabilities(v ast.RegoVersion) *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(v))
 	c.Builtins = slices.DeleteFunc(c.Builtins, func(b *ast.Builtin) bool {

@@ -47,8 +47,8 @@ type link interface {
 	explain(ctx context.Context, in *policy.Input) Decision
 }
 
-// Open loads the policies. Each is a URL (file:///…, http://… or https://…) and, behind a blank, the
-// rule to evaluate or, at a server, the path of the policy. mode is "all", also "", or "any". The
+// Open loads the policies. Each is a URL (file:///…, http://… or https://…) and, behind a blank,
+// the rule to evaluate or, at a server, the path of the policy. mode is "all", also "", or "any". The
 // error says which policy can't be used, and where in it.
 func Open(mode string, policies []string) (*Chain, error) {
 	c := &Chain{any: mode == "any"}
