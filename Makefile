@@ -13,7 +13,8 @@ BENCHTIME ?= 1s
 # ours speaks HTTP/2. Functions are aligned to 16 bytes, not 32: 0.2 MB less.
 BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -funcalign=16' -tags nodynamic,packed,nethttpomithttp2
 # JavaScript is 6.9 MB of it: QuickJS, and the parser of TypeScript.
-LARGEST = 40000000
+# Rego is 11.4 MB: OPA's parser, compiler, evaluator and builtins, and 4 MB of tables that no tag leaves out. Its package rego would be 4 MB more.
+LARGEST = 52500000
 
 .PHONY: help build pack install check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics rename
 

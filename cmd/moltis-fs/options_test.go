@@ -103,7 +103,7 @@ func TestOptionsAreCarriedOut(t *testing.T) {
 	for _, c := range optionCases {
 		if c.first = shown[c.command] == nil; c.first {
 			shown[c.command] = map[string]bool{}
-			c.options = withCommon(c.options)
+			c.options = withCommon(c.command, c.options)
 		}
 		for option := range c.options {
 			shown[c.command][option] = true
@@ -166,8 +166,12 @@ func (f *optionFixture) try(t *testing.T, c optionCase) {
 	}
 }
 
-func withCommon(options map[string]string) map[string]string {
+func withCommon(command string, options map[string]string) map[string]string {
 	all := map[string]string{"json": "", "config": "$W/bad.toml", "data-dir": "$W/elsewhere"}
+	switch _, what, _ := strings.Cut(command, " "); what {
+	case "diff", "restore", "rewind", "undo", "redo": // they are calls
+		all["policies-json"] = "$W/no-policies.json"
+	}
 	for name, value := range options {
 		all[name] = value
 	}
