@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 108632 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 110091 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -31,16 +31,16 @@ const (
 var tooLarge = map[string]excess{
 	"internal/engine.shared":                        {25, "what one opening holds and all views of it share; each part has a type of its own"},
 	"checkpoint":                                    {7518, "one transaction has the row, its contents, the trash and what is open; saving, planning, cleaning and repair share that schema"},
-	"cmd/moltis-fs":                                 {8056, "one file a subcommand"},
-	"internal/engine":                               {12606, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
+	"cmd/moltis-fs":                                 {8391, "one file a subcommand"},
+	"internal/engine":                               {12985, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
 	"internal/guardfs":                              {9370, "handles of two kinds, Linux and os.Root, and no door beside them; apart, the pieces would need doors to the tree"},
-	"tools":                                         {7247, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"tools":                                         {7260, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
 	"readers/office/odf.opendocument":               {227, "one pass over one format"},
 	"readers/office/ooxml.wordPart":                 {133, "one pass over one format"},
 	"tools/checkpoint_restore.runCheckpointRestore": {107, "a table of cases"},
-	"dialect.Call":                                  {13, "what a front knows of one call, and nothing else: useful zero values"},
+	"dialect.Call":                                  {14, "what a front knows of one call, and nothing else: useful zero values"},
 	"approval.Question":                             {14, "all that a change is, for whoever decides"},
 	"approval/queue.record":                         {16, answerFields},
 	"checkpoint.Checkpoint":                         {13, answerFields},
@@ -52,7 +52,7 @@ var tooLarge = map[string]excess{
 	"checkpoint.opRow":                              {13, "a row of the query: a field is a column"},
 	"cmd/moltis-fs.checkpointRow":                   {13, answerFields},
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
-	"config.FS":                                     {34, "each field is a key of [tools.fs]"},
+	"config.FS":                                     {36, "each field is a key of [tools.fs]"},
 	"grep.Query":                                    {15, "options with useful zero values"},
 	"grep.Walk":                                     {13, "options with useful zero values"},
 	"grep.Skipped":                                  {15, answerFields},
