@@ -8,8 +8,8 @@ import (
 	"moltisfs/internal/js"
 )
 
-// jsWorkerCommand runs one script. We start it; it bounds itself, and the kernel keeps it from every
-// file and every connection where it can.
+// jsWorkerCommand runs one script. We start it; it bounds itself, and the kernel keeps it from
+// every file and every connection where it can.
 func jsWorkerCommand() *command {
 	return &command{
 		name: "js-worker", hidden: true, short: "run one script in a process of its own",

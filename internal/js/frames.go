@@ -76,8 +76,8 @@ func (u *unframer) next() (kind byte, body []byte, err error) {
 	return head[4], body, nil
 }
 
-// appendCall writes a call: its number, whether it is recursive and binary, then the texts, each after
-// its length, then the data.
+// appendCall writes a call: its number, whether it is recursive and binary, then the texts, each
+// after its length. The data comes behind it.
 func appendCall(to []byte, id uint32, q Request) []byte {
 	to = binary.LittleEndian.AppendUint32(to, id)
 	var flags byte

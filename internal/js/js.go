@@ -39,7 +39,7 @@ type Script struct {
 
 // A Request is a call of fs, with its arguments as the script gave them.
 type Request struct {
-	Op        string // readFile, writeFile, appendFile, readdir, stat, mkdir, rm, rename, copyFile, exists
+	Op        string // the method; unlink is rm
 	Path, To  string
 	Recursive bool
 	Encoding  string // of readFile: utf8 or buffer
@@ -73,8 +73,8 @@ func (f *Failure) Error() string { return f.Message }
 // A Host answers the calls, many at the same time. It must come back when ctx ends.
 type Host func(context.Context, Request) (Reply, error)
 
-// A Result is what a script came to. Error is what it threw, or which limit it met; "" is a run to the
-// end. Output is there in any case.
+// A Result is what a script came to. Error is what it threw, or which limit it met; "" is a run to
+// the end. Output is there in any case.
 type Result struct {
 	Output string
 	Error  string
@@ -115,7 +115,7 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	select {
 	case <-r.ended:
 	case <-r.clock.C:
-		r.end(Result{Limit: limitTime, Error: fmt.Sprintf("the run took longer than %s", s.Time)})
+		r.end(Result{Limit: limitTime, Error: timeWord(s.Time)})
 	case <-ctx.Done():
 		r.end(Result{Error: "the run was cancelled"})
 	}
@@ -125,7 +125,8 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	<-r.done
 	cmd.Wait() //nolint:errcheck // how it ended is told by what it sent
 	r.calls.Wait()
-	return r.outcome(ctx, words.String())
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return r.outcome(ctx, words.String(), used > s.Time)
 }
 
 const limitTime = "time"
@@ -242,13 +243,16 @@ func (r *run) call(body []byte) error {
 }
 
 // outcome is the run as its caller is told of it.
-func (r *run) outcome(ctx context.Context, words string) (Result, error) {
+func (r *run) outcome(ctx context.Context, words string, long bool) (Result, error) {
 	out := r.result
 	out.Output = r.output.String()
 	if err := ctx.Err(); err != nil && out.Limit != limitTime {
 		return out, err
 	}
 	if out.Limit == "worker" { // it died without a word: the system or Go's runtime has killed it
+		if out.Error == "" && long {
+			return Result{Output: out.Output, Limit: limitTime, Error: timeWord(r.script.Time)}, nil
+		}
 		if out.Error == "" && (words == "" || outOfMemory(words)) {
 			return Result{Output: out.Output, Limit: "memory", Error: memoryWord(r.script.Memory)}, nil
 		}
@@ -256,6 +260,8 @@ func (r *run) outcome(ctx context.Context, words string) (Result, error) {
 	}
 	return out, nil
 }
+
+func timeWord(limit time.Duration) string { return fmt.Sprintf("the run took longer than %s", limit) }
 
 func memoryWord(limit int64) string {
 	return fmt.Sprintf("the run took more than its memory of %d MB", limit>>20)

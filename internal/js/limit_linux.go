@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// bound limits this process. RLIMIT_DATA counts what is written to: the heap of the script, and what
-// Go holds of it on its way.
+// bound limits this process. RLIMIT_DATA counts what is written to: the heap of the script, and
+// what Go holds of it on its way.
 func bound(memory, seconds uint64) error {
 	for _, l := range []struct {
 		resource int

@@ -27,6 +27,12 @@ function pump() {
   }
 }
 function send(op, path, { to = "", flag = false, encoding = "", binary = false, data = "" }) {
+  if (data.length > 67108864) throw new E("fs." + op + ": " + path + ": the data is over the limit of 64 MB");
+  if (path.length > 16384 || to.length > 16384) {
+    const e = new E("fs." + op + ": File name too long (os error 36)");
+    e.code = "ENAMETOOLONG";
+    throw e;
+  }
   return new P((resolve, reject) => {
     const j = { __proto__: null, op, path, to, flag, encoding, binary, data, resolve, reject, next: null };
     tail = tail ? tail.next = j : head = j;
@@ -105,7 +111,7 @@ function shown(v, depth, above) {
   }
   if (v === null) return "null";
   for (let a = above; a; a = a.up) if (a.v === v) return "[Circular]";
-  if (v instanceof E) return S(v) + (v.stack ? "\n" + S(v.stack).replaceAll("<eval>", "script").trimEnd() : "");
+  if (v instanceof E) return S(v).replace(/^ReferenceError: '(.*)' is/, "ReferenceError: $1 is") + (v.stack ? "\n" + S(v.stack).replaceAll("<eval>", "script").trimEnd() : "");
   if (v instanceof P) return "Promise";
   if (v instanceof Date) return isNaN(v) ? "Invalid Date" : iso(v);
   if (v instanceof RegExp) return S(v);

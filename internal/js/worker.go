@@ -29,7 +29,8 @@ var (
 // does.
 func Work(in io.Reader, out io.Writer, quit func()) error { return work(in, out, quit, bound) }
 
-func work(in io.Reader, out io.Writer, quit func(), limit func(memory, seconds uint64) error) error {
+func work(in io.Reader, out io.Writer, quit func(),
+	limit func(memory, seconds uint64) error) error {
 	from := newUnframer(in)
 	kind, body, err := from.next()
 	if err != nil || kind != frameStart {
@@ -123,6 +124,9 @@ func (w *worker) told(r Result) Result {
 	if strings.HasPrefix(r.Error, "InternalError: out of memory") {
 		return Result{Limit: "memory", Error: memoryWord(w.Memory)}
 	}
+	if r.Error == "null" { // the engine throws it where there is no memory for an exception
+		r.Error += ": it was thrown, or memory ran out"
+	}
 	return r
 }
 
@@ -145,8 +149,8 @@ func (w *worker) open() (err error) {
 		if err = w.vm.RegisterHostFunc(name, f); err != nil {
 			return err
 		}
-		taken := fmt.Sprintf("(() => { const f = globalThis.%s; delete globalThis.%[1]s; return f; })()", name)
-		if host[i], err = w.vm.EvalValue(taken, quickjs.EvalGlobal); err != nil {
+		take := fmt.Sprintf("(() => { const f = %s; delete globalThis.%[1]s; return f; })()", name)
+		if host[i], err = w.vm.EvalValue(take, quickjs.EvalGlobal); err != nil {
 			return err
 		}
 	}
@@ -199,32 +203,46 @@ func (w *worker) start() (quickjs.Value, error) {
 func (w *worker) loop(promise quickjs.Value) (out Result) {
 	var thrown *Result
 	settled := false
-	if _, err := promise.Then(func(quickjs.Value) { settled = true }, func(v quickjs.Value) {
-		text, err := w.show.Call(quickjs.UndefinedValue, v.Dup())
-		if err != nil {
-			text = "an error that can't be shown"
-		}
-		thrown = &Result{Error: fmt.Sprint(text)}
-	}); err != nil {
-		return w.failed(err)
+	w.vm.SetMemoryLimit(uintptr(w.Memory) + spare)
+	_, err := promise.Then(func(quickjs.Value) { settled = true }, func(v quickjs.Value) {
+		thrown = w.exception(v)
+	})
+	if err != nil {
+		return Result{Limit: "memory", Error: memoryWord(w.Memory)}
 	}
+	w.vm.SetMemoryLimit(uintptr(w.Memory))
 	for {
-		if _, err := w.vm.ExecutePendingJobs(); err != nil {
+		n, err := w.vm.ExecutePendingJobs()
+		if err != nil {
 			return w.failed(err)
 		}
 		switch {
 		case thrown != nil:
 			return w.told(*thrown)
+		case n > 0 && len(w.events) == 0: // it runs so many jobs at a time
+			continue
 		case w.calls == 0 && len(w.timers) == 0 && settled:
 			return Result{}
 		case w.calls == 0 && len(w.timers) == 0:
 			return Result{Error: "the script waits for a promise that nothing will settle"}
 		}
-		e := <-w.events
-		if err := w.take(e); err != nil {
+		if err := w.take(<-w.events); err != nil {
 			return w.failed(err)
 		}
 	}
+}
+
+// spare is memory for our own words where the script has used up its own.
+const spare = 1 << 20
+
+// exception is what the script threw.
+func (w *worker) exception(v quickjs.Value) *Result {
+	w.vm.SetMemoryLimit(uintptr(w.Memory) + spare)
+	text, err := w.show.Call(quickjs.UndefinedValue, v.Dup())
+	if err != nil {
+		text = "an error that can't be shown"
+	}
+	return &Result{Error: fmt.Sprint(text)}
 }
 
 // take gives an event to the script.

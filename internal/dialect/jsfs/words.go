@@ -28,10 +28,14 @@ func (c *call) failure(r *engine.Refusal, err error) error {
 	case r.Cause == notUTF8:
 		return &js.Failure{Message: fmt.Sprintf("%s: invalid UTF-8 in %s: %v", name, c.q.Path, r.Facts)}
 	}
+	if c.q.Path == "" { // names nothing, as a system has it
+		r = &engine.Refusal{Code: engine.CodeNotFound, Cause: engine.Absent}
+	}
 	if text, code := systemWord(r, err); text != "" {
 		return &js.Failure{Message: name + ": " + shown + ": " + text, Code: code}
 	}
-	return &js.Failure{Message: name + ": " + shown + ": " + why(r), Code: strings.ToUpper(string(r.Code))}
+	return &js.Failure{Message: name + ": " + shown + ": " + why(r),
+		Code: strings.ToUpper(string(r.Code))}
 }
 
 // systemWords are what Rust's std::io says of the system's errors, by Node's codes.
@@ -105,8 +109,7 @@ func why(r *engine.Refusal) string {
 		}
 		return f.What
 	case *guardfs.TooLargeError:
-		return fmt.Sprintf("the file is %d bytes, over the limit of %d: use another tool for a part of it",
-			f.Size, f.Max)
+		return fmt.Sprintf("the file is %d bytes, over the limit of %d", f.Size, f.Max)
 	}
 	switch {
 	case r.Cause == engine.TooManyCalls:
@@ -119,11 +122,14 @@ func why(r *engine.Refusal) string {
 	if text := words[r.Code]; text != "" {
 		return text
 	}
-	return strings.ReplaceAll(r.Cause.Name, "_", " ") + " (" + string(r.Code) + "), and nothing was done"
+	return strings.ReplaceAll(r.Cause.Name, "_", " ") + " (" + string(r.Code) +
+		"), and nothing was done"
 }
 
 const (
 	unread = "it has to be read as it is now before it is changed: await fs.readFile first"
+	late   = "nobody approved the change in time, and nothing was done: ask before trying again"
+	stale  = "it changed while the change waited for approval, and nothing was done: read it again"
 	asked  = "the change was not approved, and nothing was done: ask before trying again"
 )
 
@@ -132,8 +138,8 @@ var words = map[engine.Code]string{
 	engine.CodeModified:         unread,
 	engine.CodeSymlinkRefused:   "it is a symbolic link: name the file that it leads to",
 	engine.CodeApprovalDenied:   asked,
-	engine.CodeApprovalTimeout:  "nobody approved the change in time, and nothing was done: ask before trying again",
-	engine.CodeApprovalStale:    "the file changed while the change waited for approval, and nothing was done: read it again",
+	engine.CodeApprovalTimeout:  late,
+	engine.CodeApprovalStale:    stale,
 	engine.CodePermissionDenied: "the operator's settings do not allow it, and nothing was done",
 	engine.CodeNotRegularFile:   "it is not a file",
 	engine.CodeDeadline:         "it took too long, and nothing was done",

@@ -1,0 +1,338 @@
+package jsfs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moltisfs/approval"
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/js"
+	"moltisfs/internal/policy"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "js-worker" {
+		if err := js.Work(os.Stdin, os.Stdout, func() { os.Exit(1) }); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// opened is the dialect over an engine of its own, whose root is dir.
+func opened(t *testing.T, chain policy.Chain, change func(*config.FS)) (d *Dialect, dir string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	fs := &cfg.Tools.FS
+	fs.RequireApproval, fs.WorkspaceRoot, fs.CheckpointBeforeMutation = false, dir, true
+	fs.AllowPaths, fs.Durability = []string{dir + "/**"}, "none"
+	change(fs)
+	cfg.Tools.JS.Filesystem = chain == nil
+	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return Over(e, Options{Config: cfg.Tools.JS, Worker: js.Program{os.Args[0], "js-worker"},
+		Chain: chain}), dir
+}
+
+func asIs(*config.FS) {}
+
+// ran is the answer of one run.
+func ran(t *testing.T, d *Dialect, in dialect.Call, code string) (out reply) {
+	t.Helper()
+	raw, err := json.Marshal(map[string]any{"code": code})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Tool, in.Args = Tool, raw
+	a, err := d.Call(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(a.Text()), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// said is what a script wrote, with what it threw behind it.
+func said(t *testing.T, d *Dialect, code string) string {
+	t.Helper()
+	r := ran(t, d, dialect.Call{}, code)
+	if r.Error != nil {
+		return r.Output + *r.Error
+	}
+	return r.Output
+}
+
+// chain is a policy that keeps what it was asked.
+type chain struct {
+	mu    sync.Mutex
+	asked []policy.Input
+	say   func(policy.Input) (bool, error)
+}
+
+func (c *chain) Decide(_ context.Context, in policy.Input) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, in)
+	return c.say(in)
+}
+
+// Every fact of the page: a method, a field or a sentence that is not there fails.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("testdata/facts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies := &chain{say: func(in policy.Input) (bool, error) {
+		return !strings.Contains(in.Path, "closed"), nil
+	}}
+	d, dir := opened(t, policies, asIs)
+	put(t, dir+"/latin", "caf\xe9")
+	put(t, dir+"/f", "f")
+	var script strings.Builder
+	script.WriteString("const fails = async (f) => { try { await f(); return 'nothing'; } catch (e) { return String(e); } };\n")
+	var want []string
+	expect := func(code, is string) {
+		fmt.Fprintf(&script, "console.log(await (%s));\n", code)
+		want = append(want, is)
+	}
+	operation := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		f := strings.Fields(line)
+		switch {
+		case f[0] == "#":
+		case f[0] == "operation":
+			operation[f[1]] = f[2]
+		case f[0] == "method":
+			name, _, _ := strings.Cut(f[1], "(")
+			expect("typeof fs."+name, "function")
+		case f[0] == "stat":
+			expect(fmt.Sprintf("fs.stat('f').then((s) => %q.split('|').includes(s.%s === null ? 'null' : typeof s.%[2]s))",
+				f[2], f[1]), "true")
+		case f[0] == "error":
+			text := strings.Join(f[2:], " ")
+			code, is := provoked(f[1], text)
+			expect("fails(() => "+code+")", is)
+		}
+	}
+	expect("Object.keys(fs).length", "11")
+	got := strings.Split(strings.TrimSuffix(said(t, d, script.String()), "\n"), "\n")
+	for i, is := range want {
+		if i >= len(got) || got[i] != is {
+			t.Errorf("fact %d: %q, want %q", i, got[min(i, len(got)-1)], is)
+		}
+	}
+
+	// what a policy is asked
+	policies.asked = nil
+	for line := range strings.Lines(string(raw)) {
+		f := strings.Fields(line)
+		if f[0] != "method" {
+			continue
+		}
+		name, _, _ := strings.Cut(f[1], "(")
+		before := len(policies.asked)
+		said(t, d, "await fs."+name+"('f/../f', 'g/h')")
+		in, err := json.Marshal(policies.asked[before])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(in, &fields); err != nil {
+			t.Fatal(err)
+		}
+		op := operation[name]
+		if op == "" {
+			op = name
+		}
+		ours := []string{"resolved_path", "principal", "session", "dialect", "resolved_destination"}
+		for k := range fields {
+			if !slices.Contains(f[3:], k) && !slices.Contains(ours, k) {
+				t.Errorf("%s: %s is asked with", name, k)
+			}
+		}
+		for _, k := range f[3:] {
+			if _, ok := fields[k]; !ok {
+				t.Errorf("%s: %s is missing in %s", name, k, in)
+			}
+		}
+		if fields["operation"] != op || fields["path"] != "f/../f" || fields["dialect"] != Name {
+			t.Errorf("%s: asked with %s", name, in)
+		}
+	}
+}
+
+// provoked is a call that ends with a sentence of the page, and the sentence as it must be.
+func provoked(method, text string) (code, is string) {
+	is = strings.NewReplacer("<path>", "no/f", "<oldPath>", "no/f", "<src>", "no/f", "<newPath>", "no/g",
+		"<dest>", "no/g", "<io error>", "No such file or directory (os error 2)").Replace(text)
+	call := func(a string) string { return "fs." + method + "(" + a + ")" }
+	switch {
+	case strings.Contains(text, "newPath must"), strings.Contains(text, "dest must"):
+		return call("'f', 1"), is
+	case strings.Contains(text, "must be a string"):
+		return call("{}, 'g'"), is
+	case strings.Contains(text, "invalid UTF-8"):
+		return call("'latin'"), "Error: fs.readFile: invalid UTF-8 in latin: incomplete utf-8 byte sequence from index 3"
+	case strings.Contains(text, "denied"):
+		return call("'closed', 'g'"), "Error: " + strings.ReplaceAll(is, "no/f", "closed")
+	}
+	return call("'no/f', 'no/g'"), "Error: " + is
+}
+
+func put(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What each method does, and how its arguments are taken.
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, nil, asIs)
+	put(t, dir+"/a", "héllo")
+	put(t, dir+"/d/x", "x")
+	put(t, dir+"/ro", "r")
+	if err := errors.Join(os.Chmod(dir+"/ro", 0o444), os.Symlink("a", dir+"/link"), os.Symlink("/etc", dir+"/out"),
+		os.Symlink("nowhere", dir+"/dangling")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ code, want string }{
+		{"fs.readFile('a')", "héllo"},
+		{"fs.readFile('" + dir + "/a', 'utf-8')", "héllo"},
+		{"fs.readFile('./d/../a', 'BUFFER')", "héllo"},
+		{"fs.readFile('a', 'buffer').then((b) => b instanceof Uint8Array && b.length)", "6"},
+		{"fs.readFile('d')", "Error: fs.readFile: d: Is a directory (os error 21)"},
+		{"fs.readFile('a/b')", "Error: fs.readFile: a/b: Not a directory (os error 20)"},
+		{"fs.readFile('')", "Error: fs.readFile: : No such file or directory (os error 2)"},
+		{"fs.readFile('a\\0b')", "Error: fs.readFile: a\x00b: Invalid argument (os error 22)"},
+		{"fs.readFile('/etc/passwd')", "Error: fs.readFile denied by policy: /etc/passwd is not allowed"},
+		{"fs.readFile('out/passwd')", "Error: fs.readFile denied by policy: out/passwd is not allowed"},
+		{"fs.readFile('../../etc/passwd')", "Error: fs.readFile denied by policy: ../../etc/passwd is not allowed"},
+		{"fs.writeFile('n', null).then(() => fs.readFile('n'))", "null"},
+		{"fs.writeFile('n', { toString: () => 'mine' }).then(() => fs.readFile('n'))", "mine"},
+		{"fs.writeFile('n').then(() => fs.readFile('n'))", "undefined"},
+		{"fs.writeFile('n', '').then(() => fs.stat('n')).then((s) => s.size)", "0"},
+		{"fs.writeFile('n', new Uint8Array([0, 255, 10])).then(() => fs.readFile('n', 'buffer')).then((b) => b.toHex())", "00ff0a"},
+		{"fs.writeFile('n', new Uint8Array([1, 2, 3, 4]).subarray(1, 3)).then(() => fs.readFile('n', 'buffer')).then((b) => b.toHex())", "0203"},
+		{"fs.writeFile('n', new Uint16Array([1, 2])).then(() => fs.readFile('n'))", "1,2"},
+		{"fs.writeFile('link', 1)", "Error: fs.writeFile: link: it is a symbolic link: name the file that it leads to"},
+		{"fs.writeFile('d', 1)", "Error: fs.writeFile: d: Is a directory (os error 21)"},
+		{"fs.appendFile('new', 1).then(() => fs.appendFile('new', [2, 3])).then(() => fs.readFile('new'))", "12,3"},
+		{"fs.readdir('d')", "[\"x\"]"},
+		{"fs.readdir('a')", "Error: fs.readdir: a: Not a directory (os error 20)"},
+		{"fs.stat('a').then((s) => [s.size, s.isFile, s.isDirectory, s.isSymlink, s.readonly, s.mtimeMs > 1e12])", "[6, true, false, false, false, true]"},
+		{"fs.stat('link').then((s) => [s.size, s.isFile, s.isSymlink])", "[6, true, true]"},
+		{"fs.stat('dangling').then((s) => [s.isFile, s.isSymlink])", "[false, true]"},
+		{"fs.stat('ro').then((s) => s.readonly)", "true"},
+		{"fs.stat('d').then((s) => s.isDirectory)", "true"},
+		{"fs.mkdir('m/n')", "Error: fs.mkdir: m/n: No such file or directory (os error 2)"},
+		{"fs.mkdir('m/n', { recursive: true }).then(() => fs.mkdir('m/n', { recursive: 1 })).then(() => fs.readdir('m'))", "[\"n\"]"},
+		{"fs.mkdir('m')", "Error: fs.mkdir: m: File exists (os error 17)"},
+		{"fs.rm('m')", "Error: fs.rm: m: Directory not empty (os error 39)"},
+		{"fs.unlink('m', { recursive: true })", "Error: fs.rm: m: Directory not empty (os error 39)"},
+		{"fs.rm('m/n').then(() => fs.rm('m', { recursive: true })).then(() => fs.exists('m'))", "false"},
+		{"fs.rm('m')", "Error: fs.rm: m: No such file or directory (os error 2)"},
+		{"fs.copyFile('a', 'n').then(() => fs.readFile('n'))", "héllo"},
+		{"fs.copyFile('d', 'e')", "Error: fs.copyFile: d -> e: Is a directory (os error 21)"},
+		{"fs.rename('n', 'new').then(async () => [await fs.readFile('new'), await fs.exists('n')])", "[\"héllo\", false]"},
+		{"fs.rename('n', 'x')", "Error: fs.rename: n -> x: No such file or directory (os error 2)"},
+		{"fs.exists('a/b')", "false"},
+		{"fs.exists('/etc/passwd')", "Error: fs.exists denied by policy: /etc/passwd is not allowed"},
+		{"fs.readFile('nope').catch((e) => e.code)", "ENOENT"},
+		{"Promise.all(Array.from({ length: 200 }, (_, i) => fs.writeFile('many' + i % 20, i))).then((a) => a.length)", "200"},
+	} {
+		code := "try { console.log(await " + c.code + ") } catch (e) { console.log(String(e)) }"
+		if got := strings.TrimSuffix(said(t, d, code), "\n"); got != c.want {
+			t.Errorf("%s: %q, want %q", c.code, got, c.want)
+		}
+	}
+}
+
+// Without a policy there is no fs, a chain that fails denies, and the guard comes after a chain.
+func TestChain(t *testing.T) {
+	t.Parallel()
+	yes := &chain{say: func(policy.Input) (bool, error) { return true, nil }}
+	d, dir := opened(t, yes, asIs)
+	put(t, dir+"/a", "a")
+	if err := os.Symlink("a", dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	if got := said(t, d, "await fs.readFile('/etc/passwd')"); !strings.Contains(got, "denied by policy") {
+		t.Error(got)
+	}
+	said(t, d, "await fs.rename('link/../link', 'sub/../new/x')")
+	if in := yes.asked[len(yes.asked)-1]; in.ResolvedPath != dir+"/a" && in.ResolvedPath != dir+"/link" ||
+		in.ResolvedDestination != dir+"/new/x" {
+		t.Errorf("%+v", in)
+	}
+	yes.say = func(policy.Input) (bool, error) { return true, errors.New("no answer") }
+	if got := said(t, d, "await fs.exists('a')"); got != "Error: fs.exists: policy error: no answer" {
+		t.Error(got)
+	}
+	d.o.Chain = nil
+	r := ran(t, d, dialect.Call{}, "fs")
+	if r.Error == nil || !strings.HasPrefix(*r.Error, "ReferenceError: fs is not defined") || r.Hint == "" {
+		t.Errorf("%+v %s", r, *r.Error)
+	}
+}
+
+// A refusal is an exception, and told where it was not awaited; what must be read must be read.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, nil, func(fs *config.FS) {
+		fs.RequireApproval, fs.MustReadBeforeWrite, fs.TrackReads = true, true, true
+	})
+	put(t, dir+"/a", "a")
+	put(t, dir+"/b", "b")
+	asked := 0
+	in := dialect.Call{Session: "s", Approver: approverFunc(func(q approval.Question) approval.Answer {
+		asked++
+		time.Sleep(10 * time.Millisecond)
+		return approval.Answer{Decision: map[bool]approval.Decision{true: approval.Denied, false: approval.Approved}[strings.Contains(q.Summary+fmt.Sprint(q), "/b")]}
+	})}
+	r := ran(t, d, in, "await fs.writeFile('a', 1)")
+	if asked != 0 || r.Error == nil || !strings.Contains(*r.Error, unread) {
+		t.Errorf("unread: %+v", r)
+	}
+	r = ran(t, d, in, "await fs.readFile('a'); await fs.writeFile('a', 1)")
+	if asked != 1 || r.Error != nil || !slices.Equal(r.Changed, []string{dir + "/a"}) || len(r.Checkpoints) != 1 || r.Turn == "" {
+		t.Errorf("read: %+v", r)
+	}
+	r = ran(t, d, in, "await fs.readFile('b'); fs.writeFile('b', 1)")
+	if asked != 2 || r.Error != nil || len(r.Changed) != 0 || len(r.Failed) != 1 || !strings.Contains(r.Failed[0], "not approved") {
+		t.Errorf("not approved: %+v", r)
+	}
+}
+
+type approverFunc func(approval.Question) approval.Answer
+
+func (f approverFunc) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
+	return f(q), nil
+}

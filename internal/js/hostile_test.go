@@ -1,0 +1,124 @@
+package js
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Each hostile script meets its limit's word, and the next run goes on.
+func TestHostile(t *testing.T) {
+	const memoryOr = "null: it was thrown, or memory ran out"
+	const short, long = 100 * time.Millisecond, 30 * time.Second
+	for name, c := range map[string]struct {
+		code  string
+		time  time.Duration
+		limit string // or the error's beginning
+	}{
+		"loop":               {"for (;;);", short, "time"},
+		"loop that catches":  {"for (;;) try { for (;;); } catch {}", short, "time"},
+		"loop of jobs":       {"(async () => { for (;;) await null })(); await new Promise(() => {})", short, "time"},
+		"loop of timers":     {"setInterval(() => {}, 0)", short, "time"},
+		"sleeps":             {"await new Promise((f) => setTimeout(f, 1e9))", short, "time"},
+		"regex":              {"/(a+)+$/.test('a'.repeat(60) + 'b')", short, "time"},
+		"sort":               {"[3, 2, 1].sort(() => { for (;;); })", short, "time"},
+		"native loop":        {"Array.prototype.indexOf.call({ length: 1e15 }, 1)", short, "time"},
+		"toJSON":             {"JSON.stringify({ toJSON() { for (;;); } })", short, "time"},
+		"proxy":              {"Object.keys(new Proxy({}, { ownKeys() { for (;;); } }))", short, "time"},
+		"toString loops":     {"await fs.writeFile('a', { toString() { for (;;); } })", short, "time"},
+		"getter loops":       {"await fs.mkdir('a', { get recursive() { for (;;); } })", short, "time"},
+		"calls without end":  {"for (;;) await fs.readFile('a')", short, "time"},
+		"calls, not awaited": {"for (;;) fs.readFile('a')", short, ""},
+		"console in a loop":  {"for (;;) console.log('flood')", long, "output"},
+		"one huge line":      {"console.log('x'.repeat(1e6))", long, "output"},
+		"caught output":      {"for (;;) try { console.log('x'.repeat(1e6)) } catch {} finally {}", long, "output"},
+		"array":              {"const a = []; for (;;) a.push(new Array(1000).fill(a.length))", long, "memory"},
+		"strings":            {"const a = []; for (let i = 0; ; i++) a.push('x'.repeat(1e6) + i)", long, "memory"},
+		"buffer":             {"new Uint8Array(1e9)", long, "memory"},
+		"pending promises":   {"await Promise.all(Array.from({ length: 1e6 }, () => fs.readFile('a')))", long, "memory"},
+		"timers":             {"for (;;) setTimeout(() => {}, 1e6)", long, "memory"},
+		"deep calls":         {"function f() { f() } f()", long, "InternalError: stack overflow"},
+		"deep JSON":          {"JSON.parse('['.repeat(1e6))", long, "SyntaxError: stack overflow"},
+		"deep types":         {"let x: " + strings.Repeat("(", 100_000), long, ""},
+		"throws a thrower":   {"throw { get stack() { throw 1 }, toString() { throw 2 }, get constructor() { throw 3 } }", long, "an error that can't be shown"},
+		"throws a proxy":     {"throw new Proxy({}, { get() { throw 1 }, ownKeys() { throw 2 } })", long, "an error that can't be shown"},
+		"toString throws":    {"await fs.writeFile('a', { toString() { throw new Error('mine') } })", long, "Error: mine"},
+		"a symbol":           {"await fs.writeFile('a', Symbol())", long, ""},
+		"a getter throws":    {"await fs.rm('a', { get recursive() { throw new Error('mine') } })", long, "Error: mine"},
+		"writes to fs":       {"fs.readFile = 1", long, "TypeError: "},
+		"writes to a method": {"fs.readFile.x = 1", long, "TypeError: "},
+		"takes fs away":      {"delete globalThis.fs", long, "TypeError: "},
+		"sets fs":            {"globalThis.fs = 1", long, "TypeError: "},
+		"a long path":        {"await fs.readFile('x'.repeat(1e6))", long, "Error: fs.readFile: File name too long"},
+		"prototypes": {`for (const p of [Object, Promise, Map, Uint8Array, Function, Array, String, Error]) for (const k of
+			Object.getOwnPropertyNames(p.prototype)) try { if (k !== 'constructor') p.prototype[k] = () => { throw new Error(k) } } catch {}
+			Object.prototype.binary = true; Object.prototype.flag = true; Object.prototype.to = "/"; JSON.parse = null;
+			const r = await fs.readFile('a', 'buffer'); if (r[0] !== 104) throw 1`, long, ""},
+		"fs of a call that is made": {"let seen; Object.defineProperty(Object.prototype, 'resolve', { set(v) { seen = v } }); " +
+			"await fs.readFile('a'); if (seen) throw 1", long, ""},
+		"stack frames": {"Error.prepareStackTrace = (e, s) => s; const s = new Error().stack; if (typeof s !== 'string') " +
+			"for (const f of s) if (f.getFunction && f.getFunction()) throw 1", long, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var active atomic.Int32
+			s := script(c.code)
+			s.Time, s.Memory = c.time, 8<<20
+			r := runs(t, s, func(_ context.Context, q Request) (Reply, error) {
+				defer active.Add(-1)
+				if active.Add(1) > int32(s.AtOnce) {
+					t.Error("too many at once")
+				}
+				if q.Recursive || q.To != "" || q.Binary {
+					t.Errorf("%+v", q)
+				}
+				if q.Encoding == "buffer" {
+					return Reply{Bytes, []byte("hi")}, nil
+				}
+				return Reply{}, nil
+			})
+			if active.Load() != 0 {
+				t.Error("a call is under way")
+			}
+			switch {
+			case c.limit == "memory" && r.Error == memoryOr:
+			case c.limit == "time" || c.limit == "memory" || c.limit == "output":
+				if r.Limit != c.limit || r.Error == "" {
+					t.Errorf("%+.200v", r)
+				}
+			case !strings.HasPrefix(r.Error, c.limit):
+				t.Errorf("%+.300v", r)
+			}
+			if len(r.Output) > s.Output {
+				t.Errorf("%d bytes of output", len(r.Output))
+			}
+		})
+	}
+}
+
+// A call that waits for a person does not use up the script's time, and when the caller gives up the
+// run ends.
+func TestWaiting(t *testing.T) {
+	s := script("await fs.writeFile('a', 1); console.log('done')")
+	s.Time, s.Waits = 300*time.Millisecond, func(q Request) bool { return q.Op == "writeFile" }
+	if r := runs(t, s, func(context.Context, Request) (Reply, error) {
+		time.Sleep(500 * time.Millisecond)
+		return Reply{}, nil
+	}); r.Output != "done\n" || r.Error != "" {
+		t.Errorf("%+v", r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := program().Run(ctx, s, func(ctx context.Context, _ Request) (Reply, error) {
+		cancel()
+		<-ctx.Done()
+		return Reply{}, ctx.Err()
+	})
+	if err == nil {
+		t.Error("a run whose caller gave up has no error")
+	}
+	if _, err := (Program{"/nonexistent"}).Run(t.Context(), s, nil); err == nil {
+		t.Error("no worker, no error")
+	}
+}
