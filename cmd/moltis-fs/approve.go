@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -35,7 +36,7 @@ func (in *invocation) approver(instead ...string) tools.Approver {
 	switch {
 	case in.given("yes-exec"):
 		return approveAll("--yes-exec")
-	case in.given("yes") && in.command.path == "call":
+	case in.given("yes") && slices.Contains([]string{"call", "js run", "js repl"}, in.command.path):
 		return yesBut{approval.Yes("--yes"), &terminal{streams: in.streams, instead: instead}}
 	case in.given("yes"):
 		return approveAll("--yes")

@@ -8,7 +8,9 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
 
@@ -71,8 +73,6 @@ func runCall(ctx context.Context, in *invocation) error {
 		return misuse(seeHelp(in.command), "call needs a tool")
 	case in.given("text") && (in.given("json") || batch):
 		return misuse(seeHelp(in.command), "--text goes with neither --json nor --batch")
-	case (in.given("yes") || in.given("yes-exec")) && in.given("approve"):
-		return misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
 	args := []byte(in.arg(1))
 	switch in.arg(1) {
@@ -92,27 +92,9 @@ func runCall(ctx context.Context, in *invocation) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	approver := in.approver("run it with --yes", "run it in a terminal",
-		"run it with --approve queue", "set require_approval = false in [tools.fs]")
-	if how := in.option("approve"); how != "" {
-		var err error
-		if approver, err = in.approveBy(how); err != nil {
-			return err
-		}
-	}
-	if err := in.implyRoot(); err != nil {
-		return err
-	}
-	e, cfg, err := in.openEngine(approver, in.programName())
+	d, e, cfg, err := in.forCalls()
 	if err != nil {
 		return err
-	}
-	if in.implied {
-		in.tellOpen(cfg)
-	}
-	d, err := in.over(e, cfg)
-	if err != nil {
-		return closing(e, err)
 	}
 	base := dialect.Call{Principal: in.option("principal"), Session: in.option("session"),
 		Turn: in.option("turn"), Client: program + " call"}
@@ -127,6 +109,33 @@ func runCall(ctx context.Context, in *invocation) error {
 		err = callOnce(ctx, in, d, base)
 	}
 	return closing(e, err)
+}
+
+// forCalls opens what the calls of this command line are made on.
+func (in *invocation) forCalls() (d dialect.Dialect, e *engine.Engine, cfg config.Config, err error) {
+	if (in.given("yes") || in.given("yes-exec")) && in.given("approve") {
+		return nil, nil, cfg, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
+	}
+	approver := in.approver("run it with --yes", "run it in a terminal",
+		"run it with --approve queue", "set require_approval = false in [tools.fs]")
+	if how := in.option("approve"); how != "" {
+		if approver, err = in.approveBy(how); err != nil {
+			return nil, nil, cfg, err
+		}
+	}
+	if err := in.implyRoot(); err != nil {
+		return nil, nil, cfg, err
+	}
+	if e, cfg, err = in.openEngine(approver, in.programName()); err != nil {
+		return nil, nil, cfg, err
+	}
+	if in.implied {
+		in.tellOpen(cfg)
+	}
+	if d, err = in.over(e, cfg); err != nil {
+		return nil, nil, cfg, closing(e, err)
+	}
+	return d, e, cfg, nil
 }
 
 func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.Call) error {

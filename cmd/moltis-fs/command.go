@@ -55,7 +55,7 @@ func many(name, value, doc string) option {
 // commands is the table, in the order of help.
 func commands() []*command {
 	all := []*command{
-		mcpCommand(), acpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
+		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
 		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
 		doctorCommand(),
 		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), confinedCommand(), lentCommand(),

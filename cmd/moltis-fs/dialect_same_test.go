@@ -9,9 +9,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/engine"
 )
 
@@ -22,43 +24,58 @@ var same = []struct {
 }{
 	{"read a file", map[string][2]string{
 		"tools": {"Read", `{"file_path":"R/a"}`}, "capability": {"filesystem.read", `{"path":"R/a"}`},
-		"jettson": {"jettson_files_read", `{"path":"a"}`}}},
+		"jettson": {"jettson_files_read", `{"path":"a"}`},
+		"jsfs":    {"run_js", `{"code":"await fs.readFile('a')"}`}}},
 	{"read nothing", map[string][2]string{
 		"tools": {"Read", `{"file_path":"R/none"}`}, "capability": {"filesystem.read", `{"path":"R/none"}`},
-		"jettson": {"jettson_files_read", `{"path":"none"}`}}},
+		"jettson": {"jettson_files_read", `{"path":"none"}`},
+		"jsfs":    {"run_js", `{"code":"await fs.readFile('none')"}`}}},
 	{"read what is denied", map[string][2]string{
 		"tools": {"Read", `{"file_path":"R/secret/b"}`}, "capability": {"filesystem.read", `{"path":"R/secret/b"}`},
-		"jettson": {"jettson_files_read", `{"path":"secret/b"}`}}},
+		"jettson": {"jettson_files_read", `{"path":"secret/b"}`},
+		"jsfs":    {"run_js", `{"code":"await fs.readFile('secret/b')"}`}}},
 	{"read a link that leads to what is denied", map[string][2]string{
-		"tools": {"Read", `{"file_path":"R/out"}`}, "capability": {"filesystem.read", `{"path":"R/out"}`}}},
+		"tools": {"Read", `{"file_path":"R/out"}`}, "capability": {"filesystem.read", `{"path":"R/out"}`},
+		"jsfs": {"run_js", `{"code":"await fs.readFile('out')"}`}}},
 	{"write a new file", map[string][2]string{
 		"tools": {"Write", `{"file_path":"R/new","content":"x\n"}`}, "capability": {"filesystem.write", `{"path":"R/new","content":"x\n"}`},
-		"jettson": {"jettson_files_write", `{"path":"new","content":"x\n"}`}}},
+		"jettson": {"jettson_files_write", `{"path":"new","content":"x\n"}`},
+		"jsfs":    {"run_js", `{"code":"await fs.writeFile('new', 'x\\n')"}`}}},
 	{"write over a file", map[string][2]string{
 		"tools": {"Write", `{"file_path":"R/a","content":"x\n"}`}, "capability": {"filesystem.write", `{"path":"R/a","content":"x\n"}`},
-		"jettson": {"jettson_files_write", `{"path":"a","content":"x\n"}`}}},
+		"jettson": {"jettson_files_write", `{"path":"a","content":"x\n"}`},
+		"jsfs":    {"run_js", `{"code":"await fs.writeFile('a', 'x\\n')"}`}}},
 	{"write what is there", map[string][2]string{
 		"tools": {"Write", `{"file_path":"R/a","content":"one\n"}`}, "capability": {"filesystem.write", `{"path":"R/a","content":"one\n"}`},
-		"jettson": {"jettson_files_write", `{"path":"a","content":"one\n"}`}}},
+		"jettson": {"jettson_files_write", `{"path":"a","content":"one\n"}`},
+		"jsfs":    {"run_js", `{"code":"await fs.writeFile('a', 'one\\n')"}`}}},
 	{"write what is denied", map[string][2]string{
 		"tools": {"Write", `{"file_path":"R/secret/b","content":"x"}`}, "capability": {"filesystem.write", `{"path":"R/secret/b","content":"x"}`},
-		"jettson": {"jettson_files_write", `{"path":"secret/b","content":"x"}`}}},
+		"jettson": {"jettson_files_write", `{"path":"secret/b","content":"x"}`},
+		"jsfs":    {"run_js", `{"code":"await fs.writeFile('secret/b', 'x')"}`}}},
 	{"write over a link", map[string][2]string{
 		"tools": {"Write", `{"file_path":"R/link","content":"x"}`}, "capability": {"filesystem.write", `{"path":"R/link","content":"x"}`},
-		"jettson": {"jettson_files_write", `{"path":"link","content":"x"}`}}},
+		"jettson": {"jettson_files_write", `{"path":"link","content":"x"}`},
+		"jsfs":    {"run_js", `{"code":"await fs.writeFile('link', 'x')"}`}}},
 	{"write over a directory", map[string][2]string{
 		"tools": {"Write", `{"file_path":"R/dir","content":"x"}`}, "capability": {"filesystem.write", `{"path":"R/dir","content":"x"}`},
-		"jettson": {"jettson_files_write", `{"path":"dir","content":"x"}`}}},
+		"jettson": {"jettson_files_write", `{"path":"dir","content":"x"}`},
+		"jsfs":    {"run_js", `{"code":"await fs.writeFile('dir', 'x')"}`}}},
 	{"write below a file", map[string][2]string{
-		"tools": {"Write", `{"file_path":"R/a/b","content":"x"}`}, "capability": {"filesystem.write", `{"path":"R/a/b","content":"x"}`}}},
+		"tools": {"Write", `{"file_path":"R/a/b","content":"x"}`}, "capability": {"filesystem.write", `{"path":"R/a/b","content":"x"}`},
+		"jsfs": {"run_js", `{"code":"await fs.writeFile('a/b', 'x')"}`}}},
 	{"delete a file", map[string][2]string{
-		"capability": {"filesystem.delete", `{"path":"R/a"}`}, "jettson": {"jettson_files_delete", `{"path":"a"}`}}},
+		"capability": {"filesystem.delete", `{"path":"R/a"}`}, "jettson": {"jettson_files_delete", `{"path":"a"}`},
+		"jsfs": {"run_js", `{"code":"await fs.rm('a')"}`}}},
 	{"delete nothing", map[string][2]string{
-		"capability": {"filesystem.delete", `{"path":"R/none"}`}, "jettson": {"jettson_files_delete", `{"path":"none"}`}}},
+		"capability": {"filesystem.delete", `{"path":"R/none"}`}, "jettson": {"jettson_files_delete", `{"path":"none"}`},
+		"jsfs": {"run_js", `{"code":"await fs.rm('none')"}`}}},
 	{"delete what is denied", map[string][2]string{
-		"capability": {"filesystem.delete", `{"path":"R/secret/b"}`}, "jettson": {"jettson_files_delete", `{"path":"secret/b"}`}}},
+		"capability": {"filesystem.delete", `{"path":"R/secret/b"}`}, "jettson": {"jettson_files_delete", `{"path":"secret/b"}`},
+		"jsfs": {"run_js", `{"code":"await fs.unlink('secret/b')"}`}}},
 	{"list a directory", map[string][2]string{
-		"capability": {"filesystem.list", `{"path":"R"}`}, "jettson": {"jettson_files_list", `{"path":"."}`}}},
+		"capability": {"filesystem.list", `{"path":"R"}`}, "jettson": {"jettson_files_list", `{"path":"."}`},
+		"jsfs": {"run_js", `{"code":"await fs.readdir('.')"}`}}},
 }
 
 // An operation leaves the same tree, the same checkpoint and the same outcome in the audit log,
@@ -66,7 +83,7 @@ var same = []struct {
 func TestDialectsLeaveTheSame(t *testing.T) {
 	for _, op := range same {
 		left, by := "", ""
-		for _, name := range []string{"tools", "capability", "jettson"} {
+		for _, name := range []string{"tools", "capability", "jettson", "jsfs"} {
 			call, ok := op.by[name]
 			if !ok {
 				continue
@@ -116,21 +133,30 @@ func leftBy(t *testing.T, name, tool, args string) string {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	var d dialect.Dialect
+	var d dialect.Dialect = jsfs.Over(e, jsfs.Options{Config: config.JS{Enabled: true, Filesystem: true, Time: config.Duration(time.Minute),
+		Memory: 64 << 20, Output: 1 << 10}, Worker: []string{binary(t), "js-worker"}})
 	for _, one := range dialects() {
-		if one.name == name {
+		if one.name == name && name != jsfs.Name {
 			if d, err = one.over(e, cfg); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+	var refused bool
 	a, err := d.Call(t.Context(), dialect.Call{Session: "s", Tool: tool,
 		Args: json.RawMessage(strings.ReplaceAll(args, `"R`, `"`+root))})
 	if err != nil {
 		t.Fatalf("%s %s: %v", tool, args, err)
 	}
 	var out strings.Builder
-	fmt.Fprintln(&out, "refused:", a.Refused())
+	if refused = a.Refused(); name == jsfs.Name { // the call is the script's
+		said, err := a.JSON(false)
+		if err != nil || refused {
+			t.Fatalf("%s, %v", said, err)
+		}
+		refused = !strings.Contains(string(said), `"error":null`)
+	}
+	fmt.Fprintln(&out, "refused:", refused)
 	err = filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -158,6 +184,9 @@ func leftBy(t *testing.T, name, tool, args string) string {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(record)) {
+		if strings.Contains(line, `"tool":"run_js"`) {
+			continue // it has no path; those of its script are the operations
+		}
 		fmt.Fprintln(&out, audited.FindAllString(line, -1), "checkpoint:", checkpoints.MatchString(line))
 	}
 	return out.String()

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -25,18 +26,17 @@ func nodeScript(t testing.TB, file, dir string) *exec.Cmd {
 	return cmd
 }
 
-// allowAll gives scripts their fs; what they may touch the engine still says.
-const allowAll = `{"filesystem": {"policies": []}}`
+// withFS is a configuration for scripts that change files with nobody to ask.
+const withFS = "[tools.fs]\nrequire_approval = false\n[tools.js]\nfilesystem = true\n"
 
 // ourScript has what runs a script by us in a directory.
 func ourScript(t testing.TB, file, dir, data string) *exec.Cmd {
 	t.Helper()
 	config := filepath.Join(filepath.Dir(file), "moltis.toml")
-	if err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(withFS), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary(t), "js", "run", file, "--root", dir, "--data-dir", data, "--config", config,
-		"--policies-json", allowAll)
+	cmd := exec.Command(binary(t), "js", "run", file, "--root", dir, "--data-dir", data, "--config", config)
 	cmd.Dir = dir
 	return cmd
 }
@@ -48,9 +48,12 @@ func runOn(t *testing.T, s script, by func(file, dir string) *exec.Cmd) (string,
 	if err := os.WriteFile(file, []byte(s.code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := by(file, dir).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
+	cmd := by(file, dir)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil || said.Len() > 0 {
+		t.Errorf("%v\n%s", err, said.String())
 	}
 	return string(out), treeOf(t, dir)
 }
@@ -61,7 +64,7 @@ func besideNode(t *testing.T, scripts []script) (same int) {
 	if !slices.ContainsFunc(dialects(), func(o offered) bool { return o.name == "jsfs" }) {
 		t.Skip("SKIPPED: there is no run_js yet")
 	}
-	data, mu := t.TempDir(), sync.Mutex{}
+	data, mu := filepath.Join(t.TempDir(), "data"), sync.Mutex{}
 	t.Run("each", func(t *testing.T) {
 		for _, s := range scripts {
 			t.Run(s.name, func(t *testing.T) {

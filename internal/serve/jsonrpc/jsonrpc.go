@@ -3,12 +3,13 @@
 //
 //	POST /rpc      capabilities.list{category?}  capabilities.describe{name}
 //	               capabilities.invoke{capability, arguments, session_id?}
+//	               js.run{code | file, timeout_secs?, heap_memory_max_mb?, session_id?}
 //	               session.create{}  session.end{session_id}
 //	               session.events{session_id, cursor, limit, wait_ms}
 //	GET  /healthz  whether it serves
 //	GET  /metrics  for Prometheus; operators only
 //
-// invoke answers {"success": true, "data": …}, or for a refusal {"success": false, "error":
+// invoke and js.run answer {"success": true, "data": …}, or for a refusal {"success": false, "error":
 // {type, message, description, recovery, retryable, retry_after, context}}. What is wrong with a
 // request itself is a JSON-RPC error: the standard codes, -32000 for too much at once, -32001 for
 // what this caller may not do, -32003 for no valid token, -32004 for no such session.

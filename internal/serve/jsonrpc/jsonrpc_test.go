@@ -57,7 +57,7 @@ func (d *toy) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) 
 	d.calls = append(d.calls, c)
 	d.mu.Unlock()
 	switch c.Tool {
-	case "filesystem__read", "Read":
+	case "filesystem__read", "Read", "run_js":
 		return said{"text", fmt.Sprintf(`{"tool":%q,"by":%q,"session":%q,"args":%s}`, c.Tool, c.Principal, c.Session, c.Args), false}, nil
 	case "own_error":
 		return said{"x", `{"type":"NotFound","message":"gone","recovery":[],"retryable":true}`, true}, nil
@@ -245,6 +245,12 @@ func TestMethods(t *testing.T) {
 		{"capabilities.invoke", `{"capability":"Read","capability":"Write"}`, `"code":-32602,"message":"params: capability is given twice`},
 		{"capabilities.invoke", `{"capability":7}`, `"code":-32602`},
 		{"capabilities.invoke", `["Read",{}]`, `"code":-32602`},
+		{"js.run", `{"code":"1+1","timeout_secs":3}`,
+			`{"success":true,"data":{"tool":"run_js","by":"ci","session":"","args":{"code":"1+1","timeout_secs":3}}}`},
+		{"js.run", `{"file":"a.js","heap_memory_max_mb":8}`, `"args":{"file":"a.js","heap_memory_max_mb":8}}`},
+		{"js.run", `{"code":"1","session_id":"s-none"}`, `"code":-32004`},
+		{"js.run", `{"code":1}`, `"code":-32602`},
+		{"js.run", `{"script":"1"}`, `"code":-32602,"message":"params: there is no argument \"script\"`},
 		{"session.create", `{"name":"x"}`, `"code":-32602`},
 		{"session.end", `{"session_id":"s-none"}`, `"code":-32004`},
 		{"session.events", `{"session_id":"s-none","cursor":-1}`, `"code":-32602,"message":"params: cursor is -1; the least is 0`},

@@ -74,6 +74,7 @@ var methods = map[string]method{
 	"capabilities.list":     taking((*Server).list),
 	"capabilities.describe": taking((*Server).describe),
 	"capabilities.invoke":   taking((*Server).invoke),
+	"js.run":                taking((*Server).runScript),
 	"session.create":        taking((*Server).createSession),
 	"session.end":           taking((*Server).endSession),
 	"session.events":        taking((*Server).events),
@@ -208,6 +209,26 @@ func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, er
 		return nil, err
 	}
 	return wrapped(answer)
+}
+
+// scriptParams are the arguments of run_js, and the session.
+type scriptParams struct {
+	Code      *string `json:"code,omitempty"`
+	File      *string `json:"file,omitempty"`
+	Time      *int    `json:"timeout_secs,omitempty"`
+	Memory    *int    `json:"heap_memory_max_mb,omitempty"`
+	SessionID string  `json:"session_id,omitempty"`
+}
+
+// runScript is invoke of run_js, where that is offered.
+func (s *Server) runScript(ctx context.Context, by asker, p *scriptParams) (any, error) {
+	session := p.SessionID
+	p.SessionID = ""
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	return s.invoke(ctx, by, &invokeParams{Capability: "run_js", Arguments: raw, SessionID: session})
 }
 
 // wrapped is an answer in the form of the protocol.

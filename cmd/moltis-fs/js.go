@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"moltisfs/approval"
+	"moltisfs/dialect"
+	"moltisfs/internal/js"
+)
+
+func jsCommand() *command {
+	return &command{
+		name: "js", short: "run scripts that work on files", payload: true,
+		below: []*command{jsRunCommand(), jsReplCommand()},
+	}
+}
+
+func jsOptions(more ...option) []option {
+	return suiteOptions(append(more,
+		opt("timeout", "SECONDS", "how long a run may take, from 1 to 300; else as the configuration says"),
+		opt("memory", "MB", "how much memory it may take; else as the configuration says"),
+		opt("yes", "", "approve every change of this run, but not of what runs code later"),
+		opt("yes-exec", "", "approve that, too"),
+		approveOption("terminal"),
+		readOnlyOption(),
+	)...)
+}
+
+func jsRunCommand() *command {
+	return &command{
+		name: "run", short: "run one script", args: "FILE | -", min: 1, max: 1,
+		long: `Runs the JavaScript or TypeScript of FILE, or of standard input, as an ES module with
+top-level await, in a process of its own. What its console says comes on standard output; the
+exception that ends it, or the limit that it met, on standard error.
+
+There is no network, no process, no require and no import. There is fs, with filesystem = true in
+[tools.js]: each of its calls passes policy, approval, checkpoint and audit as every other call does.
+With checkpoints, one checkpoint undo takes back all that a run changed. Relative paths begin at the
+root.
+
+The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
+when the host is broken, and 130 after Ctrl-C.`,
+		options: jsOptions(
+			opt("json", "", "answer as one line of JSON: output, error, what was changed"),
+			opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),
+		),
+		examples: []string{
+			`moltis-fs js run --root ~/project --config moltis.toml rename.js`,
+			`moltis-fs js run --yes --timeout 120 - < count-lines.ts`,
+			`echo 'console.log((await fs.readdir(".")).length)' | moltis-fs js run --json -`,
+		},
+		run: runScript,
+	}
+}
+
+func jsReplCommand() *command {
+	return &command{
+		name: "repl", short: "run what is typed, input by input",
+		long: `Reads JavaScript from standard input and runs it as soon as it is whole; an input may have
+many lines. Of an expression the value is shown. Each input is a run of its own, with its own
+limits: files stay between them, names do not.
+
+The end of the input, or a line .exit, ends it.`,
+		options:  jsOptions(),
+		examples: []string{"moltis-fs js repl --root ~/project"},
+		run:      runREPL,
+	}
+}
+
+// maxScript is how many bytes a script may have.
+const maxScript = 16 << 20
+
+func runScript(ctx context.Context, in *invocation) error {
+	code, err := in.script(in.arg(0))
+	if err != nil {
+		return err
+	}
+	return in.running(ctx, func(ctx context.Context, d dialect.Dialect, c dialect.Call) error {
+		return in.runJS(ctx, d, c, code)
+	})
+}
+
+// script is the text of a script that the command line names.
+func (in *invocation) script(name string) (string, error) {
+	from, what := in.in, "standard input"
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", misuse("", "reading the script: %v", err)
+		}
+		defer f.Close() //nolint:errcheck // it was read
+		from, what = f, name
+	}
+	b, err := io.ReadAll(io.LimitReader(from, maxScript+1))
+	if err != nil {
+		return "", misuse("", "reading the script from %s: %v", what, err)
+	}
+	if len(b) > maxScript {
+		return "", misuse("", "the script is longer than %d MiB", maxScript>>20)
+	}
+	return string(b), nil
+}
+
+// running opens what scripts run on.
+func (in *invocation) running(ctx context.Context,
+	run func(context.Context, dialect.Dialect, dialect.Call) error) error {
+	for _, name := range []string{"timeout", "memory"} {
+		if v := in.option(name); v != "" {
+			if n, err := strconv.Atoi(v); err != nil || n < 1 {
+				return misuse("write a whole number", "--%s can't be %q", name, v)
+			}
+		}
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	in.values["dialect"] = "jsfs"
+	d, e, _, err := in.forCalls()
+	if err != nil {
+		return err
+	}
+	return closing(e, run(ctx, d, dialect.Call{Principal: in.option("principal"),
+		Session: in.option("session"), Turn: in.option("turn"), Tool: "run_js",
+		Client: program + " " + in.command.path}))
+}
+
+// runJS runs one script and shows what came of it.
+func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Call, code string) error {
+	args := map[string]any{"code": code}
+	for option, name := range map[string]string{"timeout": "timeout_secs", "memory": "heap_memory_max_mb"} {
+		if n, err := strconv.Atoi(in.option(option)); err == nil {
+			args[name] = n
+		}
+	}
+	var err error
+	if c.Args, err = json.Marshal(args); err != nil {
+		return err
+	}
+	a, err := d.Call(ctx, c)
+	if err != nil {
+		return err
+	}
+	line, err := a.JSON(true)
+	if err != nil {
+		return err
+	}
+	if in.given("json") {
+		return ending(in.write(append(line, '\n')), refusedIf(a.Refused()))
+	}
+	var said struct{ Output, Error, Hint string }
+	if err := json.Unmarshal(line, &said); err != nil {
+		return fmt.Errorf("reading the answer of the run: %w", err)
+	}
+	if in.terminal() != nil {
+		said.Output = approval.Escape(said.Output, true)
+	}
+	if err := in.write([]byte(said.Output)); err != nil || said.Error == "" {
+		return err
+	}
+	if said.Hint != "" { // there is no fs
+		said.Hint = "give scripts an fs with filesystem = true in [tools.js] of the configuration"
+	}
+	return &exitError{status: exitRefused, what: said.Error, hint: said.Hint}
+}
+
+// runREPL runs each input as soon as it is whole.
+func runREPL(ctx context.Context, in *invocation) error {
+	prompt := func(string) {}
+	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
+		prompt = func(p string) { fmt.Fprint(in.err, p) }
+	}
+	return in.running(ctx, func(ctx context.Context, d dialect.Dialect, c dialect.Call) error {
+		lines, input := bufio.NewScanner(in.in), ""
+		lines.Buffer(nil, maxScript)
+		for more := true; more && ctx.Err() == nil; {
+			if input == "" {
+				prompt("> ")
+			} else {
+				prompt("… ")
+			}
+			more = lines.Scan()
+			line := lines.Text()
+			if input == "" && strings.TrimSpace(line) == ".exit" {
+				return nil
+			}
+			input += line + "\n"
+			switch {
+			case strings.TrimSpace(input) == "":
+				input = ""
+				continue
+			case more && line != "" && js.Unfinished(input): // an empty line sends it as it is
+				continue
+			}
+			err := in.runJS(ctx, d, c, js.Shown(input))
+			if e, ok := errors.AsType[*exitError](err); ok && e.status == exitRefused {
+				report(in.err, err)
+			} else if err != nil {
+				return err
+			}
+			input = ""
+		}
+		if err := lines.Err(); err != nil {
+			return misuse("", "reading the input: %v", err)
+		}
+		return nil
+	})
+}
