@@ -43,8 +43,8 @@ exception that ends it, or the limit that it met, on standard error.
 
 There is no network, no process, no require and no import. There is fs, with filesystem = true in
 [tools.js]: each of its calls passes policy, approval, checkpoint and audit as every other call does.
-With checkpoints, one checkpoint undo takes back all that a run changed. Relative paths begin at the
-root.
+With checkpoints, checkpoint rewind --turn takes back all that a run changed: --json and, on a
+terminal, a line on standard error tell its turn. Relative paths begin at the root.
 
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
 when the host is broken, and 130 after Ctrl-C.`,
@@ -151,18 +151,25 @@ func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Ca
 	if err != nil {
 		return err
 	}
-	if in.given("json") {
-		return ending(in.write(append(line, '\n')), refusedIf(a.Refused()))
-	}
-	var said struct{ Output, Error, Hint string }
+	var said struct{ Output, Error, Hint, Turn string }
 	if err := json.Unmarshal(line, &said); err != nil {
 		return fmt.Errorf("reading the answer of the run: %w", err)
+	}
+	if in.given("json") {
+		return ending(in.write(append(line, '\n')), refusedIf(said.Error != ""))
 	}
 	if in.terminal() != nil {
 		said.Output = approval.Escape(said.Output, true)
 	}
-	if err := in.write([]byte(said.Output)); err != nil || said.Error == "" {
+	if err := in.write([]byte(said.Output)); err != nil {
 		return err
+	}
+	if said.Turn != "" && in.terminal() != nil {
+		fmt.Fprintf(in.err, "%s: with checkpoints, %s checkpoint rewind --turn %s takes back what it changed\n",
+			program, program, visible(said.Turn))
+	}
+	if said.Error == "" {
+		return nil
 	}
 	if said.Hint != "" { // there is no fs
 		said.Hint = "give scripts an fs with filesystem = true in [tools.js] of the configuration"
