@@ -157,12 +157,12 @@ bench-search:
 	scripts/bench-search.sh $(BENCHSEARCH)
 
 # Clients that are not ours: agents driven by scripted models on loopback, some of them between moltis-fs acp and an editor, four SDKs, the conformance suite, the MCP Inspector and another
-# JSON-RPC client, some of them over the whole Go source tree. It prints one table; what npm can't give is SKIPPED there.
+# JSON-RPC client, some of them over the whole Go source tree; and 503 scripts beside Node. It prints one table; what npm can't give is SKIPPED there.
 interop:
 	go test ./internal/serve/mcp -count=1 -run '^TestGoldenCallsOverMCP$$'
 	npm ci --ignore-scripts --no-audit --no-fund --prefix .ci/inspector || echo "NOT INSTALLED: the Inspector and the TypeScript SDK 2 are skipped"
 	npm install --no-audit --no-fund --no-save --prefix .ci/agents || echo "NOT INSTALLED: the agents, the TypeScript SDK 1 and the conformance suite are skipped"
-	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestACPExamples|TestToolSearch|TestTokens|TestLibraries|TestConformance|TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector)$$' >interop.log 2>&1; \
+	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestACPExamples|TestToolSearch|TestTokens|TestLibraries|TestConformance|TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector|TestScriptsBesideNode)$$' >interop.log 2>&1; \
 	status=$$?; grep -E '^\||--- (FAIL|SKIP)|_test.go:.*(FAIL|SKIPPED)' interop.log; exit $$status
 
 # How a model's slips are answered: the table of docs/ergonomics.md, and beside it that of the reference server of MCP (npx).

@@ -58,12 +58,12 @@ func runOn(t *testing.T, s script, by func(file, dir string) *exec.Cmd) (string,
 	return string(out), treeOf(t, dir)
 }
 
+// unlikeNode are templates whose scripts are known to differ, and why.
+var unlikeNode = map[string]string{"urls": "URL leaves the names of hosts as they are written: there is no IDNA"}
+
 // besideNode runs scripts by us and by Node, each on its own copy of a tree, and compares what they
 // write and what they leave. It gives how many are the same.
 func besideNode(t *testing.T, scripts []script) (same int) {
-	if !slices.ContainsFunc(dialects(), func(o offered) bool { return o.name == "jsfs" }) {
-		t.Skip("SKIPPED: there is no run_js yet")
-	}
 	data, mu := filepath.Join(t.TempDir(), "data"), sync.Mutex{}
 	t.Run("each", func(t *testing.T) {
 		for _, s := range scripts {
@@ -71,6 +71,12 @@ func besideNode(t *testing.T, scripts []script) (same int) {
 				t.Parallel()
 				want, wantTree := runOn(t, s, func(file, dir string) *exec.Cmd { return nodeScript(t, file, dir) })
 				out, tree := runOn(t, s, func(file, dir string) *exec.Cmd { return ourScript(t, file, dir, data) })
+				if template, _, _ := strings.Cut(s.name, " "); unlikeNode[template] != "" {
+					if out == want && maps.Equal(tree, wantTree) {
+						t.Errorf("it is as by Node now; %s holds no more", unlikeNode[template])
+					}
+					return
+				}
 				if out != want {
 					t.Errorf("it writes\n%.2000s\nand by Node\n%.2000s", out, want)
 				}
