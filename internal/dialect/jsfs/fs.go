@@ -56,7 +56,6 @@ type call struct {
 	at, to string // from the root on
 	reply  js.Reply
 	failed error
-	not    bool // the chain said no
 }
 
 // hooked is a call as hooks see it.
@@ -88,7 +87,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 		Args: raw, Changes: o.changes, Follows: follows, Time: r.e.TimeFor(o.changes, r.in.Tier),
 		Decode: c.decode,
 		Run: func(ctx context.Context) (err error) {
-			if err := c.decide(ctx); err != nil {
+			if err := c.asks(); err != nil {
 				return err
 			}
 			c.reply, err = o.run(c, ctx)
@@ -174,51 +173,14 @@ func (c *call) decode(raw json.RawMessage) error {
 	return nil
 }
 
-// notAllowed is the chain's no, chainFailed that it could not say.
-var (
-	notAllowed  = engine.Cause{Code: engine.CodePathDenied, Name: "policy_chain"}
-	chainFailed = engine.Cause{Code: engine.CodePolicyError, Name: "policy_chain_failed"}
-)
-
-// decide asks the operator's chain. The engine's own guard comes after it.
-func (c *call) decide(ctx context.Context) error {
-	if c.o.Chain == nil {
-		return nil
-	}
+// asks puts the call before the operator's policy chain, as the script wrote it.
+func (c *call) asks() error {
 	in := policy.Input{Operation: c.q.Op, Path: c.q.Path, Destination: c.q.To,
-		Encoding: c.q.Encoding, Principal: c.Principal, Session: c.Session, Dialect: Name}
+		Encoding: c.q.Encoding, ResolvedPath: c.at, ResolvedDestination: c.to}
 	if c.q.Op == "mkdir" || c.q.Op == "rm" {
 		in.Recursive = &c.q.Recursive
 	}
-	if in.ResolvedPath = c.resolved(ctx, c.at); c.q.To != "" {
-		in.ResolvedDestination = c.resolved(ctx, c.to)
-	}
-	switch ok, err := c.o.Chain.Decide(ctx, in); {
-	case err != nil:
-		return engine.Refuse(chainFailed, c.at, err.Error())
-	case !ok:
-		return engine.Refuse(notAllowed, c.at, nil)
-	}
-	return nil
-}
-
-// resolved is a path with its links followed: the true name of the deepest directory that is there,
-// with the rest behind it. Of what the guard closes it is the path as spelled: it tells nothing.
-func (c *call) resolved(ctx context.Context, p string) string {
-	paths := c.Trace.Paths
-	defer func() { c.Trace.Paths = paths }()
-	rest := ""
-	for dir := p; ; {
-		is, err := c.e.Stat(ctx, c.Call, dir, true)
-		if err == nil {
-			return path.Join(is.Path, rest)
-		}
-		up := path.Dir(dir)
-		if r := engine.Reason(err); r == nil || r.Code != engine.CodeNotFound || up == dir {
-			return path.Clean(p)
-		}
-		dir, rest = up, path.Join(path.Base(dir), rest)
-	}
+	return c.e.Asks(c.Call, in)
 }
 
 func (c *call) readFile(ctx context.Context) (out js.Reply, err error) {

@@ -46,8 +46,7 @@ func Names() []string {
 // Options are what the dialect is made of.
 type Options struct {
 	Config config.JS
-	Worker js.Program   // runs js.Work
-	Chain  policy.Chain // is asked before each call of fs; with one there is an fs
+	Worker js.Program // runs js.Work
 }
 
 // Dialect is the tool. It is safe for concurrent use.
@@ -239,7 +238,7 @@ func (r *run) script(ctx context.Context) error {
 	case <-r.e.Closing():
 		return engine.ErrClosed
 	}
-	s := js.Script{FS: r.o.Chain != nil || r.o.Config.Filesystem, Time: r.o.time(r.args.Time),
+	s := js.Script{FS: r.e.HasChain() || r.o.Config.Filesystem, Time: r.o.time(r.args.Time),
 		Memory: r.o.memory(r.args.Memory), Output: int(r.o.Config.Output), Stack: r.o.Config.Stack,
 		AtOnce: callsAtOnce, Waits: func(q js.Request) bool { return operation(q.Op).changes }}
 	if r.args.File != nil {

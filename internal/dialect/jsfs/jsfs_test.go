@@ -45,13 +45,17 @@ func opened(t *testing.T, chain policy.Chain, change func(*config.FS)) (d *Diale
 	fs.AllowPaths, fs.Durability = []string{dir + "/**"}, "none"
 	change(fs)
 	cfg.Tools.JS.Filesystem = chain == nil
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	host := engine.Host{DataDir: filepath.Join(t.TempDir(), "data")}
+	if chain != nil {
+		fs.Policies = []string{"file:///one.rego"}
+		host.Program.Policies = func(string, []string) (policy.Chain, error) { return chain, nil }
+	}
+	e, err := engine.Open(cfg, host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	return Over(e, Options{Config: cfg.Tools.JS, Worker: js.Program{os.Args[0], "js-worker"},
-		Chain: chain}), dir
+	return Over(e, Options{Config: cfg.Tools.JS, Worker: js.Program{os.Args[0], "js-worker"}}), dir
 }
 
 func asIs(*config.FS) {}
@@ -296,7 +300,8 @@ func TestChain(t *testing.T) {
 	if got := said(t, d, "await fs.exists('a')"); got != "Error: fs.exists: policy error: no answer" {
 		t.Error(got)
 	}
-	d.o.Chain = nil
+	d, _ = opened(t, nil, asIs)
+	d.o.Config.Filesystem = false
 	r := ran(t, d, dialect.Call{}, "fs")
 	if r.Error == nil || !strings.HasPrefix(*r.Error, "ReferenceError: fs is not defined") || r.Hint == "" {
 		t.Errorf("%+v %s", r, *r.Error)

@@ -10,6 +10,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/js"
+	"moltisfs/internal/policy"
 )
 
 // failure is a refusal as the exception that a script gets.
@@ -20,8 +21,12 @@ func (c *call) failure(r *engine.Refusal, err error) error {
 		shown += " -> " + c.q.To
 	}
 	switch {
-	case r.Cause == chainFailed:
-		return &js.Failure{Message: fmt.Sprintf("%s: policy error: %v", name, r.Facts), Code: "EACCES"}
+	case r.Cause == engine.ChainFailed:
+		text := any(r.Facts)
+		if e, ok := errors.AsType[*policy.ChainError](err); ok {
+			text = e.Err
+		}
+		return &js.Failure{Message: fmt.Sprintf("%s: policy error: %v", name, text), Code: "EACCES"}
 	case r.Code == engine.CodePathDenied:
 		return &js.Failure{Message: name + " denied by policy: " + c.q.Path + " is not allowed",
 			Code: "EACCES"}
