@@ -33,6 +33,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if l := liars[os.Getenv(liarMark)]; l != nil {
+		l.fd = 3
+		l.serve()
+		return
+	}
 	remove := testdir.InMemory()
 	code := m.Run()
 	remove()
@@ -174,11 +179,16 @@ func ways(t *testing.T) []string {
 
 func newEngine(t *testing.T, dir, way string) *engine.Engine {
 	t.Helper()
+	return engineFor(t, dir, way, []string{dir + "/ws/secret/**"})
+}
+
+func engineFor(t *testing.T, dir, way string, deny []string) *engine.Engine {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Tools.FS.Audit.MaxBytes = 1 << 30
 	f := &cfg.Tools.FS
 	f.WorkspaceRoot = dir + "/ws"
-	f.AllowPaths, f.DenyPaths = []string{dir + "/ws/**"}, []string{dir + "/ws/secret/**"}
+	f.AllowPaths, f.DenyPaths = []string{dir + "/ws/**"}, deny
 	f.RequireApproval, f.Durability, f.CheckpointBeforeMutation = false, "none", true
 	f.Checkpoint.Durability, f.Checkpoint.KeepWithin, f.Checkpoint.KeepLast = "relaxed", config.Duration(time.Minute), 2
 	if err := os.MkdirAll(f.WorkspaceRoot, 0o755); err != nil {
