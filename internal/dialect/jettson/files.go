@@ -12,6 +12,7 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
 // The bounds of the page.
@@ -141,6 +142,8 @@ func (c *call) why(err error, r *engine.Refusal) string {
 	}
 	text := sentences[r.Code]
 	switch inList := c.Tool == "jettson_files_list"; {
+	case r.Rule() == policy.RuleChain, r.Cause == engine.ChainFailed:
+		text = "the operator's policies do not allow this for {path}."
 	case r.Class() != "":
 		text = "{path} is closed: names like this are of the class " + r.Class() + "."
 	case r.Cause == engine.NotADirectory && inList:
