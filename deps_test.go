@@ -443,3 +443,22 @@ func directModules(t *testing.T) map[string]string {
 	}
 	return out
 }
+
+// Who embeds a public package carries no evaluator of policies: it is large, and cmd alone hands it in.
+func TestPoliciesAreTheProgramsAlone(t *testing.T) {
+	const rego = "internal/policy/rego"
+	of := map[string][]string{}
+	for _, r := range plan {
+		of[r.pkg] = strings.Fields(r.ours)
+	}
+	var reaches func(pkg string) bool
+	reaches = func(pkg string) bool { return pkg == rego || slices.ContainsFunc(of[pkg], reaches) }
+	for _, r := range plan {
+		if r.pkg != rego && reaches(r.pkg) != (r.pkg == "cmd/moltis-fs") {
+			t.Errorf("%s: it reaches %s %v", r.pkg, rego, reaches(r.pkg))
+		}
+		if r.pkg != rego && strings.Contains(r.modules, "open-policy-agent") {
+			t.Errorf("%s may import OPA", r.pkg)
+		}
+	}
+}
