@@ -79,13 +79,19 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	if err != nil {
 		return js.Reply{}, err
 	}
+	c.place()
 	var follows []string
 	if o.changes {
 		follows = changes
 	}
 	err = r.e.Do(ctx, c.Call, engine.Operation{
 		Args: raw, Changes: o.changes, Follows: follows, Time: r.e.TimeFor(o.changes, r.in.Tier),
-		Decode: c.decode,
+		Decode: func(now json.RawMessage) error { // it is as we wrote it, unless a hook changed it
+			if len(now) == len(raw) && &now[0] == &raw[0] {
+				return nil
+			}
+			return c.decode(now)
+		},
 		Run: func(ctx context.Context) (err error) {
 			if err := c.asks(); err != nil {
 				return err
@@ -168,9 +174,14 @@ func (c *call) decode(raw json.RawMessage) error {
 	} else if h.Bytes != nil {
 		c.q.Data = h.Bytes
 	}
+	c.place()
+	return nil
+}
+
+// place finds the paths from the root on.
+func (c *call) place() {
 	c.at, c.to = c.Dialect.at(c.q.Path), c.Dialect.at(c.q.To)
 	c.Trace.Paths = []string{c.at}
-	return nil
 }
 
 // asks puts the call before the operator's policy chain, as the script wrote it.
