@@ -142,8 +142,8 @@ type run struct {
 	known map[string]bool // paths in reply, and those beyond
 }
 
-// mostTold bounds the paths and the checkpoints that an answer lists.
-const mostTold = 100
+// mostTold bounds the paths and the checkpoints that an answer lists: a hundred cost a model 2,500 tokens.
+const mostTold = 20
 
 // Call runs a script.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
