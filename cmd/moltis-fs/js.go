@@ -41,8 +41,12 @@ func jsRunCommand() *command {
 top-level await, in a process of its own. What its console says comes on standard output; the
 exception that ends it, or the limit that it met, on standard error.
 
-There is no network, no process, no require and no import. There is fs, with filesystem = true in
-[tools.js]: each of its calls passes policy, approval, checkpoint and audit as every other call does.
+There is no network, no process, no require and no import. There is fs, with a policy chain or with
+filesystem = true in [tools.js]: each of its calls passes policy, approval, checkpoint and audit as
+every other call does.
+  --policies-json '{"filesystem": {"policies": []}}'
+is a chain without rules: what the configuration and --root close is closed all the same.
+
 With checkpoints, checkpoint rewind --turn takes back all that a run changed: --json and, on a
 terminal, a line on standard error tell its turn. Relative paths begin at the root.
 
@@ -53,7 +57,7 @@ when the host is broken, and 130 after Ctrl-C.`,
 			opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),
 		),
 		examples: []string{
-			`moltis-fs js run --root ~/project --config moltis.toml rename.js`,
+			`moltis-fs js run --policies-json '{"filesystem": {"policies": []}}' rename.js`,
 			`moltis-fs js run --yes --timeout 120 - < count-lines.ts`,
 			`echo 'console.log((await fs.readdir(".")).length)' | moltis-fs js run --json -`,
 		},
@@ -172,7 +176,8 @@ func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Ca
 		return nil
 	}
 	if said.Hint != "" { // there is no fs
-		said.Hint = "give scripts an fs with filesystem = true in [tools.js] of the configuration"
+		said.Hint = "give scripts an fs with --policies-json '{\"filesystem\": {\"policies\": []}}', or with " +
+			"filesystem = true in [tools.js]"
 	}
 	return &exitError{status: exitRefused, what: said.Error, hint: said.Hint}
 }
