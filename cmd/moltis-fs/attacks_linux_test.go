@@ -178,6 +178,9 @@ func (r *attackRun) call(tool attackTool, raw string) attackAnswer {
 	if told(a.raw) {
 		r.t.Errorf("%s %s %.300s TELLS A SECRET: %s", r.row.id, tool, raw, around(a.raw))
 	}
+	if strings.HasPrefix(a.kind, "error -32603") {
+		r.t.Errorf("%s %s %.300s: the host is broken: %.600s", r.row.id, tool, raw, a.raw)
+	}
 	if !a.refused && (tool.class == "change" || tool.class == "leaf" || tool.class == "look" || tool.name == "filesystem__copy") {
 		r.held(tool.String() + " " + raw[:min(len(raw), 300)])
 		if err := r.w.plant(); err != nil {

@@ -152,14 +152,14 @@ func (p *peer) race() (out []attackLine) {
 			}
 		}
 		end := swapping(p.t, dir+"/d", dir+"/l")
-		before, first, fell, tries := p.w.closed(p.t), 0, 0, 5000
+		first, fell, tries := 0, 0, 5000
 		start := time.Now()
 		for n := 1; n <= tries; n++ {
 			_, answer, _ := p.call(tool, tool.at(p.w, dir+"/d/there"))
 			escaped := told(answer)
-			if tool.class == "change" && len(changed(before, p.w.closed(p.t))) > 0 {
+			if b, err := os.ReadFile(p.w.at("../out/there")); tool.class == "change" && (err != nil || !told(b)) {
 				escaped = true
-				if err := p.w.plant(); err != nil {
+				if err := os.WriteFile(p.w.at("../out/there"), []byte(own("../out/there")), 0o644); err != nil {
 					p.t.Fatal(err)
 				}
 			}
