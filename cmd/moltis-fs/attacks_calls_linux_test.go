@@ -113,7 +113,7 @@ func (w *attacked) config(t *testing.T, name, more string) string {
 	}
 	return laid(t, filepath.Join(w.base, "data", name), fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [\"${ROOT}/**\"]\n"+
 		"deny_paths = [%s]\nrequire_approval = false\ndurability = \"none\"\ncheckpoint_before_mutation = true\nsearch_deadline = \"2s\"\n%s"+
-		"[tools.fs.checkpoint]\ndurability = \"relaxed\"\n", w.root, strings.Join(deny, ", "), more))
+		"[tools.fs.checkpoint]\ndurability = \"relaxed\"\n[tools.js]\nfilesystem = true\n", w.root, strings.Join(deny, ", "), more))
 }
 
 // serve starts the attacked programs over a tree.

@@ -102,6 +102,7 @@ func TestAttackTable(t *testing.T) {
 				}
 			}
 		}
+		r.runScript(f.family)
 		row := controls[f.family](t)
 		if row == "" {
 			t.Errorf("the control of %s does not fall: the rows prove nothing", f.family)
