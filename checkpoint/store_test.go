@@ -311,9 +311,15 @@ func TestEncryption(t *testing.T) {
 	if r, err := blind.Check(ctx, true); err != nil || r.Sealed == 0 || len(r.Problems) > 0 {
 		t.Errorf("sealed is not damaged: %+v %v", r, err)
 	}
-	plain := open(t, dir, checkpoint.Options{})
-	if _, err := plain.Content(ctx, sum(body)); !errors.Is(err, checkpoint.ErrSealed) {
-		t.Errorf("%v", err)
+	stranger, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who, with := range map[string][]string{"nobody's key": nil, "another's key": {stranger.String()}} {
+		other := open(t, dir, checkpoint.Options{Identities: with})
+		if _, err := other.Content(ctx, sum(body)); !errors.Is(err, checkpoint.ErrSealed) {
+			t.Errorf("with %s: %v", who, err)
+		}
 	}
 	o.Identities = []string{"# a comment\n" + id.String() + "\n"}
 	key := open(t, dir, o)

@@ -2,6 +2,7 @@ package moltis_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math/rand"
@@ -283,6 +284,26 @@ func TestImportFollowsNoLinks(t *testing.T) {
 	}
 	want[whole] = "is not a directory"
 	f.imports(d, "local", 1, 0, want)
+}
+
+// What a row of the folder names as the content has to be in its own directory.
+func TestImportReadsNothingElse(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	f := &moltisFolder{t: t, dir: filepath.Join(t.TempDir(), "checkpoints")}
+	good := f.file("/w/a", "fine")
+	secret := filepath.Join(filepath.Dir(f.dir), "secret")
+	if err := os.WriteFile(secret, []byte("SECRET"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, backup := range []string{secret, "../../secret", "../" + good + "/snapshot/file", "snapshot/../../../secret",
+		"/etc/passwd", "..", ".", "snapshot\\..\\..\\..\\secret", "manifest.json/../../../secret", "snapshot/file/../../../../secret"} {
+		want[f.add("/w/b", backup, map[string]string{"snapshot/file": "fine"})] = ""
+	}
+	f.imports(d, "local", 1, 0, want)
+	if _, err := d.Content(ctx, fmt.Sprintf("%x", sha256.Sum256([]byte("SECRET")))); err == nil {
+		t.Error("it is in the store")
+	}
 }
 
 // What one principal has taken over another one may take over as well.
