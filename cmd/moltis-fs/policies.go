@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 	"strings"
 
 	"moltisfs/config"
+	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/policy/rego"
 )
@@ -43,6 +43,10 @@ func (in *invocation) overridePolicies(cfg *config.Config) error {
 		return misuse("it looks like "+policiesForm, "--policies-json: %v", err)
 	}
 	fs := &cfg.Tools.FS
+	if mode == "" { // what holds is what the configuration says
+		fmt.Fprintf(in.err, "%s: warning: --policies-json has no entry \"filesystem\"\n", program)
+		return nil
+	}
 	fs.PoliciesMode, fs.Policies = mode, policies
 	return nil
 }
@@ -55,17 +59,21 @@ func (in *invocation) policiesFile() string {
 	return ""
 }
 
-// policiesOf are the policies of a text, as the configuration has them. Entries beside "filesystem"
-// are about what this program does not do.
+// policiesOf are the policies of a text, as the configuration has them; mode is "" where it has none.
+// Entries beside "filesystem" are about what this program does not do.
 func policiesOf(text string) (mode string, policies []string, err error) {
-	var all struct {
-		Filesystem json.RawMessage `json:"filesystem"`
-	}
+	const entry = "filesystem"
+	var all map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return "", nil, err
 	}
-	if all.Filesystem == nil {
-		return "", nil, errors.New(`there is no entry "filesystem"`)
+	for name := range all {
+		if name != entry && nearest.Of(name, []string{entry}) != "" {
+			return "", nil, fmt.Errorf("there is no entry %q; did you mean %s?", name, entry)
+		}
+	}
+	if all[entry] == nil {
+		return "", nil, nil
 	}
 	var fs struct {
 		Mode     string `json:"mode"`
@@ -75,7 +83,7 @@ func policiesOf(text string) (mode string, policies []string, err error) {
 			Rule       string `json:"rule"`
 		} `json:"policies"`
 	}
-	strict := json.NewDecoder(bytes.NewReader(all.Filesystem))
+	strict := json.NewDecoder(bytes.NewReader(all[entry]))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&fs); err != nil {
 		return "", nil, err
