@@ -160,6 +160,8 @@ bench-search:
 # JSON-RPC client, some of them over the whole Go source tree; and 503 scripts beside Node. It prints one table; what npm can't give is SKIPPED there.
 interop:
 	go test ./internal/serve/mcp -count=1 -run '^TestGoldenCallsOverMCP$$'
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/.ci/opa go install github.com/open-policy-agent/opa@v1.22.0
+	go test ./internal/policy/rego -count=1 -run '^TestOPA$$' -opa $(CURDIR)/.ci/opa/opa
 	npm ci --ignore-scripts --no-audit --no-fund --prefix .ci/inspector || echo "NOT INSTALLED: the Inspector and the TypeScript SDK 2 are skipped"
 	npm install --no-audit --no-fund --no-save --prefix .ci/agents || echo "NOT INSTALLED: the agents, the TypeScript SDK 1 and the conformance suite are skipped"
 	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestACPExamples|TestToolSearch|TestTokens|TestLibraries|TestConformance|TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector|TestScriptsBesideNode)$$' >interop.log 2>&1; \

@@ -214,7 +214,7 @@ func (h *Host) chain(cfg config.FS) (policy.Chain, error) {
 	}
 	chain, err := h.Program.Policies(cfg.PoliciesMode, cfg.Policies)
 	if err != nil {
-		problem.Why, problem.Hint = err.Error(), "nothing is served until they can be loaded"
+		problem.Why, problem.Hint = err.Error(), ""
 		return nil, problem
 	}
 	return chain, nil
