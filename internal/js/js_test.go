@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -74,5 +75,25 @@ func TestScripts(t *testing.T) {
 				t.Errorf("%s\noutput %q, want %q\nerror %q, want %q", c.code, r.Output, c.output, r.Error, c.err)
 			}
 		})
+	}
+}
+
+// What a worker sends is read to its end or refused, wherever it is cut off.
+func TestFrames(t *testing.T) {
+	q := Request{Op: "rename", Path: "a", To: "ü", Recursive: true, Binary: true, Encoding: "utf8"}
+	whole := appendCall(nil, 7, q)
+	for n := range whole {
+		if _, _, err := parseCall(whole[:n]); err == nil {
+			t.Errorf("%d bytes of %d are a call", n, len(whole))
+		}
+	}
+	id, got, err := parseCall(append(whole, "data"...))
+	if q.Data = []byte("data"); err != nil || id != 7 || !reflect.DeepEqual(got, q) {
+		t.Errorf("%d %+v %v", id, got, err)
+	}
+	for _, bad := range []string{"\x00\x00\x00\x00C", "\xff\xff\xff\xffC", "\x05\x00\x00\x00Cxx", "\x05"} {
+		if kind, _, err := newUnframer(strings.NewReader(bad)).next(); err == nil {
+			t.Errorf("%q is a frame of the kind %c", bad, kind)
+		}
 	}
 }

@@ -125,7 +125,7 @@ func (w *worker) told(r Result) Result {
 		return Result{Limit: "memory", Error: memoryWord(w.Memory)}
 	}
 	if r.Error == "null" { // the engine throws it where there is no memory for an exception
-		r.Error += ": it was thrown, or memory ran out"
+		return Result{Limit: "memory", Error: memoryWord(w.Memory) + ", or threw null"}
 	}
 	return r
 }

@@ -117,6 +117,8 @@ func why(r *engine.Refusal) string {
 		return fmt.Sprintf("the file is %d bytes, over the limit of %d", f.Size, f.Max)
 	}
 	switch {
+	case r.Cause == engine.NobodyToAsk:
+		return "the change needs approval, there is nobody to ask, and nothing was done: tell the operator"
 	case r.Cause == engine.TooManyCalls:
 		return fmt.Sprintf("too many calls (%v), and nothing was done: wait, then call again", r.Facts)
 	case r.Cause == engine.NoAnswer:
