@@ -25,8 +25,8 @@ func jsCommand() *command {
 
 func jsOptions(more ...option) []option {
 	return suiteOptions(append(more,
-		opt("timeout", "SECONDS", "how long a run may take, from 1 to 300; else as the configuration says"),
-		opt("memory", "MB", "how much memory it may take; else as the configuration says"),
+		opt("timeout", "SECONDS", "how long a run may take; 30 unless told, and at most what [tools.js] says"),
+		opt("memory", "MB", "how much memory it may take; 64 unless told, and at most what [tools.js] says"),
 		opt("yes", "", "approve every change of this run, but not of what runs code later"),
 		opt("yes-exec", "", "approve that, too"),
 		approveOption("terminal"),

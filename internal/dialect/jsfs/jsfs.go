@@ -255,9 +255,9 @@ func (r *run) script(ctx context.Context) error {
 		s.Code = *r.args.Code
 	}
 	out, err := r.o.Worker.Run(ctx, s, r.call)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return err
-	}
+	} // of a run that was cancelled too the answer tells what it changed
 	r.reply.Output = out.Output
 	if out.Error != "" {
 		r.reply.Error = new(out.Error)

@@ -341,3 +341,29 @@ type approverFunc func(approval.Question) approval.Answer
 func (f approverFunc) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
 	return f(q), nil
 }
+
+// The answer of a run that was cancelled tells what it wrote and changed until then.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, nil, asIs)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(filepath.Join(dir, "b")); err == nil {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	a, err := d.Call(ctx, dialect.Call{Tool: Tool, Args: json.RawMessage(`{"code":` +
+		`"console.log('begun'); await fs.writeFile('a', 'x'); await fs.writeFile('b', 'x'); for (;;) await 0;"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"output":"begun\n"`, `"error":"the run was cancelled"`, dir + "/a", `"turn":"js-`} {
+		if !strings.Contains(a.Text(), want) {
+			t.Errorf("no %s in %s", want, a.Text())
+		}
+	}
+}
