@@ -1,5 +1,5 @@
 // Package jsfs is JavaScript as a dialect over the engine: one tool, run_js, whose scripts have a
-// global fs of twelve methods. Each call of fs is an ordinary call of the engine, of the principal
+// global fs of eleven methods. Each call of fs is an ordinary call of the engine, of the principal
 // and session that runs the script: policy, approval, checkpoint, trash and audit are as in every
 // dialect. It knows methods, parameters and words; internal/js runs the scripts.
 //
