@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
@@ -45,6 +46,9 @@ type consulted struct {
 	no     error         // the answer to that
 	known  map[consultation]error
 	failed *policy.ChainError // the first; nobody is asked after it
+
+	lasting bool        // it outlives the call: a failure is none for good
+	settled atomic.Bool // a change is under way: what was begun is ended or taken back
 }
 
 type consultation struct{ operation, path, resolved, destination string }
@@ -83,6 +87,9 @@ func (j chained) Dir(canonical string, also ...string) guardfs.DirVerdict {
 // ask puts before the chain what it has to say of an access. The error is a *policy.Denied or a
 // *policy.ChainError.
 func (j chained) ask(o *guardfs.Object, a guardfs.Access) error {
+	if j.settled.Load() {
+		return nil
+	}
 	if a == guardfs.Look && (j.allowed(opList, path.Dir(o.True)) || j.allowed(opList, o.True)) {
 		return nil
 	}
@@ -171,7 +178,10 @@ func (a *consulted) put(in *policy.Input, spelled string) error {
 		no = &policy.Denied{Path: spelled, Rule: policy.RuleChain, Why: undecided.Why}
 	case err != nil:
 		broken := &policy.ChainError{Path: spelled, Operation: in.Operation, Err: err}
-		a.failed, no = cmp.Or(a.failed, broken), broken
+		if no = broken; a.lasting {
+			return no
+		}
+		a.failed = cmp.Or(a.failed, broken)
 	case !allowed:
 		no = &policy.Denied{Path: spelled, Rule: policy.RuleChain}
 	}
@@ -274,6 +284,27 @@ func (e *Engine) Asks(c *Call, in policy.Input) error {
 	defer j.mu.Unlock()
 	j.own, j.no = &in, no
 	return nil
+}
+
+// settle keeps the chain from being asked until done: all that a plan looks at was judged under its
+// locks, and to take a change back must not depend on what a policy says of that, or on its server.
+func (e *Engine) settle() (done func()) {
+	j, ok := e.judge.(chained)
+	if !ok {
+		return func() {}
+	}
+	j.settled.Store(true)
+	return func() { j.settled.Store(false) }
+}
+
+// lasting is the engine for what outlives its call, as a watch.
+func (e *Engine) lasting(ctx context.Context) *Engine {
+	j, ok := e.judge.(chained)
+	if !ok {
+		return e
+	}
+	return e.judgedBy(chained{rules: j.rules, consulted: &consulted{chain: j.chain, by: j.by,
+		ctx: context.WithoutCancel(ctx), lasting: true, known: map[consultation]error{}}})
 }
 
 // is is Asks for the engine's own operations, of which the dialect has not said it.

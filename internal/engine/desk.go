@@ -293,7 +293,9 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 	if err := e.intend(c); err != nil { // no change without a record of it
 		return nil, err
 	}
+	settled := e.settle()
 	done, err := e.carry(ctx, c, d.files, p)
+	settled()
 	if err != nil {
 		return nil, err
 	}

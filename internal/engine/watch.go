@@ -77,6 +77,7 @@ func (e *Engine) Watch(
 	if err != nil {
 		return nil, err
 	}
+	e, view := e.lasting(ctx), e
 	w := &Watching{e: e, recursive: recursive, dirs: map[int]string{}, moved: map[uint32]Event{}}
 	look := func(ctx context.Context, h *guardfs.Handle) (_ *Sight, err error) {
 		d, err := e.openDir(ctx, h)
@@ -90,7 +91,7 @@ func (e *Engine) Watch(
 		}
 		return nil, w.add(ctx, d, false)
 	}
-	err = e.View(ctx, c, View{Path: dir, Access: guardfs.Walk, Look: look})
+	err = view.View(ctx, c, View{Path: dir, Access: guardfs.Walk, Look: look})
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) {
 		err = Refuse(TooManyWatches, w.Root, err)
 	}
