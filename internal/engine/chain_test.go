@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"moltisfs/config"
 	"moltisfs/grep"
@@ -24,6 +26,7 @@ type chain struct {
 	mu    sync.Mutex
 	says  func(policy.Input) (bool, error)
 	asked []policy.Input
+	data  string
 }
 
 func (c *chain) Decide(_ context.Context, in policy.Input) (bool, error) {
@@ -82,8 +85,8 @@ func chained(t *testing.T, says func(policy.Input) (bool, error)) (*engine.Engin
 	fs := &cfg.Tools.FS
 	fs.RequireApproval, fs.PoliciesMode, fs.SearchIndex = false, "all", "auto"
 	fs.AllowPaths, fs.RespectGitignore = []string{ws + "/**"}, false
-	c := &chain{says: says}
-	e, err := engine.Open(cfg, engine.Host{DataDir: t.TempDir() + "/data",
+	c := &chain{says: says, data: t.TempDir() + "/data"}
+	e, err := engine.Open(cfg, engine.Host{DataDir: c.data,
 		Program: engine.Program{Policies: func(string, []string) (policy.Chain, error) { return c, nil }}})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +192,7 @@ var acts = []struct {
 	{"undo", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
 		_, err := e.Undo(ctx, c, engine.RestoreOptions{})
 		return err
-	}, "stat /t/e/c; mkdir /t false; mkdir /t/e false; stat /t; stat /t/b; stat /t/e; writeFile /t; writeFile /t/b; writeFile /t/e; writeFile /t/e/c"},
+	}, "mkdir /t false; mkdir /t/e false; stat /t; stat /t/b; stat /t/e; stat /t/e/c; writeFile /t; writeFile /t/b; writeFile /t/e; writeFile /t/e/c"},
 }
 
 func TestWhatAChainIsAsked(t *testing.T) {
@@ -205,7 +208,7 @@ func TestWhatAChainIsAsked(t *testing.T) {
 			}
 		}
 		got := strings.Split(c.told(ws), "; ")
-		if slices.Sort(got[min(1, len(got)):]); a.name == "search" { // workers ask
+		if slices.Sort(got[min(1, len(got)):]); a.name == "search" || a.name == "undo" { // in no order
 			slices.Sort(got)
 		}
 		if got := strings.Join(got, "; "); got != a.asked {
@@ -410,5 +413,77 @@ func TestPoliciesWithoutAnEvaluator(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// Once a change is on record nobody is asked any more: what was begun must end, or be taken back,
+// whatever a policy would say of that.
+func TestNobodyIsAskedAmidAChange(t *testing.T) {
+	e, c, ws := chained(t, nil)
+	intents := func() int {
+		text, err := os.ReadFile(c.data + "/audit/audit.jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(text), `"phase":"intent"`)
+	}
+	for _, a := range acts {
+		if !a.changes {
+			continue
+		}
+		before := intents()
+		c.says = func(in policy.Input) (bool, error) {
+			if intents() != before {
+				t.Errorf("%s asked %s %s amid the change", a.name, in.Operation, in.Path)
+			}
+			return true, nil
+		}
+		if err := ended(e, true, func(ctx context.Context, call *engine.Call) error { return a.do(e, ctx, call, ws) }); err != nil {
+			t.Errorf("%s: %v", a.name, err)
+		}
+		if intents() != before+1 {
+			t.Errorf("%s: no intent is on record", a.name)
+		}
+	}
+}
+
+// A watch outlives its call: the chain is asked about what it tells, and one that failed is asked again.
+func TestAWatchUnderAChain(t *testing.T) {
+	var failed atomic.Bool
+	e, _, ws := chained(t, func(in policy.Input) (bool, error) {
+		if strings.HasSuffix(in.ResolvedPath, "/one") && failed.CompareAndSwap(false, true) {
+			return false, errors.New("the server is gone")
+		}
+		return !strings.HasSuffix(in.ResolvedPath, "/hidden"), nil
+	})
+	var w *engine.Watching
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &engine.Call{Tool: "Probe"}
+	if err := e.Do(ctx, c, engine.Operation{Run: func(ctx context.Context) (err error) {
+		w, err = e.Watch(ctx, c, ws+"/d", true)
+		return err
+	}, Refuse: func(_ context.Context, err error) string { t.Error(err); return "no" }}); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	cancel() // as the caller's context ends
+	for _, name := range []string{"one", "hidden", "two"} {
+		if err := os.Mkdir(ws+"/d/"+name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := ""
+	for !strings.Contains(told, "/two") {
+		within, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		events, err := w.Events(within, 10)
+		if stop(); err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range events {
+			told += " " + strings.TrimPrefix(ev.Path, ws)
+		}
+	}
+	if !failed.Load() {
+		t.Error("nobody was asked after the call: " + told)
 	}
 }
