@@ -71,7 +71,7 @@ func dependOnSources(root string) error {
 			return err
 		case d.IsDir() && (d.Name() == "testdata" || d.Name() != ".." && strings.HasPrefix(d.Name(), ".")):
 			return fs.SkipDir
-		case !strings.HasSuffix(path, ".go") && d.Name() != "go.mod":
+		case !strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, ".js") && d.Name() != "go.mod":
 			return nil
 		}
 		_, err = os.Stat(path)
