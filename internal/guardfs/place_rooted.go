@@ -82,7 +82,7 @@ func (f *FS) placeFor(path string, a Access) (*Place, error) {
 		}
 		return nil, &PathError{Op: "open directory of", Path: path, Err: s.err}
 	}
-	p.root, p.fi = &dirRoot{s.top(), f.hook}, s.fi
+	p.root, p.fi = &dirRoot{Root: s.top(), hook: f.hook}, s.fi
 	if err := p.look(a); err != nil {
 		return nil, err
 	}

@@ -128,11 +128,12 @@ func (p *Place) common(q *Place) (root *dirRoot, a, b string, err error) {
 	if err != nil {
 		return nil, "", "", err
 	}
-	root = &dirRoot{above, p.root.hook}
+	root = &dirRoot{Root: above, hook: p.root.hook}
 	below := func(of *Place) string {
 		return strings.TrimPrefix(strings.TrimPrefix(join(of.dir.True, of.base), top), "/")
 	}
 	a, b = below(p), below(q)
+	root.parts = map[string]*os.Root{path.Dir(a): p.root.Root, path.Dir(b): q.root.Root}
 	for name, of := range map[string]*Place{path.Dir(a): p, path.Dir(b): q} {
 		if fi, serr := root.Stat(name); err == nil && (serr != nil || !os.SameFile(fi, of.fi)) {
 			err = of.conflict(DirMoved)
