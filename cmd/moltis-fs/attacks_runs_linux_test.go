@@ -271,7 +271,7 @@ func runNumbers(r *attackRun) {
 func runEdits(r *attackRun) {
 	many := 1_001
 	if *allAttacks {
-		many = 100_000
+		many = 20_000
 	}
 	edit := `{"old_string":"plain","new_string":"plain plain","replace_all":true},`
 	r.refused("tools MultiEdit", `{"file_path":"R/plain","edits":[`+strings.TrimSuffix(strings.Repeat(edit, 40), ",")+`]}`)

@@ -97,6 +97,9 @@ func (s *apply) save(ctx context.Context) error {
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
 		e.now()
 	op.Changes, op.Steps = s.changes(), s.encode()
+	if op.Kind == checkpoint.KindDelete && !slices.ContainsFunc(op.Changes, trashes) {
+		return &guardfs.ConflictError{Path: s.p.first(), Why: guardfs.DirMoved}
+	}
 	db, err := e.checkpoints.open()
 	var saved checkpoint.Saved
 	if err == nil {
@@ -311,3 +314,7 @@ func (t *Target) announced() checkpoint.State {
 	}
 	return checkpoint.State{Kind: checkpoint.Absent}
 }
+
+// trashes says that a change leaves an entry in the trash. A deletion without one is of something
+// else than was planned: it was swapped meanwhile.
+func trashes(ch checkpoint.Change) bool { return ch.Trash != nil }
