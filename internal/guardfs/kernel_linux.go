@@ -39,7 +39,7 @@ func openKernel(walk bool, hook func(op string) *Fault) (*kernel, error) {
 		return nil, fmt.Errorf("opening /proc, which is needed to name handles: %w", err)
 	}
 	defer unix.Close(proc)
-	k := &kernel{walk: walk, hook: hook}
+	k := &kernel{walk: walk}
 	k.batches.New = func() any { return new([batch]byte) }
 	root, err := k.stat(proc)
 	if err == unix.ENOSYS || err == unix.EPERM {
@@ -63,7 +63,7 @@ func openKernel(walk bool, hook func(op string) *Fault) (*kernel, error) {
 	}
 	if err == nil {
 		// The proof of the pudding: a handle on the root must be called "/".
-		err = k.check()
+		err = k.check(hook)
 	}
 	if err != nil {
 		k.proc.close() //nolint:errcheck // nothing was written through it
@@ -72,8 +72,9 @@ func openKernel(walk bool, hook func(op string) *Fault) (*kernel, error) {
 	return k, nil
 }
 
-// check names the root directory, and finds out whether openat2 may be used.
-func (k *kernel) check() error {
+// check names the root directory, and finds out whether openat2 may be used: of all calls while
+// opening that one alone is hook's to fail.
+func (k *kernel) check(hook func(op string) *Fault) error {
 	fd, err := k.openat(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
@@ -87,7 +88,9 @@ func (k *kernel) check() error {
 		return fmt.Errorf("the root directory is called %q", name)
 	}
 	if !k.walk {
+		k.hook = hook
 		two, err := k.openPath("/")
+		k.hook = nil
 		if err != nil { // ENOSYS before Linux 5.6, EPERM or ENOSYS under a seccomp filter
 			k.walk = true
 			return nil

@@ -36,6 +36,7 @@ func New(o Options) (*FS, error) {
 		k.proc.close() //nolint:errcheck // nothing was written through it
 		return nil, fmt.Errorf("reading /proc/self/mountinfo: %w", err)
 	}
+	k.hook = o.Fault
 	f := &FS{kernel: k, judge: allNames{o.Judge, k}, rules: o.Judge, temporaries: o.Temporaries}
 	f.pins = &pins{dirs: map[pinKey]*pin{}}
 	return f, nil

@@ -168,7 +168,7 @@ func told(err error) error {
 }
 
 func versionOf(m *ast.Module) string {
-	if m.RegoVersion() == ast.RegoV0 {
+	if m.RegoVersionSpan() == ast.RegoVersionSpanOf(ast.RegoV0) {
 		return "v0"
 	}
 	return "v1"
