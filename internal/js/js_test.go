@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "js-worker" {
-		if err := Work(os.Stdin, os.Stdout, func() { os.Exit(1) }); err != nil {
+		if err := work(os.Stdin, os.Stdout, func() { os.Exit(1) }, boundForTests); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
