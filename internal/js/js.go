@@ -16,9 +16,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"sync"
 	"time"
+
+	"moltisfs/internal/child"
 )
 
 // A Program is the command that runs [Work].
@@ -90,9 +91,7 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	if len(p) == 0 {
 		return Result{}, ErrNoWorker
 	}
-	cmd := exec.Command(p[0], p[1:]...)
-	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
-	separate(cmd)
+	cmd := child.Command(context.Background(), p) // we kill it: ctx has more to end
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrNoWorker, err)

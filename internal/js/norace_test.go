@@ -2,4 +2,6 @@
 
 package js
 
-var boundForTests = bound
+import "moltisfs/internal/child"
+
+var boundForTests = child.Bound

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"modernc.org/quickjs"
+
+	"moltisfs/internal/child"
 )
 
 var (
@@ -27,7 +29,9 @@ var (
 // Work runs one script for the parent at the other ends. It bounds its own process: call it from
 // nothing else's. When the parent is gone it comes back, or quit is called where the script never
 // does.
-func Work(in io.Reader, out io.Writer, quit func()) error { return work(in, out, quit, bound) }
+func Work(in io.Reader, out io.Writer, quit func()) error {
+	return work(in, out, quit, child.Bound)
+}
 
 func work(in io.Reader, out io.Writer, quit func(),
 	limit func(memory, seconds uint64) error) error {
@@ -40,7 +44,8 @@ func work(in io.Reader, out io.Writer, quit func(),
 	if err := json.Unmarshal(body, &w.Script); err != nil {
 		return fmt.Errorf("reading the script: %w", err)
 	}
-	if err := limit(uint64(w.Memory), uint64(w.Time/time.Second)+2); err != nil {
+	// what is written to is the heap of the script, and what Go holds of it on its way
+	if err := limit(4*uint64(w.Memory)+256<<20, uint64(w.Time/time.Second)+2); err != nil {
 		return fmt.Errorf("limiting the worker: %w", err)
 	}
 	debug.SetMaxStack(256 << 20)

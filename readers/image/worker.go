@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"time"
 
+	"moltisfs/internal/child"
 	"moltisfs/readers/unreadable"
 )
 
@@ -45,7 +46,7 @@ type workReply struct {
 // RunWorker does one piece of work for [Decoders] of another process. It bounds its own process:
 // call it from nothing else's.
 func RunWorker(in io.Reader, out io.Writer) error {
-	return work(in, out, limitSelf)
+	return work(in, out, func() error { return child.Bound(workerMemory, workerCPU) })
 }
 
 func work(in io.Reader, out io.Writer, limit func() error) error {
@@ -143,14 +144,12 @@ func (d *Decoders) inWorker(ctx context.Context, what string, q workRequest, fil
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.Deadline)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, d.Worker[0], d.Worker[1:]...)
-	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+	cmd := child.Command(ctx, d.Worker)
 	cmd.WaitDelay = time.Second
 	cmd.Stdin = io.MultiReader(bytes.NewReader(binary.LittleEndian.AppendUint32(nil, uint32(len(body)))), bytes.NewReader(body), file)
 	var out limitedBuffer
 	out.max = workerReply
 	cmd.Stdout = &out
-	separate(cmd)
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:

@@ -1,19 +1,20 @@
-package image
+package child
 
 import (
 	"os/exec"
 	"syscall"
 )
 
-// limitSelf bounds this process. RLIMIT_DATA counts what is written to; RLIMIT_AS would count the
-// address space that Go reserves without using.
-func limitSelf() error {
+// Bound limits this process for good: bytes of memory, seconds of the processor, no file to write.
+// RLIMIT_DATA counts what is written to; RLIMIT_AS would count the address space that Go reserves
+// without using.
+func Bound(memory, seconds uint64) error {
 	for _, l := range []struct {
 		resource int
 		value    uint64
 	}{
-		{syscall.RLIMIT_DATA, workerMemory},
-		{syscall.RLIMIT_CPU, workerCPU},
+		{syscall.RLIMIT_DATA, memory},
+		{syscall.RLIMIT_CPU, seconds},
 		{syscall.RLIMIT_FSIZE, 0},
 		{syscall.RLIMIT_CORE, 0},
 		{syscall.RLIMIT_NOFILE, 16},
@@ -25,7 +26,6 @@ func limitSelf() error {
 	return nil
 }
 
-// separate makes the child die with us and keeps our terminal's signals from it.
 func separate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
