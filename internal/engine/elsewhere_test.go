@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -113,7 +114,7 @@ func TestModeAloneComesBack(t *testing.T) {
 func TestTrashOfOthersIsNotUsed(t *testing.T) {
 	x := grow(t, small)
 	x.write("t/big.bin", strings.Repeat("b", 101))
-	planted := x.data + "/" + guardfs.TrashName()
+	planted := x.data + "/" + guardfs.TrashPrefix + "-" + strconv.Itoa(os.Getuid())
 	if err := errors.Join(os.Mkdir(planted, 0o700), os.Chmod(planted, 0o777)); err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func step(words string) Step {
 }
 
 func TestPlanCheck(t *testing.T) {
-	trash := "/v/" + guardfs.TrashName() + "/files/x"
+	trash := "/v/" + guardfs.TrashPrefix + "-0" + "/files/x"
 	for plan, why := range map[string]string{
 		"":                                    "",
 		"put /f":                              "",

@@ -205,7 +205,7 @@ func (e *Engine) readySlot(mv *Move) error {
 
 // newSlot finds or makes a place in the trash on the volume of p.
 func (e *Engine) newSlot(p *guardfs.Place) (*guardfs.Place, error) {
-	name := guardfs.TrashName()
+	name := e.trash.TrashName()
 	dirs := []string{e.dataDir}
 	for dir := p.ParentTrue(); ; dir = path.Dir(dir) {
 		dirs = append(dirs, dir)
@@ -267,7 +267,7 @@ func (e *Engine) ownDir(name string, near *guardfs.Place) (same bool, err error)
 			}
 		}
 	}
-	if i := p.Object().Info; !i.Private() {
+	if !p.Private() {
 		return false, fmt.Errorf("%s: %w", name, fs.ErrPermission)
 	}
 	return true, nil

@@ -64,7 +64,7 @@ func (p *Place) Append(own Identity, tail []byte, sync bool) (a Appended, err er
 		}
 	}
 	if sync {
-		if err := k.do("fsync", func() error { return unix.Fdatasync(n) }); err != nil {
+		if err := k.do("fsync", func() error { return k.calls.Fdatasync(n) }); err != nil {
 			return a, p.failed("sync", err)
 		}
 	}
@@ -78,7 +78,7 @@ func (p *Place) Append(own Identity, tail []byte, sync bool) (a Appended, err er
 // room has the file system keep n bytes free for what comes after size. Not every one can.
 func (k *kernel) room(fd int, size, n int64) error {
 	err := k.do("fallocate", func() error {
-		return unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, size, n)
+		return k.calls.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, size, n)
 	})
 	switch err {
 	case unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EIO, unix.EROFS:
@@ -98,7 +98,7 @@ func (k *kernel) appendTo(fd int, size int64, tail []byte, a *Appended) error {
 		if err != nil {
 			return err
 		}
-		end, err := unix.Seek(fd, 0, io.SeekCurrent)
+		end, err := k.calls.Seek(fd, 0, io.SeekCurrent)
 		at := end - int64(n)
 		switch {
 		case err != nil:

@@ -57,7 +57,7 @@ func (f *File) Cloner() func(dst *os.File) error {
 }
 
 func (k *kernel) clone(fd int, dst *os.File) error {
-	return k.do("clone", func() error { return unix.IoctlFileClone(int(dst.Fd()), fd) })
+	return k.do("clone", func() error { return k.calls.CloneOut(dst, fd) })
 }
 
 // copyFrom fills the staged file with the beginning of another one: by a clone where the file
@@ -69,9 +69,9 @@ func (s *staged) copyFrom(ctx context.Context, what *NewObject, made *Made) erro
 		return err
 	}
 	defer what.Source.fd.done() //nolint:errcheck // Close reports it
-	err = k.do("clone", func() error { return unix.IoctlFileClone(fd, from) })
+	err = k.do("clone", func() error { return k.calls.Clone(fd, from) })
 	if err == nil {
-		err = k.do("truncate", func() error { return unix.Ftruncate(fd, what.Size) })
+		err = k.do("truncate", func() error { return k.calls.Ftruncate(fd, what.Size) })
 		if err == nil {
 			made.Hash, err = stream(ctx, descriptorAt{k, fd}, what.Size,
 				func([]byte) error { return nil })

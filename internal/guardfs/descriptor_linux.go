@@ -13,7 +13,7 @@ import (
 type descriptor struct {
 	fd    int
 	state atomic.Int32 // number of uses under way, plus closing and closed
-	free  func(fd int) error
+	owner interface{ Close(fd int) error }
 }
 
 const (
@@ -23,7 +23,7 @@ const (
 
 // use gives the number; done must follow. The error is fs.ErrClosed.
 func (d *descriptor) use() (int, error) {
-	if d.free == nil {
+	if d.owner == nil {
 		return -1, fs.ErrClosed
 	}
 	if d.state.Add(1)&closing != 0 {
@@ -37,14 +37,14 @@ func (d *descriptor) done() error {
 	if d.state.Add(-1) == closing && d.state.CompareAndSwap(closing, closing|closed) {
 		fd := d.fd
 		d.fd = -1
-		return d.free(fd)
+		return d.owner.Close(fd)
 	}
 	return nil
 }
 
 // close ends the descriptor; the second and later calls do nothing.
 func (d *descriptor) close() error {
-	for d.free != nil {
+	for d.owner != nil {
 		s := d.state.Load()
 		if s&closing != 0 {
 			return nil

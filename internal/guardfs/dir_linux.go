@@ -35,7 +35,7 @@ func newDir(f *FS, fd int, name string, st status) (*Dir, error) {
 
 func newDirUnder(f *FS, fd int, name string, st status, m *mounts, v DirVerdict) *Dir {
 	d := &Dir{fs: f, name: name, st: st, mounts: m, verdict: v}
-	d.fd.open(fd)
+	d.fd.open(fd, f.kernel.calls)
 	return d
 }
 
@@ -177,11 +177,7 @@ func (k *kernel) openBelow(dir int, name string, crossMounts bool) (fd int, err 
 		if k.walk || crossMounts {
 			fd, err = k.openat(dir, name, mode|flags, 0)
 		} else {
-			how := unix.OpenHow{
-				Flags:   uint64(mode|flags) | unix.O_CLOEXEC,
-				Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS,
-			}
-			fd, err = k.openat2(dir, name, &how)
+			fd, err = k.openat2(dir, name, uint64(mode|flags), unix.RESOLVE_NO_XDEV|unix.RESOLVE_NO_SYMLINKS)
 		}
 		if err != unix.EACCES {
 			break
@@ -372,7 +368,7 @@ func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err err
 	defer d.fd.done() //nolint:errcheck // Close reports it
 	k := d.fs.kernel
 	if d.listed {
-		if _, err := unix.Seek(fd, 0, io.SeekStart); err != nil {
+		if _, err := k.calls.Seek(fd, 0, io.SeekStart); err != nil {
 			return entries, 0, &PathError{Op: "list", Path: d.name, Err: err}
 		}
 	}

@@ -9,9 +9,7 @@ import (
 )
 
 // open makes d the owner of fd.
-func (d *descriptor) open(fd int) {
-	d.fd, d.free = fd, unix.Close // no method value, which would be an allocation for every file of a walk
-}
+func (d *descriptor) open(fd int, calls Calls) { d.fd, d.owner = fd, calls }
 
 // Handle holds one object: neither a rename nor a swap makes it another one. It does not read.
 type Handle struct {
@@ -109,7 +107,7 @@ func newFile(k *kernel, fd int, name string) (*File, error) {
 		return nil, &PathError{Op: "stat", Path: name, Err: err}
 	}
 	f := &File{kernel: k, name: name, info: st.info}
-	f.fd.open(fd)
+	f.fd.open(fd, k.calls)
 	return f, nil
 }
 

@@ -128,7 +128,7 @@ func (p *Place) directory(dir int, what *NewObject, made *Made) error {
 	if meta != nil {
 		mode = 0o700 // nobody looks in before the right mode is set
 	}
-	err := k.do("mkdir", func() error { return unix.Mkdirat(dir, p.base, mode) })
+	err := k.do("mkdir", func() error { return k.calls.Mkdirat(dir, p.base, mode) })
 	if err == unix.EEXIST {
 		return err
 	}
@@ -166,7 +166,7 @@ func (p *Place) link(dir int, what *NewObject, made *Made) error {
 	if target == "" || len(target) > maxPath {
 		return &BadPathError{Path: target, Why: "not the text of a link"}
 	}
-	err := k.do("symlink", func() error { return unix.Symlinkat(target, dir, p.base) })
+	err := k.do("symlink", func() error { return k.calls.Symlinkat(target, dir, p.base) })
 	if err == unix.EEXIST {
 		return err
 	}

@@ -28,7 +28,7 @@ func (d *Dir) OpenListed(name string) (*File, error) {
 			return nil, err
 		}
 		f := &File{kernel: k, dir: d.name, name: name, info: st.info}
-		f.fd.open(fd)
+		f.fd.open(fd, k.calls)
 		return f, nil
 	}
 	k.close(fd)

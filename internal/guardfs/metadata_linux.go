@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -25,7 +24,8 @@ func stale(name string) bool { return name == "security.ima" || name == "securit
 // Expected is what of m a file staged there will most likely have: an owner and a group that this process can't give are its own, and set-id bits,
 // capabilities and the system's own attributes are left out. What really was not kept is in Published.Dropped.
 func (p *Place) Expected(m Metadata) Metadata {
-	root := os.Geteuid() == 0
+	uid, own, groups := p.fs.kernel.calls.User()
+	root := uid == 0
 	m.Mode &= fs.ModePerm | fs.ModeSticky
 	for name := range m.Xattrs {
 		if stale(name) || name == capsName || !root && (strings.HasPrefix(name, "security.") || strings.HasPrefix(name, "trusted.")) {
@@ -36,12 +36,9 @@ func (p *Place) Expected(m Metadata) Metadata {
 	if root {
 		return m
 	}
-	m.UID = uint32(os.Geteuid())
-	gid := uint32(os.Getegid())
-	if m.GID == gid {
-		return m
-	}
-	if groups, err := os.Getgroups(); err == nil && slices.Contains(groups, int(m.GID)) {
+	m.UID = uint32(uid)
+	gid := uint32(own)
+	if m.GID == gid || slices.Contains(groups, int(m.GID)) {
 		return m
 	}
 	if m.GID = gid; p.dir.Info.Mode&fs.ModeSetgid != 0 {
@@ -63,7 +60,7 @@ func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
 	all := make(map[string][]byte, len(names))
 	for _, name := range names {
 		value, err := grow(func(p []byte) (n int, err error) {
-			err = k.do("getxattr", func() error { n, err = unix.Fgetxattr(fd, name, p); return err })
+			err = k.do("getxattr", func() error { n, err = k.calls.Fgetxattr(fd, name, p); return err })
 			return n, err
 		})
 		switch err {
@@ -79,7 +76,7 @@ func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
 
 func (k *kernel) xattrNames(fd int) ([]string, error) {
 	raw, err := grow(func(p []byte) (n int, err error) {
-		err = k.do("listxattr", func() error { n, err = unix.Flistxattr(fd, p); return err })
+		err = k.do("listxattr", func() error { n, err = k.calls.Flistxattr(fd, p); return err })
 		return n, err
 	})
 	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
@@ -147,7 +144,7 @@ func (k *kernel) carry(fd int, m *Metadata, special bool) (dropped []string, err
 	if !special || slices.Contains(dropped, "group") {
 		keep &^= fs.ModeSetgid
 	}
-	err = k.do("chmod", func() error { return unix.Fchmod(fd, bitsOf(keep)) })
+	err = k.do("chmod", func() error { return k.calls.Fchmod(fd, bitsOf(keep)) })
 	if err != nil && !unkept(err) {
 		return nil, err
 	}
@@ -171,11 +168,11 @@ func (k *kernel) carry(fd int, m *Metadata, special bool) (dropped []string, err
 
 // chown gives the file its owner and group, or at least its group.
 func (k *kernel) chown(fd int, m *Metadata) (dropped []string, err error) {
-	err = k.do("chown", func() error { return unix.Fchown(fd, int(m.UID), int(m.GID)) })
+	err = k.do("chown", func() error { return k.calls.Fchown(fd, int(m.UID), int(m.GID)) })
 	if err == nil || !unkept(err) {
 		return nil, err
 	}
-	err = k.do("chown", func() error { return unix.Fchown(fd, -1, int(m.GID)) })
+	err = k.do("chown", func() error { return k.calls.Fchown(fd, -1, int(m.GID)) })
 	if err != nil && !unkept(err) {
 		return nil, err
 	}
@@ -197,7 +194,7 @@ func (k *kernel) chown(fd int, m *Metadata) (dropped []string, err error) {
 func (k *kernel) carryXattrs(fd int, m *Metadata, mode fs.FileMode, special bool) (_ []string, _ fs.FileMode, err error) {
 	var dropped []string
 	if _, ok := m.Xattrs[aclName]; !ok {
-		err := k.do("removexattr", func() error { return unix.Fremovexattr(fd, aclName) })
+		err := k.do("removexattr", func() error { return k.calls.Fremovexattr(fd, aclName) })
 		if err != nil && !unkept(err) {
 			return nil, 0, err
 		}
@@ -219,7 +216,7 @@ func (k *kernel) carryXattrs(fd int, m *Metadata, mode fs.FileMode, special bool
 			dropped = append(dropped, label)
 			continue
 		}
-		err := k.do("setxattr", func() error { return unix.Fsetxattr(fd, name, m.Xattrs[name], 0) })
+		err := k.do("setxattr", func() error { return k.calls.Fsetxattr(fd, name, m.Xattrs[name]) })
 		if err == nil {
 			continue
 		}
@@ -257,8 +254,7 @@ func (k *kernel) setTimes(fd int, m *Metadata) error {
 	if err != nil {
 		return nil // a time that the system cannot express is not worth the file
 	}
-	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, mtime}
-	return k.byNumber(fd, func(proc int, name string) error {
-		return k.do("utimes", func() error { return unix.UtimesNanoAt(proc, name, times, 0) })
+	return k.byHandle(func() error {
+		return k.do("utimes", func() error { return k.calls.Touch(fd, mtime) })
 	})
 }

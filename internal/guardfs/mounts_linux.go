@@ -197,15 +197,11 @@ type mountTable struct {
 
 // openMounts opens the list and reads it.
 func (k *kernel) openMounts() error {
-	fd, err := k.proc.use()
+	fd, err := k.calls.OpenMounts()
 	if err != nil {
 		return err
 	}
-	defer k.proc.done() //nolint:errcheck // Close reports it
-	if fd, err = k.openat(fd, "../mountinfo", unix.O_RDONLY, 0); err != nil {
-		return err
-	}
-	k.table.file.open(fd)
+	k.table.file.open(fd, k.calls)
 	_, err = k.mounts()
 	return err
 }
@@ -222,7 +218,7 @@ func (k *kernel) mounts() (*mounts, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for try := 0; ; try++ {
-		changed, err := mountsChanged(fd)
+		changed, err := k.mountsChanged(fd)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +228,7 @@ func (k *kernel) mounts() (*mounts, error) {
 		if try >= retries {
 			return nil, unix.EAGAIN
 		}
-		text, err := readMountinfo(fd)
+		text, err := k.readMountinfo(fd)
 		if err != nil {
 			return nil, &PathError{Op: "read", Path: "/proc/self/mountinfo", Err: err}
 		}
@@ -274,10 +270,10 @@ func mayHang(mountinfo string) bool {
 
 // readMountinfo reads all of it. It passes by the seam for faults: a mount that anybody makes
 // must not change how many calls a tested change takes.
-func readMountinfo(fd int) ([]byte, error) {
+func (k *kernel) readMountinfo(fd int) ([]byte, error) {
 	buf := make([]byte, 16<<10)
 	for n, try := 0, 0; ; {
-		m, err := unix.Pread(fd, buf[n:], int64(n))
+		m, err := k.calls.Pread(fd, buf[n:], int64(n))
 		switch {
 		case again(err, try):
 			try++
@@ -293,15 +289,11 @@ func readMountinfo(fd int) ([]byte, error) {
 	}
 }
 
-func mountsChanged(fd int) (bool, error) {
-	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}
+func (k *kernel) mountsChanged(fd int) (bool, error) {
 	for try := 0; ; try++ {
-		_, err := unix.Poll(p, 0)
-		if err == nil {
-			return p[0].Revents&(unix.POLLPRI|unix.POLLERR) != 0, nil
-		}
+		changed, err := k.calls.MountsChanged(fd)
 		if !again(err, try) {
-			return false, err
+			return changed, err
 		}
 	}
 }

@@ -223,6 +223,8 @@ type Options struct {
 	// Temporaries has the names on record that are given beside the agent's files; nil: nobody
 	// sweeps them.
 	Temporaries *Temporaries
+	// Calls are the system calls on the tree, on Linux only; nil: those of this machine's kernel.
+	Calls Calls
 	// Fault is asked before every system call on the tree (elsewhere than on Linux: before those of
 	// a Place), and what it answers is what the call comes to; nil: the call goes ahead. It is for
 	// tests of what is built on this package, from any goroutine.

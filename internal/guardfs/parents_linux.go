@@ -92,7 +92,7 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 		return err
 	}
 	k := p.fs.kernel
-	err = k.do("mkdir", func() error { return unix.Mkdirat(dir, p.base, bitsOf(mode)) })
+	err = k.do("mkdir", func() error { return k.calls.Mkdirat(dir, p.base, bitsOf(mode)) })
 	if err == unix.EEXIST || err != nil && p.object.Info.Kind != KindAbsent {
 		return p.failed("mkdir", err)
 	}
@@ -132,7 +132,7 @@ func (p *Place) RemoveEmptyDir(ctx context.Context) error {
 	if err := p.still(dir); err != nil {
 		return err
 	}
-	err = p.fs.kernel.do("rmdir", func() error { return unix.Unlinkat(dir, p.base, unix.AT_REMOVEDIR) })
+	err = p.fs.kernel.do("rmdir", func() error { return p.fs.kernel.calls.Unlinkat(dir, p.base, unix.AT_REMOVEDIR) })
 	if err != nil {
 		return p.failed("rmdir", err)
 	}

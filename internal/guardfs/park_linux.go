@@ -122,7 +122,7 @@ func (r *treeRemoval) entry(dir int, name string, depth int) error {
 		return ErrMount
 	}
 	if depth >= maxNested {
-		return r.k.do("rename", func() error { return unix.Renameat2(dir, name, r.top, compose(""), unix.RENAME_NOREPLACE) })
+		return r.k.do("rename", func() error { return r.k.calls.Renameat2(dir, name, r.top, compose(""), unix.RENAME_NOREPLACE) })
 	}
 	if err := r.below(dir, name, depth); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (r *treeRemoval) below(dir int, name string, depth int) error {
 	var buf [16 << 10]byte
 	for {
 		// From the beginning each time: what was read before is gone.
-		if _, err := unix.Seek(fd, 0, 0); err != nil {
+		if _, err := r.k.calls.Seek(fd, 0, 0); err != nil {
 			return err
 		}
 		n, err := r.k.getdents(fd, buf[:])
@@ -186,7 +186,7 @@ func (r *treeRemoval) open(fd int) error {
 
 // chmod gives the object behind fd, which may be an O_PATH handle, a mode.
 func (k *kernel) chmod(fd int, mode fs.FileMode) error {
-	return k.byNumber(fd, func(proc int, name string) error {
-		return k.do("chmod", func() error { return unix.Fchmodat(proc, name, bitsOf(mode), 0) })
+	return k.byHandle(func() error {
+		return k.do("chmod", func() error { return k.calls.ChmodPath(fd, bitsOf(mode)) })
 	})
 }

@@ -5,8 +5,6 @@ package guardfs
 import (
 	"path"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // pins are the directories that places are in, each held by one descriptor, however many places there are: a restore of thousands of files in a
@@ -24,6 +22,8 @@ type pinKey struct {
 }
 
 type pin struct {
+	pins   *pins
+	calls  Calls
 	key    pinKey
 	fd     int
 	places int
@@ -35,7 +35,7 @@ func (ps *pins) take(k *kernel, d *descriptor, fd int, st *status, name string) 
 	ps.mu.Lock()
 	held := ps.dirs[key]
 	if held == nil {
-		held = &pin{key: key, fd: fd}
+		held = &pin{pins: ps, calls: k.calls, key: key, fd: fd}
 		ps.dirs[key] = held
 	}
 	held.places++
@@ -44,12 +44,12 @@ func (ps *pins) take(k *kernel, d *descriptor, fd int, st *status, name string) 
 		// Where the server of a file system has forgotten the name, an old handle may have none any more, though its object has.
 		if now, err := k.name(held.fd); err != nil || now != name {
 			ps.release(held) //nolint:errcheck // nothing was written through it
-			held = &pin{key: key, fd: fd, places: 1}
+			held = &pin{pins: ps, calls: k.calls, key: key, fd: fd, places: 1}
 		} else {
 			k.close(fd) //nolint:errcheck // nothing was written through it
 		}
 	}
-	d.fd, d.free = held.fd, func(int) error { return ps.release(held) }
+	d.fd, d.owner = held.fd, held
 	return held
 }
 
@@ -58,8 +58,11 @@ func (ps *pins) share(d *descriptor, held *pin) {
 	ps.mu.Lock()
 	held.places++
 	ps.mu.Unlock()
-	d.fd, d.free = held.fd, func(int) error { return ps.release(held) }
+	d.fd, d.owner = held.fd, held
 }
+
+// Close ends one place's use of it.
+func (p *pin) Close(int) error { return p.pins.release(p) }
 
 func (ps *pins) release(held *pin) error {
 	ps.mu.Lock()
@@ -72,7 +75,7 @@ func (ps *pins) release(held *pin) error {
 	if !last {
 		return nil
 	}
-	return unix.Close(held.fd)
+	return held.calls.Close(held.fd)
 }
 
 // PlacesOpen is how many files are open at most for places of these true names, all at once.

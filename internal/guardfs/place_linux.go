@@ -324,7 +324,7 @@ func (p *Place) Allowed() error {
 		return p.failed("change", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	switch err := unix.Faccessat(dir, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS); err {
+	switch err := p.fs.kernel.calls.Faccessat(dir, ".", unix.W_OK|unix.X_OK); err {
 	case unix.EACCES, unix.EPERM, unix.EROFS:
 		return p.failed("change", err)
 	}

@@ -28,7 +28,7 @@ func New(o Options) (*FS, error) {
 	if o.Judge == nil {
 		return nil, errors.New("guardfs: a Judge is required")
 	}
-	k, err := openKernel(o.Walk, o.Fault)
+	k, err := openKernel(o.Calls, o.Walk, o.Fault)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (f *FS) Resolve(path string, a Access) (*Handle, error) {
 		return nil, &PathError{Op: a.String(), Path: path, Err: err}
 	}
 	h := &Handle{fs: f, object: o, mount: st.mount, access: a}
-	h.fd.open(fd)
+	h.fd.open(fd, f.kernel.calls)
 	return h, nil
 }
 
@@ -210,7 +210,7 @@ func (k *kernel) discard(fd int) {
 
 // describe is the object that path names, judged by nobody. It never fails; what cannot be resolved is cleaned as text.
 func describe(path string) Object {
-	k, err := openKernel(false, nil)
+	k, err := openKernel(nil, false, nil)
 	if err != nil {
 		return Object{True: lexical(path)}
 	}

@@ -98,7 +98,7 @@ func (s *staged) create(dir int, mode uint32) error {
 		return err
 	}
 	s.id = st.info.ID
-	s.fd.open(fd)
+	s.fd.open(fd, k.calls)
 	return nil
 }
 

@@ -41,7 +41,7 @@ func (k *kernel) statx(dir int, name string, flags int) (status, error) {
 		if f := k.before("stat"); f != nil {
 			err = f.Err
 		} else {
-			err = unix.Statx(dir, name, flags, unix.STATX_BASIC_STATS|unix.STATX_BTIME|unix.STATX_MNT_ID, &x)
+			x, err = k.calls.Statx(dir, name, flags)
 		}
 		switch {
 		case err == nil:
@@ -84,7 +84,7 @@ func (k *kernel) oldStat(dir int, name string, flags int) (status, error) {
 		if f := k.before("stat"); f != nil {
 			err = f.Err
 		} else {
-			err = unix.Fstatat(dir, name, &x, flags)
+			x, err = k.calls.Fstatat(dir, name, flags)
 		}
 		if again(err, try) {
 			continue
@@ -157,8 +157,7 @@ func (k *kernel) special(fd int, info *Info) string {
 	case KindSymlink:
 		return "symlink"
 	}
-	var x unix.Stat_t
-	if unix.Fstat(fd, &x) == nil {
+	if x, err := k.calls.Fstatat(fd, "", unix.AT_EMPTY_PATH); err == nil {
 		switch x.Mode & unix.S_IFMT {
 		case unix.S_IFIFO:
 			return "fifo"

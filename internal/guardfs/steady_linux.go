@@ -2,8 +2,6 @@
 
 package guardfs
 
-import "golang.org/x/sys/unix"
-
 // Steady says that whatever changes the file after this call moves its change time: nobody has it
 // open for writing, and on its file system a first store through a memory mapping counts as a
 // change. It asks for a lease, which the kernel gives where nobody writes, and gives it back at
@@ -14,18 +12,15 @@ func (f *File) Steady() bool {
 		return false
 	}
 	defer f.fd.done() //nolint:errcheck // Close reports it
-	var s unix.Statfs_t
-	if unix.Fstatfs(fd, &s) != nil {
+	calls := f.kernel.calls
+	magic, err := calls.Magic(fd)
+	if err != nil {
 		return false
 	}
-	switch uint32(s.Type) {
+	switch magic {
 	case 0xef53, 0x58465342, 0x9123683e, 0xf2f52010: // ext2 to ext4, xfs, btrfs, f2fs; not tmpfs
 	default:
 		return false
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
-		return false
-	}
-	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
-	return err == nil
+	return calls.Lease(fd) == nil
 }

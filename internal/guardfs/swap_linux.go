@@ -188,7 +188,7 @@ func (k *kernel) renameNew(a int, x string, b int, y string) (cas string, err er
 	if !noFlags(err) {
 		return "link", err
 	}
-	err = k.do("link", func() error { return unix.Linkat(a, x, b, y, 0) })
+	err = k.do("link", func() error { return k.calls.Linkat(a, x, b, y) })
 	if err == nil {
 		if err = k.unlink(a, x, 0); err != nil {
 			k.unlink(b, y, 0) //nolint:errcheck // the first error is the one that counts
@@ -223,7 +223,7 @@ func (s *swap) inSteps() error {
 	if err != nil {
 		return err
 	}
-	linked := k.do("link", func() error { return unix.Linkat(s.dir, p.base, s.dir, second, 0) }) == nil
+	linked := k.do("link", func() error { return k.calls.Linkat(s.dir, p.base, s.dir, second) }) == nil
 	if !linked { // then it is away for a moment
 		if _, err := k.renameNew(s.dir, p.base, s.dir, second); err != nil {
 			return err

@@ -190,7 +190,7 @@ func TestListCountsWhatLooksTemporary(t *testing.T) {
 func TestReserved(t *testing.T) {
 	for name, want := range map[string]bool{
 		compose(""): true, compose(strings.Repeat("a", TagLen)): true, strings.ToUpper(HoldName(someTag, 1, someTag)): true,
-		TrashName(): true, ".Moltis-Trash": true, keptName(): false, "f": false, ".moltis-notes.tmp": false, ".moltis-": false, ".moltis": false,
+		TrashPrefix + "-0": true, ".Moltis-Trash": true, keptName(): false, "f": false, ".moltis-notes.tmp": false, ".moltis-": false, ".moltis": false,
 	} {
 		folded := strings.ToLower(name)
 		if Reserved(name) != want || ReservedPath("/a/"+folded) != want || ReservedPath("/.moltis-x/"+folded+"/b") != want {

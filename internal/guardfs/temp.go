@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -53,12 +52,13 @@ func ReservedPath(path string) bool {
 	}
 }
 
-// TrashName is the name of this user's.
-func TrashName() string { return TrashPrefix + "-" + strconv.Itoa(os.Getuid()) }
+// TrashName is the name of that of the user as whom calls are made.
+func (f *FS) TrashName() string { return TrashPrefix + "-" + strconv.Itoa(f.user()) }
 
-// Private reports whether i is a directory of this user that nobody else may enter.
-func (i *Info) Private() bool {
-	return i.Kind == KindDir && int(i.UID) == os.Getuid() && i.Mode&0o077 == 0
+// Private reports whether a directory of that user is there that nobody else may enter.
+func (p *Place) Private() bool {
+	i := &p.object.Info
+	return i.Kind == KindDir && int(i.UID) == p.fs.user() && i.Mode&0o077 == 0
 }
 
 // temporary is a name beside what is at p for a file that is not complete, on record before it is

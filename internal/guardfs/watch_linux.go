@@ -4,15 +4,11 @@ package guardfs
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"io/fs"
-	"os"
-	"strconv"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,13 +20,10 @@ import (
 // watched, and what happens behind a file system's back (on a server, in a lower layer). Watch refuses file systems where
 // that is the rule. A Watcher is safe for concurrent use.
 type Watcher struct {
-	mu   sync.Mutex
-	fd   descriptor
-	kern *kernel
-	buf  []byte
-
-	waits sync.Mutex
-	ready *os.File // the same queue, to wait for it
+	mu    sync.Mutex
+	kern  *kernel
+	queue Inotify
+	buf   []byte
 }
 
 // watched are the changes that alter a listing or the content or the metadata of an entry.
@@ -39,49 +32,33 @@ const watched = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_CLOSE
 
 // NewWatcher gives a watcher of nothing. The number of them is limited by the system, to 128 a user as a rule.
 func (f *FS) NewWatcher() (*Watcher, error) {
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	queue, err := f.kernel.calls.Inotify()
 	if err != nil {
 		return nil, &PathError{Op: "watch", Path: "/", Err: err}
 	}
-	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		f.kernel.close(fd) //nolint:errcheck // nothing was written through it
-		return nil, &PathError{Op: "watch", Path: "/", Err: err}
-	}
-	w := &Watcher{kern: f.kernel, buf: make([]byte, 64<<10)}
-	w.ready = os.NewFile(uintptr(again), "inotify")
-	w.fd.open(fd)
-	return w, nil
+	return &Watcher{kern: f.kernel, queue: queue, buf: make([]byte, 64<<10)}, nil
 }
 
 // Prompt says that whatever was changed before Events is called is among what that gives.
 func (w *Watcher) Prompt() bool { return true }
 
 // Close gives the watcher back, with all watches.
-func (w *Watcher) Close() error {
-	w.ready.Close() //nolint:errcheck // the other descriptor tells
-	return w.fd.close()
-}
+func (w *Watcher) Close() error { return w.queue.Close() }
 
 // Watch begins to watch the entries of d, by its handle. A directory that is watched already keeps its number.
 // The error is ErrUnwatchable for file systems whose changes the kernel may not see; ENOSPC when the system's limit is reached.
 func (w *Watcher) Watch(d *Dir) (id int, err error) {
-	fd, err := w.fd.use()
-	if err != nil {
-		return 0, &PathError{Op: "watch", Path: d.name, Err: err}
-	}
-	defer w.fd.done() //nolint:errcheck // Close reports it
 	dir, err := d.fd.use()
 	if err != nil {
 		return 0, &PathError{Op: "watch", Path: d.name, Err: err}
 	}
 	defer d.fd.done() //nolint:errcheck // Close reports it
-	var s unix.Statfs_t
-	if err = unix.Fstatfs(dir, &s); err == nil && !local(uint32(s.Type)) {
+	var magic uint32
+	if magic, err = w.kern.calls.Magic(dir); err == nil && !watchable(magic) {
 		err = ErrUnwatchable
 	}
 	if err == nil {
-		id, err = unix.InotifyAddWatch(fd, "/proc/self/fd/"+strconv.Itoa(dir), watched)
+		id, err = w.queue.Add(dir, watched)
 	}
 	if err != nil {
 		return 0, &PathError{Op: "watch", Path: d.name, Err: err}
@@ -89,8 +66,8 @@ func (w *Watcher) Watch(d *Dir) (id int, err error) {
 	return id, nil
 }
 
-// local: file systems on which every change passes this kernel.
-func local(magic uint32) bool {
+// watchable: file systems on which every change passes this kernel.
+func watchable(magic uint32) bool {
 	switch magic {
 	case 0xef53, // ext2, ext3, ext4
 		0x58465342, // xfs
@@ -107,10 +84,7 @@ func local(magic uint32) bool {
 
 // Unwatch ends a watch. Events of it that are queued still come.
 func (w *Watcher) Unwatch(id int) {
-	if fd, err := w.fd.use(); err == nil {
-		unix.InotifyRmWatch(fd, uint32(id)) //nolint:errcheck // it is gone when the directory is
-		w.fd.done()                         //nolint:errcheck // Close reports it
-	}
+	w.queue.Remove(id) //nolint:errcheck // it is gone when the directory is
 }
 
 // Events calls fn for all that is queued, without waiting. An Event with Lost set says that some were dropped: nothing is
@@ -118,13 +92,8 @@ func (w *Watcher) Unwatch(id int) {
 func (w *Watcher) Events(fn func(Event)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fd, err := w.fd.use()
-	if err != nil {
-		return &PathError{Op: "watch", Path: "/", Err: err}
-	}
-	defer w.fd.done() //nolint:errcheck // Close reports it
 	for {
-		n, err := unix.Read(fd, w.buf)
+		n, err := w.queue.Read(w.buf)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -139,35 +108,10 @@ func (w *Watcher) Events(fn func(Event)) error {
 	}
 }
 
-// Wait returns when there is something to tell, or ctx ends. It waits for one caller at a time, and
-// takes no thread for it.
+// Wait returns when there is something to tell, or ctx ends.
 func (w *Watcher) Wait(ctx context.Context) error {
-	w.waits.Lock()
-	defer w.waits.Unlock()
-	failed := func(err error) error {
-		return &PathError{Op: "watch", Path: "/", Err: cmp.Or(ctx.Err(), err)}
-	}
-	if err := w.ready.SetReadDeadline(time.Time{}); err != nil {
-		return failed(fs.ErrClosed)
-	}
-	conn, err := w.ready.SyscallConn()
-	if err != nil {
-		return failed(err)
-	}
-	ended := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		w.ready.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // it is closed, and Read says so
-		close(ended)
-	})
-	err = conn.Read(func(fd uintptr) bool {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return n > 0 || err != nil && err != unix.EINTR
-	})
-	if !stop() {
-		<-ended
-	}
-	if err != nil {
-		return failed(fs.ErrClosed)
+	if err := w.queue.Wait(ctx); err != nil {
+		return &PathError{Op: "watch", Path: "/", Err: err}
 	}
 	return nil
 }
