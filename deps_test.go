@@ -41,7 +41,7 @@ var plan = []room{
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
 	{0, "internal/buffer", "", "", ""},
-	{0, "internal/child", "", "os/exec syscall", ""},
+	{0, "internal/child", "", "os os/exec syscall", ""},
 	{0, "internal/tty", "", "os", "golang.org/x/sys"},
 	{0, "readers/image/fit", "", "", "golang.org/x/image"},
 	{0, "readers/unreadable", "", "", ""},

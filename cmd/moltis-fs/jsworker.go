@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"moltisfs/internal/confine"
 	"moltisfs/internal/js"
@@ -19,7 +18,7 @@ func jsWorkerCommand() *command {
 					return err
 				}
 			}
-			return js.Work(in.in, in.out, func() { os.Exit(exitBroken) })
+			return js.Work(in.in, in.out)
 		},
 	}
 }

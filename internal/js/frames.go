@@ -3,9 +3,11 @@ package js
 import (
 	"bufio"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -13,36 +15,79 @@ import (
 const (
 	frameStart  = 'S' // Script, as JSON
 	frameCall   = 'C' // see appendCall
+	frameLone   = 'L' // a call, and until its answer comes the worker does nothing
 	frameReply  = 'R' // number of the call, kind, data
+	frameWait   = 'W' // nanoseconds, after which the worker wants a frameRing; it forgets the last one
+	frameRing   = 'T'
 	frameOutput = 'O' // what the console says
 	frameEnd    = 'E' // Result, as JSON
 
 	maxFrame = 256 << 20
+	maxHeld  = 64 << 10
 )
 
+// framer collects frames and lets them go in one write.
 type framer struct {
 	mu  sync.Mutex
-	out *bufio.Writer
+	out io.Writer
+	buf []byte
 }
 
-func newFramer(w io.Writer) *framer { return &framer{out: bufio.NewWriterSize(w, 16<<10)} }
-
-// send writes one frame and lets it go.
+// send writes one frame, and what was held before it.
 func (f *framer) send(kind byte, parts ...[]byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.add(kind, parts)
+	return f.flush()
+}
+
+// hold keeps a frame for a while, unless there is much already.
+func (f *framer) hold(kind byte, parts ...[]byte) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.add(kind, parts); len(f.buf) < maxHeld {
+		return nil
+	}
+	return f.flush()
+}
+
+// release lets go what is held. If that is one call, and alone says so, its frame says it too.
+func (f *framer) release(alone bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if alone && len(f.buf) > 0 && f.buf[4] == frameCall {
+		f.buf[4] = frameLone
+	}
+	return f.flush()
+}
+
+func (f *framer) add(kind byte, parts [][]byte) {
 	n := 1
 	for _, p := range parts {
 		n += len(p)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var head [5]byte
-	binary.LittleEndian.PutUint32(head[:], uint32(n))
-	head[4] = kind
-	f.out.Write(head[:]) //nolint:errcheck // Flush tells
+	f.buf = append(binary.LittleEndian.AppendUint32(slices.Grow(f.buf, 4+n), uint32(n)), kind)
 	for _, p := range parts {
-		f.out.Write(p) //nolint:errcheck // Flush tells
+		f.buf = append(f.buf, p...)
 	}
-	return f.out.Flush()
+}
+
+func (f *framer) flush() (err error) {
+	if len(f.buf) > 0 {
+		_, err = f.out.Write(f.buf)
+	}
+	if f.buf = f.buf[:0]; cap(f.buf) > 4*maxHeld {
+		f.buf = nil
+	}
+	return err
+}
+
+func (f *framer) json(kind byte, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return f.send(kind, b)
 }
 
 func (f *framer) reply(id uint32, r Reply) error {

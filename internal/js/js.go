@@ -12,6 +12,7 @@ package js
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -106,10 +107,13 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 		return Result{}, fmt.Errorf("%w: %w", ErrNoWorker, err)
 	}
 	calls, cancel := context.WithCancel(ctx)
-	r := &run{script: s, host: host, ctx: calls, to: newFramer(in), clock: newClock(s.Time),
+	r := &run{script: s, host: host, ctx: calls, to: &framer{out: in}, clock: newClock(s.Time),
 		ended: make(chan struct{}), done: make(chan struct{}),
 		slots: make(chan struct{}, max(s.AtOnce, 1))}
 	defer r.clock.stop()
+	if f, ok := out.(interface{ Fd() uintptr }); ok {
+		f.Fd() // makes it block: a thread that waits for the worker is woken sooner than a goroutine
+	}
 	go r.read(newUnframer(out), s)
 	select {
 	case <-r.ended:
@@ -122,6 +126,9 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	cmd.Process.Kill() //nolint:errcheck // it has ended by itself
 	in.Close()         //nolint:errcheck // it is dead
 	<-r.done
+	if r.bell != nil {
+		r.bell.Stop()
+	}
 	cmd.Wait() //nolint:errcheck // how it ended is told by what it sent
 	r.calls.Wait()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
@@ -138,6 +145,7 @@ type run struct {
 	to     *framer
 	clock  *clock
 	slots  chan struct{}
+	bell   *time.Timer // of the worker's timers
 
 	mu sync.Mutex
 	told
@@ -183,8 +191,10 @@ func (r *run) read(from *unframer, s Script) {
 				r.output.Write(body[:min(len(body), max(room, 0))])
 			}
 			r.mu.Unlock()
-		case frameCall:
-			err = r.call(body)
+		case frameCall, frameLone:
+			err = r.call(body, kind == frameLone)
+		case frameWait:
+			err = r.wait(body)
 		case frameEnd:
 			var how Result
 			err = json.Unmarshal(body, &how)
@@ -201,8 +211,23 @@ func (r *run) read(from *unframer, s Script) {
 	r.end(Result{Limit: "worker"})
 }
 
-// call begins a call of fs, unless the run is over.
-func (r *run) call(body []byte) error {
+// wait rings when the worker wants it.
+func (r *run) wait(body []byte) error {
+	if len(body) != 8 {
+		return errBadFrame
+	}
+	d := time.Duration(binary.LittleEndian.Uint64(body))
+	if r.bell == nil {
+		r.bell = time.AfterFunc(d, func() { r.to.send(frameRing) }) //nolint:errcheck // it is dead
+	} else {
+		r.bell.Reset(d)
+	}
+	return nil
+}
+
+// call begins a call of fs, unless the run is over. One that is alone it carries out at once: there
+// is nothing to read before its answer.
+func (r *run) call(body []byte, alone bool) error {
 	id, q, err := parseCall(body)
 	if err != nil {
 		return err
@@ -214,31 +239,37 @@ func (r *run) call(body []byte) error {
 		r.calls.Add(1)
 	}
 	r.mu.Unlock()
-	if over {
+	switch {
+	case over:
 		<-r.slots
-		return nil
+	case alone:
+		r.serve(id, q)
+	default:
+		go r.serve(id, q)
 	}
-	go func() {
-		defer r.calls.Done()
-		if r.script.Waits != nil && r.script.Waits(q) {
-			defer r.clock.hold()()
-		}
-		reply, err := r.host(r.ctx, q)
-		<-r.slots
-		if err != nil {
-			f, ok := errors.AsType[*Failure](err)
-			if !ok {
-				f = &Failure{Message: err.Error()}
-			}
-			data, merr := json.Marshal(f)
-			if merr != nil {
-				data = []byte(`{"Message":"failed"}`)
-			}
-			reply = Reply{failed, data}
-		}
-		r.to.reply(id, reply) //nolint:errcheck // it is dead, and reading finds that
-	}()
 	return nil
+}
+
+// serve carries out a call and answers it.
+func (r *run) serve(id uint32, q Request) {
+	defer r.calls.Done()
+	if r.script.Waits != nil && r.script.Waits(q) {
+		defer r.clock.hold()()
+	}
+	reply, err := r.host(r.ctx, q)
+	<-r.slots
+	if err != nil {
+		f, ok := errors.AsType[*Failure](err)
+		if !ok {
+			f = &Failure{Message: err.Error()}
+		}
+		data, merr := json.Marshal(f)
+		if merr != nil {
+			data = []byte(`{"Message":"failed"}`)
+		}
+		reply = Reply{failed, data}
+	}
+	r.to.reply(id, reply) //nolint:errcheck // it is dead, and reading finds that
 }
 
 // outcome is the run as its caller is told of it.

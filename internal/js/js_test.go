@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "js-worker" {
-		if err := work(os.Stdin, os.Stdout, func() { os.Exit(1) }, boundForTests); err != nil {
+		if err := work(os.Stdin, os.Stdout, boundForTests); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -56,6 +56,10 @@ func TestScripts(t *testing.T) {
 		{"import x from 'fs'", "", `TypeError: module load failed: cannot import "fs": there are no modules here, and fs is a global`},
 		{"setTimeout(() => console.log('late'), 5); console.log('now')", "now\nlate\n", ""},
 		{"let n = 0; const t = setInterval(() => { console.log(++n); if (n === 3) clearInterval(t); }, 1)", "1\n2\n3\n", ""},
+		{"for (const ms of [20, 1, 10, 1]) setTimeout((x) => console.log(x), ms, ms); const t = setTimeout(() => " +
+			"console.log('never'), 5); clearTimeout(t)", "1\n1\n10\n20\n", ""},
+		{"let on = true; const f = () => { if (on) setTimeout(f, 0) }; f(); await fs.readFile('a'); on = false; " +
+			"console.log('read')", "read\n", ""},
 		{"setTimeout(() => { throw new Error('ring') }, 1)", "", "Error: ring"},
 		{"console.log(await fs.readFile('a'), (await fs.readFile('a', 'buffer'))[0])", "text 104\n", ""},
 		{"console.log(typeof process, typeof require, typeof fetch, Object.keys(globalThis).join())",

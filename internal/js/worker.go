@@ -1,6 +1,7 @@
 package js
 
 import (
+	"container/heap"
 	_ "embed"
 	"encoding/base64"
 	"encoding/binary"
@@ -27,20 +28,15 @@ var (
 )
 
 // Work runs one script for the parent at the other ends. It bounds its own process: call it from
-// nothing else's. When the parent is gone it comes back, or quit is called where the script never
-// does.
-func Work(in io.Reader, out io.Writer, quit func()) error {
-	return work(in, out, quit, child.Bound)
-}
+// nothing else's.
+func Work(in io.Reader, out io.Writer) error { return work(in, out, child.Bound) }
 
-func work(in io.Reader, out io.Writer, quit func(),
-	limit func(memory, seconds uint64) error) error {
-	from := newUnframer(in)
-	kind, body, err := from.next()
+func work(in io.Reader, out io.Writer, limit func(memory, seconds uint64) error) error {
+	w := &worker{from: newUnframer(in), to: &framer{out: out}, timers: map[int]*alarm{}}
+	kind, body, err := w.from.next()
 	if err != nil || kind != frameStart {
 		return fmt.Errorf("reading the script: %w", err)
 	}
-	w := &worker{to: newFramer(out), events: make(chan event, 64), gone: quit}
 	if err := json.Unmarshal(body, &w.Script); err != nil {
 		return fmt.Errorf("reading the script: %w", err)
 	}
@@ -49,52 +45,34 @@ func work(in io.Reader, out io.Writer, quit func(),
 		return fmt.Errorf("limiting the worker: %w", err)
 	}
 	debug.SetMaxStack(256 << 20)
-	go w.listen(from)
-	return w.to.json(frameEnd, w.run())
+	result, err := w.run()
+	if err != nil {
+		return err
+	}
+	return w.to.json(frameEnd, result)
 }
 
-// worker is one script and its engine. All but listen is one goroutine's.
+// worker is one script and its engine, all of it one goroutine's: it reads from the pipe itself, for
+// a word from one goroutine to another costs as much as one to the parent.
 type worker struct {
 	Script
-	to     *framer
-	events chan event
-	gone   func() // ends the process
+	from *unframer
+	to   *framer
 
 	vm                 *quickjs.VM
 	settle, ring, show quickjs.Value
 	calls              int            // that wait for a reply
 	timers             map[int]*alarm // that are to ring
+	alarms             alarms         // the same, in order
+	rung, asked        time.Time      // what is due by then rings; and when the parent is to say so
 	written            int            // bytes of output
-}
-
-// event is a reply, or a timer that rings.
-type event struct {
-	timer *alarm
-	id    uint32
-	Reply
-}
-
-type alarm struct {
-	id    int
-	timer *time.Timer
-}
-
-// listen takes replies. Without a parent there is no script.
-func (w *worker) listen(from *unframer) {
-	for {
-		kind, body, err := from.next()
-		if err != nil || kind != frameReply || len(body) < 5 {
-			w.gone()
-			return
-		}
-		w.events <- event{id: binary.LittleEndian.Uint32(body), Reply: Reply{body[4], body[5:]}}
-	}
 }
 
 // stopped is how a run ends from within a function that the script called.
 type stopped struct{ Result }
 
-func (w *worker) run() (out Result) {
+// run gives an error where there is no parent any more.
+func (w *worker) run() (out Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s, ok := p.(stopped)
@@ -105,11 +83,11 @@ func (w *worker) run() (out Result) {
 		}
 	}()
 	if err := w.open(); err != nil {
-		return w.failed(err)
+		return w.failed(err), nil
 	}
 	promise, err := w.start()
 	if err != nil {
-		return w.failed(err)
+		return w.failed(err), nil
 	}
 	return w.loop(promise)
 }
@@ -147,7 +125,6 @@ func (w *worker) open() (err error) {
 	w.vm.SetModuleLoader(func(_ *quickjs.VM, name string) (string, error) {
 		return "", fmt.Errorf("cannot import %q: there are no modules here, and fs is a global", name)
 	}, func(_ *quickjs.VM, _, name string) (string, error) { return name, nil })
-	w.timers = map[int]*alarm{}
 	var host [3]quickjs.Value
 	for i, f := range []quickjs.HostFunc{w.call, w.write, w.sleep} {
 		name := fmt.Sprintf("__host%d", i)
@@ -205,7 +182,7 @@ func (w *worker) start() (quickjs.Value, error) {
 }
 
 // loop runs jobs, replies and timers until nothing is left to wait for, or the script has thrown.
-func (w *worker) loop(promise quickjs.Value) (out Result) {
+func (w *worker) loop(promise quickjs.Value) (out Result, gone error) {
 	var thrown *Result
 	settled := false
 	w.vm.SetMemoryLimit(uintptr(w.Memory) + spare)
@@ -213,26 +190,28 @@ func (w *worker) loop(promise quickjs.Value) (out Result) {
 		thrown = w.exception(v)
 	})
 	if err != nil {
-		return Result{Limit: "memory", Error: memoryWord(w.Memory)}
+		return Result{Limit: "memory", Error: memoryWord(w.Memory)}, nil
 	}
 	w.vm.SetMemoryLimit(uintptr(w.Memory))
 	for {
-		n, err := w.vm.ExecutePendingJobs()
-		if err != nil {
-			return w.failed(err)
-		}
+		_, err := w.vm.ExecutePendingJobs()
 		switch {
+		case err != nil && strings.HasPrefix(err.Error(), "quickjs: aborted draining"):
+			continue // it runs so many jobs at a time
+		case err != nil:
+			return w.failed(err), nil
 		case thrown != nil:
-			return w.told(*thrown)
-		case n > 0 && len(w.events) == 0: // it runs so many jobs at a time
-			continue
+			return w.told(*thrown), nil
 		case w.calls == 0 && len(w.timers) == 0 && settled:
-			return Result{}
+			return Result{}, nil
 		case w.calls == 0 && len(w.timers) == 0:
-			return Result{Error: "the script waits for a promise that nothing will settle"}
+			return Result{Error: "the script waits for a promise that nothing will settle"}, nil
 		}
-		if err := w.take(<-w.events); err != nil {
-			return w.failed(err)
+		if err, gone = w.next(); gone != nil {
+			return Result{}, gone
+		}
+		if err != nil {
+			return w.failed(err), nil
 		}
 	}
 }
@@ -250,33 +229,57 @@ func (w *worker) exception(v quickjs.Value) *Result {
 	return &Result{Error: fmt.Sprint(text)}
 }
 
-// take gives an event to the script.
-func (w *worker) take(e event) error {
-	if e.timer != nil {
-		if w.timers[e.timer.id] != e.timer {
-			return nil // it was cleared meanwhile
-		}
-		delete(w.timers, e.timer.id)
-		_, err := w.ring.Call(quickjs.UndefinedValue, e.timer.id)
-		return err
+// next waits for a timer or a reply, and gives it to the script. gone is that of the parent.
+func (w *worker) next() (err, gone error) {
+	if len(w.alarms) > 0 && !w.alarms[0].due.After(w.rung) {
+		a := w.alarms[0]
+		w.stop(a)
+		_, err = w.ring.Call(quickjs.UndefinedValue, a.id)
+		return err, nil
 	}
+	if len(w.alarms) > 0 && !w.alarms[0].due.Equal(w.asked) {
+		w.asked = w.alarms[0].due
+		in := binary.LittleEndian.AppendUint64(nil, uint64(max(time.Until(w.asked), 0)))
+		if gone = w.to.hold(frameWait, in); gone != nil {
+			return nil, gone
+		}
+	}
+	if gone = w.to.release(w.calls == 1 && len(w.alarms) == 0); gone != nil {
+		return nil, gone
+	}
+	kind, body, gone := w.from.next()
+	switch {
+	case gone != nil:
+		return nil, gone
+	case kind == frameRing:
+		w.rung = time.Now()
+		w.asked = time.Time{}
+		return nil, nil
+	case kind == frameReply && len(body) >= 5:
+		return w.take(binary.LittleEndian.Uint32(body), Reply{body[4], body[5:]}), nil
+	}
+	return nil, fmt.Errorf("a frame of the kind %q", kind)
+}
+
+// take gives a reply to the script.
+func (w *worker) take(id uint32, r Reply) error {
 	w.calls--
 	kind, value, code := "nothing", "", ""
-	switch e.Kind {
+	switch r.Kind {
 	case Text:
-		kind, value = "text", string(e.Data)
+		kind, value = "text", string(r.Data)
 	case JSON:
-		kind, value = "json", string(e.Data)
+		kind, value = "json", string(r.Data)
 	case Bytes:
-		kind, value = "bytes", base64.StdEncoding.EncodeToString(e.Data)
+		kind, value = "bytes", base64.StdEncoding.EncodeToString(r.Data)
 	case failed:
 		var f Failure
-		if err := json.Unmarshal(e.Data, &f); err != nil {
+		if err := json.Unmarshal(r.Data, &f); err != nil {
 			return err
 		}
 		kind, value, code = "error", f.Message, f.Code
 	}
-	_, err := w.settle.Call(quickjs.UndefinedValue, int(e.id), kind, value, code)
+	_, err := w.settle.Call(quickjs.UndefinedValue, int(id), kind, value, code)
 	return err
 }
 
@@ -295,7 +298,7 @@ func (w *worker) call(a []any) (any, error) {
 		}
 	}
 	w.calls++
-	return nil, w.to.send(frameCall, appendCall(nil, uint32(id), q), data)
+	return nil, w.to.hold(frameCall, appendCall(nil, uint32(id), q), data)
 }
 
 // write is the console.
@@ -328,23 +331,37 @@ func (w *worker) sleep(a []any) (any, error) {
 		ms = n
 	}
 	if old := w.timers[id]; old != nil {
-		old.timer.Stop()
-		delete(w.timers, id)
+		w.stop(old)
 	}
 	if ms >= 0 {
-		t := &alarm{id: id}
-		w.timers[id] = t
-		t.timer = time.AfterFunc(time.Duration(ms*float64(time.Millisecond)), func() {
-			w.events <- event{timer: t}
-		})
+		w.timers[id] = &alarm{id: id, due: time.Now().Add(time.Duration(ms * float64(time.Millisecond)))}
+		heap.Push(&w.alarms, w.timers[id])
 	}
 	return nil, nil
 }
 
-func (f *framer) json(kind byte, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return f.send(kind, b)
+func (w *worker) stop(a *alarm) {
+	heap.Remove(&w.alarms, a.at)
+	delete(w.timers, a.id)
+}
+
+// An alarm is a timer that is to ring.
+type alarm struct {
+	id, at int // at is its place in alarms
+	due    time.Time
+}
+
+// alarms are a heap: the one that is due first is the first.
+type alarms []*alarm
+
+func (a alarms) Len() int { return len(a) }
+func (a alarms) Less(i, j int) bool {
+	return a[i].due.Before(a[j].due) || a[i].due.Equal(a[j].due) && a[i].id < a[j].id
+}
+func (a alarms) Swap(i, j int) { a[i], a[j] = a[j], a[i]; a[i].at, a[j].at = i, j }
+func (a *alarms) Push(x any)   { x.(*alarm).at = len(*a); *a = append(*a, x.(*alarm)) }
+func (a *alarms) Pop() any {
+	last := (*a)[len(*a)-1]
+	*a = (*a)[:len(*a)-1]
+	return last
 }

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "js-worker" {
-		if err := js.Work(os.Stdin, os.Stdout, func() { os.Exit(1) }); err != nil {
+		if err := js.Work(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
