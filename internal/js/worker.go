@@ -1,7 +1,6 @@
 package js
 
 import (
-	"container/heap"
 	_ "embed"
 	"encoding/base64"
 	"encoding/binary"
@@ -32,7 +31,7 @@ var (
 func Work(in io.Reader, out io.Writer) error { return work(in, out, child.Bound) }
 
 func work(in io.Reader, out io.Writer, limit func(memory, seconds uint64) error) error {
-	w := &worker{from: newUnframer(in), to: &framer{out: out}, timers: map[int]*alarm{}}
+	w := &worker{from: newUnframer(in), to: &framer{out: out}}
 	kind, body, err := w.from.next()
 	if err != nil || kind != frameStart {
 		return fmt.Errorf("reading the script: %w", err)
@@ -61,11 +60,9 @@ type worker struct {
 
 	vm                 *quickjs.VM
 	settle, ring, show quickjs.Value
-	calls              int            // that wait for a reply
-	timers             map[int]*alarm // that are to ring
-	alarms             alarms         // the same, in order
-	rung, asked        time.Time      // what is due by then rings; and when the parent is to say so
-	written            int            // bytes of output
+	calls              int // that wait for a reply
+	alarms             alarms
+	written            int // bytes of output
 }
 
 // stopped is how a run ends from within a function that the script called.
@@ -202,9 +199,9 @@ func (w *worker) loop(promise quickjs.Value) (out Result, gone error) {
 			return w.failed(err), nil
 		case thrown != nil:
 			return w.told(*thrown), nil
-		case w.calls == 0 && len(w.timers) == 0 && settled:
+		case w.calls == 0 && len(w.alarms.order) == 0 && settled:
 			return Result{}, nil
-		case w.calls == 0 && len(w.timers) == 0:
+		case w.calls == 0 && len(w.alarms.order) == 0:
 			return Result{Error: "the script waits for a promise that nothing will settle"}, nil
 		}
 		if err, gone = w.next(); gone != nil {
@@ -231,20 +228,16 @@ func (w *worker) exception(v quickjs.Value) *Result {
 
 // next waits for a timer or a reply, and gives it to the script. gone is that of the parent.
 func (w *worker) next() (err, gone error) {
-	if len(w.alarms) > 0 && !w.alarms[0].due.After(w.rung) {
-		a := w.alarms[0]
-		w.stop(a)
-		_, err = w.ring.Call(quickjs.UndefinedValue, a.id)
+	if id, ok := w.alarms.due(); ok {
+		_, err = w.ring.Call(quickjs.UndefinedValue, id)
 		return err, nil
 	}
-	if len(w.alarms) > 0 && !w.alarms[0].due.Equal(w.asked) {
-		w.asked = w.alarms[0].due
-		in := binary.LittleEndian.AppendUint64(nil, uint64(max(time.Until(w.asked), 0)))
+	if in, ok := w.alarms.ask(); ok {
 		if gone = w.to.hold(frameWait, in); gone != nil {
 			return nil, gone
 		}
 	}
-	if gone = w.to.release(w.calls == 1 && len(w.alarms) == 0); gone != nil {
+	if gone = w.to.release(w.calls == 1 && len(w.alarms.order) == 0); gone != nil {
 		return nil, gone
 	}
 	kind, body, gone := w.from.next()
@@ -252,8 +245,7 @@ func (w *worker) next() (err, gone error) {
 	case gone != nil:
 		return nil, gone
 	case kind == frameRing:
-		w.rung = time.Now()
-		w.asked = time.Time{}
+		w.alarms.rang()
 		return nil, nil
 	case kind == frameReply && len(body) >= 5:
 		return w.take(binary.LittleEndian.Uint32(body), Reply{body[4], body[5:]}), nil
@@ -330,38 +322,9 @@ func (w *worker) sleep(a []any) (any, error) {
 	case float64:
 		ms = n
 	}
-	if old := w.timers[id]; old != nil {
-		w.stop(old)
-	}
+	w.alarms.stop(id)
 	if ms >= 0 {
-		w.timers[id] = &alarm{id: id, due: time.Now().Add(time.Duration(ms * float64(time.Millisecond)))}
-		heap.Push(&w.alarms, w.timers[id])
+		w.alarms.set(id, time.Duration(ms*float64(time.Millisecond)))
 	}
 	return nil, nil
-}
-
-func (w *worker) stop(a *alarm) {
-	heap.Remove(&w.alarms, a.at)
-	delete(w.timers, a.id)
-}
-
-// An alarm is a timer that is to ring.
-type alarm struct {
-	id, at int // at is its place in alarms
-	due    time.Time
-}
-
-// alarms are a heap: the one that is due first is the first.
-type alarms []*alarm
-
-func (a alarms) Len() int { return len(a) }
-func (a alarms) Less(i, j int) bool {
-	return a[i].due.Before(a[j].due) || a[i].due.Equal(a[j].due) && a[i].id < a[j].id
-}
-func (a alarms) Swap(i, j int) { a[i], a[j] = a[j], a[i]; a[i].at, a[j].at = i, j }
-func (a *alarms) Push(x any)   { x.(*alarm).at = len(*a); *a = append(*a, x.(*alarm)) }
-func (a *alarms) Pop() any {
-	last := (*a)[len(*a)-1]
-	*a = (*a)[:len(*a)-1]
-	return last
 }

@@ -302,9 +302,13 @@ func (c *call) stat(ctx context.Context) (js.Reply, error) {
 			return js.Reply{}, err
 		}
 	}
+	var born time.Time
+	if is.ID.Birth != 0 {
+		born = time.Unix(0, is.ID.Birth)
+	}
 	return asJSON(statResult{Size: is.Size, IsFile: is.Kind == guardfs.KindFile,
 		IsDirectory: is.Kind == guardfs.KindDir, IsSymlink: link, Readonly: is.Mode&0o222 == 0,
-		MtimeMs: millis(is.ModTime), AtimeMs: millis(is.AccessTime)})
+		MtimeMs: millis(is.ModTime), AtimeMs: millis(is.AccessTime), BirthtimeMs: millis(born)})
 }
 
 func millis(t time.Time) *int64 {

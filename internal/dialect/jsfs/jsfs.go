@@ -78,7 +78,7 @@ const doc = "Runs JavaScript or TypeScript (an ES module; await at the top) and 
 	" to the console. Use it to read, change and write many files in one call.\n" +
 	"There is a global fs, whose methods are all async: readFile(path, \"buffer\"?), " +
 	"writeFile(path, data), appendFile, readdir (names), stat {size, isFile, isDirectory, " +
-	"isSymlink, readonly, mtimeMs}, mkdir(path, {recursive}), rm(path, {recursive}), unlink, " +
+	"isSymlink, readonly, mtimeMs, atimeMs, birthtimeMs}, mkdir(path, {recursive}), rm(path, {recursive}), unlink, " +
 	"rename, copyFile, exists. Relative paths begin at the workspace root.\n" +
 	"There are no modules, no process and no network. Refusals are exceptions that say what " +
 	"to do. The changes of a run are one turn of history.\n" +

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -276,6 +277,21 @@ func TestMethods(t *testing.T) {
 		if got := strings.TrimSuffix(said(t, d, code), "\n"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.code, got, c.want)
 		}
+	}
+}
+
+// A file's birth is told where the system has it.
+func TestBirth(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, nil, asIs)
+	put(t, dir+"/a", "a")
+	out, err := exec.Command("stat", "-c", "%W", dir+"/a").Output()
+	want := strings.TrimSpace(string(out))
+	if err != nil || want == "0" || want == "-" {
+		t.Skipf("SKIPPED: stat tells no birth: %q, %v", out, err)
+	}
+	if got := said(t, d, "console.log(Math.floor((await fs.stat('a')).birthtimeMs / 1000))"); got != want+"\n" {
+		t.Errorf("%q, want %s", got, want)
 	}
 }
 
