@@ -99,6 +99,7 @@ var plan = []room{
 		" internal/ledger internal/policy internal/protect internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "internal/confine", "internal/guardfs internal/policy internal/protect", "syscall unsafe", "github.com/landlock-lsm/go-landlock golang.org/x/sys"},
+	{2, "internal/sandbox", "internal/guardfs", "os os/exec syscall", "golang.org/x/sys"},
 	{2, "internal/policy/rego", "internal/policy", "net net/http os path/filepath", "github.com/open-policy-agent/opa"},
 	{2, "internal/doctor", "internal/guardfs internal/policy", "os path/filepath syscall", "golang.org/x/sys"},
 	{2, "internal/metrics", "hook", "", ""},
@@ -130,7 +131,7 @@ var plan = []room{
 		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest " +
 		"internal/serve/mcp " +
 		"internal/serve/approvals internal/serve/jsonrpc " +
-		"internal/js internal/listen " +
+		"internal/js internal/listen internal/sandbox " +
 		"internal/metrics " +
 		"internal/token internal/tty " +
 		"readers tools",

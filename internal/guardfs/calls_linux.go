@@ -11,20 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Calls are the system calls that this package makes on the agent's tree: those of this machine's kernel, or of a
-// worker that makes them elsewhere. Each is made once, and not again after EINTR. Descriptors are numbers that only
-// these calls understand; unix.AT_FDCWD goes with an absolute path. An error that is no errno says that the call could
-// not be made, or that nobody knows whether it was.
+// Calls are the system calls that this package makes on the agent's tree: those of this machine's
+// kernel, or of a worker that makes them elsewhere. Each is made once, and not again after EINTR.
+// Descriptors are numbers that only these calls understand; unix.AT_FDCWD goes with an absolute
+// path. An error that is no errno says that the call could not be made, or that nobody knows
+// whether it was.
 type Calls interface {
-	// Openat2 opens name below dir, Openat does so without a choice of how to resolve it, and Reopen opens the very object
-	// behind fd again. O_CLOEXEC is added.
+	// Openat2 opens name below dir, Openat does so without a choice of how to resolve it, and
+	// Reopen opens the very object behind fd again. O_CLOEXEC is added.
 	Openat2(dir int, name string, flags, resolve uint64) (fd int, err error)
 	Openat(dir int, name string, flags int, mode uint32) (fd int, err error)
 	Reopen(fd, flags int) (again int, err error)
 	Close(fd int) error
 
-	// Name is where the object behind fd is now: the text of its link in /proc/self/fd. Readlinkat with no name
-	// reads the link behind dir itself.
+	// Name is where the object behind fd is now: the text of its link in /proc/self/fd. Readlinkat
+	// with no name reads the link behind dir itself.
 	Name(fd int) (string, error)
 	Readlinkat(dir int, name string) (string, error)
 	Statx(dir int, name string, flags int) (unix.Statx_t, error)
@@ -51,7 +52,8 @@ type Calls interface {
 	Fsync(fd int) error
 	Fdatasync(fd int) error
 
-	Publish(fd, dir int, name string) error // a new link to the object behind fd, which may have no name
+	// Publish makes a link to the object behind fd, which may have no name.
+	Publish(fd, dir int, name string) error
 	Linkat(a int, from string, b int, to string) error
 	Renameat2(a int, from string, b int, to string, flags uint) error
 	Unlinkat(dir int, name string, flags int) error
@@ -71,8 +73,9 @@ type Calls interface {
 type Inotify interface {
 	Add(dir int, mask uint32) (id int, err error)
 	Remove(id int) error
-	Read(p []byte) (int, error)     // EAGAIN when it is empty
-	Wait(ctx context.Context) error // until there is something to read; fs.ErrClosed once it is closed
+	Read(p []byte) (int, error) // EAGAIN when it is empty
+	// Wait returns when there is something to read. It is fs.ErrClosed once the queue is closed.
+	Wait(ctx context.Context) error
 	Close() error
 }
 
@@ -81,10 +84,12 @@ type local struct {
 	proc int // O_PATH on a genuine /proc/self/fd
 }
 
-// LocalCalls are those of this machine's kernel, for a worker: what they hold lasts as long as the process.
+// LocalCalls are those of this machine's kernel, for a worker: what they hold lasts as long as the
+// process.
 func LocalCalls() (Calls, error) { return openLocal() }
 
-// openLocal finds /proc and makes sure that it is the kernel's and not something mounted to look like it.
+// openLocal finds /proc and makes sure that it is the kernel's and not something mounted to look
+// like it.
 func openLocal() (*local, error) {
 	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -96,7 +101,8 @@ func openLocal() (*local, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inspecting /proc: %w", err)
 	}
-	if magic, err := k.magic(proc); err != nil || magic != procMagic || root.info.ID.Ino != procRoot {
+	magic, err := k.magic(proc)
+	if err != nil || magic != procMagic || root.info.ID.Ino != procRoot {
 		return nil, fmt.Errorf("/proc is not the kernel's proc file system")
 	}
 	fds, err := unix.Openat(proc, "self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -171,7 +177,9 @@ func (*local) Read(fd int, p []byte) (int, error) { return unix.Read(fd, p) }
 
 func (*local) Write(fd int, p []byte) (int, error) { return unix.Write(fd, p) }
 
-func (*local) Seek(fd int, off int64, whence int) (int64, error) { return unix.Seek(fd, off, whence) }
+func (*local) Seek(fd int, off int64, whence int) (int64, error) {
+	return unix.Seek(fd, off, whence)
+}
 
 func (*local) Flistxattr(fd int, p []byte) (int, error) { return unix.Flistxattr(fd, p) }
 

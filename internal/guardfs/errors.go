@@ -14,6 +14,10 @@ var ErrMount = errors.New("on another file system")
 // ErrPseudo: the object lives on a kernel interface (procfs, sysfs, cgroup, …), which holds no files.
 var ErrPseudo = errors.New("kernel interface, not a file")
 
+// ErrUnavailable: what makes the system calls elsewhere is gone, or says what can't be. Whether the call was made
+// nobody knows.
+var ErrUnavailable = errors.New("the sandbox is not available")
+
 // PathError is an operation that the system refused. Err is an errno, which also answers to fs.ErrNotExist,
 // fs.ErrExist and fs.ErrPermission, or one of the sentinels of this package.
 type PathError struct {

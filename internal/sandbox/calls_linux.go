@@ -1,0 +1,430 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"encoding/binary"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// calls are those of the worker of the moment. Whatever opens something tells what it is: the
+// answer serves who asks for that next, within a moment and before anything is changed. A file that
+// is opened to be read comes with its beginning in the same way.
+type calls struct{ s *Session }
+
+// opened is what the client knows of a descriptor.
+type opened struct {
+	flags int
+	pos   int64 // of the next Read
+	wrote bool  // without waiting for the answer
+
+	at, changes int64 // when it was opened
+	stat        *stat
+	magic       *uint32
+	name        string
+	data        []byte
+	end         bool // data is all that there is, and from is where it goes on
+	from        int64
+}
+
+// moment is how long what was told with a descriptor serves.
+const moment = 2 * time.Millisecond
+
+// fresh gives what is known of a descriptor, or nothing if that is too old.
+func (p *process) fresh(fd int, take func(o *opened) bool) bool {
+	p.openMu.Lock()
+	defer p.openMu.Unlock()
+	o := p.known.open[fd]
+	if o == nil || o.at == 0 {
+		return false
+	}
+	if time.Now().UnixNano()-o.at < int64(moment) && o.changes == p.changes.Load() && take(o) {
+		return true
+	}
+	o.forget()
+	return false
+}
+
+// forget drops what was told when it was opened.
+func (o *opened) forget() {
+	o.at, o.stat, o.magic, o.name, o.data, o.end = 0, nil, nil, "", nil, false
+}
+
+// ask makes a call on a descriptor; what was known of it is not true any more.
+func (c calls) ask(q *request, into []byte) (reply, error) {
+	p, fd, err := c.s.of(q.fd)
+	if err != nil {
+		return reply{}, err
+	}
+	q.fd = fd
+	return p.done(q, into)
+}
+
+// done is ask of one that has the worker's numbers, with the error of the call.
+func (p *process) done(q *request, into []byte) (reply, error) {
+	if changing(q.op) {
+		p.changes.Add(1)
+		defer p.changes.Add(1)
+	}
+	r, err := p.ask(q, into, nil)
+	if err == nil && r.errno != 0 {
+		err = unix.Errno(r.errno)
+	}
+	return r, err
+}
+
+// nonsense ends a worker that says what can't be.
+func (p *process) nonsense() error {
+	p.fail(errNonsense)
+	return unavailable(errNonsense)
+}
+
+func changing(o op) bool {
+	switch o {
+	case opWrite, opSetxattr, opRemovexattr, opChown, opChmod, opChmodPath, opTouch, opFallocate,
+		opTruncate, opPublish,
+		opLink, opRename, opUnlink, opMkdir, opSymlink, opClone:
+		return true
+	}
+	return false
+}
+
+// base finds the worker for a call below dir.
+func (c calls) base(dir int) (*process, int, error) {
+	if dir == unix.AT_FDCWD {
+		p, err := c.s.live()
+		return p, dir, err
+	}
+	return c.s.of(dir)
+}
+
+func (c calls) Openat2(dir int, name string, flags, resolve uint64) (int, error) {
+	return c.opened(opOpen2, dir, name, int(flags), int64(resolve))
+}
+
+func (c calls) Openat(dir int, name string, flags int, mode uint32) (int, error) {
+	return c.opened(opOpen, dir, name, flags, int64(mode))
+}
+
+func (c calls) opened(o op, dir int, name string, flags int, b int64) (int, error) {
+	p, dir, err := c.base(dir)
+	if err != nil {
+		return -1, err
+	}
+	return p.opens(&request{op: o, dir: dir, name: name, a: int64(flags), b: b}, flags)
+}
+
+func (c calls) Reopen(fd, flags int) (int, error) {
+	p, fd, err := c.s.of(fd)
+	if err != nil {
+		return -1, err
+	}
+	return p.opens(&request{op: opReopen, fd: fd, a: int64(flags)}, flags)
+}
+
+func (p *process) opens(q *request, flags int) (int, error) {
+	if flags&unix.O_CREAT != 0 {
+		p.changes.Add(1)
+	}
+	changes := p.changes.Load()
+	r, err := p.done(q, nil)
+	if err != nil {
+		return -1, err
+	}
+	o := &opened{flags: flags, at: time.Now().UnixNano(), changes: changes}
+	if r.bits&hasStat != 0 {
+		o.stat, o.magic = &r.stat, &r.magic
+	}
+	if r.bits&hasText != 0 {
+		o.name = r.text
+	}
+	if o.end = r.bits&hasData != 0; o.end {
+		o.data = r.data
+	}
+	fd := int(r.n)
+	p.openMu.Lock()
+	taken := p.known.open[fd] != nil
+	if fd >= 0 && fd < 1<<fdBits && !taken {
+		p.known.open[fd] = o
+	} else {
+		taken = true
+	}
+	p.openMu.Unlock()
+	if taken {
+		return -1, p.nonsense()
+	}
+	return p.turn<<fdBits | fd, nil
+}
+
+// Close waits only where something was written: there the file system may tell that it could not.
+func (c calls) Close(fd int) error {
+	if fd&mountsFD != 0 {
+		c.s.forgetMounts(fd)
+		return nil
+	}
+	p, fd, err := c.s.of(fd)
+	if err != nil {
+		return nil // the worker's end has closed it
+	}
+	p.openMu.Lock()
+	o := p.known.open[fd]
+	delete(p.known.open, fd)
+	p.openMu.Unlock()
+	if o != nil && o.flags&(unix.O_WRONLY|unix.O_RDWR) != 0 {
+		_, err = p.done(&request{op: opClose, fd: fd}, nil)
+		return err
+	}
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if !p.isDead() {
+		p.tell(&request{op: opClose, fd: fd})
+	}
+	return nil
+}
+
+func (c calls) Name(fd int) (name string, err error) {
+	p, fd, err := c.s.of(fd)
+	if err != nil {
+		return "", err
+	}
+	known := p.fresh(fd, func(o *opened) bool {
+		name, o.name = o.name, ""
+		return name != ""
+	})
+	if !known {
+		var r reply
+		r, err = p.done(&request{op: opName, fd: fd}, nil)
+		name = r.text
+	}
+	if err == nil && strings.HasPrefix(name, "/") && !absolute(name) {
+		return "", p.nonsense()
+	}
+	return name, err
+}
+
+func (c calls) Readlinkat(dir int, name string) (string, error) {
+	p, dir, err := c.s.of(dir)
+	if err != nil {
+		return "", err
+	}
+	r, err := p.done(&request{op: opReadlink, fd: dir, name: name}, nil)
+	if err == nil && (r.text == "" && name != "" || strings.IndexByte(r.text, 0) >= 0) {
+		return "", p.nonsense()
+	}
+	return r.text, err
+}
+
+func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error) {
+	p, dir, err := c.s.of(dir)
+	if err != nil {
+		return x, err
+	}
+	var s *stat
+	if name == "" {
+		p.fresh(dir, func(o *opened) bool {
+			s, o.stat = o.stat, nil
+			return s != nil
+		})
+	}
+	if s == nil {
+		r, err := p.done(&request{op: opStatx, fd: dir, name: name, a: int64(flags)}, nil)
+		if err != nil {
+			return x, err
+		}
+		if r.bits&hasStat == 0 {
+			return x, p.nonsense()
+		}
+		s = &r.stat
+	}
+	x, ok := s.statx()
+	if !ok {
+		return x, p.nonsense()
+	}
+	return x, nil
+}
+
+func (c calls) Fstatat(dir int, name string, flags int) (x unix.Stat_t, err error) {
+	p, dir, err := c.s.of(dir)
+	if err != nil {
+		return x, err
+	}
+	r, err := p.done(&request{op: opFstat, fd: dir, name: name, a: int64(flags)}, nil)
+	if err != nil {
+		return x, err
+	}
+	y, ok := r.stat.statx()
+	if !ok || r.bits&hasStat == 0 {
+		return x, p.nonsense()
+	}
+	x.Dev, x.Ino = unix.Mkdev(y.Dev_major, y.Dev_minor), y.Ino
+	x.Mode, x.Size = uint32(y.Mode), int64(y.Size)
+	x.Uid, x.Gid = y.Uid, y.Gid
+	setLinks(&x.Nlink, y.Nlink)
+	x.Mtim, x.Ctim = timespec(y.Mtime), timespec(y.Ctime)
+	x.Atim = timespec(y.Atime)
+	return x, nil
+}
+
+// setLinks: the field is of another size on other processors.
+func setLinks[T uint32 | uint64](to *T, n uint32) { *to = T(n) }
+
+func timespec(t unix.StatxTimestamp) unix.Timespec {
+	return unix.NsecToTimespec(t.Sec*1e9 + int64(t.Nsec))
+}
+
+func (c calls) Magic(fd int) (magic uint32, err error) {
+	p, fd, err := c.s.of(fd)
+	if err != nil {
+		return 0, err
+	}
+	known := p.fresh(fd, func(o *opened) bool {
+		if o.magic == nil {
+			return false
+		}
+		magic, o.magic = *o.magic, nil
+		return true
+	})
+	if known {
+		return magic, nil
+	}
+	r, err := p.done(&request{op: opMagic, fd: fd}, nil)
+	return r.magic, err
+}
+
+func (c calls) Faccessat(dir int, _ string, mode uint32) error {
+	_, err := c.ask(&request{op: opAccess, fd: dir, a: int64(mode)}, nil)
+	return err
+}
+
+// Getdents lets no name pass that is none.
+func (c calls) Getdents(fd int, p []byte) (int, error) {
+	r, err := c.ask(&request{op: opGetdents, fd: fd, b: int64(min(len(p), chunk))}, p)
+	if err != nil {
+		return 0, err
+	}
+	const header = 19
+	for rest := p[:r.n]; len(rest) > 0; {
+		n := 0
+		if len(rest) >= header {
+			n = int(binary.NativeEndian.Uint16(rest[16:]))
+		}
+		if n <= header || n > len(rest) {
+			return 0, c.s.lied()
+		}
+		name, _, ended := strings.Cut(string(rest[header:n]), "\x00")
+		if !ended || name == "" || strings.IndexByte(name, '/') >= 0 || len(name) > 255 {
+			return 0, c.s.lied()
+		}
+		rest = rest[n:]
+	}
+	return int(r.n), nil
+}
+
+// lied ends the worker of the moment.
+func (s *Session) lied() error {
+	s.mu.Lock()
+	p := s.now
+	s.mu.Unlock()
+	if p == nil {
+		return unavailable(errNonsense)
+	}
+	return p.nonsense()
+}
+
+func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
+	if fd&mountsFD != 0 {
+		return c.mountinfo(buf, off)
+	}
+	p, fd, err := c.s.of(fd)
+	if err != nil {
+		return 0, err
+	}
+	known := p.fresh(fd, func(o *opened) bool {
+		if !o.end || off != o.from {
+			return false
+		}
+		n = copy(buf, o.data[min(off, int64(len(o.data))):])
+		if o.from += int64(n); n == 0 && len(buf) > 0 {
+			o.forget()
+		}
+		o.stat, o.name, o.magic = nil, "", nil
+		return true
+	})
+	if known {
+		return n, nil
+	}
+	buf = buf[:min(len(buf), chunk)]
+	r, err := p.done(&request{op: opPread, fd: fd, a: off, b: int64(len(buf))}, buf)
+	return int(r.n), err
+}
+
+// Read keeps the place itself: what is opened to be read is a file.
+func (c calls) Read(fd int, buf []byte) (int, error) {
+	p, own, err := c.s.of(fd)
+	if err != nil {
+		return 0, err
+	}
+	p.openMu.Lock()
+	o := p.known.open[own]
+	p.openMu.Unlock()
+	if o == nil {
+		return 0, unix.EBADF
+	}
+	n, err := c.Pread(fd, buf, atomic.LoadInt64(&o.pos))
+	atomic.AddInt64(&o.pos, int64(n))
+	return n, err
+}
+
+// Write waits for the answer only where the caller has to know what of it was stored: at the end of
+// somebody's file. Else an error is that of the calls that follow, which are made one after
+// another.
+func (c calls) Write(fd int, buf []byte) (int, error) {
+	p, fd, err := c.s.of(fd)
+	if err != nil {
+		return 0, err
+	}
+	p.openMu.Lock()
+	o := p.known.open[fd]
+	p.openMu.Unlock()
+	if o == nil {
+		return 0, unix.EBADF
+	}
+	if o.flags&unix.O_APPEND != 0 {
+		r, err := p.done(&request{op: opWrite, fd: fd, data: buf[:min(len(buf), chunk)]}, nil)
+		if err == nil && (r.n < 0 || r.n > int64(min(len(buf), chunk))) {
+			return 0, p.nonsense()
+		}
+		return int(r.n), err
+	}
+	p.life.RLock()
+	defer p.life.RUnlock()
+	p.changes.Add(1)
+	for rest := buf; len(rest) > 0; {
+		if p.isDead() {
+			return 0, unavailable(p.why())
+		}
+		part := rest[:min(len(rest), chunk)]
+		p.tell(&request{op: opWrite, fd: fd, a: 1, data: part})
+		rest = rest[len(part):]
+	}
+	return len(buf), nil
+}
+
+func (c calls) Seek(fd int, off int64, whence int) (int64, error) {
+	r, err := c.ask(&request{op: opSeek, fd: fd, a: off, b: int64(whence)}, nil)
+	return r.n, err
+}
+
+func (c calls) Flistxattr(fd int, p []byte) (int, error) {
+	r, err := c.ask(&request{op: opListxattr, fd: fd, b: int64(len(p))}, p)
+	return int(r.n), err
+}
+
+func (c calls) Fgetxattr(fd int, name string, p []byte) (int, error) {
+	r, err := c.ask(&request{op: opGetxattr, fd: fd, name: name, b: int64(len(p))}, p)
+	return int(r.n), err
+}

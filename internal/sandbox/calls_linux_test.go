@@ -1,0 +1,48 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"os"
+	"testing"
+
+	"moltisfs/internal/guardfs"
+)
+
+type anything struct{}
+
+func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
+func (anything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.DirVerdict{All: true} }
+
+func over(t testing.TB, s *Session) *guardfs.FS {
+	t.Helper()
+	f, err := guardfs.New(guardfs.Options{Judge: anything{}, Calls: s.Calls()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func TestReadThroughAWorker(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/f", []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := over(t, begin(t, dir))
+	h, err := f.Resolve(dir+"/f", guardfs.Read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	file, err := h.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	p := make([]byte, 10)
+	n, err := file.ReadAt(p, 0)
+	if string(p[:n]) != "hello" {
+		t.Error(n, err)
+	}
+}

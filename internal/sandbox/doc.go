@@ -1,0 +1,52 @@
+// Package sandbox makes the system calls of a session elsewhere: in a container, a namespace or on
+// another machine. A worker there, which is this program, makes them and answers; here stands its
+// client, which is guardfs.Calls. What guardfs guarantees is the same code on both ways.
+//
+// The parent starts the worker by a command of the operator's (docker exec -i, bwrap, ssh) and
+// speaks frames with it over its standard input and output. The worker opens nothing outside its
+// root, whatever it is asked, and no descriptor counts that it has not given. The parent believes
+// nothing that comes back: what can't be so ends the worker. It touches files of the agent through
+// guardfs.Calls alone, and starts one process: the operator's command.
+//
+//	s, err := sandbox.Start(ctx, sandbox.Options{Command: argv, Root: "/work", Build: version})
+//	guardfs.New(guardfs.Options{Calls: s.Calls(), Judge: judge})
+//	s.Close()
+//
+// A worker that dies, hangs, or talks nonsense is killed and reaped. Its calls end with
+// guardfs.ErrUnavailable, and so does whatever names a descriptor of it. The next call of a path
+// starts another one, a few in a minute.
+package sandbox
+
+import "time"
+
+// Options is what Start needs.
+type Options struct {
+	Command []string // of the worker, with all arguments
+	Root    string   // where the session works inside: absolute
+	Build   string   // of this program; a worker of another one is refused
+	Env     []string // of the command; nil: this process's
+	Rules   Rules    // the paths, for what the worker searches on its own
+
+	Hang   time.Duration     // how long one call may take; 0: 30 seconds
+	Starts int               // how often a worker may be started anew within a minute; 0: 3
+	Log    func(line string) // of what happens to the worker; nil: nobody reads it
+}
+
+// Rules are those of [tools.fs] on paths.
+type Rules struct {
+	Allow, Deny  []string
+	OneName      bool
+	Secret, Exec bool // the classes of names that are closed
+	Lifted       []string
+}
+
+// Hello is what a worker says of itself.
+type Hello struct {
+	Protocol int
+	Build    string
+	System   string // operating system and processor
+	Root     string // its true name
+	UID, GID int
+	Groups   []int
+	Confined bool // by the kernel, too
+}

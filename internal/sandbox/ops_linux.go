@@ -1,0 +1,351 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/guardfs"
+)
+
+// short makes a call that takes no longer than the file system does.
+func (w *worker) short(q *request, r *reply) (err error) {
+	switch q.op {
+	case opPing:
+	case opOpen2, opOpen, opReopen:
+		return w.opened(q, r)
+	case opClose:
+		return w.close(q.fd)
+	case opMounts:
+		return w.told(r)
+	case opMountinfo:
+		return w.read(r, int(q.b), func(p []byte) (int, error) {
+			return w.calls.Pread(w.mounts, p, q.a)
+		})
+	case opInotify, opWatch, opUnwatch, opEvents:
+		return w.watch(q, r)
+	case opStatx, opFstat, opReadlink:
+		return w.look(q, r)
+	case opLink, opRename, opUnlink, opMkdir, opSymlink, opPublish:
+		return w.change(q)
+	default:
+		return w.file(q, r)
+	}
+	return err
+}
+
+// opened opens something and tells what it is, so that nobody has to ask at once.
+func (w *worker) opened(q *request, r *reply) error {
+	flags, fd, err := int(q.a), -1, error(nil)
+	if q.op == opReopen {
+		h, herr := w.get(q.fd)
+		switch {
+		case herr != nil:
+			return herr
+		case flags&unix.O_TRUNC != 0:
+			return unix.EINVAL
+		case !h.inside && flags&unix.O_PATH == 0:
+			return unix.EACCES
+		}
+		fd, err = w.calls.Reopen(q.fd, flags)
+	} else if err = w.mayOpen(q.dir, q.name, flags); err == nil && q.op == opOpen2 {
+		fd, err = w.calls.Openat2(q.dir, q.name, uint64(q.a), uint64(q.b))
+	} else if err == nil {
+		fd, err = w.calls.Openat(q.dir, q.name, flags, uint32(q.b))
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = w.admit(fd, flags, r); err != nil {
+		return err
+	}
+	if r.magic, err = w.calls.Magic(fd); err != nil {
+		r.bits &^= hasStat
+	}
+	const plain = unix.O_PATH | unix.O_DIRECTORY | unix.O_WRONLY | unix.O_RDWR
+	regular := r.bits&hasStat != 0 && r.stat[1]&unix.S_IFMT == unix.S_IFREG
+	if regular && flags&plain == 0 {
+		w.begin(fd, r)
+	}
+	return w.told(r)
+}
+
+// begin reads the beginning of a file that was opened to be read, if that is all of it.
+func (w *worker) begin(fd int, r *reply) {
+	size := int(r.stat[2])
+	if r.stat[2] > ahead {
+		return
+	}
+	p := w.buffer(size + 1)
+	for n := 0; n <= size; {
+		m, err := w.calls.Pread(fd, p[n:], int64(n))
+		if err != nil {
+			return
+		}
+		if n += m; m == 0 {
+			r.data, r.bits = p[:n], r.bits|hasData|atEnd
+			return
+		}
+	}
+}
+
+// ahead is how large a file may be that comes with its descriptor: bytes.
+const ahead = 32 << 10
+
+func (w *worker) buffer(n int) []byte {
+	if cap(w.data) < n {
+		w.data = make([]byte, max(n, chunk))
+	}
+	return w.data[:n]
+}
+
+// read answers with what call reads.
+func (w *worker) read(r *reply, n int, call func(p []byte) (int, error)) error {
+	if n < 0 || n > chunk {
+		return unix.EINVAL
+	}
+	p := w.buffer(n)
+	n, err := call(p)
+	if err == nil {
+		r.n, r.data = int64(n), p[:min(max(n, 0), len(p))]
+	}
+	return err
+}
+
+// told says whether the mounts have changed since it was said before.
+func (w *worker) told(r *reply) error {
+	changed, err := w.calls.MountsChanged(w.mounts)
+	if err == nil {
+		if r.bits |= mounts; changed {
+			r.bits |= remounted
+		}
+	}
+	return err
+}
+
+// look tells of what has a name, or is open.
+func (w *worker) look(q *request, r *reply) (err error) {
+	if q.name == "" {
+		_, err = w.get(q.fd)
+	} else if err = w.in(q.fd); err == nil && !component(q.name) {
+		err = unix.EINVAL
+	}
+	if err != nil {
+		return err
+	}
+	switch q.op {
+	case opReadlink:
+		r.text, err = w.calls.Readlinkat(q.fd, q.name)
+	case opStatx:
+		var x unix.Statx_t
+		if x, err = w.calls.Statx(q.fd, q.name, int(q.a)); err == nil {
+			r.stat, r.bits = fields(&x), hasStat
+		}
+	case opFstat:
+		var x unix.Stat_t
+		if x, err = w.calls.Fstatat(q.fd, q.name, int(q.a)); err == nil {
+			r.stat, r.bits = oldFields(&x), hasStat
+		}
+	}
+	return err
+}
+
+// oldFields are those of a system without statx.
+func oldFields(x *unix.Stat_t) stat {
+	dev := uint64(x.Dev)     //nolint:unconvert // 32 bits on some ports
+	links := uint64(x.Nlink) //nolint:unconvert // see above
+	s := stat{0, uint64(x.Mode), uint64(x.Size), x.Ino, links, uint64(x.Uid), uint64(x.Gid),
+		uint64(unix.Major(dev)), uint64(unix.Minor(dev))}
+	for i, t := range []unix.Timespec{x.Atim, x.Mtim, x.Ctim} {
+		sec, nsec := t.Unix()
+		s[10+2*i], s[11+2*i] = uint64(sec), uint64(nsec)
+	}
+	return s
+}
+
+// change makes a call that changes names.
+func (w *worker) change(q *request) error {
+	err := w.dir(q.dir, q.name)
+	if err == nil && (q.op == opLink || q.op == opRename) {
+		err = w.dir(q.fd, q.text)
+	}
+	if err == nil && q.op == opPublish {
+		err = w.in(q.fd)
+	}
+	if err != nil {
+		return err
+	}
+	switch q.op {
+	case opLink:
+		return w.calls.Linkat(q.fd, q.text, q.dir, q.name)
+	case opRename:
+		return w.calls.Renameat2(q.fd, q.text, q.dir, q.name, uint(q.a))
+	case opUnlink:
+		return w.calls.Unlinkat(q.dir, q.name, int(q.a))
+	case opMkdir:
+		return w.calls.Mkdirat(q.dir, q.name, uint32(q.a))
+	case opPublish:
+		return w.calls.Publish(q.fd, q.dir, q.name)
+	}
+	return w.calls.Symlinkat(q.text, q.dir, q.name)
+}
+
+// file makes a call on what is open.
+func (w *worker) file(q *request, r *reply) (err error) {
+	if q.op == opName || q.op == opMagic {
+		_, err = w.get(q.fd)
+	} else if err = w.in(q.fd); err == nil && q.op == opClone {
+		err = w.in(q.dir)
+	}
+	if err != nil {
+		return err
+	}
+	c := w.calls
+	switch q.op {
+	case opName:
+		r.text, err = c.Name(q.fd)
+	case opMagic:
+		r.magic, err = c.Magic(q.fd)
+		r.bits |= hasStat
+	case opAccess:
+		err = c.Faccessat(q.fd, ".", uint32(q.a))
+	case opGetdents:
+		err = w.read(r, int(q.b), func(p []byte) (int, error) { return c.Getdents(q.fd, p) })
+	case opPread:
+		err = w.read(r, int(q.b), func(p []byte) (int, error) { return c.Pread(q.fd, p, q.a) })
+	case opListxattr:
+		err = w.read(r, int(q.b), func(p []byte) (int, error) { return c.Flistxattr(q.fd, p) })
+	case opGetxattr:
+		err = w.read(r, int(q.b), func(p []byte) (int, error) {
+			return c.Fgetxattr(q.fd, q.name, p)
+		})
+	case opWrite:
+		r.n, err = w.write(q)
+	case opSeek:
+		r.n, err = c.Seek(q.fd, q.a, int(q.b))
+	case opSetxattr:
+		err = c.Fsetxattr(q.fd, q.name, q.data)
+	case opRemovexattr:
+		err = c.Fremovexattr(q.fd, q.name)
+	case opChown:
+		err = c.Fchown(q.fd, int(q.a), int(q.b))
+	case opChmod:
+		err = c.Fchmod(q.fd, uint32(q.a))
+	case opChmodPath:
+		err = c.ChmodPath(q.fd, uint32(q.a))
+	case opTouch:
+		err = c.Touch(q.fd, unix.Timespec{Sec: q.a, Nsec: q.b})
+	case opTruncate:
+		err = c.Ftruncate(q.fd, q.a)
+	case opClone:
+		err = c.Clone(q.fd, q.dir)
+	case opLease:
+		err = c.Lease(q.fd)
+	default:
+		err = unix.ENOSYS
+	}
+	return err
+}
+
+// write stores all of what came. With a set nobody waits: an error is that of all that follows.
+func (w *worker) write(q *request) (n int64, err error) {
+	p := q.data
+	for len(p) > 0 && err == nil {
+		var m int
+		m, err = w.calls.Write(q.fd, p)
+		switch {
+		case err == unix.EINTR && q.a != 0:
+			m, err = 0, nil
+		case err == nil && m == 0:
+			err = unix.EIO
+		}
+		if n += int64(max(m, 0)); q.a == 0 {
+			return n, err
+		}
+		p = p[max(m, 0):]
+	}
+	if err != nil {
+		w.table.mu.Lock()
+		if h := w.held[q.fd]; h != nil {
+			h.failed = err
+		}
+		w.table.mu.Unlock()
+	}
+	return n, err
+}
+
+// long makes a call that may take long.
+func (w *worker) long(ctx context.Context, q *request, r *reply) error {
+	switch q.op {
+	case opSearch:
+		return w.searched(ctx, q, r)
+	case opWait:
+		queue, err := w.queue(q.fd)
+		if err == nil {
+			err = queue.Wait(ctx)
+		}
+		if ctx.Err() != nil || errors.Is(err, fs.ErrClosed) {
+			err = unix.ECANCELED
+		}
+		return err
+	}
+	if err := w.in(q.fd); err != nil {
+		return err
+	}
+	switch q.op {
+	case opFsync:
+		return w.calls.Fsync(q.fd)
+	case opFdatasync:
+		return w.calls.Fdatasync(q.fd)
+	}
+	return w.calls.Fallocate(q.fd, uint32(q.a), q.b, q.c)
+}
+
+func (w *worker) queue(n int) (guardfs.Inotify, error) {
+	w.tasks.mu.Lock()
+	defer w.tasks.mu.Unlock()
+	if q := w.queues[n]; q != nil {
+		return q, nil
+	}
+	return nil, unix.EBADF
+}
+
+// watch keeps queues of changes. Closing one is unwatching -1.
+func (w *worker) watch(q *request, r *reply) error {
+	if q.op == opInotify {
+		queue, err := w.calls.Inotify()
+		if err == nil {
+			w.tasks.mu.Lock()
+			w.next++
+			w.queues[w.next], r.n = queue, int64(w.next)
+			w.tasks.mu.Unlock()
+		}
+		return err
+	}
+	queue, err := w.queue(q.fd)
+	if err != nil {
+		return err
+	}
+	switch {
+	case q.op == opWatch:
+		if err = w.in(q.dir); err == nil {
+			var id int
+			id, err = queue.Add(q.dir, uint32(q.a))
+			r.n = int64(id)
+		}
+	case q.op == opEvents:
+		err = w.read(r, int(q.b), queue.Read)
+	case q.a < 0:
+		w.tasks.mu.Lock()
+		delete(w.queues, q.fd)
+		w.tasks.mu.Unlock()
+		err = queue.Close()
+	default:
+		err = queue.Remove(int(q.a))
+	}
+	return err
+}

@@ -1,0 +1,368 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// greeting is what the parent says first.
+type greeting struct {
+	Protocol int
+	Build    string
+	Rules    Rules
+}
+
+// process is one worker, from its start to its end.
+type process struct {
+	turn  int // 1 for the first
+	hello Hello
+	hang  time.Duration
+	log   func(string)
+
+	cmd  *exec.Cmd
+	says tail // the end of what it wrote to standard error
+	out  sink
+	in   frames
+	read chan struct{} // has one token: whoever holds it reads
+
+	ending
+	waiting
+	known
+}
+
+// ending is how a worker ends.
+type ending struct {
+	life sync.RWMutex // the descriptor is open
+	dead chan struct{}
+	once sync.Once
+	err  error // once dead is closed
+}
+
+// waiting are the calls that are under way.
+type waiting struct {
+	mu      sync.Mutex
+	pending map[uint32]*call
+	next    uint32
+}
+
+// call waits for one reply.
+type call struct {
+	done  chan struct{}
+	reply reply
+	whole []byte // of a reply in several frames
+	since time.Time
+	long  bool // it may take as long as it likes
+	into  []byte
+}
+
+// start runs the command and says hello.
+func (s *Session) start(ctx context.Context) (*process, error) {
+	s.turn++
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	p := &process{turn: s.turn & 0x3ff, hang: s.o.Hang, log: s.o.Log,
+		out: sink{fd: fds[0]}, in: frames{fd: fds[0]}, read: make(chan struct{}, 1)}
+	p.dead, p.pending = make(chan struct{}), map[uint32]*call{}
+	p.read <- struct{}{}
+	p.known.open = map[int]*opened{}
+	theirs := os.NewFile(uintptr(fds[1]), "worker")
+	p.cmd = exec.Command(s.o.Command[0], s.o.Command[1:]...)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = theirs, theirs, &p.says, s.o.Env
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.WaitDelay = time.Second
+	err = p.cmd.Start()
+	theirs.Close() //nolint:errcheck // it is the worker's
+	if err != nil {
+		unix.Close(fds[0]) //nolint:errcheck // nothing was written through it
+		return nil, unavailable(fmt.Errorf("starting it: %w", err))
+	}
+	go p.reap()
+	go p.watch()
+	data, err := json.Marshal(greeting{protocol, s.o.Build, s.o.Rules})
+	if err != nil {
+		p.end()
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { p.fail(context.Cause(ctx)) })
+	defer stop()
+	r, err := p.ask(&request{op: opHello, data: data}, nil, nil)
+	if err == nil {
+		err = p.greeted(&r, s.o)
+	}
+	if err != nil {
+		p.end()
+		return nil, unavailable(fmt.Errorf("its worker did not start: %w", p.told(err)))
+	}
+	return p, nil
+}
+
+// greeted checks the hello of a worker.
+func (p *process) greeted(r *reply, o Options) error {
+	if r.errno != 0 {
+		return errors.New(r.text)
+	}
+	if err := json.Unmarshal(r.data, &p.hello); err != nil {
+		return errNonsense
+	}
+	h := &p.hello
+	switch {
+	case h.Protocol != protocol || h.Build != o.Build:
+		return fmt.Errorf("it is another version: %q, and not %q", h.Build, o.Build)
+	case h.System != runtime.GOOS+"/"+runtime.GOARCH:
+		return fmt.Errorf("it is a program for %q", h.System)
+	case !absolute(h.Root):
+		return errNonsense
+	}
+	return nil
+}
+
+// told adds to an error what the worker wrote to standard error.
+func (p *process) told(err error) error {
+	if text := p.says.String(); text != "" {
+		return fmt.Errorf("%w; it said %q", err, text)
+	}
+	return err
+}
+
+// reap waits for the end of the command.
+func (p *process) reap() {
+	err := p.cmd.Wait()
+	if err == nil {
+		err = errors.New("it ended")
+	}
+	p.fail(fmt.Errorf("its worker has ended: %w", err))
+	p.life.Lock() // nobody uses the descriptor, and nobody will
+	unix.Close(p.out.fd)
+	p.life.Unlock()
+}
+
+// fail ends the worker, for the first reason that there is.
+func (p *process) fail(why error) {
+	p.once.Do(func() {
+		p.err = why
+		close(p.dead)
+		// What reads or writes comes back by this.
+		unix.Shutdown(p.out.fd, unix.SHUT_RDWR)           //nolint:errcheck // it is at its end
+		syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // see above
+	})
+}
+
+// end is fail without a reason that anybody would want to know.
+func (p *process) end() { p.fail(errClosed) }
+
+func (p *process) isDead() bool {
+	select {
+	case <-p.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// why is the reason of the end.
+func (p *process) why() error {
+	<-p.dead
+	return p.told(p.err)
+}
+
+// watch ends a worker that lets a call wait for too long. Of calls that may take long it asks, from
+// time to time, whether somebody is there.
+func (p *process) watch() {
+	tick := time.NewTicker(max(p.hang/8, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.dead:
+			return
+		case <-tick.C:
+		}
+		long, late := false, false
+		p.mu.Lock()
+		for _, c := range p.pending {
+			long = long || c.long
+			late = late || !c.long && time.Since(c.since) > p.hang
+		}
+		p.mu.Unlock()
+		switch {
+		case late:
+			p.fail(fmt.Errorf("its worker did not answer within %v", p.hang))
+		case long:
+			go p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // who waits is told
+		}
+	}
+}
+
+// ask sends a request and waits for its reply, whose data is put into into or, with into nil, is
+// the caller's own. When ctx ends the worker is told to give it up; nil: it takes no longer than
+// Options.Hang.
+func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, error) {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	if p.isDead() {
+		return reply{}, unavailable(p.why())
+	}
+	c := &call{done: make(chan struct{}), since: time.Now(), long: ctx != nil, into: into}
+	p.mu.Lock()
+	if p.next++; p.next == 0 {
+		p.next++
+	}
+	id := p.next
+	p.pending[id] = c
+	p.mu.Unlock()
+	if err := p.out.send(id, q.append); err != nil {
+		p.fail(fmt.Errorf("speaking to its worker: %w", err))
+	}
+	if ctx != nil {
+		defer context.AfterFunc(ctx, func() {
+			p.tell(&request{op: opCancel, a: int64(id)})
+		})()
+	}
+	select {
+	case <-p.read:
+		p.lead(c)
+		p.read <- struct{}{}
+	case <-c.done:
+	case <-p.dead:
+	}
+	select {
+	case <-c.done:
+		return c.reply, nil
+	default:
+		return reply{}, unavailable(p.why())
+	}
+}
+
+// tell sends a request that has no answer.
+func (p *process) tell(q *request) {
+	if err := p.out.send(0, q.append); err != nil {
+		p.fail(fmt.Errorf("speaking to its worker: %w", err))
+	}
+}
+
+// lead reads replies, for everybody, until that of c has come.
+func (p *process) lead(c *call) {
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-p.dead:
+			return
+		default:
+		}
+		id, body, err := p.in.next()
+		if err != nil {
+			if errors.Is(err, errFrame) {
+				err = errNonsense
+			}
+			p.fail(fmt.Errorf("its worker is gone: %w", err))
+			return
+		}
+		if !p.deliver(id, body) {
+			p.fail(errNonsense)
+			return
+		}
+	}
+}
+
+// mostAnswer is how much the answer of a search may have, bytes.
+const mostAnswer = 64 << 20
+
+// deliver hands a reply to who waits for it.
+func (p *process) deliver(id uint32, body []byte) bool {
+	p.mu.Lock()
+	c := p.pending[id]
+	p.mu.Unlock()
+	if c == nil {
+		return false
+	}
+	r := &c.reply
+	*r = reply{}
+	if !r.parse(body) || !p.plausible(r) {
+		return false
+	}
+	if r.bits&more != 0 || c.whole != nil {
+		if c.whole = append(c.whole, r.data...); !c.long || len(c.whole) > mostAnswer {
+			return false
+		}
+		if r.bits&more != 0 {
+			return true
+		}
+		r.data = c.whole
+	} else if c.into != nil && r.errno == 0 && r.bits&hasData == 0 {
+		if len(r.data) > len(c.into) || r.n != int64(len(r.data)) {
+			return false
+		}
+		copy(c.into, r.data)
+		r.data = nil
+	} else {
+		r.data = bytes.Clone(r.data)
+	}
+	p.mu.Lock()
+	delete(p.pending, id)
+	p.mu.Unlock()
+	close(c.done)
+	return true
+}
+
+// plausible notes what replies tell of the mounts.
+func (p *process) plausible(r *reply) bool {
+	if r.bits&mounts != 0 {
+		if r.bits&remounted != 0 {
+			p.version.Add(1)
+		}
+		p.at.Store(time.Now().UnixNano())
+	}
+	return r.errno < 4096
+}
+
+// absolute says that a name is one that a kernel gives.
+func absolute(name string) bool {
+	return len(name) < unix.PathMax && name[:min(len(name), 1)] == "/" &&
+		strings.IndexByte(name, 0) < 0
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	t.b = t.b[max(len(t.b)-1024, 0):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.b))
+}
+
+// known is what replies told before anybody asked.
+type known struct {
+	version atomic.Int64 // of the mounts
+	at      atomic.Int64 // when a reply told that
+	changes atomic.Int64 // how many calls changed something
+	openMu  sync.Mutex
+	open    map[int]*opened
+}

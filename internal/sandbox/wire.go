@@ -1,0 +1,206 @@
+//go:build linux && !rooted
+
+package sandbox
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// protocol is the version of what follows. A worker of another one is refused.
+const protocol = 1
+
+// A frame is the length of what follows (4 bytes, little endian), the number of the request (4),
+// and a request or a reply. Requests with number 0 are not answered.
+const (
+	chunk    = 256 << 10 // content in one frame
+	maxFrame = chunk + 64<<10
+	maxText  = 4096 // a path, a name, the name of an attribute
+)
+
+// op is what a request asks for.
+type op byte
+
+const (
+	opHello op = iota + 1
+	opPing
+	opCancel // the request whose number is a
+	opOpen2
+	opOpen
+	opReopen
+	opClose
+	opName
+	opReadlink
+	opStatx
+	opFstat
+	opMagic
+	opAccess
+	opGetdents
+	opPread
+	opWrite
+	opSeek
+	opListxattr
+	opGetxattr
+	opSetxattr
+	opRemovexattr
+	opChown
+	opChmod
+	opChmodPath
+	opTouch
+	opFallocate
+	opTruncate
+	opFsync
+	opFdatasync
+	opPublish
+	opLink
+	opRename
+	opUnlink
+	opMkdir
+	opSymlink
+	opClone
+	opLease
+	opMounts
+	opMountinfo
+	opInotify
+	opWatch
+	opUnwatch
+	opEvents
+	opWait
+	opSearch
+)
+
+// request is one call: a, b and c are its numbers, whatever they mean.
+type request struct {
+	op         op
+	fd, dir    int
+	a, b, c    int64
+	name, text string
+	data       []byte
+}
+
+// reply is what became of it.
+type reply struct {
+	errno uint32
+	bits  byte
+	n     int64
+	stat  stat
+	magic uint32
+	text  string
+	data  []byte
+}
+
+// The bits of a reply.
+const (
+	hasStat   = 1 << iota // stat and magic
+	hasText               // the name of what was opened, by which text is known to be one
+	hasData               // of a file that was opened: its beginning
+	atEnd                 // and that is all of it
+	remounted             // the mounts have changed since a reply said so
+	mounts                // remounted is known
+	more                  // another frame of this reply follows
+)
+
+// stat has the fields of statx in the order of the system's.
+type stat [18]uint64
+
+// errNonsense is what no worker of ours says.
+var errNonsense = errors.New("it answered what no worker answers")
+
+func (q *request) append(b []byte) []byte {
+	b = append(b, byte(q.op))
+	b = binary.AppendVarint(b, int64(q.fd))
+	b = binary.AppendVarint(b, int64(q.dir))
+	b = binary.AppendVarint(b, q.a)
+	b = binary.AppendVarint(b, q.b)
+	b = binary.AppendVarint(b, q.c)
+	b = appendText(b, q.name)
+	b = appendText(b, q.text)
+	return append(b, q.data...)
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func (q *request) parse(b []byte) bool {
+	if len(b) == 0 {
+		return false
+	}
+	r := reading{b: b[1:], ok: true}
+	q.op = op(b[0])
+	q.fd, q.dir = int(r.varint()), int(r.varint())
+	q.a, q.b, q.c = r.varint(), r.varint(), r.varint()
+	q.name, q.text = r.text(), r.text()
+	q.data = r.b
+	return r.ok
+}
+
+func (r *reply) append(b []byte) []byte {
+	b = append(b, r.bits)
+	b = binary.AppendUvarint(b, uint64(r.errno))
+	b = binary.AppendVarint(b, r.n)
+	if r.bits&hasStat != 0 {
+		for _, v := range r.stat {
+			b = binary.AppendUvarint(b, v)
+		}
+		b = binary.AppendUvarint(b, uint64(r.magic))
+	}
+	b = appendText(b, r.text)
+	return append(b, r.data...)
+}
+
+func (r *reply) parse(b []byte) bool {
+	if len(b) == 0 {
+		return false
+	}
+	in := reading{b: b[1:], ok: true}
+	r.bits = b[0]
+	errno := in.uvarint()
+	r.errno, r.n = uint32(errno), in.varint()
+	if r.bits&hasStat != 0 {
+		for i := range r.stat {
+			r.stat[i] = in.uvarint()
+		}
+		r.magic = uint32(in.uvarint())
+	}
+	r.text = in.text()
+	r.data = in.b
+	return in.ok && errno < 4096
+}
+
+// reading takes a frame apart; ok ends with the first thing that is none.
+type reading struct {
+	b  []byte
+	ok bool
+}
+
+func (r *reading) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.b, r.ok = nil, false
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reading) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.b, r.ok = nil, false
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reading) text() string {
+	n := r.uvarint()
+	if n > maxText || n > uint64(len(r.b)) {
+		r.b, r.ok = nil, false
+		return ""
+	}
+	s := string(r.b[:n])
+	r.b = r.b[n:]
+	return s
+}

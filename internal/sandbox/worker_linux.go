@@ -1,0 +1,187 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/guardfs"
+)
+
+// Work is what the worker does: it answers requests that come on standard input, until that ends.
+type Work struct {
+	Root  string
+	Build string
+	// Confine has the kernel keep the process in the root, which is its true name; nil: nobody
+	// does.
+	Confine func(root string) (bool, error)
+}
+
+// mostSlow is how many calls a worker makes at once that may take long.
+const mostSlow = 64
+
+type worker struct {
+	table
+	hello  Hello
+	out    sink
+	slow   chan struct{}
+	mounts int // descriptor of /proc/self/mountinfo
+	rules  Rules
+	data   []byte // for one reply
+
+	tasks
+}
+
+// tasks is what lasts longer than one request.
+type tasks struct {
+	mu      sync.Mutex
+	running map[uint32]context.CancelFunc
+	queues  map[int]guardfs.Inotify
+	next    int
+}
+
+// Run serves until in ends. in and out are descriptors that block.
+func (o Work) Run(in, out int) error {
+	w := &worker{out: sink{fd: out}, slow: make(chan struct{}, mostSlow)}
+	w.running, w.queues = map[uint32]context.CancelFunc{}, map[int]guardfs.Inotify{}
+	f := &frames{fd: in}
+	id, body, err := f.next()
+	if err == io.EOF {
+		return nil
+	}
+	var q request
+	var said greeting
+	if err == nil && (!q.parse(body) || q.op != opHello || json.Unmarshal(q.data, &said) != nil) {
+		err = errors.New("it is no moltis-fs that speaks on standard input")
+	}
+	if err != nil {
+		return err
+	}
+	w.rules = said.Rules
+	r := &reply{}
+	if err = w.open(o); err != nil {
+		r.errno, r.text = uint32(unix.EIO), cut(err.Error())
+	} else {
+		r.data, err = json.Marshal(w.hello)
+	}
+	if serr := w.out.send(id, r.append); err == nil {
+		err = serr
+	}
+	for err == nil {
+		if id, body, err = f.next(); err != nil {
+			break
+		}
+		if !q.parse(body) {
+			return errFrame
+		}
+		err = w.take(id, &q)
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return err
+}
+
+func cut(s string) string { return s[:min(len(s), maxText)] }
+
+// open readies the root.
+func (w *worker) open(o Work) (err error) {
+	if w.calls, err = guardfs.LocalCalls(); err != nil {
+		return err
+	}
+	if !path.IsAbs(o.Root) {
+		return fmt.Errorf("the root %q is not absolute", o.Root)
+	}
+	fd, err := w.calls.Openat(unix.AT_FDCWD, o.Root, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return fmt.Errorf("opening the root %s: %w", o.Root, err)
+	}
+	defer w.calls.Close(fd) //nolint:errcheck // nothing was written through it
+	if w.root, err = w.calls.Name(fd); err != nil {
+		return err
+	}
+	if w.mounts, err = w.calls.OpenMounts(); err != nil {
+		return err
+	}
+	w.held = map[int]*held{}
+	w.hello = Hello{Protocol: protocol, Build: o.Build, Root: w.root}
+	w.hello.System = runtime.GOOS + "/" + runtime.GOARCH
+	w.hello.UID, w.hello.GID, w.hello.Groups = w.calls.User()
+	if o.Confine != nil {
+		w.hello.Confined, err = o.Confine(w.root)
+	}
+	return err
+}
+
+// take makes the call of one frame: at once, or beside others where it may take long.
+func (w *worker) take(id uint32, q *request) error {
+	switch q.op {
+	case opFsync, opFdatasync, opWait, opSearch, opFallocate:
+		own := *q
+		own.data = append([]byte(nil), q.data...)
+		ctx, cancel := context.WithCancel(context.Background())
+		w.tasks.mu.Lock()
+		w.running[id] = cancel
+		w.tasks.mu.Unlock()
+		w.slow <- struct{}{}
+		go func() {
+			var r reply
+			w.set(&r, w.long(ctx, &own, &r))
+			w.tasks.mu.Lock()
+			delete(w.running, id)
+			w.tasks.mu.Unlock()
+			cancel()
+			<-w.slow
+			w.answer(id, &r) //nolint:errcheck // the reader meets the end too
+		}()
+		return nil
+	case opCancel:
+		w.tasks.mu.Lock()
+		if cancel := w.running[uint32(q.a)]; cancel != nil {
+			cancel()
+		}
+		w.tasks.mu.Unlock()
+		return nil
+	}
+	var r reply
+	w.set(&r, w.short(q, &r))
+	if id == 0 {
+		return nil
+	}
+	return w.answer(id, &r)
+}
+
+// set puts an error into a reply.
+func (w *worker) set(r *reply, err error) {
+	if err == nil {
+		return
+	}
+	var errno unix.Errno
+	if !errors.As(err, &errno) {
+		r.text, errno = cut(err.Error()), unix.EIO
+		r.bits |= hasText
+	}
+	r.errno = uint32(errno)
+}
+
+// answer sends a reply, in as many frames as it takes.
+func (w *worker) answer(id uint32, r *reply) error {
+	for len(r.data) > chunk {
+		part := *r
+		part.data, part.bits = r.data[:chunk], r.bits|more
+		if err := w.out.send(id, part.append); err != nil {
+			return err
+		}
+		r.data = r.data[chunk:]
+	}
+	return w.out.send(id, r.append)
+}
