@@ -31,6 +31,9 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == heldMark {
+		heldWorker(os.Args[2])
+	}
 	remove := testdir.InMemory()
 	status := m.Run()
 	printClientTable()

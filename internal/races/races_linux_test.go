@@ -20,8 +20,10 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/dialect/capability"
+	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/js"
 	"moltisfs/internal/testdir"
 	"moltisfs/tools"
 )
@@ -32,10 +34,19 @@ var (
 	views = flag.Int("views", 1, "how often a call that changes nothing is made where others are made once: it costs a tenth")
 )
 
+// worker has this program run a script.
+const worker = "js-worker"
+
 func TestMain(m *testing.M) {
 	if l := liars[os.Getenv(liarMark)]; l != nil {
 		l.fd = 3
 		l.serve()
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == worker {
+		if js.Work(os.Stdin, os.Stdout) != nil {
+			os.Exit(1)
+		}
 		return
 	}
 	remove := testdir.InMemory()
@@ -99,6 +110,11 @@ var onFiles = []step{
 	{tool: "filesystem.move", args: `{"source":"R/b","destination":"R/d/f","overwrite":true}`},
 	{tool: "filesystem.delete", args: `{"path":"R/d/f"}`, fresh: true},
 	{tool: "filesystem.restore", args: `{"path":"TRASHED"}`},
+	{tool: "run_js", args: `{"code":"const d = 'R/d', f = 'R/d/f', b = 'R/b';
+for (let i = 0; i < 4; i++) for (const all of [[() => fs.readFile(f), () => fs.readdir(d), () => fs.stat(f)],
+  [() => fs.writeFile(f, 'OURS N'), () => fs.appendFile(f, 'OURS'), () => fs.copyFile(f, b)],
+  [() => fs.mkdir(d + '/n'), () => fs.rm(d + '/n'), () => fs.rename(b, f)]])
+  for (const r of await Promise.allSettled(all.map((go) => go()))) console.log(r.value ?? String(r.reason));"}`, fresh: true},
 }
 
 // onTrees are calls about t, in which sub trades places, and b, where it is copied and moved to.
@@ -254,6 +270,7 @@ func TestTradingPlaces(t *testing.T) {
 type runner struct {
 	*engine.Engine
 	tools, capabilities dialect.Dialect
+	scripts             dialect.Dialect
 	a                   *arena
 	trashed, session    string
 	turn                string
@@ -271,7 +288,10 @@ func run(t *testing.T, a *arena, way string, n int, end time.Time, byTool map[st
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &runner{Engine: e, tools: tools.Over(e).Dialect(), capabilities: capabilities, a: a}
+	withFS := config.Default().Tools.JS
+	withFS.Filesystem = true
+	scripts := jsfs.Over(e, jsfs.Options{Config: withFS, Worker: js.Program{os.Args[0], worker}})
+	r := &runner{Engine: e, tools: tools.Over(e).Dialect(), capabilities: capabilities, scripts: scripts, a: a}
 	at := 0 // in the steps
 	for i := 0; i < n && (end.IsZero() || time.Now().Before(end)); at++ {
 		s := a.race.steps[at%len(a.race.steps)]
@@ -349,10 +369,13 @@ func (r *runner) make(t *testing.T, s step, n int) (out tally, text string) {
 		refused = kind != ""
 	} else {
 		d := r.tools
+		if s.tool == jsfs.Tool {
+			d = r.scripts
+		}
 		if strings.HasPrefix(s.tool, "filesystem.") {
 			d = r.capabilities
 		}
-		args := strings.NewReplacer(`"R/`, `"`+r.a.ws(""), `"R"`, `"`+r.a.dir+`/ws"`, "N", fmt.Sprint(n), `"T"`, `"`+r.turn+`"`,
+		args := strings.NewReplacer("\n", " ", `"R/`, `"`+r.a.ws(""), `'R/`, `'`+r.a.ws(""), `"R"`, `"`+r.a.dir+`/ws"`, "N", fmt.Sprint(n), `"T"`, `"`+r.turn+`"`,
 			"TRASHED", cmp.Or(r.trashed, "trash:none")).Replace(s.args)
 		answer, err := d.Call(t.Context(), dialect.Call{Session: r.session, Turn: r.turn, Tool: s.tool, Args: json.RawMessage(args)})
 		if err != nil {

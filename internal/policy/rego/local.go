@@ -20,9 +20,12 @@ import (
 )
 
 const (
-	evalTime = time.Second // of one evaluation
-	maxFile  = 1 << 20     // bytes
-	maxFiles = 1000        // of a directory
+	evalTime   = time.Second // of one evaluation
+	evalGrowth = 256 << 20   // bytes by which an evaluation may have this process grow
+	lookEvery  = 10 * time.Millisecond
+	maxInput   = 1 << 20 // bytes of its texts
+	maxFile    = 1 << 20 // bytes
+	maxFiles   = 1000    // of a directory
 )
 
 // local is a policy in files of this machine.
@@ -33,6 +36,7 @@ type local struct {
 	query      ast.Body
 	queries    ast.QueryCompiler
 	time       time.Duration
+	growth     uint64
 }
 
 // capabilities are what a policy may call: nothing that reaches the network or tells of us.
@@ -50,7 +54,7 @@ func load(name, rule string) (*local, error) {
 	if rule == "" {
 		rule = defaultRule
 	}
-	l := &local{path: name, rule: rule, time: evalTime}
+	l := &local{path: name, rule: rule, time: evalTime, growth: evalGrowth}
 	ref, err := ast.ParseRef(rule)
 	if err != nil || !ref.IsGround() || !ref.HasPrefix(ast.DefaultRootRef) || len(ref) < 2 {
 		return nil, fmt.Errorf("%s: %q is not the name of a rule, as %s", name, rule, defaultRule)
@@ -187,9 +191,15 @@ func (l *local) eval(ctx context.Context, in *policy.Input, tracer topdown.Query
 			yes, err = false, fmt.Errorf("%s: the evaluation panicked: %v", l.path, r)
 		}
 	}()
+	if n := size(in); n > maxInput {
+		return false, fmt.Errorf("%s: the input is %d bytes, over the limit of %d", l.path, n, maxInput)
+	}
 	cancel := topdown.NewCancel()
-	over := time.AfterFunc(l.time, cancel.Cancel)
-	defer over.Stop()
+	w := &watch{cancel: cancel, end: time.Now().Add(l.time), most: l.growth}
+	w.mu.Lock()
+	w.timer = time.AfterFunc(lookEvery, w.look)
+	w.mu.Unlock()
+	defer w.stop()
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, cancel.Cancel)()
 	}
@@ -208,6 +218,8 @@ func (l *local) eval(ctx context.Context, in *policy.Input, tracer topdown.Query
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, ctx.Err()
+	case topdown.IsCancel(err) && w.grown():
+		return false, fmt.Errorf("%s: %s took more than %d MB of memory", l.path, l.rule, l.growth>>20)
 	case topdown.IsCancel(err):
 		return false, fmt.Errorf("%s: %s took longer than %s", l.path, l.rule, l.time)
 	case err != nil:

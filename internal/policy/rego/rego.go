@@ -8,7 +8,8 @@
 // true nor false end the chain at once, in both modes, and that denies too.
 //
 // Policies of this machine can't reach anything but their input: no network, no files, no
-// environment. An evaluation ends after a second, a request after five.
+// environment. An evaluation ends after a second, or when the program has grown by 256 MB meanwhile, a
+// request after five seconds.
 //
 // It opens the files that it is told to, once, and talks to the servers that it is told to. A Chain
 // is safe for concurrent use and does not change.
