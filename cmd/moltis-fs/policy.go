@@ -12,14 +12,19 @@ import (
 	"strings"
 
 	"moltisfs/approval"
+	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/policy/rego"
 )
 
 // operations are those that a policy is asked about.
-var operations = []string{"readFile", "writeFile", "appendFile", "readdir", "stat", "mkdir", "rm",
-	"rename", "copyFile", "exists"}
+func operations() (out []string) {
+	for _, name := range jsfs.Names()[1:] {
+		out = append(out, strings.TrimPrefix(name, "fs."))
+	}
+	return out
+}
 
 const inputForm = `{"operation": "readFile", "path": "/ws/a", "resolved_path": "/ws/a"}`
 
@@ -160,9 +165,9 @@ func (in *invocation) policyInput(text string) (asked policy.Input, err error) {
 	if err := strict.Decode(&asked); err != nil {
 		return asked, misuse("it looks like "+inputForm, "the input is not that of a policy: %v", err)
 	}
-	if !slices.Contains(operations, asked.Operation) {
-		hint := "there are " + strings.Join(operations, ", ")
-		if near := nearest.Of(asked.Operation, operations); near != "" {
+	if all := operations(); !slices.Contains(all, asked.Operation) {
+		hint := "there are " + strings.Join(all, ", ")
+		if near := nearest.Of(asked.Operation, all); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		return asked, misuse(hint, "there is no operation %q", asked.Operation)

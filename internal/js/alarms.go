@@ -1,37 +1,41 @@
 package js
 
 import (
-	"container/heap"
+	"cmp"
 	"encoding/binary"
+	"slices"
 	"time"
 )
 
 // alarms are the timers that are to ring. They ring only after the parent has said that it is time,
 // so that a timer that is always due keeps no reply from its place.
 type alarms struct {
-	byID  map[int]*alarm
-	order order
+	byID  map[int]alarm
+	order []alarm   // the one that is due first is the first
 	rung  time.Time // what is due by then rings
 	asked time.Time // when the parent is to say so
 }
 
 type alarm struct {
-	id, at int // at is its place in the order
-	due    time.Time
+	id  int
+	due time.Time
 }
+
+func (a alarm) compare(b alarm) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.id, b.id)) }
 
 func (a *alarms) set(id int, in time.Duration) {
 	if a.byID == nil {
-		a.byID = map[int]*alarm{}
+		a.byID = map[int]alarm{}
 	}
-	a.byID[id] = &alarm{id: id, due: time.Now().Add(in)}
-	heap.Push(&a.order, a.byID[id])
+	n := alarm{id, time.Now().Add(in)}
+	at, _ := slices.BinarySearchFunc(a.order, n, alarm.compare)
+	a.byID[id], a.order = n, slices.Insert(a.order, at, n)
 }
 
 func (a *alarms) stop(id int) {
-	if old := a.byID[id]; old != nil {
-		heap.Remove(&a.order, old.at)
+	if at, ok := slices.BinarySearchFunc(a.order, a.byID[id], alarm.compare); ok {
 		delete(a.byID, id)
+		a.order = slices.Delete(a.order, at, at+1)
 	}
 }
 
@@ -55,18 +59,3 @@ func (a *alarms) ask() (in []byte, ok bool) {
 }
 
 func (a *alarms) rang() { a.rung, a.asked = time.Now(), time.Time{} }
-
-// order is a heap: the timer that is due first is the first.
-type order []*alarm
-
-func (o order) Len() int { return len(o) }
-func (o order) Less(i, j int) bool {
-	return o[i].due.Before(o[j].due) || o[i].due.Equal(o[j].due) && o[i].id < o[j].id
-}
-func (o order) Swap(i, j int) { o[i], o[j] = o[j], o[i]; o[i].at, o[j].at = i, j }
-func (o *order) Push(x any)   { x.(*alarm).at = len(*o); *o = append(*o, x.(*alarm)) }
-func (o *order) Pop() any {
-	last := (*o)[len(*o)-1]
-	*o = (*o)[:len(*o)-1]
-	return last
-}

@@ -17,6 +17,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,8 +103,8 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrNoWorker, err)
 	}
-	words := &tail{}
-	cmd.Stderr = words
+	var said words
+	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		return Result{}, fmt.Errorf("%w: %w", ErrNoWorker, err)
 	}
@@ -132,7 +134,7 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	cmd.Wait() //nolint:errcheck // how it ended is told by what it sent
 	r.calls.Wait()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return r.outcome(ctx, words.String(), used > s.Time)
+	return r.outcome(ctx, string(said), used > s.Time)
 }
 
 const limitTime = "time"
@@ -273,7 +275,7 @@ func (r *run) serve(id uint32, q Request) {
 }
 
 // outcome is the run as its caller is told of it.
-func (r *run) outcome(ctx context.Context, words string, long bool) (Result, error) {
+func (r *run) outcome(ctx context.Context, said string, long bool) (Result, error) {
 	out := r.result
 	out.Output = r.output.String()
 	if err := ctx.Err(); err != nil && out.Limit != limitTime {
@@ -283,10 +285,10 @@ func (r *run) outcome(ctx context.Context, words string, long bool) (Result, err
 		if out.Error == "" && long {
 			return Result{Output: out.Output, Limit: limitTime, Error: timeWord(r.script.Time)}, nil
 		}
-		if out.Error == "" && (words == "" || outOfMemory(words)) {
+		if out.Error == "" && (said == "" || outOfMemory(said)) {
 			return Result{Output: out.Output, Limit: "memory", Error: memoryWord(r.script.Memory)}, nil
 		}
-		return out, fmt.Errorf("the worker for JavaScript failed: %s %s", out.Error, words)
+		return out, fmt.Errorf("the worker for JavaScript failed: %s %s", out.Error, said)
 	}
 	return out, nil
 }
@@ -297,30 +299,15 @@ func memoryWord(limit int64) string {
 	return fmt.Sprintf("the run took more than its memory of %d MB", limit>>20)
 }
 
-// tail keeps the beginning of what a worker says as it dies.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
+// words are the first that a worker says as it dies.
+type words []byte
 
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, p[:min(len(p), 2048-len(t.b))]...)
+func (w *words) Write(p []byte) (int, error) {
+	*w = append(*w, p[:min(len(p), 2048-len(*w))]...)
 	return len(p), nil
 }
 
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.b)
-}
-
-func outOfMemory(words string) bool {
-	for _, w := range []string{"out of memory", "cannot allocate", "stack overflow", "stack exceeds"} {
-		if bytes.Contains([]byte(words), []byte(w)) {
-			return true
-		}
-	}
-	return false
+func outOfMemory(said string) bool {
+	return slices.ContainsFunc([]string{"out of memory", "cannot allocate", "stack overflow",
+		"stack exceeds"}, func(w string) bool { return strings.Contains(said, w) })
 }

@@ -62,36 +62,22 @@ var systemWords = []struct {
 	{syscall.ELOOP, "ELOOP", "Too many levels of symbolic links (os error 40)"},
 }
 
+// asSystem are our causes as the system has them.
+var asSystem = map[engine.Cause]syscall.Errno{
+	engine.Absent: syscall.ENOENT, engine.ParentMissing: syscall.ENOENT,
+	engine.NotPermitted: syscall.EACCES, engine.NotADirectory: syscall.ENOTDIR,
+	engine.LinkLoop: syscall.ELOOP, engine.NameTooLong: syscall.ENAMETOOLONG,
+	engine.DiskFull: syscall.ENOSPC, engine.DiskReadOnly: syscall.EROFS,
+	engine.NotEmpty: syscall.ENOTEMPTY, engine.IntoItself: syscall.EINVAL,
+	engine.Conflicts: syscall.EEXIST, engine.BadPath: syscall.EINVAL,
+}
+
 // systemWord is what the system would have said; "" where it would not have refused.
 func systemWord(r *engine.Refusal, err error) (text, code string) {
-	var no syscall.Errno
-	switch r.Cause {
-	case engine.Absent, engine.ParentMissing:
-		no = syscall.ENOENT
-	case engine.NotPermitted:
-		no = syscall.EACCES
-	case engine.NotADirectory:
-		no = syscall.ENOTDIR
-	case engine.LinkLoop:
-		no = syscall.ELOOP
-	case engine.NameTooLong:
-		no = syscall.ENAMETOOLONG
-	case engine.DiskFull:
-		no = syscall.ENOSPC
-	case engine.DiskReadOnly:
-		no = syscall.EROFS
-	case engine.NotEmpty:
-		no = syscall.ENOTEMPTY
-	case engine.IntoItself:
-		no = syscall.EINVAL
-	case engine.Conflicts:
-		no = syscall.EEXIST
-	case engine.NotRegular:
-		if f, ok := r.Facts.(*guardfs.NotRegularError); ok && f.Kind == "directory" {
-			no = syscall.EISDIR
-		}
-	case engine.BadPath:
-		no = syscall.EINVAL
+	no := asSystem[r.Cause]
+	if f, ok := r.Facts.(*guardfs.NotRegularError); ok && r.Cause == engine.NotRegular &&
+		f.Kind == "directory" {
+		no = syscall.EISDIR
 	}
 	if no == 0 && !errors.As(err, &no) {
 		return "", ""
