@@ -18,6 +18,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/sandbox"
 	"moltisfs/internal/testdir"
 	"moltisfs/tools"
 )
@@ -27,11 +28,20 @@ var killRounds = flag.Int("kill", 30, "rounds of TestKilledRewind; 10000 in a so
 // killVar makes the test binary the process that is killed.
 const killVar = "MOLTISFS_TOOLS_TEST_REWIND"
 
+// workerArg has the test's program be a sandbox's worker.
+const workerArg = "sandbox-worker"
+
 func TestMain(m *testing.M) {
 	if what := os.Getenv(killVar); what != "" {
 		from, dir, _ := strings.Cut(what, " ")
 		if err := rewindForever(from, dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) == 3 && os.Args[1] == workerArg {
+		if err := (sandbox.Work{Root: os.Args[2], Build: "test"}).Run(0, 1); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)

@@ -22,6 +22,7 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/sandbox"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -61,6 +62,18 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 			_, _, err := l.Look(ledger.Key{Session: "late"}, "1", "/a")
 			return err
 		}
+	},
+	"internal/sandbox.Session": func(t *testing.T, dir string) (func() error, func() error) {
+		s, err := sandbox.Start(t.Context(), sandbox.Options{
+			Command: []string{os.Args[0], workerArg, dir}, Root: dir, Build: "test"})
+		if err != nil && strings.Contains(err.Error(), "takes Linux") {
+			t.Skip("SKIPPED: ", err)
+		}
+		must(t, err)
+		f, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}, Calls: s.Calls()})
+		must(t, err)
+		t.Cleanup(func() { f.Close() })
+		return s.Close, func() error { _, err := f.Resolve(dir, guardfs.Read); return err }
 	},
 	"checkpoint.DB": func(t *testing.T, dir string) (func() error, func() error) {
 		db, err := checkpoint.Open(dir+"/checkpoints", checkpoint.Options{})
