@@ -185,6 +185,7 @@ type Op struct {
 	Time               time.Time // zero: now
 	UndoOf             ID        // what this one takes back: an undo or, of an undo, a redo
 	RestoreOf          ID        // this operation restores the state before that one
+	Run                int64     // of a script that makes the change; one undo takes back all of it
 	Changes            []Change
 	// Tag makes the operation open: nothing takes it until Settle, see DB.Open. The caller draws
 	// it, up to 64 bytes; by it processes tell each other that the operation's host is alive. Steps

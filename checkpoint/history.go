@@ -22,7 +22,7 @@ type history struct {
 
 const (
 	opColumns = `op.seq, op.ts, s.principal, s.name, t.name, op.tool, op.kind, op.outcome, op.pin,
-		op.label, op.undo_of, op.restore_of`
+		op.label, op.undo_of, op.restore_of, op.run`
 	opQuery = "SELECT " + opColumns + " FROM "
 	opJoins = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn`
 )
@@ -44,14 +44,14 @@ type opRow struct {
 	principal, session, tool, kind string
 	turn, label                    sql.NullString
 	pinned                         bool
-	undo, restore                  sql.NullInt64
+	undo, restore, run             sql.NullInt64
 	to                             []any
 }
 
 func newOpRow() *opRow {
 	r := &opRow{}
 	r.to = []any{&r.seq, &r.ts, &r.principal, &r.session, &r.turn, &r.tool, &r.kind, &r.outcome,
-		&r.pinned, &r.label, &r.undo, &r.restore}
+		&r.pinned, &r.label, &r.undo, &r.restore, &r.run}
 	return r
 }
 
@@ -67,7 +67,7 @@ func (r *opRow) scan(h *history, row scanner) (entry, error) {
 	if o, ok := h.pending[r.seq]; ok {
 		c.Outcome = o
 	}
-	return entry{seq: r.seq, undoOf: r.undo.Int64, c: c}, nil
+	return entry{r.seq, r.undo.Int64, r.restore.Int64, r.run.Int64, c}, nil
 }
 
 // sessions are the rows of table session that s sees.
@@ -111,6 +111,21 @@ func (h *history) after(ctx context.Context, who Scope, seq int64) ([]entry, err
 		return nil, err
 	}
 	w.and("op.seq > ?", seq)
+	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
+	if err != nil {
+		return nil, err
+	}
+	return es, h.fillChanges(ctx, es)
+}
+
+// sinceRun lists what who did from the first change of a run up to seq, oldest first.
+func (h *history) sinceRun(ctx context.Context, who Scope, run, seq int64) ([]entry, error) {
+	w, err := h.scope(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	const first = "(SELECT min(seq) FROM op WHERE run IN (?,?) AND undo_of IS NULL)"
+	w.and("op.seq >= "+first+" AND op.seq <= ?", run, -run, seq)
 	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
 	if err != nil {
 		return nil, err

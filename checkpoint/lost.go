@@ -167,6 +167,13 @@ func (c *committer) noteGone(ctx context.Context, list string) error {
 	if err != nil {
 		return err
 	}
+	// Of a run that lost a change the rest is not what the script did.
+	err = c.exec(ctx, `UPDATE op SET run=-run WHERE run > 0 AND run IN (SELECT abs(run) FROM op
+			WHERE seq IN (SELECT value FROM json_each(?1)) AND outcome<>?2 AND undo_of IS NULL)`,
+		list, outcomeCode(Aborted))
+	if err != nil {
+		return err
+	}
 	// As head sees it.
 	return c.exec(ctx, `UPDATE path SET gone=x.seq
 		FROM (SELECT c.path AS p, max(c.op) AS seq FROM change c JOIN op ON op.seq=c.op

@@ -30,9 +30,11 @@ const (
 	settleAfter = 200 * time.Millisecond
 )
 
-// checkOpen says what is wrong with the tag or the steps.
+// checkOpen says what is wrong with the run, the tag or the steps.
 func (op *Op) checkOpen() error {
 	switch {
+	case op.Run < 0:
+		return &BadOpError{"", "a run has a number above 0"}
 	case op.Tag == "" && op.Steps == nil:
 		return nil
 	case op.Tag == "" || len(op.Tag) > maxTag:

@@ -45,10 +45,10 @@ const (
 type Plan struct {
 	Mode   string
 	Undoes []ID // the operations that it takes back, oldest first
-	// UndoOf goes into the Op that carries out an Undo or Redo; RestoreOf into that of any other
-	// restore.
+	// UndoOf and RestoreOf go into the Op that carries the plan out. UndoOf is that of an Undo or
+	// Redo: the newest operation that it takes back. An undo of a run has both, RestoreOf is the oldest.
 	UndoOf, RestoreOf ID
-	// Lost is set when the plan is not whole: see Restore.Partial.
+	// Lost is set when the plan is not whole: see Restore.Partial, and DB.Undo.
 	Lost *Lost
 	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that
 	// left some path as it is now, or as the rewind leaves it. They are no part of it; each can be
@@ -99,9 +99,10 @@ func (it *Item) Expects(s State) bool {
 
 // entry is one checkpoint as the planner sees it.
 type entry struct {
-	seq    int64
-	undoOf int64
-	c      *Checkpoint
+	seq               int64
+	undoOf, restoreOf int64
+	run               int64 // below 0: retention took some of it
+	c                 *Checkpoint
 }
 
 // change is the one of path; the zero Recorded when there is none.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"moltisfs/checkpoint"
@@ -48,25 +49,59 @@ type world struct {
 	log    []done
 	stacks map[string]*stack
 	turns  int
+	runs   int64
 }
 
 // done is one operation: the disk before it, of the paths that it changed.
 type done struct {
 	who     checkpoint.Scope
 	id      checkpoint.ID
+	run     int64
 	paths   []string
 	before  map[string]string
 	turnsAt int
 }
 
-// stack is the textbook model of undo: done operations, and undone ones that can come back.
-type stack struct{ done, undone []int }
+// stack is the textbook model of undo: done operations in their order, and undos that can be taken back.
+type stack struct {
+	done   []int
+	undone []undone
+	run    int64 // whose script runs; 0: none
+}
+
+type undone struct {
+	by int // the undo
+	of []int
+}
 
 func (w *world) stack(who checkpoint.Scope) *stack {
 	if w.stacks[who.Session] == nil {
 		w.stacks[who.Session] = &stack{}
 	}
 	return w.stacks[who.Session]
+}
+
+// together is the newest operation that is not undone, with what else its run did, down to where the session did something else to the same
+// paths in between.
+func (w *world) together(who checkpoint.Scope) (group []int) {
+	done := w.stack(who).done
+	group = slices.Clone(done[len(done)-1:])
+	var between []string
+	for i := group[0] - 1; i >= 0 && w.log[group[0]].run != 0; i-- {
+		d := w.log[i]
+		if d.who != who {
+			continue
+		}
+		if d.run != w.log[group[0]].run || !slices.Contains(done, i) {
+			between = append(between, d.paths...)
+			continue
+		}
+		if slices.ContainsFunc(d.paths, func(p string) bool { return slices.Contains(between, p) }) {
+			break
+		}
+		group = append([]int{i}, group...)
+	}
+	return group
 }
 
 func (w *world) get(path string) string {
@@ -77,10 +112,17 @@ func (w *world) get(path string) string {
 }
 
 // commit saves an operation that sets paths to contents and performs it on the simulated disk.
-func (w *world) commit(who checkpoint.Scope, kind string, to map[string]string, order []string, undoOf checkpoint.ID) int {
+func (w *world) commit(who checkpoint.Scope, kind string, to map[string]string, order []string, undo *checkpoint.Plan) int {
 	d := done{who: who, before: map[string]string{}, turnsAt: w.turns}
 	o := opBy(who, kind)
-	o.UndoOf = undoOf
+	if undo != nil {
+		o.UndoOf, o.RestoreOf = undo.UndoOf, undo.RestoreOf
+	} else if kind != checkpoint.KindRestore {
+		if w.rng.Intn(8) > 0 { // else it is another call, while a script may run
+			o.Run = w.stack(who).run
+		}
+		d.run = o.Run
+	}
 	for _, p := range order {
 		before := w.get(p)
 		c := textEdit(p, before, to[p])
@@ -106,7 +148,7 @@ func (w *world) commit(who checkpoint.Scope, kind string, to map[string]string, 
 }
 
 func (w *world) mutate(who checkpoint.Scope, kind string, to map[string]string, order []string) {
-	i := w.commit(who, kind, to, order, "")
+	i := w.commit(who, kind, to, order, nil)
 	st := w.stack(who)
 	st.done, st.undone = append(st.done, i), nil
 }
@@ -123,6 +165,10 @@ func (w *world) step(i int) {
 	who := me
 	if w.rng.Intn(3) == 0 {
 		who = you
+	}
+	if st := w.stack(who); w.rng.Intn(4) == 0 { // a script begins, or goes on, or ends
+		w.runs++
+		st.run = []int64{0, w.runs}[w.rng.Intn(2)]
 	}
 	path := func() string { return fmt.Sprintf("/w/f%d", w.rng.Intn(8)) }
 	switch w.rng.Intn(10) {
@@ -227,37 +273,54 @@ func (w *world) compare(p *checkpoint.Plan, want map[string]string, what string)
 
 func (w *world) undo(who checkpoint.Scope, redo bool) {
 	st := w.stack(who)
-	from, to, plan := &st.done, &st.undone, w.s.Undo
+	what, plan := "undo", w.s.Undo
+	var of []int
 	if redo {
-		from, to, plan = &st.undone, &st.done, w.s.Redo
+		what, plan = "redo", w.s.Redo
+		if n := len(st.undone); n > 0 {
+			of = []int{st.undone[n-1].by}
+		}
+	} else if len(st.done) > 0 {
+		of = w.together(who)
 	}
 	p, err := plan(ctx, who, nil)
-	if len(*from) == 0 {
+	if len(of) == 0 {
 		if !errors.Is(err, checkpoint.ErrNothing) {
-			w.t.Errorf("undo (redo: %v) with nothing left: %+v %v", redo, p, err)
+			w.t.Errorf("%s with nothing left: %+v %v", what, p, err)
 		}
 		return
 	}
 	if err != nil {
-		w.t.Errorf("undo (redo: %v): %v", redo, err)
+		w.t.Errorf("%s: %v", what, err)
 		return
 	}
-	top := (*from)[len(*from)-1]
-	d := w.log[top]
 	want := map[string]string{}
-	for _, path := range d.paths {
-		want[path] = "-"
-		if b, ok := d.before[path]; ok {
-			want[path] = b
+	for _, i := range of {
+		for _, path := range w.log[i].paths {
+			if _, ok := want[path]; ok {
+				continue
+			}
+			want[path] = "-"
+			if b, ok := w.log[i].before[path]; ok {
+				want[path] = b
+			}
 		}
 	}
-	order := w.compare(p, want, fmt.Sprintf("undo (redo: %v)", redo))
+	order := w.compare(p, want, what)
+	if oldest, newest := w.log[of[0]].id, w.log[of[len(of)-1]].id; p.UndoOf != newest || len(of) > 1 && p.RestoreOf != oldest || len(of) == 1 && p.RestoreOf != "" {
+		w.t.Errorf("%s takes back %s to %s, not %s to %s", what, p.RestoreOf, p.UndoOf, oldest, newest)
+	}
 	if w.t.Failed() {
 		return
 	}
-	i := w.commit(who, checkpoint.KindRestore, want, order, p.UndoOf)
-	*from = (*from)[:len(*from)-1]
-	// What comes back with a redo is undone again by going to the state before the redo, which i holds; and the
-	// other way round.
-	*to = append(*to, i)
+	w.stack(who).run *= int64(w.rng.Intn(2)) // a script may go on meanwhile
+	i := w.commit(who, checkpoint.KindRestore, want, order, p)
+	if redo {
+		st.done = append(st.done, st.undone[len(st.undone)-1].of...)
+		slices.Sort(st.done)
+		st.undone = st.undone[:len(st.undone)-1]
+		return
+	}
+	st.done = slices.DeleteFunc(st.done, func(i int) bool { return slices.Contains(of, i) })
+	st.undone = append(st.undone, undone{i, of})
 }

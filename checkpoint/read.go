@@ -119,9 +119,11 @@ func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
 	return p, err
 }
 
-// Undo plans to take back the newest change of the session that is not undone. The Op that carries
-// the plan out must have UndoOf set to Plan.UndoOf. A change of which reach says no for every path
-// is passed by, as if it had not been made; nil reaches all.
+// Undo plans to take back the newest change of the session that is not undone, with all that its
+// run did (Op.Run) and that is not undone. The Op that carries the plan out must have UndoOf and
+// RestoreOf set to those of the Plan. A change, or run, of which reach says no for every path is
+// passed by, as if it had not been made; nil reaches all. Plan.Lost says that retention took some
+// of the run: what is left would not restore what was there before it.
 func (d *DB) Undo(ctx context.Context, who Scope, reach func(path string) bool) (*Plan, error) {
 	return d.undo(ctx, walk{who: who, reach: reach})
 }

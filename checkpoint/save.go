@@ -219,11 +219,12 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		ids[p.ver.Hash.String()] = id
 	}
 	s.seq, err = c.insert(ctx, `INSERT INTO op(seq, ts, session, turn, tool, kind, label,
-			undo_of, restore_of)
-		VALUES(1+max(ifnull((SELECT max(seq) FROM op),0),
-			ifnull((SELECT v FROM meta WHERE k='after'),0)),?,?,?,?,?,?,?,?)`,
+			undo_of, restore_of, run)
+		SELECT 1+max(ifnull((SELECT max(seq) FROM op),0),
+			ifnull((SELECT v FROM meta WHERE k='after'),0)),?1,?2,?3,?4,?5,?6,?7,?8,
+			ifnull(?9, (SELECT run FROM op WHERE seq=?7 AND ?8 IS NOT NULL))`,
 		op.Time.UnixNano(), session, orNull(turn), op.Tool, op.Kind, orNull(op.Label),
-		orNull(undoOf), orNull(restoreOf))
+		orNull(undoOf), orNull(restoreOf), orNull(op.Run))
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,14 @@
 package checkpoint
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+)
 
 // A walk finds what an undo is to take back: the newest operation of a session that is not undone
-// and within reach. With redo it finds the newest undo that no later change has cut off.
+// and within reach, and with it what else its run did. With redo it finds the newest undo that no
+// later change has cut off.
 //
 // An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled
 // when an operation undoes it that is not cancelled itself. The walk goes from the newest down:
@@ -20,88 +25,161 @@ func (w walk) plan(ctx context.Context, h *history) (*Plan, error) {
 	}
 	passed := map[int64]bool{} // operations out of reach
 	for {
-		undos, found, err := w.down(ctx, h, passed)
+		seen, found, err := w.down(ctx, h, passed)
 		if err != nil {
 			return nil, err
 		}
-		if found != 0 { // for redo: what cuts off the undos before it
-			within, err := w.reaches(ctx, h, found)
-			if err != nil {
+		var ops []entry
+		undos := seen.undos // those above found
+		if found != nil {
+			if ops, err = w.together(ctx, h, found, seen); err != nil {
 				return nil, err
 			}
-			if !within {
-				passed[found] = true
+			if !slices.ContainsFunc(ops, w.reaches) { // for redo: what cuts off the undos before it
+				for _, e := range ops {
+					passed[e.seq] = true
+				}
 				continue
 			}
 		}
 		if w.redo {
-			if found, err = w.newestUndo(ctx, h, undos); err != nil {
+			if ops, err = w.newestUndo(ctx, h, undos); err != nil {
 				return nil, err
 			}
 		}
-		if found == 0 {
+		if len(ops) == 0 {
 			return nil, ErrNothing
 		}
-		e, err := h.entry(ctx, found)
-		if err != nil {
-			return nil, err
+		p := &Plan{Mode: ModeState, UndoOf: idOf(ops[len(ops)-1].seq)}
+		if len(ops) > 1 {
+			p.RestoreOf = idOf(ops[0].seq)
 		}
-		p := &Plan{Mode: ModeState, UndoOf: idOf(found)}
-		return p, p.fill(ctx, h, w.who, []entry{e}, nil)
+		if !w.redo && slices.ContainsFunc(ops, func(e entry) bool { return e.run < 0 }) {
+			if p.Lost, err = h.lost(ctx, w.who); err != nil {
+				return nil, err
+			}
+			if p.Lost == nil { // a repair may not have found whose it was
+				p.Lost = &Lost{Until: ops[0].c.Time}
+			}
+		}
+		return p, p.fill(ctx, h, w.who, ops, nil)
 	}
 }
 
-// down goes to the newest ordinary change that is not cancelled, 0 where there is none. undos are
-// the operations above it that undo another and are not cancelled themselves, newest first.
-func (w walk) down(ctx context.Context, h *history, passed map[int64]bool) (undos []entry,
-	found int64, err error) {
-	cancelled := map[int64]bool{}
-	err = h.newest(ctx, w.who, func(e entry) bool {
-		switch {
-		case !e.changes(), cancelled[e.seq], passed[e.seq]:
-		case e.undoOf != 0:
-			cancelled[e.undoOf] = true
-			undos = append(undos, e)
-		default:
-			found = e.seq
-		}
-		return found == 0
-	})
-	return undos, found, err
+// undone is what a walk has seen so far of what takes others back.
+type undone struct {
+	cancelled map[int64]bool
+	undos     []entry // that are not cancelled themselves, newest first
 }
 
+func (u *undone) has(e entry) bool {
+	return u.cancelled[e.seq] || e.undoOf == 0 && slices.ContainsFunc(u.undos, func(o entry) bool {
+		return o.sameRun(e) && o.restoreOf <= e.seq && e.seq <= o.undoOf
+	})
+}
+
+func (u *undone) note(e entry) {
+	u.cancelled[e.undoOf] = true
+	u.undos = append(u.undos, e)
+}
+
+// sameRun says that two operations have a run in common, whatever retention took of it.
+func (e entry) sameRun(o entry) bool { return e.run != 0 && (e.run == o.run || e.run == -o.run) }
+
+// down goes to the newest ordinary change that is not cancelled, nil where there is none.
+func (w walk) down(ctx context.Context, h *history, passed map[int64]bool) (seen *undone,
+	found *entry, err error) {
+	seen = &undone{cancelled: map[int64]bool{}}
+	err = h.newest(ctx, w.who, func(e entry) bool {
+		switch {
+		case !e.changes(), seen.has(e), passed[e.seq]:
+		case e.undoOf != 0:
+			seen.note(e)
+		default:
+			found = &e
+		}
+		return found == nil
+	})
+	return seen, found, err
+}
+
+// together is found and what else its run did, oldest first. If the session did something else in
+// between, it ends before what the run had done there until then: later undos take that back.
+func (w walk) together(ctx context.Context, h *history, found *entry,
+	seen *undone) ([]entry, error) {
+	if found.run == 0 {
+		return []entry{*found}, h.fillChanges(ctx, []entry{*found})
+	}
+	es, err := h.sinceRun(ctx, w.who, found.run, found.seq)
+	if err != nil {
+		return nil, err
+	}
+	var run []entry
+	others := map[string]bool{} // their paths, and false for what is only above one
+	for _, e := range slices.Backward(es) {
+		switch {
+		case !e.changes():
+			continue
+		case e.undoOf == 0 && e.sameRun(*found) && !seen.has(e):
+			if e.touches(others) {
+				slices.Reverse(run)
+				return run, nil
+			}
+			run = append(run, e)
+			continue
+		case e.undoOf != 0 && !seen.has(e):
+			seen.note(e)
+		}
+		for _, c := range e.c.Changes {
+			others[c.Path] = true
+			for dir := above(c.Path); dir != ""; dir = above(dir) {
+				others[dir] = others[dir]
+			}
+		}
+	}
+	slices.Reverse(run)
+	return run, nil
+}
+
+// touches says whether e is about one of paths, or about what is above or below one.
+func (e entry) touches(paths map[string]bool) bool {
+	return slices.ContainsFunc(e.c.Changes, func(c Recorded) bool {
+		_, is := paths[c.Path]
+		for dir := above(c.Path); dir != "" && !is; dir = above(dir) {
+			is = paths[dir]
+		}
+		return is
+	})
+}
+
+// above is the directory of a path, "" of the last one.
+func above(path string) string { return path[:max(strings.LastIndexAny(path, `/\`), 0)] }
+
 // newestUndo is the newest of those operations that is within reach and no redo: what it undoes is
-// no undo itself.
-func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) (int64, error) {
+// no undo itself. It is nil where there is none.
+func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) ([]entry, error) {
 	for _, e := range undos {
 		of, err := h.entry(ctx, e.undoOf)
 		if err == ErrNotFound {
 			continue
 		}
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		within := false
-		if of.undoOf == 0 {
-			if within, err = w.reaches(ctx, h, e.seq); err != nil {
-				return 0, err
-			}
+		if of.undoOf != 0 {
+			continue
 		}
-		if within {
-			return e.seq, nil
+		if e, err = h.entry(ctx, e.seq); err != nil || w.reaches(e) {
+			return []entry{e}, err
 		}
 	}
-	return 0, nil
+	return nil, nil
 }
 
 // reaches says whether some path of an operation is within reach. What changed nothing is.
-func (w walk) reaches(ctx context.Context, h *history, seq int64) (bool, error) {
+func (w walk) reaches(e entry) bool {
 	if w.reach == nil {
-		return true, nil
-	}
-	e, err := h.entry(ctx, seq)
-	if err != nil {
-		return false, err
+		return true
 	}
 	none := true
 	for _, c := range e.c.Changes {
@@ -109,9 +187,9 @@ func (w walk) reaches(ctx context.Context, h *history, seq int64) (bool, error) 
 			continue
 		}
 		if w.reach(c.Path) {
-			return true, nil
+			return true
 		}
 		none = false
 	}
-	return none, nil
+	return none
 }

@@ -165,8 +165,8 @@ func (o *Object) Text() string              { return string(o.Content) }
 func (o *Object) JSON(bool) ([]byte, error) { return o.Content, nil }
 func (*Object) Blocks() ([]Block, error)    { return nil, nil }
 
-// Brief is an Answer whose JSON can do without what its Text says too: then the JSON names that, for
-// who gets both.
+// Brief is an Answer whose JSON can do without what its Text says too, or without the tail of a long
+// list: then the JSON names, or counts, that, for who gets both.
 type Brief interface{ Brief() ([]byte, error) }
 
 // A Block is an image, or, with a Path, the bytes of that file.

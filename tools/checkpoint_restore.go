@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -48,8 +49,12 @@ type CheckpointRestore struct {
 	// Outside are the checkpoints of what was changed outside of the tools since the point of a
 	// rewind. They are no part of it; each can be restored.
 	Outside []CheckpointRow `json:"outside,omitempty"`
-	// Partial: of a rewind that was forced, retention had taken some of what it was to take back.
-	Partial *Partial `json:"partial,omitempty"`
+	// Partial: of a rewind that was forced, or the undo of a run, retention had taken some of what it
+	// was to take back.
+	Partial *Partial     `json:"partial,omitempty"`
+	Run     *RestoredRun `json:"run,omitempty"` // a script's, whose changes an undo took back together
+	// More are files beyond those of Files: only a brief answer leaves some out.
+	More int `json:"files_more,omitempty"`
 	// Denied counts paths that this session may not read today. They are not named, and were left
 	// alone.
 	Denied int  `json:"denied,omitempty"`
@@ -60,6 +65,13 @@ type CheckpointRestore struct {
 	CheckpointSkipped string `json:"checkpoint_skipped,omitempty"`
 	Warning           string `json:"warning,omitempty"`
 	Note              string `json:"note,omitempty"` // which names of arguments were taken for which
+}
+
+// RestoredRun says which changes of a script an undo took back. First is Checkpoint.
+type RestoredRun struct {
+	Changes int           `json:"changes"`
+	First   checkpoint.ID `json:"first"`
+	Last    checkpoint.ID `json:"last"`
 }
 
 // RestoredFile is what became of one path.
@@ -112,7 +124,24 @@ func (p *CheckpointRestore) warn(what string) { p.Warning = what }
 func (*CheckpointRestore) Kind() string { return "checkpoint_restore" }
 func (*CheckpointRestore) payload()     {}
 
-// Text is a line a path.
+// mostFilesTold is how many files a text, or a brief answer, names.
+const mostFilesTold = 20
+
+// brief is the answer with the first files alone.
+func (p *CheckpointRestore) brief() *CheckpointRestore {
+	out := *p
+	if out.More = max(len(p.Files)-mostFilesTold, 0); out.More > 0 {
+		out.Files = p.Files[:mostFilesTold]
+	}
+	if c := p.Checkpoint; c != nil && len(c.Paths) > mostFilesTold {
+		row := *c
+		row.Paths = nil // those of Files
+		out.Checkpoint = &row
+	}
+	return &out
+}
+
+// Text is a line a path, of the first ones.
 func (p *CheckpointRestore) Text() string {
 	var b strings.Builder
 	if p.Unchanged && p.Checkpoint == nil {
@@ -127,19 +156,27 @@ func (p *CheckpointRestore) Text() string {
 		fmt.Fprintf(&b, "This is not what was there: retention had taken what this session changed up "+
 			"to %s, and each path goes back as far as the store can.\n", p.Partial.Until)
 	}
+	if p.Run != nil {
+		fmt.Fprintf(&b, "All that a script's run did, %s:\n", plural(p.Run.Changes, "change"))
+	}
 	const most = 10 // thousands of them would hide what was done
-	same := 0
+	same, told := 0, 0
+	more := map[string]int{}
 	for _, f := range p.Files {
 		line := f.line()
 		if line == "unchanged "+edit.ShownPath(f.Path)+" +0 -0\n" {
 			if same++; same > most {
+				more[f.Action]++
 				continue
 			}
+		} else if told++; told > mostFilesTold {
+			more[f.Action]++
+			continue
 		}
 		b.WriteString(line)
 	}
-	if same > most {
-		fmt.Fprintf(&b, "and %d more unchanged\n", same-most)
+	for _, action := range slices.Sorted(maps.Keys(more)) {
+		fmt.Fprintf(&b, "and %d more %s\n", more[action], action)
 	}
 	for _, s := range p.Skipped {
 		fmt.Fprintf(&b, "skipped %s (%s)\n", edit.ShownPath(s.Path), s.Why)
@@ -275,10 +312,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 		}
 		out.Files = append(out.Files, f)
 	}
-	if done.Passed {
-		out.warn(fmt.Sprintf("Nothing of it was taken back; the next %s goes on with the change beyond "+
-			"it. To try this one again, restore %s.", id, done.Plan.UndoOf))
-	}
+	out.walked(string(id), done)
 	out.Unchanged = done.Idle && len(out.Skipped)+out.Denied == 0
 	// What is there already counts as restored.
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0)
@@ -296,6 +330,20 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 		}
 	}
 	return out, nil
+}
+
+// walked says which run an undo took back, and how to try again what it passed by.
+func (p *CheckpointRestore) walked(id string, done *engine.Restored) {
+	of := done.Plan
+	again := "restore " + string(of.UndoOf)
+	if of.UndoOf != "" && of.RestoreOf != "" {
+		p.Run = &RestoredRun{len(of.Undoes), of.RestoreOf, of.UndoOf}
+		again = "redo and undo"
+	}
+	if done.Passed {
+		p.warn("Nothing of it was taken back; the next " + id + " goes on with the change beyond it. " +
+			"To try this one again, " + again + ".")
+	}
 }
 
 // visibleRow is the row of a checkpoint without the paths that are denied today. hidden says that

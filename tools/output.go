@@ -132,6 +132,8 @@ func (a answer) Brief() ([]byte, error) {
 	left := slices.Clone(bulk[a.Kind()])
 	var short Payload
 	switch p := a.Payload.(type) {
+	case *CheckpointRestore:
+		return answer{p.brief()}.JSON(false)
 	case *Glob:
 		g := *p
 		g.Paths, short = []string{}, &g

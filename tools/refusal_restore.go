@@ -54,7 +54,7 @@ var whyWords = map[string]string{
 	engine.HoldsMoved.Name: "the directory that is there now holds what is moved to the trash, " +
 		"or back, as a whole; skip does that, and the same restore again the rest",
 	engine.MovedWhole.Name: "it was moved as a whole, and other changes in it belong to this " +
-		"restore; take them back one after the other, by undo or by their ids",
+		"restore; take them back one after the other by their ids, the newest first",
 	engine.OnlyAlone.Name:     "it was appended to in place, which is made again for one file at a time",
 	engine.NotInTrash.Name:    "it is not in the trash any more",
 	engine.NoneInTrash.Name:   "it is not in the trash any more, and something else is in its place",

@@ -97,7 +97,10 @@ INSERT OR IGNORE INTO session(id, principal, name)
 UPDATE change SET bobj=NULL, skipped=ifnull(skipped, 'damaged')
 	WHERE bobj IS NOT NULL AND bobj NOT IN (SELECT id FROM object);
 UPDATE change SET aobj=NULL, askipped='damaged' WHERE aobj IS NOT NULL AND aobj NOT IN (SELECT id FROM object);
-DELETE FROM data WHERE id NOT IN (SELECT id FROM object) OR codec & 8 AND key NOT IN (SELECT id FROM seal);`
+DELETE FROM data WHERE id NOT IN (SELECT id FROM object) OR codec & 8 AND key NOT IN (SELECT id FROM seal);
+UPDATE op SET run=-run WHERE run IN (SELECT run FROM
+	(SELECT run, min(seq) AS a, max(seq) AS z FROM op WHERE run > 0 GROUP BY run)
+	WHERE (SELECT count(*) FROM op o WHERE o.seq BETWEEN a AND z) < z-a+1);`
 
 // table copies the rows of a table by their keys, read forwards until one cannot be read, and then
 // from the other end. What lies between two damaged places is lost to the new store; it stays in

@@ -14,6 +14,8 @@
 //     path only where it was newer than all that stay.
 //   - turn has a row for each beginning: of a name there may be several, of which the one with the greatest id is the
 //     last.
+//   - op.run is what the changes of one script have in common; below 0 once retention took one of
+//     them. An undo of them has it too: it takes back those with numbers from restore_of to undo_of.
 //   - unpurged has the hashes of what was purged that others are still to forget.
 //   - limits: see Limits. used is when they were last saved under.
 package catalog
@@ -25,7 +27,7 @@ import (
 )
 
 // Format is the user_version of the database.
-const Format = 6
+const Format = 7
 
 // Upgrade makes a database of an older format one of ours; an empty one has the format 0. It runs
 // in a transaction of the caller.
@@ -73,13 +75,19 @@ CREATE TABLE trash(id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, expires INTEGER 
 	size INTEGER NOT NULL, files INTEGER NOT NULL, ident TEXT NOT NULL);
 CREATE INDEX trash_expires ON trash(expires);
 CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
-` + openTable + unpurgedTable + turnIndexes
+` + openTable + unpurgedTable + turnIndexes + runColumn
 
 const openTable = `
 CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT NULL, made INTEGER NOT NULL DEFAULT 0);
 `
 
 const unpurgedTable = "CREATE TABLE unpurged(hash BLOB PRIMARY KEY) WITHOUT ROWID;\n"
+
+// runColumn is a column for operations of any format: those before this one have none.
+const runColumn = `
+ALTER TABLE op ADD COLUMN run INTEGER;
+CREATE INDEX op_run ON op(run) WHERE run IS NOT NULL;
+`
 
 const turnTable = `(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, after INTEGER NOT NULL, ts INTEGER NOT NULL);`
 
@@ -138,6 +146,7 @@ DROP TABLE attr;
 DELETE FROM meta WHERE k='gen' OR k LIKE 'limits %';
 `,
 	5: unpurgedTable,
+	6: runColumn,
 }
 
 // markMissing says of every session that was there before the newest number that is missing that it

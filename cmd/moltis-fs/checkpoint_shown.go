@@ -130,7 +130,10 @@ func notesOf(c *checkpoint.Checkpoint) string {
 			break
 		}
 	}
-	if c.UndoOf != "" {
+	switch {
+	case c.UndoOf != "" && c.RestoreOf != "":
+		notes = append(notes, "undoes the run from "+string(c.RestoreOf)+" to "+string(c.UndoOf))
+	case c.UndoOf != "":
 		notes = append(notes, "undoes "+string(c.UndoOf))
 	}
 	return strings.Join(notes, ", ")

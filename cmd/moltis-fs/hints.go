@@ -57,6 +57,9 @@ var hints = map[engine.Cause]hint{
 		if in.command.path == "checkpoint diff" {
 			return "Choose a point after that."
 		}
+		if in.command.path == "checkpoint undo" {
+			return "--on-conflict force takes back what is left of it (undoable)."
+		}
 		return "Choose a point after that. Or --on-conflict force goes, for each path, as far " +
 			"back as the store can (undoable)."
 	},

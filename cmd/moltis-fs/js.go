@@ -169,8 +169,8 @@ func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Ca
 		return err
 	}
 	if said.Turn != "" && in.terminal() != nil {
-		fmt.Fprintf(in.err, "%s: with checkpoints, %s checkpoint rewind --turn %s takes back what it changed\n",
-			program, program, visible(said.Turn))
+		fmt.Fprintf(in.err, "%s: with checkpoints, %s checkpoint undo takes back all that it changed\n",
+			program, program)
 	}
 	if said.Error == "" {
 		return nil

@@ -84,6 +84,18 @@ var makings = map[string]struct {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
+	"take back a run": {func(x *tree) { x.run() }, func(e *engine.Engine, _ string) error {
+		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		return err
+	}},
+	"bring back a run": {func(x *tree) {
+		x.run()
+		_, err := x.Undo(ctx, maker(), engine.RestoreOptions{})
+		must(x.t, err)
+	}, func(e *engine.Engine, _ string) error {
+		_, err := e.Redo(ctx, maker(), engine.RestoreOptions{})
+		return err
+	}},
 	"trade places": {func(x *tree) { x.trade() }, rewind},
 	"trade places back": {func(x *tree) {
 		x.trade()

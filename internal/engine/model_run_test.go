@@ -31,28 +31,36 @@ var (
 func TestHistoryAgainstModel(t *testing.T) {
 	t.Parallel()
 	const perTree = 250
-	steps := *modelSteps
+	steps, most := *modelSteps, 0
 	if testing.Short() {
 		steps = min(steps, 2*perTree)
 	}
 	for from := 0; from < steps; from += perTree {
-		if !(&modelRun{t: t, seed: int64(*modelSeed + from)}).run(min(perTree, steps-from)) {
+		r := &modelRun{t: t, seed: int64(*modelSeed + from)}
+		if !r.run(min(perTree, steps-from)) {
 			return
 		}
+		most = max(most, r.most)
+	}
+	if steps == 1000 && most < 3 {
+		t.Errorf("no undo took back more than %d changes", most)
 	}
 }
 
 // modelRun is one history.
 type modelRun struct {
-	t     *testing.T
-	seed  int64
-	rng   *rand.Rand
-	x     *tree
-	m     *model
-	names []string
-	turns int
-	last  map[string]string // session to its turn
-	log   []string
+	t      *testing.T
+	seed   int64
+	rng    *rand.Rand
+	x      *tree
+	m      *model
+	names  []string
+	turns  int
+	last   map[string]string // session to its turn
+	runs   int64
+	script map[string]int64 // session to its script that runs
+	most   int              // how many changes an undo took back at most
+	log    []string
 }
 
 // modelText is a content as the files have it: three lines with a digit, and as many at the end as the
@@ -122,7 +130,7 @@ func (r *modelRun) run(steps int) bool {
 		r.x.Close()
 		os.RemoveAll(filepath.Dir(r.x.ws))
 	}()
-	r.m, r.last, r.names = newModel(), map[string]string{}, []string{"a", "b", "d/a", "d/e/a", "d/e/b"}
+	r.m, r.last, r.script, r.names = newModel(), map[string]string{}, map[string]int64{}, []string{"a", "b", "d/a", "d/e/a", "d/e/b"}
 	r.big()
 	for range steps {
 		if bad := r.step(); bad != "" {
@@ -152,7 +160,16 @@ func (r *modelRun) step() (bad string) {
 	c := x.call(session)
 	c.Turn = r.last[session]
 	var s modelStep
-	switch k := r.rng.Intn(30); {
+	if r.rng.Intn(6) == 0 || r.script[session] == 0 && r.rng.Intn(2) == 0 {
+		r.runs++
+		r.script[session] = []int64{0, r.runs, r.runs}[r.rng.Intn(3)]
+	}
+	c.Run = r.script[session]
+	k := r.rng.Intn(30)
+	if k >= 15 && k < 25 {
+		c.Run, r.script[session] = 0, 0
+	}
+	switch {
 	case k < 7:
 		s = r.write(c)
 	case k >= 28:
@@ -188,7 +205,7 @@ func (r *modelRun) step() (bad string) {
 		x.open()
 	}
 	if s.op != nil {
-		s.op.id = checkpoint.ID(s.id)
+		s.op.id, s.op.run = checkpoint.ID(s.id), c.Run
 	}
 	r.log = append(r.log, fmt.Sprintf("%s %s -> %v (%s)", session, s.what, s.err, s.id))
 	if (s.err != nil) != s.wantErr {
@@ -419,19 +436,25 @@ func (r *modelRun) walk(c *engine.Call, redo bool) (s modelStep) {
 	if s.wantErr = n == 0; s.wantErr {
 		return s
 	}
-	of := from[c.Session][n-1]
-	if s.wantErr, s.op = m.restore(restoreOf(c.Session, how, false, of)); s.wantErr {
+	of := from[c.Session][n-1:]
+	if !redo {
+		of = m.newest(c.Session)
+	}
+	if s.wantErr, s.op = m.restore(restoreOf(c.Session, how, false, of...)); s.wantErr {
 		return s
 	}
-	from[c.Session] = from[c.Session][:n-1]
-	back := of.takes // a redo puts the change itself back
+	r.most = max(r.most, len(of))
+	from[c.Session] = from[c.Session][:n-len(of)]
+	back := of[0].takes // a redo puts the changes themselves back
 	if !redo {
-		if back = s.op; back == nil { // it was so already; that is walked over
-			back = m.nothing(c.Session)
+		took := s.op
+		if took == nil { // it was so already; that is walked over
+			took = m.nothing(c.Session)
 		}
-		back.takes = of
+		took.takes = of
+		back = []*modelOp{took}
 	}
-	to[c.Session] = append(to[c.Session], back)
+	to[c.Session] = append(to[c.Session], back...)
 	return s
 }
 

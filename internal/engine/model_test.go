@@ -34,8 +34,9 @@ type modelOp struct {
 	external bool
 	before   map[string]string
 	after    map[string]string
-	takes    *modelOp // an undo: what it takes back
-	born     int      // of the tree that it moved away
+	run      int64      // of the script that made it
+	takes    []*modelOp // an undo: what it takes back
+	born     int        // of the tree that it moved away
 }
 
 // modelEntry is what one operation put into the trash: a file, or with dir all that was below.
@@ -97,6 +98,16 @@ func (m *model) did(o *modelOp) {
 	if o != nil {
 		m.undo[o.session], m.redo[o.session] = append(m.undo[o.session], o), nil
 	}
+}
+
+// newest is what an undo takes back: the last change of the session, with all before it that its run made.
+func (m *model) newest(session string) []*modelOp {
+	all := m.undo[session]
+	i := len(all) - 1
+	for i > 0 && all[i].run != 0 && all[i-1].run == all[i].run {
+		i--
+	}
+	return slices.Clone(all[i:])
 }
 
 // nothing is an operation that changed no file.

@@ -25,6 +25,7 @@ type Client struct {
 	Overlay  Overlay           // nil: all files are as the disk has them
 	Progress *dialect.Progress // nil: nobody looks
 	Headers  map[string]string // for the policy chain, see [dialect.Call.Headers]
+	Run      int64             // of the script that calls, 0: none. One undo takes back all of a run
 }
 
 // An Overlay has the texts that a client holds instead of the disk. Of a path that it holds its text

@@ -169,8 +169,8 @@ func within(path, dir string) bool {
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '\\')
 }
 
-// Undo takes back the newest change of the call's session that is not undone. Called again and
-// again, it walks back. Changes out of reach are passed by.
+// Undo takes back the newest change of the call's session that is not undone; if a script made it,
+// all that this run did. Called again and again, it walks back. Changes out of reach are passed by.
 func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
 	return e.walk(ctx, c, o, (*checkpoint.DB).Undo)
 }
@@ -180,7 +180,11 @@ func (e *Engine) walk(ctx context.Context, c *Call, o RestoreOptions, to func(*c
 	o.pass = true
 	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		who := checkpoint.Scope{Principal: c.Principal, Session: c.Session}
-		return to(db, ctx, who, func(path string) bool { return !e.Denies(c, path) })
+		plan, err := to(db, ctx, who, func(path string) bool { return !e.Denies(c, path) })
+		if err == nil && plan.Lost != nil && o.OnConflict != OnConflictForce {
+			err = &checkpoint.PartialError{Lost: *plan.Lost}
+		}
+		return plan, err
 	})
 }
 
@@ -292,6 +296,7 @@ func (r *restore) idle(ctx context.Context, c *Call) error {
 	saved, err := r.db.Save(ctx, checkpoint.Op{
 		Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session,
 		Turn: c.Turn, Time: r.e.now(), UndoOf: r.plan.UndoOf,
+		RestoreOf: r.plan.RestoreOf,
 	})
 	if err != nil {
 		return notSaved(err)

@@ -96,6 +96,7 @@ func (s *apply) save(ctx context.Context) error {
 	op := s.p.Op
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
 		e.now()
+	op.Run = c.Run
 	op.Changes, op.Steps = s.changes(), s.encode()
 	if op.Kind == checkpoint.KindDelete && !slices.ContainsFunc(op.Changes, trashes) {
 		return &guardfs.ConflictError{Path: s.p.first(), Why: guardfs.DirMoved}

@@ -13,6 +13,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"math"
+	random "math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -81,7 +83,7 @@ const doc = "Runs JavaScript or TypeScript (an ES module; await at the top) and 
 	"isSymlink, readonly, mtimeMs, atimeMs, birthtimeMs}, mkdir(path, {recursive}), rm(path, {recursive}), unlink, " +
 	"rename, copyFile, exists. Relative paths begin at the workspace root.\n" +
 	"There are no modules, no process and no network. Refusals are exceptions that say what " +
-	"to do. The changes of a run are one turn of history.\n" +
+	"to do. One undo takes back a whole run.\n" +
 	"Example: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".ts\")) { const s = " +
 	"await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", \"newName\"); if (t !== " +
 	"s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
@@ -136,6 +138,7 @@ type run struct {
 	*Dialect
 	in   dialect.Call
 	args runArgs
+	id   int64 // what its changes have in common: one undo takes them back
 
 	mu    sync.Mutex
 	reply reply
@@ -150,7 +153,8 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	if in.Turn == "" { // one run is one turn
 		in.Turn = "js-" + rand.Text()[:12]
 	}
-	r := &run{Dialect: d, in: in, Call: engine.Taken(in, Name, in.Tool), known: map[string]bool{}}
+	r := &run{Dialect: d, in: in, Call: engine.Taken(in, Name, in.Tool),
+		id: 1 + random.Int64N(math.MaxInt64), known: map[string]bool{}}
 	if in.Tool != Tool || len(d.Definitions()) == 0 {
 		return nil, d.e.Unknown(ctx, r.Call, in, nil,
 			&dialect.UnknownToolError{Tool: in.Tool, Nearest: d.nearest(in.Tool)})

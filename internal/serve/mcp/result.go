@@ -11,7 +11,8 @@ import (
 	"moltisfs/dialect"
 )
 
-// briefOver is how long a text may be, in bytes, that stands in the structured part as well.
+// briefOver is how long a text may be, in bytes, that stands in the structured part as well. That may
+// be twice as long.
 const briefOver = 2 << 10
 
 // result carries an answer: its text, a block for each image or file in it, and with structured its
@@ -29,11 +30,16 @@ func (s *server) result(a dialect.Answer, structured, whole bool) (*sdk.CallTool
 	if !structured {
 		return r, nil
 	}
+	b, may := a.(dialect.Brief)
+	may = may && !whole
 	var body []byte
-	if b, ok := a.(dialect.Brief); ok && !whole && len(text) > briefOver {
-		body, err = b.Brief()
-	} else {
+	long := len(text) > briefOver
+	if !long || !may {
 		body, err = a.JSON(whole || len(blocks) == 0)
+		long = len(body) > 2*briefOver
+	}
+	if long && may && err == nil {
+		body, err = b.Brief()
 	}
 	if err != nil {
 		return nil, err
