@@ -43,7 +43,7 @@ func TestBackupBesideWriters(t *testing.T) {
 				}
 				path := fmt.Sprintf("/w/%d/%d", w, i%5)
 				before := file(content)
-				op := checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Principal: "p", Session: "s", Tag: fmt.Sprint(w, i),
+				op := checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Principal: "p", Session: "s", Opening: checkpoint.Opening{Tag: fmt.Sprint(w, i)},
 					Changes: []checkpoint.Change{{Path: path, Before: before, After: file([]byte("after")), Content: content}}}
 				s, err := db.Save(ctx, op)
 				if err == nil {
@@ -69,7 +69,7 @@ func TestBackupBesideWriters(t *testing.T) {
 	}
 	stop()
 	writers.Wait()
-	half := checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Tag: "under way"}
+	half := checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Opening: checkpoint.Opening{Tag: "under way"}}
 	if _, err := db.Save(t.Context(), half); err != nil {
 		t.Fatal(err)
 	}

@@ -187,9 +187,14 @@ type Op struct {
 	RestoreOf          ID        // this operation restores the state before that one
 	Run                int64     // of a script that makes the change; one undo takes back all of it
 	Changes            []Change
-	// Tag makes the operation open: nothing takes it until Settle, see DB.Open. The caller draws
-	// it, up to 64 bytes; by it processes tell each other that the operation's host is alive. Steps
-	// are the caller's own, for whoever finds the operation open.
+	Opening
+}
+
+// Opening is set where an operation is saved before it takes place. A Tag makes it open: nothing
+// takes it until Settle, see DB.Open. The caller draws it, up to 64 bytes; by it processes tell each
+// other that the operation's host is alive. Steps are the caller's own, for whoever finds the
+// operation open.
+type Opening struct {
 	Tag   string
 	Steps []byte
 }

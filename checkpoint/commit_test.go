@@ -31,7 +31,7 @@ func TestOneOfABatchFails(t *testing.T) {
 		}
 		all.Go(func() {
 			var s Saved
-			s, errs[i] = d.Save(ctx, Op{Tool: "Delete", Kind: KindDelete, Tag: "t", Changes: []Change{c}})
+			s, errs[i] = d.Save(ctx, Op{Tool: "Delete", Kind: KindDelete, Opening: Opening{Tag: "t"}, Changes: []Change{c}})
 			ids[i] = s.ID
 		})
 		for queued := 0; queued <= i; time.Sleep(time.Millisecond) { // in this order

@@ -310,7 +310,7 @@ func TestCheckNamesWhatIsUnfinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 1}
-	saved, err := db.Save(t.Context(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Tag: "abc", Changes: []checkpoint.Change{
+	saved, err := db.Save(t.Context(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Opening: checkpoint.Opening{Tag: "abc"}, Changes: []checkpoint.Change{
 		{Path: "/w/a", Role: "target", After: file, AfterContent: []byte("a")}, {Path: "/w/b", Role: "target", After: file, AfterContent: []byte("b")}}})
 	if err != nil {
 		t.Fatal(err)

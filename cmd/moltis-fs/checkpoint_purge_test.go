@@ -79,7 +79,7 @@ func TestPurgeLeavesTheLivingAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Save(t.Context(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Session: "s1", Tag: "abc", Changes: []checkpoint.Change{{
+	_, err = db.Save(t.Context(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Session: "s1", Opening: checkpoint.Opening{Tag: "abc"}, Changes: []checkpoint.Change{{
 		Path: "/w/secret", Before: checkpoint.State{Kind: checkpoint.File, Size: 1}, Content: []byte("s"), After: checkpoint.State{Kind: checkpoint.Absent},
 	}}})
 	if err == nil {

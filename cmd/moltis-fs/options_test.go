@@ -248,7 +248,7 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = db.Save(context.Background(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p8", Session: "s1", Tag: "cut", Changes: []checkpoint.Change{{
+		_, err = db.Save(context.Background(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p8", Session: "s1", Opening: checkpoint.Opening{Tag: "cut"}, Changes: []checkpoint.Change{{
 			Path: filepath.Join(tree, "cut.txt"), Role: "target", Content: []byte("cut\n"), After: checkpoint.State{Kind: checkpoint.Absent},
 			Before: checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 4, Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("cut\n")))}}}})
 		if err := errors.Join(err, db.Close()); err != nil {

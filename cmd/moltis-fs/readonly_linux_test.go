@@ -36,7 +36,7 @@ func TestReadOnlyDataDirectory(t *testing.T) {
 	moltis(exitOK, "call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, filepath.Join(tree, "a")))
 	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{})
 	if err == nil { // of which nobody can tell there whether it is being carried out
-		_, err = db.Save(t.Context(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Tag: "t"})
+		_, err = db.Save(t.Context(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Opening: checkpoint.Opening{Tag: "t"}})
 		err = errors.Join(err, db.Close())
 	}
 	if err != nil {
