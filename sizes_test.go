@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 113363 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 113565 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -30,11 +30,11 @@ const (
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
 	"internal/engine.shared":                        {25, "what one opening holds and all views of it share; each part has a type of its own"},
-	"checkpoint":                                    {7518, "one transaction has the row, its contents, the trash and what is open; saving, planning, cleaning and repair share that schema"},
-	"cmd/moltis-fs":                                 {8674, "one file a subcommand"},
-	"internal/engine":                               {13026, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
+	"checkpoint":                                    {7630, "one transaction has the row, its contents, the trash and what is open; saving, planning, cleaning and repair share that schema"},
+	"cmd/moltis-fs":                                 {8680, "one file a subcommand"},
+	"internal/engine":                               {13033, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
 	"internal/guardfs":                              {9771, "handles of two kinds, Linux and os.Root, and no door beside them; apart, the pieces would need doors to the tree"},
-	"tools":                                         {7260, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"tools":                                         {7314, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
 	"readers/office/odf.opendocument":               {227, "one pass over one format"},
@@ -49,7 +49,7 @@ var tooLarge = map[string]excess{
 	"checkpoint.Options":                            {13, "options with useful zero values"},
 	"checkpoint.Stats":                              {20, answerFields},
 	"checkpoint.Trashed":                            {14, answerFields},
-	"checkpoint.opRow":                              {13, "a row of the query: a field is a column"},
+	"checkpoint.opRow":                              {14, "a row of the query: a field is a column"},
 	"cmd/moltis-fs.checkpointRow":                   {13, answerFields},
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
 	"config.FS":                                     {36, "each field is a key of [tools.fs]"},
@@ -70,7 +70,7 @@ var tooLarge = map[string]excess{
 	"readers.Text":                                  {22, answerFields},
 	"readers/office.htmlWriter":                     {14, hotState},
 	"tools.Changed":                                 {16, answerFields},
-	"tools.CheckpointRestore":                       {16, answerFields},
+	"tools.CheckpointRestore":                       {18, answerFields},
 	"tools.CheckpointRow":                           {15, answerFields},
 	"tools.Grep":                                    {24, answerFields},
 	"tools.GrepArgs":                                {15, "each field is an argument of the published schema"}}
