@@ -37,6 +37,9 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w.Elsewhere != nil {
+		return w.Elsewhere.Files(ctx, w, q)
+	}
 	l := &lister{filter: f, noHidden: q.NoHidden, each: q.Found, found: make([]workerFiles, w.workers())}
 	for i := range l.found {
 		l.found[i].newest.limit = window(q.Offset, q.Limit)

@@ -31,6 +31,9 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	if s.filter, err = newFilter(q.Glob, q.Type, w.roots()); err != nil {
 		return nil, err
 	}
+	if w.Elsewhere != nil {
+		return w.Elsewhere.Search(ctx, w, q)
+	}
 	s.nonASCII = q.Matcher.NonASCII() && !q.Matcher.Bytes()
 	s.deadline, _ = ctx.Deadline()
 	s.backtracking = q.Matcher.Engine() == "backtracking"

@@ -35,6 +35,16 @@ type Walk struct {
 	Home       string // where "~/" leads in a repository's git configuration; "": nowhere
 
 	Come *atomic.Int64 // grows by each file that the walk comes to; nil: nobody looks
+
+	// Elsewhere, if set, searches where the tree is, with the same answers; Dir and File only name
+	// what is searched.
+	Elsewhere Elsewhere
+}
+
+// Elsewhere is another process that searches. The queries that it is given were found to be good.
+type Elsewhere interface {
+	Search(ctx context.Context, w Walk, q Query) (*Result, error)
+	Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error)
 }
 
 const (

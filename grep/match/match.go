@@ -71,6 +71,7 @@ const defaultFallbackTime = 2 * time.Second
 // Matcher is a compiled pattern.
 type Matcher struct {
 	o    Options
+	text string
 	prog *program // forwards
 	rev  *program // reversed: it finds where a match begins
 	strategy
@@ -100,7 +101,7 @@ func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	if o.FallbackTime <= 0 {
 		o.FallbackTime = defaultFallbackTime
 	}
-	m := &Matcher{o: o, dfaMemory: dfaBytes, rawBytes: t.Root.HasBytes()}
+	m := &Matcher{o: o, text: pattern, dfaMemory: dfaBytes, rawBytes: t.Root.HasBytes()}
 	m.nonASCII = syntax.NamesNonASCII(pattern, o.Literal)
 	if t.FallbackFor != "" {
 		b, err := newBacktrack(t.Root, o)
@@ -117,6 +118,9 @@ func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	m.pool.New = func() any { return newScanner(m) }
 	return m, nil
 }
+
+// Source is what Compile was given.
+func (m *Matcher) Source() (pattern string, o Options) { return m.text, m.o }
 
 // NonASCII says that the pattern names characters outside ASCII: literally, escaped, or by a
 // property. Only text in UTF-8 can be searched for them.

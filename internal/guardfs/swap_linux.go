@@ -38,16 +38,27 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 		return nil, err
 	}
 	if h := hold.hold; h != nil && h.staged != nil && h.staged.id == in.ID {
-		return h.staged.publish(dir, out)
+		pub, err := h.staged.publish(dir, out)
+		return pub, p.orUnavailable(dir, err)
 	}
 	pub := &Published{}
 	if err := s.run(pub); err != nil {
-		return nil, err
+		return nil, p.orUnavailable(dir, err)
 	}
 	if now, err := p.fs.kernel.lstat(dir, p.base); err == nil && now.info.ID == in.ID {
 		pub.Info = now.info
 	}
 	return pub, nil
+}
+
+// orUnavailable is err, or that nobody makes calls any more: then what looks like a conflict is none.
+func (p *Place) orUnavailable(dir int, err error) error {
+	if _, ok := errors.AsType[*ConflictError](err); ok {
+		if _, _, werr := p.where(dir); errors.Is(werr, ErrUnavailable) {
+			return p.failed("publish", werr)
+		}
+	}
+	return err
 }
 
 // A swap is two names that trade what they have, each in a directory that is held.

@@ -12,6 +12,9 @@
 //	guardfs.New(guardfs.Options{Calls: s.Calls(), Judge: judge})
 //	s.Close()
 //
+// Its calls search, too: a search below a directory is one request, which the worker makes under
+// the same rules.
+//
 // A worker that dies, hangs, or talks nonsense is killed and reaped. Its calls end with
 // guardfs.ErrUnavailable, and so does whatever names a descriptor of it. The next call of a path
 // starts another one, a few in a minute.
@@ -25,19 +28,10 @@ type Options struct {
 	Root    string   // where the session works inside: absolute
 	Build   string   // of this program; a worker of another one is refused
 	Env     []string // of the command; nil: this process's
-	Rules   Rules    // the paths, for what the worker searches on its own
 
 	Hang   time.Duration     // how long one call may take; 0: 30 seconds
 	Starts int               // how often a worker may be started anew within a minute; 0: 3
 	Log    func(line string) // of what happens to the worker; nil: nobody reads it
-}
-
-// Rules are those of [tools.fs] on paths.
-type Rules struct {
-	Allow, Deny  []string
-	OneName      bool
-	Secret, Exec bool // the classes of names that are closed
-	Lifted       []string
 }
 
 // Hello is what a worker says of itself.

@@ -24,7 +24,6 @@ import (
 type greeting struct {
 	Protocol int
 	Build    string
-	Rules    Rules
 }
 
 // process is one worker, from its start to its end.
@@ -35,6 +34,7 @@ type process struct {
 	log   func(string)
 
 	cmd  *exec.Cmd
+	kill func()
 	says tail // the end of what it wrote to standard error
 	out  sink
 	in   frames
@@ -66,7 +66,8 @@ type call struct {
 	reply reply
 	whole []byte // of a reply in several frames
 	since time.Time
-	long  bool // it may take as long as it likes
+	long  bool // it may take as long as it likes, until it is given up
+	parts bool // the answer may come in several frames
 	into  []byte
 }
 
@@ -77,11 +78,8 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	p := &process{turn: s.turn & 0x3ff, hang: s.o.Hang, log: s.o.Log,
-		out: sink{fd: fds[0]}, in: frames{fd: fds[0]}, read: make(chan struct{}, 1)}
-	p.dead, p.pending = make(chan struct{}), map[uint32]*call{}
-	p.read <- struct{}{}
-	p.known.open = map[int]*opened{}
+	p := newProcess(s.turn, fds[0])
+	p.hang, p.log = s.o.Hang, s.o.Log
 	theirs := os.NewFile(uintptr(fds[1]), "worker")
 	p.cmd = exec.Command(s.o.Command[0], s.o.Command[1:]...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = theirs, theirs, &p.says, s.o.Env
@@ -93,9 +91,12 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 		unix.Close(fds[0]) //nolint:errcheck // nothing was written through it
 		return nil, unavailable(fmt.Errorf("starting it: %w", err))
 	}
+	p.kill = func() {
+		syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // it is gone already
+	}
 	go p.reap()
 	go p.watch()
-	data, err := json.Marshal(greeting{protocol, s.o.Build, s.o.Rules})
+	data, err := json.Marshal(greeting{protocol, s.o.Build})
 	if err != nil {
 		p.end()
 		return nil, err
@@ -111,6 +112,15 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 		return nil, unavailable(fmt.Errorf("its worker did not start: %w", p.told(err)))
 	}
 	return p, nil
+}
+
+// newProcess is the client of what answers on fd.
+func newProcess(turn, fd int) *process {
+	p := &process{turn: turn & 0x3ff, out: sink{fd: fd}, in: frames{fd: fd}, read: make(chan struct{}, 1)}
+	p.dead, p.pending = make(chan struct{}), map[uint32]*call{}
+	p.read <- struct{}{}
+	p.known.open = map[int]*opened{}
+	return p
 }
 
 // greeted checks the hello of a worker.
@@ -159,8 +169,8 @@ func (p *process) fail(why error) {
 		p.err = why
 		close(p.dead)
 		// What reads or writes comes back by this.
-		unix.Shutdown(p.out.fd, unix.SHUT_RDWR)           //nolint:errcheck // it is at its end
-		syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) //nolint:errcheck // see above
+		unix.Shutdown(p.out.fd, unix.SHUT_RDWR) //nolint:errcheck // it is at its end
+		p.kill()
 	})
 }
 
@@ -218,7 +228,7 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 	if p.isDead() {
 		return reply{}, unavailable(p.why())
 	}
-	c := &call{done: make(chan struct{}), since: time.Now(), long: ctx != nil, into: into}
+	c := &call{done: make(chan struct{}), since: time.Now(), long: ctx != nil, parts: ctx != nil, into: into}
 	p.mu.Lock()
 	if p.next++; p.next == 0 {
 		p.next++
@@ -231,6 +241,9 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 	}
 	if ctx != nil {
 		defer context.AfterFunc(ctx, func() {
+			p.mu.Lock()
+			c.since, c.long = time.Now(), false // there is an answer to this, too
+			p.mu.Unlock()
 			p.tell(&request{op: opCancel, a: int64(id)})
 		})()
 	}
@@ -298,7 +311,7 @@ func (p *process) deliver(id uint32, body []byte) bool {
 		return false
 	}
 	if r.bits&more != 0 || c.whole != nil {
-		if c.whole = append(c.whole, r.data...); !c.long || len(c.whole) > mostAnswer {
+		if c.whole = append(c.whole, r.data...); !c.parts || len(c.whole) > mostAnswer {
 			return false
 		}
 		if r.bits&more != 0 {

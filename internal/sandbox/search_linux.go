@@ -3,9 +3,140 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
-func (w *worker) searched(context.Context, *request, *reply) error { return unix.ENOSYS }
+// searched answers a search with all that it finds.
+func (w *worker) searched(ctx context.Context, q *request, r *reply) error {
+	var s query
+	if err := gob.NewDecoder(bytes.NewReader(q.data)).Decode(&s); err != nil {
+		return unix.EINVAL
+	}
+	if s.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.Wait)
+		defer cancel()
+	}
+	if !w.within(s.Walk.Root) {
+		return unix.EACCES
+	}
+	judge, err := w.judge(s.Rules)
+	if err != nil {
+		return err
+	}
+	f, err := w.search(ctx, &s, judge)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	err = gob.NewEncoder(&b).Encode(f)
+	r.data = b.Bytes()
+	return err
+}
+
+// judge makes the policy of rules, once.
+func (w *worker) judge(rules policy.Told) (guardfs.Judge, error) {
+	key := fmt.Sprintf("%+v", rules)
+	w.tasks.mu.Lock()
+	defer w.tasks.mu.Unlock()
+	if j := w.judges[key]; j != nil {
+		return j, nil
+	}
+	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}, Calls: w.calls})
+	if err != nil {
+		return nil, err
+	}
+	j, err := rules.Over(free) // which goes on asking free
+	if err != nil {
+		return nil, errors.Join(err, free.Close())
+	}
+	w.judges = map[string]guardfs.Judge{key: j}
+	return j, nil
+}
+
+func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*found, error) {
+	fs, err := guardfs.New(guardfs.Options{Judge: judge, Calls: w.calls})
+	if err != nil {
+		return nil, err
+	}
+	defer fs.Close() //nolint:errcheck // nothing was written through it
+	var come atomic.Int64
+	g := grep.Walk{Spelled: s.Walk.Spelled, NoIgnore: s.Walk.NoIgnore, CrossMounts: s.Walk.Mounts,
+		MaxDepth: s.Walk.MaxDepth, Excludes: s.Walk.Excludes, IgnoreCase: s.Walk.IgnoreCase,
+		Home: s.Walk.Home, Come: &come}
+	access := guardfs.Walk
+	if s.Walk.File {
+		access = guardfs.Read
+	}
+	h, err := fs.Resolve(s.Walk.Root, access)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	if h.Object().True != s.Walk.Root {
+		return nil, unix.ENOENT // it was another thing a moment ago
+	}
+	if s.Walk.File {
+		f, err := h.Open()
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // nothing was written through it
+		g.File, g.Name = grep.GuardedFile(f), s.Walk.Root
+	} else {
+		d, err := h.Dir()
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close() //nolint:errcheck // nothing was written through it
+		g.Dir = grep.Guarded(d)
+	}
+	var mu sync.Mutex
+	f := &found{}
+	each := func(h hit) {
+		mu.Lock()
+		f.Each = append(f.Each, h)
+		mu.Unlock()
+	}
+	switch l := s.Lines; {
+	case l != nil:
+		q := grep.Query{Mode: l.Mode, Multiline: l.Multiline, Glob: l.Glob, Type: l.Type, Before: l.Before,
+			After: l.After, OnlyMatching: l.OnlyMatching, Limit: l.Limit, Offset: l.Offset,
+			MaxColumns: l.MaxColumns, MaxFileBytes: l.MaxFileBytes}
+		if s.Each {
+			q.Found = func(h grep.FileHit, rows []grep.Row) { each(hit{h, rows}) }
+		}
+		if s.Named {
+			q.Named = func(name string) {
+				mu.Lock()
+				f.Named = append(f.Named, name)
+				mu.Unlock()
+			}
+		}
+		if q.Matcher, err = match.Compile(l.Pattern, l.Match); err == nil {
+			f.Result, err = grep.Search(ctx, g, q)
+		}
+	case s.Names != nil:
+		if s.Each {
+			s.Names.Found = func(h grep.FileHit) { each(hit{File: h}) }
+		}
+		f.Files, err = grep.Files(ctx, g, *s.Names)
+	default:
+		err = unix.EINVAL
+	}
+	f.Come = come.Load()
+	return f, err
+}

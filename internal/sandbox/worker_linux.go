@@ -24,6 +24,8 @@ type Work struct {
 	// Confine has the kernel keep the process in the root, which is its true name; nil: nobody
 	// does.
 	Confine func(root string) (bool, error)
+
+	hook func(q *request, made bool) // of tests: before each call and before its answer; nil
 }
 
 // mostSlow is how many calls a worker makes at once that may take long.
@@ -34,8 +36,8 @@ type worker struct {
 	hello  Hello
 	out    sink
 	slow   chan struct{}
-	mounts int // descriptor of /proc/self/mountinfo
-	rules  Rules
+	hook   func(q *request, made bool)
+	mounts int    // descriptor of /proc/self/mountinfo
 	data   []byte // for one reply
 
 	tasks
@@ -47,11 +49,12 @@ type tasks struct {
 	running map[uint32]context.CancelFunc
 	queues  map[int]guardfs.Inotify
 	next    int
+	judges  map[string]guardfs.Judge
 }
 
 // Run serves until in ends. in and out are descriptors that block.
 func (o Work) Run(in, out int) error {
-	w := &worker{out: sink{fd: out}, slow: make(chan struct{}, mostSlow)}
+	w := &worker{out: sink{fd: out}, slow: make(chan struct{}, mostSlow), hook: o.hook}
 	w.running, w.queues = map[uint32]context.CancelFunc{}, map[int]guardfs.Inotify{}
 	f := &frames{fd: in}
 	id, body, err := f.next()
@@ -66,7 +69,6 @@ func (o Work) Run(in, out int) error {
 	if err != nil {
 		return err
 	}
-	w.rules = said.Rules
 	r := &reply{}
 	if err = w.open(o); err != nil {
 		r.errno, r.text = uint32(unix.EIO), cut(err.Error())
@@ -124,6 +126,7 @@ func (w *worker) open(o Work) (err error) {
 
 // take makes the call of one frame: at once, or beside others where it may take long.
 func (w *worker) take(id uint32, q *request) error {
+	w.tell(q, false)
 	switch q.op {
 	case opFsync, opFdatasync, opWait, opSearch, opFallocate:
 		own := *q
@@ -141,6 +144,7 @@ func (w *worker) take(id uint32, q *request) error {
 			w.tasks.mu.Unlock()
 			cancel()
 			<-w.slow
+			w.tell(&own, true)
 			w.answer(id, &r) //nolint:errcheck // the reader meets the end too
 		}()
 		return nil
@@ -154,10 +158,17 @@ func (w *worker) take(id uint32, q *request) error {
 	}
 	var r reply
 	w.set(&r, w.short(q, &r))
+	w.tell(q, true)
 	if id == 0 {
 		return nil
 	}
 	return w.answer(id, &r)
+}
+
+func (w *worker) tell(q *request, made bool) {
+	if w.hook != nil {
+		w.hook(q, made)
+	}
 }
 
 // set puts an error into a reply.

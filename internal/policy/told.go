@@ -1,0 +1,30 @@
+package policy
+
+import (
+	"cmp"
+
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/protect"
+)
+
+// Told is what another process needs to hold the same rules, over a tree that holds nothing of
+// ours.
+type Told struct {
+	Allow, Deny []string
+	Only        string // Options.Root
+	Work        string // where the work is, if not Only
+	OneName     bool
+	Holds       protect.Holds
+	Lifted      []string
+}
+
+// Over is the policy of t over the tree that free gives, which asks nobody.
+func (t Told) Over(free *guardfs.FS) (*Policy, error) {
+	classes, err := NewClasses(ClassOptions{Holds: t.Holds, Lifted: t.Lifted,
+		Root: cmp.Or(t.Only, t.Work), Canonical: free.Canonical})
+	if err != nil {
+		return nil, err
+	}
+	return New(Options{Allow: t.Allow, Deny: t.Deny, Root: t.Only, OneName: t.OneName, Classes: classes,
+		Canonical: free.Canonical, Identify: Identify(free), Census: Census(free)})
+}

@@ -1,0 +1,180 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/internal/guardfs"
+)
+
+// replaced puts content at a path, as the engine does.
+func replaced(f *guardfs.FS, tag, name, content string) error {
+	ctx := context.Background()
+	p, err := f.Place(name)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	before, err := p.Load(-1)
+	if err != nil {
+		return err
+	}
+	what := guardfs.NewObject{Kind: guardfs.KindFile, Content: []byte(content), Like: before, Open: true}
+	h, made, err := p.Hold(ctx, strings.Repeat(tag, guardfs.TagLen), 1, what)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if err = h.Sync(); err != nil {
+		return err
+	}
+	if _, err = p.Swap(ctx, h, guardfs.Found(before), made.Expect()); err != nil {
+		return err
+	}
+	if err = h.Drop(guardfs.Found(before)); err != nil {
+		return err
+	}
+	return p.SyncNames()
+}
+
+// A worker that dies at any request leaves the old file or the new one, and the next call finds it:
+// the session goes on with another worker.
+func TestWorkerDiesAtEveryRequest(t *testing.T) {
+	old, content := "old", strings.Repeat("new", 200_000)
+	for _, sign := range []int{1, -1} {
+		for n := 2; ; n++ {
+			dir := t.TempDir()
+			plant(t, dir, map[string]string{"w/f": old})
+			s := begin(t, dir+"/w", "dies", strconv.Itoa(sign*n), dir+"/marker")
+			f, err := guardfs.New(guardfs.Options{Judge: anything{}, Calls: s.Calls()})
+			if err == nil {
+				err = replaced(f, "a", dir+"/w/f", content)
+			}
+			died := s.now.turn > 1 || s.now.isDead()
+			if err != nil && !errors.Is(err, guardfs.ErrUnavailable) {
+				t.Errorf("at %d: %v", n, err)
+			}
+			b, rerr := os.ReadFile(dir + "/w/f")
+			if got := string(b); rerr != nil || got != old && got != content || err == nil && got != content {
+				t.Errorf("at %d (%v): %d bytes, %v", n, err, len(got), rerr)
+			}
+			if f == nil { // the worker died before it said what it is
+				continue
+			}
+			if err = replaced(f, "b", dir+"/w/f", content+"!"); err != nil {
+				t.Errorf("at %d: afterwards: %v", n, err)
+			}
+			f.Close()
+			if s.Close(); !died {
+				t.Logf("%d requests", n-1)
+				break
+			}
+		}
+	}
+}
+
+// Errors by the same sentinel, and what they say.
+func TestWorkerThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		command []string
+		build   string
+		says    string
+	}{
+		"another version": {[]string{os.Args[0], "worker", dir}, "other", "another version"},
+		"no program":      {[]string{dir + "/none"}, "test", "no such file"},
+		"nonsense":        {[]string{"/bin/echo", "hello, what would you like?"}, "test", "no worker"},
+		"nothing":         {[]string{"/bin/true"}, "test", "its worker"},
+		"no root":         {[]string{os.Args[0], "worker", dir + "/none"}, "test", "none"},
+		"an error":        {[]string{"/bin/ls", dir + "/none"}, "test", "cannot access"},
+	} {
+		_, err := Start(t.Context(), Options{Command: c.command, Root: dir, Build: c.build})
+		if !errors.Is(err, guardfs.ErrUnavailable) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A worker that does not answer is killed, and reaped.
+func TestWorkerHangs(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"w/f": "x"})
+	s, err := Start(t.Context(), Options{Root: dir + "/w", Build: "test", Hang: 60 * time.Millisecond, Starts: 1,
+		Command: []string{os.Args[0], "worker", dir + "/w", "hangs", "8", dir + "/marker"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	f, p := over(t, s), s.now
+	h, err := f.Resolve(dir+"/w/f", guardfs.Look)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for err == nil {
+		var file *guardfs.File
+		if file, err = h.Open(); err == nil {
+			file.Close()
+		}
+	}
+	if !errors.Is(err, guardfs.ErrUnavailable) || !strings.Contains(p.why().Error(), "did not answer") {
+		t.Fatal(err, p.why())
+	}
+	p.life.Lock() // reap holds it when the process has been waited for
+	p.life.Unlock()
+	for range 100 {
+		if p.cmd.ProcessState != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if p.cmd.ProcessState == nil {
+		t.Error("it is not reaped")
+	}
+	if _, err = f.Resolve(dir+"/w/f", guardfs.Read); err != nil {
+		t.Error("the next call:", err)
+	}
+	s.now.fail(fmt.Errorf("a test"))
+	if _, err = f.Resolve(dir+"/w/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) {
+		t.Error("after too many starts:", err)
+	}
+}
+
+// What a dead worker had open is nobody's.
+func TestHandlesOfDeadWorkers(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"f": "x"})
+	s := begin(t, dir)
+	f := over(t, s)
+	h, err := f.Resolve(dir+"/f", guardfs.Read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.now.fail(errors.New("a test"))
+	other, err := f.Resolve(dir+"/f", guardfs.Read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Open(); !errors.Is(err, guardfs.ErrUnavailable) {
+		t.Error("an old handle:", err)
+	}
+	h.Close()
+	if file, err := other.Open(); err != nil {
+		t.Error("a new one:", err)
+	} else {
+		file.Close()
+	}
+	other.Close()
+	s.Close()
+	if _, err := f.Resolve(dir+"/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) {
+		t.Error("after the end:", err)
+	}
+}

@@ -1,0 +1,225 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+)
+
+// lying is a session whose worker, in this process, says what spoil makes of its replies.
+func lying(t testing.TB, root string, spoil func(n int, frame []byte) []byte) *Session {
+	t.Helper()
+	pair := func() [2]int {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fds
+	}
+	ours, theirs := pair(), pair()
+	end := make(chan struct{}, 3)
+	go func() { // requests
+		f, out := frames{fd: ours[1]}, sink{fd: theirs[0]}
+		for {
+			id, body, err := f.next()
+			if err != nil || out.send(id, func(b []byte) []byte { return append(b, body...) }) != nil {
+				break
+			}
+		}
+		unix.Shutdown(theirs[0], unix.SHUT_RDWR)
+		end <- struct{}{}
+	}()
+	go func() { // replies
+		f, n := frames{fd: theirs[0]}, 0
+		for {
+			id, body, err := f.next()
+			if err != nil {
+				break
+			}
+			frame := binary.LittleEndian.AppendUint32(nil, uint32(len(body)+4))
+			frame = append(binary.LittleEndian.AppendUint32(frame, id), body...)
+			if n > 0 { // the hello is another matter
+				frame = spoil(n, frame)
+			}
+			n++
+			for len(frame) > 0 {
+				m, err := unix.Write(ours[1], frame)
+				if err != nil {
+					break
+				}
+				frame = frame[m:]
+			}
+		}
+		unix.Shutdown(ours[1], unix.SHUT_RDWR)
+		end <- struct{}{}
+	}()
+	go func() {
+		Work{Root: root, Build: "test"}.Run(theirs[1], theirs[1])
+		unix.Shutdown(theirs[1], unix.SHUT_RDWR)
+		end <- struct{}{}
+	}()
+	p := newProcess(1, ours[0])
+	p.hang, p.kill = 60*time.Millisecond, func() { unix.Shutdown(ours[0], unix.SHUT_RDWR) }
+	go p.watch()
+	s := &Session{o: Options{Root: root, Build: "test", Starts: -1}, now: p, turn: 1}
+	r, err := p.ask(&request{op: opHello, data: []byte(`{"Protocol":1}`)}, nil, nil)
+	if err == nil {
+		err = p.greeted(&r, s.o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.first = p.hello
+	t.Cleanup(func() {
+		p.end()
+		for range 3 {
+			<-end
+		}
+		for _, fd := range []int{ours[0], ours[1], theirs[0], theirs[1]} {
+			unix.Close(fd)
+		}
+	})
+	return s
+}
+
+// everything does all that the engine does with a tree, and tells the names that it was given.
+func everything(ctx context.Context, f *guardfs.FS, s *Session, root string) (names []string) {
+	for _, name := range []string{root, root + "/f", root + "/l", root + "/d/g", root + "/none"} {
+		if o, target, err := f.Lstat(name); err == nil {
+			names = append(names, o.True, "/"+target)
+		}
+		h, err := f.Resolve(name, guardfs.Read)
+		if err != nil {
+			continue
+		}
+		if file, err := h.Open(); err == nil {
+			file.ReadAt(make([]byte, 100), 0)
+			file.Read(make([]byte, 10))
+			file.Close()
+		}
+		if d, err := h.Dir(); err == nil {
+			entries, _, _ := d.List(nil)
+			for _, e := range entries {
+				names = append(names, root+"/"+e.Name)
+				d.ReadSmall(e.Name, 1000)
+				d.Readlink(e.Name)
+			}
+			if below, err := d.OpenDir("d", false); err == nil {
+				below.Parent()
+				below.Close()
+			}
+			m, _ := match.Compile("x", match.Options{})
+			w := grep.Walk{Dir: grep.Guarded(d), Elsewhere: calls{s}.Elsewhere(policy.Told{}, anything{})}
+			if r, err := grep.Search(ctx, w, grep.Query{Matcher: m, Mode: grep.Content}); err == nil {
+				for _, row := range r.Rows {
+					names = append(names, root+"/"+strings.TrimPrefix(row.Path, root+"/"))
+				}
+			}
+			d.Close()
+		}
+		h.Close()
+	}
+	replaced(f, "a", root+"/f", "changed")
+	if p, err := f.PlaceLink(root + "/made"); err == nil {
+		p.Mkdir(0o700)
+		p.Close()
+	}
+	return names
+}
+
+// FuzzLiar has a worker whose replies are changed, byte by byte, on their way: nothing panics,
+// nothing waits for ever, and no name comes out that could be no name.
+func FuzzLiar(f *testing.F) {
+	f.Add([]byte{})
+	for i := range 20 {
+		f.Add([]byte{byte(2 * i), byte(i), 0xff, byte(i + 1), 9, 1})
+		f.Add([]byte{byte(i), byte(20 + i), 0x2e ^ byte(i)})
+	}
+	f.Fuzz(func(t *testing.T, lies []byte) {
+		dir, err := os.MkdirTemp("", "liar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		plant(t, dir, map[string]string{"f": "x\n", "d/g": "xx\n"})
+		os.Symlink("d/g", dir+"/l")
+		s := lying(t, dir, func(n int, frame []byte) []byte {
+			for i := 0; i+2 < len(lies) && i < 60; i += 3 {
+				if int(lies[i]) == n {
+					frame[int(lies[i+1])%len(frame)] ^= lies[i+2]
+				}
+			}
+			return frame
+		})
+		g, err := guardfs.New(guardfs.Options{Judge: anything{}, Calls: s.Calls()})
+		if err != nil {
+			return
+		}
+		defer g.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		for _, name := range everything(ctx, g, s, dir) {
+			base := name[strings.LastIndexByte(name, '/')+1:]
+			if strings.IndexByte(name, 0) >= 0 || !strings.HasPrefix(name, "/") || base == ".." || len(name) > 2*maxText {
+				t.Errorf("a name %q", name)
+			}
+		}
+	})
+}
+
+// Each of these is no reply of ours: the worker is ended, and the call with it.
+func TestLies(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"f": "x"})
+	text := func(s string) func([]byte) []byte {
+		return func(b []byte) []byte {
+			r := reply{}
+			if !r.parse(b[8:]) {
+				t.Fatal("not a reply")
+			}
+			r.text = s
+			return framed(binary.LittleEndian.Uint32(b[4:]), r.append(nil))
+		}
+	}
+	for name, lie := range map[string]func([]byte) []byte{
+		"too long":        func(b []byte) []byte { binary.LittleEndian.PutUint32(b, maxFrame+1); return b },
+		"too short":       func([]byte) []byte { return []byte{1, 0, 0, 0, 1} },
+		"another request": func(b []byte) []byte { b[4]++; return b },
+		"a name with NUL": text("/a\x00b"),
+		"cut off":         func(b []byte) []byte { return framed(binary.LittleEndian.Uint32(b[4:]), b[8:9]) },
+		"an errno": func(b []byte) []byte {
+			return framed(binary.LittleEndian.Uint32(b[4:]), []byte{0, 0xff, 0xff, 0x7f, 0, 0})
+		},
+	} {
+		var on bool
+		s := lying(t, dir, func(_ int, b []byte) []byte {
+			if on {
+				return lie(b)
+			}
+			return b
+		})
+		f := over(t, s)
+		on = true
+		if _, err := f.Resolve(dir+"/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) || !s.now.isDead() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func framed(id uint32, body []byte) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(len(body)+4))
+	return append(binary.LittleEndian.AppendUint32(b, id), body...)
+}

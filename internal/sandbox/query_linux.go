@@ -1,0 +1,255 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+)
+
+// query is a search as it travels.
+type query struct {
+	Rules policy.Told
+	Walk  walk
+	Lines *lines // nil: by name
+	Names *grep.GlobQuery
+	Each  bool          // what is found is wanted file by file
+	Named bool          // so are the names of all files that are looked at
+	Wait  time.Duration // until the deadline; 0: none
+}
+
+// walk is what of grep.Walk travels.
+type walk struct {
+	Root       string // true name
+	File       bool   // Root is one
+	Spelled    string
+	NoIgnore   bool
+	Mounts     bool
+	MaxDepth   int
+	Excludes   []byte
+	IgnoreCase *bool
+	Home       string
+}
+
+// lines is what of grep.Query travels.
+type lines struct {
+	Pattern       string
+	Match         match.Options
+	Mode          grep.Mode
+	Multiline     bool
+	Glob, Type    []string
+	Before, After int
+	OnlyMatching  bool
+	Limit, Offset int
+	MaxColumns    int
+	MaxFileBytes  int64
+}
+
+// found is the answer.
+type found struct {
+	Result *grep.Result
+	Files  *grep.FilesResult
+	Each   []hit
+	Named  []string
+	Come   int64
+	Partly bool // the deadline was met before there was an answer
+}
+
+type hit struct {
+	File grep.FileHit
+	Rows []grep.Row
+}
+
+// elsewhere lets the worker search, and judges what it finds once more.
+type elsewhere struct {
+	s     *Session
+	rules policy.Told
+	judge guardfs.Judge
+}
+
+// Elsewhere searches inside, under rules that are those of judge.
+func (c calls) Elsewhere(rules policy.Told, judge guardfs.Judge) grep.Elsewhere {
+	return elsewhere{c.s, rules, judge}
+}
+
+func (e elsewhere) Search(ctx context.Context, w grep.Walk, q grep.Query) (*grep.Result, error) {
+	l := &lines{Mode: q.Mode, Multiline: q.Multiline, Glob: q.Glob, Type: q.Type, Before: q.Before, After: q.After,
+		OnlyMatching: q.OnlyMatching, Limit: q.Limit, Offset: q.Offset,
+		MaxColumns: q.MaxColumns, MaxFileBytes: q.MaxFileBytes}
+	l.Pattern, l.Match = q.Matcher.Source()
+	f, err := e.ask(ctx, w, query{Lines: l, Each: q.Found != nil, Named: q.Named != nil})
+	if err != nil {
+		return nil, err
+	}
+	if f.Result == nil {
+		return nil, e.s.lied()
+	}
+	for _, h := range f.Each {
+		if q.Found != nil {
+			q.Found(h.File, h.Rows)
+		}
+	}
+	for _, name := range f.Named {
+		if q.Named != nil {
+			q.Named(name)
+		}
+	}
+	return f.Result, nil
+}
+
+func (e elsewhere) Files(ctx context.Context, w grep.Walk, q grep.GlobQuery) (*grep.FilesResult, error) {
+	each := q.Found
+	q.Found = nil
+	f, err := e.ask(ctx, w, query{Names: &q, Each: each != nil})
+	if err != nil {
+		return nil, err
+	}
+	if f.Files == nil {
+		return nil, e.s.lied()
+	}
+	for _, h := range f.Each {
+		if each != nil {
+			each(h.File)
+		}
+	}
+	return f.Files, nil
+}
+
+func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error) {
+	q.Rules = e.rules
+	q.Walk = walk{File: w.File != nil, Root: w.Name, Spelled: w.Spelled, NoIgnore: w.NoIgnore, Mounts: w.CrossMounts,
+		MaxDepth: w.MaxDepth, Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home}
+	if w.Dir != nil {
+		q.Walk.Root = w.Dir.True()
+	}
+	if at, ok := ctx.Deadline(); ok {
+		q.Wait = max(time.Until(at), time.Nanosecond)
+	}
+	var b bytes.Buffer
+	if err := gob.NewEncoder(&b).Encode(&q); err != nil {
+		return nil, err
+	}
+	if b.Len() > chunk {
+		return nil, fmt.Errorf("a search of %d bytes is too large to be told", b.Len())
+	}
+	p, err := e.s.live()
+	if err != nil {
+		return nil, err
+	}
+	// At the deadline the worker answers with what it has.
+	wait, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			time.AfterFunc(grace, cancel)
+		} else {
+			cancel()
+		}
+	})()
+	r, err := p.ask(&request{op: opSearch, data: b.Bytes()}, nil, wait)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, err
+	case r.errno != 0 && r.bits&hasText != 0:
+		return nil, fmt.Errorf("searching: %s", r.text)
+	case r.errno != 0:
+		return nil, &guardfs.PathError{Op: "search", Path: q.Walk.Root, Err: unix.Errno(r.errno)}
+	}
+	f := &found{}
+	if gob.NewDecoder(bytes.NewReader(r.data)).Decode(f) != nil || !e.check(f, &q.Walk) {
+		return nil, p.nonsense()
+	}
+	if w.Come != nil {
+		w.Come.Add(f.Come)
+	}
+	return f, nil
+}
+
+// grace is how long after the deadline an answer may come.
+const grace = 3 * time.Second
+
+// check lets nothing pass that is not below the root, and takes out what the rules refuse: the
+// worker holds them too, so that this is nothing as a rule. ok is false for names that no walk
+// gives.
+func (e elsewhere) check(f *found, w *walk) (ok bool) {
+	ok = true
+	root := w.Root
+	if w.File {
+		root = path.Dir(root)
+	}
+	seen := map[string]bool{}
+	may := func(name string) bool {
+		allowed, known := seen[name]
+		if !known {
+			full := name
+			if !strings.HasPrefix(name, "/") {
+				full = path.Join(root, name)
+			}
+			if full != path.Clean(full) || !absolute(full) || full == root ||
+				root != "/" && !strings.HasPrefix(full, root+"/") || !strings.HasSuffix(full, name) {
+				ok = false
+			}
+			o := guardfs.Object{Spelled: full, True: full, Info: guardfs.Info{Kind: guardfs.KindFile, Links: 1}}
+			allowed = ok && e.judge.Judge(o, guardfs.Read) == nil
+			seen[name] = allowed
+		}
+		return allowed
+	}
+	files := func(all []grep.FileHit) []grep.FileHit {
+		kept := all[:0]
+		for _, h := range all {
+			if may(h.Path) && h.Size >= 0 && h.Lines >= 0 && h.Matches >= 0 {
+				kept = append(kept, h)
+			}
+		}
+		return kept
+	}
+	rows := func(all []grep.Row) []grep.Row {
+		kept := all[:0]
+		for _, r := range all {
+			if may(r.Path) && r.Line >= 0 {
+				kept = append(kept, r)
+			}
+		}
+		return kept
+	}
+	if r := f.Result; r != nil {
+		r.Files, r.Rows = files(r.Files), rows(r.Rows)
+		ok = ok && r.Root == root
+	}
+	if f.Files != nil {
+		f.Files.Files = files(f.Files.Files)
+		ok = ok && f.Files.Root == root
+	}
+	each := f.Each[:0]
+	for _, h := range f.Each {
+		for i := range h.Rows {
+			if r := &h.Rows[i]; r.Path != "" && r.Path != h.File.Path || r.Line < 0 {
+				return false
+			}
+		}
+		if may(h.File.Path) {
+			each = append(each, h)
+		}
+	}
+	f.Each = each
+	for _, name := range f.Named {
+		may(name)
+	}
+	return ok
+}

@@ -1,0 +1,137 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+)
+
+func plant(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		err := os.MkdirAll(filepath.Dir(dir+"/"+name), 0o755)
+		if err = errors.Join(err, os.WriteFile(dir+"/"+name, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a worker finds is what is found without one.
+func TestSearchElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{
+		"a.go": "one needle\ntwo\n", "sub/b.go": "needle\nneedle \xff\n", "no/c.go": "needle\n",
+		".gitignore": "skipped\n", "skipped": "needle\n", "n\xffme.txt": "needle", "big": strings.Repeat("needle\n", 1000),
+	})
+	rules := policy.Told{Only: dir, Deny: []string{dir + "/no/**"}}
+	here, err := guardfs.New(guardfs.Options{Judge: anything{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	judge, err := rules.Over(here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := begin(t, dir)
+	for _, mode := range []grep.Mode{grep.FilesWithMatches, grep.Content, grep.Count} {
+		for _, file := range []string{"", "/sub/b.go"} {
+			w, end := open(t, here.With(judge), dir+file)
+			m, err := match.Compile("needle", match.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := grep.Query{Matcher: m, Mode: mode, Limit: 20, After: 1}
+			want, err := grep.Search(t.Context(), w, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Elsewhere = s.Calls().(calls).Elsewhere(rules, judge)
+			got, err := grep.Search(t.Context(), w, q)
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("mode %d of %q: %v\n%+v\nwant\n%+v", mode, file, err, got, want)
+			}
+			var names []string
+			var mu sync.Mutex
+			note := func(h grep.FileHit, _ []grep.Row) {
+				mu.Lock()
+				names = append(names, h.Path)
+				mu.Unlock()
+			}
+			if q.Found = note; mode != grep.Content || file != "" {
+				end()
+				continue
+			}
+			if _, err = grep.Search(t.Context(), w, q); err != nil || len(names) == 0 {
+				t.Error("file by file:", names, err)
+			}
+			found := slices.Sorted(slices.Values(names))
+			names, w.Elsewhere = nil, nil
+			if _, err = grep.Search(t.Context(), w, q); !slices.Equal(found, slices.Sorted(slices.Values(names))) {
+				t.Errorf("file by file: %q, want %q", found, names)
+			}
+			end()
+		}
+	}
+	w, end := open(t, here.With(judge), dir)
+	defer end()
+	want, err := grep.Files(t.Context(), w, grep.GlobQuery{Pattern: "*.go"})
+	w.Elsewhere = s.Calls().(calls).Elsewhere(rules, judge)
+	got, gerr := grep.Files(t.Context(), w, grep.GlobQuery{Pattern: "*.go"})
+	if err != nil || gerr != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("by name: %+v %v, want %+v", got, gerr, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := grep.Files(ctx, w, grep.GlobQuery{}); !errors.Is(err, context.Canceled) {
+		t.Error("cancelled:", err)
+	}
+}
+
+// open is the walk of what has that name.
+func open(t *testing.T, f *guardfs.FS, name string) (w grep.Walk, end func()) {
+	t.Helper()
+	h, err := f.Resolve(name, guardfs.Read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Object().Info.Kind == guardfs.KindDir {
+		d, err := h.Dir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return grep.Walk{Dir: grep.Guarded(d)}, func() { d.Close(); h.Close() }
+	}
+	file, err := h.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return grep.Walk{File: grep.GuardedFile(file), Name: name}, func() { file.Close(); h.Close() }
+}
+
+// An answer that names what is not below the root ends the worker.
+func TestSearchAnswersAreChecked(t *testing.T) {
+	e := elsewhere{judge: anything{}}
+	for name, good := range map[string]bool{
+		"a": true, "sub/b": true, "../x": false, "a/../../x": false, "/etc/passwd": false, "a//b": false,
+		"a\x00b": false, ".": false, "": false, "/r/a": true, "/r": false, "/rx": false, "./a": false,
+	} {
+		f := &found{Result: &grep.Result{Root: "/r", Rows: []grep.Row{{Path: name}}}}
+		if ok := e.check(f, &walk{Root: "/r"}); ok != good {
+			t.Errorf("%q: %v", name, ok)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A worker opens nothing outside of its root, and changes nothing there, whatever it is asked.
+func TestWorkerKeepsToItsRoot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"out/secret": "x", "w/f": "y", "w/d/g": "z"})
+	if err := os.Symlink("../out/secret", dir+"/w/l"); err != nil {
+		t.Fatal(err)
+	}
+	s := begin(t, dir+"/w")
+	c := s.Calls()
+	opened := func(at int, name string, flags int) int {
+		t.Helper()
+		fd, err := c.Openat(at, name, flags, 0o600)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		return fd
+	}
+	const handle = unix.O_PATH | unix.O_NOFOLLOW
+	out, in := opened(unix.AT_FDCWD, dir+"/out", handle), opened(unix.AT_FDCWD, dir+"/w", handle)
+	link, file := opened(in, "l", handle), opened(in, "f", unix.O_RDONLY|unix.O_NOFOLLOW)
+	moved := opened(in, "d", handle)
+	must := func(what string, err error, want ...error) {
+		t.Helper()
+		for _, w := range want {
+			if err == w {
+				return
+			}
+		}
+		t.Errorf("%s: %v, want one of %v", what, err, want)
+	}
+	try := func(what string, at int, name string, flags int, want ...error) {
+		t.Helper()
+		_, err := c.Openat(at, name, flags, 0o600)
+		must(what, err, want...)
+	}
+	try("a file outside", unix.AT_FDCWD, dir+"/out/secret", unix.O_RDONLY, unix.EACCES)
+	try("a handle on it", unix.AT_FDCWD, dir+"/out/secret", handle, unix.EACCES)
+	try("below a handle outside", out, "secret", unix.O_RDONLY|unix.O_NOFOLLOW, unix.EACCES)
+	try("listing outside", out, ".", unix.O_RDONLY|unix.O_DIRECTORY, unix.EACCES)
+	try("a link that leads out", in, "l", unix.O_RDONLY, unix.EINVAL)
+	try("a path", in, "d/g", unix.O_RDONLY|unix.O_NOFOLLOW, unix.EINVAL)
+	try("up and down", in, "../out/secret", handle, unix.EINVAL)
+	try("a new file outside", out, "new", unix.O_CREAT|unix.O_RDWR|unix.O_NOFOLLOW, unix.EACCES)
+	try("emptying", in, "f", unix.O_RDWR|unix.O_TRUNC|unix.O_NOFOLLOW, unix.EINVAL)
+	try("a directory outside, by number", link, ".", unix.O_RDONLY, unix.EACCES, unix.ENOTDIR, unix.ELOOP)
+	_, err := c.Openat2(unix.AT_FDCWD, dir+"/out/secret", unix.O_RDWR, 0)
+	must("openat2", err, unix.EACCES)
+	_, err = c.Reopen(out, unix.O_RDONLY)
+	must("reopening what is outside", err, unix.EACCES)
+	_, err = c.Statx(out, "secret", unix.AT_SYMLINK_NOFOLLOW)
+	must("stat outside", err, unix.EACCES)
+	_, err = c.Statx(in, "../out/secret", 0)
+	must("stat of a path", err, unix.EINVAL)
+	for fd := range 12 { // its own: standard input, the list of mounts, the directory of descriptors
+		if _, err = c.Pread(s.now.turn<<fdBits|fd, make([]byte, 10), 0); err == nil && fd != file&0xff {
+			t.Errorf("descriptor %d, which nobody was given, reads", fd)
+		}
+	}
+	must("rename out", c.Renameat2(in, "f", out, "f", 0), unix.EACCES)
+	must("rename in", c.Renameat2(out, "secret", in, "s", 0), unix.EACCES)
+	must("link in", c.Linkat(out, "secret", in, "s"), unix.EACCES)
+	must("remove", c.Unlinkat(out, "secret", 0), unix.EACCES)
+	must("mkdir", c.Mkdirat(out, "d", 0o700), unix.EACCES)
+	must("symlink", c.Symlinkat("x", out, "d"), unix.EACCES)
+	must("a path of names", c.Unlinkat(in, "d/g", 0), unix.EINVAL)
+	must("up", c.Unlinkat(in, "..", unix.AT_REMOVEDIR), unix.EINVAL)
+	must("mode outside", c.ChmodPath(out, 0o777), unix.EACCES)
+	if err := os.Rename(dir+"/w/d", dir+"/out/d"); err != nil {
+		t.Fatal(err)
+	}
+	must("what was moved out meanwhile", c.Unlinkat(moved, "g", 0), unix.EACCES)
+	if err := c.Symlinkat("../out/secret", in, "m"); err != nil {
+		t.Error("a link to be made may lead anywhere:", err)
+	}
+}
