@@ -25,6 +25,6 @@ func (t Told) Over(free *guardfs.FS) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Options{Allow: t.Allow, Deny: t.Deny, Root: t.Only, OneName: t.OneName, Classes: classes,
-		Canonical: free.Canonical, Identify: Identify(free), Census: Census(free)})
+	return New(Options{Allow: t.Allow, Deny: t.Deny, Root: t.Only, OneName: t.OneName,
+		Classes: classes, Canonical: free.Canonical, Identify: Identify(free), Census: Census(free)})
 }

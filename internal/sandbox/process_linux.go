@@ -33,9 +33,7 @@ type process struct {
 	hang  time.Duration
 	log   func(string)
 
-	cmd  *exec.Cmd
-	kill func()
-	says tail // the end of what it wrote to standard error
+	command
 	out  sink
 	in   frames
 	read chan struct{} // has one token: whoever holds it reads
@@ -43,6 +41,13 @@ type process struct {
 	ending
 	waiting
 	known
+}
+
+// command is what was started.
+type command struct {
+	cmd  *exec.Cmd
+	kill func()
+	says tail // the end of what it wrote to standard error
 }
 
 // ending is how a worker ends.
@@ -116,7 +121,8 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 
 // newProcess is the client of what answers on fd.
 func newProcess(turn, fd int) *process {
-	p := &process{turn: turn & 0x3ff, out: sink{fd: fd}, in: frames{fd: fd}, read: make(chan struct{}, 1)}
+	p := &process{turn: turn & 0x3ff, out: sink{fd: fd}, in: frames{fd: fd}}
+	p.read = make(chan struct{}, 1)
 	p.dead, p.pending = make(chan struct{}), map[uint32]*call{}
 	p.read <- struct{}{}
 	p.known.open = map[int]*opened{}
@@ -228,7 +234,8 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 	if p.isDead() {
 		return reply{}, unavailable(p.why())
 	}
-	c := &call{done: make(chan struct{}), since: time.Now(), long: ctx != nil, parts: ctx != nil, into: into}
+	c := &call{done: make(chan struct{}), since: time.Now(), into: into}
+	c.long, c.parts = ctx != nil, ctx != nil
 	p.mu.Lock()
 	if p.next++; p.next == 0 {
 		p.next++

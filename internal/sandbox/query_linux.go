@@ -51,7 +51,7 @@ type lines struct {
 	Mode          grep.Mode
 	Multiline     bool
 	Glob, Type    []string
-	Before, After int
+	Around        [2]int // lines before and after
 	OnlyMatching  bool
 	Limit, Offset int
 	MaxColumns    int
@@ -86,8 +86,8 @@ func (c calls) Elsewhere(rules policy.Told, judge guardfs.Judge) grep.Elsewhere 
 }
 
 func (e elsewhere) Search(ctx context.Context, w grep.Walk, q grep.Query) (*grep.Result, error) {
-	l := &lines{Mode: q.Mode, Multiline: q.Multiline, Glob: q.Glob, Type: q.Type, Before: q.Before, After: q.After,
-		OnlyMatching: q.OnlyMatching, Limit: q.Limit, Offset: q.Offset,
+	l := &lines{Mode: q.Mode, Multiline: q.Multiline, Glob: q.Glob, Type: q.Type,
+		Around: [2]int{q.Before, q.After}, OnlyMatching: q.OnlyMatching, Limit: q.Limit, Offset: q.Offset,
 		MaxColumns: q.MaxColumns, MaxFileBytes: q.MaxFileBytes}
 	l.Pattern, l.Match = q.Matcher.Source()
 	f, err := e.ask(ctx, w, query{Lines: l, Each: q.Found != nil, Named: q.Named != nil})
@@ -110,7 +110,9 @@ func (e elsewhere) Search(ctx context.Context, w grep.Walk, q grep.Query) (*grep
 	return f.Result, nil
 }
 
-func (e elsewhere) Files(ctx context.Context, w grep.Walk, q grep.GlobQuery) (*grep.FilesResult, error) {
+func (e elsewhere) Files(
+	ctx context.Context, w grep.Walk, q grep.GlobQuery,
+) (*grep.FilesResult, error) {
 	each := q.Found
 	q.Found = nil
 	f, err := e.ask(ctx, w, query{Names: &q, Each: each != nil})
@@ -130,8 +132,8 @@ func (e elsewhere) Files(ctx context.Context, w grep.Walk, q grep.GlobQuery) (*g
 
 func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error) {
 	q.Rules = e.rules
-	q.Walk = walk{File: w.File != nil, Root: w.Name, Spelled: w.Spelled, NoIgnore: w.NoIgnore, Mounts: w.CrossMounts,
-		MaxDepth: w.MaxDepth, Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home}
+	q.Walk = walk{File: w.File != nil, Root: w.Name, Spelled: w.Spelled, NoIgnore: w.NoIgnore,
+		Mounts: w.CrossMounts, MaxDepth: w.MaxDepth, Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home}
 	if w.Dir != nil {
 		q.Walk.Root = w.Dir.True()
 	}
@@ -201,10 +203,12 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 				full = path.Join(root, name)
 			}
 			if full != path.Clean(full) || !absolute(full) || full == root ||
-				root != "/" && !strings.HasPrefix(full, root+"/") || !strings.HasSuffix(full, name) {
+				root != "/" && !strings.HasPrefix(full, root+"/") ||
+				!strings.HasSuffix(full, name) {
 				ok = false
 			}
-			o := guardfs.Object{Spelled: full, True: full, Info: guardfs.Info{Kind: guardfs.KindFile, Links: 1}}
+			o := guardfs.Object{Spelled: full, True: full}
+			o.Info = guardfs.Info{Kind: guardfs.KindFile, Links: 1}
 			allowed = ok && e.judge.Judge(o, guardfs.Read) == nil
 			seen[name] = allowed
 		}

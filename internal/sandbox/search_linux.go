@@ -113,8 +113,8 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 	}
 	switch l := s.Lines; {
 	case l != nil:
-		q := grep.Query{Mode: l.Mode, Multiline: l.Multiline, Glob: l.Glob, Type: l.Type, Before: l.Before,
-			After: l.After, OnlyMatching: l.OnlyMatching, Limit: l.Limit, Offset: l.Offset,
+		q := grep.Query{Mode: l.Mode, Multiline: l.Multiline, Glob: l.Glob, Type: l.Type,
+			Before: l.Around[0], After: l.Around[1], OnlyMatching: l.OnlyMatching, Limit: l.Limit, Offset: l.Offset,
 			MaxColumns: l.MaxColumns, MaxFileBytes: l.MaxFileBytes}
 		if s.Each {
 			q.Found = func(h grep.FileHit, rows []grep.Row) { each(hit{h, rows}) }
