@@ -3,8 +3,10 @@ package js
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,4 +102,23 @@ func TestFrames(t *testing.T) {
 			t.Errorf("%q is a frame of the kind %c", bad, kind)
 		}
 	}
+}
+
+// What a call of fs costs besides what is done for it.
+func BenchmarkCall(b *testing.B) {
+	data := []byte(strings.Repeat("a", 4096))
+	s := script(`const begin = Date.now(); for (let i = 0; i < 3000; i++) await fs.readFile("a");
+		console.log(1000 * (Date.now() - begin) / 3000)`)
+	s.Time = time.Minute
+	least := math.Inf(1)
+	for b.Loop() {
+		r, err := program().Run(b.Context(), s, func(context.Context, Request) (Reply, error) { return Reply{Text, data}, nil })
+		us, perr := strconv.ParseFloat(strings.TrimSpace(r.Output), 64)
+		if err != nil || perr != nil {
+			b.Fatal(err, r)
+		}
+		least = min(least, us)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(least, "us-least")
 }

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // opened is the dialect over an engine of its own, whose root is dir.
-func opened(t *testing.T, chain policy.Chain, change func(*config.FS)) (d *Dialect, dir string) {
+func opened(t testing.TB, chain policy.Chain, change func(*config.FS)) (d *Dialect, dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -207,7 +207,7 @@ func provoked(method, text string) (code, is string) {
 	return call("'no/f', 'no/g'"), "Error: " + is
 }
 
-func put(t *testing.T, name, content string) {
+func put(t testing.TB, name, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
@@ -380,6 +380,18 @@ func TestCancelled(t *testing.T) {
 	for _, want := range []string{`"output":"begun\n"`, `"error":"the run was cancelled"`, dir + "/a", `"turn":"js-`} {
 		if !strings.Contains(a.Text(), want) {
 			t.Errorf("no %s in %s", want, a.Text())
+		}
+	}
+}
+
+// What a call of fs costs in the server: the guarded call, without the way to the script and back.
+func BenchmarkReadFile(b *testing.B) {
+	d, dir := opened(b, nil, asIs)
+	put(b, dir+"/a", strings.Repeat("a", 4096))
+	r := &run{Dialect: d, in: dialect.Call{Tool: Tool}}
+	for b.Loop() {
+		if _, err := r.call(b.Context(), js.Request{Op: "readFile", Path: "a", Encoding: "utf8"}); err != nil {
+			b.Fatal(err)
 		}
 	}
 }
