@@ -386,6 +386,9 @@ func (r *runner) make(t *testing.T, s step, n int) (out tally, text string) {
 			t.Fatal(err)
 		}
 		kind, refused, text = answer.Kind(), answer.Refused(), answer.Text()+string(raw)
+		if s.tool == jsfs.Tool && !strings.Contains(text, `"error":null`) {
+			t.Errorf("call %d: the script did not run to its end: %s", n, text)
+		}
 		if s.tool == "filesystem.delete" {
 			var got struct {
 				TrashPath string `json:"trash_path"`
