@@ -113,9 +113,6 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 		ended: make(chan struct{}), done: make(chan struct{}),
 		slots: make(chan struct{}, max(s.AtOnce, 1))}
 	defer r.clock.stop()
-	if f, ok := out.(interface{ Fd() uintptr }); ok {
-		f.Fd() // makes it block: a thread that waits for the worker is woken sooner than a goroutine
-	}
 	go r.read(newUnframer(out), s)
 	select {
 	case <-r.ended:
