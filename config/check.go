@@ -46,6 +46,9 @@ func (c Config) problems() []*finding {
 		if strings.HasPrefix(f.key, "tools.fs.hooks.") && f.typ.Kind() == reflect.Slice {
 			checkPrograms(f.key, f.value(&c).Interface().([]string), add)
 		}
+		if name, is := strings.CutPrefix(f.key, "tools.sandbox."); is {
+			checkSandbox(name, c.Tools.Sandbox, add)
+		}
 		switch f.key {
 		case "tools.fs.workspace_root":
 			checkRoot(f.key, fs.WorkspaceRoot, add)

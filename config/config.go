@@ -1,6 +1,6 @@
 // Package config is what the operator wrote: the sections [tools.fs], [tools.fs.checkpoint],
 // [tools.fs.audit], [tools.fs.hooks], [tools.acp],
-// [tools.js], [tools.capability] and [tools.policy] of one TOML file, as Go values.
+// [tools.js], [tools.capability], [tools.sandbox] and [tools.policy] of one TOML file, as Go values.
 //
 // Decode is strict. An unknown key or section, a wrong type, a word that is not allowed, a glob
 // that cannot be read: each is a Problem with file, line, column and what to write instead. All
@@ -52,6 +52,7 @@ type Tools struct {
 	ACP        ACP        `toml:"acp" doc:"The file methods of the Agent Client Protocol, which moltis-fs acp guards."`
 	Capability Capability `toml:"capability" doc:"How freely each capability of the dialect \"capability\" may be called, where that differs from what docs/capabilities.md says. A looser tier is taken with a warning at start."`
 	JS         JS         `toml:"js" doc:"Scripts, which the dialect \"jsfs\" runs by its tool run_js."`
+	Sandbox    Sandbox    `toml:"sandbox" doc:"Calls that run inside of a container, a namespace or another machine, where this program is started as a worker. Policy, approvals, checkpoints and the audit log stay here."`
 	Policy     Policy     `toml:"policy" doc:"Which tools exist, by name: exact, \"prefix*\" or \"*\"; case matters. A denied tool is neither listed nor callable."`
 }
 
@@ -230,6 +231,7 @@ func Default() Config {
 			Stack: 5000, AtOnce: 4},
 		Capability: Capability{Autonomous: []string{}, Notify: []string{}, ApprovalRequired: []string{},
 			Blocked: []string{}},
-		Policy: Policy{Allow: []string{}, Deny: []string{}},
+		Sandbox: Sandbox{Mode: "off", Sessions: []string{}, Command: []string{}, Root: "/workspace", Require: true},
+		Policy:  Policy{Allow: []string{}, Deny: []string{}},
 	}}
 }

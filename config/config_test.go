@@ -325,8 +325,8 @@ func TestExampleDecodes(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", c, Default())
 	}
 	commented := regexp.MustCompile(`(?m)^# ([a-z_]+ = )`)
-	if n := len(commented.FindAll(Example(), -1)); n != 6 {
-		t.Errorf("%d keys are commented out, want the 6 without a default", n)
+	if n := len(commented.FindAll(Example(), -1)); n != 7 {
+		t.Errorf("%d keys are commented out, want the 7 without a default", n)
 	}
 	c, err = Decode(commented.ReplaceAll(Example(), []byte("$1")), "example")
 	if err != nil {
@@ -353,7 +353,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 70 {
+	if len(rows) != 77 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }
