@@ -105,10 +105,8 @@ func (c Config) problems() []*finding {
 		case "tools.capability.autonomous", "tools.capability.notify",
 			"tools.capability.approval_required", "tools.capability.blocked":
 			checkCapabilities(f.key, f.value(&c).Interface().([]string), tiers, add)
-		case "tools.policy.allow":
-			checkNames(f.key, c.Tools.Policy.Allow, add)
-		case "tools.policy.deny":
-			checkNames(f.key, c.Tools.Policy.Deny, add)
+		case "tools.policy.allow", "tools.policy.deny":
+			checkNames(f.key, f.value(&c).Interface().([]string), add)
 		}
 	})
 	return out

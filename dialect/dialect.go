@@ -82,6 +82,8 @@ type Call struct {
 	// Headers are those of the request that a policy chain sees as input.mcp_headers: the X-MCP-*
 	// ones, without that prefix, in lower case.
 	Headers map[string]string
+	// Unavailable says why the place where the call has to run can't be reached: then it is refused.
+	Unavailable error
 }
 
 // An Overlay has the texts that a client holds instead of the disk: an editor's unsaved buffers.

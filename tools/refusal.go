@@ -34,6 +34,7 @@ const (
 	KindDeadline         = string(engine.CodeDeadline)
 	KindPolicyError      = string(engine.CodePolicyError)
 	KindIOError          = string(engine.CodeIOError)
+	KindUnavailable      = string(engine.CodeUnavailable)
 )
 
 // A Refusal is a "no" that a model can act on: what is so, the next move, and

@@ -229,6 +229,8 @@ var sentences = map[engine.Cause]wording{
 				"--approve elicitation, --yes, or require_approval = false"))}
 	},
 	engine.RunsCode: runsCode,
+	engine.Unavailable: plainly("the sandbox where this call has to run can't be reached", "Call again: it is "+
+		"started anew. If that fails too, tell the user; the operator's log says why."),
 	engine.TierBlocked: plainly("this caller may not make this call; nothing was done", "Tell the "+
 		"user, or do it another way."),
 	engine.HookBlocked: func(a *about) *Refusal {

@@ -176,7 +176,7 @@ func auditLine(e *audit.Entry) string {
 	}
 	for _, f := range []struct{ what, value string }{
 		{"", e.Checkpoint}, {pattern, e.Pattern}, {"", e.Window}, {"", e.Approval}, {"rule ", e.Rule},
-		{"turn ", e.Turn}, {"client ", e.Client}, {"", e.Version}, {"policy ", shortHash(e.Policy)},
+		{"turn ", e.Turn}, {"in ", e.Where}, {"client ", e.Client}, {"", e.Version}, {"policy ", shortHash(e.Policy)},
 		{"alert: ", e.Alert},
 	} {
 		if f.value != "" {

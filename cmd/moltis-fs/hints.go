@@ -44,6 +44,7 @@ var hints = map[engine.Cause]hint{
 		}
 		return "Take an id from " + program + " checkpoint list" + whoseHistory
 	},
+	engine.Unavailable: always(program + " sandbox check says what is wrong with it."),
 	engine.NothingToUndo: always("Look at the history with " + program + " checkpoint list" +
 		whoseHistory),
 	engine.BadID: always("Take an id from " + program +

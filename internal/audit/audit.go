@@ -28,6 +28,7 @@ type Record struct {
 
 	PID    int    // the process that writes; filled in by Append, as User is
 	User   string // of the system, under whom it runs
+	Where  string // the call ran: "host" or the name of a sandbox; "": there are none
 	Client string // name and version of the program that called, as it says itself
 	By     string // "agent" or "person"
 

@@ -26,6 +26,7 @@ func appendRecord(b []byte, r *Record) []byte {
 	b = appendField(b, `,"turn":`, r.Turn)
 	b = appendNumber(b, `,"pid":`, int64(r.PID))
 	b = appendField(b, `,"user":`, r.User)
+	b = appendField(b, `,"where":`, r.Where)
 	b = appendField(b, `,"client":`, truncate(r.Client))
 	b = appendField(b, `,"by":`, r.By)
 	b = appendList(b, `,"paths":[`, r.Paths)

@@ -30,6 +30,7 @@ type Caller struct {
 	Principal string `json:"principal"`
 	Session   string `json:"session"`
 	Turn      string `json:"turn"`
+	Where     string `json:"where"`
 	Client    string `json:"client"`
 	By        string `json:"by"`
 	Version   string `json:"version"`

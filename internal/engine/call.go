@@ -177,6 +177,9 @@ func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
 	if why := e.tools.Why(c.Tool, op.Changes, op.Follows...); why != "" {
 		return &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
 	}
+	if c.Unavailable != nil {
+		return &Refusal{Unavailable.Code, Unavailable, "", nil, c.Unavailable}
+	}
 	if e.stuck.tooMany(c.Principal) {
 		return tooMany("", mostStuck, 0)
 	}

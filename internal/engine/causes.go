@@ -25,7 +25,9 @@ var (
 
 	BadArgument = Typed[*args.Error](CodeBadRequest, "bad_argument") // by Decode, before anything else
 
-	BadPath       = Typed[*guardfs.BadPathError](CodeBadRequest, "bad_path")
+	BadPath = Typed[*guardfs.BadPathError](CodeBadRequest, "bad_path")
+	// where the call has to run can't be reached
+	Unavailable   = named(CodeUnavailable, "unavailable", guardfs.ErrUnavailable)
 	OutOfScope    = Typed[*policy.OutOfScope](CodePathDenied, "out_of_scope")
 	Denied        = Typed[*policy.Denied](CodePathDenied, "denied")
 	ChainFailed   = Typed[*policy.ChainError](CodePolicyError, "policies_failed")

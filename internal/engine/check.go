@@ -18,11 +18,7 @@ import (
 // Check finds what is wrong with a configuration that takes a look at the file system to know. Its
 // errors are *config.Problem, joined where there are several.
 func Check(cfg config.FS) error {
-	classes, err := classesOf(cfg, "")
-	if err != nil {
-		return err
-	}
-	free, judge, err := newPolicy(cfg, "", nil, classes, slog.New(slog.DiscardHandler))
+	free, judge, _, err := newPolicy(cfg, &Host{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (e *Engine) event(name string) error {
 		return nil
 	}
 	err := e.log.Append(audit.Record{Time: e.now(), Phase: "outcome", Dialect: operator, Tool: name,
-		Outcome: outcomeOK, Version: e.start.program, Policy: e.start.policy})
+		Where: e.place.Where, Outcome: outcomeOK, Version: e.start.program, Policy: e.start.policy})
 	if err != nil {
 		return &hostError{"writing the audit record", err}
 	}

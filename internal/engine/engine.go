@@ -56,6 +56,7 @@ type Options struct {
 
 	Identities []string                           // of encrypted checkpoints
 	Progress   func(what string, done, total int) // of long work; may be nil
+	Calls      guardfs.Calls                      // on the tree: see guardfs.Options
 }
 
 // Engine is one policy, one audit record and one checkpoint history over the agent's tree.
@@ -121,21 +122,23 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	}()
 	e.temps = guardfs.OpenTemporaries(filepath.Join(o.DataDir, temporariesName))
 	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault,
-		Temporaries: e.temps}); err != nil {
+		Temporaries: e.temps, Calls: o.Calls}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
 	}
 	if e.trash, err = guardfs.New(guardfs.Options{Judge: ownTrash{}, Fault: o.Fault,
-		Temporaries: e.temps}); err != nil {
+		Temporaries: e.temps, Calls: o.Calls}); err != nil {
 		return nil, fmt.Errorf("opening the trash: %w", err)
 	}
-	e.mayHang = e.fs.MayHang
+	if e.mayHang = e.fs.MayHang; o.Calls != nil {
+		e.mayHang = func() bool { return true }
+	}
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
 		return nil, fmt.Errorf("opening the locks: %w", err)
 	}
 	if e.log, err = auditLog(o.DataDir, o.Config.Audit); err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
-	if e.excluded, err = excludes(e.cfg.Checkpoint.Exclude); err != nil {
+	if e.excluded, err = excludes(e.cfg.Checkpoint.Exclude, e.fs.Canonical); err != nil {
 		return nil, err
 	}
 	if e.cfg.TrackReads {
@@ -149,7 +152,8 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		}
 	}
 	e.checkpoints = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"),
-		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
+		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress,
+		excluded: e.excluded}
 	until := time.Now().Add(e.lockWait)
 	return e, e.recover(context.Background(), until)
 }
@@ -234,8 +238,13 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 	if c.ByUser {
 		by = "person"
 	}
+	where := e.place.Where
+	if c.Unavailable != nil {
+		where = ""
+	}
 	return audit.Record{
-		Time: e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session,
+		Where: where,
+		Time:  e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session,
 		Dialect: c.Dialect, Tool: c.Tool, Paths: t.Paths, Before: t.Before, After: t.After,
 		Bytes: t.Bytes, Decision: "allowed", Approval: t.Approval, Digest: t.Digest,
 		Checkpoint: t.Checkpoint, DryRun: t.DryRun, Hooks: t.Hooks, Alert: t.Alert,

@@ -50,15 +50,24 @@ type Program struct {
 // Policies makes a chain of what tools.fs.policies_mode and tools.fs.policies say.
 type Policies func(mode string, policies []string) (policy.Chain, error)
 
-// Root is what a host says of workspace_root.
+// Root is what a host says of workspace_root, and of where it is.
 type Root struct {
 	Only      string // nothing outside of this directory may be touched; "": the configuration says it
 	MayBeGone bool   // open although workspace_root can't be searched
+	Place
+}
+
+// Place is where the files are: on this machine, or where Calls lead. Then DataDir, hooks and policies are still here,
+// all other paths are of there, and Protect is not asked for, which names what is here.
+type Place struct {
+	Calls guardfs.Calls // see guardfs.Options
+	Where string        // what it is called in the audit log; "": not at all
 }
 
 // opened is what Open adds to an engine over its rules.
 type opened struct {
 	dataDir string
+	place   Place
 	root    string      // nothing outside may be touched, whatever the allow list says; or ""
 	free    *guardfs.FS // for the policy's own looks; no call has it
 	tools   policy.Tools
@@ -79,7 +88,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if h.Logger == nil {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
-	o := opened{recorded: true, root: h.Root.Only}
+	o := opened{recorded: true, root: h.Root.Only, place: h.Root.Place}
 	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny,
 		cfg.Tools.FS.ReadOnly); err != nil {
 		return nil, err
@@ -93,18 +102,15 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if o.dataDir, err = h.dataDir(cfg.Tools.FS); err != nil {
 		return nil, err
 	}
-	classes, err := classesOf(cfg.Tools.FS, h.Root.Only)
-	if err != nil {
-		return nil, err
-	}
-	free, judge, err := newPolicy(cfg.Tools.FS, h.Root.Only, append([]string{h.DataDir}, h.Protect...),
-		classes, h.Logger)
+	free, judge, classes, err := newPolicy(cfg.Tools.FS, &h)
 	if err != nil {
 		return nil, err
 	}
 	o.free = free
-	if err := checkHooks(cfg.Tools.FS.Hooks, free); err != nil {
-		return nil, errors.Join(err, o.close())
+	if h.Root.Calls == nil { // else they are elsewhere, and who opens that has opened this machine's
+		if err := checkHooks(cfg.Tools.FS.Hooks, free); err != nil {
+			return nil, errors.Join(err, o.close())
+		}
 	}
 	if !h.Root.MayBeGone {
 		if err := checkRoot(cfg.Tools.FS.WorkspaceRoot, free, judge); err != nil {
@@ -119,7 +125,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	e, err := OpenOver(Options{
 		Config: cfg.Tools.FS, Judge: judge, Classes: classes, DataDir: o.dataDir,
 		Approver: h.Approver, Logger: h.Logger, Identities: h.Identities, Progress: h.Progress,
-		Fault: h.Fault,
+		Fault: h.Fault, Calls: h.Root.Calls,
 	})
 	if err != nil {
 		return nil, errors.Join(err, o.close())
@@ -174,7 +180,7 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 		return "", &datadir.Error{Dir: h.DataDir, Why: "the path is relative", Do: "give an absolute one"}
 	}
 	dir := guardfs.Canonical(h.DataDir)
-	if !h.ReadOnly {
+	if !h.ReadOnly && h.Root.Calls == nil {
 		if err := outOfReach(dir, cfg, h.Root.Only); err != nil {
 			return "", err
 		}
@@ -190,12 +196,7 @@ func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
 	if h.Logger == nil {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
-	classes, err := classesOf(cfg, h.Root.Only)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	free, judge, err = newPolicy(cfg, h.Root.Only, append([]string{h.DataDir}, h.Protect...), classes,
-		h.Logger)
+	free, judge, classes, err := newPolicy(cfg, &h)
 	if cfg.ProtectExec != "allow" {
 		asked = func(name string) bool { return classes.Of(name) == protect.Exec }
 	}
@@ -222,19 +223,24 @@ func (h *Host) chain(cfg config.FS) (policy.Chain, error) {
 
 // newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard
 // links to them.
-func newPolicy(cfg config.FS, root string, protect []string, classes *policy.Classes,
-	logger *slog.Logger) (*guardfs.FS, *policy.Policy, error) {
-	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
+func newPolicy(cfg config.FS, h *Host) (*guardfs.FS, *policy.Policy, *policy.Classes, error) {
+	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}, Calls: h.Root.Calls})
 	if err != nil {
-		return nil, nil, fmt.Errorf("opening the file system: %w", err)
+		return nil, nil, nil, fmt.Errorf("opening the file system: %w", err)
 	}
-	o := rules(cfg, root)
-	o.Classes = classes
+	o := rules(cfg, h.Root.Only)
+	if o.Classes, err = classesOf(cfg, h.Root.Only, free); err != nil {
+		return nil, nil, nil, errors.Join(err, free.Close())
+	}
 	o.Canonical, o.Identify, o.Census = free.Canonical, policy.Identify(free), policy.Census(free)
 	o.CensusFailed = func(err error) {
-		logger.Warn("files with several hard links are refused", "err", err)
+		h.Logger.Warn("files with several hard links are refused", "err", err)
 	}
-	for _, p := range slices.Concat(protect, programsOf(cfg.Hooks, free), cfg.PolicyFiles()) {
+	var protect []string
+	if h.Root.Calls == nil {
+		protect = slices.Concat([]string{h.DataDir}, h.Protect, programsOf(cfg.Hooks, free), cfg.PolicyFiles())
+	}
+	for _, p := range protect {
 		if p == "" {
 			continue
 		}
@@ -246,9 +252,9 @@ func newPolicy(cfg config.FS, root string, protect []string, classes *policy.Cla
 	}
 	p, err := policy.New(o)
 	if err != nil {
-		return nil, nil, errors.Join(err, free.Close())
+		return nil, nil, nil, errors.Join(err, free.Close())
 	}
-	return free, p, nil
+	return free, p, o.Classes, nil
 }
 
 // outOfReach refuses a data directory inside a tree that the configuration
@@ -287,10 +293,10 @@ func outOfReach(dir string, fs config.FS, root string) error {
 
 // classesOf are the protected classes that hold. The names of the directory where the work is, and
 // of those above it, say nothing: the operator chose it.
-func classesOf(cfg config.FS, root string) (*policy.Classes, error) {
+func classesOf(cfg config.FS, root string, free *guardfs.FS) (*policy.Classes, error) {
 	return policy.NewClasses(policy.ClassOptions{
 		Holds:  protect.Holds{Secret: cfg.ProtectSecret != "allow", Exec: cfg.ProtectExec != "allow"},
-		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: guardfs.Canonical})
+		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: free.Canonical})
 }
 
 // rules are the operator's.

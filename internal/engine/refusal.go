@@ -33,6 +33,7 @@ const (
 	CodeDeadline         Code = "deadline"
 	CodePolicyError      Code = "policy_error"
 	CodeIOError          Code = "io_error"
+	CodeUnavailable      Code = "unavailable"
 )
 
 // A Cause tells apart the refusals that share a code. It is an error, so that errors.Is finds the

@@ -14,6 +14,7 @@ import (
 	"moltisfs/grep"
 	"moltisfs/grep/ignore"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
 // searching is what all searches share.
@@ -35,7 +36,7 @@ func (e *Engine) openSearch(user ignore.User) (err error) {
 		return nil
 	}
 	if e.search.fs, err = guardfs.New(guardfs.Options{Judge: e.judge,
-		Temporaries: e.temps}); err != nil {
+		Temporaries: e.temps, Calls: e.place.Calls}); err != nil {
 		return fmt.Errorf("opening the tree for the index: %w", err)
 	}
 	e.search.index = grep.NewIndex(grep.IndexOptions{Open: grep.GuardedOpen(e.search.fs),
@@ -58,7 +59,14 @@ func (e *Engine) gitExcludes() []byte {
 	if e.search.excludes == "" {
 		return nil
 	}
-	b, err := readWhole(e.free, e.search.excludes, ignore.MaxFile)
+	free, err := e.free, error(nil)
+	if e.place.Calls != nil { // they are the user's of this machine
+		if free, err = guardfs.New(guardfs.Options{Judge: policy.AllowAll{}}); err != nil {
+			return nil
+		}
+		defer free.Close() //nolint:errcheck // nothing was written through it
+	}
+	b, err := readWhole(free, e.search.excludes, ignore.MaxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		e.logger.Warn("the user's git excludes do not hold", "err", err)
 	}

@@ -27,6 +27,7 @@ type checkpointStore struct {
 
 	identities []string
 	progress   func(what string, done, total int)
+	excluded   func(path string) bool
 
 	mu     sync.Mutex
 	db     *checkpoint.DB
@@ -55,6 +56,9 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 		return nil, err
 	}
 	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
+	if o.Exclude != nil {
+		o.Exclude = s.excluded // links in it lead where the files are
+	}
 	db, err := checkpoint.Open(s.dir, o)
 	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full ||
 		errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) ||
@@ -87,7 +91,7 @@ func (s *checkpointStore) Close() error {
 
 // StoreOptions is what [tools.fs.checkpoint] says to the store.
 func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
-	excluded, err := excludes(c.Exclude)
+	excluded, err := excludes(c.Exclude, guardfs.Canonical)
 	if err != nil {
 		return checkpoint.Options{}, err
 	}
@@ -151,8 +155,8 @@ func Named(globs []string) (*policy.Paths, error) {
 
 // excludes says of a canonical path whether its content must not be stored. Links are followed anew
 // each time, because they may lead elsewhere by now.
-func excludes(globs []string) (func(string) bool, error) {
-	named, err := Named(globs)
+func excludes(globs []string, canonical func(string) string) (func(string) bool, error) {
+	named, err := policy.NewPaths(globs, canonical)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint exclude: %w", err)
 	}
@@ -199,12 +203,14 @@ func (e *Engine) Checkpoints(ctx context.Context, c *Call,
 
 // Names are the names under which the store may have what is, or was, at an absolute path: as it is
 // spelled, with the links above it followed as they lead today, and with the last one followed too.
-func Names(p string) []string {
+func Names(p string) []string { return namesOf(p, guardfs.Canonical) }
+
+func namesOf(p string, canonical func(string) string) []string {
 	p = filepath.Clean(p)
 	names := []string{p}
 	dir, last := filepath.Split(p)
-	for _, name := range []string{filepath.Join(guardfs.Canonical(filepath.Clean(dir)), last),
-		filepath.Clean(guardfs.Canonical(p))} {
+	for _, name := range []string{filepath.Join(canonical(filepath.Clean(dir)), last),
+		filepath.Clean(canonical(p))} {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -215,7 +221,7 @@ func Names(p string) []string {
 // Names are those of a path that today's policy lets be read. Of any other it is only the path as
 // spelled, because where it leads must not be told.
 func (e *Engine) Names(c *Call, path string) []string {
-	names := Names(path)
+	names := namesOf(path, e.fs.Canonical)
 	if e.Denies(c, names[0]) {
 		return names[:1]
 	}

@@ -14,7 +14,7 @@ import (
 func Taken(in dialect.Call, of, tool string) *Call {
 	return &Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: of, Tool: tool,
 		Client: Client{Program: in.Client, Approver: in.Approver, Overlay: in.Overlay,
-			Progress: in.Progress, Headers: in.Headers},
+			Progress: in.Progress, Headers: in.Headers, Unavailable: in.Unavailable},
 		Tier: in.Tier, Scope: (*Scope)(in.Scope), ByUser: in.ByUser}
 }
 

@@ -65,6 +65,7 @@ var sentences = map[engine.Code][2]string{
 	engine.CodeApprovalStale:   {"{path} changed while the user was asked", "read it again"},
 	engine.CodeConflict:        {"somebody else changed {path} at the same moment", "read it again"},
 	engine.CodeDeadline:        {"it took too long, or was cancelled", ""},
+	engine.CodeUnavailable:     {"the sandbox of the session can't be reached", "try again, or tell the user"},
 }
 
 // causes has those that the sentence of their code does not fit.

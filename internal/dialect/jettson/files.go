@@ -156,6 +156,8 @@ func (c *call) why(err error, r *engine.Refusal) string {
 		text = "the disk is full, and nothing was done."
 	case r.Cause == engine.HalfMade:
 		text = "the change was made in part and could not be taken back — read what is there."
+	case r.Cause == engine.Unavailable:
+		text = "the sandbox where this has to run can't be reached — call again, or tell the user."
 	case r.Cause == engine.NoAnswer:
 		text = fmt.Sprintf("the file system does not answer; %s.", r.Facts)
 	case r.Cause == engine.TooManyCalls:

@@ -136,5 +136,6 @@ var words = map[engine.Code]string{
 	engine.CodePermissionDenied: "the operator's settings do not allow it, and nothing was done",
 	engine.CodeNotRegularFile:   "it is not a file",
 	engine.CodeDeadline:         "it took too long, and nothing was done",
+	engine.CodeUnavailable:      "the sandbox where this has to run can't be reached: try again, or tell the user",
 	engine.CodeConflict:         "somebody else is changing it, and nothing was done: try again",
 }
