@@ -110,6 +110,7 @@ type Options struct {
 type Program struct {
 	Name    string // "host" when empty
 	Reloads bool
+	Where   string // as the audit log names this machine; "": not at all
 }
 
 // DataDirError is a data directory that can't be ours.
@@ -170,7 +171,8 @@ func openEngine(cfg config.Config, o Options, policies engine.Policies, others [
 		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
 		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker,
 			Policies: policies},
-		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone}, ReadOnly: !changes,
+		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone,
+			Place: engine.Place{Where: o.Program.Where}}, ReadOnly: !changes,
 	})
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
 		return nil, (*DataDirError)(d)

@@ -33,6 +33,7 @@ record holds; --json gives the records as they are.`,
 			opt("follow", "", "go on with what comes, until Ctrl-C; also -f"),
 			opt("json", "", "the records, one a line"),
 			opt("data-dir", "DIR", "whose log; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
+			sandboxOption(), configOption(),
 		},
 		examples: []string{
 			"moltis-fs audit --since 1h --outcome path_denied",

@@ -33,6 +33,7 @@ can't be used; 3, it could not be read.`,
 			opt("archived", "N", "records up to number N may be missing: you moved them elsewhere"),
 			opt("json", "", "as JSON"),
 			opt("data-dir", "DIR", "whose log; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
+			sandboxOption(), configOption(),
 		},
 		examples: []string{
 			"moltis-fs audit verify",

@@ -10,7 +10,6 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/dialect"
-	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
 
@@ -92,50 +91,45 @@ func runCall(ctx context.Context, in *invocation) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	d, e, cfg, err := in.forCalls()
+	s, err := in.forCalls()
 	if err != nil {
 		return err
 	}
 	base := dialect.Call{Principal: in.option("principal"), Session: in.option("session"),
 		Turn: in.option("turn"), Client: program + " call"}
 	if batch {
-		err = runBatch(ctx, in, d, base)
+		err = runBatch(ctx, in, s, base)
 	} else {
 		base.Tool, base.Args = in.arg(0), args
-		if takesPaths(base.Tool) {
+		if takesPaths(base.Tool) && !s.boxes.has(base) { // which have paths of their own
 			base.Args = absoluteArgs(args,
-				searches(base.Tool) && cfg.Tools.FS.WorkspaceRoot == "")
+				searches(base.Tool) && s.cfg.Tools.FS.WorkspaceRoot == "")
 		}
-		err = callOnce(ctx, in, d, base)
+		err = callOnce(ctx, in, s, base)
 	}
-	return closing(e, err)
+	return closing(s, err)
 }
 
 // forCalls opens what the calls of this command line are made on.
-func (in *invocation) forCalls() (d dialect.Dialect, e *engine.Engine, cfg config.Config, err error) {
+func (in *invocation) forCalls() (s *stand, err error) {
 	if (in.given("yes") || in.given("yes-exec")) && in.given("approve") {
-		return nil, nil, cfg, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
+		return nil, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
 	approver := in.approver("run it with --yes", "run it in a terminal",
 		"run it with --approve queue", "set require_approval = false in [tools.fs]")
 	if how := in.option("approve"); how != "" {
 		if approver, err = in.approveBy(how); err != nil {
-			return nil, nil, cfg, err
+			return nil, err
 		}
 	}
 	if err := in.implyRoot(); err != nil {
-		return nil, nil, cfg, err
+		return nil, err
 	}
-	if e, cfg, err = in.openEngine(approver, in.programName()); err != nil {
-		return nil, nil, cfg, err
+	s, err = in.opens(approver, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
+	if err == nil && in.implied {
+		in.tellOpen(s.cfg)
 	}
-	if in.implied {
-		in.tellOpen(cfg)
-	}
-	if d, err = in.over(e, cfg); err != nil {
-		return nil, nil, cfg, closing(e, err)
-	}
-	return d, e, cfg, nil
+	return s, err
 }
 
 func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.Call) error {

@@ -25,6 +25,7 @@ func storeOptions(more ...option) []option {
 		opt("json", "", "answer in JSON"),
 		configOption(),
 		opt("data-dir", "DIR", "where checkpoints are kept; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
+		sandboxOption(),
 	)
 }
 

@@ -10,9 +10,16 @@ import (
 	"moltisfs/internal/datadir"
 )
 
-// dataDir is where our own files live, as an absolute path. earlier are files of ours in the place
+// dataDir is where our own files live, or those of --sandbox, as an absolute path. earlier are files of ours in the place
 // of earlier days, which nobody may touch either.
 func (in *invocation) dataDir() (dir string, earlier []string, err error) {
+	if dir, earlier, err = in.hostData(); err == nil {
+		dir, err = in.sandboxDir(dir)
+	}
+	return dir, earlier, err
+}
+
+func (in *invocation) hostData() (dir string, earlier []string, err error) {
 	if dir = in.option("data-dir"); dir == "" {
 		if dir = in.env("MOLTIS_DATA_DIR"); dir != "" && !filepath.IsAbs(dir) {
 			// Each program that has the variable starts somewhere else.

@@ -126,11 +126,11 @@ func (in *invocation) running(ctx context.Context,
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	in.values["dialect"] = "jsfs"
-	d, e, _, err := in.forCalls()
+	s, err := in.forCalls()
 	if err != nil {
 		return err
 	}
-	return closing(e, run(ctx, d, dialect.Call{Principal: in.option("principal"),
+	return closing(s, run(ctx, s, dialect.Call{Principal: in.option("principal"),
 		Session: in.option("session"), Turn: in.option("turn"), Tool: "run_js",
 		Client: program + " " + in.command.path}))
 }

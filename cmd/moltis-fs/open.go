@@ -186,6 +186,9 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&cfg, &o)
+	if in.option("sandbox") != "" {
+		return in.engineIn(cfg, o)
+	}
 	chosen, err := in.definitionsOf(cfg)
 	if _, ok := errors.AsType[*exitError](err); ok { // else opening finds it too, with its place
 		return nil, cfg, err

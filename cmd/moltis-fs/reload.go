@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -11,6 +12,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/sandbox/place"
 	"moltisfs/tools"
 )
 
@@ -31,25 +33,51 @@ type stand struct {
 	e     *engine.Engine
 	cfg   config.Config
 	calls sync.WaitGroup
+	boxes *sandboxes // nil: there are none
+}
+
+// opens opens an engine with the dialects of the command line, for calls of an agent.
+func (in *invocation) opens(approver tools.Approver,
+	change func(*config.Config, *tools.Options)) (*stand, error) {
+	o := opener{in: in, log: in.sandboxLog}
+	e, cfg, err := in.openEngineAs(approver, func(cfg *config.Config, as *tools.Options) {
+		if change(cfg, as); cfg.Tools.Sandbox.Mode != "off" {
+			as.Program.Where = place.Host
+		}
+		o.cfg, o.as = *cfg, *as
+	})
+	if err != nil {
+		return nil, err
+	}
+	in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
+	d, err := in.over(e, cfg)
+	if err != nil {
+		return nil, closing(e, err)
+	}
+	s := &stand{Dialect: d, e: e, cfg: cfg}
+	if o.cfg.Tools.Sandbox.Mode != "off" {
+		o.root = cfg.Tools.FS.WorkspaceRoot
+		in.sandboxed(s, o)
+	}
+	return s, nil
+}
+
+// Close closes the engine, and those in sandboxes first.
+func (s *stand) Close() error { return errors.Join(s.boxes.Close(), s.e.Close()) }
+
+func (s *stand) handOver() {
+	hand := func(e *engine.Engine) error { e.HandOver(); return nil }
+	_ = errors.Join(s.boxes.each(hand), hand(s.e)) // it can't fail
 }
 
 // stands opens what a server has. change adapts options, as in openEngineAs.
 func (in *invocation) stands(approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*standing, error) {
 	s := &standing{changed: make(chan struct{}, 1), open: func(reload bool) (*stand, error) {
-		e, cfg, err := in.openEngineAs(approver, func(cfg *config.Config, o *tools.Options) {
+		return in.opens(approver, func(cfg *config.Config, o *tools.Options) {
 			o.Program = tools.Program{Name: in.programName(), Reloads: reload}
 			change(cfg, o)
 		})
-		if err != nil {
-			return nil, err
-		}
-		in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
-		d, err := in.over(e, cfg)
-		if err != nil {
-			return nil, closing(e, err)
-		}
-		return &stand{Dialect: d, e: e, cfg: cfg}, nil
 	}}
 	var err error
 	s.now, err = s.open(false)
@@ -88,7 +116,8 @@ func (s *standing) reload() (policy string, err error) {
 	s.mu.RLock()
 	old := s.now
 	s.mu.RUnlock()
-	if err := old.e.ReopenLog(); err != nil { // this holds for a configuration that is refused, too
+	err := errors.Join(old.e.ReopenLog(), old.boxes.each((*engine.Engine).ReopenLog))
+	if err != nil { // this holds for a configuration that is refused, too
 		return "", err
 	}
 	next, err := s.open(true)
@@ -104,8 +133,8 @@ func (s *standing) reload() (policy string, err error) {
 	}
 	s.gone.Go(func() {
 		old.calls.Wait()
-		old.e.HandOver()
-		_ = old.e.Close() // it is told where the next one meets the same
+		old.handOver()
+		_ = old.Close() // it is told where the next one meets the same
 	})
 	return next.e.Policy(), nil
 }
@@ -120,7 +149,7 @@ func (s *standing) use() (now *stand, done func()) {
 
 func (s *standing) Close() error {
 	s.gone.Wait()
-	return s.now.e.Close()
+	return s.now.Close()
 }
 
 func (s *standing) Definitions() []dialect.Definition {

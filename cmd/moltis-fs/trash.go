@@ -134,7 +134,12 @@ func (in *invocation) kept(ctx context.Context, remove bool) ([]engine.KeptFile,
 	if err != nil {
 		return nil, err
 	}
-	return engine.Kept(ctx, dir, remove)
+	calls, done, err := in.sandboxCalls(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return engine.Kept(ctx, dir, calls, remove)
 }
 
 // withTrash is withStore. If something is kept beside a file, a missing store is a nil db.
@@ -220,7 +225,7 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 			err = in.mayEmpty(ctx, what)
 		}
 		if err == nil && !in.given("dry-run") {
-			err = engine.EmptyTrash(ctx, db, going)
+			err = in.emptyTrash(ctx, db, going)
 		}
 		if err != nil {
 			return err

@@ -176,7 +176,11 @@ func (e *Engine) Close() error {
 			errs = append(errs, f.Close())
 		}
 	}
-	return errors.Join(append(errs, e.temps.Close(), e.opened.close())...)
+	errs = append(errs, e.temps.Close(), e.opened.close())
+	if e.place.End != nil {
+		errs = append(errs, e.place.End())
+	}
+	return errors.Join(errs...)
 }
 
 // Containment says how firmly paths are held on this system: "kernel", "walk" or "best_effort".

@@ -106,9 +106,10 @@ func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB,
 }
 
 // EmptyTrash forgets entries of the trash, and removes for good what was moved there. It is for an
-// operator: neither a person nor the policy is asked.
-func EmptyTrash(ctx context.Context, db *checkpoint.DB, entries []checkpoint.Trashed) error {
-	trash, err := guardfs.New(guardfs.Options{Judge: ownTrash{}})
+// operator: neither a person nor the policy is asked. calls are those that lead to the trash, nil on this machine.
+func EmptyTrash(ctx context.Context, calls guardfs.Calls, db *checkpoint.DB,
+	entries []checkpoint.Trashed) error {
+	trash, err := guardfs.New(guardfs.Options{Judge: ownTrash{}, Calls: calls})
 	if err != nil {
 		return err
 	}

@@ -62,6 +62,7 @@ type Root struct {
 type Place struct {
 	Calls guardfs.Calls // see guardfs.Options
 	Where string        // what it is called in the audit log; "": not at all
+	End   func() error  // what is called when the engine has been closed; may be nil
 }
 
 // opened is what Open adds to an engine over its rules.
@@ -167,6 +168,9 @@ func (e *Engine) Root() string { return e.root }
 func (e *Engine) Config() config.FS { return e.cfg }
 
 func (e *Engine) Logger() *slog.Logger { return e.logger }
+
+// Calls are those on the tree; nil on this machine.
+func (e *Engine) Calls() guardfs.Calls { return e.place.Calls }
 
 // Tools is [tools.policy].
 func (e *Engine) Tools() policy.Tools { return e.tools }

@@ -1,0 +1,453 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/sandbox"
+	"moltisfs/internal/sandbox/place"
+	"moltisfs/tools"
+)
+
+// sandboxes is a dialect whose calls run where [tools.sandbox] has their sessions: on this machine, or in a sandbox. Each
+// sandbox has an engine of its own, with a data directory of its own on this machine, opened when a call needs it.
+type sandboxes struct {
+	dialect.Dialect // of this machine
+	opener
+	over func(*engine.Engine, config.Config) (dialect.Dialect, error)
+	fall bool // nothing real was there at the start, and none is required
+
+	mu   sync.Mutex
+	at   map[string]*box // by the name of the place
+	gone sync.WaitGroup  // those that are closing
+}
+
+// box is a sandbox with its engine.
+type box struct {
+	at    *place.Place
+	calls int       // that need it now, under the lock of all
+	used  time.Time // last
+
+	mu     sync.Mutex // of opening
+	opened *stand     // nil: it is not open
+	err    error      // why not
+	tried  time.Time
+}
+
+const (
+	mostBoxes  = 32              // open at once while nobody needs them
+	tryAgainIn = 2 * time.Second // after a sandbox could not be reached
+)
+
+// opener opens engines in sandboxes, as one on this machine was.
+type opener struct {
+	in   *invocation
+	cfg  config.Config // as it stands in the file
+	root string        // of this machine
+	as   tools.Options
+	log  func(line string)
+}
+
+// sandboxed has the calls of a stand run where [tools.sandbox] says, and says what is so at the start.
+func (in *invocation) sandboxed(s *stand, o opener) {
+	b := &sandboxes{Dialect: s.Dialect, opener: o, over: in.over, at: map[string]*box{}}
+	s.boxes, s.Dialect = b, b
+	p, err := b.place("local", "default")
+	if _, ok := errors.AsType[*place.NameError](err); ok {
+		return // it depends on who calls
+	}
+	if err == nil {
+		err = p.Real()
+	}
+	if c := o.cfg.Tools.Sandbox; err == nil && c.Mode == "all" && !place.PerSession(c) {
+		box, done := b.take(p)
+		defer done()
+		var inside *stand
+		if inside, err = box.open(context.Background(), b); err == nil {
+			s.cfg = inside.cfg // what is said of this configuration is about there
+			in.sandboxLog(p.ID + ": all calls run there")
+		}
+	}
+	if err == nil {
+		return
+	}
+	say := "calls that belong into it are refused until it is there"
+	if b.fall = !o.cfg.Tools.Sandbox.Require; b.fall {
+		say = "the tools operate on this machine, for all sessions; bound them with allow_paths"
+	}
+	in.warn([]*config.Problem{{Key: "tools.sandbox", Why: "no real sandbox backend is available (" + err.Error() + "): " + say,
+		Hint: program + " sandbox check tries it"}})
+}
+
+// place is the sandbox of a session.
+func (o *opener) place(principal, session string) (*place.Place, error) {
+	self := place.Self{File: o.as.Worker[0]}
+	if o.cfg.Tools.Sandbox.CopyBinary {
+		f, err := os.Open(self.File)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // it was read
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
+			return nil, err
+		}
+		self.Hash = hex.EncodeToString(h.Sum(nil))
+	}
+	return place.Of(o.cfg.Tools.Sandbox, self, o.root, principal, session)
+}
+
+// open opens an engine in a sandbox. Closing it ends the worker. The configuration is that of inside.
+func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, config.Config, error) {
+	cfg, err := o.cfg.At(p.Root)
+	if err != nil {
+		return nil, cfg, err
+	}
+	cfg.Tools.FS.SearchIndex = "off"
+	if o.cfg.Tools.Sandbox.CopyBinary {
+		f, err := os.Open(o.as.Worker[0])
+		if err != nil {
+			return nil, cfg, err
+		}
+		defer f.Close() //nolint:errcheck // it was read
+		if err := p.Put(ctx, f, strings.TrimPrefix(filepath.Base(p.Program), "moltis-fs-")); err != nil {
+			return nil, cfg, err
+		}
+	}
+	fs, wall := cfg.Tools.FS, p.Root
+	if len(o.cfg.Tools.FS.AllowPaths) == 0 {
+		wall = "" // the allow list says the same
+	}
+	s, err := sandbox.Start(ctx, sandbox.Options{Command: p.Worker(), Root: p.Root, Build: readBuild().id(),
+		Log: func(line string) { o.log(p.ID + ": " + line) },
+		Rules: sandbox.Rules{Allow: fs.AllowPaths, Deny: fs.DenyPaths, OneName: fs.HardLinksRead == "refuse",
+			Secret: fs.ProtectSecret != "allow", Exec: fs.ProtectExec != "allow", Lifted: fs.Unprotected}})
+	if err != nil {
+		return nil, cfg, err
+	}
+	e, err := engine.Open(cfg, engine.Host{
+		DataDir: sandboxData(o.as.DataDir, p.ID), Approver: o.as.Approver, Logger: o.as.Logger, GitUser: o.as.GitUser,
+		Identities: o.as.Identities, Progress: o.as.Progress, Hooks: o.as.Hooks,
+		Program: engine.Program{Name: o.as.Program.Name, Reloads: o.as.Program.Reloads, Worker: o.as.Worker,
+			Policies: loadPolicies},
+		Root: engine.Root{Only: wall, MayBeGone: o.as.RootMayBeGone,
+			Place: engine.Place{Calls: s.Calls(), Where: p.ID, End: s.Close}},
+	})
+	if err != nil {
+		return nil, cfg, errors.Join(err, s.Close())
+	}
+	return e, cfg, nil
+}
+
+// sandboxData is where the history of a sandbox is.
+func sandboxData(dir, id string) string { return filepath.Join(dir, "sandboxes", id) }
+
+// take is the box of a place, which stays until done.
+func (b *sandboxes) take(p *place.Place) (one *box, done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if one = b.at[p.ID]; one == nil {
+		one = &box{at: p}
+		b.at[p.ID] = one
+	}
+	one.calls++
+	return one, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		one.calls--
+		one.used = time.Now()
+		if len(b.at) > mostBoxes {
+			b.drop()
+		}
+	}
+}
+
+// drop closes the box that nobody has needed for the longest time. b.mu is held.
+func (b *sandboxes) drop() {
+	var oldest *box
+	for _, one := range b.at {
+		if one.calls == 0 && (oldest == nil || one.used.Before(oldest.used)) {
+			oldest = one
+		}
+	}
+	if oldest != nil {
+		b.close(oldest)
+	}
+}
+
+// close takes a box out, which nobody needs. b.mu is held.
+func (b *sandboxes) close(one *box) {
+	delete(b.at, one.at.ID)
+	b.gone.Go(func() { _ = one.close() }) // what it could not write is in its log
+}
+
+func (x *box) open(ctx context.Context, b *sandboxes) (*stand, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.opened != nil || x.err != nil && time.Since(x.tried) < tryAgainIn {
+		return x.opened, x.err
+	}
+	e, cfg, err := b.opener.open(context.WithoutCancel(ctx), x.at)
+	var d dialect.Dialect
+	if err == nil {
+		if d, err = b.over(e, cfg); err != nil {
+			err = closing(e, err)
+		}
+	}
+	if x.err, x.tried = err, time.Now(); err != nil {
+		b.log(x.at.ID + ": " + err.Error())
+		return nil, err
+	}
+	x.opened = &stand{Dialect: d, e: e, cfg: cfg}
+	return x.opened, nil
+}
+
+func (x *box) close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.opened == nil {
+		return nil
+	}
+	return x.opened.e.Close()
+}
+
+// of is where a session's calls run, with its name, until done. The error says why it can't be reached.
+func (b *sandboxes) of(ctx context.Context, principal, session string) (d dialect.Dialect, where string,
+	done func(), err error) {
+	principal, session = cmp.Or(principal, "local"), cmp.Or(session, "default")
+	if b.fall || !place.Has(b.cfg.Tools.Sandbox, principal, session) {
+		return b.Dialect, place.Host, func() {}, nil
+	}
+	p, err := b.place(principal, session)
+	if err != nil {
+		return b.Dialect, "sandbox", func() {}, err
+	}
+	one, done := b.take(p)
+	s, err := one.open(ctx, b)
+	if err != nil {
+		return b.Dialect, p.ID, done, err
+	}
+	return s.Dialect, p.ID, done, nil
+}
+
+// Call carries out a call where its session has its place. It never runs anywhere else.
+func (b *sandboxes) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	d, where, done, err := b.of(ctx, c.Principal, c.Session)
+	defer done()
+	c.Unavailable = err
+	a, err := d.Call(ctx, c)
+	if err != nil {
+		return a, err
+	}
+	at := located{a, where}
+	if brief, ok := a.(dialect.Brief); ok {
+		return locatedBrief{at, brief}, nil
+	}
+	return at, nil
+}
+
+// EndSession ends a session, and with it a sandbox that is the session's own.
+func (b *sandboxes) EndSession(ctx context.Context, principal, session string) error {
+	d, where, done, err := b.of(ctx, principal, session)
+	if s, ok := d.(dialect.Sessions); ok && err == nil {
+		err = s.EndSession(ctx, principal, session)
+	}
+	done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if one := b.at[where]; one != nil && one.calls == 0 && place.PerSession(b.cfg.Tools.Sandbox) {
+		b.close(one)
+	}
+	return err
+}
+
+func (b *sandboxes) Events(ctx context.Context, principal, session string, after int64,
+	most int) (dialect.Events, error) {
+	d, _, done, err := b.of(ctx, principal, session)
+	defer done()
+	if f, ok := d.(dialect.Feed); ok && err == nil {
+		return f.Events(ctx, principal, session, after, most)
+	}
+	<-ctx.Done()
+	return dialect.Events{Next: after}, nil
+}
+
+// each does something with every engine that is open.
+func (b *sandboxes) each(do func(*engine.Engine) error) error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var errs []error
+	for _, one := range b.at {
+		if s := one.opened; s != nil {
+			errs = append(errs, do(s.e))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (b *sandboxes) Close() error {
+	err := b.each((*engine.Engine).Close)
+	if b != nil {
+		b.gone.Wait()
+	}
+	return err
+}
+
+// located is an answer that says where its call ran.
+type located struct {
+	dialect.Answer
+	where string
+}
+
+func (l located) JSON(bytes bool) ([]byte, error) { return l.in(l.Answer.JSON(bytes)) }
+
+func (l located) in(object []byte, err error) ([]byte, error) {
+	n := len(object)
+	if err != nil || n < 2 || object[n-1] != '}' {
+		return object, err
+	}
+	end := `"where":"` + l.where + `"}`
+	if n > 2 {
+		end = "," + end
+	}
+	return append(slices.Clip(object[:n-1]), end...), nil
+}
+
+type locatedBrief struct {
+	located
+	brief dialect.Brief
+}
+
+func (l locatedBrief) Brief() ([]byte, error) { return l.in(l.brief.Brief()) }
+
+// sandboxOption is that of the commands of operators, who have the history of a sandbox by it.
+func sandboxOption() option {
+	return opt("sandbox", "NAME", "of this sandbox: its name, as answers and records have it, or a session of it")
+}
+
+// named is the sandbox that --sandbox names: p is nil where only its history can be told.
+func (o *opener) named(dataDir, name string) (id string, p *place.Place, err error) {
+	info, gone := os.Stat(sandboxData(dataDir, name))
+	if isID := gone == nil && info.IsDir() && filepath.IsLocal(name); isID {
+		session := cmp.Or(o.in.option("session"), "default")
+		if p, err = o.place(cmp.Or(o.in.option("principal"), "local"), session); err != nil || p.ID != name {
+			return name, nil, misuse("name its session in the place of it, or in --session; the configuration has to be "+
+				"the one that it was made with", "[tools.sandbox] leads to no sandbox %s", visible(name))
+		}
+		return name, p, nil
+	}
+	if o.cfg.Tools.Sandbox.Mode == "off" {
+		return "", nil, misuse("its name stands in answers and in the audit log", "there is no sandbox %s", visible(name))
+	}
+	if p, err = o.place(cmp.Or(o.in.option("principal"), "local"), name); err != nil {
+		return "", nil, misuse("", "%v", err)
+	}
+	return p.ID, p, nil
+}
+
+// sandboxDir is the data directory that --sandbox says.
+func (in *invocation) sandboxDir(dir string) (string, error) {
+	name := in.option("sandbox")
+	if name == "" {
+		return dir, nil
+	}
+	o, err := in.opener()
+	if err != nil {
+		return "", err
+	}
+	id, _, err := o.named(dir, name)
+	if id == "" {
+		return "", err
+	}
+	return sandboxData(dir, id), nil // of one whose sandbox is gone, the history is there
+}
+
+// opener is what opens a sandbox for an operator, as the command line says.
+func (in *invocation) opener() (*opener, error) {
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return nil, unusableConfig(err, from)
+	}
+	root, err := in.root()
+	if err != nil {
+		return nil, err
+	}
+	self, err := ownProgram()
+	if err != nil {
+		return nil, err
+	}
+	return &opener{in: in, cfg: cfg, root: cmp.Or(root, cfg.Tools.FS.WorkspaceRoot), log: in.sandboxLog,
+		as: tools.Options{Worker: []string{self, workerCommand().name}}}, nil
+}
+
+func (in *invocation) sandboxLog(line string) {
+	fmt.Fprintf(in.err, "%s: sandbox %s\n", program, visible(line))
+}
+
+// has says whether a call belongs into a sandbox.
+func (b *sandboxes) has(c dialect.Call) bool {
+	return b != nil && !b.fall && place.Has(b.cfg.Tools.Sandbox, cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default"))
+}
+
+// engineIn opens the engine of --sandbox; nil without that.
+func (in *invocation) engineIn(cfg config.Config, as tools.Options) (*engine.Engine, config.Config, error) {
+	o, err := in.opener()
+	if err != nil {
+		return nil, cfg, err
+	}
+	dir, _, err := in.hostData()
+	if err != nil {
+		return nil, cfg, err
+	}
+	_, p, err := o.named(dir, in.option("sandbox"))
+	if err != nil {
+		return nil, cfg, err
+	}
+	o.cfg, o.as = cfg, as
+	o.as.DataDir = dir
+	e, cfg, err := o.open(context.Background(), p)
+	if err != nil {
+		err = &exitError{exitBroken, "opening the sandbox " + p.ID + ": " + err.Error(), program + " sandbox check tries it", ""}
+	}
+	return e, cfg, err
+}
+
+// sandboxCalls are the calls in --sandbox, until done; nil without that.
+func (in *invocation) sandboxCalls(context.Context) (calls guardfs.Calls, done func(), err error) {
+	if in.option("sandbox") == "" {
+		return nil, func() {}, nil
+	}
+	e, _, err := in.openEngineAs(nil, func(_ *config.Config, o *tools.Options) { o.RootMayBeGone = true })
+	if err != nil {
+		return nil, nil, err
+	}
+	return e.Calls(), func() { _ = e.Close() }, nil // it only looked, and what it removed is removed
+}
+
+func (in *invocation) emptyTrash(ctx context.Context, db *checkpoint.DB, going []checkpoint.Trashed) error {
+	calls, done, err := in.sandboxCalls(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return engine.EmptyTrash(ctx, calls, db, going)
+}
