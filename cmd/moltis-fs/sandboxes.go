@@ -81,7 +81,6 @@ func (in *invocation) sandboxed(s *stand, o opener) {
 		var inside *stand
 		if inside, err = box.open(context.Background(), b); err == nil {
 			s.cfg = inside.cfg // what is said of this configuration is about there
-			in.sandboxLog(p.ID + ": all calls run there")
 		}
 	}
 	if err == nil {

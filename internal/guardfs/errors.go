@@ -142,10 +142,6 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%q is %d bytes, over the limit of %d", e.Path, e.Size, e.Max)
 }
 
-// ErrUnavailable: what makes the system calls can't be reached, or has failed in one of them (see Calls). Whether that
-// one was carried out is not known.
-var ErrUnavailable = errors.New("where the files are can't be reached")
-
 // LockedError: the lock was not free before the deadline. Holder says who has it, "" when unknown.
 // It answers to the context's error as well.
 type LockedError struct {
