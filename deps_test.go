@@ -132,7 +132,7 @@ var plan = []room{
 		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest " +
 		"internal/serve/mcp " +
 		"internal/serve/approvals internal/serve/jsonrpc " +
-		"internal/js internal/listen internal/sandbox " +
+		"internal/js internal/listen internal/sandbox internal/sandbox/place " +
 		"internal/metrics " +
 		"internal/token internal/tty " +
 		"readers tools",

@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 	tools.WithPatience(10 * time.Second)
 	status := m.Run()
 	remove()
+	stopSSH()
 	os.Exit(status)
 }
 

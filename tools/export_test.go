@@ -4,12 +4,28 @@ import (
 	"time"
 
 	"moltisfs/config"
+	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
 
 // OpenFaulty is Open with system calls on the tree that come to what fault says.
 func OpenFaulty(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
-	return open(cfg, o, fault)
+	return open(cfg, o, fault, engine.Place{})
+}
+
+// OpenAt is Open where system calls on the tree are made elsewhere. end is called when the suite has been closed.
+func OpenAt(cfg config.Config, o Options, calls guardfs.Calls, end func() error) (*Suite, error) {
+	return open(cfg, o, nil, engine.Place{Calls: calls, End: end})
+}
+
+// CauseOf is the name of the cause of a refusal.
+func CauseOf(p Payload) string {
+	if r, ok := p.(*Refusal); ok && r.Facts() != nil {
+		return r.Facts().Cause.Name
+	} else if ok {
+		return r.Reason
+	}
+	return ""
 }
 
 // WithPatience has what a call may have meant looked for as long as that. It is set before tests run.

@@ -123,11 +123,13 @@ func (e *DataDirError) Hint() string { return e.Do }
 
 // Open readies the suite. Problems of the configuration come back all at
 // once; nothing of the agent's tree is touched.
-func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, nil) }
+func Open(cfg config.Config, o Options) (*Suite, error) {
+	return open(cfg, o, nil, engine.Place{Where: o.Program.Where})
+}
 
-func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
+func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at engine.Place) (*Suite, error) {
 	o.Program.Name = cmp.Or(o.Program.Name, "host")
-	e, err := openEngine(cfg, o, nil, nil, fault)
+	e, err := openEngine(cfg, o, nil, nil, fault, at)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +143,11 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*
 // suite that Open opens has nothing for that, because it is large, and refuses them.
 func OpenEngine(cfg config.Config, o Options, policies engine.Policies,
 	others ...Definition) (*engine.Engine, error) {
-	return openEngine(cfg, o, policies, others, nil)
+	return openEngine(cfg, o, policies, others, nil, engine.Place{Where: o.Program.Where})
 }
 
 func openEngine(cfg config.Config, o Options, policies engine.Policies, others []Definition,
-	fault func(op string) *guardfs.Fault) (*engine.Engine, error) {
+	fault func(op string) *guardfs.Fault, at engine.Place) (*engine.Engine, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -171,8 +173,7 @@ func openEngine(cfg config.Config, o Options, policies engine.Policies, others [
 		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
 		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker,
 			Policies: policies},
-		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone,
-			Place: engine.Place{Where: o.Program.Where}}, ReadOnly: !changes,
+		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: at}, ReadOnly: !changes,
 	})
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
 		return nil, (*DataDirError)(d)

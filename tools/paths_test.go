@@ -13,15 +13,17 @@ import (
 	"moltisfs/tools/toolstest"
 )
 
+type pathCase struct {
+	name, layout, path string
+	read, change, walk string
+	guarded            bool
+}
+
 // pathCases is run by every tool. layout is in the language of toolstest.
 // read and change are the kind of the answer of a tool that reads or changes
 // the path, "ok" for success. guarded says that it is the guard that refuses:
 // the control, plain os calls by the same path, gets through.
-var pathCases = []struct {
-	name, layout, path string
-	read, change, walk string
-	guarded            bool
-}{
+var pathCases = []pathCase{
 	{name: "plain file", layout: "f = a", path: "$ROOT/f", read: "ok", change: "ok", walk: "ok"},
 	{name: "unclean spelling", layout: "d/\nf = a", path: "$ROOT//d/../././f", read: "ok", change: "ok", walk: "ok"},
 	{name: "outside", layout: "../out = a", path: "$ROOT/../out", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
@@ -111,20 +113,20 @@ var pathTools = []struct {
 
 func TestEveryPathTimesEveryTool(t *testing.T) {
 	t.Parallel()
-	everyPathTimesEveryTool(t, func(fs *config.FS) *dialect.Scope { return nil })
+	everyPathTimesEveryTool(t, *sandboxed, pathCases, func(fs *config.FS) *dialect.Scope { return nil })
 }
 
 // The scope of a call holds a path as the policy's allow list does: nothing else keeps these calls inside.
 func TestEveryPathTimesEveryToolInAScope(t *testing.T) {
 	t.Parallel()
-	everyPathTimesEveryTool(t, func(fs *config.FS) *dialect.Scope {
+	everyPathTimesEveryTool(t, *sandboxed, pathCases, func(fs *config.FS) *dialect.Scope {
 		fs.AllowPaths = nil
 		return &dialect.Scope{Readable: []string{fs.WorkspaceRoot}, Writable: []string{fs.WorkspaceRoot}}
 	})
 }
 
-func everyPathTimesEveryTool(t *testing.T, wall func(*config.FS) *dialect.Scope) {
-	for _, c := range pathCases {
+func everyPathTimesEveryTool(t *testing.T, through string, cases []pathCase, wall func(*config.FS) *dialect.Scope) {
+	for _, c := range cases {
 		for _, tool := range pathTools {
 			want := map[string]string{"read": c.read, "change": c.change, "walk": c.walk,
 				"cell": strings.Replace(c.change, "ok", "unsupported|not_found", 1)}[tool.class] // no file here is a notebook
@@ -133,7 +135,7 @@ func everyPathTimesEveryTool(t *testing.T, wall func(*config.FS) *dialect.Scope)
 			}
 			t.Run(c.name+"/"+tool.name, func(t *testing.T) {
 				var in *dialect.Scope
-				s, root := suite(t, func(fs *config.FS) {
+				s, root := suiteIn(t, through, func(fs *config.FS) {
 					fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"}
 					in = wall(fs)
 				}, tools.Options{})

@@ -18,6 +18,12 @@ import (
 // suite opens a suite over a fresh tree that it may touch and nothing else.
 func suite(t testing.TB, change func(*config.FS), o tools.Options) (*tools.Suite, string) {
 	t.Helper()
+	return suiteIn(t, *sandboxed, change, o)
+}
+
+// suiteIn is suite through a worker, see -sandbox; "" for none.
+func suiteIn(t testing.TB, through string, change func(*config.FS), o tools.Options) (*tools.Suite, string) {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +40,11 @@ func suite(t testing.TB, change func(*config.FS), o tools.Options) (*tools.Suite
 	if o.DataDir == "" {
 		o.DataDir = filepath.Join(dir, "data")
 	}
-	s, err := tools.Open(cfg, o)
+	open := tools.Open
+	if through != "" {
+		open = func(cfg config.Config, o tools.Options) (*tools.Suite, error) { return openIn(t, through, cfg, o) }
+	}
+	s, err := open(cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}

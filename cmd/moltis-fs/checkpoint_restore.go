@@ -24,7 +24,7 @@ const maxPaths = 10_000
 
 // operatorOptions are suiteOptions with what principal and session mean to the operator.
 func operatorOptions(principal, session string, more ...option) []option {
-	all := suiteOptions(more...) // these two are its last
+	all := suiteOptions(append(more, sandboxOption())...) // these two are its last
 	all[len(all)-2].doc, all[len(all)-1].doc = principal+`; "local" unless told`, session
 	return all
 }

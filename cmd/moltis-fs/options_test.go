@@ -167,7 +167,7 @@ func (f *optionFixture) try(t *testing.T, c optionCase) {
 }
 
 func withCommon(command string, options map[string]string) map[string]string {
-	all := map[string]string{"json": "", "config": "$W/bad.toml", "data-dir": "$W/elsewhere"}
+	all := map[string]string{"json": "", "config": "$W/bad.toml", "data-dir": "$W/elsewhere", "sandbox": "none"}
 	switch _, what, _ := strings.Cut(command, " "); what {
 	case "diff", "restore", "rewind", "undo", "redo": // they are calls
 		all["policies-json"] = "$W/no-policies.json"

@@ -207,13 +207,17 @@ func (e *Engine) readySlot(mv *Move) error {
 func (e *Engine) newSlot(p *guardfs.Place) (*guardfs.Place, error) {
 	name := e.trash.TrashName()
 	dirs := []string{e.dataDir}
+	if e.place.Calls != nil { // which is not there
+		dirs = nil
+	}
+	first := len(dirs)
 	for dir := p.ParentTrue(); ; dir = path.Dir(dir) {
 		dirs = append(dirs, dir)
 		if path.Dir(dir) == dir {
 			break
 		}
 	}
-	for i, j := 1, len(dirs)-1; i < j; i, j = i+1, j-1 { // the volume's top first
+	for i, j := first, len(dirs)-1; i < j; i, j = i+1, j-1 { // the volume's top first
 		dirs[i], dirs[j] = dirs[j], dirs[i]
 	}
 	for _, dir := range dirs {

@@ -107,7 +107,7 @@ func Of(cfg config.Sandbox, self Self, root, principal, session string) (*Place,
 			"-oServerAliveCountMax=3", "--", name}
 	case "bubblewrap":
 		p.Run = []string{"bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
-			"--bind", name, p.Root, "--ro-bind", self.File, inside, "--proc", "/proc", "--dev", "/dev",
+			"--proc", "/proc", "--dev", "/dev", "--bind", name, p.Root, "--ro-bind", self.File, inside,
 			"--chdir", "/", "--"}
 		p.Program = cmp.Or(cfg.Program, inside)
 	}
