@@ -42,9 +42,6 @@ func openIn(t testing.TB, how string, cfg config.Config, o tools.Options) (*tool
 		line = append(slices.Clone(sshd(t)), line...)
 	}
 	s, err := sandbox.Start(t.Context(), sandbox.Options{Command: line, Root: root, Build: "test",
-		Rules: sandbox.Rules{Allow: cfg.Tools.FS.AllowPaths, Deny: cfg.Tools.FS.DenyPaths,
-			OneName: cfg.Tools.FS.HardLinksRead == "refuse", Secret: cfg.Tools.FS.ProtectSecret != "allow",
-			Exec: cfg.Tools.FS.ProtectExec != "allow", Lifted: cfg.Tools.FS.Unprotected},
 		Log: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)

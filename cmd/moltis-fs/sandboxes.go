@@ -129,14 +129,12 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 			return nil, cfg, err
 		}
 	}
-	fs, wall := cfg.Tools.FS, p.Root
+	wall := p.Root
 	if len(o.cfg.Tools.FS.AllowPaths) == 0 {
 		wall = "" // the allow list says the same
 	}
 	s, err := sandbox.Start(ctx, sandbox.Options{Command: p.Worker(), Root: p.Root, Build: readBuild().id(),
-		Log: func(line string) { o.log(p.ID + ": " + line) },
-		Rules: sandbox.Rules{Allow: fs.AllowPaths, Deny: fs.DenyPaths, OneName: fs.HardLinksRead == "refuse",
-			Secret: fs.ProtectSecret != "allow", Exec: fs.ProtectExec != "allow", Lifted: fs.Unprotected}})
+		Log: func(line string) { o.log(p.ID + ": " + line) }})
 	if err != nil {
 		return nil, cfg, err
 	}

@@ -299,8 +299,12 @@ func outOfReach(dir string, fs config.FS, root string) error {
 // of those above it, say nothing: the operator chose it.
 func classesOf(cfg config.FS, root string, free *guardfs.FS) (*policy.Classes, error) {
 	return policy.NewClasses(policy.ClassOptions{
-		Holds:  protect.Holds{Secret: cfg.ProtectSecret != "allow", Exec: cfg.ProtectExec != "allow"},
+		Holds:  holds(cfg),
 		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: free.Canonical})
+}
+
+func holds(cfg config.FS) protect.Holds {
+	return protect.Holds{Secret: cfg.ProtectSecret != "allow", Exec: cfg.ProtectExec != "allow"}
 }
 
 // rules are the operator's.

@@ -114,6 +114,9 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string,
 			if c.Progress != nil {
 				w.Come = &c.Progress.Files
 			}
+			if in, ok := e.place.Calls.(searcher); ok && e.whole == e { // which knows no scope and no chain
+				w.Elsewhere = in.Elsewhere(e.rulesTold(), e.judge)
+			}
 			if !w.NoIgnore {
 				w.Excludes, w.Home = e.gitExcludes(), e.search.home
 			}
@@ -135,6 +138,17 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string,
 			return nil, use(ctx, w)
 		},
 	})
+}
+
+// A searcher has searches run where the files are, under rules that judge asks once more of what they find.
+type searcher interface {
+	Elsewhere(rules policy.Told, judge guardfs.Judge) grep.Elsewhere
+}
+
+// rulesTold are the operator's rules for another process.
+func (e *Engine) rulesTold() policy.Told {
+	return policy.Told{Allow: e.cfg.AllowPaths, Deny: e.cfg.DenyPaths, Only: e.root, Work: e.cfg.WorkspaceRoot,
+		OneName: e.cfg.HardLinksRead == "refuse", Holds: holds(e.cfg), Lifted: e.cfg.Unprotected}
 }
 
 // Search looks for q in the content of a file, or of what lies below a directory. The index serves
