@@ -160,6 +160,7 @@ bench-search:
 # JSON-RPC client, some of them over the whole Go source tree; and 503 scripts beside Node. It prints one table; what npm can't give is SKIPPED there.
 interop:
 	go test ./internal/serve/mcp -count=1 -run '^TestGoldenCallsOverMCP$$'
+	for how in bwrap ssh; do go test ./tools -count=1 -timeout 30m -sandbox $$how -run 'InSandbox|^TestEveryPath|MustRead|Checkpoint|Restore' || exit 1; done
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/.ci/opa go install github.com/open-policy-agent/opa@v1.22.0
 	go test ./internal/policy/rego -count=1 -run '^TestOPA$$' -opa $(CURDIR)/.ci/opa/opa
 	npm ci --ignore-scripts --no-audit --no-fund --prefix .ci/inspector || echo "NOT INSTALLED: the Inspector and the TypeScript SDK 2 are skipped"

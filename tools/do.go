@@ -96,7 +96,7 @@ func (s *Suite) Upkeep(ctx context.Context, name string,
 // EmptyTrash removes entries of the trash for good, those that [checkpoint.DB.TrashList] gives.
 func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) error {
 	return s.Upkeep(ctx, "empty_trash", func(ctx context.Context, db *checkpoint.DB) error {
-		return engine.EmptyTrash(ctx, s.engine.Calls(), db, entries)
+		return engine.EmptyTrash(ctx, s.engine.Place(), db, entries)
 	})
 }
 

@@ -57,7 +57,7 @@ func commands() []*command {
 	all := []*command{
 		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
 		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
-		doctorCommand(),
+		doctorCommand(), sandboxCommand(),
 		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), lentCommand(),
 	}
 	for _, c := range all {

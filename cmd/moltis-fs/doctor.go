@@ -17,8 +17,8 @@ func doctorCommand() *command {
 		name: "doctor", payload: true, run: runDoctor,
 		short: "say what is weaker or dangerous on this machine, and why",
 		long: `Looks at the kernel, at the file systems and mounts of what an agent may
-reach, and at who may write to the configuration, the program and the data directory. It changes
-nothing. "weaker" is a promise that holds less here; "hazard" is something to mend first, and then
+reach, and at who may write to the configuration, the program and the data directory, and whether there is a real
+sandbox, where [tools.sandbox] wants one. It changes nothing. "weaker" is a promise that holds less here; "hazard" is something to mend first, and then
 the exit status is 1.`,
 		options: slices.DeleteFunc(suiteOptions(opt("json", "", "answer with one JSON object")),
 			func(o option) bool { return o.name == "session" || o.name == "principal" }),
@@ -63,6 +63,7 @@ func runDoctor(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
+	found = append(found, in.sandboxFinding(ctx, cfg.Tools.Sandbox)...)
 	hazards := slices.ContainsFunc(found,
 		func(f doctor.Finding) bool { return f.Level == doctor.Hazard })
 	var outcome error

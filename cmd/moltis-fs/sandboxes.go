@@ -19,7 +19,6 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/guardfs"
 	"moltisfs/internal/sandbox"
 	"moltisfs/internal/sandbox/place"
 	"moltisfs/tools"
@@ -113,20 +112,21 @@ func (o *opener) place(principal, session string) (*place.Place, error) {
 }
 
 // open opens an engine in a sandbox. Closing it ends the worker. The configuration is that of inside.
-func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, config.Config, error) {
+func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, config.Config, sandbox.Hello, error) {
+	var no sandbox.Hello
 	cfg, err := o.cfg.At(p.Root)
 	if err != nil {
-		return nil, cfg, err
+		return nil, cfg, no, err
 	}
 	cfg.Tools.FS.SearchIndex = "off"
 	if o.cfg.Tools.Sandbox.CopyBinary {
 		f, err := os.Open(o.as.Worker[0])
 		if err != nil {
-			return nil, cfg, err
+			return nil, cfg, no, err
 		}
 		defer f.Close() //nolint:errcheck // it was read
 		if err := p.Put(ctx, f, strings.TrimPrefix(filepath.Base(p.Program), "moltis-fs-")); err != nil {
-			return nil, cfg, err
+			return nil, cfg, no, err
 		}
 	}
 	wall := p.Root
@@ -136,7 +136,7 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 	s, err := sandbox.Start(ctx, sandbox.Options{Command: p.Worker(), Root: p.Root, Build: readBuild().id(),
 		Log: func(line string) { o.log(p.ID + ": " + line) }})
 	if err != nil {
-		return nil, cfg, err
+		return nil, cfg, no, err
 	}
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: sandboxData(o.as.DataDir, p.ID), Approver: o.as.Approver, Logger: o.as.Logger, GitUser: o.as.GitUser,
@@ -147,9 +147,9 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 			Place: engine.Place{Calls: s.Calls(), Where: p.ID, End: s.Close}},
 	})
 	if err != nil {
-		return nil, cfg, errors.Join(err, s.Close())
+		return nil, cfg, no, errors.Join(err, s.Close())
 	}
-	return e, cfg, nil
+	return e, cfg, s.Hello(), nil
 }
 
 // sandboxData is where the history of a sandbox is.
@@ -200,7 +200,7 @@ func (x *box) open(ctx context.Context, b *sandboxes) (*stand, error) {
 	if x.opened != nil || x.err != nil && time.Since(x.tried) < tryAgainIn {
 		return x.opened, x.err
 	}
-	e, cfg, err := b.opener.open(context.WithoutCancel(ctx), x.at)
+	e, cfg, _, err := b.opener.open(context.WithoutCancel(ctx), x.at)
 	var d dialect.Dialect
 	if err == nil {
 		if d, err = b.over(e, cfg); err != nil {
@@ -421,30 +421,30 @@ func (in *invocation) engineIn(cfg config.Config, as tools.Options) (*engine.Eng
 	}
 	o.cfg, o.as = cfg, as
 	o.as.DataDir = dir
-	e, cfg, err := o.open(context.Background(), p)
+	e, cfg, _, err := o.open(context.Background(), p)
 	if err != nil {
-		err = &exitError{exitBroken, "opening the sandbox " + p.ID + ": " + err.Error(), program + " sandbox check tries it", ""}
+		err = unreached(p, err)
 	}
 	return e, cfg, err
 }
 
-// sandboxCalls are the calls in --sandbox, until done; nil without that.
-func (in *invocation) sandboxCalls(context.Context) (calls guardfs.Calls, done func(), err error) {
+// sandboxPlace is where --sandbox is, until done; this machine without that.
+func (in *invocation) sandboxPlace() (at engine.Place, done func(), err error) {
 	if in.option("sandbox") == "" {
-		return nil, func() {}, nil
+		return at, func() {}, nil
 	}
 	e, _, err := in.openEngineAs(nil, func(_ *config.Config, o *tools.Options) { o.RootMayBeGone = true })
 	if err != nil {
-		return nil, nil, err
+		return at, nil, err
 	}
-	return e.Calls(), func() { _ = e.Close() }, nil // it only looked, and what it removed is removed
+	return e.Place(), func() { _ = e.Close() }, nil // it only looked, and what it removed is removed
 }
 
 func (in *invocation) emptyTrash(ctx context.Context, db *checkpoint.DB, going []checkpoint.Trashed) error {
-	calls, done, err := in.sandboxCalls(ctx)
+	at, done, err := in.sandboxPlace()
 	if err != nil {
 		return err
 	}
 	defer done()
-	return engine.EmptyTrash(ctx, calls, db, going)
+	return engine.EmptyTrash(ctx, at, db, going)
 }

@@ -134,12 +134,12 @@ func (in *invocation) kept(ctx context.Context, remove bool) ([]engine.KeptFile,
 	if err != nil {
 		return nil, err
 	}
-	calls, done, err := in.sandboxCalls(ctx)
+	at, done, err := in.sandboxPlace()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	return engine.Kept(ctx, dir, calls, remove)
+	return engine.Kept(ctx, dir, at, remove)
 }
 
 // withTrash is withStore. If something is kept beside a file, a missing store is a nil db.

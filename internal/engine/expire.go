@@ -106,10 +106,10 @@ func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB,
 }
 
 // EmptyTrash forgets entries of the trash, and removes for good what was moved there. It is for an
-// operator: neither a person nor the policy is asked. calls are those that lead to the trash, nil on this machine.
-func EmptyTrash(ctx context.Context, calls guardfs.Calls, db *checkpoint.DB,
+// operator: neither a person nor the policy is asked. at is where the trash is.
+func EmptyTrash(ctx context.Context, at Place, db *checkpoint.DB,
 	entries []checkpoint.Trashed) error {
-	trash, err := guardfs.New(guardfs.Options{Judge: ownTrash{}, Calls: calls})
+	trash, err := guardfs.New(guardfs.Options{Judge: ownTrash{}, Calls: at.Calls})
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 		x.Close()
 		x.open()
 		x.has("b", "y")
-		kept, err := engine.Kept(ctx, x.data, nil, false)
+		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
 		must(t, err)
 		if len(kept) != 1 {
 			t.Fatalf("saved %v: kept %v", saved, kept)

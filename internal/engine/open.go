@@ -169,8 +169,8 @@ func (e *Engine) Config() config.FS { return e.cfg }
 
 func (e *Engine) Logger() *slog.Logger { return e.logger }
 
-// Calls are those on the tree; nil on this machine.
-func (e *Engine) Calls() guardfs.Calls { return e.place.Calls }
+// Place is where the files are.
+func (e *Engine) Place() Place { return e.place }
 
 // Tools is [tools.policy].
 func (e *Engine) Tools() policy.Tools { return e.tools }

@@ -79,9 +79,9 @@ func (keptOnly) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVe
 type KeptFile = guardfs.KeptFile
 
 // Kept lists what could not be put back in its place and is kept beside it, and still is there.
-// With remove it is removed for good. For an operator: nobody is asked, and no policy. calls are as in EmptyTrash.
-func Kept(ctx context.Context, dataDir string, calls guardfs.Calls, remove bool) ([]guardfs.KeptFile, error) {
-	tree, err := guardfs.New(guardfs.Options{Judge: keptOnly{}, Calls: calls})
+// With remove it is removed for good. For an operator: nobody is asked, and no policy. at is where it is kept.
+func Kept(ctx context.Context, dataDir string, at Place, remove bool) ([]guardfs.KeptFile, error) {
+	tree, err := guardfs.New(guardfs.Options{Judge: keptOnly{}, Calls: at.Calls})
 	if err != nil {
 		return nil, err
 	}

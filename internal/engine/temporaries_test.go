@@ -97,7 +97,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, remove := range []bool{false, true, false} {
-		kept, err := Kept(t.Context(), dir, nil, remove)
+		kept, err := Kept(t.Context(), dir, Place{}, remove)
 		if err != nil {
 			t.Fatal(err)
 		}
