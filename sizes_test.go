@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 114038 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 115103 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -31,16 +31,16 @@ const (
 var tooLarge = map[string]excess{
 	"internal/engine.shared":                        {25, "what one opening holds and all views of it share; each part has a type of its own"},
 	"checkpoint":                                    {7630, "one transaction has the row, its contents, the trash and what is open; saving, planning, cleaning and repair share that schema"},
-	"cmd/moltis-fs":                                 {8680, "one file a subcommand"},
-	"internal/engine":                               {13033, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
+	"cmd/moltis-fs":                                 {9385, "one file a subcommand"},
+	"internal/engine":                               {13097, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
 	"internal/guardfs":                              {9782, "handles of two kinds, Linux and os.Root, and no door beside them; apart, the pieces would need doors to the tree"},
-	"tools":                                         {7314, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"tools":                                         {7320, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
 	"readers/office/odf.opendocument":               {227, "one pass over one format"},
 	"readers/office/ooxml.wordPart":                 {133, "one pass over one format"},
 	"tools/checkpoint_restore.runCheckpointRestore": {107, "a table of cases"},
-	"dialect.Call":                                  {14, "what a front knows of one call, and nothing else: useful zero values"},
+	"dialect.Call":                                  {15, "what a front knows of one call, and nothing else: useful zero values"},
 	"approval.Question":                             {14, "all that a change is, for whoever decides"},
 	"approval/queue.record":                         {16, answerFields},
 	"checkpoint.Checkpoint":                         {13, answerFields},
@@ -58,7 +58,7 @@ var tooLarge = map[string]excess{
 	"grep.Skipped":                                  {15, answerFields},
 	"grep/index.Dir":                                {21, hotState},
 	"grep/index.Tree":                               {17, hotState},
-	"internal/audit.Record":                         {32, answerFields},
+	"internal/audit.Record":                         {33, answerFields},
 	"internal/dialect/capability.definition":        {15, answerFields},
 	"internal/edit.document":                        {13, hotState},
 	"internal/guardfs.spot":                         {15, hotState},
