@@ -24,6 +24,8 @@ type opened struct {
 
 	at, changes int64 // when it was opened
 	stat        *stat
+	after       *stat // when all of data had been read
+	bare        bool  // it has no extended attributes
 	magic       *uint32
 	name        string
 	data        []byte
@@ -52,6 +54,7 @@ func (p *process) fresh(fd int, take func(o *opened) bool) bool {
 // forget drops what was told when it was opened.
 func (o *opened) forget() {
 	o.at, o.stat, o.magic, o.name, o.data, o.end = 0, nil, nil, "", nil, false
+	o.after, o.bare = nil, false
 }
 
 // ask makes a call on a descriptor; what was known of it is not true any more.
@@ -144,6 +147,9 @@ func (p *process) opens(q *request, flags int) (int, error) {
 	}
 	if o.end = r.bits&hasData != 0; o.end {
 		o.data = r.data
+		if o.bare = r.bits&atEnd != 0; o.bare {
+			o.after = o.stat
+		}
 	}
 	fd := int(r.n)
 	p.openMu.Lock()
@@ -181,7 +187,8 @@ func (c calls) Close(fd int) error {
 	p.life.RLock()
 	defer p.life.RUnlock()
 	if !p.isDead() {
-		p.tell(&request{op: opClose, fd: fd})
+		q := request{op: opClose, fd: fd}
+		p.failed(p.out.add(0, q.append))
 	}
 	return nil
 }
@@ -224,9 +231,12 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 		return x, err
 	}
 	var s *stat
+	changes := p.changes.Load()
 	if name == "" {
 		p.fresh(dir, func(o *opened) bool {
-			s, o.stat = o.stat, nil
+			if s, o.stat = o.stat, nil; s == nil {
+				s, o.after = o.after, nil
+			}
 			return s != nil
 		})
 	}
@@ -238,7 +248,14 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 		if r.bits&hasStat == 0 {
 			return x, p.nonsense()
 		}
-		s = &r.stat
+		if s = &r.stat; name == "" && r.text != "" { // where it is comes with what it is
+			p.openMu.Lock()
+			if o := p.known.open[dir]; o != nil {
+				o.forget()
+				o.name, o.changes, o.at = r.text, changes, time.Now().UnixNano()
+			}
+			p.openMu.Unlock()
+		}
 	}
 	x, ok := s.statx()
 	if !ok {
@@ -349,7 +366,7 @@ func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
 		}
 		n = copy(buf, o.data[min(off, int64(len(o.data))):])
 		if o.from += int64(n); n == 0 && len(buf) > 0 {
-			o.forget()
+			o.data, o.end = nil, false
 		}
 		o.stat, o.name, o.magic = nil, "", nil
 		return true
@@ -420,6 +437,12 @@ func (c calls) Seek(fd int, off int64, whence int) (int64, error) {
 }
 
 func (c calls) Flistxattr(fd int, p []byte) (int, error) {
+	if w, own, err := c.s.of(fd); err == nil && w.fresh(own, func(o *opened) (bare bool) {
+		bare, o.bare = o.bare, false
+		return bare
+	}) {
+		return 0, nil
+	}
 	r, err := c.ask(&request{op: opListxattr, fd: fd, b: int64(len(p))}, p)
 	return int(r.n), err
 }

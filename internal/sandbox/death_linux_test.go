@@ -91,7 +91,7 @@ func TestWorkerThatIsNone(t *testing.T) {
 	}{
 		"another version": {[]string{os.Args[0], "worker", dir}, "other", "another version"},
 		"no program":      {[]string{dir + "/none"}, "test", "no such file"},
-		"nonsense":        {[]string{"/bin/echo", "hello, what would you like?"}, "test", "no worker"},
+		"nonsense":        {[]string{"/bin/echo", "hello, what would you like?"}, "test", "did not start"},
 		"nothing":         {[]string{"/bin/true"}, "test", "its worker"},
 		"no root":         {[]string{os.Args[0], "worker", dir + "/none"}, "test", "none"},
 		"an error":        {[]string{"/bin/ls", dir + "/none"}, "test", "cannot access"},
@@ -128,17 +128,7 @@ func TestWorkerHangs(t *testing.T) {
 	if !errors.Is(err, guardfs.ErrUnavailable) || !strings.Contains(p.why().Error(), "did not answer") {
 		t.Fatal(err, p.why())
 	}
-	p.life.Lock() // reap holds it when the process has been waited for
-	p.life.Unlock()
-	for range 100 {
-		if p.cmd.ProcessState != nil {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if p.cmd.ProcessState == nil {
-		t.Error("it is not reaped")
-	}
+	<-p.reaped
 	if _, err = f.Resolve(dir+"/w/f", guardfs.Read); err != nil {
 		t.Error("the next call:", err)
 	}

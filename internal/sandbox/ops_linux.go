@@ -87,8 +87,17 @@ func (w *worker) begin(fd int, r *reply) {
 			return
 		}
 		if n += m; m == 0 {
-			r.data, r.bits = p[:n], r.bits|hasData|atEnd
-			return
+			r.data, r.bits = p[:n], r.bits|hasData
+			break
+		}
+	}
+	var none [1]byte
+	if n, err := w.calls.Flistxattr(fd, none[:]); n == 0 && err == nil {
+		x, err := w.calls.Statx(fd, "", unix.AT_EMPTY_PATH)
+		now := fields(&x)
+		now[10], now[11] = r.stat[10], r.stat[11] // to read may move the time of access
+		if err == nil && now == r.stat {
+			r.bits |= atEnd
 		}
 	}
 }
@@ -143,7 +152,10 @@ func (w *worker) look(q *request, r *reply) (err error) {
 	case opStatx:
 		var x unix.Statx_t
 		if x, err = w.calls.Statx(q.fd, q.name, int(q.a)); err == nil {
-			r.stat, r.bits = fields(&x), hasStat
+			if r.stat, r.bits = fields(&x), hasStat; q.name == "" {
+				r.text, _ = w.calls.Name(q.fd) // it is asked for next as a rule
+				r.text = r.text[:min(len(r.text), maxText)]
+			}
 		}
 	case opFstat:
 		var x unix.Stat_t

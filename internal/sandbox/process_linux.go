@@ -47,7 +47,9 @@ type process struct {
 type command struct {
 	cmd  *exec.Cmd
 	kill func()
-	says tail // the end of what it wrote to standard error
+
+	reaped chan struct{}
+	says   tail // the end of what it wrote to standard error
 }
 
 // ending is how a worker ends.
@@ -84,7 +86,7 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 		return nil, unavailable(err)
 	}
 	p := newProcess(s.turn, fds[0])
-	p.hang, p.log = s.o.Hang, s.o.Log
+	p.hang, p.log, p.reaped = s.o.Hang, s.o.Log, make(chan struct{})
 	theirs := os.NewFile(uintptr(fds[1]), "worker")
 	p.cmd = exec.Command(s.o.Command[0], s.o.Command[1:]...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = theirs, theirs, &p.says, s.o.Env
@@ -114,6 +116,10 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 	}
 	if err != nil {
 		p.end()
+		select {
+		case <-p.reaped: // all that it had to say is there
+		case <-time.After(time.Second):
+		}
 		return nil, unavailable(fmt.Errorf("its worker did not start: %w", p.told(err)))
 	}
 	return p, nil
@@ -167,6 +173,7 @@ func (p *process) reap() {
 	p.life.Lock() // nobody uses the descriptor, and nobody will
 	unix.Close(p.out.fd)
 	p.life.Unlock()
+	close(p.reaped)
 }
 
 // fail ends the worker, for the first reason that there is.
@@ -201,7 +208,7 @@ func (p *process) why() error {
 // watch ends a worker that lets a call wait for too long. Of calls that may take long it asks, from
 // time to time, whether somebody is there.
 func (p *process) watch() {
-	tick := time.NewTicker(max(p.hang/8, time.Millisecond))
+	tick := time.NewTicker(min(max(p.hang/8, time.Millisecond), time.Second))
 	defer tick.Stop()
 	for {
 		select {
@@ -209,6 +216,13 @@ func (p *process) watch() {
 			return
 		case <-tick.C:
 		}
+		p.life.RLock()
+		if !p.isDead() {
+			p.out.mu.Lock()
+			p.failed(p.out.flush()) // what was closed and went with nothing
+			p.out.mu.Unlock()
+		}
+		p.life.RUnlock()
 		long, late := false, false
 		p.mu.Lock()
 		for _, c := range p.pending {
@@ -243,9 +257,7 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 	id := p.next
 	p.pending[id] = c
 	p.mu.Unlock()
-	if err := p.out.send(id, q.append); err != nil {
-		p.fail(fmt.Errorf("speaking to its worker: %w", err))
-	}
+	p.failed(p.out.send(id, q.append))
 	if ctx != nil {
 		defer context.AfterFunc(ctx, func() {
 			p.mu.Lock()
@@ -270,8 +282,11 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 }
 
 // tell sends a request that has no answer.
-func (p *process) tell(q *request) {
-	if err := p.out.send(0, q.append); err != nil {
+func (p *process) tell(q *request) { p.failed(p.out.send(0, q.append)) }
+
+// failed ends a worker that can't be spoken to.
+func (p *process) failed(err error) {
+	if err != nil {
 		p.fail(fmt.Errorf("speaking to its worker: %w", err))
 	}
 }

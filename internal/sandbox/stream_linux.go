@@ -22,7 +22,7 @@ var errFrame = errors.New("a frame of a length that none has")
 
 // next gives the number and the rest of a frame; it holds until next is called again.
 func (f *frames) next() (id uint32, body []byte, err error) {
-	if err := f.fill(8); err != nil {
+	if err := f.fill(4); err != nil {
 		return 0, nil, err
 	}
 	n := int(binary.LittleEndian.Uint32(f.buf[f.from:]))
@@ -75,14 +75,36 @@ type sink struct {
 	buf []byte
 }
 
+// add makes what fill appends a frame that goes with the next one.
+func (s *sink) add(id uint32, fill func(b []byte) []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frame(id, fill); len(s.buf) > 4096 {
+		return s.flush()
+	}
+	return nil
+}
+
 // send writes what fill appends as one frame.
 func (s *sink) send(id uint32, fill func(b []byte) []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := binary.LittleEndian.AppendUint32(s.buf[:0], 0)
+	s.frame(id, fill)
+	return s.flush()
+}
+
+func (s *sink) frame(id uint32, fill func(b []byte) []byte) {
+	at := len(s.buf)
+	b := binary.LittleEndian.AppendUint32(s.buf, 0)
 	b = fill(binary.LittleEndian.AppendUint32(b, id))
-	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
+	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	s.buf = b
+}
+
+// flush writes what there is.
+func (s *sink) flush() error {
+	b := s.buf
+	s.buf = s.buf[:0]
 	for len(b) > 0 {
 		n, err := unix.Write(s.fd, b)
 		switch {

@@ -93,8 +93,8 @@ type reply struct {
 const (
 	hasStat   = 1 << iota // stat and magic
 	hasText               // the name of what was opened, by which text is known to be one
-	hasData               // of a file that was opened: its beginning
-	atEnd                 // and that is all of it
+	hasData               // all that is in the file that was opened
+	atEnd                 // stat was true before and after, and there are no attributes
 	remounted             // the mounts have changed since a reply said so
 	mounts                // remounted is known
 	more                  // another frame of this reply follows
