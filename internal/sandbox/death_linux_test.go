@@ -107,7 +107,7 @@ func TestWorkerThatIsNone(t *testing.T) {
 func TestWorkerHangs(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"w/f": "x"})
-	s, err := Start(t.Context(), Options{Root: dir + "/w", Build: "test", Hang: 60 * time.Millisecond, Starts: 1,
+	s, err := Start(t.Context(), Options{Root: dir + "/w", Build: "test", Hang: 1500 * time.Millisecond, Starts: 1,
 		Command: []string{os.Args[0], "worker", dir + "/w", "hangs", "8", dir + "/marker"}})
 	if err != nil {
 		t.Fatal(err)
