@@ -20,7 +20,6 @@ type calls struct{ s *Session }
 type opened struct {
 	flags int
 	pos   int64 // of the next Read
-	wrote bool  // without waiting for the answer
 
 	at, changes int64 // when it was opened
 	stat        *stat
