@@ -133,7 +133,9 @@ func (w walk) together(ctx context.Context, h *history, found *entry,
 		for _, c := range e.c.Changes {
 			others[c.Path] = true
 			for dir := above(c.Path); dir != ""; dir = above(dir) {
-				others[dir] = others[dir]
+				if !others[dir] {
+					others[dir] = false // it is above one
+				}
 			}
 		}
 	}

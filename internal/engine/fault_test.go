@@ -266,15 +266,3 @@ func dirs(looks string) string {
 	}
 	return strings.Join(out, "")
 }
-
-// bare leaves out directories, and files with the temporary names of guardfs: either may stay behind where nothing worked any more.
-func bare(looks string) string {
-	var out []string
-	for line := range strings.Lines(looks) {
-		name, mode, _ := strings.Cut(line, " ")
-		if mode != "" && !strings.HasPrefix(mode, "d") && !strings.Contains(name, "/.moltis-") {
-			out = append(out, line)
-		}
-	}
-	return strings.Join(out, "")
-}

@@ -23,7 +23,7 @@ func (x *tree) run() {
 func (x *tree) scripted(run int64) {
 	x.t.Helper()
 	c := func() *engine.Call {
-		c := maker()
+		c := x.call("s")
 		c.Run = run
 		return c
 	}
@@ -96,7 +96,7 @@ func TestUndoOfARun(t *testing.T) {
 	}
 	step("all the way", redo, was)
 	step("all the way", redo, ran)
-	next := maker()
+	next := x.call("s")
 	next.Run = 8
 	for i := range 3 {
 		_, _, err := x.Write(ctx, next, engine.WriteArgs{Path: x.ws + "/kept", Raw: []byte{'0' + byte(i)}, Rules: engine.Rules{Meant: true}})
@@ -125,15 +125,15 @@ func TestUndoOfARunIsGuarded(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", what, err, x.looks())
 		}
 	}
-	undo("nobody to ask", maker(), engine.NobodyToAsk)
-	c := maker()
+	undo("nobody to ask", x.call("s"), engine.NobodyToAsk)
+	c := x.call("s")
 	c.Approver = no
 	undo("refused", c, engine.NotApproved)
 	if len(no.asked) != 1 || !strings.Contains(no.asked[0].Diff, "-twice") || len(no.asked[0].Paths) < 5 {
 		t.Errorf("asked %+v", no.asked)
 	}
 	x.write("made/g", "others\n")
-	yes := maker()
+	yes := x.call("s")
 	yes.Approver = &asker{}
 	undo("what others changed", yes, engine.Conflicts)
 	x.write("made/g", "f\n")

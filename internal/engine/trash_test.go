@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -104,6 +105,19 @@ func (x *tree) write(name, content string) string {
 		x.t.Fatal(err)
 	}
 	return path
+}
+
+// put writes a file by way of the engine and returns its checkpoint.
+func (x *tree) put(session, name, content string) checkpoint.ID {
+	x.t.Helper()
+	done, err := x.ChangeFiles(ctx, x.call(session), engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
+		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+		return nil
+	}})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return checkpoint.ID(done.Checkpoint)
 }
 
 // looks is the tree as text: a line a name, with mode and content.
@@ -331,4 +345,16 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// bare leaves out directories, and files with the temporary names of guardfs: either may stay behind where nothing worked any more.
+func bare(looks string) string {
+	var out []string
+	for line := range strings.Lines(looks) {
+		name, mode, _ := strings.Cut(line, " ")
+		if mode != "" && !strings.HasPrefix(mode, "d") && !strings.Contains(name, "/.moltis-") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "")
 }

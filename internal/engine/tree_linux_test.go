@@ -117,19 +117,6 @@ func copyAll(t testing.TB, from, to string) {
 	}
 }
 
-// put writes a file by way of the engine and returns its checkpoint.
-func (x *tree) put(session, name, content string) checkpoint.ID {
-	x.t.Helper()
-	done, err := x.ChangeFiles(ctx, x.call(session), engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		return nil
-	}})
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	return checkpoint.ID(done.Checkpoint)
-}
-
 // trade makes, in turn t, a directory of the file "file" and of the link "link", and files of the directories "dir" and "hollow". It returns the tree before and after.
 func (x *tree) trade() (old, traded string) {
 	x.t.Helper()

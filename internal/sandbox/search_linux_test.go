@@ -80,8 +80,9 @@ func TestSearchElsewhere(t *testing.T) {
 			}
 			found := slices.Sorted(slices.Values(names))
 			names, w.Elsewhere = nil, nil
-			if _, err = grep.Search(t.Context(), w, q); !slices.Equal(found, slices.Sorted(slices.Values(names))) {
-				t.Errorf("file by file: %q, want %q", found, names)
+			if _, err = grep.Search(t.Context(), w, q); err != nil ||
+				!slices.Equal(found, slices.Sorted(slices.Values(names))) {
+				t.Errorf("file by file: %q, want %q; %v", found, names, err)
 			}
 			end()
 		}
