@@ -246,7 +246,7 @@ func (in *invocation) textOf(p tools.Payload) string {
 // likeThis is a command line with those of our options that say where, and in whose history.
 func (in *invocation) likeThis(command string) string {
 	line := program + " " + command
-	for _, name := range []string{"config", "data-dir", "root", "principal", "session", "identity"} {
+	for _, name := range []string{"config", "data-dir", "root", "principal", "session", "sandbox", "identity"} {
 		if in.given(name) {
 			line += " --" + name + " " + shellWord(in.option(name))
 		}
