@@ -143,7 +143,7 @@ func through(how string) toolstest.Carrier {
 // of them, by a worker beside us.
 func TestGoldenCallsInSandbox(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("sandboxes are of Linux")
+		t.Skip("SKIPPED: sandboxes are of Linux")
 	}
 	t.Parallel()
 	how, quick := *sandboxed, *sandboxed == ""
@@ -154,10 +154,10 @@ func TestGoldenCallsInSandbox(t *testing.T) {
 	toolstest.Run(t, "../testdata/calls", func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (toolstest.Answer, error) {
 		_, of, _ := strings.Cut(t.Name(), "/")
 		if quick && !slices.Contains(quickCases, of) {
-			t.Skip("with -sandbox")
+			t.Skip("SKIPPED: with -sandbox")
 		}
 		if of == "checkpoints/unheld" { // it looks at the tree, and the trash is in it
-			t.Skip("what the store can't hold goes to a trash inside")
+			t.Skip("SKIPPED: what the store can't hold goes to a trash inside")
 		}
 		return carry(t, cfg, o)
 	})
@@ -170,7 +170,7 @@ var quickCases = []string{"edit/unique", "edit/must_read", "write/overwrite", "w
 // Some strange paths by every tool, through a worker; with -sandbox all of them.
 func TestPathsInSandbox(t *testing.T) {
 	if runtime.GOOS != "linux" || *sandboxed != "" {
-		t.Skip("TestEveryPathTimesEveryTool has them all")
+		t.Skip("SKIPPED: TestEveryPathTimesEveryTool has them all")
 	}
 	t.Parallel()
 	everyPathTimesEveryTool(t, "worker", pathCases[:3], func(*config.FS) *dialect.Scope { return nil })

@@ -56,7 +56,7 @@ func (in *invocation) opens(approver tools.Approver,
 	}
 	s := &stand{Dialect: d, e: e, cfg: cfg}
 	if o.cfg.Tools.Sandbox.Mode != "off" {
-		o.root = cfg.Tools.FS.WorkspaceRoot
+		o.root, o.hash = cfg.Tools.FS.WorkspaceRoot, hashing(o.as.Worker[0])
 		in.sandboxed(s, o)
 	}
 	return s, nil

@@ -61,6 +61,21 @@ type opener struct {
 	root string        // of this machine
 	as   tools.Options
 	log  func(line string)
+	hash func() (string, error) // of our program: read once, as it has 50 MB
+}
+
+// hashing is hash for the program at a path.
+func hashing(path string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close() //nolint:errcheck // it was read
+		h := sha256.New()
+		_, err = io.Copy(h, f)
+		return hex.EncodeToString(h.Sum(nil)), err
+	})
 }
 
 // sandboxed has the calls of a stand run where [tools.sandbox] says, and says what is so at the start.
@@ -97,16 +112,10 @@ func (in *invocation) sandboxed(s *stand, o opener) {
 func (o *opener) place(principal, session string) (*place.Place, error) {
 	self := place.Self{File: o.as.Worker[0]}
 	if o.cfg.Tools.Sandbox.CopyBinary {
-		f, err := os.Open(self.File)
-		if err != nil {
+		var err error
+		if self.Hash, err = o.hash(); err != nil {
 			return nil, err
 		}
-		defer f.Close() //nolint:errcheck // it was read
-		h := sha256.New()
-		if _, err := io.Copy(h, f); err != nil {
-			return nil, err
-		}
-		self.Hash = hex.EncodeToString(h.Sum(nil))
 	}
 	return place.Of(o.cfg.Tools.Sandbox, self, o.root, principal, session)
 }
@@ -393,7 +402,7 @@ func (in *invocation) opener() (*opener, error) {
 		return nil, err
 	}
 	return &opener{in: in, cfg: cfg, root: cmp.Or(root, cfg.Tools.FS.WorkspaceRoot), log: in.sandboxLog,
-		as: tools.Options{Worker: []string{self, workerCommand().name}}}, nil
+		hash: hashing(self), as: tools.Options{Worker: []string{self, workerCommand().name}}}, nil
 }
 
 func (in *invocation) sandboxLog(line string) {

@@ -80,7 +80,7 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 		err = p.greeted(&r, s.o)
 	}
 	if errors.Is(err, guardfs.ErrUnavailable) && hang < time.Second {
-		t.Skip(err) // the machine has no time for us
+		t.Skip("SKIPPED: the machine has no time for us: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
