@@ -141,6 +141,7 @@ var plan = []room{
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "internal/ergonomics", "", "", ""},
 	{outside, "internal/races", "", "", ""},
+	{outside, "internal/testbox", "", "net os os/exec path/filepath testing", ""},
 	{outside, "internal/testdir", "", "flag os os/exec testing", ""},
 	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},
 	{outside, "scripts/pack", "", "log os os/exec path/filepath", "github.com/klauspost/compress"},
@@ -177,6 +178,7 @@ var fileAccess = map[string]string{
 	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",
 	"scripts/pack":        "the file of a module that it compresses",
 	"scripts/searchbench": "what it measures",
+	"internal/testbox":    "the keys of a server of tests",
 	"internal/testdir":    "temporary directories of tests",
 	"tools/toolstest":     "trees for tests",
 }

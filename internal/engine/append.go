@@ -126,7 +126,7 @@ func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Don
 		made, err = t.place.Append(info.ID, t.After.Content, e.sync())
 	}
 	switch {
-	case err != nil && made.Bytes == 0:
+	case err != nil && made.Bytes == 0 && !errors.Is(err, guardfs.ErrUnavailable):
 		s.settle(lasting, checkpoint.Aborted)
 		return nil, err
 	case err != nil: // whoever comes next looks, and appends what is missing

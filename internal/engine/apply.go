@@ -97,8 +97,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 	if err != nil {
 		return nil, s.abort(context.WithoutCancel(ctx), err)
 	}
-	s.end(context.WithoutCancel(ctx))
-	return s.done, nil
+	return s.done, s.end(context.WithoutCancel(ctx))
 }
 
 // expects says of how many files a change is. What it gives tells that one of them was staged, or
@@ -203,7 +202,7 @@ func (s *apply) announce(ctx context.Context, i int) error {
 	}
 	if !mv.Back {
 		if err := s.e.setOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar()); err != nil {
-			return &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
+			return noTrash(mv.Path, err)
 		}
 		return nil
 	}
@@ -257,7 +256,7 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 	m.pub, err = m.place.Swap(ctx, m.hold, m.was, m.made.Expect())
 	if mv := st.move; mv != nil {
 		if mv.moved = err == nil; !mv.Back && mv.To == "" && err != nil {
-			err = &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
+			err = noTrash(mv.Path, err)
 		}
 	}
 	if err == nil && m.mode != 0 {
@@ -320,8 +319,9 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 	return halfMade(cause, stuck, s.id, again)
 }
 
-// end brings a change to its end that was made.
-func (s *apply) end(ctx context.Context) {
+// end brings a change to its end that was made. The error is that directories are left of it because
+// nobody is there to remove them, which whoever takes it up does.
+func (s *apply) end(ctx context.Context) error {
 	var errs []error
 	for i := range s.moves {
 		m := &s.moves[i]
@@ -354,6 +354,10 @@ func (s *apply) end(ctx context.Context) {
 			optional = append(optional, tr.path)
 		}
 	}
+	if err := errors.Join(errs...); errors.Is(err, guardfs.ErrUnavailable) && optional != nil {
+		s.e.temps.Abandon()
+		return err
+	}
 	s.done.Kept = s.e.drop(optional)
 	s.done.Dropped = slices.DeleteFunc(s.p.dropped(), func(d string) bool {
 		return slices.ContainsFunc(s.done.Kept, func(k Blocked) bool { return k.Path == d })
@@ -362,9 +366,10 @@ func (s *apply) end(ctx context.Context) {
 	if err := errors.Join(errs...); err != nil { // another start removes what is left, as the row says
 		s.e.temps.Abandon()
 		s.e.logger.Warn("temporary names of a change are left", "id", s.id, "err", err)
-		return
+		return nil
 	}
 	s.settle(ctx, checkpoint.Committed)
+	return nil
 }
 
 // settle says what became of the change, if it has a checkpoint. That it was made costs nothing.

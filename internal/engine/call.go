@@ -108,6 +108,11 @@ var errNotBegun = &hostError{"taking a call",
 // begun is the engine under the scope of a call, of which it refuses those that do not come by Do.
 // Every function that takes a Call begins with it.
 func (e *Engine) begun(c *Call) (*Engine, error) {
+	if e.place.Calls != nil && e.temps.Behind() { // a worker has died in a change
+		if err := e.recover(context.Background(), time.Now()); err != nil {
+			return nil, notSaved(err)
+		}
+	}
 	switch {
 	case c != nil && c.in != nil && c.in.under != nil && c.in.under.shared == e.shared:
 		return c.in.under, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -157,8 +158,12 @@ func (e *Engine) gitPlaces(dir string) (out []string) {
 	}
 	read := func(name string) ([]byte, error) { return readWhole(e.free, name, ignore.MaxFile) }
 	for top := dir; ; top = path.Dir(top) {
-		git := top + "/.git"
-		h, err := e.free.Resolve(git, guardfs.Look)
+		git := path.Join(top, ".git")
+		var h *guardfs.Handle
+		err := fs.ErrNotExist
+		if !e.free.Nothing(git) {
+			h, err = e.free.Resolve(git, guardfs.Look)
+		}
 		if err != nil && top != "/" && top != "." {
 			continue
 		}

@@ -208,8 +208,8 @@ func (x *tree) bestEffort() bool { return x.Containment() == "best_effort" }
 
 var tempName = regexp.MustCompile(`\.moltis-[^/ ]*`)
 
-// killRounds is how many kills there are of a deed, spread over its calls.
-const killRounds = 25
+// killRounds is how many kills there are of a deed, spread over its calls: with each commit others. With -every 1 all are.
+const killRounds = 15
 
 // kills kills the deed before its calls, in a tree that is laid once and copied for each, or laid anew where it would not be the same
 // as a copy. The played ones run beside other tests. look sees what is left, and is told what the tree looks like when nobody is killed; what it answers is compared

@@ -29,6 +29,9 @@ func (e *Engine) removeEmpty(dir, lasting string) error {
 			errors.Is(err, syscall.ENOTDIR) {
 			return nil
 		}
+		if errors.Is(err, guardfs.ErrUnavailable) && try == 0 { // another worker may be there by now
+			continue
+		}
 		if err != nil {
 			return err
 		}

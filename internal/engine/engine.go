@@ -107,7 +107,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		limits:   limits{Limits: o.Config.Limits, seed: maphash.MakeSeed()},
 	}}
 	e.whole = e
-	e.dataDir = o.DataDir
+	e.dataDir, e.place.Calls = o.DataDir, o.Calls
 	e.calls.closing, e.calls.begin = context.WithCancel(context.Background())
 	if e.approver = e.asking(e.approver); e.approver == nil {
 		e.approver = approval.Nobody(nil)

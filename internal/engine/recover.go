@@ -36,7 +36,10 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 			continue
 		}
 		// Another start tries again; calls on other paths need not wait for that.
-		if err := e.recoverOp(ctx, o, until); err != nil {
+		err := e.recoverOp(ctx, o, until)
+		if e.place.Calls != nil && (errors.Is(err, guardfs.ErrUnavailable) || errors.Is(err, errLater)) {
+			e.temps.Stays() // the worker has died again: the next call has another one
+		} else if err != nil {
 			e.unrecovered.log(e.logger, o.row.ID, err)
 		}
 	}
@@ -138,7 +141,7 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 	}
 	stuck, again := p.rollBack(ctx)
 	if again {
-		return fmt.Errorf("not everything can be taken back at this time: %s", strings.Join(stuck, ", "))
+		return fmt.Errorf("%w: %s", errLater, strings.Join(stuck, ", "))
 	}
 	if err := errors.Join(p.settleTrash(ctx, db), p.clearHolds(false)); err != nil {
 		return err
@@ -204,6 +207,8 @@ func (e *Engine) stateOf(path string) (checkpoint.State, error) {
 	}
 	return state(b), nil
 }
+
+var errLater = errors.New("not everything can be taken back at this time")
 
 // errOutOfReach: policy denies this process a path of an interrupted operation. Another process may
 // reach it.

@@ -52,7 +52,9 @@ func (e *Engine) sweepDead(ctx context.Context) {
 				place.Close() //nolint:errcheck // nothing was written through it
 			}
 			if err != nil {
-				done = false
+				if done = false; errors.Is(err, guardfs.ErrUnavailable) {
+					e.temps.Stays()
+				}
 				e.logger.Info("what a killed process left is left to another start", "beside", name, "err", err)
 			}
 		}

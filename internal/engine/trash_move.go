@@ -93,6 +93,9 @@ func (e *Engine) loadMove(mv *Move) (back bool, err error) {
 // openSlot finds what comes back in the trash, and makes sure that it is what went there.
 func (e *Engine) openSlot(mv *Move) error {
 	slot, err := e.trash.PlaceLink(mv.Entry.Parked)
+	if errors.Is(err, guardfs.ErrUnavailable) {
+		return err
+	}
 	if err != nil {
 		return Refuse(NotStored, mv.Path, TrashUnopened.Of(err))
 	}
@@ -191,7 +194,7 @@ func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 func (e *Engine) readySlot(mv *Move) error {
 	slot, err := e.newSlot(mv.place)
 	if err != nil {
-		return &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
+		return noTrash(mv.Path, err)
 	}
 	info, err := mv.place.CopyUp()
 	if err != nil {
@@ -201,6 +204,14 @@ func (e *Engine) readySlot(mv *Move) error {
 	mv.info, mv.slot = info, slot
 	mv.Entry.Parked, mv.Entry.Identity = slot.Object().True, info.ID.Lasting()
 	return nil
+}
+
+// noTrash is the refusal of what can't go to the trash, unless nobody is there to take it.
+func noTrash(path string, err error) error {
+	if errors.Is(err, guardfs.ErrUnavailable) {
+		return err
+	}
+	return &Refusal{NoTrash.Code, NoTrash, path, err, err}
 }
 
 // newSlot finds or makes a place in the trash on the volume of p.
@@ -223,7 +234,7 @@ func (e *Engine) newSlot(p *guardfs.Place) (*guardfs.Place, error) {
 	for _, dir := range dirs {
 		root := path.Join(filepath.ToSlash(dir), name)
 		same, err := e.ownDir(root, p)
-		if err != nil && dir == e.dataDir {
+		if err != nil && (dir == e.dataDir || errors.Is(err, guardfs.ErrUnavailable)) {
 			return nil, err
 		}
 		if err != nil || !same { // of the others, one that can't be used is passed over

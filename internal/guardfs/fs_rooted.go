@@ -339,6 +339,9 @@ func describe(path string) Object {
 // Canonical is the function of that name for those who ask often.
 func (f *FS) Canonical(path string) string { return f.describe(path).True }
 
+// Nothing is not certain here.
+func (f *FS) Nothing(string) bool { return false }
+
 func (f *FS) describe(path string) Object {
 	s, o, err := f.resolve(path)
 	if err != nil {

@@ -4,6 +4,7 @@ package guardfs
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -89,8 +90,9 @@ func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, m
 	if err == nil && !what.Open {
 		err = s.take(dir, p.base)
 	}
-	if err == nil { // after its name, which moved its time
-		st, err = k.stat(s.fd.fd)
+	if st = s.now; err == nil && (what.Meta != nil || what.Like == nil || !what.Like.Exists ||
+		!what.Open || what.Private) {
+		st, err = k.stat(s.fd.fd) // after its name, which moved its time
 	}
 	if err == nil && !what.Open {
 		err = s.leave(what.Sync && st.info.Mode&0o400 == 0)
@@ -176,7 +178,11 @@ func (p *Place) link(dir int, what *NewObject, made *Made) error {
 		err = oerr
 	}
 	if err == nil {
-		if text, terr := k.target(fd); terr != nil || text != target {
+		text, terr := k.target(fd)
+		if errors.Is(terr, ErrUnavailable) {
+			return terr
+		}
+		if terr != nil || text != target {
 			return unix.EEXIST // another thing took its name at once
 		}
 		made.Info = st.info

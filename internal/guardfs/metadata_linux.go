@@ -116,11 +116,8 @@ func unkept(err error) bool {
 
 // carry gives the staged file behind fd the metadata m. Order matters: a change of owner clears set-id bits and
 // capabilities, an ACL changes mode bits, so the mode comes last. dropped lists what could not or must not be kept.
-func (k *kernel) carry(fd int, m *Metadata, special bool) (dropped []string, err error) {
-	now, err := k.stat(fd)
-	if err != nil {
-		return nil, err
-	}
+// now is what the file was when it was made, and what it is.
+func (k *kernel) carry(fd int, now *status, m *Metadata, special bool) (dropped []string, err error) {
 	mode := m.Mode
 	if now.info.UID != m.UID || now.info.GID != m.GID {
 		lost, err := k.chown(fd, m)
@@ -148,8 +145,7 @@ func (k *kernel) carry(fd int, m *Metadata, special bool) (dropped []string, err
 	if err != nil && !unkept(err) {
 		return nil, err
 	}
-	now, err = k.stat(fd) // the system clears set-id bits without a word
-	if err != nil {
+	if *now, err = k.stat(fd); err != nil { // the system clears set-id bits without a word
 		return nil, err
 	}
 	for _, bit := range [...]struct {

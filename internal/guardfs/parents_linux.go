@@ -161,7 +161,11 @@ func (k *kernel) carryDir(fd int, m Metadata) (dropped []string, err error) {
 			m.Xattrs = map[string][]byte{aclName: acl}
 		}
 	}
-	return k.carry(fd, &m, true)
+	now, err := k.stat(fd)
+	if err != nil {
+		return nil, err
+	}
+	return k.carry(fd, &now, &m, true)
 }
 
 // DirMetadata is the metadata of the directory there, without its time; of one that this process may not read, without its attributes.

@@ -230,6 +230,17 @@ func (k *kernel) describe(path string) Object {
 // Canonical is the function of that name for those who ask often.
 func (f *FS) Canonical(path string) string { return f.kernel.describe(path).True }
 
+// Nothing says, for who looks in many places, that path names nothing: no judge is asked. false
+// where that is not certain.
+func (f *FS) Nothing(path string) bool {
+	if f.kernel.walk || checkPath(path) != nil {
+		return false
+	}
+	fd, err := f.kernel.openPath(path)
+	f.kernel.discard(fd)
+	return err == unix.ENOENT
+}
+
 // plain reports whether p is spelled the way the kernel spells names: then a true name equal to it proves that
 // no link was passed on the way.
 func plain(p string) bool { return path.Clean(p) == p }

@@ -15,7 +15,8 @@ type staged struct {
 	name  string // that of its hold, which it gets when it is published
 	temp  string // its name in the directory; "" while it has none
 	id    Identity
-	was   status // what it was when its publication began
+	now   status // what it was when it was made, then with its metadata
+	was   status // when its publication began
 }
 
 // stage writes a new file in the place's directory, without a name where the file system can do
@@ -97,7 +98,7 @@ func (s *staged) create(dir int, mode uint32) error {
 		}
 		return err
 	}
-	s.id = st.info.ID
+	s.id, s.now = st.info.ID, st
 	s.fd.open(fd, k.calls)
 	return nil
 }
@@ -139,7 +140,7 @@ func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata,
 	}
 	var err error
 	if meta != nil {
-		if made.Dropped, err = k.carry(fd, meta, what.KeepSpecialBits); err != nil {
+		if made.Dropped, err = k.carry(fd, &s.now, meta, what.KeepSpecialBits); err != nil {
 			return err
 		}
 	}

@@ -45,9 +45,6 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if err := s.run(pub); err != nil {
 		return nil, p.orUnavailable(dir, err)
 	}
-	if now, err := p.fs.kernel.lstat(dir, p.base); err == nil && now.info.ID == in.ID {
-		pub.Info = now.info
-	}
 	return pub, nil
 }
 
@@ -280,11 +277,15 @@ func (s *swap) settle(pub *Published) error {
 	if err == nil && why == "" && !s.in.nothing() {
 		// Who swapped the temporary name for another has published that; who replaced the file just now was
 		// a moment later than we. It looks the same, and the pre-image is kept.
-		if now, lerr := k.lstat(s.dir, p.base); lerr == nil && now.info.ID != s.in.ID {
+		now, lerr := k.lstat(s.dir, p.base)
+		switch {
+		case lerr != nil:
+		case now.info.ID == s.in.ID:
+			pub.Info = now.info
+		case s.out.nothing():
+			why = PublishedOrSwap
+		default:
 			why = PublishedToo
-			if s.out.nothing() {
-				why = PublishedOrSwap
-			}
 		}
 	}
 	if err == nil && why == "" {

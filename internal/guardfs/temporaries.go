@@ -33,6 +33,7 @@ type Temporaries struct {
 	tag    string
 	dirs   map[string]bool
 	left   bool // a name may have stayed behind
+	behind bool // the same, or the record was abandoned, and nobody was told
 	closed bool
 	synced bool // the record itself is on stable storage
 }
@@ -125,7 +126,7 @@ func (t *Temporaries) open() error {
 func (t *Temporaries) Stays() {
 	if t != nil {
 		t.mu.Lock()
-		t.left = true
+		t.left, t.behind = true, true
 		t.mu.Unlock()
 	}
 }
@@ -139,10 +140,26 @@ func (t *Temporaries) Abandon() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.behind = true
 	if t.file != nil {
 		t.file.Close() //nolint:errcheck // closing is what lets go
 		t.file, t.tag = nil, ""
 	}
+}
+
+// Behind says, once, whether something may have been left behind, and leaves it to whoever looks for
+// the dead.
+func (t *Temporaries) Behind() bool {
+	t.mu.Lock()
+	behind := t.behind
+	t.mu.Unlock()
+	if behind {
+		t.Abandon()
+		t.mu.Lock()
+		t.behind = false
+		t.mu.Unlock()
+	}
+	return behind
 }
 
 // Sync puts the record of this process on stable storage.

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,10 +19,16 @@ type calls struct{ s *Session }
 
 // opened is what the client knows of a descriptor.
 type opened struct {
-	flags int
-	pos   int64 // of the next Read
+	flags    int
+	pos      int64 // of the next Read
+	synced   bool  // nothing was written since it was
+	nameless bool  // it was made by this, without a name and without attributes
+	told
+}
 
-	at, changes int64 // when it was opened
+// told is what came with it, and serves one question each.
+type told struct {
+	at, changes int64 // when that was
 	stat        *stat
 	after       *stat // when all of data had been read
 	bare        bool  // it has no extended attributes
@@ -46,14 +53,8 @@ func (p *process) fresh(fd int, take func(o *opened) bool) bool {
 	if time.Now().UnixNano()-o.at < int64(moment) && o.changes == p.changes.Load() && take(o) {
 		return true
 	}
-	o.forget()
+	o.told = told{}
 	return false
-}
-
-// forget drops what was told when it was opened.
-func (o *opened) forget() {
-	o.at, o.stat, o.magic, o.name, o.data, o.end = 0, nil, nil, "", nil, false
-	o.after, o.bare = nil, false
 }
 
 // ask makes a call on a descriptor; what was known of it is not true any more.
@@ -68,15 +69,83 @@ func (c calls) ask(q *request, into []byte) (reply, error) {
 
 // done is ask of one that has the worker's numbers, with the error of the call.
 func (p *process) done(q *request, into []byte) (reply, error) {
+	then, changes := q.then, p.changes.Load()
 	if changing(q.op) {
-		p.changes.Add(1)
+		changes = p.changes.Add(1) + 1
 		defer p.changes.Add(1)
 	}
+	p.asking(q, false)
 	r, err := p.ask(q, into, nil)
 	if err == nil && r.errno != 0 {
 		err = unix.Errno(r.errno)
 	}
+	if err == nil {
+		p.asking(q, true)
+	}
+	if len(then) > 0 && err == nil {
+		for i := range then {
+			then[i].at, then[i].changes = time.Now().UnixNano(), changes
+		}
+		p.openMu.Lock()
+		p.looks = then
+		p.openMu.Unlock()
+	}
 	return r, err
+}
+
+// asking drops what a call makes untrue, or old, of what is known of its descriptor.
+func (p *process) asking(q *request, done bool) {
+	p.openMu.Lock()
+	defer p.openMu.Unlock()
+	o := p.known.open[q.fd]
+	switch {
+	case o == nil:
+	case !done:
+		o.stat, o.name = nil, ""
+		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate, opClone}, q.op)
+		o.nameless = o.nameless && q.op != opSetxattr
+	case q.op == opFsync || q.op == opFdatasync:
+		o.synced = true
+	}
+}
+
+// look is a question that went with a change, and is answered after it.
+type look struct {
+	request
+	call        *call
+	at, changes int64
+}
+
+// stats is the question what is there.
+func stats(fd int, name string, flags int) look {
+	return look{request: request{op: opStatx, fd: fd, name: name, a: int64(flags)}}
+}
+
+// looked answers a question that went with the last change, if there was none since.
+func (p *process) looked(q *request) (r reply, ok bool, err error) {
+	p.openMu.Lock()
+	i := slices.IndexFunc(p.looks, func(l look) bool {
+		return l.op == q.op && l.fd == q.fd && l.name == q.name && l.a == q.a
+	})
+	var l look
+	if i >= 0 {
+		l = p.looks[i]
+		p.looks = slices.Delete(p.looks, i, i+1)
+	}
+	p.openMu.Unlock()
+	if i < 0 || l.changes != p.changes.Load() || time.Now().UnixNano()-l.at > int64(moment) {
+		return r, false, nil
+	}
+	p.life.RLock()
+	defer p.life.RUnlock()
+	p.mu.Lock()
+	l.call.long, l.call.since = false, time.Now()
+	p.mu.Unlock()
+	r, err = p.wait(l.call)
+	if err == nil && r.errno != 0 {
+		err = unix.Errno(r.errno)
+	}
+	return r, true, err
 }
 
 // nonsense ends a worker that says what can't be.
@@ -137,13 +206,14 @@ func (p *process) opens(q *request, flags int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	o := &opened{flags: flags, at: time.Now().UnixNano(), changes: changes}
+	o := &opened{flags: flags, told: told{at: time.Now().UnixNano(), changes: changes}}
 	if r.bits&hasStat != 0 {
 		o.stat, o.magic = &r.stat, &r.magic
 	}
 	if r.bits&hasText != 0 {
 		o.name = r.text
 	}
+	o.nameless = flags&unix.O_TMPFILE == unix.O_TMPFILE && r.bits&atEnd != 0
 	if o.end = r.bits&hasData != 0; o.end {
 		o.data = r.data
 		if o.bare = r.bits&atEnd != 0; o.bare {
@@ -165,7 +235,8 @@ func (p *process) opens(q *request, flags int) (int, error) {
 	return p.turn<<fdBits | fd, nil
 }
 
-// Close waits only where something was written: there the file system may tell that it could not.
+// Close waits only where something was written, and not synced since: there the file system may
+// tell that it could not.
 func (c calls) Close(fd int) error {
 	if fd&mountsFD != 0 {
 		c.s.forgetMounts(fd)
@@ -179,7 +250,7 @@ func (c calls) Close(fd int) error {
 	o := p.known.open[fd]
 	delete(p.known.open, fd)
 	p.openMu.Unlock()
-	if o != nil && o.flags&(unix.O_WRONLY|unix.O_RDWR) != 0 {
+	if o != nil && o.flags&(unix.O_WRONLY|unix.O_RDWR) != 0 && !o.synced {
 		_, err = p.done(&request{op: opClose, fd: fd}, nil)
 		return err
 	}
@@ -240,7 +311,11 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 		})
 	}
 	if s == nil {
-		r, err := p.done(&request{op: opStatx, fd: dir, name: name, a: int64(flags)}, nil)
+		q := &request{op: opStatx, fd: dir, name: name, a: int64(flags)}
+		r, ok, err := p.looked(q)
+		if !ok {
+			r, err = p.done(q, nil)
+		}
 		if err != nil {
 			return x, err
 		}
@@ -250,8 +325,7 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 		if s = &r.stat; name == "" && r.text != "" { // where it is comes with what it is
 			p.openMu.Lock()
 			if o := p.known.open[dir]; o != nil {
-				o.forget()
-				o.name, o.changes, o.at = r.text, changes, time.Now().UnixNano()
+				o.told = told{name: r.text, changes: changes, at: time.Now().UnixNano()}
 			}
 			p.openMu.Unlock()
 		}
@@ -405,10 +479,12 @@ func (c calls) Write(fd int, buf []byte) (int, error) {
 	}
 	p.openMu.Lock()
 	o := p.known.open[fd]
-	p.openMu.Unlock()
 	if o == nil {
+		p.openMu.Unlock()
 		return 0, unix.EBADF
 	}
+	o.synced = false
+	p.openMu.Unlock()
 	if o.flags&unix.O_APPEND != 0 {
 		r, err := p.done(&request{op: opWrite, fd: fd, data: buf[:min(len(buf), chunk)]}, nil)
 		if err == nil && (r.n < 0 || r.n > int64(min(len(buf), chunk))) {

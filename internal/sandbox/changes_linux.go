@@ -14,6 +14,15 @@ func (c calls) Fsetxattr(fd int, name string, value []byte) error {
 }
 
 func (c calls) Fremovexattr(fd int, name string) error {
+	if p, own, err := c.s.of(fd); err == nil {
+		p.openMu.Lock()
+		o := p.known.open[own]
+		none := o != nil && o.nameless
+		p.openMu.Unlock()
+		if none {
+			return unix.ENODATA // nobody else gives attributes to what has no name
+		}
+	}
 	return c.change(&request{op: opRemovexattr, fd: fd, name: name})
 }
 
@@ -28,7 +37,12 @@ func (c calls) Fchown(fd, uid, gid int) error {
 }
 
 func (c calls) Fchmod(fd int, mode uint32) error {
-	return c.change(&request{op: opChmod, fd: fd, a: int64(mode)})
+	p, fd, err := c.s.of(fd)
+	if err == nil {
+		then := []look{stats(fd, "", unix.AT_EMPTY_PATH)}
+		_, err = p.done(&request{op: opChmod, fd: fd, a: int64(mode), then: then}, nil)
+	}
+	return err
 }
 
 func (c calls) ChmodPath(fd int, mode uint32) error {
@@ -66,6 +80,14 @@ func (c calls) two(q *request) error {
 		return unavailable(errors.New("the worker that had it open has ended"))
 	}
 	q.fd, q.dir = fd, dir
+	const entry = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
+	switch q.op { // what is asked next as a rule: where the directory is, and what is there
+	case opRename:
+		q.then = append(q.then, stats(dir, q.name, entry))
+		fallthrough
+	case opPublish:
+		q.then = append(q.then, stats(dir, "", unix.AT_EMPTY_PATH))
+	}
 	_, err = p.done(q, nil)
 	return err
 }

@@ -103,6 +103,51 @@ func TestWorkerThatIsNone(t *testing.T) {
 	}
 }
 
+// Workers that have said hello and then go wrong: each call ends within the bound, says why, and nobody stays.
+func TestWorkerGoesWrong(t *testing.T) {
+	t.Parallel()
+	for how, says := range map[string]string{
+		"garbage": "what no worker answers", "half": "did not answer", "silent": "did not answer", "deaf": "did not answer",
+		"gone": "its worker",
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			plant(t, dir, map[string]string{"f": "x"})
+			s, err := Start(t.Context(), Options{Root: dir, Build: "test", Hang: 2 * time.Second, Starts: 2,
+				Command: []string{os.Args[0], "worker", dir, "armed", dir + "/armed"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			f, p := over(t, s), s.now
+			at := map[string]int{"garbage": 1, "half": 1, "silent": 1, "deaf": 20, "gone": 1}
+			if err := os.WriteFile(dir+"/armed", fmt.Appendf(nil, "%s %d 0 false", how, at[how]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if how == "deaf" { // more than the kernel keeps for who does not read
+				err = replaced(f, "a", dir+"/f", strings.Repeat("much", 1<<20))
+			} else {
+				_, err = f.Resolve(dir+"/f", guardfs.Read)
+			}
+			// What was only looked for is looked for again by another worker.
+			if how == "deaf" && err == nil || err != nil && !errors.Is(err, guardfs.ErrUnavailable) || !strings.Contains(p.why().Error(), says) {
+				t.Errorf("%v, because %v", err, p.why())
+			}
+			select {
+			case <-p.reaped:
+			case <-time.After(20 * time.Second):
+				t.Error("it was not reaped")
+			}
+			if h, err := f.Resolve(dir+"/f", guardfs.Read); err != nil {
+				t.Error("the next call:", err)
+			} else {
+				h.Close()
+			}
+		})
+	}
+}
+
 // A worker that does not answer is killed, and reaped.
 func TestWorkerHangs(t *testing.T) {
 	dir := t.TempDir()

@@ -20,7 +20,17 @@
 // starts another one, a few in a minute.
 package sandbox
 
-import "time"
+import (
+	"strings"
+	"time"
+
+	"moltisfs/internal/guardfs"
+)
+
+// Cause is why a sandbox is not available, without saying once more that it is not.
+func Cause(err error) string {
+	return strings.TrimPrefix(err.Error(), guardfs.ErrUnavailable.Error()+": ")
+}
 
 // Options is what Start needs.
 type Options struct {

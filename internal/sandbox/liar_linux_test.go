@@ -3,10 +3,14 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/gob"
 	"errors"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +33,7 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 		}
 		return fds
 	}
+	before := openFiles(t)
 	ours, theirs := pair(), pair()
 	end := make(chan struct{}, 3)
 	go func() { // requests
@@ -67,7 +72,11 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 		end <- struct{}{}
 	}()
 	go func() {
-		Work{Root: root, Build: "test"}.Run(theirs[1], theirs[1])
+		w := &worker{out: sink{fd: theirs[1]}, slow: make(chan struct{}, mostSlow)}
+		w.run(Work{Root: root, Build: "test"}, theirs[1])
+		for range mostSlow { // its searches have ended
+			w.slow <- struct{}{}
+		}
 		unix.Shutdown(theirs[1], unix.SHUT_RDWR)
 		end <- struct{}{}
 	}()
@@ -96,15 +105,39 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 		for _, fd := range []int{ours[0], ours[1], theirs[0], theirs[1]} {
 			unix.Close(fd)
 		}
+		for fd, name := range openFiles(t) { // what a worker holds is closed by its end, as a rule
+			if _, ok := before[fd]; !ok && strings.HasPrefix(name, "/") {
+				unix.Close(fd)
+			}
+		}
 	})
 	return s
+}
+
+// openFiles are the descriptors of this process, with what they are.
+func openFiles(t testing.TB) map[int]string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[int]string{}
+	for _, e := range entries {
+		fd, _ := strconv.Atoi(e.Name())
+		if all[fd], err = os.Readlink("/proc/self/fd/" + e.Name()); err != nil {
+			delete(all, fd)
+		}
+	}
+	return all
 }
 
 // everything does all that the engine does with a tree, and tells the names that it was given.
 func everything(ctx context.Context, f *guardfs.FS, s *Session, root string) (names []string) {
 	for _, name := range []string{root, root + "/f", root + "/l", root + "/d/g", root + "/none"} {
 		if o, target, err := f.Lstat(name); err == nil {
-			names = append(names, o.True, "/"+target)
+			if names = append(names, o.True); strings.IndexByte(target, 0) >= 0 {
+				names = append(names, target)
+			}
 		}
 		h, err := f.Resolve(name, guardfs.Read)
 		if err != nil {
@@ -128,9 +161,30 @@ func everything(ctx context.Context, f *guardfs.FS, s *Session, root string) (na
 			}
 			m, _ := match.Compile("x", match.Options{})
 			w := grep.Walk{Dir: grep.Guarded(d), Elsewhere: calls{s}.Elsewhere(policy.Told{}, anything{})}
+			hit := func(name string, counts ...int) {
+				if names = append(names, d.True()+"/"+strings.TrimPrefix(name, d.True()+"/")); slices.Min(counts) < 0 {
+					names = append(names, "less than none")
+				}
+			}
+			each := func(h grep.FileHit, rows []grep.Row) {
+				hit(h.Path, int(h.Size), h.Lines, h.Matches)
+				for _, r := range rows {
+					hit(h.Path, r.Line, r.Column, r.From, r.Bytes)
+				}
+			}
 			if r, err := grep.Search(ctx, w, grep.Query{Matcher: m, Mode: grep.Content}); err == nil {
-				for _, row := range r.Rows {
-					names = append(names, root+"/"+strings.TrimPrefix(row.Path, root+"/"))
+				for _, r := range r.Rows {
+					hit(r.Path, r.Line, r.Column, r.From, r.Bytes)
+				}
+				for _, h := range r.Files {
+					each(h, nil)
+				}
+			}
+			q := grep.Query{Matcher: m, Mode: grep.Content, Found: each, Named: func(name string) { hit(name, 0) }}
+			grep.Search(ctx, w, q) //nolint:errcheck // a liar's
+			if r, err := grep.Files(ctx, w, grep.GlobQuery{Pattern: "**"}); err == nil {
+				for _, h := range r.Files {
+					each(h, nil)
 				}
 			}
 			d.Close()
@@ -145,15 +199,58 @@ func everything(ctx context.Context, f *guardfs.FS, s *Session, root string) (na
 	return names
 }
 
-// FuzzLiar has a worker whose replies are changed, byte by byte, on their way: nothing panics,
-// nothing waits for ever, and no name comes out that could be no name.
-func FuzzLiar(f *testing.F) {
-	f.Add([]byte{})
-	for i := range 20 {
-		f.Add([]byte{byte(2 * i), byte(i), 0xff, byte(i + 1), 9, 1})
-		f.Add([]byte{byte(i), byte(20 + i), 0x2e ^ byte(i)})
+// invents puts a hit into the answer of a search: of a file that may be none, n times over.
+func invents(frame []byte, name string, n int, where byte) []byte {
+	var r reply
+	f := &found{}
+	if !r.parse(frame[8:]) || gob.NewDecoder(bytes.NewReader(r.data)).Decode(f) != nil {
+		return frame
 	}
-	f.Fuzz(func(t *testing.T, lies []byte) {
+	h, row := grep.FileHit{Path: name, Size: int64(n), Lines: n}, grep.Row{Path: name, Line: n, Bytes: n}
+	switch where % 6 {
+	case 0:
+		f.Named = append(f.Named, name)
+	case 1:
+		f.Each = append(f.Each, hit{h, []grep.Row{row}})
+	case 2:
+		f.Each = append(f.Each, hit{grep.FileHit{Path: "f"}, []grep.Row{row}})
+	case 3:
+		f.Come = int64(n)
+	default:
+		if f.Result != nil {
+			f.Result.Rows, f.Result.Files = append(f.Result.Rows, row), append(f.Result.Files, h)
+			f.Result.Totals.Lines = n
+		}
+		if f.Files != nil {
+			f.Files.Files, f.Files.Total = append(f.Files.Files, h), n
+		}
+		if where%6 == 5 {
+			f.Result, f.Files = nil, nil
+		}
+	}
+	var b bytes.Buffer
+	if gob.NewEncoder(&b).Encode(f) != nil || b.Len() > chunk {
+		return frame
+	}
+	r.data = b.Bytes()
+	return framed(binary.LittleEndian.Uint32(frame[4:]), r.append(nil))
+}
+
+// FuzzLiar has a worker whose replies are changed, byte by byte, on their way, and whose searches
+// find what somebody made up: nothing panics, nothing waits for ever, and no name comes out that
+// could be no name or is of elsewhere, and no count below none.
+func FuzzLiar(f *testing.F) {
+	f.Add([]byte{}, "", 0, byte(0))
+	for i := range 20 {
+		f.Add([]byte{byte(2 * i), byte(i), 0xff, byte(i + 1), 9, 1}, "", 0, byte(0))
+		f.Add([]byte{byte(i), byte(20 + i), 0x2e ^ byte(i)}, "", 0, byte(0))
+	}
+	for i, name := range []string{"l", "../x", "/etc/passwd", "d/../../x", "d", "d/g/", ".", "a\x00", "x//y", "f"} {
+		for n := range 6 {
+			f.Add([]byte{}, name, []int{1, -1, 1 << 60, -1 << 60}[(i+n)%4], byte(n))
+		}
+	}
+	f.Fuzz(func(t *testing.T, lies []byte, made string, count int, where byte) {
 		dir, err := os.MkdirTemp("", "liar")
 		if err != nil {
 			t.Fatal(err)
@@ -162,6 +259,9 @@ func FuzzLiar(f *testing.F) {
 		plant(t, dir, map[string]string{"f": "x\n", "d/g": "xx\n"})
 		os.Symlink("d/g", dir+"/l")
 		s := lying(t, dir, 300*time.Millisecond, func(n int, frame []byte) []byte {
+			if made != "" {
+				frame = invents(frame, made, count, where)
+			}
 			for i := 0; i+2 < len(lies) && i < 60; i += 3 {
 				if int(lies[i]) == n {
 					frame[int(lies[i+1])%len(frame)] ^= lies[i+2]
@@ -178,7 +278,8 @@ func FuzzLiar(f *testing.F) {
 		time.AfterFunc(50*time.Millisecond, cancel)
 		for _, name := range everything(ctx, g, s, dir) {
 			base := name[strings.LastIndexByte(name, '/')+1:]
-			if strings.IndexByte(name, 0) >= 0 || !strings.HasPrefix(name, "/") || base == ".." || len(name) > 2*maxText {
+			if strings.IndexByte(name, 0) >= 0 || !strings.HasPrefix(name, "/") || base == ".." || len(name) > 2*maxText ||
+				strings.Contains(name, "/../") || strings.HasSuffix(name, "/") && name != "/" || strings.HasSuffix(name, "/.") {
 				t.Errorf("a name %q", name)
 			}
 		}

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMain is the worker too. "dies" and "hangs" say at which request the first of them does so,
@@ -15,6 +18,9 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "worker" {
 		w := Work{Root: os.Args[2], Build: "test"}
+		if len(os.Args) == 5 {
+			w.hook = armed(os.Args[4])
+		}
 		if len(os.Args) == 6 {
 			w.hook = mortal(os.Args[3], os.Args[4], os.Args[5])
 		}
@@ -27,7 +33,57 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func mortal(how, when, marker string) func(*request, bool) {
+// armed waits for a file that says which request is to fail, and how. Without "die" that is an errno. A ping has it told
+// how many requests there were since.
+func armed(file string) func(*request, bool) error {
+	var mu sync.Mutex
+	var how string
+	var at, n, errno int
+	var after, on bool
+	return func(q *request, made bool) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if q.op == opHello || q.op == opCancel {
+			return nil
+		}
+		if text, err := os.ReadFile(file); err == nil && !made {
+			os.Remove(file)
+			fmt.Sscan(string(text), &how, &at, &errno, &after)
+			n, on = 0, true
+		}
+		if q.op == opPing {
+			if made {
+				os.WriteFile(file+".n", []byte(strconv.Itoa(n)), 0o600)
+				on = false
+			}
+			return nil
+		}
+		if !on || made != after {
+			return nil
+		}
+		if n++; n != at {
+			return nil
+		}
+		switch how {
+		case "die", "gone":
+			os.Exit(7)
+		case "garbage":
+			unix.Write(1, []byte("Segmentation fault (core dumped), or something of that kind\n"))
+		case "half":
+			unix.Write(1, []byte{100, 0, 0, 0, 1, 0})
+		}
+		if errno == 0 {
+			time.Sleep(time.Hour) // and nothing is read meanwhile
+		}
+		if how == "changing" && !changing(q.op) || q.op == opClose {
+			at++ // the next one, then
+			return nil
+		}
+		return unix.Errno(errno)
+	}
+}
+
+func mortal(how, when, marker string) func(*request, bool) error {
 	f, err := os.OpenFile(marker, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil // it has happened
@@ -35,17 +91,18 @@ func mortal(how, when, marker string) func(*request, bool) {
 	f.Close()
 	at, _ := strconv.Atoi(when)
 	n := 0
-	return func(_ *request, made bool) {
+	return func(_ *request, made bool) error {
 		if made != (at < 0) {
-			return
+			return nil
 		}
 		if n++; n != max(at, -at) {
-			return
+			return nil
 		}
 		if how == "hangs" {
 			time.Sleep(time.Minute)
 		}
 		os.Exit(7)
+		return nil
 	}
 }
 

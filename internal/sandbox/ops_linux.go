@@ -71,6 +71,12 @@ func (w *worker) opened(q *request, r *reply) error {
 	if regular && flags&plain == 0 {
 		w.begin(fd, r)
 	}
+	if flags&unix.O_TMPFILE == unix.O_TMPFILE {
+		var none [1]byte
+		if n, err := w.calls.Flistxattr(fd, none[:]); n == 0 && err == nil {
+			r.bits |= atEnd
+		}
+	}
 	return w.told(r)
 }
 
@@ -263,7 +269,7 @@ func (w *worker) file(q *request, r *reply) (err error) {
 	return err
 }
 
-// write stores all of what came. With a set nobody waits: an error is that of all that follows.
+// write stores all of what came. With a set nobody waits.
 func (w *worker) write(q *request) (n int64, err error) {
 	p := q.data
 	for len(p) > 0 && err == nil {
@@ -279,13 +285,6 @@ func (w *worker) write(q *request) (n int64, err error) {
 			return n, err
 		}
 		p = p[max(m, 0):]
-	}
-	if err != nil {
-		w.table.mu.Lock()
-		if h := w.held[q.fd]; h != nil {
-			h.failed = err
-		}
-		w.table.mu.Unlock()
 	}
 	return n, err
 }

@@ -115,14 +115,27 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 		err = p.greeted(&r, s.o)
 	}
 	if err != nil {
+		ended := p.isDead()
 		p.end()
 		select {
 		case <-p.reaped: // all that it had to say is there
 		case <-time.After(time.Second):
 		}
-		return nil, unavailable(fmt.Errorf("its worker did not start: %w", p.told(err)))
+		return nil, p.unstarted(ended, err)
 	}
 	return p, nil
+}
+
+// unstarted is why a worker did not start: in its own words, where it ended by itself and had some.
+func (p *process) unstarted(ended bool, err error) error {
+	why := p.err
+	if !ended {
+		why = err
+	}
+	if text := p.says.String(); ended && text != "" {
+		return unavailable(fmt.Errorf("its worker did not start: it said %q", text))
+	}
+	return unavailable(fmt.Errorf("its worker did not start: %w", p.told(why)))
 }
 
 // newProcess is the client of what answers on fd.
@@ -210,6 +223,8 @@ func (p *process) why() error {
 func (p *process) watch() {
 	tick := time.NewTicker(min(max(p.hang/8, time.Millisecond), time.Second))
 	defer tick.Stop()
+	var went int64 // how much had been written when somebody was first seen writing
+	var since time.Time
 	for {
 		select {
 		case <-p.dead:
@@ -217,13 +232,18 @@ func (p *process) watch() {
 		case <-tick.C:
 		}
 		p.life.RLock()
-		if !p.isDead() {
-			p.out.mu.Lock()
+		deaf := false
+		if !p.isDead() && p.out.mu.TryLock() {
 			p.failed(p.out.flush()) // what was closed and went with nothing
 			p.out.mu.Unlock()
+			since = time.Time{}
+		} else if now := p.out.went.Load(); since.IsZero() || now != went {
+			went, since = now, time.Now()
+		} else {
+			deaf = time.Since(since) > p.hang // who writes waits for a worker that does not read
 		}
 		p.life.RUnlock()
-		long, late := false, false
+		long, late := false, deaf
 		p.mu.Lock()
 		for _, c := range p.pending {
 			long = long || c.long
@@ -233,7 +253,7 @@ func (p *process) watch() {
 		switch {
 		case late:
 			p.fail(fmt.Errorf("its worker did not answer within %v", p.hang))
-		case long:
+		case long: // by this what nobody came for is read, too
 			go p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // who waits is told
 		}
 	}
@@ -248,15 +268,15 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 	if p.isDead() {
 		return reply{}, unavailable(p.why())
 	}
-	c := &call{done: make(chan struct{}), since: time.Now(), into: into}
-	c.long, c.parts = ctx != nil, ctx != nil
-	p.mu.Lock()
-	if p.next++; p.next == 0 {
-		p.next++
+	c := &call{done: make(chan struct{}), into: into, long: ctx != nil, parts: ctx != nil}
+	id := p.enter(c)
+	then := q.then
+	for i := range then {
+		l := &then[i]
+		p.failed(p.out.add(id, q.append))
+		l.call = &call{done: make(chan struct{}), long: true}
+		id, q = p.enter(l.call), &l.request
 	}
-	id := p.next
-	p.pending[id] = c
-	p.mu.Unlock()
 	p.failed(p.out.send(id, q.append))
 	if ctx != nil {
 		defer context.AfterFunc(ctx, func() {
@@ -266,6 +286,23 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 			p.tell(&request{op: opCancel, a: int64(id)})
 		})()
 	}
+	return p.wait(c)
+}
+
+// enter gives a call its number.
+func (p *process) enter(c *call) (id uint32) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next++; p.next == 0 {
+		p.next++
+	}
+	c.since = time.Now()
+	p.pending[p.next] = c
+	return p.next
+}
+
+// wait is what became of c.
+func (p *process) wait(c *call) (reply, error) {
 	select {
 	case <-p.read:
 		p.lead(c)
@@ -400,4 +437,5 @@ type known struct {
 	changes atomic.Int64 // how many calls changed something
 	openMu  sync.Mutex
 	open    map[int]*opened
+	looks   []look
 }

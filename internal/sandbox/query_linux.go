@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,7 +203,7 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 			if !strings.HasPrefix(name, "/") {
 				full = path.Join(root, name)
 			}
-			if full != path.Clean(full) || !absolute(full) || full == root ||
+			if full != path.Clean(full) || !absolute(full) || full == root || w.File && full != w.Root ||
 				root != "/" && !strings.HasPrefix(full, root+"/") ||
 				!strings.HasSuffix(full, name) {
 				ok = false
@@ -214,10 +215,12 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 		}
 		return allowed
 	}
+	count := func(counts ...int) { ok = ok && slices.Min(counts) >= 0 }
 	files := func(all []grep.FileHit) []grep.FileHit {
 		kept := all[:0]
 		for _, h := range all {
-			if may(h.Path) && h.Size >= 0 && h.Lines >= 0 && h.Matches >= 0 {
+			count(int(h.Size), h.Lines, h.Matches)
+			if may(h.Path) {
 				kept = append(kept, h)
 			}
 		}
@@ -226,7 +229,8 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 	rows := func(all []grep.Row) []grep.Row {
 		kept := all[:0]
 		for _, r := range all {
-			if may(r.Path) && r.Line >= 0 {
+			count(r.Line, r.Column, r.From, r.Bytes)
+			if may(r.Path) {
 				kept = append(kept, r)
 			}
 		}
@@ -235,25 +239,23 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 	if r := f.Result; r != nil {
 		r.Files, r.Rows = files(r.Files), rows(r.Rows)
 		ok = ok && r.Root == root
+		count(r.Totals.Files, r.Totals.Lines, r.Totals.Matches, r.Totals.Rows, r.Totals.Scanned)
 	}
 	if f.Files != nil {
 		f.Files.Files = files(f.Files.Files)
 		ok = ok && f.Files.Root == root
+		count(f.Files.Total)
 	}
-	each := f.Each[:0]
-	for _, h := range f.Each {
-		for i := range h.Rows {
-			if r := &h.Rows[i]; r.Path != "" && r.Path != h.File.Path || r.Line < 0 {
-				return false
-			}
-		}
-		if may(h.File.Path) {
-			each = append(each, h)
+	for i := range f.Each {
+		h := &f.Each[i]
+		for _, r := range h.Rows {
+			count(r.Line, r.Column, r.From, r.Bytes)
+			ok = ok && (r.Path == "" || r.Path == h.File.Path)
 		}
 	}
-	f.Each = each
-	for _, name := range f.Named {
-		may(name)
-	}
+	f.Each = slices.DeleteFunc(f.Each, func(h hit) bool {
+		return len(files([]grep.FileHit{h.File})) == 0
+	})
+	f.Named = slices.DeleteFunc(f.Named, func(name string) bool { return !may(name) })
 	return ok
 }

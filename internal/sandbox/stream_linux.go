@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,6 +74,8 @@ type sink struct {
 	mu  sync.Mutex
 	fd  int
 	buf []byte
+
+	went atomic.Int64 // how much was taken
 }
 
 // add makes what fill appends a frame that goes with the next one.
@@ -113,6 +116,7 @@ func (s *sink) flush() error {
 			return err
 		default:
 			b = b[n:]
+			s.went.Add(int64(n))
 		}
 	}
 	return nil

@@ -76,6 +76,7 @@ type request struct {
 	a, b, c    int64
 	name, text string
 	data       []byte
+	then       []look // what goes with it, and is made after it
 }
 
 // reply is what became of it.
@@ -94,7 +95,7 @@ const (
 	hasStat   = 1 << iota // stat and magic
 	hasText               // the name of what was opened, by which text is known to be one
 	hasData               // all that is in the file that was opened
-	atEnd                 // stat was true before and after, and there are no attributes
+	atEnd                 // stat was true before and after, and there are no attributes, or none yet
 	remounted             // the mounts have changed since a reply said so
 	mounts                // remounted is known
 	more                  // another frame of this reply follows

@@ -25,7 +25,7 @@ type Work struct {
 	// does.
 	Confine func(root string) (bool, error)
 
-	hook func(q *request, made bool) // of tests: before each call and before its answer; nil
+	hook func(q *request, made bool) error // of tests: before each call and before its answer; nil
 }
 
 // mostSlow is how many calls a worker makes at once that may take long.
@@ -36,7 +36,7 @@ type worker struct {
 	hello  Hello
 	out    sink
 	slow   chan struct{}
-	hook   func(q *request, made bool)
+	hook   func(q *request, made bool) error
 	mounts int    // descriptor of /proc/self/mountinfo
 	data   []byte // for one reply
 
@@ -55,6 +55,10 @@ type tasks struct {
 // Run serves until in ends. in and out are descriptors that block.
 func (o Work) Run(in, out int) error {
 	w := &worker{out: sink{fd: out}, slow: make(chan struct{}, mostSlow), hook: o.hook}
+	return w.run(o, in)
+}
+
+func (w *worker) run(o Work, in int) error {
 	w.running, w.queues = map[uint32]context.CancelFunc{}, map[int]guardfs.Inotify{}
 	f := &frames{fd: in}
 	id, body, err := f.next()
@@ -126,7 +130,6 @@ func (w *worker) open(o Work) (err error) {
 
 // take makes the call of one frame: at once, or beside others where it may take long.
 func (w *worker) take(id uint32, q *request) error {
-	w.tell(q, false)
 	switch q.op {
 	case opFsync, opFdatasync, opWait, opSearch, opFallocate:
 		own := *q
@@ -138,13 +141,12 @@ func (w *worker) take(id uint32, q *request) error {
 		w.slow <- struct{}{}
 		go func() {
 			var r reply
-			w.set(&r, w.long(ctx, &own, &r))
+			w.call(&own, &r, func() error { return w.long(ctx, &own, &r) })
 			w.tasks.mu.Lock()
 			delete(w.running, id)
 			w.tasks.mu.Unlock()
 			cancel()
 			<-w.slow
-			w.tell(&own, true)
 			w.answer(id, &r) //nolint:errcheck // the reader meets the end too
 		}()
 		return nil
@@ -157,18 +159,35 @@ func (w *worker) take(id uint32, q *request) error {
 		return nil
 	}
 	var r reply
-	w.set(&r, w.short(q, &r))
-	w.tell(q, true)
+	w.call(q, &r, func() error { return w.short(q, &r) })
 	if id == 0 {
 		return nil
 	}
 	return w.answer(id, &r)
 }
 
-func (w *worker) tell(q *request, made bool) {
-	if w.hook != nil {
-		w.hook(q, made)
+// call makes a call and notes its error. That of a write which nobody waits for is that of all that
+// follows on the descriptor.
+func (w *worker) call(q *request, r *reply, make func() error) {
+	hook := w.hook
+	if hook == nil {
+		hook = func(*request, bool) error { return nil }
 	}
+	err := hook(q, false)
+	if err == nil {
+		err = make()
+	}
+	if late := hook(q, true); err == nil {
+		err = late
+	}
+	if err != nil && q.op == opWrite && q.a != 0 {
+		w.table.mu.Lock()
+		if h := w.held[q.fd]; h != nil {
+			h.failed = err
+		}
+		w.table.mu.Unlock()
+	}
+	w.set(r, err)
 }
 
 // set puts an error into a reply.

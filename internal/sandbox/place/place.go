@@ -31,6 +31,7 @@ type Place struct {
 	Run     []string // runs a program inside, which stands behind it
 	Program string   // ours, inside
 	Root    string   // the workspace inside
+	Dir     string   // the directory of this machine that Root is; "" where that can't be told
 }
 
 // Host is where calls run that go to no sandbox.
@@ -109,6 +110,7 @@ func Of(cfg config.Sandbox, self Self, root, principal, session string) (*Place,
 		p.Run = []string{"bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
 			"--proc", "/proc", "--dev", "/dev", "--bind", name, p.Root, "--ro-bind", self.File, inside,
 			"--chdir", "/", "--"}
+		p.Dir = name
 		p.Program = cmp.Or(cfg.Program, inside)
 	}
 	if cfg.CopyBinary {

@@ -51,6 +51,9 @@ func TestReadyForms(t *testing.T) {
 		}, "/usr/bin/nsenter|-t|7|-m|-p|/bin/m|worker|--root|/home/user/project/src"},
 	} {
 		p := of(t, c.change)
+		if (p.Dir == "/home/user/project") != (c.id == "bwrap-") {
+			t.Errorf("%s is %q on this machine", c.id, p.Dir)
+		}
 		if got := strings.Join(p.Worker(), "|"); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}

@@ -1,0 +1,400 @@
+//go:build !rooted
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+var frameStride = flag.Int("frames", 0, "a kill at, or a fault in, each so manieth frame; 0: a few of each operation")
+
+var always = context.Background()
+
+// boxed is an engine whose calls are made by a worker of this program.
+type boxed struct {
+	*engine.Engine
+	t             *testing.T
+	dir, ws, data string
+	cfg           config.FS
+	s             *Session
+	over          func(calls) guardfs.Calls // nil: as they are
+}
+
+func box(t *testing.T, over func(calls) guardfs.Calls) *boxed {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	b := &boxed{t: t, dir: dir, ws: dir + "/ws", data: dir + "/data", cfg: config.Default().Tools.FS, over: over}
+	err = errors.Join(err, os.Mkdir(b.ws, 0o700), os.Mkdir(b.data, 0o700))
+	b.cfg.RequireApproval, b.cfg.CheckpointBeforeMutation, b.cfg.TrackReads = false, true, false
+	b.cfg.Durability, b.cfg.Checkpoint.Durability, b.cfg.Checkpoint.MaxFileBytes = "none", "relaxed", 1000
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.s, err = Start(always, Options{Root: b.ws, Build: "test", Starts: 1 << 30, Hang: 20 * time.Second,
+		Command: []string{os.Args[0], "worker", b.ws, "armed", dir + "/armed"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.open()
+	t.Cleanup(func() {
+		b.Close()
+		b.s.Close()
+	})
+	return b
+}
+
+func (b *boxed) open() {
+	b.t.Helper()
+	o := engine.Options{Config: b.cfg, Judge: anything{}, DataDir: b.data, Calls: b.s.Calls()}
+	if b.over != nil {
+		o.Calls = b.over(calls{b.s})
+	}
+	var err error
+	if b.Engine, err = engine.OpenOver(o); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func caller() *engine.Call {
+	return &engine.Call{ID: "c", Principal: "p", Session: "s", Tool: "test"}
+}
+
+// looks is the tree as text, without the trash, and what of ours is left in it.
+func (b *boxed) looks() (text string, litter []string) {
+	b.t.Helper()
+	err := filepath.WalkDir(b.ws, func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch name := e.Name(); {
+		case strings.HasPrefix(name, guardfs.TrashPrefix):
+			return fs.SkipDir
+		case strings.HasPrefix(name, ".moltis-"):
+			litter = append(litter, p)
+			return nil
+		}
+		info, err := e.Info()
+		var content []byte
+		switch {
+		case err != nil:
+		case info.Mode().IsRegular():
+			content, err = os.ReadFile(p)
+		case info.Mode()&fs.ModeSymlink != 0:
+			var to string
+			to, err = os.Readlink(p)
+			content = []byte(to)
+		}
+		text += fmt.Sprintf("%s %v %.60q %d\n", p[len(b.ws):], info.Mode(), content, len(content))
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return text, litter
+}
+
+// frame is what operations do, with what is there before them, and what takes them back.
+type frame struct {
+	lay  func(b *boxed) error
+	run  func(b *boxed) error
+	back func(b *boxed) error // nil: undo
+}
+
+func undo(b *boxed) error {
+	_, err := b.Undo(always, caller(), engine.RestoreOptions{})
+	return err
+}
+
+func redo(b *boxed) error {
+	_, err := b.Redo(always, caller(), engine.RestoreOptions{})
+	return err
+}
+
+func files(pairs ...string) func(*boxed) error {
+	return func(b *boxed) error {
+		var errs []error
+		for i := 0; i < len(pairs); i += 2 {
+			name := b.ws + "/" + pairs[i]
+			errs = append(errs, os.MkdirAll(filepath.Dir(name), 0o750), os.WriteFile(name, []byte(pairs[i+1]), 0o640))
+		}
+		return errors.Join(append(errs, os.Symlink("d/a", b.ws+"/link"))...)
+	}
+}
+
+func (b *boxed) put(name, text string) error {
+	_, _, err := b.Write(always, caller(), engine.WriteArgs{Path: b.ws + "/" + name, Raw: []byte(text),
+		Rules: engine.Rules{Parents: true, Meant: true}})
+	return err
+}
+
+func (b *boxed) remove(name string) error {
+	_, err := b.Delete(always, caller(), b.ws+"/"+name, engine.DeleteOptions{Recursive: true})
+	return err
+}
+
+func then(all ...func(*boxed) error) func(*boxed) error {
+	return func(b *boxed) error {
+		for _, do := range all {
+			if err := do(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+var large = strings.Repeat("large\n", 60_000) // more than one frame, and than the store holds
+
+var someFiles = files("f", "old\n", "d/a", "a\n", "d/b/c", "c\n", "big", large)
+
+// changes are all the kinds of changes that the engine makes.
+var changes = map[string]frame{
+	"write new": {someFiles, func(b *boxed) error { return b.put("x/y/new", "new\n") }, nil},
+	"replace":   {someFiles, func(b *boxed) error { return b.put("f", strings.Repeat("new\n", 200)) }, nil},
+	"append": {someFiles, func(b *boxed) error {
+		_, err := b.Append(always, caller(), b.ws+"/f", []byte("more\n"), engine.Rules{})
+		return err
+	}, nil},
+	"append in place": {someFiles, func(b *boxed) error {
+		_, err := b.Append(always, caller(), b.ws+"/big", []byte("more\n"), engine.Rules{})
+		return err
+	}, nil},
+	"edit": {someFiles, func(b *boxed) error {
+		_, _, err := b.Edit(always, caller(), engine.EditArgs{Path: b.ws + "/f", Edits: []edit.Edit{{Old: "old", New: "new"}}})
+		return err
+	}, nil},
+	"mkdir": {someFiles, func(b *boxed) error {
+		_, err := b.Mkdir(always, caller(), engine.MkdirArgs{Path: b.ws + "/x/y/z", Rules: engine.Rules{Parents: true}})
+		return err
+	}, nil},
+	"move a file over another": {someFiles, func(b *boxed) error {
+		_, err := b.Move(always, caller(), engine.MoveArgs{From: b.ws + "/f", To: b.ws + "/d/a", Overwrite: true})
+		return err
+	}, nil},
+	"move a tree": {someFiles, func(b *boxed) error {
+		_, err := b.Move(always, caller(), engine.MoveArgs{From: b.ws + "/d", To: b.ws + "/x/d", Rules: engine.Rules{Parents: true}})
+		return err
+	}, nil},
+	"copy a large file": {someFiles, func(b *boxed) error {
+		_, err := b.Copy(always, caller(), engine.CopyArgs{From: b.ws + "/big", To: b.ws + "/copy"})
+		return err
+	}, nil},
+	"copy a tree": {someFiles, func(b *boxed) error {
+		_, err := b.Copy(always, caller(), engine.CopyArgs{From: b.ws + "/d", To: b.ws + "/e", Recursive: true})
+		return err
+	}, nil},
+	"delete a file":       {someFiles, func(b *boxed) error { return b.remove("f") }, nil},
+	"delete a link":       {someFiles, func(b *boxed) error { return b.remove("link") }, nil},
+	"delete a tree":       {someFiles, func(b *boxed) error { return b.remove("d") }, nil},
+	"delete a large file": {someFiles, func(b *boxed) error { return b.remove("big") }, nil},
+	"undo of an edit": {then(someFiles, func(b *boxed) error { return b.put("f", "new\n") }),
+		undo, redo},
+	"undo of a deleted tree": {then(someFiles, func(b *boxed) error { return b.remove("d") }), undo, redo},
+	"undo of a deleted link": {then(someFiles, func(b *boxed) error { return b.remove("link") }), undo, redo},
+	"undo of what is in the trash": {then(someFiles, func(b *boxed) error { return b.remove("big") }),
+		undo, redo},
+	"redo": {then(someFiles, func(b *boxed) error { return b.put("x/new", "new\n") }, undo), redo, undo},
+	"out of the trash": {then(someFiles, func(b *boxed) error { return b.remove("d") }), func(b *boxed) error {
+		page, err := b.Trash(always, caller(), checkpoint.TrashFilter{})
+		if err != nil || len(page.Entries) == 0 {
+			return fmt.Errorf("no entry: %w", err)
+		}
+		_, err = b.Untrash(always, caller(), page.Entries[0].ID, false)
+		return err
+	}, undo},
+}
+
+// relay makes the tree what it was at first.
+func (b *boxed) relay(f *frame) error {
+	entries, err := os.ReadDir(b.ws)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), guardfs.TrashPrefix) {
+			err = errors.Join(err, os.RemoveAll(b.ws+"/"+e.Name()))
+		}
+	}
+	return errors.Join(err, f.lay(b))
+}
+
+// arm has the worker die at a request, or answer it with an errno, after it was made or before.
+func (b *boxed) arm(how string, n int, errno unix.Errno, after bool) error {
+	return os.WriteFile(b.dir+"/armed", fmt.Appendln(nil, how, n, int(errno), after), 0o600)
+}
+
+// counted is how many requests an operation takes, and what it makes of the tree.
+func (b *boxed) counted(f *frame) (n int, old, done string) {
+	b.t.Helper()
+	err := b.relay(f)
+	old, _ = b.looks()
+	if err = errors.Join(err, b.arm("count", 0, 0, false)); err == nil {
+		if err = f.run(b); err == nil {
+			_, err = b.s.now.ask(&request{op: opPing}, nil, nil)
+		}
+	}
+	text, rerr := os.ReadFile(b.dir + "/armed.n")
+	if err = errors.Join(err, rerr); err != nil {
+		b.t.Fatal(err)
+	}
+	n, _ = strconv.Atoi(string(text))
+	done, _ = b.looks()
+	if n < 5 || old == done {
+		b.t.Fatalf("it makes %d requests, and the tree is then\n%s", n, done)
+	}
+	return n, old, done
+}
+
+// killed kills the worker at the n-th request of a change, and says what is wrong then.
+func (b *boxed) killed(f *frame, n int, after bool, old, done string) (cut bool, err error) {
+	if err := errors.Join(b.relay(f), b.arm("die", n, 0, after)); err != nil {
+		return false, fmt.Errorf("laying it: %w", err)
+	}
+	p := b.s.now
+	cause := f.run(b)
+	if !p.isDead() { // how many descriptors have been closed by now depends on the moment
+		p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // it may die of that
+	}
+	now, litter := b.looks()
+	switch {
+	case cause == nil && now != done:
+		return false, fmt.Errorf("said to be done, and the tree is\n%s", now)
+	case cause != nil && !unreached(cause):
+		return false, fmt.Errorf("the error is %w", cause)
+	}
+	cut = now != old && now != done || litter != nil
+	if _, err := b.List(always, caller(), b.ws); err != nil { // whatever call is the next one
+		return cut, fmt.Errorf("the next call: %w", err)
+	}
+	now, litter = b.looks()
+	switch {
+	case litter != nil:
+		return cut, fmt.Errorf("(%v) left: %v", cause, litter)
+	case now == old && cause != nil:
+		if err := f.run(b); err != nil {
+			return cut, fmt.Errorf("once more: %w", err)
+		}
+		if again, _ := b.looks(); again != done {
+			return cut, fmt.Errorf("once more, and the tree is\n%s", again)
+		}
+	case now != done:
+		return cut, fmt.Errorf("(%v) the tree is\n%s\nit was\n%s\nand should have become\n%s", cause, now, old, done)
+	}
+	back := f.back
+	if back == nil {
+		back = undo
+	}
+	if err := back(b); err != nil {
+		return cut, fmt.Errorf("(%v) taking it back: %w", cause, err)
+	}
+	if now, _ := b.looks(); now != old {
+		return cut, fmt.Errorf("(%v) taken back, and the tree is\n%s\nit was\n%s", cause, now, old)
+	}
+	return cut, nil
+}
+
+// unreached says that an answer is that the sandbox is not there, or that something is half made because of that.
+func unreached(err error) bool {
+	r, half := errors.AsType[*engine.Refusal](err)
+	return errors.Is(err, guardfs.ErrUnavailable) || half && r.Code == engine.CodeUnavailable
+}
+
+// settled says that nothing is half-way, and that no process stays that nobody waited for.
+func (b *boxed) settled() {
+	b.t.Helper()
+	if err := b.Close(); err != nil {
+		b.t.Error(err)
+	}
+	db, err := checkpoint.Open(b.data+"/checkpoints", checkpoint.Options{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	open, err := db.Open(always)
+	if err = errors.Join(err, db.Close()); err != nil || len(open) > 0 {
+		b.t.Errorf("%d changes are half-way: %v", len(open), err)
+	}
+	b.open()
+	if _, litter := b.looks(); litter != nil {
+		b.t.Errorf("left: %v", litter)
+	}
+
+}
+
+// A worker is killed at every request of every change, before it makes the call and before it answers: the change is made
+// or was not, the call says no more than is so, the next one finds the tree whole by another worker, and the change can be
+// made again and taken back.
+func TestWorkerKilledInEveryChange(t *testing.T) {
+	kills, cuts := 0, 0
+	for i, name := range slices.Sorted(keys(changes)) {
+		t.Run(name, func(t *testing.T) {
+			f, b := changes[name], box(t, nil)
+			total, old, done := b.counted(&f)
+			for _, after := range []bool{false, true} {
+				n, stride := 1, *frameStride
+				if stride == 0 { // one, each time at another place of another change
+					n, stride = total*(1+(i+len(t.Name()))%5)/6, total
+				}
+				for ; n <= total; n += stride {
+					cut, err := b.killed(&f, n, after, old, done)
+					if err != nil {
+						t.Fatalf("killed at %d of %d, after it was made %v: %v", n, total, after, err)
+					}
+					if kills++; cut {
+						cuts++
+					}
+				}
+			}
+			b.settled()
+			t.Logf("%d requests", total)
+		})
+	}
+	t.Logf("%d kills, %d left the tree half changed", kills, cuts)
+}
+
+// deaf takes silence for success.
+type deaf struct{ calls }
+
+func (d deaf) Unlinkat(dir int, name string, flags int) error {
+	if err := d.calls.Unlinkat(dir, name, flags); !errors.Is(err, guardfs.ErrUnavailable) {
+		return err
+	}
+	return nil
+}
+
+// A client that takes silence for success does not pass.
+func TestWorkerKilledUnderABadClient(t *testing.T) {
+	f, b := changes["replace"], box(t, func(c calls) guardfs.Calls { return deaf{c} })
+	total, old, done := b.counted(&f)
+	for n := total; n > 0; n-- {
+		if _, err := b.killed(&f, n, false, old, done); err != nil {
+			return
+		}
+	}
+	t.Error("it passed")
+}
+
+func keys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
