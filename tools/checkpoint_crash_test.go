@@ -19,6 +19,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/sandbox"
+	"moltisfs/internal/testbox"
 	"moltisfs/internal/testdir"
 	"moltisfs/tools"
 )
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 	tools.WithPatience(10 * time.Second)
 	status := m.Run()
 	remove()
-	stopSSH()
+	testbox.Stop()
 	os.Exit(status)
 }
 

@@ -127,7 +127,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 				}
 				fds, names := openFiles(t)
 				for kind, bad := range kinds {
-					stride := int64(3)
+					stride := int64(7)
 					if *every || kind == "EIO" || kind == "EIO, but did" {
 						stride = 1
 					}

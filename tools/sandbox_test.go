@@ -4,21 +4,16 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/sandbox"
+	"moltisfs/internal/testbox"
 	"moltisfs/tools"
 	"moltisfs/tools/toolstest"
 )
@@ -34,12 +29,8 @@ func openIn(t testing.TB, how string, cfg config.Config, o tools.Options) (*tool
 		t.Fatal(err)
 	}
 	line := []string{self, workerArg, root}
-	switch how {
-	case "bwrap":
-		line = append([]string{"bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-add", "ALL", "--ro-bind", "/", "/",
-			"--proc", "/proc", "--dev", "/dev", "--bind", root, root, "--ro-bind", self, self, "--"}, line...)
-	case "ssh":
-		line = append(slices.Clone(sshd(t)), line...)
+	if how != "worker" {
+		line = slices.Concat(testbox.Command(t, how, root), line)
 	}
 	s, err := sandbox.Start(t.Context(), sandbox.Options{Command: line, Root: root, Build: "test",
 		Log: func(line string) { t.Log(line) }})
@@ -52,72 +43,6 @@ func openIn(t testing.TB, how string, cfg config.Config, o tools.Options) (*tool
 		_ = s.Close()
 	}
 	return suite, err
-}
-
-var sshServer struct {
-	once sync.Once
-	line []string
-	stop func() error
-	err  error
-}
-
-// sshd is a command line that runs another one through OpenSSH on loopback, with keys that nobody else has.
-func sshd(t testing.TB) []string {
-	t.Helper()
-	sshServer.once.Do(func() { sshServer.line, sshServer.err = startSSH() })
-	if sshServer.err != nil {
-		t.Fatal(sshServer.err)
-	}
-	return sshServer.line
-}
-
-func startSSH() ([]string, error) {
-	dir, err := os.MkdirTemp("", "ssh")
-	if err != nil {
-		return nil, err
-	}
-	key := filepath.Join(dir, "key")
-	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: %s", err, out)
-	}
-	if os.Getuid() == 0 {
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // where it lives without rights
-			return nil, err
-		}
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	port := fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-	_ = l.Close()
-	server, err := exec.LookPath("sshd") // which has to be started by its whole name
-	if err != nil {
-		return nil, err
-	}
-	c := exec.Command(server, "-D", "-e", "-f", "none", "-p", port, "-oListenAddress=127.0.0.1", "-oHostKey="+key,
-		"-oAuthorizedKeysFile="+key+".pub", "-oStrictModes=no", "-oPermitRootLogin=yes", "-oUsePAM=no", "-oMaxStartups=100",
-		"-oPidFile=none")
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	sshServer.stop = c.Process.Kill
-	for range 100 {
-		if c, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
-			_ = c.Close()
-			return []string{"ssh", "-F", "none", "-T", "-i", key, "-p", port, "-oBatchMode=yes", "-oStrictHostKeyChecking=no",
-				"-oUserKnownHostsFile=/dev/null", "-oLogLevel=ERROR", "127.0.0.1"}, nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return nil, fmt.Errorf("sshd does not listen")
-}
-
-// stopSSH ends the server that a test has started.
-func stopSSH() {
-	if sshServer.stop != nil {
-		_ = sshServer.stop()
-	}
 }
 
 // through is the carrier of golden calls through a worker.

@@ -111,9 +111,15 @@ func (w *attacked) config(t *testing.T, name, more string) string {
 	for _, rule := range attackedRules {
 		deny = append(deny, fmt.Sprintf("%q", w.root+"/"+rule))
 	}
-	return laid(t, filepath.Join(w.base, "data", name), fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [\"${ROOT}/**\"]\n"+
+	return w.laid(t, name, fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [\"${ROOT}/**\"]\n"+
 		"deny_paths = [%s]\nrequire_approval = false\ndurability = \"none\"\ncheckpoint_before_mutation = true\nsearch_deadline = \"2s\"\n%s"+
 		"[tools.fs.checkpoint]\ndurability = \"relaxed\"\n[tools.js]\nfilesystem = true\n", w.root, strings.Join(deny, ", "), more))
+}
+
+// laid writes a configuration.
+func (w *attacked) laid(t *testing.T, name, text string) string {
+	t.Helper()
+	return laid(t, filepath.Join(w.base, "data", name), text+w.boxed)
 }
 
 // serve starts the attacked programs over a tree.
@@ -125,6 +131,9 @@ func (w *attacked) serve(t *testing.T) *attackedServers {
 	s.mcp.ask("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "attacks", "version": "1"}})
 	s.mcp.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
 
+	if w.boxed != "" {
+		return s // an editor's files are in no sandbox
+	}
 	l, err := net.Listen("unix", filepath.Join(w.base, "s"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"moltisfs/internal/testbox"
 )
 
 var allAttacks = flag.Bool("attacks", false, "every spelling of every row, longer races, the table, and a server of others beside it")
@@ -72,6 +75,7 @@ type attackRun struct {
 	t      *testing.T
 	w      *attacked
 	s      *attackedServers
+	tools  []attackTool
 	row    *attackRow
 	lines  []attackLine
 	before map[string]string
@@ -87,39 +91,120 @@ type attackLine struct {
 
 // Every row by every tool of every dialect: nothing outside changes, no secret is told, and what is
 // denied answers the same whether it is there or not. In each family an engine that is no good falls.
+// Through a worker the outcomes are those of this machine.
 func TestAttackTable(t *testing.T) {
 	t.Parallel()
-	r := &attackRun{t: t, w: newAttacked(t)}
-	r.s = r.w.serve(t)
-	r.before = r.w.closed(t)
+	r := newAttackRun(t, "")
 	for _, f := range rowsOf {
-		for i := range attackRows {
-			if r.row = &attackRows[i]; r.row.id[:1] == f.family {
-				r.attack()
-				r.held("the row")
-				if err := r.w.sweep(); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		r.runScript(f.family)
+		r.family(f.family)
 		row := controls[f.family](t)
 		if row == "" {
 			t.Errorf("the control of %s does not fall: the rows prove nothing", f.family)
 		}
 		r.lines = append(r.lines, attackLine{row, "control " + f.family, "FELL", 0})
 	}
-	if *allAttacks {
-		r.lines = append(r.lines, peerLines(t)...)
-		r.print()
+	if !*allAttacks {
+		return
 	}
+	for _, how := range []string{"ssh", "bwrap"} {
+		t.Run(how, func(t *testing.T) {
+			in, began := newAttackRun(t, how), time.Now()
+			for _, f := range rowsOf {
+				in.family(f.family)
+			}
+			in.same(r.lines)
+			r.lines = append(r.lines, attackLine{"all", how, fmt.Sprintf("%d lines, %d calls", len(in.lines), in.s.n), time.Since(began)})
+		})
+	}
+	r.lines = append(r.lines, peerLines(t)...)
+	r.print()
+}
+
+// boxedRows are those that go through a worker each time, one or two of each family that has paths.
+var boxedRows = []string{"A03", "A05", "A08", "B01", "B03", "B06", "B13", "C01", "D03", "E03", "E07", "G10", "H10"}
+
+func TestAttacksInSandbox(t *testing.T) {
+	t.Parallel()
+	r := newAttackRun(t, "bwrap")
+	r.tools = slices.DeleteFunc(r.tools, func(a attackTool) bool { return a.dialect == "jettson" && a.class != "read" })
+	for i := range attackRows {
+		if r.row = &attackRows[i]; slices.Contains(boxedRows, r.row.id) {
+			r.attack()
+		}
+	}
+	r.held("all rows")
+	if r.s.n < 300 {
+		t.Errorf("only %d calls", r.s.n)
+	}
+}
+
+// newAttackRun starts the programs under attack over a tree of their own, in a sandbox if how is one.
+func newAttackRun(t *testing.T, how string) *attackRun {
+	t.Helper()
+	r := &attackRun{t: t, w: newAttacked(t), tools: attackTools}
+	if how != "" {
+		var words []string
+		for _, word := range testbox.Command(t, how, r.w.root) {
+			words = append(words, strconv.Quote(word))
+		}
+		r.w.boxed = fmt.Sprintf("[tools.sandbox]\nmode = \"all\"\nroot = %q\nprogram = %q\ncommand = [%s]\n", r.w.root, binary(t), strings.Join(words, ", "))
+		r.tools = slices.DeleteFunc(slices.Clone(attackTools), func(a attackTool) bool { return a.dialect == "acp" })
+	}
+	r.s = r.w.serve(t)
+	r.before = r.w.closed(t)
+	return r
+}
+
+// family makes the calls of a family's rows, and those of its script.
+func (r *attackRun) family(family string) {
+	for i := range attackRows {
+		if r.row = &attackRows[i]; r.row.id[:1] == family {
+			r.attack()
+			r.held("the row")
+			if err := r.w.sweep(); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+	}
+	r.runScript(family)
+}
+
+// sameNot are rows that end otherwise in a sandbox: what is above the root is never opened there, not
+// even to be listed as empty. Families D and some lines are left out, as races and counts end as they do.
+var sameNot = []string{"A07", "E11", "G11", "H15"}
+
+// same wants the outcomes of another run.
+func (r *attackRun) same(as []attackLine) {
+	r.t.Helper()
+	want := map[[2]string]string{}
+	for _, l := range as {
+		want[[2]string{l.row, l.by}] = l.outcome
+	}
+	for _, l := range r.lines {
+		if was, ok := want[[2]string{l.row, l.by}]; l.row[:1] != "D" && !slices.Contains(sameNot, l.row) && (!ok || was != l.outcome) {
+			r.t.Errorf("%s %s ends in %s, and on this machine in %q", l.row, l.by, l.outcome, was)
+		}
+	}
+}
+
+// data is the data directory of the programs: below theirs that of the sandbox.
+func (r *attackRun) data() string {
+	dir := filepath.Join(r.w.base, "data", "d")
+	if r.w.boxed == "" {
+		return dir
+	}
+	boxes, err := filepath.Glob(filepath.Join(dir, "sandboxes", "*"))
+	if err != nil || len(boxes) != 1 {
+		r.t.Fatalf("the sandboxes are %q, %v", boxes, err)
+	}
+	return boxes[0]
 }
 
 // attack makes the calls of a row.
 func (r *attackRun) attack() {
 	for i, try := range r.row.tries {
 		if *allAttacks || i == 0 {
-			for _, tool := range attackTools {
+			for _, tool := range r.tools {
 				r.try(tool, try)
 			}
 		}
@@ -169,6 +254,8 @@ func (r *attackRun) try(tool attackTool, try attackTry) {
 	}
 }
 
+var whereOf = regexp.MustCompile(`"where":"(bwrap|ssh)-`)
+
 // blur takes away what two paths differ in.
 func blur(raw []byte) []byte { return bytes.ReplaceAll(raw, []byte("absnt"), []byte("there")) }
 
@@ -178,6 +265,9 @@ func (r *attackRun) call(tool attackTool, raw string) attackAnswer {
 	a := r.s.call(tool, raw)
 	if told(a.raw) {
 		r.t.Errorf("%s %s %.300s TELLS A SECRET: %s", r.row.id, tool, raw, around(a.raw))
+	}
+	if r.w.boxed != "" && !whereOf.Match(a.raw) && !strings.HasPrefix(a.kind, "error -") || a.kind == "unavailable" {
+		r.t.Errorf("%s %s %.300s ran elsewhere: %.600s", r.row.id, tool, raw, a.raw)
 	}
 	if strings.HasPrefix(a.kind, "error -32603") {
 		r.t.Errorf("%s %s %.300s: the host is broken: %.600s", r.row.id, tool, raw, a.raw)

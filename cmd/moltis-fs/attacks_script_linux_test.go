@@ -95,7 +95,7 @@ const regoHead = "package mcp.filesystem\nimport rego.v1\n"
 // policies want a call refused under each of these chains, or the program to say that it can't be used.
 func (r *attackRun) policies(mode string, urls ...string) {
 	for _, url := range urls {
-		config := laid(r.t, filepath.Join(r.w.base, "data", "rego.toml"), fmt.Sprintf("[tools.fs]\npolicies_mode = %q\npolicies = [%q]\n", mode, url))
+		config := r.w.laid(r.t, "rego.toml", fmt.Sprintf("[tools.fs]\npolicies_mode = %q\npolicies = [%q]\n", mode, url))
 		for _, method := range [][2]string{{"Read", "{\"file_path\":%q}"}, {"filesystem.write", `{"path":%q,"content":"EVIL"}`}} {
 			status, out := r.own("", "call", "--dialect", "tools,capability", "--approve", "yes", "--config", config, "--root", r.w.root, "--data-dir", filepath.Join(r.w.base, "data", "f"),
 				method[0], fmt.Sprintf(method[1], r.w.at("plain")))

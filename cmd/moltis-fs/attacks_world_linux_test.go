@@ -19,7 +19,7 @@ import (
 const canary = "CANARY5b1f"
 
 // An attacked is a tree: base has the root ws, what lies outside of it, and the data directory.
-type attacked struct{ base, root string }
+type attacked struct{ base, root, boxed string } // boxed is [tools.sandbox] of the programs
 
 // planted is the tree. A name is below ws; R in a target stands for the root, B for the directory
 // above. "secret" is a file with a canary of its own, "shut" one that may be read and not changed,

@@ -97,27 +97,37 @@ func (in *invocation) asText() bool {
 	return in.given("text") || !in.given("json") && in.terminal() != nil
 }
 
+// payload is an answer of the tools.
+type payload interface{ Unwrap() tools.Payload }
+
 // showAnswer writes an answer for a person; a refusal goes to standard error.
 func (in *invocation) showAnswer(a dialect.Answer) error {
-	p, ok := a.(interface{ Unwrap() tools.Payload })
+	inside, where := a, ""
+	if at, ok := a.(interface {
+		inside() (dialect.Answer, string)
+	}); ok {
+		inside, where = at.inside()
+	}
+	p, ok := inside.(payload)
 	if !ok {
 		return in.showText(a.Text(), a.Refused(), false)
 	}
-	return in.showPayload(p.Unwrap())
+	return in.showPayload(p.Unwrap(), where)
 }
 
-// showPayload is showAnswer for a payload of the tools.
-func (in *invocation) showPayload(p tools.Payload) error {
+// showPayload is showAnswer for a payload of the tools, and a line on where that was.
+func (in *invocation) showPayload(p tools.Payload, where string) error {
 	p = in.forOperator(p)
 	if r, ok := p.(*tools.Refusal); ok {
-		e := &exitError{status: exitRefused, what: r.Message, hint: aside(r.Hint)}
+		e := &exitError{status: exitRefused, what: strings.TrimSpace(r.Message + " " + where), hint: aside(r.Hint)}
 		if t, ok := r.Fields.(interface{ Text() string }); ok {
 			return &withLines{e, t.Text()}
 		}
 		return e
 	}
 	diffs := []string{"edit", "multi_edit", "write", "checkpoint_diff", "checkpoint_restore"}
-	return in.showText(in.textOf(p), tools.Refused(p), slices.Contains(diffs, p.Kind()))
+	text := strings.TrimRight(in.textOf(p), "\n") + "\n" + where
+	return in.showText(text, tools.Refused(p), slices.Contains(diffs, p.Kind()))
 }
 
 // showText writes a text; on a terminal with colour, where it holds diffs, and through the pager.

@@ -277,7 +277,7 @@ func (in *invocation) count(names ...string) (n int) {
 // show writes the answer of a call.
 func (in *invocation) show(p tools.Payload) error {
 	if !in.given("json") {
-		return in.showPayload(p)
+		return in.showPayload(p, "")
 	}
 	out, err := tools.Encode(p)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 var (
 	processes  = flag.Int("processes", 8, "processes that count at once")
 	increments = flag.Int("increments", 12, "what each of them adds, one by one")
+	rebuilt    = flag.Bool("rebuilt", false, "count with programs built without the atomic exchange, too, and without locks: .ci/run does")
 )
 
 // buildBinary builds the command with some build tags.
@@ -199,8 +200,8 @@ func countTogether(t *testing.T, binary string, processes, increments int) (valu
 func TestNoLostUpdates(t *testing.T) {
 	t.Parallel()
 	kinds := []string{"", "rooted"} // with the atomic exchange of Linux, and without
-	if testing.Short() {
-		kinds = kinds[:1] // no process of these is built with the race detector
+	if !*rebuilt {
+		kinds = kinds[:1]
 	}
 	for _, tags := range kinds {
 		t.Run("tags="+tags, func(t *testing.T) {
@@ -215,8 +216,8 @@ func TestNoLostUpdates(t *testing.T) {
 
 // TestLostUpdatesWithoutLocks is the control: with the locks switched off, where there is no atomic exchange either, updates get lost.
 func TestLostUpdatesWithoutLocks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: long")
+	if !*rebuilt {
+		t.Skip("SKIPPED: -rebuilt builds the program without locks")
 	}
 	t.Parallel()
 	binary := buildBinary(t, "rooted nolock")

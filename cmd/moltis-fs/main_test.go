@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
-	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -13,56 +13,77 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"moltisfs/internal/testbox"
 	"moltisfs/internal/testdir"
 )
 
 var update = flag.Bool("update", false, "rewrite in the scripts what cmp compares standard output with")
 
-// built is the program built once, in a directory of its own: the real one and not the test in its place, because its readers run
-// in processes that it starts from its own file.
-var built struct {
+// copied is this test program under the name of the real one, in a directory of its own: under that name it is the real one, see
+// TestMain, and so are the readers' processes that it starts from its own file.
+var copied struct {
 	once sync.Once
 	dir  string
 	err  error
 }
 
 func TestMain(m *testing.M) {
+	if self, err := os.Executable(); err == nil && filepath.Base(self) == fileName {
+		main()
+	}
 	if len(os.Args) == 3 && os.Args[1] == heldMark {
 		heldWorker(os.Args[2])
 	}
 	remove := testdir.InMemory()
 	status := m.Run()
 	printClientTable()
-	_ = os.RemoveAll(built.dir) // what stays behind is in the temporary directory
+	_ = os.RemoveAll(copied.dir) // what stays behind is in the temporary directory
+	testbox.Stop()
 	remove()
 	os.Exit(status)
 }
 
-// binary is the path of the built program.
+// binary is the path of the program.
 func binary(t testing.TB) string {
 	t.Helper()
 	if raced {
-		t.Skip("SKIPPED: the race detector sees nothing of another process; the plain run has it")
+		t.Skip("SKIPPED: thousands of processes are too slow under the race detector; the plain run has it")
 	}
-	built.once.Do(func() {
-		if built.err = dependOnSources("../.."); built.err != nil {
-			return
-		}
-		if built.dir, built.err = os.MkdirTemp("", "moltis-fs-test"); built.err != nil {
-			return
-		}
-		if out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(built.dir, fileName), ".").CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("building the program: %w\n%s", err, out)
+	copied.once.Do(func() {
+		if copied.dir, copied.err = os.MkdirTemp("", "moltis-fs-test"); copied.err == nil {
+			copied.err = copySelf(filepath.Join(copied.dir, fileName))
 		}
 	})
-	if built.err != nil {
-		t.Fatal(built.err)
+	if copied.err != nil {
+		t.Fatal(copied.err)
 	}
-	return filepath.Join(built.dir, fileName)
+	return filepath.Join(copied.dir, fileName)
+}
+
+// copySelf copies this program while no process is forked: one that held the file open for writing would keep others from running it.
+func copySelf(to string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	from, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Close())
 }
 
 // dependOnSources looks at every source file of the program, for the go command to see that the results rest on them: it must not
@@ -114,7 +135,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	path := args[0]
 	if path == program {
-		path = filepath.Join(built.dir, fileName)
+		path = filepath.Join(copied.dir, fileName)
 	}
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir = ts.MkAbs(".")

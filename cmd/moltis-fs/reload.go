@@ -50,7 +50,11 @@ func (in *invocation) opens(approver tools.Approver,
 		return nil, err
 	}
 	in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
-	d, err := in.over(e, cfg)
+	here := cfg
+	if c := cfg.Tools.Sandbox; c.Mode == "all" && c.Require { // no call runs here, so no workspace has to be
+		here.Tools.Jettson.Workspaces = c.Root
+	}
+	d, err := in.over(e, here)
 	if err != nil {
 		return nil, closing(e, err)
 	}

@@ -120,7 +120,7 @@ func about(h sandbox.Hello) string {
 }
 
 func unreached(p *place.Place, err error) error {
-	return &exitError{exitBroken, fmt.Sprintf("the sandbox %s can't be reached: %v", p.ID, err),
+	return &exitError{exitBroken, fmt.Sprintf("the sandbox %s can't be reached: %s", p.ID, sandbox.Cause(err)),
 		"try it by hand: " + strings.Join(p.Command(p.Program, "version"), " "), tools.KindUnavailable}
 }
 
@@ -196,7 +196,7 @@ func (in *invocation) sandboxFinding(ctx context.Context, cfg config.Sandbox) []
 		}
 	}
 	if err != nil && (o != nil || !place.PerSession(cfg)) {
-		f.Level, f.What, f.Hint = doctor.Weaker, "no real sandbox is there: "+err.Error()+"; its calls are refused",
+		f.Level, f.What, f.Hint = doctor.Weaker, "no real sandbox is there: "+sandbox.Cause(err)+"; its calls are refused",
 			program+" sandbox check tries it, and copies the program with copy_binary"
 		if !cfg.Require {
 			f.Level, f.Hint = doctor.Hazard, "require = true refuses them instead"

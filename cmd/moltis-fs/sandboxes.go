@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -93,7 +94,7 @@ func (in *invocation) sandboxed(s *stand, o opener) {
 		box, done := b.take(p)
 		defer done()
 		var inside *stand
-		if inside, err = box.open(context.Background(), b); err == nil {
+		if inside, err = box.open(context.Background(), b, func(string) {}); err == nil {
 			s.cfg = inside.cfg // what is said of this configuration is about there
 		}
 	}
@@ -104,7 +105,7 @@ func (in *invocation) sandboxed(s *stand, o opener) {
 	if b.fall = !o.cfg.Tools.Sandbox.Require; b.fall {
 		say = "the tools operate on this machine, for all sessions; bound them with allow_paths"
 	}
-	in.warn([]*config.Problem{{Key: "tools.sandbox", Why: "no real sandbox backend is available (" + err.Error() + "): " + say,
+	in.warn([]*config.Problem{{Key: "tools.sandbox", Why: "no real sandbox backend is available (" + sandbox.Cause(err) + "): " + say,
 		Hint: program + " sandbox check tries it"}})
 }
 
@@ -128,6 +129,9 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 		return nil, cfg, no, err
 	}
 	cfg.Tools.FS.SearchIndex = "off"
+	if err := o.outOfReach(p); err != nil {
+		return nil, cfg, no, err
+	}
 	if o.cfg.Tools.Sandbox.CopyBinary {
 		f, err := os.Open(o.as.Worker[0])
 		if err != nil {
@@ -159,6 +163,32 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 		return nil, cfg, no, errors.Join(err, s.Close())
 	}
 	return e, cfg, s.Hello(), nil
+}
+
+// outOfReach says that a sandbox holds nothing of ours, as far as that can be told: there it would be
+// an agent's like any other file, with the program and the rules that the next start obeys.
+func (o *opener) outOfReach(p *place.Place) error {
+	if p.Dir == "" {
+		return nil
+	}
+	dir := resolved(p.Dir)
+	for _, ours := range append([]string{o.as.DataDir}, o.as.Protect...) {
+		if in, err := filepath.Rel(dir, resolved(ours)); ours != "" && err == nil && filepath.IsLocal(in) {
+			return fmt.Errorf("its directory %s has %s in it, which no agent may reach: keep that elsewhere", p.Dir, ours)
+		}
+	}
+	return nil
+}
+
+// resolved is a path without links, as far as it leads anywhere.
+func resolved(path string) string {
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		return at
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(resolved(dir), filepath.Base(path))
+	}
+	return path
 }
 
 // sandboxData is where the history of a sandbox is.
@@ -203,7 +233,8 @@ func (b *sandboxes) close(one *box) {
 	b.gone.Go(func() { _ = one.close() }) // what it could not write is in its log
 }
 
-func (x *box) open(ctx context.Context, b *sandboxes) (*stand, error) {
+// open opens a box that is not. Why it could not goes to say.
+func (x *box) open(ctx context.Context, b *sandboxes, say func(line string)) (*stand, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.opened != nil || x.err != nil && time.Since(x.tried) < tryAgainIn {
@@ -217,7 +248,7 @@ func (x *box) open(ctx context.Context, b *sandboxes) (*stand, error) {
 		}
 	}
 	if x.err, x.tried = err, time.Now(); err != nil {
-		b.log(x.at.ID + ": " + err.Error())
+		say(x.at.ID + ": " + sandbox.Cause(err))
 		return nil, err
 	}
 	x.opened = &stand{Dialect: d, e: e, cfg: cfg}
@@ -245,9 +276,9 @@ func (b *sandboxes) of(ctx context.Context, principal, session string) (d dialec
 		return b.Dialect, "sandbox", func() {}, err
 	}
 	one, done := b.take(p)
-	s, err := one.open(ctx, b)
+	s, err := one.open(ctx, b, b.log)
 	if err != nil {
-		return b.Dialect, p.ID, done, err
+		return b.Dialect, p.ID, done, fmt.Errorf("%s: %w", p.ID, err) // as the audit log has it
 	}
 	return s.Dialect, p.ID, done, nil
 }
@@ -323,6 +354,20 @@ type located struct {
 	dialect.Answer
 	where string
 }
+
+// Text has it where its form does: in the object, or as a last line.
+func (l located) Text() string {
+	text := l.Answer.Text()
+	if _, is := l.Answer.(payload); !is && json.Valid([]byte(text)) {
+		object, _ := l.in([]byte(text), nil) // it can't fail
+		return string(object)
+	}
+	_, line := l.inside()
+	return strings.TrimSuffix(text, "\n") + "\n" + line
+}
+
+// inside is the answer itself, and the line.
+func (l located) inside() (dialect.Answer, string) { return l.Answer, "[where: " + l.where + "]" }
 
 func (l located) JSON(bytes bool) ([]byte, error) { return l.in(l.Answer.JSON(bytes)) }
 

@@ -1,12 +1,22 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"moltisfs/dialect"
+	"moltisfs/internal/sandbox/place"
+	"moltisfs/tools"
 )
 
 // A session's calls run where the configuration says, and nowhere else: each answer tells, each place has its own history,
@@ -50,4 +60,236 @@ func TestSandboxedSessions(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(tree, "boxed-2")); err == nil {
 		t.Error("what was refused was done")
 	}
+}
+
+// More than 32 boxes that nobody needs are not kept open: the oldest goes, and comes back when it is needed. One that
+// a call needs stays.
+func TestOpenSandboxes(t *testing.T) {
+	t.Parallel()
+	b := &sandboxes{at: map[string]*box{}}
+	need := func(id int) (*box, func()) { return b.take(&place.Place{ID: fmt.Sprint(id)}) }
+	busy, release := need(-1)
+	var first *box
+	for id := range mostBoxes + 5 {
+		one, done := need(id)
+		done()
+		one.used = time.Unix(int64(id), 0)
+		if id == 0 {
+			first = one
+		}
+		if len(b.at) > mostBoxes {
+			t.Fatalf("%d are open after %d", len(b.at), id+2)
+		}
+	}
+	if b.at["-1"] != busy || b.at["0"] != nil || b.at["5"] != nil || b.at["6"] == nil {
+		t.Errorf("wrong ones are gone: %d stay", len(b.at))
+	}
+	again, done := need(0)
+	if again == first || b.at["0"] != again {
+		t.Error("one that was closed is used again as it is")
+	}
+	done()
+	release()
+	if len(b.at) != mostBoxes {
+		t.Errorf("%d are open", len(b.at))
+	}
+	b.gone.Wait()
+}
+
+// A directory that has something of ours in it is no sandbox: an agent would have it there like any other file.
+func TestOursInNoSandbox(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, d := range []string{"box", "box2", "data"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(dir, "box"), filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, c := range []struct {
+		box, data, more string
+		ok              bool
+	}{
+		{at("box"), at("data"), at("c.toml"), true}, {at("box"), at("box2/data"), "", true}, {"", at("box/data"), "", true},
+		{at("box"), at("box/data"), "", false}, {at("box"), at("box"), "", false}, {at("box"), at("data"), at("box/c.toml"), false},
+		{at("link"), at("box/data/deep"), "", false}, {at("box"), at("link/data"), "", false}, {"/", at("data"), "", false},
+	} {
+		o := opener{as: tools.Options{DataDir: c.data, Protect: []string{c.more, ""}}}
+		if err := o.outOfReach(&place.Place{Dir: c.box}); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// payloadOf is an answer of the tools whose text is another thing than its JSON.
+type payloadOf struct {
+	*dialect.Object
+	text string
+}
+
+func (p payloadOf) Text() string        { return p.text }
+func (payloadOf) Unwrap() tools.Payload { return nil }
+
+// An answer says once where it was, in the form that it has.
+func TestWhere(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a          dialect.Answer
+		text, json string
+	}{
+		{&dialect.Object{Content: []byte(`{"a":1}`)}, `{"a":1,"where":"x-1"}`, `{"a":1,"where":"x-1"}`},
+		{&dialect.Object{Content: []byte(`{}`)}, `{"where":"x-1"}`, `{"where":"x-1"}`},
+		{payloadOf{&dialect.Object{Content: []byte(`{"a":1}`)}, "1→one\n"}, "1→one\n[where: x-1]", `{"a":1,"where":"x-1"}`},
+		{payloadOf{&dialect.Object{Content: []byte(`{"a":1}`)}, `{"of":"a file"}`}, "{\"of\":\"a file\"}\n[where: x-1]", `{"a":1,"where":"x-1"}`},
+	} {
+		at := located{c.a, "x-1"}
+		if got, err := at.JSON(true); at.Text() != c.text || string(got) != c.json || err != nil {
+			t.Errorf("%q %s, want %q %s: %v", at.Text(), got, c.text, c.json, err)
+		}
+	}
+}
+
+// A server's sessions have sandboxes of their own: one ends with its session, all are taken over by other rules, and a name
+// that is an option, a path or a command starts nothing.
+func TestSandboxesOfServer(t *testing.T) {
+	t.Parallel()
+	dir, conf := boxedIn(t, `"env", "BOX={principal}.{session}"`, "")
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "tree", "f")
+	laid(t, file, "hello\n")
+	batch := func(names ...[2]string) string {
+		var lines strings.Builder
+		for _, n := range names {
+			fmt.Fprintf(&lines, `{"principal":%q,"session":%q,"tool":"Read","args":{"file_path":%q}}`+"\n", n[0], n[1], file)
+		}
+		cmd := exec.Command(binary(t), "call", "--batch", "--config", conf, "--data-dir", data)
+		cmd.Stdin = strings.NewReader(lines.String())
+		out, _ := cmd.Output()
+		return string(out)
+	}
+	hostile := [][2]string{{"p", "--unset=PATH"}, {"p", "../../x"}, {"p", "a b"}, {"p", "$(touch x)"}, {"p", "a;b"}, {"-v", "s"}, {"a/b", "s"}}
+	if got := batch(hostile...); strings.Count(got, `"kind":"unavailable"`) != len(hostile) || strings.Contains(got, "hello") {
+		t.Errorf("names that can't be: %s", got)
+	}
+	if got := batch([2]string{"p", "s"}, [2]string{"p", "s2"}, [2]string{"p2", "s"}); strings.Count(got, "hello") != 3 {
+		t.Errorf("names that can be: %s", got)
+	}
+	boxes, _ := os.ReadDir(filepath.Join(data, "sandboxes"))
+	if len(boxes) != 3 {
+		t.Errorf("the sandboxes are %v", boxes)
+	}
+
+	secret, err := exec.Command(binary(t), "token", "create", "--principal", "ci", "--data-dir", data).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, strings.TrimSpace(string(secret)), "--config", conf, "--data-dir", data, "--approve", "yes")
+	session := func() string {
+		return regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
+	}
+	read := func(in, want string) {
+		t.Helper()
+		if got := s.ask("capabilities.invoke", fmt.Sprintf(`{"session_id":%q,"capability":"Read","arguments":{"file_path":%q}}`, in, file)); !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+	one, two := session(), session()
+	read(one, "hello")
+	read(two, "hello")
+	s.workers(2)
+	s.ask("session.end", fmt.Sprintf(`{"session_id":%q}`, one))
+	s.workers(1)
+	read(two, "hello")
+
+	text, err := os.ReadFile(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	laid(t, conf, strings.Replace(string(text), "[tools.fs]\n", "[tools.fs]\ndeny_paths = [\""+file+"\"]\n", 1))
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	s.says("the configuration was read again")
+	read(two, "path_denied")
+	s.workers(1) // those under the old rules are closed
+}
+
+// A server is one under test, with its standard error and the door.
+type server struct {
+	t           *testing.T
+	cmd         *exec.Cmd
+	said        *bufio.Reader
+	url, secret string
+}
+
+func startServer(t *testing.T, secret string, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, secret: secret, cmd: exec.Command(binary(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	said, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.said = bufio.NewReader(said)
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
+	s.url = urlOf.FindString(s.says("serving on http"))
+	return s
+}
+
+// says is the next line that has some words.
+func (s *server) says(words string) string {
+	s.t.Helper()
+	var all strings.Builder
+	for {
+		line, err := s.said.ReadString('\n')
+		if all.WriteString(line); err != nil {
+			s.t.Fatalf("%q is not said: %s", words, all.String())
+		}
+		if strings.Contains(line, words) {
+			return line
+		}
+	}
+}
+
+func (s *server) ask(method, params string) string {
+	s.t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+	q, err := http.NewRequest("POST", s.url+"/rpc", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+s.secret)
+	q.Header.Set("Content-Type", "application/json")
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer a.Body.Close()
+	b, err := io.ReadAll(a.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// workers waits until the server has so many workers, and no zombie.
+func (s *server) workers(want int) {
+	s.t.Helper()
+	n := -1
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		n = 0
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
+		for _, list := range threads {
+			b, _ := os.ReadFile(list) // a thread that has gone has none
+			n += len(strings.Fields(string(b)))
+		}
+		if n == want {
+			return
+		}
+	}
+	s.t.Errorf("there are %d workers, want %d", n, want)
 }
