@@ -43,9 +43,7 @@ func TestCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "check")
-			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			writeScript(t, path, c.script)
 			command, err := ParseCommand(path + " one two")
 			if err != nil {
 				t.Fatal(err)
@@ -80,6 +78,17 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// writeScript makes a program of a shell script. While it is open for writing nothing else here may fork: a child would hold it open, and
+// the kernel runs no program that is open for writing (ETXTBSY).
+func writeScript(t *testing.T, path, script string) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestParseCommand(t *testing.T) {
 	for line, ok := range map[string]bool{"": false, "  ": false, "check": false, "./check": false, "/opt/check -s": true} {
 		if _, err := ParseCommand(line); (err == nil) != ok {
@@ -97,9 +106,7 @@ func TestCommandIsKilledWhole(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nsleep 100 >"+fifo+" &\nwait\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeScript(t, path, "sleep 100 >"+fifo+" &\nwait")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
