@@ -119,6 +119,8 @@ func runManyEntries(r *attackRun) {
 	switch {
 	case strings.Contains(r.w.boxed, "ssh"): // each link takes several ways there and back
 		n = 200
+	case r.w.boxed != "": // five times what they take here
+		n = 5000
 	case *allAttacks:
 		n = 20_000
 	}

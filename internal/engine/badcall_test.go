@@ -26,6 +26,7 @@ func badCalls() map[string]badCall {
 // calls are the system calls of a tree.
 type calls struct {
 	hook atomic.Pointer[func(op string) *guardfs.Fault]
+	look func() // before each call that ends counts; nil
 }
 
 // callsOf opens the tree anew, under a hand that can make its calls fail.
