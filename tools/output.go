@@ -32,7 +32,7 @@ var bulk = map[string][]string{
 var refusalKinds = []string{KindNotFound, KindPermissionDenied, KindTooLarge, KindNotRegularFile,
 	KindPathDenied, KindBadRequest, KindSymlinkRefused, KindMustRead, KindModified, KindNoMatch,
 	KindNotUnique, KindConflict, KindApprovalDenied, KindApprovalTimeout, KindApprovalStale,
-	KindUnsupported, KindLimit, KindDeadline, KindPolicyError, KindIOError}
+	KindUnsupported, KindLimit, KindDeadline, KindPolicyError, KindIOError, KindUnavailable}
 
 // inText is the member of a brief answer that names what it goes without.
 const inText = "in_text"
