@@ -23,6 +23,9 @@ type Sandbox struct {
 // Forms are the ready forms of Sandbox.Command: they are followed by a colon and a name.
 var Forms = []string{"docker", "podman", "bubblewrap", "ssh"}
 
+// All says that no call runs on this machine. Then workspace_root need not be there.
+func (s Sandbox) All() bool { return s.Mode == "all" && s.Require }
+
 // Form is the ready form that command asks for, and the name behind it; "" for neither.
 func (s Sandbox) Form() (form, name string) {
 	if len(s.Command) != 1 {

@@ -94,7 +94,7 @@ func (c Config) Warnings() []*Problem {
 		out = append(out, c.Crossing()...)
 	}
 	fs, p := c.Tools.FS, c.Tools.Policy
-	if fs.WorkspaceRoot != "" && len(fs.AllowPaths) == 0 {
+	if fs.WorkspaceRoot != "" && len(fs.AllowPaths) == 0 && !c.Tools.Sandbox.All() {
 		out = append(out, &Problem{
 			Key: "tools.fs.workspace_root",
 			Why: "confines nothing while allow_paths is empty: " +

@@ -210,6 +210,9 @@ func Check(cfg config.Config) error {
 	} else {
 		cfg.Tools.FS.AllowPaths, cfg.Tools.FS.DenyPaths = nil, nil
 	}
+	if cfg.Tools.Sandbox.All() {
+		cfg.Tools.FS.WorkspaceRoot = "" // nobody works in it
+	}
 	return engine.Check(cfg.Tools.FS)
 }
 
@@ -245,6 +248,9 @@ func Warnings(cfg config.Config) []*config.Problem {
 		if !slices.ContainsFunc(out, func(o *config.Problem) bool { return *o == *w }) {
 			out = append(out, w)
 		}
+	}
+	if cfg.Tools.Sandbox.All() { // the rules are about paths there
+		return out
 	}
 	return append(out, engine.IdleRules(rooted.Tools.FS)...)
 }

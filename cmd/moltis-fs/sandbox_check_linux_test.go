@@ -72,6 +72,29 @@ func TestSandboxTold(t *testing.T) {
 	}
 }
 
+// Where all calls run in a sandbox, workspace_root and the rules are not looked for on this machine.
+func TestRootOfASandbox(t *testing.T) {
+	t.Parallel()
+	dir, conf := boxedIn(t, `"env"`, "[tools.fs]\nworkspace_root = \"/no-such-4711\"\nallow_paths = [\"${ROOT}/**\", \"/no-such-4711/**\"]\n")
+	text, err := os.ReadFile(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	laid(t, conf, strings.Replace(string(text), "[tools.fs]\nrequire_approval = false\n", "", 1))
+	laid(t, filepath.Join(dir, "tree", "a.txt"), "hi\n")
+	for _, c := range []struct{ want, args string }{
+		{"c.toml is valid\n", "config check " + conf},
+		{`"paths":["` + dir + `/tree/a.txt"]`, `call Glob {"pattern":"*"} --config ` + conf + " --data-dir " + dir + "/data"},
+	} {
+		cmd := exec.Command(binary(t), strings.Fields(c.args)...)
+		withoutTerminal(cmd)
+		out, _ := cmd.CombinedOutput()
+		if !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") {
+			t.Errorf("%s: %s", c.args, out)
+		}
+	}
+}
+
 // base is the program of a command as its name begins.
 func base(command string) string {
 	word, _, _ := strings.Cut(strings.Trim(command, `"`), `"`)

@@ -22,18 +22,22 @@ func Check(cfg config.FS) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkRoot(cfg.WorkspaceRoot, free, judge), checkHooks(cfg.Hooks, free),
+	return errors.Join(checkRoot(cfg.WorkspaceRoot, false, free, judge), checkHooks(cfg.Hooks, free),
 		free.Close())
 }
 
 // checkRoot refuses a workspace_root that can't be searched. Else every Glob and Grep would fail
 // with that, and no model can mend it.
-func checkRoot(root string, free *guardfs.FS, judge guardfs.Judge) error {
+func checkRoot(root string, inside bool, free *guardfs.FS, judge guardfs.Judge) error {
 	if root == "" {
 		return nil
 	}
 	wrong := func(why, hint string) error {
-		return &config.Problem{Key: "tools.fs.workspace_root", Why: shown(root) + " " + why, Hint: hint}
+		key := "tools.fs.workspace_root"
+		if inside {
+			key, hint = "tools.sandbox.root", "it and allow_paths are about paths in the sandbox; ${ROOT} in a rule is this root"
+		}
+		return &config.Problem{Key: key, Why: shown(root) + " " + why, Hint: hint}
 	}
 	const another = "name a directory of the agent's work"
 	h, err := free.Resolve(root, guardfs.Look)

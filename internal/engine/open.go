@@ -113,8 +113,9 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 			return nil, errors.Join(err, o.close())
 		}
 	}
-	if !h.Root.MayBeGone {
-		if err := checkRoot(cfg.Tools.FS.WorkspaceRoot, free, judge); err != nil {
+	inside := h.Root.Calls != nil
+	if !h.Root.MayBeGone && (inside || !cfg.Tools.Sandbox.All()) {
+		if err := checkRoot(cfg.Tools.FS.WorkspaceRoot, inside, free, judge); err != nil {
 			return nil, errors.Join(err, o.close())
 		}
 	}
