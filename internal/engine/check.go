@@ -35,7 +35,8 @@ func checkRoot(root string, inside bool, free *guardfs.FS, judge guardfs.Judge) 
 	wrong := func(why, hint string) error {
 		key := "tools.fs.workspace_root"
 		if inside {
-			key, hint = "tools.sandbox.root", "it and allow_paths are about paths in the sandbox; ${ROOT} in a rule is this root"
+			key = "tools.sandbox.root"
+			hint = "it and allow_paths are about paths in the sandbox; ${ROOT} in a rule is this root"
 		}
 		return &config.Problem{Key: key, Why: shown(root) + " " + why, Hint: hint}
 	}
