@@ -29,6 +29,8 @@ func TestSuggest(t *testing.T) {
 		{pattern: `a\Rb`, want: `a\r?\nb`, multiline: true},
 		{pattern: `a\R`, want: `a\r?\n`, multiline: true},
 		{pattern: `a\Rb`, want: `a\r?\nb`, o: Options{Multiline: true}},
+		{pattern: `(0\R`, want: `\(0\r?\n`, multiline: true},
+		{pattern: `\R\`, want: `\r?\n\\`, multiline: true},
 		{pattern: `D:\Upper\x`, want: `D:\\Upper\\x`},
 		{pattern: `c:\temp\new.*\.txt`, want: `c:\\temp\\new.*\.txt`},
 		{pattern: `a[\n]`, multiline: true},

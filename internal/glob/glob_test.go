@@ -297,20 +297,26 @@ func segmentRegexp(s string) string {
 				b.WriteString(`^/`)
 				i++
 			}
-			one := func() {
+			one := func() rune {
 				if s[i] == '\\' {
 					i++
 				}
 				r, size := utf8.DecodeRuneInString(s[i:])
 				i += size
-				b.WriteString(`\x{` + hex(r) + `}`)
+				return r
 			}
 			for first := true; s[i] != ']' || first; first = false {
-				if one(); s[i] == '-' && s[i+1] != ']' {
-					b.WriteByte('-')
+				lo := one()
+				hi := lo
+				if s[i] == '-' && s[i+1] != ']' {
 					i++
-					one()
+					hi = one()
 				}
+				if lo < '/' && '/' < hi { // no class matches a slash
+					b.WriteString(`\x{` + hex(lo) + `}-.`)
+					lo = '/' + 1
+				}
+				b.WriteString(`\x{` + hex(lo) + `}-\x{` + hex(hi) + `}`)
 			}
 			i++
 			b.WriteByte(']')
@@ -371,6 +377,7 @@ func FuzzMatch(f *testing.F) {
 			f.Add(p, path)
 		}
 	}
+	f.Add("[--έ]*[--έ]", "/;b/ό") // the range goes across the slash
 	f.Fuzz(func(t *testing.T, pattern, path string) {
 		if len(pattern) > 60 || len(path) > 100 {
 			return

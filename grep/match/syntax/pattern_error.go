@@ -95,6 +95,7 @@ func explain(pattern string, o Options, e *syntaxError) *PatternError {
 // understood. multiline says that the suggestion needs Options.Multiline.
 func suggest(pattern string, o Options, e *syntaxError) (fixed string, multiline bool) {
 	fixed, meant := pattern, e.understood
+	edited := o
 	for range 16 {
 		if e == nil || !e.hasFix || e.at+e.fixLen > len(fixed) {
 			break
@@ -103,20 +104,18 @@ func suggest(pattern string, o Options, e *syntaxError) (fixed string, multiline
 			break
 		}
 		fixed = fixed[:e.at] + e.fix + fixed[e.at+e.fixLen:]
-		t, err := parseWith(fixed, o)
+		t, err := parseWith(fixed, edited)
+		// The line break comes from the edit, not from the pattern: then Multiline helps.
+		if err != nil && err.needsMultiline && err.at >= e.at && err.at < e.at+len(e.fix) {
+			edited.Multiline, multiline = true, true
+			t, err = parseWith(fixed, edited)
+		}
 		if err == nil {
 			meant = meant || t.FallbackFor != ""
 			if t.FallbackFor != "" && o.NoFallback || len(fixed) > MaxPattern {
 				break
 			}
-			return fixed, false
-		}
-		// The line break comes from the edit, not from the pattern: then Multiline helps.
-		if err.needsMultiline && err.at >= e.at && err.at < e.at+len(e.fix) {
-			o.Multiline = true
-			if _, err = parseWith(fixed, o); err == nil {
-				return fixed, true
-			}
+			return fixed, multiline
 		}
 		e = err
 	}
