@@ -221,6 +221,7 @@ func FuzzMultiEdit(f *testing.F) {
 		f.Add([]byte(s), byte(i), "a", "b", "b", "c\n", "c", "", byte(i))
 	}
 	f.Add([]byte("a\xe9b\xe8"), byte(5), "a", "é", "é", "xx", "x", "yy", byte(4))
+	f.Add([]byte("\xe40"+strings.Repeat("\t", 3000)+"0"), byte(slices.Index(editable(), "euc-jp")), "0", "x", "", "", "", "", byte(8))
 	f.Fuzz(func(t *testing.T, content []byte, which byte, o1, n1, o2, n2, o3, n3 string, all byte) {
 		list := editable()
 		name := list[int(which)%len(list)]

@@ -1,6 +1,8 @@
 package edit
 
 import (
+	"unicode/utf8"
+
 	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/edit/mend"
 )
@@ -30,13 +32,13 @@ func window(text []byte, from, to, start, end int) string {
 }
 
 // uniqueWithin gives text[start:end] with as much around it on its lines, in whole words, as is in
-// the text once.
+// the text once. It gives none that is not valid UTF-8: that could not be sent.
 func uniqueWithin(text []byte, from, to, start, end int, budget *int) (string, bool) {
 	for n := 8; n <= longLine/4 && *budget > 0; n *= 2 {
 		a, b := mend.Whole(text, max(from, start-n), min(to, end+n))
 		a, b = max(a, from), min(b, to)
 		if once(text, text[a:b], a, budget) {
-			return string(text[a:b]), true
+			return string(text[a:b]), utf8.Valid(text[a:b])
 		}
 	}
 	return "", false
