@@ -94,8 +94,7 @@ func explain(pattern string, o Options, e *syntaxError) *PatternError {
 // none, or they do not help, it takes the whole pattern literally, unless the pattern was
 // understood. multiline says that the suggestion needs Options.Multiline.
 func suggest(pattern string, o Options, e *syntaxError) (fixed string, multiline bool) {
-	fixed, meant := pattern, e.understood
-	edited := o
+	fixed, meant, edited := pattern, e.understood, o
 	for range 16 {
 		if e == nil || !e.hasFix || e.at+e.fixLen > len(fixed) {
 			break
