@@ -101,8 +101,8 @@ func runCall(ctx context.Context, in *invocation) error {
 		err = runBatch(ctx, in, s, base)
 	} else {
 		base.Tool, base.Args = in.arg(0), args
-		if takesPaths(base.Tool) && !s.boxes.has(base) { // which have paths of their own
-			base.Args = absoluteArgs(args,
+		if here := s.directory(base); takesPaths(base.Tool) && here != "" {
+			base.Args = absoluteArgs(args, here,
 				searches(base.Tool) && s.cfg.Tools.FS.WorkspaceRoot == "")
 		}
 		err = callOnce(ctx, in, s, base)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,14 +19,10 @@ import (
 // pathKeys are the arguments of the tools that hold one path or a list of them.
 var pathKeys = []string{"file_path", "filePath", "path", "notebook_path", "paths"}
 
-// absoluteArgs are the arguments of a tool with every relative path taken from the working
-// directory, as a person means it; agents have none. What is not an object is left to the tool.
+// absoluteArgs are the arguments of a tool with every relative path taken from the directory
+// here, as a person means it; agents have none. What is not an object is left to the tool.
 // search is set where a tool wants a path and has no root to fall back on.
-func absoluteArgs(raw []byte, search bool) []byte {
-	here, err := os.Getwd()
-	if err != nil {
-		return raw
-	}
+func absoluteArgs(raw []byte, here string, search bool) []byte {
 	absolute := func(v json.RawMessage) json.RawMessage {
 		var p string
 		if json.Unmarshal(v, &p) != nil || p == "" || filepath.IsAbs(p) || strings.Contains(p, "://") {

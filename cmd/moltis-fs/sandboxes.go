@@ -454,9 +454,18 @@ func (in *invocation) sandboxLog(line string) {
 	fmt.Fprintf(in.err, "%s: sandbox %s\n", program, visible(line))
 }
 
-// has says whether a call belongs into a sandbox.
-func (b *sandboxes) has(c dialect.Call) bool {
-	return b != nil && !b.fall && place.Has(b.cfg.Tools.Sandbox, cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default"))
+// directory is what relative paths of a person's call start from: the root of its sandbox, or else
+// the working directory. "" if neither is known; the call itself then tells why.
+func (s *stand) directory(c dialect.Call) string {
+	who, session := cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
+	if b := s.boxes; b != nil && !b.fall && place.Has(b.cfg.Tools.Sandbox, who, session) {
+		if p, err := b.place(who, session); err == nil {
+			return p.Root
+		}
+		return ""
+	}
+	here, _ := os.Getwd()
+	return here
 }
 
 // engineIn opens the engine of --sandbox; nil without that.

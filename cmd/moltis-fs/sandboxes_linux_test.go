@@ -54,6 +54,13 @@ func TestSandboxedSessions(t *testing.T) {
 	if err != nil || !strings.Contains(string(log), `"where":"`+where+`"`) {
 		t.Errorf("%v: %s", err, log)
 	}
+	// A relative path of a person starts at the root of the sandbox, wherever the command runs.
+	read := exec.Command(program, "call", "--config", filepath.Join(dir, "c.toml"), "--data-dir", data, "--session", "boxed-1",
+		"Read", `{"file_path":"boxed-1"}`)
+	read.Dir = dir
+	if out, err := read.Output(); !strings.Contains(string(out), `"kind":"text"`) {
+		t.Errorf("%v: %s", err, out)
+	}
 	if got := call("boxed-2", "false"); !strings.Contains(got, `"kind":"unavailable"`) {
 		t.Error(got)
 	}
