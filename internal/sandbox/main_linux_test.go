@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain is the worker too. "dies" and "hangs" say at which request the first of them does so,
-// negative when the call is made and not answered.
+// TestMain is the worker too. "dies" says at which request the first of them does so, negative when
+// the call is made and not answered.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "worker" {
 		w := Work{Root: os.Args[2], Build: "test"}
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 			w.hook = armed(os.Args[4])
 		}
 		if len(os.Args) == 6 {
-			w.hook = mortal(os.Args[3], os.Args[4], os.Args[5])
+			w.hook = mortal(os.Args[4], os.Args[5])
 		}
 		if err := w.Run(0, 1); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -83,7 +83,7 @@ func armed(file string) func(*request, bool) error {
 	}
 }
 
-func mortal(how, when, marker string) func(*request, bool) error {
+func mortal(when, marker string) func(*request, bool) error {
 	f, err := os.OpenFile(marker, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil // it has happened
@@ -97,9 +97,6 @@ func mortal(how, when, marker string) func(*request, bool) error {
 		}
 		if n++; n != max(at, -at) {
 			return nil
-		}
-		if how == "hangs" {
-			time.Sleep(time.Minute)
 		}
 		os.Exit(7)
 		return nil
