@@ -157,7 +157,7 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 		Program: engine.Program{Name: o.as.Program.Name, Reloads: o.as.Program.Reloads, Worker: o.as.Worker,
 			Policies: loadPolicies},
 		Root: engine.Root{Only: wall, MayBeGone: o.as.RootMayBeGone,
-			Place: engine.Place{Calls: s.Calls(), Where: p.ID, End: s.Close}},
+			Place: engine.Place{Calls: s.Calls(), Root: p.Root, Where: p.ID, End: s.Close}},
 	})
 	if err != nil {
 		return nil, cfg, no, errors.Join(err, s.Close())

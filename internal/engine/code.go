@@ -164,8 +164,8 @@ func (e *Engine) gitPlaces(dir string) (out []string) {
 		if !e.free.Nothing(git) {
 			h, err = e.free.Resolve(git, guardfs.Look)
 		}
-		if err != nil && top != "/" && top != "." {
-			continue
+		if err != nil && top != "/" && top != "." && top != e.place.Root {
+			continue // of what is above a sandbox's root no configuration could be read
 		}
 		to := e.search.hooks
 		if err == nil {
