@@ -5,14 +5,10 @@ package sandbox
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"moltisfs/grep"
-	"moltisfs/grep/match"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/policy"
 )
 
 // sides are this machine, and a worker under bubblewrap where there is one.
@@ -81,42 +77,6 @@ func BenchmarkReplace(b *testing.B) {
 			})
 		})
 	}
-}
-
-func BenchmarkGrepGo(b *testing.B) {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		b.Skip("SKIPPED: ", err)
-	}
-	dir, err := filepath.EvalSymlinks(strings.TrimSpace(string(root)) + "/src")
-	if err != nil {
-		b.Fatal(err)
-	}
-	sides(b, dir, func(b *testing.B, f *guardfs.FS, s *Session) {
-		h, err := f.Resolve(dir, guardfs.Walk)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer h.Close()
-		d, err := h.Dir()
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer d.Close()
-		w := grep.Walk{Dir: grep.Guarded(d)}
-		if s != nil {
-			w.Elsewhere = calls{s}.Elsewhere(policy.Told{}, anything{})
-		}
-		m, err := match.Compile("func Test[A-Z]+x", match.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		for b.Loop() {
-			if _, err := grep.Search(b.Context(), w, grep.Query{Matcher: m, Mode: grep.Content, Limit: 250}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }
 
 func BenchmarkRoundTrip(b *testing.B) {
