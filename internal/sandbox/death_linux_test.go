@@ -107,7 +107,7 @@ func TestWorkerThatIsNone(t *testing.T) {
 func TestWorkerGoesWrong(t *testing.T) {
 	t.Parallel()
 	for how, says := range map[string]string{
-		"garbage": "what no worker answers", "half": "did not answer", "silent": "did not answer", "deaf": "did not answer",
+		"garbage": "what no worker answers", "half": "answer", "stopped": "did not answer", "deaf": "did not answer",
 		"gone": "its worker",
 	} {
 		t.Run(how, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestWorkerGoesWrong(t *testing.T) {
 			}
 			defer s.Close()
 			f, p := over(t, s), s.now
-			at := map[string]int{"garbage": 1, "half": 1, "silent": 1, "deaf": 20, "gone": 1}
+			at := map[string]int{"garbage": 1, "half": 1, "stopped": 1, "deaf": 20, "gone": 1}
 			if err := os.WriteFile(dir+"/armed", fmt.Appendf(nil, "%s %d 0 false", how, at[how]), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -129,6 +129,9 @@ func TestWorkerGoesWrong(t *testing.T) {
 				err = replaced(f, "a", dir+"/f", strings.Repeat("much", 1<<20))
 			} else {
 				_, err = f.Resolve(dir+"/f", guardfs.Read)
+			}
+			if !p.isDead() {
+				t.Fatal("the worker lives:", err)
 			}
 			// What was only looked for is looked for again by another worker.
 			if how == "deaf" && err == nil || err != nil && !errors.Is(err, guardfs.ErrUnavailable) || !strings.Contains(p.why().Error(), says) {
@@ -148,8 +151,8 @@ func TestWorkerGoesWrong(t *testing.T) {
 	}
 }
 
-// A worker that does not answer is killed, and reaped. It is told to hang only once the handle is
-// there: a path that it was asked for before that would be looked for again by another worker.
+// A worker that does not answer is killed, and reaped. It stops only once the handle is there: a
+// path that it was asked for before that would be looked for again by another worker.
 func TestWorkerHangs(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"w/f": "x"})
@@ -165,12 +168,15 @@ func TestWorkerHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if err = os.WriteFile(dir+"/armed", []byte("silent 1 0 false"), 0o600); err != nil {
+	if err = os.WriteFile(dir+"/armed", []byte("stopped 1 0 false"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = h.Open()
-	if !errors.Is(err, guardfs.ErrUnavailable) || !strings.Contains(p.why().Error(), "did not answer") {
-		t.Fatal(err, p.why())
+	if !errors.Is(err, guardfs.ErrUnavailable) {
+		t.Fatal(err) // the worker lives, and has no reason to tell
+	}
+	if why := p.why().Error(); !strings.Contains(why, "did not answer") {
+		t.Fatal(why)
 	}
 	<-p.reaped
 	if _, err = f.Resolve(dir+"/w/f", guardfs.Read); err != nil {
@@ -179,6 +185,58 @@ func TestWorkerHangs(t *testing.T) {
 	s.now.fail(fmt.Errorf("a test"))
 	if _, err = f.Resolve(dir+"/w/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) {
 		t.Error("after too many starts:", err)
+	}
+}
+
+// A call that only looks and does not come back holds nobody but itself, until it has taken ten
+// times as long as others may.
+func TestStuckCallHoldsNobody(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"f": "x", "g": "y"})
+	s, err := Start(t.Context(), Options{Root: dir, Build: "test", Hang: 500 * time.Millisecond, Starts: 2,
+		Command: []string{os.Args[0], "worker", dir, "armed", dir + "/armed"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	f, p := over(t, s), s.now
+	h, err := f.Resolve(dir+"/f", guardfs.Read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for range 3 {
+		if err := os.WriteFile(dir+"/armed", []byte("silent 1 0 false"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		stuck := make(chan error, 1)
+		go func() {
+			_, err := h.Open()
+			stuck <- err
+		}()
+		for _, err := os.Lstat(dir + "/armed"); err == nil; _, err = os.Lstat(dir + "/armed") {
+			time.Sleep(time.Millisecond)
+		}
+		for start := time.Now(); time.Since(start) < time.Second; {
+			if err := replaced(f, "a", dir+"/g", "z"); err != nil || p.isDead() {
+				t.Fatal(err, p.isDead())
+			}
+			select {
+			case err := <-stuck:
+				t.Fatal("it came back:", err)
+			default:
+			}
+		}
+		defer func() {
+			if err := <-stuck; !errors.Is(err, guardfs.ErrUnavailable) {
+				t.Error(err)
+			}
+		}()
+	}
+	<-p.reaped
+	if why := p.why().Error(); !strings.Contains(why, "did not answer within 5s") {
+		t.Error(why)
 	}
 }
 

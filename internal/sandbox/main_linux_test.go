@@ -42,11 +42,12 @@ func armed(file string) func(*request, bool) error {
 	var after, on bool
 	return func(q *request, made bool) error {
 		mu.Lock()
-		defer mu.Unlock()
+		unlock := sync.OnceFunc(mu.Unlock)
+		defer unlock()
 		if q.op == opHello || q.op == opCancel {
 			return nil
 		}
-		if text, err := os.ReadFile(file); err == nil && !made {
+		if text, err := os.ReadFile(file); err == nil && !made && q.op != opPing {
 			os.Remove(file)
 			fmt.Sscan(string(text), &how, &at, &errno, &after)
 			n, on = 0, true
@@ -72,8 +73,17 @@ func armed(file string) func(*request, bool) error {
 		case "half":
 			unix.Write(1, []byte{100, 0, 0, 0, 1, 0})
 		}
+		if how == "stopped" {
+			unix.Kill(os.Getpid(), unix.SIGSTOP) // which this thread may outlive by a moment
+			time.Sleep(time.Hour)
+		}
+		if how == "silent" && q.op == opClose {
+			at++ // that of an earlier call, which nobody waits for
+			return nil
+		}
 		if errno == 0 {
-			time.Sleep(time.Hour) // and nothing is read meanwhile
+			unlock()
+			time.Sleep(time.Hour)
 		}
 		if how == "changing" && !changing(q.op) || q.op == opClose {
 			at++ // the next one, then

@@ -86,7 +86,7 @@ func (w *worker) begin(fd int, r *reply) {
 	if r.stat[2] > ahead {
 		return
 	}
-	p := w.buffer(size + 1)
+	p := r.buffer(size + 1)
 	for n := 0; n <= size; {
 		m, err := w.calls.Pread(fd, p[n:], int64(n))
 		if err != nil {
@@ -111,11 +111,11 @@ func (w *worker) begin(fd int, r *reply) {
 // ahead is how large a file may be that comes with its descriptor: bytes.
 const ahead = 32 << 10
 
-func (w *worker) buffer(n int) []byte {
-	if cap(w.data) < n {
-		w.data = make([]byte, max(n, chunk))
+func (r *reply) buffer(n int) []byte {
+	if cap(r.room) < n {
+		r.room = make([]byte, max(n, chunk))
 	}
-	return w.data[:n]
+	return r.room[:n]
 }
 
 // read answers with what call reads.
@@ -123,7 +123,7 @@ func (w *worker) read(r *reply, n int, call func(p []byte) (int, error)) error {
 	if n < 0 || n > chunk {
 		return unix.EINVAL
 	}
-	p := w.buffer(n)
+	p := r.buffer(n)
 	n, err := call(p)
 	if err == nil {
 		r.n, r.data = int64(n), p[:min(max(n, 0), len(p))]

@@ -74,6 +74,7 @@ type call struct {
 	whole []byte // of a reply in several frames
 	since time.Time
 	long  bool // it may take as long as it likes, until it is given up
+	looks bool // it changes nothing: the worker does not wait for it, so neither do others
 	parts bool // the answer may come in several frames
 	into  []byte
 }
@@ -218,6 +219,9 @@ func (p *process) why() error {
 	return p.told(p.err)
 }
 
+// patience is how many times as long as others a call may take that changes nothing.
+const patience = 10
+
 // watch ends a worker that lets a call wait for too long. Of calls that may take long it asks, from
 // time to time, whether somebody is there.
 func (p *process) watch() {
@@ -231,28 +235,33 @@ func (p *process) watch() {
 			return
 		case <-tick.C:
 		}
+		long, late := false, time.Duration(0)
 		p.life.RLock()
-		deaf := false
 		if !p.isDead() && p.out.mu.TryLock() {
 			p.failed(p.out.flush()) // what was closed and went with nothing
 			p.out.mu.Unlock()
 			since = time.Time{}
 		} else if now := p.out.went.Load(); since.IsZero() || now != went {
 			went, since = now, time.Now()
-		} else {
-			deaf = time.Since(since) > p.hang // who writes waits for a worker that does not read
+		} else if time.Since(since) > p.hang {
+			late = p.hang // who writes waits for a worker that does not read
 		}
 		p.life.RUnlock()
-		long, late := false, deaf
 		p.mu.Lock()
 		for _, c := range p.pending {
-			long = long || c.long
-			late = late || !c.long && time.Since(c.since) > p.hang
+			most := p.hang
+			if c.looks {
+				most *= patience
+			}
+			long = long || c.long || c.looks
+			if !c.long && time.Since(c.since) > most {
+				late = most
+			}
 		}
 		p.mu.Unlock()
 		switch {
-		case late:
-			p.fail(fmt.Errorf("its worker did not answer within %v", p.hang))
+		case late > 0:
+			p.fail(fmt.Errorf("its worker did not answer within %v", late))
 		case long: // by this what nobody came for is read, too
 			go p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // who waits is told
 		}
@@ -269,6 +278,7 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 		return reply{}, unavailable(p.why())
 	}
 	c := &call{done: make(chan struct{}), into: into, long: ctx != nil, parts: ctx != nil}
+	c.looks = q.op > opCancel && !changing(q.op)
 	id := p.enter(c)
 	then := q.then
 	for i := range then {

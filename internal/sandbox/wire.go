@@ -88,6 +88,7 @@ type reply struct {
 	magic uint32
 	text  string
 	data  []byte
+	room  []byte // of the worker, for data
 }
 
 // The bits of a reply.
@@ -185,14 +186,10 @@ func (r *reading) uvarint() uint64 {
 	return v
 }
 
+// varint is the zigzag form of encoding/binary.
 func (r *reading) varint() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.b, r.ok = nil, false
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
+	v := r.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 func (r *reading) text() string {

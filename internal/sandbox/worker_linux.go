@@ -11,6 +11,8 @@ import (
 	"path"
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -37,8 +39,8 @@ type worker struct {
 	out    sink
 	slow   chan struct{}
 	hook   func(q *request, made bool) error
-	mounts int    // descriptor of /proc/self/mountinfo
-	data   []byte // for one reply
+	mounts int          // descriptor of /proc/self/mountinfo
+	at     atomic.Int64 // which request the reader is at; odd while its call may be left behind
 
 	tasks
 }
@@ -50,6 +52,7 @@ type tasks struct {
 	queues  map[int]guardfs.Inotify
 	next    int
 	judges  map[string]guardfs.Judge
+	behind  atomic.Int64 // calls that the reader did not wait for
 }
 
 // Run serves until in ends. in and out are descriptors that block.
@@ -82,19 +85,65 @@ func (w *worker) run(o Work, in int) error {
 	if serr := w.out.send(id, r.append); err == nil {
 		err = serr
 	}
-	for err == nil {
-		if id, body, err = f.next(); err != nil {
-			break
-		}
-		if !q.parse(body) {
-			return errFrame
-		}
-		err = w.take(id, &q)
+	if err != nil {
+		return err
 	}
-	if err == io.EOF {
-		err = nil
+	ended := make(chan error, 1)
+	go w.serve(f, ended)
+	tick := time.NewTicker(stuckAfter)
+	defer tick.Stop()
+	for seen := int64(0); ; {
+		select {
+		case err = <-ended:
+			if err == io.EOF {
+				err = nil
+			}
+			return err
+		case <-tick.C:
+		}
+		at := w.at.Load()
+		if at&1 != 0 && at == seen && w.behind.Load() < mostSlow && w.at.CompareAndSwap(at, at+1) {
+			w.behind.Add(1)
+			go w.serve(f, ended)
+		}
+		seen = at
 	}
-	return err
+}
+
+// stuckAfter is for how long requests wait, at least, for a call that does not come back.
+const stuckAfter = 200 * time.Millisecond
+
+// serve takes requests, one after another. A call that only looks may never come back: on a network
+// that is gone, or a FUSE that does not answer. Then another serve goes on with the requests, and
+// this one ends with its call. A call that changes something is not overtaken: what follows may
+// rest on it.
+func (w *worker) serve(f *frames, ended chan<- error) {
+	var q request
+	var r reply
+	for {
+		id, body, err := f.next()
+		if err == nil && !q.parse(body) {
+			err = errFrame
+		}
+		if err != nil {
+			ended <- err
+			return
+		}
+		at := w.at.Load()
+		if !changing(q.op) {
+			at++
+			w.at.Store(at)
+		}
+		err = w.take(id, &q, &r)
+		if at&1 != 0 && !w.at.CompareAndSwap(at, at+1) {
+			w.behind.Add(-1)
+			return
+		}
+		if err != nil {
+			ended <- err
+			return
+		}
+	}
 }
 
 func cut(s string) string { return s[:min(len(s), maxText)] }
@@ -128,8 +177,9 @@ func (w *worker) open(o Work) (err error) {
 	return err
 }
 
-// take makes the call of one frame: at once, or beside others where it may take long.
-func (w *worker) take(id uint32, q *request) error {
+// take makes the call of one frame: at once, or beside others where it may take long. r is for the
+// reply.
+func (w *worker) take(id uint32, q *request, r *reply) error {
 	switch q.op {
 	case opFsync, opFdatasync, opWait, opSearch, opFallocate:
 		own := *q
@@ -158,12 +208,12 @@ func (w *worker) take(id uint32, q *request) error {
 		w.tasks.mu.Unlock()
 		return nil
 	}
-	var r reply
-	w.call(q, &r, func() error { return w.short(q, &r) })
+	*r = reply{room: r.room}
+	w.call(q, r, func() error { return w.short(q, r) })
 	if id == 0 {
 		return nil
 	}
-	return w.answer(id, &r)
+	return w.answer(id, r)
 }
 
 // call makes a call and notes its error. That of a write which nobody waits for is that of all that
