@@ -41,7 +41,6 @@ import (
 	"sync"
 	"time"
 
-	"moltisfs/grep/match/frequency"
 	"moltisfs/grep/match/literal"
 	"moltisfs/grep/match/syntax"
 )
@@ -170,9 +169,6 @@ func (m *Matcher) RequiredLiterals() []Clause {
 	}
 	return out
 }
-
-// Frequency is the estimated share of b among the bytes of source text, above 0.
-func Frequency(b byte) float64 { return frequency.Of(b) }
 
 func lowerASCII(b []byte) []byte {
 	out := make([]byte, len(b))

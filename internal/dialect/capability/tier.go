@@ -128,14 +128,6 @@ func (d *definition) followed(t policy.Tools) []string {
 	return d.Follows
 }
 
-// ToolNames are the names that [tools.policy] and [tools.capability] can mean.
-func ToolNames() (out []string) {
-	for _, d := range known().Capabilities {
-		out = append(out, d.Name)
-	}
-	return out
-}
-
 // quoted is a pattern that means this very name.
 func quoted(name string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}",
