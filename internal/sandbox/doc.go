@@ -39,7 +39,7 @@ type Options struct {
 	Build   string   // of this program; a worker of another one is refused
 	Env     []string // of the command; nil: this process's
 
-	Hang   time.Duration     // how long one call may take; 0: 30 seconds
+	Hang   time.Duration     // how long a call may take, ten times as long if it only looks; 0: 30 s
 	Starts int               // how often a worker may be started anew within a minute; 0: 3
 	Log    func(line string) // of what happens to the worker; nil: nobody reads it
 }

@@ -269,8 +269,8 @@ func (p *process) watch() {
 }
 
 // ask sends a request and waits for its reply, whose data is put into into or, with into nil, is
-// the caller's own. When ctx ends the worker is told to give it up; nil: it takes no longer than
-// Options.Hang.
+// the caller's own. When ctx ends the worker is told to give it up; nil: it takes as long as
+// Options.Hang has it.
 func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, error) {
 	p.life.RLock()
 	defer p.life.RUnlock()
