@@ -79,16 +79,18 @@ func (c *Classes) Of(name string) protect.Class {
 			dir = r
 		}
 	}
-	folded := foldPath(name)
-	worst := c.holds.Of(folded, foldPath(dir))
-	if ambiguous(name) {
+	dir = strings.TrimSuffix(dir, "/")
+	top, rest := foldPath(dir), name[len(dir):] // what a name above could stand for says nothing either
+	folded := foldPath(rest)
+	worst := c.holds.Of(top+folded, top)
+	if ambiguous(rest) {
 		for _, reading := range []string{folded, asNTFS(folded)} {
 			longer, ok := expandShortNames(reading, c.shortNames)
 			if !ok {
 				return protect.Secret // too many readings to try
 			}
 			for _, r := range append(longer, reading) {
-				worst = max(worst, c.holds.Of(r, "/"))
+				worst = max(worst, c.holds.Of(top+r, top))
 			}
 		}
 	}

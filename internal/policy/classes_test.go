@@ -121,7 +121,8 @@ func TestLifted(t *testing.T) {
 		"/ws/certs/a.key": protect.None, "/ws/certs/.git/config": protect.None, "/ws/.env": protect.None, "/ws/.env/x": protect.None,
 		"/ws/.ENV": protect.Secret, "/ws/.env.local": protect.Secret, "/ws/Certs/a.key": protect.Secret, "/real/x/.env": protect.None,
 		"/home/.claude/wt": protect.None, "/home/.claude/wt/a.go": protect.None, "/home/.claude/wt/.env": protect.Secret,
-		"/home/.claude/other": protect.Exec, "/home/.claude/wt/../x": protect.Exec, "relative/.env": protect.None,
+		"/home/.claude/wt/a~": protect.None, "/home/.claude/wt/a:b": protect.None, "/home/.claude/wt/ENV~1": protect.Secret,
+		`/home/.claude/wt/a\..\..\.env`: protect.Secret, "/home/.claude/other~": protect.Exec, "/home/.claude/other": protect.Exec, "/home/.claude/wt/../x": protect.Exec, "relative/.env": protect.None,
 	} {
 		if got := c.Of(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -23,14 +23,14 @@ var named = merged(
 	// What an agent or an editor obeys.
 	class(Exec, `.mcp.json mcp.json claude_desktop_config.json .claude .claude.json
 		.cursor .codex .gemini .zed .windsurf .continue .roo .cline .clinerules .roomodes .amazonq
-		.kiro .junie .opencode .qwen .crush .goose .augment .trae .aider.conf.yml .devcontainer
+		.kiro .junie .opencode .qwen .crush .goose .augment .trae .agents .aider.conf.yml .devcontainer
 		.devcontainer.json claude.md claude.local.md agents.md agents.override.md gemini.md qwen.md
 		crush.md warp.md .cursorrules .windsurfrules .roorules .goosehints copilot-instructions.md
 		opencode.json opencode.jsonc crush.json`),
 	// What runs at a push, at a start or by the clock.
 	class(Exec, `.circleci .buildkite .woodpecker .gitlab-ci.yml .gitlab-ci.yaml
-		.travis.yml .drone.yml .woodpecker.yml appveyor.yml .appveyor.yml azure-pipelines.yml
-		bitbucket-pipelines.yml cloudbuild.yaml buildspec.yml jenkinsfile crontab cron.d cron.hourly
+		.travis.yml .drone.yml .cirrus.yml .semaphore .woodpecker.yml appveyor.yml .appveyor.yml azure-pipelines.yml azure-pipelines.yaml
+		bitbucket-pipelines.yml cloudbuild.yaml buildspec.yml jenkinsfile crontab anacrontab cron.d cron.hourly
 		cron.daily cron.weekly cron.monthly launchagents launchdaemons ld.so.preload rc.local`),
 	class(Marked, `package.json makefile gnumakefile justfile .justfile rakefile gemfile
 		setup.py setup.cfg pyproject.toml conftest.py noxfile.py tox.ini build.gradle build.gradle.kts
@@ -66,6 +66,12 @@ var tails = byLast(
 	tail{"/.m2", class(Secret, "settings.xml settings-security.xml")},
 	tail{"/.gradle", merged(class(Secret, "gradle.properties"), class(Exec, "init.gradle init.d"))},
 	tail{"/.oci", class(Secret, "config")},
+	tail{"/.config/containers", class(Secret, "auth.json")}, // of podman
+	tail{"/sops/age", class(Secret, "keys.txt")},
+	tail{"/.cache/huggingface", class(Secret, "token stored_tokens")},
+	tail{"/.huggingface", class(Secret, "token")},
+	tail{"/library", class(Secret, "keychains")},
+	tail{"/snap/chromium/common", class(Secret, "chromium")},
 	tail{"/.fly", class(Secret, "config.yml")},
 	tail{"/.composer", class(Secret, "auth.json")},
 	tail{"/.codex", class(Secret, "auth.json")},
@@ -97,6 +103,8 @@ var tails = byLast(
 	tail{"/.forgejo", class(Exec, "workflows")},
 	tail{"/systemd", class(Exec, "system user")},
 	tail{"/cron", class(Exec, "crontabs tabs")},
+	tail{"/var/spool", class(Exec, "cron")},
+	tail{"/.config/code/user", class(Exec, "tasks.json settings.json")},
 	tail{"/xdg", class(Exec, "autostart")},
 	tail{"/udev", class(Exec, "rules.d")},
 	tail{"/etc", merged(class(Secret, "shadow shadow- gshadow gshadow-"),

@@ -110,9 +110,13 @@ func secretName(name string) bool {
 		if strings.HasPrefix(name, "client_secret") && strings.HasSuffix(name, ".json") {
 			return true
 		}
+	case 's':
+		if strings.HasPrefix(name, "ssh_host_") && strings.HasSuffix(name, "_key") {
+			return true
+		}
 	}
 	dot := strings.LastIndexByte(name, '.')
-	if dot < 0 || len(name)-dot > len(".keystore") {
+	if dot < 0 || len(name)-dot > len(".keychain-db") {
 		return false
 	}
 	switch stem := name[:dot]; name[dot+1:] {
@@ -121,7 +125,7 @@ func secretName(name string) bool {
 	case "pem":
 		return namesKey(stem) && !public(stem)
 	case "p12", "pfx", "p8", "jks", "jceks", "bks", "keystore", "ppk", "kdbx", "keytab", "agekey",
-		"keychain":
+		"keychain", "keychain-db":
 		return true
 	}
 	return false

@@ -17,7 +17,9 @@ func TestOf(t *testing.T) {
 			.config/gh/hosts.yml .terraform.d/credentials.tfrc.json .config/google-chrome/default/cookies
 			.mozilla/firefox/a.default/logins.json library/application support/google/chrome/default
 			client_secret_123.apps.json .claude/.credentials.json .codex/auth.json .cargo/credentials.toml
-			appdata/local/google/chrome/user data/x`,
+			appdata/local/google/chrome/user data/x login.keychain-db library/keychains/x etc/ssh/ssh_host_rsa_key
+			.config/containers/auth.json .config/sops/age/keys.txt .cache/huggingface/token .huggingface/token
+			snap/chromium/common/chromium/default/cookies`,
 		Exec: `.git .git/config .git/hooks/pre-commit .git/modules/x/config sub/.git/hooks/x bare.git/hooks/x .gitmodules
 			.husky/pre-commit .bashrc .zshrc .profile .envrc .config/autostart/x.desktop cron.d/x crontab
 			.config/systemd/user/x.service etc/systemd/system/x.service library/launchagents/x.plist .mcp.json .claude
@@ -25,10 +27,12 @@ func TestOf(t *testing.T) {
 			.idea/runconfigurations/x.xml .codex/config.toml .gemini/settings.json .zed/settings.json claude.md docs/agents.md
 			gemini.md .cursorrules .github/copilot-instructions.md .github/workflows/x.yml .gitlab-ci.yml jenkinsfile
 			.circleci/config.yml x.code-workspace .pre-commit-config.yaml .config/fish/config.fish
-			.cargo/config.toml .devcontainer/devcontainer.json .git/x.mk`,
+			.cargo/config.toml .devcontainer/devcontainer.json .git/x.mk
+			.agents/skills/x/skill.md .cirrus.yml .semaphore/x.yml azure-pipelines.yaml var/spool/cron/root anacrontab
+			.config/code/user/tasks.json`,
 		Marked: `package.json makefile sub/makefile rules.mk setup.py pyproject.toml dockerfile`,
 		None: `a.go .env.example .env.sample .env.local.example .env.template .env.dist .env.defaults .env.d.ts .envoy
-			.environment env.go id_rsa.pub id_ed25519.pub id_rsa.go id_rsa_test.py id_token.py id_rsax cert.pem ca-bundle.pem
+			.environment env.go id_rsa.pub id_ed25519.pub id_rsa.go id_rsa_test.py id_token.py etc/ssh/ssh_host_rsa_key.pub ssh_host_key_test.go .cache/huggingface/x containers/auth.json user/tasks.json agent.md id_rsax cert.pem ca-bundle.pem
 			server.pem monkey.pem turkey-ca.pem keyboard.pem public.key server.pub.key public-key.pem pubkey.pem keys.go key.go
 			monkey.go credentials credentials.go src/credentials/x.go config config.json docker/config.json kube/config
 			aws/credentials .aws/task-definition.json .docker/dockerfile.md hosts.yml gh/hosts.yml .vscode/snippets.json
