@@ -95,7 +95,7 @@ var plan = []room{
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "internal/engine/replace", "grep grep/match internal/args internal/edit internal/tally", "", ""},
 	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
-	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/index/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/replace internal/engine/rewind internal/guardfs" +
+	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/index/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/replace internal/engine/rewind internal/glob internal/guardfs" +
 		" internal/ledger internal/policy internal/protect internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "internal/sandbox/place", "config", "os/exec", ""},

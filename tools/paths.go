@@ -226,7 +226,7 @@ func (a *about) pathDenied() *Refusal {
 	}
 	if a.Class() != "" {
 		r.Message = "names like this are closed: they are of the class secret (keys, passwords, tokens)"
-		r.Hint = "Go on without it, or tell the user; the operator can lift the class for this path."
+		r.Hint = "Go on without it, or tell the user; the operator can lift that: " + a.Lift() + "."
 		return r
 	}
 	if root := a.s.cfg.WorkspaceRoot; root != "" {
@@ -245,11 +245,11 @@ func runsCode(a *about) *Refusal {
 	r := &Refusal{Message: "this runs code later, or tells an agent what to do (class exec): a " +
 		"change of it takes an approval of its own, and nobody can be asked; nothing was changed",
 		Hint: "Tell the user; the operator can be asked with --approve terminal or queue, can say " +
-			"yes-exec in place of yes, or lift the class for this path."}
+			"yes-exec in place of yes, or lift that: " + a.Lift() + "."}
 	if !factsOf[engine.CodeFacts](a).Lifts {
 		r.Message = "this runs code later, or tells an agent what to do (class exec), which the " +
 			"operator has closed to changes; nothing was changed"
-		r.Hint = "Go on without it, or tell the user; the operator can lift the class for this path."
+		r.Hint = "Go on without it, or tell the user; the operator can lift that: " + a.Lift() + "."
 	}
 	return r
 }

@@ -190,7 +190,7 @@ var callHints = map[engine.Cause]hint{
 		case "hard":
 			return `the class "hard" closes it: it belongs to moltis-fs, and nothing opens it`
 		case "secret":
-			return `the class "secret" closes it; unprotected in [tools.fs] lifts that for a path, ` +
+			return `the class "secret" closes it; ` + r.Lift() + ` lifts that, ` +
 				`protect_secret = "allow" for all`
 		}
 		if from := in.findConfig(in.option("config")); from != "" {
@@ -199,8 +199,10 @@ var callHints = map[engine.Cause]hint{
 		return "--root names the directory that is open; nothing outside of it is"
 	},
 	engine.ParentMissing: always(`say "create_parents": true, or make the directory with mkdir`),
-	engine.RunsCode: always("run it in a terminal, or with --yes-exec, or with --approve queue; " +
-		`unprotected in [tools.fs] lifts it for a path, protect_exec = "allow" for all`),
+	engine.RunsCode: func(_ *invocation, r *engine.Refusal) string {
+		return "run it in a terminal, or with --yes-exec, or with --approve queue; " + r.Lift() +
+			` lifts it, protect_exec = "allow" for all`
+	},
 	engine.NobodyToAsk:   always("run it in a terminal, or with --yes, or with --approve queue"),
 	engine.NotApproved:   always(""),
 	engine.NotAnswered:   always("call again, or give more time with approval_timeout"),

@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +174,56 @@ func TestYesIsNoYesToCode(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		if (err == nil) != c.ok || !c.ok && !strings.Contains(string(out), "class exec") {
 			t.Errorf("%v: %v: %s", c.flags, err, out)
+		}
+	}
+}
+
+// TestTheLineLifts: what a refusal says to lift it does so when it is put into the configuration.
+func TestTheLineLifts(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, root := filepath.Join(dir, "c.toml"), filepath.Join(dir, "ws")
+	if err := errors.Join(os.MkdirAll(root+"/real", 0o700), os.Symlink("real", root+"/.claude")); err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`unprotected = \[(.*)\] in \[tools.fs\]`)
+	for _, name := range []string{".env", "a/.npmrc", "x/.ssh/id_rsa", ".GIT/config", "CLAUDE.md", "w{e,i}rd [!x]*/.env", `q"u'o\te/.env`, "h\u200bid/.en\u202ev",
+		".claude/settings.json", ".env."} {
+		var lifted []string
+		for range 4 {
+			text := "[tools.fs]\nunprotected = [" + strings.Join(lifted, ", ") + "]\n"
+			if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			args, _ := json.Marshal(map[string]any{"file_path": root + "/" + name, "content": "x", "create_parents": true})
+			status, out, errs := runWith(t, "", "call", "--config", conf, "--root", root, "--data-dir", dir+"/data", "--yes", "--json", "Write", string(args))
+			if status == exitOK {
+				break
+			}
+			var no struct{ Hint string }
+			if err := json.Unmarshal([]byte(out), &no); err != nil {
+				t.Fatalf("%s: %v: %s %s", name, err, out, errs)
+			}
+			if found := line.FindStringSubmatch(no.Hint); found != nil && !slices.Contains(lifted, found[1]) {
+				lifted = append(lifted, found[1])
+			} else {
+				t.Fatalf("%s with %s: %s", name, lifted, out)
+			}
+		}
+		if b, err := os.ReadFile(root + "/" + name); err != nil || string(b) != "x" || len(lifted) == 0 {
+			t.Errorf("%s with %s: %q, %v", name, lifted, b, err)
+		}
+	}
+	_, call := protectedTree(t, false, nil, func(*config.FS) {})
+	for by, c := range map[string][2]string{"tools": {"Write", `{"file_path":"R/N","content":""}`}, "capability": {"filesystem.write", `{"path":"R/N","content":""}`},
+		"jettson": {"jettson_files_write", `{"path":"N","content":""}`}} {
+		for name, class := range map[string]string{".env": "class secret", ".envrc": "class exec"} {
+			if a := call(by, c[0], strings.ReplaceAll(c[1], "N", name)); !strings.Contains(a.Text(), class) || !strings.Contains(a.Text(), "unprotected") {
+				t.Errorf("%s of %s: %s", c[0], name, a.Text())
+			}
 		}
 	}
 }

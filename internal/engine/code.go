@@ -32,6 +32,7 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 		return nil, nil
 	}
 	hooks := map[string][]string{}
+	// The name that has the class is told first: it is the one to lift.
 	add := func(name string, is protect.Class) {
 		if is < protect.Exec && !e.isHook(name, hooks) {
 			return
@@ -48,10 +49,11 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 			}
 		}
 		if t := s.file; t != nil {
-			is := e.classes.Of(t.Path)
-			if t.place != nil {
-				is = max(is, e.classes.Worst(t.place.Object()))
+			by, is := t.Path, e.classes.Of(t.Path)
+			if t.place != nil && is < protect.Exec {
+				by, is = e.classes.Worst(t.place.Object())
 			}
+			add(by, is)
 			add(t.True, is)
 		}
 		if s.move == nil {
@@ -59,7 +61,9 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 		}
 		for _, place := range []*guardfs.Place{s.move.place, s.move.slot} {
 			if place != nil && !inTrash(place.Object().True) {
-				add(place.Object().True, e.classes.Worst(place.Object()))
+				by, is := e.classes.Worst(place.Object())
+				add(by, is)
+				add(place.Object().True, is)
 			}
 		}
 		err := e.inside(ctx, s.move, func(name string) { add(name, e.classes.Of(name)) })

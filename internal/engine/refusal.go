@@ -2,9 +2,15 @@ package engine
 
 import (
 	"errors"
+	"path"
 	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"moltisfs/internal/edit"
+	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -82,6 +88,18 @@ func (r *Refusal) Class() string {
 		return d.Class
 	}
 	return ""
+}
+
+// Lift is the line of the configuration by which the operator takes a path out of its class; of a
+// path that can't be written there, the key.
+func (r *Refusal) Lift() string {
+	const where = " in [tools.fs]"
+	rule := glob.Literal(path.Clean(r.Path))
+	_, err := glob.CompileRule(rule, nil)
+	if err != nil || !utf8.ValidString(rule) || strings.ContainsFunc(rule, unicode.IsControl) {
+		return "unprotected" + where
+	}
+	return "unprotected = [" + strconv.Quote(rule) + "]" + where
 }
 
 // Is answers for the cause.

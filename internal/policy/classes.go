@@ -80,7 +80,7 @@ func (c *Classes) Of(name string) protect.Class {
 		}
 	}
 	dir = strings.TrimSuffix(dir, "/")
-	top, rest := foldPath(dir), name[len(dir):] // what a name above could stand for says nothing either
+	top, rest := foldPath(dir), name[len(dir):] // above, no reading of a name counts either
 	folded := foldPath(rest)
 	worst := c.holds.Of(top+folded, top)
 	if ambiguous(rest) {
@@ -103,18 +103,19 @@ func (c *Classes) Of(name string) protect.Class {
 // Lifted says whether no class holds for a clean real name.
 func (c *Classes) Lifted(name string) bool { return c.lifted.refuses(name) != none }
 
-// Worst is the class of an object by all of its names: as it was spelled, as it is, and by what the
-// way there passes.
-func (c *Classes) Worst(o guardfs.Object) (worst protect.Class) {
-	for _, name := range append([]string{o.Spelled, o.True}, o.Also...) {
-		worst = max(worst, c.Of(name))
-	}
+// Worst is the class of an object by all of its names, as it was spelled, as it is, and by what the
+// way there passes; with the first name that has it.
+func (c *Classes) Worst(o guardfs.Object) (by string, worst protect.Class) {
+	names := append([]string{o.Spelled, o.True}, o.Also...)
 	for _, hop := range o.Hops {
-		for _, name := range append([]string{hop.Name}, hop.Also...) {
-			worst = max(worst, c.Of(name))
+		names = append(append(names, hop.Name), hop.Also...)
+	}
+	for _, name := range names {
+		if is := c.Of(name); is > worst {
+			by, worst = name, is
 		}
 	}
-	return worst
+	return by, worst
 }
 
 // isSecret says whether a name, or one of those that it has on other mounts, is secret.

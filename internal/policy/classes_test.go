@@ -145,11 +145,11 @@ func TestWorst(t *testing.T) {
 		{Spelled: "/ws/a", True: "/ws/b", Also: []string{"/ws/.GIT/hooks/x"}},
 		{Spelled: "/ws/GIT~1/config", True: "/ws/GIT~1/config"},
 	} {
-		if got := c.Worst(o); got != protect.Exec {
-			t.Errorf("%v is %q", o, got)
+		if by, got := c.Worst(o); got != protect.Exec || c.Of(by) != got {
+			t.Errorf("%v is %q by %s", o, got, by)
 		}
 	}
-	if got := c.Worst(guardfs.Object{Spelled: "/ws/a", True: "/ws/b"}); got != protect.None {
+	if _, got := c.Worst(guardfs.Object{Spelled: "/ws/a", True: "/ws/b"}); got != protect.None {
 		t.Errorf("a plain file is %q", got)
 	}
 }

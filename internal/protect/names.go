@@ -29,9 +29,10 @@ var named = merged(
 		opencode.json opencode.jsonc crush.json`),
 	// What runs at a push, at a start or by the clock.
 	class(Exec, `.circleci .buildkite .woodpecker .gitlab-ci.yml .gitlab-ci.yaml
-		.travis.yml .drone.yml .cirrus.yml .semaphore .woodpecker.yml appveyor.yml .appveyor.yml azure-pipelines.yml azure-pipelines.yaml
-		bitbucket-pipelines.yml cloudbuild.yaml buildspec.yml jenkinsfile crontab anacrontab cron.d cron.hourly
-		cron.daily cron.weekly cron.monthly launchagents launchdaemons ld.so.preload rc.local`),
+		.travis.yml .drone.yml .cirrus.yml .semaphore .woodpecker.yml
+		appveyor.yml .appveyor.yml azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml
+		cloudbuild.yaml buildspec.yml jenkinsfile crontab anacrontab cron.d cron.hourly cron.daily
+		cron.weekly cron.monthly launchagents launchdaemons ld.so.preload rc.local`),
 	class(Marked, `package.json makefile gnumakefile justfile .justfile rakefile gemfile
 		setup.py setup.cfg pyproject.toml conftest.py noxfile.py tox.ini build.gradle build.gradle.kts
 		settings.gradle settings.gradle.kts pom.xml build.rs cmakelists.txt dockerfile

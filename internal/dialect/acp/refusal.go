@@ -103,8 +103,12 @@ func (c *call) refusal(r *engine.Refusal) Error {
 	if !ok {
 		text = sentences[r.Code]
 	}
-	if class := r.Class(); class != "" {
-		text[0] += ": names like this are of the class " + class + ", which the operator can lift"
+	class := r.Class()
+	if class != "" {
+		text[0] += ": names like this are of the class " + class
+	}
+	if class != "" || r.Cause == engine.RunsCode {
+		text[0] += "; the operator can lift that: " + r.Lift()
 	}
 	switch f := r.Facts.(type) {
 	case *args.Error:

@@ -74,8 +74,12 @@ func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
 // tell is the sentence of a refusal about what the call named.
 func (as row) tell(about string, r *engine.Refusal) string {
 	named := cmp.Or(edit.ShownPath(about), "it") // of an entry in the trash, the path is not told
-	if class := r.Class(); class != "" {
-		as.message += ": names like this are of the class " + class + ", which the operator can lift"
+	class := r.Class()
+	if class != "" {
+		as.message += ": names like this are of the class " + class
+	}
+	if class != "" || r.Cause == engine.RunsCode {
+		as.message += "; the operator can lift that: " + r.Lift()
 	}
 	return strings.NewReplacer("{path}", named, "{shown}", edit.ShownPath(r.Path),
 		"{fact}", factText(r.Facts)).Replace(as.message)

@@ -145,7 +145,10 @@ func (c *call) why(err error, r *engine.Refusal) string {
 	case r.Rule() == policy.RuleChain, r.Cause == engine.ChainFailed:
 		text = "the operator's policies do not allow this for {path}."
 	case r.Class() != "":
-		text = "{path} is closed: names like this are of the class " + r.Class() + "."
+		text = "{path} is closed: names like this are of the class " + r.Class() + lifts
+	case r.Cause == engine.RunsCode:
+		text = "{path} runs code later, or tells an agent what to do: a change of it takes an " +
+			"approval of its own, and nothing was done. It is of the class exec" + lifts
 	case r.Cause == engine.NotADirectory && inList:
 		text = "{path} is a file — use jettson_files_read for that."
 	case r.Cause == engine.NotADirectory:
@@ -171,6 +174,7 @@ func (c *call) why(err error, r *engine.Refusal) string {
 
 const (
 	unread      = "{path} has to be read as it is now before it is written — use jettson_files_read."
+	lifts       = ", which the operator can lift for a path by unprotected in [tools.fs]."
 	notApproved = "the change was not approved, and nothing was done — ask before trying again."
 )
 

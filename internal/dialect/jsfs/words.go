@@ -105,6 +105,9 @@ func why(r *engine.Refusal) string {
 	switch {
 	case r.Cause == engine.NobodyToAsk:
 		return "the change needs approval, there is nobody to ask, and nothing was done: tell the operator"
+	case r.Cause == engine.RunsCode:
+		return "it runs code later, or tells an agent what to do (class exec): a change of it takes an " +
+			"approval of its own, and nothing was done; the operator can lift that: " + r.Lift()
 	case r.Cause == engine.TooManyCalls:
 		return fmt.Sprintf("too many calls (%v), and nothing was done: wait, then call again", r.Facts)
 	case r.Cause == engine.NoAnswer:
