@@ -99,7 +99,7 @@ var plan = []room{
 		" internal/ledger internal/policy internal/protect internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "internal/sandbox/place", "config", "os/exec", ""},
-	{2, "internal/confine", "internal/guardfs internal/policy internal/protect", "syscall unsafe", "github.com/landlock-lsm/go-landlock golang.org/x/sys"},
+	{2, "internal/confine", "internal/guardfs internal/policy", "syscall unsafe", "github.com/landlock-lsm/go-landlock golang.org/x/sys"},
 	{2, "internal/sandbox", "grep grep/match internal/guardfs internal/policy", "os os/exec syscall", "golang.org/x/sys"},
 	{2, "internal/policy/rego", "internal/policy", "net net/http os path/filepath", "github.com/open-policy-agent/opa"},
 	{2, "internal/doctor", "internal/guardfs internal/policy", "os path/filepath syscall", "golang.org/x/sys"},

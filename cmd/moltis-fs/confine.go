@@ -34,8 +34,9 @@ func confineCommand() *command {
 		long: `Linux with Landlock. The program, and all that it starts, may read and write what the policy
 allows below --root, or the beginnings of allow_paths, and a TMPDIR of its own; read and run what is
 below /usr, /bin, /sbin, /lib*, /opt, /nix, /etc and /proc; use /dev/null and its like, and
-terminals. Root reads no keys and passwords in /etc. It has no network, gets no new privileges, and signals nobody outside. With --connect it
-may connect to some ports by TCP, but then UDP and Multipath TCP are open.
+terminals, but not type into them. Root reads of /etc what all may read. It has no network, gets no
+new privileges, and signals nobody outside. With --connect it may connect to some ports by TCP, but
+then UDP and Multipath TCP are open.
 
 What a rule closes and is there now is kept out: what lies beside it is opened one by one, and in
 that directory nothing new can be made. What a rule closes by a pattern and is not there yet can't
@@ -75,8 +76,8 @@ func confineOptions() []option {
 	return []option{
 		opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the "+
 			"configuration allows"),
-		many("read", "DIR", "it may read and run what is below, too"),
-		many("write", "DIR", "it may do anything below, too, with what no rule is about"),
+		many("read", "DIR", "it may read and run what is below, too, whatever the rules say"),
+		many("write", "DIR", "it may do anything below, too, whatever the rules say"),
 		opt("network", "", "it may use the network"),
 		many("connect", "PORT", "it may connect to this port by TCP"),
 		readOnlyOption(),
@@ -146,25 +147,21 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 	if err != nil {
 		return h, err
 	}
+	data := append(earlier, dir)
 	free, judge, asked, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: dir,
-		Protect: append(protect, earlier...), Root: engine.Root{Only: root}})
+		Protect: slices.Concat(protect, earlier), Root: engine.Root{Only: root}})
 	if err != nil {
 		return h, misuse("", "%v", err)
 	}
 	defer free.Close() //nolint:errcheck // nothing was written through it
 	o := confine.Options{Roots: h.roots, Judge: judge, Asked: asked, ReadOnly: cfg.Tools.FS.ReadOnly,
 		Weaker: in.given("allow-weaker"), Patterns: patterns(cfg.Tools.FS)}
-	for _, one := range []struct {
-		option string
-		to     *[]string
-	}{{"read", &o.Reads}, {"write", &o.Writes}} {
-		for _, dir := range in.all(one.option) {
-			abs, err := filepath.Abs(dir)
-			if err != nil {
-				return h, fmt.Errorf("finding %s: %w", dir, err)
-			}
-			*one.to = append(*one.to, abs)
-		}
+	if o.Reads, err = in.besides("read", free.Canonical, data, h.roots); err != nil {
+		return h, err
+	}
+	protect = append(protect, data...)
+	if o.Writes, err = in.besides("write", free.Canonical, protect, h.roots); err != nil {
+		return h, err
 	}
 	if temp != "" {
 		o.Writes = append(o.Writes, temp)
@@ -177,6 +174,42 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 		return h, &exitError{exitUnconfined, err.Error(), "", ""}
 	}
 	return h, nil
+}
+
+// besides are the directories of an option that opens more than the policy does. They hold nothing
+// of ours, and no root: that would undo its rules.
+func (in *invocation) besides(option string, canonical func(string) string, ours,
+	roots []string) (dirs []string, err error) {
+	for _, dir := range in.all(option) {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("finding %s: %w", dir, err)
+		}
+		abs = canonical(abs)
+		why := ""
+		for _, root := range roots {
+			if liesIn(abs, canonical(root)) {
+				why = "it would open what the policy closes below the root"
+			}
+		}
+		for _, our := range ours {
+			if our = canonical(our); liesIn(abs, our) || liesIn(our, abs) {
+				why = "our own files are there"
+			}
+		}
+		if why != "" {
+			return nil, misuse("name a narrower directory", "--%s can't be %s: %s", option,
+				visible(dir), why)
+		}
+		dirs = append(dirs, abs)
+	}
+	return dirs, nil
+}
+
+// liesIn says whether a path is dir, or below it.
+func liesIn(dir, path string) bool {
+	in, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(in)
 }
 
 // patterns are the rules that also hold for names which are not there yet, as the operator wrote

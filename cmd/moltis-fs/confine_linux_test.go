@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"moltisfs/internal/confine"
 )
 
@@ -52,6 +54,7 @@ var attempts = []struct{ name, command string }{
 	{"environment of the parent", `tr '\0' '\n' < /proc/$PPID/environ | grep .`},
 	{"system", `cat /etc/passwd && ls /etc && test -x /usr/bin/env`},
 	{"passwords", `cat /etc/shadow`}, // for root only
+	{"what root alone may read", `cat $(find /etc -xdev -type f ! -perm -004 | head -n 3)`},
 	{"temporary", `echo t > ${TMPDIR:-/tmp}/moltis-fs-test && rm ${TMPDIR:-/tmp}/moltis-fs-test`},
 }
 
@@ -147,6 +150,10 @@ func TestConfineStatus(t *testing.T) {
 		{"--root " + dir + "/ws --read-only", "kill -TERM $$", 128 + int(syscall.SIGTERM), ""},
 		{"--root /", "echo ran", exitMisuse, "there is nothing to hold to"},
 		{"--root " + dir + "/ws --connect 0", "echo ran", exitMisuse, "--connect can't be"},
+		{"--root " + dir + "/ws --allow-weaker --write " + dir + "/data/x", "echo ran", exitMisuse, "our own files are there"},
+		{"--root " + dir + "/ws --allow-weaker --read " + dir, "echo ran", exitMisuse, "our own files are there"},
+		{"--config " + conf + " --allow-weaker --write " + conf, "echo ran", exitMisuse, "our own files are there"},
+		{"--root " + dir + "/ws --allow-weaker --read " + dir + "/ws", "echo ran", exitMisuse, "it would open what the policy closes"},
 	} {
 		args := append(append([]string{"confine", "--data-dir", filepath.Join(dir, "data")}, strings.Fields(c.options)...), "--", "sh", "-c", c.command)
 		cmd := exec.Command(binary(t), args...)
@@ -162,7 +169,7 @@ func TestConfineStatus(t *testing.T) {
 	}
 }
 
-// TCP is closed but for what is opened. The test is its own client.
+// TCP is closed but for what is opened, and nobody types into a terminal. The test is its own client.
 func TestConfineNetwork(t *testing.T) {
 	if to := os.Getenv("CONFINE_TEST_DIAL"); to != "" {
 		c, err := net.Dial("tcp", to)
@@ -183,7 +190,8 @@ func TestConfineNetwork(t *testing.T) {
 		if perr == nil {
 			pair.Close()
 		}
-		fmt.Printf("dial %t listen %t udp %t unix %t\n", err == nil, lerr == nil, uerr == nil, perr == nil)
+		typed := unix.IoctlSetPointerInt(0, unix.TIOCSTI, 'x') // it is no terminal
+		fmt.Printf("dial %t listen %t udp %t unix %t type: %v\n", err == nil, lerr == nil, uerr == nil, perr == nil, typed)
 		return
 	}
 	t.Parallel()
@@ -201,11 +209,11 @@ func TestConfineNetwork(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	self := []string{os.Args[0], "-test.run=^TestConfineNetwork$"}
 	for _, c := range []struct{ options, want string }{
-		{"*", "dial true listen true udp true unix true"},
-		{"", "dial false listen false udp false unix true"},
-		{"--network", "dial true listen true udp true unix true"},
-		{"--connect " + port, "dial true listen false udp true unix true"},
-		{"--connect 1", "dial false listen false udp true unix true"},
+		{"*", "dial true listen true udp true unix true type: inappropriate ioctl"},
+		{"", "dial false listen false udp false unix true type: permission denied"},
+		{"--network", "dial true listen true udp true unix true type: permission denied"},
+		{"--connect " + port, "dial true listen false udp true unix true type: permission denied"},
+		{"--connect 1", "dial false listen false udp true unix true type: permission denied"},
 	} {
 		cmd := exec.Command(self[0], self[1:]...)
 		if c.options != "*" {
@@ -231,8 +239,12 @@ func TestConfineProfiles(t *testing.T) {
 	conf, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "w --s")
 	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\", %q]\n", ws+"/**", ws+"/secrets/**")
 	if err := errors.Join(os.MkdirAll(filepath.Join(ws, "secrets"), 0o755), os.Mkdir(filepath.Join(ws, "sub"), 0o755), os.WriteFile(filepath.Join(ws, ".env"), nil, 0o600),
-		os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
+		os.WriteFile(filepath.Join(ws, "secrets/.env"), nil, 0o600), os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
 		t.Fatal(err)
+	}
+	// What confine freezes, a profile does not.
+	if _, out, _ := runWith(t, "", "confine", "--root", filepath.Join(ws, "secrets"), "--data-dir", dir+"/data", "--print", "bwrap"); !strings.Contains(out, "# not held for names that come later: protect_secret") {
+		t.Errorf("all is frozen: %s", out)
 	}
 	for what, wants := range map[string][]string{
 		"bwrap":   {"--bind '" + ws + "'", "--tmpfs '" + ws + "/secrets'", "--ro-bind /dev/null '" + ws + "/.env'", "--unshare-net", "-- sh -c 'a --b'"},

@@ -25,8 +25,10 @@ func (h *held) profile(what string, args []string) string {
 		}
 		return b.String()
 	}
-	for _, rule := range h.Unheld {
-		fmt.Fprintf(&b, "# not held for names that come later: %s\n", visible(rule))
+	if !h.cfg.Tools.FS.ReadOnly { // a profile closes what is there, and freezes no directory
+		for _, rule := range patterns(h.cfg.Tools.FS) {
+			fmt.Fprintf(&b, "# not held for names that come later: %s\n", visible(rule))
+		}
 	}
 	if what == "systemd" {
 		h.systemd(&b)

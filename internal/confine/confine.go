@@ -23,7 +23,6 @@ import (
 
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
-	"moltisfs/internal/protect"
 )
 
 // A Right is what may be done to a Rule's path, and all below it where that is a directory.
@@ -106,7 +105,7 @@ func Make(ctx context.Context, o Options) (*Plan, error) {
 	}
 	if syscall.Geteuid() == 0 { // nobody else reads the passwords of the machine, by their modes
 		p.Rules = slices.DeleteFunc(p.Rules, func(r Rule) bool { return r.Path == Settings })
-		etc := Options{Judge: noSecrets{}, ReadOnly: true, Weaker: true}
+		etc := Options{Judge: forAll{}, ReadOnly: true, Weaker: true}
 		if err := p.add(ctx, free, &etc, Settings, &left); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -129,17 +128,21 @@ func Make(ctx context.Context, o Options) (*Plan, error) {
 // Settings are what programs read of the machine's configuration.
 const Settings = "/etc"
 
-// noSecrets closes what is Secret by its name.
-type noSecrets struct{}
+// forAll closes what only its owner and group may read: that root may is no reason to show it.
+type forAll struct{}
 
-func (noSecrets) Judge(o guardfs.Object, _ guardfs.Access) error {
-	if (protect.Holds{Secret: true}).Of(o.True, "/") == protect.Secret {
+func (forAll) Judge(o guardfs.Object, _ guardfs.Access) error {
+	need := fs.FileMode(0o004)
+	if o.Info.Kind == guardfs.KindDir {
+		need = 0o005
+	}
+	if o.Info.Mode&need != need {
 		return fs.ErrPermission
 	}
 	return nil
 }
 
-func (noSecrets) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
+func (forAll) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
 
 // add looks at a tree and adds what is to be opened of it.
 func (p *Plan) add(ctx context.Context, free *guardfs.FS, o *Options, root string, left *int) error {

@@ -1,6 +1,8 @@
 package confine
 
-// Missing says what the kernel's Landlock can't hold of what is asked for, in words; none where all
+import "runtime"
+
+// Missing says what the kernel can't hold of what is asked for, in words; none where all
 // of it is held.
 func Missing(abi int, network bool) (missing []string) {
 	switch {
@@ -14,6 +16,10 @@ func Missing(abi int, network bool) (missing []string) {
 	}
 	if abi < 4 && !network {
 		missing = append(missing, "TCP is open")
+	}
+	if !filtered() {
+		missing = append(missing, "UDP is open, and a terminal can be typed into: no system call is "+
+			"filtered on "+runtime.GOARCH)
 	}
 	return missing
 }

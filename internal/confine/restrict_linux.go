@@ -137,8 +137,8 @@ func Become(name string, args, environ []string, sockets bool) error {
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return fmt.Errorf("dropping capabilities: %w", err)
 	}
-	if !sockets && architectures[runtime.GOARCH] != 0 {
-		if err := closeSockets(); err != nil {
+	if filtered() {
+		if err := filter(sockets); err != nil {
 			return err
 		}
 	}
