@@ -44,7 +44,8 @@ be kept out where files can be made. Then this says which rules those are and st
 --allow-weaker starts it all the same, --read-only makes them hold. Nor does it start where the
 kernel can't hold it.
 
-What is asked about by its name (protect_exec, as .git) can only be read: there is nobody to ask.
+What is asked about (protect_exec, as .git, and what core.hooksPath names) can only be read: there
+is nobody to ask.
 
 Never held: names, sizes and times of files (stat), sockets of the file system, and what was open on standard input, output and error. No checkpoint is made, and the audit
 log has nothing of it.

@@ -43,6 +43,7 @@ var attempts = []struct{ name, command string }{
 	{"read pattern", `cat $W/sub2/.env`},
 	{"read git", `cat $W/sub2/.git/config`},
 	{"write git", `echo x >> $W/sub2/.git/config`},
+	{"write hook", `echo x >> $W/sub2/hooks/h`},
 	{"link denied", `ln $W/secrets/k $W/sub/k && cat $W/sub/k`},
 	{"symlink denied", `ln -s $W/secrets/k $W/sub/s && cat $W/sub/s`},
 	{"move denied", `mv $W/secrets $W/sub/moved && cat $W/sub/moved/k`},
@@ -54,7 +55,7 @@ var attempts = []struct{ name, command string }{
 	{"environment of the parent", `tr '\0' '\n' < /proc/$PPID/environ | grep .`},
 	{"system", `cat /etc/passwd && ls /etc && test -x /usr/bin/env`},
 	{"passwords", `cat /etc/shadow`}, // for root only
-	{"what root alone may read", `cat $(find /etc -xdev -type f ! -perm -004 | head -n 3)`},
+	{"passwords by mode", `cat $(find /etc -xdev -type f ! -perm -004 | head -n 3)`},
 	{"temporary", `echo t > ${TMPDIR:-/tmp}/moltis-fs-test && rm ${TMPDIR:-/tmp}/moltis-fs-test`},
 }
 
@@ -68,10 +69,10 @@ func TestConfine(t *testing.T) {
 	}{
 		{"control", "", "", "*"},
 		{"all of it", "", "", "read, read below, list, append, new below, new, remove below, read denied, list denied, write denied, new denied, " +
-			"read pattern, read git, write git, link denied, symlink denied, move denied, system, temporary"},
-		{"a directory denied", `"$W/secrets/**"`, "", "read, read below, append, new below, remove below, read pattern, read git, write git, system, temporary"},
+			"read pattern, read git, write git, write hook, link denied, symlink denied, move denied, system, temporary"},
+		{"a directory denied", `"$W/secrets/**"`, "", "read, read below, append, new below, remove below, read pattern, read git, write git, write hook, system, temporary"},
 		{"read only", `"$W/secrets/**", "**/.env"`, "--read-only", "read, read below, read git, system, temporary"},
-		{"weaker", `"$W/secrets/**", "**/.env"`, "--allow-weaker", "read, read below, list, append, new below, remove below, list denied, read git, write git, system, temporary"},
+		{"weaker", `"$W/secrets/**", "**/.env"`, "--allow-weaker", "read, read below, list, append, new below, remove below, list denied, read git, write git, write hook, system, temporary"},
 		{"the defaults", "*", "--allow-weaker", "read, read below, list, append, new below, remove below, read denied, list denied, write denied, new denied, " +
 			"read git, link denied, symlink denied, system, temporary"},
 	} {
@@ -82,8 +83,8 @@ func TestConfine(t *testing.T) {
 				t.Fatal(err)
 			}
 			ws, out, conf := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml")
-			for _, f := range []string{"ws/a", "ws/sub/b", "ws/sub2/.env", "ws/sub2/.git/config", "ws/secrets/k", "out/o", "out/p"} {
-				err = errors.Join(err, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o755), os.WriteFile(filepath.Join(dir, f), []byte("text\n"), 0o644))
+			for _, f := range []string{"ws/a", "ws/sub/b", "ws/sub2/.env", "ws/sub2/.git/config", "ws/sub2/hooks/h", "ws/secrets/k", "out/o", "out/p"} {
+				err = errors.Join(err, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o755), os.WriteFile(filepath.Join(dir, f), []byte("[core]\nhooksPath = hooks\n"), 0o644))
 			}
 			rules := "[tools.fs]\nallow_paths = [\"$W/**\"]\n"
 			if c.deny != "*" {
@@ -95,7 +96,7 @@ func TestConfine(t *testing.T) {
 			}
 			var script, all strings.Builder
 			for i, a := range attempts {
-				if a.name == "passwords" && os.Geteuid() != 0 {
+				if strings.HasPrefix(a.name, "passwords") && os.Geteuid() != 0 {
 					continue
 				}
 				fmt.Fprintf(&script, "(%s) >/dev/null 2>&1 && printf '%%s, ' '%s'\n", a.command, a.name)

@@ -195,8 +195,8 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 }
 
 // PolicyOf is the policy that Open would make of a configuration, for whoever has it held by others:
-// the judge, and which names are asked about when they change; nil: none by name. free must be closed after the last
-// use of the judge.
+// the judge, and which names are asked about when they change, nil for none, for one look at them.
+// free must be closed after the last use of the judge.
 func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
 	asked func(name string) bool, err error) {
 	if h.Logger == nil {
@@ -204,7 +204,9 @@ func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
 	}
 	free, judge, classes, err := newPolicy(cfg, &h)
 	if cfg.ProtectExec != "allow" {
-		asked = func(name string) bool { return classes.Of(name) == protect.Exec }
+		e, known := Engine{shared: &shared{classes: classes}}, map[string][]string{}
+		e.free = free
+		asked = func(name string) bool { return e.RunsCode(name) || e.isHook(name, known) }
 	}
 	return free, judge, asked, err
 }
