@@ -9,6 +9,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"moltisfs/internal/guardfs"
@@ -52,6 +54,7 @@ type Options struct {
 	Data    string // it need not be there yet
 	Home    string // "": there is none
 	Lifted  string // what the configuration takes from the protected classes; "": nothing
+	OneName bool   // files with several hard links are refused
 
 	// Budget is how many names of each root are looked at for hard links; 200,000 when 0.
 	Budget int
@@ -64,9 +67,13 @@ func Look(ctx context.Context, o Options) ([]Finding, error) {
 		found = append(found, Finding{level, about, path, what, hint})
 	}
 	kernel(say)
-	program, config := writable(o.Program), writable(o.Config)
-	report(say, "program", o.Program, program, "chmod go-w it: whoever writes to it is who runs it")
-	report(say, "config", o.Config, config, "chmod go-w it: whoever writes to it makes the rules")
+	o.Data, o.Home = guardfs.Canonical(o.Data), guardfs.Canonical(o.Home)
+	o.Roots = slices.Clone(o.Roots)
+	for i, root := range o.Roots {
+		o.Roots[i] = guardfs.Canonical(root)
+	}
+	o.file(say, "program", o.Program, "whoever writes to it is who runs it")
+	o.file(say, "config", o.Config, "whoever writes to it makes the rules")
 	o.data(say)
 	o.reach(say)
 	mounts := readMounts(say)
@@ -83,34 +90,57 @@ func Look(ctx context.Context, o Options) ([]Finding, error) {
 	return found, ctx.Err()
 }
 
-// report says whether others may write to a file of the operator's, "" for one that is not there.
-func report(say sayer, about, path, who, hint string) {
+// file says whether others may write to a file of the operator's; path is "" for one that is not
+// there.
+func (o *Options) file(say sayer, about, path, harm string) {
+	if path == "" {
+		return
+	}
+	real := guardfs.Canonical(path)
+	who := cmp.Or(writable(path), writable(real))
 	switch {
-	case path == "":
-	case who == "":
-		say(OK, about, path, "only its owner may write to it", "")
+	case who != "":
+		say(Hazard, about, path, who, "chmod go-w it, or chown it: "+harm)
+	case o.inRoot(real) != "":
+		say(Hazard, about, path, "it lies in "+o.inRoot(real)+", which an agent may reach",
+			"move it out: "+harm)
 	default:
-		say(Hazard, about, path, who, hint)
+		say(OK, about, path, "only its owner may write to it", "")
 	}
 }
 
-// writable says by which mode others may write to a file, or to the directory in which it could be
-// replaced; "" for neither. On Windows the modes say nothing.
-func writable(path string) string {
-	if path == "" || runtime.GOOS == "windows" {
-		return ""
-	}
-	for _, p := range []string{path, filepath.Dir(path)} {
-		info, err := os.Stat(p)
-		if err != nil {
-			continue
-		}
-		mode := info.Mode()
-		if mode.Perm()&0o022 != 0 && !(mode.IsDir() && mode&fs.ModeSticky != 0) {
-			return fmt.Sprintf("others may write to %s (%v)", p, mode)
+// inRoot is the root that a path lies in; "" for none.
+func (o *Options) inRoot(path string) string {
+	for _, root := range o.Roots {
+		if within(path, root) {
+			return root
 		}
 	}
 	return ""
+}
+
+// writable says how others may write to a file, or to a directory in which it, or one above it,
+// could be replaced; "" for neither. On Windows the modes say nothing.
+func writable(path string) string {
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	others := fs.FileMode(0o022)
+	for at := path; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err == nil && info.Mode()&others != 0 && !(info.IsDir() && info.Mode()&fs.ModeSticky != 0) {
+			return fmt.Sprintf("others may write to %s (%v)", at, info.Mode())
+		}
+		if err == nil && at == path && !ours(info) {
+			return "it is somebody else's"
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+		if at != path {
+			others = 0o002 // farther up a group is mostly that of a single user
+		}
+	}
 }
 
 // data looks at the data directory: it must be nobody else's, and no agent's.
@@ -131,11 +161,9 @@ func (o *Options) data(say sayer) {
 	default:
 		say(OK, "data", o.Data, "it is its owner's alone", "")
 	}
-	for _, root := range o.Roots {
-		if within(o.Data, root) {
-			say(Hazard, "data", o.Data, "it lies in "+root+", which an agent may reach",
-				"move it out: other programs of the agent's can change it there")
-		}
+	if root := o.inRoot(o.Data); root != "" {
+		say(Hazard, "data", o.Data, "it lies in "+root+", which an agent may reach",
+			"move it out: other programs of the agent's can change it there")
 	}
 }
 
@@ -149,7 +177,7 @@ func (o *Options) reach(say sayer) {
 			"give --root, or allow_paths in the configuration")
 	}
 	for _, root := range o.Roots {
-		if root == "/" || o.Home != "" && within(o.Home, root) {
+		if within(o.Home, root) || within("/root", root) || within("/home", root) {
 			say(Hazard, "policy", root,
 				"it begins above a home directory, with its keys and start-up files",
 				"allow the directory of the project only")
@@ -211,8 +239,11 @@ func (o *Options) hardLinks(ctx context.Context, say sayer, root string) error {
 		say(Weaker, "root", root, "it is too large to look for all hard links", "")
 	case err != nil:
 		say(Weaker, "root", root, "hard links could not be looked for: "+err.Error(), "")
+	case outside > 0 && o.OneName:
+		say(OK, "root", root, fmt.Sprintf("%d files have other names outside, and are refused", outside),
+			"")
 	case outside > 0:
-		say(Weaker, "root", root, fmt.Sprintf("%d files have other names outside, as %s: "+
+		say(Hazard, "root", root, fmt.Sprintf("%d files have other names outside, as %s: "+
 			"what an agent reads here is the same file there", outside, one),
 			"deny the other names, copy the files, or set hard_links_read = \"refuse\"")
 	default:

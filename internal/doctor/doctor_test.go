@@ -33,8 +33,45 @@ func TestHazards(t *testing.T) {
 		{"config for all", "config", "hazard others may write to", "ok only its owner", func(o *Options, bad bool) error {
 			return os.Chmod(o.Config, map[bool]os.FileMode{true: 0o666, false: 0o644}[bad])
 		}},
+		{"config of somebody else", "config", "hazard ", "ok only its owner", func(o *Options, bad bool) error {
+			switch {
+			case !bad:
+				return nil
+			case os.Geteuid() == 0:
+				return os.Chown(o.Config, 1234, 1234)
+			}
+			return os.Chmod(o.Config, 0o666)
+		}},
 		{"directory of the program", "program", "hazard others may write to", "ok only its owner", func(o *Options, bad bool) error {
 			return os.Chmod(filepath.Dir(o.Program), map[bool]os.FileMode{true: 0o777, false: 0o755}[bad])
+		}},
+		{"above the directory of the program", "program", "hazard others may write to", "ok only its owner", func(o *Options, bad bool) error {
+			return os.Chmod(filepath.Dir(o.Data), map[bool]os.FileMode{true: 0o777, false: 0o755}[bad])
+		}},
+		{"link to a config", "config", "hazard others may write to", "ok only its owner", func(o *Options, bad bool) error {
+			link := filepath.Join(filepath.Dir(o.Program), "link.toml")
+			err := os.Symlink(o.Config, link)
+			o.Config = link
+			return errors.Join(err, os.Chmod(filepath.Dir(filepath.Dir(link))+"/etc", map[bool]os.FileMode{true: 0o777, false: 0o755}[bad]))
+		}},
+		{"config in the root", "config", "hazard it lies in", "ok only its owner", func(o *Options, bad bool) error {
+			if bad {
+				o.Config = filepath.Join(o.Roots[0], "file")
+			}
+			return nil
+		}},
+		{"program in a root by a link", "program", "hazard it lies in", "ok only its owner", func(o *Options, bad bool) error {
+			link := filepath.Join(filepath.Dir(o.Data), "link")
+			if bad {
+				o.Roots = []string{link}
+			}
+			return os.Symlink(filepath.Dir(o.Program), link)
+		}},
+		{"the homes", "policy", "hazard it begins above a home", "", func(o *Options, bad bool) error {
+			if bad {
+				o.Roots = []string{"/home"}
+			}
+			return nil
 		}},
 		{"sticky directory of the program", "program", "ok only its owner", "ok only its owner", func(o *Options, _ bool) error {
 			return os.Chmod(filepath.Dir(o.Program), 0o777|os.ModeSticky)
@@ -71,7 +108,11 @@ func TestHazards(t *testing.T) {
 			}
 			return nil
 		}},
-		{"link out", "root", "weaker 1 files have other names outside", "ok no file has a name outside", func(o *Options, bad bool) error {
+		{"link out, refused", "root", "hazard 1 files have other names outside", "ok 1 files have other names outside, and are refused", func(o *Options, bad bool) error {
+			o.OneName = !bad
+			return os.Link(filepath.Join(o.Roots[0], "file"), filepath.Join(filepath.Dir(o.Roots[0]), "twin"))
+		}},
+		{"link out", "root", "hazard 1 files have other names outside", "ok no file has a name outside", func(o *Options, bad bool) error {
 			to := filepath.Join(o.Roots[0], "twin")
 			if bad {
 				to = filepath.Join(filepath.Dir(o.Roots[0]), "twin")

@@ -7,6 +7,12 @@ import (
 	"syscall"
 )
 
+// ours says whether a file is root's or of the account that this runs as.
+func ours(info os.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || s.Uid == 0 || int(s.Uid) == os.Geteuid()
+}
+
 // links is how many names a file has; 0 when it is gone.
 func links(path string) uint64 {
 	info, err := os.Lstat(path)
