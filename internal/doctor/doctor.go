@@ -240,10 +240,10 @@ func (o *Options) hardLinks(ctx context.Context, say sayer, root string) error {
 	case err != nil:
 		say(Weaker, "root", root, "hard links could not be looked for: "+err.Error(), "")
 	case outside > 0 && o.OneName:
-		say(OK, "root", root, fmt.Sprintf("%d files have other names outside, and are refused", outside),
+		say(OK, "root", root, fmt.Sprintf("files that have other names outside: %d; they are refused", outside),
 			"")
 	case outside > 0:
-		say(Hazard, "root", root, fmt.Sprintf("%d files have other names outside, as %s: "+
+		say(Hazard, "root", root, fmt.Sprintf("files that have other names outside: %d, as %s; "+
 			"what an agent reads here is the same file there", outside, one),
 			"deny the other names, copy the files, or set hard_links_read = \"refuse\"")
 	default:

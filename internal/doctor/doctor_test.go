@@ -108,11 +108,11 @@ func TestHazards(t *testing.T) {
 			}
 			return nil
 		}},
-		{"link out, refused", "root", "hazard 1 files have other names outside", "ok 1 files have other names outside, and are refused", func(o *Options, bad bool) error {
+		{"link out, refused", "root", "hazard files that have other names outside: 1", "ok files that have other names outside: 1; they", func(o *Options, bad bool) error {
 			o.OneName = !bad
 			return os.Link(filepath.Join(o.Roots[0], "file"), filepath.Join(filepath.Dir(o.Roots[0]), "twin"))
 		}},
-		{"link out", "root", "hazard 1 files have other names outside", "ok no file has a name outside", func(o *Options, bad bool) error {
+		{"link out", "root", "hazard files that have other names outside: 1", "ok no file has a name outside", func(o *Options, bad bool) error {
 			to := filepath.Join(o.Roots[0], "twin")
 			if bad {
 				to = filepath.Join(filepath.Dir(o.Roots[0]), "twin")
