@@ -128,7 +128,7 @@ func decodeLine(l rawLine) (batchLine, error) {
 		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 			return line, fmt.Errorf("%q is a %s, not a %s", wrong.Field, wrong.Value, wrong.Type)
 		}
-		return line, errors.New("not one JSON object")
+		return line, errors.New("not one JSON object, or one that is nested too deep")
 	}
 	dec := json.NewDecoder(bytes.NewReader(l.text))
 	dec.DisallowUnknownFields()

@@ -218,7 +218,7 @@ func coded(err error) error {
 func reason(line []byte, err error) (code int64, message string) {
 	switch {
 	case !json.Valid(line):
-		return jsonrpc.CodeParseError, "the line is not JSON: send one JSON-RPC message a line"
+		return jsonrpc.CodeParseError, "the line is not JSON, or is nested too deep: send one JSON-RPC message a line"
 	case bytes.TrimSpace(line)[0] == '[':
 		return jsonrpc.CodeInvalidRequest, "batches are not supported: send one JSON-RPC message a line"
 	}
