@@ -280,6 +280,14 @@ func TestRotationIsNoFlaw(t *testing.T) {
 	if got := told(verify(t, dir, 0)); got != "|gone" {
 		t.Errorf("%q", got)
 	}
+	long := full // the last of its file, as a restore of thousands of files
+	long.Paths = slices.Repeat([]string{"/ws/a/file/of/many"}, 30_000)
+	for range 4 {
+		must(t, errors.Join(l.Append(long), l.Append(full)))
+	}
+	if got := told(verify(t, dir, 0)); got != "|gone" {
+		t.Errorf("with long records: %q", got)
+	}
 	must(t, os.Remove(filepath.Join(dir, FileName+".1")))
 	if got := told(verify(t, dir, 0)); got != "dropped|gone" {
 		t.Errorf("with a file removed: %q", got)

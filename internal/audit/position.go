@@ -170,7 +170,7 @@ func (l *Log) catchUp(at *link, there looked) (m mark, err error) {
 
 // holds says whether the last record of the chain is where it should be in the file that is open.
 func (l *Log) holds(at *link) bool {
-	b := make([]byte, min(at.size, 64<<10))
+	b := make([]byte, min(at.size, maxLine))
 	if n, err := l.file.ReadAt(b, at.size-int64(len(b))); n < len(b) || n == 0 || err != nil && err != io.EOF {
 		return false
 	}
@@ -247,20 +247,20 @@ func lastRecord(path string) (last uint64) {
 		return 0
 	}
 	defer f.Close()
-	const most = 256 << 10
-	if info, err := f.Stat(); err == nil && info.Size() > most {
-		_, _ = f.Seek(-most, io.SeekEnd) // else the whole file is read
+	info, err := f.Stat()
+	if err != nil {
+		return 0
 	}
-	r := bufio.NewReader(f)
-	for {
-		line, err := readLine(r, maxLine)
-		if err != nil {
-			return last
-		}
-		if s, ok := parse(line[:len(line)-1]); ok {
-			last = s.seq
+	for most, from := int64(256<<10), int64(1); last == 0 && from > 0; most *= 8 { // it may be long
+		from = max(0, info.Size()-most)
+		r := bufio.NewReader(io.NewSectionReader(f, from, info.Size()-from))
+		for line, err := readLine(r, maxLine); err == nil; line, err = readLine(r, maxLine) {
+			if s, ok := parse(line[:len(line)-1]); ok {
+				last = s.seq
+			}
 		}
 	}
+	return last
 }
 
 func (l *Log) older(i int) string { return l.path + "." + strconv.Itoa(i) }
