@@ -237,7 +237,7 @@ func TestConfineProfiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "w --s")
+	conf, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "w --s:x")
 	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\", %q]\n", ws+"/**", ws+"/secrets/**")
 	if err := errors.Join(os.MkdirAll(filepath.Join(ws, "secrets"), 0o755), os.Mkdir(filepath.Join(ws, "sub"), 0o755), os.WriteFile(filepath.Join(ws, ".env"), nil, 0o600),
 		os.WriteFile(filepath.Join(ws, "secrets/.env"), nil, 0o600), os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
@@ -249,7 +249,7 @@ func TestConfineProfiles(t *testing.T) {
 	}
 	for what, wants := range map[string][]string{
 		"bwrap":   {"--bind '" + ws + "'", "--tmpfs '" + ws + "/secrets'", "--ro-bind /dev/null '" + ws + "/.env'", "--unshare-net", "-- sh -c 'a --b'"},
-		"systemd": {`BindPaths="` + ws + `"`, `InaccessiblePaths="-` + ws + `/secrets"`, `InaccessiblePaths="-` + ws + `/.env"`, "PrivateNetwork=yes", "WorkingDirectory=" + ws + "\n"},
+		"systemd": {`BindPaths="` + strings.ReplaceAll(ws, ":", `\:`) + `"`, `InaccessiblePaths="-` + ws + `/secrets"`, `InaccessiblePaths="-` + ws + `/.env"`, "PrivateNetwork=yes", "WorkingDirectory=" + ws + "\n"},
 		"rules":   {"no read " + ws + "/secrets", "no new  " + ws + ":", "write   " + ws + "/sub", "read    /usr"},
 	} {
 		status, out, errs := runWith(t, "", "confine", "--config", conf, "--data-dir", dir+"/data", "--print", what, "--", "sh", "-c", "a --b")

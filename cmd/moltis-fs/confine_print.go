@@ -111,6 +111,9 @@ func (h *held) systemd(b *strings.Builder) {
 	}
 	line := func(key, path string) {
 		quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(path)
+		if strings.HasPrefix(key, "Bind") { // what follows a colon is another path
+			quoted = strings.ReplaceAll(quoted, ":", `\:`)
+		}
 		fmt.Fprintf(b, "%s=\"%s\"\n", key, quoted)
 	}
 	for _, r := range h.besides() {
