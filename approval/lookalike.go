@@ -56,7 +56,8 @@ func Odd(diff string) (out []string) {
 		}
 		var last rune
 		for _, r := range strings.TrimRight(l, "\r\n") {
-			joins := (r == 0x200d || r == 0xfe0f) && last >= 0x2000 // of one picture
+			// Pictures are joined of others. More joiners than that could hold a text of their own.
+			joins := r == 0xfe0f && shows(last) || r == 0x200d && (shows(last) || last == 0xfe0f)
 			if last = r; r < 0xa0 || !invisible(r) || joins || unicode.Is(unicode.Zs, r) {
 				continue
 			}
@@ -80,6 +81,9 @@ func Odd(diff string) (out []string) {
 	}
 	return out
 }
+
+// shows says whether a character may be one of a picture.
+func shows(r rune) bool { return r >= 0x2000 && r != 0x200d && r != 0xfe0f }
 
 // posing says whether letters of another script pass for ASCII ones in a word that has both.
 func posing(word string) bool {

@@ -50,10 +50,11 @@ func TestOdd(t *testing.T) {
 		"+a\u200bb\n+c\u2066\n":     "what is added holds 2 characters that cannot be seen, the first of them U+200B",
 		"+esc \x1b[2J\n":            "",
 		"-a\u200bb\n b\u200bc\n":    "",
-		"+❤️ 👨‍👩‍👧 ok\n":            "",
-		"+p\u0430yload()\n":         "what is added holds words with letters of two scripts that look alike: \"p\u0430yload\"",
+		"+❤️ 👨‍👩‍👧 ❤️‍🔥 ok\n":                        "",
+		"+😀\ufe0f\u200d\ufe0f\u200d\u200d\n":         "what is added holds 2 characters that cannot be seen, the first of them U+FE0F",
+		"+p\u0430yload()\n":                          "what is added holds words with letters of two scripts that look alike: \"p\u0430yload\"",
 		"+привет, с мира; μs Δx πr 日本語text straße\n": "",
-		"+++ b/p\u0430yload\n": "",
+		"+++ b/p\u0430yload\n":                       "",
 	} {
 		if got := strings.Join(Odd(diff), "; "); got != want {
 			t.Errorf("%q: %q, want %q", diff, got, want)

@@ -78,7 +78,7 @@ func TestWindowOfABinaryWithoutEntries(t *testing.T) {
 
 // TestHiddenLines: what can't be seen is counted, and the first lines that have it are named.
 func TestHiddenLines(t *testing.T) {
-	m := readAs[*Text](t, []byte("plain\na\u200bb\u200b\nplain\n\u202eend\n"), Options{})
+	m := readAs[*Text](t, []byte("plain\na\u2028b\u007f\nplain\n\u202eend\n"), Options{})
 	if m.HiddenChars != 3 || !slices.Equal(m.HiddenLines, []int{2, 4}) {
 		t.Errorf("%d in %v", m.HiddenChars, m.HiddenLines)
 	}
