@@ -42,13 +42,14 @@ What a rule closes and is there now is kept out: what lies beside it is opened o
 that directory nothing new can be made. What a rule closes by a pattern and is not there yet can't
 be kept out where files can be made. Then this says which rules those are and starts nothing;
 --allow-weaker starts it all the same, --read-only makes them hold. Nor does it start where the
-kernel can't hold it.
+kernel can't hold it, or where there are Rego policies (policies in [tools.fs]), which nobody asks.
 
 What is asked about (protect_exec, as .git, and what core.hooksPath names) can only be read: there
 is nobody to ask.
 
-Never held: names, sizes and times of files (stat), sockets of the file system, and what was open on standard input, output and error. No checkpoint is made, and the audit
-log has nothing of it.
+Never held: names, sizes and times of files (stat), sockets of the file system, and what was open
+on standard input, output and error. Nobody is asked about a change, no checkpoint is made, and the
+audit log has nothing of it.
 
 Exit status: that of the command, 128 and the signal that killed it; 125, it was not started,
 because it would not be held; 126 and 127, the program can't be run, or is not there.`,
@@ -233,9 +234,14 @@ func patterns(cfg config.FS) (out []string) {
 	return out
 }
 
+const unasked = "policies: nobody asks them about what the program does"
+
 // unheld says what the kernel does not hold of the policy, a line each.
 func (h *held) unheld() (out []string) {
 	out = confine.Missing(confine.ABI(), h.network)
+	if h.cfg.Tools.FS.HasPolicies() {
+		out = append(out, unasked)
+	}
 	for _, rule := range h.Unheld {
 		out = append(out, rule+" holds for what is there now, not for names that come later")
 	}
@@ -327,6 +333,10 @@ func becomeConfined(ctx context.Context, in *invocation) error {
 	}
 	if err := h.tell(in); err != nil {
 		return err
+	}
+	if fs := h.cfg.Tools.FS; fs.RequireApproval && !fs.ReadOnly && !in.given("quiet") {
+		fmt.Fprintf(in.err, "%s: nobody is asked about its changes (require_approval), and no checkpoint "+
+			"is made\n", program)
 	}
 	name, err := exec.LookPath(args[0])
 	if err != nil {

@@ -132,9 +132,11 @@ func TestConfineStatus(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
 	dir := t.TempDir()
-	conf := filepath.Join(dir, "c.toml")
+	conf, chain := filepath.Join(dir, "c.toml"), filepath.Join(dir, "chain.toml")
 	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\"]\nprotect_secret = \"allow\"\nprotect_exec = \"allow\"\n", dir+"/ws/**")
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600),
+		os.WriteFile(chain, []byte("[tools.fs]\nallow_paths = [\""+dir+"/ws/**\"]\npolicies = [\"file://"+dir+"/p.rego\"]\n"), 0o600),
+		os.WriteFile(dir+"/p.rego", []byte("package p\nallow := true\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -146,6 +148,9 @@ func TestConfineStatus(t *testing.T) {
 		{"--config " + conf + " --allow-weaker", "exit 7", 7, `not held: deny_paths "**/.env"`},
 		{"--config " + conf + " --allow-weaker --quiet", "exit 3", 3, ""},
 		{"--config " + conf + " --read-only", "exit 0", 0, ""},
+		{"--config " + conf + " --allow-weaker", "exit 0", 0, "nobody is asked about its changes"},
+		{"--config " + chain + " --read-only", "echo ran", exitUnconfined, "not held: policies"},
+		{"--config " + chain + " --read-only --print bwrap", "", exitOK, ""},
 		{"--root " + dir + "/ws", "echo ran", exitUnconfined, "not held: protect_exec"},
 		{"--root " + dir + "/ws --read-only", "exec nosuchprogram", 127, ""},
 		{"--root " + dir + "/ws --read-only", "kill -TERM $$", 128 + int(syscall.SIGTERM), ""},
@@ -164,8 +169,8 @@ func TestConfineStatus(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != c.status || !strings.Contains(errs.String(), c.says) || c.says == "" && c.status < 100 && errs.Len() > 0 {
 			t.Errorf("%s -- %s: status %d, want %d: %s", c.options, c.command, got, c.status, &errs)
 		}
-		if out.Len() > 0 {
-			t.Errorf("%s: it ran", c.options)
+		if printed := strings.Contains(c.options, "--print"); printed != (out.Len() > 0) || printed && !strings.HasPrefix(out.String(), "# not held: policies") {
+			t.Errorf("%s: it ran: %s", c.options, &out)
 		}
 	}
 }

@@ -25,6 +25,9 @@ func (h *held) profile(what string, args []string) string {
 		}
 		return b.String()
 	}
+	if h.cfg.Tools.FS.HasPolicies() {
+		fmt.Fprintf(&b, "# not held: %s\n", unasked)
+	}
 	if !h.cfg.Tools.FS.ReadOnly { // a profile closes what is there, and freezes no directory
 		for _, rule := range patterns(h.cfg.Tools.FS) {
 			fmt.Fprintf(&b, "# not held for names that come later: %s\n", visible(rule))

@@ -19,7 +19,7 @@ func confineServerOption() option {
 // confineServer holds this process to what it works on. The policy is narrower; this is for the day
 // that it is got round.
 func (in *invocation) confineServer(cfg config.Config) error {
-	h := held{cfg: cfg, Plan: &confine.Plan{Rules: confine.System()}}
+	h := held{Plan: &confine.Plan{Rules: confine.System()}}
 	roots := opened(cfg.Tools.FS.AllowPaths)
 	root, err := in.root()
 	if root != "" {
