@@ -121,7 +121,7 @@ func TestMissing(t *testing.T) {
 		abi     int
 		network bool
 		want    int
-	}{{0, true, 1}, {1, false, 3}, {2, false, 2}, {3, false, 1}, {3, true, 0}, {4, false, 0}, {7, false, 0}} {
+	}{{0, true, 1}, {1, false, 4}, {2, false, 3}, {3, false, 2}, {3, true, 1}, {5, false, 1}, {6, false, 0}, {7, true, 0}} {
 		if got := Missing(c.abi, c.network); len(got) != c.want {
 			t.Errorf("%+v: %v", c, fmt.Sprint(got))
 		}

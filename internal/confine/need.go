@@ -17,6 +17,9 @@ func Missing(abi int, network bool) (missing []string) {
 	if abi < 4 && !network {
 		missing = append(missing, "TCP is open")
 	}
+	if abi < 6 {
+		missing = append(missing, "processes outside can be signalled, and reached by abstract sockets")
+	}
 	if !filtered() {
 		missing = append(missing, "UDP is open, and a terminal can be typed into: no system call is "+
 			"filtered on "+runtime.GOARCH)

@@ -23,8 +23,8 @@ func ABI() int {
 }
 
 // Restrict holds this process and all that it starts to rules, for good, and takes the way to more
-// privileges. With network any TCP may be used, else connections to the ports. On a kernel that is
-// older than Need it holds what that can.
+// privileges. With network any TCP may be used, else connections to the ports. Where something
+// is Missing it holds the rest.
 func Restrict(rules []Rule, network bool, ports []uint16) error {
 	var all []landlock.Rule
 	for _, r := range rules {

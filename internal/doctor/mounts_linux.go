@@ -24,11 +24,15 @@ func kernel(say sayer) {
 		say(Hazard, "kernel", "/proc", "it is not mounted, and without it nothing is opened",
 			"mount it, as containers do by default")
 	}
-	if abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1); errno == 0 {
-		say(OK, "kernel", "", fmt.Sprintf("Landlock is there, ABI %d", abi), "")
-	} else {
+	switch abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, 1); {
+	case errno != 0:
 		say(Weaker, "kernel", "", "Landlock is not there: the kernel can't hold programs of the "+
 			"agent's", "give them a container, or their own user")
+	case abi < 6:
+		say(Weaker, "kernel", "", fmt.Sprintf("Landlock is old, ABI %d: confine says what is not held",
+			abi), "use Linux 6.12 or newer")
+	default:
+		say(OK, "kernel", "", fmt.Sprintf("Landlock is there, ABI %d", abi), "")
 	}
 }
 
