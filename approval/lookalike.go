@@ -48,10 +48,21 @@ func Lookalike(name string) string {
 // another script stand among ASCII ones that look the same. It gives no more than two sentences,
 // and none for text that is what it seems.
 func Odd(diff string) (out []string) {
-	hidden, first := 0, rune(0)
+	hidden, first, left := 0, rune(0), 0 // lines of the hunk that are still to come
 	var words []string
 	for l := range strings.Lines(diff) {
-		if !strings.HasPrefix(l, "+") || strings.HasPrefix(l, "+++ ") || isPlain(l, true) {
+		header := left <= 0
+		switch {
+		case header:
+			var start, before, after int
+			_, _ = fmt.Sscanf(l, "@@ -%d,%d +%d,%d", &start, &before, &start, &after) // or 0
+			left = before + after
+		case l[0] == '+' || l[0] == '-':
+			left--
+		case l[0] != '\\':
+			left -= 2
+		}
+		if l[0] != '+' || header && strings.HasPrefix(l, "+++ ") || isPlain(l, true) {
 			continue
 		}
 		var last rune
