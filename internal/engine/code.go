@@ -131,25 +131,22 @@ func (e *Engine) inside(ctx context.Context, mv *Move, use func(name string)) er
 
 // isHook says whether a path is, or is in, what git reads and runs under names that say nothing: the
 // directory of hooks that its repository's configuration names, and git's own directory where .git
-// only leads there. known has those by the directory of the path.
+// only leads there. known has those of directories.
 func (e *Engine) isHook(name string, known map[string][]string) bool {
-	dir := path.Dir(name)
-	hooks, ok := known[dir]
-	if !ok {
-		hooks = e.gitPlaces(dir)
-		known[dir] = hooks
-	}
-	return slices.ContainsFunc(hooks, func(at string) bool { return name == at || below(name, at) }) &&
-		!e.classes.Lifted(name)
+	return slices.ContainsFunc(e.gitPlaces(path.Dir(name), known), func(at string) bool {
+		return name == at || below(name, at)
+	}) && !e.classes.Lifted(name)
 }
 
 // gitPlaces are core.hooksPath of the repository that holds dir, or of the user, and where .git
 // leads, each as it is named and as it truly is. What can't be read names none: git can't read it
 // either.
-func (e *Engine) gitPlaces(dir string) (out []string) {
-	if e.free == nil {
-		return nil
+func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string) {
+	out, ok := known[dir]
+	if ok || e.free == nil {
+		return out
 	}
+	defer func() { known[dir] = out }()
 	add := func(name string) {
 		if name == "" {
 			return
@@ -161,37 +158,35 @@ func (e *Engine) gitPlaces(dir string) (out []string) {
 		}
 	}
 	read := func(name string) ([]byte, error) { return readWhole(e.free, name, ignore.MaxFile) }
-	for top := dir; ; top = path.Dir(top) {
-		git := path.Join(top, ".git")
-		var h *guardfs.Handle
-		err := fs.ErrNotExist
-		if !e.free.Nothing(git) {
-			h, err = e.free.Resolve(git, guardfs.Look)
-		}
-		if err != nil && top != "/" && top != "." && top != e.place.Root {
-			continue // of what is above a sandbox's root no configuration could be read
-		}
-		to := e.search.hooks
-		if err == nil {
-			kind := h.Object().Info.Kind
-			h.Close() //nolint:errcheck // nothing was written through it
-			common := git
-			if kind == guardfs.KindFile {
-				git, common = linked(top, read)
-				add(common)
-			}
-			add(git)
-			u := ignore.User{Home: e.search.home, GitDir: git, Read: read,
-				Files: []string{common + "/config", git + "/config.worktree"}}
-			if own := u.HooksPath(); own != "" {
-				if to = own; !path.IsAbs(to) {
-					to = top + "/" + to
-				}
-			}
-		}
-		add(to)
-		return out
+	git := path.Join(dir, ".git")
+	var h *guardfs.Handle
+	err := fs.ErrNotExist
+	if !e.free.Nothing(git) {
+		h, err = e.free.Resolve(git, guardfs.Look)
 	}
+	if err != nil && dir != "/" && dir != "." && dir != e.place.Root {
+		return e.gitPlaces(path.Dir(dir), known) // above a sandbox's root nothing can be read
+	}
+	to := e.search.hooks
+	if err == nil {
+		kind := h.Object().Info.Kind
+		h.Close() //nolint:errcheck // nothing was written through it
+		common := git
+		if kind == guardfs.KindFile {
+			git, common = linked(dir, read)
+			add(common)
+		}
+		add(git)
+		u := ignore.User{Home: e.search.home, GitDir: git, Read: read,
+			Files: []string{common + "/config", git + "/config.worktree"}}
+		if own := u.HooksPath(); own != "" {
+			if to = own; !path.IsAbs(to) {
+				to = dir + "/" + to
+			}
+		}
+	}
+	add(to)
+	return out
 }
 
 // linked follows the .git file of a worktree or a submodule: to its own directory, and to the one
