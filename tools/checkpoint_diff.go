@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
 	"moltisfs/internal/edit"
@@ -50,6 +51,8 @@ type DiffedFile struct {
 	Removed int    `json:"removed"`
 	Binary  bool   `json:"binary,omitempty"`
 	Diff    string `json:"diff,omitempty"`
+	// Odd says what in the diff reads as something else than it is: see approval.Odd.
+	Odd []string `json:"odd,omitempty"`
 }
 
 func (*CheckpointDiff) Kind() string { return "checkpoint_diff" }
@@ -63,6 +66,9 @@ func (p *CheckpointDiff) Text() string {
 	}
 	for _, f := range p.Files {
 		fmt.Fprintf(&b, "%s %s +%d -%d\n%s", f.Change, edit.ShownPath(f.Path), f.Added, f.Removed, f.Diff)
+		for _, odd := range f.Odd {
+			b.WriteString("[" + odd + "]\n")
+		}
 	}
 	for _, s := range p.Skipped {
 		fmt.Fprintf(&b, "%s: %s\n", edit.ShownPath(s.Path), s.Why)
@@ -124,6 +130,7 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 		if room -= len(d.Diff); room < 0 && d.Diff != "" {
 			d.Diff, out.Truncated = "", true
 		}
+		d.Odd = approval.Odd(d.Diff)
 		out.Added, out.Removed = out.Added+f.Added, out.Removed+f.Removed
 		out.Files = append(out.Files, d)
 	}
