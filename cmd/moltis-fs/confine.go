@@ -151,7 +151,8 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 	}
 	data := append(earlier, dir)
 	free, judge, asked, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: dir,
-		Protect: slices.Concat(protect, earlier), Root: engine.Root{Only: root}})
+		Protect: slices.Concat(protect, earlier), Root: engine.Root{Only: root},
+		GitUser: in.gitUser(&cfg)})
 	if err != nil {
 		return h, misuse("", "%v", err)
 	}

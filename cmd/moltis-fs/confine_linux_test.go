@@ -44,6 +44,7 @@ var attempts = []struct{ name, command string }{
 	{"read git", `cat $W/sub2/.git/config`},
 	{"write git", `echo x >> $W/sub2/.git/config`},
 	{"write hook", `echo x >> $W/sub2/hooks/h`},
+	{"write hook of all", `echo x >> $W/userhooks/h`},
 	{"link denied", `ln $W/secrets/k $W/sub/k && cat $W/sub/k`},
 	{"symlink denied", `ln -s $W/secrets/k $W/sub/s && cat $W/sub/s`},
 	{"move denied", `mv $W/secrets $W/sub/moved && cat $W/sub/moved/k`},
@@ -69,10 +70,10 @@ func TestConfine(t *testing.T) {
 	}{
 		{"control", "", "", "*"},
 		{"all of it", "", "", "read, read below, list, append, new below, new, remove below, read denied, list denied, write denied, new denied, " +
-			"read pattern, read git, write git, write hook, link denied, symlink denied, move denied, system, temporary"},
-		{"a directory denied", `"$W/secrets/**"`, "", "read, read below, append, new below, remove below, read pattern, read git, write git, write hook, system, temporary"},
+			"read pattern, read git, write git, write hook, write hook of all, link denied, symlink denied, move denied, system, temporary"},
+		{"a directory denied", `"$W/secrets/**"`, "", "read, read below, append, new below, remove below, read pattern, read git, write git, write hook, write hook of all, system, temporary"},
 		{"read only", `"$W/secrets/**", "**/.env"`, "--read-only", "read, read below, read git, system, temporary"},
-		{"weaker", `"$W/secrets/**", "**/.env"`, "--allow-weaker", "read, read below, list, append, new below, remove below, list denied, read git, write git, write hook, system, temporary"},
+		{"weaker", `"$W/secrets/**", "**/.env"`, "--allow-weaker", "read, read below, list, append, new below, remove below, list denied, read git, write git, write hook, write hook of all, system, temporary"},
 		{"the defaults", "*", "--allow-weaker", "read, read below, list, append, new below, remove below, read denied, list denied, write denied, new denied, " +
 			"read git, link denied, symlink denied, system, temporary"},
 	} {
@@ -83,7 +84,7 @@ func TestConfine(t *testing.T) {
 				t.Fatal(err)
 			}
 			ws, out, conf := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml")
-			for _, f := range []string{"ws/a", "ws/sub/b", "ws/sub2/.env", "ws/sub2/.git/config", "ws/sub2/hooks/h", "ws/secrets/k", "out/o", "out/p"} {
+			for _, f := range []string{"ws/a", "ws/sub/b", "ws/sub2/.env", "ws/sub2/.git/config", "ws/sub2/hooks/h", "ws/userhooks/h", "ws/secrets/k", "out/o", "out/p"} {
 				err = errors.Join(err, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o755), os.WriteFile(filepath.Join(dir, f), []byte("[core]\nhooksPath = hooks\n"), 0o644))
 			}
 			rules := "[tools.fs]\nallow_paths = [\"$W/**\"]\n"
@@ -109,7 +110,11 @@ func TestConfine(t *testing.T) {
 				args := append([]string{"confine", "--config", conf, "--data-dir", filepath.Join(dir, "data")}, strings.Fields(c.options)...)
 				shell = exec.Command(binary(t), append(append(args, "--"), shell.Args...)...)
 			}
-			shell.Env = append(os.Environ(), "W="+ws, "O="+out)
+			global := filepath.Join(dir, "gitconfig")
+			if err := os.WriteFile(global, []byte("[core]\nhooksPath = "+ws+"/userhooks\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			shell.Env = append(os.Environ(), "W="+ws, "O="+out, "GIT_CONFIG_GLOBAL="+global)
 			var errs bytes.Buffer
 			shell.Stderr = &errs
 			got, err := shell.Output()

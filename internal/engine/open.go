@@ -206,6 +206,7 @@ func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
 	if cfg.ProtectExec != "allow" {
 		e, known := Engine{shared: &shared{classes: classes}}, map[string][]string{}
 		e.free = free
+		e.search.of(h.GitUser)
 		asked = func(name string) bool { return e.RunsCode(name) || e.isHook(name, known) }
 	}
 	return free, judge, asked, err

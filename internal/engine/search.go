@@ -26,12 +26,17 @@ type searching struct {
 	home     string      // where "~/" leads in a repository's configuration
 }
 
+// of takes what there is of the user's.
+func (s *searching) of(user ignore.User) {
+	s.excludes, s.home = user.ExcludesPath(), user.Home
+	if s.hooks = user.HooksPath(); !path.IsAbs(s.hooks) { // of no repository
+		s.hooks = ""
+	}
+}
+
 // openSearch readies the index, for this policy and no other.
 func (e *Engine) openSearch(user ignore.User) (err error) {
-	e.search.excludes, e.search.home = user.ExcludesPath(), user.Home
-	if e.search.hooks = user.HooksPath(); !path.IsAbs(e.search.hooks) { // of no repository
-		e.search.hooks = ""
-	}
+	e.search.of(user)
 	if e.cfg.SearchIndex == "off" {
 		return nil
 	}
