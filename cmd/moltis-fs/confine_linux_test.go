@@ -283,10 +283,10 @@ func TestConfinedServer(t *testing.T) {
 		}
 		ws, out, conf, hook := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml"), filepath.Join(dir, "hook")
 		rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ncheckpoint_before_mutation = true\nrequire_approval = false\n[tools.fs.hooks]\n"+
-			"before_tool_call = [%q]\n", ws+"/**", hook)
+			"before_tool_call = [%q]\n", ws+"/**", "/bin/sh "+hook)
 		script := "#!/bin/sh\nif cat " + out + " >/dev/null 2>&1; then echo held by nobody >&2; exit 1; fi\n"
 		if err := errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(out, []byte("o"), 0o644), os.WriteFile(conf, []byte(rules), 0o600),
-			os.WriteFile(hook, []byte(script), 0o755)); err != nil {
+			os.WriteFile(hook, []byte(script), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 		call := func(id int, tool, args string) string {

@@ -16,6 +16,18 @@ func confineServerOption() option {
 		"files and the roots (Linux); hooks get no TCP and no other files")
 }
 
+// hookFiles are the programs of hooks and what they are given by an absolute name, as a script.
+func hookFiles(h config.Hooks) (files []string) {
+	for _, line := range slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist) {
+		for _, word := range strings.Fields(line) {
+			if filepath.IsAbs(word) {
+				files = append(files, word)
+			}
+		}
+	}
+	return files
+}
+
 // confineServer holds this process to what it works on. The policy is narrower; this is for the day
 // that it is got round.
 func (in *invocation) confineServer(cfg config.Config) error {
@@ -56,12 +68,7 @@ func (in *invocation) confineServer(cfg config.Config) error {
 		open(confine.Read, false, name)
 		open(confine.Read, true, filepath.Join(filepath.Dir(name), "git"))
 	}
-	hooks := cfg.Tools.FS.Hooks
-	for _, line := range slices.Concat(hooks.BeforeToolCall, hooks.AfterToolCall, hooks.ToolResultPersist) {
-		if words := strings.Fields(line); len(words) > 0 {
-			open(confine.Read, false, words[0])
-		}
-	}
+	open(confine.Read, false, hookFiles(cfg.Tools.FS.Hooks)...)
 	for _, name := range append(cfg.Tools.FS.PolicyFiles(), in.policiesFile()) {
 		if info, err := os.Stat(name); err == nil { // for a reload
 			open(confine.Read, info.IsDir(), name)

@@ -56,6 +56,7 @@ func runDoctor(ctx context.Context, in *invocation) error {
 			return fmt.Errorf("finding the configuration: %w", err)
 		}
 	}
+	o.Obeyed = append(hookFiles(cfg.Tools.FS.Hooks), cfg.Tools.FS.PolicyFiles()...)
 	if o.Roots = opened(cfg.Tools.FS.AllowPaths); root != "" {
 		o.Roots = []string{root}
 	}

@@ -51,10 +51,11 @@ type Options struct {
 	Roots   []string // what an agent may reach; none: everything
 	Config  string   // "": the defaults hold
 	Program string
-	Data    string // it need not be there yet
-	Home    string // "": there is none
-	Lifted  string // what the configuration takes from the protected classes; "": nothing
-	OneName bool   // files with several hard links are refused
+	Obeyed  []string // hooks and policies
+	Data    string   // it need not be there yet
+	Home    string   // "": there is none
+	Lifted  string   // what the configuration takes from the protected classes; "": nothing
+	OneName bool     // files with several hard links are refused
 
 	// Budget is how many names of each root are looked at for hard links; 200,000 when 0.
 	Budget int
@@ -74,6 +75,9 @@ func Look(ctx context.Context, o Options) ([]Finding, error) {
 	}
 	o.file(say, "program", o.Program, "whoever writes to it is who runs it")
 	o.file(say, "config", o.Config, "whoever writes to it makes the rules")
+	for _, name := range o.Obeyed {
+		o.file(say, "config", name, "whoever writes to it decides about each call")
+	}
 	o.data(say)
 	o.reach(say)
 	mounts := readMounts(say)

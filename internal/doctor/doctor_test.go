@@ -54,6 +54,10 @@ func TestHazards(t *testing.T) {
 			o.Config = link
 			return errors.Join(err, os.Chmod(filepath.Dir(filepath.Dir(link))+"/etc", map[bool]os.FileMode{true: 0o777, false: 0o755}[bad]))
 		}},
+		{"a hook for all", "config", "hazard others may write to", "ok only its owner", func(o *Options, bad bool) error {
+			o.Obeyed = []string{filepath.Join(filepath.Dir(o.Config), "hook")}
+			return errors.Join(os.WriteFile(o.Obeyed[0], nil, 0o700), os.Chmod(o.Obeyed[0], map[bool]os.FileMode{true: 0o777, false: 0o755}[bad]))
+		}},
 		{"config in the root", "config", "hazard it lies in", "ok only its owner", func(o *Options, bad bool) error {
 			if bad {
 				o.Config = filepath.Join(o.Roots[0], "file")
