@@ -257,6 +257,11 @@ func TestConfineProfiles(t *testing.T) {
 	if _, out, _ := runWith(t, "", "confine", "--root", filepath.Join(ws, "secrets"), "--data-dir", dir+"/data", "--print", "bwrap"); !strings.Contains(out, "# not held for names that come later: protect_secret") {
 		t.Errorf("all is frozen: %s", out)
 	}
+	// What --write opens is not hidden by the empty /tmp.
+	_, out, _ := runWith(t, "", "confine", "--root", ws, "--data-dir", dir+"/data", "--write", "/tmp/x", "--print", "bwrap")
+	if tmp := strings.Index(out, "--tmpfs /tmp"); tmp < 0 || tmp > strings.Index(out, "--bind-try /tmp/x") {
+		t.Errorf("below /tmp: %s", out)
+	}
 	for what, wants := range map[string][]string{
 		"bwrap":   {"--bind '" + ws + "'", "--tmpfs '" + ws + "/secrets'", "--ro-bind /dev/null '" + ws + "/.env'", "--unshare-net", "-- sh -c 'a --b'"},
 		"systemd": {`BindPaths="` + strings.ReplaceAll(ws, ":", `\:`) + `"`, `InaccessiblePaths="-` + ws + `/secrets"`, `InaccessiblePaths="-` + ws + `/.env"`, "PrivateNetwork=yes", "WorkingDirectory=" + ws + "\n"},

@@ -69,6 +69,7 @@ func (h *held) bwrap(b *strings.Builder, args []string) {
 	if !h.network {
 		add("--unshare-net")
 	}
+	add("--tmpfs", "/tmp") // what follows may lie in it
 	for _, r := range h.besides() {
 		how := "--ro-bind-try"
 		if r.Right == confine.Write {
@@ -78,7 +79,6 @@ func (h *held) bwrap(b *strings.Builder, args []string) {
 	}
 	add("--dev", "/dev")
 	add("--proc", "/proc")
-	add("--tmpfs", "/tmp")
 	for _, root := range h.roots {
 		if h.cfg.Tools.FS.ReadOnly {
 			add("--ro-bind", root, root)
