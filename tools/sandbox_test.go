@@ -20,10 +20,11 @@ import (
 
 var sandboxed = flag.String("sandbox", "", `have the tests of this package make their calls through a worker: "worker", "bwrap" or "ssh"; make interop`)
 
-// openIn is Open where the calls are made by a worker, whose root is the directory of the test.
+// openIn is Open where the calls are made by a worker, whose root is the workspace.
 func openIn(t testing.TB, how string, cfg config.Config, o tools.Options) (*tools.Suite, error) {
 	t.Helper()
-	root, _, _ := strings.Cut(cmp.Or(cfg.Tools.FS.WorkspaceRoot, strings.Join(cfg.Tools.FS.AllowPaths, "")), "/ws")
+	dir, _, _ := strings.Cut(cmp.Or(cfg.Tools.FS.WorkspaceRoot, strings.Join(cfg.Tools.FS.AllowPaths, "")), "/ws")
+	root := dir + "/ws"
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +90,7 @@ func TestGoldenCallsInSandbox(t *testing.T) {
 }
 
 // quickCases are the golden calls that go through a worker each time: one of each tool.
-var quickCases = []string{"edit/unique", "edit/must_read", "write/overwrite", "write/symlink_refused", "read/text",
+var quickCases = []string{"edit/unique", "edit/bad", "edit/must_read", "write/overwrite", "write/symlink_refused", "read/text",
 	"glob/denied", "grep/context", "checkpoints/undo_redo", "policy/narrow_allow"}
 
 // Some strange paths by every tool, through a worker; with -sandbox all of them.

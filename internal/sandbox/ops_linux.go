@@ -142,12 +142,15 @@ func (w *worker) told(r *reply) error {
 	return err
 }
 
-// look tells of what has a name, or is open.
-func (w *worker) look(q *request, r *reply) (err error) {
-	if q.name == "" {
-		_, err = w.get(q.fd)
-	} else if err = w.in(q.fd); err == nil && !component(q.name) {
+// look tells of what has a name, or is open. Of what lies outside of the root that is no more than a
+// handle tells: the root itself has its name there.
+func (w *worker) look(q *request, r *reply) error {
+	h, err := w.get(q.fd)
+	outside := err == nil && !h.inside && q.name != ""
+	if err == nil && q.name != "" && !component(q.name) {
 		err = unix.EINVAL
+	} else if outside && q.op == opReadlink {
+		err = unix.EACCES
 	}
 	if err != nil {
 		return err
@@ -168,6 +171,9 @@ func (w *worker) look(q *request, r *reply) (err error) {
 		if x, err = w.calls.Fstatat(q.fd, q.name, int(q.a)); err == nil {
 			r.stat, r.bits = oldFields(&x), hasStat
 		}
+	}
+	if kind := r.stat[1] & unix.S_IFMT; outside && kind != unix.S_IFDIR && kind != unix.S_IFLNK && err == nil {
+		*r, err = reply{}, unix.EACCES
 	}
 	return err
 }

@@ -61,6 +61,10 @@ func TestWorkerKeepsToItsRoot(t *testing.T) {
 	must("reopening what is outside", err, unix.EACCES)
 	_, err = c.Statx(out, "secret", unix.AT_SYMLINK_NOFOLLOW)
 	must("stat outside", err, unix.EACCES)
+	above := opened(unix.AT_FDCWD, dir, handle)
+	if x, err := c.Statx(above, "w", unix.AT_SYMLINK_NOFOLLOW); err != nil || x.Mode&unix.S_IFMT != unix.S_IFDIR {
+		t.Error("the root by its name:", err)
+	}
 	_, err = c.Statx(in, "../out/secret", 0)
 	must("stat of a path", err, unix.EINVAL)
 	for fd := range 12 { // its own: standard input, the list of mounts, the directory of descriptors

@@ -144,9 +144,10 @@ func (w *watch) run(tell func([]feed.Event)) {
 }
 
 // judge asks the policy once more when an event is fetched, which may be long after it was noticed.
+// The end of the watch is told in any case: it may be that nothing can be looked at any more.
 func (w *watch) judge(e feed.Event) (feed.Event, bool) {
 	if e.From == "" {
-		return e, w.Tells(e.Path)
+		return e, e.Type == engine.EventGone || w.Tells(e.Path)
 	}
 	from, to := w.Tells(e.From), w.Tells(e.To)
 	switch {
