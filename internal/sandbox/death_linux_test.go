@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -268,5 +269,32 @@ func TestHandlesOfDeadWorkers(t *testing.T) {
 	s.Close()
 	if _, err := f.Resolve(dir+"/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) {
 		t.Error("after the end:", err)
+	}
+}
+
+// A worker that nobody needs any more ends by itself, before Close returns; whoever led to it sees that. Of one that is
+// started anew the log tells.
+func TestWorkerEndsByItself(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"w/f": "x"})
+	var said []string
+	s, err := Start(t.Context(), Options{Root: dir + "/w", Build: "test", Log: func(line string) { said = append(said, line) },
+		Command: []string{"sh", "-c", `"$@"; echo $? >>"$0"`, dir + "/ended", os.Args[0], "worker", dir + "/w"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.now.fail(errors.New("a test"))
+	if h, err := over(t, s).Resolve(dir+"/w/f", guardfs.Read); err != nil {
+		t.Error(err)
+	} else {
+		h.Close()
+	}
+	s.Close()
+	if got, err := os.ReadFile(dir + "/ended"); string(got) != "0\n" {
+		t.Errorf("it ended as %q: %v", got, err)
+	}
+	if want := []string{"it is started anew: a test"}; !slices.Equal(said, want) {
+		t.Errorf("the log says %q, want %q", said, want)
 	}
 }

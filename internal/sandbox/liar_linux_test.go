@@ -96,7 +96,7 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 	}
 	s.first = p.hello
 	t.Cleanup(func() {
-		p.end()
+		p.fail(errClosed)
 		for range 3 {
 			<-end
 		}

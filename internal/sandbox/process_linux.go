@@ -31,7 +31,6 @@ type process struct {
 	turn  int // 1 for the first
 	hello Hello
 	hang  time.Duration
-	log   func(string)
 
 	command
 	out  sink
@@ -87,7 +86,7 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 		return nil, unavailable(err)
 	}
 	p := newProcess(s.turn, fds[0])
-	p.hang, p.log, p.reaped = s.o.Hang, s.o.Log, make(chan struct{})
+	p.hang, p.reaped = s.o.Hang, make(chan struct{})
 	theirs := os.NewFile(uintptr(fds[1]), "worker")
 	p.cmd = exec.Command(s.o.Command[0], s.o.Command[1:]...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = theirs, theirs, &p.says, s.o.Env
@@ -117,11 +116,7 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 	}
 	if err != nil {
 		ended := p.isDead()
-		p.end()
-		select {
-		case <-p.reaped: // all that it had to say is there
-		case <-time.After(time.Second):
-		}
+		p.end() // and all that it had to say is there
 		return nil, p.unstarted(ended, err)
 	}
 	return p, nil
@@ -183,7 +178,8 @@ func (p *process) reap() {
 	if err == nil {
 		err = errors.New("it ended")
 	}
-	p.fail(fmt.Errorf("its worker has ended: %w", err))
+	p.over(fmt.Errorf("its worker has ended: %w", err))
+	p.kill()      // what it has left behind
 	p.life.Lock() // nobody uses the descriptor, and nobody will
 	unix.Close(p.out.fd)
 	p.life.Unlock()
@@ -192,17 +188,32 @@ func (p *process) reap() {
 
 // fail ends the worker, for the first reason that there is.
 func (p *process) fail(why error) {
+	if p.over(why) {
+		p.kill()
+	}
+}
+
+// over says that nobody speaks with the worker any more. first: it was not said before.
+func (p *process) over(why error) (first bool) {
 	p.once.Do(func() {
-		p.err = why
+		first, p.err = true, why
 		close(p.dead)
 		// What reads or writes comes back by this.
 		unix.Shutdown(p.out.fd, unix.SHUT_RDWR) //nolint:errcheck // it is at its end
-		p.kill()
 	})
+	return first
 }
 
-// end is fail without a reason that anybody would want to know.
-func (p *process) end() { p.fail(errClosed) }
+// end has the worker end by itself, so that what leads to it leaves nothing behind: bwrap, when it
+// is killed, leaves a child to the system, and docker and ssh may leave the worker.
+func (p *process) end() {
+	p.over(errClosed)
+	select {
+	case <-p.reaped:
+	case <-time.After(time.Second):
+		p.kill()
+	}
+}
 
 func (p *process) isDead() bool {
 	select {

@@ -92,6 +92,9 @@ func (s *Session) live() (*process, error) {
 		return nil, unavailable(err)
 	}
 	s.starts = append(s.starts, time.Now())
+	if s.now != nil {
+		s.o.Log(fmt.Sprintf("it is started anew: %v", s.now.why()))
+	}
 	p, err := s.start(context.Background())
 	if err != nil {
 		return nil, err
