@@ -16,7 +16,7 @@ type Sandbox struct {
 	Command    []string `toml:"command" doc:"What runs a program inside: a ready form, as [\"docker:NAME\"], [\"podman:NAME\"], [\"bubblewrap:DIR\"] or [\"ssh:HOST\"]; or a command line without that program, as [\"nsenter\", \"-t\", \"4711\", \"-m\", \"-p\"]. There is no shell. {session} and {principal} stand for who calls, and ${ROOT} for the root on this machine."`
 	Root       string   `toml:"root" doc:"The workspace inside: calls name its paths, and nothing outside of it can be touched. ${ROOT} as in command."`
 	Program    string   `toml:"program" sample:"/usr/local/bin/moltis-fs" doc:"This program inside; else the copy, or what bubblewrap: brings, or moltis-fs on the PATH there."`
-	CopyBinary bool     `toml:"copy_binary" doc:"Put this program there, into /tmp, unless a file with its hash is there already. It takes a shell and sha256sum inside."`
+	CopyBinary bool     `toml:"copy_binary" doc:"Put this program there, into /tmp, unless a file with its hash is there already, of the same user. It takes a shell, sha256sum and mktemp inside."`
 	Require    bool     `toml:"require" doc:"Refuse calls that belong into a sandbox when no real one is found at the start; false has them run on this machine, with a warning at the start. One that fails later is never replaced by this machine."`
 }
 

@@ -155,6 +155,29 @@ func TestPut(t *testing.T) {
 	if err := put(nil); err != nil { // it is there, so nothing is read
 		t.Error(err)
 	}
+	link := filepath.Join(dir, "link") // another's could be traded, and so could what a link leads to
+	if err := os.Symlink(p.Program, link); err != nil {
+		t.Fatal(err)
+	}
+	if p.Program = link; put([]byte("cut off")) == nil {
+		t.Error("a link is taken")
+	}
+	if err := put(data); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Lstat(link); err != nil || !info.Mode().IsRegular() {
+		t.Error("the link stays:", err)
+	}
+	p.Program = filepath.Join(dir, "directory")
+	if err := os.Mkdir(p.Program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(data); err == nil {
+		t.Error("a directory is taken")
+	}
+	if left, _ := filepath.Glob(dir + "/directory*/*"); len(left) > 0 {
+		t.Error("it leaves", left)
+	}
 	p.Run = []string{"false"}
 	if err := put(data); err == nil {
 		t.Error("nothing runs there, and it was copied")
