@@ -67,6 +67,9 @@ func checkSandbox(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
+	if err := o.outOfReach(p); err != nil {
+		return unreached(p, err)
+	}
 	dir, err := os.MkdirTemp("", program+"-check-")
 	if err != nil {
 		return err
@@ -186,7 +189,7 @@ func (in *invocation) sandboxFinding(ctx context.Context, cfg config.Sandbox) []
 	f := doctor.Finding{Level: doctor.OK, About: "sandbox", What: strings.Join(cfg.Command, " ") + ": each session has its own"}
 	o, p, err := in.sandboxOf()
 	if err == nil {
-		err = p.Real()
+		err = cmp.Or(p.Real(), o.outOfReach(p))
 	}
 	if err == nil {
 		var s *sandbox.Session

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// boxedIn is a directory with a tree, and a configuration by which all sessions run in it through a command.
+// boxedIn is a directory with a tree, and a configuration by which sessions run in it through a command.
 func boxedIn(t *testing.T, command, more string) (dir, conf string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -19,8 +19,12 @@ func boxedIn(t *testing.T, command, more string) (dir, conf string) {
 	if err := os.Mkdir(filepath.Join(dir, "tree"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return dir, laid(t, filepath.Join(dir, "c.toml"), fmt.Sprintf("[tools.fs]\nrequire_approval = false\n[tools.sandbox]\nmode = \"all\"\n"+
-		"command = [%s]\nprogram = %q\nroot = %q\n%s", command, binary(t), filepath.Join(dir, "tree"), more))
+	mode := "all"
+	if strings.HasPrefix(more, "sessions") {
+		mode = "sessions"
+	}
+	return dir, laid(t, filepath.Join(dir, "c.toml"), fmt.Sprintf("[tools.fs]\nrequire_approval = false\n[tools.sandbox]\nmode = %q\n"+
+		"command = [%s]\nprogram = %q\nroot = %q\n%s", mode, command, binary(t), filepath.Join(dir, "tree"), more))
 }
 
 // What is there is told before a session needs it, by the doctor, by a try and at a start: each with its exit status.
@@ -36,6 +40,7 @@ func TestSandboxTold(t *testing.T) {
 		{"absent", `"no-such-program-4711"`, "", "no real sandbox is there: exec: ", "can't be reached", refuses, exitOK, exitBroken, exitRefused},
 		{"broken", `"sh", "-c", "echo no such box >&2; exit 1"`, "", `there: its worker did not start: it said "no such box"; its calls`, `it said "no such box"`, refuses, exitOK, exitBroken, exitRefused},
 		{"not required", `"false"`, "require = false\n", "a start has the calls run on this machine", "can't be reached", falls, exitRefused, exitBroken, exitOK},
+		{"not required for some", `"false"`, "sessions = [\"*\"]\nrequire = false\n", "a start has the calls run on this machine", "can't be reached", falls, exitRefused, exitBroken, exitOK},
 		{"other", `"sh", "-c", "ulimit -f 0; exec \"$@\"", "sh"`, "", "is real", "Write differs\n  here:  {", "", exitOK, exitRefused, exitRefused},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -44,9 +45,9 @@ type box struct {
 	calls int       // that need it now, under the lock of all
 	used  time.Time // last
 
-	mu     sync.Mutex // of opening
-	opened *stand     // nil: it is not open
-	err    error      // why not
+	opened atomic.Pointer[stand] // nil: it is not open
+	mu     sync.Mutex            // of opening
+	err    error                 // why not
 	tried  time.Time
 }
 
@@ -90,11 +91,11 @@ func (in *invocation) sandboxed(s *stand, o opener) {
 	if err == nil {
 		err = p.Real()
 	}
-	if c := o.cfg.Tools.Sandbox; err == nil && c.Mode == "all" && !place.PerSession(c) {
+	if c := o.cfg.Tools.Sandbox; err == nil && !place.PerSession(c) {
 		box, done := b.take(p)
 		defer done()
 		var inside *stand
-		if inside, err = box.open(context.Background(), b, func(string) {}); err == nil {
+		if inside, err = box.open(context.Background(), b, func(string) {}); err == nil && c.Mode == "all" {
 			s.cfg = inside.cfg // what is said of this configuration is about there
 		}
 	}
@@ -230,15 +231,17 @@ func (b *sandboxes) drop() {
 // close takes a box out, which nobody needs. b.mu is held.
 func (b *sandboxes) close(one *box) {
 	delete(b.at, one.at.ID)
-	b.gone.Go(func() { _ = one.close() }) // what it could not write is in its log
+	if s := one.opened.Load(); s != nil {
+		b.gone.Go(func() { _ = s.e.Close() }) // what it could not write is in its log
+	}
 }
 
 // open opens a box that is not. Why it could not goes to say.
 func (x *box) open(ctx context.Context, b *sandboxes, say func(line string)) (*stand, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.opened != nil || x.err != nil && time.Since(x.tried) < tryAgainIn {
-		return x.opened, x.err
+	if s := x.opened.Load(); s != nil || x.err != nil && time.Since(x.tried) < tryAgainIn {
+		return s, x.err
 	}
 	e, cfg, _, err := b.opener.open(context.WithoutCancel(ctx), x.at)
 	var d dialect.Dialect
@@ -251,29 +254,29 @@ func (x *box) open(ctx context.Context, b *sandboxes, say func(line string)) (*s
 		say(x.at.ID + ": " + sandbox.Cause(err))
 		return nil, err
 	}
-	x.opened = &stand{Dialect: d, e: e, cfg: cfg}
-	return x.opened, nil
+	s := &stand{Dialect: d, e: e, cfg: cfg}
+	x.opened.Store(s)
+	return s, nil
 }
 
-func (x *box) close() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.opened == nil {
-		return nil
-	}
-	return x.opened.e.Close()
-}
-
-// of is where a session's calls run, with its name, until done. The error says why it can't be reached.
-func (b *sandboxes) of(ctx context.Context, principal, session string) (d dialect.Dialect, where string,
-	done func(), err error) {
+// of is where the calls of a session belong; nil: on this machine.
+func (b *sandboxes) of(principal, session string) (*place.Place, error) {
 	principal, session = cmp.Or(principal, "local"), cmp.Or(session, "default")
 	if b.fall || !place.Has(b.cfg.Tools.Sandbox, principal, session) {
-		return b.Dialect, place.Host, func() {}, nil
+		return nil, nil
 	}
-	p, err := b.place(principal, session)
-	if err != nil {
+	return b.place(principal, session)
+}
+
+// reach is where a session's calls run, with its name, until done. The error says why it can't be reached.
+func (b *sandboxes) reach(ctx context.Context, principal, session string) (d dialect.Dialect, where string,
+	done func(), err error) {
+	p, err := b.of(principal, session)
+	switch {
+	case err != nil:
 		return b.Dialect, "sandbox", func() {}, err
+	case p == nil:
+		return b.Dialect, place.Host, func() {}, nil
 	}
 	one, done := b.take(p)
 	s, err := one.open(ctx, b, b.log)
@@ -285,7 +288,7 @@ func (b *sandboxes) of(ctx context.Context, principal, session string) (d dialec
 
 // Call carries out a call where its session has its place. It never runs anywhere else.
 func (b *sandboxes) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
-	d, where, done, err := b.of(ctx, c.Principal, c.Session)
+	d, where, done, err := b.reach(ctx, c.Principal, c.Session)
 	defer done()
 	c.Unavailable = err
 	a, err := d.Call(ctx, c)
@@ -299,16 +302,29 @@ func (b *sandboxes) Call(ctx context.Context, c dialect.Call) (dialect.Answer, e
 	return at, nil
 }
 
-// EndSession ends a session, and with it a sandbox that is the session's own.
+// EndSession ends a session, and with it a sandbox that is the session's own. One that is not open has nothing of it.
 func (b *sandboxes) EndSession(ctx context.Context, principal, session string) error {
-	d, where, done, err := b.of(ctx, principal, session)
-	if s, ok := d.(dialect.Sessions); ok && err == nil {
-		err = s.EndSession(ctx, principal, session)
+	end := func(d dialect.Dialect) error {
+		if s, ok := d.(dialect.Sessions); ok {
+			return s.EndSession(ctx, principal, session)
+		}
+		return nil
+	}
+	p, err := b.of(principal, session)
+	switch {
+	case err != nil:
+		return nil // no call of it was ever made
+	case p == nil:
+		return end(b.Dialect)
+	}
+	one, done := b.take(p)
+	if s := one.opened.Load(); s != nil {
+		err = end(s.Dialect)
 	}
 	done()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if one := b.at[where]; one != nil && one.calls == 0 && place.PerSession(b.cfg.Tools.Sandbox) {
+	if one.calls == 0 && b.at[p.ID] == one && place.PerSession(b.cfg.Tools.Sandbox) {
 		b.close(one)
 	}
 	return err
@@ -316,7 +332,7 @@ func (b *sandboxes) EndSession(ctx context.Context, principal, session string) e
 
 func (b *sandboxes) Events(ctx context.Context, principal, session string, after int64,
 	most int) (dialect.Events, error) {
-	d, _, done, err := b.of(ctx, principal, session)
+	d, _, done, err := b.reach(ctx, principal, session)
 	defer done()
 	if f, ok := d.(dialect.Feed); ok && err == nil {
 		return f.Events(ctx, principal, session, after, most)
@@ -334,7 +350,7 @@ func (b *sandboxes) each(do func(*engine.Engine) error) error {
 	defer b.mu.Unlock()
 	var errs []error
 	for _, one := range b.at {
-		if s := one.opened; s != nil {
+		if s := one.opened.Load(); s != nil {
 			errs = append(errs, do(s.e))
 		}
 	}
@@ -396,20 +412,21 @@ func sandboxOption() option {
 }
 
 // named is the sandbox that --sandbox names: p is nil where only its history can be told.
-func (o *opener) named(dataDir, name string) (id string, p *place.Place, err error) {
-	info, gone := os.Stat(sandboxData(dataDir, name))
-	if isID := gone == nil && info.IsDir() && filepath.IsLocal(name); isID {
-		session := cmp.Or(o.in.option("session"), "default")
-		if p, err = o.place(cmp.Or(o.in.option("principal"), "local"), session); err != nil || p.ID != name {
+func (o *opener) named(name string) (id string, p *place.Place, err error) {
+	who, session := cmp.Or(o.in.option("principal"), "local"), cmp.Or(o.in.option("session"), "default")
+	info, gone := os.Stat(sandboxData(o.as.DataDir, name))
+	if isID := gone == nil && info.IsDir() && filepath.Base(filepath.Join("/", name)) == name; isID {
+		if p, err = o.place(who, session); err != nil || p.ID != name {
 			return name, nil, misuse("name its session in the place of it, or in --session; the configuration has to be "+
 				"the one that it was made with", "[tools.sandbox] leads to no sandbox %s", visible(name))
 		}
 		return name, p, nil
 	}
-	if o.cfg.Tools.Sandbox.Mode == "off" {
-		return "", nil, misuse("its name stands in answers and in the audit log", "there is no sandbox %s", visible(name))
+	if !place.Has(o.cfg.Tools.Sandbox, who, name) {
+		return "", nil, misuse("its name stands in answers and in the audit log", "there is no sandbox %s, and no "+
+			"session of that name is in one", visible(name))
 	}
-	if p, err = o.place(cmp.Or(o.in.option("principal"), "local"), name); err != nil {
+	if p, err = o.place(who, name); err != nil {
 		return "", nil, misuse("", "%v", err)
 	}
 	return p.ID, p, nil
@@ -425,7 +442,7 @@ func (in *invocation) sandboxDir(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id, _, err := o.named(dir, name)
+	id, _, err := o.named(name)
 	if id == "" {
 		return "", err
 	}
@@ -446,8 +463,14 @@ func (in *invocation) opener() (*opener, error) {
 	if err != nil {
 		return nil, err
 	}
+	dir, earlier, err := in.hostData()
+	if err != nil {
+		return nil, err
+	}
+	protect, err := in.ownFiles(from, self)
 	return &opener{in: in, cfg: cfg, root: cmp.Or(root, cfg.Tools.FS.WorkspaceRoot), log: in.sandboxLog,
-		hash: hashing(self), as: tools.Options{Worker: []string{self, workerCommand().name}}}, nil
+		hash: hashing(self), as: tools.Options{Worker: []string{self, workerCommand().name}, DataDir: dir,
+			Protect: append(protect, earlier...)}}, err
 }
 
 func (in *invocation) sandboxLog(line string) {
@@ -457,12 +480,13 @@ func (in *invocation) sandboxLog(line string) {
 // directory is what relative paths of a person's call start from: the root of its sandbox, or else
 // the working directory. "" if neither is known; the call itself then tells why.
 func (s *stand) directory(c dialect.Call) string {
-	who, session := cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
-	if b := s.boxes; b != nil && !b.fall && place.Has(b.cfg.Tools.Sandbox, who, session) {
-		if p, err := b.place(who, session); err == nil {
+	if s.boxes != nil {
+		switch p, err := s.boxes.of(c.Principal, c.Session); {
+		case err != nil:
+			return ""
+		case p != nil:
 			return p.Root
 		}
-		return ""
 	}
 	here, _ := os.Getwd()
 	return here
@@ -474,16 +498,12 @@ func (in *invocation) engineIn(cfg config.Config, as tools.Options) (*engine.Eng
 	if err != nil {
 		return nil, cfg, err
 	}
-	dir, _, err := in.hostData()
+	_, p, err := o.named(in.option("sandbox"))
 	if err != nil {
 		return nil, cfg, err
 	}
-	_, p, err := o.named(dir, in.option("sandbox"))
-	if err != nil {
-		return nil, cfg, err
-	}
+	as.DataDir = o.as.DataDir
 	o.cfg, o.as = cfg, as
-	o.as.DataDir = dir
 	e, cfg, _, err := o.open(context.Background(), p)
 	if err != nil {
 		err = unreached(p, err)

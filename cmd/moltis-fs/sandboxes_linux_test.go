@@ -61,6 +61,12 @@ func TestSandboxedSessions(t *testing.T) {
 	if out, err := read.Output(); !strings.Contains(string(out), `"kind":"text"`) {
 		t.Errorf("%v: %s", err, out)
 	}
+	for _, name := range []string{"free", "."} {
+		out, _ := exec.Command(program, "checkpoint", "list", "--config", filepath.Join(dir, "c.toml"), "--data-dir", data, "--sandbox", name).CombinedOutput()
+		if !strings.Contains(string(out), "there is no sandbox "+name) {
+			t.Errorf("--sandbox %s: %s", name, out)
+		}
+	}
 	if got := call("boxed-2", "false"); !strings.Contains(got, `"kind":"unavailable"`) {
 		t.Error(got)
 	}
@@ -127,6 +133,13 @@ func TestOursInNoSandbox(t *testing.T) {
 		o := opener{as: tools.Options{DataDir: c.data, Protect: []string{c.more, ""}}}
 		if err := o.outOfReach(&place.Place{Dir: c.box}); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	conf := laid(t, at("data/c.toml"), fmt.Sprintf("[tools.sandbox]\nmode = \"all\"\ncommand = [%q]\n", "bubblewrap:"+at("data")))
+	for _, args := range [][]string{{"doctor"}, {"sandbox", "check"}} {
+		out, _ := exec.Command(binary(t), append(args, "--config", conf, "--data-dir", at("data"))...).CombinedOutput()
+		if _, err := exec.LookPath("bwrap"); err == nil && !strings.Contains(string(out), "which no agent may reach") {
+			t.Errorf("%s: %s", args, out)
 		}
 	}
 }
@@ -203,6 +216,12 @@ func TestSandboxesOfServer(t *testing.T) {
 		}
 	}
 	one, two := session(), session()
+	if got := s.ask("session.end", fmt.Sprintf(`{"session_id":%q}`, session())); !strings.Contains(got, `"ended":true`) {
+		t.Errorf("a session without calls ends: %s", got)
+	}
+	if boxes, _ = os.ReadDir(filepath.Join(data, "sandboxes")); len(boxes) != 3 {
+		t.Error("to end a session its sandbox was opened")
+	}
 	read(one, "hello")
 	read(two, "hello")
 	s.workers(2)

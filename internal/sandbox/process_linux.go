@@ -362,9 +362,14 @@ func (p *process) lead(c *call) {
 		id, body, err := p.in.next()
 		if err != nil {
 			if errors.Is(err, errFrame) {
-				err = errNonsense
+				p.fail(errNonsense)
+				return
 			}
-			p.fail(fmt.Errorf("its worker is gone: %w", err))
+			select {
+			case <-p.dead: // reap says more
+			case <-time.After(100 * time.Millisecond):
+				p.fail(fmt.Errorf("its worker is gone: %w", err))
+			}
 			return
 		}
 		if !p.deliver(id, body) {
