@@ -16,12 +16,17 @@ const rootVariable = "${ROOT}"
 
 // At is c for work in root, an absolute directory: that is workspace_root then, what ${ROOT} in a
 // rule stands for and, where allow_paths is empty, all that is allowed. What allow_paths opens
-// elsewhere no list can close: tools.Options.Root does. With "", workspace_root stands for ${ROOT}.
-// The error joins one *Problem for each rule that nothing can be put into.
+// elsewhere no list can close: tools.Options.Root does. With "", workspace_root stands for ${ROOT},
+// or the root of the sandbox where no call runs elsewhere. The error joins one *Problem for each
+// rule that nothing can be put into.
 func (c Config) At(root string) (Config, error) {
 	fs := &c.Tools.FS
 	if root != "" {
 		fs.WorkspaceRoot = root
+	}
+	at := fs.WorkspaceRoot
+	if at == "" && c.Tools.Sandbox.All() {
+		at = c.Tools.Sandbox.Root
 	}
 	var missing []error
 	for _, list := range []struct {
@@ -34,12 +39,12 @@ func (c Config) At(root string) (Config, error) {
 			rest, ok := strings.CutPrefix(rule, rootVariable)
 			switch {
 			case !ok:
-			case fs.WorkspaceRoot == "":
+			case at == "":
 				missing = append(missing, &Problem{Key: fmt.Sprintf("%s[%d]", list.key, i),
 					Why:  rootVariable + " stands for a root, and none is given",
 					Hint: "name one with --root, or set workspace_root"})
 			default:
-				rules[i] = below(fs.WorkspaceRoot, rest)
+				rules[i] = below(at, rest)
 			}
 		}
 		*list.rules = rules

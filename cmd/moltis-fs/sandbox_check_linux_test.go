@@ -87,16 +87,23 @@ func TestRootOfASandbox(t *testing.T) {
 	}
 	laid(t, conf, strings.Replace(string(text), "[tools.fs]\nrequire_approval = false\n", "", 1))
 	laid(t, filepath.Join(dir, "tree", "a.txt"), "hi\n")
-	for _, c := range []struct{ want, args string }{
-		{"c.toml is valid\n", "config check " + conf},
-		{`"paths":["` + dir + `/tree/a.txt"]`, `call Glob {"pattern":"*"} --config ` + conf + " --data-dir " + dir + "/data"},
-	} {
-		cmd := exec.Command(binary(t), strings.Fields(c.args)...)
-		withoutTerminal(cmd)
-		out, _ := cmd.CombinedOutput()
-		if !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") {
-			t.Errorf("%s: %s", c.args, out)
+	for range 2 {
+		for _, c := range []struct{ want, args string }{
+			{"c.toml is valid\n", "config check " + conf},
+			{`"paths":["` + dir + `/tree/a.txt"]`, `call Glob {"pattern":"*"} --config ` + conf + " --data-dir " + dir + "/data"},
+		} {
+			cmd := exec.Command(binary(t), strings.Fields(c.args)...)
+			withoutTerminal(cmd)
+			out, _ := cmd.CombinedOutput()
+			if !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") {
+				t.Errorf("%s: %s", c.args, out)
+			}
 		}
+		text, err := os.ReadFile(conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		laid(t, conf, strings.Replace(string(text), "workspace_root", "# workspace_root", 1)) // and without one
 	}
 }
 
