@@ -294,7 +294,7 @@ func TestWorkerEndsByItself(t *testing.T) {
 	if got, err := os.ReadFile(dir + "/ended"); string(got) != "0\n" {
 		t.Errorf("it ended as %q: %v", got, err)
 	}
-	if want := []string{"it is started anew: a test"}; !slices.Equal(said, want) {
+	if want := []string{"it was started anew: a test"}; !slices.Equal(said, want) {
 		t.Errorf("the log says %q, want %q", said, want)
 	}
 }

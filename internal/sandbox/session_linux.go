@@ -75,7 +75,7 @@ func (s *Session) live() (*process, error) {
 	if s.closed {
 		return nil, unavailable(errClosed)
 	}
-	if s.now != nil && !s.now.isDead() {
+	if !s.now.isDead() {
 		return s.now, nil
 	}
 	recent := s.starts[:0]
@@ -85,24 +85,20 @@ func (s *Session) live() (*process, error) {
 		}
 	}
 	if s.starts = recent; len(recent) >= s.o.Starts {
-		err := fmt.Errorf("its worker ended %d times within a minute", len(recent)+1)
-		if s.now != nil {
-			err = fmt.Errorf("%w, now because %w", err, s.now.why())
-		}
-		return nil, unavailable(err)
+		return nil, unavailable(fmt.Errorf("its worker ended %d times within a minute, now because %w",
+			len(recent)+1, s.now.why()))
 	}
 	s.starts = append(s.starts, time.Now())
-	if s.now != nil {
-		s.o.Log(fmt.Sprintf("it is started anew: %v", s.now.why()))
-	}
 	p, err := s.start(context.Background())
 	if err != nil {
+		s.o.Log(Cause(err))
 		return nil, err
 	}
-	if p.hello.Root != s.first.Root && s.first.Root != "" {
+	if p.hello.Root != s.first.Root {
 		p.end()
 		return nil, unavailable(fmt.Errorf("its root was %q and is %q", s.first.Root, p.hello.Root))
 	}
+	s.o.Log(fmt.Sprintf("it was started anew: %v", s.now.why()))
 	s.now = p
 	return p, nil
 }
