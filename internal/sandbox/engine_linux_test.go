@@ -398,3 +398,35 @@ func keys[V any](m map[string]V) func(func(string) bool) {
 		}
 	}
 }
+
+// What the store can't hold lies in a trash inside of the root, for its owner alone, until it is taken back.
+func TestTrashLiesInside(t *testing.T) {
+	t.Parallel()
+	b := box(t, nil)
+	if err := errors.Join(someFiles(b), b.remove("big")); err != nil {
+		t.Fatal(err)
+	}
+	var held []string
+	err := filepath.WalkDir(b.dir, func(p string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if content, _ := os.ReadFile(p); string(content) == large {
+				held = append(held, p)
+			}
+		}
+		return err
+	})
+	trash := b.ws + "/" + guardfs.TrashPrefix + "-" + strconv.Itoa(os.Getuid())
+	if err != nil || len(held) != 1 || !strings.HasPrefix(held[0], trash+"/") {
+		t.Fatalf("it lies in %q, want it in %s: %v", held, trash, err)
+	}
+	if info, err := os.Stat(trash); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v: %v", info.Mode(), err)
+	}
+	if err := undo(b); err != nil {
+		t.Error(err)
+	}
+	content, err := os.ReadFile(b.ws + "/big")
+	if _, gone := os.Lstat(held[0]); string(content) != large || gone == nil {
+		t.Errorf("%d bytes came back (%v), and in the trash: %v", len(content), err, gone)
+	}
+}

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -30,7 +31,25 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	for end := time.Now().Add(20 * time.Second); left() != "" && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if pids := left(); pids != "" {
+		fmt.Fprintln(os.Stderr, "FAIL: workers of tests are left, or zombies:", pids)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// left are our children, those included that have ended and were not waited for.
+func left() (pids string) {
+	threads, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, list := range threads {
+		b, _ := os.ReadFile(list) // a thread that has gone has none
+		pids += string(b)
+	}
+	return pids
 }
 
 // armed waits for a file that says which request is to fail, and how. Without "die" that is an errno. A ping has it told
