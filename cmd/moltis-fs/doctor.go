@@ -57,7 +57,9 @@ func runDoctor(ctx context.Context, in *invocation) error {
 		}
 	}
 	o.Obeyed = append(hookFiles(cfg.Tools.FS.Hooks), cfg.Tools.FS.PolicyFiles()...)
-	if o.Roots = opened(cfg.Tools.FS.AllowPaths); root != "" {
+	if o.Roots = opened(cfg.Tools.FS.AllowPaths); cfg.Tools.Sandbox.All() {
+		o.Roots, o.Inside = nil, true
+	} else if root != "" {
 		o.Roots = []string{root}
 	}
 	found, err := doctor.Look(ctx, o)

@@ -81,6 +81,8 @@ func (in *invocation) tellOpen(cfg config.Config) {
 	switch {
 	case in.implied:
 		open = root + ", the working directory, and nothing else (no --root, no configuration)"
+	case cfg.Tools.Sandbox.All():
+		open = fmt.Sprintf("what %s allows in the sandbox", file)
 	case root != "" && file != "":
 		open = fmt.Sprintf("what %s allows in %s (--root)", file, root)
 	case root != "":

@@ -90,12 +90,13 @@ func TestRootOfASandbox(t *testing.T) {
 	for range 2 {
 		for _, c := range []struct{ want, args string }{
 			{"c.toml is valid\n", "config check " + conf},
+			{" is real; ", "doctor --config " + conf + " --data-dir " + dir + "/data"},
 			{`"paths":["` + dir + `/tree/a.txt"]`, `call Glob {"pattern":"*"} --config ` + conf + " --data-dir " + dir + "/data"},
 		} {
 			cmd := exec.Command(binary(t), strings.Fields(c.args)...)
 			withoutTerminal(cmd)
 			out, _ := cmd.CombinedOutput()
-			if !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") {
+			if !strings.Contains(string(out), c.want) || strings.Contains(string(out), "warning") || strings.Contains(string(out), "not denied") {
 				t.Errorf("%s: %s", c.args, out)
 			}
 		}

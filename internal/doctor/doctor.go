@@ -49,6 +49,7 @@ type sayer = func(level Level, about, path, what, hint string)
 // Options is what there is to look at. All paths are absolute.
 type Options struct {
 	Roots   []string // what an agent may reach; none: everything
+	Inside  bool     // no agent reaches this machine: all calls run in a sandbox
 	Config  string   // "": the defaults hold
 	Program string
 	Obeyed  []string // hooks and policies
@@ -176,7 +177,7 @@ func (o *Options) reach(say sayer) {
 	if o.Lifted != "" {
 		say(Weaker, "policy", "", "not protected: "+o.Lifted, "take that out of the configuration")
 	}
-	if len(o.Roots) == 0 {
+	if len(o.Roots) == 0 && !o.Inside {
 		say(Hazard, "policy", "", "everything is open that is not denied",
 			"give --root, or allow_paths in the configuration")
 	}
