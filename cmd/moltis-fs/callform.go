@@ -98,9 +98,7 @@ type payload interface{ Unwrap() tools.Payload }
 // showAnswer writes an answer for a person; a refusal goes to standard error.
 func (in *invocation) showAnswer(a dialect.Answer) error {
 	inside, where := a, ""
-	if at, ok := a.(interface {
-		inside() (dialect.Answer, string)
-	}); ok {
+	if at, ok := a.(located); ok {
 		inside, where = at.inside()
 	}
 	p, ok := inside.(payload)

@@ -91,16 +91,14 @@ func checkSandbox(ctx context.Context, in *invocation) error {
 	if err = closing(there, err); err != nil {
 		return err
 	}
-	if len(differ) > 0 {
-		outcome = refused
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "sandbox %s: %s\n%s\n%d calls were made there and here\n", p.ID, visible(strings.Join(p.Worker(), " ")),
 		about(hello), len(checkCalls))
 	for _, d := range differ {
+		outcome = refused
 		fmt.Fprintf(&b, "%s differs\n  here:  %s\n  there: %s\n", d.Tool, visible(d.Here), visible(d.There))
 	}
-	if len(differ) == 0 {
+	if outcome == nil {
 		b.WriteString("every answer was the same\n")
 	}
 	return ending(in.answer(struct {
@@ -111,7 +109,7 @@ func checkSandbox(ctx context.Context, in *invocation) error {
 		Confined    bool      `json:"confined"`
 		Calls       int       `json:"calls"`
 		Differences []differs `json:"differences"`
-	}{len(differ) == 0, p.ID, p.Worker(), hello.System, hello.Confined, len(checkCalls), list(differ)}, "%s", b.String()), outcome)
+	}{outcome == nil, p.ID, p.Worker(), hello.System, hello.Confined, len(checkCalls), list(differ)}, "%s", b.String()), outcome)
 }
 
 func about(h sandbox.Hello) string {

@@ -43,6 +43,7 @@ type sandboxes struct {
 type box struct {
 	at    *place.Place
 	calls int       // that need it now, under the lock of all
+	over  bool      // the last of them closes it
 	used  time.Time // last
 
 	opened atomic.Pointer[stand] // nil: it is not open
@@ -85,17 +86,14 @@ func (in *invocation) sandboxed(s *stand, o opener) {
 	b := &sandboxes{Dialect: s.Dialect, opener: o, over: in.over, at: map[string]*box{}}
 	s.boxes, s.Dialect = b, b
 	p, err := b.place("local", "default")
-	if _, ok := errors.AsType[*place.NameError](err); ok {
-		return // it depends on who calls
-	}
 	if err == nil {
 		err = p.Real()
 	}
 	if c := o.cfg.Tools.Sandbox; err == nil && !place.PerSession(c) {
-		box, done := b.take(p)
+		box, done := b.take(p, false)
 		defer done()
-		var inside *stand
-		if inside, err = box.open(context.Background(), b, func(string) {}); err == nil && c.Mode == "all" {
+		inside, no := box.open(context.Background(), b, func(string) {})
+		if err = no; err == nil && c.Mode == "all" {
 			s.cfg = inside.cfg // what is said of this configuration is about there
 		}
 	}
@@ -195,21 +193,23 @@ func resolved(path string) string {
 // sandboxData is where the history of a sandbox is.
 func sandboxData(dir, id string) string { return filepath.Join(dir, "sandboxes", id) }
 
-// take is the box of a place, which stays until done.
-func (b *sandboxes) take(p *place.Place) (one *box, done func()) {
+// take is the box of a place, which stays until done. over: nobody comes again.
+func (b *sandboxes) take(p *place.Place, over bool) (one *box, done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if one = b.at[p.ID]; one == nil {
 		one = &box{at: p}
 		b.at[p.ID] = one
 	}
-	one.calls++
+	one.calls, one.over = one.calls+1, over
 	return one, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		one.calls--
 		one.used = time.Now()
-		if len(b.at) > mostBoxes {
+		if one.over && one.calls == 0 {
+			b.close(one)
+		} else if len(b.at) > mostBoxes {
 			b.drop()
 		}
 	}
@@ -278,7 +278,7 @@ func (b *sandboxes) reach(ctx context.Context, principal, session string) (d dia
 	case p == nil:
 		return b.Dialect, place.Host, func() {}, nil
 	}
-	one, done := b.take(p)
+	one, done := b.take(p, false)
 	s, err := one.open(ctx, b, b.log)
 	if err != nil {
 		return b.Dialect, p.ID, done, fmt.Errorf("%s: %w", p.ID, err) // as the audit log has it
@@ -295,39 +295,30 @@ func (b *sandboxes) Call(ctx context.Context, c dialect.Call) (dialect.Answer, e
 	if err != nil {
 		return a, err
 	}
-	at := located{a, where}
-	if brief, ok := a.(dialect.Brief); ok {
-		return locatedBrief{at, brief}, nil
-	}
-	return at, nil
+	return located{a, where}, nil
 }
 
-// EndSession ends a session, and with it a sandbox that is the session's own. One that is not open has nothing of it.
+// EndSession ends a session, and with it a sandbox that is the session's own. One that is not open
+// has nothing of it.
 func (b *sandboxes) EndSession(ctx context.Context, principal, session string) error {
-	end := func(d dialect.Dialect) error {
-		if s, ok := d.(dialect.Sessions); ok {
-			return s.EndSession(ctx, principal, session)
-		}
-		return nil
-	}
 	p, err := b.of(principal, session)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil // no call of it was ever made
-	case p == nil:
-		return end(b.Dialect)
 	}
-	one, done := b.take(p)
-	if s := one.opened.Load(); s != nil {
-		err = end(s.Dialect)
+	d := b.Dialect
+	if p != nil {
+		one, done := b.take(p, place.PerSession(b.cfg.Tools.Sandbox))
+		defer done()
+		s := one.opened.Load()
+		if s == nil {
+			return nil
+		}
+		d = s.Dialect
 	}
-	done()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if one.calls == 0 && b.at[p.ID] == one && place.PerSession(b.cfg.Tools.Sandbox) {
-		b.close(one)
+	if s, ok := d.(dialect.Sessions); ok {
+		return s.EndSession(ctx, principal, session)
 	}
-	return err
+	return nil
 }
 
 func (b *sandboxes) Events(ctx context.Context, principal, session string, after int64,
@@ -399,12 +390,12 @@ func (l located) in(object []byte, err error) ([]byte, error) {
 	return append(slices.Clip(object[:n-1]), end...), nil
 }
 
-type locatedBrief struct {
-	located
-	brief dialect.Brief
+func (l located) Brief() ([]byte, error) {
+	if brief, ok := l.Answer.(dialect.Brief); ok {
+		return l.in(brief.Brief())
+	}
+	return l.JSON(false)
 }
-
-func (l locatedBrief) Brief() ([]byte, error) { return l.in(l.brief.Brief()) }
 
 // sandboxOption is that of the commands of operators, who have the history of a sandbox by it.
 func sandboxOption() option {
@@ -413,10 +404,11 @@ func sandboxOption() option {
 
 // named is the sandbox that --sandbox names: p is nil where only its history can be told.
 func (o *opener) named(name string) (id string, p *place.Place, err error) {
-	who, session := cmp.Or(o.in.option("principal"), "local"), cmp.Or(o.in.option("session"), "default")
+	who := cmp.Or(o.in.option("principal"), "local")
 	info, gone := os.Stat(sandboxData(o.as.DataDir, name))
 	if isID := gone == nil && info.IsDir() && filepath.Base(filepath.Join("/", name)) == name; isID {
-		if p, err = o.place(who, session); err != nil || p.ID != name {
+		p, err = o.place(who, cmp.Or(o.in.option("session"), "default"))
+		if err != nil || p.ID != name {
 			return name, nil, misuse("name its session in the place of it, or in --session; the configuration has to be "+
 				"the one that it was made with", "[tools.sandbox] leads to no sandbox %s", visible(name))
 		}

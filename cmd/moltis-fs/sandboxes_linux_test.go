@@ -80,7 +80,7 @@ func TestSandboxedSessions(t *testing.T) {
 func TestOpenSandboxes(t *testing.T) {
 	t.Parallel()
 	b := &sandboxes{at: map[string]*box{}}
-	need := func(id int) (*box, func()) { return b.take(&place.Place{ID: fmt.Sprint(id)}) }
+	need := func(id int) (*box, func()) { return b.take(&place.Place{ID: fmt.Sprint(id)}, false) }
 	busy, release := need(-1)
 	var first *box
 	for id := range mostBoxes + 5 {
@@ -96,6 +96,10 @@ func TestOpenSandboxes(t *testing.T) {
 	}
 	if b.at["-1"] != busy || b.at["0"] != nil || b.at["5"] != nil || b.at["6"] == nil {
 		t.Errorf("wrong ones are gone: %d stay", len(b.at))
+	}
+	_, end := b.take(&place.Place{ID: "6"}, true)
+	if end(); b.at["6"] != nil {
+		t.Error("one whose session is over stays")
 	}
 	again, done := need(0)
 	if again == first || b.at["0"] != again {

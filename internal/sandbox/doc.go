@@ -37,7 +37,6 @@ type Options struct {
 	Command []string // of the worker, with all arguments
 	Root    string   // where the session works inside: absolute
 	Build   string   // of this program; a worker of another one is refused
-	Env     []string // of the command; nil: this process's
 
 	Hang   time.Duration     // how long a call may take, ten times as long if it only looks; 0: 30 s
 	Starts int               // how often a worker may be started anew within a minute; 0: 3

@@ -142,8 +142,8 @@ func (w *worker) told(r *reply) error {
 	return err
 }
 
-// look tells of what has a name, or is open. Of what lies outside of the root that is no more than a
-// handle tells: the root itself has its name there.
+// look tells of what has a name, or is open. Of what lies outside of the root that is no more than
+// a handle tells: the root itself has its name there.
 func (w *worker) look(q *request, r *reply) error {
 	h, err := w.get(q.fd)
 	outside := err == nil && !h.inside && q.name != ""
@@ -172,7 +172,8 @@ func (w *worker) look(q *request, r *reply) error {
 			r.stat, r.bits = oldFields(&x), hasStat
 		}
 	}
-	if kind := r.stat[1] & unix.S_IFMT; outside && kind != unix.S_IFDIR && kind != unix.S_IFLNK && err == nil {
+	kind := r.stat[1] & unix.S_IFMT
+	if err == nil && outside && kind != unix.S_IFDIR && kind != unix.S_IFLNK {
 		*r, err = reply{}, unix.EACCES
 	}
 	return err

@@ -89,7 +89,7 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 	p.hang, p.reaped = s.o.Hang, make(chan struct{})
 	theirs := os.NewFile(uintptr(fds[1]), "worker")
 	p.cmd = exec.Command(s.o.Command[0], s.o.Command[1:]...)
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr, p.cmd.Env = theirs, theirs, &p.says, s.o.Env
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, theirs, &p.says
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.cmd.WaitDelay = time.Second
 	err = p.cmd.Start()

@@ -43,14 +43,6 @@ const inside = "/moltis-fs"
 // Self is our program on this machine: its file, and the SHA-256 of that in hex where a copy is to be made.
 type Self struct{ File, Hash string }
 
-// NameError is a name of a session or principal that can't be part of a command line.
-type NameError struct{ What, Name string }
-
-func (e *NameError) Error() string {
-	return fmt.Sprintf("the name of the %s, %q, can't stand in the command of [tools.sandbox]: it takes "+
-		"letters, digits, and _ . - behind the first", e.What, e.Name)
-}
-
 // plain is a name that is neither an option nor anything to a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
 
@@ -77,8 +69,8 @@ func PerSession(cfg config.Sandbox) bool {
 	return strings.Contains(all, "{session}") || strings.Contains(all, "{principal}")
 }
 
-// Of is the sandbox of a session. root is that of this machine, "" for none. The error is a *NameError, or that
-// something stands for a root that there is not.
+// Of is the sandbox of a session. root is that of this machine, "" for none. The error is that something
+// stands for a root that there is not, or for a name that can't be part of a command line.
 func Of(cfg config.Sandbox, self Self, root, principal, session string) (*Place, error) {
 	p := &Place{Root: path.Clean(strings.ReplaceAll(cfg.Root, "${ROOT}", root))}
 	words := slices.Clone(cfg.Command)
@@ -87,7 +79,8 @@ func Of(cfg config.Sandbox, self Self, root, principal, session string) (*Place,
 			{"session", "{session}", session}, {"principal", "{principal}", principal},
 		} {
 			if strings.Contains(words[i], v.variable) && !plain.MatchString(v.name) {
-				return nil, &NameError{v.what, v.name}
+				return nil, fmt.Errorf("the name of the %s, %q, can't stand in the command of [tools.sandbox]: "+
+					"it takes letters, digits, and _ . - behind the first", v.what, v.name)
 			}
 			words[i] = strings.ReplaceAll(words[i], v.variable, v.name)
 		}
@@ -154,8 +147,8 @@ func (p *Place) Real() error {
 	return err
 }
 
-// What runs inside, by a shell, to see and to make the copy. It is made aside, and looked at before it has its name. One
-// that is another user's is not taken, as that one could trade it.
+// What runs inside, by a shell, to see and to make the copy. It is made aside, and looked at before
+// it has its name. One that is another user's is not taken, as that one could trade it.
 const (
 	looking = `[ -f "$1" ] && [ ! -h "$1" ] && [ -O "$1" ] && sha256sum < "$1"`
 	putting = `[ ! -d "$1" ] && t=$(mktemp "$1.XXXXXX") || exit; trap 'rm -f "$t"' EXIT; cat > "$t" && chmod 500 "$t" && ` +
