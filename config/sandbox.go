@@ -50,22 +50,28 @@ func checkSandbox(name string, s Sandbox, add adder) {
 		}
 	case "sessions":
 		for i, g := range s.Sessions {
-			if _, err := path.Match(g, ""); err != nil || g == "" || strings.TrimSpace(g) != g {
+			of, which, _ := strings.Cut(g, "/") // each half is matched by itself
+			_, bad := path.Match(of, "")
+			_, worse := path.Match(which, "")
+			if bad != nil || worse != nil || g == "" || strings.TrimSpace(g) != g {
 				add(key+"["+strconv.Itoa(i)+"]", "bad glob "+quote(g), `write as "ci/*" or "untrusted-*"`)
 			}
 		}
 	case "command":
-		form, _ := s.Form()
+		form, name := s.Form()
 		for i, word := range s.Command {
 			said, rest, colon := strings.Cut(word, ":")
 			at := key + "[" + strconv.Itoa(i) + "]"
 			switch {
 			case word == "" || strings.ContainsRune(word, 0) || strings.TrimSpace(word) != word:
 				add(at, quote(word)+" is no word of a command", "")
+			case form == "bubblewrap" && name[0] != '/' && !strings.HasPrefix(name, rootVariable):
+				add(at, quote(word)+" names no absolute directory", `write as "bubblewrap:/srv/box"`)
 			case i == 0 && strings.HasPrefix(word, "-"):
 				add(at, quote(word)+" is no program", "")
-			case i == 0 && len(s.Command) == 1 && colon && form == "" && !strings.Contains(said, "/"):
-				hint := "the ready forms are " + quoted(Forms) + ", each with a colon and a name behind it"
+			case i == 0 && colon && form == "" && !strings.Contains(said, "/"):
+				hint := "the ready forms are " + quoted(Forms) + ", each with a colon and a name behind it, " +
+					"and no other word"
 				if near := nearest.Of(said, Forms); near != "" && near != said {
 					hint = "did you mean " + strconv.Quote(near+":"+rest) + "?"
 				}

@@ -164,16 +164,22 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 	return e, cfg, s.Hello(), nil
 }
 
-// outOfReach says that a sandbox holds nothing of ours, as far as that can be told: there it would be
-// an agent's like any other file, with the program and the rules that the next start obeys.
+// outOfReach says that a sandbox holds nothing of ours and lies in nothing of ours, as far as that can
+// be told: there it would be an agent's like any other file, with the program and the rules that the
+// next start obeys.
 func (o *opener) outOfReach(p *place.Place) error {
 	if p.Dir == "" {
 		return nil
 	}
+	in := func(name, dir string) bool {
+		rel, err := filepath.Rel(dir, name)
+		return err != nil || filepath.IsLocal(rel)
+	}
 	dir := resolved(p.Dir)
 	for _, ours := range append([]string{o.as.DataDir}, o.as.Protect...) {
-		if in, err := filepath.Rel(dir, resolved(ours)); ours != "" && err == nil && filepath.IsLocal(in) {
-			return fmt.Errorf("its directory %s has %s in it, which no agent may reach: keep that elsewhere", p.Dir, ours)
+		if at := resolved(ours); ours != "" && (in(at, dir) || in(dir, at)) {
+			return fmt.Errorf("its directory %s has %s in it or lies there, which no agent may reach: keep that "+
+				"elsewhere", p.Dir, ours)
 		}
 	}
 	return nil

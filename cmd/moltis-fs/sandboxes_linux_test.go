@@ -133,6 +133,7 @@ func TestOursInNoSandbox(t *testing.T) {
 		{at("box"), at("data"), at("c.toml"), true}, {at("box"), at("box2/data"), "", true}, {"", at("box/data"), "", true},
 		{at("box"), at("box/data"), "", false}, {at("box"), at("box"), "", false}, {at("box"), at("data"), at("box/c.toml"), false},
 		{at("link"), at("box/data/deep"), "", false}, {at("box"), at("link/data"), "", false}, {"/", at("data"), "", false},
+		{at("data/in"), at("data"), "", false}, {"box", at("data"), "", false}, {at("data2"), at("data"), "", true},
 	} {
 		o := opener{as: tools.Options{DataDir: c.data, Protect: []string{c.more, ""}}}
 		if err := o.outOfReach(&place.Place{Dir: c.box}); (err == nil) != c.ok {
