@@ -3,7 +3,10 @@
 package sandbox
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,5 +78,40 @@ func TestNameless(t *testing.T) {
 	}
 	if n, err := c.Flistxattr(fd, make([]byte, 64)); n != 0 || err != nil {
 		t.Error(n, err)
+	}
+}
+
+// Who waits for changes keeps nobody else from a call, however many there are.
+func TestManyWatches(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"f": "x"})
+	s := begin(t, dir)
+	c := s.Calls()
+	ctx, stop := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer stop()
+	for range mostSlow {
+		q, err := c.Inotify()
+		if err != nil {
+			t.Skip("SKIPPED: no more watches here: ", err)
+		}
+		waiting.Go(func() { q.Wait(ctx) })
+	}
+	for asked := 0; asked < mostSlow; time.Sleep(time.Millisecond) {
+		s.now.mu.Lock()
+		asked = len(s.now.pending)
+		s.now.mu.Unlock()
+	}
+	fd, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err == nil {
+		fd, err = c.Openat(fd, "f", unix.O_RDWR|unix.O_NOFOLLOW, 0)
+	}
+	if err == nil {
+		err = c.Fsync(fd)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
