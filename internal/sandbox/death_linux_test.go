@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"moltisfs/internal/guardfs"
 )
 
@@ -296,5 +298,33 @@ func TestWorkerEndsByItself(t *testing.T) {
 	}
 	if want := []string{"it was started anew: a test"}; !slices.Equal(said, want) {
 		t.Errorf("the log says %q, want %q", said, want)
+	}
+}
+
+// A worker that reads nothing is found out, too, where only something is left that went with no call.
+func TestWorkerReadsNothing(t *testing.T) {
+	t.Parallel()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetNonblock(fds[0], true)
+	}
+	for err == nil {
+		_, err = unix.Write(fds[0], []byte("x"))
+	}
+	if err != unix.EAGAIN || unix.SetNonblock(fds[0], false) != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	p := newProcess(1, fds[0])
+	p.hang, p.kill = 200*time.Millisecond, func() {}
+	if err := p.out.add(0, (&request{op: opClose}).append); err != nil {
+		t.Fatal(err)
+	}
+	go p.watch()
+	select {
+	case <-p.dead:
+	case <-time.After(20 * time.Second):
+		t.Error("nobody notices")
 	}
 }

@@ -249,7 +249,7 @@ func (p *process) watch() {
 		long, late := false, time.Duration(0)
 		p.life.RLock()
 		if !p.isDead() && p.out.mu.TryLock() {
-			p.failed(p.out.flush()) // what was closed and went with nothing
+			long = len(p.out.buf) > 0 // what was closed and went with nothing goes with a ping
 			p.out.mu.Unlock()
 			since = time.Time{}
 		} else if now := p.out.went.Load(); since.IsZero() || now != went {
