@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -327,4 +328,26 @@ func TestWorkerReadsNothing(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("nobody notices")
 	}
+}
+
+// A call that ends with its worker ends when nobody fills its buffer any more: the caller may use that for something else.
+func TestBufferOfACallThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newProcess(1, -1)
+		p.kill = func() {}
+		<-p.read // somebody reads
+		p.fail(errClosed)
+		ended := false
+		go func() {
+			p.wait(&call{done: make(chan struct{})})
+			ended = true
+		}()
+		if synctest.Wait(); ended {
+			t.Error("it ends while its answer may come in")
+		}
+		p.read <- struct{}{}
+		if synctest.Wait(); !ended {
+			t.Error("it does not end")
+		}
+	})
 }

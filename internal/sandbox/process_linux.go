@@ -330,6 +330,8 @@ func (p *process) wait(c *call) (reply, error) {
 		p.read <- struct{}{}
 	case <-c.done:
 	case <-p.dead:
+		<-p.read // whoever reads may be filling into
+		p.read <- struct{}{}
 	}
 	select {
 	case <-c.done:
