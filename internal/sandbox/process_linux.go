@@ -210,7 +210,7 @@ func (p *process) end() {
 	p.over(errClosed)
 	select {
 	case <-p.reaped:
-	case <-time.After(time.Second):
+	case <-time.After(3 * time.Second):
 		p.kill()
 	}
 }
