@@ -166,7 +166,7 @@ func (p *process) greeted(r *reply, o Options) error {
 
 // told adds to an error what the worker wrote to standard error.
 func (p *process) told(err error) error {
-	if text := p.says.String(); text != "" {
+	if text := p.says.String(); text != "" && !strings.Contains(text, err.Error()) {
 		return fmt.Errorf("%w; it said %q", err, text)
 	}
 	return err
