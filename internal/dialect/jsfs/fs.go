@@ -1,11 +1,14 @@
 package jsfs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
+	"strings"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -55,6 +58,7 @@ type call struct {
 	q      js.Request
 	at, to string // from the root on
 	reply  js.Reply
+	idle   bool // everything was already as it should be
 	failed error
 }
 
@@ -122,7 +126,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 		}
 		return js.Reply{}, c.failed
 	}
-	if o.changes {
+	if o.changes && !c.idle {
 		r.noted(c)
 	}
 	return c.reply, nil
@@ -239,21 +243,26 @@ func (c *call) writeFile(ctx context.Context) (js.Reply, error) {
 	if raw == nil {
 		raw = []byte{}
 	}
-	_, _, err := c.e.Write(ctx, c.Call, engine.WriteArgs{Path: c.at, Raw: raw,
+	done, _, err := c.e.Write(ctx, c.Call, engine.WriteArgs{Path: c.at, Raw: raw,
 		Rules: engine.Rules{Meant: true}})
+	return c.did(done, err)
+}
+
+func (c *call) did(done *engine.Done, err error) (js.Reply, error) {
+	c.idle = err == nil && done.Idle
 	return js.Reply{}, err
 }
 
 // appendFile adds to the end of a file, or makes it.
 func (c *call) appendFile(ctx context.Context) (js.Reply, error) {
 	for try := 0; ; try++ {
-		_, err := c.e.Append(ctx, c.Call, c.at, c.q.Data, engine.Rules{Meant: true})
+		done, err := c.e.Append(ctx, c.Call, c.at, c.q.Data, engine.Rules{Meant: true})
 		if r := engine.Reason(err); err == nil || r == nil || r.Cause != engine.Absent {
-			return js.Reply{}, err
+			return c.did(done, err)
 		}
-		_, err = c.e.Create(ctx, c.Call, c.at, c.q.Data, engine.Rules{})
+		done, err = c.e.Create(ctx, c.Call, c.at, c.q.Data, engine.Rules{})
 		if !errors.Is(err, engine.Conflicts) || try > 2 { // somebody made it meanwhile
-			return js.Reply{}, err
+			return c.did(done, err)
 		}
 	}
 }
@@ -319,26 +328,63 @@ func millis(t time.Time) *int64 {
 	return new(t.UnixMilli())
 }
 
+// mkdir makes a directory. What a link, or a name that ends in a dot, leads to is there already.
 func (c *call) mkdir(ctx context.Context) (js.Reply, error) {
-	_, err := c.e.Mkdir(ctx, c.Call, engine.MkdirArgs{Path: c.at, Exists: c.q.Recursive,
+	done, err := c.e.Mkdir(ctx, c.Call, engine.MkdirArgs{Path: bare(c.at), Exists: c.q.Recursive,
 		Rules: engine.Rules{Parents: c.q.Recursive}})
-	return js.Reply{}, err
+	if r := engine.Reason(err); err != nil && r != nil &&
+		(r.Cause == engine.IsLink || r.Cause == engine.BadPath) {
+		is, no := c.e.Stat(ctx, c.Call, c.at, true)
+		if c.idle = no == nil && c.q.Recursive && is.Kind == guardfs.KindDir; c.idle {
+			return js.Reply{}, nil
+		}
+		if no == nil {
+			err = engine.Refuse(engine.Conflicts, is.Path, nil)
+		}
+	}
+	return c.did(done, err)
+}
+
+// bare is the path of a directory without the slash behind it.
+func bare(p string) string { return cmp.Or(strings.TrimRight(p, "/"), p) }
+
+// slashed refuses a path with a slash behind it of what is no directory.
+func (c *call) slashed(ctx context.Context) error {
+	if !strings.HasSuffix(c.at, "/") && !strings.HasSuffix(c.to, "/") {
+		return nil
+	}
+	is, err := c.e.Stat(ctx, c.Call, bare(c.at), false)
+	if err == nil && is.Kind != guardfs.KindDir {
+		err = syscall.ENOTDIR
+	}
+	return err
 }
 
 func (c *call) rm(ctx context.Context) (js.Reply, error) {
-	_, err := c.e.Delete(ctx, c.Call, c.at, engine.DeleteOptions{Recursive: c.q.Recursive})
-	return js.Reply{}, err
+	if err := c.slashed(ctx); err != nil {
+		return js.Reply{}, err
+	}
+	return c.did(c.e.Delete(ctx, c.Call, bare(c.at), engine.DeleteOptions{Recursive: c.q.Recursive}))
 }
 
+// rename to the name that it has is none.
 func (c *call) rename(ctx context.Context) (js.Reply, error) {
-	_, err := c.e.Move(ctx, c.Call, engine.MoveArgs{From: c.at, To: c.to, Overwrite: true})
-	return js.Reply{}, err
+	if err := c.slashed(ctx); err != nil {
+		return js.Reply{}, err
+	}
+	done, err := c.e.Move(ctx, c.Call,
+		engine.MoveArgs{From: bare(c.at), To: bare(c.to), Overwrite: true})
+	if r := engine.Reason(err); err != nil && r != nil && r.Cause == engine.IntoItself &&
+		r.Facts == any(r.Path) {
+		c.idle = true
+		return js.Reply{}, nil
+	}
+	return c.did(done, err)
 }
 
 func (c *call) copyFile(ctx context.Context) (js.Reply, error) {
-	_, err := c.e.Copy(ctx, c.Call, engine.CopyArgs{From: c.at, To: c.to, Overwrite: true,
-		Rules: engine.Rules{Meant: true}})
-	return js.Reply{}, err
+	return c.did(c.e.Copy(ctx, c.Call, engine.CopyArgs{From: c.at, To: c.to, Overwrite: true,
+		Rules: engine.Rules{Meant: true}}))
 }
 
 // exists says false of what can't be looked at, save what the policy closes: that is refused, as

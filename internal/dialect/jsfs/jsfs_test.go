@@ -225,7 +225,7 @@ func TestMethods(t *testing.T) {
 	put(t, dir+"/d/x", "x")
 	put(t, dir+"/ro", "r")
 	if err := errors.Join(os.Chmod(dir+"/ro", 0o444), os.Symlink("a", dir+"/link"), os.Symlink("/etc", dir+"/out"),
-		os.Symlink("nowhere", dir+"/dangling")); err != nil {
+		os.Symlink("nowhere", dir+"/dangling"), os.Symlink("d", dir+"/todir")); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ code, want string }{
@@ -268,6 +268,27 @@ func TestMethods(t *testing.T) {
 		{"fs.copyFile('d', 'e')", "Error: fs.copyFile: d -> e: Is a directory (os error 21)"},
 		{"fs.rename('n', 'new').then(async () => [await fs.readFile('new'), await fs.exists('n')])", "[\"héllo\", false]"},
 		{"fs.rename('n', 'x')", "Error: fs.rename: n -> x: No such file or directory (os error 2)"},
+		{"fs.mkdir('s/t/', { recursive: true }).then(() => fs.mkdir('s/u/')).then(() => fs.readdir('s'))", "[\"t\", \"u\"]"},
+		{"fs.rename('s/t/', 's/v/').then(() => fs.rm('s/u/')).then(() => fs.readdir('s/'))", "[\"v\"]"},
+		{"fs.rm('s/', { recursive: true }).then(() => fs.exists('s'))", "false"},
+		{"fs.rm('a/')", "Error: fs.rm: a/: Not a directory (os error 20)"},
+		{"fs.rename('a/', 'b')", "Error: fs.rename: a/ -> b: Not a directory (os error 20)"},
+		{"fs.rename('a', 'b/')", "Error: fs.rename: a -> b/: Not a directory (os error 20)"},
+		{"fs.rm('todir/')", "Error: fs.rm: todir/: Not a directory (os error 20)"},
+		{"fs.writeFile('n/', 1)", "Error: fs.writeFile: n/: Is a directory (os error 21)"},
+		{"fs.copyFile('a', '.')", "Error: fs.copyFile: a -> .: Is a directory (os error 21)"},
+		{"fs.mkdir('.')", "Error: fs.mkdir: .: File exists (os error 17)"},
+		{"fs.mkdir('d/..', { recursive: true })", "undefined"},
+		{"fs.mkdir('todir')", "Error: fs.mkdir: todir: File exists (os error 17)"},
+		{"fs.mkdir('todir', { recursive: true })", "undefined"},
+		{"fs.mkdir('link', { recursive: true })", "Error: fs.mkdir: link: File exists (os error 17)"},
+		{"fs.mkdir('out', { recursive: true })", "Error: fs.mkdir: out: it is a symbolic link: name the file that it leads to"},
+		{"fs.stat('x'.repeat(256)).catch((e) => e.code)", "ENAMETOOLONG"},
+		{"fs.exists('/x'.repeat(3000))", "false"},
+		{"fs.writeFile('ro', 1)", "Error: fs.writeFile: ro: Permission denied (os error 13)"},
+		{"fs.rename('a', '')", "Error: fs.rename: a -> : No such file or directory (os error 2)"},
+		{"fs.rename('a', './a')", "undefined"},
+		{"fs.rename('d', 'd/e')", "Error: fs.rename: d -> d/e: Invalid argument (os error 22)"},
 		{"fs.exists('a/b')", "false"},
 		{"fs.exists('/etc/passwd')", "Error: fs.exists denied by policy: /etc/passwd is not allowed"},
 		{"fs.readFile('nope').catch((e) => e.code)", "ENOENT"},
@@ -277,6 +298,23 @@ func TestMethods(t *testing.T) {
 		if got := strings.TrimSuffix(said(t, d, code), "\n"); got != c.want {
 			t.Errorf("%s: %q, want %q", c.code, got, c.want)
 		}
+	}
+}
+
+// The answer tells of changes that left something changed.
+func TestChanged(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, nil, asIs)
+	put(t, dir+"/a", "a")
+	put(t, dir+"/d/x", "x")
+	r := ran(t, d, dialect.Call{}, `await fs.writeFile("a", "a"); await fs.mkdir("d", { recursive: true }); await fs.mkdir(".",
+		{ recursive: true }); await fs.copyFile("a", "a"); await fs.rename("a", "a"); await fs.appendFile("a", "")`)
+	if r.Error != nil || r.Changed != nil || r.Turn != "" {
+		t.Errorf("nothing was changed: %+v", r)
+	}
+	r = ran(t, d, dialect.Call{}, `await fs.writeFile("a", "b"); await fs.mkdir("e/")`)
+	if !slices.Equal(r.Changed, []string{dir + "/a", dir + "/e"}) {
+		t.Errorf("%+v", r)
 	}
 }
 

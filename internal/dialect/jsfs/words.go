@@ -3,6 +3,7 @@ package jsfs
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -16,8 +17,8 @@ import (
 // failure is a refusal as the exception that a script gets.
 func (c *call) failure(r *engine.Refusal, err error) error {
 	name := "fs." + c.q.Op
-	shown := c.q.Path
-	if c.q.To != "" {
+	shown, two := c.q.Path, c.q.Op == "rename" || c.q.Op == "copyFile"
+	if two {
 		shown += " -> " + c.q.To
 	}
 	switch {
@@ -33,10 +34,10 @@ func (c *call) failure(r *engine.Refusal, err error) error {
 	case r.Cause == notUTF8:
 		return &js.Failure{Message: fmt.Sprintf("%s: invalid UTF-8 in %s: %v", name, c.q.Path, r.Facts)}
 	}
-	if c.q.Path == "" { // names nothing, as a system has it
+	if c.q.Path == "" || two && c.q.To == "" { // names nothing, as a system has it
 		r = &engine.Refusal{Code: engine.CodeNotFound, Cause: engine.Absent}
 	}
-	if text, code := systemWord(r, err); text != "" {
+	if text, code := c.systemWord(r, err); text != "" {
 		return &js.Failure{Message: name + ": " + shown + ": " + text, Code: code}
 	}
 	return &js.Failure{Message: name + ": " + shown + ": " + why(r),
@@ -65,7 +66,7 @@ var systemWords = []struct {
 // asSystem are our causes as the system has them.
 var asSystem = map[engine.Cause]syscall.Errno{
 	engine.Absent: syscall.ENOENT, engine.ParentMissing: syscall.ENOENT,
-	engine.NotPermitted: syscall.EACCES, engine.NotADirectory: syscall.ENOTDIR,
+	engine.NotPermitted: syscall.EACCES, engine.ReadOnly: syscall.EACCES, engine.NotADirectory: syscall.ENOTDIR,
 	engine.LinkLoop: syscall.ELOOP, engine.NameTooLong: syscall.ENAMETOOLONG,
 	engine.DiskFull: syscall.ENOSPC, engine.DiskReadOnly: syscall.EROFS,
 	engine.NotEmpty: syscall.ENOTEMPTY, engine.IntoItself: syscall.EINVAL,
@@ -73,11 +74,20 @@ var asSystem = map[engine.Cause]syscall.Errno{
 }
 
 // systemWord is what the system would have said; "" where it would not have refused.
-func systemWord(r *engine.Refusal, err error) (text, code string) {
+func (c *call) systemWord(r *engine.Refusal, err error) (text, code string) {
 	no := asSystem[r.Cause]
-	if f, ok := r.Facts.(*guardfs.NotRegularError); ok && r.Cause == engine.NotRegular &&
-		f.Kind == "directory" {
-		no = syscall.EISDIR
+	switch f := r.Facts.(type) {
+	case *guardfs.NotRegularError:
+		if f.Kind == "directory" {
+			no = syscall.EISDIR
+		}
+	case *guardfs.BadPathError:
+		if strings.Contains(f.Why, "longer than") {
+			no = syscall.ENAMETOOLONG
+		} else if strings.HasPrefix(f.Why, "ends in") && slices.Contains(
+			[]string{"writeFile", "appendFile", "copyFile"}, c.q.Op) {
+			no = syscall.EISDIR
+		}
 	}
 	if no == 0 && !errors.As(err, &no) {
 		return "", ""
@@ -110,6 +120,8 @@ func why(r *engine.Refusal) string {
 			"approval of its own, and nothing was done; the operator can lift that: " + r.Lift()
 	case r.Cause == engine.TooManyCalls:
 		return fmt.Sprintf("too many calls (%v), and nothing was done: wait, then call again", r.Facts)
+	case r.Cause == engine.HardLinked:
+		return fmt.Sprintf("it is one of %v names of the same file, and nothing was done: tell the user", r.Facts)
 	case r.Cause == engine.NoAnswer:
 		return fmt.Sprintf("the file system does not answer; %v", r.Facts)
 	case r.Cause == engine.HalfMade:
