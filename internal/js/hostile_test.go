@@ -41,6 +41,7 @@ func TestHostile(t *testing.T) {
 		"deep calls":         {"function f() { f() } f()", long, "InternalError: stack overflow"},
 		"deep JSON":          {"JSON.parse('['.repeat(1e6))", long, "SyntaxError: stack overflow"},
 		"deep types":         {"let x: " + strings.Repeat("(", 100_000), long, ""},
+		"throws a long text": {"throw 'x'.repeat(1e6)", long, strings.Repeat("x", 10000)},
 		"throws a thrower":   {"throw { get stack() { throw 1 }, toString() { throw 2 }, get constructor() { throw 3 } }", long, "an error that can't be shown"},
 		"throws a proxy":     {"throw new Proxy({}, { get() { throw 1 }, ownKeys() { throw 2 } })", long, "an error that can't be shown"},
 		"toString throws":    {"await fs.writeFile('a', { toString() { throw new Error('mine') } })", long, "Error: mine"},
@@ -50,7 +51,7 @@ func TestHostile(t *testing.T) {
 		"writes to a method": {"fs.readFile.x = 1", long, "TypeError: "},
 		"takes fs away":      {"delete globalThis.fs", long, "TypeError: "},
 		"sets fs":            {"globalThis.fs = 1", long, "TypeError: "},
-		"a long path":        {"await fs.readFile('x'.repeat(1e6))", long, "Error: fs.readFile: File name too long"},
+		"a long path":        {"await fs.readFile('x'.repeat(1e6))", long, ""},
 		"prototypes": {`for (const p of [Object, Promise, Map, Uint8Array, Function, Array, String, Error]) for (const k of
 			Object.getOwnPropertyNames(p.prototype)) try { if (k !== 'constructor') p.prototype[k] = () => { throw new Error(k) } } catch {}
 			Object.prototype.binary = true; Object.prototype.flag = true; Object.prototype.to = "/"; JSON.parse = null;
@@ -71,8 +72,8 @@ func TestHostile(t *testing.T) {
 				if active.Add(1) > int32(s.AtOnce) {
 					t.Error("too many at once")
 				}
-				if q.Recursive || q.To != "" || q.Binary {
-					t.Errorf("%+v", q)
+				if q.Recursive || q.To != "" || q.Binary || len(q.Path) > 5000 {
+					t.Errorf("%+.200v", q)
 				}
 				if q.Encoding == "buffer" {
 					return Reply{Bytes, []byte("hi")}, nil

@@ -67,6 +67,23 @@ func TestScripts(t *testing.T) {
 		{"console.log(typeof process, typeof require, typeof fetch, Object.keys(globalThis).join())",
 			"undefined undefined undefined fs\n", ""},
 		{"new Function('return this')().fs = 1", "", "TypeError"},
+		{"async function main() { await 0; throw new TypeError('lost') }\nmain(); console.log('on')", "on\n",
+			"TypeError: lost\n    at main (script:1:53)\n    in a promise that the script did not await"},
+		{"for (let i = 0; i < 3; i++) Promise.reject(i)", "", "0\n    in a promise that the script did not await, and 2 more"},
+		{"const p = Promise.reject(new Error('caught')); await 0; await p.catch((e) => console.log(e.message))", "caught\n", ""},
+		{"const bad = async () => { throw 1 }; await Promise.allSettled([bad(), bad()]); await Promise.race([bad(), bad()])" +
+			".catch(console.log); try { await Promise.all([bad(), bad()]) } catch (e) { console.log(e) }", "1\n1\n", ""},
+		{"setTimeout(async () => { throw 'ring' }, 1); console.log(1)", "1\n", "ring\n    in a promise"},
+		{"const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})", "", "the run took more than its memory of"},
+		{"const f = () => f(); try { f() } catch (e) { console.log(e) }", "InternalError: stack overflow\n" +
+			strings.Repeat("    at f (script:1:18)\n", 10) + "    ...\n", ""},
+		{"try { nope } catch (e) { console.log(String(e), e) }", "ReferenceError: nope is not defined ReferenceError: " +
+			"nope is not defined\n    at <anonymous> (script:1:7)\n", ""},
+		{"const long = '" + strings.Repeat("a", 1000) + "'; const f = (;", "", "SyntaxError: Unexpected \";\"\n    at script:1:1029: " +
+			strings.Repeat("a", 26) + "'; const f = (;"},
+		{"console.group('g'); console.time(); console.timeEnd(); console.groupEnd()", "g\n", ""},
+		{"await fs.readFile(1)", "", "TypeError: fs.readFile: path must be a string\n    at name\n    at readFile\n" +
+			"    at <anonymous> (script:1:18)"},
 		{"console.log(Object.getOwnPropertyNames(globalThis).filter((n) => n.includes('host')).length)", "0\n", ""},
 	} {
 		t.Run("", func(t *testing.T) {

@@ -8,6 +8,7 @@ const uncurry = (f) => f.call.bind(f);
 const has = uncurry(O.prototype.hasOwnProperty), tagOf = uncurry(
   getOwnPropertyDescriptor(getPrototypeOf(U.prototype), Symbol.toStringTag).get);
 const toBase64 = uncurry(U.prototype.toBase64), fromBase64 = U.fromBase64.bind(U), parse = J.parse;
+const cut = uncurry(S.prototype.slice);
 const isView = ArrayBuffer.isView, isArray = Array.isArray, then = uncurry(P.prototype.then);
 const define = (name, value) => defineProperty(globalThis, name,
   { value, writable: true, enumerable: false, configurable: true });
@@ -28,13 +29,9 @@ function pump() {
 }
 function send(op, path, { to = "", flag = false, encoding = "", binary = false, data = "" }) {
   if (data.length > 67108864) throw new E("fs." + op + ": " + path + ": the data is over the limit of 64 MB");
-  if (path.length > 16384 || to.length > 16384) {
-    const e = new E("fs." + op + ": File name too long (os error 36)");
-    e.code = "ENAMETOOLONG";
-    throw e;
-  }
   return new P((resolve, reject) => {
-    const j = { __proto__: null, op, path, to, flag, encoding, binary, data, resolve, reject, next: null };
+    const j = { __proto__: null, op, path: cut(path, 0, 5000), to: cut(to, 0, 5000), flag, // no system takes so long ones
+      encoding, binary, data, resolve, reject, next: null };
     tail = tail ? tail.next = j : head = j;
     pump();
   });
@@ -111,7 +108,11 @@ function shown(v, depth, above) {
   }
   if (v === null) return "null";
   for (let a = above; a; a = a.up) if (a.v === v) return "[Circular]";
-  if (v instanceof E) return S(v).replace(/^ReferenceError: '(.*)' is/, "ReferenceError: $1 is") + (v.stack ? "\n" + S(v.stack).replaceAll("<eval>", "script").trimEnd() : "");
+  if (v instanceof E) {
+    const all = v.stack ? S(v.stack).replaceAll("<eval>", "script").trimEnd().split("\n") : [];
+    if (all.length > 10) all.splice(10, all.length, "    ...");
+    return ["" + v, ...all].join("\n");
+  }
   if (v instanceof P) return "Promise";
   if (v instanceof Date) return isNaN(v) ? "Invalid Date" : iso(v);
   if (v instanceof RegExp) return S(v);
@@ -147,6 +148,9 @@ function shown(v, depth, above) {
   const indent = "  ".repeat(depth + 1);
   return open + "\n" + indent + out.join(",\n" + indent) + "\n" + "  ".repeat(depth) + close;
 }
+const errorText = uncurry(E.prototype.toString);
+defineProperty(ReferenceError.prototype, "toString", { writable: true, enumerable: false, configurable: true,
+  value() { return errorText(this).replace(/^ReferenceError: '(.*)' is not/, "ReferenceError: $1 is not"); } });
 const line = (prefix) => (...values) => {
   let text = prefix;
   for (let i = 0; i < values.length; i++) {
@@ -159,6 +163,7 @@ const line = (prefix) => (...values) => {
 const plain = line("");
 define("console", { log: plain, debug: plain, trace: plain, info: line("[INFO] "), warn: line("[WARN] "),
   error: line("[ERROR] "), dir: plain, table: plain,
+  group: plain, groupCollapsed: plain, groupEnd() {}, time() {}, timeEnd() {}, timeLog() {},
   assert: (ok, ...v) => { if (!ok) plain("Assertion failed", ...v); } });
 
 // Timers. They end with the run.

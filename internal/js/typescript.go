@@ -19,7 +19,9 @@ func withoutTypes(code string) (string, error) {
 	for _, m := range out.Errors {
 		at := ""
 		if l := m.Location; l != nil {
-			at = fmt.Sprintf("\n    at script:%d:%d: %s", l.Line, l.Column+1, strings.TrimSpace(l.LineText))
+			begin := max(l.Column-40, 0)
+			near := strings.ToValidUTF8(l.LineText[begin:min(l.Column+40, len(l.LineText))], "")
+			at = fmt.Sprintf("\n    at script:%d:%d: %s", l.Line, l.Column+1, strings.TrimSpace(near))
 		}
 		lines = append(lines, m.Text+at)
 	}

@@ -62,6 +62,7 @@ type worker struct {
 	settle, ring, show quickjs.Value
 	calls              int // that wait for a reply
 	alarms             alarms
+	unheard            unheard
 	written            int // bytes of output
 }
 
@@ -101,6 +102,7 @@ func (w *worker) failed(err error) Result {
 // told is a result in our words.
 func (w *worker) told(r Result) Result {
 	r.Error = strings.ReplaceAll(r.Error, "<eval>", "script")
+	r.Error = strings.ToValidUTF8(r.Error[:min(len(r.Error), w.Output)], "")
 	if strings.HasPrefix(r.Error, "InternalError: out of memory") {
 		return Result{Limit: "memory", Error: memoryWord(w.Memory)}
 	}
@@ -115,6 +117,9 @@ func (w *worker) open() (err error) {
 	if w.vm, err = quickjs.NewVM(); err != nil {
 		return err
 	}
+	w.unheard.listen(w.vm)
+	w.nameless(true)
+	defer w.nameless(false)
 	w.vm.SetMemoryLimit(uintptr(w.Memory))
 	if w.Stack > 0 {
 		w.vm.SetMaxStackSize(uintptr(w.Stack))
@@ -199,8 +204,8 @@ func (w *worker) loop(promise quickjs.Value) (out Result, gone error) {
 			return w.failed(err), nil
 		case thrown != nil:
 			return w.told(*thrown), nil
-		case w.calls == 0 && len(w.alarms.order) == 0 && settled:
-			return Result{}, nil
+		case w.calls == 0 && len(w.alarms.order) == 0 && (settled || len(w.unheard.of) > 0):
+			return w.silent(), nil
 		case w.calls == 0 && len(w.alarms.order) == 0:
 			return Result{Error: "the script waits for a promise that nothing will settle"}, nil
 		}

@@ -121,9 +121,6 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 		r.e.Logger().Error("a call of fs failed", "op", q.Op, "err", err)
 		return js.Reply{}, &js.Failure{Message: "fs." + q.Op + ": " + q.Path + ": the host is broken"}
 	case c.failed != nil:
-		if o.changes {
-			r.fails(c.failed)
-		}
 		return js.Reply{}, c.failed
 	}
 	if o.changes && !c.idle {
@@ -131,17 +128,6 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	}
 	return c.reply, nil
 }
-
-// fails notes a change that was refused.
-func (r *run) fails(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.reply.Failed) < mostFailed {
-		r.reply.Failed = append(r.reply.Failed, err.Error())
-	}
-}
-
-const mostFailed = 10
 
 // noted puts what a call changed into the answer.
 func (r *run) noted(c *call) {

@@ -93,7 +93,6 @@ var spec = args.Of[runArgs](nil)
 const outputSchema = `{"type":"object","properties":{"output":{"type":"string"},` +
 	`"error":{"type":["string","null"]},"hint":{"type":"string"},` +
 	`"changed":{"type":"array","items":{"type":"string"}},"changed_more":{"type":"integer"},` +
-	`"failed_changes":{"type":"array","items":{"type":"string"}},` +
 	`"checkpoints":{"type":"array","items":{"type":"string"}},"turn":{"type":"string"}}}`
 
 // Definitions are the tools that [tools.policy] leaves.
@@ -127,9 +126,7 @@ type reply struct {
 	Changed     []string `json:"changed,omitempty"` // absolute paths, in the order of the changes
 	More        int      `json:"changed_more,omitempty"`
 	Checkpoints []string `json:"checkpoints,omitempty"`
-	// Failed is what went wrong with changes: a script that does not await them does not hear of it.
-	Failed []string `json:"failed_changes,omitempty"`
-	Turn   string   `json:"turn,omitempty"` // takes all of them back
+	Turn        string   `json:"turn,omitempty"` // takes all of them back
 }
 
 // run is one call on its way.
