@@ -15,11 +15,12 @@ import (
 
 func below(vm *quickjs.VM) (tls *libc.TLS, rt uintptr) {
 	at := reflect.ValueOf(vm).Elem().FieldByName("runtime").Elem()
-	return (*libc.TLS)(at.FieldByName("tls").UnsafePointer()), uintptr(at.FieldByName("cRuntime").Uint())
+	rt = uintptr(at.FieldByName("cRuntime").Uint())
+	return (*libc.TLS)(at.FieldByName("tls").UnsafePointer()), rt
 }
 
-// nameless has what is evaluated from now on leave no lines in the stacks of errors: they would pass
-// for lines of the script.
+// nameless has what is evaluated from now on leave no lines in the stacks of errors, which would
+// pass for lines of the script.
 func (w *worker) nameless(is bool) {
 	tls, rt := below(w.vm)
 	lib.XJS_SetStripInfo(tls, rt, map[bool]int32{true: lib.MJS_STRIP_DEBUG | lib.MJS_STRIP_SOURCE}[is])

@@ -27,11 +27,12 @@ function pump() {
     j.data = "";
   }
 }
-function send(op, path, { to = "", flag = false, encoding = "", binary = false, data = "" }) {
-  if (data.length > 67108864) throw new E("fs." + op + ": " + path + ": the data is over the limit of 64 MB");
+function send(op, fill) {
   return new P((resolve, reject) => {
-    const j = { __proto__: null, op, path: cut(path, 0, 5000), to: cut(to, 0, 5000), flag, // no system takes so long ones
-      encoding, binary, data, resolve, reject, next: null };
+    const j = { __proto__: null, op, path: "", to: "", flag: false, encoding: "", binary: false, data: "",
+      resolve, reject, next: null };
+    fill(j); // what it throws is a rejection
+    if (j.data.length > 67108864) throw new E("fs." + op + ": " + j.path + ": the data is over the limit of 64 MB");
     tail = tail ? tail.next = j : head = j;
     pump();
   });
@@ -59,36 +60,37 @@ function settle(id, kind, value, code) {
 if (withFS) {
   const name = (op, what, v) => {
     if (typeof v !== "string") throw new T("fs." + op + ": " + what + " must be a string");
-    return v;
+    return cut(v, 0, 5000); // no system takes longer ones
   };
-  const recursive = (options) => ({ __proto__: null, flag: !!(options && options.recursive) });
-  const none = { __proto__: null };
+  const one = (op, path, options) => send(op, (j) => {
+    j.path = name(op, "path", path);
+    j.flag = !!(options && options.recursive);
+  });
+  const two = (op, from, a, to, b) => send(op, (j) => { j.path = name(op, from, a); j.to = name(op, to, b); });
   const fs = {
-    async readFile(path, encoding) {
-      return send("readFile", name("readFile", "path", path),
-        { __proto__: null, encoding: encoding === "buffer" ? "buffer" : "utf8" });
+    readFile(path, encoding) {
+      return send("readFile", (j) => {
+        j.path = name("readFile", "path", path);
+        j.encoding = encoding === "buffer" ? "buffer" : "utf8";
+      });
     },
-    async writeFile(path, data) {
-      name("writeFile", "path", path);
-      return send("writeFile", path, isBytes(data) ? { __proto__: null, binary: true, data: toBase64(data) } :
-        { __proto__: null, data: S(data) });
+    writeFile(path, data) {
+      return send("writeFile", (j) => {
+        j.path = name("writeFile", "path", path);
+        j.data = (j.binary = isBytes(data)) ? toBase64(data) : S(data);
+      });
     },
-    async appendFile(path, data) {
-      return send("appendFile", name("appendFile", "path", path), { __proto__: null, data: S(data) });
+    appendFile(path, data) {
+      return send("appendFile", (j) => { j.path = name("appendFile", "path", path); j.data = S(data); });
     },
-    async readdir(path) { return send("readdir", name("readdir", "path", path), none); },
-    async stat(path) { return send("stat", name("stat", "path", path), none); },
-    async mkdir(path, options) { return send("mkdir", name("mkdir", "path", path), recursive(options)); },
-    async rm(path, options) { return send("rm", name("rm", "path", path), recursive(options)); },
-    async unlink(path) { return send("rm", name("rm", "path", path), none); },
-    async rename(oldPath, newPath) {
-      return send("rename", name("rename", "oldPath", oldPath),
-        { __proto__: null, to: name("rename", "newPath", newPath) });
-    },
-    async copyFile(src, dest) {
-      return send("copyFile", name("copyFile", "src", src), { __proto__: null, to: name("copyFile", "dest", dest) });
-    },
-    async exists(path) { return send("exists", name("exists", "path", path), none); },
+    readdir(path) { return one("readdir", path); },
+    stat(path) { return one("stat", path); },
+    mkdir(path, options) { return one("mkdir", path, options); },
+    rm(path, options) { return one("rm", path, options); },
+    unlink(path) { return one("rm", path); },
+    rename(oldPath, newPath) { return two("rename", "oldPath", oldPath, "newPath", newPath); },
+    copyFile(src, dest) { return two("copyFile", "src", src, "dest", dest); },
+    exists(path) { return one("exists", path); },
   };
   for (const m of keys(fs)) freeze(fs[m]);
   defineProperty(globalThis, "fs", { value: freeze(fs), writable: false, enumerable: true, configurable: false });
@@ -109,7 +111,7 @@ function shown(v, depth, above) {
   if (v === null) return "null";
   for (let a = above; a; a = a.up) if (a.v === v) return "[Circular]";
   if (v instanceof E) {
-    const all = v.stack ? S(v.stack).replaceAll("<eval>", "script").trimEnd().split("\n") : [];
+    const all = v.stack ? S(v.stack).replaceAll("<eval>", "script").split("\n").filter((l) => l.endsWith(")")) : [];
     if (all.length > 10) all.splice(10, all.length, "    ...");
     return ["" + v, ...all].join("\n");
   }

@@ -66,8 +66,9 @@ var systemWords = []struct {
 // asSystem are our causes as the system has them.
 var asSystem = map[engine.Cause]syscall.Errno{
 	engine.Absent: syscall.ENOENT, engine.ParentMissing: syscall.ENOENT,
-	engine.NotPermitted: syscall.EACCES, engine.ReadOnly: syscall.EACCES, engine.NotADirectory: syscall.ENOTDIR,
-	engine.LinkLoop: syscall.ELOOP, engine.NameTooLong: syscall.ENAMETOOLONG,
+	engine.NotPermitted: syscall.EACCES, engine.ReadOnly: syscall.EACCES,
+	engine.NotADirectory: syscall.ENOTDIR,
+	engine.LinkLoop:      syscall.ELOOP, engine.NameTooLong: syscall.ENAMETOOLONG,
 	engine.DiskFull: syscall.ENOSPC, engine.DiskReadOnly: syscall.EROFS,
 	engine.NotEmpty: syscall.ENOTEMPTY, engine.IntoItself: syscall.EINVAL,
 	engine.Conflicts: syscall.EEXIST, engine.BadPath: syscall.EINVAL,
@@ -121,7 +122,7 @@ func why(r *engine.Refusal) string {
 	case r.Cause == engine.TooManyCalls:
 		return fmt.Sprintf("too many calls (%v), and nothing was done: wait, then call again", r.Facts)
 	case r.Cause == engine.HardLinked:
-		return fmt.Sprintf("it is one of %v names of the same file, and nothing was done: tell the user", r.Facts)
+		return fmt.Sprintf("it is one of %v names of the same file, and nothing was done", r.Facts)
 	case r.Cause == engine.NoAnswer:
 		return fmt.Sprintf("the file system does not answer; %v", r.Facts)
 	case r.Cause == engine.HalfMade:
