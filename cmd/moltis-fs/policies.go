@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -87,6 +88,9 @@ func policiesOf(text string) (mode string, policies []string, err error) {
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&fs); err != nil {
 		return "", nil, err
+	}
+	if fs.Policies == nil {
+		return "", nil, errors.New("filesystem needs policies; [] allows everything")
 	}
 	if mode = cmp.Or(fs.Mode, "all"); mode != "all" && mode != "any" {
 		return "", nil, fmt.Errorf("the mode %q is neither \"all\" nor \"any\"", fs.Mode)

@@ -69,7 +69,9 @@ func TestPoliciesOfThePage(t *testing.T) {
 			t.Errorf("%s: %v, want %s", at, err, want)
 		}
 	}
-	if _, _, err := takes(func() { entry["policy"] = 1 }); err == nil {
-		t.Error("an unknown field is taken")
+	for _, none := range []string{`null`, `{}`, `{"mode": "any"}`, `{"policies": null}`, `{"policies": [], "policy": 1}`} {
+		if mode, _, err := policiesOf(`{"filesystem": ` + none + `}`); err == nil {
+			t.Errorf("%s is taken for %q", none, mode)
+		}
 	}
 }
