@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -116,7 +117,7 @@ func (m *moving) open() (err error) {
 	}
 	from := mv.place.Object()
 	mv.Path, mv.info = from.True, from.Info
-	if err := e.judge.Judge(from, guardfs.Remove); err != nil {
+	if err := cmp.Or(e.judge.Judge(from, guardfs.Remove), e.uproots(m.d.c, mv.Path)); err != nil {
 		return err
 	}
 	to, err := e.fs.PlaceLink(a.To)

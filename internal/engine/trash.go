@@ -9,6 +9,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
 // DeleteOptions says how a path goes.
@@ -75,6 +76,9 @@ func (d *Desk) delete(ctx context.Context, path string,
 	if object.Info.Kind == guardfs.KindAbsent {
 		return nil, name, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
 	}
+	if err := e.uproots(d.c, name); err != nil {
+		return nil, name, err
+	}
 	if in, err = e.contentsOf(ctx, object, o.Recursive); err != nil {
 		return nil, name, err
 	}
@@ -118,6 +122,18 @@ func (d *Desk) delete(ctx context.Context, path string,
 	}
 	plan, err := d.plan(p)
 	return plan, name, err
+}
+
+// uproots refuses to take the workspace root away from under the calls to come, or what it is in.
+func (e *Engine) uproots(c *Call, name string) error {
+	root := cmp.Or(e.root, e.cfg.WorkspaceRoot)
+	if root == "" || c.ByUser {
+		return nil
+	}
+	if root = e.fs.Canonical(root); root != name && !below(root, name) {
+		return nil
+	}
+	return &policy.Denied{Path: name, Rule: "workspace_root"}
 }
 
 // storable says whether the store may hold the content of a file.

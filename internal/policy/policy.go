@@ -112,8 +112,8 @@ type Protected struct {
 // Denied is the refusal of a path.
 type Denied struct {
 	Path string // as the caller spelled it
-	// "deny_paths", "allow_paths", "hard_links_read"; "hard" and "secret", which are classes; or
-	// "pseudo": in no tree
+	// "deny_paths", "allow_paths", "hard_links_read"; "workspace_root", which is neither moved nor
+	// deleted; "hard" and "secret", which are classes; or "pseudo": in no tree
 	Rule string
 	Why  string // what decided besides the name; mostly ""
 	// Class is what a caller may be told: the class that alone closes the path, and that the path has as

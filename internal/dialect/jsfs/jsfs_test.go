@@ -318,6 +318,25 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// The workspace root stays, and what it is in: a slash too many is no call for the end of everything.
+func TestRootStays(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, nil, func(fs *config.FS) {
+		fs.WorkspaceRoot += "/in/root"
+		put(t, fs.WorkspaceRoot+"/a", "a")
+	})
+	for _, p := range []string{"in/root", "in/root/", "in", "in/root/../root"} {
+		for _, code := range []string{"fs.rm(%q, { recursive: true })", "fs.rename(%q, '../../other')"} {
+			if got := said(t, d, "await "+fmt.Sprintf(code, dir+"/"+p)); !strings.Contains(got, "denied by policy") {
+				t.Errorf("%s of %s: %q", code, p, got)
+			}
+		}
+	}
+	if got := said(t, d, "await fs.mkdir('../b'); await fs.rm('../b'); console.log(await fs.readFile('a'))"); got != "a\n" {
+		t.Errorf("%q", got)
+	}
+}
+
 // A file's birth is told where the system has it.
 func TestBirth(t *testing.T) {
 	t.Parallel()
