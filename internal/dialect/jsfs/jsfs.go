@@ -76,17 +76,22 @@ const (
 	usualMemory = 64
 )
 
-const doc = "Runs JavaScript or TypeScript (an ES module; await at the top) and returns what it wrote" +
-	" to the console. Use it to read, change and write many files in one call.\n" +
-	"There is a global fs, whose methods are all async: readFile(path, \"buffer\"?), " +
-	"writeFile(path, data), appendFile, readdir (names), stat {size, isFile, isDirectory, " +
-	"isSymlink, readonly, mtimeMs, atimeMs, birthtimeMs}, mkdir(path, {recursive}), rm(path, {recursive}), unlink, " +
-	"rename, copyFile, exists. Relative paths begin at the workspace root.\n" +
-	"There are no modules, no process and no network. Refusals are exceptions that say what " +
-	"to do. One undo takes back a whole run.\n" +
-	"Example: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".ts\")) { const s = " +
-	"await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", \"newName\"); if (t !== " +
-	"s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
+const (
+	doc = "Runs JavaScript or TypeScript (an ES module; await at the top) and returns what it wrote" +
+		" to the console."
+	docFS = " Use it to read, change and write many files in one call.\n" +
+		"There is a global fs, whose methods are all async: readFile(path, \"buffer\"?), " +
+		"writeFile(path, data), appendFile, readdir (names), stat {size, isFile, isDirectory, " +
+		"isSymlink, readonly, mtimeMs, atimeMs, birthtimeMs}, mkdir(path, {recursive}), " +
+		"rm(path, {recursive}), unlink, rename, copyFile, exists. " +
+		"Relative paths begin at the workspace root.\n" +
+		"There are no modules, no process and no network. Refusals are exceptions that say what " +
+		"to do. One undo takes back a whole run.\n" +
+		"Example: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".ts\")) { const s = " +
+		"await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", \"newName\"); if (t !== " +
+		"s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
+	docNone = "\nThere are no files, no modules, no process and no network."
+)
 
 var spec = args.Of[runArgs](nil)
 
@@ -96,7 +101,12 @@ const outputSchema = `{"type":"object","properties":{"output":{"type":"string"},
 	`"checkpoints":{"type":"array","items":{"type":"string"}},"turn":{"type":"string"}}}`
 
 // Definitions are the tools that [tools.policy] leaves.
-func (d *Dialect) Definitions() []dialect.Definition { return definitions(d.e.Tools(), d.o.Config) }
+func (d *Dialect) Definitions() []dialect.Definition {
+	return definitions(d.e.Tools(), d.o.Config, d.hasFS())
+}
+
+// hasFS says whether scripts have an fs.
+func (d *Dialect) hasFS() bool { return d.e.HasChain() || d.o.Config.Filesystem }
 
 // DefinitionsUnder are those of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
@@ -104,16 +114,19 @@ func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return definitions(lists, cfg.JS), nil
+	return definitions(lists, cfg.JS, cfg.FS.HasPolicies() || cfg.JS.Filesystem), nil
 }
 
-func definitions(lists policy.Tools, cfg config.JS) []dialect.Definition {
+func definitions(lists policy.Tools, cfg config.JS, fs bool) []dialect.Definition {
 	if !cfg.Enabled || !lists.Allows(Tool, false) {
 		return nil
 	}
-	reads := !lists.Allows("fs.writeFile", true, changes...)
+	reads, more := !lists.Allows("fs.writeFile", true, changes...), docFS
+	if !fs {
+		reads, more = true, docNone
+	}
 	return []dialect.Definition{{
-		Name: Tool, Title: "Run JavaScript", Description: doc, ReadOnly: reads, Destructive: !reads,
+		Name: Tool, Title: "Run JavaScript", Description: doc + more, ReadOnly: reads, Destructive: !reads,
 		InputSchema: spec.Schema(), OutputSchema: json.RawMessage(outputSchema),
 	}}
 }
@@ -239,7 +252,7 @@ func (r *run) script(ctx context.Context) error {
 	case <-r.e.Closing():
 		return engine.ErrClosed
 	}
-	s := js.Script{FS: r.e.HasChain() || r.o.Config.Filesystem, Time: r.o.time(r.args.Time),
+	s := js.Script{FS: r.hasFS(), Time: r.o.time(r.args.Time),
 		Memory: r.o.memory(r.args.Memory), Output: int(r.o.Config.Output), Stack: r.o.Config.Stack,
 		AtOnce: callsAtOnce, Waits: func(q js.Request) bool { return operation(q.Op).changes }}
 	if r.args.File != nil {

@@ -375,6 +375,9 @@ func TestChain(t *testing.T) {
 	}
 	d, _ = opened(t, nil, asIs)
 	d.o.Config.Filesystem = false
+	if is := d.Definitions()[0]; strings.Contains(is.Description, "fs") || !is.ReadOnly {
+		t.Errorf("%+v", is)
+	}
 	r := ran(t, d, dialect.Call{}, "fs")
 	if r.Error == nil || !strings.HasPrefix(*r.Error, "ReferenceError: fs is not defined") || r.Hint == "" {
 		t.Errorf("%+v %s", r, *r.Error)
