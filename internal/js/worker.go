@@ -44,6 +44,7 @@ func work(in io.Reader, out io.Writer, limit func(memory, seconds uint64) error)
 		return fmt.Errorf("limiting the worker: %w", err)
 	}
 	debug.SetMaxStack(256 << 20)
+	debug.SetGCPercent(400) // it is short-lived, and what it holds is little
 	result, err := w.run()
 	if err != nil {
 		return err
