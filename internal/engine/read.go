@@ -29,7 +29,8 @@ type Source struct {
 	Given int64
 
 	e    *Engine
-	file *guardfs.File // nil where the content is in memory
+	file *guardfs.File // nil where the content is in memory,
+	held []byte        // which is this one
 	hash string        // where it is known
 }
 
@@ -123,6 +124,7 @@ func (e *Engine) readHeld(
 // hold makes content what is read.
 func (s *Source) hold(content []byte) {
 	s.ReaderAt, s.file, s.Info.Size = bytes.NewReader(content), nil, int64(len(content))
+	s.held = content
 	if s.hash = ""; s.e.Tracks() {
 		s.hash = HashOf(content)
 		s.e.Keep(s.Path, s.hash, content)
@@ -141,7 +143,8 @@ func (s *Source) Hash(ctx context.Context) (_ string, err error) {
 }
 
 // Bytes are n bytes from off on, or with n below zero all of them, and what a session has seen by
-// that. Past the end there are none. More than most is a *guardfs.TooLargeError.
+// that. Past the end there are none. More than most is a *guardfs.TooLargeError. They are not to be
+// changed: others may have them too.
 func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight, error) {
 	if off < 0 {
 		return nil, nil, Refuse(BadWindow, s.Path, off)
@@ -152,21 +155,29 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 	if n > most {
 		return nil, nil, &guardfs.TooLargeError{Path: s.Path, Size: n, Max: most}
 	}
-	part := make([]byte, n)
-	got, err := s.ReadAt(part, off)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, err
+	var part []byte
+	if s.file == nil {
+		part = s.held[min(off, s.Info.Size):][:n:n]
+	} else {
+		part = make([]byte, n)
+		got, err := s.ReadAt(part, off)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, nil, err
+		}
+		part = part[:got]
 	}
-	part, err = part[:got], nil
-	s.Given += int64(got)
-	sight := &Sight{Unit: "byte", Lines: -1, Whole: int64(got) == s.Info.Size}
+	s.Given += int64(len(part))
+	sight := &Sight{Unit: "byte", Lines: -1, Whole: int64(len(part)) == s.Info.Size}
 	if sight.Whole && s.hash == "" {
 		s.hash = HashOf(part) // what was shown is what counts
 	}
 	if s.e.Tracks() {
-		sight.Hash, err = s.Hash(ctx)
+		var err error
+		if sight.Hash, err = s.Hash(ctx); err != nil {
+			return nil, nil, err
+		}
 	}
-	return part, sight, err
+	return part, sight, nil
 }
 
 // Lines are n lines from first on, counted from 1, or with n below zero all of them, each with its
