@@ -135,7 +135,7 @@ func (s *Source) hold(content []byte) {
 // write into meanwhile it may be that of a mixture.
 func (s *Source) Hash(ctx context.Context) (_ string, err error) {
 	if s.hash == "" && s.file == nil {
-		s.hash, err = hashAll(ctx, s, s.Info.Size)
+		s.hash = HashOf(s.held)
 	} else if s.hash == "" {
 		s.hash, err = s.e.sums.of(ctx, s.file, s.e.now)
 	}
@@ -168,8 +168,8 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 	}
 	s.Given += int64(len(part))
 	sight := &Sight{Unit: "byte", Lines: -1, Whole: int64(len(part)) == s.Info.Size}
-	if sight.Whole && s.hash == "" {
-		s.hash = HashOf(part) // what was shown is what counts
+	if sight.Whole { // what was shown is what counts
+		s.held, s.file = part, nil
 	}
 	if s.e.Tracks() {
 		var err error
