@@ -82,6 +82,8 @@ func TestScripts(t *testing.T) {
 		{"const long = '" + strings.Repeat("a", 1000) + "'; const f = (;", "", "SyntaxError: Unexpected \";\"\n    at script:1:1029: " +
 			strings.Repeat("a", 26) + "'; const f = (;"},
 		{"console.group('g'); console.time(); console.timeEnd(); console.groupEnd()", "g\n", ""},
+		{"JSON.parse('{\"a\": ?}')", "", "SyntaxError: unexpected token: '?'\n    at <input>:1:7\n    at parse (native)\n" +
+			"    at <anonymous> (script:1:11)"},
 		{"await fs.readFile(1)", "", "TypeError: fs.readFile: path must be a string\n    at Promise (native)\n" +
 			"    at <anonymous> (script:1:18)"},
 		{"console.log(Object.getOwnPropertyNames(globalThis).filter((n) => n.includes('host')).length)", "0\n", ""},

@@ -111,7 +111,7 @@ function shown(v, depth, above) {
   if (v === null) return "null";
   for (let a = above; a; a = a.up) if (a.v === v) return "[Circular]";
   if (v instanceof E) {
-    const all = v.stack ? S(v.stack).replaceAll("<eval>", "script").split("\n").filter((l) => l.endsWith(")")) : [];
+    const all = v.stack ? S(v.stack).replaceAll("<eval>", "script").split("\n").filter((l) => /[)\d]$/.test(l)) : []; // ours have no lines
     if (all.length > 10) all.splice(10, all.length, "    ...");
     return ["" + v, ...all].join("\n");
   }
