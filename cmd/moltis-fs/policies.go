@@ -89,11 +89,11 @@ func policiesOf(text string) (mode string, policies []string, err error) {
 	if err := strict.Decode(&fs); err != nil {
 		return "", nil, err
 	}
-	if fs.Policies == nil {
-		return "", nil, errors.New("filesystem needs policies; [] allows everything")
-	}
 	if mode = cmp.Or(fs.Mode, "all"); mode != "all" && mode != "any" {
 		return "", nil, fmt.Errorf("the mode %q is neither \"all\" nor \"any\"", fs.Mode)
+	}
+	if fs.Policies == nil {
+		return "", nil, errors.New("filesystem needs policies; [] allows everything")
 	}
 	for i, p := range fs.Policies {
 		beside := p.PolicyPath // each kind has its own, and the other's does not count

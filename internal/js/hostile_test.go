@@ -37,6 +37,7 @@ func TestHostile(t *testing.T) {
 		"strings":            {"const a = []; for (let i = 0; ; i++) a.push('x'.repeat(1e6) + i)", long, "memory"},
 		"buffer":             {"new Uint8Array(1e9)", long, "memory"},
 		"pending promises":   {"await Promise.all(Array.from({ length: 1e6 }, () => fs.readFile('a')))", long, "memory"},
+		"promises in a row":  {"const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})", long, "memory"},
 		"timers":             {"for (;;) setTimeout(() => {}, 1e6)", long, "memory"},
 		"deep calls":         {"function f() { f() } f()", long, "InternalError: stack overflow"},
 		"deep JSON":          {"JSON.parse('['.repeat(1e6))", long, "SyntaxError: stack overflow"},
