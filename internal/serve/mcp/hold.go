@@ -39,12 +39,17 @@ type heldCall struct {
 	granted  func(approval.Question) (approval.Answer, bool)
 	of       [sha256.Size]byte
 	cancel   context.CancelFunc
-	asked    approval.Question
-	at       time.Time              // when it was asked
-	question chan approval.Question // unbuffered: taken by the request that is being answered
-	answer   chan approval.Answer
+	put      put          // the question that the client has
+	at       time.Time    // since when
+	question chan put     // unbuffered: taken by the request that is being answered
 	outcome  chan outcome // buffered: one, at the end
 	progress *dialect.Progress
+}
+
+// put is a question of a call, which may have several at the same time, and where its answer goes.
+type put struct {
+	approval.Question
+	answer chan approval.Answer // buffered: nobody may wait for it any more
 }
 
 // Ask hands the question to the request under way and waits for the one that brings the answer.
@@ -52,14 +57,14 @@ func (h *heldCall) Ask(ctx context.Context, q approval.Question) (approval.Answe
 	if a, ok := h.granted(q); ok {
 		return a, nil
 	}
-	h.asked, h.at = q, time.Now()
+	p := put{q, make(chan approval.Answer, 1)}
 	select {
-	case h.question <- q:
+	case h.question <- p:
 	case <-ctx.Done():
 		return ended(ctx)
 	}
 	select {
-	case a := <-h.answer:
+	case a := <-p.answer:
 		return a, nil
 	case <-ctx.Done():
 		return ended(ctx)
@@ -76,7 +81,7 @@ func ended(ctx context.Context) (approval.Answer, error) {
 // hold starts a call that can outlive its request.
 func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.Call) (*sdk.CallToolResult, error) {
 	own, cancel := context.WithCancel(s.done)
-	h := &heldCall{granted: s.granted, of: fingerprint(c), cancel: cancel, question: make(chan approval.Question), answer: make(chan approval.Answer, 1), outcome: make(chan outcome, 1), progress: c.Progress}
+	h := &heldCall{granted: s.granted, of: fingerprint(c), cancel: cancel, question: make(chan put), outcome: make(chan outcome, 1), progress: c.Progress}
 	c.Approver = h
 	s.held.group.Go(func() {
 		defer cancel()
@@ -90,9 +95,10 @@ func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.C
 func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCall) (*sdk.CallToolResult, error) {
 	defer progress(ctx, req, h.progress)()
 	select {
-	case q := <-h.question:
+	case p := <-h.question:
+		h.put, h.at = p, time.Now()
 		handle := s.held.put(h)
-		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{asked: s.form(q, statelessVersion)}, Content: []sdk.Content{}, RequestState: handle}, nil
+		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{asked: s.form(p.Question, statelessVersion)}, Content: []sdk.Content{}, RequestState: handle}, nil
 	case o := <-h.outcome:
 		return s.answer(req, o)
 	case <-ctx.Done():
@@ -112,7 +118,7 @@ func (s *server) resume(ctx context.Context, req *sdk.CallToolRequest, c dialect
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState belongs to another call; repeat the call that it came from, unchanged"}
 	}
 	r, _ := req.Params.InputResponses[asked].(*sdk.ElicitResult)
-	h.answer <- s.decision(h.asked, r, time.Since(h.at))
+	h.put.answer <- s.decision(h.put.Question, r, time.Since(h.at))
 	return s.follow(ctx, req, h)
 }
 

@@ -23,7 +23,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
 	"moltisfs/tools/toolstest"
@@ -496,6 +498,57 @@ func heldCalls(t *testing.T) {
 	if got := edit(7, "two", answer(third)); !strings.Contains(got, `"kind":"edit"`) || content(t, f) != "two\n" {
 		t.Errorf("the answer: %s", got)
 	}
+}
+
+// asks is a dialect of one tool.
+type asks func(context.Context, dialect.Call) (dialect.Answer, error)
+
+func (a asks) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) { return a(ctx, c) }
+func (a asks) Definitions() []dialect.Definition {
+	return []dialect.Definition{{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}}
+}
+
+// An answer is for the question that the client had, also where that ran out and another one waits.
+func TestAnswersFindTheirQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, toServer := io.Pipe()
+		fromServer, out := io.Pipe()
+		ask := func(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+			second := make(chan approval.Answer)
+			go func() {
+				time.Sleep(time.Millisecond)
+				a, _ := c.Approver.Ask(ctx, approval.Question{Tool: "second"})
+				second <- a
+			}()
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			a, _ := c.Approver.Ask(short, approval.Question{Tool: "first"})
+			text, err := json.Marshal(fmt.Sprint(a.Decision, " ", (<-second).Decision))
+			return &dialect.Object{Of: "ask", Content: text}, err
+		}
+		done := make(chan error)
+		go func() { done <- mcp.Serve(context.Background(), asks(ask), in, out, mcp.Options{Elicit: true}) }()
+		p := &plain{t, toServer, bufio.NewReader(fromServer)}
+		answered := func(id int, line, action string) string {
+			_, state, _ := strings.Cut(line, `"requestState":"`)
+			state, _, _ = strings.Cut(state, `"`)
+			return p.ask(id, "tools/call", `"name":"ask","requestState":"`+state+`","inputResponses":{"approval":{"action":"`+action+`"}}`)
+		}
+		first := p.ask(1, "tools/call", `"name":"ask"`)
+		time.Sleep(2 * time.Second)
+		second := answered(2, first, "accept")
+		if !strings.Contains(first, `"message":"first`) || !strings.Contains(second, `"message":"second`) {
+			t.Errorf("asked %s%s", first, second)
+		}
+		want := fmt.Sprint(approval.TimedOut, " ", approval.Denied)
+		if got := answered(3, second, "decline"); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+		toServer.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // plain talks to the server line by line.
