@@ -269,10 +269,12 @@ func (e *Engine) Asks(c *Call, in policy.Input) error {
 	by := j.by
 	in.Headers, in.Principal, in.Session, in.Dialect = by.Headers, by.Principal, by.Session, by.Dialect
 	followed := func(name string, last bool) string {
-		if name == "" || last {
-			return e.fs.Canonical(cmp.Or(name, "/"))
+		name = cmp.Or(strings.TrimRight(name, "/"), "/")
+		base := path.Base(name)
+		if last || base == "/" || base == "." || base == ".." {
+			return e.fs.Canonical(name)
 		}
-		return joined(e.fs.Canonical(path.Dir(name)), path.Base(name))
+		return joined(e.fs.Canonical(path.Dir(name)), base)
 	}
 	last := most[in.Operation] <= guardfs.Read || in.Operation == opCopy
 	in.ResolvedPath = followed(in.ResolvedPath, last)

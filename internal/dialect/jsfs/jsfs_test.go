@@ -369,6 +369,20 @@ func TestChain(t *testing.T) {
 		in.ResolvedDestination != dir+"/new/x" {
 		t.Errorf("%+v", in)
 	}
+	yes.asked = nil
+	said(t, d, "await fs.mkdir('s/'); await fs.rename('s/', 't//'); await fs.rm('t/'); await fs.mkdir('s/..', { recursive: true })")
+	var asked []string
+	for _, in := range yes.asked {
+		if in.Dialect == Name && in.Operation != "stat" && !strings.HasPrefix(in.Path, "/") {
+			asked = append(asked, strings.TrimSpace(in.ResolvedPath+" "+in.ResolvedDestination))
+		}
+		if strings.Contains(in.ResolvedPath, "s/s") || strings.Contains(in.ResolvedPath, "t/t") {
+			t.Errorf("%+v", in)
+		}
+	}
+	if want := []string{dir + "/s", dir + "/s " + dir + "/t", dir + "/t", dir}; !slices.Equal(asked, want) {
+		t.Errorf("asked of %q, want %q", asked, want)
+	}
 	yes.say = func(policy.Input) (bool, error) { return true, errors.New("no answer") }
 	if got := said(t, d, "await fs.exists('a')"); got != "Error: fs.exists: policy error: no answer" {
 		t.Error(got)
