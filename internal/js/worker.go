@@ -44,7 +44,8 @@ func work(in io.Reader, out io.Writer, limit func(memory, seconds uint64) error)
 		return fmt.Errorf("limiting the worker: %w", err)
 	}
 	debug.SetMaxStack(256 << 20)
-	debug.SetGCPercent(400) // it is short-lived, and what it holds is little
+	debug.SetGCPercent(400) // it is short-lived, and what it holds is little, as a rule
+	debug.SetMemoryLimit(2*w.Memory + 128<<20)
 	result, err := w.run()
 	if err != nil {
 		return err
