@@ -186,12 +186,12 @@ func TestTheLineLifts(t *testing.T) {
 		t.Fatal(err)
 	}
 	conf, root := filepath.Join(dir, "c.toml"), filepath.Join(dir, "ws")
-	if err := errors.Join(os.MkdirAll(root+"/real", 0o700), os.Symlink("real", root+"/.claude")); err != nil {
+	if err := errors.Join(os.MkdirAll(root+"/real", 0o700), os.Symlink("real", root+"/.claude"), os.Symlink("real", root+"/.ssh")); err != nil {
 		t.Fatal(err)
 	}
 	line := regexp.MustCompile(`unprotected = \[(.*)\] in \[tools.fs\]`)
 	for _, name := range []string{".env", "a/.npmrc", "x/.ssh/id_rsa", ".GIT/config", "CLAUDE.md", "w{e,i}rd [!x]*/.env", `q"u'o\te/.env`, "h\u200bid/.en\u202ev",
-		".claude/settings.json", ".env."} {
+		".claude/settings.json", ".ssh/config", ".env."} {
 		var lifted []string
 		for range 4 {
 			text := "[tools.fs]\nunprotected = [" + strings.Join(lifted, ", ") + "]\n"

@@ -128,6 +128,20 @@ func TestLifted(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
+	// A link on the way to a lifted name is lifted with it, and for that name only.
+	p, err := New(Options{Classes: classes(t, ClassOptions{Holds: all, Lifted: []string{"/ws/.ssh/config"}})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hops := []guardfs.Hop{{Name: "/ws/.ssh"}}
+	for name, open := range map[string]bool{"/ws/.ssh/config": true, "/ws/.ssh/other": false, "/ws/.ssh/config/../other": false} {
+		if err := p.Judge(guardfs.Object{Spelled: name, True: "/ws/real/x", Hops: hops}, guardfs.Read); (err == nil) != open {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := p.Judge(guardfs.Object{Spelled: "/ws/.ssh/config", True: "/ws/id_rsa", Hops: hops}, guardfs.Read); err == nil {
+		t.Error("a lifted name leads to a secret")
+	}
 	if _, err := NewClasses(ClassOptions{Lifted: []string{"relative"}}); err == nil {
 		t.Error("a relative glob is taken")
 	}

@@ -319,6 +319,10 @@ func (p *Policy) refusedByName(d *denials, o *guardfs.Object, a guardfs.Access) 
 	outside := false // a link on the way lies in no allowed tree; it may still lead into one
 	for _, hop := range o.Hops {
 		r, allowed := p.refuses(d, hop.Name, hop.Also), p.allows(hop.Name)
+		if s := path.Clean(o.Spelled); r == secret && strings.HasPrefix(s, hop.Name+"/") &&
+			p.classes.Lifted(s) {
+			r = none // who lifted the whole name meant what is above, too
+		}
 		switch {
 		case r != none && !outside:
 			return r.String()
