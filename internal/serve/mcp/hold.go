@@ -94,16 +94,22 @@ func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.C
 // follow waits for a question, the end of the call, or that of the request, which ends the call.
 func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCall) (*sdk.CallToolResult, error) {
 	defer progress(ctx, req, h.progress)()
-	select {
-	case p := <-h.question:
-		h.put, h.at = p, time.Now()
-		handle := s.held.put(h)
-		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{asked: s.form(p.Question, statelessVersion)}, Content: []sdk.Content{}, RequestState: handle}, nil
-	case o := <-h.outcome:
-		return s.answer(req, o)
-	case <-ctx.Done():
-		h.cancel()
-		return s.answer(req, <-h.outcome)
+	for {
+		select {
+		case p := <-h.question:
+			if a, ok := h.granted(p.Question); ok { // since it waits, by the answer to another one
+				p.answer <- a
+				continue
+			}
+			h.put, h.at = p, time.Now()
+			form := sdk.InputRequestMap{asked: s.form(p.Question, statelessVersion)}
+			return &sdk.CallToolResult{InputRequests: form, Content: []sdk.Content{}, RequestState: s.held.put(h)}, nil
+		case o := <-h.outcome:
+			return s.answer(req, o)
+		case <-ctx.Done():
+			h.cancel()
+			return s.answer(req, <-h.outcome)
+		}
 	}
 }
 

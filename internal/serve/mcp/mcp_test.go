@@ -508,47 +508,54 @@ func (a asks) Definitions() []dialect.Definition {
 	return []dialect.Definition{{Name: "ask", InputSchema: json.RawMessage(`{"type":"object"}`)}}
 }
 
-// An answer is for the question that the client had, also where that ran out and another one waits.
+// An answer is for the question that the client had, also where that ran out and another one waits. One for the whole session
+// is for those that wait, too.
 func TestAnswersFindTheirQuestions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		in, toServer := io.Pipe()
-		fromServer, out := io.Pipe()
-		ask := func(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
-			second := make(chan approval.Answer)
-			go func() {
-				time.Sleep(time.Millisecond)
-				a, _ := c.Approver.Ask(ctx, approval.Question{Tool: "second"})
-				second <- a
-			}()
-			short, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			a, _ := c.Approver.Ask(short, approval.Question{Tool: "first"})
-			text, err := json.Marshal(fmt.Sprint(a.Decision, " ", (<-second).Decision))
-			return &dialect.Object{Of: "ask", Content: text}, err
-		}
-		done := make(chan error)
-		go func() { done <- mcp.Serve(context.Background(), asks(ask), in, out, mcp.Options{Elicit: true}) }()
-		p := &plain{t, toServer, bufio.NewReader(fromServer)}
-		answered := func(id int, line, action string) string {
-			_, state, _ := strings.Cut(line, `"requestState":"`)
-			state, _, _ = strings.Cut(state, `"`)
-			return p.ask(id, "tools/call", `"name":"ask","requestState":"`+state+`","inputResponses":{"approval":{"action":"`+action+`"}}`)
-		}
-		first := p.ask(1, "tools/call", `"name":"ask"`)
-		time.Sleep(2 * time.Second)
-		second := answered(2, first, "accept")
-		if !strings.Contains(first, `"message":"first`) || !strings.Contains(second, `"message":"second`) {
-			t.Errorf("asked %s%s", first, second)
-		}
-		want := fmt.Sprint(approval.TimedOut, " ", approval.Denied)
-		if got := answered(3, second, "decline"); !strings.Contains(got, want) {
-			t.Errorf("%s, want %s", got, want)
-		}
-		toServer.Close()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	for _, c := range []struct {
+		answers []string // to the first question after two seconds, then to the second
+		want    string
+	}{
+		{[]string{`"accept"`, `"decline"`}, fmt.Sprint(approval.TimedOut, " ", approval.Denied)},
+		{[]string{`"accept","content":{"allow":"session"}`}, fmt.Sprint(approval.TimedOut, " ", approval.Approved)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			in, toServer := io.Pipe()
+			fromServer, out := io.Pipe()
+			ask := func(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+				second := make(chan approval.Answer)
+				go func() {
+					time.Sleep(time.Millisecond)
+					a, _ := c.Approver.Ask(ctx, approval.Question{Tool: "second"})
+					second <- a
+				}()
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				a, _ := c.Approver.Ask(short, approval.Question{Tool: "first"})
+				text, err := json.Marshal(fmt.Sprint(a.Decision, " ", (<-second).Decision))
+				return &dialect.Object{Of: "ask", Content: text}, err
+			}
+			done := make(chan error)
+			go func() { done <- mcp.Serve(context.Background(), asks(ask), in, out, mcp.Options{Elicit: true}) }()
+			p := &plain{t, toServer, bufio.NewReader(fromServer)}
+			got := p.ask(1, "tools/call", `"name":"ask"`)
+			time.Sleep(2 * time.Second)
+			for i, answer := range c.answers {
+				if asked := []string{"first", "second"}[i]; !strings.Contains(got, `"message":"`+asked) {
+					t.Errorf("not asked the %s: %s", asked, got)
+				}
+				_, state, _ := strings.Cut(got, `"requestState":"`)
+				state, _, _ = strings.Cut(state, `"`)
+				got = p.ask(i+2, "tools/call", `"name":"ask","requestState":"`+state+`","inputResponses":{"approval":{"action":`+answer+`}}`)
+			}
+			if !strings.Contains(got, c.want) {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+			toServer.Close()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // plain talks to the server line by line.
