@@ -200,7 +200,7 @@ func TestProblems(t *testing.T) {
 		{"[tools.policy]\nprofile = 'codign'", `m:2:11: tools.policy.profile: "codign" is not known; did you mean "coding"? Allowed: "full", "coding", "minimal"`},
 		{"[tools.policy]\n\"a b\" = 1", "m:2:1: tools.policy.\"a b\": unknown key; known here: profile, allow, deny"},
 		{"[tools.fs]\nmax_bytes = 5", "m:2:1: tools.fs.max_bytes: unknown key; it belongs under [tools.fs.checkpoint]"},
-		{"[tools.sandbox]\nsessions = ['[', '[/x]', 'ci/[a/]*']", "m:2:13: tools.sandbox.sessions[0]: bad glob \"[\"; write as \"ci/*\" or \"untrusted-*\"\nm:2:18: tools.sandbox.sessions[1]: bad glob \"[/x]\"; write as \"ci/*\" or \"untrusted-*\""},
+		{"[tools.sandbox]\nsessions = ['[', 'ci/[a/]*']", "m:2:13: tools.sandbox.sessions[0]: bad glob \"[\"; write as \"ci/*\" or \"untrusted-*\""},
 		{"[tools.sandbox]\ncommand = ['bubblewrap:box']", "m:2:12: tools.sandbox.command[0]: \"bubblewrap:box\" names no absolute directory; write as \"bubblewrap:/srv/box\""},
 		{"[tools.sandbox]\ncommand = ['dokcer:x']", "m:2:12: tools.sandbox.command[0]: \"dokcer:x\" is no ready form; did you mean \"docker:x\"?"},
 		{"[tools.sandbox]\ncommand = ['ssh:x', 'y']", "m:2:12: tools.sandbox.command[0]: \"ssh:x\" is no ready form; the ready forms are \"docker\", \"podman\", \"bubblewrap\", \"ssh\", each with a colon and a name behind it, and no other word"},

@@ -53,13 +53,12 @@ func Has(cfg config.Sandbox, principal, session string) bool {
 	}
 	flat := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") } // a star takes a slash too
 	return slices.ContainsFunc(cfg.Sessions, func(g string) bool {
-		of, which, both := strings.Cut(g, "/")
-		if !both {
-			of, which = "*", g
+		name := session
+		if strings.Contains(g, "/") {
+			name = principal + "/" + session
 		}
-		one, _ := path.Match(of, flat(principal))
-		two, _ := path.Match(flat(which), flat(session))
-		return one && two
+		is, err := path.Match(flat(g), flat(name))
+		return is || err != nil // which config.Check refuses
 	})
 }
 

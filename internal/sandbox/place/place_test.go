@@ -87,11 +87,11 @@ func TestNamesInCommands(t *testing.T) {
 
 func TestWhichSessions(t *testing.T) {
 	t.Parallel()
-	cfg := config.Sandbox{Mode: "sessions", Sessions: []string{"ci/*", "untrusted-*", "a*/s?"}}
+	cfg := config.Sandbox{Mode: "sessions", Sessions: []string{"ci/*", "untrusted-*", "a*/s?", "team/x/*"}}
 	for who, want := range map[[2]string]bool{
 		{"ci", "x"}: true, {"ci", "a/b"}: true, {"me", "untrusted-1"}: true, {"me", "untrusted-a/b"}: true,
 		{"local", "default"}: false, {"cif", "x"}: false, {"abc", "s1"}: true, {"abc", "s10"}: false,
-		{"a/b", "s1"}: true,
+		{"a/b", "s1"}: true, {"team/x", "s"}: true, {"team", "x/s"}: true, {"team/xy", "s"}: false, {"me", "s"}: false,
 	} {
 		if got := Has(cfg, who[0], who[1]); got != want {
 			t.Errorf("%v: %v", who, got)
