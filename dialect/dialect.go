@@ -83,8 +83,17 @@ type Call struct {
 	// ones, without that prefix, in lower case.
 	Headers map[string]string
 	// Unavailable says why the place where the call has to run can't be reached: then it is refused.
-	Unavailable error
+	Unavailable *Unreachable
 }
+
+// Unreachable is a place that can't be reached, by the name that answers and records have for it.
+type Unreachable struct {
+	Where string
+	Err   error
+}
+
+func (u *Unreachable) Error() string { return u.Err.Error() }
+func (u *Unreachable) Unwrap() error { return u.Err }
 
 // An Overlay has the texts that a client holds instead of the disk: an editor's unsaved buffers.
 // Paths are canonical, and policy has let each through. It is called from any goroutine, and must

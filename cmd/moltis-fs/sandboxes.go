@@ -287,7 +287,7 @@ func (b *sandboxes) reach(ctx context.Context, principal, session string) (d dia
 	one, done := b.take(p, false)
 	s, err := one.open(ctx, b, b.log)
 	if err != nil {
-		return b.Dialect, p.ID, done, fmt.Errorf("%s: %w", p.ID, err) // as the audit log has it
+		return b.Dialect, p.ID, done, err
 	}
 	return s.Dialect, p.ID, done, nil
 }
@@ -296,7 +296,9 @@ func (b *sandboxes) reach(ctx context.Context, principal, session string) (d dia
 func (b *sandboxes) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
 	d, where, done, err := b.reach(ctx, c.Principal, c.Session)
 	defer done()
-	c.Unavailable = err
+	if err != nil {
+		c.Unavailable = &dialect.Unreachable{Where: where, Err: err}
+	}
 	a, err := d.Call(ctx, c)
 	if err != nil {
 		return a, err

@@ -70,6 +70,10 @@ func TestSandboxedSessions(t *testing.T) {
 	if got := call("boxed-2", "false"); !strings.Contains(got, `"kind":"unavailable"`) {
 		t.Error(got)
 	}
+	log, err = os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
+	if err != nil || !strings.Contains(string(log), `"where":"false-`) {
+		t.Errorf("the record of a call that could not be made: %v: %s", err, log)
+	}
 	if _, err := os.Lstat(filepath.Join(tree, "boxed-2")); err == nil {
 		t.Error("what was refused was done")
 	}

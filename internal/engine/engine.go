@@ -244,7 +244,7 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 	}
 	where := e.place.Where
 	if c.Unavailable != nil {
-		where = ""
+		where = c.Unavailable.Where
 	}
 	return audit.Record{
 		Where: where,

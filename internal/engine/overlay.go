@@ -27,7 +27,7 @@ type Client struct {
 	Headers  map[string]string // for the policy chain, see [dialect.Call.Headers]
 	Run      int64             // of the script that calls, 0: none. One undo takes back all of a run
 
-	Unavailable error // why the call can't run where it has to
+	Unavailable *dialect.Unreachable // why the call can't run where it has to; nil: it can
 }
 
 // An Overlay has the texts that a client holds instead of the disk. Of a path that it holds its text
