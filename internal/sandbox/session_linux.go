@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,12 +32,7 @@ var errClosed = errors.New("the session is closed")
 
 // Start begins a session with its first worker, and says hello.
 func Start(ctx context.Context, o Options) (*Session, error) {
-	if o.Hang == 0 {
-		o.Hang = 30 * time.Second
-	}
-	if o.Starts == 0 {
-		o.Starts = 3
-	}
+	o.Hang, o.Starts = cmp.Or(o.Hang, 30*time.Second), cmp.Or(o.Starts, 3)
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}

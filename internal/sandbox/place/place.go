@@ -152,7 +152,6 @@ const (
 	looking = `[ -f "$1" ] && [ ! -h "$1" ] && [ -O "$1" ] && sha256sum < "$1"`
 	putting = `[ ! -d "$1" ] && t=$(mktemp "$1.XXXXXX") || exit; trap 'rm -f "$t"' EXIT; cat > "$t" && chmod 500 "$t" && ` +
 		`[ "$(sha256sum < "$t" | cut -c 1-64)" = "$2" ] && mv -f "$t" "$1"`
-	takes = "it takes a shell, sha256sum, mktemp and room in /tmp there"
 )
 
 // Put has a copy of our program, open at its beginning, be inside as p.Program, by a file whose hash is hash:
@@ -164,7 +163,8 @@ func (p *Place) Put(ctx context.Context, program io.Reader, hash string) error {
 		return nil
 	}
 	if _, err := p.shell(ctx, program, putting, hash); err != nil {
-		return fmt.Errorf("copying this program to %s (%s): %w", p.ID, takes, err)
+		return fmt.Errorf("copying this program to %s, which takes a shell, sha256sum, mktemp and room in /tmp: %w",
+			p.ID, err)
 	}
 	if out, err := p.shell(ctx, nil, looking); err != nil || !strings.HasPrefix(out, hash) {
 		return fmt.Errorf("copying this program to %s: what is there as %s is something else", p.ID, p.Program)
