@@ -85,7 +85,7 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	if in.option("root") == "" && !in.configured() {
 		o.Confine = confined
 	}
-	s, err := in.stands(nil, func(*config.Config, *tools.Options) {})
+	s, err := in.stands(ctx, nil, func(*config.Config, *tools.Options) {})
 	if err != nil {
 		return err
 	}

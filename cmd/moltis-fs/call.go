@@ -91,7 +91,7 @@ func runCall(ctx context.Context, in *invocation) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	s, err := in.forCalls()
+	s, err := in.forCalls(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func runCall(ctx context.Context, in *invocation) error {
 }
 
 // forCalls opens what the calls of this command line are made on.
-func (in *invocation) forCalls() (s *stand, err error) {
+func (in *invocation) forCalls(ctx context.Context) (s *stand, err error) {
 	if (in.given("yes") || in.given("yes-exec")) && in.given("approve") {
 		return nil, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
@@ -125,7 +125,7 @@ func (in *invocation) forCalls() (s *stand, err error) {
 	if err := in.implyRoot(); err != nil {
 		return nil, err
 	}
-	s, err = in.opens(approver, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
+	s, err = in.opens(ctx, approver, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
 	if err == nil && in.implied {
 		in.tellOpen(s.cfg)
 	}

@@ -126,7 +126,7 @@ func (in *invocation) running(ctx context.Context,
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	in.values["dialect"] = "jsfs"
-	s, err := in.forCalls()
+	s, err := in.forCalls(ctx)
 	if err != nil {
 		return err
 	}

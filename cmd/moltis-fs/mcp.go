@@ -68,7 +68,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	if err := in.implyRoot(); err != nil {
 		return err
 	}
-	s, err := in.stands(approver, func(*config.Config, *tools.Options) {})
+	s, err := in.stands(ctx, approver, func(*config.Config, *tools.Options) {})
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type stand struct {
 }
 
 // opens opens an engine with the dialects of the command line, for calls of an agent.
-func (in *invocation) opens(approver tools.Approver,
+func (in *invocation) opens(ctx context.Context, approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*stand, error) {
 	o := opener{in: in, log: in.sandboxLog}
 	e, cfg, err := in.openEngineAs(approver, func(cfg *config.Config, as *tools.Options) {
@@ -61,7 +61,7 @@ func (in *invocation) opens(approver tools.Approver,
 	s := &stand{Dialect: d, e: e, cfg: cfg}
 	if o.cfg.Tools.Sandbox.Mode != "off" {
 		o.root, o.hash = cfg.Tools.FS.WorkspaceRoot, hashing(o.as.Worker[0])
-		in.sandboxed(s, o)
+		in.sandboxed(ctx, s, o)
 	}
 	return s, nil
 }
@@ -75,10 +75,10 @@ func (s *stand) handOver() {
 }
 
 // stands opens what a server has. change adapts options, as in openEngineAs.
-func (in *invocation) stands(approver tools.Approver,
+func (in *invocation) stands(ctx context.Context, approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*standing, error) {
 	s := &standing{changed: make(chan struct{}, 1), open: func(reload bool) (*stand, error) {
-		return in.opens(approver, func(cfg *config.Config, o *tools.Options) {
+		return in.opens(ctx, approver, func(cfg *config.Config, o *tools.Options) {
 			o.Program = tools.Program{Name: in.programName(), Reloads: reload}
 			change(cfg, o)
 		})

@@ -82,7 +82,7 @@ func hashing(path string) func() (string, error) {
 }
 
 // sandboxed has the calls of a stand run where [tools.sandbox] says, and says what is so at the start.
-func (in *invocation) sandboxed(s *stand, o opener) {
+func (in *invocation) sandboxed(ctx context.Context, s *stand, o opener) {
 	b := &sandboxes{Dialect: s.Dialect, opener: o, over: in.over, at: map[string]*box{}}
 	s.boxes, s.Dialect = b, b
 	p, err := b.place("local", "default")
@@ -92,7 +92,7 @@ func (in *invocation) sandboxed(s *stand, o opener) {
 	if c := o.cfg.Tools.Sandbox; err == nil && !place.PerSession(c) {
 		box, done := b.take(p, false)
 		defer done()
-		inside, no := box.open(context.Background(), b, func(string) {})
+		inside, no := box.open(ctx, b, func(string) {})
 		if err = no; err == nil && c.Mode == "all" {
 			s.cfg = inside.cfg // what is said of this configuration is about there
 		}
@@ -101,7 +101,7 @@ func (in *invocation) sandboxed(s *stand, o opener) {
 		return
 	}
 	say := "calls that belong into it are refused until it is there"
-	if b.fall = !o.cfg.Tools.Sandbox.Require; b.fall {
+	if b.fall = !o.cfg.Tools.Sandbox.Require && ctx.Err() == nil; b.fall {
 		say = "the tools operate on this machine, for all sessions; bound them with allow_paths"
 	}
 	in.warn([]*config.Problem{{Key: "tools.sandbox", Why: "no real sandbox backend is available (" + sandbox.Cause(err) + "): " + say,
@@ -249,7 +249,7 @@ func (x *box) open(ctx context.Context, b *sandboxes, say func(line string)) (*s
 	if s := x.opened.Load(); s != nil || x.err != nil && time.Since(x.tried) < tryAgainIn {
 		return s, x.err
 	}
-	e, cfg, _, err := b.opener.open(context.WithoutCancel(ctx), x.at)
+	e, cfg, _, err := b.opener.open(ctx, x.at)
 	var d dialect.Dialect
 	if err == nil {
 		if d, err = b.over(e, cfg); err != nil {
@@ -280,12 +280,13 @@ func (b *sandboxes) reach(ctx context.Context, principal, session string) (d dia
 	p, err := b.of(principal, session)
 	switch {
 	case err != nil:
+		b.log("not found: " + err.Error())
 		return b.Dialect, "sandbox", func() {}, err
 	case p == nil:
 		return b.Dialect, place.Host, func() {}, nil
 	}
 	one, done := b.take(p, false)
-	s, err := one.open(ctx, b, b.log)
+	s, err := one.open(context.WithoutCancel(ctx), b, b.log)
 	if err != nil {
 		return b.Dialect, p.ID, done, err
 	}

@@ -188,19 +188,23 @@ func TestSandboxesOfServer(t *testing.T) {
 	dir, conf := boxedIn(t, `"env", "BOX={principal}.{session}"`, "")
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "tree", "f")
 	laid(t, file, "hello\n")
+	var said strings.Builder
 	batch := func(names ...[2]string) string {
 		var lines strings.Builder
 		for _, n := range names {
 			fmt.Fprintf(&lines, `{"principal":%q,"session":%q,"tool":"Read","args":{"file_path":%q}}`+"\n", n[0], n[1], file)
 		}
 		cmd := exec.Command(binary(t), "call", "--batch", "--config", conf, "--data-dir", data)
-		cmd.Stdin = strings.NewReader(lines.String())
+		cmd.Stdin, cmd.Stderr = strings.NewReader(lines.String()), &said
 		out, _ := cmd.Output()
 		return string(out)
 	}
 	hostile := [][2]string{{"p", "--unset=PATH"}, {"p", "../../x"}, {"p", "a b"}, {"p", "$(touch x)"}, {"p", "a;b"}, {"-v", "s"}, {"a/b", "s"}}
 	if got := batch(hostile...); strings.Count(got, `"kind":"unavailable"`) != len(hostile) || strings.Contains(got, "hello") {
 		t.Errorf("names that can't be: %s", got)
+	}
+	if n := strings.Count(said.String(), "can't stand in the command"); n != len(hostile) {
+		t.Errorf("the log says why of %d: %s", n, &said)
 	}
 	if got := batch([2]string{"p", "s"}, [2]string{"p", "s2"}, [2]string{"p2", "s"}); strings.Count(got, "hello") != 3 {
 		t.Errorf("names that can be: %s", got)
@@ -249,6 +253,33 @@ func TestSandboxesOfServer(t *testing.T) {
 	s.says("the configuration was read again")
 	read(two, "path_denied")
 	s.workers(1) // those under the old rules are closed
+}
+
+// Who starts a server whose sandbox hangs can stop it at once, and nothing runs on this machine in the place of it.
+func TestStoppedWhileASandboxHangs(t *testing.T) {
+	t.Parallel()
+	dir, conf := boxedIn(t, `"sh", "-c", "touch \"$0\"; exec sleep 1000", "begun"`, "require = false\n")
+	cmd := exec.Command(binary(t), "mcp", "--config", conf, "--data-dir", filepath.Join(dir, "data"))
+	cmd.Dir = dir
+	var said strings.Builder
+	cmd.Stderr = &said
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	for begun := false; !begun; time.Sleep(time.Millisecond) {
+		_, err := os.Lstat(filepath.Join(dir, "begun"))
+		begun = err == nil
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+	if got := said.String(); !strings.Contains(got, "are refused until it is there") || strings.Contains(got, "did not answer") {
+		t.Error(got)
+	}
 }
 
 // A server is one under test, with its standard error and the door.

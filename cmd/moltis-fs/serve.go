@@ -73,7 +73,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		return err
 	}
 	calls := &metrics.Calls{}
-	d, err := in.stands(approver, func(_ *config.Config, o *tools.Options) {
+	d, err := in.stands(ctx, approver, func(_ *config.Config, o *tools.Options) {
 		o.Hooks.Observer = calls
 	})
 	if err != nil {
