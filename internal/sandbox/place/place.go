@@ -100,8 +100,8 @@ func Of(cfg config.Sandbox, self Self, root, principal, session string) (*Place,
 			"-oServerAliveCountMax=3", "--", name}
 	case "bubblewrap":
 		p.Run = []string{"bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv",
-			"--proc", "/proc", "--dev", "/dev", "--bind", name, p.Root, "--ro-bind", self.File, inside,
-			"--chdir", "/", "--"}
+			"--as-pid-1", "--proc", "/proc", "--dev", "/dev", "--bind", name, p.Root,
+			"--ro-bind", self.File, inside, "--chdir", "/", "--"} // its own init would be left to the system's
 		p.Dir = name
 		p.Program = cmp.Or(cfg.Program, inside)
 	}

@@ -39,7 +39,7 @@ func TestReadyForms(t *testing.T) {
 			s.Command, s.CopyBinary = []string{"podman:{principal}"}, true
 		}, "podman|exec|-i|ci|/tmp/moltis-fs-" + self.Hash + "|worker|--root|/workspace"},
 		{"bwrap-", func(s *config.Sandbox) { s.Command = []string{"bubblewrap:${ROOT}"} },
-			"bwrap|--unshare-all|--die-with-parent|--new-session|--clearenv|--proc|/proc|--dev|/dev|" +
+			"bwrap|--unshare-all|--die-with-parent|--new-session|--clearenv|--as-pid-1|--proc|/proc|--dev|/dev|" +
 				"--bind|/home/user/project|/workspace|--ro-bind|/opt/moltis fs/moltis-fs|/moltis-fs|--chdir|/|--|" +
 				"/moltis-fs|worker|--root|/workspace"},
 		{"ssh-", func(s *config.Sandbox) { s.Command, s.Root = []string{"ssh:me@there"}, "/it's here" },
