@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -104,26 +105,20 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 		defer d.Close() //nolint:errcheck // nothing was written through it
 		g.Dir = grep.Guarded(d)
 	}
-	var mu sync.Mutex
-	f := &found{}
-	each := func(h hit) {
-		mu.Lock()
-		f.Each = append(f.Each, h)
-		mu.Unlock()
-	}
+	ctx, full := filling(ctx)
+	defer full()
+	f := &gathered{full: full}
 	switch l := s.Lines; {
 	case l != nil:
 		q := grep.Query{Mode: l.Mode, Multiline: l.Multiline, Glob: l.Glob, Type: l.Type,
 			Before: l.Around[0], After: l.Around[1], OnlyMatching: l.OnlyMatching, Limit: l.Limit, Offset: l.Offset,
 			MaxColumns: l.MaxColumns, MaxFileBytes: l.MaxFileBytes}
 		if s.Each {
-			q.Found = func(h grep.FileHit, rows []grep.Row) { each(hit{h, rows}) }
+			q.Found = func(h grep.FileHit, rows []grep.Row) { f.hit(hit{h, rows}) }
 		}
 		if s.Named {
 			q.Named = func(name string) {
-				mu.Lock()
-				f.Named = append(f.Named, name)
-				mu.Unlock()
+				f.note(len(name)+10, func() { f.Named = append(f.Named, name) })
 			}
 		}
 		if q.Matcher, err = match.Compile(l.Pattern, l.Match); err == nil {
@@ -131,12 +126,58 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 		}
 	case s.Names != nil:
 		if s.Each {
-			s.Names.Found = func(h grep.FileHit) { each(hit{File: h}) }
+			s.Names.Found = func(h grep.FileHit) { f.hit(hit{File: h}) }
 		}
 		f.Files, err = grep.Files(ctx, g, *s.Names)
 	default:
 		err = unix.EINVAL
 	}
 	f.Come = come.Load()
-	return f, err
+	return &f.found, err
+}
+
+// gathered is an answer while it is being found, by many, until it is full.
+type gathered struct {
+	found
+	mu   sync.Mutex
+	size int
+	full func()
+}
+
+// note puts in what takes n bytes or so.
+func (g *gathered) note(n int, put func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.size += n; g.size > mostAnswer/4*3 {
+		g.full()
+		return
+	}
+	put()
+}
+
+func (g *gathered) hit(h hit) {
+	n := 100
+	for i := range h.Rows {
+		n += len(h.Rows[i].Text) + len(h.Rows[i].Path) + 50
+	}
+	g.note(n, func() { g.Each = append(g.Each, h) })
+}
+
+// filled is a context that full has ended as its deadline would: what was found so far is the
+// answer, and says that there may be more.
+type filled struct {
+	context.Context
+	of context.Context
+}
+
+func filling(of context.Context) (ctx context.Context, full func()) {
+	ctx, full = context.WithCancel(of)
+	return filled{ctx, of}, full
+}
+
+func (c filled) Err() error {
+	if c.Context.Err() == nil {
+		return nil
+	}
+	return cmp.Or(c.of.Err(), context.DeadlineExceeded)
 }

@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"moltisfs/grep"
@@ -134,5 +136,31 @@ func TestSearchAnswersAreChecked(t *testing.T) {
 		if ok := e.check(f, &walk{Root: "/r"}); ok != good {
 			t.Errorf("%q: %v", name, ok)
 		}
+	}
+}
+
+// What is found and is too much for one answer makes that a part, and ends no worker.
+func TestMoreIsFoundThanFits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files, row := map[string]string{}, "needle "+strings.Repeat("x", 2000)+"\n"
+	for i := range 35 {
+		files[strconv.Itoa(i)] = strings.Repeat(row, 1000)
+	}
+	plant(t, dir, files)
+	s := begin(t, dir)
+	rules := policy.Told{Only: dir}
+	w, end := open(t, over(t, s), dir)
+	defer end()
+	w.Elsewhere = s.Calls().(calls).Elsewhere(rules, anything{})
+	m, err := match.Compile("needle", match.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows atomic.Int64
+	r, err := grep.Search(t.Context(), w, grep.Query{Matcher: m, Mode: grep.Content, Limit: 1000, MaxColumns: 4000,
+		Found: func(_ grep.FileHit, all []grep.Row) { rows.Add(int64(len(all))) }})
+	if err != nil || !r.Partial || rows.Load() < 10_000 {
+		t.Errorf("%d rows, partial %v: %v", rows.Load(), r != nil && r.Partial, err)
 	}
 }
