@@ -246,7 +246,7 @@ func (b *boxed) counted(f *frame) (n int, old, done string) {
 	old, _ = b.looks()
 	if err = errors.Join(err, b.arm("count", 0, 0, false)); err == nil {
 		if err = f.run(b); err == nil {
-			_, err = b.s.now.ask(&request{op: opPing}, nil, nil)
+			_, err = b.s.now.ask(&request{op: opPing, a: 1}, nil, nil)
 		}
 	}
 	text, rerr := os.ReadFile(b.dir + "/armed.n")
@@ -269,7 +269,7 @@ func (b *boxed) killed(f *frame, n int, after bool, old, done string) (cut bool,
 	p := b.s.now
 	cause := f.run(b)
 	if !p.isDead() { // how many descriptors have been closed by now depends on the moment
-		p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // it may die of that
+		p.ask(&request{op: opPing, a: 1}, nil, nil) //nolint:errcheck // it may die of that
 	}
 	now, litter := b.looks()
 	switch {

@@ -41,7 +41,7 @@ func TestFaultInWorkersAnswers(t *testing.T) {
 						t.Fatal("laying it: ", err)
 					}
 					cause := f.run(b)
-					if _, err := b.s.now.ask(&request{op: opPing}, nil, nil); err != nil || errors.Is(cause, guardfs.ErrUnavailable) {
+					if _, err := b.s.now.ask(&request{op: opPing, a: 1}, nil, nil); err != nil || errors.Is(cause, guardfs.ErrUnavailable) {
 						t.Fatalf("%v at %d of %d: the worker: %v, %v", bad, n, total, err, cause)
 					}
 					faults++

@@ -72,7 +72,7 @@ func armed(file string) func(*request, bool) error {
 			n, on = 0, true
 		}
 		if q.op == opPing {
-			if made {
+			if made && q.a == 1 { // and not one of those that the client makes from time to time
 				os.WriteFile(file+".n", []byte(strconv.Itoa(n)), 0o600)
 				on = false
 			}

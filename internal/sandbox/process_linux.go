@@ -249,7 +249,9 @@ func (p *process) watch() {
 		long, late := false, time.Duration(0)
 		p.life.RLock()
 		if !p.isDead() && p.out.mu.TryLock() {
-			long = len(p.out.buf) > 0 // what was closed and went with nothing goes with a ping
+			if len(p.out.buf) > 0 {
+				go p.flush()
+			}
 			p.out.mu.Unlock()
 			since = time.Time{}
 		} else if now := p.out.went.Load(); since.IsZero() || now != went {
@@ -276,6 +278,18 @@ func (p *process) watch() {
 		case long: // by this what nobody came for is read, too
 			go p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // who waits is told
 		}
+	}
+}
+
+// flush writes what was closed and went with nothing. It is found out as who writes, if it has to
+// wait.
+func (p *process) flush() {
+	p.life.RLock()
+	defer p.life.RUnlock()
+	p.out.mu.Lock()
+	defer p.out.mu.Unlock()
+	if !p.isDead() {
+		p.failed(p.out.flush())
 	}
 }
 
