@@ -223,6 +223,8 @@ func (w *worker) change(q *request) error {
 func (w *worker) file(q *request, r *reply) (err error) {
 	if q.op == opName || q.op == opMagic {
 		_, err = w.get(q.fd)
+	} else if h, _ := w.get(q.fd); h != nil && h.leads != "" {
+		return w.above(h, q, r)
 	} else if err = w.in(q.fd); err == nil && q.op == opClone {
 		err = w.in(q.dir)
 	}
@@ -274,6 +276,20 @@ func (w *worker) file(q *request, r *reply) (err error) {
 		err = unix.ENOSYS
 	}
 	return err
+}
+
+// above lists a directory above the root: it shows what leads there and nothing else.
+func (w *worker) above(h *held, q *request, r *reply) error {
+	switch {
+	case q.op == opGetdents:
+		return w.read(r, int(q.b), func(p []byte) (int, error) { return w.way(h, p), nil })
+	case q.op == opSeek && q.a == 0:
+		w.table.mu.Lock()
+		h.listed = false
+		w.table.mu.Unlock()
+		return nil
+	}
+	return unix.EACCES
 }
 
 // write stores all of what came. With a set nobody waits.
@@ -350,9 +366,15 @@ func (w *worker) watch(q *request, r *reply) error {
 	}
 	switch {
 	case q.op == opWatch:
-		if err = w.in(q.dir); err == nil {
+		mask := uint32(q.a)
+		if h, _ := w.get(q.dir); h != nil && h.leads != "" { // the names beside what leads on are not told
+			mask = mask&^unix.IN_ALL_EVENTS | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
+		} else {
+			err = w.in(q.dir)
+		}
+		if err == nil {
 			var id int
-			id, err = queue.Add(q.dir, uint32(q.a))
+			id, err = queue.Add(q.dir, mask)
 			r.n = int64(id)
 		}
 	case q.op == opEvents:

@@ -87,6 +87,9 @@ func (c calls) Elsewhere(rules policy.Told, judge guardfs.Judge) grep.Elsewhere 
 }
 
 func (e elsewhere) Search(ctx context.Context, w grep.Walk, q grep.Query) (*grep.Result, error) {
+	if e.above(&w) {
+		return grep.Search(ctx, w, q)
+	}
 	l := &lines{Mode: q.Mode, Multiline: q.Multiline, Glob: q.Glob, Type: q.Type,
 		Around: [2]int{q.Before, q.After}, OnlyMatching: q.OnlyMatching, Limit: q.Limit, Offset: q.Offset,
 		MaxColumns: q.MaxColumns, MaxFileBytes: q.MaxFileBytes}
@@ -114,6 +117,9 @@ func (e elsewhere) Search(ctx context.Context, w grep.Walk, q grep.Query) (*grep
 func (e elsewhere) Files(
 	ctx context.Context, w grep.Walk, q grep.GlobQuery,
 ) (*grep.FilesResult, error) {
+	if e.above(&w) {
+		return grep.Files(ctx, w, q)
+	}
 	each := q.Found
 	q.Found = nil
 	f, err := e.ask(ctx, w, query{Names: &q, Each: each != nil})
@@ -129,6 +135,16 @@ func (e elsewhere) Files(
 		}
 	}
 	return f.Files, nil
+}
+
+// above says whether a walk begins above the root, where the worker searches nothing: then it is
+// made from here, which takes longer.
+func (e elsewhere) above(w *grep.Walk) bool {
+	if w.Dir == nil || leads(w.Dir.True(), e.s.Hello().Root) == "" {
+		return false
+	}
+	w.Elsewhere = nil
+	return true
 }
 
 func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/guardfs"
 )
 
 // A worker opens nothing outside of its root, and changes nothing there, whatever it is asked.
@@ -65,6 +67,15 @@ func TestWorkerKeepsToItsRoot(t *testing.T) {
 	if x, err := c.Statx(above, "w", unix.AT_SYMLINK_NOFOLLOW); err != nil || x.Mode&unix.S_IFMT != unix.S_IFDIR {
 		t.Error("the root by its name:", err)
 	}
+	list := make([]byte, 4096)
+	try("above the root, to be read", above, ".", unix.O_RDONLY|unix.O_DIRECTORY, unix.EACCES)
+	try("beside the root", above, "out", unix.O_RDONLY|unix.O_NOFOLLOW, unix.EACCES)
+	try("a new root", above, "w", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW, unix.EACCES)
+	opened(above, "w", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
+	_, err = c.Pread(above, list, 0)
+	must("reading what is above", err, unix.EACCES)
+	_, err = c.Getdents(out, list)
+	must("listing what is beside", err, unix.EACCES)
 	_, err = c.Statx(in, "../out/secret", 0)
 	must("stat of a path", err, unix.EINVAL)
 	for fd := range 12 { // its own: standard input, the list of mounts, the directory of descriptors
@@ -87,5 +98,48 @@ func TestWorkerKeepsToItsRoot(t *testing.T) {
 	must("what was moved out meanwhile", c.Unlinkat(moved, "g", 0), unix.EACCES)
 	if err := c.Symlinkat("../out/secret", in, "m"); err != nil {
 		t.Error("a link to be made may lead anywhere:", err)
+	}
+}
+
+// A directory above the root shows what leads there, and a walk comes to it, as on this machine
+// under an allow list.
+func TestAboveTheRoot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"a/w/f": "x", "a/other": "y", "b": "z"})
+	f := over(t, begin(t, dir+"/a/w"))
+	h, err := f.Resolve(dir, guardfs.Walk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	d, err := h.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"a", "w", "f"} {
+		for range 2 { // it can be listed again
+			entries, _, err := d.List(nil)
+			if err != nil || len(entries) != 1 || entries[0].Name != want {
+				t.Fatalf("%v, %v; want %s", entries, err, want)
+			}
+		}
+		if want == "f" {
+			break
+		}
+		next, err := d.OpenDir(want, false)
+		d.Close()
+		if d = next; err != nil {
+			t.Fatal(want, err)
+		}
+	}
+	d.Close()
+	for dir, want := range map[string]string{"/": "a", "/a": "b", "/a/": "b", "/a/b": "", "/a/b/c": "", "/x": "", "/a/bc": ""} {
+		if got := leads(dir, "/a/b"); got != want {
+			t.Errorf("%s leads by %q, want %q", dir, got, want)
+		}
+	}
+	if got := leads("/", "/"); got != "" {
+		t.Errorf("the root leads to itself by %q", got)
 	}
 }
