@@ -15,7 +15,7 @@ func OpenFaulty(cfg config.Config, o Options, fault func(op string) *guardfs.Fau
 
 // OpenAt is Open where system calls on the tree are made elsewhere. end is called when the suite has been closed.
 func OpenAt(cfg config.Config, o Options, calls guardfs.Calls, end func() error) (*Suite, error) {
-	return open(cfg, o, nil, engine.Place{Calls: calls, Root: cfg.Tools.FS.WorkspaceRoot, End: end})
+	return open(cfg, o, nil, engine.Place{Calls: calls, End: end})
 }
 
 // CauseOf is the name of the cause of a refusal.

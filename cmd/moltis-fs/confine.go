@@ -209,10 +209,10 @@ func (in *invocation) besides(option string, canonical func(string) string, ours
 	return dirs, nil
 }
 
-// liesIn says whether a path is dir, or below it.
+// liesIn says whether a path is dir, or below it. Where that can't be told it is.
 func liesIn(dir, path string) bool {
 	in, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(in)
+	return err != nil || filepath.IsLocal(in)
 }
 
 // patterns are the rules that also hold for names which are not there yet, as the operator wrote

@@ -156,7 +156,7 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 		Program: engine.Program{Name: o.as.Program.Name, Reloads: o.as.Program.Reloads, Worker: o.as.Worker,
 			Policies: loadPolicies},
 		Root: engine.Root{Only: wall, MayBeGone: o.as.RootMayBeGone,
-			Place: engine.Place{Calls: s.Calls(), Root: p.Root, Where: p.ID, End: s.Close}},
+			Place: engine.Place{Calls: s.Calls(), Where: p.ID, End: s.Close}},
 	})
 	if err != nil {
 		return nil, cfg, no, errors.Join(err, s.Close())
@@ -171,13 +171,9 @@ func (o *opener) outOfReach(p *place.Place) error {
 	if p.Dir == "" {
 		return nil
 	}
-	in := func(name, dir string) bool {
-		rel, err := filepath.Rel(dir, name)
-		return err != nil || filepath.IsLocal(rel)
-	}
 	dir := resolved(p.Dir)
 	for _, ours := range append([]string{o.as.DataDir}, o.as.Protect...) {
-		if at := resolved(ours); ours != "" && (in(at, dir) || in(dir, at)) {
+		if at := resolved(ours); ours != "" && (liesIn(dir, at) || liesIn(at, dir)) {
 			return fmt.Errorf("its directory %s has %s in it or lies there, which no agent may reach: keep that "+
 				"elsewhere", p.Dir, ours)
 		}

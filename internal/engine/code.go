@@ -164,8 +164,9 @@ func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string)
 	if !e.free.Nothing(git) {
 		h, err = e.free.Resolve(git, guardfs.Look)
 	}
-	if err != nil && dir != "/" && dir != "." && dir != e.place.Root {
-		return e.gitPlaces(path.Dir(dir), known) // above a sandbox's root nothing can be read
+	top := dir == "/" || dir == "." || e.place.Calls != nil && dir == e.cfg.WorkspaceRoot
+	if err != nil && !top { // above the root of a sandbox, the workspace there, nothing can be read
+		return e.gitPlaces(path.Dir(dir), known)
 	}
 	to := e.search.hooks
 	if err == nil {

@@ -61,7 +61,6 @@ type Root struct {
 // all other paths are of there, and Protect is not asked for, which names what is here.
 type Place struct {
 	Calls guardfs.Calls // see guardfs.Options
-	Root  string        // with Calls: nothing outside of it can be read
 	Where string        // what it is called in the audit log; "": not at all
 	End   func() error  // what is called when the engine has been closed; may be nil
 }
