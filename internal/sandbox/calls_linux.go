@@ -139,7 +139,7 @@ func (p *process) looked(q *request) (r reply, ok bool, err error) {
 	p.life.RLock()
 	defer p.life.RUnlock()
 	p.mu.Lock()
-	l.call.long, l.call.since = false, time.Now()
+	l.call.most, l.call.since = p.hang, time.Now()
 	p.mu.Unlock()
 	r, err = p.wait(l.call)
 	if err == nil && r.errno != 0 {

@@ -72,9 +72,8 @@ type call struct {
 	reply reply
 	whole []byte // of a reply in several frames
 	since time.Time
-	long  bool // it may take as long as it likes, until it is given up
-	looks bool // it changes nothing: the worker does not wait for it, so neither do others
-	parts bool // the answer may come in several frames
+	most  time.Duration // that it may take; 0: as long as it likes, until it is given up
+	parts bool          // the answer may come in several frames
 	into  []byte
 }
 
@@ -230,7 +229,8 @@ func (p *process) why() error {
 	return p.told(p.err)
 }
 
-// patience is how many times as long as others a call may take that changes nothing.
+// patience is how many times as long as others a call may take that changes nothing: the worker goes
+// on beside it, so that it holds nobody up.
 const patience = 10
 
 // watch ends a worker that lets a call wait for too long. Of calls that may take long it asks, from
@@ -262,13 +262,9 @@ func (p *process) watch() {
 		p.life.RUnlock()
 		p.mu.Lock()
 		for _, c := range p.pending {
-			most := p.hang
-			if c.looks {
-				most *= patience
-			}
-			long = long || c.long || c.looks
-			if !c.long && time.Since(c.since) > most {
-				late = most
+			long = long || c.most != p.hang
+			if c.most > 0 && time.Since(c.since) > c.most {
+				late = c.most
 			}
 		}
 		p.mu.Unlock()
@@ -302,21 +298,26 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 	if p.isDead() {
 		return reply{}, unavailable(p.why())
 	}
-	c := &call{done: make(chan struct{}), into: into, long: ctx != nil, parts: ctx != nil}
-	c.looks = q.op > opCancel && !changing(q.op)
+	c := &call{done: make(chan struct{}), into: into, most: p.hang, parts: ctx != nil}
+	switch {
+	case ctx != nil:
+		c.most = 0
+	case q.op != opHello && q.op != opPing && !changing(q.op):
+		c.most = p.hang * patience
+	}
 	id := p.enter(c)
 	then := q.then
 	for i := range then {
 		l := &then[i]
 		p.failed(p.out.add(id, q.append))
-		l.call = &call{done: make(chan struct{}), long: true}
+		l.call = &call{done: make(chan struct{})}
 		id, q = p.enter(l.call), &l.request
 	}
 	p.failed(p.out.send(id, q.append))
 	if ctx != nil {
 		defer context.AfterFunc(ctx, func() {
 			p.mu.Lock()
-			c.since, c.long = time.Now(), false // there is an answer to this, too
+			c.since, c.most = time.Now(), p.hang // there is an answer to this, too
 			p.mu.Unlock()
 			p.tell(&request{op: opCancel, a: int64(id)})
 		})()

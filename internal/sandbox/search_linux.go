@@ -105,8 +105,9 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 		defer d.Close() //nolint:errcheck // nothing was written through it
 		g.Dir = grep.Guarded(d)
 	}
-	ctx, full := filling(ctx)
+	own, full := context.WithCancel(ctx)
 	defer full()
+	ctx = filled{own, ctx}
 	f := &gathered{full: full}
 	switch l := s.Lines; {
 	case l != nil:
@@ -168,11 +169,6 @@ func (g *gathered) hit(h hit) {
 type filled struct {
 	context.Context
 	of context.Context
-}
-
-func filling(of context.Context) (ctx context.Context, full func()) {
-	ctx, full = context.WithCancel(of)
-	return filled{ctx, of}, full
 }
 
 func (c filled) Err() error {

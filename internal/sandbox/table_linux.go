@@ -57,7 +57,7 @@ func (t *table) way(h *held, p []byte) int {
 	}
 	h.listed = true
 	clear(p[:n])
-	p[0] = 1 // some inode: of a directory nobody asks
+	p[0] = 1 // an inode number, which nobody looks at for a directory
 	binary.NativeEndian.PutUint16(p[16:], uint16(n))
 	p[18] = isDir
 	copy(p[header:], h.leads)

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -76,6 +77,20 @@ func TestWorkerKeepsToItsRoot(t *testing.T) {
 	must("reading what is above", err, unix.EACCES)
 	_, err = c.Getdents(out, list)
 	must("listing what is beside", err, unix.EACCES)
+	for at, want := range map[int]error{above: unix.EAGAIN, in: nil} { // a watch tells no names from above
+		q, err := c.Inotify()
+		if err == nil {
+			_, err = q.Add(at, unix.IN_CREATE)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprint("new", at)
+		plant(t, dir, map[string]string{name: "x", "w/" + name: "x"})
+		_, err = q.Read(list)
+		must("a watch", err, want)
+		q.Close()
+	}
 	_, err = c.Statx(in, "../out/secret", 0)
 	must("stat of a path", err, unix.EINVAL)
 	for fd := range 12 { // its own: standard input, the list of mounts, the directory of descriptors

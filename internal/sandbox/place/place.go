@@ -150,8 +150,8 @@ func (p *Place) Real() error {
 // it has its name. One that is another user's is not taken, as that one could trade it.
 const (
 	looking = `[ -f "$1" ] && [ ! -h "$1" ] && [ -O "$1" ] && sha256sum < "$1"`
-	putting = `[ ! -d "$1" ] && t=$(mktemp "$1.XXXXXX") || exit; trap 'rm -f "$t"' EXIT; cat > "$t" && chmod 500 "$t" && ` +
-		`[ "$(sha256sum < "$t" | cut -c 1-64)" = "$2" ] && mv -f "$t" "$1"`
+	putting = `[ ! -d "$1" ] && t=$(mktemp "$1.XXXXXX") || exit; trap 'rm -f "$t"' EXIT; ` +
+		`cat > "$t" && chmod 500 "$t" && [ "$(sha256sum < "$t" | cut -c 1-64)" = "$2" ] && mv -f "$t" "$1"`
 )
 
 // Put has a copy of our program, open at its beginning, be inside as p.Program, by a file whose hash is hash:
