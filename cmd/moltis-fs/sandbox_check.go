@@ -109,7 +109,8 @@ func checkSandbox(ctx context.Context, in *invocation) error {
 		Confined    bool      `json:"confined"`
 		Calls       int       `json:"calls"`
 		Differences []differs `json:"differences"`
-	}{outcome == nil, p.ID, p.Worker(), hello.System, hello.Confined, len(checkCalls), list(differ)}, "%s", b.String()), outcome)
+	}{outcome == nil, p.ID, p.Worker(), hello.System, hello.Confined, len(checkCalls), list(differ)},
+		"%s", b.String()), outcome)
 }
 
 func about(h sandbox.Hello) string {

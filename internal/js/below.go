@@ -11,8 +11,10 @@ import (
 	"modernc.org/quickjs"
 )
 
-// What the engine can do and its Go face has no word for.
+// What the engine can do and package quickjs has no word for. It rests on private fields of a pinned
+// version: with others no script starts, so that a new version fails all tests of this package.
 
+// below is the C side of vm: its thread, and its runtime.
 func below(vm *quickjs.VM) (tls *libc.TLS, rt uintptr) {
 	at := reflect.ValueOf(vm).Elem().FieldByName("runtime").Elem()
 	rt = uintptr(at.FieldByName("cRuntime").Uint())
@@ -53,6 +55,7 @@ func (u *unheard) listen(vm *quickjs.VM) {
 		}
 	}
 	tls, rt := below(vm)
+	// As libc has it, a pointer to a C function is the word that a Go func is.
 	lib.XJS_SetHostPromiseRejectionTracker(tls, rt, *(*uintptr)(unsafe.Pointer(&u.tell)), 0)
 }
 
@@ -67,7 +70,7 @@ func (w *worker) silent() Result {
 			first = r
 		}
 	}
-	reason := struct {
+	reason := struct { // a quickjs.Value
 		vm *quickjs.VM
 		v  lib.TJSValue
 	}{w.vm, first.reason}

@@ -13,8 +13,8 @@ func Hidden(s string) int {
 }
 
 // Invisible reports characters that change a text without showing: zero width, direction overrides,
-// separators of lines, tags, variation selectors, fillers. A joiner counts too, though some scripts and emoji need it: a
-// count of them only says "look closer".
+// separators of lines, tags, variation selectors, fillers. A joiner counts too, though some scripts
+// and emoji need it: a count of them only says "look closer".
 func Invisible(r rune) bool {
 	switch {
 	case r < 0xa0:

@@ -81,7 +81,8 @@ func ended(ctx context.Context) (approval.Answer, error) {
 // hold starts a call that can outlive its request.
 func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.Call) (*sdk.CallToolResult, error) {
 	own, cancel := context.WithCancel(s.done)
-	h := &heldCall{granted: s.granted, of: fingerprint(c), cancel: cancel, question: make(chan put), outcome: make(chan outcome, 1), progress: c.Progress}
+	h := &heldCall{granted: s.granted, of: fingerprint(c), cancel: cancel,
+		question: make(chan put), outcome: make(chan outcome, 1), progress: c.Progress}
 	c.Approver = h
 	s.held.group.Go(func() {
 		defer cancel()
