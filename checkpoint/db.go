@@ -23,6 +23,7 @@ import (
 	"moltisfs/checkpoint/blob"
 	"moltisfs/checkpoint/catalog"
 	"moltisfs/checkpoint/localdir"
+	"moltisfs/internal/guardfs/flock"
 )
 
 // Durability says when a Save returns.
@@ -481,7 +482,7 @@ func (d *DB) release() error {
 		errs = append(errs, d.w.Close())
 	}
 	if d.inUse != nil {
-		errs = append(errs, d.inUse.Close())
+		errs = append(errs, flock.Close(d.inUse))
 	}
 	if d.pack != nil {
 		d.pack.Close()

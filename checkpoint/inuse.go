@@ -16,7 +16,7 @@ import (
 // lost.
 const inUseFile = "in-use"
 
-// holdOpen takes the lock; closing the file gives it back. ErrInUse says that somebody else holds
+// holdOpen takes the lock; flock.Close gives it back. ErrInUse says that somebody else holds
 // it in a way that excludes us.
 func holdOpen(dir string, alone bool) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, inUseFile), os.O_RDWR|os.O_CREATE, 0o600)

@@ -15,6 +15,7 @@ import (
 	"moltisfs/checkpoint/blob"
 	"moltisfs/checkpoint/catalog"
 	"moltisfs/checkpoint/localdir"
+	"moltisfs/internal/guardfs/flock"
 )
 
 // Repaired says what Repair did.
@@ -58,7 +59,7 @@ func repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
+	defer flock.Close(lock)
 	o.repairing = true
 	out := &Repaired{}
 	if out.Kept, err = os.MkdirTemp(dir, "damaged-"); err != nil {

@@ -42,6 +42,7 @@ import (
 	"time"
 
 	"moltisfs/approval"
+	"moltisfs/internal/guardfs/flock"
 )
 
 // lookEvery is the time between two looks for an answer: short for people, long for a machine.
@@ -94,7 +95,7 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 	if err != nil {
 		return approval.Answer{}, fmt.Errorf("putting the question on record: %w", err)
 	}
-	defer p.file.Close() //nolint:errcheck // closing is what lets go
+	defer flock.Close(p.file) //nolint:errcheck // closing is what lets go
 	defer q.forget(p.ID)
 	return q.wait(ctx, p.record)
 }

@@ -132,7 +132,7 @@ func (q *Queue) put(question approval.Question) (p put, err error) {
 	if err != nil {
 		q.forget(p.ID)
 		os.Remove(p.file.Name()) //nolint:errcheck // unlocked it is nobody's question
-		p.file.Close()           //nolint:errcheck // it is gone
+		flock.Close(p.file)      //nolint:errcheck // it is gone
 		return put{}, err
 	}
 	return p, nil
@@ -298,7 +298,7 @@ func (q *Queue) readRecord(id string) (r record, waits bool, err error) {
 	if err != nil {
 		return r, false, err
 	}
-	defer f.Close() //nolint:errcheck // closing is what lets go
+	defer flock.Close(f) //nolint:errcheck // closing is what lets go
 	free, err := flock.TryLockShared(f)
 	if err == nil {
 		err = decode(f, &r)

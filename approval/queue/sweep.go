@@ -81,7 +81,7 @@ func (q *Queue) free(id, kind string, do func()) bool {
 	if err != nil {
 		return true // it is none of ours
 	}
-	defer f.Close() //nolint:errcheck // closing is what lets go
+	defer flock.Close(f) //nolint:errcheck // closing is what lets go
 	free, err := flock.TryLockShared(f)
 	if err == nil && free {
 		do()

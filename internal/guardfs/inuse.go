@@ -52,12 +52,12 @@ func (u *Use) lock(try func(*os.File) (bool, error)) (held bool, err error) {
 
 // Last ends it, and runs last if nobody else uses the key. Who begins to meanwhile waits for it.
 func (u *Use) Last(last func() error) error {
-	u.file.Close() //nolint:errcheck // closing is what lets go
+	flock.Close(u.file) //nolint:errcheck // closing is what lets go
 	alone, err := u.lock(flock.TryLock)
 	if !alone || err != nil {
 		return err
 	}
-	defer u.file.Close()    //nolint:errcheck // nothing was written to it
-	defer os.Remove(u.path) //nolint:errcheck // while it is locked; where it stays it does no harm
+	defer flock.Close(u.file) //nolint:errcheck // nothing was written to it
+	defer os.Remove(u.path)   //nolint:errcheck // while it is locked; where it stays it does no harm
 	return last()
 }

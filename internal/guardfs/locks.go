@@ -178,7 +178,7 @@ func (l *Locks) one(ctx context.Context, i int, file *os.File) (free func(), err
 	} else {
 		file, err = l.acquireFile(ctx, i)
 		free = func() {
-			file.Close() //nolint:errcheck // closing is what lets go
+			flock.Close(file) //nolint:errcheck // closing is what lets go
 			slot.leave()
 		}
 	}
@@ -256,7 +256,7 @@ func (l *Locks) acquireFile(ctx context.Context, i int) (*os.File, error) {
 		if there {
 			return file, nil
 		}
-		file.Close() //nolint:errcheck // closing is what lets go
+		flock.Close(file) //nolint:errcheck // closing is what lets go
 		if err != nil {
 			return nil, err
 		}

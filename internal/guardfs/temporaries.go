@@ -142,7 +142,7 @@ func (t *Temporaries) Abandon() {
 	defer t.mu.Unlock()
 	t.behind = true
 	if t.file != nil {
-		t.file.Close() //nolint:errcheck // closing is what lets go
+		flock.Close(t.file) //nolint:errcheck // closing is what lets go
 		t.file, t.tag = nil, ""
 	}
 }
@@ -210,7 +210,7 @@ func (t *Temporaries) Alive(tag string) bool {
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist)
 	}
-	defer f.Close() //nolint:errcheck // closing is what lets go
+	defer flock.Close(f) //nolint:errcheck // closing is what lets go
 	free, err := flock.TryLockShared(f)
 	return err != nil || !free
 }
@@ -275,7 +275,7 @@ func (t *Temporaries) Dead(sweep func(tag string, paths []string) (done bool)) e
 				done = err == nil && sweep(e.Name(), unquoted(string(text)))
 			}
 		}
-		f.Close() //nolint:errcheck // closing is what lets go
+		flock.Close(f) //nolint:errcheck // closing is what lets go
 		if done {
 			os.Remove(name) //nolint:errcheck // then it is done again
 		}
@@ -307,7 +307,7 @@ func (t *Temporaries) Close() error {
 	}
 	f := t.file
 	t.file = nil
-	err := f.Close()
+	err := flock.Close(f)
 	if !t.left {
 		os.Remove(f.Name()) //nolint:errcheck // then the next one finds nothing to sweep
 	}

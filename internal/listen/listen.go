@@ -81,7 +81,7 @@ type socket struct {
 }
 
 // Close removes the socket, and then gives the lock back.
-func (s *socket) Close() error { return errors.Join(s.Listener.Close(), s.lock.Close()) }
+func (s *socket) Close() error { return errors.Join(s.Listener.Close(), flock.Close(s.lock)) }
 
 // maxPath is how long the name of a socket may be on every system.
 const maxPath = 100
@@ -100,7 +100,7 @@ func listenUnix(path string) (_ net.Listener, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = lock.Close()
+			_ = flock.Close(lock)
 		}
 	}()
 	if free, err := flock.TryLock(lock); err != nil || !free {

@@ -78,7 +78,7 @@ func locked(dir string, do func() error) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // gives the lock back
+	defer flock.Close(lock) // gives the lock back
 	if err := flock.Lock(lock); err != nil {
 		return err
 	}

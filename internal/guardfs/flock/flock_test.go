@@ -2,6 +2,8 @@ package flock
 
 import (
 	"os"
+	"os/exec"
+	"sync"
 	"testing"
 	"time"
 )
@@ -47,5 +49,35 @@ func TestLocks(t *testing.T) {
 	expect("when it is given back", true, TryLock, open())
 	if _, err := open().Read(make([]byte, 1)); err != nil && err.Error() != "EOF" {
 		t.Errorf("who does not ask is not kept from the file: %v", err)
+	}
+}
+
+// A process that is started at the moment of a Close has a copy of the file until it executes its program. The lock is free all the same.
+func TestCloseBesideForks(t *testing.T) {
+	name, done := t.TempDir()+"/f", make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					exec.Command(os.Args[0], "-test.run=^$").Run() //nolint:errcheck // it need not run long
+				}
+			}
+		})
+	}
+	defer wg.Wait()
+	defer close(done)
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if free, err := TryLock(f); err != nil || !free {
+			t.Fatal("the one before has closed it, and it is locked: ", err)
+		}
+		Close(f) //nolint:errcheck // the next round looks
 	}
 }
