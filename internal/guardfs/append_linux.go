@@ -161,7 +161,7 @@ func (p *Place) peek(before *Before, most int64, hashed bool) (*Before, error) {
 	if fd < 0 || st.info.ID != p.object.Info.ID || st.info.Kind != KindFile {
 		return nil, p.conflict(Replaced)
 	}
-	n, err := k.reopen(fd, readFlags)
+	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {
 		return nil, p.failed("open", err)
 	}

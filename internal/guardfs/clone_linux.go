@@ -29,7 +29,7 @@ func (p *Place) Cloner(before *Before) func(dst *os.File) error {
 		if fd < 0 || st.info.Kind != KindFile || !st.unchanged(&before.Info) {
 			return p.conflict(Replaced)
 		}
-		n, err := k.reopen(fd, readFlags)
+		n, err := k.reopen(fd, ReadFlags)
 		if err != nil {
 			return p.failed("clone", err)
 		}

@@ -96,7 +96,7 @@ func (k *kernel) unlike(fd int, st *status, want Expect, held int, quick bool) (
 	case st.info.Size != was.Size:
 		return ContentChanged, nil
 	}
-	n, err := k.reopen(fd, readFlags)
+	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {
 		return "", err
 	}

@@ -204,7 +204,7 @@ func (d *Dir) OpenFile(name string) (*File, error) {
 		if st.info.Kind != KindFile {
 			return nil, &NotRegularError{Path: full, Kind: k.specialAt(dir, name, &st.info)}
 		}
-		fd, err := k.openat(dir, name, readFlags|unix.O_NOFOLLOW, 0)
+		fd, err := k.openat(dir, name, ReadFlags|unix.O_NOFOLLOW, 0)
 		if err == unix.ELOOP && try < retries { // a link took its place
 			continue
 		}

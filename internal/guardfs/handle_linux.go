@@ -43,15 +43,16 @@ func (h *Handle) Open() (*File, error) {
 	if h.object.Info.Kind != KindFile {
 		return nil, &NotRegularError{Path: h.object.Spelled, Kind: k.special(fd, &h.object.Info)}
 	}
-	n, err := k.reopen(fd, readFlags)
+	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {
 		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
 	}
 	return newFile(k, n, h.object.Spelled)
 }
 
-// readFlags never block: not on a fifo, not on a lease, and no terminal becomes ours.
-const readFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+// ReadFlags are those of whatever is opened to be read. They never block: not on a fifo, not on a
+// lease, and no terminal becomes ours.
+const ReadFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 
 // Dir opens the object for listing and walking. Anything but a directory is ENOTDIR.
 func (h *Handle) Dir() (*Dir, error) {

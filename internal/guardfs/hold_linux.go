@@ -292,7 +292,7 @@ func (p *Place) syncClosed() error {
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
 	k := p.fs.kernel
-	fd, err := k.openat(dir, p.base, readFlags|unix.O_NOFOLLOW, 0)
+	fd, err := k.openat(dir, p.base, ReadFlags|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}

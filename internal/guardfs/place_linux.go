@@ -291,7 +291,7 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 	default:
 		return nil, &NotRegularError{Path: name, Kind: k.special(fd, &st.info)}
 	}
-	n, err := k.reopen(fd, readFlags)
+	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {
 		return failed("open", err)
 	}

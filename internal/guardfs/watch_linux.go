@@ -54,7 +54,7 @@ func (w *Watcher) Watch(d *Dir) (id int, err error) {
 	}
 	defer d.fd.done() //nolint:errcheck // Close reports it
 	var magic uint32
-	if magic, err = w.kern.calls.Magic(dir); err == nil && !watchable(magic) {
+	if magic, err = w.kern.calls.Magic(dir); err == nil && !Local(magic) {
 		err = ErrUnwatchable
 	}
 	if err == nil {
@@ -66,8 +66,9 @@ func (w *Watcher) Watch(d *Dir) (id int, err error) {
 	return id, nil
 }
 
-// watchable: file systems on which every change passes this kernel.
-func watchable(magic uint32) bool {
+// Local: file systems on which every change passes this kernel, and no call waits for a server or
+// another process. From linux/magic.h.
+func Local(magic uint32) bool {
 	switch magic {
 	case 0xef53, // ext2, ext3, ext4
 		0x58465342, // xfs

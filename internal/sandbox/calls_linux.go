@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/guardfs"
 )
 
 // calls are those of the worker of the moment. Whatever opens something tells what it is: the
@@ -23,6 +25,7 @@ type opened struct {
 	pos      int64 // of the next Read
 	synced   bool  // nothing was written since it was
 	nameless bool  // it was made by this, without a name and without attributes
+	again    int   // of a handle: the file that was opened with it, to be read; 0: none
 	told
 }
 
@@ -194,6 +197,11 @@ func (c calls) Reopen(fd, flags int) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	if flags == guardfs.ReadFlags {
+		if again, ok := p.openedAhead(fd); ok {
+			return p.turn<<fdBits | again, nil
+		}
+	}
 	return p.opens(&request{op: opReopen, fd: fd, a: int64(flags)}, flags)
 }
 
@@ -210,29 +218,51 @@ func (p *process) opens(q *request, flags int) (int, error) {
 	if r.bits&hasStat != 0 {
 		o.stat, o.magic = &r.stat, &r.magic
 	}
+	read := o // what data is read from
+	if r.bits&readable != 0 {
+		read = &opened{flags: guardfs.ReadFlags, told: o.told}
+		o.again = int(r.again)
+	}
 	if r.bits&hasText != 0 {
 		o.name = r.text
 	}
 	o.nameless = flags&unix.O_TMPFILE == unix.O_TMPFILE && r.bits&atEnd != 0
-	if o.end = r.bits&hasData != 0; o.end {
-		o.data = r.data
-		if o.bare = r.bits&atEnd != 0; o.bare {
-			o.after = o.stat
+	if read.end = r.bits&hasData != 0; read.end {
+		read.data = r.data
+		if read.bare = r.bits&atEnd != 0; read.bare {
+			read.after = read.stat
 		}
 	}
 	fd := int(r.n)
 	p.openMu.Lock()
-	taken := p.known.open[fd] != nil
-	if fd >= 0 && fd < 1<<fdBits && !taken {
-		p.known.open[fd] = o
-	} else {
-		taken = true
-	}
+	ok := p.known.add(fd, o) && (read == o || p.known.add(o.again, read))
 	p.openMu.Unlock()
-	if taken {
+	if !ok {
 		return -1, p.nonsense()
 	}
 	return p.turn<<fdBits | fd, nil
+}
+
+// add notes a descriptor. It is false where a worker gives a number that is none, or that it gave.
+func (k *known) add(fd int, o *opened) bool {
+	if fd < 0 || fd >= 1<<fdBits || k.open[fd] != nil {
+		return false
+	}
+	k.open[fd] = o
+	return true
+}
+
+// openedAhead gives the file that was opened with a handle, once. It is the one behind the handle
+// however long ago that was; what was told of it is another matter.
+func (p *process) openedAhead(handle int) (fd int, ok bool) {
+	p.openMu.Lock()
+	defer p.openMu.Unlock()
+	o := p.known.open[handle]
+	if o == nil || o.again == 0 {
+		return 0, false
+	}
+	fd, o.again = o.again, 0
+	return fd, true
 }
 
 // Close waits only where something was written, and not synced since: there the file system may
@@ -249,6 +279,11 @@ func (c calls) Close(fd int) error {
 	p.openMu.Lock()
 	o := p.known.open[fd]
 	delete(p.known.open, fd)
+	again := 0
+	if o != nil && o.again != 0 {
+		again = o.again
+		delete(p.known.open, again)
+	}
 	p.openMu.Unlock()
 	if o != nil && o.flags&(unix.O_WRONLY|unix.O_RDWR) != 0 && !o.synced {
 		_, err = p.done(&request{op: opClose, fd: fd}, nil)
@@ -259,6 +294,10 @@ func (c calls) Close(fd int) error {
 	if !p.isDead() {
 		q := request{op: opClose, fd: fd}
 		p.failed(p.out.add(0, q.append))
+		if again != 0 {
+			q.fd = again
+			p.failed(p.out.add(0, q.append))
+		}
 	}
 	return nil
 }

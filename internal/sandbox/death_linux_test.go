@@ -159,7 +159,7 @@ func TestWorkerGoesWrong(t *testing.T) {
 // path that it was asked for before that would be looked for again by another worker.
 func TestWorkerHangs(t *testing.T) {
 	dir := t.TempDir()
-	plant(t, dir, map[string]string{"w/f": "x"})
+	plant(t, dir, map[string]string{"w/f": strings.Repeat("x", ahead+1)}) // a small one comes with its handle
 	s, err := Start(t.Context(), Options{Root: dir + "/w", Build: "test", Hang: 1500 * time.Millisecond, Starts: 1,
 		Command: []string{os.Args[0], "worker", dir + "/w", "armed", dir + "/armed"}})
 	if err != nil {
@@ -197,7 +197,7 @@ func TestWorkerHangs(t *testing.T) {
 func TestStuckCallHoldsNobody(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	plant(t, dir, map[string]string{"f": "x", "g": "y"})
+	plant(t, dir, map[string]string{"f": strings.Repeat("x", ahead+1), "g": "y"}) // a small one comes with its handle
 	s, err := Start(t.Context(), Options{Root: dir, Build: "test", Hang: 500 * time.Millisecond, Starts: 2,
 		Command: []string{os.Args[0], "worker", dir, "armed", dir + "/armed"}})
 	if err != nil {
@@ -220,7 +220,11 @@ func TestStuckCallHoldsNobody(t *testing.T) {
 			stuck <- err
 		}()
 		for _, err := os.Lstat(dir + "/armed"); err == nil; _, err = os.Lstat(dir + "/armed") {
-			time.Sleep(time.Millisecond)
+			select {
+			case err := <-stuck:
+				t.Fatal("it was not stuck:", err)
+			case <-time.After(time.Millisecond):
+			}
 		}
 		for start := time.Now(); time.Since(start) < time.Second; {
 			if err := replaced(f, "a", dir+"/g", "z"); err != nil || p.isDead() {

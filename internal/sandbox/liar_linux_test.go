@@ -84,7 +84,7 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 	p.hang, p.kill = hang, func() { unix.Shutdown(ours[0], unix.SHUT_RDWR) }
 	go p.watch()
 	s := &Session{o: Options{Root: root, Build: "test", Starts: -1}, now: p, turn: 1}
-	r, err := p.ask(&request{op: opHello, data: []byte(`{"Protocol":1}`)}, nil, nil)
+	r, err := p.ask(&request{op: opHello, data: []byte(`{"Protocol":2}`)}, nil, nil)
 	if err == nil {
 		err = p.greeted(&r, s.o)
 	}
@@ -305,7 +305,15 @@ func TestLies(t *testing.T) {
 		"too short":       func([]byte) []byte { return []byte{1, 0, 0, 0, 1} },
 		"another request": func(b []byte) []byte { b[4]++; return b },
 		"a name with NUL": text("/a\x00b"),
-		"cut off":         func(b []byte) []byte { return framed(binary.LittleEndian.Uint32(b[4:]), b[8:9]) },
+		"one descriptor twice": func(b []byte) []byte {
+			r := reply{}
+			if !r.parse(b[8:]) {
+				t.Fatal("not a reply")
+			}
+			r.again, r.bits = r.n, r.bits|readable
+			return framed(binary.LittleEndian.Uint32(b[4:]), r.append(nil))
+		},
+		"cut off": func(b []byte) []byte { return framed(binary.LittleEndian.Uint32(b[4:]), b[8:9]) },
 		"an errno": func(b []byte) []byte {
 			return framed(binary.LittleEndian.Uint32(b[4:]), []byte{0, 0xff, 0xff, 0x7f, 0, 0})
 		},

@@ -4,11 +4,16 @@ package sandbox
 
 import (
 	"context"
+	"io"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/guardfs"
 )
 
 // What is asked in the same breath as a rename is not told after another change, and what nobody
@@ -50,6 +55,84 @@ func TestLooks(t *testing.T) {
 	}
 	if _, err := s.now.ask(&request{op: opPing}, nil, nil); err != nil || len(s.now.pending) != 0 {
 		t.Errorf("%v; %d answers are out", err, len(s.now.pending))
+	}
+}
+
+// A small file comes with the handle on it: to open and read it asks nothing more. What has changed since, or is large, is asked for,
+// and with the handle goes what nobody came for.
+func TestOpenedAhead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"a": "old", "large": strings.Repeat("x", ahead+1)})
+	s := begin(t, dir)
+	c := calls{s}
+	f := over(t, s)
+	read := func(name string, between func()) (content string, asked uint32) {
+		t.Helper()
+		h, err := f.Resolve(dir+"/"+name, guardfs.Read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		between()
+		before := s.now.next
+		file, err := h.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		b, err := io.ReadAll(io.NewSectionReader(file, 0, 1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b), s.now.next - before
+	}
+	for tries := 0; ; tries++ { // a busy machine may take longer than a moment
+		content, asked := read("a", func() {})
+		if asked == 0 && content == "old" {
+			break
+		}
+		if content != "old" || tries > 1000 {
+			t.Fatalf("%q, and %d more questions", content, asked)
+		}
+	}
+	if content, asked := read("large", func() {}); len(content) != ahead+1 || asked == 0 {
+		t.Error(len(content), asked)
+	}
+	at, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func() {
+		os.WriteFile(dir+"/a", []byte("another"), 0o600)
+		if err := c.Mkdirat(at, "d", 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if content, _ := read("a", change); content != "another" {
+		t.Errorf("changed by others before we changed something: %q", content)
+	}
+	fd, err := c.Openat2(unix.AT_FDCWD, dir+"/a", unix.O_PATH, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, own, _ := s.of(fd)
+	again := s.now.known.open[own].again
+	if again == 0 {
+		t.Fatal("no file came with the handle")
+	}
+	c.Close(fd)
+	kernel := begin(t, "/proc")
+	if fd, err := kernel.Calls().Openat2(unix.AT_FDCWD, "/proc/version", unix.O_PATH, 0); err != nil {
+		t.Error(err)
+	} else if _, own, _ := kernel.of(fd); kernel.now.known.open[own].again != 0 {
+		t.Error("a file of the kernel was read before anybody asked for that")
+	}
+	for _, n := range []int{own, again} {
+		r, err := s.now.ask(&request{op: opPread, fd: n, b: 1}, nil, nil)
+		if err != nil || unix.Errno(r.errno) != unix.EBADF || s.now.known.open[n] != nil {
+			t.Errorf("%d is open after its handle was closed: %v %v", n, err, r.errno)
+		}
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // protocol is the version of what follows. A worker of another one is refused.
-const protocol = 1
+const protocol = 2
 
 // A frame is the length of what follows (4 bytes, little endian), the number of the request (4),
 // and a request or a reply. Requests with number 0 are not answered.
@@ -86,6 +86,7 @@ type reply struct {
 	n     int64
 	stat  stat
 	magic uint32
+	again int64 // the descriptor that data is read from, where n is a handle
 	text  string
 	data  []byte
 	room  []byte // of the worker, for data
@@ -100,6 +101,7 @@ const (
 	remounted             // the mounts have changed since a reply said so
 	mounts                // remounted is known
 	more                  // another frame of this reply follows
+	readable              // again
 )
 
 // stat has the fields of statx in the order of the system's.
@@ -147,6 +149,9 @@ func (r *reply) append(b []byte) []byte {
 		}
 		b = binary.AppendUvarint(b, uint64(r.magic))
 	}
+	if r.bits&readable != 0 {
+		b = binary.AppendVarint(b, r.again)
+	}
 	b = appendText(b, r.text)
 	return append(b, r.data...)
 }
@@ -164,6 +169,9 @@ func (r *reply) parse(b []byte) bool {
 			r.stat[i] = in.uvarint()
 		}
 		r.magic = uint32(in.uvarint())
+	}
+	if r.bits&readable != 0 {
+		r.again = in.varint()
 	}
 	r.text = in.text()
 	r.data = in.b
