@@ -20,7 +20,7 @@ import (
 // read again and another one takes its place: each call ends under the rules that it began with. A
 // configuration that can't be used changes nothing.
 type standing struct {
-	open    func(reload bool) (*stand, error)
+	open    func(before *stand) (*stand, error)
 	changed chan struct{} // another one has taken its place
 
 	mu   sync.RWMutex
@@ -36,8 +36,9 @@ type stand struct {
 	boxes *sandboxes // nil: there are none
 }
 
-// opens opens an engine with the dialects of the command line, for calls of an agent.
-func (in *invocation) opens(ctx context.Context, approver tools.Approver,
+// opens opens an engine with the dialects of the command line, for calls of an agent. before is what
+// stood until a reload; nil: nothing did.
+func (in *invocation) opens(ctx context.Context, approver tools.Approver, before *stand,
 	change func(*config.Config, *tools.Options)) (*stand, error) {
 	o := opener{in: in, log: in.sandboxLog}
 	e, cfg, err := in.openEngineAs(approver, func(cfg *config.Config, as *tools.Options) {
@@ -61,7 +62,7 @@ func (in *invocation) opens(ctx context.Context, approver tools.Approver,
 	s := &stand{Dialect: d, e: e, cfg: cfg}
 	if o.cfg.Tools.Sandbox.Mode != "off" {
 		o.root, o.hash = cfg.Tools.FS.WorkspaceRoot, hashing(o.as.Worker[0])
-		in.sandboxed(ctx, s, o)
+		in.sandboxed(ctx, s, before, o)
 	}
 	return s, nil
 }
@@ -77,14 +78,14 @@ func (s *stand) handOver() {
 // stands opens what a server has. change adapts options, as in openEngineAs.
 func (in *invocation) stands(ctx context.Context, approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*standing, error) {
-	s := &standing{changed: make(chan struct{}, 1), open: func(reload bool) (*stand, error) {
-		return in.opens(ctx, approver, func(cfg *config.Config, o *tools.Options) {
-			o.Program = tools.Program{Name: in.programName(), Reloads: reload}
+	s := &standing{changed: make(chan struct{}, 1), open: func(before *stand) (*stand, error) {
+		return in.opens(ctx, approver, before, func(cfg *config.Config, o *tools.Options) {
+			o.Program = tools.Program{Name: in.programName(), Reloads: before != nil}
 			change(cfg, o)
 		})
 	}}
 	var err error
-	s.now, err = s.open(false)
+	s.now, err = s.open(nil)
 	return s, err
 }
 
@@ -124,7 +125,7 @@ func (s *standing) reload() (policy string, err error) {
 	if err != nil { // this holds for a configuration that is refused, too
 		return "", err
 	}
-	next, err := s.open(true)
+	next, err := s.open(old)
 	if err != nil {
 		return "", err
 	}

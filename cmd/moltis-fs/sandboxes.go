@@ -32,7 +32,7 @@ type sandboxes struct {
 	dialect.Dialect // of this machine
 	opener
 	over func(*engine.Engine, config.Config) (dialect.Dialect, error)
-	fall bool // nothing real was there at the start, and none is required
+	fall bool // nothing real was there at the start, and none is required: all run on this machine
 
 	mu   sync.Mutex
 	at   map[string]*box // by the name of the place
@@ -81,8 +81,9 @@ func hashing(path string) func() (string, error) {
 	})
 }
 
-// sandboxed has the calls of a stand run where [tools.sandbox] says, and says what is so at the start.
-func (in *invocation) sandboxed(ctx context.Context, s *stand, o opener) {
+// sandboxed has the calls of a stand run where [tools.sandbox] says, and says what is so at the
+// start. A reload takes nobody out of a sandbox that is gone: before is what stood until then.
+func (in *invocation) sandboxed(ctx context.Context, s, before *stand, o opener) {
 	b := &sandboxes{Dialect: s.Dialect, opener: o, over: in.over, at: map[string]*box{}}
 	s.boxes, s.Dialect = b, b
 	p, err := b.place("local", "default")
@@ -101,7 +102,8 @@ func (in *invocation) sandboxed(ctx context.Context, s *stand, o opener) {
 		return
 	}
 	say := "calls that belong into it are refused until it is there"
-	if b.fall = !o.cfg.Tools.Sandbox.Require && ctx.Err() == nil; b.fall {
+	had := before != nil && before.boxes != nil && !before.boxes.fall
+	if b.fall = !o.cfg.Tools.Sandbox.Require && !had && ctx.Err() == nil; b.fall {
 		say = "the tools operate on this machine, for all sessions; bound them with allow_paths"
 	}
 	in.warn([]*config.Problem{{Key: "tools.sandbox", Why: "no real sandbox backend is available (" + sandbox.Cause(err) + "): " + say,

@@ -255,6 +255,54 @@ func TestSandboxesOfServer(t *testing.T) {
 	s.workers(1) // those under the old rules are closed
 }
 
+// A server whose sandbox is gone while its configuration is read again takes no session out of it: require = false is
+// about a start.
+func TestReloadWhileASandboxIsGone(t *testing.T) {
+	t.Parallel()
+	dir, conf := boxedIn(t, `"sh", "-c", "test ! -e \"$0\" && exec \"$@\"", "GONE"`, "require = false\n")
+	gone, file := filepath.Join(dir, "gone"), filepath.Join(dir, "tree", "f")
+	laid(t, file, "hello\n")
+	text, err := os.ReadFile(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	laid(t, conf, strings.Replace(string(text), "GONE", gone, 1))
+	data := filepath.Join(dir, "data")
+	secret, err := exec.Command(binary(t), "token", "create", "--principal", "ci", "--data-dir", data).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, strings.TrimSpace(string(secret)), "--config", conf, "--data-dir", data, "--approve", "yes")
+	session := regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
+	read := func(want string) {
+		t.Helper()
+		if got := s.ask("capabilities.invoke", fmt.Sprintf(`{"session_id":%q,"capability":"Read","arguments":{"file_path":%q}}`,
+			session, file)); !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+	read(`"where":"sh-`)
+	laid(t, gone, "")
+	for range 2 {
+		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		if line := s.says("no real sandbox backend is available"); !strings.Contains(line, "are refused until it is there") {
+			t.Error(line)
+		}
+		s.says("the configuration was read again")
+		read("unavailable")
+	}
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	s.says("the configuration was read again")
+	read("hello")
+}
+
 // Who starts a server whose sandbox hangs can stop it at once, and nothing runs on this machine in the place of it.
 func TestStoppedWhileASandboxHangs(t *testing.T) {
 	t.Parallel()
