@@ -61,6 +61,13 @@ func TestSandboxedSessions(t *testing.T) {
 	if out, err := read.Output(); !strings.Contains(string(out), `"kind":"text"`) {
 		t.Errorf("%v: %s", err, out)
 	}
+	for _, command := range []string{"checkpoint list", "audit"} { // the history is there without the configuration, too
+		cmd := exec.Command(program, append(strings.Fields(command), "--data-dir", data, "--sandbox", where)...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "XDG_CONFIG_HOME="+dir)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "boxed-1") {
+			t.Errorf("%s without a configuration: %v: %s", command, err, out)
+		}
+	}
 	for _, name := range []string{"free", "."} {
 		out, _ := exec.Command(program, "checkpoint", "list", "--config", filepath.Join(dir, "c.toml"), "--data-dir", data, "--sandbox", name).CombinedOutput()
 		if !strings.Contains(string(out), "there is no sandbox "+name) {

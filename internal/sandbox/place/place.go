@@ -68,11 +68,15 @@ func PerSession(cfg config.Sandbox) bool {
 	return strings.Contains(all, "{session}") || strings.Contains(all, "{principal}")
 }
 
-// Of is the sandbox of a session. root is that of this machine, "" for none. The error is that something
-// stands for a root that there is not, or for a name that can't be part of a command line.
+// Of is the sandbox of a session. root is that of this machine, "" for none. The error is that there
+// is no command, or that something stands for a root that there is not, or for a name that can't be
+// part of one.
 func Of(cfg config.Sandbox, self Self, root, principal, session string) (*Place, error) {
 	p := &Place{Root: path.Clean(strings.ReplaceAll(cfg.Root, "${ROOT}", root))}
 	words := slices.Clone(cfg.Command)
+	if len(words) == 0 {
+		return nil, errors.New("[tools.sandbox] has no command")
+	}
 	for i := range words {
 		for _, v := range []struct{ what, variable, name string }{
 			{"session", "{session}", session}, {"principal", "{principal}", principal},
