@@ -310,6 +310,21 @@ func TestReloadWhileASandboxIsGone(t *testing.T) {
 	read("hello")
 }
 
+// A server that the kernel holds could start a worker once, and never again.
+func TestSandboxUnderConfine(t *testing.T) {
+	t.Parallel()
+	dir, conf := boxedIn(t, `"env"`, "[tools.fs]\nallow_paths = [\"/srv/no-such-4711/**\"]\n")
+	text, err := os.ReadFile(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	laid(t, conf, strings.Replace(string(text), "[tools.fs]\nrequire_approval = false\n", "", 1))
+	cmd := exec.Command(binary(t), "mcp", "--confine", "--config", conf, "--data-dir", filepath.Join(dir, "data"))
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--confine goes not with [tools.sandbox]") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // Who starts a server whose sandbox hangs can stop it at once, and nothing runs on this machine in the place of it.
 func TestStoppedWhileASandboxHangs(t *testing.T) {
 	t.Parallel()
