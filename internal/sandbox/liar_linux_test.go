@@ -209,7 +209,7 @@ func invents(frame []byte, name string, n int, where byte) []byte {
 	h, row := grep.FileHit{Path: name, Size: int64(n), Lines: n}, grep.Row{Path: name, Line: n, Bytes: n}
 	switch where % 6 {
 	case 0:
-		f.Named = append(f.Named, name)
+		f.Named = append(append(f.Named, name...), 0)
 	case 1:
 		f.Each = append(f.Each, hit{h, []grep.Row{row}})
 	case 2:

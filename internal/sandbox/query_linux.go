@@ -64,9 +64,8 @@ type found struct {
 	Result *grep.Result
 	Files  *grep.FilesResult
 	Each   []hit
-	Named  []string
+	Named  []byte // each with a 0 behind it
 	Come   int64
-	Partly bool // the deadline was met before there was an answer
 }
 
 type hit struct {
@@ -106,9 +105,9 @@ func (e elsewhere) Search(ctx context.Context, w grep.Walk, q grep.Query) (*grep
 			q.Found(h.File, h.Rows)
 		}
 	}
-	for _, name := range f.Named {
-		if q.Named != nil {
-			q.Named(name)
+	for name := range bytes.SplitAfterSeq(f.Named, []byte{0}) {
+		if q.Named != nil && len(name) > 0 {
+			q.Named(string(name[:len(name)-1]))
 		}
 	}
 	return f.Result, nil
@@ -190,7 +189,7 @@ func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error
 		return nil, &guardfs.PathError{Op: "search", Path: q.Walk.Root, Err: unix.Errno(r.errno)}
 	}
 	f := &found{}
-	if gob.NewDecoder(bytes.NewReader(r.data)).Decode(f) != nil || !e.check(f, &q.Walk) {
+	if !fits(r.data) || !decode(r.data, f) || !e.check(f, &q.Walk) {
 		return nil, p.nonsense()
 	}
 	if w.Come != nil {
@@ -272,6 +271,54 @@ func (e elsewhere) check(f *found, w *walk) (ok bool) {
 	f.Each = slices.DeleteFunc(f.Each, func(h hit) bool {
 		return len(files([]grep.FileHit{h.File})) == 0
 	})
-	f.Named = slices.DeleteFunc(f.Named, func(name string) bool { return !may(name) })
+	named := f.Named[:0]
+	for name := range bytes.SplitAfterSeq(f.Named, []byte{0}) {
+		if len(name) > 0 && may(string(name[:len(name)-1])) {
+			named = append(named, name...)
+		}
+	}
+	f.Named = named
 	return ok
 }
+
+// fits says that an answer has no more in it than a worker of ours puts in. One byte can stand for
+// a row, which takes 80 here: they are counted before there is room for them.
+func fits(answer []byte) bool {
+	if len(answer) < 64<<10 {
+		return true
+	}
+	type files = []struct{ ModTime nothing }
+	type rows = []struct{ Context bool }
+	var first struct {
+		Result struct {
+			Files files
+			Rows  rows
+		}
+		Files struct{ Files files }
+		Each  []struct{ File struct{ ModTime nothing } }
+		Named []byte
+	}
+	var second struct{ Each []struct{ Rows rows } }
+	const most = mostAnswer / 50 // see gathered
+	if !decode(answer, &first) {
+		return false
+	}
+	n := len(first.Result.Files) + len(first.Result.Rows) + len(first.Files.Files) +
+		len(first.Each) + bytes.Count(first.Named, []byte{0})/5
+	if n > most || !decode(answer, &second) {
+		return false
+	}
+	for _, h := range second.Each {
+		n += len(h.Rows)
+	}
+	return n <= most
+}
+
+func decode(b []byte, into any) bool {
+	return gob.NewDecoder(bytes.NewReader(b)).Decode(into) == nil
+}
+
+// nothing takes no room, whatever is decoded into it.
+type nothing struct{}
+
+func (*nothing) GobDecode([]byte) error { return nil }

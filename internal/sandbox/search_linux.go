@@ -23,7 +23,7 @@ import (
 // searched answers a search with all that it finds.
 func (w *worker) searched(ctx context.Context, q *request, r *reply) error {
 	var s query
-	if err := gob.NewDecoder(bytes.NewReader(q.data)).Decode(&s); err != nil {
+	if !decode(q.data, &s) {
 		return unix.EINVAL
 	}
 	if s.Wait > 0 {
@@ -119,7 +119,7 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 		}
 		if s.Named {
 			q.Named = func(name string) {
-				f.note(len(name)+10, func() { f.Named = append(f.Named, name) })
+				f.note(len(name)+10, func() { f.Named = append(append(f.Named, name...), 0) })
 			}
 		}
 		if q.Matcher, err = match.Compile(l.Pattern, l.Match); err == nil {

@@ -3,7 +3,9 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"errors"
 	"os"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"moltisfs/grep"
 	"moltisfs/grep/match"
@@ -135,6 +138,52 @@ func TestSearchAnswersAreChecked(t *testing.T) {
 		f := &found{Result: &grep.Result{Root: "/r", Rows: []grep.Row{{Path: name}}}}
 		if ok := e.check(f, &walk{Root: "/r"}); ok != good {
 			t.Errorf("%q: %v", name, ok)
+		}
+	}
+}
+
+// An answer that would take much more room here than it has bytes is not taken apart.
+func TestSearchAnswersAreCounted(t *testing.T) {
+	t.Parallel()
+	type rows = []struct{ Context bool }
+	type files = []struct{ ModTime time.Time }
+	type lie struct {
+		Result struct {
+			Files files
+			Rows  rows
+		}
+		Each []struct {
+			File struct{ ModTime time.Time }
+			Rows rows
+		}
+	}
+	var many, byFile, named lie
+	many.Result.Rows = make(rows, 1_400_000)
+	byFile.Each = make([]struct {
+		File struct{ ModTime time.Time }
+		Rows rows
+	}, 2)
+	byFile.Each[0].Rows, byFile.Each[1].Rows = many.Result.Rows[:700_000], many.Result.Rows[700_000:]
+	named.Result.Files = make(files, 1_400_000)
+	for _, c := range []struct {
+		name   string
+		answer any
+		fits   bool
+	}{
+		{"much", found{Result: &grep.Result{Rows: make([]grep.Row, 100_000), Files: make([]grep.FileHit, 9)}}, true},
+		{"much by file", found{Each: []hit{{Rows: make([]grep.Row, 90_000)}, {}}, Named: make([]byte, 90_000)}, true},
+		{"by name", found{Files: &grep.FilesResult{Files: make([]grep.FileHit, 90_000)}}, true},
+		{"rows", many, false},
+		{"rows by file", byFile, false},
+		{"files", named, false},
+		{"names", found{Named: make([]byte, 9_000_000)}, false},
+	} {
+		var b bytes.Buffer
+		if err := gob.NewEncoder(&b).Encode(c.answer); err != nil {
+			t.Fatal(err)
+		}
+		if fits(b.Bytes()) != c.fits {
+			t.Errorf("%s, %d bytes: %v", c.name, b.Len(), !c.fits)
 		}
 	}
 }
