@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -22,7 +23,7 @@ type calls struct{ s *Session }
 // opened is what the client knows of a descriptor.
 type opened struct {
 	flags    int
-	pos      int64 // of the next Read
+	pos      int64 // of the next Read; of a directory, how much of its listing there was
 	synced   bool  // nothing was written since it was
 	nameless bool  // it was made by this, without a name and without attributes
 	again    int   // of a handle: the file that was opened with it, to be read; 0: none
@@ -429,11 +430,22 @@ func (c calls) Faccessat(dir int, _ string, mode uint32) error {
 	return err
 }
 
+// endless is more than the listing of a directory has, or that of the mounts: bytes. Who lists
+// waits for the end of it.
+const endless = 512 << 20
+
 // Getdents lets no name pass that is none.
 func (c calls) Getdents(fd int, p []byte) (int, error) {
-	r, err := c.ask(&request{op: opGetdents, fd: fd, b: int64(min(len(p), chunk))}, p)
+	w, own, o, err := c.known(fd)
 	if err != nil {
 		return 0, err
+	}
+	r, err := w.done(&request{op: opGetdents, fd: own, b: int64(min(len(p), chunk))}, p)
+	if err != nil {
+		return 0, err
+	}
+	if atomic.AddInt64(&o.pos, r.n) > endless {
+		return 0, w.nonsense()
 	}
 	const header = 19
 	for rest := p[:r.n]; len(rest) > 0; {
@@ -442,15 +454,30 @@ func (c calls) Getdents(fd int, p []byte) (int, error) {
 			n = int(binary.NativeEndian.Uint16(rest[16:]))
 		}
 		if n <= header || n > len(rest) {
-			return 0, c.s.lied()
+			return 0, w.nonsense()
 		}
 		name, _, ended := strings.Cut(string(rest[header:n]), "\x00")
 		if !ended || name == "" || strings.IndexByte(name, '/') >= 0 || len(name) > 255 {
-			return 0, c.s.lied()
+			return 0, w.nonsense()
 		}
 		rest = rest[n:]
 	}
 	return int(r.n), nil
+}
+
+// known is what is known of a descriptor, with its worker and its number there.
+func (c calls) known(fd int) (*process, int, *opened, error) {
+	p, fd, err := c.s.of(fd)
+	if err != nil {
+		return nil, -1, nil, err
+	}
+	p.openMu.Lock()
+	defer p.openMu.Unlock()
+	o := p.known.open[fd]
+	if o == nil {
+		return nil, -1, nil, unix.EBADF
+	}
+	return p, fd, o, nil
 }
 
 // lied ends the worker of the moment.
@@ -512,16 +539,11 @@ func (c calls) Read(fd int, buf []byte) (int, error) {
 // somebody's file. Else an error is that of the calls that follow, which are made one after
 // another.
 func (c calls) Write(fd int, buf []byte) (int, error) {
-	p, fd, err := c.s.of(fd)
+	p, fd, o, err := c.known(fd)
 	if err != nil {
 		return 0, err
 	}
 	p.openMu.Lock()
-	o := p.known.open[fd]
-	if o == nil {
-		p.openMu.Unlock()
-		return 0, unix.EBADF
-	}
 	o.synced = false
 	p.openMu.Unlock()
 	if o.flags&unix.O_APPEND != 0 {
@@ -547,6 +569,9 @@ func (c calls) Write(fd int, buf []byte) (int, error) {
 
 func (c calls) Seek(fd int, off int64, whence int) (int64, error) {
 	r, err := c.ask(&request{op: opSeek, fd: fd, a: off, b: int64(whence)}, nil)
+	if _, _, o, kerr := c.known(fd); kerr == nil && off == 0 && whence == io.SeekStart {
+		atomic.StoreInt64(&o.pos, 0)
+	}
 	return r.n, err
 }
 

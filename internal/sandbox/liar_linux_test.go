@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"encoding/gob"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -330,6 +331,50 @@ func TestLies(t *testing.T) {
 		if _, err := f.Resolve(dir+"/f", guardfs.Read); !errors.Is(err, guardfs.ErrUnavailable) || !s.now.isDead() {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Who lists a directory, or reads the mounts, gets to an end.
+func TestEndlessAnswers(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, dir, map[string]string{"f": "x"})
+	honest := func(_ int, b []byte) []byte { return b }
+	s := lying(t, dir, 3*time.Second, honest)
+	c := s.Calls().(calls)
+	at, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := c.Reopen(at, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // from its beginning it is another listing
+		_, _, o, err := c.known(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.pos += endless - 10; o.pos > endless {
+			t.Error("what was listed is counted twice")
+		}
+		if _, err := c.Seek(fd, 0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Getdents(fd, make([]byte, 4096)); n == 0 || err != nil {
+			t.Error(n, err)
+		}
+		if _, err := c.Seek(fd, 0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _, o, _ := c.known(fd)
+	o.pos = endless - 10
+	if _, err := c.Getdents(fd, make([]byte, 4096)); !errors.Is(err, guardfs.ErrUnavailable) || !s.now.isDead() {
+		t.Error("a listing:", err)
+	}
+	s = lying(t, dir, 3*time.Second, honest)
+	if _, err := s.Calls().Pread(mountsFD, make([]byte, 10), endless); !errors.Is(err, guardfs.ErrUnavailable) || !s.now.isDead() {
+		t.Error("mounts:", err)
 	}
 }
 

@@ -67,6 +67,9 @@ func (c calls) MountsChanged(fd int) (bool, error) {
 
 func (c calls) mountinfo(buf []byte, off int64) (int, error) {
 	p, err := c.s.live()
+	if err == nil && off > endless/8 {
+		err = p.nonsense()
+	}
 	if err != nil {
 		return 0, err
 	}
