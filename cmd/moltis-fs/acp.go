@@ -90,10 +90,6 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 		return err
 	}
 	defer func() { err = closing(s, err) }()
-	if s.now.boxes != nil {
-		return misuse("serve such sessions by "+program+" mcp or serve",
-			"the files of an editor are on this machine: acp goes not with [tools.sandbox]")
-	}
 	var through *lent
 	if in.given("with-mcp") {
 		if through, err = in.lend(s, s.now.cfg); err != nil {

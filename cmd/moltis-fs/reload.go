@@ -50,6 +50,9 @@ func (in *invocation) opens(ctx context.Context, approver tools.Approver, before
 	if err != nil {
 		return nil, err
 	}
+	if err := in.unboxed(cfg.Tools.Sandbox); err != nil {
+		return nil, closing(e, err)
+	}
 	in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
 	here := cfg
 	if c := cfg.Tools.Sandbox; c.Mode == "all" && c.Require { // no call runs here, so no workspace has to be

@@ -110,6 +110,20 @@ func (in *invocation) sandboxed(ctx context.Context, s, before *stand, o opener)
 		Hint: program + " sandbox check tries it"}})
 }
 
+// unboxed says why what is run goes not with a sandbox, at a start and at a reload.
+func (in *invocation) unboxed(cfg config.Sandbox) error {
+	switch {
+	case cfg.Mode == "off":
+	case in.command.path == "acp":
+		return misuse("serve such sessions by "+program+" mcp or serve",
+			"the files of an editor are on this machine: acp goes not with [tools.sandbox]")
+	case in.given("confine"):
+		return misuse("leave it out: a worker is held to its root by itself",
+			"--confine goes not with [tools.sandbox]: the kernel would hold what starts a worker, too")
+	}
+	return nil
+}
+
 // place is the sandbox of a session.
 func (o *opener) place(principal, session string) (*place.Place, error) {
 	self := place.Self{File: o.as.Worker[0]}

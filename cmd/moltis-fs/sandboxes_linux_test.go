@@ -310,19 +310,56 @@ func TestReloadWhileASandboxIsGone(t *testing.T) {
 	read("hello")
 }
 
-// A server that the kernel holds could start a worker once, and never again.
+// A server that the kernel holds could start a worker once, and never again. No reload gives it one either.
 func TestSandboxUnderConfine(t *testing.T) {
 	t.Parallel()
-	dir, conf := boxedIn(t, `"env"`, "[tools.fs]\nallow_paths = [\"/srv/no-such-4711/**\"]\n")
+	dir, conf := boxedIn(t, `"env"`, "")
+	for _, line := range []string{"mcp --confine", "acp"} {
+		args := append(strings.Fields(line), "--config", conf, "--data-dir", filepath.Join(dir, "data"))
+		if line == "acp" {
+			args = append(args, "--", "true")
+		}
+		out, err := exec.Command(binary(t), args...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "goes not with [tools.sandbox]") {
+			t.Errorf("%s: %v: %s", line, err, out)
+		}
+	}
 	text, err := os.ReadFile(conf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	laid(t, conf, strings.Replace(string(text), "[tools.fs]\nrequire_approval = false\n", "", 1))
-	cmd := exec.Command(binary(t), "mcp", "--confine", "--config", conf, "--data-dir", filepath.Join(dir, "data"))
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--confine goes not with [tools.sandbox]") {
-		t.Errorf("%v: %s", err, out)
+	laid(t, conf, strings.Replace(string(text), `mode = "all"`, `mode = "off"`, 1))
+	cmd := exec.Command(binary(t), "mcp", "--confine", "--allow-weaker", "--root", filepath.Join(dir, "tree"), "--config", conf,
+		"--data-dir", filepath.Join(dir, "data"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
+	answers, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, cmd: cmd, said: bufio.NewReader(said)}
+	t.Cleanup(func() { in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if _, err := in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(answers).ReadString('\n'); err != nil { // it serves
+		t.Fatal(err)
+	}
+	laid(t, conf, string(text))
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	s.says("the configuration is not taken")
+	s.says("--confine goes not with [tools.sandbox]")
 }
 
 // Who starts a server whose sandbox hangs can stop it at once, and nothing runs on this machine in the place of it.
