@@ -39,23 +39,30 @@ func (u User) ExcludesPath() string {
 	return ""
 }
 
-// HooksPath is core.hooksPath as the last setting has it, with "~/" expanded; "" without one. A
-// relative one begins where git runs the hooks: at the top of the work tree.
-func (u User) HooksPath() string {
-	return expandHome(u.configuration().values["hookspath"], u.Home)
+// CodePlaces are each core.hooksPath, with "~/" expanded, and each file that is included, also if
+// another setting wins or a condition does not hold now. A relative one begins where git runs the
+// hooks: at the top of the work tree.
+func (u User) CodePlaces() []string {
+	c := &configuration{home: u.Home, read: u.Read, every: true}
+	c.files(u.Files)
+	return c.code
 }
 
 func (u User) configuration() *configuration {
 	c := &configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
-	for _, f := range u.Files {
-		if u.Read == nil {
+	c.files(u.Files)
+	return c
+}
+
+func (c *configuration) files(names []string) {
+	for _, f := range names {
+		if c.read == nil {
 			break
 		}
-		if data, err := u.Read(f); err == nil {
+		if data, err := c.read(f); err == nil {
 			c.add(data, path.Dir(f), 0)
 		}
 	}
-	return c
 }
 
 const (
@@ -70,10 +77,12 @@ type configuration struct {
 	home   string
 	gitDir string
 	read   func(path string) ([]byte, error)
+	every  bool // all conditions count as met
 
-	values map[string]string // of the section core, by key in small letters
-	files  int               // included so far
-	unread int               // files that exist and were not read to their end
+	values   map[string]string // of the section core, by key in small letters
+	code     []string          // see CodePlaces
+	included int               // files so far
+	unread   int               // files that exist and were not read to their end
 }
 
 // add takes in one file, which lies in directory dir.
@@ -85,8 +94,11 @@ func (c *configuration) add(data []byte, dir string, depth int) {
 			if c.values == nil {
 				c.values = map[string]string{}
 			}
-			c.values[key] = value
-		case key == "path" && (section == "include" || conditional && c.conditionHolds(condition, dir)):
+			if c.values[key] = value; key == "hookspath" && value != "" {
+				c.code = append(c.code, expandHome(value, c.home))
+			}
+		case key == "path" && (section == "include" ||
+			conditional && (c.every || c.conditionHolds(condition, dir))):
 			c.include(value, dir, depth+1)
 		}
 	})
@@ -102,7 +114,8 @@ func (c *configuration) include(name, dir string, depth int) {
 	if !isAbs(name) {
 		name = path.Join(dir, name)
 	}
-	if c.files++; c.files > maxIncludes || depth > maxIncludeDepth {
+	c.code = append(c.code, name)
+	if c.included++; c.included > maxIncludes || depth > maxIncludeDepth {
 		c.unread++
 		return
 	}

@@ -130,15 +130,15 @@ func (e *Engine) inside(ctx context.Context, mv *Move, use func(name string)) er
 }
 
 // isHook says whether a path is, or is in, what git reads and runs under names that say nothing: the
-// directory of hooks that its repository's configuration names, and git's own directory where .git
-// only leads there. known has those of directories.
+// directories of hooks and the included files that the configuration names, and git's own directory
+// where .git only leads there. known has those of directories.
 func (e *Engine) isHook(name string, known map[string][]string) bool {
 	return slices.ContainsFunc(e.gitPlaces(path.Dir(name), known), func(at string) bool {
 		return name == at || below(name, at)
 	}) && !e.classes.Lifted(name)
 }
 
-// gitPlaces are core.hooksPath of the repository that holds dir, or of the user, and where .git
+// gitPlaces are the code places of the repository that holds dir, and of the user, and where .git
 // leads, each as it is named and as it truly is. What can't be read names none: git can't read it
 // either.
 func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string) {
@@ -168,7 +168,7 @@ func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string)
 	if err != nil && !top { // above the root of a sandbox, the workspace there, nothing can be read
 		return e.gitPlaces(path.Dir(dir), known)
 	}
-	to := e.search.hooks
+	code := e.search.code
 	if err == nil {
 		kind := h.Object().Info.Kind
 		h.Close() //nolint:errcheck // nothing was written through it
@@ -180,13 +180,17 @@ func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string)
 		add(git)
 		u := ignore.User{Home: e.search.home, GitDir: git, Read: read,
 			Files: []string{common + "/config", git + "/config.worktree"}}
-		if own := u.HooksPath(); own != "" {
-			if to = own; !path.IsAbs(to) {
-				to = dir + "/" + to
-			}
-		}
+		code = slices.Concat(code, u.CodePlaces())
 	}
-	add(to)
+	for _, to := range code {
+		if to != "" && !path.IsAbs(to) {
+			if err != nil { // no repository
+				continue
+			}
+			to = dir + "/" + to
+		}
+		add(to)
+	}
 	return out
 }
 

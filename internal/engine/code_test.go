@@ -11,11 +11,17 @@ import (
 	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	gitignore "moltisfs/grep/ignore"
 	"moltisfs/internal/engine"
 )
 
 // guarded is an engine over a new tree that holds names, and asks who about what runs code.
 func guarded(t *testing.T, who approval.Approver, set func(*config.FS), names ...string) (e *engine.Engine, root string) {
+	t.Helper()
+	return guardedFor(t, who, gitignore.User{}, set, names...)
+}
+
+func guardedFor(t *testing.T, who approval.Approver, git gitignore.User, set func(*config.FS), names ...string) (e *engine.Engine, root string) {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
@@ -27,7 +33,7 @@ func guarded(t *testing.T, who approval.Approver, set func(*config.FS), names ..
 	cfg := config.Default()
 	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = false, root, []string{root + "/**"}
 	set(&cfg.Tools.FS)
-	e, err = engine.Open(cfg, engine.Host{DataDir: t.TempDir() + "/data", Approver: who})
+	e, err = engine.Open(cfg, engine.Host{DataDir: t.TempDir() + "/data", Approver: who, GitUser: git})
 	must(t, err)
 	t.Cleanup(func() { must(t, e.Close()) })
 	return e, root
@@ -127,6 +133,28 @@ func TestGitElsewhere(t *testing.T) {
 		who.code = nil
 		err := through(e, func(ctx context.Context, call *engine.Call) error {
 			_, err := e.Create(ctx, call, filepath.Join(root, name), []byte("x"), engine.Rules{Parents: true})
+			return err
+		})
+		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
+			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
+		}
+	}
+}
+
+// TestGitIncludes: each core.hooksPath counts, also the user's, a relative one, and one behind a
+// condition; so do the files that have it.
+func TestGitIncludes(t *testing.T) {
+	t.Parallel()
+	who := &asked{}
+	user := gitignore.User{Files: []string{"/user"}, Read: func(string) ([]byte, error) { return []byte("[core]\n\thooksPath = all\n"), nil }}
+	e, root := guardedFor(t, who, user, func(fs *config.FS) { fs.Durability = "none" }, "none/x",
+		"r/.git/config=[core]\n\thooksPath = first\n\thooksPath = second\n[include]\n\tpath = ../inc\n[includeIf \"onbranch:x\"]\n\tpath = ../if\n",
+		"r/inc=[core]\n\thooksPath = third\n", "r/if=[core]\n\thooksPath = fourth\n")
+	for name, want := range map[string]bool{"r/all/a": true, "r/first/a": true, "r/second/a": true, "r/third/a": true, "r/fourth/a": true,
+		"r/inc": true, "r/if": true, "r/fifth/a": false, "all/a": false, "none/all/a": false} {
+		who.code = nil
+		err := through(e, func(ctx context.Context, call *engine.Call) error {
+			_, _, err := e.Write(ctx, call, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
 			return err
 		})
 		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {

@@ -22,16 +22,13 @@ type searching struct {
 	fs       *guardfs.FS // under the policy; the index reads through it
 	index    *grep.Index // nil unless search_index = "auto"
 	excludes string      // path of the user's core.excludesFile
-	hooks    string      // the user's core.hooksPath
+	code     []string    // where the user's git configuration may find code
 	home     string      // where "~/" leads in a repository's configuration
 }
 
 // of takes what there is of the user's.
 func (s *searching) of(user ignore.User) {
-	s.excludes, s.home = user.ExcludesPath(), user.Home
-	if s.hooks = user.HooksPath(); !path.IsAbs(s.hooks) { // of no repository
-		s.hooks = ""
-	}
+	s.excludes, s.home, s.code = user.ExcludesPath(), user.Home, user.CodePlaces()
 }
 
 // openSearch readies the index, for this policy and no other.
