@@ -196,7 +196,7 @@ type UnknownToolError struct {
 
 func (e *UnknownToolError) Error() string {
 	if e.Nearest != "" {
-		return fmt.Sprintf("there is no tool %q; did you mean %s?", e.Tool, e.Nearest)
+		return fmt.Sprintf("there is no tool %.300q; did you mean %s?", e.Tool, e.Nearest)
 	}
-	return fmt.Sprintf("there is no tool %q", e.Tool)
+	return fmt.Sprintf("there is no tool %.300q", e.Tool)
 }

@@ -324,16 +324,16 @@ func (s *Suite) only(tool string, args any, paths []string) error {
 // asRecorded refuses a path that can't be one of the store's, because it is relative or passes . or
 // ..; nil when it can.
 func (s *Suite) asRecorded(p string) *Refusal {
-	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quote(p) + " is not the absolute " +
-		"path of anything", Hint: "Send an absolute path."}
+	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quoteShort(p) +
+		" is not the absolute path of anything", Hint: "Send an absolute path."}
 	switch whole := s.spelled(p); {
 	case p == "":
 		r.Message, r.Hint = "a path is empty", "Leave it out to mean all, or send an absolute path."
 	case whole == p:
 		return nil
 	case whole != "":
-		r.Message, r.Hint = quote(p)+" is not spelled as checkpoints have their paths", "Send it "+
-			"absolute and plain: "+whole
+		r.Message, r.Hint = quoteShort(p)+" is not spelled as checkpoints have their paths", "Send it "+
+			"absolute and plain: "+fmt.Sprintf("%.1000s", whole)
 	}
 	return r
 }

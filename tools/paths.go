@@ -71,10 +71,13 @@ func pathKey(args any) (key string, isFile bool) {
 	return "path", false
 }
 
+// maxPath is how many bytes a path may have. A longer one is not told again.
+const maxPath = 4095
+
 // badPath explains a path that names nothing, and where it can be mended says how.
 func (a *about) badPath() *Refusal {
 	e := factsOf[*guardfs.BadPathError](a)
-	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quote(e.Path) +
+	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quoteShort(e.Path) +
 		" is not a usable path: " + e.Why, Hint: "Send an absolute path."}
 	switch {
 	case e.Path == "":
@@ -86,7 +89,9 @@ func (a *about) badPath() *Refusal {
 	if root := a.s.cfg.WorkspaceRoot; root != "" && !path.IsAbs(e.Path) {
 		r.Hint = "Send an absolute path; the workspace is " + root + "."
 	}
-	a.suggest(r, e.Path)
+	if len(e.Path) <= maxPath {
+		a.suggest(r, e.Path)
+	}
 	return r
 }
 

@@ -126,6 +126,7 @@ func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusa
 	if r.FilePath == "" {
 		r.FilePath = pathOf(args)
 	}
+	r.FilePath = fmt.Sprintf("%.*s", maxPath, r.FilePath)
 	return r
 }
 

@@ -59,7 +59,7 @@ func (r *Refusal) fill(a *about, suggest string) {
 // meant.
 func unknownType(a *about) *Refusal {
 	e := factsOf[*grep.TypeError](a)
-	r := &Refusal{Message: fmt.Sprintf("there is no file type %q", e.Type)}
+	r := &Refusal{Message: "there is no file type " + quoteShort(e.Type)}
 	sent, _ := asMap(a.args)["type"].(string)
 	switch n := len(e.Nearest); {
 	case n == 0:

@@ -177,7 +177,7 @@ func (s *Spec) decodeObject(raw json.RawMessage, fields []field, into reflect.Va
 			return unknownKey(fields, key, at)
 		}
 		if first, twice := given[f.name]; twice {
-			return Errorf("send each argument once", "%s%s is given twice (as %q and %q)", at, f.name, first, key)
+			return Errorf("send each argument once", "%s%s is given twice (as %.300q and %.300q)", at, f.name, first, key)
 		}
 		given[f.name] = key
 		if left := string(value) == "null" || f.enum != nil && string(value) == `""`; left && !f.required {
@@ -223,9 +223,10 @@ func unknownKey(fields []field, key, at string) error {
 		names[i] = f.name
 	}
 	if near := nearest.Of(key, names); near != "" {
-		return Errorf(fmt.Sprintf("use %s%s", at, near), "there is no argument %q", at+key)
+		return Errorf(fmt.Sprintf("use %s%s", at, near), "there is no argument %.300q", at+key)
 	}
-	return Errorf("the arguments are: "+strings.Join(names, ", "), "there is no argument %q", at+key)
+	return Errorf("the arguments are: "+strings.Join(names, ", "),
+		"there is no argument %.300q", at+key)
 }
 
 // set converts value into the field.
@@ -258,7 +259,8 @@ func (s *Spec) set(f field, into reflect.Value, value json.RawMessage, at string
 			if near != "" {
 				hint = "use " + near
 			}
-			return Errorf(hint, "%s is %q; it takes %s", name, text, strings.Join(f.enum, ", "))
+			return Errorf(hint, "%s is %.300q; it takes %s", name, text,
+				strings.Join(f.enum, ", "))
 		}
 		if f.form == "sha256" {
 			text = strings.TrimPrefix(strings.ToLower(text), "sha256:")

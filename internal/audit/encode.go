@@ -74,7 +74,7 @@ func appendList(b []byte, key string, values []string) []byte {
 		} else {
 			b = append(b, ',')
 		}
-		b = appendString(b, v)
+		b = appendString(b, truncate(v))
 	}
 	if len(values) > 0 {
 		b = append(b, ']')

@@ -221,7 +221,7 @@ func (c *call) read(key string, v json.RawMessage) {
 }
 
 func (c *call) unknown(key string, v json.RawMessage) {
-	c.wrong = append(c.wrong, fmt.Sprintf("there is no argument %q", key))
+	c.wrong = append(c.wrong, fmt.Sprintf("there is no argument %.300q", key))
 	var names []string
 	for _, f := range c.Fields {
 		names = append(names, f.Name)
@@ -229,10 +229,10 @@ func (c *call) unknown(key string, v json.RawMessage) {
 	near := nearest.Of(key, names)
 	if _, given := c.out[near]; near == "" || given {
 		c.lost = c.lost || c.Changes
-		c.hints = append(c.hints, "leave "+key+" out")
+		c.hints = append(c.hints, fmt.Sprintf("leave %.300s out", key))
 		return
 	}
-	c.hints = append(c.hints, "use "+near+" for "+key)
+	c.hints = append(c.hints, fmt.Sprintf("use %s for %.300s", near, key))
 	c.out[near], c.from[near] = v, key
 }
 

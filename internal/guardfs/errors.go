@@ -33,7 +33,7 @@ func (e *PathError) Unwrap() error { return e.Err }
 // BadPathError is a path that could not be the name of anything, refused before the file system was asked.
 type BadPathError struct{ Path, Why string }
 
-func (e *BadPathError) Error() string { return "bad path " + strconv.Quote(e.Path) + ": " + e.Why }
+func (e *BadPathError) Error() string { return fmt.Sprintf("bad path %.1000q: %s", e.Path, e.Why) }
 
 // SymlinkError: the last component of a path that was to be changed is a symbolic link. Target is as stored.
 type SymlinkError struct{ Path, Target string }

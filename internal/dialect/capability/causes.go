@@ -1,13 +1,15 @@
 package capability
 
 import (
+	"fmt"
+
 	"moltisfs/internal/engine"
 )
 
 // An encodingError is of bytes that are no text in the encoding that was asked for.
 type encodingError struct{ encoding string }
 
-func (e *encodingError) Error() string { return e.encoding }
+func (e *encodingError) Error() string { return fmt.Sprintf("%.300s", e.encoding) }
 
 var (
 	undecodable  = engine.Typed[*encodingError](engine.CodeBadRequest, "undecodable")

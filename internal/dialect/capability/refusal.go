@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 	"strings"
 
 	"moltisfs/dialect"
@@ -95,12 +96,13 @@ func (d *definition) has(kind string) bool {
 	return false
 }
 
-// pathsOf are the paths that a call names.
+// pathsOf are the paths that a call names. Those that are too long for any file are not told again.
 func pathsOf(decoded any) []string {
-	if p, ok := decoded.(interface{ paths() []string }); ok {
-		return p.paths()
+	p, ok := decoded.(interface{ paths() []string })
+	if !ok || slices.ContainsFunc(p.paths(), func(p string) bool { return len(p) > 4095 }) {
+		return nil
 	}
-	return nil
+	return p.paths()
 }
 
 // recoveries fill in what the call named. What names something that the call does not is told
@@ -115,8 +117,8 @@ func (c *call) recoveries(of failing, decoded any, about string, facts any) []re
 		words = map[string]string{"{path}": about, "{parent}": path.Dir(about),
 			"{name}": quoted(path.Base(about))}
 	}
-	if p, ok := decoded.(interface{ paths() []string }); ok && len(p.paths()) == 2 {
-		words["{source}"], words["{destination}"] = p.paths()[0], p.paths()[1]
+	if p := pathsOf(decoded); len(p) == 2 {
+		words["{source}"], words["{destination}"] = p[0], p[1]
 	}
 	out := []recovery{}
 	for _, r := range of.Recovery {

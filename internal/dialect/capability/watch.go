@@ -197,7 +197,7 @@ type unwatchArgs struct {
 func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
 	if !c.feeds.Unwatch(c.Principal, c.Session, a.ID) {
 		return nil, args.Errorf("give a watch_id that filesystem.watch answered in this session",
-			"there is no watch %s", a.ID)
+			"there is no watch %.300s", a.ID)
 	}
 	return struct {
 		ID string `json:"watch_id"`

@@ -125,6 +125,7 @@ func remove(ctx context.Context, c *call) error {
 
 // why says in the page's words why a call was refused. It names no path of the host's.
 func (c *call) why(err error, r *engine.Refusal) string {
+	c.path = fmt.Sprintf("%.1000s", c.path)
 	if e, ok := errors.AsType[*args.Error](err); ok {
 		if e.Hint != "" {
 			return e.What + " — " + e.Hint + "."
@@ -164,7 +165,7 @@ func (c *call) why(err error, r *engine.Refusal) string {
 	case r.Cause == engine.NoAnswer:
 		text = fmt.Sprintf("the file system does not answer; %s.", r.Facts)
 	case r.Cause == engine.TooManyCalls:
-		text = "too many calls, and nothing was done — wait, then call again."
+		text = fmt.Sprintf("too many calls (%v), and nothing was done — wait, then call again.", r.Facts)
 	case text == "":
 		text = strings.ReplaceAll(r.Cause.Name, "_", " ") + " (" + string(r.Code) +
 			"), and nothing was done: {path}"
