@@ -112,7 +112,7 @@ var plan = []room{
 
 	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/tally internal/text",
 		"os/user reflect", "go.yaml.in/yaml/v3"},
-	{3, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
+	{3, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy internal/text", "", ""},
 
 	{3, "internal/dialect/jsfs", "config dialect internal/args internal/engine internal/guardfs internal/js internal/nearest internal/policy", "syscall", ""},
 

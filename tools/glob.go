@@ -101,7 +101,7 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 		return nil, err
 	}
 	out.Skipped = out.Skipped.whyNone(out.Total)
-	out.OddNames = oddNames(out.Root, slices.Values(out.Paths))
+	out.OddNames = engine.OddNames(out.Root, slices.Values(out.Paths))
 	return out, nil
 }
 

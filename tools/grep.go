@@ -71,7 +71,7 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 		return nil, err
 	}
 	out.Skipped = out.Skipped.whyNone(out.Total.Files)
-	out.OddNames = oddNames(out.Root, out.listed)
+	out.OddNames = engine.OddNames(out.Root, out.listed)
 	return out, nil
 }
 

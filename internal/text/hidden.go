@@ -1,5 +1,7 @@
 package text
 
+import "strings"
+
 // Hidden counts the characters of s that are in it but can't be seen: Invisible ones, and control
 // characters.
 func Hidden(s string) int {
@@ -10,6 +12,19 @@ func Hidden(s string) int {
 		}
 	}
 	return n
+}
+
+// HiddenLines are the first lines of s, counted from 1, that have Hidden characters.
+func HiddenLines(s string) (at []int) {
+	n := 0
+	for line := range strings.Lines(s) {
+		if n++; Hidden(line) > 0 {
+			if at = append(at, n); len(at) == 20 {
+				break
+			}
+		}
+	}
+	return at
 }
 
 // Invisible reports characters that change a text without showing: zero width, direction overrides,

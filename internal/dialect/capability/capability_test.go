@@ -166,11 +166,15 @@ func TestReadListStat(t *testing.T) {
 	r := open(t, nil)
 	r.write(t, "a/b.txt", "grüße\n")
 	r.write(t, "a/.h", "x")
+	r.write(t, "odd/a\u202eb", "1\n2\u200b\u200b\n3\x1b\n")
 	for _, c := range []struct{ tool, args, want string }{
 		{"filesystem.read", `{"path":"R/a/b.txt"}`, `"content":"grüße\n"`},
 		{"filesystem__read", `{"path":"R/a/b.txt","encoding":"binary"}`, `"content":"Z3LDvMOfZQo="`},
 		{"filesystem.read", `{"path":"R/a/b.txt","limit":3}`, `"content":"grü"`},
 		{"filesystem.read", `{"path":"R/a/b.txt","offset":3,"limit":2}`, `"content":"ß"`},
+		{"filesystem.read", `{"path":"R/odd/a\u202eb"}`, `"hidden_chars":3,"hidden_lines":[2,3],"`},
+		{"filesystem.list", `{"path":"R/odd"}`, `"odd_names":["\"a\\u202eb\""]`},
+		{"filesystem.search", `{"path":"R/odd","pattern":"*"}`, `"odd_names":["\"a\\u202eb\""]`},
 		{"filesystem.read", `{"path":"R/a/none"}`, `"type":"FileNotFound"`},
 		{"filesystem.read", `{"path":"/etc/passwd"}`, `"type":"PathOutOfScope"`},
 		{"filesystem.list", `{"path":"R/a"}`, `"total":1`},

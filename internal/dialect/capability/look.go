@@ -60,15 +60,17 @@ func runList(ctx context.Context, c *call, a *listArgs) (any, error) {
 		}
 		return n
 	})
-	entries := make([]entry, len(in))
+	entries, names := make([]entry, len(in)), make([]string, len(in))
 	for i, e := range in {
-		entries[i] = entry{path.Base(e.Path), kindName(e.Kind), size(e.Info), stamp(e.ModTime)}
+		names[i] = path.Base(e.Path)
+		entries[i] = entry{names[i], kindName(e.Kind), size(e.Info), stamp(e.ModTime)}
 	}
 	return struct {
-		Entries []entry `json:"entries"`
-		Total   int     `json:"total"`
-		Path    string  `json:"path"`
-	}{entries, len(entries), l.Path}, nil
+		Entries []entry  `json:"entries"`
+		Total   int      `json:"total"`
+		Path    string   `json:"path"`
+		Odd     []string `json:"odd_names,omitempty"`
+	}{entries, len(entries), l.Path, engine.OddNames("", slices.Values(names))}, nil
 }
 
 type statArgs struct {

@@ -37,6 +37,8 @@ type content struct {
 	Modified  *string `json:"modified"`
 	Checksum  string  `json:"checksum"`
 	Truncated bool    `json:"truncated"`
+	Hidden    int     `json:"hidden_chars,omitempty"`
+	Lines     []int   `json:"hidden_lines,omitempty"`
 }
 
 func runRead(ctx context.Context, c *call, a *readArgs) (any, error) {
@@ -49,7 +51,10 @@ func runRead(ctx context.Context, c *call, a *readArgs) (any, error) {
 			return nil, err
 		}
 		sum, err := s.Hash(ctx)
-		out = &content{part, s.Info.Size, stamp(s.Info.ModTime), sum, w.end < s.Info.Size}
+		out = &content{part, s.Info.Size, stamp(s.Info.ModTime), sum, w.end < s.Info.Size, 0, nil}
+		if out.Hidden = text.Hidden(part); out.Hidden > 0 {
+			out.Lines = text.HiddenLines(part)
+		}
 		return sight, err
 	})
 	return out, err

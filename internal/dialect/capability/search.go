@@ -46,13 +46,14 @@ type match struct {
 
 // searched are the answer of search.
 type searched struct {
-	Matches    []match `json:"matches"`
-	Total      int     `json:"total_matches"`
-	Truncated  bool    `json:"truncated"`
-	Groups     []group `json:"groups,omitzero"`
-	Cut        *bool   `json:"groups_truncated,omitempty"`
-	Duplicates *int    `json:"duplicates,omitempty"`
-	Large      *int    `json:"large_files_skipped,omitempty"`
+	Matches    []match  `json:"matches"`
+	Total      int      `json:"total_matches"`
+	Truncated  bool     `json:"truncated"`
+	Groups     []group  `json:"groups,omitzero"`
+	Cut        *bool    `json:"groups_truncated,omitempty"`
+	Duplicates *int     `json:"duplicates,omitempty"`
+	Large      *int     `json:"large_files_skipped,omitempty"`
+	Odd        []string `json:"odd_names,omitempty"`
 }
 
 // A group is one row of an aggregate.
@@ -80,12 +81,14 @@ func runSearch(ctx context.Context, c *call, a *searchArgs) (any, error) {
 		return nil, err
 	}
 	out := &searched{Matches: make([]match, len(r.Files)), Total: r.Total}
+	names := make([]string, len(r.Files))
 	for i, f := range r.Files {
-		out.Matches[i] = match{Path: f.Path, Size: f.Size, Modified: stamp(f.ModTime)}
+		names[i], out.Matches[i] = f.Path, match{Path: f.Path, Size: f.Size, Modified: stamp(f.ModTime)}
 		if a.Hash {
 			out.Matches[i].Checksum = sums.of(f.Path)
 		}
 	}
+	out.Odd = engine.OddNames(r.Root, slices.Values(names))
 	if a.Hash {
 		out.Large, c.Trace.Paths = &sums.large, []string{r.Root}
 	}

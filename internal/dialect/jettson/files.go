@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,6 +14,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/text"
 )
 
 // The bounds of the page.
@@ -33,15 +35,19 @@ func read(ctx context.Context, c *call) error {
 			if err != nil {
 				return nil, err
 			}
-			text := part
-			for cut := 1; cut < utf8.UTFMax && s.Info.Size > maxRead && !utf8.Valid(text); cut++ {
-				text = part[:len(part)-cut] // the last character may be cut in two
+			whole := part
+			for cut := 1; cut < utf8.UTFMax && s.Info.Size > maxRead && !utf8.Valid(whole); cut++ {
+				whole = part[:len(part)-cut] // the last character may be cut in two
 			}
-			if !utf8.Valid(text) {
+			if !utf8.Valid(whole) {
 				return nil, refuse("%s is not UTF-8 text — use Jettson Shell for that.", c.path)
 			}
-			c.answer = reply{Path: c.path, Content: new(string(text)), Size: new(s.Info.Size),
-				Truncated: new(s.Info.Size > maxRead)}
+			content := string(whole)
+			c.answer = reply{Path: c.path, Content: &content, Size: new(s.Info.Size),
+				Truncated: new(s.Info.Size > maxRead), Hidden: text.Hidden(content)}
+			if c.answer.Hidden > 0 {
+				c.answer.Lines = text.HiddenLines(content)
+			}
 			return sight, nil
 		})
 }
@@ -72,8 +78,11 @@ type reply struct {
 	Content   *string  `json:"content,omitempty"`
 	Size      *int64   `json:"size_bytes,omitempty"`
 	Truncated *bool    `json:"truncated,omitempty"`
+	Hidden    int      `json:"hidden_chars,omitempty"` // an extra of ours, as what follows
+	Lines     []int    `json:"hidden_lines,omitempty"`
 	Written   *int     `json:"bytes_written,omitempty"`
 	Entries   *[]entry `json:"entries,omitempty"`
+	Odd       []string `json:"odd_names,omitempty"`
 	Deleted   bool     `json:"deleted,omitempty"`
 }
 
@@ -92,7 +101,7 @@ func list(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	entries := []entry{}
+	entries, names := []entry{}, []string(nil)
 	for _, e := range found.Entries {
 		one := entry{path.Base(e.Path), e.Size, e.Kind == guardfs.KindDir}
 		if e.Kind == guardfs.KindSymlink { // what it leads to, if that is in the workspace
@@ -103,9 +112,10 @@ func list(ctx context.Context, c *call) error {
 		if one.IsDir {
 			one.Size = 0
 		}
-		entries = append(entries, one)
+		entries, names = append(entries, one), append(names, one.Name)
 	}
-	c.answer = reply{Path: c.path, Entries: &entries}
+	c.answer = reply{Path: c.path, Entries: &entries,
+		Odd: engine.OddNames("", slices.Values(names))}
 	c.Trace.Paths = []string{c.at}
 	return nil
 }

@@ -68,6 +68,22 @@ func put(t *testing.T, name, content string) {
 	}
 }
 
+// TestOddIsTold: characters and names that are not what they seem are told, where there are some.
+func TestOddIsTold(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, func(*config.Config) {})
+	put(t, filepath.Join(dir, "a\u202eb"), "1\n2\u200b\u200b\n")
+	put(t, filepath.Join(dir, "plain/c"), "1\n")
+	for _, c := range []struct{ tool, path, want string }{
+		{"read", "a\u202eb", `"hidden_chars":2,"hidden_lines":[2]}`}, {"read", "plain/c", `"truncated":false}`},
+		{"list", ".", `"odd_names":["\"a\\u202eb\""]}`}, {"list", "plain", `"is_dir":false}]}`},
+	} {
+		if got := said(t, d, dialect.Call{}, c.tool, map[string]any{"path": c.path}); !strings.HasSuffix(got, c.want) {
+			t.Errorf("%s %q: %s", c.tool, c.path, got)
+		}
+	}
+}
+
 // Each row of the page's text, word for word, and what it leaves out in its manner.
 func TestPage(t *testing.T) {
 	t.Parallel()
