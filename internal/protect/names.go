@@ -11,19 +11,20 @@ var named = merged(
 		service_account.json service-account-key.json serviceaccountkey.json .mozilla .thunderbird
 		.librewolf key3.db key4.db cookies.sqlite cookies.binarycookies`),
 	// What a shell or a program of a person reads by itself.
-	class(Exec, `.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile
-		.zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .envrc
-		.direnvrc .mise.toml .xinitrc .xprofile .xsession .xsessionrc .pam_environment .exrc .vimrc
+	class(Exec, `.bashrc .bashrc.d .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc
+		.zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .envrc .direnvrc
+		.mise.toml mise.toml .xinitrc .xprofile .xsession .xsessionrc .pam_environment .exrc .vim .vimrc
 		.gvimrc .nvimrc .dir-locals.el .emacs .emacs.d .tmux.conf .screenrc .gdbinit .lldbinit .pdbrc
 		.irbrc .pryrc .rprofile .yarnrc .yarnrc.yml sitecustomize.py usercustomize.py profile.ps1
 		microsoft.powershell_profile.ps1`),
-	// Git's own, and what runs at a commit.
-	class(Exec, `.git .gitconfig .gitmodules .husky .githooks .pre-commit-config.yaml
-		.pre-commit-config.yml lefthook.yml lefthook.yaml .lefthook.yml .overcommit.yml`),
+	// Git's own, and what runs at a commit. A file HEAD makes a repository of the directory beside it.
+	class(Exec, `head .git .gitconfig .gitmodules .husky .githooks .pre-commit-config.yaml
+		.pre-commit-config.yml lefthook.yml lefthook.yaml .lefthook.yml .overcommit.yml .hg
+		.hgrc .jj`),
 	// What an agent or an editor obeys.
-	class(Exec, `.mcp.json mcp.json claude_desktop_config.json .claude .claude.json
-		.cursor .codex .gemini .zed .windsurf .continue .roo .cline .clinerules .roomodes .amazonq
-		.kiro .junie .opencode .qwen .crush .goose .augment .trae .agents .aider.conf.yml .devcontainer
+	class(Exec, `.mcp.json mcp.json claude_desktop_config.json .claude .claude.json .cursor .codex
+		.gemini .zed .windsurf .continue .roo .cline .clinerules .roomodes .amazonq .kiro .junie
+		.opencode .qwen .crush .goose .augment .trae .agents .codeium .aider.conf.yml .devcontainer
 		.devcontainer.json claude.md claude.local.md agents.md agents.override.md gemini.md qwen.md
 		crush.md warp.md .cursorrules .windsurfrules .roorules .goosehints copilot-instructions.md
 		opencode.json opencode.jsonc crush.json`),
@@ -77,8 +78,9 @@ var tails = byLast(
 	tail{"/.composer", class(Secret, "auth.json")},
 	tail{"/.codex", class(Secret, "auth.json")},
 	tail{"/.nuget/nuget", class(Secret, "nuget.config")},
-	tail{"/.config", merged(class(Secret, `gcloud hub op doctl google-chrome
-		google-chrome-beta chromium bravesoftware microsoft-edge vivaldi opera`), class(Exec, "fish nvim autostart"))},
+	tail{"/.config", merged(class(Secret, `gcloud hub op doctl github-copilot google-chrome
+		google-chrome-beta chromium bravesoftware microsoft-edge vivaldi opera`),
+		class(Exec, "fish nushell nvim autostart environment.d direnv mise"))},
 	tail{"/.config/gh", class(Secret, "hosts.yml")},
 	tail{"/.config/glab-cli", class(Secret, "config.yml")},
 	tail{"/.config/git", merged(class(Secret, "credentials"), class(Exec, "config attributes"))},

@@ -46,7 +46,7 @@ func (h Holds) Of(path, dir string) (worst Class) {
 		}
 		switch c := entry(path[:at], rest[:end]); {
 		case c == Secret && !h.Secret, c == Exec && !h.Exec:
-		case c == Marked && end < len(rest): // a directory of such a name is something else
+		case (c == Marked || rest[:end] == "head") && end < len(rest): // a directory is something else
 		default:
 			worst = max(worst, c)
 		}

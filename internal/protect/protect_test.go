@@ -19,8 +19,9 @@ func TestOf(t *testing.T) {
 			client_secret_123.apps.json .claude/.credentials.json .codex/auth.json .cargo/credentials.toml
 			appdata/local/google/chrome/user data/x login.keychain-db library/keychains/x etc/ssh/ssh_host_rsa_key
 			.config/containers/auth.json .config/sops/age/keys.txt .cache/huggingface/token .huggingface/token
-			snap/chromium/common/chromium/default/cookies`,
-		Exec: `.git .git/config .git/hooks/pre-commit .git/modules/x/config sub/.git/hooks/x bare.git/hooks/x .gitmodules
+			snap/chromium/common/chromium/default/cookies
+			.config/github-copilot/apps.json`,
+		Exec: `.git head sub/head .git/config .git/hooks/pre-commit .git/modules/x/config sub/.git/hooks/x bare.git/hooks/x .gitmodules
 			.husky/pre-commit .bashrc .zshrc .profile .envrc .config/autostart/x.desktop cron.d/x crontab
 			.config/systemd/user/x.service etc/systemd/system/x.service library/launchagents/x.plist .mcp.json .claude
 			.claude/settings.json .cursor/mcp.json .vscode/tasks.json .vscode/launch.json .vscode/settings.json
@@ -29,9 +30,9 @@ func TestOf(t *testing.T) {
 			.circleci/config.yml x.code-workspace .pre-commit-config.yaml .config/fish/config.fish
 			.cargo/config.toml .devcontainer/devcontainer.json .git/x.mk
 			.agents/skills/x/skill.md .cirrus.yml .semaphore/x.yml azure-pipelines.yaml var/spool/cron/root anacrontab
-			.config/code/user/tasks.json`,
+			.config/code/user/tasks.json .config/environment.d/x.conf mise.toml .hg/hgrc .jj/repo/config.toml .vim/plugin/x.vim`,
 		Marked: `package.json makefile sub/makefile rules.mk setup.py pyproject.toml dockerfile`,
-		None: `a.go .env.example .env.sample .env.local.example .env.template .env.dist .env.defaults .env.d.ts .envoy
+		None: `a.go head/a.go heads .env.example .env.sample .env.local.example .env.template .env.dist .env.defaults .env.d.ts .envoy
 			.environment env.go id_rsa.pub id_ed25519.pub id_rsa.go id_rsa_test.py id_token.py etc/ssh/ssh_host_rsa_key.pub ssh_host_key_test.go .cache/huggingface/x containers/auth.json user/tasks.json agent.md id_rsax cert.pem ca-bundle.pem
 			server.pem monkey.pem turkey-ca.pem keyboard.pem public.key server.pub.key public-key.pem pubkey.pem keys.go key.go
 			monkey.go credentials credentials.go src/credentials/x.go config config.json docker/config.json kube/config
