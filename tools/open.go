@@ -208,7 +208,8 @@ func Check(cfg config.Config) error {
 	if rooted, err := cfg.At(""); err == nil { // else --root says where: what can be looked at waits
 		cfg = rooted
 	} else {
-		cfg.Tools.FS.AllowPaths, cfg.Tools.FS.DenyPaths = nil, nil
+		fs := &cfg.Tools.FS
+		fs.AllowPaths, fs.DenyPaths, fs.Unprotected = nil, nil, nil
 	}
 	if cfg.Tools.Sandbox.All() {
 		cfg.Tools.FS.WorkspaceRoot = "" // nobody works in it
