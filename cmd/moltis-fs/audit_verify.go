@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -114,7 +113,7 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 
 func (in *invocation) auditKeys() (keys []audit.Key, err error) {
 	for _, name := range in.all("key") {
-		text, err := os.ReadFile(name)
+		text, err := readAtMost(name, maxKeyFile)
 		if err != nil {
 			return nil, misuse("name a file that audit key wrote", "reading the key: %v", err)
 		}

@@ -97,5 +97,8 @@ func TestAuditVerify(t *testing.T) {
 		t.Error(out)
 	}
 	run(exitMisuse, "audit", "verify", "--key", log)
+	if _, errs := run(exitMisuse, "audit", "verify", "--key", "/dev/zero"); !strings.Contains(errs, "more than 1048576 bytes") {
+		t.Error(errs)
+	}
 	run(exitMisuse, "audit", "verfy")
 }

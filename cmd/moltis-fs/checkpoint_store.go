@@ -108,7 +108,7 @@ func (in *invocation) identities() ([]string, error) {
 	if file == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := readAtMost(file, maxKeyFile)
 	if err != nil {
 		return nil, misuse("name a file as age-keygen writes it", "reading the identity: %v", err)
 	}

@@ -142,6 +142,9 @@ func policyPorts(cfg config.FS) (ports []uint16) {
 	return slices.Compact(ports)
 }
 
+// maxKeyFile is the most that a file of keys may hold.
+const maxKeyFile = 1 << 20
+
 func readAtMost(file string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
