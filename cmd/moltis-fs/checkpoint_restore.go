@@ -13,6 +13,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/dialect"
 	"moltisfs/tools"
 )
 
@@ -352,6 +353,10 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 		Tool: tool, Args: raw, ByUser: true, Client: program + " " + in.command.path,
 	})
 	done()
+	if _, none := errors.AsType[*dialect.UnknownToolError](err); none {
+		err = &exitError{exitRefused, "nothing is restored: read_only is true in [tools.fs]",
+			"take it out of the configuration, or name another with --config", tools.KindPermissionDenied}
+	}
 	if err == nil {
 		err = in.show(in.forOperator(p))
 	}
