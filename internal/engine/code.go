@@ -44,9 +44,14 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		for _, name := range []string{s.Path, s.To} {
-			if name != "" && !inTrash(name) {
-				add(name, e.classes.Of(name))
+			if name == "" || inTrash(name) {
+				continue
 			}
+			as := name
+			if s.Action == Mkdir || s.Action == Rmdir {
+				as += "/-" // HEAD is protected as a file alone
+			}
+			add(name, e.classes.Of(as))
 		}
 		if t := s.file; t != nil {
 			by, is := t.Path, e.classes.Of(t.Path)

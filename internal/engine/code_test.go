@@ -87,6 +87,9 @@ func TestTreesThatHoldCode(t *testing.T) {
 		{"copy", "keys", "k", "", engine.CodePathDenied},
 		{"create", "", ".ssh/x", "", engine.CodePathDenied},
 		{"create", "", "Makefile", "", ""},
+		{"create", "", "c/HEAD", "c/HEAD", engine.CodeApprovalDenied},
+		{"create", "", "c/head/x", "", ""},
+		{"create", "", "n/.hg/x", "n/.hg/x", engine.CodeApprovalDenied},
 		{"move", "w", "x", "", ""},
 		{"delete", "x", "", "", ""},
 	} {
