@@ -164,7 +164,7 @@ var attackRows = []attackRow{
 	{id: "H02", what: "an approval again, or of another", test: "TestOneAnswerWins"},
 	{id: "H03", what: "the agent approves", test: "TestNotAnAnswer"},
 	{id: "H04", what: "nobody answers", run: runNobody, test: "TestNobodyAnswers"},
-	{id: "H05", what: "an approval for always", not: "there is none: each change is asked about"},
+	{id: "H05", what: "an approval for more than one change", test: "TestGrants"},
 	{id: "H06", what: "one of several is refused", run: runOneOfSeveral},
 	{id: "H07", what: "what another session has read", run: runUnread, test: "TestSessionsSideBySide"},
 	{id: "H08", what: "what was read by another name", test: "TestNoReadOfWhatWasRead"},

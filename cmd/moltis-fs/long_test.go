@@ -14,7 +14,7 @@ import (
 func TestLongNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	root, data := filepath.Join(dir, "root"), filepath.Join(dir, "data")
+	root, data := filepath.ToSlash(filepath.Join(dir, "root")), filepath.Join(dir, "data")
 	if err := os.Mkdir(root, 0o700); err != nil {
 		t.Fatal(err)
 	}
