@@ -184,7 +184,7 @@ func (o *Options) reach(say sayer) {
 	for _, root := range o.Roots {
 		if within(o.Home, root) || within("/root", root) || within("/home", root) {
 			say(Hazard, "policy", root,
-				"it begins above a home directory, with its keys and start-up files",
+				"it holds a home directory, with its keys and start-up files",
 				"allow the directory of the project only")
 		}
 	}

@@ -71,7 +71,7 @@ func TestHazards(t *testing.T) {
 			}
 			return os.Symlink(filepath.Dir(o.Program), link)
 		}},
-		{"the homes", "policy", "hazard it begins above a home", "", func(o *Options, bad bool) error {
+		{"the homes", "policy", "hazard it holds a home", "", func(o *Options, bad bool) error {
 			if bad {
 				o.Roots = []string{"/home"}
 			}
@@ -93,7 +93,7 @@ func TestHazards(t *testing.T) {
 			}
 			return nil
 		}},
-		{"home", "policy", "hazard it begins above a home", "", func(o *Options, bad bool) error {
+		{"home", "policy", "hazard it holds a home", "", func(o *Options, bad bool) error {
 			o.Home = filepath.Dir(o.Data)
 			if bad {
 				o.Home = filepath.Join(o.Roots[0], "user")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -188,7 +189,7 @@ func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string)
 		code = slices.Concat(code, u.CodePlaces())
 	}
 	for _, to := range code {
-		if to != "" && !path.IsAbs(to) {
+		if to != "" && !filepath.IsAbs(to) {
 			if err != nil { // no repository
 				continue
 			}
