@@ -324,7 +324,7 @@ func (s *Suite) only(tool string, args any, paths []string) error {
 // asRecorded refuses a path that can't be one of the store's, because it is relative or passes . or
 // ..; nil when it can.
 func (s *Suite) asRecorded(p string) *Refusal {
-	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quoteShort(p) +
+	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quotePath(p) +
 		" is not the absolute path of anything", Hint: "Send an absolute path."}
 	switch whole := s.spelled(p); {
 	case p == "":
@@ -332,7 +332,7 @@ func (s *Suite) asRecorded(p string) *Refusal {
 	case whole == p:
 		return nil
 	case whole != "":
-		r.Message, r.Hint = quoteShort(p)+" is not spelled as checkpoints have their paths", "Send it "+
+		r.Message, r.Hint = quotePath(p)+" is not spelled as checkpoints have their paths", "Send it "+
 			"absolute and plain: "+fmt.Sprintf("%.1000s", whole)
 	}
 	return r

@@ -77,7 +77,7 @@ const maxPath = 4095
 // badPath explains a path that names nothing, and where it can be mended says how.
 func (a *about) badPath() *Refusal {
 	e := factsOf[*guardfs.BadPathError](a)
-	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quoteShort(e.Path) +
+	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quotePath(e.Path) +
 		" is not a usable path: " + e.Why, Hint: "Send an absolute path."}
 	switch {
 	case e.Path == "":
@@ -304,6 +304,14 @@ func unseen(s *ledger.Seen) string {
 // quote shows a name so that control characters and direction marks in it
 // can't play tricks.
 func quote(s string) string { return strconv.QuoteToGraphic(s) }
+
+// quotePath is quote of a path, and quoteShort where nothing can have it.
+func quotePath(p string) string {
+	if len(p) > maxPath {
+		return quoteShort(p)
+	}
+	return quote(p)
+}
 
 // quoteShort is quote of what need not be shown whole: nobody looks for the end of a name of 100 KB
 // in an error.
