@@ -113,7 +113,7 @@ var attackRows = []attackRow{
 	{id: "D18", what: "two restores, and one beside the cleaning", test: "TestTwoRestoreTheSame"},
 	{id: "D19", what: "upwards from a directory that moves", test: "TestRenamedWhileClimbing"},
 
-	{id: "E01", what: "git's hooks and configuration", tries: tries("shut", []string{"R/repo/.git/hooks/pre-commit", "R/repo/.git/config", "R/repo/.gitmodules", "R/sub/.git", "R/sub/HEAD"}), test: "TestProtectedNamesStay"},
+	{id: "E01", what: "git's hooks and configuration", tries: tries("shut", []string{"R/repo/.git/hooks/pre-commit", "R/repo/.git/config", "R/repo/.gitmodules", "R/sub/.git"}), test: "TestTreesThatHoldCode"},
 	{id: "E02", what: "start files of shells", tries: tries("shut", []string{"R/repo/.bashrc", "R/new/.zshrc", "R/repo/.profile", "R/repo/.envrc"})},
 	{id: "E03", what: "keys and tokens", tries: no("R/d0there9/.ssh/id_rsa", "R/d0there9/.aws/credentials", "R/d0there9/.npmrc", "R/d0there9/.netrc", "R/d0there9/x.key",
 		"R/d0there9/.git-credentials", "R/d0there9/.kube/config", "R/d0there9/.gnupg/x", "R/d0there9/.docker/config.json")},
