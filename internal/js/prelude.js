@@ -60,7 +60,7 @@ function settle(id, kind, value, code) {
 if (withFS) {
   const name = (op, what, v) => {
     if (typeof v !== "string") throw new T("fs." + op + ": " + what + " must be a string");
-    return cut(v, 0, 5000); // no system takes longer ones
+    return v.length > 5000 ? cut(v, 0, 5000) + "…" : v; // no system takes longer ones: it stays too long
   };
   const one = (op, path, options) => send(op, (j) => {
     j.path = name(op, "path", path);

@@ -285,6 +285,8 @@ func TestMethods(t *testing.T) {
 		{"fs.mkdir('out', { recursive: true })", "Error: fs.mkdir: out: it is a symbolic link: name the file that it leads to"},
 		{"fs.stat('x'.repeat(256)).catch((e) => e.code)", "ENAMETOOLONG"},
 		{"fs.exists('/x'.repeat(3000))", "false"},
+		{"fs.mkdir('end').then(() => fs.rm('end'.padEnd(5000, '/') + 'x')).catch((e) => e.code)", "ENAMETOOLONG"},
+		{"fs.rename('end'.padEnd(5000, '/') + 'x', 'end2').catch((e) => fs.exists('end'))", "true"},
 		{"fs.writeFile('ro', 1)", "Error: fs.writeFile: ro: Permission denied (os error 13)"},
 		{"fs.rename('a', '')", "Error: fs.rename: a -> : No such file or directory (os error 2)"},
 		{"fs.rename('a', './a')", "undefined"},
