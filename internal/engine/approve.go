@@ -43,6 +43,9 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	c.Trace.Digest = q.Digest
+	if c.Waits != nil {
+		defer c.Waits()()
+	}
 	a, err := who.Ask(asking, q)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		if ctx.Err() != nil {

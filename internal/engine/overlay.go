@@ -26,6 +26,8 @@ type Client struct {
 	Progress *dialect.Progress // nil: nobody looks
 	Headers  map[string]string // for the policy chain, see [dialect.Call.Headers]
 	Run      int64             // of the script that calls, 0: none. One undo takes back all of a run
+	// Waits is told that a person is asked, and what it gives that this is over. It may be nil.
+	Waits func() (over func())
 
 	Unavailable *dialect.Unreachable // why the call can't run where it has to; nil: it can
 }

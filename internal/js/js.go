@@ -32,13 +32,11 @@ type Program []string
 type Script struct {
 	Code   string
 	FS     bool          // there is an fs
-	Time   time.Duration // how long it may run; calls that Waits names don't count
+	Time   time.Duration // how long it may run; waiting for a person does not count
 	Memory int64         // bytes of its heap
 	Output int           // bytes that the console keeps
 	Stack  int           // how deep calls may be; 0: as deep as the engine takes
 	AtOnce int           // calls of fs that run side by side
-	// Waits says of a call whether it may wait for a person.
-	Waits func(Request) bool `json:"-"`
 }
 
 // A Request is a call of fs, with its arguments as the script gave them.
@@ -49,6 +47,8 @@ type Request struct {
 	Encoding  string // of readFile: utf8 or buffer
 	Data      []byte // of writeFile and appendFile
 	Binary    bool   // Data was bytes, not text
+	// Waits stops the clock of the script until what it gives is called: a person is being asked.
+	Waits func() (over func())
 }
 
 // A Reply is what a call came to: nothing, text, bytes, or JSON.
@@ -252,9 +252,7 @@ func (r *run) call(body []byte, alone bool) error {
 // serve carries out a call and answers it.
 func (r *run) serve(id uint32, q Request) {
 	defer r.calls.Done()
-	if r.script.Waits != nil && r.script.Waits(q) {
-		defer r.clock.hold()()
-	}
+	q.Waits = r.clock.hold
 	reply, err := r.host(r.ctx, q)
 	<-r.slots
 	if err != nil {

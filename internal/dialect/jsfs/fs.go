@@ -79,7 +79,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 		return js.Reply{}, fmt.Errorf("there is no fs.%s", q.Op)
 	}
 	c := &call{Dialect: r.Dialect, q: q, Call: engine.Taken(r.in, Name, "fs."+q.Op)}
-	c.Run = r.id
+	c.Run, c.Waits = r.id, q.Waits
 	raw, err := c.hooked()
 	if err != nil {
 		return js.Reply{}, err

@@ -254,7 +254,7 @@ func (r *run) script(ctx context.Context) error {
 	}
 	s := js.Script{FS: r.hasFS(), Time: r.o.time(r.args.Time),
 		Memory: r.o.memory(r.args.Memory), Output: int(r.o.Config.Output), Stack: r.o.Config.Stack,
-		AtOnce: callsAtOnce, Waits: func(q js.Request) bool { return operation(q.Op).changes }}
+		AtOnce: callsAtOnce}
 	if r.args.File != nil {
 		if !s.FS {
 			return args.Errorf("give code", "there is no file without an fs")
