@@ -47,8 +47,8 @@ every other call does.
   --policies-json '{"filesystem": {"policies": []}}'
 is a chain without rules: what the configuration and --root close is closed all the same.
 
-With checkpoints, checkpoint rewind --turn takes back all that a run changed: --json and, on a
-terminal, a line on standard error tell its turn. Relative paths begin at the root.
+With checkpoints, checkpoint undo takes back all that a run changed. So does checkpoint rewind
+--turn with its turn, which --json tells. Relative paths begin at the root.
 
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
 when the host is broken, and 130 after Ctrl-C.`,
@@ -169,8 +169,7 @@ func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Ca
 		return err
 	}
 	if said.Turn != "" && in.terminal() != nil {
-		fmt.Fprintf(in.err, "%s: with checkpoints, %s checkpoint undo takes back all that it changed\n",
-			program, program)
+		fmt.Fprintf(in.err, "%s checkpoint undo takes back all that it changed\n", program)
 	}
 	if said.Error == "" {
 		return nil

@@ -86,9 +86,10 @@ const (
 		"rm(path, {recursive}), unlink, rename, copyFile, exists. " +
 		"Relative paths begin at the workspace root.\n" +
 		"There are no modules, no process and no network. Refusals are exceptions that say what " +
-		"to do. One undo takes back a whole run.\n" +
-		"Example: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".ts\")) { const s = " +
-		"await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", \"newName\"); if (t !== " +
+		"to do."
+	docUndo    = " One undo takes back a whole run."
+	docExample = "\nExample: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".ts\")) " +
+		"{ const s = await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", \"newName\"); if (t !== " +
 		"s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
 	docNone = "\nThere are no files, no modules, no process and no network."
 )
@@ -102,7 +103,7 @@ const outputSchema = `{"type":"object","properties":{"output":{"type":"string"},
 
 // Definitions are the tools that [tools.policy] leaves.
 func (d *Dialect) Definitions() []dialect.Definition {
-	return definitions(d.e.Tools(), d.o.Config, d.hasFS())
+	return definitions(d.e.Tools(), d.o.Config, d.hasFS(), d.e.Config().CheckpointBeforeMutation)
 }
 
 // hasFS says whether scripts have an fs.
@@ -114,16 +115,20 @@ func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return definitions(lists, cfg.JS, cfg.FS.HasPolicies() || cfg.JS.Filesystem), nil
+	return definitions(lists, cfg.JS, cfg.FS.HasPolicies() || cfg.JS.Filesystem,
+		cfg.FS.CheckpointBeforeMutation), nil
 }
 
-func definitions(lists policy.Tools, cfg config.JS, fs bool) []dialect.Definition {
+func definitions(lists policy.Tools, cfg config.JS, fs, undo bool) []dialect.Definition {
 	if !cfg.Enabled || !lists.Allows(Tool, false) {
 		return nil
 	}
-	reads, more := !lists.Allows("fs.writeFile", true, changes...), docFS
-	if !fs {
+	reads, more := !lists.Allows("fs.writeFile", true, changes...), docFS+docExample
+	switch {
+	case !fs:
 		reads, more = true, docNone
+	case undo && !reads:
+		more = docFS + docUndo + docExample
 	}
 	return []dialect.Definition{{
 		Name: Tool, Title: "Run JavaScript", Description: doc + more, ReadOnly: reads, Destructive: !reads,
@@ -280,7 +285,7 @@ func (r *run) script(ctx context.Context) error {
 		r.reply.Hint = "the operator gives scripts an fs by a filesystem policy, or by " +
 			"filesystem = true in [tools.js]"
 	}
-	if len(r.reply.Changed) > 0 {
+	if len(r.reply.Changed) > 0 && r.e.Config().CheckpointBeforeMutation {
 		r.reply.Turn = r.in.Turn
 	}
 	return nil

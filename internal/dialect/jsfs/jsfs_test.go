@@ -320,6 +320,19 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// Without checkpoints there is no undo, and nothing tells of one.
+func TestWithoutCheckpoints(t *testing.T) {
+	t.Parallel()
+	for _, on := range []bool{true, false} {
+		d, _ := opened(t, nil, func(fs *config.FS) { fs.CheckpointBeforeMutation = on })
+		r := ran(t, d, dialect.Call{}, "await fs.mkdir('d')")
+		told := strings.Contains(d.Definitions()[0].Description, docUndo)
+		if len(r.Changed) != 1 || (r.Turn != "") != on || told != on {
+			t.Errorf("checkpoints %v: told of undo %v, %+v", on, told, r)
+		}
+	}
+}
+
 // The workspace root stays, and what it is in: a slash too many is no call for the end of everything.
 func TestRootStays(t *testing.T) {
 	t.Parallel()
