@@ -36,6 +36,7 @@ func TestHostile(t *testing.T) {
 		"array":              {"const a = []; for (;;) a.push(new Array(1000).fill(a.length))", long, "memory"},
 		"strings":            {"const a = []; for (let i = 0; ; i++) a.push('x'.repeat(1e6) + i)", long, "memory"},
 		"buffer":             {"new Uint8Array(1e9)", long, "memory"},
+		"native text":        {"'x'.repeat(1e6).normalize('NFD')", long, "memory"},
 		"pending promises":   {"await Promise.all(Array.from({ length: 1e6 }, () => fs.readFile('a')))", long, "memory"},
 		"promises in a row":  {"const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})", long, "memory"},
 		"timers":             {"for (;;) setTimeout(() => {}, 1e6)", long, "memory"},

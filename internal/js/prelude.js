@@ -106,6 +106,7 @@ function shown(v, depth, above) {
   case "symbol": return S(v);
   case "function": return v.name ? "[Function: " + S(v.name) + "]" : "[Function]";
   case "object": break;
+  case "unknown": return "null"; // the engine throws it where there is no memory for an exception
   default: return S(v);
   }
   if (v === null) return "null";

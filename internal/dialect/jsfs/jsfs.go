@@ -89,8 +89,8 @@ const (
 		"to do."
 	docUndo    = " One undo takes back a whole run."
 	docExample = "\nExample: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".ts\")) " +
-		"{ const s = await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", \"newName\"); if (t !== " +
-		"s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
+		"{ const s = await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", " +
+		"\"newName\"); if (t !== s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
 	docNone = "\nThere are no files, no modules, no process and no network."
 )
 
