@@ -102,6 +102,21 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// The limit of data is one of bytes, however they travel.
+func TestLargeData(t *testing.T) {
+	t.Parallel()
+	s := script(`await fs.writeFile("a", new Uint8Array(50 << 20)); await fs.writeFile("b", new Uint8Array((64 << 20) + 3))`)
+	s.Memory, s.Time = 1<<30, time.Minute
+	var got []int
+	r := runs(t, s, func(_ context.Context, q Request) (Reply, error) {
+		got = append(got, len(q.Data))
+		return Reply{}, nil
+	})
+	if len(got) != 1 || got[0] != 50<<20 || !strings.HasPrefix(r.Error, "Error: fs.writeFile: b: the data is over the limit of 64 MB") {
+		t.Errorf("%d %.200s", got, r.Error)
+	}
+}
+
 // What a worker sends is read to its end or refused, wherever it is cut off.
 func TestFrames(t *testing.T) {
 	q := Request{Op: "rename", Path: "a", To: "ü", Recursive: true, Binary: true, Encoding: "utf8"}

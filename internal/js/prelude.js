@@ -32,7 +32,7 @@ function send(op, fill) {
     const j = { __proto__: null, op, path: "", to: "", flag: false, encoding: "", binary: false, data: "",
       resolve, reject, next: null };
     fill(j); // what it throws is a rejection
-    if (j.data.length > 67108864) throw new E("fs." + op + ": " + j.path + ": the data is over the limit of 64 MB");
+    if (j.data.length > (j.binary ? 89478488 : 67108864)) throw new E("fs." + op + ": " + j.path + ": the data is over the limit of 64 MB");
     tail = tail ? tail.next = j : head = j;
     pump();
   });
