@@ -88,6 +88,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	var follows []string
 	if o.changes {
 		follows = changes
+		defer r.alone(path.Clean(c.at), path.Clean(c.to))()
 	}
 	err = r.e.Do(ctx, c.Call, engine.Operation{
 		Args: raw, Changes: o.changes, Follows: follows, Time: r.e.TimeFor(o.changes, r.in.Tier),

@@ -158,6 +158,24 @@ type run struct {
 	mu    sync.Mutex
 	reply reply
 	known map[string]bool // paths in reply, and those beyond
+	busy  sync.Map        // by path, the lock of who changes it
+}
+
+// alone waits until no other call of the run changes these paths: calls side by side are about what
+// those before them left.
+func (r *run) alone(paths ...string) (over func()) {
+	var held []*sync.Mutex
+	slices.Sort(paths)
+	for _, p := range slices.Compact(paths) {
+		m, _ := r.busy.LoadOrStore(p, new(sync.Mutex))
+		held = append(held, m.(*sync.Mutex))
+		held[len(held)-1].Lock()
+	}
+	return func() {
+		for _, m := range held {
+			m.Unlock()
+		}
+	}
 }
 
 // mostTold bounds the paths and the checkpoints that an answer lists: a hundred cost a model 2,500 tokens.

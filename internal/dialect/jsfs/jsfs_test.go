@@ -441,6 +441,20 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// Changes of one path side by side are made one after the other, where somebody approves each, too.
+func TestSameAtOnce(t *testing.T) {
+	t.Parallel()
+	d, _ := opened(t, nil, func(fs *config.FS) { fs.RequireApproval = true })
+	r := ran(t, d, dialect.Call{Approver: approval.Yes("test")}, `
+		await Promise.all(Array.from({ length: 50 }, (_, i) => fs.appendFile("a", "x")));
+		const all = await fs.readFile("a");
+		const r = await Promise.allSettled([fs.rename("a", "b"), fs.rename("a", "c"), fs.rm("./a")]);
+		console.log(all.length, r.map((x) => x.reason?.code ?? "done").sort().join());`)
+	if r.Error != nil || r.Output != "50 ENOENT,ENOENT,done\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
 type approverFunc func(approval.Question) approval.Answer
 
 func (f approverFunc) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
