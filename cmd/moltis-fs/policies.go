@@ -87,7 +87,7 @@ func policiesOf(text string) (mode string, policies []string, err error) {
 	strict := json.NewDecoder(bytes.NewReader(all[entry]))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&fs); err != nil {
-		return "", nil, err
+		return "", nil, plainly(entry, err)
 	}
 	if mode = cmp.Or(fs.Mode, "all"); mode != "all" && mode != "any" {
 		return "", nil, fmt.Errorf("the mode %q is neither \"all\" nor \"any\"", fs.Mode)
@@ -97,7 +97,7 @@ func policiesOf(text string) (mode string, policies []string, err error) {
 	}
 	for i, p := range fs.Policies {
 		beside := p.PolicyPath // each kind has its own, and the other's does not count
-		if strings.HasPrefix(p.URL, "file:") {
+		if u, err := url.Parse(p.URL); err == nil && u.Scheme == "file" {
 			beside = p.Rule
 		}
 		if p.URL == "" || strings.ContainsAny(beside, " \t\n") {
@@ -106,6 +106,15 @@ func policiesOf(text string) (mode string, policies []string, err error) {
 		policies = append(policies, strings.TrimSpace(strings.ReplaceAll(p.URL, " ", "%20")+" "+beside))
 	}
 	return mode, policies, nil
+}
+
+// plainly is an error of JSON without the names of our types.
+func plainly(of string, err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at := strings.TrimSuffix(of+"."+wrong.Field, ".")
+		return fmt.Errorf("what is at %q can't be of type %s", at, wrong.Value)
+	}
+	return err
 }
 
 // loadPolicies makes the chain. It is what the engine is handed.

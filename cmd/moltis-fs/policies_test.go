@@ -69,6 +69,14 @@ func TestPoliciesOfThePage(t *testing.T) {
 			t.Errorf("%s: %v, want %s", at, err, want)
 		}
 	}
+	_, all, err := policiesOf(`{"filesystem": {"policies": [{"url": "FILE:///a.rego", "rule": "data.a", "policy_path": "b"}]}}`)
+	if err != nil || !slices.Equal(all, []string{"FILE:///a.rego data.a"}) {
+		t.Errorf("%q %v", all, err)
+	}
+	if _, _, err = policiesOf(`{"filesystem": {"policies": ["file:///a.rego"]}}`); err == nil ||
+		err.Error() != `what is at "filesystem.policies" can't be of type string` {
+		t.Error(err)
+	}
 	for _, none := range []string{`null`, `{}`, `{"mode": "any"}`, `{"policies": null}`, `{"policies": [], "policy": 1}`} {
 		if mode, _, err := policiesOf(`{"filesystem": ` + none + `}`); err == nil {
 			t.Errorf("%s is taken for %q", none, mode)

@@ -163,7 +163,8 @@ func (in *invocation) policyInput(text string) (asked policy.Input, err error) {
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&asked); err != nil {
-		return asked, misuse("it looks like "+inputForm, "the input is not that of a policy: %v", err)
+		return asked, misuse("it looks like "+inputForm, "the input is not that of a policy: %v",
+			plainly("input", err))
 	}
 	if all := operations(); !slices.Contains(all, asked.Operation) {
 		hint := "there are " + strings.Join(all, ", ")
