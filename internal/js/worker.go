@@ -31,7 +31,7 @@ var (
 func Work(in io.Reader, out io.Writer) error { return work(in, out, child.Bound) }
 
 func work(in io.Reader, out io.Writer, limit func(memory, seconds uint64) error) error {
-	w := &worker{from: newUnframer(in), to: &framer{out: out}}
+	w := &worker{from: newUnframer(in), to: &framer{out: out}, name: "script"}
 	kind, body, err := w.from.next()
 	if err != nil || kind != frameStart {
 		return fmt.Errorf("reading the script: %w", err)
@@ -60,12 +60,13 @@ type worker struct {
 	from *unframer
 	to   *framer
 
-	vm                 *quickjs.VM
-	settle, ring, show quickjs.Value
-	calls              int // that wait for a reply
-	alarms             alarms
-	unheard            unheard
-	written            int // bytes of output
+	vm                        *quickjs.VM
+	name                      string // of the script, in stacks
+	settle, ring, show, named quickjs.Value
+	calls                     int // that wait for a reply
+	alarms                    alarms
+	unheard                   unheard
+	written                   int // bytes of output
 }
 
 // stopped is how a run ends from within a function that the script called.
@@ -103,7 +104,7 @@ func (w *worker) failed(err error) Result {
 
 // told is a result in our words.
 func (w *worker) told(r Result) Result {
-	r.Error = strings.ReplaceAll(r.Error, "<eval>", "script")
+	r.Error = strings.ReplaceAll(r.Error, "<eval>", w.name)
 	r.Error = strings.ToValidUTF8(r.Error[:min(len(r.Error), w.Output)], "")
 	if strings.HasPrefix(r.Error, "InternalError: out of memory") {
 		return Result{Limit: "memory", Error: memoryWord(w.Memory)}
@@ -160,7 +161,7 @@ func (w *worker) open() (err error) {
 		return err
 	}
 	defer got.Free()
-	for i, v := range []*quickjs.Value{&w.settle, &w.ring, &w.show} {
+	for i, v := range []*quickjs.Value{&w.settle, &w.ring, &w.show, &w.named} {
 		at, err := w.vm.NewAtom(fmt.Sprint(i))
 		if err != nil {
 			return err
@@ -181,6 +182,10 @@ func (w *worker) start() (quickjs.Value, error) {
 	code, terr := withoutTypes(w.Code)
 	if terr != nil {
 		return v, terr
+	}
+	w.name = "script without types" // it has other lines
+	if _, err := w.named.Call(quickjs.UndefinedValue, w.name); err != nil {
+		return v, err
 	}
 	return w.vm.EvalValue(code, quickjs.EvalModule)
 }
