@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"moltisfs/approval"
 	"moltisfs/dialect"
@@ -109,6 +110,9 @@ func (in *invocation) script(name string) (string, error) {
 	}
 	if len(b) > maxScript {
 		return "", misuse("", "the script is longer than %d MiB", maxScript>>20)
+	}
+	if !utf8.Valid(b) {
+		return "", misuse("", "the script in %s is not UTF-8", what)
 	}
 	return string(b), nil
 }
