@@ -60,14 +60,17 @@ type worker struct {
 	from *unframer
 	to   *framer
 
-	vm                        *quickjs.VM
-	name                      string // of the script, in stacks
-	settle, ring, show, named quickjs.Value
-	calls                     int // that wait for a reply
-	alarms                    alarms
-	unheard                   unheard
-	written                   int // bytes of output
+	vm   *quickjs.VM
+	name string // of the script, in stacks
+	within
+	calls   int // that wait for a reply
+	alarms  alarms
+	unheard unheard
+	written int // bytes of output
 }
+
+// within are what the prelude gives us.
+type within struct{ settle, ring, show, named quickjs.Value }
 
 // stopped is how a run ends from within a function that the script called.
 type stopped struct{ Result }
