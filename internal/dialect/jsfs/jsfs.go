@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"math"
 	random "math/rand/v2"
 	"path"
@@ -292,9 +293,13 @@ func (r *run) script(ctx context.Context) error {
 		s.Code = *r.args.Code
 	}
 	out, err := r.o.Worker.Run(ctx, s, r.call)
-	if err != nil && ctx.Err() == nil {
+	switch { // of a run that was cut off too the answer tells what it changed
+	case errors.Is(err, js.ErrNoWorker):
 		return err
-	} // of a run that was cancelled too the answer tells what it changed
+	case err != nil && ctx.Err() == nil:
+		r.e.Logger().Error("a script was cut off", "err", err)
+		out.Error = "the engine failed: the script was cut off, and what it did until then stays"
+	}
 	r.reply.Output = out.Output
 	if out.Error != "" {
 		r.reply.Error = new(out.Error)

@@ -24,6 +24,14 @@ import (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "js-worker" {
+		go func() {
+			for len(os.Args) > 2 { // it dies as soon as this file is there
+				if _, err := os.Stat(os.Args[2]); err == nil {
+					panic("the engine is broken")
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
 		if err := js.Work(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -484,6 +492,17 @@ func TestCancelled(t *testing.T) {
 		if !strings.Contains(a.Text(), want) {
 			t.Errorf("no %s in %s", want, a.Text())
 		}
+	}
+}
+
+// A worker that breaks takes nothing away from what the answer tells.
+func TestBrokenWorker(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, nil, asIs)
+	d.o.Worker = append(d.o.Worker, dir+"/b")
+	r := ran(t, d, dialect.Call{}, "console.log(1); await fs.writeFile('a', 'x'); await fs.writeFile('b', 'x'); for (;;) await 0;")
+	if r.Error == nil || !strings.Contains(*r.Error, "cut off") || r.Output != "1\n" || len(r.Changed) == 0 {
+		t.Errorf("%+v", r)
 	}
 }
 
