@@ -47,6 +47,7 @@ func TestHostile(t *testing.T) {
 		"throws a thrower":   {"throw { get stack() { throw 1 }, toString() { throw 2 }, get constructor() { throw 3 } }", long, "an error that can't be shown"},
 		"throws a proxy":     {"throw new Proxy({}, { get() { throw 1 }, ownKeys() { throw 2 } })", long, "an error that can't be shown"},
 		"toString throws":    {"await fs.writeFile('a', { toString() { throw new Error('mine') } })", long, "Error: mine"},
+		"too deep":           {"const f = () => f(); f()", long, "memory"},
 		"a symbol":           {"await fs.writeFile('a', Symbol())", long, ""},
 		"a getter throws":    {"await fs.rm('a', { get recursive() { throw new Error('mine') } })", long, "Error: mine"},
 		"writes to fs":       {"fs.readFile = 1", long, "TypeError: "},
@@ -69,6 +70,9 @@ func TestHostile(t *testing.T) {
 			begin := time.Now()
 			s := script(c.code)
 			s.Time, s.Memory = c.time, 8<<20
+			if name == "too deep" { // its own memory runs out before the script's
+				s.Stack = 1e8
+			}
 			r := runs(t, s, func(_ context.Context, q Request) (Reply, error) {
 				defer active.Add(-1)
 				if active.Add(1) > int32(s.AtOnce) {

@@ -304,5 +304,5 @@ func (w *words) Write(p []byte) (int, error) {
 
 func outOfMemory(said string) bool {
 	return slices.ContainsFunc([]string{"out of memory", "cannot allocate", "stack overflow",
-		"stack exceeds"}, func(w string) bool { return strings.Contains(said, w) })
+		"stack exceeds", "mustMalloc"}, func(w string) bool { return strings.Contains(said, w) })
 }
