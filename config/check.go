@@ -137,9 +137,13 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 			add(f.key, "must not be negative: "+strconv.FormatInt(n, 10), f.form())
 		case n == 0 && f.sample == "" && f.key != keepLast && !mayBeZero(f.key):
 			add(f.key, "must be more than 0", f.form())
+		case n > 0 && n < least[f.key]:
+			add(f.key, fmt.Sprintf("%d is less than %d: no script runs on it", n, least[f.key]), f.form())
 		}
 	}
 }
+
+var least = map[string]int64{"tools.js.memory": 4 << 20, "tools.js.stack": 100}
 
 // mayBeZero tells the keys of which 0 switches something off.
 func mayBeZero(key string) bool {

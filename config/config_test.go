@@ -218,6 +218,8 @@ func TestProblems(t *testing.T) {
 		{"[tools.fs]\nmax_read_bytes = '10485760'", "m:2:18: tools.fs.max_read_bytes: must be a whole number, not the string \"10485760\"; write 10485760 without quotes"},
 		{"[tools.fs]\nmax_read_bytes = 1e7", "m:2:18: tools.fs.max_read_bytes: must be a whole number, not 1e+07; write 10000000"},
 		{"[tools.fs]\napproval_timeout = '0s'", "m:2:20: tools.fs.approval_timeout: must be more than 0; write approval_timeout = \"120s\""},
+		{"[tools.js]\nmemory = 64", "m:2:10: tools.js.memory: 64 is less than 4194304: no script runs on it; write memory = 536870912"},
+		{"[tools.js]\nstack = 1", "m:2:9: tools.js.stack: 1 is less than 100: no script runs on it; write stack = 5000"},
 		{"[tools.fs.checkpoint]\nmax_bytes = 100000\nmax_file_bytes = 1000", "m:2:13: tools.fs.checkpoint.max_bytes: 100000 is less than 1048576; a store with nothing in it takes an eighth of that"},
 		{"[tools.fs.checkpoint]\nkeep_last = 0\nkeep_within = '0s'", "m:2:13: tools.fs.checkpoint.keep_last: 0, and keep_within is 0 as well: nothing would be kept; set one of the two, or checkpoint_before_mutation = false"},
 	} {
