@@ -266,6 +266,10 @@ func TestServerFails(t *testing.T) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		case strings.HasSuffix(r.URL.Path, "slow"):
 			<-stop
+		case strings.HasSuffix(r.URL.Path, "drip"):
+			io.WriteString(w, `{"result":`)
+			http.NewResponseController(w).Flush() //nolint:errcheck // who asks has gone
+			<-stop
 		default:
 			w.WriteHeader(http.StatusInternalServerError)
 			io.WriteString(w, `{"result": {"allow": true}}`)
@@ -277,10 +281,11 @@ func TestServerFails(t *testing.T) {
 	gone.Close()
 	for policy, want := range map[string]string{
 		s.URL: "500", s.URL + " moved": "307", gone.URL: "refused", s.URL + " slow": "no answer within 50ms",
+		s.URL + " drip": "no answer within 50ms",
 	} {
 		c := open(t, "any", policy)
 		c.links[0].(*remote).client.Timeout = 50 * time.Millisecond
-		if !strings.HasSuffix(policy, "slow") {
+		if !strings.HasPrefix(want, "no answer") {
 			c.links[0].(*remote).client.Timeout = askTime
 		}
 		yes, err := c.Decide(t.Context(), read)

@@ -47,10 +47,10 @@ func (r *remote) decide(ctx context.Context, in *policy.Input) (bool, error) {
 	if _, undecided := errors.AsType[*policy.Undecided](err); err == nil || undecided {
 		return yes, err
 	}
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		if err = e.Err; e.Timeout() && ctx.Err() == nil {
-			err = fmt.Errorf("no answer within %s", r.client.Timeout)
-		}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() && ctx.Err() == nil {
+		err = fmt.Errorf("no answer within %s", r.client.Timeout)
+	} else if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
 	}
 	u, _ := url.Parse(r.url)
 	return false, fmt.Errorf("the policy server %s: %w", u.Redacted(), err)
