@@ -219,10 +219,12 @@ func firstInvalid(b []byte) string {
 		}
 		at += n
 	}
-	if !utf8.FullRune(b[at:]) {
-		return fmt.Sprintf("incomplete utf-8 byte sequence from index %d", at)
+	for n := 1; at+n <= len(b); n++ {
+		if utf8.FullRune(b[at : at+n]) {
+			return fmt.Sprintf("invalid utf-8 sequence of %d bytes from index %d", max(n-1, 1), at)
+		}
 	}
-	return fmt.Sprintf("invalid utf-8 sequence of 1 bytes from index %d", at)
+	return fmt.Sprintf("incomplete utf-8 byte sequence from index %d", at)
 }
 
 func (c *call) writeFile(ctx context.Context) (js.Reply, error) {
