@@ -88,7 +88,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	var follows []string
 	if o.changes {
 		follows = changes
-		defer r.alone(path.Clean(c.at), path.Clean(c.to))()
+		defer r.alone(c.paths())()
 	}
 	err = r.e.Do(ctx, c.Call, engine.Operation{
 		Args: raw, Changes: o.changes, Follows: follows, Time: r.e.TimeFor(o.changes, r.in.Tier),
@@ -125,21 +125,21 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 		return js.Reply{}, c.failed
 	}
 	if o.changes && !c.idle {
-		r.noted(c)
+		paths := c.paths()
+		if q.Op == "copyFile" {
+			paths = paths[1:]
+		}
+		r.changed(c.Call, paths)
 	}
 	return c.reply, nil
 }
 
-// noted puts what a call changed into the answer.
-func (r *run) noted(c *call) {
-	switch c.q.Op {
-	case "rename":
-		r.changed(c.Call, c.at, c.to)
-	case "copyFile":
-		r.changed(c.Call, c.to)
-	default:
-		r.changed(c.Call, c.at)
+// paths are those that the call names.
+func (c *call) paths() []string {
+	if c.to == "" {
+		return []string{path.Clean(c.at)}
 	}
+	return []string{path.Clean(c.at), path.Clean(c.to)}
 }
 
 func (c *call) hooked() (json.RawMessage, error) {

@@ -164,7 +164,7 @@ type run struct {
 
 // alone waits until no other call of the run changes these paths: calls side by side are about what
 // those before them left.
-func (r *run) alone(paths ...string) (over func()) {
+func (r *run) alone(paths []string) (over func()) {
 	var held []*sync.Mutex
 	slices.Sort(paths)
 	for _, p := range slices.Compact(paths) {
@@ -318,11 +318,11 @@ func (r *run) script(ctx context.Context) error {
 const callsAtOnce = 8
 
 // changed notes what a call of fs has changed.
-func (r *run) changed(c *engine.Call, paths ...string) {
+func (r *run) changed(c *engine.Call, paths []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range paths {
-		switch p = path.Clean(p); {
+		switch {
 		case r.known[p]:
 		case len(r.reply.Changed) < mostTold:
 			r.known[p] = true
