@@ -128,7 +128,9 @@ func definitions(lists policy.Tools, cfg config.JS, fs, undo bool) []dialect.Def
 	switch {
 	case !fs:
 		reads, more = true, docNone
-	case undo && !reads:
+	case reads:
+		more = docFS + " Changes of files are refused here."
+	case undo:
 		more = docFS + docUndo + docExample
 	}
 	return []dialect.Definition{{

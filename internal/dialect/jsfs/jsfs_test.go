@@ -332,6 +332,19 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// Where nothing may be changed the definition says so, and shows no script that does.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	d, _ := opened(t, nil, func(fs *config.FS) { fs.ReadOnly = true })
+	is := d.Definitions()[0]
+	if !is.ReadOnly || !strings.HasSuffix(is.Description, " Changes of files are refused here.") {
+		t.Errorf("%+v", is)
+	}
+	if got := said(t, d, "await fs.writeFile('a', 1)"); got != "Error: fs.writeFile denied by policy: a is not allowed" {
+		t.Error(got)
+	}
+}
+
 // Without checkpoints there is no undo, and nothing tells of one.
 func TestWithoutCheckpoints(t *testing.T) {
 	t.Parallel()
