@@ -65,8 +65,12 @@ func TestPoliciesOfThePage(t *testing.T) {
 			t.Fatal(mode, err)
 		}
 		chain, err := rego.Open(mode, all)
-		if err != nil || !strings.Contains(chain.Sources()[0], want) {
-			t.Errorf("%s: %v, want %s", at, err, want)
+		asked, no := new(invocation).policyInput(inputForm)
+		if err != nil || no != nil {
+			t.Fatal(err, no)
+		}
+		if _, why := chain.Explain(t.Context(), asked); !strings.Contains(why[0].Policy, want) {
+			t.Errorf("%s: %+v, want %s", at, why, want)
 		}
 	}
 	_, all, err := policiesOf(`{"filesystem": {"policies": [{"url": "FILE:///a.rego", "rule": "data.a", "policy_path": "b"}]}}`)

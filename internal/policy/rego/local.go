@@ -271,29 +271,10 @@ var keys = func() (out []*ast.Term) {
 	return out
 }()
 
-func (l *local) String() string {
-	return l.path + " " + l.rule + " (Rego " + strings.Join(l.versions, ", ") + ")"
-}
-
-// nothing is the data that policies have beside their rules.
-type nothing struct {
-	storage.PolicyNotSupported
-	storage.TriggersNotSupported
-	storage.WritesNotSupported
-}
+// nothing is the data that policies have beside their rules. An evaluation only reads it.
+type nothing struct{ storage.Store }
 
 func (nothing) ID() uint64 { return 0 }
-func (nothing) NewTransaction(context.Context, ...storage.TransactionParams) (
-	storage.Transaction, error,
-) {
-	return nothing{}, nil
-}
 func (nothing) Read(context.Context, storage.Transaction, storage.Path) (any, error) {
 	return nil, &storage.Error{Code: storage.NotFoundErr}
 }
-func (nothing) Commit(context.Context, storage.Transaction) error { return nil }
-func (nothing) Truncate(context.Context, storage.Transaction, storage.TransactionParams,
-	storage.Iterator) error {
-	return &storage.Error{Code: storage.WritesNotSupportedErr}
-}
-func (nothing) Abort(context.Context, storage.Transaction) {}

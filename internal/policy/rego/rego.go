@@ -146,11 +146,3 @@ func (c *Chain) Explain(ctx context.Context, in policy.Input) (allowed bool, why
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()/100) / 10 }
-
-// Sources are the policies as they were loaded: each with the versions of Rego of its files.
-func (c *Chain) Sources() (out []string) {
-	for _, l := range c.links {
-		out = append(out, l.(fmt.Stringer).String())
-	}
-	return out
-}

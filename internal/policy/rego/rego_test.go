@@ -132,7 +132,8 @@ func TestOpen(t *testing.T) {
 	write("none/c.txt", "not Rego")
 	two := "file://" + dir + "/two"
 	c := open(t, "", two)
-	if got := c.Sources()[0]; !strings.HasSuffix(got, "data.mcp.filesystem.allow (Rego a.rego: v0, b.rego: v1)") {
+	if _, got := c.Explain(t.Context(), read); !strings.HasSuffix(got[0].Policy, defaultRule) ||
+		strings.Join(got[0].Rego, ", ") != "a.rego: v0, b.rego: v1" {
 		t.Error(got)
 	}
 	if yes, err := c.Decide(t.Context(), read); !yes || err != nil {
