@@ -265,7 +265,7 @@ func (o Options) memory(asked *int) int64 {
 	if asked != nil {
 		n = *asked
 	}
-	return min(int64(n)<<20, o.Config.Memory)
+	return min(int64(min(n, math.MaxInt32))<<20, o.Config.Memory)
 }
 
 // script runs the script, and collects what it came to.

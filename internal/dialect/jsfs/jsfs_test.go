@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -329,6 +330,20 @@ func TestChanged(t *testing.T) {
 	r = ran(t, d, dialect.Call{}, `await fs.writeFile("a", "b"); await fs.mkdir("e/")`)
 	if !slices.Equal(r.Changed, []string{dir + "/a", dir + "/e"}) {
 		t.Errorf("%+v", r)
+	}
+}
+
+// No number of megabytes is more than the operator gives.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	o := Options{Config: config.Default().Tools.JS}
+	for _, n := range []int{math.MaxInt, math.MaxInt >> 19, math.MaxInt>>20 + 1, 512} {
+		if got := o.memory(&n); got != 512<<20 {
+			t.Errorf("%d MB are %d bytes", n, got)
+		}
+	}
+	if n := 4; o.memory(&n) != 4<<20 || o.memory(nil) != 64<<20 {
+		t.Error("what is asked for is not what there is")
 	}
 }
 
