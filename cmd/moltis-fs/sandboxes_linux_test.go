@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -184,6 +185,39 @@ func TestWhere(t *testing.T) {
 		at := located{c.a, "x-1"}
 		if got, err := at.JSON(true); at.Text() != c.text || string(got) != c.json || err != nil {
 			t.Errorf("%q %s, want %q %s: %v", at.Text(), got, c.text, c.json, err)
+		}
+	}
+}
+
+// Who approves a change is told that it is made in a sandbox: its path may be one of this machine too.
+func TestApprovalNamesTheSandbox(t *testing.T) {
+	t.Parallel()
+	dir, conf := boxedIn(t, `"env"`, "")
+	data := filepath.Join(dir, "data")
+	cmd := exec.Command(binary(t), "call", "--config", conf, "--data-dir", data, "--approve", "queue",
+		"Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, filepath.Join(dir, "tree", ".envrc")))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		var list struct {
+			Approvals []struct{ ID, Summary string }
+		}
+		out, _ := exec.Command(binary(t), "approvals", "list", "--json", "--data-dir", data).Output()
+		if json.Unmarshal(out, &list) == nil && len(list.Approvals) > 0 {
+			if q := list.Approvals[0]; !strings.HasPrefix(q.Summary, "in the sandbox env-") {
+				t.Errorf("the question is %q", q.Summary)
+			}
+			cmd.Process.Kill()
+			<-ended
+			return
+		}
+		select {
+		case err := <-ended:
+			t.Fatal("nobody was asked: ", err)
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

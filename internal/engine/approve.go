@@ -37,6 +37,9 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	}
 	wait := time.Duration(e.cfg.ApprovalTimeout)
 	q := question(c, p)
+	if e.place.Calls != nil && e.place.Where != "" {
+		q.Summary = summary("in the sandbox "+e.place.Where, q.Summary)
+	}
 	q.Code = code
 	q.Warnings = append(e.codeWarnings(p, code), q.Warnings...)
 	q.Expires = e.now().Add(wait)
