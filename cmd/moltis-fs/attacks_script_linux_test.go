@@ -52,7 +52,7 @@ func (r *attackRun) runScript(family string) {
 		pairs = append(pairs, [2]string{try.want, try.path})
 	}
 	script := strings.NewReplacer("TRIES", mustJSON(r.t, pairs), `"R/`, `"`+r.w.root+"/").Replace(attackScript)
-	status, out := r.own(script, "js", "run", "--approve", "yes", "--config", filepath.Join(r.w.base, "data", "c.toml"), "--data-dir", filepath.Join(r.w.base, "data", "d"), "-")
+	status, out := r.own(script, "js", "run", "--timeout", "300", "--approve", "yes", "--config", filepath.Join(r.w.base, "data", "c.toml"), "--data-dir", filepath.Join(r.w.base, "data", "d"), "-")
 	if status != 0 {
 		r.t.Fatalf("%s: the script ends with %d: %s", family, status, out[max(0, len(out)-1000):])
 	}
