@@ -86,7 +86,7 @@ func checkSandbox(name string, s Sandbox, add adder) {
 		}
 	case "program":
 		if s.Program != "" && s.CopyBinary {
-			add(key, "goes not with copy_binary, which names the copy itself", "leave one of them out")
+			add(key, "can't be used with copy_binary, which names the copy itself", "leave one of them out")
 		}
 	}
 }

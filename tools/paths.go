@@ -71,9 +71,6 @@ func pathKey(args any) (key string, isFile bool) {
 	return "path", false
 }
 
-// maxPath is how many bytes a path may have. A longer one is not told again.
-const maxPath = 4095
-
 // badPath explains a path that names nothing, and where it can be mended says how.
 func (a *about) badPath() *Refusal {
 	e := factsOf[*guardfs.BadPathError](a)
@@ -89,7 +86,7 @@ func (a *about) badPath() *Refusal {
 	if root := a.s.cfg.WorkspaceRoot; root != "" && !path.IsAbs(e.Path) {
 		r.Hint = "Send an absolute path; the workspace is " + root + "."
 	}
-	if len(e.Path) <= maxPath {
+	if len(e.Path) <= guardfs.MaxPath {
 		a.suggest(r, e.Path)
 	}
 	return r
@@ -307,7 +304,7 @@ func quote(s string) string { return strconv.QuoteToGraphic(s) }
 
 // quotePath is quote of a path, and quoteShort where nothing can have it.
 func quotePath(p string) string {
-	if len(p) > maxPath {
+	if len(p) > guardfs.MaxPath {
 		return quoteShort(p)
 	}
 	return quote(p)

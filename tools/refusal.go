@@ -8,6 +8,7 @@ import (
 
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 	"moltisfs/readers"
 )
@@ -126,7 +127,7 @@ func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusa
 	if r.FilePath == "" {
 		r.FilePath = pathOf(args)
 	}
-	r.FilePath = fmt.Sprintf("%.*s", maxPath, r.FilePath)
+	r.FilePath = fmt.Sprintf("%.*s", guardfs.MaxPath, r.FilePath)
 	return r
 }
 

@@ -110,16 +110,16 @@ func (in *invocation) sandboxed(ctx context.Context, s, before *stand, o opener)
 		Hint: program + " sandbox check tries it"}})
 }
 
-// unboxed says why what is run goes not with a sandbox, at a start and at a reload.
+// unboxed refuses what can't be used with sandboxes, at a start and at a reload.
 func (in *invocation) unboxed(cfg config.Sandbox) error {
 	switch {
 	case cfg.Mode == "off":
 	case in.command.path == "acp":
 		return misuse("serve such sessions by "+program+" mcp or serve",
-			"the files of an editor are on this machine: acp goes not with [tools.sandbox]")
+			"the files of an editor are on this machine: acp can't be used with [tools.sandbox]")
 	case in.given("confine"):
 		return misuse("leave it out: a worker is held to its root by itself",
-			"--confine goes not with [tools.sandbox]: the kernel would hold what starts a worker, too")
+			"--confine can't be used with [tools.sandbox]: the kernel would hold what starts a worker, too")
 	}
 	return nil
 }

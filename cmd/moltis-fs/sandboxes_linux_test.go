@@ -354,7 +354,7 @@ func TestSandboxUnderConfine(t *testing.T) {
 			args = append(args, "--", "true")
 		}
 		out, err := exec.Command(binary(t), args...).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "goes not with [tools.sandbox]") {
+		if err == nil || !strings.Contains(string(out), "can't be used with [tools.sandbox]") {
 			t.Errorf("%s: %v: %s", line, err, out)
 		}
 	}
@@ -393,7 +393,7 @@ func TestSandboxUnderConfine(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.says("the configuration is not taken")
-	s.says("--confine goes not with [tools.sandbox]")
+	s.says("--confine can't be used with [tools.sandbox]")
 }
 
 // Who starts a server whose sandbox hangs can stop it at once, and nothing runs on this machine in the place of it.

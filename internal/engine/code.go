@@ -50,7 +50,7 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 			}
 			as := name
 			if s.Action == Mkdir || s.Action == Rmdir {
-				as += "/-" // HEAD is protected as a file alone
+				as += "/-" // some names count for files only, as HEAD
 			}
 			add(name, e.classes.Of(as))
 		}

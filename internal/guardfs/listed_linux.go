@@ -17,7 +17,7 @@ func (d *Dir) OpenListed(name string) (*File, error) {
 		return d.OpenFile(name) // the verdict is a quick one; the Judge has the last word
 	}
 	k := d.fs.kernel
-	fd, err := k.openat(dir, name, ReadFlags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, err := k.openat(dir, name, ReadFlags|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return d.OpenFile(name) // for its errors, which do not tell a denied file from a missing one
 	}

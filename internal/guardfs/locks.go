@@ -173,6 +173,7 @@ func (l *Locks) one(ctx context.Context, i int, file *os.File) (free func(), err
 	if err := slot.enter(ctx, l.holder); err != nil {
 		return nil, err
 	}
+	free = slot.leave
 	if file != nil {
 		err = l.acquire(ctx, file, int64(i)*holderSize, func() (bool, error) { return tryLockByte(file, int64(i)) })
 	} else {
@@ -185,9 +186,6 @@ func (l *Locks) one(ctx context.Context, i int, file *os.File) (free func(), err
 	if err != nil {
 		slot.leave()
 		return nil, err
-	}
-	if free == nil {
-		free = slot.leave
 	}
 	return free, nil
 }

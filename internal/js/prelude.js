@@ -32,7 +32,8 @@ function send(op, fill) {
     const j = { __proto__: null, op, path: "", to: "", flag: false, encoding: "", binary: false, data: "",
       resolve, reject, next: null };
     fill(j); // what it throws is a rejection
-    if (j.data.length > (j.binary ? 89478488 : 67108864)) throw new E("fs." + op + ": " + j.path + ": the data is over the limit of 64 MB");
+    const most = j.binary ? 89478488 : 67108864; // 64 MB, or their base64
+    if (j.data.length > most) throw new E("fs." + op + ": " + j.path + ": the data is over the limit of 64 MB");
     tail = tail ? tail.next = j : head = j;
     pump();
   });
@@ -113,7 +114,8 @@ function shown(v, depth, above) {
   if (v === null) return "null";
   for (let a = above; a; a = a.up) if (a.v === v) return "[Circular]";
   if (v instanceof E) {
-    const all = v.stack ? S(v.stack).replaceAll("<eval>", name).split("\n").filter((l) => /[)\d]$/.test(l)) : []; // ours have no lines
+    const all = (v.stack ? S(v.stack) : "").replaceAll("<eval>", name).split("\n")
+      .filter((l) => /[)\d]$/.test(l)); // ours have no lines
     if (all.length > 10) all.splice(10, all.length, "    ...");
     return ["" + v, ...all].join("\n");
   }

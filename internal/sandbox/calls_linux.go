@@ -520,15 +520,9 @@ func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
 
 // Read keeps the place itself: what is opened to be read is a file.
 func (c calls) Read(fd int, buf []byte) (int, error) {
-	p, own, err := c.s.of(fd)
+	_, _, o, err := c.known(fd)
 	if err != nil {
 		return 0, err
-	}
-	p.openMu.Lock()
-	o := p.known.open[own]
-	p.openMu.Unlock()
-	if o == nil {
-		return 0, unix.EBADF
 	}
 	n, err := c.Pread(fd, buf, atomic.LoadInt64(&o.pos))
 	atomic.AddInt64(&o.pos, int64(n))

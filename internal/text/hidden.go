@@ -14,17 +14,17 @@ func Hidden(s string) int {
 	return n
 }
 
-// HiddenLines are the first lines of s, counted from 1, that have Hidden characters.
-func HiddenLines(s string) (at []int) {
-	n := 0
-	for line := range strings.Lines(s) {
-		if n++; Hidden(line) > 0 {
-			if at = append(at, n); len(at) == 20 {
-				break
-			}
+// HiddenLines is Hidden, with the first 20 lines that have such characters, counted from 1.
+func HiddenLines(s string) (n int, at []int) {
+	line := 0
+	for l := range strings.Lines(s) {
+		line++
+		here := Hidden(l)
+		if n += here; here > 0 && len(at) < 20 {
+			at = append(at, line)
 		}
 	}
-	return at
+	return n, at
 }
 
 // Invisible reports characters that change a text without showing: zero width, direction overrides,

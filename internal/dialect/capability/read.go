@@ -52,9 +52,7 @@ func runRead(ctx context.Context, c *call, a *readArgs) (any, error) {
 		}
 		sum, err := s.Hash(ctx)
 		out = &content{part, s.Info.Size, stamp(s.Info.ModTime), sum, w.end < s.Info.Size, 0, nil}
-		if out.Hidden = text.Hidden(part); out.Hidden > 0 {
-			out.Lines = text.HiddenLines(part)
-		}
+		out.Hidden, out.Lines = text.HiddenLines(part)
 		return sight, err
 	})
 	return out, err

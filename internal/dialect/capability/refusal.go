@@ -99,10 +99,14 @@ func (d *definition) has(kind string) bool {
 // pathsOf are the paths that a call names. Those that are too long for any file are not told again.
 func pathsOf(decoded any) []string {
 	p, ok := decoded.(interface{ paths() []string })
-	if !ok || slices.ContainsFunc(p.paths(), func(p string) bool { return len(p) > 4095 }) {
+	if !ok {
 		return nil
 	}
-	return p.paths()
+	paths := p.paths()
+	if slices.ContainsFunc(paths, func(p string) bool { return len(p) > guardfs.MaxPath }) {
+		return nil
+	}
+	return paths
 }
 
 // recoveries fill in what the call named. What names something that the call does not is told

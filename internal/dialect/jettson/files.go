@@ -44,10 +44,8 @@ func read(ctx context.Context, c *call) error {
 			}
 			content := string(whole)
 			c.answer = reply{Path: c.path, Content: &content, Size: new(s.Info.Size),
-				Truncated: new(s.Info.Size > maxRead), Hidden: text.Hidden(content)}
-			if c.answer.Hidden > 0 {
-				c.answer.Lines = text.HiddenLines(content)
-			}
+				Truncated: new(s.Info.Size > maxRead)}
+			c.answer.Hidden, c.answer.Lines = text.HiddenLines(content)
 			return sight, nil
 		})
 }
