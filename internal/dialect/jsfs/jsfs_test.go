@@ -495,6 +495,21 @@ func TestSameAtOnce(t *testing.T) {
 	}
 }
 
+// A person may think for longer than a script may run.
+func TestPersonTakesTime(t *testing.T) {
+	t.Parallel()
+	d, _ := opened(t, nil, func(fs *config.FS) { fs.RequireApproval = true })
+	slow := approverFunc(func(approval.Question) approval.Answer {
+		time.Sleep(2500 * time.Millisecond)
+		return approval.Answer{Decision: approval.Approved, By: "test"}
+	})
+	a, err := d.Call(t.Context(), dialect.Call{Tool: Tool, Approver: slow, Args: json.RawMessage(
+		`{"code":"await fs.writeFile('a', 'x'); console.log('made')","timeout_secs":2}`)})
+	if err != nil || !strings.Contains(a.Text(), `"output":"made\n"`) {
+		t.Error(a, err)
+	}
+}
+
 type approverFunc func(approval.Question) approval.Answer
 
 func (f approverFunc) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
