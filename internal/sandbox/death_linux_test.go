@@ -319,10 +319,15 @@ func TestWorkerReadsNothing(t *testing.T) {
 	if err != unix.EAGAIN || unix.SetNonblock(fds[0], false) != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fds[0])
-	defer unix.Close(fds[1])
 	p := newProcess(1, fds[0])
 	p.hang, p.kill = 200*time.Millisecond, func() {}
+	defer func() {
+		p.over(errClosed) // whoever is at that is done: he shuts the number down, which may be another's soon
+		p.life.Lock()
+		defer p.life.Unlock()
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+	}()
 	if err := p.out.add(0, (&request{op: opClose}).append); err != nil {
 		t.Fatal(err)
 	}
