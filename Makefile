@@ -183,7 +183,7 @@ rename:
 golden:
 	go test ./tools -count=1 -run '^TestGoldenCalls$$' -update
 	go test ./internal/dialect/capability -count=1 -run '^(TestCalls|TestDocs)$$' -update
-	go test . -count=1 -run '^(TestExampleTOML|TestConfigTable|TestFloorPlanInArchitecture)$$' -update
+	go test . -count=1 -run '^(TestExampleTOML|TestConfigTable)$$' -update
 
 # Every fuzz target of the house, one after the other, FUZZTIME each.
 fuzz:

@@ -19,13 +19,7 @@ import (
 	"moltisfs/config"
 )
 
-var update = flag.Bool("update", false, "rewrite what is rendered: moltis.example.toml, tables in README.md and ARCHITECTURE.md")
-
-const (
-	softLength = 300 // lines of a file that is no test
-	hardLength = 600
-	softShare  = 5 // at most one file in so many may be longer than softLength
-)
+var update = flag.Bool("update", false, "rewrite what is rendered: moltis.example.toml, the table in README.md")
 
 func TestEveryPackageHasOneComment(t *testing.T) {
 	has := map[string][]string{}
@@ -55,25 +49,6 @@ func TestEveryPackageHasOneComment(t *testing.T) {
 		case len(in) > 1:
 			t.Errorf("package %s has %d comments: %v", pkg, len(in), in)
 		}
-	}
-}
-
-func TestFileLength(t *testing.T) {
-	var all, long int
-	for _, s := range sources(t) {
-		if s.test {
-			continue
-		}
-		all++
-		if s.lines > hardLength {
-			t.Errorf("%s has %d lines, more than %d", s.path, s.lines, hardLength)
-		}
-		if s.lines > softLength {
-			long++
-		}
-	}
-	if long*softShare > all {
-		t.Errorf("%d of %d files have more than %d lines; split some", long, all, softLength)
 	}
 }
 
@@ -138,31 +113,6 @@ func TestConfigTable(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Key, cell(strings.ReplaceAll(r.Type, `"`, "`")), def, cell(r.Doc))
 	}
 	between(t, "README.md", "config", b.String())
-}
-
-func TestFloorPlanInArchitecture(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("\n| floor | package | of ours it may import | other people's modules |\n|---|---|---|---|\n")
-	for _, r := range slices.Backward(plan) {
-		floor := fmt.Sprint(r.floor)
-		if r.floor >= outside {
-			floor = "–"
-		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", floor, r.pkg, code(r.ours), code(r.modules))
-	}
-	between(t, "ARCHITECTURE.md", "floor plan", b.String())
-}
-
-// code sets each word in backticks.
-func code(words string) string {
-	var b strings.Builder
-	for i, w := range strings.Fields(words) {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString("`" + w + "`")
-	}
-	return b.String()
 }
 
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
