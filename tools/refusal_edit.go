@@ -225,6 +225,10 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	switch {
 	case there != nil && e.Repaired != nil && a.tool == "Edit":
 		f.Readings = brief(a.withStrings(*e.Repaired), there)
+	case there != nil && e.Resend != "" && a.tool == "Edit": // alike here, and so there
+		f.Readings = brief(again(a.tool, a.args, map[string]any{"old_string": e.Resend}), there)
+	case there != nil && e.Resend != "":
+		there = nil
 	case there != nil:
 		if brief(there) != nil {
 			f.next = there

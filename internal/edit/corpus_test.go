@@ -268,6 +268,9 @@ func TestNearMisses(t *testing.T) {
 				t.Logf("%s: cause %s, want %v\nold  %q\nmeans %q\nfound %q", c.name, nm.Cause, c.causes, c.old, c.means, nm.Resend)
 			}
 		}
+		if nm.Resend == "" && nm.Partial && nm.Region != "" { // where it begins or ends can't be told
+			continue
+		}
 		if nm.Resend == "" || nm.Diff == "" || nm.Region == "" || nm.Line < 1 || nm.EndLine < nm.Line {
 			t.Errorf("%s: %+v", c.name, nm)
 			continue

@@ -15,6 +15,7 @@ type diagnosis struct {
 	cause      string
 	start, end int
 	partial    bool
+	open       bool // where Old would begin or end can't be told
 	detail     string
 }
 
@@ -62,9 +63,11 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 	to := lineFrom(h.text, max(d.start, d.end-1), h.cr).end
 	err.Region = window(h.text, from, max(from, to), d.start, d.end)
 	err.Diff = letters.Diff(e.Old, string(h.text[d.start:d.end]), err.Line)
-	var whole bool
-	err.Resend, whole = resend(h, d.start, d.end)
-	err.Partial = err.Partial || !whole
+	if !d.open {
+		var whole bool
+		err.Resend, whole = resend(h, d.start, d.end)
+		err.Partial = err.Partial || !whole
+	}
 }
 
 func lineBreak(cr bool) string {
@@ -225,7 +228,10 @@ func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
 		}
 		d.end += len(l)
 	}
-	if d.end = max(d.start, d.end); from < to && !strings.HasSuffix(e.Old, "\n") {
+	d.end = max(d.start, d.end)
+	if len(trimBlanks(seen[lineStart(seen, at, before.cr):at])) > 0 || len(trimBlanks(seen[end:lineFrom(seen, end, before.cr).end])) > 0 {
+		d.settle(h, []byte(e.Old)) // it was a part of lines
+	} else if from < to && !strings.HasSuffix(e.Old, "\n") {
 		d.end = d.start + len(bytes.TrimRight(h.text[d.start:d.end], "\r\n"))
 	}
 	return d, true
@@ -274,7 +280,9 @@ func (n *needle) nearLetters(h *haystack) (diagnosis, bool) {
 		return diagnosis{}, false
 	}
 	start, end = mend.Whole(h.text, start, end)
-	return diagnosis{cause: CauseUnknown, start: start, end: end, partial: true}, start < end
+	d := diagnosis{cause: CauseUnknown, start: start, end: end, partial: true}
+	d.settle(h, n.old)
+	return d, d.start < d.end
 }
 
 func newNeedleOr(old []byte, cr bool, other *needle) *needle {

@@ -266,7 +266,7 @@ func (m *mender) alike(side mend.Side) {
 	n, r := m.like.needle, m.like.repair
 	_, marks := m.h.skeleton()
 	start, end, ok := letters.Place(m.h.text, marks, m.like.Start, m.like.End)
-	if !ok || !utf8.Valid(m.h.text[start:end]) || mend.CutsWord(m.h.text, start) || mend.CutsWord(m.h.text, end) {
+	if !ok || !utf8.Valid(m.h.text[start:end]) || mend.Cuts(m.h.text, start) || mend.Cuts(m.h.text, end) {
 		return
 	}
 	e := Edit{Old: r.old, New: r.new}

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"math"
 	"sort"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -47,6 +48,10 @@ func nearest(h *haystack, old []byte) (diagnosis, bool) {
 	from := max(0, first.line-first.old)
 	to := min(len(lines), last.line+len(olds)-last.old)
 	from, to = min(from, len(lines)-1), max(to, from+1)
+	from = firstLine(lines, olds, first.line, from)
+	if end := lastLine(lines, olds, from); end > last.line {
+		to = end
+	}
 	d := diagnosis{cause: CauseUnknown, partial: true}
 	for i, l := range lines[:to] {
 		if i < from {
@@ -54,30 +59,120 @@ func nearest(h *haystack, old []byte) (diagnosis, bool) {
 		}
 		d.end += len(l)
 	}
-	content := func(l []byte) []byte { return bytes.TrimRight(l, "\r\n") }
-	if !bytes.HasSuffix(old, []byte(lineBreak(h.cr))) || len(olds) == 0 {
-		d.end = d.start + len(content(h.text[d.start:d.end]))
-	}
-	if d.end <= d.start {
-		return diagnosis{}, false
-	}
 	// Old may begin or end inside a line.
 	if stretch := h.text[d.start:d.end]; len(stretch) > longLine && len(stretch) > 4*len(old) {
-		from, to, ok := mend.Thick(stretch, old)
+		a, b, ok := mend.Thick(stretch, old)
 		if !ok || len(olds) > 1 {
-			d.start, d.end = d.start+from, d.start+to
+			d.start, d.end, d.open = d.start+a, d.start+b, true
 			return d, ok
 		}
-		from, to = max(0, from-len(old)/4), min(len(stretch), to+len(old)/4)
-		d.start, d.end = d.start+from, d.start+to
-	}
-	if len(olds) == 1 && !bytes.ContainsAny(old, "\r\n") {
-		a, b := within(old, h.text[d.start:d.end])
+		a, b = mend.Whole(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
 		d.start, d.end = d.start+a, d.start+b
-	} else if in := indentOf(h.text[d.start:d.end]); len(indentOf(old)) == 0 {
-		d.start += len(in)
 	}
+	d.settle(h, old)
 	return d, d.end > d.start
+}
+
+// firstLine finds the line at which a region begins that has lines[hit]: the last one up to there that is the first line
+// of olds, but for blanks and case. It gives from, where it would be by its distance, if there is none near.
+func firstLine(lines, olds [][]byte, hit, from int) int {
+	want, buf := lineKey(olds[0], nil)
+	for i := hit; want != 0 && i >= max(0, from-len(olds)); i-- {
+		var k uint64
+		if k, buf = lineKey(lines[i], buf); k == want {
+			return i
+		}
+	}
+	return from
+}
+
+// lastLine finds the line at which a region ends that begins with lines[from]: the first that is the last line of
+// olds, with the indentation that it has there if the first lines are one below the other. Where olds has that line
+// several times, it is passed as often. It gives the number of the line after it; 0 if there is none near.
+func lastLine(lines, olds [][]byte, from int) int {
+	content := func(l []byte) string { return string(bytes.TrimRight(l, " \t\r\n")) }
+	n := len(olds)
+	for n > 1 && content(olds[n-1]) == "" {
+		n--
+	}
+	if n < 2 {
+		return 0
+	}
+	want, times := content(olds[n-1]), 0
+	for _, l := range olds[1:n] {
+		if content(l) == want {
+			times++
+		}
+	}
+	if rest, ok := strings.CutPrefix(want, string(indentOf(olds[0]))); ok {
+		want = string(indentOf(lines[from])) + rest
+	}
+	for i := from + 1; i < min(len(lines), from+4*n+64); i++ {
+		if content(lines[i]) == want {
+			if times--; times == 0 {
+				return i + 1 + len(olds) - n
+			}
+		}
+	}
+	return 0
+}
+
+// settle moves the ends of a region that is merely alike to where Old begins and ends. Where that can't be told of one
+// of them, d.open is set: the region is whole lines, which can be looked at, but don't stand for Old.
+func (d *diagnosis) settle(h *haystack, old []byte) {
+	if d.end <= d.start {
+		return
+	}
+	from, to := lineStart(h.text, d.start, h.cr), lineFrom(h.text, d.end-1, h.cr)
+	lines := to.next-from <= longLine+4*len(old)
+	if lines {
+		d.start, d.end = from, to.end
+	}
+	trim := func(l []byte) []byte { return bytes.Trim(l, " \t\r\n") }
+	region := h.text[d.start:d.end]
+	olds, there := splitLines(old, h.cr), splitLines(region, h.cr)
+	if len(trim(old[olds[len(olds)-1].start:])) == 0 && len(olds) > 1 { // Old ends with a line break
+		olds = olds[:len(olds)-1]
+		if lines {
+			defer func() {
+				if d.end == to.end {
+					d.end = to.next
+				}
+			}()
+		}
+	}
+	if len(indentOf(old)) == 0 {
+		d.start += len(indentOf(h.text[d.start:d.end]))
+	}
+	if len(olds) == 1 && len(there) == 1 {
+		from, to, ok := within(old[:olds[0].end], h.text[d.start:d.end], lines)
+		d.start, d.end, d.open = d.start+from, d.start+to, !ok
+		return
+	}
+	head, tail := trim(old[:olds[0].end]), trim(old[olds[len(olds)-1].start:olds[len(olds)-1].end])
+	at := d.end - (there[len(there)-1].end - there[len(there)-1].start) // of the last line
+	first, last := trim(h.text[d.start:lineFrom(h.text, d.start, h.cr).end]), trim(h.text[at:d.end])
+	below := 0 // lines that are like the one of Old with the same number
+	for i := range min(len(olds), len(there)) {
+		if a, b := trim(old[olds[i].start:olds[i].end]), trim(region[there[i].start:there[i].end]); alike(a, b) {
+			below++
+		}
+	}
+	aligned := len(olds) == len(there) && 2*below >= len(olds)
+	switch {
+	case bytes.Equal(head, first):
+	case len(head) > 0 && bytes.HasSuffix(first, head):
+		d.start += bytes.Index(h.text[d.start:], first) + len(first) - len(head)
+	case !aligned && !alike(head, first):
+		d.open = true
+	}
+	switch {
+	case bytes.Equal(tail, last):
+	case len(tail) > 0 && bytes.HasPrefix(last, tail):
+		d.end = at + bytes.Index(h.text[at:], last) + len(tail)
+	case !aligned && !alike(tail, last):
+		d.open = true
+	}
 }
 
 var lineSeed = maphash.MakeSeed()
@@ -280,16 +375,77 @@ func bestWindow(hits []hit, size int) (first, last hit, score float64) {
 	return first, last, best
 }
 
-// within finds the part of line that is most like old, in whole words; else all but its indentation.
-func within(old, line []byte) (from, to int) {
-	in := len(indentOf(line))
-	if in > 0 && len(indentOf(old)) > 0 {
-		in = 0
-	}
-	budget := mend.Budget
-	l, ok := mend.Approx(line, old, &budget)
-	if !ok {
-		return in, len(line)
-	}
-	return mend.Whole(line, l.Start, l.End)
+// alike says that at most a third of the characters of a line are others than in another line.
+func alike(a, b []byte) bool {
+	x, y := []rune(string(a)), []rune(string(b))
+	return 3*differing(x, y) <= min(len(x), len(y))
 }
+
+// differing counts the characters in which two texts differ.
+func differing(x, y []rune) (n int) {
+	if len(x) > longLine || len(y) > longLine {
+		return max(len(x), len(y))
+	}
+	for _, c := range diff.Runes(x, y) {
+		n += max(c.A1-c.A0, c.B1-c.B0)
+	}
+	return n
+}
+
+// within finds the part of a line that old stands for: from the first token of old to its last one, or the whole
+// line if it is one, whichever is more like old. ok is false, and the part is all, if neither is much like it.
+func within(old, line []byte, whole bool) (from, to int, ok bool) {
+	trimmed := bytes.Trim(old, " \t")
+	want := []rune(string(trimmed))
+	from, to = 0, len(line)
+	best := differing(want, []rune(string(bytes.Trim(line, " \t"))))
+	if ok = whole && 3*best <= len(want); !whole {
+		best = len(want)
+	}
+	tokens := mend.Tokens(trimmed)
+	if len(tokens) == 0 || len(line) > 4*longLine {
+		return from, to, ok
+	}
+	begin, end := trimmed[:tokens[0]], trimmed
+	if len(tokens) > 1 {
+		end = trimmed[tokens[len(tokens)-2]:]
+	}
+	var begins, ends []int
+	at := 0
+	for _, next := range mend.Tokens(line) {
+		if sameToken(line[at:next], begin) {
+			begins = append(begins, at)
+		}
+		if sameToken(line[at:next], end) {
+			ends = append(ends, next)
+		}
+		at = next
+	}
+	for _, a := range begins[:min(len(begins), maxEnds)] {
+		for _, b := range ends[:min(len(ends), maxEnds)] {
+			if a >= b || b-a > 4*len(old)+64 {
+				continue
+			}
+			have := []rune(string(line[a:b]))
+			n := differing(want, have)
+			lost := n - max(0, len(have)-len(want)) // what the file has more is no loss
+			if (n < best || n == best && !ok) && 3*lost <= len(want) {
+				from, to, best, ok = a, b, n, true
+			}
+		}
+	}
+	if len(indentOf(old)) > 0 && len(indentOf(line)) == from {
+		from = 0
+	}
+	return from, to, ok
+}
+
+// sameToken says that two tokens are the same, or signs of which one has more marks: ⚠ and ⚠️.
+func sameToken(a, b []byte) bool {
+	x, _ := utf8.DecodeRune(a)
+	y, _ := utf8.DecodeRune(b)
+	return bytes.Equal(a, b) || x == y && x >= utf8.RuneSelf && !unicode.IsLetter(x)
+}
+
+// maxEnds bounds how many places of a line are tried as one end of a region.
+const maxEnds = 12
