@@ -64,7 +64,6 @@ var plan = []room{
 		"github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "grep/match/literal", "grep/match/frequency grep/match/syntax", "", ""},
 	{1, "internal/args", "internal/nearest", "reflect", ""},
-	{1, "internal/readings", "internal/nearest", "", "golang.org/x/text"},
 	{1, "internal/audit", "internal/guardfs/flock", "os os/user path/filepath syscall", ""},
 	{1, "internal/datadir", "", "os path/filepath", ""},
 	{1, "internal/edit", "internal/edit/diff internal/edit/guard internal/edit/letters internal/edit/mend internal/text", "", "golang.org/x/text"},
@@ -91,6 +90,7 @@ var plan = []room{
 	{1, "readers/notebook", "", "", ""},
 	{1, "readers/office", "internal/text readers/unreadable", "net/mail net/textproto", "golang.org/x/net"},
 
+	{2, "internal/readings", "internal/edit/letters internal/nearest", "", "golang.org/x/text"},
 	{2, "internal/foreign", "internal/args internal/nearest", "reflect", ""},
 	{2, "approval/queue", "approval internal/guardfs/flock", "os path/filepath", ""},
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},

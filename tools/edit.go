@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"moltisfs/approval"
@@ -14,6 +15,7 @@ import (
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/readings"
 )
 
 // EditArgs is what a model may say to Edit.
@@ -142,8 +144,8 @@ func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
 	return ch
 }
 
-// oddities warns of what looks broken now and did not before, and of a new file whose name is there in
-// other letters. The change is done.
+// oddities warns of what looks broken now and did not before, and of a new file or directory beside one whose name
+// looks the same. The change is done.
 func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 	if odd := guard.Odd(t.True, t.Before.Content, t.After.Content); odd != "" {
 		ch.warn("look at it again: " + odd)
@@ -155,12 +157,19 @@ func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 	if like := approval.Lookalike(base); like != "" {
 		ch.warn(like)
 	}
-	near := s.engine.Near(c, t.True).Names
-	if i := slices.IndexFunc(near, func(n string) bool {
-		n = strings.TrimSuffix(n, "/")
-		return n != base && strings.EqualFold(n, base)
-	}); i >= 0 {
-		ch.warn("there is " + quote(near[i]) + " too, which differs by letter case only")
+	for _, made := range append(ch.ParentsMade, t.True) {
+		base := path.Base(made)
+		near := s.engine.Near(c, made).Names
+		if i := slices.IndexFunc(near, func(n string) bool {
+			return strings.TrimSuffix(n, "/") != base && readings.Fold(n) == readings.Fold(base)
+		}); i >= 0 {
+			by := quote(near[i]) + " too, which differs by letter case only"
+			if !strings.EqualFold(strings.TrimSuffix(near[i], "/"), base) {
+				by = strconv.QuoteToASCII(near[i]) + " too, which looks the same: a blank, a dash, a quote or an accent is another character"
+			}
+			ch.warn("there is " + by)
+			return
+		}
 	}
 }
 

@@ -295,3 +295,66 @@ func TestRefusalsStaySmall(t *testing.T) {
 		}
 	}
 }
+
+// TestAlikeHereOrExactThere: a line that is nearly what is sent, in the file that was named, and the text itself in
+// another file that was read, are two readings. Neither is sent by itself.
+func TestAlikeHereOrExactThere(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ here, there, old, new string }{
+		{"{\n  \"name\": \"a\",\n  \"version\": \"1.2.3\"\n}\n", "{\n  \"name\": \"b\",\n  \"version\": \"1.2.4\"\n}\n", `"version": "1.2.4"`, `"version": "1.3.0"`},
+		{"version = 1.2.3\nname = a\n", "version = 1.2.4\nname = b\n", "version = 1.2.4", "version = 1.3.0"},
+		{"请注意，先备份数据库\n", "请注意,先备份数据库\n", "请注意,先备份数据库", "请注意,先停止服务"},
+		{"# note: see the table below\n", "// note: see the table below\n", "// note: see the table below", "// note: see the list below"},
+	} {
+		s, root := suite(t, func(fs *config.FS) { fs.TrackReads = true }, tools.Options{})
+		write(t, root+"/a.txt", c.here)
+		write(t, root+"/b.txt", c.there)
+		for _, f := range []string{"b.txt", "a.txt"} {
+			call(t, s, "Read", map[string]any{"file_path": root + "/" + f})
+		}
+		got := payloadMap(t, call(t, s, "Edit", map[string]any{"file_path": root + "/a.txt", "old_string": c.old, "new_string": c.new}))
+		readings, _ := got["readings"].([]any)
+		if len(readings) != 2 || got["next"] != nil {
+			t.Errorf("%q: %v", c.old, got)
+			continue
+		}
+		for i, want := range []string{"/a.txt", "/b.txt"} {
+			args := readings[i].(map[string]any)["args"].(map[string]any)
+			if args["file_path"] != root+want {
+				t.Errorf("%q: reading %d is of %v", c.old, i, args["file_path"])
+			}
+			if done := payloadMap(t, call(t, s, "Edit", args)); done["error"] != nil {
+				t.Errorf("%q: reading %d: %v", c.old, i, done)
+			}
+		}
+	}
+}
+
+// TestNamesThatLookAlike: a new file, or a new directory on the way to it, beside one whose name looks the same is
+// warned of by what finds a file that is asked for.
+func TestNamesThatLookAlike(t *testing.T) {
+	t.Parallel()
+	for there, made := range map[string]string{
+		"Gro\u0308ße.txt":        "Größe.txt",
+		"\u1112\u1161\u11ab.txt": "한.txt",
+		"Shot 9.22\u202fPM.txt":  "Shot 9.22 PM.txt",
+		"a\u00a0b.txt":           "a b.txt",
+		"a\u200bb.txt":           "ab.txt",
+		"notes.txt ":             "notes.txt",
+		"it’s.txt":               "it's.txt",
+		"2–3.txt":                "2-3.txt",
+		"README.TXT":             "readme.txt",
+		"Gro\u0308ße/a.txt":      "Größe/b.txt",
+		"my docs/x/a.txt":        "my\u00a0docs/y/b.txt",
+	} {
+		s, root := suite(t, nil, tools.Options{})
+		write(t, root+"/"+there, "a\n")
+		got := payloadMap(t, call(t, s, "Write", map[string]any{"file_path": root + "/" + made, "content": "b\n", "create_parents": true}))
+		if warning, _ := got["warning"].(string); !strings.Contains(warning, "there is ") || got["error"] != nil {
+			t.Errorf("%q beside %q: %v", made, there, got)
+		}
+		if other := payloadMap(t, call(t, s, "Write", map[string]any{"file_path": root + "/other.txt", "content": "b\n"})); other["warning"] != nil {
+			t.Errorf("beside %q: %v", there, other)
+		}
+	}
+}

@@ -96,12 +96,12 @@ type Result struct {
 // Patch tells what was changed, as Patch does for two texts.
 func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line, r.cr) }
 
-// Guard finds what looks like an accident, as guard.Empties and guard.Placeholder do. May be nil.
-func (r *Result) Guard() *guard.Finding {
+// Guard finds what looks like an accident in the file of that name, as guard.Empties and guard.Placeholder do. May be nil.
+func (r *Result) Guard(name string) *guard.Finding {
 	if f := guard.Empties(r.before, r.after); f != nil && r.blank {
 		return f
 	}
-	f := guard.Placeholder(r.before, r.after)
+	f := guard.Placeholder(name, r.before, r.after)
 	if f != nil {
 		f.Line += r.line
 	}

@@ -92,7 +92,7 @@ func (e *Engine) guardOverwrite(t *Target, before, content []byte) error {
 	if !t.Before.Exists || t.rules.Meant {
 		return nil
 	}
-	f := cmp.Or(guard.Placeholder(before, content), guard.Empties(before, content))
+	f := cmp.Or(guard.Placeholder(t.True, before, content), guard.Empties(before, content))
 	if f != nil && e.guards() {
 		return Refuse(Accident, t.True, GuardFacts{*f, false})
 	}
@@ -151,7 +151,7 @@ func (e *Engine) Edit(ctx context.Context, c *Call,
 		if err != nil {
 			return cmp.Or(a.Refuse(t, err), err)
 		}
-		if f := result.Guard(); f != nil && !a.Rules.Meant && e.guards() {
+		if f := result.Guard(t.True); f != nil && !a.Rules.Meant && e.guards() {
 			return Refuse(Accident, t.True, GuardFacts{*f, true})
 		}
 		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}

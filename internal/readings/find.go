@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/nearest"
 )
 
@@ -142,13 +143,11 @@ func (f *Finder) named(p string) []string {
 }
 
 // Fold is a name as a person might misremember it: no case, composed accents, plain quotes, dashes
-// and blanks, no slash at its end.
+// and blanks, nothing that can't be seen, no blank and no slash at its end.
 func Fold(s string) string {
-	return strings.ToLower(plain.Replace(norm.NFC.String(strings.TrimSuffix(s, "/"))))
+	s = strings.ReplaceAll(norm.NFC.String(strings.TrimSuffix(s, "/")), "\u200d", "")
+	return strings.ToLower(strings.TrimSpace(string(letters.Plain([]byte(s)))))
 }
-
-var plain = strings.NewReplacer("’", "'", "‘", "'", "“", `"`, "”", `"`, "–", "-", "—", "-", "‐", "-",
-	"‑", "-", "−", "-", "\u00a0", " ", "\u202f", " ", "\u200b", "", "\u200d", "", "\ufeff", "")
 
 // Similar picks up to three names that are likely meant by name: the same but for what Fold takes
 // away, the same stem with another extension, a typo.

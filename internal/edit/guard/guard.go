@@ -4,6 +4,8 @@ package guard
 
 import (
 	"bytes"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -28,11 +30,15 @@ func Empties(before, after []byte) *Finding {
 }
 
 // Placeholder finds a line such as "// ... rest of the code unchanged" that a change puts in where
-// it deletes code. The line must be new: one that was in the text as often before is content like
-// any other. Code is a line that is neither blank nor a comment, and is deleted only if it does not
-// turn up elsewhere in the new text. A bare "..." (an idiom of Python) counts only where three
-// lines go.
-func Placeholder(before, after []byte) *Finding {
+// it deletes code of the file of that name. The line must be new: one that was in the text as often before is content
+// like any other. Code is a line that is neither blank nor a comment, and is deleted only if it does not
+// turn up elsewhere in the new text. Only the place of statements that go counts:
+//
+//   - A bare "..." counts where three lines go and a statement stands before it: behind a line that ends in a colon,
+//     or behind a docstring, it is a body of Python.
+//   - A remark that has words of its own counts where two lines more go than come.
+//   - Nothing counts inside a fence of Markdown, and no bare "..." where it is text: prose, YAML, TAP.
+func Placeholder(name string, before, after []byte) *Finding {
 	head, tail := diff.SameEnds(before, after, '\n')
 	a, b := diff.Lines(before[head:len(before)-tail], false), diff.Lines(after[head:len(after)-tail], false)
 	if !anyPlaceholder(b) {
@@ -49,34 +55,55 @@ func Placeholder(before, after []byte) *Finding {
 		count(a[c.A0:c.A1], -1)
 		count(b[c.B0:c.B1], +1)
 	}
+	code := func(lines [][]byte, sign int) (code, remarks int) { // that are in one of the texts more often
+		for _, l := range lines {
+			s := string(bytes.TrimSpace(l))
+			if s == "" || placeholder(s) != notOne || sign*balance[s] <= 0 {
+				continue
+			}
+			if remarks++; !isComment(s) {
+				code++
+			}
+		}
+		return code, remarks
+	}
+	prose, fence := isProse(name), false
+	for l := range bytes.Lines(after[:head]) {
+		fence = fence != isFence(l)
+	}
+	starts, fenced := make([]int, len(b)+1), make([]bool, len(b)) // of each line of b
+	for i, l := range b {
+		fence = fence != isFence(l)
+		starts[i+1], fenced[i] = starts[i]+len(l), fence && prose
+	}
 	for i := 0; i < len(cs); {
 		j := i + 1
 		for j < len(cs) && cs[j].A0-cs[j-1].A1 <= 2*diff.Context {
 			j++
 		}
-		removed, remarks := 0, 0
+		removed, remarks, added := 0, 0, 0
 		for _, c := range cs[i:j] {
-			for _, l := range a[c.A0:c.A1] {
-				s := string(bytes.TrimSpace(l))
-				if s == "" || placeholder(s) != notOne || balance[s] >= 0 {
-					continue
-				}
-				if remarks++; !isComment(s) {
-					removed++
-				}
-			}
+			r, m := code(a[c.A0:c.A1], -1)
+			n, _ := code(b[c.B0:c.B1], +1)
+			removed, remarks, added = removed+r, remarks+m, added+n
 		}
 		for _, c := range cs[i:j] {
 			for k, l := range b[c.B0:c.B1] {
 				s := string(bytes.TrimSpace(l))
-				need := 1
-				switch placeholder(s) {
-				case notOne:
+				is := placeholder(s)
+				if is == notOne || balance[s] <= 0 {
 					continue
-				case bareDots:
-					need = 3
 				}
-				if balance[s] > 0 && (removed >= need || remarks > 3) {
+				lost := removed >= 1 || remarks > 3
+				switch {
+				case fenced[c.B0+k], is == bareDots && (prose || isData(name)):
+					lost = false
+				case is == bareDots:
+					lost = removed >= 3 && !opensBody(after[:head+starts[c.B0+k]])
+				case is == wordy:
+					lost = removed-added >= 2
+				}
+				if lost {
 					return &Finding{Guard: "placeholder", Line: bytes.Count(after[:head], []byte("\n")) + c.B0 + k + 1, Text: strings.ToValidUTF8(s, "\ufffd"), Removed: max(removed, remarks)}
 				}
 			}
@@ -84,6 +111,34 @@ func Placeholder(before, after []byte) *Finding {
 		i = j
 	}
 	return nil
+}
+
+func isProse(name string) bool {
+	return slices.Contains(strings.Fields(".md .markdown .mdx .rst .txt .adoc .org .tex .po"), strings.ToLower(path.Ext(name)))
+}
+
+// isData says that "..." is a sign of the language of a file: the end of a document of YAML.
+func isData(name string) bool {
+	return slices.Contains(strings.Fields(".yaml .yml .tap .t"), strings.ToLower(path.Ext(name)))
+}
+
+func isFence(l []byte) bool {
+	l = bytes.TrimLeft(l, " \t>")
+	return bytes.HasPrefix(l, []byte("```")) || bytes.HasPrefix(l, []byte("~~~"))
+}
+
+// opensBody says that a text ends where a body of Python begins: in a line that ends in a colon, or in the docstring
+// or the remark below it.
+func opensBody(above []byte) bool {
+	above = bytes.TrimSpace(above)
+	if bytes.HasSuffix(above, []byte(`"""`)) || bytes.HasSuffix(above, []byte("'''")) || len(above) == 0 {
+		return true
+	}
+	last := above[bytes.LastIndexByte(above, '\n')+1:]
+	if code, _, ok := bytes.Cut(last, []byte("  #")); ok {
+		last = bytes.TrimSpace(code)
+	}
+	return bytes.HasSuffix(last, []byte(":"))
 }
 
 func anyPlaceholder(lines [][]byte) bool {
@@ -101,6 +156,7 @@ const (
 	notOne   kind = iota
 	bareDots      // "..." and no more
 	spoken        // a comment or dots that speak of code which is not there
+	wordy         // the same in words that may mean another thing
 )
 
 // commentMarks open a comment in some language. Of two that begin alike, the longer comes first.
@@ -117,9 +173,20 @@ func isComment(s string) bool {
 	return false
 }
 
+var (
+	trailing = regexp.MustCompile(`[\pL\pN)\]:{}]\s*(?:\.\.\.|…)[\s}\])]*((?:#|//|/\*).*)$`) // a remark behind code and dots
+	glued    = regexp.MustCompile(`(?:\.\.\.|…)[\pL_]`)                                     // ...props, {...rest}
+)
+
 // placeholder judges one line without blanks around it.
 func placeholder(s string) kind {
 	if s == "" || len(s) > 160 {
+		return notOne
+	}
+	if m := trailing.FindStringSubmatch(s); m != nil {
+		if placeholder(m[1]) == spoken {
+			return spoken // def f(): ...  # unchanged
+		}
 		return notOne
 	}
 	body, comment := s, false
@@ -154,10 +221,10 @@ func placeholder(s string) kind {
 	if saidElsewhere(body, dots || comment && len(words) <= 6) {
 		return spoken
 	}
-	if glued := !strings.HasPrefix(body, "... ") && !strings.HasPrefix(body, "… "); !comment && len(words) < 3 && (glued || !dots) {
+	if !comment && (glued.MatchString(body) || len(words) < 3 && !dots) {
 		return notOne // [other], <rest>, ...props, {...rest}: a name as likely as anything
 	}
-	if comment && framed && oneOf(words, "previous", "original", "existing") && oneOf(words, "code", "content", "file") {
+	if comment && framed && oneOf(words, "previous", "original", "existing") && oneOf(words, "code", "content", "file", "implementation", "body", "logic") {
 		dots = true // [previous code here]
 	}
 	return spokenBy(words, dots)
@@ -185,22 +252,25 @@ func saidElsewhere(body string, clear bool) bool {
 }
 
 // spokenBy decides by the words. All must be words that such lines are made of, but for a few names
-// if the rest is clear.
+// if the rest is clear and the last word is none of them.
 func spokenBy(words []string, dots bool) kind {
 	var key, noun, state, strange int
+	var said int // of noun and state, before the last word
 	for _, w := range words {
+		said = noun + state
 		switch w {
 		case "rest", "remainder", "remaining", "existing":
 			key++
 		case "unchanged", "omitted", "unmodified", "untouched", "elided", "snip", "snipped", "truncated":
 			state += 2
-		case "same", "here", "before", "above", "remains", "remain", "stays", "stay", "kept", "is", "as", "continues", "follows",
+		case "same", "here", "before", "above", "below", "remains", "remain", "stays", "stay", "kept", "is", "as", "continues", "follows",
 			"goes", "brevity", "changes", "change", "changed", "identical":
 			state++
 		case "code", "file", "function", "functions", "method", "methods", "class", "classes", "implementation", "content", "contents",
 			"lines", "line", "body", "logic", "imports", "fields", "tests", "test", "props", "properties", "handlers", "routes",
 			"cases", "section", "sections", "component", "components", "module", "block", "statements", "definitions", "members",
-			"config", "configuration", "elements", "items", "entries", "stuff", "things", "script", "document", "text", "part", "parts":
+			"config", "configuration", "elements", "items", "entries", "stuff", "things", "script", "document", "text", "part", "parts",
+			"style", "styles", "page", "jsx", "html", "markup", "template", "keys", "values", "rules", "settings", "options":
 			noun++
 		case "previous", "original", "other", "old", "current":
 			if dots {
@@ -217,14 +287,16 @@ func spokenBy(words []string, dots bool) kind {
 		return spoken
 	case strange == 0 && state >= 2 && (key > 0 || noun > 0 || dots || state > 2 || len(words) <= 2):
 		return spoken
-	case strange <= 3 && key > 0 && state >= 2:
-		return spoken
 	case strange <= 3 && key > 0 && dots && noun > 0:
 		return spoken
 	case strange <= 2 && dots && state >= 2 && words[len(words)-1] != "change":
 		return spoken
 	case dots && strange == 0 && noun > 0 && (key > 0 || len(words) <= 3):
 		return spoken // "... code ...", "... other methods"
+	case (strange <= 3 && key > 0 || strange <= 2) && state >= 2 && noun+state > said && words[len(words)-1] != "change":
+		return wordy // "getters and setters stay the same"
+	case len(words) <= 5 && strings.HasPrefix(strings.Join(words, " "), "rest of "):
+		return wordy
 	}
 	return notOne
 }

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"testing"
 )
@@ -16,7 +17,10 @@ func TestPlaceholderLines(t *testing.T) {
 		"// ... rest of parseConfig unchanged", "// existing imports...", "# (unchanged)", "// unchanged code", "// previous code ...",
 		"<!-- ... rest of the content ... -->", "% ... remaining sections ...", "// same as before", "# code omitted", "... rest of code ...",
 		"# ……其余代码保持不变……", "// 此处省略", "# ... Rest unverändert ...", "// ... reste du code inchangé ...", "# ... resto del código ...",
-		"# [previous code here]", "// (original file content)", "// 残りのコードは変更なし", "// ... 나머지 코드 ...", "// ... остальной код без изменений ...",
+		"# [previous code here]", "(unchanged code ...)", "/* other styles remain the same */", "/* existing styles */", "{/* ... rest of JSX ... */}",
+		"<!-- rest of page -->", "# [previous implementation here]", "# (unchanged code above and below)", "// getters and setters stay the same",
+		"def b(): ...  # unchanged", "f() { ... } // unchanged", "// other keys unchanged", "{{/* rest of template */}}",
+		"// (original file content)", "// 残りのコードは変更なし", "// ... 나머지 코드 ...", "// ... остальной код без изменений ...",
 		"// ... existing handlers and routes remain the same", "(* rest of the module unchanged *)", "// No changes below, rest of the file is the same",
 	} {
 		if placeholder(s) == notOne && s != "// No changes below, rest of the file is the same" {
@@ -31,6 +35,7 @@ func TestPlaceholderLines(t *testing.T) {
 		"// 省略時は既定値を使い、それ以外の値なら検査してから保存する", "// wie bisher rechnen wir hier mit dem Kurs vom Vortag weiter",
 		"print('sin cambios')", "# la función devuelve el código existente de la tienda si lo hay",
 		"...props", "{...rest}", "[rest]", "<rest/>", "...rest,", "// see the test above for the case without a key", "// the previous code here", "# (original author: Bob)",
+		"# existing code below is kept for old shells", "# [section]", "f(x: ...)  # nothing", "def f(): ...  # as the protocol has it", "// (the old name)",
 	} {
 		if k := placeholder(s); k != notOne {
 			t.Errorf("wrongly found (%d): %s", k, s)
@@ -43,21 +48,40 @@ func TestPlaceholder(t *testing.T) {
 	for _, c := range []struct {
 		name, before, after string
 		line                int
+		file                string
 	}{
-		{"code replaced", code, "func f() {\n\tx()\n\t// ... rest of the code unchanged\n}\n", 3},
-		{"nothing deleted", code, "func f() {\n\ta()\n\tb()\n\tc()\n\t// ... rest of the code unchanged\n}\n", 0},
-		{"there before", "// ... existing code ...\na()\n", "// ... existing code ...\nb()\n", 0},
-		{"moved", "// ...\nx()\na()\n", "a()\n// ...\ny()\n", 0},
-		{"code only moved", "a()\nb()\n", "b()\na()\n// ... existing code ...\n", 0},
-		{"dots for one line", "def f():\n    pass\n", "def f():\n    ...\n", 0},
-		{"dots for three", "def f():\n    a()\n    b()\n    c()\n", "def f():\n    ...\n", 2},
-		{"four remarks go", "# a\n# b\n# c\n# d\nx()\n", "# ... existing code ...\nx()\n", 1},
-		{"only a comment goes", "# explain\nx()\n", "# existing code here\nx()\n", 0},
-		{"html", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n", "<ul>\n<!-- unchanged -->\n</ul>\n", 2},
-		{"CRLF", "a()\r\nb()\r\n", "// rest of the code unchanged\r\nb()\r\n", 1},
-		{"whole file", strings.Repeat("real()\n", 50), "new()\n// ... (rest of the file unchanged)\n", 2},
+		{"code replaced", code, "func f() {\n\tx()\n\t// ... rest of the code unchanged\n}\n", 3, ""},
+		{"nothing deleted", code, "func f() {\n\ta()\n\tb()\n\tc()\n\t// ... rest of the code unchanged\n}\n", 0, ""},
+		{"there before", "// ... existing code ...\na()\n", "// ... existing code ...\nb()\n", 0, ""},
+		{"moved", "// ...\nx()\na()\n", "a()\n// ...\ny()\n", 0, ""},
+		{"code only moved", "a()\nb()\n", "b()\na()\n// ... existing code ...\n", 0, ""},
+		{"dots for one line", "def f():\n    pass\n", "def f():\n    ...\n", 0, ""},
+		{"dots for three", "def f():\n    a()\n    b()\n    c()\n    d()\n", "def f():\n    a()\n    ...\n", 3, ""},
+		{"four remarks go", "# a\n# b\n# c\n# d\nx()\n", "# ... existing code ...\nx()\n", 1, ""},
+		{"only a comment goes", "# explain\nx()\n", "# existing code here\nx()\n", 0, ""},
+		{"html", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n", "<ul>\n<!-- unchanged -->\n</ul>\n", 2, ""},
+		{"CRLF", "a()\r\nb()\r\n", "// rest of the code unchanged\r\nb()\r\n", 1, ""},
+		{"whole file", strings.Repeat("real()\n", 50), "new()\n// ... (rest of the file unchanged)\n", 2, ""},
+		// What is meant.
+		{"a body", "def f():\n    a()\n    b()\n    c()\n", "def f():\n    ...\n", 0, "a.py"},
+		{"overloads", "def f(x):\n    a()\n    b()\n    c()\n", "@overload\ndef f(x: int) -> int:\n    ...\n@overload\ndef f(x: str) -> str:  # too\n    ...\ndef f(x):\n    return x\n", 0, "a.py"},
+		{"a protocol", "class P:\n    def f(self):\n        a()\n        b()\n        c()\n", "class P(Protocol):\n    def f(self):\n        \"\"\"Does it.\"\"\"\n        ...\n", 0, "a.py"},
+		{"a stub below a remark", "def f():\n    a()\n    b()\n    c()\n", "def f():  # noqa\n    ...\n", 0, "a.pyi"},
+		{"the end of YAML", "a: 1\nb: 2\nc: 3\n", "a: 1\n...\n---\nd: 4\n", 0, "a.yaml"},
+		{"TAP", "ok 1\n  ---\n  a: 1\n  b: 2\n  c: 3\n", "ok 1\n  ---\n  d: 4\n  ...\n", 0, "a.tap"},
+		{"prose", "One.\nTwo.\nThree.\n", "And then\n...\nnothing.\n", 0, "a.md"},
+		{"a fence that shows it", "a\nb\nc\nd\n", "Send this:\n\n```js\n// ... existing code ...\nf()\n```\n", 0, "a.md"},
+		{"a remark of its own", "f()\ng()\n", "# existing code below is kept for old shells\nh()\n", 0, "a.sh"},
+		{"another remark of its own", "f()\ng()\nh()\ni()\n", "# values stay the same for old clients\nh()\n", 0, "a.sh"},
+		{"in words, and as much comes as goes", "f()\ng()\n", "// the sums are kept as before\nh()\ni()\n", 0, "a.go"},
+		// What is not.
+		{"outside of a fence", "```\na\n```\nb\nc\nd\n", "```\nx\n```\n... (rest of the document unchanged)\n", 4, "a.md"},
+		{"behind code", "def a():\n    pass\n\ndef b():\n    x()\n    y()\n", "def a():\n    pass\n\ndef b(): ...  # unchanged\n", 4, "a.py"},
+		{"JSON", "{\n  \"a\": 1,\n  \"b\": 2,\n  \"c\": 3\n}\n", "{\n  \"a\": 2\n  // other keys unchanged\n}\n", 3, "a.json"},
+		{"in words", "a()\nb()\nc()\nd()\n", "a()\n// getters and setters stay the same\n", 2, "a.ts"},
+		{"a page", "<b>\n<i>\n<u>\n<p>\n", "<b>\n<!-- rest of page -->\n", 2, "a.html"},
 	} {
-		f := Placeholder([]byte(c.before), []byte(c.after))
+		f := Placeholder(cmp.Or(c.file, "a.go"), []byte(c.before), []byte(c.after))
 		if (f == nil) != (c.line == 0) || f != nil && (f.Line != c.line || f.Removed == 0 || f.Guard != "placeholder") {
 			t.Errorf("%s: %+v", c.name, f)
 		}
@@ -80,14 +104,14 @@ func FuzzGuards(f *testing.F) {
 	f.Add([]byte("a()\nb()\nc()\n"), []byte("a()\n// ... rest of the code unchanged\n"))
 	f.Add([]byte("a\n"), []byte(" \n"))
 	f.Fuzz(func(t *testing.T, before, after []byte) {
-		found := Placeholder(before, after)
+		found := Placeholder("a.go", before, after)
 		if found != nil && (found.Line < 1 || found.Removed < 1 || found.Text == "") {
 			t.Fatalf("%+v", found)
 		}
-		if bytes.HasSuffix(before, []byte("\n")) && Placeholder(before, append(bytes.Clone(before), after...)) != nil {
+		if bytes.HasSuffix(before, []byte("\n")) && Placeholder("a.go", before, append(bytes.Clone(before), after...)) != nil {
 			t.Fatal("adding is no accident")
 		}
-		if Placeholder(before, before) != nil || Empties(before, before) != nil {
+		if Placeholder("a.go", before, before) != nil || Empties(before, before) != nil {
 			t.Fatal("nothing was done")
 		}
 		if e := Empties(before, after); (e != nil) != (len(bytes.TrimSpace(after)) == 0 && len(bytes.TrimSpace(before)) > 0) {

@@ -40,7 +40,7 @@ func Odd(name string, before, after []byte) string {
 	}
 	for _, l := range added {
 		if s := bytes.TrimSpace(l); placeholder(string(s)) == spoken && !bytes.Contains(before, s) &&
-			Placeholder(before, after) == nil { // what that finds was acknowledged
+			Placeholder(name, before, after) == nil { // what that finds was acknowledged
 			return "a line in it only speaks of code"
 		}
 	}
