@@ -73,7 +73,7 @@ var plan = []room{
 	{1, "internal/gitrepo", "", "os os/exec path/filepath", ""},
 	{1, "internal/feed", "", "", ""},
 	{1, "internal/js", "internal/child", "reflect runtime/debug unsafe",
-		"github.com/evanw/esbuild modernc.org/libc modernc.org/libquickjs modernc.org/quickjs"},
+		"modernc.org/libc modernc.org/libquickjs modernc.org/quickjs"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/token", "internal/guardfs/flock", "os path/filepath syscall", ""},
 	{1, "internal/listen", "internal/guardfs/flock", "net net/netip os syscall", "golang.org/x/sys"},

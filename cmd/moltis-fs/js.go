@@ -1,26 +1,22 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"moltisfs/approval"
 	"moltisfs/dialect"
-	"moltisfs/internal/js"
 )
 
 func jsCommand() *command {
 	return &command{
 		name: "js", short: "run scripts that work on files", payload: true,
-		below: []*command{jsRunCommand(), jsReplCommand()},
+		below: []*command{jsRunCommand()},
 	}
 }
 
@@ -38,7 +34,7 @@ func jsOptions(more ...option) []option {
 func jsRunCommand() *command {
 	return &command{
 		name: "run", short: "run one script", args: "FILE | -", min: 1, max: 1,
-		long: `Runs the JavaScript or TypeScript of FILE, or of standard input, as an ES module with
+		long: `Runs the JavaScript of FILE, or of standard input, as an ES module with
 top-level await, in a process of its own. What its console says comes on standard output; the
 exception that ends it, or the limit that it met, on standard error.
 
@@ -59,24 +55,10 @@ when the host is broken, and 130 after Ctrl-C.`,
 		),
 		examples: []string{
 			`moltis-fs js run --policies-json '{"filesystem": {"policies": []}}' rename.js`,
-			`moltis-fs js run --yes --timeout 120 - < count-lines.ts`,
+			`moltis-fs js run --yes --timeout 120 - < count-lines.js`,
 			`echo 'console.log((await fs.readdir(".")).length)' | moltis-fs js run --json -`,
 		},
 		run: runScript,
-	}
-}
-
-func jsReplCommand() *command {
-	return &command{
-		name: "repl", short: "run what is typed, input by input",
-		long: `Reads JavaScript from standard input and runs it as soon as it is whole; an input may have
-many lines. Of an expression the value is shown. Each input is a run of its own, with its own
-limits: files stay between them, names do not.
-
-The end of the input, or a line .exit, ends it.`,
-		options:  jsOptions(),
-		examples: []string{"moltis-fs js repl --root ~/project"},
-		run:      runREPL,
 	}
 }
 
@@ -183,47 +165,4 @@ func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Ca
 			"filesystem = true in [tools.js]"
 	}
 	return &exitError{status: exitRefused, what: said.Error, hint: said.Hint}
-}
-
-// runREPL runs each input as soon as it is whole.
-func runREPL(ctx context.Context, in *invocation) error {
-	prompt := func(string) {}
-	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
-		prompt = func(p string) { fmt.Fprint(in.err, p) }
-	}
-	return in.running(ctx, func(ctx context.Context, d dialect.Dialect, c dialect.Call) error {
-		lines, input := bufio.NewScanner(in.in), ""
-		lines.Buffer(nil, maxScript)
-		for more := true; more && ctx.Err() == nil; {
-			if input == "" {
-				prompt("> ")
-			} else {
-				prompt("… ")
-			}
-			more = lines.Scan()
-			line := lines.Text()
-			if input == "" && strings.TrimSpace(line) == ".exit" {
-				return nil
-			}
-			input += line + "\n"
-			switch {
-			case strings.TrimSpace(input) == "":
-				input = ""
-				continue
-			case more && line != "" && js.Unfinished(input): // an empty line sends it as it is
-				continue
-			}
-			err := in.runJS(ctx, d, c, js.Shown(input))
-			if e, ok := errors.AsType[*exitError](err); ok && e.status == exitRefused {
-				report(in.err, err)
-			} else if err != nil {
-				return err
-			}
-			input = ""
-		}
-		if err := lines.Err(); err != nil {
-			return misuse("", "reading the input: %v", err)
-		}
-		return nil
-	})
 }

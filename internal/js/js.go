@@ -1,5 +1,5 @@
-// Package js runs a script in a process of its own: an ES module with top-level await, TypeScript's
-// types taken out, in a QuickJS that has no files, no network, no processes and no modules. What a
+// Package js runs a script in a process of its own: an ES module with top-level await,
+// in a QuickJS that has no files, no network, no processes and no modules. What a
 // script can reach outside is the fs object, each call of which the parent answers.
 //
 // [Program.Run] is the parent's side, [Work] the worker's. They talk in frames over two pipes. The

@@ -50,13 +50,8 @@ func TestScripts(t *testing.T) {
 		{"console.log({a: [1, 'x'], m: new Map([[1, {b: 2}]]), u: new Uint8Array(3)})",
 			"{ a: [1, \"x\"], m: Map(1) { 1 => { b: 2 } }, u: Uint8Array(3) [0, 0, 0] }\n", ""},
 		{"const o = {}; o.o = o; console.log(o)", "{ o: [Circular] }\n", ""},
-		{"const x: number = await Promise.resolve(4 as number); interface Q { a: string }\nconsole.log(x)", "4\n", ""},
-		{"enum E { A = 3 }\nconsole.log(E.A, E[3])", "3 A\n", ""},
-		{"const x = 1;\n\nconst y: number = x;\ntry { nope() } catch (e) { console.log(e) }\nthrow new Error('no')",
-			"ReferenceError: nope is not defined\n    at <anonymous> (script without types:4:3)\n",
-			"Error: no\n    at <anonymous> (script without types:8:16)"},
 		{"throw new TypeError('no')", "", "TypeError: no\n    at <anonymous> (script:1:20)"},
-		{"const f = (", "", "SyntaxError: Unexpected end of file\n    at script:1:12: const f = ("},
+		{"const f = (", "", "SyntaxError: unexpected token in expression: ''\n    at script:1:12"},
 		{"await new Promise(() => {})", "", "the script waits for a promise that nothing will settle"},
 		{"import x from 'fs'", "", `TypeError: module load failed: cannot import "fs": there are no modules here, and fs is a global`},
 		{"setTimeout(() => console.log('late'), 5); console.log('now')", "now\nlate\n", ""},
@@ -81,8 +76,7 @@ func TestScripts(t *testing.T) {
 			strings.Repeat("    at f (script:1:18)\n", 10) + "    ...\n", ""},
 		{"try { nope } catch (e) { console.log(String(e), e) }", "ReferenceError: nope is not defined ReferenceError: " +
 			"nope is not defined\n    at <anonymous> (script:1:7)\n", ""},
-		{"const long = '" + strings.Repeat("a", 1000) + "'; const f = (;", "", "SyntaxError: Unexpected \";\"\n    at script:1:1029: " +
-			strings.Repeat("a", 26) + "'; const f = (;"},
+		{"const long = '" + strings.Repeat("a", 1000) + "'; const f = (;", "", "SyntaxError: unexpected token in expression: ';'\n    at script:1:1029"},
 		{"console.group('g'); console.time(); console.timeEnd(); console.groupEnd()", "g\n", ""},
 		{"JSON.parse('{\"a\": ?}')", "", "SyntaxError: unexpected token: '?'\n    at <input>:1:7\n    at parse (native)\n" +
 			"    at <anonymous> (script:1:11)"},

@@ -100,7 +100,6 @@ if (withFS) {
 // Values for the console.
 const mapEach = uncurry(Map.prototype.forEach), setEach = uncurry(Set.prototype.forEach);
 const iso = uncurry(Date.prototype.toISOString), quote = J.stringify;
-let name = "script";
 function shown(v, depth, above) {
   switch (typeof v) {
   case "string": return depth ? quote(v) : v;
@@ -114,7 +113,7 @@ function shown(v, depth, above) {
   if (v === null) return "null";
   for (let a = above; a; a = a.up) if (a.v === v) return "[Circular]";
   if (v instanceof E) {
-    const all = (v.stack ? S(v.stack) : "").replaceAll("<eval>", name).split("\n")
+    const all = (v.stack ? S(v.stack) : "").replaceAll("<eval>", "script").split("\n")
       .filter((l) => /[)\d]$/.test(l)); // ours have no lines
     if (all.length > 10) all.splice(10, all.length, "    ...");
     return ["" + v, ...all].join("\n");
@@ -197,6 +196,5 @@ define("clearTimeout", stop);
 define("clearInterval", stop);
 define("clearImmediate", stop);
 if (typeof queueMicrotask !== "function") define("queueMicrotask", (f) => { then(P.resolve(), () => f()); });
-return [settle, ring, (e) => { try { return shown(e, 0, null); } catch { return "an error that can't be shown"; } },
-  (n) => { name = n; }];
+return [settle, ring, (e) => { try { return shown(e, 0, null); } catch { return "an error that can't be shown"; } }];
 })

@@ -31,7 +31,7 @@ var (
 func Work(in io.Reader, out io.Writer) error { return work(in, out, child.Bound) }
 
 func work(in io.Reader, out io.Writer, limit func(memory, seconds uint64) error) error {
-	w := &worker{from: newUnframer(in), to: &framer{out: out}, name: "script"}
+	w := &worker{from: newUnframer(in), to: &framer{out: out}}
 	kind, body, err := w.from.next()
 	if err != nil || kind != frameStart {
 		return fmt.Errorf("reading the script: %w", err)
@@ -61,7 +61,6 @@ type worker struct {
 	to   *framer
 
 	vm   *quickjs.VM
-	name string // of the script, in stacks
 	within
 	calls   int // that wait for a reply
 	alarms  alarms
@@ -70,7 +69,7 @@ type worker struct {
 }
 
 // within are what the prelude gives us.
-type within struct{ settle, ring, show, named quickjs.Value }
+type within struct{ settle, ring, show quickjs.Value }
 
 // stopped is how a run ends from within a function that the script called.
 type stopped struct{ Result }
@@ -89,7 +88,7 @@ func (w *worker) run() (out Result, err error) {
 	if err := w.open(); err != nil {
 		return w.failed(err), nil
 	}
-	promise, err := w.start()
+	promise, err := w.vm.EvalValue(w.Code, quickjs.EvalModule)
 	if err != nil {
 		return w.failed(err), nil
 	}
@@ -107,7 +106,7 @@ func (w *worker) failed(err error) Result {
 
 // told is a result in our words.
 func (w *worker) told(r Result) Result {
-	r.Error = strings.ReplaceAll(r.Error, "<eval>", w.name)
+	r.Error = strings.ReplaceAll(r.Error, "<eval>", "script")
 	r.Error = strings.ToValidUTF8(r.Error[:min(len(r.Error), w.Output)], "")
 	if strings.HasPrefix(r.Error, "InternalError: out of memory") {
 		return Result{Limit: "memory", Error: memoryWord(w.Memory)}
@@ -164,7 +163,7 @@ func (w *worker) open() (err error) {
 		return err
 	}
 	defer got.Free()
-	for i, v := range []*quickjs.Value{&w.settle, &w.ring, &w.show, &w.named} {
+	for i, v := range []*quickjs.Value{&w.settle, &w.ring, &w.show} {
 		at, err := w.vm.NewAtom(fmt.Sprint(i))
 		if err != nil {
 			return err
@@ -174,23 +173,6 @@ func (w *worker) open() (err error) {
 		}
 	}
 	return nil
-}
-
-// start evaluates the script. What is no JavaScript may be TypeScript.
-func (w *worker) start() (quickjs.Value, error) {
-	v, err := w.vm.EvalValue(w.Code, quickjs.EvalModule)
-	if e, ok := errors.AsType[*quickjs.Error](err); !ok || e.Name != "SyntaxError" {
-		return v, err
-	}
-	code, terr := withoutTypes(w.Code)
-	if terr != nil {
-		return v, terr
-	}
-	w.name = "script without types" // it has other lines
-	if _, err := w.named.Call(quickjs.UndefinedValue, w.name); err != nil {
-		return v, err
-	}
-	return w.vm.EvalValue(code, quickjs.EvalModule)
 }
 
 // loop runs jobs, replies and timers until nothing is left to wait for, or the script has thrown.

@@ -78,7 +78,7 @@ const (
 )
 
 const (
-	doc = "Runs JavaScript or TypeScript (an ES module; await at the top) and returns what it wrote" +
+	doc = "Runs JavaScript (an ES module; await at the top) and returns what it wrote" +
 		" to the console."
 	docFS = " Use it to read, change and write many files in one call.\n" +
 		"There is a global fs, whose methods are all async: readFile(path, \"buffer\"?), " +
@@ -89,7 +89,7 @@ const (
 		"There are no modules, no process and no network. Refusals are exceptions that say what " +
 		"to do."
 	docUndo    = " One undo takes back a whole run."
-	docExample = "\nExample: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".ts\")) " +
+	docExample = "\nExample: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".js\")) " +
 		"{ const s = await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", " +
 		"\"newName\"); if (t !== s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
 	docNone = "\nThere are no files, no modules, no process and no network."
