@@ -112,7 +112,6 @@ soak:
 	go test ./internal/serve/jsonrpc -count=1 -run '^TestManySessions$$' -sessions 1000
 	go test ./internal/rank -count=1 -timeout 1h -run '^TestGoTree$$' -tree
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^TestExportedHistories$$' -histories 2000
-	go test ./grep/index -count=1 -timeout 2h -run '^TestIndexEqual$$' -index.rounds 50000
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -rebuilt -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks)$$' -processes 64 -increments 1000
 	go test ./internal/guardfs -count=1 -timeout 2h -run '^TestRace' -args -tries 1000000
 	go test ./internal/races -count=1 -v -timeout 6h -calls 1000000 -views 16
@@ -153,9 +152,9 @@ bench-checkpoint:
 	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x
 	go test ./internal/engine -run '^$$' -bench '^BenchmarkChange$$' -benchtime 300x
 
-# Grep and Glob beside ripgrep and the packages of the field: fetches about 4 GB once, then takes some eight minutes. On a quiet machine.
+# Grep and Glob beside the ripgrep that is in PATH, over Go's own tree and the trees that TREES names. On a quiet machine.
 bench-search:
-	scripts/bench-search.sh $(BENCHSEARCH)
+	go run ./scripts/searchbench $$(go env GOROOT) $(TREES)
 
 # Clients that are not ours: agents driven by scripted models on loopback, some of them between moltis-fs acp and an editor, four SDKs, the conformance suite, the MCP Inspector and another
 # JSON-RPC client, some of them over the whole Go source tree; and 503 scripts beside Node. It prints one table; what npm can't give is SKIPPED there.

@@ -55,11 +55,10 @@ var plan = []room{
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
 	{1, "dialect", "approval internal/nearest", "", ""},
 	{1, "hook", "", "os/exec path/filepath syscall", ""},
-	{1, "grep", "grep/filetype grep/ignore grep/index grep/index/rulefiles grep/match grep/tree" +
+	{1, "grep", "grep/filetype grep/ignore grep/rulefiles grep/match grep/tree" +
 		" internal/guardfs internal/text", "path/filepath", "golang.org/x/text"},
 	{1, "grep/filetype", "grep/ignore internal/nearest", "", ""},
-	{1, "grep/index", "grep/ignore grep/index/rulefiles grep/match/frequency grep/tree internal/text", "", ""},
-	{1, "grep/index/rulefiles", "grep/ignore grep/tree", "", ""},
+	{1, "grep/rulefiles", "grep/ignore grep/tree", "", ""},
 	{1, "grep/match", "grep/match/frequency grep/match/literal grep/match/syntax", "unsafe",
 		"github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "grep/match/literal", "grep/match/frequency grep/match/syntax", "", ""},
@@ -96,7 +95,7 @@ var plan = []room{
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "internal/engine/replace", "grep grep/match internal/args internal/edit internal/tally", "", ""},
 	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
-	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/index/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/replace internal/engine/rewind internal/glob internal/guardfs" +
+	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/replace internal/engine/rewind internal/glob internal/guardfs" +
 		" internal/ledger internal/policy internal/protect internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "internal/sandbox/place", "config", "os/exec", ""},
@@ -146,7 +145,7 @@ var plan = []room{
 	{outside, "internal/testdir", "", "flag os os/exec testing", ""},
 	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},
 	{outside, "scripts/pack", "", "log os os/exec path/filepath", "github.com/klauspost/compress"},
-	{outside + 1, "scripts/searchbench", "grep grep/ignore/peers grep/match internal/guardfs", "flag os os/exec path/filepath runtime/debug", ""},
+	{outside + 1, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os os/exec path/filepath runtime/debug", ""},
 }
 
 // outside is for what is no part of the program: conformance suites and scripts. Nothing in the house imports them.
@@ -178,7 +177,6 @@ var fileAccess = map[string]string{
 
 	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",
 	"scripts/pack":        "the file of a module that it compresses",
-	"scripts/searchbench": "what it measures",
 	"internal/testbox":    "the keys of a server of tests",
 	"internal/testdir":    "temporary directories of tests",
 	"tools/toolstest":     "trees for tests",

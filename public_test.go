@@ -15,8 +15,6 @@ import (
 var ownUse = map[string]string{
 	"grep.Guarded":        "the engine's handles",
 	"grep.GuardedFile":    "the engine's handles",
-	"grep.GuardedOpen":    "the engine's trees",
-	"grep.GuardedWatch":   "the engine's trees",
 	"tools.OpenEngine":    "several dialects over one engine",
 	"tools.Over":          "several dialects over one engine",
 	"tools.Refusal.Facts": "the command line's own words",

@@ -91,7 +91,6 @@ type FS struct {
 
 	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore, .git/info/exclude and git's core.excludesFile name. An ignore file that is itself denied does not count."`
 	RegexFallback    bool     `toml:"regex_fallback" doc:"Run patterns with look-around or back-references on a slower engine; without it they are refused."`
-	SearchIndex      string   `toml:"search_index" enum:"auto|off" doc:"\"auto\" keeps an index in memory of large trees that are searched again. Such searches are faster, but may miss for up to 5 seconds what another program wrote through a memory mapping or an outside hard link. \"off\" keeps none."`
 	SearchDeadline   Duration `toml:"search_deadline" doc:"How long one Glob or Grep may take. What was found by then is answered, marked incomplete."`
 
 	ImageMaxEdge  int   `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
@@ -204,7 +203,6 @@ func Default() Config {
 			Durability:       "full",
 			RespectGitignore: true,
 			RegexFallback:    true,
-			SearchIndex:      "off",
 			SearchDeadline:   Duration(10 * time.Second),
 			ImageMaxEdge:     1568,
 			ImageMaxBytes:    5 << 20,

@@ -195,7 +195,7 @@ func TestProblems(t *testing.T) {
 		{"[checkpoint]", "m:1:2: checkpoint: unknown section; did you mean [tools.fs.checkpoint]?"},
 		{"[tools.fs.checkpiont]\nmax_bites = 1", "m:1:2: tools.fs.checkpiont: unknown section; did you mean [tools.fs.checkpoint]?"},
 		{"[tools.fs]\nTrack-Reads = true", "m:2:1: tools.fs.Track-Reads: unknown key; did you mean \"track_reads\"?"},
-		{"[tools.fs]\n\"tr\\u0061ck\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, protect_secret, protect_exec, unprotected, read_only, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, create_parents_argument, edit_matching, accidents, hard_links, hard_links_read, read_only_files, durability, respect_gitignore, regex_fallback, search_index, search_deadline, image_max_edge, image_max_bytes, policies, policies_mode, checkpoint_before_mutation"},
+		{"[tools.fs]\n\"tr\\u0061ck\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, protect_secret, protect_exec, unprotected, read_only, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, create_parents_argument, edit_matching, accidents, hard_links, hard_links_read, read_only_files, durability, respect_gitignore, regex_fallback, search_deadline, image_max_edge, image_max_bytes, policies, policies_mode, checkpoint_before_mutation"},
 		{"[tools.fs]\npdf_engine = 'native'", "m:2:1: tools.fs.pdf_engine: this key was removed: PDFium reads every PDF; leave it out"},
 		{"[tools.policy]\nprofile = 'codign'", `m:2:11: tools.policy.profile: "codign" is not known; did you mean "coding"? Allowed: "full", "coding", "minimal"`},
 		{"[tools.policy]\n\"a b\" = 1", "m:2:1: tools.policy.\"a b\": unknown key; known here: profile, allow, deny"},
@@ -359,7 +359,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 77 {
+	if len(rows) != 76 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }

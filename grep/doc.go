@@ -7,8 +7,7 @@
 //	f, err := grep.Files(ctx, tree, grep.GlobQuery{Pattern: "**/*.go"})
 //
 // The tree is a Dir. FS makes one of any fs.FS; who has another kind of tree implements Dir.
-// Patterns are those of package match, ignore rules those of package ignore. Guarded, GuardedFile,
-// GuardedOpen and GuardedWatch are for this module's own handles.
+// Patterns are those of package match, ignore rules those of package ignore. Guarded and GuardedFile are for this module's own handles.
 //
 // # What it guarantees
 //
@@ -50,5 +49,5 @@
 //   - It is no snapshot: a file that changes meanwhile is searched as it is read.
 //   - It decides nothing about access. The caller who hands in the Dir does.
 //
-// Search and Files may be called from many goroutines. An Index may be shared by all of them.
+// Search and Files may be called from many goroutines.
 package grep

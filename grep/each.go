@@ -14,7 +14,7 @@ func Each(ctx context.Context, w Walk, fn func(worker int, rel, name string)) (S
 	if w.Dir == nil {
 		return Skipped{}, errors.New("grep: Each needs Walk.Dir")
 	}
-	skipped, _, err := walk(ctx, w, each(fn), nil)
+	skipped, err := walk(ctx, w, each(fn), nil)
 	return skipped, cmp.Or(ctx.Err(), err)
 }
 

@@ -44,7 +44,7 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	for i := range l.found {
 		l.found[i].newest.limit = window(q.Offset, q.Limit)
 	}
-	skipped, _, err := walk(ctx, w, l, nil)
+	skipped, err := walk(ctx, w, l, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"strconv"
 	"sync"
 
 	"moltisfs/internal/guardfs"
@@ -15,53 +14,6 @@ func Guarded(d *guardfs.Dir) Dir { return &guardedDir{d, new(sync.Pool)} }
 
 // GuardedFile makes a File of an open guarded file. Closing it closes f.
 func GuardedFile(f *guardfs.File) File { return guardedFile{f} }
-
-// GuardedWatch is IndexOptions.Watch for trees in fs.
-func GuardedWatch(fs *guardfs.FS) func() (Watcher, error) {
-	return func() (Watcher, error) {
-		w, err := fs.NewWatcher()
-		if err != nil {
-			return nil, err
-		}
-		if !w.Prompt() { // an index must know of a change before it is asked
-			w.Close() //nolint:errcheck // nothing was watched
-			return nil, guardfs.ErrUnwatchable
-		}
-		return guardedWatcher{w}, nil
-	}
-}
-
-// GuardedOpen is IndexOptions.Open for trees in fs.
-func GuardedOpen(fs *guardfs.FS) func(root string) (Dir, error) {
-	return func(root string) (Dir, error) {
-		h, err := fs.Resolve(root, guardfs.Walk)
-		if err != nil {
-			return nil, guardedErr(err)
-		}
-		defer h.Close() //nolint:errcheck // nothing was written through it
-		d, err := h.Dir()
-		if err != nil {
-			return nil, guardedErr(err)
-		}
-		return Guarded(d), nil
-	}
-}
-
-type guardedWatcher struct{ *guardfs.Watcher }
-
-func (g guardedWatcher) Watch(d Dir) (int, error) {
-	own, ok := d.(*guardedDir)
-	if !ok {
-		return 0, guardfs.ErrUnwatchable
-	}
-	return g.Watcher.Watch(own.d)
-}
-
-func (g guardedWatcher) Events(fn func(Event)) error {
-	return g.Watcher.Events(func(e guardfs.Event) {
-		fn(Event{Watch: e.Watch, Name: e.Name, Names: e.Names, Gone: e.Gone, Lost: e.Lost})
-	})
-}
 
 // guardedDir lends its listings the memory of earlier ones in the same tree.
 type guardedDir struct {
@@ -74,12 +26,6 @@ type guardedFile struct{ f *guardfs.File }
 
 func (g *guardedDir) True() string { return g.d.True() }
 func (g *guardedDir) Info() Info   { return guardedInfo(g.d.Info()) }
-
-// Identity tells apart directories that had the same name one after the other.
-func (g *guardedDir) Identity() string {
-	id := g.d.Info().ID
-	return id.String() + ":" + strconv.FormatInt(id.Birth, 10)
-}
 
 func (g *guardedDir) Close() error { return g.d.Close() }
 

@@ -40,12 +40,8 @@ type Query struct {
 	// Found, in Content, is handed the rows of each file instead of the result, in no order and by
 	// many workers at once. Limit is then that of one file. Path is from the root.
 	Found func(f FileHit, rows []Row)
-	// Named is told of every file that is searched, or that the index passes over, in the same way.
+	// Named is told of every file that is searched, in the same way.
 	Named func(path string)
-
-	// Index, if set, learns which trees are searched often, and then says which files can hold a
-	// match. In the result it changes Indexed only.
-	Index *Index
 }
 
 const (

@@ -34,7 +34,7 @@ type Totals struct {
 	Lines   int // matching lines; not counted in FilesWithMatches
 	Matches int // occurrences; counted in Count and with OnlyMatching
 	Rows    int // of Content, context included
-	Scanned int // files whose content was looked at, now or when the index was made
+	Scanned int // files whose content was looked at
 }
 
 // Result is the answer to a Query.
@@ -46,7 +46,6 @@ type Result struct {
 	Truncated bool // rows or files were left out by Limit or Offset
 	Partial   bool // the deadline came first: what is in the result is right, and there may be more
 	Engine    string
-	Indexed   bool // an index said which files could match
 	Skipped   Skipped
 }
 

@@ -51,16 +51,10 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 		if dir == "" {
 			res.Root = ""
 		}
-		res.Skipped, _, err = walk(ctx, w, s, func(p *worker) { s.look(p, w.File, "", name, true) })
+		res.Skipped, err = walk(ctx, w, s, func(p *worker) { s.look(p, w.File, "", name, true) })
 	case w.Dir != nil:
 		res.Root = w.Dir.True()
-		start := s.byIndex(&w)
-		res.Indexed = start != nil
-		var files int
-		res.Skipped, files, err = walk(ctx, w, s, start)
-		if err == nil && start == nil && q.Index != nil && !w.CrossMounts {
-			q.Index.Searched(w.key(), w.Dir, files)
-		}
+		res.Skipped, err = walk(ctx, w, s, nil)
 	default:
 		return nil, errors.New("grep: Walk needs a Dir or a File")
 	}

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 
 	"moltisfs/grep/ignore"
-	"moltisfs/grep/index/rulefiles"
+	"moltisfs/grep/rulefiles"
 )
 
 // sift moves the wanted files to the front of entries, and gives the names of the directories to

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"moltisfs/grep/ignore"
-	"moltisfs/grep/index/rulefiles"
+	"moltisfs/grep/rulefiles"
 	"moltisfs/grep/tree"
 )
 
@@ -147,11 +147,10 @@ func (w *Walk) workers() int {
 }
 
 // walk visits everything, or what it can before ctx ends. start, if set, replaces the walk by a
-// single job. files is the number of files in the directories that were listed, wanted or not. err
-// says that the root can't be listed, for another reason than its permissions.
+// single job. err says that the root can't be listed, for another reason than its permissions.
 func walk(
 	ctx context.Context, o Walk, v visitor, start func(*worker),
-) (skipped Skipped, files int, err error) {
+) (skipped Skipped, err error) {
 	w := &walker{Walk: o, visitor: v, root: &node{dir: o.Dir}}
 	w.opts = ignore.Options{Excludes: o.Excludes, IgnoreCase: o.IgnoreCase, Home: o.Home}
 	defer context.AfterFunc(ctx, func() { w.stop.Store(true) })()
@@ -179,9 +178,8 @@ func walk(
 	})
 	for i := range workers {
 		skipped.add(&workers[i].skipped)
-		files += workers[i].seen
 	}
-	return skipped, files, w.err
+	return skipped, w.err
 }
 
 // begin loads the rules from above the root, and gives the job that lists the root.

@@ -103,7 +103,7 @@ func TestWalkAmidChurn(t *testing.T) {
 	m := compile(t, "needle", match.Options{})
 	rounds := 0
 	for until := time.Now().Add(*churnTime); time.Now().Before(until); rounds++ {
-		d, err := GuardedOpen(fs)(root)
+		d, err := openGuarded(fs, root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func FuzzWalk(f *testing.F) {
 			}
 			return err
 		})
-		d, err := GuardedOpen(testFS(t))(root)
+		d, err := openGuarded(testFS(t), root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,4 +300,41 @@ func TestNotes(t *testing.T) {
 	if n := len(all.Notes()); n != 15 {
 		t.Errorf("%d notes for 15 reasons", n)
 	}
+}
+
+func testFS(t testing.TB) *guardfs.FS {
+	t.Helper()
+	fs, err := guardfs.New(guardfs.Options{Judge: anything{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fs
+}
+
+func openGuarded(fs *guardfs.FS, root string) (Dir, error) {
+	h, err := fs.Resolve(root, guardfs.Walk)
+	if err != nil {
+		return nil, guardedErr(err)
+	}
+	defer h.Close()
+	d, err := h.Dir()
+	if err != nil {
+		return nil, guardedErr(err)
+	}
+	return Guarded(d), nil
+}
+
+func searchIn(t testing.TB, fs *guardfs.FS, root string, w Walk, q Query) *Result {
+	t.Helper()
+	d, err := openGuarded(fs, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	w.Dir = d
+	r, err := Search(context.Background(), w, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

@@ -16,7 +16,6 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
-	"moltisfs/grep"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -86,11 +85,6 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		_, err = r.Read(context.Background(), readers.Source{R: strings.NewReader("one\n"), Size: 4}, readers.Options{})
 		must(t, err)
 		return r.Close, nil
-	},
-	"grep/index.Index": func(t *testing.T, dir string) (func() error, func() error) {
-		f := guarded(t)
-		x := grep.NewIndex(grep.IndexOptions{Open: grep.GuardedOpen(f), Watch: grep.GuardedWatch(f), MinFiles: 1})
-		return x.Close, nil
 	},
 	"internal/guardfs.FS": func(t *testing.T, dir string) (func() error, func() error) {
 		f := guarded(t)

@@ -88,8 +88,7 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 	if err != nil {
 		return nil, err
 	}
-	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only),
-		Index: s.engine.Index(c)}
+	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only)}
 	p := newPage(value(a.Offset), defaultHead, s.page.Bytes)
 	if a.HeadLimit != nil {
 		p = newPage(p.offset, *a.HeadLimit, p.most)

@@ -256,16 +256,14 @@ func relative(root string, paths []string) []string {
 
 // TestGitFileIsNoFile: what stands for a repository elsewhere is version control, and no file of the project.
 func TestGitFileIsNoFile(t *testing.T) {
-	for _, index := range []string{"auto", "off"} {
-		s, root := suite(t, func(fs *config.FS) { fs.SearchIndex = index }, tools.Options{})
-		write(t, filepath.Join(root, "sub", ".git"), "gitdir: needle\n")
-		write(t, filepath.Join(root, "a"), "needle\n")
-		if g := call(t, s, "Glob", map[string]any{"pattern": "*"}).(*tools.Glob); len(g.Paths) != 1 || g.Skipped["vcs"].Count != 1 {
-			t.Errorf("Glob: %v, skipped %v", g.Paths, g.Skipped)
-		}
-		if g := call(t, s, "Grep", map[string]any{"pattern": "needle"}).(*tools.Grep); len(g.Files) != 1 || g.Skipped["vcs"].Count != 1 {
-			t.Errorf("Grep: %v, skipped %v", g.Files, g.Skipped)
-		}
+	s, root := suite(t, nil, tools.Options{})
+	write(t, filepath.Join(root, "sub", ".git"), "gitdir: needle\n")
+	write(t, filepath.Join(root, "a"), "needle\n")
+	if g := call(t, s, "Glob", map[string]any{"pattern": "*"}).(*tools.Glob); len(g.Paths) != 1 || g.Skipped["vcs"].Count != 1 {
+		t.Errorf("Glob: %v, skipped %v", g.Paths, g.Skipped)
+	}
+	if g := call(t, s, "Grep", map[string]any{"pattern": "needle"}).(*tools.Grep); len(g.Files) != 1 || g.Skipped["vcs"].Count != 1 {
+		t.Errorf("Grep: %v, skipped %v", g.Files, g.Skipped)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkSandboxed makes the same calls on this machine and through a worker, in turns: on files of 4 KB, and
-// a search of Go's source tree, without an index on either side. Report: medians in µs, and what the sandbox adds.
+// a search of Go's source tree. Report: medians in µs, and what the sandbox adds.
 func BenchmarkSandboxed(b *testing.B) {
 	how := "bwrap"
 	if _, err := exec.LookPath(how); err != nil {
@@ -28,7 +28,7 @@ func BenchmarkSandboxed(b *testing.B) {
 			for i := range sides {
 				var root string
 				suites[i], root = suiteIn(b, sides[i], func(fs *config.FS) {
-					fs.CheckpointBeforeMutation, fs.SearchIndex = true, "off"
+					fs.CheckpointBeforeMutation = true
 				}, tools.Options{})
 				if tool == "Grep" {
 					plantGo(b, root)

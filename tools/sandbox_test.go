@@ -38,7 +38,6 @@ func openIn(t testing.TB, how string, cfg config.Config, o tools.Options) (*tool
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Tools.FS.SearchIndex = "off"
 	suite, err := tools.OpenAt(cfg, o, s.Calls(), s.Close)
 	if err != nil {
 		_ = s.Close()

@@ -103,10 +103,10 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// A search finds what is in the scope, and counts no more, from above it too and with an index.
+// A search finds what is in the scope, and counts no more, from above it too.
 func TestSearchesInAScope(t *testing.T) {
 	s, root, in := scoped(t)
-	for range 2 { // the second time over what an index may have learned
+	{
 		if g := call(t, s, "Grep", map[string]any{"pattern": "day|night", "path": root}).(*tools.Grep); g.Total.Files != 9 {
 			t.Errorf("without a scope: %s", mustEncode(t, g))
 		}

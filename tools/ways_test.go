@@ -88,7 +88,6 @@ func TestNoExistenceOracleOnTheWay(t *testing.T) {
 func TestNarrowAllowList(t *testing.T) {
 	s, root := suite(t, func(fs *config.FS) {
 		fs.AllowPaths = []string{fs.WorkspaceRoot + "/src/**", fs.WorkspaceRoot + "/*.md", fs.WorkspaceRoot + "/ways/**/in/*.go", fs.WorkspaceRoot + "/later/**"}
-		fs.SearchIndex = "off"
 	}, tools.Options{})
 	toolstest.Layout(t, root, strings.Join([]string{
 		"src/main.go = SECRETLESS", "src/deep/er/x.txt = SECRETLESS", "a.md = SECRETLESS", "ways/a/b/in/y.go = SECRETLESS", "ways/in/z.go = SECRETLESS", "elsewhere/e.go = SECRETLESS",

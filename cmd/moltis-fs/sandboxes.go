@@ -143,7 +143,6 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 	if err != nil {
 		return nil, cfg, no, err
 	}
-	cfg.Tools.FS.SearchIndex = "off"
 	if err := o.outOfReach(p); err != nil {
 		return nil, cfg, no, err
 	}

@@ -140,36 +140,6 @@ func (m *Matcher) Engine() string {
 	return "linear"
 }
 
-// Clause is one condition of RequiredLiterals: at least one of Any occurs in every match.
-type Clause struct {
-	Any  []string // raw bytes
-	Fold bool     // ASCII letters match in either case, and Any is in small letters
-}
-
-// RequiredLiterals says what the text of every match holds: all of the clauses. It is nil when
-// nothing is known. In line mode the literals stand in one line and hold no "\n".
-func (m *Matcher) RequiredLiterals() []Clause {
-	var out []Clause
-	for _, need := range m.required {
-		if !need.Useful() {
-			continue
-		}
-		var c Clause
-		for _, l := range need.Members {
-			c.Fold = c.Fold || l.Folds()
-		}
-		for _, l := range need.Members {
-			b := l.Bytes
-			if c.Fold { // a superset where only some letters fold
-				b = lowerASCII(b)
-			}
-			c.Any = append(c.Any, string(b))
-		}
-		out = append(out, c)
-	}
-	return out
-}
-
 func lowerASCII(b []byte) []byte {
 	out := make([]byte, len(b))
 	for i, c := range b {

@@ -255,25 +255,7 @@ func checkPattern(v level, pattern string, text []byte, ascii bool, tweak func(*
 				}
 			}
 		}
-		for _, c := range m.RequiredLiterals() {
-			if why := clauseHolds(c, re, text); why != "" {
-				return fmt.Sprintf("RequiredLiterals %q: %s", pattern, why)
-			}
-		}
 		m.Put(s)
-	}
-	return ""
-}
-
-func clauseHolds(c Clause, re *regexp.Regexp, text []byte) string {
-	for _, x := range re.FindAllIndex(text, 4) {
-		t := string(text[x[0]:x[1]])
-		if c.Fold {
-			t = string(lowerASCII([]byte(t)))
-		}
-		if !slices.ContainsFunc(c.Any, func(l string) bool { return strings.Contains(t, l) }) {
-			return fmt.Sprintf("%q has none of %q", t, c.Any)
-		}
 	}
 	return ""
 }

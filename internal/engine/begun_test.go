@@ -24,7 +24,7 @@ func TestNoWayAroundTheRecord(t *testing.T) {
 	defer e.Close()
 	records := map[string]bool{"Do": true, "Record": true, "BeginTurn": true, "Unknown": true} // they touch the log and the store only
 	// These have no error, and nothing to tell.
-	answers := map[string]string{"Near": "{ 0 []}", "Names": "[.]", "Denies": "true", "There": fmt.Sprint(guardfs.Object{}), "Index": "<nil>", "Holding": "[]", "Content": "[]", "SawAll": "false"}
+	answers := map[string]string{"Near": "{ 0 []}", "Names": "[.]", "Denies": "true", "There": fmt.Sprint(guardfs.Object{}), "Holding": "[]", "Content": "[]", "SawAll": "false"}
 	over := &engine.Call{Tool: "Probe"}
 	op := engine.Operation{Run: func(context.Context) error { return nil }}
 	if err := e.Do(t.Context(), over, op); err != nil {
@@ -89,28 +89,5 @@ func TestPanicIsRecorded(t *testing.T) {
 				t.Errorf("%v; on record: %+v", err, r)
 			}
 		})
-	}
-}
-
-// The index is made for the policy of the configuration, and no other.
-func TestNoIndexInAScope(t *testing.T) {
-	cfg := config.Default()
-	cfg.Tools.FS.SearchIndex = "auto"
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	for _, in := range []*engine.Scope{nil, {Readable: []string{"/"}}} {
-		c := &engine.Call{Tool: "Probe", Scope: in}
-		op := engine.Operation{Run: func(context.Context) error {
-			if index := e.Index(c); (index == nil) != (in != nil) {
-				t.Errorf("within %v: %v", in, index)
-			}
-			return nil
-		}}
-		if err := e.Do(t.Context(), c, op); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

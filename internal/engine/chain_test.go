@@ -83,7 +83,7 @@ func chained(t *testing.T, says func(policy.Input) (bool, error)) (*engine.Engin
 	os.Symlink("/etc/hostname", ws+"/out")
 	cfg := config.Default()
 	fs := &cfg.Tools.FS
-	fs.RequireApproval, fs.PoliciesMode, fs.SearchIndex = false, "all", "auto"
+	fs.RequireApproval, fs.PoliciesMode = false, "all"
 	fs.AllowPaths, fs.RespectGitignore = []string{ws + "/**"}, false
 	c := &chain{says: says, data: t.TempDir() + "/data"}
 	e, err := engine.Open(cfg, engine.Host{DataDir: c.data,

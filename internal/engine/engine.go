@@ -98,7 +98,7 @@ type shared struct {
 }
 
 // OpenOver is Open over rules that are ready. It opens our own files under the data directory and
-// readies the tree; readers and the index it does without.
+// readies the tree; readers it does without.
 func OpenOver(o Options) (_ *Engine, err error) {
 	e := &Engine{judge: o.Judge, shared: &shared{
 		cfg: o.Config, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
@@ -161,7 +161,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 // Close shuts the engine and closes our own files. The Engine must not be used afterwards.
 func (e *Engine) Close() error {
 	e.Shut()
-	errs := []error{e.search.close()} // before the tree that it reads
+	var errs []error
 	if e.ledger != nil {
 		errs = append(errs, e.ledger.Close())
 	}

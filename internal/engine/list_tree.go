@@ -9,7 +9,7 @@ import (
 
 	"moltisfs/grep"
 	"moltisfs/grep/ignore"
-	"moltisfs/grep/index/rulefiles"
+	"moltisfs/grep/rulefiles"
 	"moltisfs/internal/guardfs"
 )
 

@@ -83,7 +83,7 @@ type opened struct {
 }
 
 // Open opens everything that a configuration asks for: data directory, policy, readers, store,
-// ledger and search index. cfg has been checked. The agent's tree is not touched. The error is a
+// ledger. cfg has been checked. The agent's tree is not touched. The error is a
 // *datadir.Error, one or more *config.Problem, or that of a broken host.
 func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if h.Logger == nil {
@@ -137,11 +137,9 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if h.Program.Reloads {
 		name = "reload"
 	}
-	if err = e.openSearch(h.GitUser); err == nil {
-		e.start = start{h.Program.Name, cfg.Hash(h.Root.Only)}
-		err = e.event(name)
-	}
-	if err != nil {
+	e.search.of(h.GitUser)
+	e.start = start{h.Program.Name, cfg.Hash(h.Root.Only)}
+	if err = e.event(name); err != nil {
 		e.HandOver()
 		return nil, errors.Join(err, e.Close())
 	}
@@ -149,7 +147,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 }
 
 func (o *opened) close() error {
-	errs := []error{o.search.close()}
+	var errs []error
 	if o.readers != nil {
 		errs = append(errs, o.readers.Close())
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 
-	"moltisfs/grep"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -43,13 +42,4 @@ func (e *Engine) chained(ctx context.Context, c *Call) (*Engine, error) {
 	}
 	c.in.chain = &consulted{chain: e.chain, ctx: ctx, known: map[consultation]error{}, by: by}
 	return in.judgedBy(chained{consulted: c.in.chain, rules: in.judge}), nil
-}
-
-// Index serves searches of large trees; nil with search_index = "off", and within a scope or under
-// a policy chain, which it does not know.
-func (e *Engine) Index(c *Call) *grep.Index {
-	if e, err := e.begun(c); err != nil || e.whole != e {
-		return nil
-	}
-	return e.search.index
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -19,40 +18,14 @@ import (
 
 // searching is what all searches share.
 type searching struct {
-	fs       *guardfs.FS // under the policy; the index reads through it
-	index    *grep.Index // nil unless search_index = "auto"
-	excludes string      // path of the user's core.excludesFile
-	code     []string    // where the user's git configuration may find code
-	home     string      // where "~/" leads in a repository's configuration
+	excludes string   // path of the user's core.excludesFile
+	code     []string // where the user's git configuration may find code
+	home     string   // where "~/" leads in a repository's configuration
 }
 
 // of takes what there is of the user's.
 func (s *searching) of(user ignore.User) {
 	s.excludes, s.home, s.code = user.ExcludesPath(), user.Home, user.CodePlaces()
-}
-
-// openSearch readies the index, for this policy and no other.
-func (e *Engine) openSearch(user ignore.User) (err error) {
-	e.search.of(user)
-	if e.cfg.SearchIndex == "off" {
-		return nil
-	}
-	if e.search.fs, err = guardfs.New(guardfs.Options{Judge: e.judge,
-		Temporaries: e.temps, Calls: e.place.Calls}); err != nil {
-		return fmt.Errorf("opening the tree for the index: %w", err)
-	}
-	e.search.index = grep.NewIndex(grep.IndexOptions{Open: grep.GuardedOpen(e.search.fs),
-		Watch: grep.GuardedWatch(e.search.fs)})
-	return nil
-}
-
-func (s *searching) close() error {
-	if s.fs == nil {
-		return nil
-	}
-	err := errors.Join(s.index.Close(), s.fs.Close())
-	s.fs = nil
-	return err
 }
 
 // gitExcludes reads the user's own ignore rules. They lie outside the tree, and the user chose
@@ -153,12 +126,10 @@ func (e *Engine) rulesTold() policy.Told {
 		OneName: e.cfg.HardLinksRead == "refuse", Holds: holds(e.cfg), Lifted: e.cfg.Unprotected}
 }
 
-// Search looks for q in the content of a file, or of what lies below a directory. The index serves
-// it, where there is one.
+// Search looks for q in the content of a file, or of what lies below a directory.
 func (e *Engine) Search(
 	ctx context.Context, c *Call, root string, q grep.Query,
 ) (*grep.Result, error) {
-	q.Index = e.Index(c)
 	var r *grep.Result
 	err := e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
 		r, err = grep.Search(ctx, w, q)

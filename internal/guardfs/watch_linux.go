@@ -39,9 +39,6 @@ func (f *FS) NewWatcher() (*Watcher, error) {
 	return &Watcher{kern: f.kernel, queue: queue, buf: make([]byte, 64<<10)}, nil
 }
 
-// Prompt says that whatever was changed before Events is called is among what that gives.
-func (w *Watcher) Prompt() bool { return true }
-
 // Close gives the watcher back, with all watches.
 func (w *Watcher) Close() error { return w.queue.Close() }
 

@@ -49,9 +49,6 @@ func (f *FS) NewWatcher() (*Watcher, error) {
 	return w, nil
 }
 
-// Prompt says that whatever was changed before Events is called is among what that gives.
-func (w *Watcher) Prompt() bool { return false }
-
 // Close gives the watcher back, with all watches.
 func (w *Watcher) Close() error {
 	err := w.system.Close()

@@ -99,9 +99,6 @@ func TestWatcherByNames(t *testing.T) {
 	if now := watch(root + "/moved"); now == d {
 		t.Error("the directory that moved has its old number")
 	}
-	if w.Prompt() {
-		t.Error("it promises too much")
-	}
 	waits := make(chan error)
 	go func() { waits <- w.Wait(t.Context()) }()
 	must(w.Close())

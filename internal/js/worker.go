@@ -60,7 +60,7 @@ type worker struct {
 	from *unframer
 	to   *framer
 
-	vm   *quickjs.VM
+	vm *quickjs.VM
 	within
 	calls   int // that wait for a reply
 	alarms  alarms

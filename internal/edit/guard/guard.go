@@ -175,7 +175,7 @@ func isComment(s string) bool {
 
 var (
 	trailing = regexp.MustCompile(`[\pL\pN)\]:{}]\s*(?:\.\.\.|…)[\s}\])]*((?:#|//|/\*).*)$`) // a remark behind code and dots
-	glued    = regexp.MustCompile(`(?:\.\.\.|…)[\pL_]`)                                     // ...props, {...rest}
+	glued    = regexp.MustCompile(`(?:\.\.\.|…)[\pL_]`)                                      // ...props, {...rest}
 )
 
 // placeholder judges one line without blanks around it.

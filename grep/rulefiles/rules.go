@@ -1,7 +1,5 @@
 // Package rulefiles lets the loader of ignore rules read a tree of package tree, and says which
-// entries of a directory have a say in what is ignored. The walk and the index both list by it. A
-// Record sums up all that the loader saw, so that the index can tell later whether other rules
-// hold.
+// entries of a directory have a say in what is ignored.
 package rulefiles
 
 import (
@@ -98,3 +96,6 @@ func IsVCS(name string) bool {
 	}
 	return false
 }
+
+// Is: the entry has a say in what is ignored.
+func Is(name string) bool { return name == ".gitignore" || name == ".ignore" || name == ".git" }
