@@ -15,7 +15,7 @@ type WriteArgs struct {
 	Content      string  `json:"content"`
 	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
-	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"only after a refusal asked: to empty a file, to leave a placeholder in code"`
+	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"only after a refusal asked for it"`
 	Encoding     *string `json:"encoding,omitempty" doc:"default: that of the old file, else UTF-8"`
 	Parents      *bool   `json:"create_parents,omitempty" doc:"make missing directories"`
 }

@@ -37,6 +37,7 @@ type LineFacts struct {
 type WriteArgs struct {
 	Path, Text string
 	Raw        []byte // not nil: the bytes themselves, which no guard takes for an accident
+	Binary     bool   // the call says that Raw is no text: it may go over what is none either
 	Encoding   string // "": that of the old file, or UTF-8
 	Rules      Rules  // but for Read
 	DryRun     bool
@@ -50,6 +51,11 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 		Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
 	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) error {
 		before := t.Before.Content
+		if is := overBinary(before, a); is != "" && !a.Rules.Meant && !a.Binary && e.guards() {
+			return Refuse(OverBinary, t.True, is)
+		} else if is != "" {
+			before = nil // nothing of how it is written is kept
+		}
 		if a.Raw != nil {
 			t.After = After{Kind: guardfs.KindFile, Content: a.Raw}
 			return nil
@@ -60,7 +66,7 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 		}
 		t.After = After{Kind: guardfs.KindFile, Content: raw}
 		if encoding = name; !strings.EqualFold(name, "utf-8") && t.Before.Exists {
-			if before, _, err = edit.Decode(before, ""); err != nil {
+			if before, _, err = edit.Decode(t.Before.Content, ""); err != nil {
 				return err
 			}
 			t.After.Hunks = diff.Patch(before, []byte(strings.TrimPrefix(a.Text, "\ufeff")))
@@ -68,6 +74,23 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 		return e.guardOverwrite(t, before, []byte(a.Text))
 	})
 	return done, encoding, err
+}
+
+// overBinary names what before is if it is a document, an archive, a picture, a database, a program or
+// a notebook, and the call would put something else in its place, such as a text; "" if not.
+func overBinary(before []byte, a WriteArgs) string {
+	is := readers.NoText(before, a.Encoding)
+	if is == "" {
+		return ""
+	}
+	content := a.Raw
+	if content == nil {
+		content = []byte(a.Text)
+	}
+	if readers.NoText(content, "") == is {
+		return ""
+	}
+	return is
 }
 
 // Create makes a file of these bytes where nothing is. What is there is a conflict, also when it

@@ -77,6 +77,8 @@ var causes = map[engine.Cause][2]string{
 		"ask the user to save it"},
 	notDirectory:   {"{path} is not a directory", ""},
 	engine.BadPath: {"{path} is no path of a file", ""},
+	engine.OverBinary: {"{path} is not text, and this would replace all of it by text; nothing was written",
+		"write to another path, or ask the user"},
 	engine.DropsUnseen: {"this would drop most of {path}, of which a part was read",
 		"read all of it"},
 	engine.Unencodable:   {"the text has characters that the encoding of {path} does not have", ""},
