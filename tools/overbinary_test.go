@@ -133,3 +133,42 @@ func TestTextOverText(t *testing.T) {
 		t.Errorf("accidents are allowed: %s", p.Text())
 	}
 }
+
+// TestLineEndsStay: what Read shows of a file, written back, changes nothing. Line ends that are all CRLF stay where the content has none, with mark and
+// encoding. What has CRLF itself, and what replaces a mixture, is taken as it is.
+func TestLineEndsStay(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	utf16 := func(s string) string {
+		out := "\xff\xfe"
+		for _, r := range s {
+			out += string([]byte{byte(r), byte(r >> 8)})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		was, content, is string
+		kept, same       bool
+	}{
+		"same.bat":     {"@echo off\r\nset X=1\r\n", "@echo off\nset X=1\n", "@echo off\r\nset X=1\r\n", true, true},
+		"other.bat":    {"@echo off\r\nset X=1\r\n", "@echo on\nset X=1\nset Y=2", "@echo on\r\nset X=1\r\nset Y=2", true, false},
+		"mark.cs":      {"\xef\xbb\xbfusing A;\r\nclass B {}\r\n", "using A;\nclass C {}\n", "\xef\xbb\xbfusing A;\r\nclass C {}\r\n", true, false},
+		"mark.sln":     {"\xef\xbb\xbf\r\nA\r\n", "\ufeff\nA\n", "\xef\xbb\xbf\r\nA\r\n", true, true},
+		"a.reg":        {utf16("[A]\r\nx=1\r\n"), "[A]\nx=2\n", utf16("[A]\r\nx=2\r\n"), true, false},
+		"same.reg":     {utf16("[A]\r\nx=1\r\n"), "[A]\nx=1\n", utf16("[A]\r\nx=1\r\n"), true, true},
+		"crlf sent":    {"a\r\nb\r\n", "a\r\nc\r\n", "a\r\nc\r\n", false, false},
+		"mixture sent": {"a\r\nb\r\n", "a\r\nc\n", "a\r\nc\n", false, false},
+		"mixture":      {"a\r\nb\n", "a\nc\n", "a\nc\n", false, false},
+		"lf":           {"a\nb\n", "a\r\nc\r\n", "a\r\nc\r\n", false, false},
+		"one line":     {"a", "a\nc\n", "a\nc\n", false, false},
+		"no end":       {"a\r\nb", "a\nc", "a\r\nc", true, false},
+		"to one line":  {"a\r\nb\r\n", "c", "c", false, false},
+		"cr in it":     {"a\r\nb\r\n", "a\rb\n", "a\rb\r\n", true, false},
+	} {
+		file := write(t, filepath.Join(root, name), c.was)
+		p := call(t, s, "Write", map[string]any{"file_path": file, "content": c.content})
+		w, ok := p.(*tools.Write)
+		if !ok || content(t, file) != c.is || w.Unchanged != c.same || (w.LineEndings == "crlf") != c.kept || strings.Contains(p.Text(), "CRLF") != c.kept {
+			t.Errorf("%s: %q, %s", name, content(t, file), mustEncode(t, p))
+		}
+	}
+}

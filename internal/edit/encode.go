@@ -30,10 +30,19 @@ func Decode(content []byte, encoding string) (text []byte, name string, err erro
 	return d.text, d.enc.Name, nil
 }
 
+// KeepEnds gives content the line ends of the text like, which it replaces: all CRLF where those are,
+// and content has bare LF only. kept says that it has others now than were sent.
+func KeepEnds(content string, like []byte) (text string, kept bool) {
+	if lineEnding(like) != "crlf" || !strings.Contains(content, "\n") || strings.Contains(content, "\r\n") {
+		return content, false
+	}
+	return strings.ReplaceAll(content, "\n", "\r\n"), true
+}
+
 // Encode writes a whole new text the way the file that it replaces is written: in its charset, with
 // its byte order mark if it has one. encoding names another charset; "" keeps that of like, which
-// is UTF-8 when like is nil, empty or binary. Line endings are taken as they are. name is the
-// charset as Detect names it.
+// is UTF-8 when like is nil, empty or binary. Line endings are taken as they are: see KeepEnds. name
+// is the charset as Detect names it.
 //
 // Errors are *UnencodableError (Index 0) and *EncodingError.
 func Encode(content string, like []byte, encoding string) (raw []byte, name string, err error) {

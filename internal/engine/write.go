@@ -60,18 +60,20 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 			t.After = After{Kind: guardfs.KindFile, Content: a.Raw}
 			return nil
 		}
-		raw, name, err := edit.Encode(a.Text, before, t.encoding(a.Encoding))
+		old, _, err := edit.Decode(before, "")
 		if err != nil {
 			return err
 		}
-		t.After = After{Kind: guardfs.KindFile, Content: raw}
-		if encoding = name; !strings.EqualFold(name, "utf-8") && t.Before.Exists {
-			if before, _, err = edit.Decode(t.Before.Content, ""); err != nil {
-				return err
-			}
-			t.After.Hunks = diff.Patch(before, []byte(strings.TrimPrefix(a.Text, "\ufeff")))
+		text, kept := edit.KeepEnds(a.Text, old)
+		raw, name, err := edit.Encode(text, before, t.encoding(a.Encoding))
+		if err != nil {
+			return err
 		}
-		return e.guardOverwrite(t, before, []byte(a.Text))
+		t.After = After{Kind: guardfs.KindFile, Content: raw, KeptCRLF: kept}
+		if encoding = name; !strings.EqualFold(name, "utf-8") && t.Before.Exists {
+			t.After.Hunks = diff.Patch(old, []byte(strings.TrimPrefix(text, "\ufeff")))
+		}
+		return e.guardOverwrite(t, old, []byte(text))
 	})
 	return done, encoding, err
 }
