@@ -84,6 +84,20 @@ func (d *document) load(raw []byte) {
 	}
 }
 
+// refuted says that the charset was guessed, and that there are bytes which are no character of it.
+func (d *document) refuted() bool {
+	return d.guessed && d.enc.Mapped() && bytes.Contains(d.text, []byte(text.Opaque))
+}
+
+// encode writes new text in the charset, and only ASCII where that is refuted: in another charset its
+// bytes would be other characters. bad is as Encoding.Encode has it.
+func (d *document) encode(s string) (raw []byte, bad int) {
+	if at := strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }); at >= 0 && d.refuted() {
+		return nil, at
+	}
+	return d.enc.Encode(s)
+}
+
 // bytes gives the file. While edits may follow, it shares nothing with the document's text.
 func (d *document) bytes() []byte {
 	if !d.enc.Mapped() {

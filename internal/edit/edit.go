@@ -398,8 +398,8 @@ func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, err
 		raw, ok := done[r.with]
 		if !ok {
 			bad := -1
-			if raw, bad = d.enc.Encode(r.with); bad >= 0 {
-				return nil, unencodable(index, e.New, r.with, bad, d.enc.Name, d.guessed)
+			if raw, bad = d.encode(r.with); bad >= 0 {
+				return nil, d.unencodable(index, e.New, r.with, bad)
 			}
 			if raw == nil {
 				raw = []byte{}

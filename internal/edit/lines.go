@@ -240,7 +240,7 @@ func (d *document) trim(r replacement) replacement {
 
 // unencodable places a character that could not be encoded in the new string as it was sent. with
 // is the part of it that was encoded, perhaps re-indented or repaired, so look-up is by character.
-func unencodable(index int, sent, with string, bad int, cs string, guessed bool) error {
+func (d *document) unencodable(index int, sent, with string, bad int) error {
 	r, n := utf8.DecodeRuneInString(with[bad:])
 	before := strings.Count(with[:bad], with[bad:bad+n])
 	at := 0
@@ -262,5 +262,5 @@ func unencodable(index int, sent, with string, bad int, cs string, guessed bool)
 	head := lf(sent[:at])
 	last := head[strings.LastIndexByte(head, '\n')+1:]
 	return &UnencodableError{Index: index, Char: r, Line: 1 + strings.Count(head, "\n"), Column: 1 + utf8.RuneCountInString(last),
-		Encoding: cs, Guessed: guessed}
+		Encoding: d.enc.Name, Guessed: d.guessed, Refuted: d.refuted()}
 }

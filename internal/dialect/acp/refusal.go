@@ -81,7 +81,7 @@ var causes = map[engine.Cause][2]string{
 		"write to another path, or ask the user"},
 	engine.DropsUnseen: {"this would drop most of {path}, of which a part was read",
 		"read all of it"},
-	engine.Unencodable:   {"the text has characters that the encoding of {path} does not have", ""},
+	engine.Unencodable:   {"the text has characters that the encoding of {path} does not have, or which can't be written because that is not known for certain", ""},
 	engine.DiskFull:      {"the disk is full; nothing was done", ""},
 	engine.StoreDiskFull: {"the disk is full; nothing was done", ""},
 	engine.HalfMade: {"it failed, and whether {path} has the new text is not known",
