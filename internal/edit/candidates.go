@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/edit/mend"
 )
@@ -87,7 +86,7 @@ type haystack struct {
 	torn  bool   // a match that is torn is one
 }
 
-func newHaystack(text []byte) *haystack { return &haystack{text: text, cr: diff.CROnly(text)} }
+func newHaystack(text []byte) *haystack { return &haystack{text: text} }
 
 func (h *haystack) skeleton() ([]byte, []letters.Mark) {
 	if h.bones == nil {

@@ -121,7 +121,7 @@ func (d *document) bytes() []byte {
 // excerpt shows ten lines of the text on either side of a line, numbered.
 func (d *document) excerpt(line int) string {
 	const around = 10
-	cr := diff.CROnly(d.text)
+	const cr = false
 	var b strings.Builder
 	n := 1
 	for at := 0; n <= line+around; n++ {
@@ -288,7 +288,7 @@ func (d *document) spliceText(rs []replacement) {
 // keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A
 // decoded text is then changed in place, instead of having two of them.
 func (d *document) keepStretch(r replacement) {
-	cr := diff.CROnly(d.text)
+	const cr = false
 	from, to := r.start, r.end
 	for i := 0; i <= 2*diff.Context && from > 0; i++ {
 		from = lineStart(d.text, from-min(i, 1), cr)

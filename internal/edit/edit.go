@@ -191,7 +191,6 @@ func (d *document) end(res *Result) *Result {
 	if d.before != nil {
 		res.before, res.after, res.line = d.before, d.text[d.beforeAt:len(d.text)-d.beforeTail], d.beforeLine
 	}
-	res.cr = (diff.CROnly(d.text) || len(d.text) == 0) && (diff.CROnly(res.before) || len(res.before) == 0)
 	res.blank = len(bytes.TrimSpace(d.text)) == 0
 	res.LineEnding = lineEnding(d.text)
 	return res

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
-
-	"moltisfs/internal/edit/diff"
 )
 
 // line is the content text[start:end] and the line break text[end:next], empty at the end.
@@ -53,18 +51,11 @@ func splitLines(text []byte, cr bool) []line {
 
 // lineAt numbers the line that holds offset at, from 1.
 func lineAt(text []byte, at int) int {
-	brk := []byte{'\n'}
-	if diff.CROnly(text) {
-		brk[0] = '\r'
-	}
-	return 1 + bytes.Count(text[:at], brk)
+	return 1 + bytes.Count(text[:at], []byte{'\n'})
 }
 
 // lineEnding names the line breaks of a text.
 func lineEnding(text []byte) string {
-	if diff.CROnly(text) {
-		return "cr"
-	}
 	lf, crlf := bytes.Count(text, []byte("\n")), 0
 	if bytes.IndexByte(text, '\r') >= 0 {
 		crlf = bytes.Count(text, []byte("\r\n"))
@@ -91,8 +82,7 @@ type fitter struct {
 }
 
 func newFitter(text []byte, old, new string) *fitter {
-	cr := diff.CROnly(text)
-	return &fitter{text: text, cr: cr, old: old, new: new,
+	return &fitter{text: text, old: old, new: new,
 		plain: !strings.Contains(new, "\n"), memo: make(map[string]string)}
 }
 

@@ -3,8 +3,6 @@ package edit
 import (
 	"bytes"
 	"unicode/utf8"
-
-	"moltisfs/internal/edit/diff"
 )
 
 const (
@@ -49,12 +47,9 @@ func notUniqueLoose(text []byte, ms []match, t tier) *NotUniqueError {
 
 func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError {
 	e := &NotUniqueError{Count: count, Strategy: t.String()}
-	cr := diff.CROnly(text)
+	const cr = false
 	num, pos := lineAt(text, 0), 0
 	brk := []byte{'\n'}
-	if cr {
-		brk[0] = '\r'
-	}
 	for _, r := range regions {
 		num += bytes.Count(text[pos:max(pos, r.start)], brk)
 		pos = max(pos, r.start)

@@ -29,9 +29,7 @@ const (
 // (Result.Before and After, or Decode). Lines that differ only in their break count as changed;
 // only Unified shows it. Time and memory are linear.
 func Patch(before, after []byte) []Hunk {
-	// Both are cut at CRs if neither has anything else.
-	cr := (CROnly(before) || len(before) == 0) && (CROnly(after) || len(after) == 0)
-	return PatchAt(before, after, 0, cr)
+	return PatchAt(before, after, 0, false)
 }
 
 // PatchAt is Patch for texts that are cut at CRs or not, with so many lines before either.
@@ -82,12 +80,6 @@ func SameEnds(a, b []byte, brk byte) (head, tail int) {
 		}
 	}
 	return head, tail
-}
-
-// CROnly is true for a text whose only line breaks are lone CRs (classic Mac OS). Elsewhere a lone
-// CR is a character.
-func CROnly(text []byte) bool {
-	return bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') >= 0
 }
 
 func lineBreak(cr bool) byte {

@@ -24,7 +24,7 @@ func Empties(before, after []byte) *Finding {
 	if len(bytes.TrimSpace(after)) > 0 || len(bytes.TrimSpace(before)) == 0 {
 		return nil
 	}
-	return &Finding{Guard: "empties", Removed: len(diff.Lines(before, diff.CROnly(before)))}
+	return &Finding{Guard: "empties", Removed: len(diff.Lines(before, false))}
 }
 
 // Placeholder finds a line such as "// ... rest of the code unchanged" that a change puts in where
