@@ -121,11 +121,10 @@ func (d *document) bytes() []byte {
 // excerpt shows ten lines of the text on either side of a line, numbered.
 func (d *document) excerpt(line int) string {
 	const around = 10
-	const cr = false
 	var b strings.Builder
 	n := 1
 	for at := 0; n <= line+around; n++ {
-		l := lineFrom(d.text, at, cr)
+		l := lineFrom(d.text, at)
 		if n >= line-around && (l.end > l.start || l.next > l.end) { // none after the last break
 			fmt.Fprintf(&b, "%6d→%s\n", n, strings.ToValidUTF8(diff.CutLine(string(d.text[l.start:l.end])), "\ufffd"))
 		}
@@ -288,17 +287,16 @@ func (d *document) spliceText(rs []replacement) {
 // keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A
 // decoded text is then changed in place, instead of having two of them.
 func (d *document) keepStretch(r replacement) {
-	const cr = false
 	from, to := r.start, r.end
 	for i := 0; i <= 2*diff.Context && from > 0; i++ {
-		from = lineStart(d.text, from-min(i, 1), cr)
+		from = lineStart(d.text, from-min(i, 1))
 	}
 	for i := 0; i <= 2*diff.Context && to < len(d.text); i++ {
-		to = lineFrom(d.text, to, cr).next
+		to = lineFrom(d.text, to).next
 	}
 	d.before = append([]byte{}, d.text[from:to]...)
 	d.beforeAt, d.beforeTail = from, len(d.text)-to
-	d.beforeLine = bytes.Count(d.text[:from], []byte(lineBreak(cr)))
+	d.beforeLine = bytes.Count(d.text[:from], []byte("\n"))
 }
 
 // splicePieces cuts the pieces at the replacements and puts the encoded texts in between.

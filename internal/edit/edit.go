@@ -85,16 +85,15 @@ type Result struct {
 	Replacements int    // of all steps
 	Encoding     string // charset, as Detect names it
 	Guessed      bool   // the charset rests on statistics
-	LineEnding   string // of the result: "lf" | "crlf" | "cr" | "mixed" | "none"
+	LineEnding   string // of the result: "lf" | "crlf" | "mixed" | "none"
 
 	before, after []byte // UTF-8 without mark: the texts, or the lines that hold all changes
 	line          int    // lines before the stretch
-	cr            bool
-	blank         bool // nothing but blanks is left in all of the text
+	blank         bool   // nothing but blanks is left in all of the text
 }
 
 // Patch tells what was changed, as Patch does for two texts.
-func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line, r.cr) }
+func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line) }
 
 // Guard finds what looks like an accident, as guard.Empties and guard.Placeholder do. May be nil.
 func (r *Result) Guard() *guard.Finding {
@@ -285,7 +284,7 @@ func shallow(h *haystack, e Edit, at int) bool { return further(h, e, at) && !sp
 
 // further says that what New adds below begins further left than the line that Old is a part of.
 func further(h *haystack, e Edit, at int) bool {
-	pre := string(h.text[lineStart(h.text, at, h.cr):at])
+	pre := string(h.text[lineStart(h.text, at):at])
 	first, rest, many := strings.Cut(e.New, "\n")
 	if pre == "" || strings.TrimSpace(pre) != "" || !many || strings.Contains(e.Old, "\n") || strings.TrimSpace(first) == "" ||
 		strings.TrimSpace(rest) == "" {
@@ -314,8 +313,8 @@ func applied(h *haystack, e Edit) int {
 	if at < 0 || bytes.Contains(h.text[at+1:], []byte(body)) {
 		return 0
 	}
-	l := lineFrom(h.text, at+len(body), h.cr)
-	if len(trimBlanks(h.text[lineStart(h.text, at, h.cr):at])) > 0 || len(trimBlanks(h.text[at+len(body):l.end])) > 0 {
+	l := lineFrom(h.text, at+len(body))
+	if len(trimBlanks(h.text[lineStart(h.text, at):at])) > 0 || len(trimBlanks(h.text[at+len(body):l.end])) > 0 {
 		return 0
 	}
 	return lineAt(h.text, at)

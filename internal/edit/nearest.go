@@ -29,8 +29,8 @@ const (
 // compared by skeleton and without case, and words where no line is the same. Each line and word of
 // the text is looked up once; nothing is compared with everything.
 func nearest(h *haystack, old []byte) (diagnosis, bool) {
-	olds := diff.Lines(old, h.cr && bytes.IndexByte(old, '\n') < 0)
-	lines := diff.Lines(h.text, h.cr)
+	olds := diff.Lines(old)
+	lines := diff.Lines(h.text)
 	if len(olds) == 0 {
 		return diagnosis{}, false
 	}
@@ -55,7 +55,7 @@ func nearest(h *haystack, old []byte) (diagnosis, bool) {
 		d.end += len(l)
 	}
 	content := func(l []byte) []byte { return bytes.TrimRight(l, "\r\n") }
-	if !bytes.HasSuffix(old, []byte(lineBreak(h.cr))) || len(olds) == 0 {
+	if !bytes.HasSuffix(old, []byte("\n")) || len(olds) == 0 {
 		d.end = d.start + len(content(h.text[d.start:d.end]))
 	}
 	if d.end <= d.start {

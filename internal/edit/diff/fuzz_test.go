@@ -19,8 +19,8 @@ func FuzzPatch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, before, after []byte) {
 		hs := Patch(before, after)
-		a, b := Lines(before, false), Lines(after, false)
-		if whole := hunks(a, b, Changes(a, b), false); !reflect.DeepEqual(normal(whole), normal(hs)) {
+		a, b := Lines(before), Lines(after)
+		if whole := hunks(a, b, Changes(a, b)); !reflect.DeepEqual(normal(whole), normal(hs)) {
 			t.Fatalf("%v\nof the whole\n%v", hs, whole)
 		}
 		if (len(hs) == 0) != bytes.Equal(before, after) {

@@ -14,7 +14,7 @@ import (
 
 // applyHunks is the slow, obvious reading of a patch.
 func applyHunks(t testing.TB, before []byte, hs []Hunk) []byte {
-	lines := Lines(before, false)
+	lines := Lines(before)
 	var out []byte
 	pos := 0
 	for _, h := range hs {
@@ -103,7 +103,7 @@ func randomText(r *rand.Rand, lines int) []byte {
 }
 
 func mutate(r *rand.Rand, text []byte) []byte {
-	lines := Lines(text, false)
+	lines := Lines(text)
 	var out []byte
 	for _, l := range lines {
 		switch r.Intn(8) {
@@ -138,7 +138,7 @@ func TestPatchReproduces(t *testing.T) {
 func TestDiffIsShort(t *testing.T) {
 	r := rand.New(rand.NewSource(2))
 	for range 2000 {
-		a, b := Lines(randomText(r, 14), false), Lines(randomText(r, 14), false)
+		a, b := Lines(randomText(r, 14)), Lines(randomText(r, 14))
 		cost := 0
 		for _, c := range Changes(a, b) {
 			cost += c.A1 - c.A0 + c.B1 - c.B0

@@ -24,7 +24,7 @@ func Empties(before, after []byte) *Finding {
 	if len(bytes.TrimSpace(after)) > 0 || len(bytes.TrimSpace(before)) == 0 {
 		return nil
 	}
-	return &Finding{Guard: "empties", Removed: len(diff.Lines(before, false))}
+	return &Finding{Guard: "empties", Removed: len(diff.Lines(before))}
 }
 
 // Placeholder finds a line such as "// ... rest of the code unchanged" that a change puts in where
@@ -33,8 +33,8 @@ func Empties(before, after []byte) *Finding {
 // turn up elsewhere in the new text. A bare "..." (an idiom of Python) counts only where three
 // lines go.
 func Placeholder(before, after []byte) *Finding {
-	head, tail := diff.SameEnds(before, after, '\n')
-	a, b := diff.Lines(before[head:len(before)-tail], false), diff.Lines(after[head:len(after)-tail], false)
+	head, tail := diff.SameEnds(before, after)
+	a, b := diff.Lines(before[head:len(before)-tail]), diff.Lines(after[head:len(after)-tail])
 	if !anyPlaceholder(b) {
 		return nil
 	}
