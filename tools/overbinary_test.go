@@ -61,6 +61,9 @@ func TestTextOverWhatIsNone(t *testing.T) {
 	} {
 		s, root := suite(t, set, tools.Options{})
 		for name, raw := range noTexts(t) {
+			if mode == "must read" && name == "letter.pdf" { // it takes seconds to start what reads PDFs
+				continue
+			}
 			file := write(t, filepath.Join(root, name), raw)
 			kept := func(what string, p tools.Payload) {
 				t.Helper()
@@ -95,6 +98,22 @@ func TestTextOverWhatIsNone(t *testing.T) {
 			if p := call(t, s, "Write", map[string]any{"file_path": file, "content": "a,d\n"}); tools.Refused(p) {
 				t.Errorf("%s, %s, a text by now: %s", mode, name, p.Text())
 			}
+		}
+	}
+}
+
+// TestSeenIsOfBytes: whoever has seen what was unpacked from a file, or a picture of it, has not seen the file.
+func TestSeenIsOfBytes(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) { mustRead(fs); fs.Accidents = "allow" }, tools.Options{})
+	for name, raw := range noTexts(t) {
+		if name == "n.ipynb" || name == "letter.pdf" { // it takes seconds to start what reads PDFs
+			continue
+		}
+		file := write(t, filepath.Join(root, name), raw)
+		call(t, s, "Read", map[string]any{"file_path": file})
+		p := call(t, s, "Write", map[string]any{"file_path": file, "content": "x\n"})
+		if r, ok := p.(*tools.Refusal); !ok || p.Kind() != tools.KindMustRead || content(t, file) != raw || !strings.Contains(r.Hint, "acknowledge: true") {
+			t.Errorf("%s: %s", name, mustEncode(t, p))
 		}
 	}
 }
