@@ -150,6 +150,9 @@ func unencodable(a *about) *Refusal {
 	if e.Refuted {
 		why, hint = e.Why(), "Read it with the encoding that it may be in until no U+FFFD is shown, "+
 			"then send that encoding here too."
+		if a.tool == "Write" {
+			hint += ` Or set encoding: "utf-8" to convert the file.`
+		}
 	}
 	return &Refusal{Hint: hint,
 		Message: fmt.Sprintf("%s%s holds %q (U+%04X, line %d column %d), which %s%s",
