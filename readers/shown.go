@@ -48,7 +48,7 @@ func NoText(content []byte, encoding string) string {
 		return shown
 	case knowsNotebook(f, &Options{}):
 		return "notebook"
-	case encoding == "" && looksBinary(f.head, f.ended) && text.Stateful(content) == "":
+	case looksBinary(f.head, f.ended) && !forced(f, &Options{Encoding: encoding}) && text.Stateful(content) == "":
 		return mediaType(f.head)
 	}
 	return ""

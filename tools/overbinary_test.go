@@ -50,8 +50,12 @@ func noTexts(t *testing.T) map[string]string {
 		"a.out":     string(program[:1<<12]), "a.exe": "MZ\x90\x00\x03\x00\x00\x00\x04\x00\x00\x00\xff\xff\x00\x00\xb8" + strings.Repeat("\x00", 100) + "PE\x00\x00",
 		"A.class": "\xca\xfe\xba\xbe\x00\x00\x00\x41\x00\x1d\x0a\x00\x02\x00\x03", "a.macho": "\xcf\xfa\xed\xfe\x07\x00\x00\x01\x03\x00\x00\x00\x02\x00\x00\x00__TEXT",
 		"a.7z": "7z\xbc\xaf\x27\x1c\x00\x04aaaaaaaa", "a.wasm": "\x00asm\x01\x00\x00\x00", "n.ipynb": fourCells,
+		"a.dat": "\x01abc\x00\x02\x00\x00\xfe\x91\x03", "a.pyc": "\xcb\r\r\n\x00\x00\x00\x00abc\x00\x00",
 	}
 }
+
+// exact are those of noTexts of which nobody knows the format, so that an edit of the bytes is done.
+var exact = map[string]bool{"n.ipynb": true, "a.dat": true, "a.pyc": true}
 
 // TestTextOverWhatIsNone: a text replaces a file that is none only where the call says so, whatever is tracked and was read. Edit has nothing to
 // quote in such a file, whatever encoding is named.
@@ -81,7 +85,8 @@ func TestTextOverWhatIsNone(t *testing.T) {
 			if kept("Write", p); !strings.Contains(p.Text(), "acknowledge: true") {
 				t.Errorf("%s, %s: the way out is not told: %s", mode, name, p.Text())
 			}
-			if name != "n.ipynb" {
+			kept("Write", call(t, s, "Write", map[string]any{"file_path": file, "content": "a,c\n", "encoding": "utf-8"}))
+			if !exact[name] {
 				at := strings.IndexFunc(raw, func(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' })
 				for _, encoding := range []any{nil, "utf-8", "latin1"} {
 					args := map[string]any{"file_path": file, "old_string": raw[at : at+1], "new_string": "xyz", "replace_all": true}
@@ -143,8 +148,9 @@ func TestTextOverText(t *testing.T) {
 	if p := call(t, s, "Edit", map[string]any{"file_path": nul, "old_string": "Title", "new_string": "Name"}); tools.Refused(p) {
 		t.Errorf("a text with a NUL is not edited: %s", p.Text())
 	}
-	if p := call(t, s, "Write", map[string]any{"file_path": nul, "content": "# Title\n", "encoding": "utf-8"}); tools.Refused(p) {
-		t.Errorf("with the encoding that shows it: %s", p.Text())
+	wide := write(t, filepath.Join(root, "wide"), "\x48\x51\x01\x4e\x00\x01\x48\x51\n\x00")
+	if p := call(t, s, "Write", map[string]any{"file_path": wide, "content": "x\n", "encoding": "utf-16le"}); tools.Refused(p) {
+		t.Errorf("in the encoding that shows it: %s", p.Text())
 	}
 	free, there := suite(t, func(fs *config.FS) { fs.Accidents = "allow" }, tools.Options{})
 	file := write(t, filepath.Join(there, "log.gz"), noTexts(t)["log.gz"])

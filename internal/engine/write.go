@@ -78,18 +78,12 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 	return done, encoding, err
 }
 
-// overBinary names what before is if it is a document, an archive, a picture, a database, a program or
-// a notebook, and the call would put something else in its place, such as a text; "" if not.
+// overBinary names what before is if it is a document, an archive, a picture, a database, a program,
+// other binary data or a notebook, and the call would put a text in its place; "" if not. A notebook
+// may take the place of a notebook.
 func overBinary(before []byte, a WriteArgs) string {
 	is := readers.NoText(before, a.Encoding)
-	if is == "" {
-		return ""
-	}
-	content := a.Raw
-	if content == nil {
-		content = []byte(a.Text)
-	}
-	if readers.NoText(content, "") == is {
+	if is != "" && readers.ShownDecoded(slices.Concat(a.Raw, []byte(a.Text)), "") == is {
 		return ""
 	}
 	return is
