@@ -83,7 +83,7 @@ type FS struct {
 
 	CreateParentsArgument bool   `toml:"create_parents_argument" doc:"Let a call ask for that by its argument create_parents. The approval names the directories."`
 	EditMatching          string `toml:"edit_matching" enum:"tolerant|strict" doc:"How Edit finds old_string: \"tolerant\" also where only blanks, quotes or indentation differ, \"strict\" exactly, line endings aside."`
-	Accidents             string `toml:"accidents" enum:"acknowledge|allow" doc:"A change that empties a file, or leaves a remark such as \"... rest unchanged\" in the place of code: \"acknowledge\" refuses it until the call says acknowledge: true, \"allow\" makes it."`
+	Accidents             string `toml:"accidents" enum:"acknowledge|allow" doc:"A change that empties a file, puts a text in the place of a document, an archive, a picture or the like, or leaves a remark such as \"... rest unchanged\" in the place of code: \"acknowledge\" refuses it until the call says acknowledge: true, \"allow\" makes it."`
 	HardLinks             string `toml:"hard_links" enum:"break|refuse" doc:"Changing a file with several hard links: \"break\" leaves the other names with the old content and says so, \"refuse\" refuses."`
 	HardLinksRead         string `toml:"hard_links_read" enum:"allow|refuse" doc:"Any call about a file with several hard links, whose other names may lie outside of what is allowed: \"allow\" takes it unless a name is denied, \"refuse\" takes none."`
 	ReadOnlyFiles         string `toml:"read_only_files" enum:"refuse|write" doc:"Changing a file whose mode forbids writing: \"refuse\", or \"write\" where the directory allows it."`

@@ -153,7 +153,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		return nil, err
 	}
 	t := renderText(content, o)
-	t.Encoding, t.Format, t.Unit = enc, p.name, p.name+" line"
+	t.Encoding, t.Format, t.Unit, t.Lossy = enc, p.name, p.name+" line", true
 	if t.TotalLines == 0 {
 		t.noText(f.Size, 0)
 	}
@@ -202,7 +202,7 @@ func (r *Readers) readPacked(ctx context.Context, f *file, o *Options, p *packin
 			t.NextOffset = 0
 		}
 	}
-	t.Format, t.Unit = p.name, p.name+" line"
+	t.Format, t.Unit, t.Lossy = p.name, p.name+" line", true
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	return t, f.addSum(ctx, &t.Sight)
 }

@@ -58,7 +58,7 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 		return nil, err
 	}
 	m := &Image{OriginalFormat: format.Name, Scale: 1}
-	m.Sum, m.Whole, m.Changed = sum(raw), true, f.grown
+	m.Sum, m.Whole, m.Lossy, m.Changed = sum(raw), true, true, f.grown
 	if format.Name == "tiff" {
 		if raw, err = m.turnToPage(raw, o); err != nil {
 			return nil, err

@@ -146,7 +146,7 @@ type Sight struct {
 	Total int
 	// Shown are the units shown whole, in order. A line, cell or page that was cut is not among them.
 	Shown []Span
-	// Lossy says that Shown counts a text made from the file, which does not hold all that is in it, such as a document's or a PDF's: who
+	// Lossy says that what is shown was made from the file, such as the text of a document, of a PDF or of a compressed file, or a picture: who
 	// has seen all of it has not seen the file.
 	Lossy bool
 	// Sources are the cells of a notebook whose source was shown whole, in order, whatever became of their outputs.

@@ -5,17 +5,17 @@ import (
 	"cmp"
 	"context"
 
+	"moltisfs/internal/text"
 	"moltisfs/readers/image"
 	"moltisfs/readers/office"
 )
 
-// ShownAs names what Read shows of a file in place of its own characters: "PNG image", "PDF", "docx", "gzip". It is empty where the text that Read
-// shows is the text of the file, and for binary files, of which it shows none. Notebooks, HTML and email are text: what Read shows of them
-// can be changed in the file. encoding is [Options].Encoding.
+// ShownAs names what a file is whose bytes mean something else than the characters of a text: "png image", "PDF", "docx", "gzip", or the media type
+// of a database, a program or another format that is known by its first bytes. It is empty for text, and for bytes of which only that is known
+// that they are no text. Notebooks, HTML and email are text: what Read shows of them can be changed in the file. encoding is [Options].Encoding.
 func ShownAs(content []byte, encoding string) string {
-	head := content[:min(len(content), headBytes)]
-	f := &file{Source: Source{R: bytes.NewReader(content), Size: int64(len(content))}, head: head, ended: len(head) == len(content)}
-	o := &Options{Encoding: encoding}
+	f, o := inMemory(content), &Options{Encoding: encoding}
+	head := f.head
 	switch {
 	case knowsImage(f, o):
 		if p := image.FormatOf(head); looksBinary(head, f.ended) {
@@ -33,15 +33,37 @@ func ShownAs(content []byte, encoding string) string {
 	case knowsCompressed(f, o):
 		return packingOf(head).name
 	}
+	if bytes.IndexByte(head, 0) >= 0 && looksBinary(head, f.ended) && binaryMagic(head) {
+		return mediaType(head)
+	}
 	return ""
+}
+
+// NoText names what a file is of which Read, told this encoding, shows something else than its bytes as a text: as [ShownAs] does, "notebook", or the
+// media type of what is binary. A text that is written over it loses what the file is.
+func NoText(content []byte, encoding string) string {
+	f := inMemory(content)
+	switch shown := ShownAs(content, encoding); {
+	case shown != "":
+		return shown
+	case knowsNotebook(f, &Options{}):
+		return "notebook"
+	case looksBinary(f.head, f.ended) && !forced(f, &Options{Encoding: encoding}) && text.Stateful(content) == "":
+		return mediaType(f.head)
+	}
+	return ""
+}
+
+// inMemory is a file of these bytes.
+func inMemory(content []byte) *file {
+	head := content[:min(len(content), headBytes)]
+	return &file{Source: Source{R: bytes.NewReader(content), Size: int64(len(content))}, head: head, ended: len(head) == len(content)}
 }
 
 // ShownDecoded names what Read shows in another form than the file's own text, though the file is text: "email" of one whose text is encoded,
 // "notebook" of a notebook. The text itself can be read too, and edited: an email's with Options.Source, a notebook's with an Encoding.
 func ShownDecoded(content []byte, encoding string) string {
-	head := content[:min(len(content), headBytes)]
-	f := &file{Source: Source{R: bytes.NewReader(content), Size: int64(len(content))}, head: head, ended: len(head) == len(content)}
-	o := &Options{Encoding: encoding}
+	f, o := inMemory(content), &Options{Encoding: encoding}
 	switch {
 	case knowsNotebook(f, o):
 		return "notebook"
@@ -58,12 +80,12 @@ func RenderedHTML(content []byte, encoding string) string {
 	if len(content) > 8<<20 || !office.LooksHTML(head) {
 		return ""
 	}
-	_, text, err := decodeWhole(content, cmp.Or(encoding, htmlCharset(head)))
+	_, page, err := decodeWhole(content, cmp.Or(encoding, htmlCharset(head)))
 	if err != nil {
 		return ""
 	}
 	d := office.New(context.Background(), office.Window{})
-	_ = d.HTML(bytes.NewReader(text)) // what could be made of it counts
+	_ = d.HTML(bytes.NewReader(page)) // what could be made of it counts
 	return string(d.Text())
 }
 

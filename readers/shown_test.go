@@ -46,7 +46,7 @@ func TestTextThatBeginsLikeAPDF(t *testing.T) {
 
 func TestShownAs(t *testing.T) {
 	for name, want := range map[string]string{"image/rgb.png": "png image", "pdf/scan.pdf": "PDF", "document/sheet.xlsx": "xlsx", "document/letter.epub": "epub",
-		"document/letter.html": "", "binary/one.db": "", "encoding/russian.txt": "", "image/drawing.svg": ""} {
+		"document/letter.html": "", "binary/one.db": "application/vnd.sqlite3", "encoding/russian.txt": "", "image/drawing.svg": ""} {
 		if got := ShownAs(corpusFile(t, name), ""); got != want {
 			t.Errorf("%s is shown as %q, want %q", name, got, want)
 		}

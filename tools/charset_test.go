@@ -17,6 +17,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 
+	"moltisfs/readers"
 	"moltisfs/tools"
 )
 
@@ -142,6 +143,92 @@ func TestBytesThatMeanNothingAlone(t *testing.T) {
 		file := write(t, filepath.Join(root, "log"), raw)
 		if p := call(t, s, "Edit", map[string]any{"file_path": file, "old_string": "plain", "new_string": "x"}); tools.Refused(p) {
 			t.Errorf("%q: %s", raw, mustEncode(t, p))
+		}
+	}
+}
+
+// TestRefutedGuess: where the file has bytes that are none of the encoding that was guessed, new letters beyond ASCII are not written by that guess.
+// ASCII is, and whoever names the encoding is obeyed.
+func TestRefutedGuess(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	german := "Die Richtlinien f\u00fcr Gr\u00f6\u00dfe und sch\u00f6ne \u00dcbung w\u00e4ren\nzweite Zeile\n"
+	refuted := 0
+	for name, c := range map[string]struct {
+		enc             encoding.Encoding
+		raw, text, word string
+	}{
+		"ibm850": {charmap.CodePage850, "", german, "f\u00fcr \u00dcbung"}, "ibm437": {charmap.CodePage437, "", german, "f\u00fcr"}, "ibm852": {charmap.CodePage852, "", german, "f\u00fcr"},
+		"macintosh": {charmap.Macintosh, "", german, "f\u00fcr"}, "windows-1252": {charmap.Windows1252, "", german, "f\u00fcr"},
+		"shift_jis": {japanese.ShiftJIS, "\xff damaged\n", content(t, "../testdata/readers/encoding/japanese.txt") + "zweite Zeile\n", "保存"},
+		"gbk":       {simplifiedchinese.GBK, "\xff damaged\n", content(t, "../testdata/readers/encoding/chinese.txt") + "zweite Zeile\n", "保存"},
+	} {
+		raw, err := c.enc.NewEncoder().String(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw += c.raw
+		file := write(t, filepath.Join(root, name), raw)
+		body, ok := call(t, s, "Read", map[string]any{"file_path": file}).(*tools.Content).Body.(*readers.Text)
+		if !ok || body.InvalidBytes == 0 || body.Encoding == "utf-8" {
+			continue // the guess holds
+		}
+		refuted++
+		for tool, args := range map[string]map[string]any{
+			"Edit":      {"old_string": "zweite", "new_string": c.word},
+			"MultiEdit": {"edits": []any{map[string]any{"old_string": "zweite", "new_string": "dritte"}, map[string]any{"old_string": "dritte", "new_string": c.word}}},
+			"Write":     {"content": c.word + "\n"},
+		} {
+			args["file_path"] = file
+			if p := call(t, s, tool, args); !tools.Refused(p) || content(t, file) != raw || !strings.Contains(p.Text(), "encoding") {
+				t.Errorf("%s, %s: %s", name, tool, mustEncode(t, p))
+			}
+			args["encoding"] = name
+			want, _ := c.enc.NewEncoder().String(c.word)
+			if p := call(t, s, tool, args); tools.Refused(p) || !strings.Contains(content(t, file), want) {
+				t.Errorf("%s, %s, named: %s", name, tool, mustEncode(t, p))
+			}
+			write(t, file, raw)
+		}
+		if p := call(t, s, "Edit", map[string]any{"file_path": file, "old_string": "zweite", "new_string": "ASCII"}); tools.Refused(p) ||
+			content(t, file) != strings.Replace(raw, "zweite", "ASCII", 1) {
+			t.Errorf("%s, ASCII: %s", name, mustEncode(t, p))
+		}
+	}
+	if refuted < 2 {
+		t.Errorf("only %d guesses were refuted", refuted)
+	}
+}
+
+// TestGBKStaysGBK: a file whose characters have two bytes at most gets none of four, which readers of GBK stop at.
+func TestGBKStaysGBK(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	text := content(t, "../testdata/readers/encoding/chinese.txt") + "\nend\n"
+	two, err := simplifiedchinese.GBK.NewEncoder().String(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	four, err := simplifiedchinese.GB18030.NewEncoder().String("😀" + text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		raw, word string
+		fits      bool
+	}{
+		"emoji": {two, "// \u2705", false}, "astral": {two, "\U0001F600", false}, "no GBK": {two, "\u0e01", false},
+		"accents of GBK": {two, "\u00e9 \u4fdd", true}, "four already": {four, "\u2705", true},
+	} {
+		file := write(t, filepath.Join(root, name), c.raw)
+		for tool, args := range map[string]map[string]any{"Edit": {"old_string": "end", "new_string": c.word}, "Write": {"content": text + c.word}} {
+			args["file_path"] = file
+			p := call(t, s, tool, args)
+			if tools.Refused(p) == c.fits || !c.fits && (content(t, file) != c.raw || !strings.Contains(p.Text(), "gbk")) {
+				t.Errorf("%s, %s: %s", name, tool, mustEncode(t, p))
+			}
+			if back, err := simplifiedchinese.GB18030.NewDecoder().String(content(t, file)); c.fits && (err != nil || !strings.Contains(back, c.word)) {
+				t.Errorf("%s, %s: the file reads %q", name, tool, back)
+			}
+			write(t, file, c.raw)
 		}
 	}
 }

@@ -186,6 +186,13 @@ func partRead(r *Refusal, path string, seen *ledger.Seen) {
 	first := firstUnseen(seen)
 	unit := cmp.Or(seen.Unit, "line")
 	switch {
+	case seen.Lossy && seen.Lines >= 0 && first > seen.Lines:
+		r.Message = "this session has seen what can be shown of this file, but that was made from it, and " +
+			"there is more in it (packed text, layout, or perhaps pictures, formulas, macros or deleted " +
+			"text), which a full overwrite would drop"
+		r.Hint, r.Next = "Send acknowledge: true if all of it should be replaced; to keep the rest, "+
+			"make the change with a program for such files.", nil
+		return
 	case len(seen.Ranges) == 0 && seen.Unit == "":
 		r.Message = "nothing of what is in this file could be shown to this session; a full overwrite " +
 			"would drop it unseen"
@@ -196,13 +203,6 @@ func partRead(r *Refusal, path string, seen *ledger.Seen) {
 			"overwrite would drop"
 		r.Hint = "Read the source first, or send acknowledge: true to replace all of it."
 		r.Next = &NextCall{"Read", map[string]any{"file_path": path, "render": false}}
-		return
-	case seen.Lossy && seen.Lines >= 0 && first > seen.Lines:
-		r.Message = "this session has seen all the text that can be shown of this file, but there is " +
-			"more in it (layout, and perhaps pictures, formulas, macros or deleted text), which a full " +
-			"overwrite would drop"
-		r.Hint, r.Next = "Send acknowledge: true if all of it should be replaced; to keep the rest, "+
-			"make the change with a program for such files.", nil
 		return
 	case seen.Lines < 0:
 		r.Message = "this session has read only a part of the file; a full overwrite would drop what " +

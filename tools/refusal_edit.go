@@ -146,9 +146,17 @@ func unencodable(a *about) *Refusal {
 	if a.tool == "Write" {
 		what, hint = "content", `Use a character that `+e.Encoding+` has, or set encoding: "utf-8" to convert the file.`
 	}
+	why := e.Encoding + " can't hold"
+	if e.Refuted {
+		why, hint = e.Why(), "Read it with the encoding that it may be in until no U+FFFD is shown, "+
+			"then send that encoding here too."
+		if a.tool == "Write" {
+			hint += ` Or set encoding: "utf-8" to convert the file.`
+		}
+	}
 	return &Refusal{Hint: hint,
-		Message: fmt.Sprintf("%s%s holds %q (U+%04X, line %d column %d), which %s can't hold%s",
-			a.which(e.Index), what, e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched)}
+		Message: fmt.Sprintf("%s%s holds %q (U+%04X, line %d column %d), which %s%s",
+			a.which(e.Index), what, e.Char, e.Char, e.Line, e.Column, why, untouched)}
 }
 
 func badEncoding(a *about) *Refusal {

@@ -51,6 +51,7 @@ var refusals = []struct {
 	{engine.Refuse(engine.NotAsShown, "/f", "pdf"), KindUnsupported},
 	{engine.Refuse(engine.Accident, "/f", engine.GuardFacts{}), KindBadRequest},
 	{engine.Refuse(engine.Accident, "/f", engine.GuardFacts{Finding: guard.Finding{Guard: "empties"}, Edit: true}), KindBadRequest},
+	{engine.Refuse(engine.OverBinary, "/f", "png image"), KindBadRequest},
 	{engine.Refuse(engine.DropsUnseen, "/f", &ledger.Seen{Lines: 2}), KindBadRequest},
 	{engine.Refuse(engine.ReadOnly, "/f", "-r--r--r--"), KindPermissionDenied},
 	{engine.Refuse(engine.HardLinked, "/f", 2), KindPermissionDenied},

@@ -156,6 +156,11 @@ var sentences = map[engine.Cause]wording{
 	engine.NotAsShown: plainly("this is a file of kind {fact}: what Read shows of it is not its "+
 		"bytes, which an edit would damage; the file is untouched",
 		"Make the change with a program for such files, or ask the user how."),
+	engine.OverBinary: func(a *about) *Refusal {
+		return guarded("overwrite", "this is a file of kind "+factsOf[string](a)+", and the content, which "+
+			"is none, would replace all of it", "Write to another path to keep the file, or send "+
+			"acknowledge: true if all of it should be replaced.")
+	},
 	engine.Accident: func(a *about) *Refusal { return accident(factsOf[engine.GuardFacts](a)) },
 	engine.DropsUnseen: func(a *about) *Refusal {
 		seen := factsOf[*ledger.Seen](a)

@@ -15,7 +15,7 @@ type WriteArgs struct {
 	Content      string  `json:"content"`
 	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
-	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"only after a refusal asked: to empty a file, to leave a placeholder in code"`
+	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"only after a refusal asked for it"`
 	Encoding     *string `json:"encoding,omitempty" doc:"default: that of the old file, else UTF-8"`
 	Parents      *bool   `json:"create_parents,omitempty" doc:"make missing directories"`
 }
@@ -30,6 +30,8 @@ type Write struct {
 	CheckpointID *string `json:"checkpoint_id"`
 	Created      bool    `json:"created"`
 	Encoding     string  `json:"encoding,omitempty"` // when it is not UTF-8
+	// LineEndings is "crlf" where the file has kept those, and the content was sent with bare LF.
+	LineEndings string `json:"line_endings,omitempty"`
 	Changed
 }
 
@@ -38,14 +40,17 @@ func (*Write) payload()     {}
 
 // Text says it as Claude Code does.
 func (w *Write) Text() string {
-	verb := "updated"
+	verb, notes := "updated", w.notes()
+	if w.LineEndings != "" {
+		notes = "\nIts line ends are CRLF, as they were." + notes
+	}
 	switch {
 	case w.Unchanged:
-		return "The file " + w.FilePath + " has this content already." + w.notes()
+		return "The file " + w.FilePath + " has this content already." + notes
 	case w.Created:
 		verb = "created"
 	}
-	return fmt.Sprintf("File %s%s successfully at: %s%s", w.dry(), verb, w.FilePath, w.notes())
+	return fmt.Sprintf("File %s%s successfully at: %s%s", w.dry(), verb, w.FilePath, notes)
 }
 
 var writeTool = define[WriteArgs](Tool{
@@ -88,9 +93,13 @@ func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payl
 	t := done.Targets[0]
 	ch := changed(done, t)
 	s.oddities(c, t, &ch)
-	return &Write{
+	w := &Write{
 		FilePath: t.True, BytesWritten: int64(len(t.After.Content)), Created: !t.Before.Exists,
 		Encoding:     notUTF8(encoding),
 		CheckpointID: pointer(done.Checkpoint), Changed: ch,
-	}, nil
+	}
+	if t.After.KeptCRLF {
+		w.LineEndings = "crlf"
+	}
+	return w, nil
 }

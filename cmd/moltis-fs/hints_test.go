@@ -14,7 +14,7 @@ var sameForTools = strings.Fields(`half_made bad_name bad_argument bad_path out_
 	old_string_empty old_string_is_new no_change bad_encoding too_many_edits result_too_large not_a_notebook no_cell not_approved
 	nobody_to_ask approval_timeout approval_stale checkpoint_not_saved not_shown bad_pattern bad_glob no_file_type store_disk_full
 	store_gone store_busy store_read_only store_in_use sealed corrupt_content link_loop name_too_long disk_full system_error
-	took_too_long no_answer too_many_calls cancelled unknown lines_unseen not_as_shown accident drops_unseen tier_blocked policies_failed hook_blocked hook_failed answer_withheld
+	took_too_long no_answer too_many_calls cancelled unknown lines_unseen not_as_shown over_binary accident drops_unseen tier_blocked policies_failed hook_blocked hook_failed answer_withheld
 	too_many_entries bad_window unwatchable
 	too_many_watches runs_code into_itself unsaved_text buffer_differs_from_disk client_failed undecodable count_differs`)
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/edit/mend"
 )
@@ -21,8 +20,8 @@ type needle struct {
 }
 
 // newNeedle returns nil for an old of nothing but white space.
-func newNeedle(old []byte, cr bool) *needle {
-	n := &needle{old: old, lines: splitLines(old, cr && bytes.IndexByte(old, '\n') < 0), first: -1}
+func newNeedle(old []byte) *needle {
+	n := &needle{old: old, lines: splitLines(old), first: -1}
 	runAt, runBone, bestLen := 0, 0, 0
 	close := func(at int) {
 		run := old[runAt:at]
@@ -79,7 +78,6 @@ const (
 // haystack is a text that is searched more than once: its skeleton is made when it is first wanted.
 type haystack struct {
 	text  []byte
-	cr    bool
 	bones []byte
 	marks []letters.Mark
 	veils int    // -1: no invisible characters, 1: some, 0: not looked yet
@@ -87,7 +85,7 @@ type haystack struct {
 	torn  bool   // a match that is torn is one
 }
 
-func newHaystack(text []byte) *haystack { return &haystack{text: text, cr: diff.CROnly(text)} }
+func newHaystack(text []byte) *haystack { return &haystack{text: text} }
 
 func (h *haystack) skeleton() ([]byte, []letters.Mark) {
 	if h.bones == nil {
@@ -211,9 +209,9 @@ type match struct {
 }
 
 // verify compares a candidate with Old, line by line. ok: a tier takes them for equal.
-func (n *needle) verify(text []byte, cr bool, c extent) (m match, ok bool) {
-	v := verifier{needle: n, text: text, cr: cr}
-	v.match.from, v.lineAt = c, lineStart(text, c.start, cr)
+func (n *needle) verify(text []byte, c extent) (m match, ok bool) {
+	v := verifier{needle: n, text: text}
+	v.match.from, v.lineAt = c, lineStart(text, c.start)
 	if !v.upward() || !v.downward() {
 		return match{}, false
 	}
@@ -224,7 +222,6 @@ type verifier struct {
 	*needle
 	match
 	text []byte
-	cr   bool
 }
 
 func (v *verifier) raise(t tier) bool {
@@ -271,8 +268,8 @@ func (v *verifier) upward() bool {
 		if pos == 0 {
 			return false
 		}
-		from := lineStart(v.text, pos-1, v.cr)
-		l := lineFrom(v.text, from, v.cr)
+		from := lineStart(v.text, pos-1)
+		l := lineFrom(v.text, from)
 		o := v.lines[i]
 		v.breaks(o, l)
 		content, want := v.text[l.start:l.end], v.old[o.start:o.end]
@@ -336,7 +333,7 @@ func (v *verifier) breaks(o, l line) {
 
 // downward compares the lines from the first character that is not white space to the end of Old.
 func (v *verifier) downward() bool {
-	cur := lineFrom(v.text, v.lineAt, v.cr)
+	cur := lineFrom(v.text, v.lineAt)
 	for i := v.top; i < len(v.lines); i++ {
 		o := v.lines[i]
 		last := i == len(v.lines)-1
@@ -365,7 +362,7 @@ func (v *verifier) downward() bool {
 			return v.raise(tierTrailing)
 		}
 		v.breaks(o, cur)
-		cur = lineFrom(v.text, cur.next, v.cr)
+		cur = lineFrom(v.text, cur.next)
 	}
 	return true
 }

@@ -129,7 +129,7 @@ func TestStrict(t *testing.T) {
 		{"a\nb\n", "a\nb", StrategyExact},
 		{"a\r\nb\r\n", "a\nb", StrategyLineEndings},
 		{"a\nb\n", "a\r\nb", StrategyLineEndings},
-		{"a\rb\r", "a\nb", StrategyLineEndings},
+		{"a\rb\r", "a\nb", ""},
 		{"a  \nb\n", "a\nb", ""},
 		{"a\nb", "b\n", ""},
 		{"“a”\n", `"a"`, ""},

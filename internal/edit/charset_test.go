@@ -91,11 +91,15 @@ func checkSpans(t testing.TB, before, after []byte, spans []Span) {
 	}
 }
 
-// TestGuessedChineseTakesEveryCharacter: a file that names no charset is taken for all of its family, so that an emoji can be written.
-func TestGuessedChineseTakesEveryCharacter(t *testing.T) {
+// TestGuessedChineseStaysGBK: a file that names no charset, and has no character of four bytes, gets none. One that has some takes all.
+func TestGuessedChineseStaysGBK(t *testing.T) {
 	text := strings.Repeat("我能吞下玻璃而不伤身体。价格 “引号”\n", 5)
-	raw := encodeText(t, "gbk", text+"end\n", false)
-	r, err := Apply(raw, []Edit{{Old: "end", New: "🙂"}}, Options{})
+	var bad *UnencodableError
+	if r, err := Apply(encodeText(t, "gbk", text+"end\n", false), []Edit{{Old: "end", New: "🙂"}}, Options{}); !errors.As(err, &bad) || bad.Encoding != "gbk" || !bad.Guessed {
+		t.Errorf("%+v, %v", r, err)
+	}
+	text += "𠮷\n"
+	r, err := Apply(encodeText(t, "gb18030", text+"end\n", false), []Edit{{Old: "end", New: "🙂"}}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

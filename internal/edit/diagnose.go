@@ -28,7 +28,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 		err.Detail = "the file is empty"
 		return
 	}
-	n := newNeedle([]byte(e.Old), h.cr)
+	n := newNeedle([]byte(e.Old))
 	d, ok := n.near(h)
 	if !ok {
 		d, ok = nearRepaired(h, e)
@@ -57,10 +57,10 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 	err.Line = lineAt(h.text, d.start)
 	err.EndLine = err.Line
 	if d.end > d.start {
-		err.EndLine += bytes.Count(h.text[d.start:d.end-1], []byte(lineBreak(h.cr)))
+		err.EndLine += bytes.Count(h.text[d.start:d.end-1], []byte("\n"))
 	}
-	from := lineStart(h.text, d.start, h.cr)
-	to := lineFrom(h.text, max(d.start, d.end-1), h.cr).end
+	from := lineStart(h.text, d.start)
+	to := lineFrom(h.text, max(d.start, d.end-1)).end
 	err.Region = window(h.text, from, max(from, to), d.start, d.end)
 	err.Diff = letters.Diff(e.Old, string(h.text[d.start:d.end]), err.Line)
 	if !d.open {
@@ -68,13 +68,6 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 		err.Resend, whole = resend(h, d.start, d.end)
 		err.Partial = err.Partial || !whole
 	}
-}
-
-func lineBreak(cr bool) string {
-	if cr {
-		return "\r"
-	}
-	return "\n"
 }
 
 // plainly is the cause if it alone explains the difference. What was undone in Old before, such as
@@ -99,7 +92,7 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 	}
 	best, found := match{tier: tierNone}, 0
 	for _, c := range places {
-		if m, ok := n.verify(h.text, h.cr, c); ok {
+		if m, ok := n.verify(h.text, c); ok {
 			found++
 			if m.tier < best.tier {
 				best = m
@@ -110,10 +103,10 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 		// Only blanks inside lines or blank lines differ. The ends of Old get the file's white space.
 		c := places[0]
 		d := diagnosis{cause: CauseWhitespace, start: c.start, end: c.end}
-		if at := lineStart(h.text, c.start, h.cr); n.first > 0 && len(trimBlanks(h.text[at:c.start])) == 0 {
+		if at := lineStart(h.text, c.start); n.first > 0 && len(trimBlanks(h.text[at:c.start])) == 0 {
 			d.start = at
 		}
-		if l := lineFrom(h.text, c.end, h.cr); n.last < len(n.old) && len(trimBlanks(h.text[c.end:l.end])) == 0 {
+		if l := lineFrom(h.text, c.end); n.last < len(n.old) && len(trimBlanks(h.text[c.end:l.end])) == 0 {
 			d.end = l.end
 			if n.lines[len(n.lines)-1].start > n.last {
 				d.end = l.next
@@ -178,7 +171,7 @@ func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
 		}
 	}
 	for _, r := range rs {
-		n := newNeedle([]byte(r.old), h.cr)
+		n := newNeedle([]byte(r.old))
 		if d, ok := n.near(h); ok && (r.numbered == 0 || r.several || lineAt(h.text, d.start) == r.numbered) {
 			d.cause, d.detail = r.cause, r.unsure
 			return d, true
@@ -206,7 +199,7 @@ func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
 		return diagnosis{}, false
 	}
 	first, last := lineAt(seen, at)-1, lineAt(seen, max(at, end-1)) // lines [first,last) of seen
-	a, b := diff.Lines(seen, before.cr), diff.Lines(h.text, before.cr)
+	a, b := diff.Lines(seen), diff.Lines(h.text)
 	from, to := first, last
 	for _, c := range diff.Changes(a, b) {
 		shift := (c.B1 - c.B0) - (c.A1 - c.A0)
@@ -229,7 +222,7 @@ func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
 		d.end += len(l)
 	}
 	d.end = max(d.start, d.end)
-	if len(trimBlanks(seen[lineStart(seen, at, before.cr):at])) > 0 || len(trimBlanks(seen[end:lineFrom(seen, end, before.cr).end])) > 0 {
+	if len(trimBlanks(seen[lineStart(seen, at):at])) > 0 || len(trimBlanks(seen[end:lineFrom(seen, end).end])) > 0 {
 		d.settle(h, []byte(e.Old)) // it was a part of lines
 	} else if from < to && !strings.HasSuffix(e.Old, "\n") {
 		d.end = d.start + len(bytes.TrimRight(h.text[d.start:d.end], "\r\n"))
@@ -254,7 +247,7 @@ func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
 	// The white space around is looked for as if the letters were the same.
 	text := append([]byte(nil), n.old...)
 	copy(text[n.first:n.last], h.text[start:end]) // verify finds out if lengths differ
-	if m, ok := newNeedleOr(text, h.cr, n).verify(h.text, h.cr, extent{start, end}); ok && end-start == n.last-n.first {
+	if m, ok := newNeedleOr(text, n).verify(h.text, extent{start, end}); ok && end-start == n.last-n.first {
 		start, end = m.start, m.end
 	}
 	cause := CauseCase
@@ -285,8 +278,8 @@ func (n *needle) nearLetters(h *haystack) (diagnosis, bool) {
 	return d, d.start < d.end
 }
 
-func newNeedleOr(old []byte, cr bool, other *needle) *needle {
-	if n := newNeedle(old, cr); n != nil {
+func newNeedleOr(old []byte, other *needle) *needle {
+	if n := newNeedle(old); n != nil {
 		return n
 	}
 	return other
@@ -311,14 +304,14 @@ func resend(h *haystack, start, end int) (s string, whole bool) {
 		if once(h.text, region, start, &budget) {
 			return string(region), true
 		}
-		s, _ = uniqueAround(h.text, start, end, h.cr, &budget)
+		s, _ = uniqueAround(h.text, start, end, &budget)
 		return s, false
 	}
 	// The lines of the region that are text, the longest run of them.
 	best := extent{start, start}
 	run := extent{start, start}
 	for at := start; at < end; {
-		l := lineFrom(h.text, at, h.cr)
+		l := lineFrom(h.text, at)
 		stop := min(l.next, end)
 		if utf8.Valid(h.text[at:stop]) {
 			if run.end != at {

@@ -84,6 +84,20 @@ func (d *document) load(raw []byte) {
 	}
 }
 
+// refuted says that the charset was guessed, and that there are bytes which are no character of it.
+func (d *document) refuted() bool {
+	return d.guessed && d.enc.Mapped() && bytes.Contains(d.text, []byte(text.Opaque))
+}
+
+// encode writes new text in the charset, and only ASCII where that is refuted: in another charset its
+// bytes would be other characters. bad is as Encoding.Encode has it.
+func (d *document) encode(s string) (raw []byte, bad int) {
+	if at := strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }); at >= 0 && d.refuted() {
+		return nil, at
+	}
+	return d.enc.Encode(s)
+}
+
 // bytes gives the file. While edits may follow, it shares nothing with the document's text.
 func (d *document) bytes() []byte {
 	if !d.enc.Mapped() {
@@ -107,11 +121,10 @@ func (d *document) bytes() []byte {
 // excerpt shows ten lines of the text on either side of a line, numbered.
 func (d *document) excerpt(line int) string {
 	const around = 10
-	cr := diff.CROnly(d.text)
 	var b strings.Builder
 	n := 1
 	for at := 0; n <= line+around; n++ {
-		l := lineFrom(d.text, at, cr)
+		l := lineFrom(d.text, at)
 		if n >= line-around && (l.end > l.start || l.next > l.end) { // none after the last break
 			fmt.Fprintf(&b, "%6d→%s\n", n, strings.ToValidUTF8(diff.CutLine(string(d.text[l.start:l.end])), "\ufffd"))
 		}
@@ -274,17 +287,16 @@ func (d *document) spliceText(rs []replacement) {
 // keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A
 // decoded text is then changed in place, instead of having two of them.
 func (d *document) keepStretch(r replacement) {
-	cr := diff.CROnly(d.text)
 	from, to := r.start, r.end
 	for i := 0; i <= 2*diff.Context && from > 0; i++ {
-		from = lineStart(d.text, from-min(i, 1), cr)
+		from = lineStart(d.text, from-min(i, 1))
 	}
 	for i := 0; i <= 2*diff.Context && to < len(d.text); i++ {
-		to = lineFrom(d.text, to, cr).next
+		to = lineFrom(d.text, to).next
 	}
 	d.before = append([]byte{}, d.text[from:to]...)
 	d.beforeAt, d.beforeTail = from, len(d.text)-to
-	d.beforeLine = bytes.Count(d.text[:from], []byte(lineBreak(cr)))
+	d.beforeLine = bytes.Count(d.text[:from], []byte("\n"))
 }
 
 // splicePieces cuts the pieces at the replacements and puts the encoded texts in between.

@@ -85,16 +85,15 @@ type Result struct {
 	Replacements int    // of all steps
 	Encoding     string // charset, as Detect names it
 	Guessed      bool   // the charset rests on statistics
-	LineEnding   string // of the result: "lf" | "crlf" | "cr" | "mixed" | "none"
+	LineEnding   string // of the result: "lf" | "crlf" | "mixed" | "none"
 
 	before, after []byte // UTF-8 without mark: the texts, or the lines that hold all changes
 	line          int    // lines before the stretch
-	cr            bool
-	blank         bool // nothing but blanks is left in all of the text
+	blank         bool   // nothing but blanks is left in all of the text
 }
 
 // Patch tells what was changed, as Patch does for two texts.
-func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line, r.cr) }
+func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line) }
 
 // Guard finds what looks like an accident in the file of that name, as guard.Empties and guard.Placeholder do. May be nil.
 func (r *Result) Guard(name string) *guard.Finding {
@@ -191,7 +190,6 @@ func (d *document) end(res *Result) *Result {
 	if d.before != nil {
 		res.before, res.after, res.line = d.before, d.text[d.beforeAt:len(d.text)-d.beforeTail], d.beforeLine
 	}
-	res.cr = (diff.CROnly(d.text) || len(d.text) == 0) && (diff.CROnly(res.before) || len(res.before) == 0)
 	res.blank = len(bytes.TrimSpace(d.text)) == 0
 	res.LineEnding = lineEnding(d.text)
 	return res
@@ -286,7 +284,7 @@ func shallow(h *haystack, e Edit, at int) bool { return further(h, e, at) && !sp
 
 // further says that what New adds below begins further left than the line that Old is a part of.
 func further(h *haystack, e Edit, at int) bool {
-	pre := string(h.text[lineStart(h.text, at, h.cr):at])
+	pre := string(h.text[lineStart(h.text, at):at])
 	first, rest, many := strings.Cut(e.New, "\n")
 	if pre == "" || strings.TrimSpace(pre) != "" || !many || strings.Contains(e.Old, "\n") || strings.TrimSpace(first) == "" ||
 		strings.TrimSpace(rest) == "" {
@@ -315,8 +313,8 @@ func applied(h *haystack, e Edit) int {
 	if at < 0 || bytes.Contains(h.text[at+1:], []byte(body)) {
 		return 0
 	}
-	l := lineFrom(h.text, at+len(body), h.cr)
-	if len(trimBlanks(h.text[lineStart(h.text, at, h.cr):at])) > 0 || len(trimBlanks(h.text[at+len(body):l.end])) > 0 {
+	l := lineFrom(h.text, at+len(body))
+	if len(trimBlanks(h.text[lineStart(h.text, at):at])) > 0 || len(trimBlanks(h.text[at+len(body):l.end])) > 0 {
 		return 0
 	}
 	return lineAt(h.text, at)
@@ -398,8 +396,8 @@ func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, err
 		raw, ok := done[r.with]
 		if !ok {
 			bad := -1
-			if raw, bad = d.enc.Encode(r.with); bad >= 0 {
-				return nil, unencodable(index, e.New, r.with, bad, d.enc.Name, d.guessed)
+			if raw, bad = d.encode(r.with); bad >= 0 {
+				return nil, d.unencodable(index, e.New, r.with, bad)
 			}
 			if raw == nil {
 				raw = []byte{}

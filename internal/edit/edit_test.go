@@ -2,6 +2,7 @@ package edit
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -34,7 +35,8 @@ func TestTiers(t *testing.T) {
 		{"mixed: neighbour", "a\r\nb\nc\r\n", "b", "b\nbb", false, "a\r\nb\nbb\nc\r\n", StrategyExact},
 		{"mixed: other neighbour", "a\r\nb\nc\r\n", "c", "c\ncc", false, "a\r\nb\nc\r\ncc\r\n", StrategyExact},
 		{"last line without break", "a\r\nb", "b", "b\nc", false, "a\r\nb\r\nc", StrategyExact},
-		{"CR only", "a\rb\rc\r", "a\nb", "x\ny\nz", false, "x\ry\rz\rc\r", StrategyLineEndings},
+		{"CR alone is a character", "a\rb\rc\r", "b", "B", false, "a\rB\rc\r", StrategyExact},
+		{"CR alone is quoted as such", "a\rb\rc\r", "a\rb", "x\ry\rz", false, "x\ry\rz\rc\r", StrategyExact},
 		{"old starts inside a CRLF", "a\r\nb\r\nc", "\nb", "\nx\ny", false, "a\r\nx\r\ny\r\nc", StrategyLineEndings},
 		{"delete from inside a CRLF", "a\r\nb\r\nc", "\nb", "", false, "a\r\nc", StrategyLineEndings},
 		{"blank lines in CRLF", "a\r\n\r\nb", "\n\n", "\n", false, "a\r\nb", StrategyLineEndings},
@@ -44,6 +46,7 @@ func TestTiers(t *testing.T) {
 
 		{"trailing blanks in file", "if x {  \n\ty()\t\n}\n", "if x {\n\ty()\n}", "z", false, "z\n", StrategyTrailingBlanks},
 		{"trailing blanks in old", "if x {\n\ty()\n}\n", "if x {  \n\ty() \n}  ", "z", false, "z\n", StrategyTrailingBlanks},
+		{"CR before a CRLF stays", "a\r\r\nb \r\r\nc\r\r\n", "b", "B", false, "a\r\r\nB \r\r\nc\r\r\n", StrategyExact},
 		{"blanks after the last line stay", "a\nb  \nc\n", "a \nb", "x\ny", false, "x\ny  \nc\n", StrategyTrailingBlanks},
 		{"final newline not there", "a\nb", "b\n", "c\n", false, "a\nc", StrategyTrailingBlanks},
 
@@ -136,5 +139,28 @@ func TestRefusals(t *testing.T) {
 	}
 	if unen == nil || unen.Char != '€' || unen.Line != 2 || unen.Column != 2 || unen.Encoding != "iso-8859-1" {
 		t.Errorf("unencodable: %+v", unen)
+	}
+}
+
+// TestCarriageReturnsStay: a CR that ends no CRLF is a character, which an edit of lines without it does not lose: it is not found, and said how it is
+// written. Lines, patches and places count LF alone, as Read and Grep do.
+func TestCarriageReturnsStay(t *testing.T) {
+	for text, old := range map[string]string{
+		"a\r\r\nb\r\r\n": "a\nb", "a\r\r\nb\r\r\nc": "a\r\nb", "a\r\nb\r\r\nc\r\n": "a\nb\nc", "a\rb\rc": "a\nb", "a \r\r\nb\r\n": "a\nb",
+	} {
+		r, err := Apply([]byte(text), []Edit{{Old: old, New: old + "B"}}, Options{})
+		var none *NoMatchError
+		if !errors.As(err, &none) {
+			t.Errorf("%q in %q: %+v, %v", old, text, r, err)
+		}
+	}
+	mac := "1,a\r2,b\r3,c\r2,b"
+	var twice *NotUniqueError
+	if _, err := Apply([]byte(mac), []Edit{{Old: "2,b", New: "x"}}, Options{}); !errors.As(err, &twice) || !reflect.DeepEqual(twice.Lines, []int{1, 1}) {
+		t.Errorf("%+v, %v", twice, err)
+	}
+	r, err := Apply([]byte(mac), []Edit{{Old: "3,c", New: "x"}}, Options{})
+	if err != nil || string(r.Content) != "1,a\r2,b\rx\r2,b" || r.Steps[0].Line != 1 || r.LineEnding != "none" || len(r.Patch()) != 1 || r.Patch()[0].OldStart != 1 || r.Patch()[0].OldLines != 1 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -16,7 +16,22 @@ func encodingOf(asked string, content []byte) (e *text.Encoding, bom int, guesse
 		}
 		e = text.UTF8
 	}
+	if guessed && e.Name == "gb18030" && !fourBytes(content) {
+		e = text.Lookup("gbk") // what reads GBK stops at a character of four bytes
+	}
 	return e, bom, guessed
+}
+
+// fourBytes says that a text in GB 18030 has a character of four bytes.
+func fourBytes(raw []byte) bool {
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] > 0x80 {
+			if i++; '0' <= raw[i] && raw[i] <= '9' {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Decode gives the text of content as UTF-8 without byte order mark, for Patch, Snippet and the
@@ -30,10 +45,19 @@ func Decode(content []byte, encoding string) (text []byte, name string, err erro
 	return d.text, d.enc.Name, nil
 }
 
+// KeepEnds gives content the line ends of the text like, which it replaces: all CRLF where those are,
+// and content has bare LF only. kept says that it has others now than were sent.
+func KeepEnds(content string, like []byte) (text string, kept bool) {
+	if lineEnding(like) != "crlf" || !strings.Contains(content, "\n") || strings.Contains(content, "\r\n") {
+		return content, false
+	}
+	return strings.ReplaceAll(content, "\n", "\r\n"), true
+}
+
 // Encode writes a whole new text the way the file that it replaces is written: in its charset, with
 // its byte order mark if it has one. encoding names another charset; "" keeps that of like, which
-// is UTF-8 when like is nil, empty or binary. Line endings are taken as they are. name is the
-// charset as Detect names it.
+// is UTF-8 when like is nil, empty or binary. Line endings are taken as they are: see KeepEnds. name
+// is the charset as Detect names it.
 //
 // Errors are *UnencodableError (Index 0) and *EncodingError.
 func Encode(content string, like []byte, encoding string) (raw []byte, name string, err error) {
@@ -50,9 +74,9 @@ func Encode(content string, like []byte, encoding string) (raw []byte, name stri
 	if !d.enc.Mapped() {
 		return append(append(make([]byte, 0, len(d.bom)+len(content)), d.bom...), content...), d.enc.Name, nil
 	}
-	body, bad := d.enc.Encode(content)
+	body, bad := d.encode(content)
 	if bad >= 0 {
-		return nil, "", unencodable(0, content, content, bad, d.enc.Name, d.guessed)
+		return nil, "", d.unencodable(0, content, content, bad)
 	}
 	return append(append(make([]byte, 0, len(d.bom)+len(body)), d.bom...), body...), d.enc.Name, nil
 }

@@ -85,6 +85,15 @@ type UnencodableError struct {
 	Line, Column int  // in the new string, 1-based, columns in characters
 	Encoding     string
 	Guessed      bool // the charset was guessed from the bytes: Options.Encoding may set it right
+	Refuted      bool // the guess leaves bytes without meaning, so nothing beyond ASCII is written by it
+}
+
+// Why says what keeps the character from being written.
+func (e *UnencodableError) Why() string {
+	if e.Refuted {
+		return "can't be written for certain: the encoding " + e.Encoding + " is a guess, and the file has bytes that are none of it"
+	}
+	return "does not exist in " + e.Encoding
 }
 
 func (e *UnencodableError) Error() string {
@@ -92,7 +101,7 @@ func (e *UnencodableError) Error() string {
 	if !unicode.IsPrint(e.Char) {
 		name = fmt.Sprintf("U+%04X", e.Char)
 	}
-	return fmt.Sprintf("edit %d: %s at line %d, column %d of new_string does not exist in %s", e.Index+1, name, e.Line, e.Column, e.Encoding)
+	return fmt.Sprintf("edit %d: %s at line %d, column %d of new_string %s", e.Index+1, name, e.Line, e.Column, e.Why())
 }
 
 // DamagedError refuses an edit beside bytes that are no character: with the new text they may be.

@@ -8,7 +8,8 @@ import (
 	"moltisfs/internal/edit/letters"
 )
 
-func isBlankByte(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' }
+// isBlankByte leaves out CR: before the CR of a CRLF nothing could keep one.
+func isBlankByte(c byte) bool { return c == ' ' || c == '\t' || c == '\f' || c == '\v' }
 
 // trimBlanks cuts ASCII blanks off the end.
 func trimBlanks(b []byte) []byte {

@@ -45,9 +45,9 @@ type keeping struct {
 }
 
 // written gives what the match becomes and what it is now, with LF, or why that can't be told.
-func (m *match) written(n *needle, text []byte, e Edit, cr bool, added column) (now, was, why string) {
-	k := &keeping{match: m, new: e.New, added: added, old: contents(e.Old, cr), have: contents(string(text[m.start:m.end]), cr)}
-	news := contents(e.New, cr)
+func (m *match) written(n *needle, text []byte, e Edit, added column) (now, was, why string) {
+	k := &keeping{match: m, new: e.New, added: added, old: contents(e.Old), have: contents(string(text[m.start:m.end]))}
+	news := contents(e.New)
 	if m.noFinal {
 		k.old = k.old[:len(k.old)-1]
 		if l := len(news) - 1; l > 0 && news[l] == "" {
@@ -66,7 +66,7 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool, added column) (
 	if k.odd && (cutsRun(text, m.start) || cutsRun(text, m.end)) {
 		return "", "", whySeam
 	}
-	if at := lineStart(text, m.start, cr); len(k.old) == 1 && len(trimBlanks(text[at:m.start])) == 0 {
+	if at := lineStart(text, m.start); len(k.old) == 1 && len(trimBlanks(text[at:m.start])) == 0 {
 		k.pre = string(text[at:m.start])
 	}
 	changes := diff.Changes(asLines(k.old), asLines(news))
@@ -77,7 +77,7 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool, added column) (
 	at := 0
 	for _, c := range changes {
 		out = append(out, k.have[at:c.A0]...)
-		if c.A1 == len(k.old) && c.A1-c.A0 != c.B1-c.B0 && blankTail(text, m.end, cr) {
+		if c.A1 == len(k.old) && c.A1-c.A0 != c.B1-c.B0 && blankTail(text, m.end) {
 			return "", "", whyBlanks // they would end up behind another line
 		}
 		differ := false
@@ -229,14 +229,14 @@ func (k *keeping) suspect(s string, spaces bool) string {
 }
 
 // blankTail is true where nothing but blanks follow on the line of text that holds offset at.
-func blankTail(text []byte, at int, cr bool) bool {
-	l := lineFrom(text, at, cr)
+func blankTail(text []byte, at int) bool {
+	l := lineFrom(text, at)
 	return l.end > at && len(trimBlanks(text[at:l.end])) == 0
 }
 
 // contents are the lines of s without their breaks.
-func contents(s string, cr bool) (out []string) {
-	for _, l := range splitLines([]byte(s), cr && !strings.Contains(s, "\n")) {
+func contents(s string) (out []string) {
+	for _, l := range splitLines([]byte(s)) {
 		out = append(out, s[l.start:l.end])
 	}
 	return out

@@ -4,45 +4,35 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
-
-	"moltisfs/internal/edit/diff"
 )
 
 // line is the content text[start:end] and the line break text[end:next], empty at the end.
 type line struct{ start, end, next int }
 
 // lineFrom gives the rest of the line that holds offset at, from at on.
-func lineFrom(text []byte, at int, cr bool) line {
-	brk := byte('\n')
-	if cr {
-		brk = '\r'
-	}
-	i := bytes.IndexByte(text[at:], brk)
+func lineFrom(text []byte, at int) line {
+	i := bytes.IndexByte(text[at:], '\n')
 	if i < 0 {
 		return line{at, len(text), len(text)}
 	}
 	l := line{at, at + i, at + i + 1}
-	if !cr && i > 0 && text[l.end-1] == '\r' {
+	if i > 0 && text[l.end-1] == '\r' {
 		l.end--
 	}
 	return l
 }
 
 // lineStart gives the start of the line that holds offset at.
-func lineStart(text []byte, at int, cr bool) int {
-	brk := byte('\n')
-	if cr {
-		brk = '\r'
-	}
-	return bytes.LastIndexByte(text[:at], brk) + 1
+func lineStart(text []byte, at int) int {
+	return bytes.LastIndexByte(text[:at], '\n') + 1
 }
 
 // splitLines cuts text at its line breaks. A final break makes an empty last line, and so does no
 // text.
-func splitLines(text []byte, cr bool) []line {
+func splitLines(text []byte) []line {
 	lines := make([]line, 0, 16)
 	for at := 0; ; {
-		l := lineFrom(text, at, cr)
+		l := lineFrom(text, at)
 		lines = append(lines, l)
 		if l.next == l.end {
 			return lines
@@ -53,18 +43,11 @@ func splitLines(text []byte, cr bool) []line {
 
 // lineAt numbers the line that holds offset at, from 1.
 func lineAt(text []byte, at int) int {
-	brk := []byte{'\n'}
-	if diff.CROnly(text) {
-		brk[0] = '\r'
-	}
-	return 1 + bytes.Count(text[:at], brk)
+	return 1 + bytes.Count(text[:at], []byte{'\n'})
 }
 
 // lineEnding names the line breaks of a text.
 func lineEnding(text []byte) string {
-	if diff.CROnly(text) {
-		return "cr"
-	}
 	lf, crlf := bytes.Count(text, []byte("\n")), 0
 	if bytes.IndexByte(text, '\r') >= 0 {
 		crlf = bytes.Count(text, []byte("\r\n"))
@@ -84,15 +67,13 @@ func lineEnding(text []byte) string {
 // answers, so that a replacement in a million places does not make a million copies.
 type fitter struct {
 	text     []byte
-	cr       bool
 	old, new string // old as sent
 	plain    bool   // new has no line break: nothing to do
 	memo     map[string]string
 }
 
 func newFitter(text []byte, old, new string) *fitter {
-	cr := diff.CROnly(text)
-	return &fitter{text: text, cr: cr, old: old, new: new,
+	return &fitter{text: text, old: old, new: new,
 		plain: !strings.Contains(new, "\n"), memo: make(map[string]string)}
 }
 
@@ -102,7 +83,7 @@ func (f *fitter) fit(start, end int) string {
 		return f.new
 	}
 	region := f.text[start:end]
-	breaks := breaksOf(region, f.cr)
+	breaks := breaksOf(region)
 	style, uniform := "", true
 	if len(breaks) == 0 {
 		style = f.neighbour(start, end)
@@ -156,9 +137,6 @@ func (f *fitter) mixed(breaks []string) string {
 
 // neighbour is the line break of a place inside one line: its own, or at the end the one before.
 func (f *fitter) neighbour(start, end int) string {
-	if f.cr {
-		return "\r"
-	}
 	if i := bytes.IndexByte(f.text[end:], '\n'); i >= 0 {
 		if at := end + i; at > 0 && f.text[at-1] == '\r' {
 			return "\r\n"
@@ -171,22 +149,13 @@ func (f *fitter) neighbour(start, end int) string {
 	return "\n"
 }
 
-func breaksOf(region []byte, cr bool) (breaks []string) {
+func breaksOf(region []byte) (breaks []string) {
 	for at := 0; ; {
-		l := lineFrom(region, at, cr)
+		l := lineFrom(region, at)
 		if l.next == l.end {
 			return breaks
 		}
-		switch l.next - l.end {
-		case 2:
-			breaks = append(breaks, "\r\n")
-		default:
-			if cr {
-				breaks = append(breaks, "\r")
-			} else {
-				breaks = append(breaks, "\n")
-			}
-		}
+		breaks = append(breaks, string(region[l.end:l.next]))
 		at = l.next
 	}
 }
@@ -240,7 +209,7 @@ func (d *document) trim(r replacement) replacement {
 
 // unencodable places a character that could not be encoded in the new string as it was sent. with
 // is the part of it that was encoded, perhaps re-indented or repaired, so look-up is by character.
-func unencodable(index int, sent, with string, bad int, cs string, guessed bool) error {
+func (d *document) unencodable(index int, sent, with string, bad int) error {
 	r, n := utf8.DecodeRuneInString(with[bad:])
 	before := strings.Count(with[:bad], with[bad:bad+n])
 	at := 0
@@ -262,5 +231,5 @@ func unencodable(index int, sent, with string, bad int, cs string, guessed bool)
 	head := lf(sent[:at])
 	last := head[strings.LastIndexByte(head, '\n')+1:]
 	return &UnencodableError{Index: index, Char: r, Line: 1 + strings.Count(head, "\n"), Column: 1 + utf8.RuneCountInString(last),
-		Encoding: cs, Guessed: guessed}
+		Encoding: d.enc.Name, Guessed: d.guessed, Refuted: d.refuted()}
 }

@@ -59,7 +59,7 @@ func findExact(text, old []byte, e Edit, f *fitter) (*plan, error) {
 		}
 	}
 	p := &plan{strategy: StrategyExact}
-	split := old[0] == '\n' && !f.cr // the match could begin between the bytes of a CRLF
+	split := old[0] == '\n' // the match could begin between the bytes of a CRLF
 	for pos := first; ; {
 		if len(p.rs) == MaxReplacements {
 			return nil, &TooManyError{What: "replacements", Count: len(p.rs) + 1, Max: MaxReplacements}
@@ -84,15 +84,15 @@ func findExact(text, old []byte, e Edit, f *fitter) (*plan, error) {
 // findLoose is the tiers from line_endings to limit.
 func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
 	text, old := h.text, []byte(e.Old)
-	n := newNeedle(old, f.cr)
+	n := newNeedle(old)
 	if n == nil {
-		return findBreaks(text, old, e, f)
+		return findBreaks(text, old, e)
 	}
 	places, more := n.candidates(h)
 	best := tierNone
 	var ms []match
 	for _, c := range places {
-		m, ok := n.verify(text, f.cr, c)
+		m, ok := n.verify(text, c)
 		if !ok || m.tier > limit {
 			continue
 		}
@@ -133,7 +133,7 @@ func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
 			if !h.torn && torn(h, e.Old, e.New, m.end) != "" {
 				return nil, &NoMatchError{Detail: whyTorn}
 			}
-			now, was, why := m.written(n, text, e, f.cr, h.added)
+			now, was, why := m.written(n, text, e, h.added)
 			if why != "" {
 				return nil, &NoMatchError{Detail: why}
 			}
@@ -148,15 +148,12 @@ func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
 }
 
 // findBreaks is the line_endings tier for an Old of nothing but white space, which has no skeleton.
-func findBreaks(text, old []byte, e Edit, f *fitter) (*plan, error) {
+func findBreaks(text, old []byte, e Edit) (*plan, error) {
 	plain := lf(e.Old)
 	if !strings.Contains(plain, "\n") {
 		return nil, nil
 	}
-	for _, style := range []string{"\r\n", "\n", "\r"} {
-		if style == "\r" && !f.cr {
-			break
-		}
+	for _, style := range []string{"\r\n", "\n"} {
 		try := []byte(withBreaks(plain, func(int) string { return style }))
 		if bytes.Equal(try, old) {
 			continue

@@ -117,7 +117,7 @@ func (m *mender) elided(r repair) (out []repair) {
 	const most = 16 << 10
 	head, mark, tail, ok := mend.Dots(r.old)
 	n, newMark, w, also := mend.Dots(r.new)
-	if !ok || !also || mark != newMark || m.h.cr {
+	if !ok || !also || mark != newMark {
 		return nil
 	}
 	text := m.h.text
@@ -132,7 +132,7 @@ func (m *mender) elided(r repair) (out []repair) {
 	if to < 1 || again && !mend.Deeper(string(rest[:to]), tail) || !utf8.Valid(rest[:to]) {
 		return nil
 	}
-	if l := lineFrom(text, from+to+len(tail), false); len(trimBlanks(text[from+to+len(tail):l.end])) > 0 {
+	if l := lineFrom(text, from+to+len(tail)); len(trimBlanks(text[from+to+len(tail):l.end])) > 0 {
 		return nil // it is the beginning of another line
 	}
 	middle := string(rest[:to])
@@ -189,7 +189,7 @@ func (m *mender) equal(r repair) {
 		m.doubt = true
 	}
 	if p != nil && len(p.rs) == 1 && r.whole {
-		if pre := m.h.text[lineStart(m.h.text, p.rs[0].start, m.h.cr):p.rs[0].start]; len(pre) > 0 {
+		if pre := m.h.text[lineStart(m.h.text, p.rs[0].start):p.rs[0].start]; len(pre) > 0 {
 			// Whole lines, of which the indentation was lost: all by the same.
 			if r.whole = false; len(trimBlanks(pre)) == 0 {
 				r.old, r.new = mend.Deepened(r.old, string(pre)), mend.Deepened(r.new, string(pre))
@@ -242,14 +242,11 @@ func (m *mender) add(start, end int, with string) {
 
 // resembles looks for what the edit is most like, by the reading that is nearest to it.
 func (m *mender) resembles(readings []repair) {
-	if m.h.cr {
-		return
-	}
 	bones, _ := m.h.skeleton()
 	bones = lowerASCII(bones)
 	budget := mend.Budget
 	for _, x := range readings {
-		if try := newNeedle([]byte(x.old), false); try != nil && len(try.bones) >= 6 && !x.joined {
+		if try := newNeedle([]byte(x.old)); try != nil && len(try.bones) >= 6 && !x.joined {
 			got, ok := mend.Approx(bones, lowerASCII(try.bones), &budget)
 			if ok && got.Sure(len(try.bones)) && (m.like == nil || got.Distance < m.like.Distance) {
 				m.like = &resemblance{x, try, got}
@@ -277,12 +274,12 @@ func (m *mender) alike(side mend.Side) {
 		end += bytes.Index(m.h.text[end:], []byte(sign)) + len(sign)
 	}
 	head, own, tail := affixes(e.Old, e.New)
-	if pre := m.h.text[lineStart(m.h.text, start, m.h.cr):start]; strings.TrimSpace(head) == "" &&
+	if pre := m.h.text[lineStart(m.h.text, start):start]; strings.TrimSpace(head) == "" &&
 		strings.Contains(own, "\n") && len(trimBlanks(pre)) > 0 {
 		return // what new adds above would come to stand behind the beginning of the line
 	}
 	if strings.TrimSpace(tail) == "" && strings.Contains(own, "\n") &&
-		len(trimBlanks(m.h.text[end:lineFrom(m.h.text, end, m.h.cr).end])) > 0 {
+		len(trimBlanks(m.h.text[end:lineFrom(m.h.text, end).end])) > 0 {
 		return // what new adds below would come to stand before the rest of the line
 	}
 	region := lf(string(m.h.text[start:end]))
@@ -322,11 +319,11 @@ func (n *needle) widened(h *haystack, start, end int, new string) (int, int) {
 	for i := n.first; i > 0 && start > 0 && n.old[i-1] == h.text[start-1] && isBlankByte(n.old[i-1]); i-- {
 		start--
 	}
-	at := lineStart(h.text, start, h.cr)
+	at := lineStart(h.text, start)
 	if blank := len(trimBlanks(h.text[at:start])) == 0; blank && (n.first > 0 || bytes.Contains(n.old, []byte("\n"))) {
 		start = at
 	}
-	if l := lineFrom(h.text, end, h.cr); n.last < len(n.old) && len(trimBlanks(h.text[end:l.end])) == 0 {
+	if l := lineFrom(h.text, end); n.last < len(n.old) && len(trimBlanks(h.text[end:l.end])) == 0 {
 		end = l.end
 		if bytes.Contains(n.old[n.last:], []byte("\n")) {
 			end = l.next
@@ -337,7 +334,7 @@ func (n *needle) widened(h *haystack, start, end int, new string) (int, int) {
 
 // indentAt is what stands before an offset on its line, where that is blank.
 func indentAt(h *haystack, at int) string {
-	if pre := h.text[lineStart(h.text, at, h.cr):at]; len(trimBlanks(pre)) == 0 {
+	if pre := h.text[lineStart(h.text, at):at]; len(trimBlanks(pre)) == 0 {
 		return string(pre)
 	}
 	return ""
@@ -430,7 +427,7 @@ func (m *mender) offer(o *outcome) *Edit {
 	sent := &Edit{Old: string(all[o.start:o.end]), New: o.with}
 	budget := lookBudget
 	if !once(all, all[o.start:o.end], o.start, &budget) {
-		around, ok := uniqueAround(all, o.start, o.end, m.h.cr, &budget)
+		around, ok := uniqueAround(all, o.start, o.end, &budget)
 		at := strings.Index(around, sent.Old)
 		if !ok || at < 0 || strings.Count(around, sent.Old) != 1 {
 			return nil

@@ -30,8 +30,8 @@ const (
 // compared by skeleton and without case, and words where no line is the same. Each line and word of
 // the text is looked up once; nothing is compared with everything.
 func nearest(h *haystack, old []byte) (diagnosis, bool) {
-	olds := diff.Lines(old, h.cr && bytes.IndexByte(old, '\n') < 0)
-	lines := diff.Lines(h.text, h.cr)
+	olds := diff.Lines(old)
+	lines := diff.Lines(h.text)
 	if len(olds) == 0 {
 		return diagnosis{}, false
 	}
@@ -123,14 +123,14 @@ func (d *diagnosis) settle(h *haystack, old []byte) {
 	if d.end <= d.start {
 		return
 	}
-	from, to := lineStart(h.text, d.start, h.cr), lineFrom(h.text, d.end-1, h.cr)
+	from, to := lineStart(h.text, d.start), lineFrom(h.text, d.end-1)
 	lines := to.next-from <= longLine+4*len(old)
 	if lines {
 		d.start, d.end = from, to.end
 	}
 	trim := func(l []byte) []byte { return bytes.Trim(l, " \t\r\n") }
 	region := h.text[d.start:d.end]
-	olds, there := splitLines(old, h.cr), splitLines(region, h.cr)
+	olds, there := splitLines(old), splitLines(region)
 	if len(trim(old[olds[len(olds)-1].start:])) == 0 && len(olds) > 1 { // Old ends with a line break
 		olds = olds[:len(olds)-1]
 		if lines {
@@ -151,7 +151,7 @@ func (d *diagnosis) settle(h *haystack, old []byte) {
 	}
 	head, tail := trim(old[:olds[0].end]), trim(old[olds[len(olds)-1].start:olds[len(olds)-1].end])
 	at := d.end - (there[len(there)-1].end - there[len(there)-1].start) // of the last line
-	first, last := trim(h.text[d.start:lineFrom(h.text, d.start, h.cr).end]), trim(h.text[at:d.end])
+	first, last := trim(h.text[d.start:lineFrom(h.text, d.start).end]), trim(h.text[at:d.end])
 	below := 0 // lines that are like the one of Old with the same number
 	for i := range min(len(olds), len(there)) {
 		if a, b := trim(old[olds[i].start:olds[i].end]), trim(region[there[i].start:there[i].end]); alike(a, b) {

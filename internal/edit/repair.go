@@ -138,7 +138,7 @@ func (r repair) place(h *haystack, all bool) (*plan, error) {
 		return p, err
 	}
 	for _, x := range p.rs {
-		if !r.inside && lineStart(h.text, x.start, h.cr) != x.start {
+		if !r.inside && lineStart(h.text, x.start) != x.start {
 			return nil, nil
 		}
 		if !r.several && lineAt(h.text, x.start) != r.numbered {

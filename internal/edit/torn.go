@@ -10,7 +10,7 @@ const whyTorn = "a sign that ends the last line of old_string stands behind it, 
 // torn gives the signs behind a match that end its last line, where New repeats that line and goes on
 // below: they would come to end another.
 func torn(h *haystack, old, new string, end int) string {
-	rest := strings.TrimSpace(string(h.text[end:lineFrom(h.text, end, h.cr).end]))
+	rest := strings.TrimSpace(string(h.text[end:lineFrom(h.text, end).end]))
 	if rest == "" || len(rest) > 4 || strings.Trim(rest, ";,.:)]}>") != "" || goesOn(old, new, rest) < 0 {
 		return ""
 	}
@@ -20,7 +20,7 @@ func torn(h *haystack, old, new string, end int) string {
 // goesOn is the index in New of the last line of Old, with the signs or without, where others follow;
 // -1 where they don't.
 func goesOn(old, new, signs string) int {
-	olds, news := contents(old, false), contents(new, false)
+	olds, news := contents(old), contents(new)
 	mine := strings.TrimSpace(olds[len(olds)-1])
 	if strings.TrimSpace(news[len(news)-1]) == mine {
 		return -1
@@ -55,7 +55,7 @@ func (r repair) ended(h *haystack) (a, b *plan) {
 // closed gives what may be meant by an edit that is torn: the line keeps its sign, and the last line of
 // New has it as well, if it may.
 func (r repair) closed(sign string) (out []repair) {
-	news := contents(r.new, false)
+	news := contents(r.new)
 	at, last := goesOn(r.old, r.new, sign), len(news)-1
 	r.old, news[at] = r.old+sign, strings.TrimSuffix(news[at], sign)+sign
 	r.new = strings.Join(news, "\n")

@@ -3,8 +3,6 @@ package edit
 import (
 	"bytes"
 	"unicode/utf8"
-
-	"moltisfs/internal/edit/diff"
 )
 
 const (
@@ -49,12 +47,8 @@ func notUniqueLoose(text []byte, ms []match, t tier) *NotUniqueError {
 
 func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError {
 	e := &NotUniqueError{Count: count, Strategy: t.String()}
-	cr := diff.CROnly(text)
 	num, pos := lineAt(text, 0), 0
 	brk := []byte{'\n'}
-	if cr {
-		brk[0] = '\r'
-	}
 	for _, r := range regions {
 		num += bytes.Count(text[pos:max(pos, r.start)], brk)
 		pos = max(pos, r.start)
@@ -62,7 +56,7 @@ func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError
 	}
 	budget := lookBudget
 	for i, r := range regions[:min(len(regions), maxContexts)] {
-		if s, ok := uniqueAround(text, r.start, r.end, cr, &budget); ok {
+		if s, ok := uniqueAround(text, r.start, r.end, &budget); ok {
 			e.Contexts = append(e.Contexts, Context{e.Lines[i], s})
 		}
 	}
@@ -71,11 +65,11 @@ func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError
 
 // uniqueAround gives the least run of whole lines around text[start:end] that is in the text once
 // and is valid UTF-8. Of the shortest it takes the one with the match in the middle.
-func uniqueAround(text []byte, start, end int, cr bool, budget *int) (string, bool) {
-	above, below := []int{lineStart(text, start, cr)}, []int{end}
+func uniqueAround(text []byte, start, end int, budget *int) (string, bool) {
+	above, below := []int{lineStart(text, start)}, []int{end}
 	next := end
-	if lineStart(text, end, cr) < end || end == start {
-		l := lineFrom(text, end, cr)
+	if lineStart(text, end) < end || end == start {
+		l := lineFrom(text, end)
 		below[0], next = l.end, l.next
 	}
 	if above[0]+longLine < below[0] {
@@ -83,10 +77,10 @@ func uniqueAround(text []byte, start, end int, cr bool, budget *int) (string, bo
 	}
 	limit := maxContext + (end - start)
 	for i := 0; i < maxAround && above[i] > 0 && end-above[i] <= limit; i++ {
-		above = append(above, lineStart(text, above[i]-1, cr))
+		above = append(above, lineStart(text, above[i]-1))
 	}
 	for i := 0; i < maxAround && next < len(text) && below[i]-start <= limit; i++ {
-		l := lineFrom(text, next, cr)
+		l := lineFrom(text, next)
 		below = append(below, l.end)
 		next = l.next
 	}

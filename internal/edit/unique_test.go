@@ -59,7 +59,7 @@ func TestContextsAreTheSmallestOfAll(t *testing.T) {
 				}
 			}
 			budget := lookBudget
-			got, ok := uniqueAround([]byte(text), c.at, c.at+1, false, &budget)
+			got, ok := uniqueAround([]byte(text), c.at, c.at+1, &budget)
 			if ok != (least > 0) || ok && (occurrences(text, got) != 1 || strings.Count(got, "\n")+1 != least) {
 				t.Fatalf("%q, match in line %d: context %q, %v; %d lines would do", text, c.line+1, got, ok, least)
 			}

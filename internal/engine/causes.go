@@ -55,6 +55,7 @@ var (
 
 	LinesUnseen = own(CodeMustRead, "lines_unseen")    // LineFacts
 	NotAsShown  = own(CodeUnsupported, "not_as_shown") // string: the kind of file
+	OverBinary  = own(CodeBadRequest, "over_binary")   // string: the kind of file
 	Accident    = own(CodeBadRequest, "accident")      // GuardFacts
 	DropsUnseen = own(CodeBadRequest, "drops_unseen")  // *ledger.Seen
 

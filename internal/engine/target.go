@@ -109,7 +109,9 @@ type After struct {
 	Target string // of a symlink
 	// how Before became Content, from whoever knows it already; nil: compared when wanted
 	Hunks []diff.Hunk
-	Meta  *guardfs.Metadata // exact metadata; nil carries over what is there
+	// KeptCRLF: the text was sent with bare LF, and Content has the CRLF of the file.
+	KeptCRLF bool
+	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there
 	// Shown is what the session knows of Content, from whoever can tell. nil: the lines that it knew,
 	// if none moved. Its Hash and Whole do not count.
 	Shown *Sight

@@ -37,6 +37,7 @@ type LineFacts struct {
 type WriteArgs struct {
 	Path, Text string
 	Raw        []byte // not nil: the bytes themselves, which no guard takes for an accident
+	Binary     bool   // the call says that Raw is no text: it may go over what is none either
 	Encoding   string // "": that of the old file, or UTF-8
 	Rules      Rules  // but for Read
 	DryRun     bool
@@ -50,24 +51,42 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 		Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
 	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) error {
 		before := t.Before.Content
+		if is := overBinary(before, a); is != "" && !a.Rules.Meant && !a.Binary && e.guards() {
+			return Refuse(OverBinary, t.True, is)
+		} else if is != "" {
+			before = nil // nothing of how it is written is kept
+		}
 		if a.Raw != nil {
 			t.After = After{Kind: guardfs.KindFile, Content: a.Raw}
 			return nil
 		}
-		raw, name, err := edit.Encode(a.Text, before, t.encoding(a.Encoding))
+		old, _, err := edit.Decode(before, "")
 		if err != nil {
 			return err
 		}
-		t.After = After{Kind: guardfs.KindFile, Content: raw}
-		if encoding = name; !strings.EqualFold(name, "utf-8") && t.Before.Exists {
-			if before, _, err = edit.Decode(before, ""); err != nil {
-				return err
-			}
-			t.After.Hunks = diff.Patch(before, []byte(strings.TrimPrefix(a.Text, "\ufeff")))
+		text, kept := edit.KeepEnds(a.Text, old)
+		raw, name, err := edit.Encode(text, before, t.encoding(a.Encoding))
+		if err != nil {
+			return err
 		}
-		return e.guardOverwrite(t, before, []byte(a.Text))
+		t.After = After{Kind: guardfs.KindFile, Content: raw, KeptCRLF: kept}
+		if encoding = name; !strings.EqualFold(name, "utf-8") && t.Before.Exists {
+			t.After.Hunks = diff.Patch(old, []byte(strings.TrimPrefix(text, "\ufeff")))
+		}
+		return e.guardOverwrite(t, old, []byte(text))
 	})
 	return done, encoding, err
+}
+
+// overBinary names what before is if it is a document, an archive, a picture, a database, a program,
+// other binary data or a notebook, and the call would put a text in its place; "" if not. A notebook
+// may take the place of a notebook.
+func overBinary(before []byte, a WriteArgs) string {
+	is := readers.NoText(before, a.Encoding)
+	if is != "" && readers.ShownDecoded(slices.Concat(a.Raw, []byte(a.Text)), "") == is {
+		return ""
+	}
+	return is
 }
 
 // Create makes a file of these bytes where nothing is. What is there is a conflict, also when it

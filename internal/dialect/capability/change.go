@@ -49,7 +49,8 @@ func runWrite(ctx context.Context, c *call, a *writeArgs) (any, error) {
 		return nil, err
 	}
 	done, _, err := c.e.Write(ctx, c.Call,
-		engine.WriteArgs{Path: a.Path, Raw: raw, Rules: engine.Rules{Parents: a.Parents}})
+		engine.WriteArgs{Path: a.Path, Raw: raw, Binary: value(a.Encoding, "utf-8") == binary,
+			Rules: engine.Rules{Parents: a.Parents}})
 	if err != nil {
 		return nil, err
 	}

@@ -160,3 +160,30 @@ func TestEditSkips(t *testing.T) {
 		t.Errorf("left is %q", now)
 	}
 }
+
+// A text replaces no file that is none, and nothing in one is edited. Base64 says that bytes are meant.
+func TestTextDoesNotReplaceWhatIsNone(t *testing.T) {
+	t.Parallel()
+	r := open(t, nil)
+	for name, raw := range map[string]string{
+		"a.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00", "a.gz": "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03IHDR",
+		"a.db": "SQLite format 3\x00\x10\x00\x01\x01\x00 IHDR", "a.out": "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00 IHDR",
+	} {
+		r.write(t, name, raw)
+		for tool, args := range map[string]string{
+			"filesystem.write": `{"path":"R/` + name + `","content":"text"}`,
+			"filesystem.edit":  `{"path":"R/` + name + `","pattern":"IHDR","replace":"x","replace_all":true}`,
+		} {
+			if got := r.call(t, tool, args); got["type"] != "NotText" || r.tree(t, name) != raw {
+				t.Errorf("%s of %s: %v", tool, name, got)
+			}
+		}
+		if got := r.call(t, "filesystem.write", `{"path":"R/`+name+`","content":"dGV4dA==","encoding":"binary"}`); got["type"] != nil || r.tree(t, name) != "text" {
+			t.Errorf("bytes over %s: %v", name, got)
+		}
+	}
+	got := r.call(t, "filesystem.edit", `{"path":"R","pattern":"text","replace":"x","replace_all":true}`)
+	if got["applied"] != "full" {
+		t.Errorf("texts by now: %v", got)
+	}
+}

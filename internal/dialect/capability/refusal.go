@@ -243,8 +243,7 @@ func factText(f any) string {
 	case []engine.Blocked:
 		return edit.ShownPath(f[0].Path)
 	case *edit.UnencodableError:
-		return fmt.Sprintf("%q at line %d, column %d does not exist in %s", f.Char, f.Line, f.Column,
-			f.Encoding)
+		return fmt.Sprintf("%q at line %d, column %d %s", f.Char, f.Line, f.Column, f.Why())
 	case error:
 		return f.Error()
 	case string:

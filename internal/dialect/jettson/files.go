@@ -62,7 +62,7 @@ func write(ctx context.Context, c *call) error {
 		return err
 	}
 	_, _, err := c.e.Write(ctx, c.Call, engine.WriteArgs{
-		Path: c.at, Text: c.content, Encoding: "utf-8",
+		Path: c.at, Raw: []byte(c.content),
 		Rules: engine.Rules{Parents: true, Meant: true},
 	})
 	c.answer = reply{Path: c.path, Written: new(len(c.content))}

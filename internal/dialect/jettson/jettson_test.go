@@ -303,3 +303,16 @@ func TestRefusedBeforeAnything(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A write is the content byte for byte, whatever line ends, mark and kind the file had.
+func TestWriteIsAsSent(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, func(*config.Config) {})
+	for name, was := range map[string]string{"crlf": "a\r\nb\r\n", "mark": "\xef\xbb\xbfa\n", "a.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"} {
+		put(t, filepath.Join(dir, name), was)
+		got := said(t, d, dialect.Call{}, "write", map[string]any{"path": name, "content": "é\nc\n"})
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != "é\nc\n" || !strings.Contains(got, `"bytes_written":5`) {
+			t.Errorf("%s: %s, and the disk has %q", name, got, b)
+		}
+	}
+}

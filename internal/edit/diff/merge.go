@@ -13,7 +13,7 @@ type Conflict struct {
 // others have; without conflicts merged is complete. The three are texts in the same charset with
 // ASCII line breaks, so UTF-16 has to be decoded first.
 func Merge(base, ours, theirs []byte) (merged []byte, conflicts []Conflict) {
-	o, a, b := Lines(base, false), Lines(ours, false), Lines(theirs, false)
+	o, a, b := Lines(base), Lines(ours), Lines(theirs)
 	ca, cb := Changes(o, a), Changes(o, b)
 	var (
 		pos, posA, posB int // next line of each that is not in merged yet

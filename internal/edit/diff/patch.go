@@ -29,18 +29,15 @@ const (
 // (Result.Before and After, or Decode). Lines that differ only in their break count as changed;
 // only Unified shows it. Time and memory are linear.
 func Patch(before, after []byte) []Hunk {
-	// Both are cut at CRs if neither has anything else.
-	cr := (CROnly(before) || len(before) == 0) && (CROnly(after) || len(after) == 0)
-	return PatchAt(before, after, 0, cr)
+	return PatchAt(before, after, 0)
 }
 
-// PatchAt is Patch for texts that are cut at CRs or not, with so many lines before either.
-func PatchAt(before, after []byte, line int, cr bool) []Hunk {
-	brk := lineBreak(cr)
-	head, tail := SameEnds(before, after, brk)
-	line += bytes.Count(before[:head], []byte{brk})
-	a, b := Lines(before[head:len(before)-tail], cr), Lines(after[head:len(after)-tail], cr)
-	hs := hunks(a, b, Changes(a, b), cr)
+// PatchAt is Patch for texts with so many lines before either.
+func PatchAt(before, after []byte, line int) []Hunk {
+	head, tail := SameEnds(before, after)
+	line += bytes.Count(before[:head], newline)
+	a, b := Lines(before[head:len(before)-tail]), Lines(after[head:len(after)-tail])
+	hs := hunks(a, b, Changes(a, b))
 	for i := range hs {
 		hs[i].OldStart += line
 		hs[i].NewStart += line
@@ -50,7 +47,7 @@ func PatchAt(before, after []byte, line int, cr bool) []Hunk {
 
 // SameEnds gives how many bytes two texts have in common at either end, in whole lines, less the
 // lines that a hunk shows Context a change. It keeps the patch of a small change cheap.
-func SameEnds(a, b []byte, brk byte) (head, tail int) {
+func SameEnds(a, b []byte) (head, tail int) {
 	for n := min(len(a), len(b)); head < n && a[head] == b[head]; head++ {
 		for head+4096 <= n && bytes.Equal(a[head:head+4096], b[head:head+4096]) {
 			head += 4096
@@ -71,10 +68,10 @@ func SameEnds(a, b []byte, brk byte) (head, tail int) {
 		if i > 0 {
 			head--
 		}
-		head = bytes.LastIndexByte(a[:head], brk) + 1
+		head = bytes.LastIndexByte(a[:head], '\n') + 1
 	}
 	for i := 0; i <= Context && tail > 0; i++ {
-		n := bytes.IndexByte(a[len(a)-tail:], brk)
+		n := bytes.IndexByte(a[len(a)-tail:], '\n')
 		if n < 0 {
 			tail = 0
 		} else {
@@ -84,25 +81,14 @@ func SameEnds(a, b []byte, brk byte) (head, tail int) {
 	return head, tail
 }
 
-// CROnly is true for a text whose only line breaks are lone CRs (classic Mac OS). Elsewhere a lone
-// CR is a character.
-func CROnly(text []byte) bool {
-	return bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') >= 0
-}
+var newline = []byte{'\n'}
 
-func lineBreak(cr bool) byte {
-	if cr {
-		return '\r'
-	}
-	return '\n'
-}
-
-// Lines cuts a text into lines with their breaks. Only the last may have none.
-func Lines(text []byte, cr bool) [][]byte {
-	brk := lineBreak(cr)
-	out := make([][]byte, 0, bytes.Count(text, []byte{brk})+1)
+// Lines cuts a text into lines with their breaks, LF or CRLF. Only the last may have none. A lone CR is
+// a character.
+func Lines(text []byte) [][]byte {
+	out := make([][]byte, 0, bytes.Count(text, newline)+1)
 	for len(text) > 0 {
-		n := bytes.IndexByte(text, brk) + 1
+		n := bytes.IndexByte(text, '\n') + 1
 		if n == 0 {
 			n = len(text)
 		}
@@ -112,21 +98,21 @@ func Lines(text []byte, cr bool) [][]byte {
 	return out
 }
 
-func hunks(a, b [][]byte, changes []Change, cr bool) []Hunk {
+func hunks(a, b [][]byte, changes []Change) []Hunk {
 	var out []Hunk
 	for i := 0; i < len(changes); {
 		j := i + 1
 		for j < len(changes) && changes[j].A0-changes[j-1].A1 <= 2*Context {
 			j++
 		}
-		out = append(out, hunk(a, b, changes[i:j], cr))
+		out = append(out, hunk(a, b, changes[i:j]))
 		i = j
 	}
 	return out
 }
 
 // hunk writes changes that are close to one another, of which there is at least one.
-func hunk(a, b [][]byte, cs []Change, cr bool) Hunk {
+func hunk(a, b [][]byte, cs []Change) Hunk {
 	first, last := cs[0], cs[len(cs)-1]
 	from := max(0, first.A0-Context)
 	to := min(len(a), last.A1+Context)
@@ -134,7 +120,7 @@ func hunk(a, b [][]byte, cs []Change, cr bool) Hunk {
 		NewLines: last.B1 - first.B0 + (first.A0 - from) + (to - last.A1)}
 	add := func(sign byte, lines [][]byte) {
 		for _, l := range lines {
-			h.add(sign, l, cr)
+			h.add(sign, l)
 		}
 	}
 	pos := from
@@ -148,12 +134,12 @@ func hunk(a, b [][]byte, cs []Change, cr bool) Hunk {
 	return h
 }
 
-func (h *Hunk) add(sign byte, l []byte, cr bool) {
+func (h *Hunk) add(sign byte, l []byte) {
 	body, crlf, open := l, false, false
 	switch {
 	case bytes.HasSuffix(l, []byte("\r\n")):
 		body, crlf = l[:len(l)-2], true
-	case bytes.HasSuffix(l, []byte("\n")), cr && bytes.HasSuffix(l, []byte("\r")):
+	case bytes.HasSuffix(l, newline):
 		body = l[:len(l)-1]
 	default:
 		open = true

@@ -26,7 +26,7 @@ func Empties(before, after []byte) *Finding {
 	if len(bytes.TrimSpace(after)) > 0 || len(bytes.TrimSpace(before)) == 0 {
 		return nil
 	}
-	return &Finding{Guard: "empties", Removed: len(diff.Lines(before, diff.CROnly(before)))}
+	return &Finding{Guard: "empties", Removed: len(diff.Lines(before))}
 }
 
 // Placeholder finds a line such as "// ... rest of the code unchanged" that a change puts in where
@@ -39,8 +39,8 @@ func Empties(before, after []byte) *Finding {
 //   - A remark that has words of its own counts where two lines more go than come.
 //   - Nothing counts inside a fence of Markdown, and no bare "..." where it is text: prose, YAML, TAP.
 func Placeholder(name string, before, after []byte) *Finding {
-	head, tail := diff.SameEnds(before, after, '\n')
-	a, b := diff.Lines(before[head:len(before)-tail], false), diff.Lines(after[head:len(after)-tail], false)
+	head, tail := diff.SameEnds(before, after)
+	a, b := diff.Lines(before[head:len(before)-tail]), diff.Lines(after[head:len(after)-tail])
 	if !anyPlaceholder(b) {
 		return nil
 	}

@@ -29,8 +29,8 @@ func Odd(name string, before, after []byte) string {
 		!utf8.Valid(after) || bytes.IndexByte(after, 0) >= 0 {
 		return ""
 	}
-	head, tail := diff.SameEnds(before, after, '\n')
-	added := diff.Lines(after[head:len(after)-tail], false)
+	head, tail := diff.SameEnds(before, after)
+	added := diff.Lines(after[head : len(after)-tail])
 	for _, o := range oddLines {
 		for _, l := range added {
 			if o.is.Match(l) && !has(before, o.is) {
@@ -53,7 +53,7 @@ func Odd(name string, before, after []byte) string {
 	if s := oddCode(name, before, added); s != "" {
 		return s
 	}
-	tabs, blanks := indents(diff.Lines(before, false))
+	tabs, blanks := indents(diff.Lines(before))
 	moreTabs, moreBlanks := indents(added)
 	switch {
 	case isMakefile(name):
@@ -162,7 +162,7 @@ func blankRecipe(text []byte, from, to int) bool {
 }
 
 func has(text []byte, is *regexp.Regexp) bool {
-	for _, l := range diff.Lines(text, false) {
+	for _, l := range diff.Lines(text) {
 		if is.Match(l) {
 			return true
 		}

@@ -18,10 +18,10 @@ const (
 // Diff shows what separates two texts, line by line: [-sent-]{+in the file+}, blanks and odd
 // characters visible there. first is the number of have's first line. Same lines are left out.
 func Diff(sent, have string, first int) string {
-	a, b := diff.Lines([]byte(lf(sent)), false), diff.Lines([]byte(lf(have)), false)
+	a, b := diff.Lines([]byte(lf(sent))), diff.Lines([]byte(lf(have)))
 	cs := diff.Changes(a, b)
 	if len(cs) == 0 && sent != have { // only the line breaks differ
-		a, b = diff.Lines([]byte(sent), false), diff.Lines([]byte(have), false)
+		a, b = diff.Lines([]byte(sent)), diff.Lines([]byte(have))
 		cs = diff.Changes(a, b)
 	}
 	var out strings.Builder
