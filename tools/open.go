@@ -253,5 +253,5 @@ func Warnings(cfg config.Config) []*config.Problem {
 	if cfg.Tools.Sandbox.All() { // the rules are about paths there
 		return out
 	}
-	return append(out, engine.IdleRules(rooted.Tools.FS)...)
+	return append(out, engine.IdleRules(rooted.Tools.FS, "")...)
 }

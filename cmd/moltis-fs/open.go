@@ -114,9 +114,21 @@ func (in *invocation) openEngine(approver tools.Approver,
 		o.Program.Name = onRecord
 	})
 	if err == nil {
-		in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
+		in.warnOf(cfg)
 	}
 	return e, cfg, err
+}
+
+// warnOf says what is doubtful in the configuration that an engine was opened with.
+func (in *invocation) warnOf(cfg config.Config) {
+	found, root := cfg.Warnings(), ""
+	if in.option("root") != "" {
+		root = cfg.Tools.FS.WorkspaceRoot // the same, absolute
+	}
+	if !cfg.Tools.Sandbox.All() { // else the rules are about paths there
+		found = append(found, engine.IdleRules(cfg.Tools.FS, root)...)
+	}
+	in.warn(locate(in.findConfig(in.option("config")), found))
 }
 
 // ownProgram is where we are. On Linux the kernel tells by /proc, and so it does the true names of
