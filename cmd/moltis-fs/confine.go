@@ -145,7 +145,7 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 	if err != nil {
 		return h, err
 	}
-	protect, err := in.ownFiles(from, self)
+	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
 	if err != nil {
 		return h, err
 	}

@@ -10,10 +10,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/doctor"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
@@ -182,7 +185,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if err != nil {
 		return nil, cfg, err
 	}
-	protect, err := in.ownFiles(from, self)
+	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
 	if err != nil {
 		return nil, cfg, err
 	}
@@ -219,13 +222,18 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	return e, rooted, err
 }
 
-// ownFiles are our program and the configuration, which no agent may touch.
-func (in *invocation) ownFiles(from, self string) ([]string, error) {
+// ownFiles are our program, the configuration, and the places where both it and the data are when
+// nobody names them, whichever is in use: what is put there is what another start obeys. It refuses
+// what obeyed does.
+func (in *invocation) ownFiles(from, self string, cfg config.FS) ([]string, error) {
 	protect := []string{self, startedAs(self)}
-	if place := in.configPlace(); place != "" { // what is put there is what the next start obeys
+	if place := in.configPlace(); place != "" {
 		protect = append(protect, filepath.Dir(place))
 	}
-	for _, file := range []string{from, in.policiesFile()} {
+	for _, home := range homes() {
+		protect = append(protect, filepath.Join(home, ".moltis-fs"), filepath.Join(home, ".config", program))
+	}
+	for _, file := range []string{from, in.policiesFile(), in.env("MOLTIS_CONFIG"), in.env("MOLTIS_DATA_DIR")} {
 		if file == "" {
 			continue
 		}
@@ -235,7 +243,27 @@ func (in *invocation) ownFiles(from, self string) ([]string, error) {
 		}
 		protect = append(protect, abs)
 	}
-	return protect, nil
+	return protect, in.obeyed(from, cfg)
+}
+
+// obeyed refuses a configuration, or a program that it has us run, that another user may have
+// written: one that is neither ours nor root's, or that anybody may write to.
+func (in *invocation) obeyed(from string, cfg config.FS) error {
+	files := append([]string{from, in.policiesFile()}, cfg.PolicyFiles()...)
+	for _, line := range slices.Concat(cfg.Hooks.BeforeToolCall, cfg.Hooks.AfterToolCall, cfg.Hooks.ToolResultPersist) {
+		program, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files = append(files, program)
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil || !info.Mode().IsRegular() {
+			continue // who reads it says so
+		}
+		if who := doctor.Writable(info); who != "" {
+			return misuse("make sure of what it says, then chown it to yourself and chmod go-w it", "%s %s", visible(file), who)
+		}
+	}
+	return nil
 }
 
 // startedAs is the name by which we were started, when that leads to self, our program: it may be a

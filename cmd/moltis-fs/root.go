@@ -63,13 +63,7 @@ func tooWide(dir string) string {
 	if err != nil {
 		return ""
 	}
-	var homes []string
-	if home, err := os.UserHomeDir(); err == nil {
-		homes = append(homes, home)
-	}
-	if account, err := user.Current(); err == nil && account.HomeDir != "" {
-		homes = append(homes, account.HomeDir)
-	}
+	homes := homes()
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		real = dir
@@ -89,6 +83,17 @@ func tooWide(dir string) string {
 		}
 	}
 	return ""
+}
+
+// homes are that of $HOME and that of the account.
+func homes() (dirs []string) {
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
+		dirs = append(dirs, home)
+	}
+	if account, err := user.Current(); err == nil && filepath.IsAbs(account.HomeDir) {
+		dirs = append(dirs, account.HomeDir)
+	}
+	return dirs
 }
 
 // tellOpen says what is open to agents, by what, and where the data is: one line.

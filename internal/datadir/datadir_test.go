@@ -113,6 +113,28 @@ func TestTheDataDirIsOurs(t *testing.T) {
 	}
 }
 
+// Nothing of a data directory may be another user's: what he owns he can write, whoever we are.
+func TestNothingIsAnotherUsers(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: only root can give files away")
+	}
+	for name, why := range map[string]string{"": "it belongs", marker: "its " + marker, "audit": "its audit belongs", "audit/audit.jsonl": "its audit/audit.jsonl",
+		"audit/audit.key": "its audit/audit.key", "tokens": "its tokens", "tokens/tokens.json": "its tokens/tokens.json",
+		"approvals": "its approvals", "locks": "its locks", "serve": "its serve", "notes": ""} {
+		dir := filepath.Join(t.TempDir(), "data")
+		for _, has := range []string{marker, "audit/audit.jsonl", "audit/audit.key", "tokens/tokens.json", "approvals/x", "locks/x", "serve/x", "notes/x"} {
+			write(t, filepath.Join(dir, has))
+		}
+		must(t, os.Chown(filepath.Join(dir, name), 65534, 65534))
+		var no *Error
+		err := Take(dir, slog.New(slog.DiscardHandler))
+		if why == "" && err != nil || why != "" && (!errors.As(err, &no) || !strings.Contains(err.Error(), why) || !strings.Contains(no.Hint(), "chown")) {
+			t.Errorf("%s of another user: %v", name, err)
+		}
+	}
+}
+
 // A part of the data directory that leads elsewhere would be out of what is protected. The directory
 // itself may be a link.
 func TestPartsAreNoLinks(t *testing.T) {
