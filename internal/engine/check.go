@@ -21,25 +21,28 @@ import (
 
 // Check finds what is wrong with a configuration that takes a look at the file system to know. Its
 // errors are *config.Problem, joined where there are several.
-func Check(cfg config.FS) error {
-	free, judge, _, err := newPolicy(cfg, &Host{Logger: slog.New(slog.DiscardHandler)})
+func Check(cfg config.Tools) error {
+	free, judge, _, err := newPolicy(cfg.FS, &Host{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkRoot(cfg.WorkspaceRoot, false, free, judge), checkHooks(cfg.Hooks, free),
-		free.Close())
+	return errors.Join(checkRoots(cfg, free, judge), checkHooks(cfg.FS.Hooks, free), free.Close())
 }
 
-// checkRoot refuses a workspace_root that can't be searched. Else every Glob and Grep would fail
-// with that, and no model can mend it.
-func checkRoot(root string, inside bool, free *guardfs.FS, judge guardfs.Judge) error {
+// checkRoots refuses a workspace_root and workspaces that can't be worked in. Else every call there
+// would fail with that, and no model can mend it.
+func checkRoots(cfg config.Tools, free *guardfs.FS, judge guardfs.Judge) error {
+	return errors.Join(checkRoot("tools.fs.workspace_root", cfg.FS.WorkspaceRoot, free, judge),
+		checkRoot("tools.jettson.workspaces", cfg.Jettson.Workspaces, free, judge))
+}
+
+// checkRoot refuses a directory of a key that is not there, or closed.
+func checkRoot(key, root string, free *guardfs.FS, judge guardfs.Judge) error {
 	if root == "" {
 		return nil
 	}
 	wrong := func(why, hint string) error {
-		key := "tools.fs.workspace_root"
-		if inside {
-			key = "tools.sandbox.root"
+		if key == "tools.sandbox.root" {
 			hint = "it and allow_paths are about paths in the sandbox; ${ROOT} in a rule is this root"
 		}
 		return &config.Problem{Key: key, Why: shown(root) + " " + why, Hint: hint}
