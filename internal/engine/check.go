@@ -147,7 +147,7 @@ func (l *ruleLook) begins(rule string) (out []string) {
 		named := "/" + strings.Join(p.Literal(), "/")
 		out = append(out, named, l.free.Canonical(named))
 	}
-	return out
+	return slices.Compact(out)
 }
 
 // overlaps reports whether something that is open may lie in dir, or dir in it. Letter case does not
@@ -215,7 +215,7 @@ func (l *ruleLook) meant(rule, at string) string {
 }
 
 // lookedAt is how many names below a wildcard are looked at for what a rule names by its letters.
-const lookedAt = 10_000
+const lookedAt = 4_000
 
 // byLetters gives the spelling of a rule, and a path that is there, where that one is named by the
 // rule's letters alone.
