@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 
 	"moltisfs/approval"
@@ -249,12 +248,7 @@ func (in *invocation) ownFiles(from, self string, cfg config.FS) ([]string, erro
 // obeyed refuses a configuration, or a program that it has us run, that another user may have
 // written: one that is neither ours nor root's, or that anybody may write to.
 func (in *invocation) obeyed(from string, cfg config.FS) error {
-	files := append([]string{from, in.policiesFile()}, cfg.PolicyFiles()...)
-	for _, line := range slices.Concat(cfg.Hooks.BeforeToolCall, cfg.Hooks.AfterToolCall, cfg.Hooks.ToolResultPersist) {
-		program, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		files = append(files, program)
-	}
-	for _, file := range files {
+	for _, file := range slices.Concat([]string{from, in.policiesFile()}, cfg.PolicyFiles(), hookFiles(cfg.Hooks)) {
 		info, err := os.Stat(file)
 		if err != nil || !info.Mode().IsRegular() {
 			continue // who reads it says so

@@ -86,8 +86,8 @@ func Take(dir string, logger *slog.Logger) error {
 			return &Error{dir, "its " + e.Name() + " is a link", "move what it leads to back in; the data directory as a whole may be a link"}
 		}
 	}
-	if name := foreign(dir, entries); name != "" {
-		return &Error{dir, name + " belongs to another user", another + ", or chown it if you know whose it is"}
+	if what := foreign(dir, entries); what != "" {
+		return &Error{dir, what, another + "; or chown and chmod it if you know what it holds"}
 	}
 	if err := othersMay(dir, logger); err != nil {
 		return err
@@ -100,11 +100,12 @@ func Take(dir string, logger *slog.Logger) error {
 	return nil
 }
 
-// foreign is what another user owns of a data directory: itself, a part, or a file right in a part. ""
-// is nothing. What is gone by the time of the look is passed by.
+// foreign says what of a data directory another user may have written: itself, a part, or a file right
+// in a part that is his, and a record that is open to all. "" is nothing. What is gone by the time of the
+// look is passed by.
 func foreign(dir string, entries []fs.DirEntry) string {
 	if info, err := os.Stat(dir); err != nil || localdir.Own(info) != nil {
-		return "it"
+		return "it belongs to another user"
 	}
 	for _, e := range entries {
 		if parts[e.Name()] == nil && !slices.Contains(parts[""], e.Name()) {
@@ -116,8 +117,12 @@ func foreign(dir string, entries []fs.DirEntry) string {
 			if f == e {
 				name = e.Name()
 			}
-			if info, err := f.Info(); err == nil && localdir.Own(info) != nil {
-				return "its " + name
+			switch info, err := f.Info(); {
+			case err != nil:
+			case localdir.Own(info) != nil:
+				return "its " + name + " belongs to another user"
+			case e.Name() == "audit" && info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
+				return "others may write to its " + name
 			}
 		}
 	}

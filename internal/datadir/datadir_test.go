@@ -135,6 +135,26 @@ func TestNothingIsAnotherUsers(t *testing.T) {
 	}
 }
 
+// What the records are in may be written by nobody else: who could write audit.key could make them anew.
+func TestRecordsAreOpenToNobody(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: no mode bits on this system")
+	}
+	for name, mode := range map[string]fs.FileMode{"audit": 0o777, "audit/audit.jsonl": 0o666, "audit/audit.key": 0o620, "locks/bytes": 0o666} {
+		dir := filepath.Join(t.TempDir(), "data")
+		write(t, filepath.Join(dir, marker))
+		write(t, filepath.Join(dir, "audit/audit.jsonl"))
+		write(t, filepath.Join(dir, "audit/audit.key"))
+		write(t, filepath.Join(dir, "locks/bytes"))
+		must(t, os.Chmod(filepath.Join(dir, name), mode))
+		err := Take(dir, slog.New(slog.DiscardHandler))
+		if record := strings.HasPrefix(name, "audit"); record != (err != nil) || record && !strings.Contains(err.Error(), "others may write to its "+name) {
+			t.Errorf("%s as %v: %v", name, mode, err)
+		}
+	}
+}
+
 // A part of the data directory that leads elsewhere would be out of what is protected. The directory
 // itself may be a link.
 func TestPartsAreNoLinks(t *testing.T) {
