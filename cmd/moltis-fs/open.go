@@ -221,9 +221,8 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	return e, rooted, err
 }
 
-// ownFiles are our program, the configuration, and the places where both it and the data are when
-// nobody names them, whichever is in use: what is put there is what another start obeys. It refuses
-// what obeyed does.
+// ownFiles gives our program, the configuration, and the places where it and the data are by default,
+// whichever is in use: another start obeys what is put there. It refuses what obeyed does.
 func (in *invocation) ownFiles(from, self string, cfg config.FS) ([]string, error) {
 	protect := []string{self, startedAs(self)}
 	if place := in.configPlace(); place != "" {

@@ -54,7 +54,7 @@ func (in *invocation) wide(why string) error {
 }
 
 // tooWide says what dir is, when it is the root of the file system, a home directory, or above one.
-// Home directories are that of $HOME, that of the account, and what lies in /home or /Users.
+// A home directory is one of homes, or lies in /home or /Users.
 func tooWide(dir string) string {
 	if filepath.Dir(dir) == dir {
 		return dir
@@ -85,7 +85,7 @@ func tooWide(dir string) string {
 	return ""
 }
 
-// homes are that of $HOME and that of the account.
+// homes gives the home directories of the environment and of the account.
 func homes() (dirs []string) {
 	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
 		dirs = append(dirs, home)

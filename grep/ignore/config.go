@@ -39,10 +39,10 @@ func (u User) ExcludesPath() string {
 	return ""
 }
 
-// CodePlaces are what git runs code from, or reads for that: each directory of hooks and templates,
-// with a slash at the end, each file that is included, also if another setting wins or a condition
-// does not hold now, and whatever a word of another value may name, as ./lint.sh in
-// alias.l = !sh ./lint.sh. "~/" is expanded. A relative one begins where git runs such programs: at
+// CodePlaces gives the paths from which git runs code, or which it reads for that: each directory of
+// hooks and templates, with a slash at the end; each file that is included, also if another setting
+// wins or a condition does not hold now; and each path that a word of another value may name, as
+// ./lint.sh in alias.l = !sh ./lint.sh. "~/" is expanded. A relative one begins where git runs such programs: at
 // the top of the work tree. Most name nothing that is there.
 func (u User) CodePlaces() []string {
 	c := &configuration{home: u.Home, read: u.Read, every: true}
@@ -50,7 +50,7 @@ func (u User) CodePlaces() []string {
 	return c.code
 }
 
-// words are what a value may name: itself, and each word of it as a shell would have it. A path behind
+// words adds the paths that a value may name: itself, and each word of it as a shell would have it. A path behind
 // a variable or a command begins where they lead, mostly at the top.
 func (c *configuration) words(value string) {
 	sign := func(r rune) bool { return strings.ContainsRune(" \t\r\n;&|()<>`'\"={}!", r) }

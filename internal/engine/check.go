@@ -137,7 +137,7 @@ type ruleLook struct {
 	root string
 }
 
-// begins are the places where what a rule covers begins, as they are spelled and with links followed.
+// begins gives the literal beginnings of a rule, as they are spelled and with links followed.
 func (l *ruleLook) begins(rule string) (out []string) {
 	g, err := glob.CompileRule(rule, nil)
 	if err != nil {
