@@ -256,6 +256,9 @@ func lookup(values map[string]any, path []string) (any, bool) {
 func (f *field) form() string {
 	d := Default()
 	v := f.value(&d)
+	if v.Kind() == reflect.Bool {
+		return "write " + f.name + " = true, or " + f.name + " = false"
+	}
 	if f.sample != "" && v.IsZero() {
 		return "write " + f.name + " = " + f.written()
 	}
@@ -293,8 +296,13 @@ func (d *decoder) set(f *field, v any, e entry) {
 		b, ok := v.(bool)
 		if !ok {
 			hint := f.form()
-			if s, isString := v.(string); isString && (s == "true" || s == "false") {
+			switch s := strings.ToLower(strings.TrimSpace(fmt.Sprint(v))); s {
+			case "true", "false":
 				hint = "write " + s + " without quotes"
+			case "yes", "y", "on", "1", "enable", "enabled":
+				hint = "write " + f.name + " = true"
+			case "no", "n", "off", "0", "disable", "disabled":
+				hint = "write " + f.name + " = false"
 			}
 			wrong(hint)
 			return

@@ -90,7 +90,7 @@ func TestRootThatGoes(t *testing.T) {
 // Rules that do nothing are a warning: they may be misspelt.
 func TestIdleRulesAreWarned(t *testing.T) {
 	dir := toolstest.Tree(t)
-	toolstest.Layout(t, dir, "ws/src/a = a\nws/file = b")
+	toolstest.Layout(t, dir, "ws/src/a = a\nws/file = b\napp/[id]/a.tsx = a\nback{up}/a = a")
 	for _, c := range []struct{ allow, deny, want string }{
 		{"ws/**", "", ""},
 		{"ws/**/*.md", "ws/secrets/**", ""},
@@ -103,16 +103,39 @@ func TestIdleRulesAreWarned(t *testing.T) {
 		{"ws/none/new", "", `/ws/none" does not exist`},
 		{"", "wss/secrets/**", `/wss" does not exist`},
 		{"", "wss/k.pem", `/wss" does not exist`},
+		{"app/[id]/**", "", `write "` + dir + `/app/\\[id\\]/**"`},
+		{"**/[id]/**", "", `\\[id\\]/**"`},
+		{"back{up}/**", "", `back\\{up\\}/**"`},
+		{"{app,back}/[id]/**", "", `{app,back}/\\[id\\]/**"`},
+		{`app/\[id\]/**`, "", ""},
+		{"", "app/[id]/**", ""},
+		{"", "back{up}/**", ""},
+		{"", `ws\secrets\**`, "has backslashes before letters"},
+		{"", "/nowhere-at-all/**", `does not exist`},
+		{"", "/app/**", "write \"${ROOT}/app/**\""},
+		{"only ws/**", "/app/**", "is about no path that is open; write \"${ROOT}/app/**\""},
+		{"only ws/**", "/etc/**", "is about no path that is open"},
+		{"only ws/**", "**/x", ""},
+		{"only app/**", "app/[id]/**", ""},
 	} {
 		cfg := config.Default()
 		if c.allow != "" {
 			cfg.Tools.FS.AllowPaths = []string{dir + "/" + c.allow, "**/*.go"}
 		}
+		if only, ok := strings.CutPrefix(c.allow, "only "); ok {
+			cfg.Tools.FS.AllowPaths = []string{dir + "/" + only}
+		}
 		if c.deny != "" {
 			cfg.Tools.FS.DenyPaths = []string{"**/.env", dir + "/" + c.deny}
 		}
+		if strings.HasPrefix(c.deny, "/") || strings.HasPrefix(c.deny, "**") {
+			cfg.Tools.FS.DenyPaths[1] = c.deny
+			if cfg.Tools.FS.WorkspaceRoot = dir; c.allow == "" {
+				cfg.Tools.FS.AllowPaths = []string{"/**"}
+			}
+		}
 		w := tools.Warnings(cfg)
-		if c.want == "" && len(w) > 0 || c.want != "" && (len(w) != 1 || !strings.Contains(w[0].Why, c.want)) {
+		if c.want == "" && len(w) > 0 || c.want != "" && (len(w) != 1 || !strings.Contains(w[0].Why+"; "+w[0].Hint, c.want)) {
 			t.Errorf("%+v: %v", c, w)
 		}
 	}

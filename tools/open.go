@@ -212,9 +212,9 @@ func Check(cfg config.Config) error {
 		fs.AllowPaths, fs.DenyPaths, fs.Unprotected = nil, nil, nil
 	}
 	if cfg.Tools.Sandbox.All() {
-		cfg.Tools.FS.WorkspaceRoot = "" // nobody works in it
+		cfg.Tools.FS.WorkspaceRoot, cfg.Tools.Jettson.Workspaces = "", "" // nobody works in it
 	}
-	return engine.Check(cfg.Tools.FS)
+	return engine.Check(cfg.Tools)
 }
 
 // someTool refuses lists that leave no tool: who starts a server wants to call something.
@@ -253,5 +253,5 @@ func Warnings(cfg config.Config) []*config.Problem {
 	if cfg.Tools.Sandbox.All() { // the rules are about paths there
 		return out
 	}
-	return append(out, engine.IdleRules(rooted.Tools.FS)...)
+	return append(out, engine.IdleRules(rooted.Tools.FS, "")...)
 }

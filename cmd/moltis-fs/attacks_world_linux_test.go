@@ -33,6 +33,7 @@ var planted = []struct{ name, kind, text string }{
 	{"SECRET/there", "secret", ""}, {"\u017fecret/there", "secret", ""}, {"secret./there", "secret", ""},
 	{"secret /there", "secret", ""}, {"sec\u200dret/there", "secret", ""}, {"sec\ufeffret/there", "secret", ""},
 	{"\u212aist/there", "secret", ""}, {"cafe\u0301/there", "secret", ""}, {"secret\ufe0f/there", "secret", ""},
+	{"app/[id]/there", "secret", ""}, {"{-$lang}/there", "secret", ""}, {"d0there9/.npmrc~", "secret", ""}, {"d0there9/id_rsa.txt", "secret", ""},
 	{"d0there9/.env", "secret", ""}, {"d0there9/.ENV", "secret", ""}, {"d0there9/.env ", "secret", ""}, {"d0there9/.e\u200cnv", "secret", ""},
 	{"d0there9/.ssh/id_rsa", "secret", ""}, {"d0there9/.aws/credentials", "secret", ""}, {"d0there9/.npmrc", "secret", ""},
 	{"d0there9/.netrc", "secret", ""}, {"d0there9/x.key", "secret", ""}, {"d0there9/.git-credentials", "secret", ""},
@@ -63,7 +64,7 @@ var planted = []struct{ name, kind, text string }{
 }
 
 // denied are the rules of the configuration; the classes are those by default.
-var attackedRules = []string{"secret/**", "kist/**", "caf\u00e9/**", "rulelink/**"}
+var attackedRules = []string{"secret/**", "kist/**", "caf\u00e9/**", "rulelink/**", "app/[id]/**", "{-$lang}/**"}
 
 func (w *attacked) at(name string) string {
 	switch { // no Join: a spelling is what is tried

@@ -35,7 +35,7 @@ func confineCommand() *command {
 allows below --root, or the beginnings of allow_paths, and a TMPDIR of its own; read and run what is
 below /usr, /bin, /sbin, /lib*, /opt, /nix, /etc and /proc; use /dev/null and its like, and
 terminals, but not type into them. Root reads of /etc what all may read. It has no network, gets no
-new privileges, and signals nobody outside. With --connect it may connect to some ports by TCP, but
+new privileges, signals nobody outside, and gets at no keys of the session. With --connect it may connect to some ports by TCP, but
 then UDP and Multipath TCP are open.
 
 What a rule closes and is there now is kept out: what lies beside it is opened one by one, and in
@@ -48,8 +48,10 @@ What is asked about (protect_exec, as .git, and what core.hooksPath names) can o
 is nobody to ask.
 
 Never held: names, sizes and times of files (stat), sockets of the file system, and what was open
-on standard input, output and error. Nobody is asked about a change, no checkpoint is made, and the
-audit log has nothing of it.
+on standard input, output and error. Nor is metadata: whatever file of your account's it can name,
+outside too, it can chmod, chown, touch, and give other ACLs and attributes. Nor are priority,
+scheduling and processors of your other processes, and shared memory, queues and semaphores of
+System V. Nobody is asked about a change, no checkpoint is made, and the audit log has nothing of it.
 
 Exit status: that of the command, 128 and the signal that killed it; 125, it was not started,
 because it would not be held; 126 and 127, the program can't be run, or is not there.`,
@@ -145,7 +147,7 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 	if err != nil {
 		return h, err
 	}
-	protect, err := in.ownFiles(from, self)
+	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
 	if err != nil {
 		return h, err
 	}

@@ -144,11 +144,18 @@ func TestConfineStatus(t *testing.T) {
 		os.WriteFile(dir+"/p.rego", []byte("package p\nallow := true\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(readme), "`moltis-fs confine --root ~/project")
+	example, _, _ = strings.Cut(example, " -- bash`")
 	for _, c := range []struct {
 		options, command string
 		status           int
 		says             string
 	}{
+		{"--root " + dir + "/ws" + example, "exit 9", 9, ""}, // as the README has it
 		{"--config " + conf, "echo ran", exitUnconfined, `not held: deny_paths "**/.env"`},
 		{"--config " + conf + " --allow-weaker", "exit 7", 7, `not held: deny_paths "**/.env"`},
 		{"--config " + conf + " --allow-weaker --quiet", "exit 3", 3, ""},
@@ -202,7 +209,14 @@ func TestConfineNetwork(t *testing.T) {
 			pair.Close()
 		}
 		typed := unix.IoctlSetPointerInt(0, unix.TIOCSTI, 'x') // it is no terminal
-		fmt.Printf("dial %t listen %t udp %t unix %t type: %v\n", err == nil, lerr == nil, uerr == nil, perr == nil, typed)
+		var limit unix.Rlimit
+		own := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &limit)
+		other := unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, nil, &limit)
+		_, keys := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
+		_, _, add := unix.Syscall(unix.SYS_ADD_KEY, 0, 0, 0)
+		held := func(err error) bool { return err == unix.EACCES }
+		fmt.Printf("dial %t listen %t udp %t unix %t type: %v; held: limits %t, own %t, keys %t %t\n", err == nil, lerr == nil, uerr == nil, perr == nil, typed,
+			held(other), held(own), held(keys), held(add))
 		return
 	}
 	t.Parallel()
@@ -220,11 +234,11 @@ func TestConfineNetwork(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	self := []string{os.Args[0], "-test.run=^TestConfineNetwork$"}
 	for _, c := range []struct{ options, want string }{
-		{"*", "dial true listen true udp true unix true type: inappropriate ioctl"},
-		{"", "dial false listen false udp false unix true type: permission denied"},
-		{"--network", "dial true listen true udp true unix true type: permission denied"},
-		{"--connect " + port, "dial true listen false udp true unix true type: permission denied"},
-		{"--connect 1", "dial false listen false udp true unix true type: permission denied"},
+		{"*", "dial true listen true udp true unix true type: inappropriate ioctl for device; held: limits false, own false, keys false false"},
+		{"", "dial false listen false udp false unix true type: permission denied; held: limits true, own false, keys true true"},
+		{"--network", "dial true listen true udp true unix true type: permission denied; held: limits true, own false, keys true true"},
+		{"--connect " + port, "dial true listen false udp true unix true type: permission denied; held: limits true, own false, keys true true"},
+		{"--connect 1", "dial false listen false udp true unix true type: permission denied; held: limits true, own false, keys true true"},
 	} {
 		cmd := exec.Command(self[0], self[1:]...)
 		if c.options != "*" {

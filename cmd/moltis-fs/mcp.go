@@ -99,17 +99,11 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	return errors.Join(err, s.Close())
 }
 
-// instructions are what the model is told once, by clients that pass them on.
+// instructions are what the model is told once, by clients that pass them on, in the words of the
+// dialects that are offered.
 func (in *invocation) instructions(cfg config.Config, defs []dialect.Definition) string {
 	var b strings.Builder
-	b.WriteString("File tools under an operator's policy. Paths are absolute.")
-	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
-		fmt.Fprintf(&b, " The workspace is %s", root)
-		if in.option("root") != "" {
-			b.WriteString("; nothing outside of it is open")
-		}
-		b.WriteString(".")
-	}
+	b.WriteString(strings.Join(in.manners(cfg), " "))
 	if asksFirst(cfg, defs) {
 		how := in.option("approve")
 		if how == "never" || how == "terminal" && !hasTerminal() {
@@ -122,6 +116,35 @@ func (in *invocation) instructions(cfg config.Config, defs []dialect.Definition)
 		b.WriteString(" Read a file before changing it.")
 	}
 	return b.String()
+}
+
+// manners say of each dialect what it offers, and how paths are written there.
+func (in *invocation) manners(cfg config.Config) (out []string) {
+	where := " Paths are absolute."
+	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
+		where += " The workspace is " + root
+		if in.option("root") != "" {
+			where += "; nothing outside of it is open"
+		}
+		where += "."
+	}
+	chosen, _ := in.dialects() // they are open
+	for _, d := range chosen {
+		switch d.name {
+		case "jettson":
+			out = append(out, "jettson_files_* see /workspace and nothing else. Their paths are relative to it.")
+		case "jsfs":
+			out = append(out, "run_js runs JavaScript; its fs, where it has one, is under an operator's policy."+where)
+		case "capability":
+			out = append(out, "filesystem.* are file capabilities under an operator's policy."+where)
+		default:
+			out = append(out, "File tools under an operator's policy."+where)
+		}
+		if d.name != "jettson" {
+			where = "" // said
+		}
+	}
+	return out
 }
 
 func writes(defs []dialect.Definition) bool {

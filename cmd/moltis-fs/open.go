@@ -10,10 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 
 	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/doctor"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
@@ -114,9 +116,21 @@ func (in *invocation) openEngine(approver tools.Approver,
 		o.Program.Name = onRecord
 	})
 	if err == nil {
-		in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
+		in.warnOf(cfg)
 	}
 	return e, cfg, err
+}
+
+// warnOf says what is doubtful in the configuration that an engine was opened with.
+func (in *invocation) warnOf(cfg config.Config) {
+	found, root := cfg.Warnings(), ""
+	if in.option("root") != "" {
+		root = cfg.Tools.FS.WorkspaceRoot // the same, absolute
+	}
+	if !cfg.Tools.Sandbox.All() { // else the rules are about paths there
+		found = append(found, engine.IdleRules(cfg.Tools.FS, root)...)
+	}
+	in.warn(locate(in.findConfig(in.option("config")), found))
 }
 
 // ownProgram is where we are. On Linux the kernel tells by /proc, and so it does the true names of
@@ -170,7 +184,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if err != nil {
 		return nil, cfg, err
 	}
-	protect, err := in.ownFiles(from, self)
+	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
 	if err != nil {
 		return nil, cfg, err
 	}
@@ -207,13 +221,17 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	return e, rooted, err
 }
 
-// ownFiles are our program and the configuration, which no agent may touch.
-func (in *invocation) ownFiles(from, self string) ([]string, error) {
+// ownFiles gives our program, the configuration, and the places where it and the data are by default,
+// whichever is in use: another start obeys what is put there. It refuses what obeyed does.
+func (in *invocation) ownFiles(from, self string, cfg config.FS) ([]string, error) {
 	protect := []string{self, startedAs(self)}
-	if place := in.configPlace(); place != "" { // what is put there is what the next start obeys
+	if place := in.configPlace(); place != "" {
 		protect = append(protect, filepath.Dir(place))
 	}
-	for _, file := range []string{from, in.policiesFile()} {
+	for _, home := range homes() {
+		protect = append(protect, filepath.Join(home, ".moltis-fs"), filepath.Join(home, ".config", program))
+	}
+	for _, file := range []string{from, in.policiesFile(), in.env("MOLTIS_CONFIG"), in.env("MOLTIS_DATA_DIR")} {
 		if file == "" {
 			continue
 		}
@@ -223,7 +241,22 @@ func (in *invocation) ownFiles(from, self string) ([]string, error) {
 		}
 		protect = append(protect, abs)
 	}
-	return protect, nil
+	return protect, in.obeyed(from, cfg)
+}
+
+// obeyed refuses a configuration, or a program that it has us run, that another user may have
+// written: one that is neither ours nor root's, or that anybody may write to.
+func (in *invocation) obeyed(from string, cfg config.FS) error {
+	for _, file := range slices.Concat([]string{from, in.policiesFile()}, cfg.PolicyFiles(), hookFiles(cfg.Hooks)) {
+		info, err := os.Stat(file)
+		if err != nil || !info.Mode().IsRegular() {
+			continue // who reads it says so
+		}
+		if who := doctor.Writable(info); who != "" {
+			return misuse("make sure of what it says, then chown it to yourself and chmod go-w it", "%s %s", visible(file), who)
+		}
+	}
+	return nil
 }
 
 // startedAs is the name by which we were started, when that leads to self, our program: it may be a

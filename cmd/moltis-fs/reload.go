@@ -53,7 +53,7 @@ func (in *invocation) opens(ctx context.Context, approver tools.Approver, before
 	if err := in.unboxed(cfg.Tools.Sandbox); err != nil {
 		return nil, closing(e, err)
 	}
-	in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
+	in.warnOf(cfg)
 	here := cfg
 	if c := cfg.Tools.Sandbox; c.Mode == "all" && c.Require { // no call runs here, so no workspace has to be
 		here.Tools.Jettson.Workspaces = c.Root

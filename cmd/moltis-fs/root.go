@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // root is the directory outside of which nothing may be touched: that of --root, as an absolute
-// path, or "".
+// path, or "". A relative one depends on where we are started, so it may not be too wide.
 func (in *invocation) root() (string, error) {
 	given := in.option("root")
 	if given == "" {
@@ -22,6 +23,9 @@ func (in *invocation) root() (string, error) {
 	}
 	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
 		return "", misuse("name a directory that exists", "the root %s is not a directory", given)
+	}
+	if what := tooWide(abs); what != "" && !filepath.IsAbs(given) {
+		return "", in.wide("--root " + visible(given) + " is relative, and from here it is " + what)
 	}
 	return abs, nil
 }
@@ -37,38 +41,59 @@ func (in *invocation) implyRoot() error {
 		return misuse("name a directory with --root", "the working directory can't be told: %v", err)
 	}
 	if what := tooWide(wd); what != "" {
-		return misuse(`add the directory of the work, as "args": ["`+in.command.path+
-			`", "--root", "/home/you/project"]; --root / opens everything`,
-			"there is no --root and no configuration, and the working directory is %s", what)
+		return in.wide("there is no --root and no configuration, and the working directory is " + what)
 	}
 	in.values["root"], in.implied = wd, true
 	return nil
 }
 
+// wide refuses a root that nobody has named in full.
+func (in *invocation) wide(why string) error {
+	return misuse(`add the directory of the work, as "args": ["`+in.command.path+
+		`", "--root", "/home/you/project"]; --root / opens everything`, "%s", why)
+}
+
 // tooWide says what dir is, when it is the root of the file system, a home directory, or above one.
+// A home directory is one of homes, or lies in /home or /Users.
 func tooWide(dir string) string {
 	if filepath.Dir(dir) == dir {
 		return dir
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
 	}
 	at, err := os.Stat(dir)
 	if err != nil {
 		return ""
 	}
-	for up := filepath.Clean(home); ; up = filepath.Dir(up) {
-		if info, err := os.Stat(up); err == nil && os.SameFile(info, at) {
+	homes := homes()
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		real = dir
+	}
+	if up := filepath.Dir(real); up == "/home" || up == "/Users" {
+		homes = append(homes, real)
+	}
+	for _, home := range append(homes, "/home/_", "/Users/_") {
+		for up := filepath.Clean(home); filepath.Dir(up) != up; up = filepath.Dir(up) {
+			if info, err := os.Stat(up); err != nil || !os.SameFile(info, at) {
+				continue
+			}
 			if up == filepath.Clean(home) {
 				return "the home directory " + dir
 			}
 			return dir + ", which holds home directories"
 		}
-		if filepath.Dir(up) == up {
-			return ""
-		}
 	}
+	return ""
+}
+
+// homes gives the home directories of the environment and of the account.
+func homes() (dirs []string) {
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
+		dirs = append(dirs, home)
+	}
+	if account, err := user.Current(); err == nil && filepath.IsAbs(account.HomeDir) {
+		dirs = append(dirs, account.HomeDir)
+	}
+	return dirs
 }
 
 // tellOpen says what is open to agents, by what, and where the data is: one line.

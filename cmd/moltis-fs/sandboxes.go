@@ -475,7 +475,7 @@ func (in *invocation) opener() (*opener, error) {
 	if err != nil {
 		return nil, err
 	}
-	protect, err := in.ownFiles(from, self)
+	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
 	return &opener{in: in, cfg: cfg, root: cmp.Or(root, cfg.Tools.FS.WorkspaceRoot), log: in.sandboxLog,
 		hash: hashing(self), as: tools.Options{Worker: []string{self, workerCommand().name}, DataDir: dir,
 			Protect: append(protect, earlier...)}}, err

@@ -39,13 +39,30 @@ func (u User) ExcludesPath() string {
 	return ""
 }
 
-// CodePlaces are each core.hooksPath, with "~/" expanded, and each file that is included, also if
-// another setting wins or a condition does not hold now. A relative one begins where git runs the
-// hooks: at the top of the work tree.
+// CodePlaces gives the paths from which git runs code, or which it reads for that: each directory of
+// hooks and templates, with a slash at the end; each file that is included, also if another setting
+// wins or a condition does not hold now; and each path that a word of another value may name, as
+// ./lint.sh in alias.l = !sh ./lint.sh. "~/" is expanded. A relative one begins where git runs such programs: at
+// the top of the work tree. Most name nothing that is there.
 func (u User) CodePlaces() []string {
 	c := &configuration{home: u.Home, read: u.Read, every: true}
 	c.files(u.Files)
 	return c.code
+}
+
+// words adds the paths that a value may name: itself, and each word of it as a shell would have it. A path behind
+// a variable or a command begins where they lead, mostly at the top.
+func (c *configuration) words(value string) {
+	sign := func(r rune) bool { return strings.ContainsRune(" \t\r\n;&|()<>`'\"={}!", r) }
+	for _, w := range append(strings.FieldsFunc(value, sign), value) {
+		if strings.HasPrefix(w, "$") {
+			_, w, _ = strings.Cut(w, "/")
+		}
+		c.code = append(c.code, expandHome(w, c.home))
+		if rest, ok := strings.CutPrefix(w, "/"); ok {
+			c.code = append(c.code, rest)
+		}
+	}
 }
 
 func (u User) configuration() *configuration {
@@ -94,12 +111,17 @@ func (c *configuration) add(data []byte, dir string, depth int) {
 			if c.values == nil {
 				c.values = map[string]string{}
 			}
-			if c.values[key] = value; key == "hookspath" && value != "" {
-				c.code = append(c.code, expandHome(value, c.home))
-			}
+			c.values[key] = value
 		case key == "path" && (section == "include" ||
 			conditional && (c.every || c.conditionHolds(condition, dir))):
 			c.include(value, dir, depth+1)
+			return
+		}
+		c.words(value)
+		if key == "hookspath" || key == "templatedir" {
+			if to := expandHome(value, c.home); to != "" {
+				c.code = append(c.code, to+"/")
+			}
 		}
 	})
 	if !ok {

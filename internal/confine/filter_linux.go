@@ -29,7 +29,8 @@ const x32 = 0x4000_0000
 // filter takes from this thread, and what it becomes, what Landlock does not know of. A terminal
 // that is shared with whoever started this can't be typed into: that would run commands as him.
 // Without sockets there are none but those of the machine itself and the kernel's. Landlock knows
-// plain TCP only: UDP and Multipath TCP are others. io_uring makes sockets, too, and programs of
+// plain TCP only: UDP and Multipath TCP are others. Limits of other processes, by which they could be
+// killed, and the keys of the session are out of reach. io_uring makes sockets, too, and programs of
 // another architecture have other numbers.
 func filter(sockets bool) error {
 	arch := architectures[runtime.GOARCH]
@@ -45,12 +46,16 @@ func filter(sockets bool) error {
 		ring, socket = x32-1, x32-1 // there is no such call
 	}
 	filter := []unix.SockFilter{
-		load(atArch), jump(unix.BPF_JEQ, arch, 0, 13),
-		load(atNumber), jump(unix.BPF_JGE, x32, 11, 0),
-		jump(unix.BPF_JEQ, ring, 10, 0),
+		load(atArch), jump(unix.BPF_JEQ, arch, 0, 19),
+		load(atNumber), jump(unix.BPF_JGE, x32, 17, 0),
+		jump(unix.BPF_JEQ, ring, 16, 0),
 		jump(unix.BPF_JEQ, socket, 0, 3),
-		load(atFirst), jump(unix.BPF_JEQ, unix.AF_UNIX, 5, 0),
-		jump(unix.BPF_JEQ, unix.AF_NETLINK, 4, 5),
+		load(atFirst), jump(unix.BPF_JEQ, unix.AF_UNIX, 11, 0),
+		jump(unix.BPF_JEQ, unix.AF_NETLINK, 10, 11),
+		jump(unix.BPF_JEQ, unix.SYS_KEYCTL, 10, 0), jump(unix.BPF_JEQ, unix.SYS_ADD_KEY, 9, 0),
+		jump(unix.BPF_JEQ, unix.SYS_REQUEST_KEY, 8, 0),
+		jump(unix.BPF_JEQ, unix.SYS_PRLIMIT64, 0, 2),
+		load(atFirst), jump(unix.BPF_JEQ, 0, 4, 5), // its own
 		jump(unix.BPF_JEQ, unix.SYS_IOCTL, 0, 3),
 		load(atSecond), jump(unix.BPF_JEQ, unix.TIOCSTI, 2, 0),
 		jump(unix.BPF_JEQ, unix.TIOCLINUX, 1, 0),

@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+
+	"moltisfs/checkpoint/localdir"
 )
 
 // Error is a data directory that can't be ours.
@@ -65,8 +67,8 @@ func In(dir string) (found []string) {
 }
 
 // Take makes the directory, or takes one that is empty or ours, and leaves its mode as it is. It
-// refuses one that others may write to by its mode: history and records must not be within reach of
-// who makes them. The directory itself may be named by a link; no part of it may be one.
+// refuses one that others may write to by its mode, or that another user owns any of, whoever runs
+// this: history and records must not be within reach of who makes them. The directory itself may be named by a link; no part of it may be one.
 func Take(dir string, logger *slog.Logger) error {
 	const another = "name an empty directory, or one that is not there yet, with --data-dir or MOLTIS_DATA_DIR"
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -84,6 +86,9 @@ func Take(dir string, logger *slog.Logger) error {
 			return &Error{dir, "its " + e.Name() + " is a link", "move what it leads to back in; the data directory as a whole may be a link"}
 		}
 	}
+	if what := foreign(dir, entries); what != "" {
+		return &Error{dir, what, another + "; or chown and chmod it if you know what it holds"}
+	}
 	if err := othersMay(dir, logger); err != nil {
 		return err
 	}
@@ -93,6 +98,35 @@ func Take(dir string, logger *slog.Logger) error {
 		}
 	}
 	return nil
+}
+
+// foreign says what of a data directory another user may have written: itself, a part, or a file right
+// in a part that is his, and a record that is open to all. "" is nothing. What is gone by the time of the
+// look is passed by.
+func foreign(dir string, entries []fs.DirEntry) string {
+	if info, err := os.Stat(dir); err != nil || localdir.Own(info) != nil {
+		return "it belongs to another user"
+	}
+	for _, e := range entries {
+		if parts[e.Name()] == nil && !slices.Contains(parts[""], e.Name()) {
+			continue
+		}
+		below, _ := os.ReadDir(filepath.Join(dir, e.Name())) // nil of a file
+		for _, f := range append(below, e) {
+			name := path.Join(e.Name(), f.Name())
+			if f == e {
+				name = e.Name()
+			}
+			switch info, err := f.Info(); {
+			case err != nil:
+			case localdir.Own(info) != nil:
+				return "its " + name + " belongs to another user"
+			case e.Name() == "audit" && info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
+				return "others may write to its " + name
+			}
+		}
+	}
+	return ""
 }
 
 // mark makes dir ours. Another process may have done so just now.

@@ -113,6 +113,48 @@ func TestTheDataDirIsOurs(t *testing.T) {
 	}
 }
 
+// Nothing of a data directory may be another user's: what he owns he can write, whoever we are.
+func TestNothingIsAnotherUsers(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: only root can give files away")
+	}
+	for name, why := range map[string]string{"": "it belongs", marker: "its " + marker, "audit": "its audit belongs", "audit/audit.jsonl": "its audit/audit.jsonl",
+		"audit/audit.key": "its audit/audit.key", "tokens": "its tokens", "tokens/tokens.json": "its tokens/tokens.json",
+		"approvals": "its approvals", "locks": "its locks", "serve": "its serve", "notes": ""} {
+		dir := filepath.Join(t.TempDir(), "data")
+		for _, has := range []string{marker, "audit/audit.jsonl", "audit/audit.key", "tokens/tokens.json", "approvals/x", "locks/x", "serve/x", "notes/x"} {
+			write(t, filepath.Join(dir, has))
+		}
+		must(t, os.Chown(filepath.Join(dir, name), 65534, 65534))
+		var no *Error
+		err := Take(dir, slog.New(slog.DiscardHandler))
+		if why == "" && err != nil || why != "" && (!errors.As(err, &no) || !strings.Contains(err.Error(), why) || !strings.Contains(no.Hint(), "chown")) {
+			t.Errorf("%s of another user: %v", name, err)
+		}
+	}
+}
+
+// What the records are in may be written by nobody else: who could write audit.key could make them anew.
+func TestRecordsAreOpenToNobody(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: no mode bits on this system")
+	}
+	for name, mode := range map[string]fs.FileMode{"audit": 0o777, "audit/audit.jsonl": 0o666, "audit/audit.key": 0o620, "locks/bytes": 0o666} {
+		dir := filepath.Join(t.TempDir(), "data")
+		write(t, filepath.Join(dir, marker))
+		write(t, filepath.Join(dir, "audit/audit.jsonl"))
+		write(t, filepath.Join(dir, "audit/audit.key"))
+		write(t, filepath.Join(dir, "locks/bytes"))
+		must(t, os.Chmod(filepath.Join(dir, name), mode))
+		err := Take(dir, slog.New(slog.DiscardHandler))
+		if record := strings.HasPrefix(name, "audit"); record != (err != nil) || record && !strings.Contains(err.Error(), "others may write to its "+name) {
+			t.Errorf("%s as %v: %v", name, mode, err)
+		}
+	}
+}
+
 // A part of the data directory that leads elsewhere would be out of what is protected. The directory
 // itself may be a link.
 func TestPartsAreNoLinks(t *testing.T) {

@@ -148,6 +148,19 @@ func writable(path string) string {
 	}
 }
 
+// Writable says how another user could have written a file that is obeyed: "" for not at all. Root's
+// files are nobody else's, and a group is mostly that of a single user.
+func Writable(info fs.FileInfo) string {
+	switch {
+	case runtime.GOOS == "windows":
+	case info.Mode().Perm()&0o002 != 0:
+		return fmt.Sprintf("can be written by anybody (%v)", info.Mode())
+	case !ours(info):
+		return "belongs to another user"
+	}
+	return ""
+}
+
 // data looks at the data directory: it must be nobody else's, and no agent's.
 func (o *Options) data(say sayer) {
 	info, err := os.Stat(o.Data)

@@ -1,41 +1,48 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"moltisfs/config"
 	"moltisfs/hook"
+	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
 
 // Check finds what is wrong with a configuration that takes a look at the file system to know. Its
 // errors are *config.Problem, joined where there are several.
-func Check(cfg config.FS) error {
-	free, judge, _, err := newPolicy(cfg, &Host{Logger: slog.New(slog.DiscardHandler)})
+func Check(cfg config.Tools) error {
+	free, judge, _, err := newPolicy(cfg.FS, &Host{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkRoot(cfg.WorkspaceRoot, false, free, judge), checkHooks(cfg.Hooks, free),
-		free.Close())
+	return errors.Join(checkRoots(cfg, free, judge), checkHooks(cfg.FS.Hooks, free), free.Close())
 }
 
-// checkRoot refuses a workspace_root that can't be searched. Else every Glob and Grep would fail
-// with that, and no model can mend it.
-func checkRoot(root string, inside bool, free *guardfs.FS, judge guardfs.Judge) error {
+// checkRoots refuses a workspace_root and workspaces that can't be worked in. Else every call there
+// would fail with that, and no model can mend it.
+func checkRoots(cfg config.Tools, free *guardfs.FS, judge guardfs.Judge) error {
+	return errors.Join(checkRoot("tools.fs.workspace_root", cfg.FS.WorkspaceRoot, free, judge),
+		checkRoot("tools.jettson.workspaces", cfg.Jettson.Workspaces, free, judge))
+}
+
+// checkRoot refuses a directory of a key that is not there, or closed.
+func checkRoot(key, root string, free *guardfs.FS, judge guardfs.Judge) error {
 	if root == "" {
 		return nil
 	}
 	wrong := func(why, hint string) error {
-		key := "tools.fs.workspace_root"
-		if inside {
-			key = "tools.sandbox.root"
+		if key == "tools.sandbox.root" {
 			hint = "it and allow_paths are about paths in the sandbox; ${ROOT} in a rule is this root"
 		}
 		return &config.Problem{Key: key, Why: shown(root) + " " + why, Hint: hint}
@@ -90,49 +97,155 @@ func checkHooks(cfg config.Hooks, free *guardfs.FS) error {
 	return errors.Join(errs...)
 }
 
-// IdleRules warns of rules that do nothing, or less than they seem to.
-func IdleRules(cfg config.FS) (out []*config.Problem) {
+// IdleRules warns of rules that do nothing, or less than they seem to. only is the directory outside
+// of which nothing is open, whatever cfg allows; "" for none.
+func IdleRules(cfg config.FS, only string) (out []*config.Problem) {
 	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
 	if err != nil {
 		return out
 	}
 	defer free.Close() //nolint:errcheck // nothing was written through it
+	l := ruleLook{free: free, root: cfg.WorkspaceRoot}
+	if only != "" {
+		l.open = []string{only, free.Canonical(only)}
+	} else {
+		for _, rule := range cfg.AllowPaths {
+			l.open = append(l.open, l.begins(rule)...)
+		}
+	}
+	if len(l.open) == 0 {
+		l.open = []string{"/"}
+	}
 	for _, list := range []struct {
 		key   string
 		rules []string
-		opens bool
-	}{{"tools.fs.allow_paths", cfg.AllowPaths, true}, {"tools.fs.deny_paths", cfg.DenyPaths, false}} {
+	}{{"allow_paths", cfg.AllowPaths}, {"deny_paths", cfg.DenyPaths}, {"unprotected", cfg.Unprotected}} {
 		for i, rule := range list.rules {
-			if why, hint := idle(free, rule, list.opens); why != "" {
-				out = append(out,
-					&config.Problem{Key: fmt.Sprintf("%s[%d]", list.key, i), Why: why, Hint: hint})
+			if why, hint := l.idle(rule, list.key); why != "" {
+				key := fmt.Sprintf("tools.fs.%s[%d]", list.key, i)
+				out = append(out, &config.Problem{Key: key, Why: shown(rule) + " " + why, Hint: hint})
 			}
 		}
 	}
 	return out
 }
 
-// idle says why a rule does nothing today, or less than it seems to; "" when it may.
-func idle(free *guardfs.FS, rule string, opens bool) (why, hint string) {
-	g, err := policy.CompileGlob(rule)
-	if err != nil || !strings.HasPrefix(rule, "/") {
+// A ruleLook looks for what rules are about: open are the trees that are open, root is the workspace.
+type ruleLook struct {
+	free *guardfs.FS
+	open []string
+	root string
+}
+
+// begins gives the literal beginnings of a rule, as they are spelled and with links followed.
+func (l *ruleLook) begins(rule string) (out []string) {
+	g, err := glob.CompileRule(rule, nil)
+	if err != nil {
+		return nil
+	}
+	for _, p := range g.Patterns() {
+		named := "/" + strings.Join(p.Literal(), "/")
+		out = append(out, named, l.free.Canonical(named))
+	}
+	return slices.Compact(out)
+}
+
+// overlaps reports whether something that is open may lie in dir, or dir in it. Letter case does not
+// count, as in deny rules.
+func (l *ruleLook) overlaps(dir string) bool {
+	in := func(a, b string) bool {
+		a, b = strings.TrimSuffix(strings.ToLower(a), "/")+"/", strings.ToLower(b)+"/"
+		return strings.HasPrefix(b, a)
+	}
+	return slices.ContainsFunc(l.open, func(o string) bool { return in(o, dir) || in(dir, o) })
+}
+
+// idle says why a rule of a list does nothing today, or less than it seems to; "" when it may.
+func (l *ruleLook) idle(rule, list string) (why, hint string) {
+	g, err := glob.CompileRule(rule, nil)
+	if err != nil {
 		return "", ""
+	}
+	by, at := l.byLetters(rule, g)
+	if by != "" && list == "deny_paths" {
+		return "", "" // which it closes
+	}
+	if by != "" {
+		return "does not name " + shown(at) + ": brackets, braces and backslashes are signs in a rule", "write " + shown(by)
+	}
+	if windows.MatchString(strings.ReplaceAll(rule, `\\`, "")) {
+		return "has backslashes before letters, where they say nothing", "write / between the names of a path"
+	}
+	if !strings.HasPrefix(rule, "/") {
+		return "", ""
+	}
+	if begins := l.begins(rule); !slices.ContainsFunc(begins, l.overlaps) {
+		return "does nothing: it is about no path that is open", l.meant(rule, begins[0])
 	}
 	for _, p := range g.Patterns() {
 		named := "/" + strings.Join(p.Literal(), "/")
 		whole := p.Done(p.Start()) && !p.Live(p.Start())
-		kind, known := kindOf(free, named)
-		if opens && whole && kind == guardfs.KindDir {
-			return shown(named) + " is a directory, and nothing in it is allowed by that",
+		kind, known := kindOf(l.free, named)
+		if list == "allow_paths" && whole && kind == guardfs.KindDir {
+			return "is a directory, and nothing in it is allowed by that",
 				"write " + shown(strings.TrimSuffix(named, "/")+"/**")
 		}
-		// What is named may be made later. Its directory has to be there already.
-		if whole || !opens {
-			named = path.Dir(named)
-			kind, known = kindOf(free, named)
+		// What is named may be made later. Its directory has to be there already, and nothing is made
+		// in that of the root.
+		if up := path.Dir(named); up != "/" && (whole || list != "allow_paths") {
+			named = up
+			kind, known = kindOf(l.free, named)
 		}
 		if known && kind == guardfs.KindAbsent {
-			return shown(rule) + " does nothing: " + shown(named) + " does not exist", "look at the spelling"
+			return "does nothing: " + shown(named) + " does not exist", l.meant(rule, named)
+		}
+	}
+	return "", ""
+}
+
+// windows finds backslashes between the names of a path.
+var windows = regexp.MustCompile(`\\[\w.]`)
+
+// meant is the hint for a rule that begins at a path where nothing is: that path may be below the root.
+func (l *ruleLook) meant(rule, at string) string {
+	if kind, _ := kindOf(l.free, l.root+at); l.root != "" && kind != guardfs.KindAbsent {
+		return "write " + shown("${ROOT}"+rule)
+	}
+	return "look at the spelling"
+}
+
+// lookedAt is how many names below a wildcard are looked at for what a rule names by its letters.
+const lookedAt = 4_000
+
+// byLetters gives the spelling of a rule, and a path that is there, where that one is named by the
+// rule's letters alone.
+func (l *ruleLook) byLetters(rule string, g *glob.Glob) (spelling, at string) {
+	for _, reading := range glob.Letters(rule) {
+		letters, err := glob.CompileRule(reading, nil)
+		if err != nil {
+			continue
+		}
+		left := lookedAt
+		visit := func(path string, _ guardfs.Kind, _ guardfs.Identity) error {
+			if left--; letters.Match(path) && !g.Match(path) {
+				at = path
+			}
+			if at != "" || left < 0 {
+				return errors.New("enough")
+			}
+			return nil
+		}
+		for _, from := range l.begins(reading) {
+			if from == "/" {
+				from = cmp.Or(l.root, l.open[0])
+			}
+			policy.Census(l.free)(from, visit) //nolint:errcheck // what can't be looked at is passed by
+		}
+		if at != "" {
+			if strings.HasPrefix(rule, "/") {
+				return reading, at
+			}
+			return reading[1:], at
 		}
 	}
 	return "", ""

@@ -52,7 +52,9 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 			if s.Action == Mkdir || s.Action == Rmdir {
 				as += "/-" // some names count for files only, as HEAD
 			}
-			add(name, e.classes.Of(as))
+			if is := e.classes.Of(as); is >= protect.Exec || e.isHook(as, hooks) {
+				add(name, protect.Exec)
+			}
 		}
 		if t := s.file; t != nil {
 			by, is := t.Path, e.classes.Of(t.Path)
@@ -135,18 +137,19 @@ func (e *Engine) inside(ctx context.Context, mv *Move, use func(name string)) er
 	return walk(top, mv.Path)
 }
 
-// isHook says whether a path is, or is in, what git reads and runs under names that say nothing: the
-// directories of hooks and the included files that the configuration names, and git's own directory
-// where .git only leads there. known has those of directories.
+// isHook says whether a path is, or is in, what git reads and runs under names that say nothing: what
+// the configuration names, and git's own directory where .git only leads there. known has those of
+// directories.
 func (e *Engine) isHook(name string, known map[string][]string) bool {
 	return slices.ContainsFunc(e.gitPlaces(path.Dir(name), known), func(at string) bool {
-		return name == at || below(name, at)
+		dir, whole := strings.CutSuffix(at, "/")
+		return name == dir || whole && below(name, dir)
 	}) && !e.classes.Lifted(name)
 }
 
 // gitPlaces are the code places of the repository that holds dir, and of the user, and where .git
-// leads, each as it is named and as it truly is. What can't be read names none: git can't read it
-// either.
+// leads, each as it is named and as it truly is. A directory of which all counts ends in a slash. What
+// can't be read names none: git can't read it either.
 func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string) {
 	out, ok := known[dir]
 	if ok || e.free == nil {
@@ -154,12 +157,17 @@ func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string)
 	}
 	defer func() { known[dir] = out }()
 	add := func(name string) {
-		if name == "" {
+		if name == "" || len(name) > 4096 {
 			return
 		}
-		out = append(out, path.Clean(name))
-		if h, err := e.free.Resolve(path.Clean(name), guardfs.Walk); err == nil {
-			out = append(out, h.Object().True)
+		slash := ""
+		if strings.HasSuffix(name, "/") {
+			slash = "/"
+		}
+		name = path.Clean(name)
+		out = append(out, name+slash)
+		if h, err := e.free.Resolve(name, guardfs.Walk); err == nil {
+			out = append(out, h.Object().True+slash)
 			h.Close() //nolint:errcheck // nothing was written through it
 		}
 	}
@@ -181,9 +189,9 @@ func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string)
 		common := git
 		if kind == guardfs.KindFile {
 			git, common = linked(dir, read)
-			add(common)
+			add(common + "/")
 		}
-		add(git)
+		add(git + "/")
 		u := ignore.User{Home: e.search.home, GitDir: git, Read: read,
 			Files: []string{common + "/config", git + "/config.worktree"}}
 		code = slices.Concat(code, u.CodePlaces())

@@ -166,6 +166,67 @@ func TestGitIncludes(t *testing.T) {
 	}
 }
 
+// TestGitScripts: a file that a word of any setting names is asked about, there or not, whatever the key
+// is; so is what is in a directory of templates. Files beside it are not.
+func TestGitScripts(t *testing.T) {
+	t.Parallel()
+	who := &asked{}
+	user := gitignore.User{Home: "/nowhere", Files: []string{"/user"}, Read: func(string) ([]byte, error) {
+		return []byte("[alias]\n\tu = !./user.sh\n\tst = status\n[core]\n\tpager = ~/p.sh\n"), nil
+	}}
+	e, root := guardedFor(t, who, user, func(fs *config.FS) { fs.Durability = "none" }, "r/real.sh=old", "r/.git/config="+`
+[core]
+	fsmonitor = tools/fsm.sh
+	sshCommand = sh ssh.sh -i keys/id
+	editor = "./ed it.sh"
+	pager = less
+	askPass = ./link.sh
+[filter "x"]
+	clean = bin/clean --file=%f
+	smudge = 'bin/smudge'
+	process = env A=1 ./bin/process
+[alias]
+	l = "!f() { ./lint.sh \"$@\"; }; f"
+	t = "!$PWD/t.sh"
+	g = "!$(git rev-parse --show-toplevel)/tools/g.sh"
+[diff]
+	external = d/ext
+[diff "y"]
+	command = d/cmd
+	textconv = d/conv
+[merge "z"]
+	driver = m/drv %O %A %B
+[credential]
+	helper = !c/helper
+[gpg]
+	program = gpg.sh
+[sequence]
+	editor = seq.sh
+[init]
+	templateDir = tpl
+	defaultBranch = main
+[hook "w"]
+	command = "hooked.sh; other.sh"
+[trailer "v"]
+	cmd = |trail.sh
+`)
+	must(t, os.Symlink("real.sh", filepath.Join(root, "r/link.sh")))
+	for name, want := range map[string]bool{"r/tools/fsm.sh": true, "r/ssh.sh": true, "r/keys/id": true, "r/ed it.sh": true, "r/real.sh": true, "r/bin/clean": true,
+		"r/bin/smudge": true, "r/bin/process": true, "r/lint.sh": true, "r/t.sh": true, "r/tools/g.sh": true, "r/d/ext": true, "r/d/cmd": true, "r/d/conv": true,
+		"r/m/drv": true, "r/c/helper": true, "r/gpg.sh": true, "r/seq.sh": true, "r/tpl/any/x": true, "r/hooked.sh": true, "r/other.sh": true,
+		"r/trail.sh": true, "r/user.sh": true, "r/tools/other.sh": false, "r/main/a.go": false, "r/bin/x": false, "r/sub/lint.sh": false, "lint.sh": false,
+		"r/d/x": false, "r/less/a": false, "r/README.md": false, "user.sh": false} {
+		who.code = nil
+		err := through(e, func(ctx context.Context, call *engine.Call) error {
+			_, _, err := e.Write(ctx, call, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
+			return err
+		})
+		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
+			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
+		}
+	}
+}
+
 // TestCodeGoesAndComesBack only with a yes to that: one file of it by a restore, and a whole tree by
 // way of the trash.
 func TestCodeGoesAndComesBack(t *testing.T) {

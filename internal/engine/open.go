@@ -113,11 +113,15 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 			return nil, errors.Join(err, o.close())
 		}
 	}
-	inside := h.Root.Calls != nil
-	if !h.Root.MayBeGone && (inside || !cfg.Tools.Sandbox.All()) {
-		if err := checkRoot(cfg.Tools.FS.WorkspaceRoot, inside, free, judge); err != nil {
-			return nil, errors.Join(err, o.close())
-		}
+	switch {
+	case h.Root.MayBeGone:
+	case h.Root.Calls != nil:
+		err = checkRoot("tools.sandbox.root", cfg.Tools.FS.WorkspaceRoot, free, judge)
+	case !cfg.Tools.Sandbox.All():
+		err = checkRoots(cfg.Tools, free, judge)
+	}
+	if err != nil {
+		return nil, errors.Join(err, o.close())
 	}
 	cache := filepath.Join(o.dataDir, "cache")
 	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Worker: h.Program.Worker,

@@ -62,6 +62,13 @@ type Glob struct {
 
 // Compile reads a pattern. Its errors are *SyntaxError.
 func Compile(pattern string, o Options) (*Glob, error) {
+	if len(pattern) > MaxLength {
+		return nil, &SyntaxError{Pattern: pattern, Offset: MaxLength, Why: "longer than 1024 bytes"}
+	}
+	return compile(pattern, o)
+}
+
+func compile(pattern string, o Options) (*Glob, error) {
 	nodes, err := parse(pattern)
 	if err != nil {
 		return nil, err

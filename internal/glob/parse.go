@@ -21,6 +21,7 @@ const (
 type node struct {
 	op     op
 	at     int // byte in the pattern
+	end    int // the byte behind it; of classes, groups and what has a backslash
 	r      rune
 	stars  int
 	class  *class
@@ -41,8 +42,6 @@ func parse(src string) ([]node, error) {
 	switch {
 	case src == "":
 		return nil, p.fail(0, "it is empty")
-	case len(src) > MaxLength:
-		return nil, p.fail(MaxLength, "longer than 1024 bytes")
 	case !utf8.ValidString(src):
 		return nil, p.fail(invalidAt(src), "not valid UTF-8")
 	}
@@ -87,7 +86,7 @@ func (p *parser) sequence(depth int) ([]node, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, node{op: opClass, at: at, class: c})
+			out = append(out, node{op: opClass, at: at, end: p.pos, class: c})
 			continue
 		case r == '*':
 			for p.pos < len(p.src) && p.src[p.pos] == '*' {
@@ -108,7 +107,7 @@ func (p *parser) sequence(depth int) ([]node, error) {
 			if r == '/' {
 				return nil, p.fail(at, "a slash needs no backslash")
 			}
-			out = append(out, node{op: opRune, at: at, r: r})
+			out = append(out, node{op: opRune, at: at, end: p.pos + size, r: r})
 		case r == '?':
 			out = append(out, node{op: opOne, at: at})
 		case r == '/':
@@ -142,6 +141,7 @@ func (p *parser) group(depth int) (node, error) {
 		return n, p.fail(open, "ranges like {1..3} are not known; list the alternatives: {1,2,3}")
 	}
 	p.pos++
+	n.end = p.pos
 	return n, nil
 }
 

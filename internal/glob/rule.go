@@ -2,6 +2,7 @@ package glob
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 )
 
@@ -58,6 +59,94 @@ func CompileRule(pattern string, fold func(run string, ends bool) string) (*Glob
 		}
 	}
 	return g, nil
+}
+
+// CompileClosing compiles a pattern that closes something. It is CompileRule, and matches what the
+// pattern names by its own letters too.
+func CompileClosing(pattern string, fold func(run string, ends bool) string) (*Glob, error) {
+	g, err := CompileRule(pattern, fold)
+	if err != nil {
+		return nil, err
+	}
+	for _, reading := range Letters(pattern) {
+		more, err := compile(reading, Options{Fold: fold})
+		if e, ok := err.(*SyntaxError); ok {
+			return nil, &SyntaxError{Pattern: pattern, Why: e.Why}
+		}
+		g.patterns = append(g.patterns, more.patterns...)
+	}
+	return g, nil
+}
+
+// maxSigns bounds the readings of a pattern: in one that has more signs, all of a kind are read alike.
+const maxSigns = 5
+
+// Letters gives the patterns that a valid rule stands for when its classes, braces or backslashes
+// are letters of a name, as in the directories [id] and {lang} of web frameworks. The signs of one
+// kind within one segment are read alike. Stars and question marks match themselves anyway. For
+// example, Letters("/app/[id]/{a,b}") is /app/\[id\]/{a,b}, /app/[id]/\{a\,b\} and
+// /app/\[id\]/\{a\,b\}.
+func Letters(pattern string) (readings []string) {
+	if pattern == "**" || strings.HasPrefix(pattern, "**/") {
+		pattern = "/" + pattern
+	}
+	nodes, err := parse(pattern)
+	if err != nil {
+		return nil
+	}
+	type sign struct {
+		segment int
+		op      op
+	}
+	segments := true // tell them apart
+	of := func(n node) (s sign) {
+		if s.op = n.op; segments {
+			s.segment = strings.Count(pattern[:n.at], "/")
+		}
+		return s
+	}
+	var signs []sign
+	collect := func(n node) bool {
+		if !slices.Contains(signs, of(n)) {
+			signs = append(signs, of(n))
+		}
+		return false
+	}
+	respell(pattern, nodes, collect)
+	if len(signs) > maxSigns {
+		segments, signs = false, nil
+		respell(pattern, nodes, collect)
+	}
+	for set := 1; set < 1<<len(signs); set++ {
+		readings = append(readings, respell(pattern, nodes, func(n node) bool {
+			return set>>slices.Index(signs, of(n))&1 == 1
+		}))
+	}
+	return readings
+}
+
+// respell writes a pattern anew, with those of its signs as letters that letter says.
+func respell(pattern string, nodes []node, letter func(node) bool) string {
+	var b strings.Builder
+	at := 0
+	var write func([]node)
+	write = func(nodes []node) {
+		for _, n := range nodes {
+			if n.end == 0 {
+				continue
+			}
+			if letter(n) {
+				b.WriteString(pattern[at:n.at] + Literal(pattern[n.at:n.end]))
+				at = n.end
+				continue
+			}
+			for _, g := range n.groups {
+				write(g)
+			}
+		}
+	}
+	write(nodes)
+	return b.String() + pattern[at:]
 }
 
 // refuseDots looks for "." and ".." segments in every combination. The pattern is known to parse.

@@ -47,6 +47,23 @@ func (d *disk) census(root string, visit func(string, guardfs.Kind, guardfs.Iden
 	return nil
 }
 
+// A rule's own letters hold by identity, by hard links and by where links lead, as its signs do.
+func TestLettersHoldByIdentity(t *testing.T) {
+	d := &disk{files: map[string]uint64{"/ws/[id]/key": 7, "/ws/[id]": 8, "/out/k": 9}}
+	p := mustNew(t, Options{Deny: []string{"/ws/[id]/**", "/ws/{link}/**"}, Identify: d.identify, Census: d.census,
+		Canonical: linkTo("/ws/{link}", "/out")})
+	for name, ino := range map[string]uint64{"/ws/a": 7, "/mnt/d": 8, "/out/k": 9} {
+		o := file(name)
+		o.Info.ID, o.Info.Links = guardfs.Identity{Dev: 1, Ino: ino}, 2
+		if got := ruleOf(p.Judge(o, guardfs.Read)); got != ruleDeny {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if v := p.Dir("/ws"); v.All || shows(v, "[id]") || shows(v, "{link}") || !shows(v, "id") {
+		t.Error("the listing of its directory")
+	}
+}
+
 func TestHardLinks(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	d := &disk{files: map[string]uint64{"/ws/secret/key": 7, "/ws/a": 7, "/ws/b": 8, "/ws/c": 8, "/else/x.pem": 9, "/ws/p": 9}}

@@ -14,7 +14,7 @@ import (
 // is never stored, what is to be purged.
 //
 // They are read like a deny list. A pattern covers everything below what it names. Its literal
-// beginning holds as it is spelled and with links followed. Two things differ, because more than
+// beginning holds as it is spelled and with links followed, and it holds by its own letters. Two things differ, because more than
 // was named would be lost for good: a wildcard stands for real names only, and letter case counts.
 // And a pattern without a slash holds at any depth.
 //
@@ -44,7 +44,7 @@ func NewPaths(globs []string, canonical func(string) string) (*Paths, error) {
 		if g != "" && !strings.Contains(g, "/") {
 			whole = "**/" + g
 		}
-		c, err := glob.CompileRule(whole, nil)
+		c, err := glob.CompileClosing(whole, nil)
 		if err != nil {
 			errs = append(errs, ruleError(g, err))
 			continue

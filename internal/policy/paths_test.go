@@ -17,6 +17,7 @@ func TestPathsAreNamedAsADenyListIs(t *testing.T) {
 		{"/ws/current/.env", "/ws/rel7/.env /ws/current/.env", "/ws/rel8/.env /ws/rel7/x"},
 		{"/ws/current/**", "/ws/rel7/a /ws/rel7 /ws/current/a", "/ws/rel8/a /ws"},
 		{"/ws/{current,b}/*.pem", "/ws/rel7/a.pem /ws/b/a.pem", "/ws/rel7/a"},
+		{"[id] /ws/back{up}/**", "/ws/[id]/a /i /ws/back{up}/x /ws/backup", "/ws/id /ws/back"},
 		{"*.pem /a/b", "/x/k.pem /a/b/c", "/a/c"},
 	} {
 		p, err := NewPaths(strings.Fields(c.globs), follow)

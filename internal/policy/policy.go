@@ -12,6 +12,9 @@
 // under that spelling too: letter case, composed or decomposed accents, invisible code points, dots
 // and blanks at the end, NTFS streams, backslashes and short names.
 //
+// A deny rule also holds by its own letters: /app/[id]/** covers the directory called [id], besides
+// those called i and d.
+//
 // What a rule names literally is also held by device and inode number. A file with several hard
 // links is refused when one of them is denied.
 //
@@ -185,12 +188,12 @@ func New(o Options) (*Policy, error) {
 	}
 	floating := false // a rule holds at any depth
 	for _, pattern := range o.Deny {
-		exact, err := glob.CompileRule(pattern, nil)
+		exact, err := glob.CompileClosing(pattern, nil)
 		if err != nil {
 			errs = append(errs, ruleError(pattern, err))
 			continue
 		}
-		folded, err := glob.CompileRule(pattern, foldRun)
+		folded, err := glob.CompileClosing(pattern, foldRun)
 		if err != nil {
 			errs = append(errs, ruleError(pattern, err))
 			continue

@@ -26,15 +26,6 @@ func ruleError(pattern string, err error) error {
 	return err
 }
 
-// CompileGlob compiles any glob, relative ones too. The error is a *RuleError.
-func CompileGlob(pattern string) (*glob.Glob, error) {
-	g, err := glob.Compile(pattern, glob.Options{})
-	if err != nil {
-		return nil, ruleError(pattern, err)
-	}
-	return g, nil
-}
-
 // rank orders the reasons to refuse a path. The strongest is told.
 type rank uint8
 

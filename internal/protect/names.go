@@ -9,37 +9,68 @@ var named = merged(
 		.s3cfg .boto .dockercfg .terraformrc terraform.rc credentials.tfrc.json rclone.conf
 		.credentials.json oauth_creds.json application_default_credentials.json service-account.json
 		service_account.json service-account-key.json serviceaccountkey.json .mozilla .thunderbird
-		.librewolf key3.db key4.db cookies.sqlite cookies.binarycookies`),
+		.librewolf key3.db key4.db cookies.sqlite cookies.binarycookies .claude.json .credentials .dev.vars
+		.sentryclirc .cloudflared .ngrok2 deploy_key secring.gpg wallet.dat .histfile fish_history .lesshst
+		.viminfo`),
 	// What a shell or a program of a person reads by itself.
-	class(Exec, `.bashrc .bashrc.d .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc
-		.zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .envrc .direnvrc
-		.mise.toml mise.toml .xinitrc .xprofile .xsession .xsessionrc .pam_environment .exrc .vim .vimrc
-		.gvimrc .nvimrc .dir-locals.el .emacs .emacs.d .tmux.conf .screenrc .gdbinit .lldbinit .pdbrc
-		.irbrc .pryrc .rprofile .yarnrc .yarnrc.yml sitecustomize.py usercustomize.py profile.ps1
-		microsoft.powershell_profile.ps1`),
+	class(Exec, `.bash_aliases .bash_completion .zshenv .zcompdump .inputrc .envrc .direnvrc .oh-my-zsh
+		.p10k.zsh .fzf.bash .fzf.zsh .nvm .mise .mise.toml mise.toml .xinitrc .xsession .xsessionrc .pam_environment
+		.vnc .forward .procmailrc .exrc .vim .nvim.lua .dir-locals.el .dir-locals-2.el .emacs .emacs.el
+		.emacs.d .helix .ycm_extra_conf.py .tmux.conf .screenrc .gdbinit .lldbinit .pdbrc .irbrc .pryrc
+		.yarnrc .yarnrc.yml sitecustomize.py usercustomize.py profile.ps1 microsoft.powershell_profile.ps1`),
 	// Git's own, and what runs at a commit. A file HEAD makes a repository of the directory beside it.
-	class(Exec, `head .git .gitconfig .gitmodules .husky .githooks .pre-commit-config.yaml
-		.pre-commit-config.yml lefthook.yml lefthook.yaml .lefthook.yml .overcommit.yml .hg
+	class(Exec, `head .git .gitconfig .gitmodules .husky .githooks .pre-commit-config.yml
+		lefthook.yml .lefthook.yml .overcommit.yml .hg
 		.hgrc .jj`),
 	// What an agent or an editor obeys.
-	class(Exec, `.mcp.json mcp.json claude_desktop_config.json .claude .claude.json .cursor .codex
-		.gemini .zed .windsurf .continue .roo .cline .clinerules .roomodes .amazonq .kiro .junie
-		.opencode .qwen .crush .goose .augment .trae .agents .codeium .aider.conf.yml .devcontainer
-		.devcontainer.json claude.md claude.local.md agents.md agents.override.md gemini.md qwen.md
-		crush.md warp.md .cursorrules .windsurfrules .roorules .goosehints copilot-instructions.md
-		opencode.json opencode.jsonc crush.json`),
+	class(Exec, `claude_desktop_config.json .claude .claude-plugin .cursor .codex
+		.copilot .gemini .zed .windsurf .continue .roo .cline .roomodes .amazonq .kiro .junie
+		.opencode .qwen .crush .goose .augment .augment-guidelines .trae .agent .agents .codeium .factory .kilocode
+		.kilocodemodes .continuerc.json .aiassistant .openhands .qoder .tabnine .serena .idx .replit .fleet .theia
+		.codesandbox .gitpod.yml .aider.conf.yml .devcontainer .devcontainer.json claude.md agent.md agents.md
+		agents.override.md skill.md gemini.md qwen.md crush.md warp.md replit.md airules.md .goosehints
+		copilot-instructions.md opencode.json crush.json`),
 	// What runs at a push, at a start or by the clock.
-	class(Exec, `.circleci .buildkite .woodpecker .gitlab-ci.yml .gitlab-ci.yaml
-		.travis.yml .drone.yml .cirrus.yml .semaphore .woodpecker.yml
-		appveyor.yml .appveyor.yml azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml
-		cloudbuild.yaml buildspec.yml jenkinsfile crontab anacrontab cron.d cron.hourly cron.daily
+	class(Exec, `.circleci .buildkite .woodpecker .gitlab-ci.yml .travis.yml .drone.yml .cirrus.yml .semaphore
+		.woodpecker.yml .tekton .teamcity .builds .build.yml .azure-pipelines bamboo-specs action.yml
+		appveyor.yml .appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml cloudbuild.yml buildspec.yml jenkinsfile crontab anacrontab cron.d cron.hourly cron.daily
 		cron.weekly cron.monthly launchagents launchdaemons ld.so.preload rc.local`),
 	class(Marked, `package.json makefile gnumakefile justfile .justfile rakefile gemfile
 		setup.py setup.cfg pyproject.toml conftest.py noxfile.py tox.ini build.gradle build.gradle.kts
 		settings.gradle settings.gradle.kts pom.xml build.rs cmakelists.txt dockerfile
-		docker-compose.yml docker-compose.yaml compose.yml compose.yaml taskfile.yml vagrantfile
-		flake.nix`),
+		containerfile docker-compose.yml compose.yml taskfile.yml vagrantfile flake.nix composer.json cargo.toml
+		gradlew gradlew.bat mvnw mvnw.cmd gradle-wrapper.jar gradle-wrapper.properties .bazelrc .pnpmfile.cjs
+		.pnp.cjs bunfig.toml rust-toolchain.toml .pylintrc .rubocop.yml .luacheckrc .eslintrc.js eslint.config.js`),
 )
+
+// forms are the names of Exec and Marked that may be written in several formats, as inFormat gives them.
+var forms = formats()
+
+func formats() Tails {
+	out := Tails{}
+	for n, c := range named {
+		if form := inFormat(n); form != "" && c < Secret {
+			out[form] = max(out[form], c)
+		}
+	}
+	return out
+}
+
+// inFormat is a name with the ending of its kind of format: x.yml for x.toml and x.json, x.js for
+// x.mjs. "" for a name in another format.
+func inFormat(name string) string {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 1 {
+		return ""
+	}
+	switch name[dot+1:] {
+	case "yml", "yaml", "toml", "json", "jsonc", "json5", "jsonnet", "star":
+		return name[:dot] + ".yml"
+	case "js", "cjs", "mjs", "ts", "cts", "mts":
+		return name[:dot] + ".js"
+	}
+	return ""
+}
 
 // begins are the first bytes of the secret ones.
 var begins = firsts()
@@ -63,10 +94,14 @@ var tails = byLast(
 	tail{"/.kube", class(Secret, "config cache")},
 	tail{"/.docker", class(Secret, "config.json")},
 	tail{"/.cargo", merged(class(Secret, "credentials credentials.toml"),
-		class(Exec, "config config.toml"))},
+		class(Exec, "config config.toml env bin"))},
 	tail{"/.gem", class(Secret, "credentials")},
 	tail{"/.m2", class(Secret, "settings.xml settings-security.xml")},
 	tail{"/.gradle", merged(class(Secret, "gradle.properties"), class(Exec, "init.gradle init.d"))},
+	tail{"/.streamlit", class(Secret, "secrets.toml")},
+	tail{"/.microsoft", class(Secret, "usersecrets")},
+	tail{"/solana", class(Secret, "id.json")},
+	tail{"/run", class(Secret, "secrets")},
 	tail{"/.oci", class(Secret, "config")},
 	tail{"/.config/containers", class(Secret, "auth.json")}, // of podman
 	tail{"/sops/age", class(Secret, "keys.txt")},
@@ -78,9 +113,10 @@ var tails = byLast(
 	tail{"/.composer", class(Secret, "auth.json")},
 	tail{"/.codex", class(Secret, "auth.json")},
 	tail{"/.nuget/nuget", class(Secret, "nuget.config")},
-	tail{"/.config", merged(class(Secret, `gcloud hub op doctl github-copilot google-chrome
+	tail{"/.config", merged(class(Secret, `gcloud hub op doctl ngrok github-copilot google-chrome
 		google-chrome-beta chromium bravesoftware microsoft-edge vivaldi opera`),
-		class(Exec, "fish nushell nvim autostart environment.d direnv mise"))},
+		class(Exec, `fish nushell elvish xonsh zsh tmux nvim vim emacs helix zed amp goose autostart environment.d
+			plasma-workspace i3 sway hypr openbox bspwm awesome xmonad qtile direnv mise`))},
 	tail{"/.config/gh", class(Secret, "hosts.yml")},
 	tail{"/.config/glab-cli", class(Secret, "config.yml")},
 	tail{"/.config/git", merged(class(Secret, "credentials"), class(Exec, "config attributes"))},
@@ -88,7 +124,11 @@ var tails = byLast(
 	tail{"/.config/systemd", class(Exec, "user")},
 	tail{"/github cli", class(Secret, "hosts.yml")},
 	tail{"/.local/share/opencode", class(Secret, "auth.json")},
-	tail{"/.local/share", class(Secret, "keyrings kwalletd")},
+	tail{"/.local/share", merged(class(Secret, "keyrings kwalletd"), class(Exec, "applications dbus-1 systemd"))},
+	tail{"/.local", class(Exec, "bin")},
+	tail{"/.yarn", class(Exec, "releases plugins")},
+	tail{"/hooks", class(Exec, "hooks.json")},
+	tail{"/tools", class(Marked, "bazel")},
 	tail{"/.var/app", class(Secret, "org.mozilla.firefox com.google.chrome org.chromium.chromium")},
 	tail{"/application support", Tails{"firefox": Secret, "chromium": Secret, "bravesoftware": Secret,
 		"microsoft edge": Secret}},
@@ -99,9 +139,11 @@ var tails = byLast(
 	tail{"/appdata/roaming", class(Secret, "gcloud")},
 	tail{"/start menu/programs", class(Exec, "startup")},
 
-	tail{"/.vscode", class(Exec, "tasks.json launch.json settings.json mcp.json")},
-	tail{"/.idea", class(Exec, "runconfigurations workspace.xml watchertasks.xml tools")},
-	tail{"/.github", class(Exec, "workflows actions instructions prompts agents chatmodes hooks")},
+	tail{"/.vscode", class(Exec, "tasks.json launch.json settings.json c_cpp_properties.json")},
+	tail{"/.vs", class(Exec, "tasks.vs.json launch.vs.json")},
+	tail{"/.gitlab", class(Exec, "ci")},
+	tail{"/.idea", class(Exec, "runconfigurations workspace.xml watchertasks.xml startup.xml externaldependencies.xml tools")},
+	tail{"/.github", class(Exec, "workflows actions instructions prompts agents skills copilot chatmodes hooks")},
 	tail{"/.gitea", class(Exec, "workflows")},
 	tail{"/.forgejo", class(Exec, "workflows")},
 	tail{"/systemd", class(Exec, "system user")},
@@ -111,7 +153,13 @@ var tails = byLast(
 	tail{"/xdg", class(Exec, "autostart")},
 	tail{"/udev", class(Exec, "rules.d")},
 	tail{"/etc", merged(class(Secret, "shadow shadow- gshadow gshadow-"),
-		class(Exec, "init.d environment profile profile.d bash.bashrc sudoers sudoers.d"))},
+		class(Secret, "wireguard"),
+		class(Exec, `init.d environment profile profile.d bash.bashrc bashrc zshrc zshenv zprofile zsh csh.cshrc
+			gitconfig sudoers sudoers.d pam.d ld.so.conf ld.so.conf.d modprobe.d logrotate.d`))},
+	tail{"/etc/ssh", class(Exec, "sshd_config sshd_config.d ssh_config ssh_config.d")},
+	tail{"/etc/apt", class(Exec, "apt.conf apt.conf.d")},
+	tail{"/etc/networkmanager", class(Exec, "dispatcher.d")},
+	tail{"/etc/kubernetes", class(Secret, "admin.conf super-admin.conf kubelet.conf controller-manager.conf scheduler.conf pki")},
 	tail{"/etc/ssl", class(Secret, "private")},
 )
 
@@ -156,5 +204,5 @@ func Names() (out []string) {
 			}
 		}
 	}
-	return append(out, ".env")
+	return append(out, ".env", ".bashrc", ".zshrc", ".profile", ".bash_profile", ".vimrc", ".mcp.json", ".bash_history")
 }

@@ -61,7 +61,16 @@ func IsSecret(name string, parents Tails) bool {
 	if len(name) == 0 {
 		return false
 	}
-	return begins[name[0]] && named[name] == Secret || parents[name] == Secret || secretName(name)
+	if begins[name[0]] && named[name] == Secret || parents[name] == Secret || secretName(name) {
+		return true
+	}
+	of := original(name)
+	if of == name || of == "" {
+		return false
+	}
+	bare := strings.TrimPrefix(of, ".") // vim puts a dot before the name
+	return named[of] == Secret || parents[of] == Secret || secretName(of) ||
+		bare != "" && (parents[bare] == Secret || secretName(bare))
 }
 
 // Tails are the names that have a class in one directory only. Most directories have none.
@@ -83,10 +92,13 @@ func entry(dir, name string) Class {
 	if name == "" { // of the root directory
 		return None
 	}
-	c := max(named[name], Parents(dir)[name])
-	switch {
-	case c < Secret && secretName(name):
+	parents := Parents(dir)
+	if IsSecret(name, parents) {
 		return Secret
+	}
+	of := common(name)
+	c := max(named[name], parents[name], named[of], forms[inFormat(of)])
+	switch {
 	case c < Exec && execName(name):
 		return Exec
 	case c < Marked && strings.HasSuffix(name, ".mk"):
@@ -95,12 +107,64 @@ func entry(dir, name string) Class {
 	return c
 }
 
+// original is the name that a file was copied from, by how editors, packers and people call copies:
+// id_rsa for id_rsa.txt, id_rsa.gz, id_rsa~, #id_rsa#, .id_rsa.swp and "id_rsa (2)".
+func original(name string) string {
+	if name[0] == '#' {
+		name = strings.TrimSuffix(name[1:], "#")
+	}
+	name = strings.TrimPrefix(name, ".#")
+	for {
+		name = strings.TrimRight(name, "~)")
+		at := len(name) - 1
+		for at > 0 && (letter(name[at]) || '0' <= name[at] && name[at] <= '9') {
+			at--
+		}
+		if at < 1 || !isCopy(name[at+1:]) {
+			return name
+		}
+		name = strings.TrimRight(name[:at], ".-_ (")
+	}
+}
+
+// isCopy says whether the last word of a name says that it is a copy, or is a number.
+func isCopy(word string) bool {
+	switch word {
+	case "bak", "backup", "bkp", "old", "orig", "original", "save", "saved", "swp", "swo", "swn", "tmp", "temp",
+		"txt", "copy", "prev", "previous", "new", "local", "gz", "bz2", "xz", "zst", "lz4", "zip", "tgz", "tar",
+		"7z", "rpmsave", "rpmnew", "dpkg", "ucf":
+		return true
+	}
+	return strings.Trim(word, "0123456789") == ""
+}
+
+// common is the name that says for everybody what this one says for one place: lefthook.yml for
+// lefthook-local.yml, jenkinsfile for jenkinsfile.prod, .bashrc for .bashrc.d.
+func common(name string) string {
+	if s, rest, ok := strings.Cut(name, "."); ok && strings.HasSuffix(s, "file") && named[s] != None &&
+		rest != "md" && rest != "txt" && rest != "rst" {
+		return s
+	}
+	if s, ok := strings.CutSuffix(name, ".d"); ok && name[0] == '.' {
+		return s
+	}
+	for _, local := range []string{".local", "-local"} {
+		if s, rest, ok := strings.Cut(name, local); ok && s != "" && (rest == "" || rest[0] == '.') {
+			return s + rest
+		}
+	}
+	return name
+}
+
 // secretName tries the forms that no table can list: endings, .env and its kin, SSH keys.
 func secretName(name string) bool {
 	switch name[0] {
 	case '.':
 		if rest, ok := strings.CutPrefix(name, ".env"); ok {
 			return isEnv(rest)
+		}
+		if strings.HasSuffix(name, "history") {
+			return true // of a shell or a database
 		}
 	case 'i':
 		if rest, ok := strings.CutPrefix(name, "id_"); ok && isSSHKey(rest) {
@@ -116,7 +180,10 @@ func secretName(name string) bool {
 		}
 	}
 	dot := strings.LastIndexByte(name, '.')
-	if dot < 0 || len(name)-dot > len(".keychain-db") {
+	if dot < 0 {
+		return strings.HasSuffix(name, "_rsa") || strings.HasSuffix(name, "_ed25519") // of deploy_rsa
+	}
+	if len(name)-dot > len(".keychain-db") {
 		return false
 	}
 	switch stem := name[:dot]; name[dot+1:] {
@@ -151,6 +218,9 @@ func isEnv(rest string) bool {
 // isSSHKey judges what follows "id_": a private key, and copies of it, but not its public half nor
 // a source file that is about one.
 func isSSHKey(rest string) bool {
+	if public(rest) {
+		return false
+	}
 	for _, kind := range []string{"rsa", "dsa", "ecdsa", "ed25519", "xmss"} {
 		more, ok := strings.CutPrefix(rest, kind)
 		if !ok || more != "" && letter(more[0]) {
@@ -197,12 +267,26 @@ func anyWord(stem string, is func(string) bool) bool {
 // letter is for folded names: ASCII letters and all beyond ASCII.
 func letter(c byte) bool { return 'a' <= c && c <= 'z' || c >= 0x80 }
 
-// execName tries what no table can list: bare repositories, workspaces, run configurations.
+// execName tries what no table can list: bare repositories, workspaces, run configurations, what
+// shells and vims read at their start, rules for agents, and the servers that an agent starts.
 func execName(name string) bool {
-	for _, end := range []string{".git", ".code-workspace", ".run.xml"} {
+	for _, end := range []string{".git", ".code-workspace", ".sublime-project", ".run.xml"} {
 		if strings.HasSuffix(name, end) {
 			return true
 		}
 	}
-	return false
+	if stem, ok := strings.CutSuffix(inFormat(name), ".yml"); ok {
+		return anyWord(stem, func(w string) bool { return w == "mcp" })
+	}
+	stem, ok := strings.CutPrefix(common(name), ".")
+	if !ok {
+		return false
+	}
+	for _, end := range []string{"shrc", "vimrc", "profile", "login", "logout"} {
+		if strings.HasSuffix(stem, end) {
+			return true
+		}
+	}
+	stem, _, _ = strings.Cut(stem, "-") // .roorules-code
+	return strings.HasSuffix(stem, "rules")
 }
