@@ -78,11 +78,13 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	ctx, end := e.follow(ctx, c)
 	outcome, before, cause := e.attempt(ctx, c, op)
 	left, isLeft := errors.AsType[*LeftBehind](cause)
+	begun := c.in.stage.Load() == changing
 	if isLeft { // the operation may still be writing to what c, Answer and Refuse have
 		c, op.Answer = before, nil
 	} else {
 		c.in = nil
 	}
+	c.begun = begun
 	e.hooksAfter(ctx, c, op, outcome, time.Since(start))
 	e.tell(ctx, c, op, outcome, time.Since(start))
 	end(c, op, outcome, time.Since(start))
@@ -168,7 +170,7 @@ func (e *Engine) intend(c *Call) error {
 		return context.DeadlineExceeded // nobody waits for it any more
 	}
 	r := e.record(c, "intent")
-	if err := e.log.Append(r); err != nil {
+	if err := e.log.AppendChange(r); err != nil {
 		return &hostError{"writing the audit record", err}
 	}
 	return nil
