@@ -130,20 +130,14 @@ func timeOf(line []byte) time.Time {
 	return r.Time
 }
 
-var errFound = errors.New("found")
-
 // firstOf is when the first record of files was written; the zero time where there is none.
 func firstOf(files []*os.File) (first time.Time) {
 	for _, f := range files {
-		t := tail{r: bufio.NewReader(io.NewSectionReader(f, 0, math.MaxInt64))}
-		err := t.drain(context.Background(), func(line []byte) error {
+		r := bufio.NewReader(io.NewSectionReader(f, 0, math.MaxInt64))
+		for line, err := readLine(r, maxLine); err == nil; line, err = readLine(r, maxLine) {
 			if first = timeOf(line); !first.IsZero() {
-				return errFound
+				return first
 			}
-			return nil
-		})
-		if err != nil {
-			break
 		}
 	}
 	return first
@@ -153,22 +147,20 @@ func firstOf(files []*os.File) (first time.Time) {
 func earlier(ctx context.Context, dir string, first time.Time, fn func([]byte) error) error {
 	files, err := newerThan(dir, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+		return nil
 	}
+	past := false
 	for _, f := range files {
 		if err == nil {
 			t := tail{r: bufio.NewReaderSize(f, 64<<10)}
 			err = t.drain(ctx, func(line []byte) error {
-				if !first.IsZero() && !timeOf(line).Before(first) {
-					return errFound
+				if past = past || !first.IsZero() && !timeOf(line).Before(first); past {
+					return nil
 				}
 				return fn(line)
 			})
 		}
 		_ = f.Close() // nothing was written through it
-	}
-	if err == errFound {
-		return nil
 	}
 	return err
 }
