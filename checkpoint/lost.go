@@ -31,6 +31,15 @@ func (e *PartialError) Error() string {
 		"retention took it", e.Lost.Until.UTC().Format(time.RFC3339))
 }
 
+// NothingError: there is nothing to undo or redo; it is ErrNothing. Lost says what retention took of
+// what the session changed, and is nil when that is nothing.
+type NothingError struct{ Lost *Lost }
+
+func (e *NothingError) Error() string { return ErrNothing.Error() }
+
+// Is says that it is ErrNothing.
+func (e *NothingError) Is(err error) bool { return err == ErrNothing }
+
 // AmbiguousTurnError: a turn of that name was begun several times. The store does not guess which
 // one is meant.
 type AmbiguousTurnError struct {

@@ -235,7 +235,7 @@ func isolation(t *testing.T, s store) {
 	all := byID(me, theirs)
 	all.AllSessions = true
 	expectPlan(t, s, "unless the operator says so", all, at("/w/a", "2"), at("/w/c", "1"))
-	if u, err := s.Undo(ctx, me, nil); err != nil || u.UndoOf != mine {
+	if u, err := s.Undo(ctx, me); err != nil || u.UndoOf != mine {
 		t.Errorf("undo takes back this session's newest: %+v %v", u, err)
 	}
 }
@@ -408,7 +408,7 @@ func outcomes(t *testing.T, s store) {
 	if it := expectPlan(t, s, "after an aborted one", byID(me, first), at("/w/a", "1")).Items[0]; it.Head.Hash != textSum("2") || it.HeadID != first {
 		t.Errorf("an aborted operation is not the head: %+v", it)
 	}
-	if u, err := s.Undo(ctx, me, nil); err != nil || u.UndoOf != first {
+	if u, err := s.Undo(ctx, me); err != nil || u.UndoOf != first {
 		t.Errorf("an aborted operation is not there to be undone: %+v %v", u, err)
 	}
 	for _, o := range []checkpoint.Outcome{checkpoint.Committed, checkpoint.Foreign} {
@@ -436,8 +436,8 @@ func undoRedo(t *testing.T, s store) {
 			t.Errorf("%s: there is nothing left, not %+v %v", name, p, err)
 		}
 	}
-	undo := func() (*checkpoint.Plan, error) { return s.Undo(ctx, me, nil) }
-	redo := func() (*checkpoint.Plan, error) { return s.Redo(ctx, me, nil) }
+	undo := func() (*checkpoint.Plan, error) { return s.Undo(ctx, me) }
+	redo := func() (*checkpoint.Plan, error) { return s.Redo(ctx, me) }
 	none("undo at first", undo)
 	none("redo at first", redo)
 	now := "0"
@@ -482,7 +482,7 @@ func undoRedo(t *testing.T, s store) {
 	apply("to the very first", undo, "0")
 	none("undo at the bottom", undo)
 	var bad *checkpoint.BadOpError
-	if _, err := s.Undo(ctx, checkpoint.Scope{AllSessions: true}, nil); !errors.As(err, &bad) {
+	if _, err := s.Undo(ctx, checkpoint.Scope{AllSessions: true}); !errors.As(err, &bad) {
 		t.Errorf("undo belongs to one session: %v", err)
 	}
 }

@@ -283,7 +283,7 @@ func (w *world) undo(who checkpoint.Scope, redo bool) {
 	} else if len(st.done) > 0 {
 		of = w.together(who)
 	}
-	p, err := plan(ctx, who, nil)
+	p, err := plan(ctx, who)
 	if len(of) == 0 {
 		if !errors.Is(err, checkpoint.ErrNothing) {
 			w.t.Errorf("%s with nothing left: %+v %v", what, p, err)

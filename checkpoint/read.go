@@ -121,16 +121,16 @@ func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
 
 // Undo plans to take back the newest change of the session that is not undone, with all that its
 // run did (Op.Run) and that is not undone. The Op that carries the plan out must have UndoOf and
-// RestoreOf set to those of the Plan. A change, or run, of which reach says no for every path is
-// passed by, as if it had not been made; nil reaches all. Plan.Lost says that retention took some
-// of the run: what is left would not restore what was there before it.
-func (d *DB) Undo(ctx context.Context, who Scope, reach func(path string) bool) (*Plan, error) {
-	return d.undo(ctx, walk{who: who, reach: reach})
+// RestoreOf set to those of the Plan. Plan.Lost says that retention took some of the run, or what is
+// newer: what is left would not restore what was there before it. Where there is nothing, the error
+// is a *NothingError.
+func (d *DB) Undo(ctx context.Context, who Scope) (*Plan, error) {
+	return d.undo(ctx, walk{who: who})
 }
 
-// Redo plans to take back the newest undo, if nothing within reach was changed after it.
-func (d *DB) Redo(ctx context.Context, who Scope, reach func(path string) bool) (*Plan, error) {
-	return d.undo(ctx, walk{who: who, reach: reach, redo: true})
+// Redo plans to take back the newest undo, if nothing was changed after it.
+func (d *DB) Redo(ctx context.Context, who Scope) (*Plan, error) {
+	return d.undo(ctx, walk{who: who, redo: true})
 }
 
 func (d *DB) undo(ctx context.Context, w walk) (p *Plan, err error) {

@@ -37,9 +37,9 @@ func carryOut(t *testing.T, d *checkpoint.DB, p *checkpoint.Plan) {
 }
 
 // undoes plans the next undo, wants it to be about these, and carries it out.
-func undoes(t *testing.T, d *checkpoint.DB, why string, reach func(string) bool, want ...checkpoint.ID) *checkpoint.Plan {
+func undoes(t *testing.T, d *checkpoint.DB, why string, want ...checkpoint.ID) *checkpoint.Plan {
 	t.Helper()
-	p, err := d.Undo(ctx, me, reach)
+	p, err := d.Undo(ctx, me)
 	if err != nil || !reflect.DeepEqual(p.Undoes, want) {
 		t.Fatalf("%s: not %v: %v", why, want, err)
 	}
@@ -62,20 +62,60 @@ func TestUndoOfARunPastWhatRetentionTook(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	last := inRun(t, d, 7, "/w/a", "2", "3") // it goes on
-	p := undoes(t, d, "some of it was taken", nil, kept, last)
+	p := undoes(t, d, "some of it was taken", kept, last)
 	if p.Lost == nil || p.Lost.Until.IsZero() || wants(p)[0] != at("/w/a", "1") {
 		t.Errorf("it must say that it is not whole: %+v", p)
 	}
-	if p := undoes(t, d, "nothing of it was taken", nil, other, another); p.Lost != nil {
+	if p := undoes(t, d, "nothing of it was taken", other, another); p.Lost != nil {
 		t.Errorf("it is whole: %+v", p.Lost)
 	}
-	if _, err := d.Undo(ctx, me, nil); !errors.Is(err, checkpoint.ErrNothing) {
+	if _, err := d.Undo(ctx, me); !errors.Is(err, checkpoint.ErrNothing) {
 		t.Error(err)
 	}
 	sound(t, d)
 }
 
-// A run is within reach if one of its paths is; what was aborted is no part of it; what the session did in between to the same path, above or below it
+// An undo says that it would not be of the newest change where retention took that one and an older one is kept; and where all is gone, that it was
+// taken. A redo does not pass by an undo of which it can't be told whether it is one.
+func TestUndoIsOfTheNewest(t *testing.T) {
+	t.Parallel()
+	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	d := open(t, t.TempDir(), checkpoint.Options{KeepWithin: time.Hour, KeepLast: checkpoint.KeepNone, Now: c.now})
+	old := inRun(t, d, 0, "/w/a", "0", "1")
+	undoes(t, d, "of the old one", old)
+	if err := d.Pin(ctx, old, me); err != nil {
+		t.Fatal(err)
+	}
+	newer := inRun(t, d, 0, "/w/b", "0", "1")
+	c.t = c.t.Add(50 * time.Minute)
+	undoes(t, d, "of the newer one", newer)
+	c.t = c.t.Add(20 * time.Minute)
+	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints != 2 {
+		t.Fatal(r, err)
+	}
+	if p, err := d.Redo(ctx, me); !errors.Is(err, checkpoint.ErrNothing) {
+		t.Errorf("what the undo took back is not known: %+v %v", p, err)
+	}
+	if p, err := d.Undo(ctx, me); err != nil || p.Lost == nil || p.Lost.First == "" {
+		t.Errorf("newer ones were taken: %+v %v", p, err)
+	}
+	var nothing *checkpoint.NothingError
+	if err := d.Unpin(ctx, old, me); err != nil {
+		t.Fatal(err)
+	}
+	c.t = c.t.Add(2 * time.Hour)
+	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Undo(ctx, me); !errors.As(err, &nothing) || nothing.Lost == nil {
+		t.Errorf("all was taken: %v", err)
+	}
+	if _, err := d.Undo(ctx, checkpoint.Scope{Principal: "p", Session: "new"}); !errors.As(err, &nothing) || nothing.Lost != nil {
+		t.Errorf("there never was anything: %v", err)
+	}
+}
+
+// The newest run goes first, wherever its paths lie; what was aborted is no part of it; what the session did in between to the same path, above or below it
 // is not taken back with it.
 func TestWhatAnUndoOfARunTakes(t *testing.T) {
 	t.Parallel()
@@ -86,26 +126,25 @@ func TestWhatAnUndoOfARunTakes(t *testing.T) {
 	if err := d.Settle(ctx, never, checkpoint.Aborted); err != nil {
 		t.Fatal(err)
 	}
-	hidden, denied := inRun(t, d, 2, "/w/secret2", "-", "1"), inRun(t, d, 2, "/w/secret3", "-", "1")
-	reach := func(p string) bool { return p == "/w/x" }
-	undoes(t, d, "a run out of reach is passed by", reach, first, secret)
-	undoes(t, d, "once it is within reach", nil, hidden, denied)
+	second, third := inRun(t, d, 2, "/w/secret2", "-", "1"), inRun(t, d, 2, "/w/secret3", "-", "1")
+	undoes(t, d, "the newest run", second, third)
+	undoes(t, d, "and the one before it", first, secret)
 	for _, between := range []string{"/w/d", "/w/d/e", "/w/d/e/f"} {
 		one := inRun(t, d, 3, "/w/d/e", "-", "1")
 		two := inRun(t, d, 3, "/w/apart", "-", "1")
 		mine := inRun(t, d, 0, between, "1", "2")
 		three := inRun(t, d, 3, "/w/three", "-", "1")
-		undoes(t, d, between+", what came after it", nil, two, three)
-		undoes(t, d, between+", itself", nil, mine)
-		undoes(t, d, between+", what came before", nil, one)
+		undoes(t, d, between+", what came after it", two, three)
+		undoes(t, d, between+", itself", mine)
+		undoes(t, d, between+", what came before", one)
 	}
 	one := inRun(t, d, 4, "/w/one", "-", "1")
 	mine := inRun(t, d, 0, "/w/mine", "-", "1")
 	two := inRun(t, d, 4, "/w/two", "-", "1")
-	undoes(t, d, "elsewhere, it is no hindrance", nil, one, two)
+	undoes(t, d, "elsewhere, it is no hindrance", one, two)
 	three := inRun(t, d, 4, "/w/three", "-", "1")
-	undoes(t, d, "what a run does after its undo", nil, three)
-	undoes(t, d, "and then what is before it all", nil, mine)
+	undoes(t, d, "what a run does after its undo", three)
+	undoes(t, d, "and then what is before it all", mine)
 	bad := opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2"))
 	bad.Run = -1
 	if _, err := d.Save(ctx, bad); err == nil {

@@ -23,8 +23,8 @@ type store interface {
 	List(ctx context.Context, f checkpoint.Filter) (checkpoint.Page, error)
 	Content(ctx context.Context, hash string) ([]byte, error)
 	Plan(ctx context.Context, r checkpoint.Restore) (*checkpoint.Plan, error)
-	Undo(ctx context.Context, who checkpoint.Scope, reach func(string) bool) (*checkpoint.Plan, error)
-	Redo(ctx context.Context, who checkpoint.Scope, reach func(string) bool) (*checkpoint.Plan, error)
+	Undo(ctx context.Context, who checkpoint.Scope) (*checkpoint.Plan, error)
+	Redo(ctx context.Context, who checkpoint.Scope) (*checkpoint.Plan, error)
 	BeginTurn(ctx context.Context, who checkpoint.Scope, name string) (began bool, err error)
 	Known(ctx context.Context, who checkpoint.Scope) ([]checkpoint.Known, error)
 	Close() error

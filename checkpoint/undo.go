@@ -6,64 +6,52 @@ import (
 	"strings"
 )
 
-// A walk finds what an undo is to take back: the newest operation of a session that is not undone
-// and within reach, and with it what else its run did. With redo it finds the newest undo that no
-// later change has cut off.
+// A walk finds what an undo is to take back: the newest operation of a session that is not undone,
+// and with it what else its run did. With redo it finds the newest undo that no later change has cut
+// off. It never passes one by for another that is older.
 //
 // An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled
 // when an operation undoes it that is not cancelled itself. The walk goes from the newest down:
 // what could cancel an operation has been seen before the operation comes up.
 type walk struct {
-	who   Scope
-	reach func(path string) bool // nil: everything
-	redo  bool
+	who  Scope
+	redo bool
 }
 
 func (w walk) plan(ctx context.Context, h *history) (*Plan, error) {
 	if w.who.AllSessions {
 		return nil, &BadOpError{"", "undo and redo belong to one session"}
 	}
-	passed := map[int64]bool{} // operations out of reach
-	for {
-		seen, found, err := w.down(ctx, h, passed)
-		if err != nil {
-			return nil, err
-		}
-		var ops []entry
-		undos := seen.undos // those above found
-		if found != nil {
-			if ops, err = w.together(ctx, h, found, seen); err != nil {
-				return nil, err
-			}
-			if !slices.ContainsFunc(ops, w.reaches) { // for redo: what cuts off the undos before it
-				for _, e := range ops {
-					passed[e.seq] = true
-				}
-				continue
-			}
-		}
-		if w.redo {
-			if ops, err = w.newestUndo(ctx, h, undos); err != nil {
-				return nil, err
-			}
-		}
-		if len(ops) == 0 {
-			return nil, ErrNothing
-		}
-		p := &Plan{Mode: ModeState, UndoOf: idOf(ops[len(ops)-1].seq)}
-		if len(ops) > 1 {
-			p.RestoreOf = idOf(ops[0].seq)
-		}
-		if !w.redo && slices.ContainsFunc(ops, func(e entry) bool { return e.run < 0 }) {
-			if p.Lost, err = h.lost(ctx, w.who); err != nil {
-				return nil, err
-			}
-			if p.Lost == nil { // a repair may not have found whose it was
-				p.Lost = &Lost{Until: ops[0].c.Time}
-			}
-		}
-		return p, p.fill(ctx, h, w.who, ops, nil)
+	seen, found, err := w.down(ctx, h)
+	if err != nil {
+		return nil, err
 	}
+	var ops []entry
+	var lost *Lost
+	if w.redo {
+		ops, err = w.newestUndo(ctx, h, seen.undos)
+	} else if lost, err = h.lost(ctx, w.who); err == nil && found != nil {
+		ops, err = w.together(ctx, h, found, seen)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(ops) == 0 {
+		return nil, &NothingError{lost}
+	}
+	newest := ops[len(ops)-1].seq
+	p := &Plan{Mode: ModeState, UndoOf: idOf(newest)}
+	if len(ops) > 1 {
+		p.RestoreOf = idOf(ops[0].seq)
+	}
+	if lost != nil && lost.seq > newest {
+		p.Lost = lost
+	} else if !w.redo && slices.ContainsFunc(ops, func(e entry) bool { return e.run < 0 }) {
+		if p.Lost = lost; lost == nil { // a repair may not have found whose it was
+			p.Lost = &Lost{Until: ops[0].c.Time}
+		}
+	}
+	return p, p.fill(ctx, h, w.who, ops, nil)
 }
 
 // undone is what a walk has seen so far of what takes others back.
@@ -87,12 +75,11 @@ func (u *undone) note(e entry) {
 func (e entry) sameRun(o entry) bool { return e.run != 0 && (e.run == o.run || e.run == -o.run) }
 
 // down goes to the newest ordinary change that is not cancelled, nil where there is none.
-func (w walk) down(ctx context.Context, h *history, passed map[int64]bool) (seen *undone,
-	found *entry, err error) {
+func (w walk) down(ctx context.Context, h *history) (seen *undone, found *entry, err error) {
 	seen = &undone{cancelled: map[int64]bool{}}
 	err = h.newest(ctx, w.who, func(e entry) bool {
 		switch {
-		case !e.changes(), seen.has(e), passed[e.seq]:
+		case !e.changes(), seen.has(e):
 		case e.undoOf != 0:
 			seen.note(e)
 		default:
@@ -157,41 +144,21 @@ func (e entry) touches(paths map[string]bool) bool {
 // above is the directory of a path, "" of the last one.
 func above(path string) string { return path[:max(strings.LastIndexAny(path, `/\`), 0)] }
 
-// newestUndo is the newest of those operations that is within reach and no redo: what it undoes is
-// no undo itself. It is nil where there is none.
+// newestUndo is the newest of those operations that is no redo: what it undoes is no undo itself. It
+// is nil where there is none, and where retention took what would tell.
 func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) ([]entry, error) {
 	for _, e := range undos {
 		of, err := h.entry(ctx, e.undoOf)
 		if err == ErrNotFound {
-			continue
+			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if of.undoOf != 0 {
-			continue
-		}
-		if e, err = h.entry(ctx, e.seq); err != nil || w.reaches(e) {
+		if of.undoOf == 0 {
+			e, err = h.entry(ctx, e.seq)
 			return []entry{e}, err
 		}
 	}
 	return nil, nil
-}
-
-// reaches says whether some path of an operation is within reach. What changed nothing is.
-func (w walk) reaches(e entry) bool {
-	if w.reach == nil {
-		return true
-	}
-	none := true
-	for _, c := range e.c.Changes {
-		if c.Role == RoleParent {
-			continue
-		}
-		if w.reach(c.Path) {
-			return true
-		}
-		none = false
-	}
-	return none
 }

@@ -55,6 +55,7 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	all := &l.found[0].newest
 	for i := range l.found {
 		res.Total += l.found[i].total
+		res.Link = first(res.Link, l.found[i].link)
 		if i > 0 {
 			all.merge(&l.found[i].newest)
 		}
@@ -111,10 +112,19 @@ func (l *lister) wants(rel, name string, w *worker) bool {
 	return !(l.noHidden && strings.HasPrefix(name, ".")) && l.filter.wants(rel, name, w)
 }
 
+// first is the one of two names that comes first; "" is none.
+func first(a, b string) string {
+	if a == "" || b != "" && b < a {
+		return b
+	}
+	return a
+}
+
 // workerFiles is what one worker found.
 type workerFiles struct {
 	newest newest
 	total  int
+	link   string // that matches, the first by name
 	_      [64]byte
 }
 

@@ -57,6 +57,7 @@ type FilesResult struct {
 	Truncated bool
 	Partial   bool
 	Skipped   Skipped
+	Link      string // a symbolic link that matches, the first by name: its path from the root
 }
 
 // Skipped counts what was left out, by reason. A directory counts once, with everything below it.

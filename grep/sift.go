@@ -65,7 +65,13 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 		}
 		return false
 	case e.Kind == KindLink:
-		if w.wants(rel, e.Name, p) || w.leads(rel+e.Name+"/") {
+		if w.wants(rel, e.Name, p) {
+			p.skipped.Links++
+			if l, ok := w.visitor.(*lister); ok {
+				f := &l.found[p.id]
+				f.link = first(f.link, rel+e.Name)
+			}
+		} else if w.leads(rel + e.Name + "/") {
 			p.skipped.Links++
 		}
 		return false

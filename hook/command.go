@@ -67,17 +67,19 @@ func (c Command) ToolResultPersist(ctx context.Context, p ToolResultPersist) (De
 }
 
 func (c Command) run(ctx context.Context, payload any) (Decision, error) {
-	in, err := json.Marshal(payload)
-	if err != nil {
+	var in bytes.Buffer
+	plain := json.NewEncoder(&in)
+	plain.SetEscapeHTML(false) // a program may look for the text itself
+	if err := plain.Encode(payload); err != nil {
 		return Decision{}, err
 	}
 	out, reason := &bounded{most: maxOutput, fails: true}, &bounded{most: 8 * maxReason}
 	cmd := exec.CommandContext(ctx, c.Path, c.Args...)
 	cmd.Dir = filepath.Dir(c.Path)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(in), out, reason
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = &in, out, reason
 	cmd.WaitDelay = 100 * time.Millisecond // a child may hold the pipes open
 	killGroup(cmd)
-	err = cmd.Run()
+	err := cmd.Run()
 	exit, exited := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:

@@ -53,7 +53,7 @@ func TestCommands(t *testing.T) {
 				s.Timeout = 300 * time.Millisecond
 			}
 			in := BeforeToolCall{Info: Info{CallID: "c1"}, Arguments: json.RawMessage(`{}`)}
-			args, notes, err := s.RunBefore(t.Context(), in, func(json.RawMessage) error { return nil })
+			args, notes, err := s.RunBefore(t.Context(), in, func(raw json.RawMessage) (json.RawMessage, error) { return raw, nil })
 			got := "continue"
 			no, _ := err.(*Error)
 			switch {
@@ -71,7 +71,7 @@ func TestCommands(t *testing.T) {
 				t.Errorf("told without bounds: %q", got)
 			}
 			s.Allow = true
-			if _, _, err := s.RunBefore(t.Context(), in, func(json.RawMessage) error { return nil }); (err != nil) != (no != nil && no.Err == nil) {
+			if _, _, err := s.RunBefore(t.Context(), in, func(raw json.RawMessage) (json.RawMessage, error) { return raw, nil }); (err != nil) != (no != nil && no.Err == nil) {
 				t.Errorf("with Allow: %v", err)
 			}
 		})

@@ -43,7 +43,7 @@ type Info struct {
 // BeforeToolCall is a call that is about to be carried out.
 type BeforeToolCall struct {
 	Info
-	Arguments json.RawMessage `json:"arguments"` // an object, as it came in
+	Arguments json.RawMessage `json:"arguments"` // an object: canonical names, typed values
 }
 
 // AfterToolCall is a call that has ended.

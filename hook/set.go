@@ -25,23 +25,29 @@ type Set struct {
 // DefaultTimeout is how long a hook may take.
 const DefaultTimeout = 5 * time.Second
 
-// RunBefore runs the hooks of BeforeToolCall. check says what is wrong with changed arguments.
-// notes are for the record. The error is an *Error.
-func (s *Set) RunBefore(ctx context.Context, p BeforeToolCall, check func(json.RawMessage) error,
+// RunBefore runs the hooks of BeforeToolCall. check gives changed arguments in the form
+// that the next hook sees, or says what is wrong with them. notes are for the record. The error is
+// an *Error.
+func (s *Set) RunBefore(ctx context.Context, p BeforeToolCall,
+	check func(json.RawMessage) (json.RawMessage, error),
 ) (args json.RawMessage, notes []string, err error) {
 	p.Event = BeforeToolCallEvent
 	for _, h := range s.Before {
 		now := p
 		now.Arguments = bytes.Clone(p.Arguments)
+		var changed json.RawMessage
 		d, note, err := s.decide(ctx, p.Event, h.Name(), func(ctx context.Context) (Decision, error) {
 			return h.BeforeToolCall(ctx, now)
-		}, check)
+		}, func(data json.RawMessage) (err error) {
+			changed, err = check(data)
+			return err
+		})
 		notes = append(notes, note...)
 		if err != nil {
 			return nil, notes, err
 		}
 		if d.Modify != nil {
-			p.Arguments = d.Modify
+			p.Arguments = changed
 		}
 	}
 	return p.Arguments, notes, nil

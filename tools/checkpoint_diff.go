@@ -271,9 +271,9 @@ func partial(a *about) *Refusal {
 		"going back that far would not restore what was there",
 		Hint: "Choose a point after that.", Fields: partialFields{p}}
 	if sent, ok := a.args.(*CheckpointRestoreArgs); ok && sent.ID != nil {
-		r.Message = "retention took changes of that script's run, up to " + p.Until + ", so that to " +
-			"undo the rest would not restore what was there; nothing was restored"
-		r.Hint = "on_conflict force takes back what is left of it (undoable)."
+		r.Message = "retention took what this session changed up to " + p.Until + ", and some of that is newer " +
+			"or of the same run, so that this undo would not restore what was there; nothing was restored"
+		r.Hint = "on_conflict force takes back what is left (undoable)."
 	} else if a.restores() {
 		r.Message += "; nothing was restored"
 		r.Hint += " Or on_conflict force goes, for each path, as far back as the store can (undoable)."

@@ -42,6 +42,8 @@ type Glob struct {
 	OddNames    []string  `json:"odd_names,omitempty"` // some of Paths that are not what they seem
 	Note        string    `json:"note,omitempty"`
 	Next        *NextCall `json:"next,omitempty"` // nothing was found: a call that finds something
+
+	link string // a symbolic link that fits the pattern: its path from Root
 }
 
 func (*Glob) Kind() string { return "glob" }
@@ -135,7 +137,7 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 			out.Paths = append(out.Paths, f.Path)
 		}
 		out.Root, out.Total, out.Partial, out.Skipped = r.Root, r.Total, r.Partial, skippedOf(r.Skipped)
-		out.Truncated = q.Offset+len(out.Paths) < r.Total
+		out.Truncated, out.link = q.Offset+len(out.Paths) < r.Total, r.Link
 		return nil
 	})
 	if err != nil {

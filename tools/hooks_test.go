@@ -192,6 +192,36 @@ func TestHooksInTheirOrder(t *testing.T) {
 	}
 }
 
+// What a hook made of a call is judged anew: the next hook sees it under our names, whatever the first one spelled, and that is what runs. A
+// hook that is passed over leaves what was there.
+func TestHooksChangeInForm(t *testing.T) {
+	for _, c := range []struct{ changed, saw, wrote string }{
+		{`{"path":"FILE","text":"b"}`, `{"file_path":"FILE","content":"a"}`, "a"}, // names of others are the caller's to send
+		{`{"path":"FILE","content":"b","dry_run":"false","_k":1}`, `{"_k":1,"content":"b","dry_run":false,"file_path":"FILE"}`, "b"},
+		{`{"content":"\u0062","file_path":"FILE","encoding":null}`, `{"file_path":"FILE","content":"b"}`, "b"},
+		{`{"file_path":"FILE","content":"b","content":"c"}`, `{"file_path":"FILE","content":"a"}`, "a"},
+	} {
+		var saw string
+		var file string
+		first := script{seen: new(sightings), do: func(context.Context, json.RawMessage) (hook.Decision, error) {
+			return hook.Decision{Modify: json.RawMessage(strings.ReplaceAll(c.changed, "FILE", file))}, nil
+		}}
+		second := script{seen: new(sightings), do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+			saw = string(p)
+			return hook.Decision{}, nil
+		}}
+		s, root := suite(t, nil, tools.Options{Hooks: hook.Set{Allow: true, Before: []hook.Before{first, second}}})
+		file = filepath.Join(root, "f")
+		call(t, s, "Write", map[string]any{"path": file, "content": "a"})
+		if want := strings.ReplaceAll(c.saw, "FILE", file); saw != want {
+			t.Errorf("%s: the second hook saw %s, want %s", c.changed, saw, want)
+		}
+		if got, _ := os.ReadFile(file); string(got) != c.wrote {
+			t.Errorf("%s: wrote %q, want %q", c.changed, got, c.wrote)
+		}
+	}
+}
+
 // Programs that the configuration names are hooks, and nobody may touch them.
 func TestHookPrograms(t *testing.T) {
 	dir := t.TempDir()

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -8,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"moltisfs/grep"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/readings"
 )
 
@@ -160,6 +164,9 @@ func (s *Suite) otherGlobs(ctx context.Context, c *engine.Call, a *GlobArgs, out
 	with := func(g string) bool {
 		return try("pattern "+g, func(b *GlobArgs) { b.Pattern = g })
 	}
+	if s.throughLink(ctx, c, a, out) {
+		return
+	}
 	for _, g := range readings.Globs(a.Pattern) {
 		if with(g) {
 			if rival := readings.Rival(a.Pattern, g); rival != "" && with(rival) {
@@ -191,6 +198,44 @@ func (s *Suite) otherGlobs(ctx context.Context, c *engine.Call, a *GlobArgs, out
 		try("in the whole workspace", func(b *GlobArgs) { b.Path = nil })
 		out.Next = nil // it was not asked for
 	}
+}
+
+// throughLink tells of a symbolic link that fits the pattern of a, or its beginning, and offers the
+// call that goes there, if there is one.
+func (s *Suite) throughLink(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) bool {
+	parts, r := strings.Split(a.Pattern, "/"), out
+	if len(grep.SplitGlobs(a.Pattern, ",")) > 1 {
+		parts = []string{a.Pattern}
+	}
+	for n := len(parts); n > 0 && ctx.Err() == nil; n-- {
+		if strings.Trim(parts[n-1], "*?") == "" {
+			continue // any name fits it
+		}
+		rest := strings.Join(parts[n:], "/")
+		if n < len(parts) {
+			b := GlobArgs{Path: a.Path, Pattern: strings.Join(parts[:n], "/")}
+			if r, _ = s.list(ctx, c, &b, false); r == nil {
+				return false
+			}
+		}
+		if r.link == "" {
+			continue
+		}
+		at := path.Join(r.Root, r.link)
+		out.Note = joined(edit.ShownPath(at)+" is a symbolic link, and no search follows one", out.Note)
+		switch o, ok := s.engine.There(c, at); {
+		case ok && o.Info.Kind == guardfs.KindFile && rest == "":
+			out.Next = again("Read", &ReadArgs{FilePath: at}, nil)
+		case ok && o.Info.Kind == guardfs.KindDir:
+			b := GlobArgs{Path: &at, Pattern: cmp.Or(rest, "*")}
+			next := again("Glob", &b, nil)
+			if r, err := s.list(ctx, c, &b, false); err == nil && r.Total > 0 {
+				out.Next = next
+			}
+		}
+		return out.Next != nil
+	}
+	return false
 }
 
 // mended is the pattern that finds something in place of one that is no regular expression.

@@ -3,6 +3,7 @@ package tools_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,3 +165,46 @@ func TestWhatWasAskedIsOnRecord(t *testing.T) {
 		t.Errorf("one line of 1,100 bytes, read by a person: %v", r)
 	}
 }
+
+// Calls that change something are in the log of changes too, with their intents; others are not, however they end. What a caller may have made
+// up is cut, and a true name is not.
+func TestRecordsOfChanges(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{root0 + "/**"} }, tools.Options{})
+	dir, long := filepath.Join(filepath.Dir(root), "data", "audit"), strings.Repeat("/"+strings.Repeat("n", 200), 10)
+	must(t, os.MkdirAll(root+long, 0o755))
+	write(t, root+long+"/there", "x\n")
+	for _, c := range []struct {
+		tool    string
+		args    map[string]any
+		changes int // records in the log of changes
+		most    int // bytes of its line, the last
+	}{
+		{"Read", map[string]any{"file_path": root + long + "/there"}, 0, 5000},
+		{"Read", map[string]any{"file_path": root + long + "/there" + strings.Repeat("q", 2000)}, 0, 2200},
+		{"Read", map[string]any{"file_path": root + "/" + strings.Repeat("q/", 1000)}, 0, 2200},
+		{"Write", map[string]any{"file_path": root + strings.Repeat("/"+strings.Repeat("q", 200), 10), "content": "x"}, 0, 2200},
+		{"Write", map[string]any{"file_path": root0 + long, "content": "x"}, 0, 2200},
+		{"Write", map[string]any{"file_path": root + "/f", "content": "x", "dry_run": true}, 0, 5000},
+		{"Glob", map[string]any{"pattern": "*"}, 0, 5000},
+		{"Write", map[string]any{"file_path": root + "/f", "content": "x"}, 2, 5000},
+		{"Edit", map[string]any{"file_path": root + long + "/there", "old_string": "x", "new_string": "y"}, 2, 5000},
+	} {
+		was := strings.Count(content(t, dir+"-changes/audit.jsonl"), "\n")
+		call(t, s, c.tool, c.args)
+		if n := strings.Count(content(t, dir+"-changes/audit.jsonl"), "\n") - was; n != c.changes {
+			t.Errorf("%s %v: %d records of changes, want %d", c.tool, c.args, n, c.changes)
+		}
+		lines := strings.Split(strings.TrimSpace(content(t, dir+"/audit.jsonl")), "\n")
+		last := lines[len(lines)-1]
+		if len(last) > c.most {
+			t.Errorf("%s: %d bytes: %s", c.tool, len(last), last)
+		}
+		if c.most > 4000 && strings.Contains(fmt.Sprint(c.args), long) && !strings.Contains(last, long) {
+			t.Errorf("%s: a true name is cut: %s", c.tool, last)
+		}
+	}
+}
+
+// root0 is a directory that nothing may be made in.
+const root0 = "/nowhere/at/all"

@@ -244,12 +244,20 @@ func hidden(a *about) *Refusal {
 	if n == 1 {
 		are = " is"
 	}
-	return &Refusal{Message: plural(n, "path") + " of it" + are + " out of what this session may " +
+	r := &Refusal{Message: plural(n, "path") + " of it" + are + " out of what this session may " +
 		"touch today" + notRestored,
 		Hint: "Leave such paths alone with on_conflict skip, or name others in paths.",
 		Next: a.skipping(), Fields: struct {
 			Denied int `json:"denied"`
 		}{n}}
+	if sent, ok := a.args.(*CheckpointRestoreArgs); ok && walks(strings.TrimSpace(value(sent.ID))) {
+		r.Message = "the newest change lies where this session may not go today (" + plural(n, "path") +
+			")" + notRestored
+		r.Hint = "Tell the user. An older change is taken back by its id, from checkpoints_list; with " +
+			"on_conflict skip this one stays as it is, and the next call goes on with the change before it."
+		r.Next = listing(a)
+	}
+	return r
 }
 
 func tooManyPaths(a *about) *Refusal {

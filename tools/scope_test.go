@@ -144,7 +144,7 @@ func TestHistoryInAScope(t *testing.T) {
 		{"checkpoints_list", map[string]any{"file_path": night}, "checkpoints"},
 		{"checkpoint_diff", map[string]any{"id": id}, "checkpoint_diff"},
 		{"checkpoint_diff", map[string]any{"since": "1h"}, "checkpoint_diff"},
-		{"checkpoint_restore", map[string]any{"id": "undo", "dry_run": true}, "checkpoint_restore"}, // of mine
+		{"checkpoint_restore", map[string]any{"id": "undo", "dry_run": true}, tools.KindPathDenied}, // not mine in its place
 		{"checkpoint_restore", map[string]any{"id": id}, tools.KindPathDenied},
 		{"checkpoint_restore", map[string]any{"id": id, "on_conflict": "force"}, tools.KindPathDenied},
 		{"checkpoint_restore", map[string]any{"id": id, "paths": []string{night}}, tools.KindPathDenied},

@@ -293,8 +293,13 @@ var sentences = map[engine.Cause]wording{
 	engine.PartialHistory: partial,
 	engine.NoCheckpoint:   noCheckpoint,
 	engine.NothingToUndo: func(a *about) *Refusal {
-		return a.unlessOff(&Refusal{Message: "there is nothing to undo or redo in this session",
-			Hint: "Look at the history with checkpoints_list.", Next: listing(a)})
+		r := &Refusal{Message: "there is nothing to undo or redo in this session",
+			Hint: "Look at the history with checkpoints_list.", Next: listing(a)}
+		if lost := factsOf[*checkpoint.NothingError](a).Lost; lost != nil {
+			r.Message += " any more: what it changed up to " + partialOf(lost).Until +
+				" is not in the store, because retention took it"
+		}
+		return a.unlessOff(r)
 	},
 	engine.StoreDiskFull: ofStore,
 	engine.StoreGone:     ofStore,

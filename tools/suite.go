@@ -132,9 +132,9 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 	err = s.engine.Do(ctx, c, engine.Operation{
 		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
 		Args: first.raw,
-		Decode: func(raw json.RawMessage) (err error) {
+		Decode: func(raw json.RawMessage) (_ any, err error) {
 			if args, err = first.decode(tool, raw); err != nil {
-				return err
+				return nil, err
 			}
 			if path := pathOf(args); path != "" {
 				c.Trace.Paths = []string{path}
@@ -145,7 +145,7 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			if a, ok := args.(asker); ok {
 				c.Trace.Asked = a.asked()
 			}
-			return nil
+			return args, nil
 		},
 		Run: func(ctx context.Context) (err error) {
 			out, err = tool.run(ctx, s.fitted(in.Page), c, args)

@@ -10,7 +10,7 @@ import (
 
 // understood is what was made of the arguments of a call before it began.
 type understood struct {
-	raw  json.RawMessage // as hooks see them: in our names where all of it is certain
+	raw  json.RawMessage // in our names where all of it is certain
 	in   any
 	err  error
 	note string // which names were taken for which

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"moltisfs/internal/audit"
@@ -25,11 +26,16 @@ audit.key, or did not know of it. With a key that audit key has told, and that w
 it finds all that was done to records since then, also by somebody who took the whole account: he
 can forge from that moment on, never before.
 
+Records of changes stand in a log of their own too, which no other calls push out. Where its rotation
+removed some and it does not reach back 30 days, that is a flaw, "early": whoever makes many changes
+could have pushed others out.
+
 Exit status: 0, nothing is wrong with what is there; 1, something is; 2, there is no log, or a key
 can't be used; 3, it could not be read.`,
 		options: []option{
 			many("key", "FILE", "what audit key wrote"),
 			opt("archived", "N", "records up to number N may be missing: you moved them elsewhere"),
+			opt("archived-changes", "N", "the same of the log of changes, which has its own numbers"),
 			opt("json", "", "as JSON"),
 			opt("data-dir", "DIR", "whose log; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
 			sandboxOption(), configOption(),
@@ -45,9 +51,10 @@ func auditKeyCommand() *command {
 	return &command{
 		name: "key", run: newAuditKey,
 		short: "give the audit log a new key, and tell it once",
-		long: `Writes the key to standard output. It proves every record from the next one on (see audit
-verify), and nobody else has it: the log keeps what follows from it, never the key itself. Keep it
-on another machine. Whoever has it can forge those records. An earlier key proves what came before.`,
+		long: `Writes the key to standard output, as one line for the log and one for its log of changes. It proves
+every record from the next one on (see audit verify), and nobody else has it: the log keeps what
+follows from it, never the key itself. Keep it on another machine. Whoever has it can forge those
+records. An earlier key proves what came before.`,
 		options: []option{
 			configOption(),
 			opt("data-dir", "DIR", "whose log; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
@@ -74,7 +81,7 @@ func newAuditKey(_ context.Context, in *invocation) error {
 	}
 	fmt.Fprintf(in.err, "%s: this key is shown this once\nhint: keep it on another machine; %s "+
 		"audit verify --key FILE needs it\n", program, program)
-	return in.write([]byte(key + "\n"))
+	return in.write([]byte(key))
 }
 
 func verifyAudit(ctx context.Context, in *invocation) error {
@@ -86,6 +93,10 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
+	changes, err := in.number("archived-changes", 0, 1<<53)
+	if err != nil {
+		return err
+	}
 	keys, err := in.auditKeys()
 	if err != nil {
 		return err
@@ -93,7 +104,7 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	dir = filepath.Join(dir, "audit")
-	p, err := audit.Verify(ctx, dir, keys, uint64(archived))
+	p, err := audit.Verify(ctx, dir, keys, audit.Archived{All: uint64(archived), Changes: uint64(changes)})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return misuse("it is made by the first call; --data-dir names another place",
@@ -101,14 +112,20 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 	case err != nil:
 		return err
 	}
-	outcome := refusedIf(len(p.Flaws) > 0)
+	outcome := refusedIf(!p.Whole())
 	if in.given("json") {
 		return ending(writeJSON(in, struct {
 			OK bool `json:"ok"` // there is no flaw
 			audit.Proof
-		}{len(p.Flaws) == 0, p}), outcome)
+		}{p.Whole(), p}), outcome)
 	}
-	return ending(in.write([]byte(proofText(p, len(keys) > 0))), outcome)
+	text := proofText(p, len(keys) > 0)
+	if p.Changes != nil {
+		for line := range strings.Lines(proofText(*p.Changes, len(keys) > 0)) {
+			text += "changes: " + line
+		}
+	}
+	return ending(in.write([]byte(text)), outcome)
 }
 
 func (in *invocation) auditKeys() (keys []audit.Key, err error) {
@@ -117,11 +134,13 @@ func (in *invocation) auditKeys() (keys []audit.Key, err error) {
 		if err != nil {
 			return nil, misuse("name a file that audit key wrote", "reading the key: %v", err)
 		}
-		k, err := audit.ParseKey(string(text))
-		if err != nil {
-			return nil, misuse("name a file that audit key wrote", "%s holds no key", visible(name))
+		for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			k, err := audit.ParseKey(line)
+			if err != nil {
+				return nil, misuse("name a file that audit key wrote", "%s holds no key", visible(name))
+			}
+			keys = append(keys, k)
 		}
-		keys = append(keys, k)
 	}
 	return keys, nil
 }
@@ -140,7 +159,7 @@ func proofText(p audit.Proof, keyed bool) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%d records, number %d to %d: ", p.Records, p.First, p.Last)
-	if len(p.Flaws) > 0 {
+	if slices.ContainsFunc(p.Flaws, func(f audit.Finding) bool { return f.Flaw != audit.Early }) {
 		b.WriteString("not as they were written\n")
 		return b.String()
 	}
@@ -193,6 +212,8 @@ func findingText(f audit.Finding) string {
 		return where + "what a killed process left of a record; what it was about has not happened"
 	case audit.Moved:
 		return where + "another program moved it away, so it has no seal; the chain goes on"
+	case audit.Early:
+		return records + " removed by rotation, and what is left does not reach back 30 days"
 	case audit.Gone:
 		return records + " removed by rotation, or moved elsewhere"
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/audit"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
@@ -165,7 +166,7 @@ type purgeAnswer struct {
 	DryRun bool     `json:"dry_run"`
 }
 
-func (a *purgeAnswer) text(audit string) string {
+func (a *purgeAnswer) text(auditDir string) string {
 	var b strings.Builder
 	verb := "purged"
 	if a.DryRun {
@@ -189,8 +190,8 @@ func (a *purgeAnswer) text(audit string) string {
 	}
 	if a.AuditRecords > 0 {
 		fmt.Fprintf(&b, "the audit log still names their SHA-256, in %s; remove the files in %s "+
-			"if that is too much\n",
-			plural(a.AuditRecords, "record", "records"), visible(audit))
+			"and %s if that is too much\n", plural(a.AuditRecords, "record", "records"),
+			visible(auditDir), visible(audit.ChangesDir(auditDir)))
 	}
 	return b.String()
 }

@@ -46,14 +46,14 @@ func (d toy) Call(ctx context.Context, in dialect.Call) (answer dialect.Answer, 
 	var a *catArgs
 	err = d.Do(ctx, c, engine.Operation{
 		Unknown: in.Tool != "cat", Args: in.Args,
-		Decode: func(raw json.RawMessage) error {
+		Decode: func(raw json.RawMessage) (any, error) {
 			if in.Tool != "cat" {
 				unknown = &dialect.UnknownToolError{Tool: in.Tool, Nearest: "cat"}
-				return unknown
+				return nil, unknown
 			}
 			v, err := catSpec.Decode(raw)
 			a, _ = v.(*catArgs)
-			return err
+			return v, err
 		},
 		Run: func(ctx context.Context) error {
 			return d.View(ctx, c, engine.View{Path: a.Name, Access: guardfs.Read,
@@ -173,10 +173,10 @@ func (d pen) Call(ctx context.Context, in dialect.Call) (answer dialect.Answer, 
 	var a *penArgs
 	err = d.Do(ctx, c, engine.Operation{
 		Changes: true, Args: in.Args,
-		Decode: func(raw json.RawMessage) error {
+		Decode: func(raw json.RawMessage) (any, error) {
 			v, err := penSpec.Decode(raw)
 			a, _ = v.(*penArgs)
-			return err
+			return v, err
 		},
 		Run: func(ctx context.Context) (err error) {
 			if in.Tool == "put" {

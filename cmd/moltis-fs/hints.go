@@ -110,8 +110,13 @@ var hints = map[engine.Cause]hint{
 	},
 	engine.WouldLose: orSkip("Move it away or delete it into the trash first"),
 	engine.NoTrash:   always("Remove it, or name other paths of it, if there are any, as PATHs."),
-	engine.Hidden: always("Leave such paths alone with --on-conflict skip, or name others " +
-		"as PATHs."),
+	engine.Hidden: func(in *invocation, _ *engine.Refusal) string {
+		if p := in.command.path; p == "checkpoint undo" || p == "checkpoint redo" {
+			return "Take an older change back by its id, from " + program + " checkpoint list; with " +
+				"--on-conflict skip this one stays as it is, and the next call goes on with the change before it."
+		}
+		return "Leave such paths alone with --on-conflict skip, or name others as PATHs."
+	},
 	engine.NotPermitted:  orSkip(noAccess),
 	engine.DiskReadOnly:  orSkip(noAccess),
 	engine.NotADirectory: orSkip("Move it away first"),

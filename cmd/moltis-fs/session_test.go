@@ -163,26 +163,33 @@ func TestASessionIsARun(t *testing.T) {
 	h.holds("a/f", "one\n")
 }
 
-// What one session did in another project is neither named nor in the way.
+// What one session did in another project is not named there, and no older change is taken back in its place.
 func TestTwoProjectsInOneSession(t *testing.T) {
 	t.Parallel()
 	h := inTwoProjects(t)
+	const elsewhere = `the newest change lies where this session may not go today \(1 path\)(.|\n)*nothing was restored`
 	h.serve("b", "both", "", editB)
 	h.serve("a", "both", "", editA)
 	if text := h.serve("b", "both", "", listAll)[0]; strings.Contains(text, "/a/f") {
 		t.Errorf("it names %q", text)
 	}
+	refused := h.serve("b", "both", "", undo)[0]
+	h.says(refused, elsewhere)
+	if strings.Contains(refused, "/a") {
+		t.Errorf("it names %q", refused)
+	}
+	_, errs := h.run("", "checkpoint", "undo", "--root", filepath.Join(h.dir, "b"), "--yes")
+	h.says(errs, elsewhere)
+	h.holds("b/f", "two\n")
+	h.says(h.serve("a", "both", "", undo)[0], `^restored .*/a/f`)
+	h.says(h.serve("b", "both", "", redo)[0], elsewhere)
+	h.says(h.serve("a", "both", "", redo)[0], `^restored .*/a/f`)
+	h.says(h.serve("b", "both", "", `checkpoint_restore {"id":"undo","on_conflict":"skip"}`)[0], `Nothing of it was taken back`)
 	h.says(h.serve("b", "both", "", undo)[0], `^restored .*/b/f`)
 	h.holds("b/f", "one\n")
-	h.serve("a", "both", "", `Edit {"file_path":"$/a/g","old_string":"one","new_string":"two"}`)
-	h.says(h.serve("b", "both", "", redo)[0], `^restored .*/b/f`)
-	h.holds("b/f", "two\n")
-	h.says(h.serve("b", "both", "", `checkpoint_restore {"since":"1h"}`)[0], `restored .*/b/f(.|\n)*2 paths left alone and not named: out of reach`)
-	h.holds("b/f", "one\n")
 	h.holds("a/f", "two\n")
-	h.says(h.serve("a", "both", "", undo)[0], `^restored .*/a/g`)
-	h.says(h.serve("a", "both", "", undo)[0], `^restored .*/a/f`)
-	h.says(h.serve("a", "both", "", undo)[0], `nothing to undo`)
+	h.says(h.serve("a", "both", "", undo)[0], "nothing to undo")
+	h.says(h.serve("a", "both", "", `checkpoint_restore {"since":"1h"}`)[0], `restored .*/a/f(.|\n)*1 path left alone and not named: out of reach`)
 }
 
 // A person at the terminal means the session that changed something there last.

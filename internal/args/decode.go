@@ -86,6 +86,22 @@ func Injected(raw json.RawMessage) (out []string) {
 	return out
 }
 
+// Canonical is the arguments raw under their own names and with typed values: in, that Decode made of
+// raw, as JSON, and what gateways put beside it.
+func Canonical(in any, raw json.RawMessage) (json.RawMessage, error) {
+	out, err := Encode(in)
+	if err != nil || !bytes.Contains(raw, []byte(`"_`)) {
+		return out, err
+	}
+	var ours, all map[string]json.RawMessage
+	if json.Unmarshal(raw, &all) != nil || json.Unmarshal(out, &ours) != nil {
+		return out, nil
+	}
+	maps.DeleteFunc(all, func(key string, _ json.RawMessage) bool { return !strings.HasPrefix(key, "_") })
+	maps.Copy(all, ours)
+	return Encode(all)
+}
+
 // notJSON says it without the decoder's shorthand for text that ends too early.
 func notJSON(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {

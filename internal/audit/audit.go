@@ -6,6 +6,9 @@
 // authenticated with a key of its own and bound to the one before, so that Verify finds what was
 // done to the log since. See chain.go and docs/decisions/0042-a-log-that-proves-itself.md.
 //
+// A record of a change stands a second time in DIR-changes/audit.jsonl, a log of the same kind with a
+// chain and files of its own. So it stays however many others follow it.
+//
 // When the file has grown to its limit, its last record seals it, and it is moved to audit.jsonl.1.
 // The former .1 becomes .2 and so on, and the last one goes. A record is reported as
 // written only when its file still had a name after the write. After a crash or on a full disk a

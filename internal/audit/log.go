@@ -17,6 +17,9 @@ import (
 // FileName is the current file in the directory. Older ones have .1, .2 … at the end.
 const FileName = "audit.jsonl"
 
+// ChangesDir is the directory, beside that of a log, in which the records of changes stand once more.
+func ChangesDir(dir string) string { return filepath.Clean(dir) + "-changes" }
+
 // keyName is where the chain stands. Whoever writes a record has the lock of this file.
 const keyName = "audit.key"
 
@@ -39,14 +42,25 @@ func (o Options) Open(dir string) (*Log, error) {
 	if o.Keep == 0 {
 		o.Keep = 4
 	}
-	if err := privateDir(dir); err != nil {
-		return nil, fmt.Errorf("opening audit log: %w", err)
+	l, err := o.one(dir)
+	if err == nil {
+		if l.changes, err = o.one(ChangesDir(dir)); err != nil {
+			_ = l.Close() // nothing was written
+		}
 	}
-	l := &Log{o: o, path: filepath.Join(dir, FileName), pid: os.Getpid(), user: account()}
-	if err := l.open(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("opening audit log: %w", err)
 	}
 	return l, nil
+}
+
+// one opens the log in dir, without one of changes.
+func (o Options) one(dir string) (*Log, error) {
+	if err := privateDir(dir); err != nil {
+		return nil, err
+	}
+	l := &Log{o: o, path: filepath.Join(dir, FileName), pid: os.Getpid(), user: account()}
+	return l, l.open()
 }
 
 // privateDir makes dir. It takes an existing directory as it is, unless anybody may write in it.
@@ -74,6 +88,8 @@ type Log struct {
 	path string
 	pid  int
 	user string
+
+	changes *Log // nil in that of changes itself
 
 	mu      sync.Mutex
 	file    opened
@@ -116,9 +132,20 @@ func (l *Log) Append(r Record) error {
 	return err
 }
 
+// AppendChange is Append for a record of a change: it goes into the log of changes too.
+func (l *Log) AppendChange(r Record) error {
+	if err := l.changes.Append(r); err != nil {
+		return err
+	}
+	return l.Append(r)
+}
+
 // NewKey writes a record after which the chain has a new key, and gives that key. It is nowhere
 // else: from the next record on, the log holds what follows from it.
 func (l *Log) NewKey(r Record) (Key, error) { return l.append(r, true) }
+
+// Changes is the log of changes, which has a chain of its own.
+func (l *Log) Changes() *Log { return l.changes }
 
 func (l *Log) append(r Record, rekey bool) (k Key, err error) {
 	l.mu.Lock()
@@ -226,6 +253,11 @@ func isNamed(f *os.File, path string) bool {
 // Reopen opens the file anew, which somebody may have moved away. Append notices that by itself, at
 // most a second later.
 func (l *Log) Reopen() error {
+	if l.changes != nil {
+		if err := l.changes.Reopen(); err != nil {
+			return err
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -310,9 +342,12 @@ func openPrivate(path string, flags int) (opened, error) {
 }
 
 // Close closes the files. Append fails afterwards, and closing again does nothing.
-func (l *Log) Close() error {
+func (l *Log) Close() (err error) {
+	if l.changes != nil {
+		err = l.changes.Close()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	return l.closeFiles()
+	return errors.Join(err, l.closeFiles())
 }

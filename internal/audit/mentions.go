@@ -20,6 +20,16 @@ func CountMentions(dir string, hashes []string) (n int, err error) {
 	for _, h := range hashes {
 		wanted[h] = true
 	}
+	for _, dir := range []string{dir, ChangesDir(dir)} { // the same ones, or older ones
+		in, err := mentionsIn(dir, wanted)
+		if n = max(n, in); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func mentionsIn(dir string, wanted map[string]bool) (n int, err error) {
 	names, err := filepath.Glob(filepath.Join(dir, FileName+"*"))
 	if err != nil {
 		return 0, fmt.Errorf("searching the audit log: %w", err)

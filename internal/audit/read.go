@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,12 +79,15 @@ const (
 	lateWriters = checkInterval + followEvery
 )
 
-// Read gives fn each line of the logs in dir, without its end, the oldest first. Then it calls
-// caughtUp, unless that is nil, and with follow it goes on with what is written until ctx ends, which
+// Read gives fn each line of the logs in dir, without its end, the oldest first: of the log of changes
+// what is older than all that the others still have. Then it calls caughtUp, unless that is nil, and with follow it goes on with what is written until ctx ends, which
 // is no error then.
 func Read(ctx context.Context, dir string, follow bool, caughtUp func() error,
 	fn func(line []byte) error) error {
 	files, err := newerThan(dir, nil)
+	if err == nil {
+		err = earlier(ctx, ChangesDir(dir), firstOf(files), fn)
+	}
 	for err == nil {
 		if len(files) == 0 {
 			return nil // the one before has come back
@@ -117,6 +121,48 @@ func Read(ctx context.Context, dir string, follow bool, caughtUp func() error,
 		return nil
 	}
 	return fmt.Errorf("reading the audit log: %w", err)
+}
+
+// timeOf is when a line was written; the zero time where that can't be told.
+func timeOf(line []byte) time.Time {
+	var r struct{ Time time.Time }
+	_ = json.Unmarshal(line, &r)
+	return r.Time
+}
+
+// firstOf is when the first record of files was written; the zero time where there is none.
+func firstOf(files []*os.File) (first time.Time) {
+	for _, f := range files {
+		r := bufio.NewReader(io.NewSectionReader(f, 0, math.MaxInt64))
+		for line, err := readLine(r, maxLine); err == nil; line, err = readLine(r, maxLine) {
+			if first = timeOf(line); !first.IsZero() {
+				return first
+			}
+		}
+	}
+	return first
+}
+
+// earlier gives fn the lines of the logs in dir that are older than first, if there is one.
+func earlier(ctx context.Context, dir string, first time.Time, fn func([]byte) error) error {
+	files, err := newerThan(dir, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	past := false
+	for _, f := range files {
+		if err == nil {
+			t := tail{r: bufio.NewReaderSize(f, 64<<10)}
+			err = t.drain(ctx, func(line []byte) error {
+				if past = past || !first.IsZero() && !timeOf(line).Before(first); past {
+					return nil
+				}
+				return fn(line)
+			})
+		}
+		_ = f.Close() // nothing was written through it
+	}
+	return err
 }
 
 // tail is a log that is being read, up to its end for now.

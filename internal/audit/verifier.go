@@ -306,11 +306,6 @@ func (v *verifier) end() {
 		c.name = s.chain
 	}
 	v.proof.Chain = c.name
-	for _, k := range v.given {
-		if k.Chain != c.name {
-			v.flaw(NewChain, Finding{First: k.From})
-		}
-	}
 	switch {
 	case s == nil && c.name != "":
 		v.flaw(KeyState, Finding{})

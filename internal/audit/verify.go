@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A Flaw is what Verify can find.
@@ -27,6 +28,7 @@ const (
 	Reordered Flaw = "reordered" // a record stands behind a later one
 	NewChain  Flaw = "new_chain" // a chain that is bound to nothing before it
 	KeyState  Flaw = "key_state" // audit.key is missing, older than the log, or of another chain
+	Early     Flaw = "early"     // rotation has removed records of changes that should still be there
 )
 
 // What Verify notes besides, and what is no flaw.
@@ -36,6 +38,10 @@ const (
 	Moved       Flaw = "moved"       // another program moved this file away
 	Gone        Flaw = "gone"        // records that rotation has removed
 )
+
+// Kept is how long records of changes should be there. What removes them earlier may be somebody who
+// makes many.
+const Kept = 30 * 24 * time.Hour
 
 // A Finding is one flaw, or one thing to note.
 type Finding struct {
@@ -55,6 +61,14 @@ type Proof struct {
 	Proven  uint64    `json:"proven"` // how many of them by a key
 	Flaws   []Finding `json:"flaws"`
 	Notes   []Finding `json:"notes"`
+	Changes *Proof    `json:"changes,omitempty"` // of the log of changes; Verify alone gives it
+
+	oldest time.Time // of the first record that is there
+}
+
+// Whole says that nothing is wrong.
+func (p *Proof) Whole() bool {
+	return len(p.Flaws) == 0 && (p.Changes == nil || p.Changes.Whole())
 }
 
 // mostFlaws is how many are listed; with so many, verification ends.
@@ -62,9 +76,36 @@ const mostFlaws = 1000
 
 var errEnough = errors.New("too many flaws")
 
-// Verify follows the chain through the logs of dir, while others may write. The records up to number
-// archived were taken away by the operator.
-func Verify(ctx context.Context, dir string, keys []Key, archived uint64) (Proof, error) {
+// Archived says that the operator took away the records up to these numbers.
+type Archived struct{ All, Changes uint64 }
+
+// Verify follows the chains through the logs of dir, while others may write.
+func Verify(ctx context.Context, dir string, keys []Key, archived Archived) (Proof, error) {
+	p, err := verifyOne(ctx, dir, keys, archived.All)
+	if err != nil {
+		return p, err
+	}
+	c, err := verifyOne(ctx, ChangesDir(dir), keys, archived.Changes)
+	if err == nil {
+		p.Changes = &c
+		for _, n := range c.Notes {
+			if n.Flaw == Gone && n.Last > archived.Changes && time.Since(c.oldest) < Kept {
+				n.Flaw = Early
+				c.Flaws = append(c.Flaws, n)
+			}
+		}
+	} else if errors.Is(err, fs.ErrNotExist) { // of before there was one
+		err = nil
+	}
+	for _, k := range keys {
+		if k.Chain != p.Chain && k.Chain != c.Chain {
+			p.Flaws = append(p.Flaws, Finding{Flaw: NewChain, First: k.From})
+		}
+	}
+	return p, err
+}
+
+func verifyOne(ctx context.Context, dir string, keys []Key, archived uint64) (Proof, error) {
 	v := verifier{keys: slices.Clone(keys), given: keys, gone: archived, steps: mostBehind,
 		proof: Proof{Flaws: []Finding{}, Notes: []Finding{}}}
 	logs, err := v.openAll(dir)
@@ -172,6 +213,9 @@ func (v *verifier) file(ctx context.Context, f sized, current bool) error {
 		v.at.Line++
 		text, ended := bytes.CutSuffix(line, []byte("\n"))
 		if s, ok := parse(text); ok {
+			if v.proof.oldest.IsZero() {
+				v.proof.oldest = timeOf(text)
+			}
 			v.record(&s)
 		} else {
 			v.other(line, text, ended)

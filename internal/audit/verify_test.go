@@ -37,7 +37,7 @@ func chained(t testing.TB, records int) (string, Key) {
 
 func verify(t testing.TB, dir string, after uint64, keys ...Key) Proof {
 	t.Helper()
-	p, err := Verify(t.Context(), dir, keys, after)
+	p, err := Verify(t.Context(), dir, keys, Archived{All: after})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func ours(dir string) bool {
 
 // parts are what we keep in a data directory, and in its checkpoints.
 var parts = map[string][]string{
-	"": {marker, "approvals", "audit", "cache", "ledger", "locks", "sandboxes", "serve", "temporaries",
+	"": {marker, "approvals", "audit", "audit-changes", "cache", "ledger", "locks", "sandboxes", "serve", "temporaries",
 		"tokens"},
 	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "numbers*", "purging*"},
 }

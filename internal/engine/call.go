@@ -38,10 +38,11 @@ type Operation struct {
 	Unknown bool
 	// Follows are tools that this one does the work of by another road, see [policy.Tools.Allows].
 	Follows []string
-	// Args are the arguments as they came in, and Decode takes them apart. It touches no file, and is
-	// called again with what a hook makes of them.
+	// Args are the arguments as they came in. Decode takes them apart into what Run works with, and
+	// hooks see the JSON of that, however the caller spelled it. It touches no file, and is called
+	// again with what a hook makes of them.
 	Args   json.RawMessage
-	Decode func(json.RawMessage) error
+	Decode func(json.RawMessage) (any, error)
 	// Run carries the operation out by the engine's functions.
 	Run  func(context.Context) error
 	Time time.Duration // how long Run may take, an approver included; 0: as long as any call
@@ -77,11 +78,13 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	ctx, end := e.follow(ctx, c)
 	outcome, before, cause := e.attempt(ctx, c, op)
 	left, isLeft := errors.AsType[*LeftBehind](cause)
+	begun := c.in.stage.Load() == changing
 	if isLeft { // the operation may still be writing to what c, Answer and Refuse have
 		c, op.Answer = before, nil
 	} else {
 		c.in = nil
 	}
+	c.begun = begun
 	e.hooksAfter(ctx, c, op, outcome, time.Since(start))
 	e.tell(ctx, c, op, outcome, time.Since(start))
 	end(c, op, outcome, time.Since(start))
@@ -167,7 +170,7 @@ func (e *Engine) intend(c *Call) error {
 		return context.DeadlineExceeded // nobody waits for it any more
 	}
 	r := e.record(c, "intent")
-	if err := e.log.Append(r); err != nil {
+	if err := e.log.AppendChange(r); err != nil {
 		return &hostError{"writing the audit record", err}
 	}
 	return nil
@@ -197,10 +200,11 @@ func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
 	if err := c.checkNames(); err != nil || op.Decode == nil {
 		return err
 	}
-	if err := op.Decode(op.Args); err != nil {
+	in, err := op.Decode(op.Args)
+	if err != nil {
 		return err
 	}
-	return e.hooksBefore(ctx, c, op)
+	return e.hooksBefore(ctx, c, op, in)
 }
 
 // tell writes the line of a call to the operator's log.

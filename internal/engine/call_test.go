@@ -29,7 +29,7 @@ func TestDoRecordsEveryWayOut(t *testing.T) {
 	}{
 		{"done", engine.Call{}, engine.Operation{Run: func(context.Context) error { return nil }}, "ok", ""},
 		{"refused", engine.Call{}, engine.Operation{Run: func(context.Context) error { return boom }, Refuse: refuse}, "refused", ""},
-		{"not decoded", engine.Call{}, engine.Operation{Decode: func(json.RawMessage) error { return boom }, Refuse: refuse}, "refused", ""},
+		{"not decoded", engine.Call{}, engine.Operation{Decode: func(json.RawMessage) (any, error) { return nil, boom }, Refuse: refuse}, "refused", ""},
 		{"bad name", engine.Call{Session: strings.Repeat("s", engine.MaxName+1)}, engine.Operation{Refuse: refuse}, "refused", ""},
 		{"host", engine.Call{}, engine.Operation{Run: func(context.Context) error { return boom }, Refuse: broken}, "host_error", "boom"},
 		{"panic", engine.Call{}, engine.Operation{Run: func(context.Context) error { panic("at the disco") }, Refuse: refuse}, "host_error", "at the disco"},

@@ -105,7 +105,7 @@ var (
 	AmbiguousTurn  = Typed[*checkpoint.AmbiguousTurnError](CodeNotUnique, "ambiguous_turn")
 	PartialHistory = Typed[*checkpoint.PartialError](CodeConflict, "partial_history")
 	NoCheckpoint   = named(CodeNotFound, "no_checkpoint", checkpoint.ErrNotFound)
-	NothingToUndo  = named(CodeNotFound, "nothing_to_undo", checkpoint.ErrNothing)
+	NothingToUndo  = Typed[*checkpoint.NothingError](CodeNotFound, "nothing_to_undo")
 	StoreDiskFull  = Typed[*checkpoint.DiskFullError](CodeIOError, "store_disk_full")
 	StoreGone      = Typed[*checkpoint.GoneError](CodeIOError, "store_gone")
 	StoreBusy      = named(CodeIOError, "store_busy", checkpoint.ErrBusy)

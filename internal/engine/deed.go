@@ -50,7 +50,7 @@ func (d Deed) on(log *audit.Log, do func() error, refused func(error) string) er
 	r := audit.Record{Time: start, Phase: "intent", Call: rand.Text()[:16], By: "person",
 		Dialect: operator, Tool: d.Name, Principal: d.Principal, Session: d.Session,
 		Pattern: d.What, Checkpoint: d.Checkpoint, Decision: "allowed"}
-	if err := log.Append(r); err != nil {
+	if err := log.AppendChange(r); err != nil {
 		return &hostError{"writing the audit record", err}
 	}
 	err := do()
@@ -58,7 +58,7 @@ func (d Deed) on(log *audit.Log, do func() error, refused func(error) string) er
 	if r.Duration = r.Time.Sub(start); err != nil {
 		r.Outcome, r.Error = cmp.Or(refused(err), outcomeHost), err.Error()
 	}
-	if rerr := log.Append(r); rerr != nil && err == nil { // it has happened, and its intent is on record
+	if rerr := log.AppendChange(r); rerr != nil && err == nil { // it has happened, and its intent is on record
 		err = fmt.Errorf("%s is done, but its outcome could not be written to the audit log: %w",
 			d.Name, rerr)
 	}
@@ -95,7 +95,7 @@ func (e *Engine) event(name string) error {
 	if e.start.program == "" {
 		return nil
 	}
-	err := e.log.Append(audit.Record{Time: e.now(), Phase: "outcome", Dialect: operator, Tool: name,
+	err := e.log.AppendChange(audit.Record{Time: e.now(), Phase: "outcome", Dialect: operator, Tool: name,
 		Where: e.place.Where, Outcome: outcomeOK, Version: e.start.program, Policy: e.start.policy})
 	if err != nil {
 		return &hostError{"writing the audit record", err}
@@ -113,18 +113,21 @@ func (e *Engine) HandOver() { e.start = start{} }
 // ReopenLog opens the file of the audit log anew, for whoever has moved it away.
 func (e *Engine) ReopenLog() error { return e.log.Reopen() }
 
-// NewAuditKey begins a new key of the audit log under the data directory, and gives the only copy of
-// it. That is on record as "audit_key".
+// NewAuditKey begins new keys of the audit log under the data directory and of its log of changes,
+// and gives the only copy of them, one a line. That is on record as "audit_key".
 func NewAuditKey(dataDir string, cfg config.Audit) (key string, err error) {
 	log, err := auditLog(dataDir, cfg)
 	if err != nil {
 		return "", &hostError{"opening the audit log", err}
 	}
 	defer log.Close() //nolint:errcheck // nothing is buffered
-	k, err := log.NewKey(audit.Record{Time: time.Now(), Phase: "outcome", By: "person",
-		Dialect: operator, Tool: "audit_key", Decision: "allowed", Outcome: outcomeOK})
-	if err != nil {
-		return "", &hostError{"writing the audit record", err}
+	for _, one := range []*audit.Log{log, log.Changes()} {
+		k, err := one.NewKey(audit.Record{Time: time.Now(), Phase: "outcome", By: "person",
+			Dialect: operator, Tool: "audit_key", Decision: "allowed", Outcome: outcomeOK})
+		if err != nil {
+			return "", &hostError{"writing the audit record", err}
+		}
+		key += k.String() + "\n"
 	}
-	return k.String(), nil
+	return key, nil
 }

@@ -33,6 +33,8 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"moltisfs/approval"
@@ -196,7 +198,8 @@ type Call struct {
 	ByUser bool   // a person calls, not an agent: the trash keeps what goes as long as a user's
 	Trace  Trace
 
-	in *visit // while Do carries it out
+	in    *visit // while Do carries it out
+	begun bool   // it has begun a change, so that its outcome is one
 }
 
 // Trace is what the audit will say of a call besides its outcome. The chains fill it.
@@ -208,6 +211,7 @@ type Trace struct {
 	Digest        string   // of the plan that was put before them
 	Checkpoint    string
 	DryRun        bool // nothing is to be changed
+	Missing       bool // there is nothing of the name that it gave
 	Asked         Asked
 	Alert         string   // that the caller sent to the operator
 	Hooks         []string // what hooks changed, blocked or failed to do
@@ -234,7 +238,27 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 			r.Rule, r.Decision = policy.RuleChain, "denied"
 		}
 	}
+	if c.begun {
+		return e.log.AppendChange(r)
+	}
+	if outcome != outcomeOK || c.Trace.Missing { // the caller may have made the names up
+		r.Paths, r.Error = slices.Clone(r.Paths), shortened(r.Error, 3*madeUp)
+		for i, p := range r.Paths {
+			r.Paths[i] = shortened(p, madeUp)
+		}
+	}
 	return e.log.Append(r)
+}
+
+// madeUp is how many bytes are recorded of a name that may be made up.
+const madeUp = 256
+
+// shortened is text, of which the middle is left out where it has more than most bytes.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most*3/4], "") + "…" + strings.ToValidUTF8(text[len(text)-most/4:], "")
 }
 
 func (e *Engine) record(c *Call, phase string) audit.Record {

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/hook"
+	"moltisfs/internal/args"
 	"moltisfs/internal/guardfs"
 )
 
@@ -78,13 +80,25 @@ func (c *Call) info() hook.Info {
 	}
 }
 
-// hooksBefore puts the call before the hooks. The error is a *Refusal.
-func (e *Engine) hooksBefore(ctx context.Context, c *Call, op Operation) error {
+// hooksBefore puts the call before the hooks, with the JSON of in, that Decode made of its arguments.
+// The error is a *Refusal.
+func (e *Engine) hooksBefore(ctx context.Context, c *Call, op Operation, in any) error {
 	if len(e.hooks.Before) == 0 {
 		return nil
 	}
-	args, notes, err := e.hooks.RunBefore(ctx, hook.BeforeToolCall{Info: c.info(), Arguments: op.Args},
-		op.Decode)
+	canonical, err := args.Canonical(in, op.Args)
+	if err != nil {
+		return &hostError{"showing the arguments to hooks", err}
+	}
+	now, notes, err := e.hooks.RunBefore(ctx,
+		hook.BeforeToolCall{Info: c.info(), Arguments: canonical},
+		func(raw json.RawMessage) (json.RawMessage, error) {
+			in, err := op.Decode(raw)
+			if err != nil {
+				return nil, err
+			}
+			return args.Canonical(in, raw)
+		})
 	e.note(c, notes)
 	if no, ok := errors.AsType[*hook.Error](err); ok {
 		cause := HookBlocked
@@ -96,7 +110,8 @@ func (e *Engine) hooksBefore(ctx context.Context, c *Call, op Operation) error {
 	if len(notes) == 0 {
 		return nil
 	}
-	return op.Decode(args) // the last that was decoded may be one that was passed over
+	_, err = op.Decode(now) // the last that was decoded may be one that was passed over
+	return err
 }
 
 // hooksAfter shows the hooks how a call ended, and lets them change its answer or withhold it.

@@ -170,22 +170,44 @@ func within(path, dir string) bool {
 }
 
 // Undo takes back the newest change of the call's session that is not undone; if a script made it,
-// all that this run did. Called again and again, it walks back. Changes out of reach are passed by.
+// all that this run did. Called again and again, it walks back. A change of which no path is within
+// reach is refused as Hidden, unless conflicts are skipped: then it counts as undone.
 func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
 	return e.walk(ctx, c, o, (*checkpoint.DB).Undo)
 }
 
 func (e *Engine) walk(ctx context.Context, c *Call, o RestoreOptions, to func(*checkpoint.DB,
-	context.Context, checkpoint.Scope, func(string) bool) (*checkpoint.Plan, error)) (*Restored, error) {
+	context.Context, checkpoint.Scope) (*checkpoint.Plan, error)) (*Restored, error) {
 	o.pass = true
 	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		who := checkpoint.Scope{Principal: c.Principal, Session: c.Session}
-		plan, err := to(db, ctx, who, func(path string) bool { return !e.Denies(c, path) })
-		if err == nil && plan.Lost != nil && o.OnConflict != OnConflictForce {
+		plan, err := to(db, ctx, who)
+		switch {
+		case err != nil:
+		case plan.Lost != nil && o.OnConflict != OnConflictForce:
 			err = &checkpoint.PartialError{Lost: *plan.Lost}
+		case o.OnConflict != OnConflictSkip:
+			err = e.outOfReach(c, plan)
 		}
 		return plan, err
 	})
+}
+
+// outOfReach refuses a plan of which no path is within the reach of c.
+func (e *Engine) outOfReach(c *Call, plan *checkpoint.Plan) error {
+	n := 0
+	for i := range plan.Items {
+		if it := &plan.Items[i]; it.Role == checkpoint.RoleParent {
+			continue
+		} else if !e.Denies(c, it.Path) {
+			return nil
+		}
+		n++
+	}
+	if n == 0 { // it changed nothing
+		return nil
+	}
+	return Refuse(Hidden, "", n)
 }
 
 // Redo takes back the newest undo of the call's session, if nothing was changed after it.

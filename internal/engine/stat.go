@@ -44,7 +44,7 @@ func (e *Engine) Stat(
 			o, err = is, oerr
 		}
 	}
-	if err != nil {
+	if c.Trace.Missing = err != nil; err != nil {
 		return Entry{}, err
 	}
 	c.Trace.Paths[0], out.Path, out.Info = o.True, o.True, o.Info

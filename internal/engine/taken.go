@@ -42,7 +42,7 @@ func (e *Engine) Unknown(ctx context.Context, c *Call, in dialect.Call, follows 
 	c.Tier = ""
 	err := e.Do(ctx, c, Operation{
 		Unknown: true, Args: in.Args, Follows: follows,
-		Decode: func(json.RawMessage) error { return no },
+		Decode: func(json.RawMessage) (any, error) { return nil, no },
 		Refuse: func(context.Context, error) string { return "unknown_tool" },
 	})
 	if errors.Is(err, ErrClosed) {

@@ -89,7 +89,9 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	return c.do(ctx, in, limit, func(raw json.RawMessage) error {
 		if err := args.CheckText(raw); err != nil {
 			return err
-		} else if json.Unmarshal(raw, &c.params) != nil {
+		}
+		c.params = params{}
+		if json.Unmarshal(raw, &c.params) != nil {
 			return args.Errorf("", "the parameters are not those of %s", in.Tool)
 		}
 		return c.check()
@@ -122,7 +124,11 @@ func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 	decode func(json.RawMessage) error, run func(context.Context) error) (dialect.Answer, error) {
 	out := &dialect.Object{Of: in.Tool}
 	err := c.e.Do(ctx, c.Call, engine.Operation{
-		Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit, Decode: decode,
+		Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit,
+		Decode: func(raw json.RawMessage) (any, error) {
+			err := decode(raw)
+			return c.params, err
+		},
 		Run: func(ctx context.Context) (err error) {
 			if err = run(ctx); err == nil {
 				out.Content, err = args.Encode(c.answer)
@@ -152,14 +158,14 @@ func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 // params are those of all methods. What is optional is decoded leniently, as the protocol's schema
 // has it: another type, or what is below zero, counts as absent.
 type params struct {
-	Path    *string `json:"path"`
-	Content *string `json:"content"`
-	Line    natural `json:"line"`
-	Limit   natural `json:"limit"`
+	Path    *string `json:"path,omitempty"`
+	Content *string `json:"content,omitempty"`
+	Line    natural `json:"line,omitzero"`
+	Limit   natural `json:"limit,omitzero"`
 
-	Command string   `json:"command"`
-	Args    []string `json:"args"`
-	Cwd     *string  `json:"cwd"`
+	Command string   `json:"command,omitempty"`
+	Args    []string `json:"args,omitempty"`
+	Cwd     *string  `json:"cwd,omitempty"`
 }
 
 // natural is a number from 0 on; the zero value is absent.
@@ -176,6 +182,9 @@ func (n *natural) UnmarshalJSON(raw []byte) error {
 	}
 	return nil
 }
+
+// MarshalJSON gives the number, which is there.
+func (n natural) MarshalJSON() ([]byte, error) { return json.Marshal(n.n) }
 
 // check refuses parameters that no policy has to judge.
 func (c *call) check() error {

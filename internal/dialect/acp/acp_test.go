@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"moltisfs/approval"
 	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/hook"
 	"moltisfs/internal/engine"
 )
 
@@ -167,6 +169,49 @@ func TestTextDoesNotReplaceWhatIsNone(t *testing.T) {
 			if b, err := os.ReadFile(path); err != nil || string(b) != raw || !strings.Contains(got, "is not text") {
 				t.Errorf("%s: %s, and the disk has %q", name, got, b)
 			}
+		}
+	}
+}
+
+// seen is a hook that keeps what it is shown.
+type seen struct{ arguments *string }
+
+func (seen) Name() string { return "seen" }
+
+func (h seen) BeforeToolCall(_ context.Context, c hook.BeforeToolCall) (hook.Decision, error) {
+	*h.arguments = string(c.Arguments)
+	return hook.Decision{}, nil
+}
+
+// Hooks see the parameters that are carried out: of a name that comes twice, or in another case, the one that counts, and no value that
+// counts as absent.
+func TestHooksSeeWhatRuns(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var saw string
+	e, err := engine.Open(config.Default(), engine.Host{DataDir: filepath.Join(t.TempDir(), "data"),
+		Hooks: hook.Set{Before: []hook.Before{seen{&saw}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	d := Over(e, config.Default().Tools.ACP)
+	for _, c := range []struct{ method, params, want string }{
+		{Write, `{"sessionId":"s","path":"DIR/a","content":"fine","Content":"evil","_meta":{"a":1}}`, `{"_meta":{"a":1},"content":"evil","path":"DIR/a"}`},
+		{Write, `{"path":"DIR/a","PATH":"DIR/b","content":""}`, `{"path":"DIR/b","content":""}`},
+		{Read, `{"path":"DIR/a","path":"DIR/b","line":2.9,"limit":"7"}`, `{"path":"DIR/b","line":2}`},
+		{Read, `{"path":"DIR/\u0061","line":-1,"limit":0}`, `{"path":"DIR/a","limit":0}`},
+	} {
+		saw = ""
+		named := strings.NewReplacer("DIR", dir)
+		if _, err := d.Call(t.Context(), dialect.Call{Tool: c.method, Args: json.RawMessage(named.Replace(c.params))}); err != nil {
+			t.Fatal(err)
+		}
+		if want := named.Replace(c.want); saw != want {
+			t.Errorf("%s: the hook saw %s, want %s", c.params, saw, want)
 		}
 	}
 }

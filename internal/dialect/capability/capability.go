@@ -156,9 +156,9 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	err := d.e.Do(ctx, c.Call, engine.Operation{
 		Changes: def.Changes, Follows: def.followed(d.e.Tools()), Time: limit,
 		Args: in.Args,
-		Decode: func(raw json.RawMessage) (err error) {
+		Decode: func(raw json.RawMessage) (_ any, err error) {
 			if decoded, err = t.args.Decode(raw); err != nil {
-				return err
+				return nil, err
 			}
 			if v, ok := decoded.(interface{ check() error }); ok {
 				err = v.check()
@@ -170,7 +170,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			if a, ok := decoded.(interface{ asked() engine.Asked }); ok {
 				c.Trace.Asked = a.asked()
 			}
-			return err
+			return decoded, err
 		},
 		Run: func(ctx context.Context) error {
 			d.sessions.Saw(c.Principal, c.Session)

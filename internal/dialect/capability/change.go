@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/args"
@@ -24,6 +25,18 @@ type writeArgs struct {
 }
 
 func (a *writeArgs) paths() []string { return []string{a.Path} }
+
+// check takes base64 of text for the text, so that hooks see it.
+func (a *writeArgs) check() error {
+	if value(a.Encoding, "") != binary {
+		return nil
+	}
+	raw, err := a.bytes()
+	if err == nil && utf8.Valid(raw) {
+		a.Content, a.Encoding = string(raw), nil
+	}
+	return err
+}
 
 // bytes are those of the content, whatever the encoding of the file that they replace.
 func (a *writeArgs) bytes() (raw []byte, err error) {

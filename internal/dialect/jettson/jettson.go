@@ -123,12 +123,12 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	err := d.e.Do(ctx, c.Call, engine.Operation{
 		Args: in.Args, Changes: t.follows != nil, Follows: t.follows,
 		Time: d.e.TimeFor(t.follows != nil, in.Tier),
-		Decode: func(raw json.RawMessage) error {
+		Decode: func(raw json.RawMessage) (any, error) {
 			given, err := t.args.Decode(raw)
 			if err == nil {
 				c.resolve(given)
 			}
-			return err
+			return given, err
 		},
 		Run: func(ctx context.Context) (err error) {
 			if c.at == "" {

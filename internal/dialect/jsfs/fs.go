@@ -3,6 +3,7 @@ package jsfs
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,15 +63,17 @@ type call struct {
 	failed error
 }
 
-// hooked is a call as hooks see it.
+// hooked is a call as hooks see it. Bytes that are UTF-8 are text to them.
 type hooked struct {
 	Path      string  `json:"path"`
 	To        string  `json:"destination,omitempty"`
 	Recursive bool    `json:"recursive,omitempty"`
 	Encoding  string  `json:"encoding,omitempty"`
 	Text      *string `json:"data,omitempty"`
-	Bytes     []byte  `json:"data_base64,omitempty"`
+	Bytes     *string `json:"data_base64,omitempty"`
 }
+
+var hookedSpec = args.Of[hooked](nil)
 
 // call carries out one call of the script's.
 func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
@@ -80,7 +83,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	}
 	c := &call{Dialect: r.Dialect, q: q, Call: engine.Taken(r.in, Name, "fs."+q.Op)}
 	c.Run, c.Waits = r.id, q.Waits
-	raw, err := c.hooked()
+	raw, err := args.Encode(c.hooked())
 	if err != nil {
 		return js.Reply{}, err
 	}
@@ -92,11 +95,11 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	}
 	err = r.e.Do(ctx, c.Call, engine.Operation{
 		Args: raw, Changes: o.changes, Follows: follows, Time: r.e.TimeFor(o.changes, r.in.Tier),
-		Decode: func(now json.RawMessage) error { // it is as we wrote it, unless a hook changed it
-			if len(now) == len(raw) && &now[0] == &raw[0] {
-				return nil
+		Decode: func(now json.RawMessage) (_ any, err error) { // it is as we wrote it, unless a hook changed it
+			if len(now) != len(raw) || &now[0] != &raw[0] {
+				err = c.decode(now)
 			}
-			return c.decode(now)
+			return c.hooked(), err
 		},
 		Run: func(ctx context.Context) (err error) {
 			if err := c.asks(); err != nil {
@@ -142,29 +145,35 @@ func (c *call) paths() []string {
 	return []string{path.Clean(c.at), path.Clean(c.to)}
 }
 
-func (c *call) hooked() (json.RawMessage, error) {
+func (c *call) hooked() hooked {
 	h := hooked{Path: c.q.Path, To: c.q.To, Recursive: c.q.Recursive, Encoding: c.q.Encoding}
 	switch {
 	case c.q.Op != "writeFile" && c.q.Op != "appendFile":
-	case c.q.Binary:
-		h.Bytes = c.q.Data
-	default:
+	case utf8.Valid(c.q.Data):
 		h.Text = new(string(c.q.Data))
+	default:
+		h.Bytes = new(base64.StdEncoding.EncodeToString(c.q.Data))
 	}
-	return args.Encode(h)
+	return h
 }
 
 // decode takes the call as a hook may have changed it.
 func (c *call) decode(raw json.RawMessage) error {
-	var h hooked
-	if err := json.Unmarshal(raw, &h); err != nil {
-		return args.Errorf("", "the arguments are not those of fs.%s", c.q.Op)
+	in, err := hookedSpec.Decode(raw)
+	if err != nil {
+		return err
 	}
+	h := in.(*hooked)
 	c.q.Path, c.q.To, c.q.Recursive, c.q.Encoding = h.Path, h.To, h.Recursive, h.Encoding
-	if h.Text != nil {
+	switch {
+	case h.Text != nil && h.Bytes != nil:
+		return args.Errorf("", "data and data_base64 are one too many")
+	case h.Text != nil:
 		c.q.Data = []byte(*h.Text)
-	} else if h.Bytes != nil {
-		c.q.Data = h.Bytes
+	case h.Bytes != nil:
+		if c.q.Data, err = base64.StdEncoding.DecodeString(*h.Bytes); err != nil {
+			return args.Errorf("", "data_base64 is no base64: %v", err)
+		}
 	}
 	c.place()
 	return nil

@@ -232,14 +232,14 @@ func (d *Dialect) nearest(tool string) string {
 	return nearest.Of(tool, []string{Tool})
 }
 
-func (r *run) decode(raw json.RawMessage) error {
+func (r *run) decode(raw json.RawMessage) (any, error) {
 	given, err := spec.Decode(raw)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.args = *given.(*runArgs)
 	if (r.args.Code == nil) == (r.args.File == nil) {
-		return args.Errorf("give code or file", "one of code and file is needed")
+		return nil, args.Errorf("give code or file", "one of code and file is needed")
 	}
 	if c := r.args.Code; c != nil { // the record says which script it was
 		sum := sha256.Sum256([]byte(*c))
@@ -247,7 +247,7 @@ func (r *run) decode(raw json.RawMessage) error {
 	} else {
 		r.Trace.Asked.Pattern = *r.args.File
 	}
-	return nil
+	return given, nil
 }
 
 // time is how long a script may run.
