@@ -162,7 +162,7 @@ func TestLate(t *testing.T) {
 			must(t, err)
 		}, Approved, approval.Approved, `was approved by bob\u{1b}[2J`},
 		"expired":   {func(*testing.T, *Queue, Entry, context.CancelFunc) {}, Expired, approval.TimedOut, "has expired"},
-		"cancelled": {func(_ *testing.T, _ *Queue, _ Entry, stop context.CancelFunc) { stop() }, Cancelled, approval.Denied, "was cancelled"},
+		"cancelled": {func(_ *testing.T, _ *Queue, _ Entry, stop context.CancelFunc) { stop() }, Cancelled, approval.Cancelled, "was cancelled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -372,7 +372,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	defer stop()
 	cancelled, stop := context.WithCancel(t.Context())
 	stop()
-	for ctx, want := range map[context.Context]approval.Decision{expired: approval.Approved, cancelled: approval.Denied} {
+	for ctx, want := range map[context.Context]approval.Decision{expired: approval.Approved, cancelled: approval.Cancelled} {
 		q := Open(t.TempDir())
 		p, err := q.put(example())
 		must(t, err)

@@ -116,6 +116,8 @@ func why(r *engine.Refusal) string {
 	switch {
 	case r.Cause == engine.NobodyToAsk:
 		return "the change needs approval, there is nobody to ask, and nothing was done: tell the operator"
+	case r.Cause == engine.NotApproved && r.Facts != "":
+		return fmt.Sprintf("the change was not approved (%v), and nothing was done: ask before trying again", r.Facts)
 	case r.Cause == engine.RunsCode:
 		return "it runs code later, or tells an agent what to do (class exec): a change of it takes an " +
 			"approval of its own, and nothing was done; the operator can lift that: " + r.Lift()
