@@ -14,6 +14,7 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 )
@@ -112,8 +113,12 @@ type yes struct {
 	code bool
 }
 
+// ErrUnheard is the cause of a context of Ask that ends because no answer reaches the caller any more.
+// It takes back a question that waits; who asks nobody need not mind it.
+var ErrUnheard = errors.New("nobody hears the answer")
+
 func (y yes) Ask(ctx context.Context, q Question) (Answer, error) {
-	if a, over := ContextAnswer(ctx); over {
+	if a, over := ContextAnswer(ctx); over && context.Cause(ctx) != ErrUnheard {
 		return a, nil
 	}
 	if len(q.Code) > 0 && !y.code {

@@ -46,7 +46,10 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if c.Heard != nil {
-		defer context.AfterFunc(c.Heard, cancel)()
+		heard, unheard := context.WithCancelCause(asking)
+		defer unheard(nil)
+		defer context.AfterFunc(c.Heard, func() { unheard(approval.ErrUnheard) })()
+		asking = heard
 	}
 	c.Trace.Digest = q.Digest
 	if c.Waits != nil {

@@ -10,7 +10,7 @@
 //
 // Nothing but protocol is written to the output. A line that is no message is answered with an
 // error and skipped. notifications/cancelled ends the call that it names. When the input ends,
-// calls under way are answered and Serve returns nil.
+// what waits for approval is withdrawn, all other calls under way are answered, and Serve returns nil.
 //
 // State hangs on the principal and the session, never on the connection. A client may name another
 // session, and the turn that checkpoints are grouped by, for each call in _meta, under MetaSession
