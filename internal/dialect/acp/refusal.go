@@ -82,6 +82,8 @@ var causes = map[engine.Cause][2]string{
 	engine.Unencodable:   {"the text has characters that the encoding of {path} does not have", ""},
 	engine.DiskFull:      {"the disk is full; nothing was done", ""},
 	engine.StoreDiskFull: {"the disk is full; nothing was done", ""},
+	engine.Withheld: {"the call has ended, and its answer is withheld",
+		"what it changed is changed: do not send it again, tell the user"},
 	engine.HalfMade: {"it failed, and whether {path} has the new text is not known",
 		"read it before anything else"},
 }

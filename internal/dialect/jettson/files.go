@@ -170,6 +170,8 @@ func (c *call) why(err error, r *engine.Refusal) string {
 		text = "the disk is full, and nothing was done."
 	case r.Cause == engine.HalfMade:
 		text = "the change was made in part and could not be taken back — read what is there."
+	case r.Cause == engine.Withheld:
+		text = "the call has ended, and its answer is withheld: what it changed is changed — do not send it again, tell the user."
 	case r.Cause == engine.Unavailable:
 		text = "the sandbox where this has to run can't be reached — call again, or tell the user."
 	case r.Cause == engine.NoAnswer:

@@ -127,6 +127,8 @@ func why(r *engine.Refusal) string {
 		return fmt.Sprintf("it is one of %v names of the same file, and nothing was done", r.Facts)
 	case r.Cause == engine.NoAnswer:
 		return fmt.Sprintf("the file system does not answer; %v", r.Facts)
+	case r.Cause == engine.Withheld:
+		return "the call has ended, and its answer is withheld: what it changed is changed; do not send it again, tell the user"
 	case r.Cause == engine.HalfMade:
 		return "the change was made in part and could not be taken back: read what is there"
 	}
