@@ -185,7 +185,7 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	write := x.becomes("one\n", "n1/n2/f")
 	write.Parents = true
 	_, err := x.ChangeFiles(ctx, c, write)
-	if !errors.Is(err, engine.ApprovalStale) {
+	if !engine.ApprovalStale.In(err) {
 		t.Errorf("%v", err)
 	}
 	if now := x.looks(); strings.Contains(now, "n1") {

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -130,7 +129,7 @@ func (c *call) refusal(r *engine.Refusal) Error {
 	if r.Cause == engine.Cancelled {
 		out.Code = codeCancelled
 	}
-	if errors.Is(r, engine.NotSaved) {
+	if engine.NotSaved.In(r) {
 		text[0] = "the old content could not be stored; nothing was changed"
 	}
 	if text[0] == "" {
