@@ -129,14 +129,13 @@ func (s *server) decision(q approval.Question, r *sdk.ElicitResult, took time.Du
 		return no
 	}
 	unseen, more := approval.Unseen(q, diffLines), maps.Clone(r.Content)
-	a := approval.Answer{Decision: approval.Approved, By: by}
-	if word, said := more["allow"]; said {
-		a = approval.Chosen(by, offered(q), word)
+	word, said := more["allow"]
+	if !said {
+		word = once
 	}
+	a := approval.Chosen(by, offered(q), word)
 	_, isBool := more["unseen"].(bool)
-	if delete(more, "allow"); isBool {
-		delete(more, "unseen")
-	}
+	maps.DeleteFunc(more, func(field string, _ any) bool { return field == "allow" || field == "unseen" && isBool })
 	switch {
 	case a.Decision != approval.Approved:
 		return a

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -52,8 +54,7 @@ type connection struct {
 
 	mu       sync.Mutex
 	open     map[jsonrpc.ID]bool // requests without an answer yet, and whether it is waited for; nil when closed
-	due      int                 // answers that are waited for and not written yet
-	answered sync.Cond           // due has become smaller, or the connection is closed
+	answered sync.Cond           // open has become smaller
 }
 
 type incoming struct {
@@ -96,27 +97,8 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	if line, err = c.long.restored(line); err != nil {
 		return err
 	}
-	if r, ok := m.(*jsonrpc.Response); ok {
-		defer c.settle(r.ID)()
-	}
-	return c.write(line)
-}
-
-// settle notes that a request is being answered, so that its id may come again, and written that this
-// is done.
-func (c *connection) settle(id jsonrpc.ID) (written func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	waited := c.open[id]
-	delete(c.open, id)
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if waited {
-			c.due--
-			c.answered.Broadcast()
-		}
-	}
+	r, _ := m.(*jsonrpc.Response)
+	return c.write(line, r)
 }
 
 // expect notes that a request is to be answered. It is false where another one with this id is under
@@ -132,24 +114,32 @@ func (c *connection) expect(m jsonrpc.Message) (id jsonrpc.ID, ok bool) {
 		return r.ID, false
 	}
 	if c.open != nil {
-		if c.open[r.ID] = r.Method != "subscriptions/listen"; c.open[r.ID] { // else it is answered when cancelled
-			c.due++
-		}
+		c.open[r.ID] = r.Method != "subscriptions/listen" // which is answered when cancelled
 	}
 	return r.ID, true
 }
 
+// awaitAnswers waits until all that is waited for is written.
 func (c *connection) awaitAnswers() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.due > 0 && c.open != nil {
+	for slices.Contains(slices.Collect(maps.Values(c.open)), true) {
 		c.answered.Wait()
 	}
+	c.mu.Unlock()
+	c.writing.Lock() // by who writes the last
+	defer c.writing.Unlock()
 }
 
-func (c *connection) write(line []byte) error {
+// write writes one line. The id of the request that it answers, if any, may come again.
+func (c *connection) write(line []byte, answer *jsonrpc.Response) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
+	if answer != nil {
+		c.mu.Lock()
+		delete(c.open, answer.ID)
+		c.answered.Broadcast()
+		c.mu.Unlock()
+	}
 	_, err := c.out.Write(append(c.numbers.out(line), '\n'))
 	return err
 }
@@ -260,5 +250,5 @@ func (c *connection) refuse(id jsonrpc.ID, code int64, message string) error {
 	if err != nil {
 		return err
 	}
-	return c.write(line)
+	return c.write(line, nil)
 }
