@@ -13,6 +13,8 @@ package approval
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 )
@@ -41,6 +43,7 @@ const (
 	Approved
 	TimedOut    // nobody answered
 	NobodyToAsk // there is no way to ask
+	Cancelled   // whoever asked does not wait any more
 )
 
 // String is the decision as it stands in records.
@@ -54,6 +57,8 @@ func (d Decision) String() string {
 		return "timed_out"
 	case NobodyToAsk:
 		return "nobody_to_ask"
+	case Cancelled:
+		return "cancelled"
 	}
 	return "unknown"
 }
@@ -65,6 +70,30 @@ type Answer struct {
 	By, Reason string
 	Grant      Grant
 }
+
+// Chosen is the answer of by, to whom words were offered and who said this: given the words "once"
+// and "file" and the answer "no keep it" it denies, for the reason "the user answered: no keep it". A
+// word that was offered approves, as far as its Grant says. Anything else denies, whatever its type.
+func Chosen(by string, offered map[string]Grant, said any) Answer {
+	word, isWord := said.(string)
+	if g, ok := offered[word]; ok && isWord {
+		return Answer{Decision: Approved, By: by, Grant: g}
+	}
+	if text, err := json.Marshal(said); err == nil && !isWord {
+		word = string(text)
+	}
+	a := Answer{By: by}
+	if word = strings.TrimSpace(word); len(word) > maxWords {
+		word = strings.ToValidUTF8(word[:maxWords], "") + "…"
+	}
+	if word != "" {
+		a.Reason = "the user answered: " + Escape(word, false)
+	}
+	return a
+}
+
+// maxWords is how many bytes of an answer are passed on.
+const maxWords = 1 << 10
 
 // Approver puts questions. Ask MUST return when ctx is done: with TimedOut if its deadline or
 // q.Expires has passed.
@@ -84,8 +113,12 @@ type yes struct {
 	code bool
 }
 
+// ErrUnheard is the cause of a context of Ask that ends because no answer reaches the caller any more.
+// It takes back a question that waits; who asks nobody need not mind it.
+var ErrUnheard = errors.New("nobody hears the answer")
+
 func (y yes) Ask(ctx context.Context, q Question) (Answer, error) {
-	if a, over := ContextAnswer(ctx); over {
+	if a, over := ContextAnswer(ctx); over && context.Cause(ctx) != ErrUnheard {
 		return a, nil
 	}
 	if len(q.Code) > 0 && !y.code {
@@ -109,7 +142,7 @@ func (n nobody) Ask(context.Context, Question) (Answer, error) {
 }
 
 // ContextAnswer is the answer of an approver whose context is done: timed out at its deadline,
-// denied when the call was cancelled.
+// cancelled when whoever asked has hung up.
 func ContextAnswer(ctx context.Context) (Answer, bool) {
 	switch ctx.Err() {
 	case nil:
@@ -117,5 +150,5 @@ func ContextAnswer(ctx context.Context) (Answer, bool) {
 	case context.DeadlineExceeded:
 		return Answer{Decision: TimedOut, Reason: "nobody answered in time"}, true
 	}
-	return Answer{Decision: Denied, Reason: "the call was cancelled"}, true
+	return Answer{Decision: Cancelled, Reason: "the call was cancelled"}, true
 }

@@ -153,7 +153,16 @@ func counted(n int, noun string) string {
 
 // Unseen is how many lines of the diff a Card of so many lines leaves out. A person who approves
 // without having seen them must say so.
-func Unseen(q Question, lines int) int { return max(len(splitDiff(q))-lines, 0) }
+func Unseen(q Question, lines int) int {
+	if q.Diff == "" {
+		return 0
+	}
+	return max(len(splitDiff(q))-lines, 0)
+}
+
+// UnseenBy is what the record says, after the name of who approved, of so many lines of a diff that
+// they were not shown.
+func UnseenBy(lines int) string { return ", with " + counted(lines, "line") + " unseen" }
 
 func splitDiff(q Question) []string { return strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n") }
 

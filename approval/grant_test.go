@@ -81,7 +81,7 @@ func TestGrants(t *testing.T) {
 		t.Error(err)
 	}
 	cancel()
-	if a, _ := r.Ask(over, first); a.Decision != Denied {
+	if a, _ := r.Ask(over, first); a.Decision != Cancelled {
 		t.Errorf("a cancelled call was approved: %+v", a)
 	}
 }

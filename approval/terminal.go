@@ -83,9 +83,6 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		most = 0
 	}
 	a := asked{t: t, q: q, diff: splitDiff(q), unseen: Unseen(q, most)}
-	if q.Diff == "" {
-		a.unseen = 0
-	}
 	if err := t.say("\n" + card(q, most, t.Ink)); err != nil {
 		return Answer{}, err
 	}
@@ -165,28 +162,28 @@ func (a *asked) other() string {
 
 // take is what a line answers. done is false where the question is to be put again.
 func (a *asked) take(typed string) (_ Answer, done bool, err error) {
-	yes := Answer{Decision: Approved, By: "terminal"}
 	answer := strings.ToLower(strings.TrimSpace(typed))
-	word, isYes := answer, answer == "y" || answer == "yes"
-	switch {
-	case a.t.Grants && (word == "f" || word == "file"):
-		isYes, yes.Grant = true, ThisFile
-	case a.t.Grants && (word == "s" || word == "session"):
-		isYes, yes.Grant = true, ThisSession
+	offered := map[string]Grant{"y": Once, "yes": Once}
+	if a.t.Grants {
+		offered["f"], offered["file"], offered["s"], offered["session"] = ThisFile, ThisFile, ThisSession, ThisSession
 	}
+	if yesUnseen(answer) {
+		offered[answer] = Once
+	}
+	said := Chosen("terminal", offered, answer)
+	isYes := said.Decision == Approved
 	switch {
 	case answer == "?":
 		return Answer{}, false, a.explain()
-	case isYes && a.unseen > 0:
+	case isYes && a.unseen > 0 && !yesUnseen(answer):
 		return Answer{}, false, a.t.say("Not shown yet: " + counted(a.unseen, "line") +
 			" of the diff.\n")
-	case yesUnseen(answer) && a.unseen > 0:
-		yes.By += ", with " + counted(a.unseen, "line") + " unseen"
-		return yes, true, nil
-	case isYes, yesUnseen(answer):
-		return yes, true, nil
+	case isYes && a.unseen > 0:
+		said.By += UnseenBy(a.unseen)
+	case !isYes:
+		said.Reason = reason(typed)
 	}
-	return Answer{Decision: Denied, By: "terminal", Reason: reason(typed)}, true, nil
+	return said, true, nil
 }
 
 // explain shows what has not been seen of the diff, or all of it once more, and the answers.

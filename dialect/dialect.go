@@ -64,6 +64,9 @@ type Call struct {
 	Args json.RawMessage
 	// Approver, when set, is asked instead of the host's: a front that can ask this very caller.
 	Approver approval.Approver
+	// Heard, when set, ends when no answer reaches the caller any more: then a question that waits is
+	// withdrawn. What asks nobody goes on until the context of the call ends.
+	Heard context.Context //nolint:containedctx // see above
 	// Overlay, when set, has texts that the caller's side holds instead of the disk: see Editor.
 	Overlay Overlay
 	// Tier says how freely this caller may change things; "" is as the configuration has it.

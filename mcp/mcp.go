@@ -7,8 +7,8 @@
 //
 // Protocol revisions 2024-11-05 to 2025-11-25 (with the initialize handshake) and 2026-07-28
 // (without) are spoken side by side. Nothing but protocol is written to the output. A line that is
-// no message is answered with an error and skipped. When the input ends, calls under way are
-// answered and Serve returns nil.
+// no message is answered with an error and skipped. When the input ends, what waits for
+// approval is withdrawn, all other calls under way are answered, and Serve returns nil.
 //
 // It opens nothing and holds no policy: the suite does. Serve may run many times at once over one
 // suite, each time for a client of its own; Principal and Session tell them apart.

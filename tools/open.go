@@ -49,7 +49,7 @@ type Question = approval.Question
 //	Grant    approval.Grant // how far a yes goes; counts behind approval.Remember
 type Answer = approval.Answer
 
-// Decision is Approved, Denied, TimedOut or NobodyToAsk.
+// Decision is Approved, Denied, TimedOut, NobodyToAsk or Cancelled.
 type Decision = approval.Decision
 
 // ApproverFunc is a function as an Approver.
@@ -64,6 +64,7 @@ const (
 	Denied      = approval.Denied
 	TimedOut    = approval.TimedOut
 	NobodyToAsk = approval.NobodyToAsk
+	Cancelled   = approval.Cancelled
 )
 
 // Options is what the host supplies. The zero value is safe: nobody can

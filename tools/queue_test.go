@@ -48,6 +48,9 @@ func TestQueueApproves(t *testing.T) {
 			t.Errorf("a tool reads the question: %s", p.Text())
 		}
 		edit()
+		if err := q.Saw(list[0].ID, queue.By{Name: "ann"}); err != nil {
+			t.Error(err)
+		}
 		if _, err := q.Answer(list[0].ID, d, queue.By{Name: "ann"}, reason); err != nil {
 			t.Error(err)
 		}

@@ -25,8 +25,9 @@ import (
 //	ByUser             bool            // a person calls, not an agent
 //	Overlay            dialect.Overlay // as a *Editor: whose unsaved text counts
 //
-// The others are Tier, Scope, Page, Progress, Headers and Unavailable: how freely, where, how long
-// answers are, how far it is, what a policy chain sees of the request, and why it can't run.
+// The others are Heard, Tier, Scope, Page, Progress, Headers and Unavailable: until when an approver's
+// answer has a hearer, how freely, where, how long answers are, how far it is, what a policy chain sees
+// of the request, and why it can't run.
 type Call = dialect.Call
 
 // An Editor is the user's editor, as a client of the Agent Client Protocol. Read, Edit, MultiEdit

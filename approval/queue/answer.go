@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -49,12 +51,14 @@ type Entry struct {
 type By struct {
 	Name      string // for the records: an operator, a user, a token
 	Principal string // whose token it is, if it is one
+	Unseen    bool   // they say that they approve a diff that they were not shown whole
 }
 
 // The errors of answers.
 var (
 	ErrNotFound = errors.New("there is no such question")
 	ErrOwn      = errors.New("who asks can't answer")
+	ErrUnseen   = errors.New("the question was not shown whole to who approves")
 	ErrReason   = fmt.Errorf("a reason has at most %d bytes", maxReason)
 )
 
@@ -114,7 +118,7 @@ func (q *Queue) names() (n names, err error) {
 		switch "." + kind {
 		case questionFile:
 			n.questions = append(n.questions, id)
-		case diffFile:
+		case diffFile, shownFile:
 			n.diffs = append(n.diffs, id)
 		case answerFile:
 			n.answers[id] = true
@@ -211,8 +215,37 @@ func (q *Queue) get(id string) (e Entry, r record, err error) {
 // maxReason is how long the words of who answers may be.
 const maxReason = 4 << 10
 
+// Saw notes that by was shown the question with this ID whole, as Get gives it.
+func (q *Queue) Saw(id string, by By) error {
+	if !isID(id) || q.check() != nil || q.none(id) {
+		return ErrNotFound
+	}
+	if info, err := os.Lstat(q.file(id, shownFile)); err == nil && !plausible(info) {
+		return fmt.Errorf("%s is not a file of ours", q.file(id, shownFile))
+	}
+	f, err := os.OpenFile(q.file(id, shownFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // else it was not shown
+	_, err = fmt.Fprintf(f, "%q\n", by.Name)
+	return err
+}
+
+// saw says whether by was shown the question with this ID whole.
+func (q *Queue) saw(id string, by By) bool {
+	f, err := q.open(id, shownFile)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // nothing was written to it
+	text, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	return err == nil && slices.Contains(strings.Split(string(text), "\n"), strconv.Quote(by.Name))
+}
+
 // Answer approves or denies the question with this ID. If it is over the error is an *OverError; of
-// several who answer at once one alone has none.
+// several who answer at once one alone has none. A diff, or a list of paths, that by was not shown
+// whole is approved only by who says so, and that is on record.
 func (q *Queue) Answer(id string, d approval.Decision, by By, reason string) (Entry, error) {
 	state := map[approval.Decision]State{approval.Approved: Approved, approval.Denied: Denied}[d]
 	switch {
@@ -232,6 +265,16 @@ func (q *Queue) Answer(id string, d approval.Decision, by By, reason string) (En
 	}
 	if e.State != Pending {
 		return e, &OverError{e}
+	}
+	n := approval.Unseen(e.Question, 0)
+	if n == 0 { // a list tells the first path, and no more
+		n = len(e.Question.Paths) - 1
+	}
+	if n > 0 && d == approval.Approved && !q.saw(id, by) {
+		if !by.Unseen {
+			return e, ErrUnseen
+		}
+		by.Name += approval.UnseenBy(n)
 	}
 	a := answer{ID: id, Digest: e.Question.Digest, State: state, By: by.Name, Reason: reason,
 		At: time.Now()}

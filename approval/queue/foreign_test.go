@@ -44,7 +44,7 @@ func TestForeign(t *testing.T) {
 	}
 	before := namesIn(t, q.dir)
 	asked, answer := ask(t.Context(), t, q, example())
-	_, err = q.Answer(asked.ID, approval.Approved, By{Name: "ann"}, "")
+	_, err = answered(q, asked.ID, approval.Approved, By{Name: "ann"}, "")
 	must(t, err)
 	if a := <-answer; a.Decision != approval.Approved {
 		t.Errorf("%+v", a)

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println("ready")
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until all others are ready too
-		_, err := q.Answer(words[2], approval.Approved, By{Name: words[3]}, "")
+		_, err := answered(q, words[2], approval.Approved, By{Name: words[3]}, "")
 		if over, ok := errors.AsType[*OverError](err); ok {
 			fmt.Println("late", over.Entry.By)
 		} else {
@@ -88,7 +88,7 @@ func TestAskerKilled(t *testing.T) {
 	if all, err := q.List(true); err != nil || len(all) != 1 || all[0].State != Gone || all[0].PID != asker.Process.Pid {
 		t.Error(all, err)
 	}
-	_, err := q.Answer(list[0].ID, approval.Approved, By{Name: "ann"}, "")
+	_, err := answered(q, list[0].ID, approval.Approved, By{Name: "ann"}, "")
 	if over, ok := errors.AsType[*OverError](err); !ok || over.Entry.State != Gone {
 		t.Error(err)
 	}
@@ -116,7 +116,7 @@ func TestAnswererKilled(t *testing.T) {
 		if err := killed.Wait(); err == nil {
 			t.Errorf("%s: it was not killed", c.at)
 		}
-		_, err := q.Answer(asked.ID, approval.Approved, By{Name: "ann"}, "")
+		_, err := answered(q, asked.ID, approval.Approved, By{Name: "ann"}, "")
 		if over, late := errors.AsType[*OverError](err); late != (c.by == "bob") || late && over.Entry.By != "bob" {
 			t.Errorf("%s: %v", c.at, err)
 		}

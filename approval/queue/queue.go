@@ -5,7 +5,9 @@
 //
 //	asker := queue.Open(dir)                        // an approval.Approver
 //	waiting, _ := queue.Open(dir).List(false)       // in another process
-//	queue.Open(dir).Answer(waiting[0].ID, approval.Approved, queue.By{Name: "ann"}, "")
+//	whole, _ := queue.Open(dir).Get(waiting[0].ID)  // with the diff, to be shown to ann
+//	queue.Open(dir).Saw(whole.ID, queue.By{Name: "ann"})
+//	queue.Open(dir).Answer(whole.ID, approval.Approved, queue.By{Name: "ann"}, "")
 //
 // A question is a file that its asker holds a lock on for as long as it waits. An answer is a file
 // beside it, which gets its name by one link(2): whoever is first wins, also between processes, and

@@ -32,6 +32,12 @@ func example() approval.Question {
 		Warnings: []string{"/w/a.txt is new"}, Digest: "d1"}
 }
 
+// answered answers as who was shown the question whole.
+func answered(q *Queue, id string, d approval.Decision, by By, reason string) (Entry, error) {
+	_ = q.Saw(id, by) // the question may be over
+	return q.Answer(id, d, by, reason)
+}
+
 type outcome struct {
 	approval.Answer
 	err error
@@ -88,7 +94,7 @@ func TestAnswers(t *testing.T) {
 			if !reflect.DeepEqual(got, question) {
 				t.Errorf("%+v became %+v", question, asked.Question)
 			}
-			e, err := Open(q.dir).Answer(asked.ID, c.decision, By{Name: "ann"}, c.reason)
+			e, err := answered(Open(q.dir), asked.ID, c.decision, By{Name: "ann"}, c.reason)
 			must(t, err)
 			if a := <-answer; a != (outcome{approval.Answer{Decision: c.decision, By: "ann", Reason: c.reason}, nil}) {
 				t.Errorf("%+v", a)
@@ -123,7 +129,7 @@ func TestOneAnswerWins(t *testing.T) {
 		for i := range cap(won) {
 			wg.Go(func() {
 				by := fmt.Sprint("operator ", i)
-				_, err := Open(q.dir).Answer(asked.ID, approval.Decision(i%2), By{Name: by}, "")
+				_, err := answered(Open(q.dir), asked.ID, approval.Decision(i%2), By{Name: by}, "")
 				if over, ok := errors.AsType[*OverError](err); ok {
 					told <- over.Entry.By
 				} else if err == nil {
@@ -158,11 +164,11 @@ func TestLate(t *testing.T) {
 		says  string
 	}{
 		"approved": {func(t *testing.T, q *Queue, e Entry, _ context.CancelFunc) {
-			_, err := q.Answer(e.ID, approval.Approved, By{Name: "bob\x1b[2J"}, "")
+			_, err := answered(q, e.ID, approval.Approved, By{Name: "bob\x1b[2J"}, "")
 			must(t, err)
 		}, Approved, approval.Approved, `was approved by bob\u{1b}[2J`},
 		"expired":   {func(*testing.T, *Queue, Entry, context.CancelFunc) {}, Expired, approval.TimedOut, "has expired"},
-		"cancelled": {func(_ *testing.T, _ *Queue, _ Entry, stop context.CancelFunc) { stop() }, Cancelled, approval.Denied, "was cancelled"},
+		"cancelled": {func(_ *testing.T, _ *Queue, _ Entry, stop context.CancelFunc) { stop() }, Cancelled, approval.Cancelled, "was cancelled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -176,7 +182,7 @@ func TestLate(t *testing.T) {
 				if a := <-answer; a.Decision != c.heard || a.err != nil {
 					t.Errorf("the asker hears %+v", a)
 				}
-				_, err := q.Answer(asked.ID, approval.Approved, By{Name: "ann"}, "")
+				_, err := answered(q, asked.ID, approval.Approved, By{Name: "ann"}, "")
 				over, ok := errors.AsType[*OverError](err)
 				if !ok || over.Entry.State != c.state || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("%v", err)
@@ -195,7 +201,7 @@ func TestClocksOfOthers(t *testing.T) {
 	p, err := q.put(question)
 	must(t, err)
 	defer p.file.Close()
-	if e, err := q.Answer(p.ID, approval.Approved, By{Name: "ann"}, ""); err != nil || e.State != Approved {
+	if e, err := answered(q, p.ID, approval.Approved, By{Name: "ann"}, ""); err != nil || e.State != Approved {
 		t.Error(e, err)
 	}
 }
@@ -212,7 +218,7 @@ func TestNotAnAnswer(t *testing.T) {
 		reason   string
 		want     error
 	}{
-		"the asker's own":   {asked.ID, approval.Approved, By{"token 1", "agent"}, "", ErrOwn},
+		"the asker's own":   {asked.ID, approval.Approved, By{Name: "token 1", Principal: "agent"}, "", ErrOwn},
 		"no such question":  {"000000000000", approval.Approved, By{Name: "ann"}, "", ErrNotFound},
 		"no id":             {"../../etc/x", approval.Approved, By{Name: "ann"}, "", ErrNotFound},
 		"a path as id":      {asked.ID + "/..", approval.Approved, By{Name: "ann"}, "", ErrNotFound},
@@ -221,7 +227,7 @@ func TestNotAnAnswer(t *testing.T) {
 		"too many words":    {asked.ID, approval.Denied, By{Name: "ann"}, strings.Repeat("no", maxReason), nil},
 		"a decision of old": {asked.ID, approval.Decision(77), By{Name: "ann"}, "", nil},
 	} {
-		if _, err := q.Answer(c.id, c.decision, c.by, c.reason); err == nil || c.want != nil && !errors.Is(err, c.want) {
+		if _, err := answered(q, c.id, c.decision, c.by, c.reason); err == nil || c.want != nil && !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -294,10 +300,10 @@ func TestAnswerNotStored(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := full.Answer(asked.ID, approval.Approved, By{Name: "ann"}, ""); !errors.Is(err, syscall.ENOSPC) {
+		if _, err := answered(full, asked.ID, approval.Approved, By{Name: "ann"}, ""); !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("%s: %v", at, err)
 		}
-		_, err := q.Answer(asked.ID, approval.Denied, By{Name: "bob"}, "")
+		_, err := answered(q, asked.ID, approval.Denied, By{Name: "bob"}, "")
 		must(t, err)
 		if a := <-answer; a.By != "bob" || a.Decision != approval.Denied {
 			t.Errorf("%s: %+v", at, a)
@@ -360,7 +366,7 @@ func TestLongest(t *testing.T) {
 	if len(asked.Question.Paths) != len(question.Paths) {
 		t.Error(len(asked.Question.Paths))
 	}
-	_, err := q.Answer(asked.ID, approval.Denied, By{Name: "ann"}, "")
+	_, err := answered(q, asked.ID, approval.Denied, By{Name: "ann"}, "")
 	must(t, err)
 	<-answer
 }
@@ -372,15 +378,85 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	defer stop()
 	cancelled, stop := context.WithCancel(t.Context())
 	stop()
-	for ctx, want := range map[context.Context]approval.Decision{expired: approval.Approved, cancelled: approval.Denied} {
+	for ctx, want := range map[context.Context]approval.Decision{expired: approval.Approved, cancelled: approval.Cancelled} {
 		q := Open(t.TempDir())
 		p, err := q.put(example())
 		must(t, err)
 		defer p.file.Close()
-		_, err = q.Answer(p.ID, approval.Approved, By{Name: "ann"}, "")
+		_, err = answered(q, p.ID, approval.Approved, By{Name: "ann"}, "")
 		must(t, err)
 		if a, err := q.end(ctx, p.record); err != nil || a.Decision != want {
 			t.Errorf("%v: %+v %v", ctx.Err(), a, err)
+		}
+	}
+}
+
+// A diff that was not shown whole is approved by nobody who does not say so, and the record says it. Who was shown it is one name,
+// whichever process asks; a question without a diff has nothing to be shown.
+func TestUnseenIsSaid(t *testing.T) {
+	t.Parallel()
+	long := example()
+	long.Diff = strings.Repeat("+a\n", 1000)
+	moved := example()
+	moved.Diff = ""
+	many := moved
+	many.Paths = []string{"/w/a", "/w/b", "/w/c"}
+	ann, bob := By{Name: "ann"}, By{Name: "bob \"x\"\nann"}
+	for name, c := range map[string]struct {
+		question approval.Question
+		shown    []By
+		answers  By
+		want     string // by; "": refused
+	}{
+		"to nobody": {long, nil, ann, ""}, "to ann": {long, []By{ann}, ann, "ann"}, "to ann and bob": {long, []By{ann, bob, ann}, bob, bob.Name},
+		"to bob": {long, []By{bob}, ann, ""}, "to a name that ends so": {long, []By{{Name: `x"ann`}, {Name: "ann\nbob"}}, ann, ""},
+		"short": {example(), nil, ann, ""}, "no diff": {moved, nil, ann, "ann"},
+		"paths alone": {many, nil, ann, ""}, "paths, shown": {many, []By{ann}, ann, "ann"},
+		"said": {long, nil, By{Name: "ann", Unseen: true}, "ann, with 1000 lines unseen"}, "said of one line": {example(), nil, By{Name: "ann", Unseen: true}, "ann, with 1 line unseen"},
+		"said, and shown": {long, []By{ann}, By{Name: "ann", Unseen: true}, "ann"},
+	} {
+		q := Open(t.TempDir())
+		ctx, stop := context.WithCancel(t.Context())
+		asked, answer := ask(ctx, t, q, c.question)
+		for _, by := range c.shown {
+			must(t, q.Saw(asked.ID, by))
+		}
+		e, err := Open(q.dir).Answer(asked.ID, approval.Approved, c.answers, "")
+		if (err == nil) != (c.want != "") || err != nil && !errors.Is(err, ErrUnseen) || err == nil && e.By != c.want {
+			t.Errorf("%s: %+v %v", name, e, err)
+		}
+		if c.want == "" {
+			_, err := q.Answer(asked.ID, approval.Denied, c.answers, "not so")
+			must(t, err)
+		}
+		if a := <-answer; (a.Decision == approval.Approved) != (c.want != "") || a.Decision == approval.Approved && a.By != c.want {
+			t.Errorf("%s: %+v", name, a)
+		}
+		stop()
+		if left, _ := filepath.Glob(filepath.Join(q.dir, "*.shown")); len(left) > 0 {
+			t.Errorf("%s: left %v", name, left)
+		}
+	}
+}
+
+// What stands in the way of the note of who was shown a question is not followed, and approves nothing.
+func TestShownIsAFileOfOurs(t *testing.T) {
+	q, dir := Open(t.TempDir()), t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	asked, answer := ask(ctx, t, q, example())
+	defer func() { stop(); <-answer }()
+	ann := By{Name: "ann"}
+	must(t, os.Symlink(filepath.Join(dir, "x"), q.file(asked.ID, shownFile)))
+	if err := q.Saw(asked.ID, ann); err == nil {
+		t.Error("a link is written through")
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "x"), []byte("\"ann\"\n"), 0o600))
+	if _, err := q.Answer(asked.ID, approval.Approved, ann, ""); !errors.Is(err, ErrUnseen) {
+		t.Errorf("a link says who was shown it: %v", err)
+	}
+	for _, id := range []string{"", "../x", "000000000000"} {
+		if err := q.Saw(id, ann); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%q: %v", id, err)
 		}
 	}
 }

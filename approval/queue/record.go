@@ -23,7 +23,8 @@ import (
 // The files of a question are called by its ID, which is random, and these.
 const (
 	questionFile = ".question"
-	diffFile     = ".diff" // which is removed when its question is over
+	diffFile     = ".diff"  // which is removed when its question is over
+	shownFile    = ".shown" // names who was shown it whole, one a line; removed with the diff
 	answerFile   = ".answer"
 	tempFile     = ".tmp" // of an answer that has no name yet
 	idLen        = 12     // hex digits
@@ -149,9 +150,10 @@ func (q *Queue) putDiff(id, diff string) error {
 	return err
 }
 
-// forget removes the diff of a question that is over.
+// forget removes the diff of a question that is over, and who was shown it.
 func (q *Queue) forget(id string) {
-	os.Remove(q.file(id, diffFile)) //nolint:errcheck // then a sweep does it
+	os.Remove(q.file(id, diffFile))  //nolint:errcheck // then a sweep does it
+	os.Remove(q.file(id, shownFile)) //nolint:errcheck // the same
 }
 
 // readDiff reads the diff of a question that waits.

@@ -45,9 +45,11 @@ With --all it lists what became of the others too. That is kept for a week.`,
 			},
 			{
 				name: "approve", args: "ID", min: 1, max: 1, run: answerApproval(approval.Approved),
-				short:    "let a change happen",
-				long:     answersLong,
-				options:  options(reason),
+				short: "let a change happen",
+				long: answersLong + `
+
+A diff that you were not shown, by show, is approved only with --unseen. The record says so.`,
+				options:  options(reason, opt("unseen", "", "approve what you were not shown")),
 				examples: []string{"moltis-fs approvals approve 3fa9"},
 			},
 			{
@@ -126,6 +128,9 @@ func showApproval(_ context.Context, in *invocation) error {
 		return err
 	}
 	e, err := q.Find(in.arg(0))
+	if err == nil && e.State == queue.Pending {
+		err = q.Saw(e.ID, queue.By{Name: operator()})
+	}
 	if err != nil {
 		return approvalsError(in, err)
 	}
@@ -151,7 +156,7 @@ func answerApproval(d approval.Decision) func(context.Context, *invocation) erro
 		}
 		e, err := q.Find(in.arg(0))
 		if err == nil {
-			e, err = q.Answer(e.ID, d, queue.By{Name: operator()}, in.option("reason"))
+			e, err = q.Answer(e.ID, d, queue.By{Name: operator(), Unseen: d == approval.Approved && in.given("unseen")}, in.option("reason"))
 		}
 		if err != nil {
 			return approvalsError(in, err)
@@ -184,6 +189,11 @@ func approvalsError(in *invocation, err error) error {
 	if many, ok := errors.AsType[*queue.AmbiguousError](err); ok {
 		some := strings.Join(many.IDs[:min(len(many.IDs), 5)], ", ")
 		return misuse("give more of it: "+some, "%v", many)
+	}
+	if errors.Is(err, queue.ErrUnseen) {
+		return &exitError{exitRefused, "you were not shown the diff of " + visible(in.arg(0)),
+			program + " approvals show " + visible(in.arg(0)) + " shows it; --unseen approves it without",
+			tools.KindConflict}
 	}
 	if errors.Is(err, queue.ErrReason) {
 		return misuse("say it in fewer words", "%v", err)

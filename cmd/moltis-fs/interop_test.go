@@ -184,6 +184,9 @@ func answerFirst(t *testing.T, data, verdict string) {
 		if err != nil || id == nil {
 			continue
 		}
+		if out, err := exec.Command(binary(t), "approvals", "show", string(id[1]), "--data-dir", data).CombinedOutput(); err != nil {
+			t.Errorf("show: %v\n%s", err, out)
+		}
 		out, err = exec.Command(binary(t), "approvals", verdict, string(id[1]), "--reason", "a test", "--data-dir", data).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", verdict, err, out)

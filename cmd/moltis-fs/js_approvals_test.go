@@ -46,7 +46,7 @@ func scriptAsks(t *testing.T, revision string) {
 				<-all
 			}
 			if name[:1] == "c" {
-				return &sdk.ElicitResult{Action: "decline"}, nil
+				return &sdk.ElicitResult{Action: "decline"}, nil // by itself: no person is so fast
 			}
 			return &sdk.ElicitResult{Action: "accept"}, nil
 		},
@@ -76,7 +76,7 @@ console.log(ended.sort().join(""));`
 	if err := json.Unmarshal(raw, &told); err != nil || len(told) == 0 || json.Unmarshal([]byte(told[0].Text), &said) != nil {
 		t.Fatalf("%v: %s", err, raw)
 	}
-	const no = "fs.writeFile: c.txt: the change was not approved, and nothing was done: ask before trying again"
+	const no = "fs.writeFile: c.txt: the change needs approval, there is nobody to ask, and nothing was done: tell the operator"
 	if want := "made|made|APPROVAL_DENIED " + no + "|made\na.txt,b.txt,d.txt\nabcd\n"; said.Output != want || said.Error != "" {
 		t.Errorf("%q %q, want %q", said.Output, said.Error, want)
 	}

@@ -47,7 +47,7 @@ type Record struct {
 	DryRun        bool     // the call only asked what would change
 	Decision      string   // "allowed" or "denied"
 	Rule          string   // what denied: "deny_paths", "secret", …
-	Approval      string   // "approved by terminal", "timed_out", …
+	Approval      string   // "approved by terminal", "denied by ann: not that file", "timed_out", …; cut as Error
 	Digest        string   // of the plan that was approved
 	Checkpoint    string   // its id
 	Before, After string   // SHA-256 of the content, in hex

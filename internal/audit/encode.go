@@ -39,7 +39,7 @@ func appendRecord(b []byte, r *Record) []byte {
 	}
 	b = appendField(b, `,"decision":`, r.Decision)
 	b = appendField(b, `,"rule":`, r.Rule)
-	b = appendField(b, `,"approval":`, r.Approval)
+	b = appendField(b, `,"approval":`, truncate(r.Approval))
 	b = appendField(b, `,"digest":`, r.Digest)
 	b = appendField(b, `,"checkpoint":`, r.Checkpoint)
 	b = appendField(b, `,"before":`, r.Before)

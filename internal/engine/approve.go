@@ -45,37 +45,55 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	q.Expires = e.now().Add(wait)
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	if c.Heard != nil {
+		heard, unheard := context.WithCancelCause(asking)
+		defer unheard(nil)
+		defer context.AfterFunc(c.Heard, func() { unheard(approval.ErrUnheard) })()
+		asking = heard
+	}
 	c.Trace.Digest = q.Digest
 	if c.Waits != nil {
 		defer c.Waits()()
 	}
 	a, err := who.Ask(asking, q)
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		if ctx.Err() != nil {
-			return "", ctx.Err() // the caller hung up
-		}
-		// An approver that can't answer has not approved.
-		return "", fmt.Errorf("asking for approval: %w", err)
+	err = c.Answered(ctx, p.first(), a, err)
+	if err == nil {
+		return "approved", nil
 	}
-	if err != nil {
+	if a.Decision == approval.NobodyToAsk && len(code) > 0 {
+		return "", Refuse(RunsCode, code[0], CodeFacts{Lifts: true, Why: a.Reason})
+	}
+	return "", err
+}
+
+// Answered puts on record what an approver answered about path, err included, and refuses all but a
+// yes.
+func (c *Call) Answered(ctx context.Context, path string, a approval.Answer, err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		a = approval.Answer{Decision: approval.TimedOut}
+	case errors.Is(err, context.Canceled), err != nil && ctx.Err() != nil:
+		a = approval.Answer{Decision: approval.Cancelled}
+	case err != nil: // an approver that can't answer has not approved
+		return fmt.Errorf("asking for approval: %w", err)
 	}
-	c.Trace.Approval = a.Decision.String()
-	if a.By != "" {
+	if c.Trace.Approval = a.Decision.String(); a.By != "" {
 		c.Trace.Approval += " by " + a.By
+		if a.Reason != "" {
+			c.Trace.Approval += ": " + a.Reason
+		}
 	}
 	switch a.Decision {
 	case approval.Approved:
-		return "approved", nil
+		return nil
 	case approval.TimedOut:
-		return "", Refuse(NotAnswered, p.first(), nil)
+		return Refuse(NotAnswered, path, nil)
 	case approval.NobodyToAsk:
-		if len(code) > 0 {
-			return "", Refuse(RunsCode, code[0], CodeFacts{Lifts: true, Why: a.Reason})
-		}
-		return "", Refuse(NobodyToAsk, p.first(), a.Reason)
+		return Refuse(NobodyToAsk, path, a.Reason)
+	case approval.Cancelled:
+		return Refuse(Cancelled, path, nil)
 	}
-	return "", Refuse(NotApproved, p.first(), a.Reason)
+	return Refuse(NotApproved, path, a.Reason)
 }
 
 // mostWarned is of how many files each is a warning of its own: of more, a warning that differs

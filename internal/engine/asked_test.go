@@ -185,7 +185,7 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	write := x.becomes("one\n", "n1/n2/f")
 	write.Parents = true
 	_, err := x.ChangeFiles(ctx, c, write)
-	if !errors.Is(err, engine.ApprovalStale) {
+	if !engine.ApprovalStale.In(err) {
 		t.Errorf("%v", err)
 	}
 	if now := x.looks(); strings.Contains(now, "n1") {
@@ -242,5 +242,32 @@ func TestManyRemovals(t *testing.T) {
 			t.Errorf("%d files: the warnings are %q", files, got)
 		}
 		a.asked = nil
+	}
+}
+
+// What an approver said is on record: who, and why, and that nobody did where the caller was gone first.
+func TestAnswersAreOnRecord(t *testing.T) {
+	for _, c := range []struct {
+		answer approval.Answer
+		err    error
+		want   string
+		cause  engine.Cause
+	}{
+		{approval.Answer{Decision: approval.Denied, By: "ann", Reason: "no caps"}, nil, "denied by ann: no caps", engine.NotApproved},
+		{approval.Answer{Decision: approval.Denied, By: "ann"}, nil, "denied by ann", engine.NotApproved},
+		{approval.Answer{Decision: approval.Cancelled, Reason: "the call was cancelled"}, nil, "cancelled", engine.Cancelled},
+		{approval.Answer{}, context.Canceled, "cancelled", engine.Cancelled}, {approval.Answer{}, context.DeadlineExceeded, "timed_out", engine.NotAnswered},
+		{approval.Answer{Decision: approval.NobodyToAsk, Reason: "ask elsewhere"}, nil, "nobody_to_ask", engine.NobodyToAsk},
+		{approval.Answer{Decision: 77}, nil, "unknown", engine.NotApproved}, {approval.Answer{Decision: approval.Approved}, errors.New("broken"), "", engine.Unknown},
+	} {
+		call := &engine.Call{}
+		err := call.Answered(t.Context(), "/w/a", c.answer, c.err)
+		if !c.cause.In(err) || call.Trace.Approval != c.want {
+			t.Errorf("%+v, %v: %q, %v", c.answer, c.err, call.Trace.Approval, err)
+		}
+	}
+	call := &engine.Call{}
+	if err := call.Answered(t.Context(), "/w/a", approval.Answer{Decision: approval.Approved, By: "ann", Reason: "fine"}, nil); err != nil || call.Trace.Approval != "approved by ann: fine" {
+		t.Errorf("%q, %v", call.Trace.Approval, err)
 	}
 }

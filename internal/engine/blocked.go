@@ -141,11 +141,11 @@ func (r *restore) unseen(name string, err error, place *guardfs.Place) Why {
 func blockedWhy(err error) Why {
 	r, _ := errors.AsType[*Refusal](err)
 	switch {
-	case errors.Is(err, WouldLose):
+	case WouldLose.In(err):
 		return NotSavable
-	case errors.Is(err, ReadOnly):
+	case ReadOnly.In(err):
 		return IsReadOnly.Of(r.Facts)
-	case errors.Is(err, HardLinked):
+	case HardLinked.In(err):
 		return IsHardLinked.Of(r.Facts)
 	case errors.Is(err, syscall.EROFS):
 		return VolumeReadOnly

@@ -65,7 +65,7 @@ func TestCopyLarge(t *testing.T) {
 			}
 		}
 		if a.Overwrite {
-			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !errors.Is(err, engine.WouldLose) {
+			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !engine.WouldLose.In(err) {
 				t.Errorf("%v", err)
 			}
 			x.reads(name, content)

@@ -232,9 +232,9 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 		r.Error = cause.Error()
 		if denied, ok := errors.AsType[*policy.Denied](cause); ok {
 			r.Rule, r.Decision = denied.Rule, "denied"
-		} else if errors.Is(cause, guardfs.ErrPseudo) {
+		} else if Pseudo.In(cause) {
 			r.Rule, r.Decision = "pseudo", "denied"
-		} else if errors.Is(cause, ChainFailed) {
+		} else if ChainFailed.In(cause) {
 			r.Rule, r.Decision = policy.RuleChain, "denied"
 		}
 	}

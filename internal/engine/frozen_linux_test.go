@@ -117,7 +117,7 @@ func TestFrozenFileSystem(t *testing.T) {
 	}
 	refused := 0
 	for range 60 {
-		if err := do(short, ops["stat"]); errors.Is(err, engine.TooManyCalls) {
+		if err := do(short, ops["stat"]); engine.TooManyCalls.In(err) {
 			refused++
 		}
 	}

@@ -43,7 +43,7 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 			}
 			refused := func() {
 				t.Helper()
-				if _, err := restore(""); !errors.Is(err, engine.Conflicts) {
+				if _, err := restore(""); !engine.Conflicts.In(err) {
 					t.Fatalf("it must be a conflict: %v", err)
 				}
 			}
@@ -65,7 +65,7 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			x.has("f", edited(old, "2", "6"))
-			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !errors.Is(err, engine.Conflicts) {
+			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 				t.Fatalf("undo over it must be a conflict: %v", err)
 			}
 			if _, err := x.Undo(ctx, c, engine.RestoreOptions{OnConflict: engine.OnConflictMerge}); err != nil {
@@ -90,7 +90,7 @@ func TestCreatedThenChangedOutside(t *testing.T) {
 	x.put("s", "f", "made\n")
 	x.write("f", "made\nby hand\n")
 	x.put("s", "f", "made\nby hand\nedited\n")
-	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); !errors.Is(err, engine.Conflicts) {
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Fatalf("it must be a conflict: %v", err)
 	}
 	x.has("f", "made\nby hand\nedited\n")
@@ -131,7 +131,7 @@ func TestOthersTookBack(t *testing.T) {
 	x.write("f", "0\n")
 	x.put("s", "f", "1\n")
 	x.put("u", "f", "2\n")
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !errors.Is(err, engine.Conflicts) {
+	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Fatalf("it must be a conflict: %v", err)
 	}
 	if _, err := x.Undo(ctx, x.call("u"), engine.RestoreOptions{}); err != nil {

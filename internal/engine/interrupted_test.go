@@ -450,7 +450,7 @@ func TestContentGoesAfterThePlan(t *testing.T) {
 		if how == engine.OnConflictSkip && (err != nil || len(done.Skipped) != 1) {
 			t.Errorf("skipped: %+v, %v", done, err)
 		}
-		if how == engine.OnConflictRefuse && !errors.Is(err, engine.NotStored) {
+		if how == engine.OnConflictRefuse && !engine.NotStored.In(err) {
 			t.Errorf("refused: %v", err)
 		}
 	}

@@ -138,7 +138,7 @@ func (w *treeWalk) enter(
 			w.skipped.Denied += denied
 		}
 		return w.dir(ctx, sub, in, at, set, deep-1)
-	case ctx.Err() != nil, errors.Is(err, TooManyEntries):
+	case ctx.Err() != nil, TooManyEntries.In(err):
 		return err
 	case l.unnamed, r != nil && (r.Code == CodeNotFound):
 	case errors.Is(err, guardfs.ErrMount):

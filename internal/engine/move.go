@@ -69,7 +69,7 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	}
 	in, err := d.e.contentsOf(ctx, mv.place.Object(), true)
 	switch {
-	case errors.Is(err, NotEmpty): // something in it must not be named
+	case NotEmpty.In(err): // something in it must not be named
 		return nil, Refuse(Hidden, mv.Path, 1)
 	case err != nil:
 		return nil, err

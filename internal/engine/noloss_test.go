@@ -50,14 +50,14 @@ func TestForceLosesNothing(t *testing.T) {
 	in := checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}
 	large := strings.Repeat("x", 101)
 	x.write("a", large)
-	if _, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); !errors.Is(err, engine.WouldLose) {
+	if _, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); !engine.WouldLose.In(err) {
 		t.Errorf("what nobody holds was overwritten: %v", err)
 	}
 	x.reads("a", large)
 	// The plan looks first; should the file have grown since, the store says what it does not hold.
 	m := x.becomes("three\n", "a")
 	m.Whole, m.Checkpoint = true, true
-	if _, err := x.ChangeFiles(ctx, c, m); !errors.Is(err, engine.NotStored) || !strings.Contains(err.Error(), x.ws+"/a") {
+	if _, err := x.ChangeFiles(ctx, c, m); !engine.NotStored.In(err) || !strings.Contains(err.Error(), x.ws+"/a") {
 		t.Errorf("what the checkpoint does not hold was overwritten: %v", err)
 	}
 	x.reads("a", large)
@@ -153,7 +153,7 @@ func TestNoEditWithoutItsCheckpoint(t *testing.T) {
 			x.reads("a", "two"+was[3:])
 			continue
 		}
-		if full, ok := errors.AsType[*checkpoint.FullError](err); !ok || full.Max != 1<<20 || !errors.Is(err, engine.NotSaved) {
+		if full, ok := errors.AsType[*checkpoint.FullError](err); !ok || full.Max != 1<<20 || !engine.NotSaved.In(err) {
 			t.Errorf("an edit without its checkpoint: %+v %v", done, err)
 		}
 		if x.reads("a", was); !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) {

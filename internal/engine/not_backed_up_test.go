@@ -3,7 +3,6 @@
 package engine_test
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -55,7 +54,7 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 				}
 				if c.how != "" {
 					for _, how := range []string{"", engine.OnConflictMerge} {
-						if _, err := restore(engine.RestoreOptions{OnConflict: how}); !errors.Is(err, engine.Conflicts) {
+						if _, err := restore(engine.RestoreOptions{OnConflict: how}); !engine.Conflicts.In(err) {
 							t.Fatalf("%q must be a conflict: %v", how, err)
 						}
 					}
@@ -204,7 +203,7 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	x.write("f", "new\n"+lines+big)
 	for _, how := range []string{engine.OnConflictForce, engine.OnConflictMerge} {
 		for _, dry := range []bool{true, false} {
-			if _, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how, DryRun: dry}); !errors.Is(err, engine.WouldLose) {
+			if _, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how, DryRun: dry}); !engine.WouldLose.In(err) {
 				t.Errorf("%s, dry %v: %v", how, dry, err)
 			}
 		}
@@ -217,7 +216,7 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 
 	x.put("s", "g", "old\n")
 	mine := x.put("s", "g", big) // by the tools; nobody else touched it
-	if _, err := x.restore(mine, ""); !errors.Is(err, engine.WouldLose) {
+	if _, err := x.restore(mine, ""); !engine.WouldLose.In(err) {
 		t.Errorf("what the tools made too large: %v", err)
 	}
 	if _, err := x.Delete(ctx, x.call("s"), x.ws+"/g", engine.DeleteOptions{}); err != nil {

@@ -22,6 +22,7 @@ import (
 type Client struct {
 	Program  string            // as it names itself, with its version; "" where it did not
 	Approver approval.Approver // nil: the engine's own
+	Heard    context.Context   //nolint:containedctx // see [dialect.Call.Heard]; nil: as long as the call
 	Overlay  Overlay           // nil: all files are as the disk has them
 	Progress *dialect.Progress // nil: nobody looks
 	Headers  map[string]string // for the policy chain, see [dialect.Call.Headers]

@@ -352,7 +352,7 @@ func TestOverlayIsWhatWasSeen(t *testing.T) {
 	change := func(c *engine.Call, text string, want engine.Cause) {
 		t.Helper()
 		_, _, err := x.Write(ctx, c, engine.WriteArgs{Path: path, Text: text})
-		if want == (engine.Cause{}) && err != nil || want != (engine.Cause{}) && !errors.Is(err, want) {
+		if want == (engine.Cause{}) && err != nil || want != (engine.Cause{}) && !want.In(err) {
 			t.Errorf("%q: %v, want %v", text, err, want)
 		}
 	}
@@ -447,7 +447,7 @@ func TestOverlayUndoOfSeveral(t *testing.T) {
 	d.put(x.ws+"/held", "x\n") // with unsaved text that is the same
 	was := x.looks()
 	for _, rule := range []string{engine.OnConflictRefuse, engine.OnConflictSkip, engine.OnConflictForce, engine.OnConflictMerge} {
-		if _, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{OnConflict: rule}); !errors.Is(err, engine.UnsavedText) || x.looks() != was {
+		if _, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{OnConflict: rule}); !engine.UnsavedText.In(err) || x.looks() != was {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}
@@ -663,7 +663,7 @@ func TestOverlayMovesWhileSomebodyIsAsked(t *testing.T) {
 	x.open()
 	x.write("e/f", "disk\n")
 	call.Approver = &asker{while: func() { d.put(x.ws+"/e/f", "typed\n") }}
-	if _, err := x.Delete(ctx, call, x.ws+"/e", engine.DeleteOptions{Recursive: true}); !errors.Is(err, engine.UnsavedText) {
+	if _, err := x.Delete(ctx, call, x.ws+"/e", engine.DeleteOptions{Recursive: true}); !engine.UnsavedText.In(err) {
 		t.Errorf("a directory went with a file that the editor has text of by now: %v", err)
 	}
 	x.reads("e/f", "disk\n")
@@ -787,10 +787,10 @@ func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
 	x.reads("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 lu\n")
 	d.put(path, "caf\uFFFD typed\n")
 	was := x.looks()
-	if _, err := x.seen(x.through(d), path); !errors.Is(err, engine.ClientFailed) {
+	if _, err := x.seen(x.through(d), path); !engine.ClientFailed.In(err) {
 		t.Error(err)
 	}
-	if _, err := x.Append(ctx, x.through(d), path, []byte("x"), engine.Rules{}); !errors.Is(err, engine.ClientFailed) || x.looks() != was || d.texts[path] != "caf\uFFFD typed\n" {
+	if _, err := x.Append(ctx, x.through(d), path, []byte("x"), engine.Rules{}); !engine.ClientFailed.In(err) || x.looks() != was || d.texts[path] != "caf\uFFFD typed\n" {
 		t.Errorf("%v\n%s", err, x.looks())
 	}
 }

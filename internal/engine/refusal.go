@@ -42,14 +42,18 @@ const (
 	CodeUnavailable      Code = "unavailable"
 )
 
-// A Cause tells apart the refusals that share a code. It is an error, so that errors.Is finds the
-// refusals that have it.
+// A Cause tells apart the refusals that share a code.
 type Cause struct {
 	Code Code
 	Name string
 }
 
-func (c Cause) Error() string { return c.Name }
+// In says whether err is refused for this cause, which an error from below is too that nobody has made
+// a refusal of yet. A Cause is no error: errors.Is would find some and pass over others.
+func (c Cause) In(err error) bool {
+	r := Reason(err)
+	return err != nil && r != nil && r.Cause == c
+}
 
 // A Refusal is a "no" as facts. Each dialect says it in its own words.
 type Refusal struct {
@@ -101,9 +105,6 @@ func (r *Refusal) Lift() string {
 	}
 	return "unprotected = [" + strconv.Quote(rule) + "]" + where
 }
-
-// Is answers for the cause.
-func (r *Refusal) Is(target error) bool { return target == error(r.Cause) }
 
 // is answers for the code; there may be no refusal.
 func (r *Refusal) is(c Code) bool { return r != nil && r.Code == c }

@@ -3,7 +3,6 @@
 package engine_test
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"testing"
@@ -109,7 +108,7 @@ func TestUndoOfABroughtBackReadOnlyFile(t *testing.T) {
 	if err := os.Chmod(x.ws+"/g", 0o444); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.restore(id, ""); !errors.Is(err, engine.ReadOnly) {
+	if _, err := x.restore(id, ""); !engine.ReadOnly.In(err) {
 		t.Errorf("what somebody else made read-only: %v", err)
 	}
 	x.has("g", "g\n")

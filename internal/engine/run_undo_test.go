@@ -118,10 +118,10 @@ func TestUndoOfARunIsGuarded(t *testing.T) {
 	x.cfg.RequireApproval = true
 	x.open()
 	no := &decider{}
-	undo := func(what string, c *engine.Call, want error) {
+	undo := func(what string, c *engine.Call, want engine.Cause) {
 		t.Helper()
 		was := x.looks()
-		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !errors.Is(err, want) || x.looks() != was {
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !want.In(err) || x.looks() != was {
 			t.Fatalf("%s: %v\n%s", what, err, x.looks())
 		}
 	}

@@ -213,9 +213,9 @@ func TestSearchIsOneCall(t *testing.T) {
 	_, kind := x.Search(ctx, x.call("s"), x.ws, grep.Query{Matcher: m, Type: []string{"none"}})
 	_, file := x.Files(ctx, x.call("s"), x.ws+"/a.go", grep.GlobQuery{})
 	_, none := x.Search(ctx, x.call("s"), x.ws+"/none", grep.Query{Matcher: m})
-	for what, err := range map[error]error{engine.BadGlob: bad, engine.NoFileType: kind, engine.NotADirectory: file, engine.Absent: none} {
-		if r := engine.Reason(err); r == nil || error(r.Cause) != what {
-			t.Errorf("%v: %v", what, err)
+	for what, err := range map[engine.Cause]error{engine.BadGlob: bad, engine.NoFileType: kind, engine.NotADirectory: file, engine.Absent: none} {
+		if !what.In(err) {
+			t.Errorf("%s: %v", what.Name, err)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Taken is a call as the engine takes it, in a dialect that has this name for the tool.
 func Taken(in dialect.Call, of, tool string) *Call {
 	return &Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: of, Tool: tool,
-		Client: Client{Program: in.Client, Approver: in.Approver, Overlay: in.Overlay,
+		Client: Client{Program: in.Client, Approver: in.Approver, Heard: in.Heard, Overlay: in.Overlay,
 			Progress: in.Progress, Headers: in.Headers, Unavailable: in.Unavailable},
 		Tier: in.Tier, Scope: (*Scope)(in.Scope), ByUser: in.ByUser}
 }

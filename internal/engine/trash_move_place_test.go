@@ -45,7 +45,7 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 			}
 			for _, dry := range []bool{true, false} {
 				_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{DryRun: dry})
-				if !errors.Is(err, engine.Conflicts) {
+				if !engine.Conflicts.In(err) {
 					t.Errorf("%s for %s is taken to the trash: %v", what, of, err)
 				}
 				untouched("refused")
@@ -55,7 +55,7 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 				}
 				untouched("skipped")
 				_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{DryRun: dry})
-				if !errors.Is(err, engine.NotStored) {
+				if !engine.NotStored.In(err) {
 					t.Errorf("%s counts as %s: %v", what, of, err)
 				}
 				done, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictSkip, DryRun: dry})

@@ -140,10 +140,10 @@ func TestParkedRefusals(t *testing.T) {
 	c.Turn = "two" // what is in the trash was not changed from outside
 	x.BeginTurn(ctx, c)
 	x.write("t/other.txt", "somebody's\n")
-	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !errors.Is(err, engine.Conflicts) {
+	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !engine.Conflicts.In(err) {
 		t.Errorf("over something that is there: %v", err)
 	}
-	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !errors.Is(err, engine.Conflicts) {
+	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
 		t.Errorf("undone over something that is there: %v", err)
 	}
 	if err := os.RemoveAll(x.ws + "/t"); err != nil {
@@ -191,7 +191,7 @@ func TestParkedRefusals(t *testing.T) {
 	if err := errors.Join(os.Rename(files[0], x.data+"/aside"), os.Mkdir(files[0], 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !errors.Is(err, engine.NotStored) {
+	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !engine.NotStored.In(err) {
 		t.Errorf("a planted tree came back: %v", err)
 	}
 }
@@ -397,7 +397,7 @@ func TestParkedTwice(t *testing.T) {
 		if _, err := os.Stat(x.ws + "/t/" + name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !errors.Is(err, engine.Conflicts) {
+		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !engine.Conflicts.In(err) {
 			t.Errorf("over the other one: %v", err)
 		}
 		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {

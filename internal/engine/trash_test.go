@@ -229,10 +229,10 @@ func TestTrashRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.write("a.txt", "somebody's\n")
-	if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); !errors.Is(err, engine.Conflicts) {
+	if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); !engine.Conflicts.In(err) {
 		t.Errorf("over something that is there: %v", err)
 	}
-	if _, err := x.Delete(ctx, x.call("s"), filepath.Dir(d), engine.DeleteOptions{}); !errors.Is(err, engine.NotEmpty) {
+	if _, err := x.Delete(ctx, x.call("s"), filepath.Dir(d), engine.DeleteOptions{}); !engine.NotEmpty.In(err) {
 		t.Errorf("a directory that holds something: %v", err)
 	}
 	before := x.looks()

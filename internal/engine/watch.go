@@ -182,7 +182,7 @@ func (w *Watching) add(ctx context.Context, d *guardfs.Dir, fresh bool) error {
 
 // unwatched notes that a directory could not be watched because of err. What ends all is returned.
 func (w *Watching) unwatched(name string, err error, fresh bool) error {
-	limit := errors.Is(err, syscall.ENOSPC) || errors.Is(err, TooManyEntries)
+	limit := errors.Is(err, syscall.ENOSPC) || TooManyEntries.In(err)
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil // it is gone again, or another thing by now

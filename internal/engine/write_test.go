@@ -28,7 +28,7 @@ func TestCreate(t *testing.T) {
 			t.Errorf("%s was made over what is there", there)
 		}
 	}
-	if _, err := x.Create(ctx, x.call("s"), path, nil, engine.Rules{}); !errors.Is(err, engine.Conflicts) {
+	if _, err := x.Create(ctx, x.call("s"), path, nil, engine.Rules{}); !engine.Conflicts.In(err) {
 		t.Errorf("%v", err)
 	}
 	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || x.looks() != was {
@@ -54,7 +54,7 @@ func TestAppend(t *testing.T) {
 	x.Close()
 	x.open()
 	x.write("f", "two\n")
-	if _, err := x.Append(ctx, x.call("s"), path, []byte("x"), engine.Rules{}); !errors.Is(err, engine.Modified) {
+	if _, err := x.Append(ctx, x.call("s"), path, []byte("x"), engine.Rules{}); !engine.Modified.In(err) {
 		t.Errorf("%v", err)
 	}
 	x.reads("f", "two\n")
@@ -79,7 +79,7 @@ func TestGuards(t *testing.T) {
 		"edit to nothing":  change("a\nb\nc\nd\n", ""),
 		"edit placeholder": change("b\nc\nd\n", "// ... rest of the code unchanged\n"),
 	} {
-		if !errors.Is(err, engine.Accident) {
+		if !engine.Accident.In(err) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -98,7 +98,7 @@ func TestMakerRunsAgain(t *testing.T) {
 	c.Approver = a
 	path := x.write("d/f", "one\n")
 	a.while = func() { x.write("d/f", "two\n") }
-	if _, err := x.Append(ctx, c, path, []byte("x\n"), engine.Rules{}); !errors.Is(err, engine.ApprovalStale) {
+	if _, err := x.Append(ctx, c, path, []byte("x\n"), engine.Rules{}); !engine.ApprovalStale.In(err) {
 		t.Errorf("%v", err)
 	}
 	x.reads("d/f", "two\n")

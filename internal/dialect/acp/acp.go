@@ -13,7 +13,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"path"
 	"strconv"
 	"strings"
@@ -236,24 +235,7 @@ func (c *call) terminal(ctx context.Context) error {
 	defer cancel()
 	c.Trace.Digest = q.Digest
 	a, err := c.Approver.Ask(asking, q)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		a.Decision = approval.TimedOut
-	case err != nil:
-		return err
-	}
-	if c.Trace.Approval = a.Decision.String(); a.By != "" {
-		c.Trace.Approval += " by " + a.By
-	}
-	switch a.Decision {
-	case approval.Approved:
-		return nil
-	case approval.TimedOut:
-		return engine.Refuse(engine.NotAnswered, "", nil)
-	case approval.NobodyToAsk:
-		return engine.Refuse(engine.NobodyToAsk, "", a.Reason)
-	}
-	return engine.Refuse(engine.NotApproved, "", a.Reason)
+	return c.Answered(ctx, "", a, err)
 }
 
 // quoted is a command line for people: what a shell would take apart is in quotes.

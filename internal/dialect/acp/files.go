@@ -3,7 +3,6 @@ package acp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"path/filepath"
 	"unicode/utf8"
 
@@ -137,7 +136,7 @@ func (c *call) write(ctx context.Context) error {
 // before that is looked at.
 func (c *call) put(ctx context.Context, a engine.WriteArgs) error {
 	_, _, err := c.e.Write(ctx, c.Call, a)
-	if errors.Is(err, engine.Accident) {
+	if engine.Accident.In(err) {
 		a.Rules.Meant = true
 		_, _, err = c.e.Write(ctx, c.Call, a)
 	}

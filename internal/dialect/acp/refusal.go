@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -84,6 +83,8 @@ var causes = map[engine.Cause][2]string{
 	engine.Unencodable:   {"the text has characters that the encoding of {path} does not have, or which can't be written because that is not known for certain", ""},
 	engine.DiskFull:      {"the disk is full; nothing was done", ""},
 	engine.StoreDiskFull: {"the disk is full; nothing was done", ""},
+	engine.Withheld: {"the call has ended, and its answer is withheld",
+		"what it changed is changed: do not send it again, tell the user"},
 	engine.HalfMade: {"it failed, and whether {path} has the new text is not known",
 		"read it before anything else"},
 }
@@ -130,7 +131,7 @@ func (c *call) refusal(r *engine.Refusal) Error {
 	if r.Cause == engine.Cancelled {
 		out.Code = codeCancelled
 	}
-	if errors.Is(r, engine.NotSaved) {
+	if engine.NotSaved.In(r) {
 		text[0] = "the old content could not be stored; nothing was changed"
 	}
 	if text[0] == "" {

@@ -3,7 +3,6 @@ package capability
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"path"
 	"strings"
 	"time"
@@ -91,7 +90,7 @@ func runAppend(ctx context.Context, c *call, a *appendArgs) (any, error) {
 			break
 		}
 		done, err = c.e.Create(ctx, c.Call, a.Path, []byte(a.Content), engine.Rules{})
-		if !errors.Is(err, engine.Conflicts) {
+		if !engine.Conflicts.In(err) {
 			break
 		}
 	}

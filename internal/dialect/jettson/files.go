@@ -158,6 +158,8 @@ func (c *call) why(err error, r *engine.Refusal) string {
 	case r.Cause == engine.RunsCode:
 		text = "{path} runs code later, or tells an agent what to do: a change of it takes an " +
 			"approval of its own, and nothing was done. It is of the class exec" + lifts
+	case r.Code == engine.CodeApprovalDenied && r.Facts != "":
+		text = fmt.Sprintf("the change was not approved (%v), and nothing was done — ask before trying again.", r.Facts)
 	case r.Cause == engine.NotADirectory && inList:
 		text = "{path} is a file — use jettson_files_read for that."
 	case r.Cause == engine.NotADirectory:
@@ -168,6 +170,8 @@ func (c *call) why(err error, r *engine.Refusal) string {
 		text = "the disk is full, and nothing was done."
 	case r.Cause == engine.HalfMade:
 		text = "the change was made in part and could not be taken back — read what is there."
+	case r.Cause == engine.Withheld:
+		text = "the call has ended, and its answer is withheld: what it changed is changed — do not send it again, tell the user."
 	case r.Cause == engine.Unavailable:
 		text = "the sandbox where this has to run can't be reached — call again, or tell the user."
 	case r.Cause == engine.NoAnswer:

@@ -259,7 +259,7 @@ func (c *call) appendFile(ctx context.Context) (js.Reply, error) {
 			return c.did(done, err)
 		}
 		done, err = c.e.Create(ctx, c.Call, c.at, c.q.Data, engine.Rules{})
-		if !errors.Is(err, engine.Conflicts) || try > 2 { // somebody made it meanwhile
+		if !engine.Conflicts.In(err) || try > 2 { // somebody made it meanwhile
 			return c.did(done, err)
 		}
 	}

@@ -116,6 +116,8 @@ func why(r *engine.Refusal) string {
 	switch {
 	case r.Cause == engine.NobodyToAsk:
 		return "the change needs approval, there is nobody to ask, and nothing was done: tell the operator"
+	case r.Cause == engine.NotApproved && r.Facts != "":
+		return fmt.Sprintf("the change was not approved (%v), and nothing was done: ask before trying again", r.Facts)
 	case r.Cause == engine.RunsCode:
 		return "it runs code later, or tells an agent what to do (class exec): a change of it takes an " +
 			"approval of its own, and nothing was done; the operator can lift that: " + r.Lift()
@@ -125,6 +127,8 @@ func why(r *engine.Refusal) string {
 		return fmt.Sprintf("it is one of %v names of the same file, and nothing was done", r.Facts)
 	case r.Cause == engine.NoAnswer:
 		return fmt.Sprintf("the file system does not answer; %v", r.Facts)
+	case r.Cause == engine.Withheld:
+		return "the call has ended, and its answer is withheld: what it changed is changed; do not send it again, tell the user"
 	case r.Cause == engine.HalfMade:
 		return "the change was made in part and could not be taken back: read what is there"
 	}

@@ -233,7 +233,11 @@ func (x *stage) say(line string) {
 		if option == "cancelled" {
 			outcome = `{"outcome":{"outcome":"cancelled"}}`
 		}
-		_, err = fmt.Fprintf(x.editor, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, outcome)
+		outcome = `"result":` + outcome
+		if strings.HasPrefix(option, `"`) { // as it stands there
+			outcome = option
+		}
+		_, err = fmt.Fprintf(x.editor, `{"jsonrpc":"2.0","id":%s,%s}`+"\n", id, outcome)
 	case verb == "open": // a session, by an editor with the methods of the setup
 		for _, l := range []string{
 			fmt.Sprintf(`editor: {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientCapabilities":{"fs":{"readTextFile":%t,"writeTextFile":%t}}}}`,

@@ -48,7 +48,7 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (approval.Answer, 
 		a, _ = approval.ContextAnswer(ctx)
 		return a, nil
 	case prompt.Err() != nil:
-		a.Reason = "the prompt was cancelled"
+		a.Decision, a.By = approval.Cancelled, ""
 		return a, nil
 	case said:
 		a.Decision, a.Reason = approval.NobodyToAsk, "the editor does not ask its user: "+err.Error()+
@@ -63,14 +63,17 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (approval.Answer, 
 			Option  string `json:"optionId"`
 		} `json:"outcome"`
 	}
-	_ = json.Unmarshal(raw, &is) // what is of another form approves nothing
+	err = json.Unmarshal(raw, &is)
 	switch o := is.Outcome; {
-	case o.Outcome != "selected":
+	case err != nil || o.Outcome != "selected":
 		a.Reason = "the question was dismissed"
-	case o.Option == yesOnce:
-		a.Decision = approval.Approved
-	case grants[o.Option] != approval.Once && len(q.Warnings) == 0:
-		a.Decision, a.Grant = approval.Approved, grants[o.Option]
+	case o.Option != no:
+		offered := map[string]approval.Grant{}
+		for _, c := range choices(q) {
+			offered[c.ID] = grants[c.ID]
+		}
+		delete(offered, no)
+		a = approval.Chosen(a.By, offered, o.Option)
 	}
 	return a, nil
 }

@@ -255,6 +255,57 @@ func TestLongDiff(t *testing.T) {
 	}
 }
 
+// There is one rule for all doors: by JSON-RPC, by the WebSocket, in either's words.
+func TestUnseenByAnyDoor(t *testing.T) {
+	t.Parallel()
+	q := queue.Open(t.TempDir())
+	long := example()
+	long.Diff = strings.Repeat("+a line of some length\n", 10_000)
+	w := dial(t, serve(t, &Gateway{Queue: q}))
+	rpc := func(method, by, params string) string {
+		result, err := Methods(q)[method](t.Context(), by, json.RawMessage(params))
+		text, merr := json.Marshal(result)
+		must(t, merr)
+		return string(text) + fmt.Sprint(err)
+	}
+	socket := func(method, _, params string) string { return w.call(method, params) }
+	for name, door := range map[string]struct {
+		call          func(method, by, params string) string
+		method, id, x string // x: more of the parameters
+	}{
+		"JSON-RPC": {rpc, "approvals.approve", "id", ""}, "the same over the WebSocket": {socket, "approvals.approve", "id", ""},
+		"Moltis' own": {socket, "exec.approval.resolve", "requestId", `,"decision":"approved"`},
+	} {
+		approve := func(id, more string) string {
+			return door.call(door.method, "ann", fmt.Sprintf(`{%q:%q%s%s}`, door.id, id, door.x, more))
+		}
+		one, two := ask(t, q, long), ask(t, q, long)
+		if got := approve(one.id, ""); !strings.Contains(got, "was not shown whole") {
+			t.Errorf("%s: unseen: %s", name, got)
+		}
+		if got := approve(one.id, `,"unseen":"yes"`); strings.Contains(got, `"approved"`) || strings.Contains(got, `"ok":true`) {
+			t.Errorf("%s: a word for true: %s", name, got)
+		}
+		if got := approve(one.id, `,"unseen":true`); strings.Contains(got, "was not shown whole") {
+			t.Errorf("%s: said: %s", name, got)
+		}
+		if a := <-one.answer; a.Decision != approval.Approved || a.By != "operator ann, with 10000 lines unseen" {
+			t.Errorf("%s: %+v", name, a)
+		}
+		rpc("approvals.show", "bob", `{"id":"`+two.id+`"}`)
+		if got := approve(two.id, ""); !strings.Contains(got, "was not shown whole") {
+			t.Errorf("%s: another operator was shown it: %s", name, got)
+		}
+		rpc("approvals.show", "ann", `{"id":"`+two.id+`"}`)
+		if got := approve(two.id, ""); strings.Contains(got, "was not shown whole") {
+			t.Errorf("%s: shown: %s", name, got)
+		}
+		if a := <-two.answer; a.Decision != approval.Approved || a.By != "operator ann" {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
 func TestForeignOrigin(t *testing.T) {
 	t.Parallel()
 	url := serve(t, &Gateway{Queue: queue.Open(t.TempDir()), Origins: []string{"https://desk.example"}})

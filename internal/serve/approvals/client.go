@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -29,9 +28,6 @@ type client struct {
 	patience time.Duration
 	seq      int             // of the events
 	known    map[string]bool // the questions that it was told of
-
-	mu    sync.Mutex
-	whole map[string]bool // the questions whose diff it was shown whole
 }
 
 // show makes a question one for the wire, with at most so many bytes of its diff.
@@ -57,15 +53,9 @@ func (c *client) show(e queue.Entry, most int) request {
 	}
 	r.Diff = approval.Escape(shown, true)
 	if r.DiffCut == 0 && len(r.Paths) == len(q.Paths) {
-		c.saw(e.ID)
+		_ = c.queue.Saw(e.ID, operator(c.by)) // else approvals.show has to show it
 	}
 	return r
-}
-
-func (c *client) saw(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.whole[id] = true
 }
 
 // send writes one message. A client that does not take it in time is dropped.
@@ -134,9 +124,6 @@ func (c *client) look(ctx context.Context) error {
 		}
 	}
 	c.known = known
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.whole, func(id string, _ bool) bool { return !known[id] })
 	return nil
 }
 
@@ -182,11 +169,7 @@ func (c *client) call(ctx context.Context, f frame) (any, error) {
 	methods := Methods(c.queue)
 	switch m := methods[f.Method]; {
 	case m != nil:
-		result, err := m(ctx, c.by, f.Params)
-		if e, ok := shownWhole(result); ok {
-			c.saw(e)
-		}
-		return result, err
+		return m(ctx, c.by, f.Params)
 	case f.Method == "exec.approval.request":
 		return c.list(f.Params)
 	case f.Method == "exec.approval.resolve":
@@ -195,13 +178,6 @@ func (c *client) call(ctx context.Context, f frame) (any, error) {
 		return c.hello(f.Params, slices.Sorted(maps.Keys(methods)))
 	}
 	return nil, &wireError{"UNKNOWN_METHOD", "there is no such method"}
-}
-
-// shownWhole is the id of the question that an answer shows whole.
-func shownWhole(result any) (id string, ok bool) {
-	m, _ := result.(map[string]any)
-	e, _ := m["approval"].(queue.Entry)
-	return e.ID, m["card"] != nil
 }
 
 func (c *client) list(params json.RawMessage) (any, error) {
@@ -237,26 +213,21 @@ func (c *client) resolve(params json.RawMessage) (any, error) {
 	var p struct {
 		RequestID string `json:"requestId"`
 		Decision  string `json:"decision"`
-		Reason    string `json:"reason"` // ours; the command that Moltis would allow for good is ignored
+		Reason    string `json:"reason"` // ours, as unseen; the command that Moltis would allow for good is ignored
+		Unseen    bool   `json:"unseen"`
 	}
 	if json.Unmarshal(params, &p) != nil {
-		return nil, &wireError{invalidRequest, "requestId and decision are strings"}
+		return nil, &wireError{invalidRequest, "requestId and decision are strings, unseen is true or false"}
 	}
-	d := approval.Approved
-	c.mu.Lock()
-	whole := c.whole[p.RequestID]
-	c.mu.Unlock()
+	d, who := approval.Approved, operator(c.by)
+	who.Unseen = p.Unseen
 	switch {
 	case p.Decision == "denied":
 		d = approval.Denied
 	case p.Decision != "approved":
 		return nil, &wireError{invalidRequest, `decision is "approved" or "denied"`}
-	case !whole:
-		if e, err := c.queue.Get(p.RequestID); err == nil && e.State == queue.Pending {
-			return nil, &wireError{"CONFLICT", "the diff was not shown whole here: see approvals.show"}
-		}
 	}
-	_, err := c.queue.Answer(p.RequestID, d, operator(c.by), p.Reason)
+	_, err := c.queue.Answer(p.RequestID, d, who, p.Reason)
 	if errors.Is(err, queue.ErrNotFound) {
 		c.logger.Warn("an answer to a question that is not there", "id", p.RequestID, "by", c.by)
 		return map[string]any{"ok": true, "warning": "there is no such question"}, nil

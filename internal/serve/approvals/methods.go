@@ -6,14 +6,16 @@
 //
 //	approvals.list    {all?}          → {approvals: […]} without their diffs, oldest first
 //	approvals.show    {id}            → {approval, card}: with the diff; card has all of it, escaped
-//	approvals.approve {id, reason?}   → {approval}
+//	approvals.approve {id, reason?, unseen?} → {approval}
 //	approvals.deny    {id, reason?}   → {approval}
 //
 // Their errors have the codes -32602 for wrong parameters, -32001 for who may not answer, -32005
-// for an id that is not there and -32006 for a question that is over.
+// for an id that is not there and -32006 for a question that is over, or whose diff the operator was
+// not shown whole.
 //
-// Only the queue decides: the first answer counts, wherever it comes from, and nobody answers what
-// their own principal has asked. A gateway that goes away has answered nothing: the question waits
+// Only the queue decides: the first answer counts, wherever it comes from, nobody answers what
+// their own principal has asked, and a diff that was not shown whole to an operator is approved by
+// them only with unseen, which is on record. A gateway that goes away has answered nothing: the question waits
 // until somebody else does, or until it expires.
 package approvals
 
@@ -67,7 +69,7 @@ func Methods(q *queue.Queue) map[string]Method {
 			}
 			return map[string]any{"approvals": append([]queue.Entry{}, list...)}, nil
 		},
-		"approvals.show": func(_ context.Context, _ string, params json.RawMessage) (any, error) {
+		"approvals.show": func(_ context.Context, by string, params json.RawMessage) (any, error) {
 			var p struct {
 				ID string `json:"id"`
 			}
@@ -75,6 +77,9 @@ func Methods(q *queue.Queue) map[string]Method {
 				return nil, err
 			}
 			e, err := q.Get(p.ID)
+			if err == nil && e.State == queue.Pending {
+				err = q.Saw(e.ID, operator(by))
+			}
 			if err != nil {
 				return nil, told(err)
 			}
@@ -90,11 +95,14 @@ func answers(q *queue.Queue, d approval.Decision) Method {
 		var p struct {
 			ID     string `json:"id"`
 			Reason string `json:"reason"`
+			Unseen bool   `json:"unseen"`
 		}
 		if err := decode(params, &p); err != nil {
 			return nil, err
 		}
-		e, err := q.Answer(p.ID, d, operator(by), p.Reason)
+		who := operator(by)
+		who.Unseen = p.Unseen
+		e, err := q.Answer(p.ID, d, who, p.Reason)
 		if err != nil {
 			return nil, told(err)
 		}
@@ -141,6 +149,9 @@ func told(err error) error {
 	case errors.Is(err, queue.ErrOwn):
 		return &Error{codeDenied, "who asks can't answer: use the token of another principal, or " +
 			"moltis-fs approvals"}
+	case errors.Is(err, queue.ErrUnseen):
+		return &Error{codeOver, "the diff was not shown whole to you: see approvals.show, or say unseen: true, " +
+			"which is on record"}
 	case errors.Is(err, queue.ErrReason):
 		return &Error{codeParams, err.Error()}
 	}

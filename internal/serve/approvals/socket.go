@@ -25,8 +25,8 @@ import (
 // "denied". An id that is not there is warned of and no error, as in Moltis; a question that is
 // over is one. connect is answered and not needed: who calls is known from the request.
 //
-// A long diff is cut, and says so. Then only who was shown the whole of it, by approvals.show on
-// the same connection, may approve.
+// A long diff is cut, and says so. Then approvals.show shows the whole of it, before it may be
+// approved.
 type Gateway struct {
 	Queue   *queue.Queue
 	Origins []string // web pages that may connect besides those of the same host
@@ -83,7 +83,7 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	c := &client{queue: g.Queue, conn: conn, by: by, known: map[string]bool{},
-		whole: map[string]bool{}, patience: cmp.Or(g.patience, writeTime), logger: logger}
+		patience: cmp.Or(g.patience, writeTime), logger: logger}
 	for _, id := range waiting {
 		c.known[id] = true // exec.approval.request lists them
 	}

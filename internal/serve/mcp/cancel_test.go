@@ -1,13 +1,18 @@
 package mcp_test
 
 import (
+	"bufio"
+	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
 	"moltisfs/tools/toolstest"
@@ -41,4 +46,81 @@ func TestCancelledSearch(t *testing.T) {
 	if err := <-ended; err != nil || strings.Contains(said.String(), `"kind":"grep"`) {
 		t.Error(said.String(), err)
 	}
+}
+
+// The end of the input takes back what waits for approval, whoever was asked, in every revision: a yes that comes later is for
+// nobody. What asks nobody is answered.
+func TestEndOfInputWithdrawsQuestions(t *testing.T) {
+	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
+		for _, elicit := range []bool{false, true} {
+			root := toolstest.Tree(t)
+			f, data := file(t, root, "a.txt", "one\n"), filepath.Join(t.TempDir(), "data")
+			asked := make(chan struct{}, 1)
+			never := approverFunc(func(ctx context.Context, _ tools.Question) (tools.Answer, error) {
+				asked <- struct{}{}
+				<-ctx.Done() // as the queue does, for the approval timeout
+				return tools.Answer{Decision: tools.Cancelled}, nil
+			})
+			toServer, fromServer := serve(t, config.Default(), tools.Options{Approver: never, DataDir: data}, mcp.Options{Elicit: elicit})
+			lines := bufio.NewReader(fromServer)
+			call := func(id int, tool, args string) string {
+				meta := ""
+				if revision == "2026-07-28" {
+					meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}`
+				}
+				return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"file_path":%q%s}%s}}`+"\n", id, tool, f, args, meta)
+			}
+			if revision != "2026-07-28" {
+				io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+revision+`","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`+"\n")
+				lines.ReadString('\n')
+				io.WriteString(toServer, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+			}
+			io.WriteString(toServer, call(2, "Write", `,"content":"new\n"`))
+			if elicit {
+				lines.ReadString('\n') // the question
+			} else {
+				<-asked
+			}
+			io.WriteString(toServer, call(3, "Read", ""))
+			toServer.Close()
+			rest, err := io.ReadAll(lines)
+			if err != nil || !strings.Contains(string(rest), `"id":3,"result"`) || !strings.Contains(string(rest), "one") || content(t, f) != "one\n" {
+				t.Errorf("%s, elicit %v: %s %v", revision, elicit, rest, err)
+			}
+			if log := content(t, filepath.Join(data, "audit", "audit.jsonl")); !strings.Contains(log, `"approval":"cancelled"`) || strings.Contains(log, "denied") {
+				t.Errorf("%s, elicit %v: on record: %s", revision, elicit, log)
+			}
+		}
+	}
+}
+
+// Nobody has to hear a yes that nobody is asked for: calls that come last before the end of the input are carried out.
+func TestEndOfInputWithoutQuestions(t *testing.T) {
+	f := file(t, toolstest.Tree(t), "a.txt", "one\n")
+	suite, err := tools.Open(config.Default(), tools.Options{Approver: approval.Yes("--approve yes"), DataDir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer suite.Close()
+	in := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Write","arguments":{"file_path":%q,"content":"new\n"},`+
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n", f)
+	var out strings.Builder
+	slow := waits{suite.Dialect(), make(chan struct{})}
+	if err := mcp.Serve(t.Context(), slow, io.MultiReader(strings.NewReader(in), slow), &out, mcp.Options{}); err != nil || content(t, f) != "new\n" {
+		t.Error(out.String(), err)
+	}
+}
+
+// waits is a dialect whose calls begin after the end of the input.
+type waits struct {
+	dialect.Dialect
+	ended chan struct{}
+}
+
+func (w waits) Read([]byte) (int, error) { close(w.ended); return 0, io.EOF }
+
+func (w waits) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	<-w.ended
+	<-c.Heard.Done()
+	return w.Dialect.Call(ctx, c)
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"moltisfs/approval"
@@ -28,7 +30,7 @@ func nobody() approval.Approver {
 // byItself is how soon an answer comes that no person has given: nobody reads a question in less.
 const byItself = time.Second
 
-// unasked is the answer of a client that can ask but has nobody to ask, and cancels by itself.
+// unasked is the answer of a client that can ask but has nobody to ask, and says no by itself.
 var unasked = approval.Answer{Decision: approval.NobodyToAsk, Reason: "nobody was asked: the client " +
 	"answered the question by itself, as clients do that run without a person (headless, in CI); " +
 	"have the operator start the server with --approve yes, which leaves it to the client's own " +
@@ -40,8 +42,6 @@ const (
 	thisFile    = "file"
 	thisSession = "session"
 )
-
-var scopes = map[string]approval.Grant{thisFile: approval.ThisFile, thisSession: approval.ThisSession}
 
 // granted answers a question that an earlier answer goes far enough for.
 func (s *server) granted(q approval.Question) (approval.Answer, bool) {
@@ -103,29 +103,52 @@ func choices(all []choice, revision string) map[string]any {
 	return field
 }
 
-// decision is what the user did with the form. Only accept approves.
+// offered are the words that the field "allow" takes. What carries a warning is allowed once.
+func offered(q approval.Question) map[string]approval.Grant {
+	if len(q.Warnings) > 0 {
+		return map[string]approval.Grant{once: approval.Once}
+	}
+	return map[string]approval.Grant{once: approval.Once, thisFile: approval.ThisFile,
+		thisSession: approval.ThisSession}
+}
+
+// decision is what the user did with the form. Only "accept" approves, and only with what the form
+// offered: of a field that it did not have, or of a value that it did not name, nobody knows what was
+// meant. A field that is left out has its default.
 func (s *server) decision(q approval.Question, r *sdk.ElicitResult, took time.Duration) approval.Answer {
-	a := approval.Answer{Decision: approval.Denied, By: "elicitation"}
-	unseen := approval.Unseen(q, diffLines)
+	const by = "elicitation"
+	no := approval.Answer{By: by}
+	if r == nil || r.Action != "accept" {
+		switch {
+		case took < byItself:
+			return unasked
+		case r != nil && r.Action == "cancel":
+			no.Reason = "the question was dismissed; where no person did that, have the operator start the " +
+				"server with --approve yes"
+		}
+		return no
+	}
+	unseen, more := approval.Unseen(q, diffLines), maps.Clone(r.Content)
+	word, said := more["allow"]
+	if !said {
+		word = once
+	}
+	a := approval.Chosen(by, offered(q), word)
+	_, isBool := more["unseen"].(bool)
+	maps.DeleteFunc(more, func(field string, _ any) bool { return field == "allow" || field == "unseen" && isBool })
 	switch {
-	case r == nil:
-	case r.Action == "accept" && unseen > 0 && r.Content["unseen"] != true:
-		a.Reason = "the diff is too long to be shown whole, and was not approved unseen; make " +
-			"smaller changes"
-	case r.Action == "accept":
-		a.Decision = approval.Approved
-		if unseen > 0 {
-			a.By += fmt.Sprintf(", with %d lines unseen", unseen)
-		}
-		word, _ := r.Content["allow"].(string)
-		if g := scopes[word]; g != approval.Once && len(q.Warnings) == 0 {
-			a.By += ", for " + g.Until(s.grants.Add(q, g, time.Now()))
-		}
-	case r.Action == "cancel" && took < byItself:
-		return unasked
-	case r.Action == "cancel":
-		a.Reason = "the question was dismissed; where no person did that, have the operator start the " +
-			"server with --approve yes"
+	case a.Decision != approval.Approved:
+		return a
+	case len(more) > 0:
+		return approval.Chosen(by, nil, more)
+	case unseen > 0 && r.Content["unseen"] != true:
+		no.Reason = "the diff is too long to be shown whole, and was not approved unseen; make smaller changes"
+		return no
+	case unseen > 0:
+		a.By += approval.UnseenBy(unseen)
+	}
+	if a.Grant != approval.Once {
+		a.By += ", for " + a.Grant.Until(s.grants.Add(q, a.Grant, time.Now()))
 	}
 	return a
 }
@@ -135,30 +158,43 @@ func (s *server) decision(q approval.Question, r *sdk.ElicitResult, took time.Du
 type byElicitation struct {
 	server  *server
 	session *sdk.ServerSession
-	heard   context.Context // ends when the client can't answer any more
 }
 
 func (e *byElicitation) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
 	if a, ok := e.server.granted(q); ok {
 		return a, nil
 	}
-	asking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(e.heard, cancel)()
 	revision := ""
 	if p := e.session.InitializeParams(); p != nil {
 		revision = p.ProtocolVersion
 	}
-	asked := time.Now()
-	r, err := e.session.Elicit(asking, e.server.form(q, revision))
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return approval.Answer{Decision: approval.TimedOut}, nil
-	case ctx.Err() != nil:
-		return approval.Answer{}, ctx.Err()
-	case err != nil:
+	asked, form := time.Now(), e.server.form(q, revision)
+	r, err := e.session.Elicit(context.WithValue(ctx, formKey{}, form),
+		&sdk.ElicitParams{Mode: form.Mode, Message: form.Message})
+	if a, over := approval.ContextAnswer(ctx); over {
+		return a, nil
+	}
+	if _, said := errors.AsType[*jsonrpc.Error](err); said {
 		// A client that says it can ask and then fails is no better than one that can't.
 		return nobody().Ask(ctx, q)
 	}
+	if err != nil {
+		return approval.Answer{By: "elicitation", Reason: "the client's answer can't be read"}, nil
+	}
 	return e.server.decision(q, r, time.Since(asked)), nil
+}
+
+// formKey is the key of the form of a request, in its context.
+type formKey struct{}
+
+// send puts the form into its request, which the SDK has without it: it would throw away an answer
+// that does not fit, and with it what the user has said.
+func send(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		form, _ := ctx.Value(formKey{}).(*sdk.ElicitParams)
+		if r, ok := req.(*sdk.ServerRequest[sdk.Params]); ok && form != nil {
+			req = &sdk.ServerRequest[sdk.Params]{Session: r.Session, Params: form}
+		}
+		return next(ctx, method, req)
+	}
 }

@@ -10,7 +10,7 @@
 //
 // Nothing but protocol is written to the output. A line that is no message is answered with an
 // error and skipped. notifications/cancelled ends the call that it names. When the input ends,
-// calls under way are answered and Serve returns nil.
+// what waits for approval is withdrawn, all other calls under way are answered, and Serve returns nil.
 //
 // State hangs on the principal and the session, never on the connection. A client may name another
 // session, and the turn that checkpoints are grouped by, for each call in _meta, under MetaSession
@@ -119,6 +119,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	}
 	go s.listAnew(srv)
 	srv.AddReceivingMiddleware(s.receive)
+	srv.AddSendingMiddleware(send)
 
 	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf, long: &s.long}, nil)
 	if err != nil {
@@ -290,7 +291,7 @@ const metaPrefix = "moltis-fs/"
 // understood: a session that were passed over would have the call read and undo the server's own.
 func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 	session, turn := conversation(req.Params.Meta)
-	c := dialect.Call{Principal: s.o.Principal, Session: cmp.Or(s.o.Session, session, s.o.Run), Turn: turn, Tool: req.Params.Name, Args: req.Params.Arguments,
+	c := dialect.Call{Heard: s.heard, Principal: s.o.Principal, Session: cmp.Or(s.o.Session, session, s.o.Run), Turn: turn, Tool: req.Params.Name, Args: req.Params.Arguments,
 		Page: clientOf(req.ClientInfo()).page}
 	if who := req.ClientInfo(); who != nil {
 		c.Client = strings.Trim(who.Name+"/"+who.Version, "/")
@@ -355,7 +356,7 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	case req.ProtocolVersion() >= statelessVersion:
 		return s.hold(ctx, req, c)
 	default:
-		c.Approver = &byElicitation{s, req.Session, s.heard}
+		c.Approver = &byElicitation{s, req.Session}
 	}
 	defer progress(ctx, req, c.Progress)()
 	return s.answer(req, s.run(ctx, c))

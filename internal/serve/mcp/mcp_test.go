@@ -540,6 +540,7 @@ func TestAnswersFindTheirQuestions(t *testing.T) {
 			got := p.ask(1, "tools/call", `"name":"ask"`)
 			time.Sleep(2 * time.Second)
 			for i, answer := range c.answers {
+				time.Sleep(2 * time.Second) // an answer of a person
 				if asked := []string{"first", "second"}[i]; !strings.Contains(got, `"message":"`+asked) {
 					t.Errorf("not asked the %s: %s", asked, got)
 				}

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -163,22 +164,94 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// A client that cancels by itself has asked nobody, and the model is told what to do about it.
-func TestCancelWithoutAPerson(t *testing.T) {
-	for _, revision := range revisions {
-		for _, after := range []time.Duration{0, time.Minute} {
-			synctest.Test(t, func(t *testing.T) {
-				root := toolstest.Tree(t)
-				f := file(t, root, "a.txt", "1\n")
-				a := &asker{answer: sdk.ElicitResult{Action: "cancel"}, after: after}
-				r := call(t, a.connect(t, root, revision), "Write", map[string]any{"file_path": f, "content": "2"})
-				text := textOf(t, r)
-				if !r.IsError || !strings.Contains(text, "--approve yes") ||
-					strings.Contains(text, "obody was asked") != (after == 0) ||
-					strings.Contains(text, "dismissed") == (after == 0) {
-					t.Errorf("%s after %s: %s", revision, after, text)
-				}
-			})
+// answers is a client on the wire, of any revision, that answers the question about a change with a
+// result as it stands there. It gives what the model reads.
+func answers(t *testing.T, revision, f, result string, after time.Duration) string {
+	t.Helper()
+	p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{Elicit: true})
+	write := `"name":"Write","arguments":{"file_path":` + string(mustJSON(t, f)) + `,"content":"new\n"}`
+	if revision >= "2026-07-28" {
+		got := p.ask(1, "tools/call", write)
+		_, state, _ := strings.Cut(got, `"requestState":"`)
+		state, _, _ = strings.Cut(state, `"`)
+		time.Sleep(after)
+		return p.ask(2, "tools/call", write+`,"requestState":"`+state+`","inputResponses":{"approval":`+result+`}`)
+	}
+	p.line(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + revision +
+		`","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+	asked := p.line(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" +
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{` + write + `}}`)
+	var q struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if err := json.Unmarshal([]byte(asked), &q); err != nil || q.Method != "elicitation/create" {
+		t.Fatal(asked, err)
+	}
+	time.Sleep(after)
+	return p.line(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":` + result + `}`)
+}
+
+// What a client answers is a yes only if it was offered. Else it is a no, for the reason that the
+// person gave, in every revision alike.
+func TestOnlyWhatWasOfferedApproves(t *testing.T) {
+	for _, revision := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {
+		for _, c := range []struct {
+			result string
+			yes    bool
+			want   string // in the answer
+		}{
+			{`{"action":"accept"}`, true, ""}, {`{"action":"accept","content":{}}`, true, ""}, {`{"action":"accept","content":null}`, true, ""},
+			{`{"action":"accept","content":{"allow":"once"}}`, true, ""}, {`{"action":"accept","content":{"allow":"session"}}`, true, ""},
+			{`{"action":"accept","content":{"allow":"file","unseen":false}}`, true, ""},
+			{`{"action":"accept","content":{"allow":"no keep it"}}`, false, "the user answered: no keep it"},
+			{`{"action":"accept","content":{"allow":"no"}}`, false, "the user answered: no"},
+			{`{"action":"accept","content":{"allow":"deny"}}`, false, "the user answered: deny"},
+			{`{"action":"accept","content":{"allow":"Once"}}`, false, "the user answered: Once"},
+			{`{"action":"accept","content":{"allow":false}}`, false, "the user answered: false"},
+			{`{"action":"accept","content":{"allow":true}}`, false, "the user answered: true"},
+			{`{"action":"accept","content":{"allow":null}}`, false, "the user answered: null"},
+			{`{"action":"accept","content":{"allow":""}}`, false, "was not approved"},
+			{`{"action":"accept","content":{"allow":["session"]}}`, false, `the user answered: [\"session\"]`},
+			{`{"action":"accept","content":{"allow":{}}}`, false, "the user answered: {}"},
+			{`{"action":"accept","content":{"allow":1}}`, false, "the user answered: 1"},
+			{`{"action":"accept","content":{"Allow":"no"}}`, false, `the user answered: {\"Allow\":\"no\"}`},
+			{`{"action":"accept","content":{"allow":"once","but":"not here"}}`, false, "not here"},
+			{`{"action":"accept","content":{"unseen":"no"}}`, false, "the user answered: "},
+			{`{"action":"decline"}`, false, "obody was asked"}, {`{"action":"cancel"}`, false, "obody was asked"},
+			{`{"action":"Accept","content":{"allow":"once"}}`, false, "obody was asked"}, {`{"action":"yes"}`, false, "obody was asked"},
+			{`{"action":""}`, false, "obody was asked"}, {`{}`, false, ""},
+			{`{"action":"decline","content":{"allow":"session"}}`, false, "obody was asked"},
+			{`{"action":"accept","content":"once"}`, false, ""}, {`{"action":["accept"]}`, false, ""}, {`"accept"`, false, ""}, {`true`, false, ""}, {`[]`, false, ""},
+		} {
+			f := file(t, toolstest.Tree(t), "a.txt", "one\n")
+			got := answers(t, revision, f, c.result, 0)
+			if changed := content(t, f) == "new\n"; changed != c.yes || !strings.Contains(got, c.want) {
+				t.Errorf("%s %s: changed %v: %s", revision, c.result, changed, got)
+			}
+			if words := strings.HasPrefix(c.want, "the user"); words && strings.Contains(got, "obody") {
+				t.Errorf("%s %s: a person has answered: %s", revision, c.result, got)
+			}
+		}
+	}
+}
+
+// A client that says no by itself has asked nobody, and the model is told what to do about it. A
+// person takes longer.
+func TestNoWithoutAPerson(t *testing.T) {
+	for _, revision := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {
+		for _, action := range []string{"cancel", "decline", "reject", "Accept"} {
+			for _, after := range []time.Duration{0, time.Minute} {
+				synctest.Test(t, func(t *testing.T) {
+					f := file(t, toolstest.Tree(t), "a.txt", "1\n")
+					text := answers(t, revision, f, `{"action":"`+action+`"}`, after)
+					if !strings.Contains(text, `"isError":true`) || content(t, f) != "1\n" ||
+						strings.Contains(text, "obody was asked") != (after == 0) ||
+						strings.Contains(text, "--approve yes") != (after == 0 || action == "cancel") {
+						t.Errorf("%s, %s after %s: %s", revision, action, after, text)
+					}
+				})
+			}
 		}
 	}
 }

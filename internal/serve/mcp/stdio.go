@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -30,7 +33,7 @@ type lines struct {
 }
 
 func (l *lines) Connect(context.Context) (sdk.Connection, error) {
-	c := &connection{out: l.out, long: l.long, incoming: make(chan incoming), closed: make(chan struct{}), open: map[jsonrpc.ID]bool{}}
+	c := &connection{out: l.out, long: l.long, numbers: numbers{rand.Text()}, incoming: make(chan incoming), closed: make(chan struct{}), open: map[jsonrpc.ID]bool{}}
 	c.answered.L = &c.mu
 	// A read can't be interrupted, so it happens aside and may be left behind.
 	go c.read(bufio.NewReaderSize(l.in, 64<<10), l.ended)
@@ -43,13 +46,14 @@ type connection struct {
 	once     sync.Once
 
 	long      *longTexts
+	numbers   numbers
 	handshake bool // there was an initialize; of the reading goroutine alone
 
 	writing sync.Mutex // one line at a time
 	out     io.Writer
 
 	mu       sync.Mutex
-	open     map[jsonrpc.ID]bool // requests without an answer yet; nil when closed
+	open     map[jsonrpc.ID]bool // requests without an answer yet, and whether it is waited for; nil when closed
 	answered sync.Cond           // open has become smaller
 }
 
@@ -63,7 +67,10 @@ func (c *connection) SessionID() string { return "" }
 func (c *connection) Close() error {
 	c.once.Do(func() {
 		close(c.closed)
-		c.settle(nil)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.open = nil
+		c.answered.Broadcast()
 	})
 	return nil
 }
@@ -90,55 +97,58 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	if line, err = c.long.restored(line); err != nil {
 		return err
 	}
-	err = c.write(line)
-	if r, ok := m.(*jsonrpc.Response); ok {
-		c.settle(&r.ID)
-	}
-	return err
+	r, _ := m.(*jsonrpc.Response)
+	return c.write(line, r)
 }
 
-// settle notes that a request is answered, or with nil that none will be.
-func (c *connection) settle(id *jsonrpc.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if id == nil {
-		c.open = nil
-	} else {
-		delete(c.open, *id)
-	}
-	c.answered.Broadcast()
-}
-
-// expect notes that a request is to be answered.
-func (c *connection) expect(m jsonrpc.Message) {
-	r, ok := m.(*jsonrpc.Request)
-	if !ok || !r.IsCall() || r.Method == "subscriptions/listen" { // answered when cancelled
-		return
+// expect notes that a request is to be answered. It is false where another one with this id is under
+// way: the SDK would answer one of them alone.
+func (c *connection) expect(m jsonrpc.Message) (id jsonrpc.ID, ok bool) {
+	r, is := m.(*jsonrpc.Request)
+	if !is || !r.IsCall() {
+		return id, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, twice := c.open[r.ID]; twice {
+		return r.ID, false
+	}
 	if c.open != nil {
-		c.open[r.ID] = true
+		c.open[r.ID] = r.Method != "subscriptions/listen" // which is answered when cancelled
 	}
+	return r.ID, true
 }
 
+// awaitAnswers waits until all that is waited for is written.
 func (c *connection) awaitAnswers() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for len(c.open) > 0 {
+	for slices.Contains(slices.Collect(maps.Values(c.open)), true) {
 		c.answered.Wait()
 	}
+	c.mu.Unlock()
+	c.writing.Lock() // by who writes the last
+	defer c.writing.Unlock()
 }
 
-func (c *connection) write(line []byte) error {
+// write writes one line. The id of the request that it answers, if any, may come again.
+func (c *connection) write(line []byte, answer *jsonrpc.Response) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	_, err := c.out.Write(append(line, '\n'))
+	if answer != nil {
+		c.mu.Lock()
+		delete(c.open, answer.ID)
+		c.answered.Broadcast()
+		c.mu.Unlock()
+	}
+	_, err := c.out.Write(append(c.numbers.out(line), '\n'))
 	return err
 }
 
 // read passes messages on until the input ends.
 func (c *connection) read(r *bufio.Reader, ended func()) {
+	if mark, _ := r.Peek(3); string(mark) == "\ufeff" { // some clients begin with it
+		_, _ = r.Discard(3) // it was peeked
+	}
 	for {
 		line, err := ndjson.ReadLine(r, maxLine)
 		var in incoming
@@ -155,7 +165,7 @@ func (c *connection) read(r *bufio.Reader, ended func()) {
 		case len(bytes.TrimSpace(line)) == 0:
 			continue
 		default:
-			if in.message, err = jsonrpc.DecodeMessage(line); err != nil {
+			if in.message, err = jsonrpc.DecodeMessage(c.numbers.in(line)); err != nil {
 				if c.reject(reason(line, err)) != nil {
 					return
 				}
@@ -167,7 +177,12 @@ func (c *connection) read(r *bufio.Reader, ended func()) {
 				}
 				continue
 			}
-			c.expect(in.message)
+			if id, ok := c.expect(in.message); !ok {
+				if c.refuse(id, jsonrpc.CodeInvalidRequest, "a request with this id is under way: give each its own") != nil {
+					return
+				}
+				continue
+			}
 		}
 		select {
 		case c.incoming <- in:
@@ -235,5 +250,5 @@ func (c *connection) refuse(id jsonrpc.ID, code int64, message string) error {
 	if err != nil {
 		return err
 	}
-	return c.write(line)
+	return c.write(line, nil)
 }
