@@ -168,7 +168,7 @@ func (s *search) passOver(p *worker, st *state, f *index.File) {
 		return
 	}
 	st.totals.Scanned++
-	if f.Binary {
+	if f.Binary && f.Size() > int64(s.size.buffer) {
 		p.skipped.Binary++
 	}
 }

@@ -1,6 +1,7 @@
 package readers
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,8 +50,23 @@ func encodingLabel(e *text.Encoding, mark int) string {
 	return e.Name
 }
 
-// looksBinary decides by the first bytes that a file is not text in any encoding.
-func looksBinary(head []byte, ended bool) bool { return text.LooksBinary(head, ended, binaryMagic) }
+// isBinary decides by the first bytes that a file is not text in any encoding.
+func isBinary(head []byte) bool { return text.Sniff(head) == text.Binary }
+
+// noText says of a file that begins like a picture or a PDF that it is no text that only speaks of one.
+func noText(head []byte) bool { return isBinary(head) || !text.MostlyUTF8(head) }
+
+// textButForNULs says that the first bytes of a binary file are text in UTF-8, had they no NULs.
+func textButForNULs(head []byte) bool {
+	rest := bytes.ReplaceAll(head, []byte{0}, nil)
+	controls := 0
+	for _, c := range rest {
+		if c < ' ' && !bytes.ContainsRune([]byte("\t\n\r\f\b\x1b"), rune(c)) {
+			controls++
+		}
+	}
+	return len(rest) > 0 && controls*10 <= len(rest) && text.MostlyUTF8(rest)
+}
 
 // countReplaced counts what a decoder showed as U+FFFD. In UTF-8 the page counts it, where the bad bytes are still there; a U+FFFD that was written
 // as such, which other encodings can hardly hold, is counted with the others.

@@ -18,7 +18,7 @@ func ShownAs(content []byte, encoding string) string {
 	o := &Options{Encoding: encoding}
 	switch {
 	case knowsImage(f, o):
-		if p := image.FormatOf(head); looksBinary(head, f.ended) {
+		if p := image.FormatOf(head); noText(head) {
 			return p.Name + " image"
 		}
 	case knowsPDF(f, o):
@@ -74,5 +74,5 @@ func forced(f *file, o *Options) bool {
 		return false
 	}
 	e, _, err := encodingOf(o.Encoding, nil)
-	return err != nil || e.Mapped() || !looksBinary(f.head, f.ended)
+	return err != nil || e.Mapped() || !noText(f.head)
 }

@@ -40,23 +40,27 @@ func TestSearchText(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	write(t, filepath.Join(root, "a.txt"), "one\nneedle 1\nthree\nfour\nfive\nsix\nneedle needle\r\n")
 	write(t, filepath.Join(root, "b.txt"), "needle\n")
-	write(t, filepath.Join(root, "bin"), "\x00needle\n")
+	write(t, filepath.Join(root, "bin"), "\x00other\n")
 	old := time.Now().Add(-time.Hour)
 	for _, f := range []string{"b.txt", "bin"} {
 		if err := os.Chtimes(filepath.Join(root, f), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
-	note := "\n[not searched: 1 binary]"
+	named := "\n[binary file matches: ROOT/bin; Read with encoding: \"utf-8\" shows its text]"
 	for _, c := range []struct{ tool, args, want string }{
 		{"Grep", `{"pattern":"needle"}`, "Found 2 files in ROOT\na.txt\nb.txt"},
 		{"Grep", `{"pattern":"needle","head_limit":1}`, "Found 2 files\nROOT/a.txt\n[1 of 2 files; go on with offset 1]"},
+		{"Grep", `{"pattern":"other"}`, "No files found" + named},
+		{"Grep", `{"pattern":"other|needle"}`, "Found 2 files in ROOT\na.txt\nb.txt" + named},
+		{"Grep", `{"pattern":"other","output_mode":"content","path":"ROOT/bin"}`, "No matches found" + named},
+		{"Grep", `{"pattern":"other","output_mode":"content"}`, "No matches found" + named},
 		{"Grep", `{"pattern":"needle","offset":7}`, "No entries at this offset, of 2 files"},
-		{"Grep", `{"pattern":"nothing","offset":7}`, "No files found" + note},
+		{"Grep", `{"pattern":"nothing","offset":7}`, "No files found"},
 		{"Grep", `{"pattern":"needle","output_mode":"content","offset":7}`, "No entries at this offset, of 3 rows"},
-		{"Grep", `{"pattern":"nothing","output_mode":"content"}`, "No matches found" + note},
+		{"Grep", `{"pattern":"nothing","output_mode":"content"}`, "No matches found"},
 		{"Grep", `{"pattern":"needle","output_mode":"count","offset":7}`, "No entries at this offset, of 2 files"},
-		{"Grep", `{"pattern":"nothing","output_mode":"count"}`, "No matches found" + note},
+		{"Grep", `{"pattern":"nothing","output_mode":"count"}`, "No matches found"},
 		{"Grep", `{"pattern":"needle","output_mode":"count"}`, "In ROOT:\na.txt:2\nb.txt:1\n\nFound 4 total occurrences across 2 files."},
 		{"Grep", `{"pattern":"needle$","output_mode":"content"}`, "In ROOT:\na.txt:7:needle needle\nb.txt:1:needle"},
 		{"Grep", `{"pattern":"needle","output_mode":"content","-n":false,"-o":true}`,
@@ -70,7 +74,7 @@ func TestSearchText(t *testing.T) {
 		{"Grep", `{"pattern":"needle","output_mode":"","glob":"b.txt a"}`,
 			"Found 1 file\nROOT/b.txt\n[glob was read as the list b.txt | a, and as one name; within a list a blank of a name is written \"\\ \"]"},
 		{"Grep", `{"pattern":"needle","glob":"!a file b.txt"}`, "Found 2 files in ROOT\na.txt\nb.txt"},
-		{"Grep", `{"pattern":"needle","glob":"!a.txt !b.txt"}`, "No files found" + note},
+		{"Grep", `{"pattern":"needle","glob":"!a.txt !b.txt"}`, "No files found"},
 		{"Glob", `{"pattern":"*.txt,!a*"}`, "ROOT/b.txt"},
 		{"Glob", `{"pattern":"*.txt"}`, "In ROOT:\na.txt\nb.txt"},
 		{"Glob", `{"pattern":"*","limit":1}`, "ROOT/a.txt\n[1 of 3 files; go on with offset 1]"},

@@ -181,7 +181,7 @@ func (f *File) MayMatch(q *Question) bool {
 	case !f.known, q.NonASCII && !f.plain, q.Multiline && f.stamp.size > maxWhole:
 		return true
 	case f.filter == nil:
-		return !f.Empty && !f.Binary
+		return !f.Empty
 	}
 	return q.mayMatch(f.filter)
 }

@@ -55,15 +55,20 @@ func (r *fileReader) content(file tree.File, size int64, f *File) bool {
 			if f.Empty = n == 0; f.Empty {
 				return size == 0
 			}
-			if kind := text.Sniff(b); kind != text.Plain {
-				f.Binary = kind == text.Binary
+			switch text.Sniff(b) {
+			case text.Plain:
+			case text.Binary: // a search looks at its beginning
+				r.set.add(b)
+				f.Binary, f.filter = true, r.set.filter()
+				return true
+			default:
 				return true
 			}
 			if size > maxFiltered {
 				return true
 			}
 		}
-		lined = lined && bytes.IndexByte(b, 0) < 0 && line <= maxWhole
+		lined = lined && line <= maxWhole
 		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
 			line = 0
 		}

@@ -101,9 +101,7 @@ func window(all []byte, first, n int) (part []byte, last, total int) {
 // decoded is the text of a file that is text, in whatever encoding.
 func decoded(raw []byte, name string) ([]byte, error) {
 	no := engine.Refuse(notText, name, nil)
-	const head = 8 << 10
-	if text.LooksBinary(raw[:min(len(raw), head)], len(raw) <= head,
-		func([]byte) bool { return false }) {
+	if text.Sniff(raw) == text.Binary {
 		return nil, no
 	}
 	e, mark := text.ToRead("", raw)
