@@ -12,14 +12,17 @@ import (
 
 // Encodings lists the names that Options.Encoding takes, the common ones first. Usual aliases are taken too.
 func Encodings() []string {
-	return slices.DeleteFunc(text.Names(), func(name string) bool { return name == "gbk" }) // is read as GB 18030
+	return slices.DeleteFunc(text.Names(), func(name string) bool {
+		e, _ := text.ToRead(name, nil)
+		return e.Name != name // is read as another that holds it
+	})
 }
 
 // encodingOf is the encoding in which a file that begins with b is read, and the length of its byte order mark. asked overrules
 // detection.
 func encodingOf(asked string, b []byte) (e *text.Encoding, mark int, err error) {
 	if e, mark = text.ToRead(asked, b); e == nil {
-		return nil, 0, &BadEncoding{Name: asked, Why: "it is not known here"}
+		return nil, 0, &BadEncoding{Name: asked, Why: "there is no such encoding"}
 	}
 	return e, mark, nil
 }

@@ -58,10 +58,11 @@ func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
 	switch {
 	case asked == "":
 		e, guessed = Detect(b)
-	case AnyOrder(asked) && bytes.HasPrefix(b, []byte(markUTF16BE)):
-		e = Lookup("utf-16be")
 	default:
 		e = Lookup(asked)
+		if marked := ByMark(b); AnyOrder(asked) && marked != nil && marked.Unit == e.Unit {
+			e = marked
+		}
 	}
 	if e != nil && bytes.HasPrefix(b, []byte(e.Mark)) {
 		mark = len(e.Mark)
@@ -69,10 +70,14 @@ func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
 	return e, mark, guessed
 }
 
-// ToRead is Of for reading only: GBK is read as GB 18030, which holds all of it.
+// ToRead is Of for reading only: GBK is read as GB 18030, which holds all of it, and ASCII as UTF-8.
 func ToRead(asked string, b []byte) (e *Encoding, mark int) {
-	if e, mark, _ = Of(asked, b); e != nil && e.Name == "gbk" {
+	switch e, mark, _ = Of(asked, b); {
+	case e == nil:
+	case e.Name == "gbk":
 		e = Lookup("gb18030")
+	case e.Name == "us-ascii":
+		e = UTF8
 	}
 	return e, mark
 }
