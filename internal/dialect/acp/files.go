@@ -108,8 +108,8 @@ func decoded(raw []byte, name string) ([]byte, error) {
 	if e == nil {
 		return nil, no
 	}
-	out, err := e.Decode(raw[mark:])
-	if err != nil || !utf8.Valid(out) {
+	out, ok := e.Exact(raw[mark:])
+	if !ok {
 		return nil, no
 	}
 	return out, nil
