@@ -93,3 +93,38 @@ func TestFoundByIndex(t *testing.T) {
 		t.Errorf("%q\n%q", with, without)
 	}
 }
+
+// Binary files are named alike by the index and without it, and as many are told of which only the beginning was searched.
+func TestBinariesByIndex(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("nothing\n", 40_000)
+	for name, content := range map[string]string{
+		"head": "needle\x00", "late": long + "needle\x00", "begins": "\x00needle" + long, "ends": "\x00" + long + "needle", "other": "\x00é", "block": long + strings.Repeat("\x00", 600) + "needle\n",
+		"ff": "\x00\xff\xfe needle", "text": "a needle\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs := testFS(t)
+	defer fs.Close()
+	x := NewIndex(IndexOptions{Open: GuardedOpen(fs), Watch: GuardedWatch(fs), MinFiles: 1})
+	defer x.Close()
+	warm(t, fs, x, root)
+	for pattern, want := range map[string]string{"needle": "begins ff head", "NEEDLE": "", "café|needle": "begins ff head", "nothing": "begins ends", "xyzzy": ""} {
+		for _, mode := range []Mode{FilesWithMatches, Count, Content} {
+			q := Query{Matcher: compile(t, pattern, match.Options{}), Mode: mode}
+			plain := searchIn(t, fs, root, Walk{}, q)
+			q.Index = x
+			indexed := searchIn(t, fs, root, Walk{}, q)
+			names := strings.ReplaceAll(strings.Join(indexed.Binary, " "), root+"/", "")
+			if names != want || !indexed.Indexed || !slices.Equal(plain.Binary, indexed.Binary) || plain.Skipped != indexed.Skipped || plain.Totals != indexed.Totals {
+				t.Errorf("%s, mode %d: %v %+v %+v, by the index (%v) %v %+v %+v", pattern, mode, plain.Binary, plain.Skipped, plain.Totals, indexed.Indexed, indexed.Binary, indexed.Skipped, indexed.Totals)
+			}
+		}
+	}
+}
