@@ -16,8 +16,7 @@ type bigFile struct {
 	parts    []part
 	next     atomic.Int64
 	left     atomic.Int64
-	found    atomic.Bool // FilesWithMatches: only NUL bytes can still change the answer
-	binary   atomic.Bool
+	found    atomic.Bool // FilesWithMatches: only the encoding can still change the answer
 	failed   atomic.Pointer[error]
 	seenLong atomic.Bool
 	legacy   atomic.Bool // a range cannot be searched as it is: go through the file in order
@@ -55,7 +54,7 @@ func (f *bigFile) searchRanges(w *worker) {
 			return
 		}
 		switch {
-		case f.binary.Load() || f.legacy.Load() || f.failed.Load() != nil:
+		case f.legacy.Load() || f.failed.Load() != nil:
 		case w.stopped():
 			err := errStopped // nothing else notices a stop between two ranges
 			f.failed.CompareAndSwap(nil, &err)
@@ -98,8 +97,6 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 		f.failed.CompareAndSwap(nil, &err)
 	case s.foreign != nil:
 		f.legacy.Store(true)
-	case s.binary:
-		f.binary.Store(true)
 	case s.lines > 0 && f.q.Mode == FilesWithMatches:
 		f.found.Store(true)
 	}
@@ -141,13 +138,13 @@ func (f *bigFile) assemble(w *worker, st *state) {
 	s := &st.scan
 	s.reset(f.want)
 	s.asIs = f.bytes
-	s.binary, s.long = f.binary.Load(), f.seenLong.Load()
+	s.long = f.seenLong.Load()
 	var err error
 	if p := f.failed.Load(); p != nil {
 		err = *p
 	}
 	switch {
-	case f.legacy.Load() && !s.binary && err == nil:
+	case f.legacy.Load() && err == nil:
 		s.reset(f.want)
 		f.stream(w, st, io.NewSectionReader(f.file, 0, 1<<62), 0)
 		return
@@ -159,7 +156,7 @@ func (f *bigFile) assemble(w *worker, st *state) {
 		if f.q.Mode == FilesWithMatches {
 			s.lines = min(s.lines, 1)
 		}
-	case !s.binary && (err == nil || errors.Is(err, errStopped)):
+	case err == nil || errors.Is(err, errStopped):
 		if e := f.gatherRows(w, st); err == nil {
 			err = e
 		}

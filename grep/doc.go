@@ -35,7 +35,8 @@
 //   - Ends of the text: without Multiline "\A" and "\z" stand at the ends of a line. In ripgrep
 //     they stand at the ends of the buffer.
 //   - Backtracking: look-around and back-references are run, not refused.
-//   - Binary files: matches are withheld wherever in the file a NUL byte is, and no line is shown.
+//   - Binary files: those with a NUL in their first 8,000 bytes, as in git. One that matches is named and no line
+//     of it is shown. In a tree its first 256 KiB are searched.
 //   - Several lines: Count counts lines there too, and matches apart. OnlyMatching gives each match
 //     as one row, line ends included.
 //   - Empty matches: OnlyMatching and Count have as many as package regexp finds, none behind the

@@ -48,10 +48,6 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 					return nil
 				}
 			}
-			if !s.rawBytes && bytes.IndexByte(b, 0) >= 0 {
-				s.binary = true
-				return nil
-			}
 			end := len(b)
 			if !eof {
 				end -= t.size.multiLap

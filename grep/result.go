@@ -39,9 +39,12 @@ type Totals struct {
 
 // Result is the answer to a Query.
 type Result struct {
-	Root      string
-	Files     []FileHit // FilesWithMatches and Count: newest first, ties by path
-	Rows      []Row     // Content: by path, then line
+	Root  string
+	Files []FileHit // FilesWithMatches and Count: newest first, ties by path
+	Rows  []Row     // Content: by path, then line
+	// Binary are the binary files that match, by path. They are among no Files and have no Rows, but for a
+	// Walk.File where no row is asked for.
+	Binary    []string
 	Totals    Totals
 	Truncated bool // rows or files were left out by Limit or Offset
 	Partial   bool // the deadline came first: what is in the result is right, and there may be more
@@ -71,7 +74,7 @@ type Skipped struct {
 	Deep       int // directories below Walk.MaxDepth
 	Denied     int // hidden by policy, never named; with globs or types only those hidden by name
 	Unreadable int // files and directories that could not be opened or read
-	Binary     int // files with NUL bytes; Walk.File is searched anyway, unless rows are wanted
+	Binary     int // binary files of which only the first 256 KiB were searched, without a match
 	TooLarge   int // files over Query.MaxFileBytes
 	LongLines  int // files searched in pieces, for a line (Multiline: a match) over 8 MiB
 	Encoding   int // files of unknown encoding: searched as bytes
@@ -111,7 +114,7 @@ func (s Skipped) Notes() []Note {
 	for _, n := range []Note{
 		{"deadline", s.Deadline, "search a smaller part"},
 		{"ignored", s.Ignored, "give one as path to search it"},
-		{"binary", s.Binary, "not text; output_mode count searches one given as path"},
+		{"binary", s.Binary, "behind the first 256 KiB; give one as path to search all"},
 		{"unreadable", s.Unreadable, "the system refuses or fails to read them"},
 		{"denied", s.Denied, "closed by policy: only the operator can open them"},
 		{"encoding", s.Encoding, "unknown: search for an ASCII part of the text"},

@@ -24,17 +24,14 @@ type scan struct {
 	rowPosition
 	windowPosition
 
-	rawBytes bool // NUL bytes are like others
-	single   bool // the one chunk is the whole file
-	spans    [][2]int
-	part     longPart
+	spans [][2]int
+	part  longPart
 }
 
 // tally is what was found so far.
 type tally struct {
 	lines, matches, rows int
 	out                  []Row
-	binary               bool // a NUL byte came by
 	long                 bool // a line was searched in pieces
 }
 
@@ -82,7 +79,7 @@ type longPart struct {
 
 // reset makes s ready for a file.
 func (s *scan) reset(want int) {
-	*s = scan{q: s.q, size: s.size, sc: s.sc, rawBytes: s.rawBytes, want: want, spans: s.spans[:0]}
+	*s = scan{q: s.q, size: s.size, sc: s.sc, want: want, spans: s.spans[:0]}
 	s.line = 1
 }
 
@@ -99,7 +96,7 @@ func (s *scan) chunk(c chunk) bool {
 			}
 			s.lines = 1
 		}
-		return s.text(b[c.from:])
+		return true
 	}
 	for pos := c.from; pos < len(b); {
 		start, end, ok := s.sc.NextLine(b, pos)
@@ -111,9 +108,6 @@ func (s *scan) chunk(c chunk) bool {
 			return false
 		}
 		s.countLine(b, c.at, start, end, pos)
-	}
-	if !s.text(b[c.from:]) {
-		return false
 	}
 	if s.sc.Err() != nil {
 		if s.q.Mode == Content {
@@ -132,18 +126,6 @@ func (s *scan) chunk(c chunk) bool {
 }
 
 var newline = []byte{'\n'}
-
-// text looks for NUL bytes where that can matter: when a file has one anywhere, its matches are
-// withheld. A file that fits one chunk and does not match needs no look.
-func (s *scan) text(b []byte) bool {
-	if s.rawBytes || s.single && s.lines == 0 {
-		return true
-	}
-	if bytes.IndexByte(b, 0) >= 0 {
-		s.binary = true
-	}
-	return !s.binary
-}
 
 func lineAfter(b []byte, end int) int {
 	if i := bytes.IndexByte(b[end:], '\n'); i >= 0 {
@@ -364,14 +346,14 @@ func (s *scan) piece(c chunk) bool {
 		return false
 	}
 	if c.piece != pieceLast {
-		return s.text(b[c.from:])
+		return true
 	}
 	if p.matches > 0 || p.matched {
 		s.countPieces(c, end)
 	}
 	s.line++
 	s.mark = c.at + int64(len(b))
-	return s.text(b[c.from:])
+	return true
 }
 
 // countPieces counts a matching line that came in pieces; c is the last one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +38,6 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	s.nonASCII = q.Matcher.NonASCII() && !q.Matcher.Bytes()
 	s.deadline, _ = ctx.Deadline()
 	s.backtracking = q.Matcher.Engine() == "backtracking"
-	s.rawBytes = w.File != nil && q.Mode != Content
 	s.rows.limit = window(q.Offset, q.Limit)
 	for i := range s.states {
 		s.states[i].newest.limit = s.rows.limit
@@ -95,9 +95,6 @@ type search struct {
 	deadline time.Time
 	// backtracking: the engine takes a file in one piece, and gives it up as a whole.
 	backtracking bool
-	// rawBytes: a file that is not text is searched as bytes. Only a file that was asked for by
-	// name, and no row of it is shown.
-	rawBytes bool
 }
 
 // state is one worker's.
@@ -108,6 +105,7 @@ type state struct {
 	target target // the file that look is at
 	newest newest
 	totals Totals
+	binary []string // files that match and are not shown
 	_      [64]byte
 }
 
@@ -122,6 +120,9 @@ func (s *search) report(res *Result) {
 		t.Matches += st.totals.Matches
 		t.Rows += st.totals.Rows
 		t.Scanned += st.totals.Scanned
+		for _, name := range st.binary {
+			res.Binary = append(res.Binary, joinRoot(res.Root, name))
+		}
 		if i > 0 {
 			all.merge(&st.newest)
 		}
@@ -132,6 +133,7 @@ func (s *search) report(res *Result) {
 			buffers.Put(st.lent)
 		}
 	}
+	slices.SortFunc(res.Binary, comparePaths)
 	if s.q.Mode == Content {
 		if s.q.Found == nil {
 			res.Rows = s.rows.page(res.Root, s.q.Offset, s.q.Limit)
@@ -165,7 +167,7 @@ func (s *search) ready(w *worker) *state {
 	if st.buf == nil {
 		st.lent = takeBuffer(s.size.buffer)
 		st.buf = *st.lent
-		st.scan.q, st.scan.size, st.scan.rawBytes = &s.q, &s.size, s.rawBytes
+		st.scan.q, st.scan.size = &s.q, &s.size
 	}
 	if st.scan.sc == nil {
 		st.scan.sc = s.scanner(w)
@@ -190,7 +192,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.close()
 		return
 	}
-	n, eof, kind, err := readText(f, t.info.Size, st.buf, s.rawBytes)
+	n, eof, kind, err := readText(f, t.info.Size, st.buf)
 	switch {
 	case err != nil:
 		w.skipped.Unreadable++
@@ -200,14 +202,16 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.close()
 		return
 	}
-	t.bytes = kind == text.Binary
 	st.totals.Scanned++
 	st.scan.reset(s.rowsWanted(rel, name))
 	st.scan.asIs = kind != text.Plain
+	if t.binary = kind == text.Binary; t.binary {
+		t.bytes, st.scan.want = true, 0
+		t.cut = !eof && !keep // of one in a tree the beginning is enough
+		eof = eof || t.cut
+	}
 	b := st.buf[:n]
 	switch {
-	case kind == text.Binary && !s.rawBytes:
-		w.skipped.Binary++
 	case kind.Wide != nil:
 		t.decoded(w, st, kind.Wide)
 	case s.q.Multiline:
@@ -218,7 +222,6 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 			t.legacy(w, st, e)
 			break
 		}
-		st.scan.single = true
 		st.scan.chunk(c)
 		if e := st.scan.foreign; e != nil {
 			t.decoded(w, st, e)
@@ -234,11 +237,11 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	t.close()
 }
 
-// readText reads what buf can hold of a file. It stops early when the beginning says that the file
-// is not text, or is text that must be decoded.
-func readText(f File, size int64, buf []byte, raw bool) (n int, eof bool, kind text.Content, err error) {
+// readText reads what buf can hold of a file. It stops early when the beginning says that it is text
+// that must be decoded.
+func readText(f File, size int64, buf []byte) (n int, eof bool, kind text.Content, err error) {
 	n, eof, err = readAll(f, size, buf[:min(len(buf), headLen)])
-	if kind = text.Sniff(buf[:n]); err == nil && !eof && (kind == text.Plain || raw && kind == text.Binary) {
+	if kind = text.Sniff(buf[:n]); err == nil && !eof && kind.Wide == nil {
 		var k int
 		k, eof, err = readAll(f, size-int64(n), buf[n:])
 		n += k
@@ -284,6 +287,8 @@ type target struct {
 	rel, name string
 	keep      bool
 	bytes     bool // searched as it is, whatever its encoding
+	binary    bool
+	cut       bool // only its beginning is searched
 }
 
 func (t *target) close() {
@@ -353,8 +358,12 @@ func (t *target) finish(w *worker, c *scan, err error) {
 	if late {
 		w.skipped.Deadline++
 	}
-	if c.binary {
-		w.skipped.Binary++
+	if t.binary && (!t.keep || t.q.Mode == Content) {
+		if c.lines > 0 {
+			st.binary = append(st.binary, t.rel+t.name)
+		} else if t.cut {
+			w.skipped.Binary++
+		}
 		return
 	}
 	if c.long {

@@ -83,22 +83,6 @@ func (b *Binary) listedAll() {
 func (*Binary) Kind() string { return "binary" }
 func (*Binary) content()     {}
 
-// binaryMagic recognises binary formats that happen to hold no NUL in their first bytes.
-func binaryMagic(head []byte) bool {
-	for m := mimetype.Detect(head[:min(len(head), 3072)]); m != nil; m = m.Parent() {
-		if m.Is("text/plain") {
-			return false
-		}
-		if m.Parent() == nil {
-			return false // application/octet-stream itself says nothing
-		}
-		if m.Parent().Parent() == nil {
-			return true
-		}
-	}
-	return false
-}
-
 func readBinary(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	b := &Binary{Bytes: max(f.Size, int64(len(f.head))), MediaType: mediaType(f.head)}
 	b.Changed = f.grown

@@ -113,7 +113,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		return b, err
 	}
 	inner := &file{head: head, ended: ended}
-	if o.Encoding == "" && looksBinary(head, ended) || image.FormatOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
+	if o.Encoding == "" && isBinary(head) || image.FormatOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
 		b, err := packedBinary(ctx, f, o, p)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package readers
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,14 +12,17 @@ import (
 
 // Encodings lists the names that Options.Encoding takes, the common ones first. Usual aliases are taken too.
 func Encodings() []string {
-	return slices.DeleteFunc(text.Names(), func(name string) bool { return name == "gbk" }) // is read as GB 18030
+	return slices.DeleteFunc(text.Names(), func(name string) bool {
+		e, _ := text.ToRead(name, nil)
+		return e.Name != name // is read as another that holds it
+	})
 }
 
 // encodingOf is the encoding in which a file that begins with b is read, and the length of its byte order mark. asked overrules
 // detection.
 func encodingOf(asked string, b []byte) (e *text.Encoding, mark int, err error) {
 	if e, mark = text.ToRead(asked, b); e == nil {
-		return nil, 0, &BadEncoding{Name: asked, Why: "it is not known here"}
+		return nil, 0, &BadEncoding{Name: asked, Why: "there is no such encoding"}
 	}
 	return e, mark, nil
 }
@@ -49,8 +53,23 @@ func encodingLabel(e *text.Encoding, mark int) string {
 	return e.Name
 }
 
-// looksBinary decides by the first bytes that a file is not text in any encoding.
-func looksBinary(head []byte, ended bool) bool { return text.LooksBinary(head, ended, binaryMagic) }
+// isBinary decides by the first bytes that a file is not text in any encoding.
+func isBinary(head []byte) bool { return text.Sniff(head) == text.Binary }
+
+// noText says of a file that begins like a picture or a PDF that it is no text that only speaks of one.
+func noText(head []byte) bool { return isBinary(head) || !text.MostlyUTF8(head) }
+
+// textButForNULs says that the first bytes of a binary file are text in UTF-8, had they no NULs.
+func textButForNULs(head []byte) bool {
+	rest := bytes.ReplaceAll(head, []byte{0}, nil)
+	controls := 0
+	for _, c := range rest {
+		if c < ' ' && !bytes.ContainsRune([]byte("\t\n\r\f\b\x1b"), rune(c)) {
+			controls++
+		}
+	}
+	return len(rest) > 0 && controls*10 <= len(rest) && text.MostlyUTF8(rest)
+}
 
 // countReplaced counts what a decoder showed as U+FFFD. In UTF-8 the page counts it, where the bad bytes are still there; a U+FFFD that was written
 // as such, which other encodings can hardly hold, is counted with the others.

@@ -66,7 +66,7 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	}
 	p, err := format.Open(raw)
 	if err != nil {
-		if !looksBinary(f.head, f.ended) {
+		if !noText(f.head) {
 			return nil, errNotMine // a text that begins like an image
 		}
 		return nil, err

@@ -12,7 +12,7 @@ import (
 )
 
 func knowsMarkup(f *file, o *Options) bool {
-	if looksBinary(f.head, f.ended) {
+	if isBinary(f.head) {
 		return false
 	}
 	if o.Render {

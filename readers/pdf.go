@@ -60,7 +60,7 @@ func knowsPDF(f *file, o *Options) bool {
 	if i < 0 {
 		return false
 	}
-	if i == 0 || looksBinary(f.head, f.ended) {
+	if i == 0 || noText(f.head) {
 		return true
 	}
 	if f.Size < 0 {
@@ -83,7 +83,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		return nil, &TooLarge{Size: f.Size, Max: limit, What: "PDF", Windowed: limit < pdfWindow}
 	}
 	if f.ended && !bytes.Contains(f.head, []byte("obj")) {
-		if _, rest, _ := bytes.Cut(f.head, newline); len(rest) > 0 && !looksBinary(rest, true) {
+		if _, rest, _ := bytes.Cut(f.head, newline); len(rest) > 0 && !noText(rest) {
 			return nil, &Unsupported{What: "the PDF", Why: "there is nothing behind its header", Do: `If it is a text that only begins like a PDF, give encoding: "utf-8".`}
 		}
 		return nil, &Damaged{What: "PDF", Why: "there is nothing behind its header"} // told before an engine is started, which may have to be compiled

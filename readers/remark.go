@@ -21,7 +21,12 @@ func remark(f *file, c Content, o *Options) {
 		add(raw)
 	}
 	if b, ok := c.(*Binary); ok && b.StartOffset == 0 {
-		add(`Its bytes are not shown; ask the operator for binary_policy = "base64" if they are needed.`)
+		known := b.Summary != "" || b.MediaType != "application/octet-stream" && !strings.HasPrefix(b.MediaType, "text/")
+		if !known && textButForNULs(f.head) {
+			add(`It has a NUL byte near its beginning; encoding: "utf-8" shows it as text.`)
+		} else {
+			add(`Its bytes are not shown; ask the operator for binary_policy = "base64" if they are needed.`)
+		}
 	}
 	if empty := nothingThere(c, o); empty != "" {
 		add(empty)
@@ -42,7 +47,7 @@ func rawBytes(f *file, o *Options, c Content) string {
 	switch {
 	case knowsPDF(f, &bare):
 		return "These are the bytes of a PDF; leave encoding out for its text."
-	case looksBinary(f.head, f.ended):
+	case isBinary(f.head):
 		return "These are the bytes of a binary file, shown as text because encoding was given."
 	}
 	return ""

@@ -50,3 +50,33 @@ func TestRemarks(t *testing.T) {
 		})
 	}
 }
+
+// A text with NULs among its first 8,000 bytes is binary, as in git, and the note says which argument shows it. Later ones change nothing.
+func TestTextWithNULs(t *testing.T) {
+	const hint = `encoding: "utf-8" shows it as text.`
+	code := strings.Repeat("int main(void) { return 0; } /* é */\n", 190)
+	for _, n := range []int{1, 5, 600, 8000} {
+		nuls := strings.Repeat("\x00", n)
+		for _, content := range []string{nuls + code, code[:3515] + nuls + code[3515:], code + nuls, nuls + "# Title\n" + code} {
+			b := readAs[*Binary](t, []byte(content), Options{})
+			if !strings.Contains(b.Note, hint) || strings.Contains(b.Note, "operator") {
+				t.Errorf("%d NULs: %+v", n, b)
+			}
+			m := readAs[*Text](t, []byte(content), Options{Encoding: "utf-8"})
+			if !strings.Contains(m.Content, "/* é */") {
+				t.Errorf("%d NULs: with encoding %.200q", n, m.Content)
+			}
+		}
+		late := strings.Repeat(code, 2) + nuls + "\n"
+		if m := readAs[*Text](t, []byte(late), Options{}); !strings.Contains(m.Content, "/* é */") {
+			t.Errorf("%d NULs behind 8,000 bytes: %.200q", n, m.Content)
+		}
+	}
+	for name, content := range map[string]string{
+		"noise": "\x00\x01\x02\x03\x04\x05\x06\x07\x0e\x0f", "only NULs": "\x00\x00", "bytes": strings.Repeat("\x00\xfe\xc3\x28\x90", 50), "database": string(corpusFile(t, "binary/one.db")),
+	} {
+		if b := readAs[*Binary](t, []byte(content), Options{}); strings.Contains(b.Note, hint) {
+			t.Errorf("%s: %s", name, b.Note)
+		}
+	}
+}

@@ -5,7 +5,8 @@ import (
 	"cmp"
 	"context"
 
-	"moltisfs/internal/text"
+	"github.com/gabriel-vasile/mimetype"
+
 	"moltisfs/readers/image"
 	"moltisfs/readers/office"
 )
@@ -18,7 +19,7 @@ func ShownAs(content []byte, encoding string) string {
 	head := f.head
 	switch {
 	case knowsImage(f, o):
-		if p := image.FormatOf(head); looksBinary(head, f.ended) {
+		if p := image.FormatOf(head); noText(head) {
 			return p.Name + " image"
 		}
 	case knowsPDF(f, o):
@@ -33,7 +34,7 @@ func ShownAs(content []byte, encoding string) string {
 	case knowsCompressed(f, o):
 		return packingOf(head).name
 	}
-	if bytes.IndexByte(head, 0) >= 0 && looksBinary(head, f.ended) && binaryMagic(head) {
+	if isBinary(head) && knownMagic(head) {
 		return mediaType(head)
 	}
 	return ""
@@ -48,10 +49,24 @@ func NoText(content []byte, encoding string) string {
 		return shown
 	case knowsNotebook(f, &Options{}):
 		return "notebook"
-	case looksBinary(f.head, f.ended) && !forced(f, &Options{Encoding: encoding}) && text.Stateful(content) == "":
+	case isBinary(f.head) && !forced(f, &Options{Encoding: encoding}):
 		return mediaType(f.head)
 	}
 	return ""
+}
+
+// knownMagic says that the first bytes are those of a format, and not of text.
+func knownMagic(head []byte) bool {
+	m := mimetype.Detect(head[:min(len(head), 3072)])
+	if m.Parent() == nil {
+		return false // application/octet-stream itself says nothing
+	}
+	for ; m != nil; m = m.Parent() {
+		if m.Is("text/plain") {
+			return false
+		}
+	}
+	return true
 }
 
 // inMemory is a file of these bytes.
@@ -96,5 +111,5 @@ func forced(f *file, o *Options) bool {
 		return false
 	}
 	e, _, err := encodingOf(o.Encoding, nil)
-	return err != nil || e.Mapped() || !looksBinary(f.head, f.ended)
+	return err != nil || e.Mapped() || !noText(f.head)
 }

@@ -55,7 +55,7 @@ func (*Text) Kind() string { return "text" }
 func (*Text) content()     {}
 
 func knowsText(f *file, o *Options) bool {
-	return o.Encoding != "" || !looksBinary(f.head, f.ended)
+	return o.Encoding != "" || !isBinary(f.head)
 }
 
 // readText reads what no other reader claimed and what is not binary. A file that fits in memory is read whole, so that

@@ -61,7 +61,7 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 	if err != nil {
 		return nil, err
 	}
-	if out.Total.Files == 0 && !out.Partial {
+	if out.Total.Files+out.Total.Binary == 0 && !out.Partial {
 		ctx, cancel := tries(ctx, time.Since(start))
 		defer cancel()
 		s.others(ctx, c, a, out)

@@ -9,6 +9,7 @@ import (
 const (
 	maxAnswer  = 4_000_000 // bytes of JSON that the rows or files of one answer take, about
 	maxEntries = 50_000    // rows or files of one answer
+	maxBinary  = 20        // binary files that are named
 )
 
 // page is the part of the rows or files that one answer shows.
@@ -73,7 +74,8 @@ func jsonSize(s string) int {
 
 func (g *Grep) fill(r *grep.Result, q grep.Query, p page) {
 	g.Root, g.Partial, g.Skipped = r.Root, r.Partial, skippedOf(r.Skipped)
-	g.Total = GrepTotals{Files: r.Totals.Files, Lines: r.Totals.Lines, Matches: r.Totals.Matches}
+	g.Total = GrepTotals{Files: r.Totals.Files, Lines: r.Totals.Lines, Matches: r.Totals.Matches, Binary: len(r.Binary)}
+	g.Binary = r.Binary[:min(len(r.Binary), maxBinary)]
 	if r.Engine == "backtracking" {
 		g.Engine = r.Engine
 	}

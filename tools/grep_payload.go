@@ -23,13 +23,15 @@ type Grep struct {
 	NextOffset  int        `json:"next_offset,omitempty"`
 	LinesCut    int        `json:"lines_cut,omitempty"` // rows that show a window of a longer line
 	Total       GrepTotals `json:"total"`
-	Root        string     `json:"root"`
-	Engine      string     `json:"engine,omitempty"` // "backtracking" when the pattern needs it
-	Partial     bool       `json:"partial,omitempty"`
-	Skipped     Skipped    `json:"skipped,omitempty"`
-	OddNames    []string   `json:"odd_names,omitempty"` // some of the paths that are not what they seem
-	Note        string     `json:"note,omitempty"`
-	Next        *NextCall  `json:"next,omitempty"` // nothing was found: a call that finds something
+	// Binary are the first of the binary files that match. No line of theirs is shown, and they are not among the files.
+	Binary   []string  `json:"binary_matches,omitempty"`
+	Root     string    `json:"root"`
+	Engine   string    `json:"engine,omitempty"` // "backtracking" when the pattern needs it
+	Partial  bool      `json:"partial,omitempty"`
+	Skipped  Skipped   `json:"skipped,omitempty"`
+	OddNames []string  `json:"odd_names,omitempty"` // some of the paths that are not what they seem
+	Note     string    `json:"note,omitempty"`
+	Next     *NextCall `json:"next,omitempty"` // nothing was found: a call that finds something
 
 	rows    []grep.Row
 	scanned int // files whose content was looked at
@@ -46,6 +48,7 @@ type GrepTotals struct {
 	Rows    int `json:"rows,omitempty"` // of content, lines of context included: what head_limit and offset count there
 	Lines   int `json:"lines,omitempty"`
 	Matches int `json:"matches,omitempty"`
+	Binary  int `json:"binary,omitempty"` // binary files that match
 }
 
 // GrepMatch is one matching line. Block is the line, numbered unless told otherwise, with those around
@@ -157,6 +160,13 @@ func (g *Grep) Text() string {
 			b.WriteString(", cut within a block")
 		}
 		fmt.Fprintf(&b, "; go on with offset %d]", g.NextOffset)
+	}
+	if n := len(g.Binary); n > 0 {
+		b.WriteString("\n[binary file matches: " + strings.Join(g.Binary, ", "))
+		if more := g.Total.Binary - n; more > 0 {
+			fmt.Fprintf(&b, " and %d more", more)
+		}
+		b.WriteString(`; Read with encoding: "utf-8" shows its text]`)
 	}
 	if g.Note != "" {
 		b.WriteString("\n[" + g.Note + "]")

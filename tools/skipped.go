@@ -56,8 +56,8 @@ func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk
 	return err
 }
 
-// text is what a model must know of an answer that is not all there is. That ignored and binary files
-// are left out is as it should be: it matters where nothing was found.
+// text is what a model must know of an answer that is not all there is. That ignored files are left
+// out is as it should be: it matters where nothing was found.
 func (s Skipped) text(partial, found bool) string {
 	var b strings.Builder
 	if partial {
@@ -75,7 +75,7 @@ func (s Skipped) text(partial, found bool) string {
 			continue
 		case "vcs", "links", "special", "deadline":
 			continue
-		case "ignored", "binary":
+		case "ignored":
 			if found {
 				continue
 			}

@@ -112,6 +112,9 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
+	if e.Index < 0 { // no edit, but an addition
+		return fmt.Sprintf("the file is taken for %s and holds bytes that are not, up to line %d: nothing can be added in its encoding", e.Encoding, e.Line)
+	}
 	return fmt.Sprintf("edit %d: line %d holds bytes that are not %s and would swallow a part of the new text", e.Index+1, e.Line, e.Encoding)
 }
 

@@ -8,10 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"unicode/utf8"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
+	encodings "moltisfs/internal/text"
 )
 
 // Append adds bytes to the end of a file that is there. It takes nothing away. So a change by
@@ -22,13 +24,26 @@ import (
 // and then the tail stands after theirs. It has a checkpoint whatever the config says.
 func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
 	r Rules) (*Done, error) {
+	return e.append(ctx, c, path, len(tail), r, func(*Target) ([]byte, error) { return tail, nil })
+}
+
+// AppendText is Append for a text, which is written in the encoding of the file.
+func (e *Engine) AppendText(ctx context.Context, c *Call, path, content string,
+	r Rules) (*Done, error) {
+	return e.append(ctx, c, path, len(content), r, func(t *Target) ([]byte, error) {
+		return e.encoded(t, content)
+	})
+}
+
+// append adds what tail makes of about so many bytes, once the file is known.
+func (e *Engine) append(ctx context.Context, c *Call, path string, about int, r Rules,
+	made func(*Target) ([]byte, error)) (*Done, error) {
 	if err := e.is(c, opAppend, path, ""); err != nil {
 		return nil, err
 	}
-	r.Read, r.above = ReadStale, e.appendAbove(len(tail))
+	r.Read, r.above = ReadStale, e.appendAbove(about)
 	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
-		p := Plan{Summary: fmt.Sprintf("append %d bytes", len(tail)),
-			Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
+		p := Plan{Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
 		t, err := d.Load(path, r)
 		if err == nil && t.large() && t.Before.Info.Links > 1 { // the link is broken, as by any change
 			d.forget()
@@ -41,6 +56,13 @@ func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
 			return nil, err
 		case !t.Before.Exists:
 			return nil, &guardfs.PathError{Op: "append to", Path: path, Err: fs.ErrNotExist}
+		}
+		tail, err := made(t)
+		if err != nil {
+			return nil, err
+		}
+		p.Summary = fmt.Sprintf("append %d bytes", len(tail))
+		switch {
 		case t.large():
 			t.After = After{Kind: guardfs.KindFile, Content: tail, Tail: true}
 			p.Checkpoint = true
@@ -52,6 +74,63 @@ func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
 		}
 		return d.plan(p)
 	})
+}
+
+// encoded is a text in the encoding of the file at whose end it will stand. Where the bytes before it are damaged, so that it would be read as something
+// else, or hide in which encoding they are, it is refused.
+func (e *Engine) encoded(t *Target, content string) ([]byte, error) {
+	like := t.Before.Content
+	if t.Unsaved() {
+		return []byte(content), nil
+	}
+	size := int64(len(like))
+	if t.large() {
+		var err error
+		if like, err = e.ends(t); err != nil {
+			return nil, err
+		}
+		size = t.Before.Info.Size
+	}
+	enc, mark, _ := encodings.Of("", like)
+	if enc.Unit == 1 && utf8.RuneCountInString(content) == len(content) { // ASCII
+		return []byte(content), nil
+	}
+	raw, _, err := edit.Encode(content, like, "")
+	if err != nil {
+		return nil, err
+	}
+	whole := (size-int64(mark))%int64(enc.Unit) == 0
+	if enc.Mapped() && enc.Unit == 1 {
+		_, whole = enc.Exact(like[mark:])
+	}
+	if !whole {
+		return nil, &edit.DamagedError{Index: -1, Line: bytes.Count(like, []byte{'\n'}) + 1, Encoding: enc.Name}
+	}
+	return raw[mark:], nil
+}
+
+// ends is a part of a large file by which its encoding is told: whole lines of its beginning and end.
+func (e *Engine) ends(t *Target) ([]byte, error) {
+	f, err := e.openSame(t.True, t.Before.Info.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	const part = 64 << 10
+	var ends [2][]byte
+	for i, at := range []int64{0, max(part, t.Before.Info.Size-part)} {
+		ends[i] = make([]byte, part)
+		n, err := f.ReadAt(ends[i], at)
+		if ends[i] = ends[i][:n]; err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+	}
+	head, tail := ends[0], ends[1]
+	if len(tail) == 0 || encodings.Sniff(head).Wide != nil {
+		return head, nil
+	}
+	head = head[:bytes.LastIndexByte(head, '\n')+1]
+	return append(head, tail[bytes.IndexByte(tail, '\n')+1:]...), nil
 }
 
 // appendAbove is the size above which a file is appended to in place: the store can't hold it, or

@@ -14,6 +14,7 @@ import (
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
+	encodings "moltisfs/internal/text"
 )
 
 // ask puts a plan before whoever may approve it, bound to its digest. grant is "" when nobody had
@@ -272,7 +273,7 @@ func Hunks(t *Target) []diff.Hunk {
 
 // text is content as UTF-8 for people to read, whatever its charset.
 func text(content []byte) []byte {
-	if utf8.Valid(content) {
+	if utf8.Valid(content) && encodings.Sniff(content).Wide == nil {
 		return bytes.TrimPrefix(content, []byte("\ufeff"))
 	}
 	t, _, err := edit.Decode(content, "")

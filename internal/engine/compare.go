@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	encodings "moltisfs/internal/text"
 )
 
 // Compared is one path of a checkpoint, or of all since a point in time, beside what it became.
@@ -100,7 +100,7 @@ func (e *Engine) compare(
 		return one, none, err
 	}
 	one = Compared{Path: item.Path, Before: item.Want.Kind, After: after.Kind}
-	one.Binary = bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(content, 0) >= 0
+	one.Binary = encodings.Sniff(old).NUL || encodings.Sniff(content).NUL
 	if !one.Binary {
 		hunks := diff.Patch(text(old), text(content))
 		one.Added, one.Removed = diff.Counts(hunks)
@@ -131,7 +131,7 @@ func (e *Engine) compareTail(ctx context.Context, db *checkpoint.DB, item *check
 		return one, none, err
 	}
 	one = Compared{Path: item.Path, Before: from.Kind, After: to.Kind,
-		Binary: bytes.IndexByte(content, 0) >= 0}
+		Binary: encodings.Sniff(content).NUL}
 	if !one.Binary {
 		hunks := diff.Patch(nil, text(content))
 		if n < 0 {

@@ -76,6 +76,7 @@ func (e *Engine) Replace(ctx context.Context, c *Call, a ReplaceArgs) (*Replacin
 	out := &Replacing{}
 	out.Done, err = e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) {
 		*out = Replacing{NotSearched: found.Skipped}
+		out.NotSearched.Binary += len(found.Binary) // never changed
 		size := int64(0)
 		for i := range found.Files {
 			name := found.Files[i].Path

@@ -3,6 +3,8 @@ package text
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"golang.org/x/text/transform"
 )
 
 // Mapped reports whether text and bytes differ, so that offsets have to be translated.
@@ -14,6 +16,68 @@ func (e *Encoding) Decode(b []byte) ([]byte, error) {
 		return b, nil
 	}
 	return e.Codec.NewDecoder().Bytes(b)
+}
+
+// Exact is the text of raw as UTF-8, and whether each byte of raw is a part of a character: a decoder replaces what is none, and
+// says nothing. A U+FFFD that is written in raw is a character.
+func (e *Encoding) Exact(raw []byte) (text []byte, ok bool) {
+	switch {
+	case !e.Mapped():
+		text = raw
+	case e.Stateful(): // it cannot hold a U+FFFD
+		out, err := e.Decode(raw)
+		return out, err == nil && !bytes.Contains(out, []byte("\ufffd"))
+	default:
+		text, _ = e.DecodePlaces(raw)
+	}
+	return text, utf8.Valid(text)
+}
+
+// Part is the text of the characters that begin in raw[lo:hi], and where they stand in raw, which begins with a character, or with a
+// text where the encoding is stateful. ended: no byte follows raw. ok is that of Exact. Parts side by side are the whole text.
+func (e *Encoding) Part(raw []byte, lo, hi int, ended bool) (text []byte, from, to int, ok bool) {
+	from = e.begins(raw, lo, ended)
+	to = max(from, e.begins(raw, hi, ended))
+	if !e.Stateful() {
+		text, ok = e.Exact(raw[from:to])
+		return text, from, to, ok
+	}
+	before, _ := e.Exact(raw[:from])
+	text, ok = e.Exact(raw[:to])
+	return text[min(len(before), len(text)):], from, to, ok
+}
+
+// begins is the first place from at on where a character begins.
+func (e *Encoding) begins(raw []byte, at int, ended bool) int {
+	if at >= len(raw) { // of a file that shrinks there is less than was asked for
+		return len(raw)
+	}
+	var sink [4096]byte
+	pos, d := max(e.Certain(raw[:at]), 0), e.Codec.NewDecoder()
+	for to := at; pos < at; {
+		_, n, err := d.Transform(sink[:], raw[pos:to], ended && to == len(raw))
+		if pos += n; err == transform.ErrShortDst || n > 0 && pos < at {
+			continue
+		}
+		if to++; to > len(raw) {
+			return len(raw) // the character goes on behind raw
+		}
+	}
+	return pos
+}
+
+// Certain is the last place in b at which a character begins whatever stands before b, which begins with a code unit; -1 for none.
+func (e *Encoding) Certain(b []byte) int {
+	alone := byte(utf8.RuneSelf) // bytes below it are no part of another character
+	switch {
+	case e.Stateful():
+		return -1
+	case e.Unit > 1: // the unit before may be half a character, and is so by itself
+		return len(b)&^(e.Unit-1) - e.Unit
+	case e.EndsInASCII():
+		alone = '0'
+	}
+	return bytes.LastIndexFunc(b, func(r rune) bool { return r < rune(alone) })
 }
 
 // Encode writes text in the encoding. A character that it cannot hold, or that would read back as

@@ -5,9 +5,6 @@ import (
 	"unicode/utf8"
 )
 
-// binaryBytes is how much of a file is looked at for NUL bytes, as git does.
-const binaryBytes = 8 << 10
-
 // marked has UTF-32 before UTF-16, whose mark begins like it.
 var marked = [...]*Encoding{UTF8, Lookup("utf-32le"), Lookup("utf-32be"), Lookup("utf-16le"), Lookup("utf-16be")}
 
@@ -27,7 +24,7 @@ func Detect(b []byte) (e *Encoding, guessed bool) {
 	if e := ByMark(b); e != nil {
 		return e, false
 	}
-	if bytes.IndexByte(b[:min(len(b), binaryBytes)], 0) >= 0 {
+	if bytes.IndexByte(b[:min(len(b), sniffLen)], 0) >= 0 {
 		if wide := Lookup(Wide(b[:min(len(b), sampleBytes)])); wide != nil {
 			return wide, true
 		}
@@ -61,10 +58,11 @@ func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
 	switch {
 	case asked == "":
 		e, guessed = Detect(b)
-	case AnyOrder(asked) && bytes.HasPrefix(b, []byte(markUTF16BE)):
-		e = Lookup("utf-16be")
 	default:
 		e = Lookup(asked)
+		if marked := ByMark(b); AnyOrder(asked) && marked != nil && marked.Unit == e.Unit {
+			e = marked
+		}
 	}
 	if e != nil && bytes.HasPrefix(b, []byte(e.Mark)) {
 		mark = len(e.Mark)
@@ -72,64 +70,14 @@ func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
 	return e, mark, guessed
 }
 
-// ToRead is Of for reading only: GBK is read as GB 18030, which holds all of it.
+// ToRead is Of for reading only: GBK is read as GB 18030, which holds all of it, and ASCII as UTF-8.
 func ToRead(asked string, b []byte) (e *Encoding, mark int) {
-	if e, mark, _ = Of(asked, b); e != nil && e.Name == "gbk" {
+	switch e, mark, _ = Of(asked, b); {
+	case e == nil:
+	case e.Name == "gbk":
 		e = Lookup("gb18030")
+	case e.Name == "us-ascii":
+		e = UTF8
 	}
 	return e, mark
 }
-
-// LooksBinary decides by the first bytes of a file that it is not text in any encoding. ended: they
-// are all of it. known tells formats that happen to hold no NUL there.
-func LooksBinary(head []byte, ended bool, known func([]byte) bool) bool {
-	if ByMark(head) != nil {
-		return false
-	}
-	if len(head) > binaryBytes {
-		head, ended = head[:binaryBytes], false
-	}
-	if bytes.IndexByte(head, 0) >= 0 {
-		return Wide(head) == ""
-	}
-	if validStart(head, ended) {
-		return tooManyControls(head, 10)
-	}
-	return tooManyControls(head, 50) || known(head)
-}
-
-// validStart is utf8.Valid for the beginning of a text that may be cut in a character.
-func validStart(b []byte, ended bool) bool {
-	if utf8.Valid(b) {
-		return true
-	}
-	if ended {
-		return false
-	}
-	for cut := 1; cut < utf8.UTFMax && cut <= len(b); cut++ {
-		if tail := b[len(b)-cut:]; utf8.RuneStart(tail[0]) {
-			return !utf8.FullRune(tail) && utf8.Valid(b[:len(b)-cut])
-		}
-	}
-	return false
-}
-
-// tooManyControls reports whether more than one byte in per is a control that texts do not use.
-func tooManyControls(b []byte, per int) bool {
-	n := 0
-	for _, c := range b {
-		n += int(foreign[c])
-	}
-	return n*per > len(b)
-}
-
-// foreign is 1 for control characters that texts do not use, else 0.
-var foreign = func() (t [256]uint8) {
-	for c := range 0x20 {
-		t[c] = 1
-	}
-	for _, c := range "\t\n\r\f\b\x1b" {
-		t[c] = 0
-	}
-	return t
-}()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
@@ -19,6 +20,8 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 	utf "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
 )
 
 // Encoding is one row of the encodings that can be named.
@@ -42,7 +45,7 @@ const (
 
 // encodings begins with the common ones.
 var encodings = [...]Encoding{
-	{Name: "utf-8", aliases: "utf8sig utf8bom unicode11utf8 ascii usascii ansix341968", Codec: utf.UTF8, Unit: 1, Mark: markUTF8},
+	{Name: "utf-8", aliases: "utf8sig utf8bom unicode11utf8", Codec: utf.UTF8, Unit: 1, Mark: markUTF8},
 	{Name: "utf-16le", aliases: "utf16 ucs2 unicode unicodefffe", Codec: utf.UTF16(utf.LittleEndian, utf.IgnoreBOM), Unit: 2, Mark: markUTF16LE},
 	{Name: "utf-16be", aliases: "unicodefeff", Codec: utf.UTF16(utf.BigEndian, utf.IgnoreBOM), Unit: 2, Big: true, Mark: markUTF16BE},
 	{Name: "windows-1252", aliases: "cp1252 ansi 1252", Codec: charmap.Windows1252, Unit: 1},
@@ -89,6 +92,25 @@ var encodings = [...]Encoding{
 	{Name: "utf-32be", aliases: "ucs4be", Codec: utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), Unit: 4, Big: true, Mark: markUTF32BE},
 	// What reads GBK reads GB 18030; a file that is written in GBK must hold nothing beyond it.
 	{Name: "gbk", aliases: "gb2312 cp936 ms936 936 euccn xgbk chinese", Codec: simplifiedchinese.GBK, Unit: 1},
+	// What reads ASCII reads UTF-8; a file that is written in ASCII must hold nothing beyond it.
+	{Name: "us-ascii", aliases: "ascii ansix341968", Codec: asciiCodec{}, Unit: 1},
+}
+
+// asciiCodec knows the characters below 0x80.
+type asciiCodec struct{}
+
+func (asciiCodec) NewDecoder() *encoding.Decoder {
+	return &encoding.Decoder{Transformer: below(utf8.RuneError)}
+}
+func (asciiCodec) NewEncoder() *encoding.Encoder { return &encoding.Encoder{Transformer: below('?')} }
+
+func below(instead rune) transform.Transformer {
+	return runes.Map(func(r rune) rune {
+		if r < utf8.RuneSelf {
+			return r
+		}
+		return instead
+	})
 }
 
 // byName finds a row by its folded name or alias.
@@ -132,12 +154,12 @@ func fold(s string) string {
 
 // AnyOrder says that the name leaves the byte order open, which a mark then decides: "utf-16".
 func AnyOrder(name string) bool {
-	return slices.Contains([]string{"utf16", "unicode", "ucs2"}, fold(name))
+	return slices.Contains([]string{"utf16", "unicode", "ucs2", "utf32", "ucs4"}, fold(name))
 }
 
 // AsksForMark says that a file of this name begins with a byte order mark: "utf-16", "utf-8-sig".
 func AsksForMark(name string) bool {
-	return AnyOrder(name) || slices.Contains([]string{"utf32", "ucs4", "utf8sig", "utf8bom"}, fold(name))
+	return AnyOrder(name) || slices.Contains([]string{"utf8sig", "utf8bom"}, fold(name))
 }
 
 // Stateful says that what a byte means depends on those before it.

@@ -6,10 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/wlynxg/chardet"
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/htmlindex"
-	"golang.org/x/text/encoding/traditionalchinese"
 )
 
 // sampleBytes of a text are looked at.
@@ -47,7 +43,7 @@ func Guess(content []byte) string {
 	// A likelier encoding beats the detector's answer. The family of GB 18030 is decided below.
 	if likely := likeliest(sample, top); likely != "gb18030" && likely != top {
 		if e := decoder(likely); e != nil && explains(e, sample) {
-			return likely
+			return e.Name
 		}
 	}
 	for i, r := range answers {
@@ -58,7 +54,7 @@ func Guess(content []byte) string {
 		switch name {
 		case "gb2312", "gb18030":
 			// Big5 is taken for it, but half of its second bytes are where GB 2312 has none.
-			if lowTrails(sample) && explains(traditionalchinese.Big5, sample) {
+			if lowTrails(sample) && explains(Lookup("big5"), sample) {
 				return "big5"
 			}
 			name = "gb18030" // it reads all of its family, and can hold every character
@@ -75,7 +71,7 @@ func Guess(content []byte) string {
 			}
 		}
 		if e := decoder(name); e != nil && explains(e, sample) {
-			return name
+			return e.Name
 		}
 	}
 	// Nothing convinces. A few strange bytes in ASCII are Western text until somebody says otherwise.
@@ -95,16 +91,11 @@ func ask(sample []byte) (all []chardet.Result) {
 	return chardet.DetectAll(sample)
 }
 
-// decoder finds an encoding of bytes; nil for unknown names and for those that are not guessed.
-func decoder(name string) encoding.Encoding {
-	switch {
-	case name == "ibm855":
-		return charmap.CodePage855
-	case strings.HasPrefix(name, "utf-"), strings.HasPrefix(name, "iso-2022"), strings.HasPrefix(name, "hz"):
-		return nil
-	}
-	e, err := htmlindex.Get(name)
-	if err != nil || e == encoding.Nop || e == encoding.Replacement {
+// decoder finds an encoding of bytes by the name that a detector gives; nil for unknown names and for
+// those that are not guessed.
+func decoder(name string) *Encoding {
+	e := Lookup(name)
+	if e == nil || e == UTF8 || e.Unit > 1 || e.Stateful() {
 		return nil
 	}
 	return e
@@ -136,17 +127,14 @@ func share(b []byte, lo, hi byte) (n int) {
 }
 
 // explains allows one bad byte in fifty: damage is more frequent than exotic charsets.
-func explains(e encoding.Encoding, sample []byte) bool {
-	text, err := e.NewDecoder().Bytes(sample)
+func explains(e *Encoding, sample []byte) bool {
+	text, err := e.Codec.NewDecoder().Bytes(sample)
 	return err == nil && bytes.Count(text, []byte("\ufffd"))*50 <= len(sample)-share(sample, 0, utf8.RuneSelf)
 }
 
-// strangeLines collects whole lines with bytes above ASCII, up to max bytes.
+// strangeLines collects whole lines with bytes above ASCII, wherever they are, up to max bytes.
 func strangeLines(content []byte, max int) []byte {
-	if len(content) <= max {
-		return content
-	}
-	out := make([]byte, 0, max)
+	out := make([]byte, 0, min(len(content), max))
 	for len(content) > 0 && len(out) < max {
 		line := content
 		if i := bytes.IndexByte(content, '\n'); i >= 0 {

@@ -41,11 +41,50 @@ func TestGuess(t *testing.T) {
 			}
 			if e := decoder(name); e == nil {
 				t.Errorf("%s taken for %s, which nobody knows", c.name, name)
-			} else if back, err := e.NewDecoder().Bytes(raw); err != nil || string(back) != text {
+			} else if back, err := e.Codec.NewDecoder().Bytes(raw); err != nil || string(back) != text {
 				t.Errorf("%s behind %d lines of code taken for %s", c.name, code, name)
 			}
 			if MostlyUTF8(raw) {
 				t.Errorf("%s taken for UTF-8", c.name)
+			}
+		}
+	}
+}
+
+// The encoding that is found reads the letters right, with ASCII before them or not: an answer is never
+// thrown away for its name, and the sample are the lines that are not ASCII.
+func TestGuessReadsLetters(t *testing.T) {
+	german := "Die Richtlinien für Größe und schöne Übung wären\nÄpfel und Öl für die Straße\n"
+	french := "Où êtes-vous allés cet été, à l'hôtel ou près du château ? Ça dépend, déjà vu.\n"
+	spanish := "El niño comió piñones según mamá; ¿qué pasó después en España?\n"
+	polish := "Zażółć gęślą jaźń. Święta są już blisko, więc proszę o łódź i książkę.\n"
+	czech := "Příliš žluťoučký kůň úpěl ďábelské ódy, a přece ještě něco řekl.\n"
+	hungarian := "Árvíztűrő tükörfúrógép, és még néhány szép szó a magyar nyelvről: őszi erdő.\n"
+	russian := "Съешь же ещё этих мягких французских булок, да выпей чаю.\n"
+	ukrainian := "Чуєш їх, доцю, га? Кумедна ж ти, прощайся без ґольфів! Її єдиний їжак і її мрії.\n"
+	turkish := "Pijamalı hasta yağız şoföre çabucak güvendi. Işık söndü, çünkü gece oldu.\n"
+	greek := "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία, και η γρήγορη αλεπού πηδά.\n"
+	licence := strings.Repeat("// Licensed under the terms of the licence; see the file LICENCE.\n", 40)
+	for _, c := range []struct{ name, text string }{
+		{"macintosh", german}, {"macintosh", french}, {"macintosh", spanish},
+		{"ibm437", german}, {"ibm437", spanish}, {"ibm850", german}, {"ibm850", french}, {"ibm850", spanish},
+		{"ibm852", polish}, {"ibm852", czech}, {"ibm852", hungarian},
+		{"iso-8859-2", polish}, {"iso-8859-2", czech}, {"iso-8859-2", hungarian},
+		{"windows-1250", polish}, {"windows-1250", czech}, {"windows-1250", hungarian},
+		{"koi8-u", ukrainian}, {"windows-1251", ukrainian}, {"koi8-r", russian}, {"ibm866", russian},
+		{"windows-1254", turkish}, {"windows-1253", greek}, {"iso-8859-7", greek}, {"windows-1252", french}, {"iso-8859-1", german},
+	} {
+		for _, before := range []string{"", licence, strings.Repeat(licence, 30)} {
+			for _, times := range []int{1, 20} {
+				text := before + strings.Repeat(c.text, times)
+				raw, bad := Lookup(c.name).Encode(text)
+				if bad >= 0 {
+					t.Fatalf("%s lacks a character of %q", c.name, c.text)
+				}
+				name := Guess(raw)
+				if back, err := Lookup(name).Decode(raw); err != nil || string(back) != text {
+					t.Errorf("%s, %d bytes of ASCII before it, %d times: taken for %s", c.name, len(before), times, name)
+				}
 			}
 		}
 	}

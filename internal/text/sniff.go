@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Content is what the first bytes of a file say about it to a search.
+// Content is what the first bytes of a file say about it: whoever shows, searches or edits a file asks Sniff.
 type Content struct {
 	NUL  bool      // it is binary
 	Wide *Encoding // UTF-16 or UTF-32
@@ -18,9 +18,9 @@ var (
 )
 
 // sniffLen bytes are looked at: a NUL byte in this much makes a file binary, as in git.
-const sniffLen = 8 << 10
+const sniffLen = 8000
 
-// Sniff tells text from UTF-16, UTF-32 and binary. A file whose first NUL comes later is text here.
+// Sniff tells text from UTF-16, UTF-32 and binary by the first bytes of a file. One whose first NUL comes after sniffLen is text.
 func Sniff(b []byte) Content {
 	if e := ByMark(b); e != nil && e.Unit > 1 {
 		return Content{Wide: e}

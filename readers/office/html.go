@@ -2,6 +2,7 @@ package office
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"strconv"
 	"strings"
@@ -13,7 +14,8 @@ import (
 	"moltisfs/readers/unreadable"
 )
 
-// HTML writes a page's text as Markdown. It goes token by token: nothing grows with the page's depth.
+// HTML writes a page's text as Markdown. It goes token by token: nothing grows with the page's depth. No text waits for an end tag:
+// cells, rows and items that are not closed end where others begin, where the table ends, or with the page.
 func (d *Document) HTML(r io.Reader) error {
 	z := html.NewTokenizer(r)
 	z.SetMaxBuf(8 << 20)
@@ -24,8 +26,10 @@ func (d *Document) HTML(r io.Reader) error {
 			if err := z.Err(); err != io.EOF {
 				return err
 			}
+			w.end(atom.Pre)
+			w.endRow()
 			w.flush("")
-			return d.add("")
+			return cmp.Or(w.err, d.add(""))
 		}
 		if err := d.ctx.Err(); err != nil {
 			return err
@@ -39,6 +43,9 @@ func (d *Document) HTML(r io.Reader) error {
 		}
 		name, more := z.TagName()
 		tag := atom.Lookup(name)
+		if kind == html.SelfClosingTagToken {
+			z.NextIsNotRawText() // XHTML: <title/> has nothing in it
+		}
 		if kind == html.EndTagToken {
 			w.end(tag)
 		} else {
@@ -52,7 +59,7 @@ func (d *Document) HTML(r io.Reader) error {
 			}
 			w.start(tag, attr, kind == html.SelfClosingTagToken)
 		}
-		if err := d.add(""); err != nil {
+		if err := cmp.Or(w.err, d.add("")); err != nil {
 			return err
 		}
 	}
@@ -61,7 +68,7 @@ func (d *Document) HTML(r io.Reader) error {
 // htmlWriter holds one block of text until it ends.
 type htmlWriter struct {
 	d      *Document
-	line   strings.Builder
+	line   bytes.Buffer
 	prefix string
 	hidden atom.Atom // inside an element that shows nothing
 	depth  int       // of that element in itself
@@ -74,6 +81,7 @@ type htmlWriter struct {
 	rows   int
 	href   string
 	anchor int
+	err    error
 }
 
 func (w *htmlWriter) text(s string) {
@@ -89,16 +97,23 @@ func (w *htmlWriter) text(s string) {
 	}
 	fields := strings.Fields(s)
 	if len(fields) == 0 {
-		if w.line.Len() > 0 && !strings.HasSuffix(w.line.String(), " ") && s != "" {
-			w.line.WriteByte(' ')
+		if s != "" {
+			w.space()
 		}
 		return
 	}
-	if w.line.Len() > 0 && isSpace(s[0]) && !strings.HasSuffix(w.line.String(), " ") {
-		w.line.WriteByte(' ')
+	if isSpace(s[0]) {
+		w.space()
 	}
 	w.line.WriteString(strings.Join(fields, " "))
 	if isSpace(s[len(s)-1]) {
+		w.line.WriteByte(' ')
+	}
+}
+
+// space parts what is in the line from what follows.
+func (w *htmlWriter) space() {
+	if w.line.Len() > 0 && !bytes.HasSuffix(w.line.Bytes(), []byte(" ")) {
 		w.line.WriteByte(' ')
 	}
 }
@@ -107,16 +122,14 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\
 
 // flush ends the block and says how the next one begins.
 func (w *htmlWriter) flush(next string) {
+	if w.inCell {
+		w.prefix = ""
+		w.space()
+		return
+	}
 	s := w.line.String()
 	if !w.pre {
 		s = strings.TrimSpace(s)
-	}
-	if w.inCell {
-		w.prefix = ""
-		if s != "" && !strings.HasSuffix(w.line.String(), " ") {
-			w.line.WriteByte(' ')
-		}
-		return
 	}
 	w.line.Reset()
 	w.anchor = 0
@@ -139,6 +152,9 @@ func numbered(p string) bool {
 }
 
 func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
+	if blocks[tag] && (w.hidden == atom.Svg || w.hidden == atom.Math) {
+		w.hidden = 0 // no drawing has paragraphs: it was not closed
+	}
 	if w.hidden != 0 {
 		if tag == w.hidden && !closed {
 			w.depth++
@@ -147,14 +163,16 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 	}
 	w.veiled(tag, attr, closed)
 	switch tag {
-	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Svg, atom.Math, atom.Iframe, atom.Object, atom.Head:
-		if tag == atom.Head || !closed {
+	case atom.Title, atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Svg, atom.Math, atom.Iframe:
+		if !closed {
 			w.hidden, w.depth = tag, 1
 		}
 	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 		w.flush(heading(int(tag.String()[1] - '0')))
 	case atom.Br:
-		if w.pre || !w.inCell {
+		if w.inCell && !w.pre {
+			w.space()
+		} else {
 			w.line.WriteString("\n")
 		}
 	case atom.Hr:
@@ -195,12 +213,13 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 	case atom.Blockquote:
 		w.flush("> ")
 	case atom.Table:
+		w.endRow() // around this one
 		w.flush("")
 		w.d.block()
 		w.rows = 0
 	case atom.Tr:
+		w.endRow()
 		w.flush("")
-		w.row = w.row[:0]
 	case atom.Td, atom.Th:
 		w.endCell()
 		w.flush("")
@@ -211,9 +230,10 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 		if alt := strings.TrimSpace(attr["alt"]); alt != "" {
 			w.line.WriteString("![" + alt + "]")
 		}
-	case atom.P, atom.Div, atom.Section, atom.Article, atom.Header, atom.Footer, atom.Main, atom.Nav, atom.Aside, atom.Form,
-		atom.Dl, atom.Dt, atom.Dd, atom.Figure, atom.Figcaption, atom.Address, atom.Details, atom.Summary, atom.Body:
-		w.flush("")
+	default:
+		if blocks[tag] {
+			w.flush("")
+		}
 	}
 }
 
@@ -244,8 +264,6 @@ func (w *htmlWriter) end(tag atom.Atom) {
 			if w.depth--; w.depth == 0 {
 				w.hidden = 0
 			}
-		} else if w.hidden == atom.Head && tag == atom.Html {
-			w.hidden = 0
 		}
 		return
 	}
@@ -274,25 +292,46 @@ func (w *htmlWriter) end(tag atom.Atom) {
 		}
 	case atom.A:
 		if w.href != "" && w.anchor > 0 && w.anchor-1 < w.line.Len() && !strings.HasPrefix(w.href, "#") && !strings.HasPrefix(w.href, "javascript:") {
-			s := w.line.String()
-			w.line.Reset()
-			w.line.WriteString(s[:w.anchor-1] + "[" + strings.TrimSpace(s[w.anchor-1:]) + "](" + unreadable.Clip(w.href, 2000) + ")")
+			s := string(w.line.Bytes()[w.anchor-1:])
+			w.line.Truncate(w.anchor - 1)
+			w.line.WriteString("[" + strings.TrimSpace(s) + "](" + unreadable.Clip(w.href, 2000) + ")")
 		}
 		w.href, w.anchor = "", 0
 	case atom.Td, atom.Th:
 		w.endCell()
-	case atom.Tr:
-		w.endCell()
-		if len(w.row) > 0 {
-			w.rows++
-			w.d.tableRow(w.row, w.rows == 1)
-			w.row = w.row[:0]
-		}
-	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.P, atom.Li, atom.Blockquote, atom.Div, atom.Section,
-		atom.Article, atom.Header, atom.Footer, atom.Main, atom.Nav, atom.Aside, atom.Dt, atom.Dd, atom.Table, atom.Details, atom.Summary,
-		atom.Form, atom.Dl, atom.Figure, atom.Figcaption, atom.Address:
+	case atom.Tr, atom.Table:
+		w.endRow()
 		w.flush("")
 		w.prefix = ""
+	default:
+		if blocks[tag] {
+			w.flush("")
+			w.prefix = ""
+		}
+	}
+}
+
+// blocks are the elements that begin and end a paragraph.
+var blocks = func() map[atom.Atom]bool {
+	m := map[atom.Atom]bool{}
+	for _, tag := range []atom.Atom{
+		atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.P, atom.Li, atom.Blockquote, atom.Div, atom.Section, atom.Article,
+		atom.Header, atom.Footer, atom.Main, atom.Nav, atom.Aside, atom.Dl, atom.Dt, atom.Dd, atom.Table, atom.Tr, atom.Td, atom.Th,
+		atom.Caption, atom.Details, atom.Summary, atom.Form, atom.Fieldset, atom.Legend, atom.Option, atom.Optgroup, atom.Figure,
+		atom.Figcaption, atom.Address, atom.Center, atom.Ul, atom.Ol, atom.Pre, atom.Hr, atom.Body,
+	} {
+		m[tag] = true
+	}
+	return m
+}()
+
+// endRow writes the row that is pending.
+func (w *htmlWriter) endRow() {
+	w.endCell()
+	if len(w.row) > 0 {
+		w.rows++
+		w.err = cmp.Or(w.err, w.d.tableRow(w.row, w.rows == 1))
+		w.row = w.row[:0]
 	}
 }
 

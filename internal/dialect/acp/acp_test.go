@@ -82,7 +82,8 @@ func TestEncodingsStay(t *testing.T) {
 			t.Errorf("%s: the disk has %q, want %q", name, b, c.then)
 		}
 	}
-	for name, disk := range map[string]string{"binary": "a\x00b", "broken": "a\xffb\n" + strings.Repeat("é\n", 50)} {
+	for name, disk := range map[string]string{"binary": "a\x00b", "broken": "a\xffb\n" + strings.Repeat("é\n", 50),
+		"half a unit": "\xff\xfea\x00b", "half a pair": "\xff\xfea\x00\x00\xd8b\x00"} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(disk), 0o640); err != nil {
 			t.Fatal(err)

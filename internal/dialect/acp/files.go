@@ -100,17 +100,15 @@ func window(all []byte, first, n int) (part []byte, last, total int) {
 // decoded is the text of a file that is text, in whatever encoding.
 func decoded(raw []byte, name string) ([]byte, error) {
 	no := engine.Refuse(notText, name, nil)
-	const head = 8 << 10
-	if text.LooksBinary(raw[:min(len(raw), head)], len(raw) <= head,
-		func([]byte) bool { return false }) {
+	if text.Sniff(raw) == text.Binary {
 		return nil, no
 	}
 	e, mark := text.ToRead("", raw)
 	if e == nil {
 		return nil, no
 	}
-	out, err := e.Decode(raw[mark:])
-	if err != nil || !utf8.Valid(out) {
+	out, ok := e.Exact(raw[mark:])
+	if !ok {
 		return nil, no
 	}
 	return out, nil

@@ -2,8 +2,12 @@ package capability
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"moltisfs/internal/engine"
+	"moltisfs/internal/nearest"
+	"moltisfs/internal/text"
 )
 
 // An encodingError is of bytes that are no text in the encoding that was asked for.
@@ -11,7 +15,19 @@ type encodingError struct{ encoding string }
 
 func (e *encodingError) Error() string { return fmt.Sprintf("%.300s", e.encoding) }
 
+// A noEncodingError is of a name that no encoding has.
+type noEncodingError struct{ name string }
+
+func (e *noEncodingError) Error() string {
+	names, name := append(text.Names(), binary), strings.ToLower(e.name[:min(len(e.name), 64)])
+	slices.SortStableFunc(names, func(a, b string) int {
+		return nearest.Distance(name, a) - nearest.Distance(name, b)
+	})
+	return fmt.Sprintf("there is no encoding %.100q; near it are %s", e.name, strings.Join(names[:3], ", "))
+}
+
 var (
+	noEncoding   = engine.Typed[*noEncodingError](engine.CodeBadRequest, "no_encoding")
 	undecodable  = engine.Typed[*encodingError](engine.CodeBadRequest, "undecodable")
 	countDiffers = engine.Typed[*engine.CountError](engine.CodeConflict, "count_differs")
 )
@@ -182,5 +198,6 @@ var rows = map[engine.Cause]row{
 	engine.Cancelled:    {kind: "Cancelled", retry: true, message: "the call was cancelled"},
 	engine.Unknown:      {kind: "IOError", message: "the call failed for a reason that is not known"},
 	countDiffers:        {kind: "CountMismatch", message: "there would be {fact} replacements" + untouched},
+	noEncoding:          {kind: "EncodingError", message: "{fact}"},
 	undecodable:         {kind: "EncodingError", message: "{path} cannot be decoded as {fact}"},
 }

@@ -39,19 +39,26 @@ func (a *writeArgs) check() error {
 
 // bytes are those of the content, whatever the encoding of the file that they replace.
 func (a *writeArgs) bytes() (raw []byte, err error) {
-	switch encoding := value(a.Encoding, "utf-8"); {
-	case encoding == binary:
+	encoding := value(a.Encoding, text.UTF8.Name)
+	if encoding == binary {
 		if raw, err = base64.StdEncoding.DecodeString(a.Content); err != nil {
 			return nil, args.Errorf("send base64 with padding, or leave encoding out",
 				"content is no base64: %v", err)
 		}
 		return append([]byte{}, raw...), nil
-	case text.Lookup(encoding) == text.UTF8:
-		return []byte(a.Content), nil
-	default:
-		raw, _, err = edit.Encode(a.Content, nil, encoding)
-		return raw, err
 	}
+	e, _, err := encodingOf(encoding, nil)
+	if err != nil {
+		return nil, err
+	}
+	if e == text.UTF8 {
+		return []byte(a.Content), nil
+	}
+	if raw, bad := e.Encode(a.Content); e.Stateful() && bad < 0 {
+		return raw, nil
+	}
+	raw, _, err = edit.Encode(a.Content, nil, encoding)
+	return raw, err
 }
 
 // runWrite replaces all of a file. The text has no way to say that a strange content is meant.
@@ -85,7 +92,7 @@ func runAppend(ctx context.Context, c *call, a *appendArgs) (any, error) {
 	var done *engine.Done
 	var err error
 	for range 3 { // the file may come and go meanwhile
-		done, err = c.e.Append(ctx, c.Call, a.Path, []byte(a.Content), engine.Rules{})
+		done, err = c.e.AppendText(ctx, c.Call, a.Path, a.Content, engine.Rules{})
 		if r := engine.Reason(err); err == nil || r == nil || r.Cause != engine.Absent {
 			break
 		}

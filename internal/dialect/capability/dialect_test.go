@@ -2,6 +2,7 @@ package capability
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/text"
 )
 
 // What the configuration and the caller say of tiers only adds up.
@@ -160,26 +162,49 @@ func TestAlert(t *testing.T) {
 	}
 }
 
-// Windows side by side are the whole file, wherever they cut.
+// Windows side by side are the whole file, in every encoding and wherever they cut.
 func TestWindowsAreTheFile(t *testing.T) {
 	t.Parallel()
 	r := open(t, nil)
-	const text = "a\u00e9\u4e16\U0001f600z\ufffd\u00df"
-	r.write(t, "a", text)
-	for n := 1; n <= len(text)+1; n++ {
-		var all strings.Builder
-		for off := 0; off < len(text); off += n {
-			got := r.call(t, "filesystem.read", string(mustJSON(map[string]any{"path": r.root + "/a", "offset": off, "limit": n})))
-			part, ok := got["content"].(string)
-			if !ok {
-				t.Fatal(got)
+	long := "\u4e16\u754c\u8868\u80fd"
+	for _, c := range []struct{ encoding, mark, text, as string }{
+		{"utf-8", "", "a\u00e9\u4e16\U0001f600z\ufffd\u00df", ""}, {"utf-16le", "\xff\xfe", "Hello \U0001f600", "utf-16"}, {"utf-16be", "\xfe\xff", "Hello \U0001f600 World", "utf-16"},
+		{"utf-16le", "", "a\u4e16\U0001f600\ufffd", ""}, {"utf-16be", "", "a\u4e16\U0001f600", ""}, {"utf-32le", "\xff\xfe\x00\x00", "a\u4e16\U0001f600", "utf-32"},
+		{"utf-32be", "\x00\x00\xfe\xff", "a\u4e16\U0001f600", "utf-32"}, {"shift_jis", "", "a" + long + "z" + long, ""}, {"gb18030", "", long + "\U0001f600 \u00e9" + long, ""},
+		{"gbk", "", long + "a" + long, ""}, {"big5", "", long + "\n" + long, ""}, {"euc-jp", "", long + " " + long, ""}, {"euc-kr", "", "\ub098\ub294\uc720\ub9ac\ub97c", ""},
+		{"iso-2022-jp", "", "a" + long + "b" + long, ""}, {"hz-gb-2312", "", "a\u4e16\u754cb", ""}, {"windows-1252", "", "caf\u00e9 \u20ac", ""},
+	} {
+		raw, bad := text.Lookup(c.encoding).Encode(c.text)
+		if bad >= 0 {
+			t.Fatal(c)
+		}
+		file := c.mark + string(raw)
+		name := r.write(t, "a", file)
+		for n := 1; n <= len(file)+1; n++ {
+			var all strings.Builder
+			for off := 0; off < len(file); off += n {
+				args := map[string]any{"path": name, "offset": off, "limit": n, "encoding": cmp.Or(c.as, c.encoding)}
+				got := r.call(t, "filesystem.read", string(mustJSON(args)))
+				part, ok := got["content"].(string)
+				if !ok {
+					t.Fatal(c, got)
+				}
+				if all.WriteString(part); got["truncated"] == false && all.String() != c.text {
+					t.Errorf("%s: %d bytes from %d on: %v", c.encoding, n, off, got)
+				}
 			}
-			if all.WriteString(part); got["truncated"] != (all.Len() < len(text)) {
-				t.Errorf("%d bytes from %d on: %v", n, off, got)
+			if all.String() != c.text {
+				t.Errorf("%s: windows of %d give %q", c.encoding, n, all.String())
 			}
 		}
-		if all.String() != text {
-			t.Errorf("windows of %d give %q", n, all.String())
+	}
+	// Nothing certain is near.
+	raw, _ := text.Lookup("gbk").Encode("x" + strings.Repeat("\u4e16\u754c", 40_000))
+	name := r.write(t, "a", string(raw))
+	for _, off := range []int{1, 2, 5000, 70_000, 159_999} {
+		got := r.call(t, "filesystem.read", string(mustJSON(map[string]any{"path": name, "offset": off, "limit": 4, "encoding": "gbk"})))
+		if part, _ := got["content"].(string); strings.Trim(part, "\u4e16\u754c") != "" || len(part) != 3*min(2, (len(raw)-off+1)/2) {
+			t.Errorf("from %d on: %v", off, got)
 		}
 	}
 }
@@ -202,5 +227,100 @@ func TestReplaced(t *testing.T) {
 	a := &answer{dialect.Object{Content: []byte(`{}`)}}
 	if a.warn("w"); string(a.Content) != `{"warnings":["w"]}` {
 		t.Error(string(a.Content))
+	}
+}
+
+// Bytes that are no text of the encoding are an EncodingError, whichever it is, and never a U+FFFD in a success.
+func TestUndecodable(t *testing.T) {
+	t.Parallel()
+	r := open(t, nil)
+	for _, c := range []struct{ encoding, raw string }{
+		{"utf-8", "a\xff"}, {"ascii", "caf\x80"}, {"us-ascii", "caf\u00e9"}, {"utf-16", "\xff\xfea\x00b"}, {"utf-16", "\xff\xfeo\x00k\x00\n\x00\x00\xd8e\x00"},
+		{"utf-16be", "\x00a\xdc\x00"}, {"utf-32", "a\x00\x00"}, {"utf-32", "utf-8 text"}, {"utf-32be", "a\x00\x00\x00"}, {"shift_jis", "a\x81"}, {"gbk", "\x81\xff"},
+		{"gbk", "\x81\x30\x81\x30"}, {"gb18030", "\x81\x30\x81"}, {"big5", "\xa4"}, {"euc-jp", "\x8f\xa1"}, {"euc-kr", "\xb0"}, {"iso-2022-jp", "\x1b$B\x24"},
+		{"hz", "~{\x80"}, {"windows-1252", "\x81"}, {"cp1253", "\xaa"}, {"iso-8859-6", "\xa1"}, {"windows-874", "\xdb"},
+	} {
+		r.write(t, "a", c.raw)
+		for _, more := range []string{"", `,"offset":0,"limit":1000`} {
+			got := r.call(t, "filesystem.read", `{"path":"R/a","encoding":"`+c.encoding+`"`+more+`}`)
+			if failed, _ := got["error"].(map[string]any); failed["type"] != "EncodingError" && got["type"] != "EncodingError" {
+				t.Errorf("%q in %s: %v", c.raw, c.encoding, got)
+			}
+		}
+	}
+	r.write(t, "a", "\xff\xfea\x00\xfd\xff")
+	if got := r.call(t, "filesystem.read", `{"path":"R/a","encoding":"utf-16"}`); got["content"] != "a\ufffd" {
+		t.Errorf("a U+FFFD that is there: %v", got)
+	}
+	for _, name := range []string{"klingon", "utf-17", "BINARY", "base64"} {
+		for _, tool := range []string{"read", "write"} {
+			args := map[string]any{"path": r.root + "/a", "encoding": name}
+			if tool == "write" {
+				args["content"] = "x"
+			}
+			got := string(mustJSON(r.call(t, "filesystem."+tool, string(mustJSON(args)))))
+			if !strings.Contains(got, "EncodingError") || !strings.Contains(got, "there is no encoding") || name == "utf-17" && !strings.Contains(got, "utf-16le") {
+				t.Errorf("%s %s: %s", tool, name, got)
+			}
+		}
+	}
+	for _, name := range []string{"ascii", "windows-1252", "shift_jis", "gbk"} {
+		got := string(mustJSON(r.call(t, "filesystem.write", `{"path":"R/new","content":"\u00e9\u0628","encoding":"`+name+`"}`)))
+		if !strings.Contains(got, "EncodingError") {
+			t.Errorf("write in %s: %s", name, got)
+		}
+	}
+}
+
+// What is appended is in the encoding of the file, or refused, also where the file is too large to be read.
+func TestAppendInTheEncodingOfTheFile(t *testing.T) {
+	t.Parallel()
+	for _, large := range []bool{false, true} {
+		r := open(t, func(c *config.Config, _ *engine.Host) {
+			if large {
+				c.Tools.FS.Checkpoint.MaxFileBytes = 1
+			}
+		})
+		appends(t, r)
+	}
+}
+
+func appends(t *testing.T, r room) {
+	const russian = "\u0421\u044a\u0435\u0448\u044c \u0436\u0435 \u0435\u0449\u0451 \u044d\u0442\u0438\u0445 \u0431\u0443\u043b\u043e\u043a\n"
+	for _, c := range []struct{ encoding, mark, text, tail string }{
+		{"utf-8", "", "caf\u00e9\n", "a\u00f1b"}, {"utf-8", "\xef\xbb\xbf", "caf\u00e9\n", "a\u00f1b"}, {"utf-8", "", "plain\n", "\u4e16"}, {"utf-8", "", "~{ab~}\n", "plain"},
+		{"utf-16le", "\xff\xfe", "h\u00e9\n", "a\u00f1b\U0001f600"}, {"utf-16be", "\xfe\xff", "h\u00e9\n", "a\u00f1b"}, {"utf-16le", "", "some latin text\n", "more"},
+		{"utf-32le", "\xff\xfe\x00\x00", "h\u00e9\n", "a\u00f1b"}, {"utf-32be", "\x00\x00\xfe\xff", "h\n", "x"},
+		{"iso-8859-1", "", "caf\u00e9 na\u00efve d\u00e9j\u00e0\n", "\u00e9t\u00e9"}, {"iso-8859-1", "", "caf\u00e9\n", "plain"}, {"koi8-r", "", russian, russian},
+		{"shift_jis", "", "\u79c1\u306f\u30ac\u30e9\u30b9\u3092\u98df\u3079\u3089\u308c\u307e\u3059\u3002\n", "\u8868\u80fd\u3002"},
+	} {
+		encode := func(s string) string {
+			raw, bad := text.Lookup(c.encoding).Encode(s)
+			if bad >= 0 {
+				t.Fatal(c)
+			}
+			return string(raw)
+		}
+		for _, times := range []int{1, 20_000} {
+			before := c.mark + encode(strings.Repeat(c.text, times))
+			name := r.write(t, "a", before)
+			got := r.call(t, "filesystem.append", string(mustJSON(map[string]any{"path": name, "content": c.tail})))
+			now, err := os.ReadFile(name)
+			if want := before + encode(c.tail); err != nil || string(now) != want || got["new_size"] != float64(len(want)) {
+				t.Errorf("%s %q, %d times: %v\n%.200q is not\n%.200q", c.encoding, c.tail, times, got, now, want)
+			}
+		}
+	}
+	for _, c := range []struct{ raw, tail string }{
+		{"caf\xe9 na\xefve d\xe9j\xe0\n", "\u4e16\u754c"},                   // not in latin-1
+		{"\xff\xfeh\x00\n\x00x", "y"},                                       // half a unit
+		{"caf\xe9 na\xefve \x81\x8d d\xe9j\xe0 vu, d\xe9j\xe0\n", "\u00e9"}, // the guess is refuted by the bytes
+		{"\x1b$B$3$l\x1b(B\n", "\u3053"},                                    // ISO-2022-JP
+	} {
+		name := r.write(t, "a", c.raw)
+		got := string(mustJSON(r.call(t, "filesystem.append", string(mustJSON(map[string]any{"path": name, "content": c.tail})))))
+		if now, _ := os.ReadFile(name); string(now) != c.raw || !strings.Contains(got, "EncodingError") {
+			t.Errorf("%q to %q: %s, %q", c.tail, c.raw, got, now)
+		}
 	}
 }

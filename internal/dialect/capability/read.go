@@ -3,7 +3,9 @@ package capability
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"unicode/utf8"
 
 	"moltisfs/internal/engine"
@@ -61,74 +63,76 @@ func runRead(ctx context.Context, c *call, a *readArgs) (any, error) {
 // A window is n bytes of a file from off on, with n below zero all that follow.
 type window struct{ off, n, end int64 }
 
-// read gives a window as text in an encoding. In UTF-8 it has the characters that begin in it, so
-// that windows side by side leave nothing out. In other encodings it must not cut one.
+// read gives a window as text in an encoding: the characters that begin in it, so that windows side by
+// side leave nothing out.
 func (w *window) read(ctx context.Context, s *engine.Source, encoding string,
 	most int64) (string, *engine.Sight, error) {
-	e, _ := text.ToRead(encoding, nil)
-	if e != text.UTF8 {
+	if encoding == binary {
 		raw, sight, err := s.Bytes(ctx, w.off, w.n, most)
 		w.end = w.off + int64(len(raw))
-		switch {
-		case err != nil:
-			return "", nil, err
-		case encoding == binary:
-			return base64.StdEncoding.EncodeToString(raw), sight, nil
-		}
-		e, mark := text.ToRead(encoding, raw)
-		if e == nil {
-			return "", nil, &encodingError{encoding}
-		}
-		out, err := e.Decode(raw[mark:])
-		if err != nil || !utf8.Valid(out) {
-			return "", nil, &encodingError{e.Name}
-		}
-		return string(out), sight, nil
+		return base64.StdEncoding.EncodeToString(raw), sight, err
 	}
-	// A character has up to three bytes after the one that it begins with.
-	const around = utf8.UTFMax - 1
-	from := max(w.off-around, 0)
-	n, lead := w.n, w.off-from
-	if n >= 0 {
-		n = min(n, 1<<62) + lead + around
+	head := make([]byte, 4) // a mark speaks for all of the file
+	n, err := s.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", nil, err
 	}
-	if left := s.Info.Size - w.off; left > most && (w.n < 0 || w.n > most) {
-		if w.n >= 0 {
-			left = min(left, w.n)
-		}
-		return "", nil, &guardfs.TooLargeError{Path: s.Path, Size: left, Max: most}
-	}
-	raw, sight, err := s.Bytes(ctx, from, n, most+2*around)
+	e, mark, err := encodingOf(encoding, head[:n])
 	if err != nil {
 		return "", nil, err
 	}
-	first := begins(raw, int(min(lead, int64(len(raw)))))
-	last := len(raw)
-	if w.n >= 0 && lead+w.n < int64(last) {
-		last = max(begins(raw, int(lead+w.n)), first)
+	size := s.Info.Size
+	off, end := min(max(w.off, mark), size), size
+	if w.n >= 0 && w.n < size-w.off {
+		end = max(w.off+w.n, off)
 	}
-	part := raw[first:last]
-	if w.end = from + int64(last); w.off > s.Info.Size {
+	if left := end - off; left > most {
+		return "", nil, &guardfs.TooLargeError{Path: s.Path, Size: left, Max: most}
+	}
+	var raw []byte
+	var sight *engine.Sight
+	from := off
+	for back := int64(4 << 10); ; back *= 16 { // until a character begins for certain
+		if back > most+16*4<<10 {
+			return "", nil, &guardfs.TooLargeError{Path: s.Path, Size: off, Max: most}
+		}
+		from = max((off-back)&^3, mark)
+		if raw, sight, err = s.Bytes(ctx, from, end-from+utf8.UTFMax, most+back+8); err != nil {
+			return "", nil, err
+		}
+		if from == mark || e.Certain(raw[:min(off-from, int64(len(raw)))]) >= 0 {
+			break
+		}
+	}
+	if from > mark {
+		cut := e.Certain(raw[:min(off-from, int64(len(raw)))])
+		from, raw = from+int64(cut), raw[cut:]
+	}
+	part, first, last, ok := e.Part(raw, int(off-from), int(end-from), from+int64(len(raw)) == size)
+	if !ok {
+		return "", nil, &encodingError{e.Name}
+	}
+	if w.end, s.Given = from+int64(last), int64(last-first); w.off > size {
 		w.end = w.off
 	}
-	if !utf8.Valid(part) {
-		return "", nil, &encodingError{"utf-8"}
-	}
 	if sight != nil {
-		sight.Whole = int64(len(part)) == s.Info.Size
+		sight.Whole = from+int64(first) == mark && w.end == size
 	}
 	return string(part), sight, nil
 }
 
-// begins is the first place from at on that is not within a character.
-func begins(b []byte, at int) int {
-	for back := 1; back < utf8.UTFMax && back <= at; back++ {
-		if _, n := utf8.DecodeRune(b[at-back:]); n > back {
-			return at - back + n
-		}
-		if utf8.RuneStart(b[at-back]) {
-			break
-		}
+// encodingOf is the encoding of a name for a file that begins with head, and the length of its mark.
+// In UTF-8 that is a character.
+func encodingOf(name string, head []byte) (*text.Encoding, int64, error) {
+	if name == "" {
+		name = text.UTF8.Name
 	}
-	return at
+	e, mark, _ := text.Of(name, head)
+	switch {
+	case e == nil:
+		return nil, 0, &noEncodingError{name}
+	case e == text.UTF8:
+		mark = 0
+	}
+	return e, int64(mark), nil
 }

@@ -41,6 +41,9 @@ func (a *searchContentArgs) check() error {
 	return nil
 }
 
+// maxBinary is how many binary files that match are named.
+const maxBinary = 20
+
 // maxRowsOfFile bounds the lines of one file, context included, that take part in the ranking.
 const maxRowsOfFile = 5000
 
@@ -65,6 +68,7 @@ type places struct {
 	Files     int            `json:"files_matched"`
 	Truncated bool           `json:"truncated"`
 	Skipped   map[string]int `json:"skipped"`
+	Binary    []string       `json:"binary_matches,omitempty"`
 	As        string         `json:"searched_as"`
 	Counts    []valueCount   `json:"counts,omitzero"`
 	PerFile   []fileCount    `json:"files,omitzero"`
@@ -79,7 +83,7 @@ func runSearchContent(ctx context.Context, c *call, a *searchContentArgs) (any, 
 		q, as = rank.Pattern(a.Pattern), "regex"
 	}
 	out, err := c.ranked(ctx, a, q, as)
-	if err != nil || a.Regex || out.Files > 0 {
+	if err != nil || a.Regex || out.Files+len(out.Binary) > 0 {
 		return out, err
 	}
 	if q, several := rank.Words(a.Pattern, a.Case); several { // nowhere do they stand like that
@@ -140,7 +144,8 @@ func (c *call) looked(ctx context.Context, a *searchContentArgs, q grep.Query) (
 
 // answered is an answer with what a search tells of itself.
 func answered(a *searchContentArgs, r *grep.Result) *places {
-	out := &places{Results: []place{}, As: "text", Truncated: r.Partial, Skipped: map[string]int{}}
+	out := &places{Results: []place{}, Binary: r.Binary[:min(len(r.Binary), maxBinary)], As: "text",
+		Truncated: r.Partial, Skipped: map[string]int{}}
 	if a.Regex {
 		out.As = "regex"
 	}

@@ -190,3 +190,17 @@ func BenchmarkSearchContent(b *testing.B) {
 		})
 	}
 }
+
+// A binary file that matches is named, beside what was found elsewhere; one whose first NUL comes after 8,000 bytes is text.
+func TestSearchContentOfBinaries(t *testing.T) {
+	r := open(t, nil)
+	r.write(t, "note.md", "# Title\nneedle \x00 two\n")
+	r.write(t, "other.txt", "a needle\n")
+	r.write(t, "late.log", strings.Repeat("nothing\n", 2000)+"needle\n\x00")
+	for _, more := range []string{"", `,"regex":true`, `,"files_only":true`, `,"total_only":true`} {
+		got := r.call(t, "filesystem.search_content", `{"path":"R","pattern":"needle"`+more+`}`)
+		if list, _ := got["binary_matches"].([]any); got["files_matched"] != 2.0 || len(list) != 1 || list[0] != filepath.Join(r.root, "note.md") {
+			t.Errorf("%s: %v", more, got)
+		}
+	}
+}
