@@ -65,9 +65,6 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	if err := m.open(); err != nil {
 		return nil, err
 	}
-	if m.a.NoDirs && mv.info.Kind == guardfs.KindDir {
-		return nil, &guardfs.NotRegularError{Path: mv.Path, Kind: mv.info.Kind.String()}
-	}
 	in, err := d.e.contentsOf(ctx, mv.place.Object(), true)
 	switch {
 	case errors.Is(err, NotEmpty): // something in it must not be named
@@ -140,8 +137,12 @@ func (m *moving) open() (err error) {
 	switch {
 	case from.Info.Kind == guardfs.KindAbsent:
 		return &guardfs.PathError{Op: "move", Path: a.From, Err: fs.ErrNotExist}
+	case a.NoDirs && from.Info.Kind == guardfs.KindDir:
+		return &guardfs.NotRegularError{Path: mv.Path, Kind: from.Info.Kind.String()}
 	case mv.To == mv.Path || below(mv.To, mv.Path):
 		return Refuse(IntoItself, mv.To, mv.Path)
+	case a.Overwrite && there != guardfs.KindAbsent && !file(there) && file(from.Info.Kind):
+		return &guardfs.NotRegularError{Path: mv.To, Kind: there.String()}
 	case there != guardfs.KindAbsent && !(a.Overwrite && file(there) && file(from.Info.Kind)):
 		return Refuse(Conflicts, mv.To, []Blocked{{Path: mv.To, Why: Occupied}})
 	}
