@@ -253,14 +253,41 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 			return &guardfs.ConflictError{Path: st.Path, Why: guardfs.Filled}
 		}
 	}
-	m.pub, err = m.place.Swap(ctx, m.hold, m.was, m.made.Expect())
-	if mv := st.move; mv != nil {
-		if mv.moved = err == nil; !mv.Back && mv.To == "" && err != nil {
-			err = noTrash(mv.Path, err)
-		}
+	if st.move != nil {
+		return s.rename(ctx, st.move, m)
 	}
+	m.pub, err = m.place.Swap(ctx, m.hold, m.was, m.made.Expect())
 	if err == nil && m.mode != 0 {
 		err = m.place.Reveal(m.made.Expect(), m.mode)
+	}
+	return err
+}
+
+// rename makes the step that moves mv. What is in a directory is compared with the plan while it has a
+// name of ours, to which no call comes: in the trash, or between its two names in the tree.
+func (s *apply) rename(ctx context.Context, mv *Move, m *movement) (err error) {
+	look := func(at *guardfs.Place) {
+		if err == nil {
+			err = s.e.asPlanned(ctx, mv, at.Object().True)
+		}
+	}
+	switch {
+	case mv.Back:
+		if look(m.place); err == nil {
+			m.pub, err = m.place.Swap(ctx, m.hold, m.was, guardfs.Expect{})
+		}
+	case mv.To == "":
+		if m.pub, err = m.place.Swap(ctx, m.hold, m.was, guardfs.Expect{}); err != nil {
+			err = noTrash(mv.Path, err)
+		}
+		look(m.hold)
+	case mv.mid == nil:
+		m.pub, err = m.place.Swap(ctx, m.hold, m.was, guardfs.Expect{})
+	default:
+		_, err = m.place.Swap(ctx, mv.mid, m.was, guardfs.Expect{})
+		if look(mv.mid); err == nil {
+			m.pub, err = m.hold.Swap(ctx, mv.mid, guardfs.Expect{}, m.was)
+		}
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -83,58 +82,20 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 }
 
 // inside names all that is in a tree that moves, as it is called before and after.
-func (e *Engine) inside(ctx context.Context, mv *Move, use func(name string)) error {
-	if mv.info.Kind != guardfs.KindDir {
-		return nil
-	}
-	if mv.To != "" {
+func (e *Engine) inside(ctx context.Context, mv *Move, use func(name string)) (err error) {
+	switch {
+	case mv.info.Kind != guardfs.KindDir:
+	case mv.Back:
+		_, err = e.lookInto(ctx, mv, mv.Entry.Parked, func(name string, _ guardfs.Kind) { use(name) })
+	case mv.To == "":
+		_, err = e.census(ctx, mv.Path, true, use)
+	default:
 		for _, name := range slices.Concat(mv.in.paths, mv.in.dirs) {
 			use(name)
 			use(mv.newName(name))
 		}
-		return nil
 	}
-	if e.free == nil { // over rules of a test
-		return nil
-	}
-	from := mv.Path
-	if mv.Back {
-		from = mv.Entry.Parked
-	}
-	h, err := e.free.Resolve(from, guardfs.Walk)
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	top, err := h.Dir()
-	if err != nil {
-		return err
-	}
-	defer top.Close()
-	var walk func(d *guardfs.Dir, as string) error
-	walk = func(d *guardfs.Dir, as string) error {
-		entries, _, err := d.List(nil)
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		for _, entry := range entries {
-			name := as + "/" + entry.Name
-			if use(name); entry.Kind != guardfs.KindDir {
-				continue
-			}
-			sub, err := d.OpenDir(entry.Name, false)
-			if err != nil {
-				return err
-			}
-			err = walk(sub, name)
-			sub.Close()
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return walk(top, mv.Path)
+	return err
 }
 
 // isHook says whether a path is, or is in, what git reads and runs under names that say nothing: what

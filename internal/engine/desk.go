@@ -180,7 +180,7 @@ func (d *Desk) rmdir(name string) (Step, error) {
 // move is the step that moves something to the trash as a whole, or back. back: it is back already.
 func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
 	d.moves = append(d.moves, mv)
-	if back, err = d.e.loadMove(mv); err != nil {
+	if back, err = d.e.loadMove(d.ctx, mv); err != nil {
 		return s, back, err
 	}
 	return mv.step(), back, nil
@@ -220,17 +220,18 @@ func (d *Desk) close() {
 // moved looks again whether what the plan was made of is still there.
 func (d *Desk) moved(ctx context.Context) (bool, error) {
 	for _, mv := range d.moves {
-		if !mv.Back {
-			if err := d.e.staysPut(mv); err != nil {
-				return false, err
-			}
-			if other, err := d.e.refilled(ctx, mv); err != nil || other {
-				return other, err
-			}
-			continue
+		var other bool
+		var err error
+		if mv.Back {
+			other, err = d.e.isBack(ctx, mv)
+		} else {
+			err = d.e.staysPut(mv)
 		}
-		if back, err := d.e.isBack(ctx, mv); err != nil || back {
-			return back, err
+		if err == nil && !other {
+			other, err = d.e.refilled(ctx, mv)
+		}
+		if err != nil || other {
+			return other, err
 		}
 	}
 	for _, dir := range d.drops {

@@ -84,8 +84,9 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 	for _, p := range append(p.Paths(), looked...) {
 		ours[p] = true
 	}
-	touches := func(c *checkpoint.Recorded) bool {
-		if c.Role == checkpoint.RoleParent {
+	touches := func(op *checkpoint.Checkpoint, c *checkpoint.Recorded) bool {
+		moves := c.Role == checkpoint.RoleParent && op.Kind == checkpoint.KindMove
+		if c.Role == checkpoint.RoleParent && !moves {
 			return false
 		}
 		if ours[c.Path] {
@@ -98,7 +99,7 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 			}
 		}
 		// Anything new in such a directory keeps it from being taken back.
-		if c.Role == roleTree || becameDir(c) || gaveWay(c) {
+		if c.Role == roleTree || becameDir(c) || gaveWay(c) || moves {
 			for p := range ours {
 				if below(p, c.Path) {
 					return true
@@ -120,7 +121,7 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 			return failed(err)
 		}
 		for i := range op.Changes {
-			if touches(&op.Changes[i]) {
+			if touches(op, &op.Changes[i]) {
 				return &interruptedError{&guardfs.ConflictError{Path: p.first(), Why: guardfs.BeingTakenBack}}
 			}
 		}

@@ -455,3 +455,60 @@ func TestContentGoesAfterThePlan(t *testing.T) {
 		}
 	}
 }
+
+// A process dies while a directory has the name of ours that it has between two names: whoever comes next finds
+// it under its old name. If somebody has made another thing there meanwhile that stays, and the tree is kept beside it.
+func TestKilledBetweenTwoNames(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		meanwhile func(x *tree)
+		kept      int
+	}{
+		"a start": {func(*tree) {}, 0},
+		"a call below the old name": {func(x *tree) {
+			other := x.open2(x.ws)
+			_, err := other.Create(ctx, x.call("s"), x.ws+"/d/n/new", []byte("new\n"), engine.Rules{Parents: true})
+			must(t, errors.Join(err, other.Close()))
+			must(t, os.RemoveAll(x.ws+"/d/n"))
+		}, 0},
+		"a call below the new name": {func(x *tree) {
+			other := x.open2(x.ws)
+			_, err := other.Create(ctx, x.call("s"), x.ws+"/e/g/new", []byte("new\n"), engine.Rules{Parents: true})
+			must(t, errors.Join(err, other.Close()))
+			must(t, os.RemoveAll(x.ws+"/e/g"))
+		}, 0},
+		"another at the new name": {func(x *tree) { x.write("e/g/theirs", "theirs\n") }, 0},
+		"another at the old name": {func(x *tree) { x.write("d/theirs", "theirs\n") }, 1},
+		"a file at the old name":  {func(x *tree) { x.write("d", "theirs\n") }, 1},
+	} {
+		x := grow(t, nil)
+		x.layMove()
+		was := x.looks()
+		x.cut("rename", 2, func(x *tree) error {
+			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"})
+			return err
+		})
+		if _, err := os.Lstat(x.ws + "/d"); !errors.Is(err, os.ErrNotExist) || x.halfWay() == nil {
+			t.Fatalf("%s: it was not cut off between its names: %v", what, err)
+		}
+		c.meanwhile(x)
+		must(t, x.Close())
+		x.open()
+		must(t, x.Recover(ctx))
+		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
+		if err != nil || x.halfWay() != nil || len(kept) != c.kept {
+			t.Errorf("%s: kept %v %v, half-way %v", what, kept, err, x.halfWay())
+		}
+		if c.kept > 0 {
+			theirs := x.looks()
+			must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.Rename(kept[0].Path, x.ws+"/d")))
+			if x.looks() == theirs {
+				t.Errorf("%s: nothing of theirs was there", what)
+			}
+		}
+		must(t, os.RemoveAll(x.ws+"/e/g"))
+		if now := x.looks(); now != was {
+			t.Errorf("%s: it is\n%s\nand was\n%s", what, now, was)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"slices"
 	"syscall"
 
@@ -63,9 +64,6 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	d, mv := m.d, m.mv
 	if err := m.open(); err != nil {
 		return nil, err
-	}
-	if m.a.NoDirs && mv.info.Kind == guardfs.KindDir {
-		return nil, &guardfs.NotRegularError{Path: mv.Path, Kind: mv.info.Kind.String()}
 	}
 	in, err := d.e.contentsOf(ctx, mv.place.Object(), true)
 	switch {
@@ -139,8 +137,12 @@ func (m *moving) open() (err error) {
 	switch {
 	case from.Info.Kind == guardfs.KindAbsent:
 		return &guardfs.PathError{Op: "move", Path: a.From, Err: fs.ErrNotExist}
+	case a.NoDirs && from.Info.Kind == guardfs.KindDir:
+		return &guardfs.NotRegularError{Path: mv.Path, Kind: from.Info.Kind.String()}
 	case mv.To == mv.Path || below(mv.To, mv.Path):
 		return Refuse(IntoItself, mv.To, mv.Path)
+	case a.Overwrite && there != guardfs.KindAbsent && !file(there) && file(from.Info.Kind):
+		return &guardfs.NotRegularError{Path: mv.To, Kind: there.String()}
 	case there != guardfs.KindAbsent && !(a.Overwrite && file(there) && file(from.Info.Kind)):
 		return Refuse(Conflicts, mv.To, []Blocked{{Path: mv.To, Why: Occupied}})
 	}
@@ -239,15 +241,68 @@ func (m *moving) copied(p Plan) (*Plan, error) {
 func (mv *Move) newName(name string) string { return mv.To + name[len(mv.Path):] }
 
 // refilled says that a directory that is to move holds other things by now.
-func (e *Engine) refilled(ctx context.Context, mv *Move) (bool, error) {
-	if mv.To == "" || mv.info.Kind != guardfs.KindDir {
-		return false, nil
+func (e *Engine) refilled(ctx context.Context, mv *Move) (_ bool, err error) {
+	var now contents
+	switch {
+	case mv.info.Kind != guardfs.KindDir:
+	case mv.Back:
+		now.names, err = e.lookInto(ctx, mv, mv.Entry.Parked, nil)
+	default:
+		now, err = e.census(ctx, mv.Path, true, nil)
 	}
-	now, err := e.census(ctx, mv.Path, true)
-	same := func(a, b []string) bool {
-		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	return now.names != mv.in.names, err
+}
+
+// asPlanned makes sure that the tree of mv, which has a name of ours now, holds what the plan was made
+// of: that was judged under the name that it gets, and shown to whoever was asked.
+func (e *Engine) asPlanned(ctx context.Context, mv *Move, name string) error {
+	if mv.info.Kind != guardfs.KindDir {
+		return nil
 	}
-	return !same(now.paths, mv.in.paths) || !same(now.dirs, mv.in.dirs), err
+	names, err := e.lookInto(ctx, mv, name, nil)
+	if err == nil && names != mv.in.names {
+		err = &guardfs.ConflictError{Path: mv.Path, Why: guardfs.ContentChanged}
+	}
+	return err
+}
+
+// lookInto hands over, unless use is nil, the names in a tree that has a name of ours, as they are
+// called where it belongs. names is a digest of them.
+func (e *Engine) lookInto(ctx context.Context, mv *Move, name string,
+	use func(name string, k guardfs.Kind)) (names string, err error) {
+	h, err := e.trash.Resolve(name, guardfs.Walk)
+	if err != nil {
+		return "", err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	top, err := h.Dir()
+	if err != nil {
+		return "", err
+	}
+	defer top.Close() //nolint:errcheck // nothing was written through it
+	if top.Info().ID != mv.info.ID {
+		return "", &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
+	}
+	return walk(ctx, top, func(d *guardfs.Dir, entries []guardfs.Entry, _ int) error {
+		for _, entry := range entries {
+			if use != nil {
+				use(mv.Path+d.True()[len(name):]+"/"+entry.Name, entry.Kind)
+			}
+		}
+		return nil
+	})
+}
+
+// hashes are those of the contents that get another name, in the order of their names.
+func (mv *Move) hashes() (out string) {
+	all := map[string]string{}
+	for _, from := range mv.pairs {
+		all[from.True] = from.Before.Hash
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out += all[name]
+	}
+	return out
 }
 
 // rememberMoved has the session know of a file under its new name what it knew of it. from is that

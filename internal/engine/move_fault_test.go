@@ -94,39 +94,40 @@ func TestFaultAtEveryCallOfAMove(t *testing.T) {
 	}
 }
 
-// A move of a tree waits for whoever changes a file in it, and takes along what that left.
+// A move of a tree waits for whoever changes a file in it, or makes one there, and takes along what that left.
 func TestMoveWaitsForAnEdit(t *testing.T) {
 	t.Parallel()
-	x := grow(t, nil)
-	x.layMove()
-	swaps, goOn := make(chan bool), make(chan bool)
-	var once sync.Once
-	other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data,
-		Fault: func(op string) *guardfs.Fault {
-			if op == "rename" {
-				once.Do(func() { swaps <- true; <-goOn })
-			}
-			return nil
-		}})
-	must(t, err)
-	defer other.Close()
-	edited, moved := make(chan error), make(chan error, 1)
-	go func() {
-		_, _, err := other.Write(ctx, x.call("s"), engine.WriteArgs{Path: x.ws + "/d/a", Text: "new\n"})
-		edited <- err
-	}()
-	<-swaps
-	go func() {
-		_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
-		moved <- err
-	}()
-	select {
-	case err := <-moved:
+	for _, name := range []string{"a", "new", "hollow/new", "sub/deep/c", "sub/n/m/new"} {
+		x := grow(t, nil)
+		x.layMove()
+		swaps, goOn := make(chan bool), make(chan bool)
+		var once sync.Once
+		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data,
+			Fault: func(op string) *guardfs.Fault {
+				if op == "rename" || op == "link" {
+					once.Do(func() { swaps <- true; <-goOn })
+				}
+				return nil
+			}})
+		must(t, err)
+		edited, moved := make(chan error), make(chan error, 1)
+		go func() {
+			_, _, err := other.Write(ctx, x.call("s"), engine.WriteArgs{Path: x.ws + "/d/" + name, Text: "new\n", Rules: engine.Rules{Parents: true}})
+			edited <- err
+		}()
+		<-swaps
+		go func() {
+			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
+			moved <- err
+		}()
+		select {
+		case err := <-moved:
+			close(goOn)
+			t.Fatalf("%s: it did not wait: %v; the edit: %v", name, err, <-edited)
+		case <-time.After(100 * time.Millisecond):
+		}
 		close(goOn)
-		t.Fatalf("it did not wait: %v; the edit: %v", err, <-edited)
-	case <-time.After(300 * time.Millisecond):
+		must(t, errors.Join(<-edited, <-moved, other.Close()))
+		x.reads("g/"+name, "new\n")
 	}
-	close(goOn)
-	must(t, errors.Join(<-edited, <-moved))
-	x.reads("g/a", "new\n")
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"moltisfs/approval"
+	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -280,16 +281,164 @@ func TestMoveIsApproved(t *testing.T) {
 			t.Errorf("%s: %v\n%s\nwas\n%s", what, err, x.looks(), was)
 		}
 	}
-	// A file that comes into the tree meanwhile goes with it, and comes back.
-	must(t, errors.Join(os.RemoveAll(x.ws), os.Mkdir(x.ws, 0o700)))
-	x.layMove()
-	a.while = func() { x.write("d/late", "late\n"); was = x.looks() }
-	_, err = x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
-	must(t, err)
-	x.reads("g/late", "late\n")
-	a.while = nil
-	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil || x.looks() != was {
-		t.Errorf("undone: %v\n%s\nwas\n%s", err, x.looks(), was)
+}
+
+// What is in a tree is part of the question about it: if others, or another call, put something into it,
+// take something out of it or change a file in it while somebody thinks, nothing is moved.
+func TestTreeIsApprovedWithAllInIt(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("b", 101)
+	asked := map[string]func(x *tree, c *engine.Call) error{
+		"move": func(x *tree, c *engine.Call) error {
+			_, err := x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/n/g", Rules: engine.Rules{Parents: true}})
+			return err
+		},
+		"move of an empty one": func(x *tree, c *engine.Call) error {
+			_, err := x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/d/hollow", To: x.ws + "/n"})
+			return err
+		},
+		"delete as a whole": func(x *tree, c *engine.Call) error {
+			x.write("d/sub/big", big)
+			_, err := x.Delete(ctx, c, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+			return err
+		},
+	}
+	parked := ""
+	asked["restore"] = func(x *tree, c *engine.Call) error {
+		page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+		must(t, err)
+		_, err = x.Untrash(ctx, c, page.Entries[0].ID, false)
+		return err
+	}
+	others := map[string]func(x *tree){
+		"a file":      func(x *tree) { x.write("d/hollow/late", "late\n") },
+		"a directory": func(x *tree) { must(t, os.Mkdir(x.ws+"/d/hollow/late", 0o700)) },
+		"a link":      func(x *tree) { must(t, os.Symlink("x", x.ws+"/d/hollow/late")) },
+		"a call": func(x *tree) {
+			other, err := engine.OpenOver(engine.Options{Config: config.Default().Tools.FS, Judge: inside(x.ws, ""), DataDir: x.data})
+			must(t, err)
+			defer other.Close()
+			c := x.call("other")
+			c.Approver = &asker{}
+			_, err = other.Create(ctx, c, x.ws+"/d/hollow/late/f", []byte("late\n"), engine.Rules{Parents: true})
+			must(t, err)
+		},
+		"gone":                 func(x *tree) { must(t, os.Remove(x.ws+"/d/sub/deep/c")) },
+		"a file is a link now": func(x *tree) { must(t, errors.Join(os.Remove(x.ws+"/d/a"), os.Symlink("x", x.ws+"/d/a"))) },
+		"another content":      func(x *tree) { x.write("d/a", "other\n") },
+	}
+	for what, run := range asked {
+		for how, change := range others {
+			inHollow := strings.HasPrefix(how, "a ") && !strings.Contains(how, "now")
+			if what == "move of an empty one" && !inHollow || (what == "delete as a whole" || what == "restore") && how == "another content" || what == "restore" && how == "a call" {
+				continue // it is as it is in the trash, and no call comes there
+			}
+			x := grow(t, func(fs *config.FS) { fs.RequireApproval, fs.Checkpoint.MaxFileBytes = true, 100 })
+			x.layMove()
+			a, was := &asker{}, ""
+			c := x.call("s")
+			c.Approver = a
+			if what == "restore" {
+				x.write("d/sub/big", big)
+				_, err := x.Delete(ctx, c, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+				must(t, err)
+				files, _ := x.trashed()
+				parked = files[0]
+			}
+			a.asked, a.while = nil, func() {
+				if what == "restore" { // as if it had its name
+					must(t, os.Rename(parked, x.ws+"/d"))
+					defer func() { must(t, os.Rename(x.ws+"/d", parked)); was = x.looks() }()
+				}
+				change(x)
+				was = x.looks()
+			}
+			if err := run(x, c); code(err) != engine.CodeApprovalStale || x.looks() != was || len(a.asked) != 1 {
+				t.Errorf("%s, %s: %v\n%s\nwas\n%s", what, how, err, x.looks(), was)
+			}
+			a.while = nil
+			if err := run(x, c); err != nil || strings.Contains(x.looks(), "/.moltis-") {
+				t.Errorf("%s, %s, asked again: %v\n%s", what, how, err, x.looks())
+			}
+		}
+	}
+}
+
+// What others put into a tree, or take out of it, between the last look at it and its rename does not
+// go along: the tree is looked into where it has a name of ours, and stays where it was.
+func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
+	t.Parallel()
+	remove := func(x *tree) error {
+		_, err := x.Delete(ctx, x.call("s"), x.ws+"/p/d", engine.DeleteOptions{Recursive: true})
+		return err
+	}
+	parked := func(x *tree) (at string) { // and the directory that it was in is gone
+		x.write("p/d/sub/big", strings.Repeat("b", 101))
+		must(t, errors.Join(remove(x), os.Remove(x.ws+"/p")))
+		files, _ := x.trashed()
+		return files[0]
+	}
+	for what, way := range map[string]struct {
+		op  string // before which something happens
+		lay func(x *tree) (at string)
+		run func(x *tree) error
+	}{
+		"move": {"rename", func(x *tree) string { return x.ws + "/p/d" }, func(x *tree) error {
+			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/p/d", To: x.ws + "/e/g"})
+			return err
+		}},
+		"delete": {"rename", func(x *tree) string {
+			x.write("p/d/sub/big", strings.Repeat("b", 101))
+			return x.ws + "/p/d"
+		}, remove},
+		"restore": {"mkdir", parked, func(x *tree) error {
+			page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+			must(x.t, err)
+			_, err = x.Untrash(ctx, x.call("s"), page.Entries[0].ID, false)
+			return err
+		}},
+		"undo": {"mkdir", parked, func(x *tree) error {
+			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			return err
+		}},
+	} {
+		for how, change := range map[string]func(at string) error{
+			"a file":      func(at string) error { return os.WriteFile(at+"/late", nil, 0o600) },
+			"below":       func(at string) error { return os.WriteFile(at+"/sub/deep/late", nil, 0o600) },
+			"a directory": func(at string) error { return os.Mkdir(at+"/hollow/late", 0o700) },
+			"a link":      func(at string) error { return os.Symlink("x", at+"/hollow/late") },
+			"gone":        func(at string) error { return os.Remove(at + "/sub/deep/c") },
+			"other kind":  func(at string) error { return errors.Join(os.Remove(at+"/a"), os.Mkdir(at+"/a", 0o700)) },
+		} {
+			x := grow(t, small)
+			x.layMove()
+			must(t, errors.Join(os.Mkdir(x.ws+"/p", 0o700), os.Rename(x.ws+"/d", x.ws+"/p/d")))
+			at := way.lay(x)
+			names := func() string {
+				out := x.looks()
+				must(t, filepath.WalkDir(at, func(p string, _ fs.DirEntry, err error) error { out += p + "\n"; return err }))
+				return out
+			}
+			var once atomic.Bool
+			was := ""
+			hook := func(op string) *guardfs.Fault {
+				if op == way.op && once.CompareAndSwap(false, true) {
+					must(t, change(at))
+					was = names()
+				}
+				return nil
+			}
+			system := callsOf(x)
+			system.hook.Store(&hook)
+			err := way.run(x)
+			system.hook.Store(nil)
+			if code(err) != engine.CodeConflict || x.halfWay() != nil || names() != was {
+				t.Errorf("%s, %s: %v\n%s\nwas\n%s", what, how, err, names(), was)
+			}
+			if err := way.run(x); err != nil { // now it is known
+				t.Errorf("%s, %s, again: %v", what, how, err)
+			}
+		}
 	}
 }
 

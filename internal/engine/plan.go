@@ -97,8 +97,11 @@ func (p *Plan) Digest(c *Call) string {
 func (s *Step) sum() []byte {
 	h := sha256.New()
 	a, was := &s.After, ""
-	if s.Action == Rename { // nobody looked into it: it is known by being that very object
+	if s.Action == Rename { // it is that very object, with all that is in it
 		was = s.Before.ID.Lasting()
+		if s.move != nil {
+			was += s.move.in.names + s.move.hashes()
+		}
 	}
 	if b := &s.Before; s.Action == Append { // nor into this one
 		was = fmt.Sprint(b.ID.Lasting(), b.Size, b.ModTime.UnixNano(), b.Changed.UnixNano())
@@ -161,8 +164,10 @@ func (p *Plan) Paths() []string {
 
 // keys are the lock keys of all that is changed. Every path is locked by its name: while somebody
 // makes or removes the directory it lies in, others see it there, or see nothing, and their plans
-// lock nothing else in common. What is there is locked by its place too, for its other spellings.
+// lock nothing else in common. What is there is locked by its place too, for its other spellings. A
+// tree that gets another name is locked with all that is below both names.
 func (p *Plan) keys() (out []string) {
+	dirs := map[string]bool{}
 	if p.Op.Tag != "" {
 		out = append(out, opKey(p.Op.Tag))
 	}
@@ -184,8 +189,27 @@ func (p *Plan) keys() (out []string) {
 			out = append(out, guardfs.NameKey(s.To))
 		}
 		out = append(out, guardfs.NameKey(s.Path))
+		for _, name := range []string{s.Path, s.To} {
+			if name == "" || inTrash(name) {
+				continue
+			}
+			if s.Action == Rename {
+				out = append(out, guardfs.TreeKey(name))
+			}
+			above(name, dirs)
+		}
+	}
+	for dir := range dirs {
+		out = append(out, guardfs.Shared(guardfs.TreeKey(dir)))
 	}
 	return out
+}
+
+// above adds the directories above name to dirs.
+func above(name string, dirs map[string]bool) {
+	for dir := path.Dir(name); len(dir) > 1 && !dirs[dir]; dir = path.Dir(dir) {
+		dirs[dir] = true
+	}
 }
 
 // first is the path that an answer names.

@@ -253,8 +253,12 @@ func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint, until t
 // recoveryKeys are the lock keys of an operation's paths, as those of a plan are: of each place,
 // and of each name where nothing may be.
 func (e *Engine) recoveryKeys(op *checkpoint.Checkpoint) map[string]bool {
-	keys := map[string]bool{}
+	keys, dirs := map[string]bool{}, map[string]bool{}
 	for _, c := range op.Changes {
+		above(c.Path, dirs)
+		if c.Role == roleTree || c.Role == checkpoint.RoleParent && op.Kind == checkpoint.KindMove {
+			keys[guardfs.TreeKey(c.Path)] = true
+		}
 		if place, err := e.fs.PlaceLink(c.Path); err == nil {
 			keys[place.LockKey()] = true
 			place.Close()
@@ -265,6 +269,9 @@ func (e *Engine) recoveryKeys(op *checkpoint.Checkpoint) map[string]bool {
 			keys[key] = true
 			return more
 		})
+	}
+	for dir := range dirs {
+		keys[guardfs.Shared(guardfs.TreeKey(dir))] = true
 	}
 	return keys
 }

@@ -123,7 +123,7 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 	if o.True != item.Path || o.Info.Kind != guardfs.KindFile || r.e.storable(o.True, o.Info.Size) {
 		return false, nil
 	}
-	if _, err := r.e.census(ctx, item.Path, false); err != nil { // policy
+	if _, err := r.e.census(ctx, item.Path, false, nil); err != nil { // policy
 		return false, err
 	}
 	if err := r.e.allowed(nil, item.Path); err != nil {

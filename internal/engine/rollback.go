@@ -115,10 +115,12 @@ func (p *rollback) decode(b []byte, op *checkpoint.Checkpoint) error {
 type pair struct {
 	place, hold *guardfs.Place // nil where there is no such directory
 	is, held    string
+	mid         *guardfs.Place // of a rename in the tree: the name that a directory has in between
+	between     string
 }
 
 func (p *pair) close() {
-	for _, place := range []*guardfs.Place{p.place, p.hold} {
+	for _, place := range []*guardfs.Place{p.place, p.hold, p.mid} {
 		if place != nil {
 			place.Close() //nolint:errcheck // nothing was written through it
 		}
@@ -168,6 +170,13 @@ func (p *rollback) look(i int) (_ *pair, err error) {
 	if s.action == Rename {
 		if out.hold, err = p.e.placeOf(s.dir); out.hold != nil {
 			out.held = lasting(out.hold.Object().Info)
+		}
+		if err != nil || out.place == nil || inTrash(s.path) || inTrash(s.dir) {
+			return out, err
+		}
+		out.mid, err = out.place.Held(guardfs.HoldName(p.tag, p.number(i), p.process))
+		if err == nil {
+			out.between = lasting(out.mid.Object().Info)
 		}
 		return out, err
 	}
@@ -303,6 +312,14 @@ func (p *rollback) rollBackStep(ctx context.Context, i int) error {
 	}
 	defer at.close()
 	switch {
+	case at.between != "" && at.between == s.before:
+		if at.is != "" {
+			_, err := at.mid.Keep()
+			return errors.Join(errOthers, err)
+		}
+		_, err := at.place.Swap(ctx, at.mid, guardfs.Expect{},
+			guardfs.Expect{ID: at.mid.Object().Info.ID})
+		return err
 	case s.after != "" && at.held == s.after: // it was not made, or is back
 		return nil
 	case s.before == "" && at.is != s.after: // nothing of ours is there
@@ -376,8 +393,10 @@ func (p *rollback) complete() (bool, error) {
 			return false, err
 		}
 		at.close()
-		if s.after != "" && at.held == s.after || s.before != "" && at.is == s.before ||
-			s.before == "" && at.is == "" && p.lastCommits() {
+		if s.after != "" && at.held == s.after ||
+			s.before != "" && (at.is == s.before || at.between == s.before) ||
+			s.before == "" && at.is == "" && p.lastCommits() ||
+			s.action == Rename && s.was == "" && at.place == nil && at.held != s.before {
 			return false, nil
 		}
 	}

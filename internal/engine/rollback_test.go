@@ -214,10 +214,15 @@ func TestKilledAnywhere(t *testing.T) {
 					if left := x.halfWay(); left != nil {
 						t.Fatalf("killed at %d: %v is still half-way", n, left)
 					}
-					if x.bestEffort() && theirs != "" { // what they put it over while it had two names is kept
+					if theirs != "" { // what they put it over while it had two names is kept, and a tree in whose place they put one
 						kept, _ := filepath.Glob(x.ws + "/.moltis-*.kept")
 						for _, name := range kept {
-							must(t, os.Remove(name))
+							if i, err := os.Lstat(name); err != nil || i.IsDir() && (name != kept[0] || strings.Count(now, " 4 old\n") != len(p.lay)+1) {
+								t.Fatalf("killed at %d: of the tree that is kept something is lost: %v\n%s", n, err, now)
+							} else if !x.bestEffort() && !i.IsDir() {
+								t.Fatalf("killed at %d: something is left:\n%s", n, now)
+							}
+							must(t, os.RemoveAll(name))
 						}
 						now = x.objects()
 					}

@@ -71,7 +71,10 @@ func (s *apply) save(ctx context.Context) error {
 	e, c := s.e, s.c
 	for i := range s.moves {
 		h := s.moves[i].hold
-		if h == nil || s.steps[i].action == Rename {
+		if mv := s.p.Steps[i].move; mv != nil {
+			h = mv.mid
+		}
+		if h == nil {
 			continue
 		}
 		_, process, _ := guardfs.ParseHold(h.Base())

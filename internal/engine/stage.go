@@ -160,6 +160,9 @@ func (s *apply) parting(i int) error {
 				m.was = guardfs.Found(from.Before)
 			}
 		}
+		if err == nil && info.Kind == guardfs.KindDir {
+			mv.mid, _, err = mv.place.Hold(context.Background(), s.tag, s.number(i), guardfs.NewObject{})
+		}
 		return err
 	}
 	if mv.Back {

@@ -3,8 +3,10 @@ package engine
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"moltisfs/checkpoint"
@@ -88,7 +90,7 @@ func (d *Desk) delete(ctx context.Context, path string,
 	}
 	if in.whole {
 		s, _, err := d.move(&Move{Path: name,
-			Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}})
+			Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}, in: in})
 		p.Steps = append(p.Steps, s)
 		return &p, name, err
 	}
@@ -151,6 +153,7 @@ type contents struct {
 	whole       bool   // the store can't hold it all
 	special     string // one that is neither file, link nor directory
 	entries     int
+	names       string // a digest of all names and kinds in the directory
 }
 
 // contentsOf says what goes with an object.
@@ -158,7 +161,7 @@ func (e *Engine) contentsOf(
 	ctx context.Context, o guardfs.Object, recursive bool,
 ) (contents, error) {
 	if o.Info.Kind == guardfs.KindDir {
-		return e.census(ctx, o.True, recursive)
+		return e.census(ctx, o.True, recursive, nil)
 	}
 	return contents{
 		size: o.Info.Size, files: 1, paths: []string{o.True},
@@ -168,8 +171,9 @@ func (e *Engine) contentsOf(
 }
 
 // census walks what a change would take away. Policy judges each entry, and a denied one stays.
-// Other mounts are refused.
-func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in contents, err error) {
+// use, which may be nil, gets each name.
+func (e *Engine) census(ctx context.Context, dir string, recursive bool,
+	use func(name string)) (in contents, err error) {
 	h, err := e.fs.Resolve(dir, guardfs.Remove)
 	if err != nil {
 		return in, err
@@ -184,15 +188,7 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 	}
 	defer d.Close()
 	in.at, in.links = d.True(), map[string]bool{}
-	var walk func(d *guardfs.Dir) error
-	walk = func(d *guardfs.Dir) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		entries, denied, err := d.List(nil)
-		if err != nil {
-			return err
-		}
+	in.names, err = walk(ctx, d, func(d *guardfs.Dir, entries []guardfs.Entry, denied int) error {
 		if len(entries)+denied > 0 && !recursive || denied > 0 {
 			return Refuse(NotEmpty, d.True(), nil) // what is denied is not even counted aloud
 		}
@@ -201,16 +197,10 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 			if in.entries++; in.entries > maxTree {
 				in.whole = true
 			}
+			if use != nil {
+				use(name)
+			}
 			if entry.Kind == guardfs.KindDir {
-				sub, err := d.OpenDir(entry.Name, false)
-				if err != nil {
-					return err
-				}
-				err = walk(sub)
-				sub.Close()
-				if err != nil {
-					return err
-				}
 				continue
 			}
 			info, err := d.Stat(entry.Name)
@@ -234,8 +224,46 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 			in.dirs = append(in.dirs, d.True())
 		}
 		return nil
+	})
+	slices.Reverse(in.dirs)
+	return in, err
+}
+
+// walk hands over each directory of a tree, with what is in it, those above before those below. names
+// is a digest of all names and kinds. Other mounts are refused.
+func walk(ctx context.Context, top *guardfs.Dir,
+	use func(d *guardfs.Dir, entries []guardfs.Entry, denied int) error) (names string, err error) {
+	sum := sha256.New()
+	var down func(d *guardfs.Dir) error
+	down = func(d *guardfs.Dir) error {
+		entries, denied, err := d.List(nil)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		slices.SortFunc(entries, func(a, b guardfs.Entry) int { return strings.Compare(a.Name, b.Name) })
+		if err := use(d, entries, denied); err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			field(sum, d.True()[len(top.True()):]+"/"+entry.Name)
+			field(sum, entry.Kind.String())
+			if entry.Kind != guardfs.KindDir {
+				continue
+			}
+			sub, err := d.OpenDir(entry.Name, false)
+			if err != nil {
+				return err
+			}
+			err = down(sub)
+			sub.Close() //nolint:errcheck // nothing was written through it
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return in, walk(d)
+	err = down(top)
+	return string(sum.Sum(nil)), err
 }
 
 // Trash lists what the call's principal has in the trash.

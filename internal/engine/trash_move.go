@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -42,32 +43,35 @@ type Move struct {
 	// to is nil while the parent is still to be made.
 	place, slot *guardfs.Place
 	info        guardfs.Info // of what is moved
-	moved       bool
 
-	in    contents            // with To
+	in    contents            // of what is moved
+	mid   *guardfs.Place      // of a directory with To: our own name that it has in between
 	pairs map[*Target]*Target // with To: what comes there, and what it was
 	dirs  []checkpoint.Change // with To: directories, under both names
 }
 
 var errNoPlace = errors.New("there is no directory on its volume that a trash can be made in")
 
-// ownTrash lets our own looks into the trash directories, and nowhere else.
+// ownTrash lets our own looks into what has a name of ours, as the trash directories, and nowhere
+// else.
 type ownTrash struct{}
 
 func (ownTrash) Judge(o guardfs.Object, _ guardfs.Access) error {
-	if inTrash(o.True) {
+	if guardfs.ReservedPath(o.True) {
 		return nil
 	}
 	return fs.ErrPermission
 }
 
-func (ownTrash) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
+func (ownTrash) Dir(name string, _ ...string) guardfs.DirVerdict {
+	return guardfs.DirVerdict{All: guardfs.ReservedPath(name)}
+}
 
 // loadMove looks at what is to be moved, by handle; policy first. back: it has come back already.
-func (e *Engine) loadMove(mv *Move) (back bool, err error) {
+func (e *Engine) loadMove(ctx context.Context, mv *Move) (back bool, err error) {
 	place, err := e.fs.PlaceLink(mv.Path)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing && mv.Back {
-		return false, e.openSlot(mv)
+		return false, e.openSlot(ctx, mv)
 	}
 	if err != nil {
 		return false, err
@@ -83,7 +87,7 @@ func (e *Engine) loadMove(mv *Move) (back bool, err error) {
 	case !mv.Back:
 		return false, nil
 	case absent:
-		return false, e.openSlot(mv)
+		return false, e.openSlot(ctx, mv)
 	case o.Info.ID.Lasting() == mv.Entry.Identity:
 		return true, nil
 	}
@@ -91,7 +95,7 @@ func (e *Engine) loadMove(mv *Move) (back bool, err error) {
 }
 
 // openSlot finds what comes back in the trash, and makes sure that it is what went there.
-func (e *Engine) openSlot(mv *Move) error {
+func (e *Engine) openSlot(ctx context.Context, mv *Move) error {
 	slot, err := e.trash.PlaceLink(mv.Entry.Parked)
 	if errors.Is(err, guardfs.ErrUnavailable) {
 		return err
@@ -103,11 +107,22 @@ func (e *Engine) openSlot(mv *Move) error {
 	if mv.info.Kind == guardfs.KindAbsent || mv.info.ID.Lasting() != mv.Entry.Identity {
 		return Refuse(NotStored, mv.Path, NotInTrash)
 	}
-	return nil
+	if mv.info.Kind != guardfs.KindDir {
+		return nil
+	}
+	var denied error // what is in it is judged as it will be called
+	mv.in.names, err = e.lookInto(ctx, mv, mv.Entry.Parked, func(name string, k guardfs.Kind) {
+		if k == guardfs.KindDir && denied == nil {
+			denied = e.mayMake(name)
+		} else if denied == nil {
+			denied = e.judge.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create)
+		}
+	})
+	return cmp.Or(denied, err)
 }
 
 func (mv *Move) close() {
-	for _, p := range []*guardfs.Place{mv.place, mv.slot} {
+	for _, p := range []*guardfs.Place{mv.place, mv.slot, mv.mid} {
 		if p != nil {
 			p.Close()
 		}

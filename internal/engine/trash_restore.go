@@ -101,12 +101,12 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		}
 		in := contents{files: 1}
 		if kind != guardfs.KindSymlink { // what it points to is not meant
-			if in, err = r.e.census(ctx, item.Path, true); err != nil {
+			if in, err = r.e.census(ctx, item.Path, true, nil); err != nil {
 				return nil, none, err
 			}
 		}
 		return &Move{Path: item.Path,
-			Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}, none, nil
+			Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}, in: in}, none, nil
 	}
 	entries, err := r.e.entriesAt(ctx, r.db, item.Path, false)
 	if err != nil {

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -196,13 +199,14 @@ func (w *Watching) unwatched(name string, err error, fresh bool) error {
 // drain takes what the system has to tell. What it begins it ends, or something would be missed.
 func (w *Watching) drain() error {
 	err := w.watcher.Events(w.take)
-	if err == nil && len(w.moved) > 0 { // the other half may be on its way
+	half := func(e Event) bool { return e.Dir && e.To != "" && guardfs.Temporary(path.Base(e.To)) }
+	if err == nil && (len(w.moved) > 0 || slices.ContainsFunc(w.queue, half)) { // the other half may be on its way
 		time.Sleep(time.Millisecond)
 		err = w.watcher.Events(w.take)
 	}
 	for cookie, from := range w.moved {
 		delete(w.moved, cookie)
-		w.leave(from.Path)
+		w.leave(cmp.Or(from.To, from.Path))
 		w.put(Event{What: EventDelete, Path: from.Path, Dir: from.Dir})
 	}
 	if err != nil {
@@ -244,7 +248,14 @@ func (w *Watching) take(e guardfs.Event) {
 	case e.What == guardfs.Modified:
 		w.put(Event{What: EventModify, Path: name, Dir: e.Dir})
 	case e.What == guardfs.MovedFrom:
-		w.moved[e.Cookie] = Event{Path: name, Dir: e.Dir}
+		from := Event{Path: name, Dir: e.Dir}
+		// A tree on its way to another name has one of ours in between.
+		if i := slices.IndexFunc(w.queue, func(was Event) bool { return e.Dir && was.To == name }); i >= 0 &&
+			guardfs.Temporary(e.Name) {
+			from.Path, from.To = w.queue[i].Path, name
+			w.queue = slices.Delete(w.queue, i, i+1)
+		}
+		w.moved[e.Cookie] = from
 	default:
 		from, paired := w.moved[e.Cookie]
 		delete(w.moved, e.Cookie)
@@ -252,8 +263,10 @@ func (w *Watching) take(e guardfs.Event) {
 			w.appeared(name, e.Dir)
 			return
 		}
-		w.put(Event{What: EventRename, Path: from.Path, To: name, Dir: e.Dir})
-		if e.Dir && !w.follow(from.Path, name) {
+		if from.Path != name { // else it was put back
+			w.put(Event{What: EventRename, Path: from.Path, To: name, Dir: e.Dir})
+		}
+		if e.Dir && !w.follow(cmp.Or(from.To, from.Path), name) {
 			w.enter(name, true)
 		}
 	}

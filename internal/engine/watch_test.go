@@ -130,6 +130,18 @@ func TestWatch(t *testing.T) {
 	v.do(os.Rename(at("d"), at("e")))
 	v.write("e/in/deep", "z")
 	v.tells("a directory that moved", "rename d > e", "modify e/in/deep")
+	move := func(from, to string) error {
+		return through(v.e, func(ctx context.Context, c *engine.Call) error {
+			_, err := v.e.Move(ctx, c, engine.MoveArgs{From: at(from), To: at(to)})
+			return err
+		})
+	}
+	v.do(move("e/in", "in"))
+	v.write("in/deep", "of in")
+	v.tells("a directory that a call moved", "rename e/in > in", "modify in/deep")
+	v.do(move("in", "g"), move("g", "e/in"))
+	v.write("e/in/deep", "of e/in")
+	v.tells("and moved on", "rename in > g", "rename g > e/in", "modify e/in/deep")
 	v.do(os.Rename(at("e/in"), at("../away")))
 	v.tells("a directory that left", "delete e/in")
 	v.write("../away/deep", "zz")

@@ -6,11 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLockByte takes the lock of one byte if nobody has it through another open file, also one of this process. Closing the file, or the
+// tryLockByte takes the lock of one byte if nobody has it through another open file, also one of this process; shared, beside others who
+// do the same. Closing the file, or the
 // death of the process, gives it back.
-func tryLockByte(file *os.File, at int64) (bool, error) {
+func tryLockByte(file *os.File, at int64, shared bool) (bool, error) {
+	how := int16(unix.F_WRLCK)
+	if shared {
+		how = unix.F_RDLCK
+	}
 	for try := 0; ; try++ {
-		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: 1}
+		lock := unix.Flock_t{Type: how, Start: at, Len: 1}
 		err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)
 		switch {
 		case err == nil:
@@ -25,7 +30,7 @@ func tryLockByte(file *os.File, at int64) (bool, error) {
 
 // canLockBytes says whether the system knows such locks: all but those that only imitate Linux do.
 func canLockBytes(file *os.File) bool {
-	none := unix.Flock_t{Type: unix.F_UNLCK, Start: lockSlots, Len: 1}
+	none := unix.Flock_t{Type: unix.F_UNLCK, Start: 2 * lockSlots, Len: 1}
 	err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &none)
 	return err != unix.EINVAL && err != unix.ENOSYS
 }

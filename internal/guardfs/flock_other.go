@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-func tryLockByte(*os.File, int64) (bool, error) { return false, errors.ErrUnsupported }
+func tryLockByte(*os.File, int64, bool) (bool, error) { return false, errors.ErrUnsupported }
 
 // canLockBytes says whether the locks can be bytes of one file.
 func canLockBytes(*os.File) bool { return false }

@@ -19,7 +19,7 @@ import (
 	"moltisfs/internal/guardfs/flock"
 )
 
-// lockSlots is how many locks there are. Keys that share one wait for each other, which does no harm.
+// lockSlots is how many locks there are, of names and as many of trees. Keys that share one wait for each other, which does no harm.
 const lockSlots = 1024
 
 // Locks keeps the calls of all sessions and processes that share one data directory from changing the same place at
@@ -27,7 +27,7 @@ const lockSlots = 1024
 //
 // A key's lock is one of a fixed number of bytes of one file in the directory, so that a call has one file open however many keys it
 // locks. Where the system can't lock bytes for an open file (F_OFD_SETLK, which only Linux is asked for) it is one of as many files, held
-// with flock or its like. The kernel lets go of either when its process dies, in whatever way. Within the process waiters are served in order; between processes the
+// with flock or its like. A key of a tree (TreeKey) can be held by several at once (Shared). The kernel lets go of either when its process dies, in whatever way. Within the process waiters are served in order; between processes the
 // waiting is by asking again, about once in a millisecond. Safe for concurrent use.
 type Locks struct {
 	shared *lockTable
@@ -37,15 +37,22 @@ type Locks struct {
 type lockTable struct {
 	dir   string
 	bytes bool // the locks are bytes of one file
-	slots [lockSlots]lockSlot
+	slots [2 * lockSlots]lockSlot
 }
 
 // lockSlot is the part of a lock within this process.
 type lockSlot struct {
 	mu      sync.Mutex
-	held    bool
+	held    int // by so many who share it; alone: by one
 	holder  string
-	waiting []chan struct{} // first come, first served; closing one hands the lock over
+	waiting []*waiter // first come, first served
+}
+
+const alone = -1
+
+type waiter struct {
+	turn   chan struct{} // closing it hands the lock over
+	shared bool
 }
 
 // OpenLocks opens, and makes if necessary, the lock files' directory, which SHOULD be in the data directory and out
@@ -87,12 +94,27 @@ func NameKey(name string) string {
 	return "name:" + strings.Join(parts, "/")
 }
 
-// slotsOf are the numbers of the lock files of keys, each with one of them.
+const treePrefix, sharedPrefix = "tree:", "shared "
+
+// TreeKey is the key of all that is below name, which is a true one: who renames it has the key alone, who changes something below shares it.
+func TreeKey(name string) string { return treePrefix + NameKey(name) }
+
+// Shared is a key of a tree for whoever lets others have it too, as long as they share it.
+func Shared(key string) string { return sharedPrefix + key }
+
+// slotsOf are the numbers of the lock files of keys, each with one of them, one that is not shared if there is one.
 func slotsOf(keys []string) map[int]string {
 	named := make(map[int]string, len(keys))
 	for _, key := range keys {
-		sum := sha256.Sum256([]byte(key))
-		named[int(binary.BigEndian.Uint32(sum[:])%lockSlots)] = key
+		bare := strings.TrimPrefix(key, sharedPrefix)
+		sum := sha256.Sum256([]byte(bare))
+		i := int(binary.BigEndian.Uint32(sum[:]) % lockSlots)
+		if strings.HasPrefix(bare, treePrefix) {
+			i += lockSlots
+		}
+		if named[i] == "" || bare == key {
+			named[i] = key
+		}
 	}
 	return named
 }
@@ -111,7 +133,7 @@ func (l *Locks) Open(keys []string) int {
 // errLockFileGone: the lock file was deleted while it was waited for; others lock another one of its name.
 var errLockFileGone = errors.New("the lock file was deleted")
 
-// Lock takes the locks of all keys (Place.LockKey, NameKey), in an order that is the same for everybody. When ctx ends first it
+// Lock takes the locks of all keys (Place.LockKey, NameKey, TreeKey, Shared), in an order that is the same for everybody. When ctx ends first it
 // takes none and answers *LockedError. A caller MUST NOT lock again before it has unlocked. unlock may be called
 // more than once.
 func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err error) {
@@ -144,7 +166,7 @@ func (l *Locks) all(ctx context.Context, named map[int]string) (unlock func(), e
 		}
 	})
 	for _, i := range slices.Sorted(maps.Keys(named)) {
-		free, err := l.one(ctx, i, file)
+		free, err := l.one(ctx, i, file, strings.HasPrefix(named[i], sharedPrefix))
 		if err != nil {
 			release()
 			var locked *LockedError
@@ -168,16 +190,16 @@ func (l *Locks) all(ctx context.Context, named map[int]string) (unlock func(), e
 }
 
 // one takes one lock: first within the process, then among processes. file is the one that has all locks, nil where each has its own.
-func (l *Locks) one(ctx context.Context, i int, file *os.File) (free func(), err error) {
+func (l *Locks) one(ctx context.Context, i int, file *os.File, shared bool) (free func(), err error) {
 	slot := &l.shared.slots[i]
-	if err := slot.enter(ctx, l.holder); err != nil {
+	if err := slot.enter(ctx, l.holder, shared); err != nil {
 		return nil, err
 	}
 	free = slot.leave
 	if file != nil {
-		err = l.acquire(ctx, file, int64(i)*holderSize, func() (bool, error) { return tryLockByte(file, int64(i)) })
+		err = l.acquire(ctx, file, int64(i)*holderSize, func() (bool, error) { return tryLockByte(file, int64(i), shared) })
 	} else {
-		file, err = l.acquireFile(ctx, i)
+		file, err = l.acquireFile(ctx, i, shared)
 		free = func() {
 			flock.Close(file) //nolint:errcheck // closing is what lets go
 			slot.leave()
@@ -190,35 +212,38 @@ func (l *Locks) one(ctx context.Context, i int, file *os.File) (free func(), err
 	return free, nil
 }
 
-func (s *lockSlot) enter(ctx context.Context, holder string) error {
+func (s *lockSlot) enter(ctx context.Context, holder string, shared bool) error {
+	w := &waiter{make(chan struct{}), shared}
 	s.mu.Lock()
-	if !s.held {
-		s.held, s.holder = true, holder
-		s.mu.Unlock()
-		return nil
-	}
-	turn := make(chan struct{})
-	s.waiting = append(s.waiting, turn)
+	s.waiting = append(s.waiting, w)
+	s.admit()
 	s.mu.Unlock()
 	select {
-	case <-turn:
-		s.mu.Lock()
-		s.holder = holder
-		s.mu.Unlock()
-		return nil
-	case <-ctx.Done():
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, w := range s.waiting {
-		if w == turn {
-			s.waiting = slices.Delete(s.waiting, i, i+1)
-			return &LockedError{Holder: s.holder, Err: context.Cause(ctx)}
+	case <-w.turn:
+	default:
+		select {
+		case <-w.turn:
+		case <-ctx.Done():
+			return s.giveUp(ctx, w)
 		}
 	}
-	// It was handed over in this very moment: pass it on.
+	s.mu.Lock()
+	s.holder = holder
+	s.mu.Unlock()
+	return nil
+}
+
+// giveUp takes back that w waits.
+func (s *lockSlot) giveUp(ctx context.Context, w *waiter) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	by := s.holder
-	s.pass()
+	if i := slices.Index(s.waiting, w); i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		s.admit()
+	} else { // it was handed over in this very moment: pass it on
+		s.pass()
+	}
 	return &LockedError{Holder: by, Err: context.Cause(ctx)}
 }
 
@@ -228,25 +253,39 @@ func (s *lockSlot) leave() {
 	s.mu.Unlock()
 }
 
-// pass hands the lock to the first in line. s.mu is held.
+// pass gives up one hold of the lock. s.mu is held.
 func (s *lockSlot) pass() {
-	if len(s.waiting) == 0 {
-		s.held, s.holder = false, ""
-		return
+	if s.held = max(0, s.held-1); s.held == 0 {
+		s.holder = ""
 	}
-	close(s.waiting[0])
-	s.waiting = slices.Delete(s.waiting, 0, 1)
+	s.admit()
+}
+
+// admit hands the lock to those first in line who may have it now. s.mu is held.
+func (s *lockSlot) admit() {
+	for len(s.waiting) > 0 && (s.held == 0 || s.held > 0 && s.waiting[0].shared) {
+		w := s.waiting[0]
+		if s.held++; !w.shared {
+			s.held = alone
+		}
+		close(w.turn)
+		s.waiting = slices.Delete(s.waiting, 0, 1)
+	}
 }
 
 // acquireFile locks the file that is the lock i.
-func (l *Locks) acquireFile(ctx context.Context, i int) (*os.File, error) {
+func (l *Locks) acquireFile(ctx context.Context, i int, shared bool) (*os.File, error) {
+	try := flock.TryLock
+	if shared {
+		try = flock.TryLockShared
+	}
 	path := filepath.Join(l.shared.dir, fmt.Sprintf("%03x", i))
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("opening lock file: %w", err)
 		}
-		err = l.acquire(ctx, file, 0, func() (bool, error) { return flock.TryLock(file) })
+		err = l.acquire(ctx, file, 0, func() (bool, error) { return try(file) })
 		there := false
 		if err == nil {
 			there, err = isAt(file, path)

@@ -182,3 +182,94 @@ func TestProcessesCount(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// Those who share the lock of a tree have it together, and who has it alone has it alone: within a process
+// and between two. Who waits to have it alone is not pushed aside by those who come to share it.
+func TestSharedLocks(t *testing.T) {
+	noLeak(t)
+	for _, bytes := range []bool{true, false} {
+		dir := t.TempDir()
+		mine, err := OpenLocks(dir)
+		must(t, err)
+		theirs, err := OpenLocks(dir) // as another process would
+		must(t, err)
+		mine.shared.bytes, theirs.shared.bytes = bytes, bytes
+		sharedLocks(t, mine, theirs)
+	}
+}
+
+func sharedLocks(t *testing.T, mine, theirs *Locks) {
+	t.Helper()
+	ctx := context.Background()
+	tree, shared := TreeKey("/a"), Shared(TreeKey("/a"))
+	free := func(l *Locks, keys ...string) bool {
+		soon, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		defer cancel()
+		unlock, err := l.Lock(soon, keys...)
+		if err == nil {
+			unlock()
+		}
+		return err == nil
+	}
+	for name, other := range map[string]*Locks{"same process": mine, "another": theirs} {
+		for _, c := range []struct {
+			first, then []string
+			want        bool
+		}{
+			{[]string{shared}, []string{shared}, true},
+			{[]string{shared}, []string{tree}, false},
+			{[]string{tree}, []string{shared}, false},
+			{[]string{tree}, []string{tree}, false},
+			{[]string{shared, tree}, []string{shared}, false},
+			{[]string{tree, shared}, []string{shared}, false},
+			{[]string{tree}, []string{NameKey("/a"), TreeKey("/b"), TreeKey("/a/b"), Shared(TreeKey("/"))}, true},
+		} {
+			unlock, err := mine.Lock(ctx, c.first...)
+			must(t, err)
+			if got := free(other, c.then...); got != c.want {
+				t.Errorf("%s: %q beside %q: %v", name, c.then, c.first, got)
+			}
+			unlock()
+			if !free(other, c.then...) {
+				t.Errorf("%s: %q is held after %q", name, c.then, c.first)
+			}
+		}
+	}
+	first, err := mine.Lock(ctx, shared)
+	must(t, err)
+	waiting, cancel := context.WithCancel(ctx)
+	alone, gaveUp := make(chan error), make(chan func())
+	go func() { _, err := mine.Lock(waiting, tree); alone <- err }()
+	slot := 0
+	for slot = range slotsOf([]string{tree}) {
+		for queued := false; !queued; runtime.Gosched() {
+			s := &mine.shared.slots[slot]
+			s.mu.Lock()
+			queued = len(s.waiting) == 1
+			s.mu.Unlock()
+		}
+	}
+	if free(mine, shared) {
+		t.Error("who came later was let in before who waits to have it alone")
+	}
+	go func() {
+		unlock, err := mine.Lock(ctx, shared)
+		if err != nil {
+			t.Error(err)
+		}
+		gaveUp <- unlock
+	}()
+	cancel()
+	if err := <-alone; err == nil {
+		t.Error("it was had alone beside another")
+	}
+	second := <-gaveUp // those behind it need not wait any more
+	first()
+	second()
+	if !free(mine, tree) || !free(theirs, tree) {
+		t.Error("it is held by nobody")
+	}
+	if mine.shared.slots[slot].held != 0 {
+		t.Error("it is counted wrongly")
+	}
+}

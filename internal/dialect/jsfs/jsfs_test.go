@@ -579,3 +579,40 @@ func TestNothingWasDone(t *testing.T) {
 		}
 	}
 }
+
+// A script renames a directory while it writes into it: what nobody was asked about, or what a rule or a
+// policy closes under the new name, does not come there.
+func TestRenameBesideWrites(t *testing.T) {
+	t.Parallel()
+	no := &chain{say: func(in policy.Input) (bool, error) {
+		return !strings.HasSuffix(in.ResolvedPath+in.ResolvedDestination, "/plain/a.conf"), nil
+	}}
+	for name, c := range map[string]struct {
+		chain    policy.Chain
+		set      func(*config.FS)
+		to, leaf string
+	}{
+		"code, asked":   {nil, asIs, ".vscode", "tasks.json"},
+		"code, refused": {nil, func(fs *config.FS) { fs.ProtectExec = "refuse" }, ".cargo", "config.toml"},
+		"CI":            {nil, asIs, ".github", "workflows"},
+		"a secret":      {nil, asIs, ".aws", "credentials"},
+		"a rule":        {nil, func(fs *config.FS) { fs.DenyPaths = []string{"**/locked/*.conf"} }, "locked", "a.conf"},
+		"a policy":      {no, asIs, "plain", "a.conf"},
+	} {
+		d, dir := opened(t, c.chain, c.set)
+		r := ran(t, d, dialect.Call{Approver: approverFunc(func(q approval.Question) approval.Answer {
+			return approval.Answer{Decision: map[bool]approval.Decision{true: approval.Denied, false: approval.Approved}[len(q.Code) > 0]}
+		})}, fmt.Sprintf(`
+			let moved = 0, written = 0;
+			for (let i = 0; i < 40; i++) {
+				await fs.mkdir("d" + i); await fs.mkdir("d" + i + "/w");
+				await Promise.all([fs.rename("d" + i + "/w", "d" + i + "/" + %[1]q).then(() => moved++, () => 0),
+					fs.writeFile("d" + i + "/w/" + %[2]q, "x").then(() => written++, () => 0)]);
+			}
+			console.log(moved + written);`, c.to, c.leaf))
+		in, err := filepath.Glob(dir + "/d*/" + c.to + "/" + c.leaf)
+		if err != nil || in != nil || r.Error != nil || r.Output == "0\n" {
+			t.Errorf("%s: it came to %q: %+v", name, in, r)
+		}
+	}
+}
