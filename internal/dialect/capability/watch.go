@@ -208,7 +208,7 @@ func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
 func (d *Dialect) Events(ctx context.Context, principal, session string, after int64,
 	most int) (dialect.Events, error) {
 	key := keyOf(principal, session)
-	list, next := d.feeds.After(ctx, d.e.Closing(), key[0], key[1], after, most)
+	list, next := d.feeds.After(ctx, d.e.Ending().Done(), key[0], key[1], after, most)
 	out := dialect.Events{Next: next}
 	for _, e := range list {
 		raw, err := args.Encode(e)
