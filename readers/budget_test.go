@@ -119,10 +119,14 @@ func TestDecodersOfOthers(t *testing.T) {
 	defer r.Close()
 	ctx, stop := context.WithCancel(share.By(t.Context(), "alice"))
 	var reading sync.WaitGroup
-	one := make(chan bool, 1)
+	one := make(chan bool) // ends one of what she has read
 	for range 40 {
 		reading.Go(func() {
-			if free, err := r.reserve(ctx, "image", DecoderMemory/8); err == nil {
+			for ctx.Err() == nil {
+				free, err := r.reserve(ctx, "image", DecoderMemory/8)
+				if err != nil {
+					return
+				}
 				select {
 				case <-ctx.Done():
 				case <-one:
@@ -138,7 +142,14 @@ func TestDecodersOfOthers(t *testing.T) {
 	}
 	for _, name := range []string{"image/still.gif", "image/jpeg.tiff", "pdf/latex_german.pdf"} {
 		if strings.HasPrefix(name, "pdf") {
-			one <- true
+			go func() {
+				for ctx.Err() == nil {
+					select {
+					case one <- true:
+					case <-ctx.Done():
+					}
+				}
+			}()
 		}
 		if _, err := r.Read(share.By(t.Context(), "bob"), sourceOf(corpusFile(t, name)), Options{}); err != nil {
 			t.Errorf("%s: %v", name, err)
