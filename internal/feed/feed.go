@@ -15,15 +15,14 @@ import (
 	"time"
 )
 
-// What watches may take. A user of the system has 128 queues for all its programs, and some hundred
-// thousand directories, of which an agent must leave enough for others.
+// What watches may take. A user of the system has 128 queues for all its programs. The engine divides
+// the directories.
 const (
 	OfSession   = 16
 	OfPrincipal = 32
 	Kept        = 16_384 // events of a session
 
-	ofAll           = 64
-	dirsOfPrincipal = 40_000 // when their watches began
+	ofAll = 64
 )
 
 // The types of events that are of any concern here.
@@ -54,9 +53,8 @@ func Now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
 // A Watch is one of a session.
 type Watch struct {
-	ID          string
-	Directories int          // that it takes
-	Close       func() error // ends Run
+	ID    string
+	Close func() error // ends Run
 	// Run hands over events until the watch ends, by Close or by itself.
 	Run func(tell func([]Event))
 	// Judge says how an event may be told when it is fetched; false: not at all.
@@ -146,13 +144,10 @@ func (s *Feeds) Begin(principal, session string, begin func() (*Watch, error)) e
 func (s *Feeds) reserve(key [2]string) (*feed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own, dirs := 0, 0
+	own := 0
 	for _, f := range s.of {
 		if f.key[0] == key[0] {
 			own += len(f.watches) + f.reserved
-			for _, w := range f.watches {
-				dirs += w.Directories
-			}
 		}
 	}
 	f := s.feed(key)
@@ -161,7 +156,6 @@ func (s *Feeds) reserve(key [2]string) (*feed, error) {
 		{len(f.watches) + f.reserved, OfSession, "watches of this session"},
 		{own, OfPrincipal, "watches of this principal"},
 		{s.count, ofAll, "watches of all"},
-		{dirs, dirsOfPrincipal, "directories watched by this principal"},
 	} {
 		if limit.Used >= limit.Most {
 			return nil, &limit

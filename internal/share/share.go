@@ -81,9 +81,10 @@ func (p *Pool) Give(who string, n int64) {
 
 func (p *Pool) give(who string, n int64) {
 	n = min(n, p.size)
-	a := p.of[who]
-	p.used, a.held = p.used-n, a.held-n
-	p.tidy(who)
+	if a := p.of[who]; a != nil { // of nothing, nothing is kept
+		p.used, a.held = p.used-n, a.held-n
+		p.tidy(who)
+	}
 	p.serve()
 }
 

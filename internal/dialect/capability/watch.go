@@ -59,7 +59,7 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 		if w.Watching, err = c.e.Watch(ctx, c.Call, a.Path, a.Recursive); err != nil {
 			return nil, err
 		}
-		return &feed.Watch{ID: id, Directories: w.Directories, Close: w.Close, Run: w.run,
+		return &feed.Watch{ID: id, Close: w.Close, Run: w.run,
 			Judge: w.judge}, nil
 	})
 	if limit, ok := errors.AsType[*feed.LimitError](err); ok {
