@@ -352,9 +352,9 @@ func (w *Watching) put(e Event) {
 
 // tell adds to out what may be told of e.
 func (w *Watching) tell(out []Event, e Event) []Event {
-	there, seen := w.sees(e.Path)
+	there, seen := w.e.sees(e.Path)
 	if e.What == EventRename {
-		_, to := w.sees(e.To)
+		_, to := w.e.sees(e.To)
 		switch {
 		case seen && !to && there: // another thing took its place at once, as our own changes do it
 			e = Event{What: EventModify, Path: e.Path, Dir: e.Dir, swapped: true}
@@ -385,12 +385,25 @@ func (w *Watching) tell(out []Event, e Event) []Event {
 // Tells says whether an event of this path may be told by now: the policy, or what the path leads
 // to, may have become another one since it was noticed.
 func (w *Watching) Tells(name string) bool {
-	_, seen := w.sees(name)
+	_, seen := w.e.sees(name)
 	return seen
 }
 
+// Sees says of a path whether it may be told to a call, which need not have come by Do: then its
+// scope counts, and no policy chain.
+func (e *Engine) Sees(c *Call) (func(name string) bool, error) {
+	in, err := e.under(c.Scope)
+	if c.in != nil {
+		in, err = e.begun(c)
+	}
+	return func(name string) bool {
+		_, seen := in.sees(name)
+		return seen
+	}, err
+}
+
 // sees says whether something is at a path by now, and whether it may be told of.
-func (w *Watching) sees(name string) (there, seen bool) {
-	_, _, err := w.e.fs.Lstat(name)
+func (e *Engine) sees(name string) (there, seen bool) {
+	_, _, err := e.fs.Lstat(name)
 	return err == nil, err == nil || Reason(err).is(CodeNotFound)
 }

@@ -31,12 +31,27 @@ import (
 // Dialect is the capabilities over an engine, which other dialects may stand on too. It is safe for
 // concurrent use.
 type Dialect struct {
-	e        *engine.Engine
-	offer    offer
-	listed   []dialect.Definition // made once: whoever serves asks at each call
+	e      *engine.Engine
+	offer  offer
+	listed []dialect.Definition // made once: whoever serves asks at each call
+	*Kept
+	owners owners
+}
+
+// Kept is what is kept for sessions, which outlives the engine under a dialect.
+type Kept struct {
 	sessions feed.Sessions
 	feeds    feed.Feeds
-	owners   owners
+}
+
+// EndWatches ends all watches, which are told that they are gone: another engine takes the place of
+// theirs.
+func (k *Kept) EndWatches() { k.feeds.EndWatches() }
+
+// With is the dialect with what another one has kept. It comes before any call.
+func (d *Dialect) With(k *Kept) *Dialect {
+	d.Kept = k
+	return d
 }
 
 // Over is the dialect over an engine, which stays the caller's to close, with the tiers of the
@@ -51,7 +66,7 @@ func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 		e.Logger().Warn("a capability is freer than its text has it", "key", w.Key, "why", w.Why)
 	}
 	o := offer{tiers, e.Tools()}
-	return &Dialect{e: e, offer: o, listed: o.definitions()}, nil
+	return &Dialect{e: e, offer: o, listed: o.definitions(), Kept: &Kept{}}, nil
 }
 
 // DefinitionsUnder are those that a configuration leaves, in the order of the text.
