@@ -22,7 +22,7 @@ import (
 // configuration that can't be used changes nothing.
 type standing struct {
 	open    func(before *stand) (*stand, error)
-	kept    *lasting
+	lasting *lasting
 	changed chan struct{} // another one has taken its place
 
 	mu   sync.RWMutex
@@ -90,7 +90,7 @@ func (s *stand) handOver() {
 func (in *invocation) stands(ctx context.Context, approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*standing, error) {
 	in.lasting = &lasting{homes: &engine.Homes{}}
-	s := &standing{kept: in.lasting, changed: make(chan struct{}, 1), open: func(before *stand) (*stand, error) {
+	s := &standing{lasting: in.lasting, changed: make(chan struct{}, 1), open: func(before *stand) (*stand, error) {
 		return in.opens(ctx, approver, before, func(cfg *config.Config, o *tools.Options) {
 			o.Program = tools.Program{Name: in.programName(), Reloads: before != nil}
 			change(cfg, o)
@@ -144,7 +144,7 @@ func (s *standing) reload() (policy string, err error) {
 	s.mu.Lock()
 	s.now = next
 	s.mu.Unlock()
-	s.kept.EndWatches() // what waits for an event of theirs ends, so that the one before can close
+	s.lasting.EndWatches() // what waits for an event of theirs ends, so that the one before can close
 	select {
 	case s.changed <- struct{}{}:
 	default: // that is still to be seen

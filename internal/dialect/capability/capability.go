@@ -40,6 +40,8 @@ type Dialect struct {
 
 // Kept is what is kept for sessions, which outlives the engine under a dialect.
 type Kept struct {
+	// Alerts tells operators of an alert, and says whether one is there; may be nil.
+	Alerts   func(Alert) bool
 	sessions feed.Sessions
 	feeds    feed.Feeds
 }
@@ -195,7 +197,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			}
 			return err
 		},
-		Refuse: func(_ context.Context, err error) string {
+		Refuse: func(ctx context.Context, err error) string {
 			r := engine.Reason(err)
 			if r == nil {
 				return ""
@@ -203,7 +205,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			if r.Cause == engine.Unknown {
 				d.e.Logger().Error("a call failed for a reason without a row", "tool", name, "err", err)
 			}
-			out = c.refuse(decoded, r)
+			out = c.refuse(ctx, decoded, r)
 			return string(r.Code)
 		},
 		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
@@ -211,7 +213,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	})
 	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
 		c := &call{Dialect: d, def: def, caller: in.Tier, Call: engine.Taken(in, "capability", name)}
-		return c.refuse(nil, left.Refusal), nil
+		return c.refuse(ctx, nil, left.Refusal), nil
 	}
 	if err != nil {
 		return nil, err

@@ -196,6 +196,9 @@ type restoreArgs struct {
 
 func runRestore(ctx context.Context, c *call, a *restoreArgs) (any, error) {
 	done, err := c.e.Untrash(ctx, c.Call, trashID(a.Path), false)
+	if r := engine.Reason(err); r != nil && r.Cause == engine.NotRegular { // what is at its place
+		err = engine.Refuse(engine.Conflicts, r.Path, []engine.Blocked{{Path: r.Path, Why: engine.Occupied}})
+	}
 	if err != nil {
 		return nil, err
 	}

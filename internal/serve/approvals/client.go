@@ -29,6 +29,7 @@ type client struct {
 	patience time.Duration
 	seq      int             // of the events
 	known    map[string]bool // the questions that it was told of
+	alerts   chan Alert      // that it is to be told of
 
 	mu    sync.Mutex
 	whole map[string]bool // the questions whose diff it was shown whole
@@ -96,6 +97,8 @@ func (c *client) watch(ctx context.Context) {
 			return
 		case <-look.C:
 			err = c.look(ctx)
+		case a := <-c.alerts:
+			err = c.event(ctx, alerted, a)
 		case <-ping.C:
 			pong, cancel := context.WithTimeout(ctx, c.patience)
 			err = c.conn.Ping(pong)
@@ -288,7 +291,7 @@ func (c *client) hello(params json.RawMessage, methods []string) (any, error) {
 		"server": map[string]any{"version": "moltis-fs", "connId": rand.Text()},
 		"features": map[string]any{
 			"methods": append(methods, "connect", "exec.approval.request", "exec.approval.resolve"),
-			"events":  []string{requested, "tick"},
+			"events":  []string{requested, alerted, "tick"},
 		},
 		"snapshot": map[string]any{},
 		"policy": map[string]any{"maxPayload": maxFrame, "maxBufferedBytes": maxFrame,
