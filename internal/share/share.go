@@ -4,6 +4,7 @@ package share
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -80,10 +81,9 @@ func (p *Pool) Give(who string, n int64) {
 }
 
 func (p *Pool) give(who string, n int64) {
-	n = min(n, p.size)
 	if a := p.of[who]; a != nil { // of nothing, nothing is kept
+		n = min(n, p.size)
 		p.used, a.held = p.used-n, a.held-n
-		p.tidy(who)
 	}
 	p.serve()
 }
@@ -108,20 +108,14 @@ func (p *Pool) withdraw(w *waiter) bool {
 	}
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 	p.of[w.who].waits--
-	p.tidy(w.who)
 	p.serve() // others may have waited behind it
 	return true
 }
 
-func (p *Pool) tidy(who string) {
-	if a := p.of[who]; a.held == 0 && a.waits == 0 {
-		delete(p.of, who)
-	}
-}
-
 // serve serves, as long as there is enough, the principal below its part whose last turn is the
-// longest ago.
+// longest ago, and forgets those that have nothing and wait for nothing.
 func (p *Pool) serve() {
+	defer maps.DeleteFunc(p.of, func(_ string, a *account) bool { return a.held == 0 && a.waits == 0 })
 	for {
 		next := -1
 		for i, w := range p.waiting {

@@ -143,7 +143,9 @@ func TestTrashTimes(t *testing.T) {
 func TestAlert(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	r := open(t, func(_ *config.Config, h *engine.Host) { h.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})) })
+	r := open(t, func(_ *config.Config, h *engine.Host) {
+		h.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
 	got := r.call(t, "alerts.send", `{"message":"two\nlines","severity":"critical","context":{"n":1}}`)
 	if to := string(mustJSON(got["delivered_to"])); to != `["audit","log"]` {
 		t.Errorf("delivered to %s", to)

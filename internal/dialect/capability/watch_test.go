@@ -467,8 +467,8 @@ func TestWatchesEndWithAReload(t *testing.T) {
 	t.Parallel()
 	f := &follower{room: open(t, nil), t: t, session: "s"}
 	f.watches(`{"path":"R","recursive":true}`)
-	f.write(t, "a", "x")
-	f.next()
+	f.write(t, "a", "")
+	f.tells("before", "create a", "modify a")
 	waits := make(chan dialect.Events, 1)
 	go func() {
 		events, _ := f.Events(t.Context(), dialect.Call{Session: "s"}, f.cursor, 9) //nolint:errcheck // the answer tells

@@ -3,8 +3,9 @@ package jsonrpc
 import (
 	"context"
 	"net"
-	"net/netip"
+	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 
 	"moltisfs/internal/listen"
@@ -25,10 +26,13 @@ type connections struct {
 type connection struct {
 	net.Conn
 	of   *connections
-	from string
+	from string // its address; on a socket, whether it is our own user's
 	peer peer
 	who  string // "": a stranger, or closed
 }
+
+// peer is what is known of the other end of a connection.
+type peer struct{ socket, known, ours bool }
 
 func newConnections(descriptors int) *connections {
 	most := max(min(descriptors/4, 4096), 2)
@@ -53,7 +57,11 @@ func (l counted) Accept() (net.Conn, error) {
 // who has a token shows it at once, and who has none can only push out their like.
 func (s *connections) enter(c net.Conn) *connection {
 	socket, known, ours := listen.Peer(c)
-	one := &connection{Conn: c, of: s, peer: peer{socket, known, ours}, from: origin(c, ours)}
+	from, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		from = strconv.FormatBool(ours)
+	}
+	one := &connection{Conn: c, of: s, from: from, peer: peer{socket, known, ours}}
 	s.mu.Lock()
 	s.strangers = append(s.strangers, one)
 	var oldest *connection
@@ -75,23 +83,12 @@ func (s *connections) enter(c net.Conn) *connection {
 	return one
 }
 
-// origin is the address of a connection, or its network, or which user's it is.
-func origin(c net.Conn, ours bool) string {
-	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
-	switch {
-	case err != nil && ours:
-		return "our user"
-	case err != nil:
-		return "another user"
-	case at.Addr().Is4() || at.Addr().Is4In6():
-		return at.Addr().Unmap().String()
-	}
-	network, _ := at.Addr().WithZone("").Prefix(64)
-	return network.String()
-}
-
-// belongs says that the connection of a request is a principal's, if that may have one more.
+// belongs says that the connection of a request is a principal's, if that may have one more; nil is
+// none that is counted.
 func (c *connection) belongs(who string) bool {
+	if c == nil {
+		return true
+	}
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	i := slices.Index(c.of.strangers, c)
@@ -129,4 +126,9 @@ type connectionKey struct{}
 
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, c)
+}
+
+func connectionOf(r *http.Request) *connection {
+	c, _ := r.Context().Value(connectionKey{}).(*connection)
+	return c
 }

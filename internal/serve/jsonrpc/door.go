@@ -31,15 +31,12 @@ type caller struct {
 	headers         map[string]string
 }
 
-// peer is what is known of the other end of a connection.
-type peer struct{ socket, known, ours bool }
-
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	var p peer
-	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+	if c := connectionOf(r); c != nil {
 		p = c.peer
 	}
 	handler := s.o.Handlers[r.URL.Path]
@@ -122,7 +119,7 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 		s.o.Logger.Error("nobody is let in", "err", err)
 		refuse(w, http.StatusServiceUnavailable, codeInternal,
 			"the tokens can't be read; the server's log says why")
-	case !belongs(r, c.principal):
+	case !connectionOf(r).belongs(c.principal):
 		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too many connections open; close some")
 	default:
 		ctx, leave, ok := s.enter(r.Context(), c)
@@ -134,12 +131,6 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 		c.program, c.headers = r.UserAgent(), policyHeaders(r.Header)
 		next(w, r.WithContext(ctx), c)
 	}
-}
-
-// belongs says that the connection of a request is its caller's from now on, if that may have one more.
-func belongs(r *http.Request, principal string) bool {
-	c, ok := r.Context().Value(connectionKey{}).(*connection)
-	return !ok || c.belongs(principal)
 }
 
 // policyHeaders are those that the policy chain sees: X-MCP-*, without that, in lower case. Of one
