@@ -389,13 +389,10 @@ func (w *Watching) Tells(name string) bool {
 	return seen
 }
 
-// Sees says of a path whether it may be told to a call, which need not have come by Do: then its
-// scope counts, and no policy chain.
-func (e *Engine) Sees(c *Call) (func(name string) bool, error) {
-	in, err := e.under(c.Scope)
-	if c.in != nil {
-		in, err = e.begun(c)
-	}
+// Sees says of a path whether it may be told of within a scope. A policy chain is not asked: it was
+// by the Watching.
+func (e *Engine) Sees(s *Scope) (func(name string) bool, error) {
+	in, err := e.under(s)
 	return func(name string) bool {
 		_, seen := in.sees(name)
 		return seen

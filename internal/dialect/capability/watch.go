@@ -182,7 +182,8 @@ type eventsArgs struct {
 func runEvents(ctx context.Context, c *call, a *eventsArgs) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(value(a.Wait, 0))*time.Millisecond)
 	defer cancel()
-	events, err := c.fetch(ctx, c.Call, int64(value(a.Cursor, 0)), value(a.Limit, 100))
+	by := dialect.Call{Principal: c.Principal, Session: c.Session, Scope: (*dialect.Scope)(c.Scope)}
+	events, err := c.Dialect.Events(ctx, by, int64(value(a.Cursor, 0)), value(a.Limit, 100))
 	if err != nil {
 		return nil, err
 	}
@@ -216,17 +217,13 @@ func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
 
 // Events implements [dialect.Feed]. What the cursor's reader missed is told as one rescan.
 func (d *Dialect) Events(ctx context.Context, in dialect.Call, after int64, most int) (dialect.Events, error) {
-	return d.fetch(ctx, engine.Taken(in, "capability", "agent.events"), after, most)
-}
-
-func (d *Dialect) fetch(ctx context.Context, c *engine.Call, after int64, most int) (dialect.Events, error) {
-	sees, err := d.e.Sees(c)
+	sees, err := d.e.Sees((*engine.Scope)(in.Scope))
 	if err != nil {
 		return dialect.Events{}, err
 	}
-	key := keyOf(c.Principal, c.Session)
+	key := keyOf(in.Principal, in.Session)
 	list, next := d.feeds.After(ctx, d.e.Ending().Done(), key[0], key[1], after, most,
-		&fetcher{c.Scope != nil, sees})
+		&fetcher{in.Scope != nil, sees})
 	out := dialect.Events{Next: next}
 	for _, e := range list {
 		raw, err := args.Encode(e)
