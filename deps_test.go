@@ -40,6 +40,7 @@ var plan = []room{
 	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
+	{0, "internal/share", "", "", ""},
 	{0, "internal/buffer", "", "", ""},
 	{0, "internal/child", "", "os os/exec syscall", ""},
 	{0, "internal/tty", "", "os", "golang.org/x/sys"},
@@ -80,23 +81,23 @@ var plan = []room{
 	{1, "internal/policy", "internal/glob internal/guardfs internal/protect", "syscall", "golang.org/x/text"},
 	{1, "internal/rank", "", "", ""},
 	{1, "internal/tally", "", "", ""},
-	{1, "readers", "internal/text readers/image readers/notebook readers/office readers/pdf readers/sqlite readers/unreadable readers/wasm", "unsafe",
-		"github.com/gabriel-vasile/mimetype github.com/klauspost/compress github.com/ulikunitz/xz golang.org/x/sync golang.org/x/text"},
+	{1, "readers", "internal/share internal/text readers/image readers/notebook readers/office readers/pdf readers/sqlite readers/unreadable readers/wasm", "unsafe",
+		"github.com/gabriel-vasile/mimetype github.com/klauspost/compress github.com/ulikunitz/xz golang.org/x/text"},
 	{1, "readers/image", "internal/child readers/image/fit readers/unreadable readers/wasm", "os/exec unsafe",
 		"github.com/gen2brain/avif github.com/gen2brain/heic github.com/tetratelabs/wazero golang.org/x/image"},
-	{1, "readers/pdf", "readers/image/fit readers/unreadable readers/wasm", "", "github.com/klauspost/compress github.com/klippa-app/go-pdfium github.com/tetratelabs/wazero"},
+	{1, "readers/pdf", "internal/share readers/image/fit readers/unreadable readers/wasm", "", "github.com/klauspost/compress github.com/klippa-app/go-pdfium github.com/tetratelabs/wazero"},
 	{1, "readers/sqlite", "internal/text readers/unreadable", "", ""},
 	{1, "readers/notebook", "", "", ""},
 	{1, "readers/office", "internal/text readers/unreadable", "net/mail net/textproto", "golang.org/x/net"},
 
 	{2, "internal/readings", "internal/edit/letters internal/nearest", "", "golang.org/x/text"},
 	{2, "internal/foreign", "internal/args internal/nearest", "reflect", ""},
-	{2, "approval/queue", "approval internal/guardfs/flock", "os path/filepath", ""},
+	{2, "approval/queue", "approval internal/guardfs/flock internal/share", "os path/filepath", ""},
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "internal/engine/replace", "grep grep/match internal/args internal/edit internal/tally", "", ""},
 	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
 	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/replace internal/engine/rewind internal/glob internal/guardfs" +
-		" internal/ledger internal/policy internal/protect internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
+		" internal/ledger internal/policy internal/protect internal/share internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "internal/sandbox/place", "config", "os/exec", ""},
 	{2, "internal/confine", "internal/guardfs internal/policy", "syscall unsafe", "github.com/landlock-lsm/go-landlock golang.org/x/sys"},
@@ -113,14 +114,14 @@ var plan = []room{
 		"os/user reflect", "go.yaml.in/yaml/v3"},
 	{3, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy internal/text", "", ""},
 
-	{3, "internal/dialect/jsfs", "config dialect internal/args internal/engine internal/guardfs internal/js internal/nearest internal/policy", "syscall", ""},
+	{3, "internal/dialect/jsfs", "config dialect internal/args internal/engine internal/guardfs internal/js internal/nearest internal/policy internal/share", "syscall", ""},
 
 	{3, "internal/dialect/acp", "approval config dialect internal/args internal/engine internal/guardfs internal/ledger internal/text",
 		"path/filepath", ""},
 
 	{4, "internal/serve/acp", "approval dialect", "os os/exec syscall", ""},
 	{4, "internal/serve/approvals", "approval approval/queue", "net/http", "github.com/coder/websocket"},
-	{4, "internal/serve/jsonrpc", "approval dialect internal/args internal/listen internal/metrics internal/token",
+	{4, "internal/serve/jsonrpc", "approval dialect internal/args internal/listen internal/metrics internal/share internal/token",
 		"net net/http net/netip runtime/debug", "golang.org/x/sync"},
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 

@@ -159,7 +159,7 @@ type JS struct {
 	Memory     int64    `toml:"memory" doc:"The most memory that a script may have; 64 MiB unless its call says otherwise."`
 	Output     int64    `toml:"output" doc:"What a script may write to its console."`
 	Stack      int      `toml:"stack" doc:"How deep a script's calls may be nested."`
-	AtOnce     int      `toml:"at_once" doc:"So many scripts run at the same time, each in a process of its own; others wait."`
+	AtOnce     int      `toml:"at_once" doc:"So many scripts run at the same time, each in a process of its own, and half of them at most for one principal; others wait."`
 }
 
 // ACP is [tools.acp].

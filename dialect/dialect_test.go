@@ -48,7 +48,7 @@ func (o one) Call(_ context.Context, c Call) (Answer, error) {
 // fed is one that has events and fails at the end of a session.
 type fed struct{ one }
 
-func (f fed) Events(context.Context, string, string, int64, int) (Events, error) {
+func (f fed) Events(context.Context, Call, int64, int) (Events, error) {
 	return Events{[]json.RawMessage{json.RawMessage(`"` + f.name + `"`)}, 7}, nil
 }
 
@@ -68,7 +68,7 @@ func TestJoin(t *testing.T) {
 	if defs := d.Definitions(); len(defs) != 2 || defs[0].Name != "a" || defs[1].Name != "b" {
 		t.Errorf("listed %v", defs)
 	}
-	if e, err := d.(Feed).Events(t.Context(), "", "", 0, 1); err != nil || e.Next != 7 || string(e.List[0]) != `"b"` {
+	if e, err := d.(Feed).Events(t.Context(), Call{}, 0, 1); err != nil || e.Next != 7 || string(e.List[0]) != `"b"` {
 		t.Errorf("%v, %v", e, err)
 	}
 	if err := d.(Sessions).EndSession(t.Context(), "", ""); err == nil || err.Error() != "b" {
@@ -76,7 +76,7 @@ func TestJoin(t *testing.T) {
 	}
 	over, end := context.WithCancel(t.Context())
 	end()
-	if e, err := Join(one{"a", ""}, one{"b", ""}).(Feed).Events(over, "", "", 3, 1); err != nil || e.Next != 3 {
+	if e, err := Join(one{"a", ""}, one{"b", ""}).(Feed).Events(over, Call{}, 3, 1); err != nil || e.Next != 3 {
 		t.Errorf("without a feed: %v, %v", e, err)
 	}
 	if single := (one{"a", ""}); Join(single) != Dialect(single) {

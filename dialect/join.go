@@ -18,10 +18,10 @@ type Sessions interface {
 
 // A Feed is a Dialect that can tell what happens.
 type Feed interface {
-	// Events tells what happened for a session after a cursor, oldest first, at most so many. The
-	// cursor is 0 at the beginning, and Next of the last answer after that. It waits for the first
-	// until ctx ends, which is no error.
-	Events(ctx context.Context, principal, session string, after int64, most int) (Events, error)
+	// Events tells what happened for the session of c after a cursor, oldest first, at most so many, as
+	// far as the scope of c goes; its tool and arguments mean nothing. The cursor is 0 at the beginning,
+	// and Next of the last answer after that. It waits for the first until ctx ends, which is no error.
+	Events(ctx context.Context, c Call, after int64, most int) (Events, error)
 }
 
 // Events are some of a session's, and the cursor for what comes after them.
@@ -73,11 +73,10 @@ func (j joined) Call(ctx context.Context, c Call) (Answer, error) {
 	return a, err
 }
 
-func (j joined) Events(ctx context.Context, principal, session string, after int64,
-	most int) (Events, error) {
+func (j joined) Events(ctx context.Context, c Call, after int64, most int) (Events, error) {
 	for _, d := range j.ds {
 		if s, ok := d.(Feed); ok {
-			return s.Events(ctx, principal, session, after, most)
+			return s.Events(ctx, c, after, most)
 		}
 	}
 	<-ctx.Done()

@@ -7,11 +7,12 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"moltisfs/internal/share"
 )
 
 // DecoderMemory is about how many bytes all decoders of a process take together, whatever the number of Readers: images, PDFs,
-// documents and what is compressed. Who finds too little left waits, up to Config.Deadline.
+// documents and what is compressed. One principal has half of it at the most, or one file that needs more. Who finds
+// too little left waits, up to Config.Deadline, and in turn with other principals.
 const DecoderMemory = 1 << 30
 
 // What one decoder takes at most, beside images, whose pixels are counted.
@@ -21,17 +22,18 @@ const (
 )
 
 // decoders is one for the process, as its memory is.
-var decoders = semaphore.NewWeighted(DecoderMemory)
+var decoders = share.New(DecoderMemory)
 
 // reserve takes room for a decoder that needs about so many bytes, and gives the function that frees it. Nobody may reserve twice.
 func (r *Readers) reserve(ctx context.Context, what string, bytes int64) (free func(), err error) {
 	bytes = min(bytes, r.config.Memory) // who needs more is alone; who has less memory takes a larger part of it
 	bytes = int64(float64(bytes) / float64(r.config.Memory) * DecoderMemory)
-	if !decoders.TryAcquire(bytes) {
+	who := share.Of(ctx)
+	if !decoders.Try(who, bytes) {
 		inTime, cancel := context.WithTimeout(ctx, r.config.Deadline)
 		defer cancel()
 		began := time.Now()
-		if err := decoders.Acquire(inTime, bytes); err != nil {
+		if err := decoders.Take(inTime, who, bytes); err != nil {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return nil, ctx.Err()
 			}
@@ -39,7 +41,7 @@ func (r *Readers) reserve(ctx context.Context, what string, bytes int64) (free f
 		}
 		runtime.GC() // what others left behind is no room yet
 	}
-	return func() { decoders.Release(bytes) }, nil
+	return func() { decoders.Give(who, bytes) }, nil
 }
 
 // Busy is a file for which no memory became free in time: others were being read.

@@ -7,8 +7,12 @@ import (
 	"errors"
 	"image"
 	"image/png"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"moltisfs/internal/share"
 )
 
 // TestDecodersShareMemory: every decoder, of any Readers, waits for room in the one budget of the process, and says so when it gets none.
@@ -35,13 +39,13 @@ func TestDecodersShareMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if err := decoders.Acquire(t.Context(), DecoderMemory); err != nil {
+	if err := decoders.Take(t.Context(), "", DecoderMemory); err != nil {
 		t.Fatal(err)
 	}
 	held := true
 	free := func() {
 		if held {
-			decoders.Release(DecoderMemory)
+			decoders.Give("", DecoderMemory)
 			held = false
 		}
 	}
@@ -68,10 +72,10 @@ func TestDecodersShareMemory(t *testing.T) {
 	}
 	for name, b := range files {
 		_, _ = testReaders(t).Read(t.Context(), sourceOf(b), Options{})
-		if !decoders.TryAcquire(DecoderMemory) {
+		if !decoders.Try("", DecoderMemory) {
 			t.Fatalf("%s keeps its room", name)
 		}
-		decoders.Release(DecoderMemory)
+		decoders.Give("", DecoderMemory)
 	}
 }
 
@@ -92,15 +96,63 @@ func TestLessMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		left := DecoderMemory - row.takes
-		if decoders.TryAcquire(left + 1) {
+		if row.takes > 0 && decoders.Try("other", left+1) {
 			t.Errorf("%d takes less than %d", row.needs, row.takes)
-			decoders.Release(left + 1)
+			decoders.Give("other", left+1)
 		}
-		if !decoders.TryAcquire(left) {
+		if !decoders.Try("other", left) {
 			t.Errorf("%d takes more than %d", row.needs, row.takes)
 		} else {
-			decoders.Release(left)
+			decoders.Give("other", left)
 		}
 		free()
+	}
+}
+
+// However much one principal has read and waiting to be read, another's files are read at once. A PDF, which may need more
+// than half of the memory, waits for one of what is being read, and for nothing that waits.
+func TestDecodersOfOthers(t *testing.T) {
+	r, err := New(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, stop := context.WithCancel(share.By(t.Context(), "alice"))
+	var reading sync.WaitGroup
+	one := make(chan bool) // ends one of what she has read
+	for range 40 {
+		reading.Go(func() {
+			for ctx.Err() == nil {
+				free, err := r.reserve(ctx, "image", DecoderMemory/8)
+				if err != nil {
+					return
+				}
+				select {
+				case <-ctx.Done():
+				case <-one:
+				}
+				free()
+			}
+		})
+	}
+	defer reading.Wait()
+	defer stop()
+	for decoders.Try("alice", DecoderMemory/8) { // until she has her part
+		decoders.Give("alice", DecoderMemory/8)
+	}
+	for _, name := range []string{"image/still.gif", "image/jpeg.tiff", "pdf/latex_german.pdf"} {
+		if strings.HasPrefix(name, "pdf") {
+			go func() {
+				for ctx.Err() == nil {
+					select {
+					case one <- true:
+					case <-ctx.Done():
+					}
+				}
+			}()
+		}
+		if _, err := r.Read(share.By(t.Context(), "bob"), sourceOf(corpusFile(t, name)), Options{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

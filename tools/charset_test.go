@@ -194,8 +194,8 @@ func TestRefutedGuess(t *testing.T) {
 			t.Errorf("%s, ASCII: %s", name, mustEncode(t, p))
 		}
 	}
-	if refuted < 2 {
-		t.Errorf("only %d guesses were refuted", refuted)
+	if refuted == 0 {
+		t.Error("no guess was refuted")
 	}
 }
 

@@ -92,7 +92,7 @@ func TestAskerKilled(t *testing.T) {
 	if over, ok := errors.AsType[*OverError](err); !ok || over.Entry.State != Gone {
 		t.Error(err)
 	}
-	if waiting, err := q.sweep(time.Now()); err != nil || waiting != 0 {
+	if waiting, err := q.sweep(time.Now()); err != nil || len(waiting) != 0 {
 		t.Error(waiting, err)
 	}
 	if left := namesIn(t, q.dir); len(left) != 1 {

@@ -45,6 +45,7 @@ import (
 
 	"moltisfs/approval"
 	"moltisfs/internal/guardfs/flock"
+	"moltisfs/internal/share"
 )
 
 // lookEvery is the time between two looks for an answer: short for people, long for a machine.
@@ -53,7 +54,7 @@ const lookEvery = 200 * time.Millisecond
 // The limits of what waits.
 const (
 	maxQuestion = 8 << 20 // bytes of text in a question; nobody reads more
-	maxWaiting  = 100     // questions of all processes together
+	maxWaiting  = 100     // questions of all processes together, of which one principal has its share
 )
 
 // Queue is one directory of questions.
@@ -86,20 +87,43 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 	if err := os.MkdirAll(q.dir, 0o700); err != nil {
 		return approval.Answer{}, fmt.Errorf("making the queue: %w", err)
 	}
-	waiting, err := q.sweep(time.Now())
-	if err != nil {
-		return approval.Answer{}, fmt.Errorf("looking into the queue: %w", err)
+	p, full, err := q.take(ctx, question)
+	if a, over := approval.ContextAnswer(ctx); over && err != nil {
+		return a, nil
 	}
-	if waiting >= maxWaiting {
-		return approval.Answer{Reason: fmt.Sprintf("%d questions wait already", waiting)}, nil
-	}
-	p, err := q.put(question)
-	if err != nil {
-		return approval.Answer{}, fmt.Errorf("putting the question on record: %w", err)
+	if err != nil || full != "" {
+		return approval.Answer{Reason: full}, err
 	}
 	defer flock.Close(p.file) //nolint:errcheck // closing is what lets go
 	defer q.forget(p.ID)
 	return q.wait(ctx, p.record)
+}
+
+// take puts a question where there is room for it, one at a time, or says why there is none.
+func (q *Queue) take(ctx context.Context, question approval.Question) (p put, full string, err error) {
+	turn, err := q.turn(ctx)
+	if err != nil {
+		return p, "", fmt.Errorf("locking the queue: %w", err)
+	}
+	defer flock.Close(turn) //nolint:errcheck // closing is what lets go
+	waiting, err := q.sweep(time.Now())
+	if err != nil {
+		return p, "", fmt.Errorf("looking into the queue: %w", err)
+	}
+	all, own, most := 0, waiting[question.Principal], int(share.Part(maxWaiting))
+	for _, n := range waiting {
+		all += n
+	}
+	switch {
+	case own >= most:
+		return p, fmt.Sprintf("%d of your questions wait already, and that is the most", own), nil
+	case all >= maxWaiting:
+		return p, fmt.Sprintf("%d questions wait already", all), nil
+	}
+	if p, err = q.put(question); err != nil {
+		err = fmt.Errorf("putting the question on record: %w", err)
+	}
+	return p, "", err
 }
 
 func (q *Queue) wait(ctx context.Context, r record) (approval.Answer, error) {

@@ -342,13 +342,50 @@ func TestLimits(t *testing.T) {
 	if a, err := q.Ask(t.Context(), long); err != nil || a.Decision != approval.Denied || !strings.Contains(a.Reason, "make smaller changes") {
 		t.Errorf("%+v %v", a, err)
 	}
-	for range maxWaiting {
-		p, err := q.put(example())
-		must(t, err)
-		defer p.file.Close()
+}
+
+// However many ask at once, no more questions wait than there may be, and one principal has half of them: another is asked for.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer stop()
+	refused := make(chan string, 3*maxWaiting)
+	flood := func(principal string) {
+		t.Helper()
+		question := example()
+		question.Principal = principal
+		for range maxWaiting {
+			asking.Go(func() { // each as another process has it
+				if a, err := Open(dir).Ask(ctx, question); err != nil || ctx.Err() == nil {
+					refused <- fmt.Sprint(a.Reason, err)
+				}
+			})
+		}
 	}
-	if a, err := q.Ask(t.Context(), example()); err != nil || a.Decision != approval.Denied || a.Reason != "100 questions wait already" {
-		t.Errorf("%+v %v", a, err)
+	for i, c := range []struct{ principal, why string }{
+		{"agent", "50 of your questions wait already, and that is the most<nil>"},
+		{"bob", "50 of your questions wait already, and that is the most<nil>"},
+		{"carol", "100 questions wait already<nil>"},
+	} {
+		flood(c.principal)
+		for range []int{50, 50, 100}[i] {
+			if why := <-refused; why != c.why {
+				t.Fatal(c.principal, why)
+			}
+		}
+		for {
+			list, err := Open(dir).List(false)
+			must(t, err)
+			if len(list) == min(50*(i+1), maxWaiting) {
+				break
+			}
+			if len(list) > min(50*(i+1), maxWaiting) || len(refused) > 0 {
+				t.Fatalf("%d wait", len(list))
+			}
+		}
 	}
 }
 

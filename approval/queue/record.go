@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -111,6 +112,30 @@ func (q *Queue) check() error {
 }
 
 func (q *Queue) file(id, kind string) string { return filepath.Join(q.dir, id+kind) }
+
+// turn is the lock of whoever counts the questions and puts another one.
+func (q *Queue) turn(ctx context.Context) (*os.File, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(q.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	for err == nil {
+		held, no := flock.TryLock(f)
+		if held {
+			return f, nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+			err = no
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if f != nil {
+		f.Close() //nolint:errcheck // nothing was written to it
+	}
+	return nil, err
+}
 
 // A put question is one that we wait for the answer of. Its file is locked.
 type put struct {

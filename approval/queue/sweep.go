@@ -17,14 +17,15 @@ const (
 	keptBytes = 64 << 20
 )
 
-// sweep counts the questions that wait, and removes what is over and too old, and what killed
+// sweep counts the questions that wait, by principal, and removes what is over and too old, and what killed
 // processes left. Nobody waits for what it removes: its lock is free. Errors of single files leave
 // them to the next sweep.
-func (q *Queue) sweep(now time.Time) (waiting int, err error) {
+func (q *Queue) sweep(now time.Time) (waiting map[string]int, err error) {
 	n, err := q.names()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	waiting = map[string]int{}
 	type past struct {
 		id   string
 		info fs.FileInfo
@@ -32,7 +33,8 @@ func (q *Queue) sweep(now time.Time) (waiting int, err error) {
 	var over []past
 	for _, id := range n.questions {
 		if !n.answers[id] && !q.free(id, questionFile, func() {}) {
-			waiting++
+			r, _, _ := q.readRecord(id) // one that can't be read is nobody's, and waits all the same
+			waiting[string(r.Principal)]++
 		} else if info, err := os.Lstat(q.file(id, questionFile)); err == nil && plausible(info) {
 			over = append(over, past{id, info})
 		}

@@ -77,6 +77,7 @@ type invocation struct {
 	args    []string
 	values  map[string]string // of the options given; "true" for a switch
 	told    bool              // of an earlier data directory
+	lasting *lasting          // nil: nothing lives longer than a call
 	implied bool              // --root is the working directory, and nobody gave it
 }
 

@@ -137,7 +137,7 @@ func leftBy(t *testing.T, name, tool, args string) string {
 		Memory: 64 << 20, Output: 1 << 10}, Worker: []string{binary(t), "js-worker"}})
 	for _, one := range dialects() {
 		if one.name == name && name != jsfs.Name {
-			if d, err = one.over(e, cfg); err != nil {
+			if d, err = one.over(e, cfg, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -298,7 +298,7 @@ func TestReadOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := offered.over(e, cfg)
+		d, err := offered.over(e, cfg, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,26 +19,34 @@ import (
 type offered struct {
 	name        string
 	definitions func(config.Tools) ([]dialect.Definition, error)
-	over        func(*engine.Engine, config.Config) (dialect.Dialect, error)
+	over        func(*engine.Engine, config.Config, *lasting) (dialect.Dialect, error)
 }
 
 // dialects are all that there are; the first is offered unless another is named.
 func dialects() []offered {
 	return []offered{
 		{"tools", tools.DefinitionsUnder,
-			func(e *engine.Engine, _ config.Config) (dialect.Dialect, error) {
+			func(e *engine.Engine, _ config.Config, _ *lasting) (dialect.Dialect, error) {
 				return tools.Over(e).Dialect(), nil
 			}},
 		{"capability", capability.DefinitionsUnder,
-			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
-				return capability.Over(e, cfg.Tools.Capability)
+			func(e *engine.Engine, cfg config.Config, k *lasting) (dialect.Dialect, error) {
+				d, err := capability.Over(e, cfg.Tools.Capability)
+				if err == nil && k != nil {
+					d = d.With(&k.Kept)
+				}
+				return d, err
 			}},
 		{"jettson", jettson.DefinitionsUnder,
-			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
-				return jettson.Over(e, cfg.Tools.Jettson)
+			func(e *engine.Engine, cfg config.Config, k *lasting) (dialect.Dialect, error) {
+				d, err := jettson.Over(e, cfg.Tools.Jettson)
+				if err == nil && k != nil {
+					d = d.With(k.homes)
+				}
+				return d, err
 			}},
 		{"jsfs", jsfs.DefinitionsUnder,
-			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
+			func(e *engine.Engine, cfg config.Config, _ *lasting) (dialect.Dialect, error) {
 				worker, err := jsProgram()
 				return jsfs.Over(e, jsfs.Options{Config: cfg.Tools.JS, Worker: worker}), err
 			}},
@@ -108,7 +116,7 @@ func (in *invocation) over(e *engine.Engine, cfg config.Config) (dialect.Dialect
 	}
 	var ds []dialect.Dialect
 	for _, one := range chosen {
-		d, err := one.over(e, cfg)
+		d, err := one.over(e, cfg, in.lasting)
 		if errors.Is(err, jettson.ErrNoWorkspace) {
 			return nil, misuse("name one with --root", "%v", err)
 		}

@@ -88,7 +88,7 @@ func protectedTree(t *testing.T, there bool, who approval.Approver, set func(*co
 	})
 	by := map[string]dialect.Dialect{}
 	for _, one := range dialects() {
-		d, err := one.over(e, cfg)
+		d, err := one.over(e, cfg, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/sandbox/place"
 	"moltisfs/tools"
@@ -21,11 +22,18 @@ import (
 // configuration that can't be used changes nothing.
 type standing struct {
 	open    func(before *stand) (*stand, error)
+	lasting *lasting
 	changed chan struct{} // another one has taken its place
 
 	mu   sync.RWMutex
 	now  *stand
 	gone sync.WaitGroup // those that are closing
+}
+
+// lasting is what is kept for sessions, which lives through reloads.
+type lasting struct {
+	capability.Kept
+	homes *engine.Homes
 }
 
 type stand struct {
@@ -81,7 +89,8 @@ func (s *stand) handOver() {
 // stands opens what a server has. change adapts options, as in openEngineAs.
 func (in *invocation) stands(ctx context.Context, approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*standing, error) {
-	s := &standing{changed: make(chan struct{}, 1), open: func(before *stand) (*stand, error) {
+	in.lasting = &lasting{homes: &engine.Homes{}}
+	s := &standing{lasting: in.lasting, changed: make(chan struct{}, 1), open: func(before *stand) (*stand, error) {
 		return in.opens(ctx, approver, before, func(cfg *config.Config, o *tools.Options) {
 			o.Program = tools.Program{Name: in.programName(), Reloads: before != nil}
 			change(cfg, o)
@@ -135,6 +144,7 @@ func (s *standing) reload() (policy string, err error) {
 	s.mu.Lock()
 	s.now = next
 	s.mu.Unlock()
+	s.lasting.EndWatches() // what waits for an event of theirs ends, so that the one before can close
 	select {
 	case s.changed <- struct{}{}:
 	default: // that is still to be seen
@@ -172,8 +182,7 @@ func (s *standing) Call(ctx context.Context, c dialect.Call) (dialect.Answer, er
 	return now.Call(ctx, c)
 }
 
-// EndSession is that of what stands now. What is kept for a session, as its watches, ends with a
-// reload too.
+// EndSession is that of what stands now.
 func (s *standing) EndSession(ctx context.Context, principal, session string) error {
 	now, done := s.use()
 	defer done()
@@ -183,12 +192,11 @@ func (s *standing) EndSession(ctx context.Context, principal, session string) er
 	return nil
 }
 
-func (s *standing) Events(ctx context.Context, principal, session string, after int64,
-	most int) (dialect.Events, error) {
+func (s *standing) Events(ctx context.Context, c dialect.Call, after int64, most int) (dialect.Events, error) {
 	now, done := s.use()
 	defer done()
 	if d, ok := now.Dialect.(dialect.Feed); ok {
-		return d.Events(ctx, principal, session, after, most)
+		return d.Events(ctx, c, after, most)
 	}
 	<-ctx.Done()
 	return dialect.Events{Next: after}, nil

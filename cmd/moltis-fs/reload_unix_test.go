@@ -161,3 +161,104 @@ func TestNothingIsNoTerminal(t *testing.T) {
 		t.Error("the null device counts as a terminal")
 	}
 }
+
+// What is kept for a session lives through a reload, or its end is told: its watches are gone, its cursor goes on, and its
+// workspace goes to the trash with it. A killed server's workspaces go there when the next one starts, and no other's.
+func TestSessionsOutliveAReload(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	homes, conf := filepath.Join(dir, "homes"), filepath.Join(dir, "c.toml")
+	text := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\nrequire_approval = false\n[tools.jettson]\nworkspaces = %q\nper_session = true\n", homes+"/**", homes)
+	if err := errors.Join(os.Mkdir(homes, 0o755), os.WriteFile(conf, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	type server struct {
+		*exec.Cmd
+		in        io.WriteCloser
+		out, errs *bufio.Reader
+	}
+	start := func(session string) (s server) {
+		t.Helper()
+		s.Cmd = exec.Command(binary(t), "mcp", "--dialect", "capability,jettson", "--config", conf, "--session", session, "--data-dir", filepath.Join(dir, "data"))
+		withoutTerminal(s.Cmd)
+		in, err1 := s.StdinPipe()
+		out, err2 := s.StdoutPipe()
+		errs, err3 := s.StderrPipe()
+		if err := errors.Join(err1, err2, err3, s.Start()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Process.Kill() })
+		s.in, s.out, s.errs = in, bufio.NewReader(out), bufio.NewReader(errs)
+		return s
+	}
+	send := func(s server, line string) string {
+		t.Helper()
+		_, err := io.WriteString(s.in, line+"\n")
+		answer, rerr := s.out.ReadString('\n')
+		if err := errors.Join(err, rerr); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	call := func(s server, tool, args, want string) {
+		t.Helper()
+		if answer := send(s, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+tool+`","arguments":`+args+`}}`); !strings.Contains(answer, want) {
+			t.Errorf("%s %s: %q is not in %s", tool, args, want, answer)
+		}
+	}
+	there := func(what string, want ...string) {
+		t.Helper()
+		found, err := os.ReadDir(homes)
+		var names []string
+		for _, e := range found {
+			names = append(names, e.Name())
+		}
+		if err != nil || strings.Join(names, " ") != strings.Join(want, " ") {
+			t.Errorf("%s: the workspaces are %q, want %q, %v", what, names, want, err)
+		}
+	}
+	write := func(s server) {
+		t.Helper()
+		send(s, readyMCP)
+		call(s, "jettson_files_write", `{"path":"f","content":"x"}`, "bytes_written")
+	}
+	one, other, killed := start("one"), start("other"), start("killed")
+	for _, s := range []server{one, other, killed} {
+		write(s)
+	}
+	there("written", "local%killed", "local%one", "local%other")
+	call(one, "filesystem__watch", fmt.Sprintf(`{"path":%q,"recursive":true}`, homes), "watch_id")
+	_, err = io.WriteString(one.in, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"agent__events","arguments":{"wait_ms":30000}}}`+"\n")
+	if err := errors.Join(err, one.Process.Signal(syscall.SIGHUP)); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := one.out.ReadString('\n'); err != nil || !strings.Contains(line, `"gone`) && !strings.Contains(line, `\"gone`) {
+		t.Errorf("who waited is told %q, %v", line, err)
+	}
+	call(one, "agent__events", `{"cursor":0}`, `gone`)
+	call(one, "agent__events", `{"cursor":1}`, `\"events\":[]`)
+	call(one, "filesystem__watch", fmt.Sprintf(`{"path":%q,"recursive":true}`, homes), "watch_id")
+	if err := os.WriteFile(homes+"/local%one/g", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(one, "agent__events", `{"cursor":1,"wait_ms":30000}`, `local%one/g`)
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait() // it was killed
+	there("one was killed", "local%killed", "local%one", "local%other")
+	next := start("next")
+	send(next, readyMCP)
+	there("the next one is there", "local%one", "local%other")
+	for _, s := range []server{one, next} {
+		s.in.Close()
+		_, _ = io.Copy(io.Discard, s.errs)
+		if err := s.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	there("its session ended", "local%other")
+}

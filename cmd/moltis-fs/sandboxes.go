@@ -337,12 +337,11 @@ func (b *sandboxes) EndSession(ctx context.Context, principal, session string) e
 	return nil
 }
 
-func (b *sandboxes) Events(ctx context.Context, principal, session string, after int64,
-	most int) (dialect.Events, error) {
-	d, _, done, err := b.reach(ctx, principal, session)
+func (b *sandboxes) Events(ctx context.Context, c dialect.Call, after int64, most int) (dialect.Events, error) {
+	d, _, done, err := b.reach(ctx, c.Principal, c.Session)
 	defer done()
 	if f, ok := d.(dialect.Feed); ok && err == nil {
-		return f.Events(ctx, principal, session, after, most)
+		return f.Events(ctx, c, after, most)
 	}
 	<-ctx.Done()
 	return dialect.Events{Next: after}, nil

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"moltisfs/config"
+	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/listen"
 	"moltisfs/internal/metrics"
 	"moltisfs/internal/serve/approvals"
@@ -91,6 +92,10 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	logger := slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	gateway := &approvals.Gateway{Queue: q, Origins: in.all("allow-origin"), Logger: logger}
+	d.lasting.Alerts = func(a capability.Alert) bool {
+		return gateway.Tell(approvals.Alert{ID: a.ID, Severity: a.Severity, Message: a.Message, Context: a.Context,
+			Principal: a.Principal, SessionKey: a.Session})
+	}
 	server := jsonrpc.New(d, jsonrpc.Options{
 		Tokens: token.At(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,

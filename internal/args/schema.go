@@ -74,6 +74,9 @@ func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for i := range t.NumField() {
 		sf := t.Field(i)
+		if !sf.IsExported() {
+			continue // what a call's own check notes
+		}
 		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		f := field{name: name, index: i, typ: sf.Type, required: opts != "omitempty", doc: sf.Tag.Get("doc"), fallback: sf.Tag.Get("default"), form: sf.Tag.Get("form")}
 		if f.typ.Kind() == reflect.Pointer {

@@ -18,6 +18,7 @@ import (
 	"moltisfs/approval"
 	"moltisfs/internal/args"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/share"
 )
 
 // ErrClosed is the error of every call that comes after Shut, and of one that Shut met while it
@@ -73,6 +74,7 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	start := time.Now()
 	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"),
 		cmp.Or(c.Session, "default")
+	ctx = share.By(ctx, c.Principal)
 	c.Approver, c.in = e.asking(c.Approver), &visit{}
 	e.edited(c)
 	ctx, end := e.follow(ctx, c)
@@ -275,8 +277,8 @@ func (e *Engine) Shut() {
 	u.calls.Wait()
 }
 
-// Closing is closed when Shut begins: what waits within a call must not wait any longer.
-func (e *Engine) Closing() <-chan struct{} { return e.calls.closing.Done() }
+// Ending ends when Shut begins: what waits within a call must not wait any longer.
+func (e *Engine) Ending() context.Context { return e.calls.closing }
 
 // asking is a as the engine asks it; nil for nil.
 func (e *Engine) asking(a approval.Approver) approval.Approver {

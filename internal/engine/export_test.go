@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/share"
 )
 
 // Files is a change of some files, which Next says by their After.
@@ -152,3 +153,16 @@ func (e *Engine) Hurry(d time.Duration) {
 
 // MayHang says whether calls are watched.
 func (e *Engine) MayHang() bool { return e.mayHang() }
+
+// Watched has the directories that may be watched be so many, until back is called. free is how many more a principal may have.
+func Watched(n int64) (free func(who string) int64, back func()) {
+	was, pool := watched, share.New(n)
+	watched = pool
+	return func(who string) (n int64) {
+		for pool.Try(who, 1) {
+			n++
+		}
+		pool.Give(who, n)
+		return n
+	}, func() { watched = was }
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/share"
 )
 
 // The events. Rescan says that some were dropped: whoever wants to know looks again. Unwatched is a
@@ -44,7 +45,7 @@ type Event struct {
 // by the time that it is found is told as created; a name may be told twice then. Not told are
 // stores through memory mappings and what is done behind the system's back.
 type Watching struct {
-	Watched
+	Root string // canonical path
 
 	e         *Engine
 	id        guardfs.Identity
@@ -58,18 +59,32 @@ type Watching struct {
 	queue []Event          // not judged yet
 	lost  bool
 	gone  bool
+
+	count  sync.Mutex
+	who    string // whose part of watched is taken
+	taken  int64  // of watched
+	closed bool
 }
 
-// Watched is what a Watching began with.
-type Watched struct {
-	Root        string // canonical path
-	Directories int    // that and those below it, where they are watched too
+// watched are the directories that a process watches, for all principals. It is one for the process,
+// as the system's limit is for a user.
+var watched = share.New(guardfs.MostWatched())
+
+// take takes room for one more directory, or gives it back. false: there is none.
+func (w *Watching) take(n int64) bool {
+	w.count.Lock()
+	defer w.count.Unlock()
+	switch {
+	case w.closed || n > 0 && !watched.Try(w.who, n):
+		return false
+	case n < 0:
+		watched.Give(w.who, -n)
+	}
+	w.taken += n
+	return true
 }
 
-const (
-	maxWatched = 20_000 // directories
-	maxQueued  = 65_536 // events
-)
+const maxQueued = 65_536 // events
 
 // Watch begins to watch the entries of a directory, with recursive those of all below it too. It
 // must be closed; the end of the engine closes it as well.
@@ -81,7 +96,7 @@ func (e *Engine) Watch(
 		return nil, err
 	}
 	e, view := e.lasting(ctx), e
-	w := &Watching{e: e, recursive: recursive, dirs: map[int]string{}, moved: map[uint32]Event{}}
+	w := &Watching{e: e, recursive: recursive, who: c.Principal, dirs: map[int]string{}, moved: map[uint32]Event{}}
 	look := func(ctx context.Context, h *guardfs.Handle) (_ *Sight, err error) {
 		d, err := e.openDir(ctx, h)
 		if err != nil {
@@ -95,14 +110,13 @@ func (e *Engine) Watch(
 		return nil, w.add(ctx, d, false)
 	}
 	err = view.View(ctx, c, View{Path: dir, Access: guardfs.Walk, Look: look})
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) {
+	if errors.Is(err, errTooMany) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) {
 		err = Refuse(TooManyWatches, w.Root, err)
 	}
 	if err != nil {
 		w.Close() //nolint:errcheck // the first error is the one that counts
 		return nil, err
 	}
-	w.Directories = len(w.dirs)
 	end := func() { w.watcher.Close() } //nolint:errcheck // nobody is left to hear it
 	w.release = context.AfterFunc(e.calls.closing, end)
 	return w, nil
@@ -116,7 +130,12 @@ func (w *Watching) Close() error {
 	if w.release != nil {
 		w.release()
 	}
-	return w.watcher.Close()
+	err := w.watcher.Close()
+	w.count.Lock()
+	defer w.count.Unlock()
+	watched.Give(w.who, w.taken)
+	w.taken, w.closed = 0, true
+	return err
 }
 
 // Events tells what happened since it was asked last, at most so many, and waits for the first.
@@ -145,13 +164,19 @@ func (w *Watching) Events(ctx context.Context, most int) (out []Event, err error
 	}
 }
 
+// errTooMany says that a principal watches as many directories as it may.
+var errTooMany = errors.New("your share of the directories that may be watched is used up")
+
 // add watches d and, where it is to, what lies below. fresh: d appeared under our eyes, and so did
 // what is in it.
 func (w *Watching) add(ctx context.Context, d *guardfs.Dir, fresh bool) error {
-	if len(w.dirs) >= maxWatched {
-		return Refuse(TooManyEntries, w.Root, maxWatched)
+	if !w.take(1) {
+		return errTooMany
 	}
 	id, err := w.watcher.Watch(d)
+	if _, again := w.dirs[id]; again || err != nil {
+		w.take(-1)
+	}
 	if err == nil {
 		w.dirs[id] = d.True() // from here on nothing is missed, so that the listing may begin
 		err = ctx.Err()
@@ -185,7 +210,7 @@ func (w *Watching) add(ctx context.Context, d *guardfs.Dir, fresh bool) error {
 
 // unwatched notes that a directory could not be watched because of err. What ends all is returned.
 func (w *Watching) unwatched(name string, err error, fresh bool) error {
-	limit := errors.Is(err, syscall.ENOSPC) || TooManyEntries.In(err)
+	limit := errors.Is(err, errTooMany) || errors.Is(err, syscall.ENOSPC) || TooManyEntries.In(err)
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil // it is gone again, or another thing by now
@@ -198,11 +223,11 @@ func (w *Watching) unwatched(name string, err error, fresh bool) error {
 
 // drain takes what the system has to tell. What it begins it ends, or something would be missed.
 func (w *Watching) drain() error {
-	err := w.watcher.Events(w.take)
+	err := w.watcher.Events(w.hear)
 	half := func(e Event) bool { return e.Dir && e.To != "" && guardfs.Temporary(path.Base(e.To)) }
 	if err == nil && (len(w.moved) > 0 || slices.ContainsFunc(w.queue, half)) { // the other half may be on its way
 		time.Sleep(time.Millisecond)
-		err = w.watcher.Events(w.take)
+		err = w.watcher.Events(w.hear)
 	}
 	for cookie, from := range w.moved {
 		delete(w.moved, cookie)
@@ -230,8 +255,8 @@ func (w *Watching) drain() error {
 	return nil
 }
 
-// take notes one event of the system.
-func (w *Watching) take(e guardfs.Event) {
+// hear notes one event of the system.
+func (w *Watching) hear(e guardfs.Event) {
 	dir, known := w.dirs[e.Watch]
 	name := joined(dir, e.Name)
 	switch {
@@ -239,7 +264,7 @@ func (w *Watching) take(e guardfs.Event) {
 		w.lost = true
 	case !known:
 	case e.Ended:
-		delete(w.dirs, e.Watch)
+		w.forget(e.Watch)
 	case e.Name == "": // the directory above tells of it
 	case e.What == guardfs.Created:
 		w.appeared(name, e.Dir)
@@ -315,9 +340,15 @@ func (w *Watching) leave(name string) {
 	for id, dir := range w.dirs {
 		if dir == name || below(dir, name) {
 			w.watcher.Unwatch(id)
-			delete(w.dirs, id)
+			w.forget(id)
 		}
 	}
+}
+
+// forget gives back the place of a directory.
+func (w *Watching) forget(id int) {
+	delete(w.dirs, id)
+	w.take(-1)
 }
 
 // put queues an event. What is too much is lost, as it is in the queue of the system.
@@ -334,9 +365,9 @@ func (w *Watching) put(e Event) {
 
 // tell adds to out what may be told of e.
 func (w *Watching) tell(out []Event, e Event) []Event {
-	there, seen := w.sees(e.Path)
+	there, seen := w.e.sees(e.Path)
 	if e.What == EventRename {
-		_, to := w.sees(e.To)
+		_, to := w.e.sees(e.To)
 		switch {
 		case seen && !to && there: // another thing took its place at once, as our own changes do it
 			e = Event{What: EventModify, Path: e.Path, Dir: e.Dir, swapped: true}
@@ -367,12 +398,22 @@ func (w *Watching) tell(out []Event, e Event) []Event {
 // Tells says whether an event of this path may be told by now: the policy, or what the path leads
 // to, may have become another one since it was noticed.
 func (w *Watching) Tells(name string) bool {
-	_, seen := w.sees(name)
+	_, seen := w.e.sees(name)
 	return seen
 }
 
+// Sees says of a path whether it may be told of within a scope. A policy chain is not asked: it was
+// by the Watching.
+func (e *Engine) Sees(s *Scope) (func(name string) bool, error) {
+	in, err := e.under(s)
+	return func(name string) bool {
+		_, seen := in.sees(name)
+		return seen
+	}, err
+}
+
 // sees says whether something is at a path by now, and whether it may be told of.
-func (w *Watching) sees(name string) (there, seen bool) {
-	_, _, err := w.e.fs.Lstat(name)
+func (e *Engine) sees(name string) (there, seen bool) {
+	_, _, err := e.fs.Lstat(name)
 	return err == nil, err == nil || Reason(err).is(CodeNotFound)
 }

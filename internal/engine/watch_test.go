@@ -347,3 +347,60 @@ func TestWatchRefuses(t *testing.T) {
 		}
 	}
 }
+
+// However a watched tree grows, a principal watches no more directories than its part, which is told, and another finds some.
+// Whatever is watched no more is room again.
+func TestWatchedDirectoriesAreShared(t *testing.T) {
+	free, back := engine.Watched(20)
+	defer back()
+	v := watching(t, true, func(x *tree) { x.write("a/b/f", "") })
+	is := func(what, who string, want int64) {
+		t.Helper()
+		if got := free(who); got != want {
+			t.Errorf("%s: %s may watch %d more, want %d", what, who, got, want)
+		}
+	}
+	is("three are there", "local", 7)
+	for i := range 30 {
+		v.do(os.MkdirAll(fmt.Sprintf("%s/d%d/e/f", v.ws, i), 0o700))
+	}
+	told := strings.Join(v.told(), ", ")
+	if n := strings.Count(told, "unwatched "); n < 20 {
+		t.Errorf("it grew: %d of %s", n, told)
+	}
+	is("it grew", "local", 0)
+	is("it grew", "bob", 10)
+	for name, want := range map[string]engine.Code{"local": engine.CodeLimit, "bob": ""} {
+		c := &engine.Call{Tool: "Probe", Principal: name}
+		var w *engine.Watching
+		err := v.e.Do(ctx, c, engine.Operation{
+			Run: func(ctx context.Context) (err error) { w, err = v.e.Watch(ctx, c, v.ws+"/a", true); return err },
+			Refuse: func(_ context.Context, err error) string {
+				if r := engine.Reason(err); r.Code != want || r.Cause != engine.TooManyWatches {
+					t.Errorf("%s: %v", name, err)
+				}
+				return "refused"
+			},
+		})
+		if err != nil || (w != nil) != (want == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if w != nil {
+			is("a watch of another", "bob", 8)
+			w.Close()
+		}
+	}
+	for i := range 30 {
+		v.do(os.RemoveAll(fmt.Sprintf("%s/d%d", v.ws, i)))
+	}
+	v.told()
+	is("what came is gone", "local", 7)
+	v.do(os.Rename(v.ws+"/a", v.ws+"/../elsewhere"))
+	v.told()
+	is("a tree went elsewhere", "local", 9)
+	v.do(os.Rename(v.ws+"/../elsewhere", v.ws+"/a"))
+	v.told()
+	is("it is there again", "local", 7)
+	v.do(v.w.Close(), v.w.Close())
+	is("closed", "local", 10)
+}

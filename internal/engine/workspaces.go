@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"path"
@@ -20,15 +22,26 @@ type Workspaces struct {
 	e          *Engine
 	dir        string // that holds them; "": all have the workspace_root
 	perSession bool
+	homes      *Homes
+}
 
+// Homes are the workspaces that a process has entered and that end with their sessions. They outlive
+// an engine. The zero value is ready.
+type Homes struct {
 	mu   sync.Mutex
-	uses map[string]*guardfs.Use // of those that end with their session
+	uses map[home]*guardfs.Use
+}
+
+// home is the workspace of a session, for as long as that lasts.
+type home struct{ Principal, Session, Dir string }
+
+func homeOf(c *Call, dir string) home {
+	return home{cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default"), dir}
 }
 
 // Workspaces are those below a directory; below none all callers share the workspace_root.
-func (e *Engine) Workspaces(dir string, perSession bool) *Workspaces {
-	return &Workspaces{e: e, dir: dir, perSession: perSession && dir != "",
-		uses: map[string]*guardfs.Use{}}
+func (e *Engine) Workspaces(dir string, perSession bool, homes *Homes) *Workspaces {
+	return &Workspaces{e, dir, perSession && dir != "", homes}
 }
 
 // Of is where a caller's workspace is, also before it is made.
@@ -60,13 +73,26 @@ func dirName(name, fallback string) string {
 
 // Enter says that we use a workspace. One that ends with its session stays until End of the last
 // process that entered it.
-func (w *Workspaces) Enter(ctx context.Context, home string) (err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.perSession && w.uses[home] == nil {
-		w.uses[home], err = w.e.locks.Use(ctx, home)
+func (w *Workspaces) Enter(ctx context.Context, c *Call, dir string) error {
+	w.homes.mu.Lock()
+	defer w.homes.mu.Unlock()
+	key := homeOf(c, dir)
+	if !w.perSession || w.homes.uses[key] != nil {
+		return nil
 	}
-	return err
+	what, err := json.Marshal(key)
+	if err != nil {
+		return err
+	}
+	use, err := w.e.locks.Use(ctx, dir, what)
+	if err != nil {
+		return err
+	}
+	if w.homes.uses == nil {
+		w.homes.uses = map[home]*guardfs.Use{}
+	}
+	w.homes.uses[key] = use
+	return nil
 }
 
 // Make makes a workspace where it is missing. Lazy says that it may be: nobody has made it yet.
@@ -87,28 +113,49 @@ func (w *Workspaces) Make(ctx context.Context, c *Call, home string) error {
 // Lazy says that workspaces are made when they are wanted.
 func (w *Workspaces) Lazy() bool { return w.dir != "" }
 
-// End moves the workspace of a session to the trash, where each session has one, unless another
-// process still uses it.
+// End moves the workspaces of a session to the trash, where each session has one, unless another
+// process still uses them.
 func (w *Workspaces) End(ctx context.Context, c *Call) error {
-	home := w.Of(c.Principal, c.Session)
-	w.mu.Lock()
-	use := w.uses[home]
-	delete(w.uses, home)
-	w.mu.Unlock()
-	if use == nil {
-		return nil
+	of := homeOf(c, "")
+	ending := map[home]*guardfs.Use{}
+	w.homes.mu.Lock()
+	for key, use := range w.homes.uses {
+		if key.Principal == of.Principal && key.Session == of.Session {
+			ending[key] = use
+			delete(w.homes.uses, key)
+		}
 	}
+	w.homes.mu.Unlock()
+	var errs []error
+	for key, use := range ending {
+		errs = append(errs, use.Last(func() error { return w.discard(ctx, *c, key.Dir) }))
+	}
+	return errors.Join(errs...)
+}
+
+// Sweep moves the workspaces to the trash whose sessions ended with processes that were killed. c is
+// like that of End, without a session.
+func (w *Workspaces) Sweep(ctx context.Context, c Call) error {
+	return w.e.locks.Abandoned(func(what []byte) error {
+		var left home
+		if json.Unmarshal(what, &left) != nil || !path.IsAbs(left.Dir) {
+			return nil // of an earlier version, which did not say
+		}
+		c.Principal, c.Session = left.Principal, left.Session
+		return w.discard(ctx, c, left.Dir)
+	})
+}
+
+func (w *Workspaces) discard(ctx context.Context, c Call, dir string) error {
 	c.Approver = approval.Yes("tools.jettson.per_session")
-	return use.Last(func() error {
-		return w.e.Do(ctx, c, Operation{Changes: true,
-			Run: func(ctx context.Context) error {
-				_, err := w.e.Delete(ctx, c, home, DeleteOptions{Recursive: true})
-				if errors.Is(err, fs.ErrNotExist) {
-					return nil
-				}
-				return err
-			},
-			Refuse: func(context.Context, error) string { return "" }, // nobody is there to be refused
-		})
+	return w.e.Do(ctx, &c, Operation{Changes: true,
+		Run: func(ctx context.Context) error {
+			_, err := w.e.Delete(ctx, &c, dir, DeleteOptions{Recursive: true})
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		},
+		Refuse: func(context.Context, error) string { return "" }, // nobody is there to be refused
 	})
 }

@@ -15,15 +15,14 @@ import (
 	"time"
 )
 
-// What watches may take. A user of the system has 128 queues for all its programs, and some hundred
-// thousand directories, of which an agent must leave enough for others.
+// What watches may take. A user of the system has 128 queues for all its programs. The engine divides
+// the directories.
 const (
 	OfSession   = 16
 	OfPrincipal = 32
 	Kept        = 16_384 // events of a session
 
-	ofAll           = 64
-	dirsOfPrincipal = 40_000 // when their watches began
+	ofAll = 64
 )
 
 // The types of events that are of any concern here.
@@ -54,13 +53,13 @@ func Now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
 // A Watch is one of a session.
 type Watch struct {
-	ID          string
-	Directories int          // that it takes
-	Close       func() error // ends Run
+	ID    string
+	Close func() error // ends Run
 	// Run hands over events until the watch ends, by Close or by itself.
 	Run func(tell func([]Event))
-	// Judge says how an event may be told when it is fetched; false: not at all.
-	Judge func(Event) (Event, bool)
+	// Judge says how an event may be told to the one who fetches it; false: not at all.
+	Judge func(e Event, by any) (Event, bool)
+	Gone  Event // that tells of its end
 }
 
 // Feeds are the events of all sessions. The zero value is ready.
@@ -81,6 +80,7 @@ type feed struct {
 	waiting  int
 	changed  chan struct{} // closed with the next event
 	ended    bool
+	renewed  int // times that its watches were ended by EndWatches
 	running  sync.WaitGroup
 }
 
@@ -146,13 +146,10 @@ func (s *Feeds) Begin(principal, session string, begin func() (*Watch, error)) e
 func (s *Feeds) reserve(key [2]string) (*feed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own, dirs := 0, 0
+	own := 0
 	for _, f := range s.of {
 		if f.key[0] == key[0] {
 			own += len(f.watches) + f.reserved
-			for _, w := range f.watches {
-				dirs += w.Directories
-			}
 		}
 	}
 	f := s.feed(key)
@@ -161,7 +158,6 @@ func (s *Feeds) reserve(key [2]string) (*feed, error) {
 		{len(f.watches) + f.reserved, OfSession, "watches of this session"},
 		{own, OfPrincipal, "watches of this principal"},
 		{s.count, ofAll, "watches of all"},
-		{dirs, dirsOfPrincipal, "directories watched by this principal"},
 	} {
 		if limit.Used >= limit.Most {
 			return nil, &limit
@@ -219,10 +215,36 @@ func (s *Feeds) End(principal, session string) {
 	}
 	s.count -= len(f.watches)
 	f.watches, f.kept = nil, nil
-	close(f.changed)
-	f.changed = make(chan struct{})
+	f.wake()
 	s.mu.Unlock()
 	f.running.Wait()
+}
+
+// EndWatches ends the watches of all sessions, for another engine takes the place of theirs. What
+// was kept of them is judged by rules that hold no more, so it is told no more: their ends are, each
+// by its Gone, and whoever waits is woken.
+func (s *Feeds) EndWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.of {
+		f.dropped, f.kept = f.last(), nil
+		f.renewed++
+		for _, w := range f.watches {
+			w.Close() //nolint:errcheck // its Run ends by that
+			e := w.Gone
+			e.Cursor, e.Watch, e.Time, e.of = f.last()+1, w.ID, Now(), w
+			f.kept = append(f.kept, e)
+		}
+		s.count -= len(f.watches)
+		f.watches = nil
+		f.wake()
+	}
+}
+
+// wake wakes whoever waits for a feed.
+func (f *feed) wake() {
+	close(f.changed)
+	f.changed = make(chan struct{})
 }
 
 // add gives the events of a watch their cursors and wakes who waits. The oldest give way.
@@ -243,8 +265,7 @@ func (s *Feeds) add(f *feed, w *Watch, events []Event) {
 		f.dropped += int64(more)
 		f.kept = slices.Delete(f.kept, 0, more)
 	}
-	close(f.changed)
-	f.changed = make(chan struct{})
+	f.wake()
 }
 
 // repeats says that an event adds nothing to the one before it, which nobody has read yet.
@@ -267,25 +288,27 @@ func (f *feed) after(cursor int64, most int) (list []Event, next int64) {
 	return append(list, f.kept[from:from+n]...), cursor + int64(n)
 }
 
-// After gives the events of a session after a cursor, as they may be told by now, and waits for the
-// first until ctx ends or closing is closed. next is the cursor to go on with.
+// After gives the events of a session after a cursor, as they may be told to by, which is what Judge
+// is given, and waits for the first until ctx ends, closing is closed, or the watches are ended. next
+// is the cursor to go on with.
 func (s *Feeds) After(ctx context.Context, closing <-chan struct{}, principal, session string,
-	cursor int64, most int) (list []Event, next int64) {
+	cursor int64, most int, by any) (list []Event, next int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.feed([2]string{principal, session})
 	f.waiting++
 	defer func() { f.waiting--; s.tidy(f) }()
-	over := false
+	over, renewed := false, f.renewed
 	for {
 		if f.ended {
 			return nil, cursor
 		}
+		over = over || f.renewed != renewed
 		list, next = f.after(cursor, most)
 		changed := f.changed
 		s.mu.Unlock()
 		none := len(list) == 0
-		if list = judged(list); none && !over && most > 0 && ctx.Err() == nil {
+		if list = judged(list, by); none && !over && most > 0 && ctx.Err() == nil {
 			select {
 			case <-changed:
 			case <-ctx.Done():
@@ -301,12 +324,12 @@ func (s *Feeds) After(ctx context.Context, closing <-chan struct{}, principal, s
 	}
 }
 
-// judged are the events that may be told by now.
-func judged(list []Event) (out []Event) {
+// judged are the events that may be told to somebody.
+func judged(list []Event, by any) (out []Event) {
 	for _, e := range list {
 		told := true
 		if e.of != nil && e.of.Judge != nil {
-			e, told = e.of.Judge(e)
+			e, told = e.of.Judge(e, by)
 		}
 		if told {
 			out = append(out, e)

@@ -8,11 +8,11 @@ import (
 )
 
 // watched is a feed with a watch of one session, which tells what comes by a channel.
-func watched(t *testing.T, s *Feeds, judge func(Event) (Event, bool)) (tell func(...string)) {
+func watched(t *testing.T, s *Feeds, judge func(Event, any) (Event, bool)) (tell func(...string)) {
 	t.Helper()
 	closed, told := make(chan struct{}), make(chan []Event)
 	err := s.Begin("p", "s", func() (*Watch, error) {
-		return &Watch{ID: "w", Judge: judge, Close: func() error {
+		return &Watch{ID: "w", Judge: judge, Gone: Event{Type: "gone"}, Close: func() error {
 			select {
 			case <-closed:
 			default:
@@ -49,7 +49,7 @@ func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Feeds
 		denied := map[string]bool{"secret": true}
-		tell := watched(t, &s, func(e Event) (Event, bool) { return e, !denied[e.Path] })
+		tell := watched(t, &s, func(e Event, _ any) (Event, bool) { return e, !denied[e.Path] })
 		closing := make(chan struct{})
 		type answer struct {
 			list []Event
@@ -58,7 +58,7 @@ func TestWaiting(t *testing.T) {
 		waits := make(chan answer, 1)
 		wait := func(cursor int64) {
 			go func() {
-				list, next := s.After(t.Context(), closing, "p", "s", cursor, 10)
+				list, next := s.After(t.Context(), closing, "p", "s", cursor, 10, nil)
 				waits <- answer{list, next}
 			}()
 			synctest.Wait()
@@ -76,7 +76,7 @@ func TestWaiting(t *testing.T) {
 		denied["a"] = true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if list, next := s.After(ctx, closing, "p", "s", 0, 10); len(list) > 0 || next != 3 {
+		if list, next := s.After(ctx, closing, "p", "s", 0, 10, nil); len(list) > 0 || next != 3 {
 			t.Errorf("it was told before: %v, next %d", list, next)
 		}
 		wait(3)
@@ -84,6 +84,23 @@ func TestWaiting(t *testing.T) {
 		if a := <-waits; len(a.list) > 0 || a.next != 3 {
 			t.Errorf("the session ended: %+v", a)
 		}
+		wait(0)
+		s.EndWatches()
+		if a := <-waits; len(a.list) > 0 || a.next != 0 {
+			t.Errorf("the watches ended, and there was none: %+v", a)
+		}
+		tell = watched(t, &s, func(e Event, _ any) (Event, bool) { return e, true })
+		tell("b", "c")
+		synctest.Wait()
+		wait(2)
+		s.EndWatches()
+		if a := <-waits; len(a.list) != 1 || a.list[0].Type != "gone" || a.next != 3 {
+			t.Errorf("the watches ended: %+v", a)
+		}
+		if list, _ := s.After(ctx, closing, "p", "s", 0, 10, nil); len(list) != 2 || list[0].Type != Rescan || list[1].Cursor != 3 {
+			t.Errorf("what was kept is told by rules of before: %+v", list)
+		}
+		s.End("p", "s")
 		wait(0)
 		close(closing)
 		<-waits

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,12 +18,14 @@ import (
 type Use struct {
 	file *os.File
 	path string
+	what []byte
 }
 
-// Use begins one. It waits for who runs Last of the same key, until ctx ends.
-func (l *Locks) Use(ctx context.Context, key string) (*Use, error) {
+// Use begins one. It waits for who runs Last of the same key, until ctx ends. what is for Abandoned,
+// and the same for all who use the key.
+func (l *Locks) Use(ctx context.Context, key string, what []byte) (*Use, error) {
 	sum := sha256.Sum256([]byte(key))
-	u := &Use{path: filepath.Join(l.shared.dir, "use-"+hex.EncodeToString(sum[:16]))}
+	u := &Use{path: filepath.Join(l.shared.dir, "use-"+hex.EncodeToString(sum[:16])), what: what}
 	for {
 		held, err := u.lock(flock.TryLockShared)
 		if held || err != nil {
@@ -41,6 +44,7 @@ func (u *Use) lock(try func(*os.File) (bool, error)) (held bool, err error) {
 	if u.file, err = os.OpenFile(u.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return false, fmt.Errorf("opening a file of uses: %w", err)
 	}
+	u.file.WriteAt(u.what, 0) //nolint:errcheck // where others have it locked, they have written it
 	if held, err = try(u.file); held && err == nil {
 		held, err = isAt(u.file, u.path) // the last one may have removed it
 	}
@@ -60,4 +64,29 @@ func (u *Use) Last(last func() error) error {
 	defer flock.Close(u.file) //nolint:errcheck // nothing was written to it
 	defer os.Remove(u.path)   //nolint:errcheck // while it is locked; where it stays it does no harm
 	return last()
+}
+
+// Abandoned runs last for each key whose users were all killed, with the what of theirs, and forgets
+// it where last succeeds.
+func (l *Locks) Abandoned(last func(what []byte) error) error {
+	files, _ := filepath.Glob(filepath.Join(l.shared.dir, "use-*")) // it fails for bad patterns only
+	var errs []error
+	for _, path := range files {
+		u := &Use{path: path}
+		alone, err := u.lock(flock.TryLock)
+		if !alone || err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		what, err := os.ReadFile(path)
+		if err == nil {
+			err = last(what)
+		}
+		if err == nil {
+			err = os.Remove(path)
+		}
+		flock.Close(u.file) //nolint:errcheck // nothing was written to it
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }

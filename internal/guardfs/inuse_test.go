@@ -18,7 +18,7 @@ func TestUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u, err := l.Use(t.Context(), "k")
+		u, err := l.Use(t.Context(), "k", []byte("what"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,10 +37,10 @@ func TestUse(t *testing.T) {
 	err = b.Last(func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if _, err := l.Use(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := l.Use(ctx, "k", nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("while it is cleared up: %v", err)
 		}
-		if _, err := l.Use(t.Context(), "other"); err != nil {
+		if _, err := l.Use(t.Context(), "other", nil); err != nil {
 			t.Error(err)
 		}
 		return last()
@@ -53,5 +53,53 @@ func TestUse(t *testing.T) {
 	}
 	if err := use().Last(last); err != nil || cleared != 2 {
 		t.Errorf("one who came later: %d, %v", cleared, err)
+	}
+}
+
+// Whose users were all killed is told with what they said, until somebody has cleared it up.
+func TestAbandoned(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, err := OpenLocks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"alive", "ended", "killed", "shared"} {
+		for range 2 {
+			u, err := l.Use(t.Context(), key, []byte(key))
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case key == "ended":
+				err = u.Last(func() error { return nil })
+			case key == "killed":
+				err = u.file.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if key == "shared" {
+				if u, err = l.Use(t.Context(), key, []byte(key)); err == nil {
+					err = u.file.Close() // one of its users was killed
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	broken := errors.New("it can't be moved")
+	for i, want := range []string{"killed", "killed", ""} {
+		told := ""
+		err := l.Abandoned(func(what []byte) error {
+			told += string(what)
+			if i == 0 {
+				return broken
+			}
+			return nil
+		})
+		if told != want || errors.Is(err, broken) != (i == 0) {
+			t.Errorf("%d: %q, %v", i, told, err)
+		}
 	}
 }

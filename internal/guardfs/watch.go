@@ -1,6 +1,22 @@
 package guardfs
 
-import "errors"
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// MostWatched is how many directories a process should watch: half of what the system lets a user
+// watch, and 80,000 at the most. Other programs of the user need some too.
+func MostWatched() int64 {
+	const most = 80_000
+	text, _ := os.ReadFile("/proc/sys/fs/inotify/max_user_watches") // elsewhere there is none
+	if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+		return min(n/2, most)
+	}
+	return most
+}
 
 // ErrUnwatchable: no watcher can tell all changes of this directory, or not as soon as they are
 // needed.

@@ -5,3 +5,12 @@ package listen
 import "syscall"
 
 const lockFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
+// Descriptors is how many files and connections the process may have open.
+func Descriptors() int {
+	var most syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &most); err != nil {
+		return 1024
+	}
+	return int(min(uint64(most.Cur), 1<<20))
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"moltisfs/internal/share"
 	"moltisfs/readers/unreadable"
 	"moltisfs/readers/wasm"
 )
@@ -41,7 +42,7 @@ const (
 type Engine struct {
 	memory int64 // bytes of the sandbox
 	cache  *wasm.Cache
-	turn   chan struct{} // held while a document is read
+	turn   *share.Pool // one, held while a document is read
 
 	mu     sync.Mutex // guards the rest; never held while PDFium runs
 	pool   engine.Pool
@@ -59,7 +60,7 @@ var errClosed = errors.New("the readers are closed")
 
 // New starts nothing.
 func New(memory int64, cache *wasm.Cache) *Engine {
-	return &Engine{memory: memory, cache: cache, turn: make(chan struct{}, 1)}
+	return &Engine{memory: memory, cache: cache, turn: share.New(1)}
 }
 
 // Close ends the sandbox. A Read after it fails.
@@ -175,10 +176,9 @@ func (p *Engine) Read(ctx context.Context, doc Document, job Job) (*Pages, error
 }
 
 func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error) {
-	select {
-	case p.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	who := share.Of(ctx)
+	if err := p.turn.Take(ctx, who, 1); err != nil {
+		return nil, err
 	}
 	type result struct {
 		pages *Pages
@@ -187,7 +187,7 @@ func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error)
 	done := make(chan result, 1)
 	var soFar atomic.Pointer[Pages]
 	go func() {
-		defer func() { <-p.turn }()
+		defer p.turn.Give(who, 1)
 		pages, err := p.document(ctx, doc, job, func(pages Pages) { soFar.Store(&pages) })
 		done <- result{pages, err}
 	}()

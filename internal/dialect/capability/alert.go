@@ -78,24 +78,34 @@ func (a *alertArgs) check() error {
 	return nil
 }
 
-// levels are the severities in the operator's log.
-var levels = map[string]slog.Level{"info": slog.LevelInfo, "warning": slog.LevelWarn,
-	"critical": slog.LevelError}
+// An Alert is what an agent tells the operator.
+type Alert struct {
+	ID, Severity, Message, Principal, Session string
+	Context                                   map[string]any
+}
 
-// runAlert tells the operator. The record of the call has the message, without which the call
-// fails; hooks see every call.
+// runAlert tells the operator: by a line of the log, whatever its severity, and by what the server
+// has for operators. The record of the call has the message, without which the call fails; hooks see
+// every call.
 func runAlert(ctx context.Context, c *call, a *alertArgs) (any, error) {
 	severity, to := value(a.Severity, "info"), []string{"audit"}
 	c.Trace.Alert = severity + ": " + a.Message
 	if a.Context != nil {
 		c.Trace.Alert += " " + string(mustJSON(a.Context))
 	}
-	if log := c.e.Logger(); log.Enabled(ctx, levels[severity]) {
-		log.LogAttrs(ctx, levels[severity], "an agent sent an alert", slog.String("alert", c.ID),
+	level := slog.LevelWarn
+	if severity == "critical" {
+		level = slog.LevelError
+	}
+	if log := c.e.Logger(); log.Enabled(ctx, level) {
+		log.LogAttrs(ctx, level, "an agent sent an alert", slog.String("alert", c.ID),
 			slog.String("severity", severity), slog.String("message", a.Message),
 			slog.Any("context", a.Context), slog.String("principal", c.Principal),
 			slog.String("session", c.Session))
 		to = append(to, "log")
+	}
+	if c.Alerts != nil && c.Alerts(Alert{c.ID, severity, a.Message, c.Principal, c.Session, a.Context}) {
+		to = append(to, "operators")
 	}
 	if h := c.e.Config().Hooks; len(h.BeforeToolCall)+len(h.AfterToolCall) > 0 {
 		to = append(to, "hooks")

@@ -31,12 +31,29 @@ import (
 // Dialect is the capabilities over an engine, which other dialects may stand on too. It is safe for
 // concurrent use.
 type Dialect struct {
-	e        *engine.Engine
-	offer    offer
-	listed   []dialect.Definition // made once: whoever serves asks at each call
+	e      *engine.Engine
+	offer  offer
+	listed []dialect.Definition // made once: whoever serves asks at each call
+	*Kept
+	owners owners
+}
+
+// Kept is what is kept for sessions, which outlives the engine under a dialect.
+type Kept struct {
+	// Alerts tells operators of an alert, and says whether one is there; may be nil.
+	Alerts   func(Alert) bool
 	sessions feed.Sessions
 	feeds    feed.Feeds
-	owners   owners
+}
+
+// EndWatches ends all watches, which are told that they are gone: another engine takes the place of
+// theirs.
+func (k *Kept) EndWatches() { k.feeds.EndWatches() }
+
+// With is the dialect with what another one has kept. It comes before any call.
+func (d *Dialect) With(k *Kept) *Dialect {
+	d.Kept = k
+	return d
 }
 
 // Over is the dialect over an engine, which stays the caller's to close, with the tiers of the
@@ -51,7 +68,7 @@ func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 		e.Logger().Warn("a capability is freer than its text has it", "key", w.Key, "why", w.Why)
 	}
 	o := offer{tiers, e.Tools()}
-	return &Dialect{e: e, offer: o, listed: o.definitions()}, nil
+	return &Dialect{e: e, offer: o, listed: o.definitions(), Kept: &Kept{}}, nil
 }
 
 // DefinitionsUnder are those that a configuration leaves, in the order of the text.
@@ -180,7 +197,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			}
 			return err
 		},
-		Refuse: func(_ context.Context, err error) string {
+		Refuse: func(ctx context.Context, err error) string {
 			r := engine.Reason(err)
 			if r == nil {
 				return ""
@@ -188,7 +205,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			if r.Cause == engine.Unknown {
 				d.e.Logger().Error("a call failed for a reason without a row", "tool", name, "err", err)
 			}
-			out = c.refuse(decoded, r)
+			out = c.refuse(ctx, decoded, r)
 			return string(r.Code)
 		},
 		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
@@ -196,7 +213,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	})
 	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
 		c := &call{Dialect: d, def: def, caller: in.Tier, Call: engine.Taken(in, "capability", name)}
-		return c.refuse(nil, left.Refusal), nil
+		return c.refuse(ctx, nil, left.Refusal), nil
 	}
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ type writeArgs struct {
 	Content  string  `json:"content"`
 	Encoding *string `json:"encoding,omitempty" default:"utf-8"`
 	Parents  bool    `json:"create_parents,omitempty" default:"false"`
+	asBytes  bool    // Content was sent as base64
 }
 
 func (a *writeArgs) paths() []string { return []string{a.Path} }
@@ -32,7 +33,7 @@ func (a *writeArgs) check() error {
 	}
 	raw, err := a.bytes()
 	if err == nil && utf8.Valid(raw) {
-		a.Content, a.Encoding = string(raw), nil
+		a.Content, a.Encoding, a.asBytes = string(raw), nil, true
 	}
 	return err
 }
@@ -68,7 +69,7 @@ func runWrite(ctx context.Context, c *call, a *writeArgs) (any, error) {
 		return nil, err
 	}
 	done, _, err := c.e.Write(ctx, c.Call,
-		engine.WriteArgs{Path: a.Path, Raw: raw, Binary: value(a.Encoding, "utf-8") == binary,
+		engine.WriteArgs{Path: a.Path, Raw: raw, Binary: a.asBytes || value(a.Encoding, "") == binary,
 			Rules: engine.Rules{Parents: a.Parents}})
 	if err != nil {
 		return nil, err
@@ -216,6 +217,9 @@ type restoreArgs struct {
 
 func runRestore(ctx context.Context, c *call, a *restoreArgs) (any, error) {
 	done, err := c.e.Untrash(ctx, c.Call, trashID(a.Path), false)
+	if r := engine.Reason(err); r != nil && r.Cause == engine.NotRegular { // what is at its place
+		err = engine.Refuse(engine.Conflicts, r.Path, []engine.Blocked{{Path: r.Path, Why: engine.Occupied}})
+	}
 	if err != nil {
 		return nil, err
 	}

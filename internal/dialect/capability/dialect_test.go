@@ -140,11 +140,14 @@ func TestTrashTimes(t *testing.T) {
 	}
 }
 
-// An alert is in the operator's log and in the audit log.
+// An alert is in the operator's log, however little that takes and how severe it is, in the audit log, and with operators
+// who are there.
 func TestAlert(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	r := open(t, func(_ *config.Config, h *engine.Host) { h.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	r := open(t, func(_ *config.Config, h *engine.Host) {
+		h.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
 	got := r.call(t, "alerts.send", `{"message":"two\nlines","severity":"critical","context":{"n":1}}`)
 	if to := string(mustJSON(got["delivered_to"])); to != `["audit","log"]` {
 		t.Errorf("delivered to %s", to)
@@ -159,6 +162,20 @@ func TestAlert(t *testing.T) {
 	}
 	if got := r.call(t, "alerts.send", `{"message":"`+strings.Repeat("x", maxAlert+1)+`"}`); got["type"] != "InvalidArgument" {
 		t.Error(got)
+	}
+	for _, there := range []bool{true, false} {
+		r.Alerts = func(a Alert) bool {
+			if a.Severity != "info" || a.Message != "please" || a.Principal != "local" || a.Session != "s" || a.ID == "" {
+				t.Errorf("%+v", a)
+			}
+			return there
+		}
+		log.Reset()
+		got := r.call(t, "alerts.send", `{"message":"please"}`)
+		if to := string(mustJSON(got["delivered_to"])); strings.Contains(to, `"operators"`) != there || strings.Count(log.String(), "\n") != 1 ||
+			!strings.Contains(log.String(), "severity=info message=please") {
+			t.Errorf("delivered to %s, the log has %s", to, &log)
+		}
 	}
 }
 

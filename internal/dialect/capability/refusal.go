@@ -1,7 +1,10 @@
 package capability
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"reflect"
@@ -36,7 +39,7 @@ type row struct {
 }
 
 // refuse is a refusal as an answer.
-func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
+func (c *call) refuse(ctx context.Context, decoded any, r *engine.Refusal) *answer {
 	as, ok := rows[r.Cause]
 	if !ok { // of another dialect
 		as = rows[engine.Unknown]
@@ -58,7 +61,7 @@ func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
 			about = p
 		}
 	}
-	f := fault{Type: kind, Description: known.Description, Recovery: c.recoveries(known, decoded, about, r.Facts),
+	f := fault{Type: kind, Description: known.Description, Recovery: c.recoveries(ctx, known, decoded, about, r.Facts),
 		Retryable: as.retry, Context: contextOf(r, paths)}
 	if as.after > 0 {
 		f.RetryAfter = &as.after
@@ -110,8 +113,9 @@ func pathsOf(decoded any) []string {
 }
 
 // recoveries fill in what the call named. What names something that the call does not is told
-// without inputs.
-func (c *call) recoveries(of failing, decoded any, about string, facts any) []recovery {
+// without inputs. What is the very call that was refused is left out, and so is what reads or lists
+// something that is not there; where nothing is left, a look at the path is.
+func (c *call) recoveries(ctx context.Context, of failing, decoded any, about string, facts any) []recovery {
 	found := 0
 	if f, ok := facts.(*engine.CountError); ok {
 		found = f.Total
@@ -143,9 +147,69 @@ func (c *call) recoveries(of failing, decoded any, about string, facts any) []re
 			}
 			r.Inputs = filled
 		}
-		out = append(out, r)
+		if !c.repeats(r, decoded) && c.leads(ctx, r) {
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 && len(of.Recovery) > 0 && c.def.Name != "filesystem.stat" {
+		if at := c.nearest(ctx, about, guardfs.KindAbsent); at != "" {
+			out = append(out, recovery{"look", "Use filesystem.stat to see what is there.", "filesystem.stat",
+				map[string]any{"path": at}})
+		}
 	}
 	return out
+}
+
+// repeats says that a recovery is the call that was refused: its inputs go with what was sent.
+func (c *call) repeats(r recovery, decoded any) bool {
+	if r.Capability != c.def.Name || r.Inputs == nil {
+		return false
+	}
+	sent, next := map[string]any{}, map[string]any{}
+	for _, p := range c.def.Inputs {
+		if p.Default != nil {
+			sent[p.Name], next[p.Name] = p.Default, p.Default
+		}
+	}
+	for _, raw := range [][]byte{mustJSON(decoded), mustJSON(r.Inputs)} { // objects, both
+		_ = json.Unmarshal(raw, &next)
+	}
+	_ = json.Unmarshal(mustJSON(decoded), &sent)
+	return bytes.Equal(mustJSON(sent), mustJSON(next))
+}
+
+// leads says that a recovery has something to read or to list. A directory that is not there is
+// replaced by the nearest one above it.
+func (c *call) leads(ctx context.Context, r recovery) bool {
+	at, _ := r.Inputs["path"].(string)
+	switch {
+	case at == "":
+	case r.Capability == "filesystem.read":
+		return c.nearest(ctx, at, guardfs.KindFile) == at
+	case r.Capability == "filesystem.list", r.Capability == "filesystem.search":
+		at = c.nearest(ctx, at, guardfs.KindDir)
+		r.Inputs["path"] = at
+		return at != ""
+	}
+	return true
+}
+
+// nearest is a path, or the nearest above it, where something of a kind is, or with KindAbsent
+// anything; "" where there is none that may be seen.
+func (c *call) nearest(ctx context.Context, at string, kind guardfs.Kind) string {
+	trace := c.Trace
+	defer func() { c.Trace = trace }()
+	for path.IsAbs(at) {
+		e, err := c.e.Stat(ctx, c.Call, at, true)
+		if err == nil && (kind == guardfs.KindAbsent || e.Kind == kind) {
+			return at
+		}
+		if at == "/" {
+			break
+		}
+		at = path.Dir(at)
+	}
+	return ""
 }
 
 // fill puts words into a text.

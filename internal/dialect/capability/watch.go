@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -59,8 +58,8 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 		if w.Watching, err = c.e.Watch(ctx, c.Call, a.Path, a.Recursive); err != nil {
 			return nil, err
 		}
-		return &feed.Watch{ID: id, Directories: w.Directories, Close: w.Close, Run: w.run,
-			Judge: w.judge}, nil
+		gone, _ := w.pick(engine.Event{What: engine.EventGone, Path: w.Root, Dir: true})
+		return &feed.Watch{ID: id, Close: w.Close, Run: w.run, Judge: w.judge, Gone: gone}, nil
 	})
 	if limit, ok := errors.AsType[*feed.LimitError](err); ok {
 		err = engine.Refuse(engine.TooManyWatches, a.Path, limit)
@@ -132,7 +131,7 @@ func (w *watch) run(tell func([]feed.Event)) {
 				told = append(told, out)
 			}
 		}
-		if err != nil && !gone && !errors.Is(err, fs.ErrClosed) { // whatever it is, nobody watches now
+		if err != nil && !gone { // whatever it is, nobody watches now
 			out, _ := w.pick(engine.Event{What: engine.EventGone, Path: w.Root, Dir: true})
 			told = append(told, out)
 		}
@@ -143,13 +142,25 @@ func (w *watch) run(tell func([]feed.Event)) {
 	}
 }
 
-// judge asks the policy once more when an event is fetched, which may be long after it was noticed.
-// The end of the watch is told in any case: it may be that nothing can be looked at any more.
-func (w *watch) judge(e feed.Event) (feed.Event, bool) {
-	if e.From == "" {
-		return e, e.Type == engine.EventGone || w.Tells(e.Path)
+// A fetcher is whoever fetches events.
+type fetcher struct {
+	scoped bool
+	sees   func(name string) bool
+}
+
+// judge asks once more when an event is fetched, which may be long after it was noticed: under the
+// scope of the call that began the watch, and under that of by, a *fetcher. The end of the watch is
+// told in any case but outside that scope: it may be that nothing can be looked at any more.
+func (w *watch) judge(e feed.Event, by any) (feed.Event, bool) {
+	f := by.(*fetcher)
+	tells := func(name string) bool { return w.Tells(name) && f.sees(name) }
+	if e.Type == engine.EventGone {
+		return e, !f.scoped || f.sees(e.Path)
 	}
-	from, to := w.Tells(e.From), w.Tells(e.To)
+	if e.From == "" {
+		return e, tells(e.Path)
+	}
+	from, to := tells(e.From), tells(e.To)
 	switch {
 	case from && !to:
 		e.Type, e.Path = engine.EventDelete, e.From
@@ -171,8 +182,8 @@ type eventsArgs struct {
 func runEvents(ctx context.Context, c *call, a *eventsArgs) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(value(a.Wait, 0))*time.Millisecond)
 	defer cancel()
-	events, err := c.Dialect.Events(ctx, c.Principal, c.Session, int64(value(a.Cursor, 0)),
-		value(a.Limit, 100))
+	by := dialect.Call{Principal: c.Principal, Session: c.Session, Scope: (*dialect.Scope)(c.Scope)}
+	events, err := c.Dialect.Events(ctx, by, int64(value(a.Cursor, 0)), value(a.Limit, 100))
 	if err != nil {
 		return nil, err
 	}
@@ -204,11 +215,15 @@ func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
 	}{a.ID}, nil
 }
 
-// Events implements [dialect.Sessions]. What the cursor's reader missed is told as one rescan.
-func (d *Dialect) Events(ctx context.Context, principal, session string, after int64,
-	most int) (dialect.Events, error) {
-	key := keyOf(principal, session)
-	list, next := d.feeds.After(ctx, d.e.Closing(), key[0], key[1], after, most)
+// Events implements [dialect.Feed]. What the cursor's reader missed is told as one rescan.
+func (d *Dialect) Events(ctx context.Context, in dialect.Call, after int64, most int) (dialect.Events, error) {
+	sees, err := d.e.Sees((*engine.Scope)(in.Scope))
+	if err != nil {
+		return dialect.Events{}, err
+	}
+	key := keyOf(in.Principal, in.Session)
+	list, next := d.feeds.After(ctx, d.e.Ending().Done(), key[0], key[1], after, most,
+		&fetcher{in.Scope != nil, sees})
 	out := dialect.Events{Next: next}
 	for _, e := range list {
 		raw, err := args.Encode(e)

@@ -24,6 +24,7 @@ type follower struct {
 	t       *testing.T
 	session string
 	cursor  int64
+	scope   *dialect.Scope
 }
 
 // watches begins a watch, and skips the test where nothing can be watched.
@@ -49,7 +50,7 @@ func (f *follower) next() (out []string) {
 	f.t.Helper()
 	for {
 		ctx, cancel := context.WithTimeout(f.t.Context(), 200*time.Millisecond)
-		events, err := f.Events(ctx, "", f.session, f.cursor, 1000)
+		events, err := f.Events(ctx, dialect.Call{Session: f.session, Scope: f.scope}, f.cursor, 1000)
 		cancel()
 		if err != nil {
 			f.t.Fatal(err)
@@ -74,6 +75,9 @@ func (f *follower) next() (out []string) {
 			if n := len(out); n == 0 || out[n-1] != text || e.Type != engine.EventModify {
 				out = append(out, text)
 			}
+		}
+		if f.scope != nil {
+			f.cursor = events.Next // past what was not told
 		}
 		if f.cursor != events.Next {
 			f.t.Errorf("the last event has cursor %d, next is %d", f.cursor, events.Next)
@@ -204,7 +208,7 @@ func TestWatchWithinScope(t *testing.T) {
 	f.tells("out of the scope", "delete in/a")
 	other := &follower{room: f.room, t: t, session: "other"}
 	other.tells("another session")
-	stranger, err := f.Events(ended(t), "somebody", "s", 0, 10)
+	stranger, err := f.Events(ended(t), dialect.Call{Principal: "somebody", Session: "s"}, 0, 10)
 	if err != nil || len(stranger.List) > 0 {
 		t.Errorf("another principal: %v, %v", stranger.List, err)
 	}
@@ -242,7 +246,7 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 	f.watches(`{"path":"R"}`)
 	waits := make(chan dialect.Events)
 	go func() {
-		events, _ := f.Events(t.Context(), "", "s", 0, 1) //nolint:errcheck // the next one tells
+		events, _ := f.Events(t.Context(), dialect.Call{Session: "s"}, 0, 1) //nolint:errcheck // the next one tells
 		waits <- events
 	}()
 	if err := f.e.Close(); err != nil {
@@ -408,4 +412,82 @@ func TestWatchJudgesWhenFetched(t *testing.T) {
 			break
 		}
 	}
+}
+
+// Events are told under the scope of whoever fetches them, whoever began the watch, and by whichever way they are fetched.
+func TestEventsUnderTheScopeOfWhoFetches(t *testing.T) {
+	t.Parallel()
+	f := &follower{room: open(t, nil), t: t, session: "s"}
+	f.exactly()
+	f.write(t, "pub/a", "")
+	f.write(t, "priv/a", "")
+	f.write(t, "deep/pub/a", "")
+	f.watches(`{"path":"R","recursive":true}`)
+	f.watches(`{"path":"R/priv"}`)
+	f.watches(`{"path":"R/pub"}`)
+	f.write(t, "priv/b", "")
+	f.write(t, "pub/b", "")
+	f.write(t, "top", "")
+	f.rename("priv/b", "pub/c")
+	f.rename("pub/b", "priv/d")
+	f.rename("deep/pub", "deep/priv")
+	for _, dir := range []string{"priv", "pub"} {
+		f.rename(dir, dir+"2") // its watch is gone
+		f.write(t, dir+"/new", "")
+	}
+	wide := strings.Join(f.next(), ", ")
+	for _, want := range []string{"create priv/b", "create top", "rename priv/b > pub/c", "gone priv", "gone pub"} {
+		if !strings.Contains(wide, want) {
+			t.Errorf("%q is not in %s", want, wide)
+		}
+	}
+	narrow := &follower{room: f.room, t: t, session: "s", scope: &dialect.Scope{Readable: []string{f.root + "/pub"}}}
+	got := strings.Join(narrow.next(), ", ")
+	for _, no := range []string{"priv", "top", "deep"} {
+		if strings.Contains(got, no) {
+			t.Errorf("outside the scope: %s", got)
+		}
+	}
+	for _, want := range []string{"create pub/c", "create pub/b", "delete pub/b", "gone pub"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+	call := dialect.Call{Session: "s", Tool: "agent.events", Args: json.RawMessage(`{"limit":1000}`), Scope: narrow.scope}
+	if text := string(mustJSON(f.as(t, call))); strings.Contains(text, "priv") || !strings.Contains(text, "pub/c") {
+		t.Errorf("agent.events: %s", text)
+	}
+	narrow.cursor, narrow.scope = 0, &dialect.Scope{}
+	narrow.tells("nothing may be read")
+}
+
+// Another engine takes the place of one: whoever waits hears that the watches are gone, what was kept of them is told by no
+// rules of before, and the session goes on with its cursor.
+func TestWatchesEndWithAReload(t *testing.T) {
+	t.Parallel()
+	f := &follower{room: open(t, nil), t: t, session: "s"}
+	f.watches(`{"path":"R","recursive":true}`)
+	f.write(t, "a", "")
+	f.tells("before", "create a", "modify a")
+	waits := make(chan dialect.Events, 1)
+	go func() {
+		events, _ := f.Events(t.Context(), dialect.Call{Session: "s"}, f.cursor, 9) //nolint:errcheck // the answer tells
+		waits <- events
+	}()
+	next := open(t, denySecrets)
+	next.root = f.root
+	next.With(f.Kept)
+	f.EndWatches()
+	if got := <-waits; len(got.List) != 1 || !strings.Contains(string(got.List[0]), `"gone"`) {
+		t.Errorf("%s", got.List)
+	}
+	old := f.cursor
+	f.room = next
+	f.tells("with the cursor of before", "gone "+f.root)
+	f.tells("once more")
+	f.cursor = 0
+	f.tells("from the beginning", "rescan ", "gone "+f.root)
+	f.cursor = old
+	f.tells("the cursor of before, again", "gone "+f.root)
+	f.tells("and then no more")
 }

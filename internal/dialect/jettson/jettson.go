@@ -25,6 +25,7 @@ import (
 // Dialect is the four tools. It is safe for concurrent use.
 type Dialect struct {
 	e     *engine.Engine
+	cfg   config.Jettson
 	homes *engine.Workspaces
 }
 
@@ -38,7 +39,22 @@ func Over(e *engine.Engine, cfg config.Jettson) (*Dialect, error) {
 	if e.Config().WorkspaceRoot == "" && cfg.Workspaces == "" {
 		return nil, ErrNoWorkspace
 	}
-	return &Dialect{e, e.Workspaces(cfg.Workspaces, cfg.PerSession)}, nil
+	return &Dialect{e, cfg, e.Workspaces(cfg.Workspaces, cfg.PerSession, &engine.Homes{})}, nil
+}
+
+// With is the dialect of a server: with the workspaces that are kept for its sessions. Those that
+// servers left which were killed go to the trash.
+func (d *Dialect) With(homes *engine.Homes) *Dialect {
+	d.homes = d.e.Workspaces(d.cfg.Workspaces, d.cfg.PerSession, homes)
+	if err := d.homes.Sweep(context.Background(), ending("", "")); err != nil {
+		d.e.Logger().Warn("a workspace whose server was killed could not be moved to the trash", "err", err)
+	}
+	return d
+}
+
+// ending is the call that ends a session.
+func ending(principal, session string) engine.Call {
+	return engine.Call{Principal: principal, Session: session, Dialect: "jettson", Tool: "jettson_session_end"}
 }
 
 // tool is one row of the table.
@@ -134,7 +150,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			if c.at == "" {
 				return errEscapes
 			}
-			if err = d.homes.Enter(ctx, c.home); err == nil {
+			if err = d.homes.Enter(ctx, c.Call, c.home); err == nil {
 				err = t.run(ctx, c)
 			}
 			if err == nil {
@@ -189,8 +205,8 @@ func (d *Dialect) tool(name string) (tool, error) {
 // EndSession moves the workspace of a session to the trash, where each session has one: the last of
 // the servers that used it does.
 func (d *Dialect) EndSession(ctx context.Context, principal, session string) error {
-	return d.homes.End(ctx, &engine.Call{Principal: principal, Session: session, Dialect: "jettson",
-		Tool: "jettson_session_end"})
+	c := ending(principal, session)
+	return d.homes.End(ctx, &c)
 }
 
 // resolve makes a path of the host's out of the model's. What would leave /workspace has none.

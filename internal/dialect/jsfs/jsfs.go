@@ -8,6 +8,7 @@
 package jsfs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -29,6 +30,7 @@ import (
 	"moltisfs/internal/js"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/share"
 )
 
 // Name is how the dialect is on record, and Tool its one tool.
@@ -56,12 +58,12 @@ type Options struct {
 type Dialect struct {
 	e     *engine.Engine
 	o     Options
-	slots chan struct{} // scripts that run
+	slots *share.Pool // scripts that run
 }
 
 // Over is the dialect over an engine, which stays the caller's to close.
 func Over(e *engine.Engine, o Options) *Dialect {
-	return &Dialect{e, o, make(chan struct{}, max(o.Config.AtOnce, 1))}
+	return &Dialect{e, o, share.New(int64(o.Config.AtOnce))}
 }
 
 type runArgs struct {
@@ -270,14 +272,13 @@ func (o Options) memory(asked *int) int64 {
 
 // script runs the script, and collects what it came to.
 func (r *run) script(ctx context.Context) error {
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-r.e.Closing():
-		return engine.ErrClosed
+	turn, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.e.Ending(), cancel)()
+	if err := r.slots.Take(turn, r.Principal, 1); err != nil {
+		return cmp.Or(ctx.Err(), engine.ErrClosed)
 	}
+	defer r.slots.Give(r.Principal, 1)
 	s := js.Script{FS: r.hasFS(), Time: r.o.time(r.args.Time),
 		Memory: r.o.memory(r.args.Memory), Output: int(r.o.Config.Output), Stack: r.o.Config.Stack,
 		AtOnce: callsAtOnce}

@@ -616,3 +616,25 @@ func TestRenameBesideWrites(t *testing.T) {
 		}
 	}
 }
+
+// However many scripts one principal runs and has waiting, another's runs at once.
+func TestScriptsOfOthers(t *testing.T) {
+	t.Parallel()
+	d, _ := opened(t, nil, asIs)
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	for range 20 {
+		running.Go(func() {
+			_, _ = d.Call(ctx, dialect.Call{Principal: "alice", Tool: Tool, // it ends by the context
+				Args: json.RawMessage(`{"code":"for (;;) await new Promise(r => setTimeout(r, 1000))","timeout_secs":300}`)})
+		})
+	}
+	for d.slots.Try("alice", 1) { // until she has her part
+		d.slots.Give("alice", 1)
+	}
+	if out := ran(t, d, dialect.Call{Principal: "bob"}, "console.log(1)"); out.Error != nil || out.Output != "1\n" {
+		t.Errorf("%+v", out)
+	}
+}

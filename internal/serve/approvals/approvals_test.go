@@ -210,6 +210,29 @@ func TestGateway(t *testing.T) {
 	}
 }
 
+// Who is connected is told of alerts, escaped; nobody else is, and nobody waits for a client that takes none.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	g := &Gateway{Queue: queue.Open(t.TempDir())}
+	alert := Alert{ID: "a1", Severity: "info", Message: "please\x1b[2J", Principal: "agent\u202e", SessionKey: "s1", Context: map[string]any{"n": 1}}
+	if g.Tell(alert) {
+		t.Error("nobody is there")
+	}
+	one, two := dial(t, serve(t, g)), dial(t, serve(t, g))
+	for _, w := range []*wire{one, two} { // it is there when it answers
+		w.call("connect", `{"minProtocol":3,"maxProtocol":3,"client":{"id":"t"}}`)
+	}
+	if !g.Tell(alert) {
+		t.Error("two are there")
+	}
+	for _, w := range []*wire{one, two} {
+		if e := w.next("event"); !strings.Contains(e, `"event":"alert","payload":{"alertId":"a1","severity":"info","message":"please\\u{1b}[2J",`+
+			`"context":{"n":1},"principal":"agent\\u{202e}","sessionKey":"s1"}`) {
+			t.Error(e)
+		}
+	}
+}
+
 // What an operator's own principal asked is somebody else's to answer.
 func TestOwnQuestion(t *testing.T) {
 	t.Parallel()

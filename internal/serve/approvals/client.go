@@ -28,6 +28,7 @@ type client struct {
 	patience time.Duration
 	seq      int             // of the events
 	known    map[string]bool // the questions that it was told of
+	alerts   chan Alert      // that it is to be told of
 }
 
 // show makes a question one for the wire, with at most so many bytes of its diff.
@@ -86,6 +87,8 @@ func (c *client) watch(ctx context.Context) {
 			return
 		case <-look.C:
 			err = c.look(ctx)
+		case a := <-c.alerts:
+			err = c.event(ctx, alerted, a)
 		case <-ping.C:
 			pong, cancel := context.WithTimeout(ctx, c.patience)
 			err = c.conn.Ping(pong)
@@ -259,7 +262,7 @@ func (c *client) hello(params json.RawMessage, methods []string) (any, error) {
 		"server": map[string]any{"version": "moltis-fs", "connId": rand.Text()},
 		"features": map[string]any{
 			"methods": append(methods, "connect", "exec.approval.request", "exec.approval.resolve"),
-			"events":  []string{requested, "tick"},
+			"events":  []string{requested, alerted, "tick"},
 		},
 		"snapshot": map[string]any{},
 		"policy": map[string]any{"maxPayload": maxFrame, "maxBufferedBytes": maxFrame,

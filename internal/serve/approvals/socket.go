@@ -5,11 +5,13 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"moltisfs/approval"
 	"moltisfs/approval/queue"
 )
 
@@ -25,6 +27,9 @@ import (
 // "denied". An id that is not there is warned of and no error, as in Moltis; a question that is
 // over is one. connect is answered and not needed: who calls is known from the request.
 //
+// The event alert {alertId, severity, message, context, principal, sessionKey} is ours: an agent sent
+// one. A client that does not take them misses some.
+//
 // A long diff is cut, and says so. Then approvals.show shows the whole of it, before it may be
 // approved.
 type Gateway struct {
@@ -33,6 +38,7 @@ type Gateway struct {
 	Logger  *slog.Logger
 
 	open     atomic.Int32
+	clients  sync.Map      // *client by itself
 	patience time.Duration // for tests
 }
 
@@ -42,6 +48,7 @@ const (
 	maxFrame       = 64 << 10
 	maxDiff        = 64 << 10 // of an event
 	maxListedDiff  = 4 << 10
+	mostAlerts     = 64 // that wait for one client
 	writeTime      = 10 * time.Second
 	pingEvery      = 30 * time.Second
 	lookEvery      = 500 * time.Millisecond
@@ -51,12 +58,30 @@ const (
 const (
 	oldest, newest = 3, 4 // protocols
 	requested      = "exec.approval.requested"
+	alerted        = "alert"
 	invalidRequest = "INVALID_REQUEST"
 )
 
 // codes are the wire form's for those of JSON-RPC.
 var codes = map[int]string{codeParams: invalidRequest, codeDenied: "FORBIDDEN",
 	codeNotFound: "NOT_FOUND", codeOver: "CONFLICT"}
+
+// Tell has an alert sent to all clients, escaped as questions are. told: one takes it.
+func (g *Gateway) Tell(a Alert) (told bool) {
+	for _, s := range []*string{&a.Principal, &a.SessionKey} {
+		*s = approval.Escape(*s, false)
+	}
+	a.Message = approval.Escape(a.Message, true)
+	g.clients.Range(func(c, _ any) bool {
+		select {
+		case c.(*client).alerts <- a:
+			told = true
+		default: // it is told of no more than it takes
+		}
+		return true
+	})
+	return told
+}
 
 // Serve makes a WebSocket of a request of the operator by, and serves it until either side ends it
 // or the request's context does. Requests of web pages of other hosts are refused.
@@ -82,11 +107,13 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(maxFrame)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &client{queue: g.Queue, conn: conn, by: by, known: map[string]bool{},
+	c := &client{queue: g.Queue, alerts: make(chan Alert, mostAlerts), conn: conn, by: by, known: map[string]bool{},
 		patience: cmp.Or(g.patience, writeTime), logger: logger}
 	for _, id := range waiting {
 		c.known[id] = true // exec.approval.request lists them
 	}
+	g.clients.Store(c, c)
+	defer g.clients.Delete(c)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -52,6 +52,16 @@ type request struct {
 	Expires    time.Time `json:"expires,omitzero"`
 }
 
+// An Alert is what an agent tells the operators, on the wire.
+type Alert struct {
+	ID         string         `json:"alertId"`
+	Severity   string         `json:"severity"`
+	Message    string         `json:"message"`
+	Context    map[string]any `json:"context,omitempty"`
+	Principal  string         `json:"principal"`
+	SessionKey string         `json:"sessionKey"`
+}
+
 // command is the question in one line.
 func command(q *approval.Question) string {
 	s := approval.Escape(q.Tool, false)

@@ -16,7 +16,6 @@ import (
 
 	"moltisfs/approval"
 	"moltisfs/dialect"
-	"moltisfs/internal/listen"
 	"moltisfs/internal/token"
 )
 
@@ -32,21 +31,14 @@ type caller struct {
 	headers         map[string]string
 }
 
-type peerKey struct{}
-
-// peer is what is known of the other end of a connection.
-type peer struct{ socket, known, ours bool }
-
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	socket, known, ours := listen.Peer(c)
-	return context.WithValue(ctx, peerKey{}, peer{socket, known, ours})
-}
-
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	p, _ := r.Context().Value(peerKey{}).(peer)
+	var p peer
+	if c := connectionOf(r); c != nil {
+		p = c.peer
+	}
 	handler := s.o.Handlers[r.URL.Path]
 	switch {
 	case p.known && !p.ours:
@@ -127,6 +119,8 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 		s.o.Logger.Error("nobody is let in", "err", err)
 		refuse(w, http.StatusServiceUnavailable, codeInternal,
 			"the tokens can't be read; the server's log says why")
+	case !connectionOf(r).belongs(c.principal):
+		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too many connections open; close some")
 	default:
 		ctx, leave, ok := s.enter(r.Context(), c)
 		if !ok {

@@ -27,7 +27,9 @@
 // an hour, and is gone when the server ends. All callers are shown the same tools.
 //
 // Bounds: 32 MiB a body, 100 requests a batch, 64 calls at the same time and 1024 sessions for each
-// principal. Calls beyond wait; all else is refused.
+// principal. Calls beyond wait; all else is refused. Of the descriptors of the process a quarter is for
+// connections that have shown no token: one that comes then takes the place of the oldest of those from
+// where most are. Another quarter is for the others, and no principal has more than half of that.
 package jsonrpc
 
 import (
@@ -44,6 +46,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"moltisfs/dialect"
+	"moltisfs/internal/listen"
 	"moltisfs/internal/metrics"
 	"moltisfs/internal/token"
 )
@@ -83,15 +86,16 @@ const (
 
 // Server answers requests. Make it with New.
 type Server struct {
-	o        Options
-	catalog  catalog
-	dialect  dialect.Dialect
-	sessions *sessions
-	load     load
-	stopping context.Context // ends first: polls and handlers are woken
-	stop     context.CancelFunc
-	guesses  chan struct{} // places to wait in after a wrong token
-	bodyTime time.Duration // that a body may take
+	o           Options
+	catalog     catalog
+	dialect     dialect.Dialect
+	sessions    *sessions
+	load        load
+	connections *connections
+	stopping    context.Context // ends first: polls and handlers are woken
+	stop        context.CancelFunc
+	guesses     chan struct{} // places to wait in after a wrong token
+	bodyTime    time.Duration // that a body may take
 
 	mu      sync.Mutex
 	running map[*visit]bool
@@ -110,7 +114,7 @@ func New(d dialect.Dialect, o Options) *Server {
 	s := &Server{
 		o: o, catalog: newCatalog(d.Definitions()), dialect: d, sessions: newSessions(d),
 		guesses: make(chan struct{}, 64), running: map[*visit]bool{},
-		bodyTime: bodyTime,
+		bodyTime: bodyTime, connections: newConnections(listen.Descriptors()),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
@@ -126,12 +130,12 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	hs := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: s.bodyTime, IdleTimeout: idleTime,
 		MaxHeaderBytes: 16 << 10,
-		BaseContext:    func(net.Listener) context.Context { return base }, ConnContext: withPeer,
+		BaseContext:    func(net.Listener) context.Context { return base }, ConnContext: withConnection,
 		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
-		go func() { failed <- hs.Serve(l) }()
+		go func() { failed <- hs.Serve(counted{l, s.connections}) }()
 	}
 	var err error
 	tick := time.NewTicker(time.Second)
@@ -210,11 +214,11 @@ func (s *Server) endLapsed() {
 // load is what each principal has under way, so that none takes the place of the others.
 type load struct{ all sync.Map }
 
-// share is the part of one principal: the bytes of its bodies, and its calls.
-type share struct{ bytes, calls *semaphore.Weighted }
+// part is that of one principal: the bytes of its bodies, and its calls.
+type part struct{ bytes, calls *semaphore.Weighted }
 
-func (l *load) of(principal string) *share {
+func (l *load) of(principal string) *part {
 	all, _ := l.all.LoadOrStore(principal,
-		&share{semaphore.NewWeighted(maxBytes), semaphore.NewWeighted(maxCalls)})
-	return all.(*share)
+		&part{semaphore.NewWeighted(maxBytes), semaphore.NewWeighted(maxCalls)})
+	return all.(*part)
 }

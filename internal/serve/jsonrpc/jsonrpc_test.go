@@ -83,7 +83,7 @@ func (d *toy) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) 
 	return nil, &dialect.UnknownToolError{Tool: c.Tool, Nearest: "Read"}
 }
 
-func (d *toy) Events(ctx context.Context, _, _ string, after int64, _ int) (dialect.Events, error) {
+func (d *toy) Events(ctx context.Context, _ dialect.Call, after int64, _ int) (dialect.Events, error) {
 	select {
 	case d.begun <- struct{}{}: // only of a poll that waits
 	case <-ctx.Done():

@@ -336,7 +336,8 @@ func (s *Server) events(ctx context.Context, by asker, p *eventsParams) (any, er
 		<-polled.Done()
 		return map[string]any{"events": []any{}, "cursor": p.Cursor}, nil
 	}
-	found, err := d.Events(polled, by.principal, p.SessionID, p.Cursor, int(cmp.Or(p.Limit, 100)))
+	found, err := d.Events(polled, dialect.Call{Principal: by.principal, Session: p.SessionID, Scope: by.scope},
+		p.Cursor, int(cmp.Or(p.Limit, 100)))
 	if err != nil {
 		return nil, err
 	}

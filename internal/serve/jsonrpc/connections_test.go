@@ -1,0 +1,120 @@
+package jsonrpc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"moltisfs/internal/listen"
+	"moltisfs/internal/token"
+)
+
+// Whoever has no token takes the place of others who have none, from where most of them come: who has one is let in and stays,
+// and so does a stranger from elsewhere. A principal has its share of those that are known.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	tokens := token.At(filepath.Join(t.TempDir(), "tokens"))
+	secrets := map[string]string{}
+	for _, who := range []string{"alice", "bob"} {
+		_, secret, err := tokens.Create(token.Token{Principal: who})
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[who] = secret
+	}
+	s := New(&toy{}, Options{Tokens: tokens})
+	s.connections = newConnections(32) // eight strangers, eight that are known, four for each principal
+	l, err := listen.On("127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	dial := func(from net.Addr) net.Conn {
+		t.Helper()
+		c, err := (&net.Dialer{LocalAddr: from}).Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	ask := func(c net.Conn, secret string) int {
+		t.Helper()
+		fmt.Fprintf(c, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 59\r\n\r\n%-59s",
+			secret, `{"jsonrpc":"2.0","id":1,"method":"capabilities.list"}`)
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			return 0
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		return r.StatusCode
+	}
+	letIn := func(secret string) { // as soon as the server has noticed what was closed
+		t.Helper()
+		for got := 0; got != http.StatusOK; {
+			c := dial(nil)
+			if got = ask(c, secret); got != http.StatusOK && got != http.StatusTooManyRequests {
+				t.Fatalf("somebody with a token: %d", got)
+			}
+			c.Close()
+		}
+	}
+	bob := dial(nil)
+	if got := ask(bob, secrets["bob"]); got != http.StatusOK {
+		t.Fatal(got)
+	}
+	var elsewhere net.Conn // a stranger too
+	if c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).Dial("tcp", l.Addr().String()); err == nil {
+		elsewhere = c
+		defer c.Close()
+		fmt.Fprint(c, "POST /rpc HTTP/1.1\r\n")
+	}
+	for i := range 100 {
+		fmt.Fprint(dial(nil), "POST /rpc HTTP/1.1\r\nHost: ")
+		if i%10 == 0 {
+			letIn(secrets["bob"])
+		}
+	}
+	if got := ask(bob, secrets["bob"]); got != http.StatusOK {
+		t.Errorf("a connection of before: %d", got)
+	}
+	s.connections.mu.Lock()
+	n := len(s.connections.strangers)
+	s.connections.mu.Unlock()
+	if n > 8 {
+		t.Errorf("%d strangers", n)
+	}
+	if elsewhere != nil {
+		elsewhere.SetReadDeadline(time.Now().Add(time.Millisecond))
+		var timeout net.Error
+		if _, err := elsewhere.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("a stranger from elsewhere: %v", err)
+		}
+	}
+	var held []net.Conn
+	for i, want := range []int{200, 200, 200, 200, http.StatusTooManyRequests, http.StatusTooManyRequests} {
+		c := dial(nil)
+		if got := ask(c, secrets["alice"]); got != want {
+			t.Errorf("connection %d of one principal: %d, want %d", i, got, want)
+		}
+		held = append(held, c)
+	}
+	letIn(secrets["bob"])
+	held[0].Close()
+	letIn(secrets["alice"])
+}
