@@ -81,6 +81,9 @@ func (s *Seen) Look(path, shown string, raw []byte, disk string) State {
 	return f.state
 }
 
+// Same says that a text is what an editor shows of the text that is on the disk.
+func Same(shown, disk string) bool { return plain(shown) == plain(disk) }
+
 // Damage says that a text is of bytes that its editor can't read, so that to write it back would
 // destroy them; same, that it is all of the file else.
 func Damage(shown string, raw []byte) (damaged, same bool) {

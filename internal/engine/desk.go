@@ -56,6 +56,7 @@ type Desk struct {
 
 	ctx  context.Context                                       //nolint:containedctx // of the call that it is for
 	held func(path string) (text []byte, held bool, err error) // by the client
+	disk bool                                                  // what the disk has too is not held
 }
 
 // Load looks at the file at path, or at nothing there, and refuses what must not be changed.
@@ -195,6 +196,10 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	if err == nil {
 		err = d.unmixed(ctx, p)
 	}
+	if errors.Is(err, UnsavedText) && !d.disk && ctx.Err() == nil { // is it?
+		d.disk = true
+		return d.make(ctx, make)
+	}
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -268,7 +273,7 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 	if err != nil {
 		return nil, err
 	}
-	d := &Desk{e: e, c: c, ctx: ctx, held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
+	d := &Desk{e: e, c: c, ctx: ctx, disk: !takes(c.Overlay), held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
 	defer func() { d.close() }()
 	// Policy judges every look. A file is refused here if it was not read, or has changed since.
 	p, err := d.make(ctx, make)
