@@ -59,11 +59,13 @@ func (d Decision) String() string {
 }
 
 // Answer is a decision, by whom, and their reason in their own words. Grant says how far a yes
-// goes; it counts where [Remember] stands before who answered.
+// goes; it counts where [Remember] stands before who answered. Over, where set, is told of a yes
+// whether the change was made then; it may be refused or fail yet.
 type Answer struct {
 	Decision   Decision
 	By, Reason string
 	Grant      Grant
+	Over       func(made bool)
 }
 
 // Approver puts questions. Ask MUST return when ctx is done: with TimedOut if its deadline or

@@ -37,7 +37,7 @@ on the disk. The agent is offered them in any case.
 
 An agent that opens files by itself, or runs programs, is not held by this. --terminal says what
 becomes of the programs that it runs by way of the editor: "pass" lets them, "refuse" none, "ask"
-asks about each one. For all else confine the agent's own account.
+asks about each one, and shows its arguments, environment and directory. For all else confine the agent's own account.
 
 --approve says who approves changes while require_approval is true. "editor" has the editor ask its
 user, with the diff, as it asks for the agent itself; the others are as for moltis-fs mcp.

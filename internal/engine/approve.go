@@ -17,19 +17,20 @@ import (
 )
 
 // ask puts a plan before whoever may approve it, bound to its digest. grant is "" when nobody had
-// to be asked.
-func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err error) {
+// to be asked. over has to be told whether the change was made.
+func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, over func(made bool), err error) {
+	over = func(bool) {}
 	code, err := e.runsCode(ctx, p)
 	switch {
 	case err != nil:
-		return "", err
+		return "", over, err
 	case len(code) > 0 && e.cfg.ProtectExec == "refuse":
-		return "", Refuse(RunsCode, code[0], CodeFacts{})
+		return "", over, Refuse(RunsCode, code[0], CodeFacts{})
 	case !e.cfg.RequireApproval && c.Tier != approval.TierAsk && len(code) == 0:
 		if c.Tier == approval.TierNotify {
 			c.Trace.Approval = "notified"
 		}
-		return "", nil
+		return "", over, nil
 	}
 	who := c.Approver
 	if who == nil {
@@ -52,10 +53,10 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	a, err := who.Ask(asking, q)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		if ctx.Err() != nil {
-			return "", ctx.Err() // the caller hung up
+			return "", over, ctx.Err() // the caller hung up
 		}
 		// An approver that can't answer has not approved.
-		return "", fmt.Errorf("asking for approval: %w", err)
+		return "", over, fmt.Errorf("asking for approval: %w", err)
 	}
 	if err != nil {
 		a = approval.Answer{Decision: approval.TimedOut}
@@ -66,16 +67,19 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	}
 	switch a.Decision {
 	case approval.Approved:
-		return "approved", nil
+		if a.Over != nil {
+			over = a.Over
+		}
+		return "approved", over, nil
 	case approval.TimedOut:
-		return "", Refuse(NotAnswered, p.first(), nil)
+		return "", over, Refuse(NotAnswered, p.first(), nil)
 	case approval.NobodyToAsk:
 		if len(code) > 0 {
-			return "", Refuse(RunsCode, code[0], CodeFacts{Lifts: true, Why: a.Reason})
+			return "", over, Refuse(RunsCode, code[0], CodeFacts{Lifts: true, Why: a.Reason})
 		}
-		return "", Refuse(NobodyToAsk, p.first(), a.Reason)
+		return "", over, Refuse(NobodyToAsk, p.first(), a.Reason)
 	}
-	return "", Refuse(NotApproved, p.first(), a.Reason)
+	return "", over, Refuse(NotApproved, p.first(), a.Reason)
 }
 
 // mostWarned is of how many files each is a warning of its own: of more, a warning that differs

@@ -268,8 +268,8 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 
 // Change is how everything in the agent's tree changes. Read it downward. Any line may refuse, and
 // then everything is as it was.
-func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error) {
-	e, err := e.begun(c)
+func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (done *Done, err error) {
+	e, err = e.begun(c)
 	if err != nil {
 		return nil, err
 	}
@@ -283,10 +283,11 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 	if p.DryRun || len(p.Steps) == 0 {
 		return e.wouldBe(d.files, p), nil
 	}
-	grant, err := e.ask(ctx, c, p) // a person may take minutes
+	grant, over, err := e.ask(ctx, c, p) // a person may take minutes
 	if err != nil {
 		return nil, err
 	}
+	defer func() { over(done != nil) }()
 	p, unlock, err := d.alone(ctx, p, make, grant != "") // look again, now alone
 	if err != nil {
 		return nil, err
@@ -299,7 +300,7 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 		return nil, err
 	}
 	settled := e.settle()
-	done, err := e.carry(ctx, c, d.files, p)
+	done, err = e.carry(ctx, c, d.files, p)
 	settled()
 	if err != nil {
 		return nil, err
