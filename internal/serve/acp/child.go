@@ -10,12 +10,14 @@ import (
 	"time"
 )
 
-// Child is the agent's process, in a group of its own: nothing of that stays behind.
+// Child is the agent's process, in a group of its own: nothing of that stays behind, also where we are
+// killed.
 type Child struct {
 	In  io.WriteCloser
 	Out *os.File
 
 	cmd   *exec.Cmd
+	alive *os.File // open as long as we are here; nil: nobody looks
 	once  sync.Once
 	ended chan struct{}
 
@@ -51,6 +53,7 @@ func start(args []string, errOut io.Writer, has patience) (*Child, error) {
 		_ = out.Close() // nothing was read
 		return nil, err
 	}
+	c.alive = watch(c.cmd)
 	go func() {
 		_ = c.cmd.Wait() // its state says how it ended
 		_ = out.SetReadDeadline(time.Now().Add(c.tail))
@@ -92,7 +95,8 @@ func (c *Child) Wait() int {
 	c.HangUp()
 	<-c.ended
 	signalGroup(c.cmd, terminate)
-	_ = c.Out.Close() // it was read to its end
+	_ = c.alive.Close() // nil is none
+	_ = c.Out.Close()   // it was read to its end
 	return status(c.cmd.ProcessState)
 }
 

@@ -15,4 +15,6 @@ func signalGroup(cmd *exec.Cmd, _ os.Signal) {
 	_ = cmd.Process.Kill() // else it has ended
 }
 
+func watch(*exec.Cmd) *os.File { return nil }
+
 func status(s *os.ProcessState) int { return s.ExitCode() }
