@@ -121,6 +121,16 @@ func (s *Seen) Gave(path, text string) {
 	}
 }
 
+// Changed says that the disk has another text of a path by now, and not from the editor: what that
+// shows until it loads the file again is behind.
+func (s *Seen) Changed(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.files[path]; f != nil {
+		f.texts = nil
+	}
+}
+
 // Paths are those with a text of their own at the last look, in order.
 func (s *Seen) Paths() (out []string) {
 	s.mu.Lock()

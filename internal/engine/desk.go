@@ -305,6 +305,11 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (done *Done, e
 	if err != nil {
 		return nil, err
 	}
+	if o := c.editor(); o != nil && !p.unsaved() {
+		for _, path := range p.Paths() {
+			o.seen.Changed(path)
+		}
+	}
 	done.Approval = grant
 	e.rememberChange(c, d.files, d.moves)
 	e.recordClosedDirs(ctx, c, d.files.paths()...)

@@ -50,8 +50,8 @@ func (o *editorOverlay) Load(ctx context.Context, path string) (string, bool, er
 		return "", false, err
 	}
 	switch state := o.seen.Look(path, shown, raw, string(asText(raw))); {
-	case o.all:
-		return shown, true, nil
+	case o.all: // no text of a file that is not there is no file
+		return shown, state != buffer.Behind && (shown != "" || raw != nil), nil
 	case state == buffer.Damaged:
 		return "", false, errDamaged
 	default:
