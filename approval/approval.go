@@ -65,7 +65,7 @@ type Answer struct {
 	Decision   Decision
 	By, Reason string
 	Grant      Grant
-	Over       func(made bool)
+	Over       interface{ Over(made bool) }
 }
 
 // Approver puts questions. Ask MUST return when ctx is done: with TimedOut if its deadline or

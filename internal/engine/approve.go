@@ -68,7 +68,7 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, over 
 	switch a.Decision {
 	case approval.Approved:
 		if a.Over != nil {
-			over = a.Over
+			over = a.Over.Over
 		}
 		return "approved", over, nil
 	case approval.TimedOut:

@@ -297,7 +297,7 @@ func (c *call) terminal(ctx context.Context) error {
 	switch a.Decision {
 	case approval.Approved:
 		if c.answer = c.params.program; a.Over != nil {
-			a.Over(true)
+			a.Over.Over(true)
 		}
 		return nil
 	case approval.TimedOut:

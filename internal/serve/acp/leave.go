@@ -42,10 +42,10 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (a approval.Answer
 	})
 	a = approval.Answer{Decision: approval.Denied, By: "the editor"}
 	defer func() {
-		if over := func(made bool) { l.s.p.over(id, q, made) }; a.Decision == approval.Approved {
-			a.Over = over
+		if c := (&card{l.s.p, id, q.ID}); a.Decision == approval.Approved {
+			a.Over = c
 		} else {
-			over(false)
+			c.Over(false)
 		}
 	}()
 	_, said := errors.AsType[*editorError](err)
@@ -81,15 +81,21 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (a approval.Answer
 	return a, nil
 }
 
-// over tells the editor what came of a question: the change was made, or not.
-func (p *Proxy) over(session string, q approval.Question, made bool) {
+// A card is a question as the editor shows it.
+type card struct {
+	p           *Proxy
+	session, id string
+}
+
+// Over tells the editor what came of a question: the change was made, or not.
+func (c *card) Over(made bool) {
 	status := "failed"
 	if made {
 		status = "completed"
 	}
-	params := encoded(map[string]any{"sessionId": session, "update": map[string]any{
-		"sessionUpdate": "tool_call_update", "toolCallId": "moltis-fs-" + q.ID, "status": status}})
-	_ = p.editor.send(fmt.Appendf(nil, // else it has gone
+	params := encoded(map[string]any{"sessionId": c.session, "update": map[string]any{
+		"sessionUpdate": "tool_call_update", "toolCallId": "moltis-fs-" + c.id, "status": status}})
+	_ = c.p.editor.send(fmt.Appendf(nil, // else it has gone
 		`{"jsonrpc":"2.0","method":"session/update","params":%s}`+"\n", params))
 }
 
