@@ -64,11 +64,13 @@ func (d Decision) String() string {
 }
 
 // Answer is a decision, by whom, and their reason in their own words. Grant says how far a yes
-// goes; it counts where [Remember] stands before who answered.
+// goes; it counts where [Remember] stands before who answered. Over, where set, is told of a yes
+// whether the change was made then; it may be refused or fail yet.
 type Answer struct {
 	Decision   Decision
 	By, Reason string
 	Grant      Grant
+	Over       interface{ Over(made bool) }
 }
 
 // Chosen is the answer of by, to whom words were offered and who said this: given the words "once"

@@ -384,7 +384,7 @@ func TestChosen(t *testing.T) {
 		{strings.Repeat("ä", 1<<20), Denied, Once, "the user answered: " + strings.Repeat("ä", 512) + "…"},
 		{"x" + strings.Repeat("ä", 1<<20), Denied, Once, "the user answered: x" + strings.Repeat("ä", 511) + "…"},
 	} {
-		if a := Chosen("ann", offered, c.said); a != (Answer{c.want, "ann", c.reason, c.grant}) {
+		if a := Chosen("ann", offered, c.said); a != (Answer{Decision: c.want, By: "ann", Reason: c.reason, Grant: c.grant}) {
 			t.Errorf("%.100v: %.200v", c.said, a)
 		}
 	}

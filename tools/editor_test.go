@@ -323,3 +323,58 @@ func TestOverlayOfEveryFile(t *testing.T) {
 		t.Errorf("%+v %v", done, err)
 	}
 }
+
+// What was taken back, moved or removed on the disk counts, and not what the editor still shows of before. An
+// editor that answers for each file is as one that is compared.
+func TestEditorThatIsSlow(t *testing.T) {
+	t.Parallel()
+	for _, every := range []bool{false, true} {
+		s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+		a := &acpClient{buffers: map[string]string{}, saves: true}
+		e := &tools.Editor{Read: a.Read, Write: a.Write}
+		as := tools.Call{Overlay: e}
+		if every {
+			as.Overlay = struct{ dialect.Overlay }{e}
+		}
+		ctx := context.Background()
+		path := write(t, root+"/f", "0\n")
+		reads := func(want string) {
+			t.Helper()
+			if c, err := tools.Do[*tools.Content](ctx, s, tools.ReadArgs{FilePath: path}, as); err != nil || !strings.Contains(c.Text(), want) {
+				t.Errorf("every %v: %+v %v, want %q", every, c, err, want)
+			}
+		}
+		edit := func(from, to string) {
+			t.Helper()
+			if _, err := tools.Do[*tools.Edit](ctx, s, tools.EditArgs{FilePath: path, OldString: from, NewString: to}, as); err != nil {
+				t.Errorf("every %v: %v", every, err)
+			}
+		}
+		undo := func() {
+			t.Helper()
+			if _, err := tools.Do[*tools.CheckpointRestore](ctx, s, tools.CheckpointRestoreArgs{ID: new("undo")}, as); err != nil {
+				t.Errorf("every %v: %v", every, err)
+			}
+		}
+		reads("0")
+		for i, text := range []string{"1", "2"} {
+			edit([]string{"0", "1"}[i], text)
+			a.buffers[path] = text + "\n" // it has loaded it
+			reads(text)
+		}
+		undo()
+		reads("1")
+		undo()
+		reads("0")
+		edit("0", "3")
+		if got := content(t, path); got != "3\n" {
+			t.Errorf("every %v: %q", every, got)
+		}
+		a.buffers[path] = "2\ntyped\n" // where nothing was loaded
+		reads("typed")
+		edit("typed", "more")
+		if got := a.has(path); got != "2\nmore\n" {
+			t.Errorf("every %v: %q", every, got)
+		}
+	}
+}

@@ -47,6 +47,7 @@ type Question = approval.Question
 //	By       string         // who answered
 //	Reason   string         // why not, in their own words: the model is told
 //	Grant    approval.Grant // how far a yes goes; counts behind approval.Remember
+//	Over     interface{ Over(made bool) } // nil, or told of a yes whether the change was made then
 type Answer = approval.Answer
 
 // Decision is Approved, Denied, TimedOut, NobodyToAsk or Cancelled.

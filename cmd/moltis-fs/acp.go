@@ -37,7 +37,8 @@ on the disk. The agent is offered them in any case.
 
 An agent that opens files by itself, or runs programs, is not held by this. --terminal says what
 becomes of the programs that it runs by way of the editor: "pass" lets them, "refuse" none, "ask"
-asks about each one. For all else confine the agent's own account.
+asks about each one, and shows its arguments, environment and directory. For all else confine the
+agent's own account.
 
 --approve says who approves changes while require_approval is true. "editor" has the editor ask its
 user, with the diff, as it asks for the agent itself; the others are as for moltis-fs mcp.
@@ -51,7 +52,8 @@ searches directories searches what is saved. Changes of unsaved text are undone 
 (checkpoint_restore); moltis-fs checkpoint on the command line knows no editor and changes the disk.
 
 What the agent writes to standard error goes to ours. It ends with the editor, and we with it, with
-its exit status. SIGINT and SIGTERM are passed on. At SIGHUP the configuration is read again, as
+its exit status. SIGINT and SIGTERM are passed on. What the agent has started ends too, unless it
+went into a process group of its own; so does the agent where we are killed (not on Windows). At SIGHUP the configuration is read again, as
 moltis-fs mcp does it.`,
 		options: suiteOptions(
 			approveOption("editor"),

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -342,5 +343,61 @@ func TestACPEndsBesideADeafEditor(t *testing.T) {
 	_ = cmd.Run()
 	if got := cmd.ProcessState.ExitCode(); got != 143 {
 		t.Errorf("status %d", got)
+	}
+}
+
+// Whoever kills the proxy ends the agent and what that has started, also where they listen to nothing. A parent that
+// does not look after them, as control, leaves them.
+func TestACPKilled(t *testing.T) {
+	t.Parallel()
+	deaf := `trap '' HUP TERM; (echo up >&2; while :; do sleep 60; done) & while :; do sleep 60; done`
+	killed := func(args ...string) (held *os.File) {
+		t.Helper()
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = r.Close() })
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Dir, cmd.Stderr, cmd.SysProcAttr = t.TempDir(), w, &syscall.SysProcAttr{Setpgid: true}
+		in, err := cmd.StdinPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		_ = w.Close()
+		t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		for lines, agent := bufio.NewReader(r), 0; ; {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := fmt.Sscanf(line, "agent %d", &agent); n == 1 {
+				t.Cleanup(func() { _ = syscall.Kill(-agent, syscall.SIGKILL) })
+			} else if line == "up\n" {
+				break
+			}
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return r
+	}
+	script := "echo agent $$ >&2; " + deaf
+	left := killed("sh", "-c", `sh -c "$0" & wait`, script)
+	held := killed(binary(t), "acp", "--data-dir", filepath.Join(t.TempDir(), "data"), "--", "sh", "-c", script)
+	for _, c := range []struct {
+		r    *os.File
+		most time.Duration
+		want error
+	}{{held, time.Minute, nil}, {left, 100 * time.Millisecond, os.ErrDeadlineExceeded}} {
+		if err := c.r.SetReadDeadline(time.Now().Add(c.most)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, c.r); !errors.Is(err, c.want) { // it ends when nobody holds it
+			t.Errorf("%v, want %v", err, c.want)
+		}
 	}
 }

@@ -157,7 +157,7 @@ func auditLine(e *audit.Entry) string {
 	if e.Dialect != "tools" && e.Dialect != "" {
 		tool = e.Dialect + " " + e.Tool
 	}
-	if e.Dialect == "operator" { // there it has the options
+	if e.Dialect == "operator" || e.Tool == "terminal/create" { // there it has the options, or the program
 		pattern = ""
 	}
 	outcome := e.Outcome

@@ -41,7 +41,7 @@ type Record struct {
 
 	Paths         []string // real names
 	Injected      []string // arguments that a gateway put beside those of the model
-	Pattern       string   // what a search looked for
+	Pattern       string   // what a search looked for; the program that was to run
 	Window        string   // which part was asked for
 	Outcome       string   // "ok", or the kind of the refusal
 	DryRun        bool     // the call only asked what would change

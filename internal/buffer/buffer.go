@@ -81,6 +81,9 @@ func (s *Seen) Look(path, shown string, raw []byte, disk string) State {
 	return f.state
 }
 
+// Same says that a text is what an editor shows of the text that is on the disk.
+func Same(shown, disk string) bool { return plain(shown) == plain(disk) }
+
 // Damage says that a text is of bytes that its editor can't read, so that to write it back would
 // destroy them; same, that it is all of the file else.
 func Damage(shown string, raw []byte) (damaged, same bool) {
@@ -115,6 +118,16 @@ func (s *Seen) Gave(path, text string) {
 	defer s.mu.Unlock()
 	if f := s.files[path]; f != nil {
 		f.texts = remember(f.texts, keyOf(text))
+	}
+}
+
+// Changed says that the disk has another text of a path by now, and not from the editor: what that
+// shows until it loads the file again is behind.
+func (s *Seen) Changed(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.files[path]; f != nil {
+		f.texts = nil
 	}
 }
 

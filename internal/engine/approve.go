@@ -18,19 +18,20 @@ import (
 )
 
 // ask puts a plan before whoever may approve it, bound to its digest. grant is "" when nobody had
-// to be asked.
-func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err error) {
+// to be asked. over has to be told whether the change was made.
+func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, over func(made bool), err error) {
+	over = func(bool) {}
 	code, err := e.runsCode(ctx, p)
 	switch {
 	case err != nil:
-		return "", err
+		return "", over, err
 	case len(code) > 0 && e.cfg.ProtectExec == "refuse":
-		return "", Refuse(RunsCode, code[0], CodeFacts{})
+		return "", over, Refuse(RunsCode, code[0], CodeFacts{})
 	case !e.cfg.RequireApproval && c.Tier != approval.TierAsk && len(code) == 0:
 		if c.Tier == approval.TierNotify {
 			c.Trace.Approval = "notified"
 		}
-		return "", nil
+		return "", over, nil
 	}
 	who := c.Approver
 	if who == nil {
@@ -57,14 +58,17 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 		defer c.Waits()()
 	}
 	a, err := who.Ask(asking, q)
+	if err == nil && a.Decision == approval.Approved && a.Over != nil {
+		over = a.Over.Over
+	}
 	err = c.Answered(ctx, p.first(), a, err)
-	if err == nil {
-		return "approved", nil
+	switch {
+	case err == nil:
+		return "approved", over, nil
+	case a.Decision == approval.NobodyToAsk && len(code) > 0:
+		return "", over, Refuse(RunsCode, code[0], CodeFacts{Lifts: true, Why: a.Reason})
 	}
-	if a.Decision == approval.NobodyToAsk && len(code) > 0 {
-		return "", Refuse(RunsCode, code[0], CodeFacts{Lifts: true, Why: a.Reason})
-	}
-	return "", err
+	return "", over, err
 }
 
 // Answered puts on record what an approver answered about path, err included, and refuses all but a

@@ -187,11 +187,11 @@ func (b *copying) collect(ctx context.Context, dir *guardfs.Dir, to string) erro
 	return nil
 }
 
-// read reads all of f, and closes it, or what a client holds of it. What is too large for the
+// read reads all of f, and closes it, or what a client holds that is not saved. What is too large for the
 // store, or for memory, is only noted: it is copied when the plan is carried out.
 func (b *copying) read(name string, f *guardfs.File, i *copied) error {
 	defer f.Close() //nolint:errcheck // nothing was written through it
-	content, held, err := b.d.held(name)
+	content, held, err := b.d.apart(name)
 	if err != nil {
 		return err
 	}

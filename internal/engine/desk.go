@@ -56,6 +56,7 @@ type Desk struct {
 
 	ctx  context.Context                                       //nolint:containedctx // of the call that it is for
 	held func(path string) (text []byte, held bool, err error) // by the client
+	disk bool                                                  // what the disk has too is not held
 }
 
 // Load looks at the file at path, or at nothing there, and refuses what must not be changed.
@@ -195,6 +196,10 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	if err == nil {
 		err = d.unmixed(ctx, p)
 	}
+	if UnsavedText.In(err) && !d.disk && ctx.Err() == nil { // is it?
+		d.disk = true
+		return d.make(ctx, make)
+	}
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -264,12 +269,12 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 
 // Change is how everything in the agent's tree changes. Read it downward. Any line may refuse, and
 // then everything is as it was.
-func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error) {
-	e, err := e.begun(c)
+func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (done *Done, err error) {
+	e, err = e.begun(c)
 	if err != nil {
 		return nil, err
 	}
-	d := &Desk{e: e, c: c, ctx: ctx, held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
+	d := &Desk{e: e, c: c, ctx: ctx, disk: !takes(c.Overlay), held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
 	defer func() { d.close() }()
 	// Policy judges every look. A file is refused here if it was not read, or has changed since.
 	p, err := d.make(ctx, make)
@@ -279,10 +284,11 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 	if p.DryRun || len(p.Steps) == 0 {
 		return e.wouldBe(d.files, p), nil
 	}
-	grant, err := e.ask(ctx, c, p) // a person may take minutes
+	grant, over, err := e.ask(ctx, c, p) // a person may take minutes
 	if err != nil {
 		return nil, err
 	}
+	defer func() { over(done != nil) }()
 	p, unlock, err := d.alone(ctx, p, make, grant != "") // look again, now alone
 	if err != nil {
 		return nil, err
@@ -295,10 +301,15 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 		return nil, err
 	}
 	settled := e.settle()
-	done, err := e.carry(ctx, c, d.files, p)
+	done, err = e.carry(ctx, c, d.files, p)
 	settled()
 	if err != nil {
 		return nil, err
+	}
+	if o := c.editor(); o != nil && !p.unsaved() {
+		for _, path := range p.Paths() {
+			o.seen.Changed(path)
+		}
 	}
 	done.Approval = grant
 	e.rememberChange(c, d.files, d.moves)

@@ -10,7 +10,6 @@ import (
 
 	"moltisfs/dialect"
 	"moltisfs/internal/buffer"
-	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 	encodings "moltisfs/internal/text"
@@ -50,13 +49,9 @@ func (o *editorOverlay) Load(ctx context.Context, path string) (string, bool, er
 	if err != nil || !has {
 		return "", false, err
 	}
-	disk := string(raw)
-	if decoded, _, derr := edit.Decode(raw, ""); derr == nil {
-		disk = string(decoded)
-	}
-	switch state := o.seen.Look(path, shown, raw, disk); {
-	case o.all:
-		return shown, true, nil
+	switch state := o.seen.Look(path, shown, raw, string(asText(raw))); {
+	case o.all: // no text of a file that is not there is no file
+		return shown, state != buffer.Behind && (shown != "" || raw != nil), nil
 	case state == buffer.Damaged:
 		return "", false, errDamaged
 	default:
@@ -108,13 +103,13 @@ func (o *editorOverlay) Store(ctx context.Context, path, old, text string) error
 }
 
 // edited has the editor of a call compared with the disk. Of another Overlay what differs is noted,
-// for the dialect that says so.
+// and it is not asked for what is no text, but by its own protocol.
 func (e *Engine) edited(c *Call) {
 	by, ok := c.Overlay.(*dialect.Editor)
 	if ok && (by == nil || by.Read == nil) {
 		c.Overlay = nil
 	}
-	if c.Overlay == nil || !ok && c.Dialect != "tools" {
+	if c.Overlay == nil || !ok && c.Dialect == "acp" {
 		return
 	}
 	m := &e.editors
@@ -146,14 +141,19 @@ func (o *editorOverlay) state(path string) buffer.State {
 	return buffer.Own
 }
 
-// takes refuses a change of a text that the editor does not take, or beside which the disk has
-// moved and nobody was told. o may be nil.
+// Takes says whether the editor takes texts.
+func (o *editorOverlay) Takes() bool {
+	if by, ok := o.by.(*dialect.Editor); ok {
+		return by.Write != nil
+	}
+	return takes(o.by)
+}
+
+// takes refuses a change of a text beside which the disk has moved and nobody was told. o may be
+// nil.
 func (o *editorOverlay) takes(path string) error {
 	if o == nil {
 		return nil
-	}
-	if by, ok := o.by.(*dialect.Editor); ok && by.Write == nil {
-		return Refuse(UnsavedText, path, nil)
 	}
 	if o.state(path) == buffer.Apart {
 		return Refuse(BufferDiffers, path, nil)

@@ -220,7 +220,7 @@ type Trace struct {
 
 // Asked is which part of a tree or a file a call is about.
 type Asked struct {
-	Pattern, Window string
+	Pattern, Window string   // of a terminal, Pattern is the program
 	Injected        []string // arguments of a gateway, see args.Injected
 }
 

@@ -12,7 +12,7 @@ type Knowledge struct {
 // know looks the file up. It judges nothing: fresh and the tools do.
 func (e *Engine) know(c *Call, t *Target) (Knowledge, error) {
 	b := t.Before
-	if e.ledger == nil || !b.Exists {
+	if e.ledger == nil || t.none() {
 		return Knowledge{Tracked: e.ledger != nil}, nil
 	}
 	s, ok, err := e.ledger.Look(c.key(), b.Info.ID.String(), t.True)
@@ -22,7 +22,7 @@ func (e *Engine) know(c *Call, t *Target) (Knowledge, error) {
 	if !ok {
 		return Knowledge{Tracked: true}, nil
 	}
-	same := s.Hash == b.Hash
+	same := s.Hash == b.Hash || s.Hash == t.twin
 	if s.Hash == "" {
 		same = s.Stamp == stamp(b.Info, "")
 	}
@@ -37,7 +37,7 @@ func (e *Engine) fresh(t *Target) error {
 		return Refuse(Unexpected, t.True, HashFacts{Was: want, Hash: t.Before.Hash})
 	}
 	k := t.Known
-	if !k.Tracked || !t.Before.Exists || r.Read == ReadNone {
+	if !k.Tracked || t.none() || r.Read == ReadNone {
 		return nil
 	}
 	switch {

@@ -62,6 +62,7 @@ type moving struct {
 // plan says how all that is at From comes to To.
 func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	d, mv := m.d, m.mv
+	d.disk = true // what is there moves
 	if err := m.open(); err != nil {
 		return nil, err
 	}

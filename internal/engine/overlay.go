@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"math"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -15,6 +16,8 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
 	"moltisfs/grep"
+	"moltisfs/internal/buffer"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )
 
@@ -34,8 +37,9 @@ type Client struct {
 }
 
 // An Overlay has the texts that a client holds instead of the disk. Of a path that it holds its text
-// is the whole content. Read, Stat, Search in that file, Copy and Compare answer it; a change of that
-// file alone goes to it, and any other is UnsavedText. An error of it ends the call: the disk never
+// is the whole content. Read, Stat, Search in that file, Copy and Compare answer it; a new text of that
+// file alone goes to it. Any other change, and every restore, is made on the disk where the disk has
+// that text too, and is UnsavedText where it has another. An error of it ends the call: the disk never
 // stands in for it.
 //
 // Paths are canonical, and policy has let each through. Whatever goes through a directory (List,
@@ -147,17 +151,59 @@ func (f heldFile) Info() grep.Info {
 // changed.
 func (t *Target) Unsaved() bool { return t.disk != nil }
 
-// unsaved says that a client holds another text than the disk, which has one.
+// unsaved says that a client holds another text than the disk.
 func (t *Target) unsaved() bool {
-	return t.Unsaved() && t.Before.Hash != t.disk.Hash && (t.disk.Exists || len(t.Before.Content) > 0)
+	return t.Unsaved() && !saved(t.Before.Content, t.disk.Content)
 }
 
-// makes says that a file comes where none is, on the disk or in a client that has nothing there.
-func (t *Target) makes() bool {
-	none := !t.Before.Exists ||
-		t.Unsaved() && !t.disk.Exists && len(t.Before.Content) == 0
-	return none && t.After.Kind != guardfs.KindAbsent
+// saved says that text is what a client shows of raw, which the disk has. Nothing on the disk is no
+// text. Line ends, a byte order mark and a last line break make no difference: clients have their own.
+func saved(text, raw []byte) bool {
+	return bytes.Equal(text, raw) || len(raw) > 0 && buffer.Same(string(text), string(asText(raw)))
 }
+
+// asText is raw decoded, or raw where it is no text.
+func asText(raw []byte) []byte {
+	if text, _, err := edit.Decode(raw, ""); err == nil {
+		return text
+	}
+	return raw
+}
+
+// raw is a text of the client as the disk has it, or would have it once it is saved: in the encoding
+// of what is there, with its byte order mark and the line ends that the client does not show.
+func (t *Target) raw(text []byte) []byte {
+	if !t.unsaved() && bytes.Equal(text, t.Before.Content) {
+		return t.disk.Content
+	}
+	as, crlf := string(text), []byte("\r\n")
+	if n := bytes.Count(asText(t.disk.Content), crlf); n > 0 && !bytes.Contains(t.Before.Content, crlf) &&
+		!bytes.Contains(text, crlf) && n == bytes.Count(asText(t.disk.Content), crlf[1:]) {
+		as = strings.ReplaceAll(as, "\n", "\r\n")
+	}
+	raw, _, err := edit.Encode(as, t.disk.Content, "")
+	if err != nil {
+		return text
+	}
+	return raw
+}
+
+// shown is what the client gets for what the disk had: a text, with line ends as those that it shows.
+func (t *Target) shown(raw []byte) []byte {
+	text, crlf := asText(raw), []byte("\r\n")
+	if !bytes.Contains(t.Before.Content, crlf) {
+		text = bytes.ReplaceAll(text, crlf, crlf[1:])
+	}
+	return text
+}
+
+// none says that nothing is there, on the disk or in a client that makes the file.
+func (t *Target) none() bool {
+	return !t.Before.Exists || t.Unsaved() && !t.disk.Exists && len(t.Before.Content) == 0
+}
+
+// makes says that a file comes where none is.
+func (t *Target) makes() bool { return t.none() && t.After.Kind != guardfs.KindAbsent }
 
 // encoding is the one to read and write the target in: a client's text has no other than UTF-8.
 func (t *Target) encoding(asked string) string {
@@ -180,6 +226,13 @@ func (d *Desk) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, e
 	if disk.Exists && disk.Info.Kind != guardfs.KindFile {
 		return nil, nil, Refuse(UnsavedText, t.True, nil)
 	}
+	same := saved(text, disk.Content)
+	if t.twin = ""; same && d.disk {
+		t.twin = HashOf(text)
+		return disk, nil, nil
+	} else if same {
+		t.twin = disk.Hash
+	}
 	if t.disk == disk && t.Before.Hash == HashOf(text) {
 		return t.Before, disk, nil
 	}
@@ -192,9 +245,24 @@ func (d *Desk) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, e
 	return b, disk, err
 }
 
-// notHeld refuses a path of which the client holds the text.
+// apart is the client's text of a path, held where the disk has another. Of what is no text the client
+// has none.
+func (d *Desk) apart(path string) (text []byte, held bool, err error) {
+	raw, isText := d.e.raw(path)
+	if !isText {
+		return nil, false, nil
+	}
+	text, held, err = d.held(path)
+	if !held || saved(text, raw) {
+		return nil, false, err
+	}
+	held, err = legible(path, text, raw)
+	return text, held, err
+}
+
+// notHeld refuses a path of which the client holds another text than the disk.
 func (d *Desk) notHeld(path string) error {
-	_, held, err := d.held(path)
+	_, held, err := d.apart(path)
 	if held {
 		err = Refuse(UnsavedText, path, nil)
 	}
@@ -202,12 +270,12 @@ func (d *Desk) notHeld(path string) error {
 }
 
 // unmixed refuses a plan that changes a path of which the client holds the text, unless a new text
-// of it is all that comes of the plan.
+// of it is all that comes of the plan, and the client takes texts.
 func (d *Desk) unmixed(ctx context.Context, p *Plan) error {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if t := s.file; t != nil {
-			if t.Unsaved() && (len(p.Steps) > 1 || s.Action != Put || s.Exact ||
+			if t.Unsaved() && (!takes(d.c.Overlay) || len(p.Steps) > 1 || s.Action != Put || s.Exact ||
 				t.After.From != nil || !utf8.Valid(t.After.Content)) {
 				return Refuse(UnsavedText, t.True, nil)
 			}
@@ -235,8 +303,14 @@ func (d *Desk) unmixed(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// noneHeldBelow refuses a directory with a file of which the client holds the text, and one that is
-// too deep to tell.
+// takes says that a client takes texts. One that may not has a method Takes, which says so.
+func takes(o Overlay) bool {
+	is, ok := o.(interface{ Takes() bool })
+	return !ok || is.Takes()
+}
+
+// noneHeldBelow refuses a directory with a file of which the client holds another text than the
+// disk, and one that is too deep to tell.
 func (d *Desk) noneHeldBelow(ctx context.Context, name string) error {
 	c := *d.c // whose record is not about that
 	all := TreeArgs{Path: name, All: true, Hidden: true}

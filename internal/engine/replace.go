@@ -147,7 +147,7 @@ func (d *Desk) replaced(ctx context.Context, name string, a ReplaceArgs,
 	if t, err = d.Load(name, Rules{Read: ReadSome}); err != nil {
 		return nil, 0, err
 	}
-	if t.Unsaved() && !alone {
+	if t.unsaved() && !alone {
 		return t, 0, Refuse(UnsavedText, t.True, nil)
 	}
 	encoding := t.encoding("")

@@ -44,7 +44,14 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 		}
 	}
 	if t.Unsaved() { // a text has no metadata to be given
+		now.Content = t.raw(t.Before.Content)
+		now.State.Hash, now.State.Size = HashOf(now.Content), int64(len(now.Content))
 		now.Can = func(checkpoint.State) checkpoint.State { return now.State }
+	}
+	if item.Role == roleBuffer && !item.Expects(now.State) && !now.State.Same(item.Want) {
+		if left, err := r.db.Content(ctx, item.Head.Hash); err == nil && saved(asText(now.Content), left) {
+			now.State.Hash, now.State.Size = item.Head.Hash, item.Head.Size // as the client saved it
+		}
 	}
 	t.ours = rewind.MadeReadOnly(item, now.State)
 	b, err := r.rules().Decide(ctx, item, now)
@@ -70,7 +77,8 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 		return none, nil
 	}
 	if t.After = after(b); t.Unsaved() {
-		t.After.Meta = nil
+		t.After.Content, t.After.Meta = t.shown(b.Content), nil
+		t.After.Hash = HashOf(t.After.Content)
 	}
 	if !t.Unchanged() {
 		err = r.mayReplace(t)

@@ -64,7 +64,7 @@ func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
 
 // begin forgets what was planned before.
 func (r *restore) begin(d *Desk) {
-	r.d = d
+	r.d, d.disk = d, true // it gives back bytes
 	r.out = &Restored{Plan: r.plan, Denied: len(r.unnamed), Merged: map[string]bool{},
 		Metadata: map[string]rewind.Metadata{}}
 	r.todo = todo{items: map[string]*checkpoint.Item{}, links: map[string]bool{},

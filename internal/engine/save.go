@@ -231,7 +231,8 @@ func change(t *Target) checkpoint.Change {
 			ch.Content = []byte{} // an empty file is a content
 		}
 		if ch.Clone = t.place.Cloner(t.Before); t.Unsaved() {
-			ch.Role, ch.Clone = roleBuffer, nil
+			ch.Role, ch.Clone, ch.Content = roleBuffer, nil, append([]byte{}, t.raw(ch.Content)...)
+			ch.Before.Hash, ch.Before.Size = HashOf(ch.Content), int64(len(ch.Content))
 		}
 	}
 	switch t.After.Kind {
@@ -242,6 +243,10 @@ func change(t *Target) checkpoint.Change {
 		ch.AfterContent = t.After.Content
 		if ch.AfterContent == nil && t.After.From == nil {
 			ch.AfterContent = []byte{}
+		}
+		if t.Unsaved() {
+			ch.AfterContent = t.raw(ch.AfterContent)
+			ch.After.Hash, ch.After.Size = HashOf(ch.AfterContent), int64(len(ch.AfterContent))
 		}
 	case guardfs.KindSymlink:
 		ch.After = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}

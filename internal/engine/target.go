@@ -90,6 +90,7 @@ type Target struct {
 	ours bool // that it is read-only is the session's own doing
 	// what the disk has, where a client holds the text and Before is that; else nil
 	disk  *guardfs.Before
+	twin  string           // the hash of the client's text, or of the disk's, where that is the same as Before
 	place *guardfs.Place   // nil while the parent is still to be made
 	above *guardfs.Place   // that of the topmost parent that is still to be made
 	fresh guardfs.Metadata // of a new file in such a parent: what it will get

@@ -122,6 +122,10 @@ func (d *Dialect) Enter(ctx context.Context, in dialect.Call, cwd string) (
 func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 	decode func(json.RawMessage) error, run func(context.Context) error) (dialect.Answer, error) {
 	out := &dialect.Object{Of: in.Tool}
+	answer := func() (json.RawMessage, error) { return out.Content, nil }
+	if in.Tool == Terminal { // what was approved goes to the editor as it is
+		answer = nil
+	}
 	err := c.e.Do(ctx, c.Call, engine.Operation{
 		Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit,
 		Decode: func(raw json.RawMessage) (any, error) {
@@ -145,7 +149,7 @@ func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 			}
 			return out.Of
 		},
-		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
+		Answer:  answer,
 		Replace: func(raw json.RawMessage) error { out.Content = raw; return nil },
 	})
 	if err != nil {
@@ -162,9 +166,66 @@ type params struct {
 	Line    natural `json:"line,omitzero"`
 	Limit   natural `json:"limit,omitzero"`
 
-	Command string   `json:"command,omitempty"`
-	Args    []string `json:"args,omitempty"`
-	Cwd     *string  `json:"cwd,omitempty"`
+	program
+}
+
+// program is a program to run, as the protocol has it. What is not here is neither shown to anybody
+// nor passed on.
+type program struct {
+	SessionID string     `json:"sessionId,omitempty"`
+	Command   string     `json:"command,omitempty"`
+	Args      []string   `json:"args,omitempty"`
+	Env       []variable `json:"env,omitempty"`
+	Cwd       string     `json:"cwd,omitempty"`
+	Most      natural    `json:"outputByteLimit,omitzero"`
+}
+
+type variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// String is a program as a command line for people: environment, command, arguments and directory,
+// as in `PAGER=less git log "a b" in /src`. A word that could be taken for another part is in quotes.
+func (p *program) String() string {
+	var words []string
+	for _, v := range p.Env {
+		words = append(words, quoted(v.Name, "")+"="+quoted(v.Value, ""))
+	}
+	words = append(words, quoted(p.Command, "="))
+	for _, w := range p.Args {
+		words = append(words, quoted(w, ""))
+	}
+	if p.Cwd != "" {
+		words = append(words, "in", quoted(p.Cwd, ""))
+	}
+	return strings.Join(words, " ")
+}
+
+// quoted is a word in quotes if a shell would take it apart, or if it has one of these.
+func quoted(w, these string) string {
+	if w == "" || w == "in" || strings.ContainsAny(w, " \t\n\"'\\$&|;<>()*?[]{}~#`!"+these) {
+		return strconv.Quote(w)
+	}
+	return w
+}
+
+// check refuses a program that can't be shown as it is.
+func (p *program) check() error {
+	const most = 64 << 10
+	for _, v := range p.Env {
+		if v.Name == "" || strings.ContainsAny(v.Name, "=\x00") {
+			return args.Errorf("", "env has a variable whose name is empty, or has = or NUL in it")
+		}
+	}
+	switch n := len(p.String()); {
+	case p.Command == "":
+		return args.Errorf("", "missing: command")
+	case n > most:
+		return args.Errorf("put it into a script, and run that",
+			"the command is %d bytes with its environment, over the %d that can be shown to a person", n, most)
+	}
+	return nil
 }
 
 // natural is a number from 0 on; the zero value is absent.
@@ -189,10 +250,7 @@ func (n natural) MarshalJSON() ([]byte, error) { return json.Marshal(n.n) }
 func (c *call) check() error {
 	p := &c.params
 	if c.Tool == Terminal {
-		if p.Command == "" {
-			return args.Errorf("", "missing: command")
-		}
-		return nil
+		return p.program.check()
 	}
 	if p.Path == nil {
 		return args.Errorf("", "missing: path")
@@ -213,39 +271,33 @@ func isAbsolute(p string) bool {
 	return path.IsAbs(p) || len(p) > 2 && p[1] == ':' && (p[2] == '\\' || p[2] == '/')
 }
 
-// terminal asks whether a program may run, which no policy of files holds.
+// terminal asks whether a program may run, which no policy of files holds. The answer is that
+// program, and nothing else of the parameters.
 func (c *call) terminal(ctx context.Context) error {
+	c.Trace.Asked.Pattern = c.params.String()
 	if c.Approver == nil {
 		return engine.Refuse(engine.NobodyToAsk, "", "there is nobody to ask")
 	}
 	wait := time.Duration(c.e.Config().ApprovalTimeout)
-	command := quoted(append([]string{c.params.Command}, c.params.Args...))
-	where := ""
-	if c.params.Cwd != nil {
-		where = *c.params.Cwd
+	whole, err := args.Encode(c.params.program)
+	if err != nil {
+		return err
 	}
-	sum := sha256.Sum256([]byte(command + "\x00" + where))
+	sum := sha256.Sum256(whole)
 	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
-		Summary: "run " + command, Digest: hex.EncodeToString(sum[:]), Expires: time.Now().Add(wait),
+		Summary: "run " + c.params.String(), Digest: hex.EncodeToString(sum[:]), Expires: time.Now().Add(wait),
 		Warnings: []string{"a program does what it likes with files: nothing here holds it"}}
-	if where != "" {
-		q.Summary += " in " + where
-	}
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	c.Trace.Digest = q.Digest
 	a, err := c.Approver.Ask(asking, q)
-	return c.Answered(ctx, "", a, err)
-}
-
-// quoted is a command line for people: what a shell would take apart is in quotes.
-func quoted(words []string) string {
-	for i, w := range words {
-		if w == "" || strings.ContainsAny(w, " \t\n\"'\\$&|;<>()*?[]{}~#`!") {
-			words[i] = strconv.Quote(w)
-		}
+	if err = c.Answered(ctx, "", a, err); err != nil {
+		return err
 	}
-	return strings.Join(words, " ")
+	if c.answer = c.params.program; a.Over != nil {
+		a.Over.Over(true)
+	}
+	return nil
 }
 
 // The causes that only this dialect can meet.

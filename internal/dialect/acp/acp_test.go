@@ -15,7 +15,13 @@ import (
 	"moltisfs/internal/engine"
 )
 
-func standing(t *testing.T) (d *Dialect, dir string) {
+// under is a dialect with its data directory.
+type under struct {
+	*Dialect
+	data string
+}
+
+func standing(t *testing.T) (d under, dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -23,16 +29,17 @@ func standing(t *testing.T) (d *Dialect, dir string) {
 	}
 	cfg := config.Default()
 	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.TrackReads = false, true
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	data := filepath.Join(t.TempDir(), "data")
+	e, err := engine.Open(cfg, engine.Host{DataDir: data})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	return Over(e, cfg.Tools.ACP), dir
+	return under{Over(e, cfg.Tools.ACP), data}, dir
 }
 
 // said is the answer of one call, as JSON.
-func said(t *testing.T, d *Dialect, c dialect.Call, method string, params map[string]any) string {
+func said(t *testing.T, d under, c dialect.Call, method string, params map[string]any) string {
 	t.Helper()
 	raw, err := json.Marshal(params)
 	if err != nil {
@@ -113,21 +120,73 @@ func TestPartsSeen(t *testing.T) {
 	}
 }
 
-// Whoever may run programs is on record, and nobody is not yes.
+// Whoever may run programs is on record, with the program and its environment, and nobody is not yes.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	d, _ := standing(t)
-	run := map[string]any{"command": "make", "args": []string{"all targets"}}
+	run := map[string]any{"sessionId": "s", "command": "make", "args": []string{"all targets"}, "cwd": "/src",
+		"env": []any{map[string]any{"name": "PATH", "value": "/evil"}}, "shell": "x", "outputByteLimit": -1}
 	for want, by := range map[string]approval.Approver{
-		"null": approval.Yes("test"), `"kind":"approval_denied"`: approval.Nobody([]string{"wait"}), `"code":-32603`: nil,
+		`{"sessionId":"s","command":"make","args":["all targets"],"env":[{"name":"PATH","value":"/evil"}],"cwd":"/src"}`: approval.Yes("test"),
+		`"kind":"approval_denied"`: approval.Nobody([]string{"wait"}), `"code":-32603`: nil,
 	} {
 		if got := said(t, d, dialect.Call{Approver: by}, Terminal, run); !strings.Contains(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
+	log, err := os.ReadFile(filepath.Join(d.data, "audit", "audit.jsonl"))
+	if n := strings.Count(string(log), `"pattern":"PATH=/evil make \"all targets\" in /src"`); err != nil || n != 3 {
+		t.Errorf("%d times on record, %v:\n%s", n, err, log)
+	}
 	if _, err := d.Call(t.Context(), dialect.Call{Tool: "fs/delete"}); err == nil {
 		t.Error("an unknown method was called")
 	}
+	run["args"] = []string{strings.Repeat("x", 70<<10)}
+	if got := said(t, d, dialect.Call{Approver: approval.Yes("test")}, Terminal, run); !strings.Contains(got, `"code":-32602`) {
+		t.Error(got)
+	}
+}
+
+// Each part of a program that can be told apart from another is shown, and in the digest.
+func TestTerminalDigest(t *testing.T) {
+	t.Parallel()
+	d, _ := standing(t)
+	seen, digests := map[string]any{}, map[string]any{}
+	vars := func(of ...string) (all []any) {
+		for i := 0; i < len(of); i += 2 {
+			all = append(all, map[string]any{"name": of[i], "value": of[i+1]})
+		}
+		return all
+	}
+	for _, run := range []map[string]any{
+		{"command": "a"}, {"command": "a", "args": []string{"b"}}, {"command": "a b"}, {"command": "a", "args": []string{""}},
+		{"command": "a", "args": []string{"in", "/b"}}, {"command": "a", "cwd": "/b"}, {"command": "a", "args": []string{"in /b"}},
+		{"command": "a", "env": vars("in", "/b")}, {"command": "in=/b", "args": []string{"a"}},
+		{"command": "a", "env": vars("A", "1")}, {"command": "a", "env": vars("A", "1", "B", "2")}, {"command": "a", "env": vars("A", "1 B=2")},
+		{"command": "a", "env": vars("A", "")}, {"command": "A=1", "args": []string{"a"}}, {"command": "a", "args": []string{"A=1"}},
+	} {
+		by := &noted{}
+		said(t, d, dialect.Call{Approver: by}, Terminal, run)
+		if was := first(seen[by.Summary], digests[by.Digest]); was != nil || by.Digest == "" {
+			t.Errorf("%v is shown as %q, as %v", run, by.Summary, was)
+		}
+		seen[by.Summary], digests[by.Digest] = run, run
+	}
+}
+
+func first(a, b any) any {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// noted is an approver that says no, and the question.
+type noted struct{ approval.Question }
+
+func (n *noted) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
+	n.Question = q
+	return approval.Answer{Decision: approval.Denied}, nil
 }
 
 // The window is what a naive reading of the protocol gives.
@@ -201,7 +260,7 @@ func TestHooksSeeWhatRuns(t *testing.T) {
 	t.Cleanup(func() { _ = e.Close() })
 	d := Over(e, config.Default().Tools.ACP)
 	for _, c := range []struct{ method, params, want string }{
-		{Write, `{"sessionId":"s","path":"DIR/a","content":"fine","Content":"evil","_meta":{"a":1}}`, `{"_meta":{"a":1},"content":"evil","path":"DIR/a"}`},
+		{Write, `{"sessionId":"s","path":"DIR/a","content":"fine","Content":"evil","_meta":{"a":1}}`, `{"_meta":{"a":1},"content":"evil","path":"DIR/a","sessionId":"s"}`},
 		{Write, `{"path":"DIR/a","PATH":"DIR/b","content":""}`, `{"path":"DIR/b","content":""}`},
 		{Read, `{"path":"DIR/a","path":"DIR/b","line":2.9,"limit":"7"}`, `{"path":"DIR/b","line":2}`},
 		{Read, `{"path":"DIR/\u0061","line":-1,"limit":0}`, `{"path":"DIR/a","limit":0}`},

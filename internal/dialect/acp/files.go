@@ -120,60 +120,17 @@ func (c *call) write(ctx context.Context) error {
 	a := engine.WriteArgs{Path: *c.params.Path, Text: *c.params.Content,
 		Rules: engine.Rules{Parents: true}}
 	if c.Overlay != nil {
-		if g, ok := c.Overlay.(Giver); ok && !g.Takes() {
-			return c.beside(ctx, a)
-		}
 		if err := c.opens(ctx, a.Path, true); err != nil {
 			return err
 		}
 	}
-	return c.put(ctx, a)
-}
-
-// put writes. Nobody can say by this method that an accident is meant; what was not read is refused
-// before that is looked at.
-func (c *call) put(ctx context.Context, a engine.WriteArgs) error {
 	_, _, err := c.e.Write(ctx, c.Call, a)
-	if engine.Accident.In(err) {
+	if engine.Accident.In(err) { // nobody can say by this method that one is meant
 		a.Rules.Meant = true
 		_, _, err = c.e.Write(ctx, c.Call, a)
 	}
 	return err
 }
-
-// beside writes to the disk below an editor that gives texts and takes none: only where it has
-// nothing else than the disk.
-func (c *call) beside(ctx context.Context, a engine.WriteArgs) error {
-	if err := c.opens(ctx, a.Path, false); err != nil {
-		return err
-	}
-	var held []byte
-	unsaved := false
-	look := func(ctx context.Context, s *engine.Source) (_ *engine.Sight, err error) {
-		unsaved = s.Unsaved
-		held, _, err = s.Bytes(ctx, 0, -1, engine.MaxResult)
-		return nil, err
-	}
-	err := c.e.Read(ctx, c.Call, a.Path, look)
-	c.Overlay = nil
-	if err == nil && unsaved {
-		text := held
-		if err = c.e.Read(ctx, c.Call, a.Path, look); err == nil || missing(err) {
-			a.Rules.Hash = engine.HashOf(held)
-			if disk, derr := decoded(held, a.Path); err != nil || derr != nil ||
-				!bytes.Equal(plain(disk), plain(text)) {
-				return engine.Refuse(engine.UnsavedText, a.Path, nil)
-			}
-		}
-	}
-	if err != nil && !missing(err) {
-		return err
-	}
-	return c.put(ctx, a)
-}
-
-// plain is a text with its line ends as editors have them in memory.
-func plain(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
 
 // opens has the overlay know what is on the disk: an editor's error about a path where nothing is
 // says that it has no text of it, and what is written there is a file that the editor makes. The
@@ -185,7 +142,7 @@ func (c *call) opens(ctx context.Context, name string, writes bool) error {
 	o := &opened{Overlay: c.Overlay, nothing: missing(err)}
 	if o.nothing && writes {
 		_, err := c.e.Stat(ctx, &disk, filepath.Dir(name), true)
-		o.makes = err == nil
+		o.makes = err == nil && o.Takes()
 	}
 	c.Overlay = o
 	return ctx.Err()
@@ -195,6 +152,12 @@ func (c *call) opens(ctx context.Context, name string, writes bool) error {
 type opened struct {
 	dialect.Overlay
 	nothing, makes bool // nothing is on the disk; the editor makes it
+}
+
+// Takes says whether the editor takes texts.
+func (o *opened) Takes() bool {
+	g, ok := o.Overlay.(Giver)
+	return !ok || g.Takes()
 }
 
 func (o *opened) Load(ctx context.Context, name string) (string, bool, error) {

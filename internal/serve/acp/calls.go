@@ -4,19 +4,21 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 )
 
 // carryOut runs a request of the agent aside and answers it; one for a terminal that may run goes
-// on to the editor.
+// on to the editor, with what was approved of it alone.
 func (p *Proxy) carryOut(ctx context.Context, m message) {
 	if m.id == nil {
 		_ = p.refuse(m, 0, "it has no id, so nobody could be told what came of it")
 		return
 	}
-	m.line, m.id, m.params = bytes.Clone(m.line), bytes.Clone(m.id), bytes.Clone(m.params)
+	m.line, m.id, m.params = nil, bytes.Clone(m.id), bytes.Clone(m.params)
 	s, err := p.of(m.params)
 	if err == nil { // what a hook, or the editor, takes for it is what we do
-		_, err = pick(m.params, []string{"path", "content", "line", "limit", "command", "args", "env", "cwd"})
+		_, err = pick(m.params, []string{"path", "content", "line", "limit", "command", "args",
+			"env", "cwd", "outputByteLimit", "sessionId"})
 	}
 	if err != nil {
 		_ = p.refuse(m, -32602, err.Error()) // else it has gone
@@ -55,10 +57,6 @@ func (p *Proxy) run(ctx context.Context, m message, s *session) {
 		_ = p.agent.send(failure(m.id, -32800, "Request cancelled")) // else it has gone
 		return
 	}
-	if m.method == runProgram && !a.Refused() {
-		_ = p.editor.send(m.line) // else nobody waits for it
-		return
-	}
 	as := "result"
 	if a.Refused() {
 		as = "error"
@@ -67,6 +65,11 @@ func (p *Proxy) run(ctx context.Context, m message, s *session) {
 	if err != nil {
 		p.o.Tell("%s: %v", m.method, err)
 		_ = p.agent.send(failure(m.id, -32603, "the guard is broken")) // else it has gone
+		return
+	}
+	if m.method == runProgram && !a.Refused() {
+		_ = p.editor.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"%s","params":%s}`+"\n", // else nobody waits for it
+			m.id, runProgram, content))
 		return
 	}
 	_ = p.agent.send(reply(m.id, as, content)) // else it has gone

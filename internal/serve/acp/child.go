@@ -10,14 +10,16 @@ import (
 	"time"
 )
 
-// Child is the agent's process, in a group of its own: nothing of that stays behind.
+// Child is the agent's process, in a group of its own: nothing of that stays behind, also where we are
+// killed.
 type Child struct {
 	In  io.WriteCloser
 	Out *os.File
 
-	cmd   *exec.Cmd
-	once  sync.Once
-	ended chan struct{}
+	cmd     *exec.Cmd
+	watcher *exec.Cmd // ends the group where we are killed; nil: there is none
+	once    sync.Once
+	ended   chan struct{}
 
 	patience
 }
@@ -35,20 +37,23 @@ func Start(args []string, errOut io.Writer) (*Child, error) {
 }
 
 func start(args []string, errOut io.Writer, has patience) (*Child, error) {
-	c := &Child{cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{}), patience: has}
+	c := &Child{cmd: exec.Command(args[0], args[1:]...), watcher: watch(), ended: make(chan struct{}),
+		patience: has}
 	out, theirs, err := os.Pipe()
 	if err != nil {
+		c.unwatch()
 		return nil, fmt.Errorf("making a pipe: %w", err)
 	}
 	c.Out, c.cmd.Stdout, c.cmd.Stderr = out, theirs, errOut
 	c.cmd.WaitDelay = c.tail
-	ownGroup(c.cmd)
+	ownGroup(c.cmd, c.watcher)
 	if c.In, err = c.cmd.StdinPipe(); err == nil {
 		err = c.cmd.Start()
 	}
 	_ = theirs.Close() // it is the child's
 	if err != nil {
 		_ = out.Close() // nothing was read
+		c.unwatch()
 		return nil, err
 	}
 	go func() {
@@ -92,8 +97,17 @@ func (c *Child) Wait() int {
 	c.HangUp()
 	<-c.ended
 	signalGroup(c.cmd, terminate)
+	c.unwatch()
 	_ = c.Out.Close() // it was read to its end
 	return status(c.cmd.ProcessState)
+}
+
+// unwatch ends the watcher.
+func (c *Child) unwatch() {
+	if c.watcher != nil {
+		_ = c.watcher.Process.Kill() // else it has ended
+		_ = c.watcher.Wait()         // likewise
+	}
 }
 
 // Late calls exit with the agent's status two seconds after its end: an editor that takes nothing

@@ -30,7 +30,7 @@ type choice struct {
 	Kind string `json:"kind"`
 }
 
-func (l *leave) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
+func (l *leave) Ask(ctx context.Context, q approval.Question) (a approval.Answer, err error) {
 	l.s.mu.Lock()
 	id, prompt := l.s.id, l.s.asking
 	l.s.mu.Unlock()
@@ -40,8 +40,14 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (approval.Answer, 
 	raw, err := l.s.p.request(asking, askLeave, map[string]any{
 		"sessionId": id, "toolCall": toolCall(q), "options": choices(q),
 	})
-	a := approval.Answer{Decision: approval.Denied, By: "the editor"}
-	defer func() { l.s.p.over(id, q, a.Decision == approval.Approved) }()
+	a = approval.Answer{Decision: approval.Denied, By: "the editor"}
+	defer func() {
+		if c := (&card{l.s.p, id, q.ID}); a.Decision == approval.Approved {
+			a.Over = c
+		} else {
+			c.Over(false)
+		}
+	}()
 	_, said := errors.AsType[*editorError](err)
 	switch {
 	case ctx.Err() != nil:
@@ -78,15 +84,21 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (approval.Answer, 
 	return a, nil
 }
 
-// over tells the editor that the card of a question waits for nothing any more.
-func (p *Proxy) over(session string, q approval.Question, approved bool) {
+// A card is a question as the editor shows it.
+type card struct {
+	p           *Proxy
+	session, id string
+}
+
+// Over tells the editor what came of a question: the change was made, or not.
+func (c *card) Over(made bool) {
 	status := "failed"
-	if approved {
+	if made {
 		status = "completed"
 	}
-	params := encoded(map[string]any{"sessionId": session, "update": map[string]any{
-		"sessionUpdate": "tool_call_update", "toolCallId": "moltis-fs-" + q.ID, "status": status}})
-	_ = p.editor.send(fmt.Appendf(nil, // else it has gone
+	params := encoded(map[string]any{"sessionId": c.session, "update": map[string]any{
+		"sessionUpdate": "tool_call_update", "toolCallId": "moltis-fs-" + c.id, "status": status}})
+	_ = c.p.editor.send(fmt.Appendf(nil, // else it has gone
 		`{"jsonrpc":"2.0","method":"session/update","params":%s}`+"\n", params))
 }
 
