@@ -140,7 +140,6 @@ func (m *Matcher) Engine() string {
 	return "linear"
 }
 
-
 // Scanner gives a scanner for one goroutine. Give it back with Put.
 func (m *Matcher) Scanner() *Scanner { return m.ScannerWithin(3 * m.dfaMemory) }
 
