@@ -1,11 +1,8 @@
 package guardfs
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"syscall"
@@ -104,27 +101,6 @@ func ParseHold(name string) (tag, process string, ok bool) {
 	return parts[0], process, process == "" || isTag(process)
 }
 
-// secondTag is of no operation. A hold with it has what was at the place, where names can't trade in
-// one step.
-const secondTag = "0000000000000000"
-
-// second is a name for what is at p that it has while it trades places with what is at hold, on
-// record before it is given.
-func (p *Place) second(hold *Place) (string, error) {
-	process, err := p.fs.temporaries.give(p.object.True)
-	if hold.hold != nil {
-		return secondOf(hold.base), err
-	}
-	return HoldName(secondTag, rand.Int(), process), err
-}
-
-// secondOf is that name for a hold. It follows from the hold's, so that EndSwap finds it.
-func secondOf(hold string) string {
-	_, process, _ := ParseHold(hold)
-	sum := sha256.Sum256([]byte(hold))
-	return HoldName(secondTag, int(binary.BigEndian.Uint32(sum[:])>>1), process)
-}
-
 // fate is what becomes of a name when a process is no more.
 type fate int
 
@@ -135,22 +111,22 @@ const (
 	keeps              // it may be somebody's: it gets a lasting name
 )
 
-// fateOf says what becomes of what has that name and is i. What was there before goes only if it has
-// another name. A file under the number 0 is kept: its process died between the rename and the look
-// at what came out, which somebody may have written right before.
+// fateOf says what becomes of what has that name and is i. A file under the number 0 is kept unless
+// it has another name: its process died between the rename and the look at what came out, which
+// somebody may have written right before.
 func fateOf(name, process string, i *Info, done func(operation string) bool) fate {
 	operation, of, ok := parse(name)
 	file := i.Kind == KindFile
 	switch {
 	case !ok || of != process:
 		return alien
-	case operation == secondTag && (i.Links <= 1 || i.Kind == KindDir), operation == "" && !file:
+	case operation == "" && !file && i.Kind != KindSymlink:
 		return keeps
-	case operation == secondTag || operation == "":
+	case operation == "":
 		return goes
 	case !done(operation):
 		return needed
-	case file && strings.HasPrefix(name[len(tempPrefix)+TagLen:], "-0"):
+	case file && i.Links <= 1 && strings.HasPrefix(name[len(tempPrefix)+TagLen:], "-0"):
 		return keeps
 	}
 	return goes

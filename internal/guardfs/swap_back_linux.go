@@ -61,6 +61,9 @@ func (s *swap) backIn() (left string) {
 // newer and stays. What nobody asked to be removed and has no place is kept beside it.
 func (s *swap) backBoth() (left string) {
 	k := s.p.fs.kernel
+	if s.steps {
+		return s.backOver()
+	}
 	for round := range 64 {
 		now, err := k.lstat(s.dir, s.p.base)
 		switch {
@@ -96,10 +99,22 @@ func (s *swap) backBoth() (left string) {
 	return s.keep()
 }
 
-// EndSwap puts right what a process that died within a Swap has left, where names can trade in
-// several steps only: one of them may have been made and not the next. The names are then as before
-// it or as after it.
-func (p *Place) EndSwap(hold *Place) error {
+// backOver is backBoth where names can't trade: what was displaced is renamed over what is new.
+func (s *swap) backOver() (left string) {
+	k := s.p.fs.kernel
+	if s.isAt(s.dir, s.p.base, s.in.ID) && !s.written() &&
+		k.rename2(s.other, s.hold.base, s.dir, s.p.base, 0) == nil {
+		return ""
+	}
+	if _, err := k.lstat(s.other, s.hold.base); err == unix.ENOENT {
+		return ""
+	}
+	return s.keep()
+}
+
+// DropLink removes the name hold if it is a link to the very file at p: a process died within a
+// rename that is a link and a removal.
+func (p *Place) DropLink(hold *Place) error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return p.failed("publish", err)
@@ -111,21 +126,12 @@ func (p *Place) EndSwap(hold *Place) error {
 	}
 	defer hold.fd.done() //nolint:errcheck // Close reports it
 	k := p.fs.kernel
-	second := secondOf(hold.base)
-	is, ierr := k.lstat(dir, p.base)
+	is, err := k.lstat(dir, p.base)
 	held, herr := k.lstat(other, hold.base)
-	third, terr := k.lstat(dir, second)
-	switch there := terr == nil && hold.hold != nil; {
-	case ierr == nil && herr == nil && is.info.ID == held.info.ID:
-		err = k.unlink(other, hold.base, 0)
-	case there && (third.info.ID == is.info.ID || third.info.ID == held.info.ID):
-		err = k.unlink(dir, second, 0)
-	case there && herr == unix.ENOENT:
-		_, err = k.renameNew(dir, second, other, hold.base)
-	case there && ierr == unix.ENOENT:
-		_, err = k.renameNew(dir, second, dir, p.base)
+	if err != nil || herr != nil || is.info.ID != held.info.ID {
+		return nil
 	}
-	if err != nil {
+	if err := k.unlink(other, hold.base, 0); err != nil {
 		return p.failed("publish", err)
 	}
 	return nil

@@ -14,6 +14,10 @@ import (
 // *ConflictError. An error means that both names are as others left them; what could not be put
 // back is kept under a name that the error tells. What came out is not removed: see Drop.
 //
+// Where the file system knows no exchange, what others put at p between the last look and the rename
+// is lost; and where a thing comes in that a hold has had before, as when a step is taken back, what
+// was at p is not kept.
+//
 // hold is one that Hold gave, or the place that a thing is renamed to or from. Each place asks its
 // own Judge, but for holds, whose names are Reserved.
 func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Published, error) {
@@ -33,7 +37,8 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 		return nil, p.failed("publish", err)
 	}
 	defer hold.fd.done() //nolint:errcheck // Close reports it
-	s := &swap{p: p, hold: hold, dir: dir, other: other, out: out, in: in, fd: -1}
+	left := hold.left()
+	s := &swap{p: p, hold: hold, dir: dir, other: other, out: out, in: in, fd: -1, again: left == nil || left.ID != in.ID}
 	if err := s.judge(); err != nil {
 		return nil, err
 	}
@@ -66,6 +71,8 @@ type swap struct {
 	held, fd   int    // handles on what was at p, and at hold
 	was        status // of fd, right before the rename
 	gone       status // of what came out
+	again      bool   // what comes in is nothing that is new: a step is taken back
+	steps      bool   // the file system knows no exchange
 }
 
 // judge asks about both names, for what is to become of them.
@@ -220,45 +227,46 @@ func (s *swap) exchange() (cas string, err error) {
 	if !noFlags(err) {
 		return "exchange", err
 	}
-	return "recheck", s.inSteps()
+	s.steps = true
+	if s.again {
+		return "recheck", k.rename2(s.other, s.hold.base, s.dir, s.p.base, 0)
+	}
+	return "recheck", s.replace()
 }
 
-// inSteps is exchange for file systems that know none. What is at p gets a second name beside it
-// first, so that the name always has something, and nothing is destroyed.
-func (s *swap) inSteps() error {
-	p, k := s.p, s.p.fs.kernel
-	second, err := p.second(s.hold)
+// replace is exchange for file systems that know none. What is at p gets the name of the hold as
+// well, so that p always has something, and what is new is renamed over it. On an error what is new
+// is gone.
+func (s *swap) replace() error {
+	p, h, k := s.p, s.hold, s.p.fs.kernel
+	temp, err := h.temporary()
+	if err == nil {
+		err = k.rename2(s.other, h.base, s.other, temp, 0)
+	}
 	if err != nil {
 		return err
 	}
-	linked := k.do("link", func() error { return k.calls.Linkat(s.dir, p.base, s.dir, second) }) == nil
-	if !linked { // then it is away for a moment
-		if _, err := k.renameNew(s.dir, p.base, s.dir, second); err != nil {
-			return err
-		}
-	}
-	at, err := k.lstat(s.dir, second)
-	if err == nil && linked {
-		if now, lerr := k.lstat(s.dir, p.base); lerr != nil || now.info.ID != at.info.ID {
+	linked := k.do("link", func() error { return k.calls.Linkat(s.dir, p.base, s.other, h.base) }) == nil
+	var at status
+	if linked {
+		if at, err = k.lstat(s.other, h.base); err == nil && !s.isAt(s.dir, p.base, at.info.ID) {
 			err = unix.ENOENT // replaced, or removed, just now
 		}
+	} else { // then it is away for a moment
+		_, err = k.renameNew(s.dir, p.base, s.other, h.base)
 	}
 	if err == nil {
-		if err = k.rename2(s.other, s.hold.base, s.dir, p.base, 0); err == nil {
-			for range 3 { // a passing fault is no reason to lose its name
-				if err = k.rename2(s.dir, second, s.other, s.hold.base, 0); err == nil {
-					return nil
-				}
-			}
-			k.rename2(s.dir, second, s.dir, p.base, 0) //nolint:errcheck // over what should have come in
-			return err
+		if err = k.rename2(s.other, temp, s.dir, p.base, 0); err == nil || s.took() {
+			return nil
+		}
+		if !linked {
+			k.renameNew(s.other, h.base, s.dir, p.base) //nolint:errcheck // the first error is the one that counts
 		}
 	}
 	if linked {
-		k.removeOwn(s.dir, second, at.info.ID) //nolint:errcheck // the first error is the one that counts
-	} else {
-		k.renameNew(s.dir, second, s.dir, p.base) //nolint:errcheck // see above
+		k.removeOwn(s.other, h.base, at.info.ID) //nolint:errcheck // see above
 	}
+	p.drop(s.other, temp, s.in.ID) //nolint:errcheck // see above
 	return err
 }
 
@@ -268,7 +276,7 @@ func (s *swap) settle(pub *Published) error {
 	var why Meanwhile
 	var name string
 	var err error
-	if !s.out.nothing() {
+	if !s.out.nothing() && !(s.again && s.steps) {
 		why, s.gone, err = k.differs(s.other, s.hold.base, s.out, s.held)
 		if err == unix.ENOENT {
 			why, err = "what it replaced was taken from under its temporary name", nil
