@@ -146,6 +146,9 @@ func (f *File) Close() (err error) {
 	return err
 }
 
+// Steady can't be told here.
+func (f *File) Steady() bool { return false }
+
 func (f *File) path() string { return f.name }
 
 func (f *File) failed(op string, err error) error {
