@@ -100,7 +100,7 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 		made.Dropped = dropped
 		if what.Open { // a killed process leaves nothing that looks like what was there before
 			p.hold.temp = temp
-		} else if _, err = renameNew(p, temp, p, p.base); err != nil {
+		} else if err = renameNew(p, temp, p, p.base); err != nil {
 			p.root.Remove(temp) //nolint:errcheck // it is on record
 		}
 		if err == nil && what.Private {

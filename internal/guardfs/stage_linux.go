@@ -58,7 +58,7 @@ func (s *staged) take(dir int, name string) error {
 	case err == nil || s.isOwn(dir, name):
 		s.unlinkTemp() //nolint:errcheck // it has served; it is on record
 	case s.temp != "":
-		_, err = k.renameNew(dir, s.temp, dir, name)
+		err = k.renameNew(dir, s.temp, dir, name)
 		if own := s.isOwn(dir, name); err == nil && !own {
 			return s.place.conflict(TempSwapped)
 		} else if !own {

@@ -24,7 +24,7 @@ func (s *swap) backOut() (left string) {
 	k := s.p.fs.kernel
 	var err error
 	for range 3 {
-		_, err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
+		err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
 		if err == nil || err == unix.EEXIST || err == unix.ENOENT {
 			break
 		}
@@ -45,9 +45,9 @@ func (s *swap) backIn() (left string) {
 	if !s.isAt(s.dir, s.p.base, s.in.ID) {
 		return ""
 	}
-	_, err := k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
+	err := k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
 	if err == nil && (!s.isAt(s.other, s.hold.base, s.in.ID) || s.written()) {
-		_, err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
+		err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
 	}
 	if err != nil && err != unix.ENOENT {
 		return s.p.object.True
@@ -68,7 +68,7 @@ func (s *swap) backBoth() (left string) {
 		now, err := k.lstat(s.dir, s.p.base)
 		switch {
 		case err == unix.ENOENT: // the new one was removed meanwhile: give the old one its name again
-			if _, err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base); err == nil || err == unix.ENOENT {
+			if err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base); err == nil || err == unix.ENOENT {
 				return ""
 			}
 			continue
@@ -83,7 +83,7 @@ func (s *swap) backBoth() (left string) {
 			}
 			continue
 		}
-		if _, err := s.exchange(); err == nil && !s.isAt(s.other, s.hold.base, s.in.ID) {
+		if err := s.exchange(); err == nil && !s.isAt(s.other, s.hold.base, s.in.ID) {
 			s.exchange() //nolint:errcheck // something newer came before it: turn that round; nothing is removed in any case
 		}
 		switch out, err := k.lstat(s.other, s.hold.base); {

@@ -122,7 +122,7 @@ func (s *swap) run(pub *Published) error {
 		s.held = held
 		defer k.close(held) //nolint:errcheck // nothing was written through it
 	}
-	err := s.rename(pub)
+	err := s.rename()
 	switch {
 	case err == nil || s.took():
 	case noFlags(err):
@@ -169,17 +169,15 @@ func (s *swap) open() error {
 	return p.conflict(TempSwapped)
 }
 
-func (s *swap) rename(pub *Published) (err error) {
+func (s *swap) rename() error {
 	k := s.p.fs.kernel
 	switch {
 	case s.in.nothing():
-		pub.CAS, err = k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
+		return k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
 	case s.out.nothing():
-		pub.CAS, err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
-	default:
-		pub.CAS, err = s.exchange()
+		return k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
 	}
-	return err
+	return s.exchange()
 }
 
 func (s *swap) isAt(dir int, name string, id Identity) bool {
@@ -198,17 +196,17 @@ func (s *swap) took() bool {
 
 // renameNew is a rename that replaces nothing. Where the file system knows no such thing it is done
 // by link, and where there is none of that either by a look and a rename.
-func (k *kernel) renameNew(a int, x string, b int, y string) (cas string, err error) {
-	err = k.rename2(a, x, b, y, unix.RENAME_NOREPLACE)
+func (k *kernel) renameNew(a int, x string, b int, y string) error {
+	err := k.rename2(a, x, b, y, unix.RENAME_NOREPLACE)
 	if !noFlags(err) {
-		return "link", err
+		return err
 	}
 	err = k.do("link", func() error { return k.calls.Linkat(a, x, b, y) })
 	if err == nil {
 		if err = k.unlink(a, x, 0); err != nil {
 			k.unlink(b, y, 0) //nolint:errcheck // the first error is the one that counts
 		}
-		return "link", err
+		return err
 	}
 	if err != unix.EEXIST {
 		if _, err = k.lstat(b, y); err == nil {
@@ -217,21 +215,21 @@ func (k *kernel) renameNew(a int, x string, b int, y string) (cas string, err er
 			err = k.rename2(a, x, b, y, 0)
 		}
 	}
-	return "recheck", err
+	return err
 }
 
 // exchange lets the names trade, whichever has what.
-func (s *swap) exchange() (cas string, err error) {
+func (s *swap) exchange() error {
 	k := s.p.fs.kernel
-	err = k.rename2(s.other, s.hold.base, s.dir, s.p.base, unix.RENAME_EXCHANGE)
+	err := k.rename2(s.other, s.hold.base, s.dir, s.p.base, unix.RENAME_EXCHANGE)
 	if !noFlags(err) {
-		return "exchange", err
+		return err
 	}
 	s.steps = true
 	if s.again {
-		return "recheck", k.rename2(s.other, s.hold.base, s.dir, s.p.base, 0)
+		return k.rename2(s.other, s.hold.base, s.dir, s.p.base, 0)
 	}
-	return "recheck", s.replace()
+	return s.replace()
 }
 
 // replace is exchange for file systems that know none. What is at p gets the name of the hold as
@@ -253,7 +251,7 @@ func (s *swap) replace() error {
 			err = unix.ENOENT // replaced, or removed, just now
 		}
 	} else { // then it is away for a moment
-		_, err = k.renameNew(s.dir, p.base, s.other, h.base)
+		err = k.renameNew(s.dir, p.base, s.other, h.base)
 	}
 	if err == nil {
 		if err = k.rename2(s.other, temp, s.dir, p.base, 0); err == nil || s.took() {

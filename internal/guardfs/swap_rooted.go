@@ -37,12 +37,12 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if err != nil || why != "" {
 		return nil, p.orConflict(err, why)
 	}
-	pub, back := &Published{True: p.object.True, CAS: "recheck"}, false
+	pub, back := &Published{True: p.object.True}, false
 	switch left := hold.left(); {
 	case in.nothing():
-		pub.CAS, err = renameNew(p, p.base, hold, hold.base)
+		err = renameNew(p, p.base, hold, hold.base)
 	case out.nothing():
-		pub.CAS, err = renameNew(hold, hold.at(), p, p.base)
+		err = renameNew(hold, hold.at(), p, p.base)
 	case left == nil || left.ID != in.ID:
 		back, err = true, rename(hold, hold.base, p, p.base)
 	default:
@@ -88,9 +88,9 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	var berr error
 	switch {
 	case in.nothing():
-		_, berr = renameNew(hold, hold.base, p, p.base)
+		berr = renameNew(hold, hold.base, p, p.base)
 	case out.nothing():
-		_, berr = renameNew(p, p.base, hold, hold.base)
+		berr = renameNew(p, p.base, hold, hold.base)
 	case !back:
 		berr = rename(hold, hold.base, p, p.base)
 	}
@@ -117,7 +117,7 @@ func (p *Place) replace(hold *Place) (err error) {
 	}
 	linked := between(p, p.base, hold, hold.base, true) == nil || same(p, p.base, hold, hold.base)
 	if !linked {
-		_, err = renameNew(p, p.base, hold, hold.base)
+		err = renameNew(p, p.base, hold, hold.base)
 	} else if !same(p, p.base, hold, hold.base) {
 		err = syscall.ENOENT // replaced, or removed, just now
 	}
@@ -194,24 +194,24 @@ func between(p *Place, x string, q *Place, y string, link bool) error {
 
 // renameNew is a rename that replaces nothing: by link, and where there is none by a look and a
 // rename. Some file systems report failures of calls that took effect.
-func renameNew(p *Place, x string, q *Place, y string) (cas string, err error) {
+func renameNew(p *Place, x string, q *Place, y string) (err error) {
 	err = between(p, x, q, y, true)
 	if err != nil && !same(p, x, q, y) {
 		if os.IsExist(err) {
-			return "link", err
+			return err
 		}
 		if _, err := q.root.Lstat(y); !os.IsNotExist(err) {
-			return "recheck", errors.Join(fs.ErrExist, err)
+			return errors.Join(fs.ErrExist, err)
 		}
-		return "recheck", rename(p, x, q, y)
+		return rename(p, x, q, y)
 	}
 	if err = p.root.Remove(x); err != nil {
 		if _, gone := p.root.Lstat(x); os.IsNotExist(gone) {
-			return "link", nil
+			return nil
 		}
 		q.root.Remove(y) //nolint:errcheck // the first error is the one that counts
 	}
-	return "link", err
+	return err
 }
 
 // rename knows of such failures too.
