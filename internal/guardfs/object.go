@@ -255,6 +255,18 @@ type Before struct {
 	Meta    Metadata
 }
 
+// loading is what becomes of a file of more than max bytes that is loaded.
+type loading int
+
+const (
+	refuseLarger loading = iota
+	peekLarger           // it is described only
+	onlyHash             // and so is any file, with its hash
+)
+
+// unread says that a file of size bytes is described, and its content left out.
+func (l loading) unread(size, max int64) bool { return l == onlyHash || l == peekLarger && size > max }
+
 // Published says what Swap did.
 type Published struct {
 	Info        Info     // of the new file

@@ -3,6 +3,7 @@
 package guardfs
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -167,41 +168,70 @@ func (p *Place) still() error {
 	return nil
 }
 
-// lookAgain is look for whoever was let to it before. The Judge is asked only if it is not what was
-// last looked at: the name of a hold, which is not judged, would be denied.
-func (p *Place) lookAgain() error {
-	fi, err := p.root.Lstat(p.base)
-	if err != nil {
-		if os.IsNotExist(err) && p.object.Info.Kind == KindAbsent {
-			return nil
-		}
-		return p.look(Modify)
-	}
-	now, seen := infoOf(p.root.Root, p.base, fi), p.object.Info
-	if now.ID != seen.ID || now.Kind != seen.Kind {
-		return p.look(Modify)
-	}
-	p.object.Info = now
-	return nil
+// Load reads what stands there now, content and metadata; the Judge is
+// asked again if it is not what was last looked at. Nothing there is a Before with Exists false.
+// More than max bytes is a *TooLargeError (max < 0: no limit), and what is neither file nor symlink
+// a *NotRegularError. A symlink that came there after Place is a *SymlinkError; only PlaceLink
+// means links.
+func (p *Place) Load(max int64) (*Before, error) { return p.read(nil, max, refuseLarger) }
+
+// Reload is Load for a caller who has what Load gave him before: here nothing tells for
+// certain that a file has not changed.
+func (p *Place) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
+
+// Peek is Reload, but a file of more than most bytes is not read: its Before has neither Content nor
+// Hash. before may be nil.
+func (p *Place) Peek(before *Before, most int64) (*Before, error) {
+	return p.read(before, most, peekLarger)
 }
 
-// Load reads what stands there now, content and metadata; the Judge is asked again if it is not
-// what was last looked at. Nothing there is a Before with Exists false. More than max bytes is a
-// *TooLargeError (max < 0: no limit), and what is neither file nor symlink a *NotRegularError. A
-// symlink that came there after Place is a *SymlinkError; only PlaceLink means links.
-func (p *Place) Load(max int64) (*Before, error) {
-	if err := p.lookAgain(); err != nil {
-		return nil, err
+// Sum is Load of a file of any size, without Content: it is read only for its hash.
+func (p *Place) Sum() (*Before, error) { return p.read(nil, -1, onlyHash) }
+
+func (p *Place) read(before *Before, max int64, how loading) (*Before, error) {
+	// What was judged is not judged again: a hold of a dead process would be denied.
+	seen := p.object.Info
+	fi, err := p.root.Lstat(p.base)
+	if err == nil {
+		p.object.Info = infoOf(p.root.Root, p.base, fi)
 	}
-	b, err := p.loadAt(p.base, max)
+	now := p.object.Info
+	if err != nil && (seen.Kind != KindAbsent || !os.IsNotExist(err)) || now.ID != seen.ID || now.Kind != seen.Kind {
+		if err := p.look(Modify); err != nil {
+			return nil, err
+		}
+		now = p.object.Info
+	}
+	b := before
+	if now.Kind != KindFile || !how.unread(now.Size, max) {
+		b, err = p.loadAt(p.base, max)
+	} else if b == nil || b.Info.ID != now.ID || b.Info.Size != now.Size || b.Info.Mode != now.Mode ||
+		!b.Info.ModTime.Equal(now.ModTime) || !b.Info.ChangeTime.Equal(now.ChangeTime) {
+		b, err = p.sum(how == onlyHash)
+	}
 	if err == nil && b.Info.Kind == KindSymlink && !p.links {
 		return nil, &SymlinkError{Path: p.object.Spelled, Target: string(b.Content)}
 	}
 	return b, err
 }
 
-// Reload is Load; here nothing tells for certain that a file has not changed.
-func (p *Place) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
+// sum describes the file there without its content.
+func (p *Place) sum(hashed bool) (*Before, error) {
+	fi, err := p.root.Lstat(p.base)
+	if err != nil {
+		return nil, p.failed("stat", err)
+	}
+	f, err := openFile(p.root, p.base, p.object.Spelled, fi)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	b := newBefore(f.Info(), nil, xattrs(f.file))
+	if b.Hash = ""; hashed {
+		b.Hash, err = stream(context.Background(), f, b.Info.Size, func([]byte) error { return nil })
+	}
+	return b, err
+}
 
 func (p *Place) loadAt(name string, max int64) (*Before, error) {
 	fi, err := p.root.Lstat(name)
