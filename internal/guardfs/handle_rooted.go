@@ -21,9 +21,6 @@ type Handle struct {
 	once   sync.Once
 }
 
-// Object is what the handle holds, as it was when it was resolved.
-func (h *Handle) Object() Object { return h.object }
-
 // Close gives the handle back.
 func (h *Handle) Close() (err error) {
 	h.once.Do(func() { err = h.dir.Close() })
@@ -109,9 +106,6 @@ func openFile(dir opener, leaf, name string, fi fs.FileInfo) (*File, error) {
 	file.Close() //nolint:errcheck // nothing was written through it
 	return nil, err
 }
-
-// Info is what stat said when the file was opened.
-func (f *File) Info() Info { return f.info }
 
 // Stat is what stat says now.
 func (f *File) Stat() (Info, error) {

@@ -44,9 +44,6 @@ func (f *FS) Place(path string) (*Place, error) {
 	}
 }
 
-// PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
-func (f *FS) PlaceLink(path string) (*Place, error) { return f.placeFor(path, Modify) }
-
 // placeFor is PlaceLink for whoever is about to do a.
 func (f *FS) placeFor(path string, a Access) (*Place, error) {
 	dir, base, err := splitPlace(path)
@@ -114,24 +111,6 @@ func (p *Place) look(dir int, a Access) error {
 
 func (p *Place) failed(op string, err error) error {
 	return &PathError{Op: op, Path: p.object.Spelled, Err: err}
-}
-
-func (p *Place) conflict(why Meanwhile) error {
-	return &ConflictError{Path: p.object.Spelled, Why: why}
-}
-
-// Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
-func (p *Place) Object() Object { return p.object }
-
-// ParentTrue is the directory's true name.
-func (p *Place) ParentTrue() string { return p.dir.True }
-
-// Base is the name in the directory.
-func (p *Place) Base() string { return p.base }
-
-// LockKey is the same for every process and every spelling that could mean this place; see Locks.
-func (p *Place) LockKey() string {
-	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
 }
 
 // Close gives the directory back, and what is new and open in a hold.
@@ -216,28 +195,12 @@ func (p *Place) readTarget() (string, error) {
 	return p.fs.kernel.target(fd)
 }
 
-// Load reads what stands there now, content and metadata, through one descriptor; the Judge is
-// asked again if it is not what was last looked at. Nothing there is a Before with Exists false.
-// More than max bytes is a *TooLargeError (max < 0: no limit), and what is neither file nor symlink
-// a *NotRegularError. A symlink that came there after Place is a *SymlinkError; only PlaceLink
-// means links.
-func (p *Place) Load(max int64) (*Before, error) { return p.read(nil, max, refuseLarger) }
-
 // Reload is Load for a caller who has what Load gave him before: when nothing about the
 // occupant has changed since, times included, before is the answer and nothing is read. What a clock's
 // tick may hide Swap finds.
 func (p *Place) Reload(before *Before, max int64) (*Before, error) {
 	return p.read(before, max, refuseLarger)
 }
-
-// Peek is Reload, but a file of more than most bytes is not read: its Before has neither Content nor
-// Hash. before may be nil.
-func (p *Place) Peek(before *Before, most int64) (*Before, error) {
-	return p.read(before, most, peekLarger)
-}
-
-// Sum is Load of a file of any size, without Content: it is read only for its hash.
-func (p *Place) Sum() (*Before, error) { return p.read(nil, -1, onlyHash) }
 
 func (p *Place) read(before *Before, max int64, how loading) (*Before, error) {
 	dir, err := p.fd.use()

@@ -47,9 +47,6 @@ func (f *FS) Place(path string) (*Place, error) {
 // readTarget reads the text of the link that stands there.
 func (p *Place) readTarget() (string, error) { return p.root.Readlink(p.base) }
 
-// PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
-func (f *FS) PlaceLink(path string) (*Place, error) { return f.placeFor(path, Modify) }
-
 // placeFor is PlaceLink for whoever is about to do a.
 func (f *FS) placeFor(path string, a Access) (*Place, error) {
 	volume, rest, err := splitVolume(path)
@@ -117,29 +114,11 @@ func (p *Place) failed(op string, err error) error {
 	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
 }
 
-func (p *Place) conflict(why Meanwhile) error {
-	return &ConflictError{Path: p.object.Spelled, Why: why}
-}
-
 // PlacesOpen is how many files are open at most for places of these true names, all at once.
 func PlacesOpen(names []string) int { return len(names) }
 
 // SharedDirs says that PlacesOpen counts directories, not names.
 const SharedDirs = false
-
-// Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
-func (p *Place) Object() Object { return p.object }
-
-// ParentTrue is the directory's true name.
-func (p *Place) ParentTrue() string { return p.dir.True }
-
-// Base is the name in the directory.
-func (p *Place) Base() string { return p.base }
-
-// LockKey is the same for every process and every spelling that could mean this place; see Locks.
-func (p *Place) LockKey() string {
-	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
-}
 
 // Close gives the directory back.
 func (p *Place) Close() (err error) {
@@ -168,25 +147,9 @@ func (p *Place) still() error {
 	return nil
 }
 
-// Load reads what stands there now, content and metadata; the Judge is
-// asked again if it is not what was last looked at. Nothing there is a Before with Exists false.
-// More than max bytes is a *TooLargeError (max < 0: no limit), and what is neither file nor symlink
-// a *NotRegularError. A symlink that came there after Place is a *SymlinkError; only PlaceLink
-// means links.
-func (p *Place) Load(max int64) (*Before, error) { return p.read(nil, max, refuseLarger) }
-
 // Reload is Load for a caller who has what Load gave him before: here nothing tells for
 // certain that a file has not changed.
 func (p *Place) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
-
-// Peek is Reload, but a file of more than most bytes is not read: its Before has neither Content nor
-// Hash. before may be nil.
-func (p *Place) Peek(before *Before, most int64) (*Before, error) {
-	return p.read(before, most, peekLarger)
-}
-
-// Sum is Load of a file of any size, without Content: it is read only for its hash.
-func (p *Place) Sum() (*Before, error) { return p.read(nil, -1, onlyHash) }
 
 func (p *Place) read(before *Before, max int64, how loading) (*Before, error) {
 	// What was judged is not judged again: a hold of a dead process would be denied.
@@ -319,19 +282,8 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	case s.linked:
 		return nil, "", &SymlinkError{Path: s.link, Target: s.target}
 	}
-	at = s.name()
-	for _, c := range s.rest {
-		switch c {
-		case "", ".":
-			continue
-		case "..":
-			return nil, "", &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
-		}
-		at = join(at, c)
-		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: hops}, Create); err != nil {
-			return nil, "", err
-		}
-		dirs = append(dirs, at)
+	if dirs, err = f.toMake(path, s.name(), s.rest, hops); err != nil {
+		return nil, "", err
 	}
 	return dirs, name, nil
 }

@@ -1,11 +1,9 @@
 package guardfs
 
 import (
-	"errors"
 	"io/fs"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // Expect is what is to be at a name when it is changed. The zero Expect is nothing.
@@ -134,47 +132,4 @@ func fateOf(name, process string, i *Info, done func(operation string) bool) fat
 
 func isTag(s string) bool {
 	return len(s) == TagLen && strings.Trim(s, "0123456789abcdef") == ""
-}
-
-// Foresee opens the place at the nearest directory above path that is there and stays, and lists
-// what has to be made below it for path to be there: true names, topmost first. What gone answers
-// true for counts as absent. name is the true name that path will have.
-func (f *FS) Foresee(path string, gone func(name string) bool) (at *Place, missing []string, name string, err error) {
-	at, err = f.PlaceLink(path)
-	var noParent *MissingParentError
-	switch {
-	case err == nil:
-		name = at.Object().True
-	case errors.As(err, &noParent):
-		if missing, name, err = f.Missing(path); err == nil && missing == nil {
-			err = noParent // it has just been made
-		}
-		if err == nil {
-			at, err = f.PlaceLink(missing[0])
-		}
-	case gone != nil && errors.Is(err, syscall.ENOTDIR):
-		dir, base, serr := splitPlace(path)
-		if serr != nil {
-			return nil, nil, "", serr
-		}
-		above, between, parent, aerr := f.Foresee(dir, gone)
-		switch {
-		case aerr != nil:
-			return nil, nil, "", aerr
-		case !gone(parent):
-			above.Close() //nolint:errcheck // nothing was written through it
-			return nil, nil, "", err
-		}
-		return above, append(between, parent), join(parent, base), nil
-	}
-	for err == nil && gone != nil && gone(at.ParentTrue()) {
-		dir := at.ParentTrue()
-		at.Close() //nolint:errcheck // nothing was written through it
-		missing = append([]string{dir}, missing...)
-		at, err = f.PlaceLink(dir)
-	}
-	if err != nil {
-		return nil, nil, "", err
-	}
-	return at, missing, name, nil
 }
