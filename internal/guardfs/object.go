@@ -255,7 +255,7 @@ type Before struct {
 	Meta    Metadata
 }
 
-// loading is what becomes of a file of more than max bytes that is loaded.
+// loading says how a file of more than max bytes is loaded.
 type loading int
 
 const (

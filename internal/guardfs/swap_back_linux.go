@@ -99,7 +99,7 @@ func (s *swap) backBoth() (left string) {
 	return s.keep()
 }
 
-// backOver is backBoth where names can't trade: what was displaced is renamed over what is new.
+// backOver is backBoth where names can't trade: the old file is renamed over the new one.
 func (s *swap) backOver() (left string) {
 	k := s.p.fs.kernel
 	if s.isAt(s.dir, s.p.base, s.in.ID) && !s.written() &&

@@ -14,9 +14,8 @@ import (
 // *ConflictError. An error means that both names are as others left them; what could not be put
 // back is kept under a name that the error tells. What came out is not removed: see Drop.
 //
-// Where the file system knows no exchange, what others put at p between the last look and the rename
-// is lost; and where a thing comes in that a hold has had before, as when a step is taken back, what
-// was at p is not kept.
+// Where the file system knows no exchange, a file that others rename to p between the last look and the
+// rename is lost; and when a step is taken back (hold is one of Held), the object at p is not kept.
 //
 // hold is one that Hold gave, or the place that a thing is renamed to or from. Each place asks its
 // own Judge, but for holds, whose names are Reserved.
@@ -71,7 +70,7 @@ type swap struct {
 	held, fd   int    // handles on what was at p, and at hold
 	was        status // of fd, right before the rename
 	gone       status // of what came out
-	again      bool   // what comes in is nothing that is new: a step is taken back
+	again      bool   // a step is taken back: in was here before
 	steps      bool   // the file system knows no exchange
 }
 
@@ -232,8 +231,8 @@ func (s *swap) exchange() error {
 	return s.replace()
 }
 
-// replace is exchange for file systems that know none. What is at p gets the name of the hold as
-// well, so that p always has something, and what is new is renamed over it. On an error what is new
+// replace is exchange for file systems that know none. The file at p gets the name of the hold as
+// well, so that p always has something, and the new one is renamed over it. On an error the new one
 // is gone.
 func (s *swap) replace() error {
 	p, h, k := s.p, s.hold, s.p.fs.kernel

@@ -10,11 +10,10 @@ import (
 	"syscall"
 )
 
-// Swap gives what is at hold the name p, and what was at p that of hold: out has to be at p, and in
+// Swap gives the object at hold the name p, and the one at p the name hold: out has to be at p, and in
 // at hold. It looks before and after. Here names can't trade in one step, and this is best effort:
-// what others put at p between our last look and our rename is lost. What came out is not removed:
-// see Drop. Where the thing that comes in is one that a hold has had before, as when a step is taken
-// back, what was at p is not kept.
+// a file that others rename to p between our last look and our rename is lost. The old object is not
+// removed: see Drop. When a step is taken back (hold is one of Held), the object at p is not kept.
 func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Published, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, p.failed("publish", err)
@@ -102,7 +101,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 
 // replace renames the new file of hold over what is at p, which gets the name of the hold before:
 // by a link, so that p always has something. Where there are no links it is away for a moment. On
-// an error what is new is gone.
+// an error the new file is gone.
 func (p *Place) replace(hold *Place) (err error) {
 	h := hold.hold
 	if h.temp == "" { // the name has to be free
