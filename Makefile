@@ -80,7 +80,7 @@ race:
 
 # The code for systems without openat2, as on macOS and Windows: what killed processes leave is taken back there too.
 ROOTED = -tags=rooted,nodynamic -count=1 -vet=off ./tools ./internal/engine ./internal/guardfs
-ROOTEDRUN = ^(TestKill|TestSwap|TestEndSwap|TestFault)
+ROOTEDRUN = ^(TestKill|TestSwap|TestOthers|TestFault)
 rooted:
 	go test $(ROOTED) -run '$(ROOTEDRUN)'
 
