@@ -140,7 +140,7 @@ func TestDecodersOfOthers(t *testing.T) {
 	for decoders.Try("alice", DecoderMemory/8) { // until she has her part
 		decoders.Give("alice", DecoderMemory/8)
 	}
-	for _, name := range []string{"image/still.gif", "image/jpeg.tiff", "pdf/latex_german.pdf"} {
+	for _, name := range []string{"image/still.gif", "image/lzw.tiff", "pdf/latex_german.pdf"} {
 		if strings.HasPrefix(name, "pdf") {
 			go func() {
 				for ctx.Err() == nil {
