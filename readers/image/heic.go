@@ -112,5 +112,9 @@ func (l *heifLayout) image(b []byte, colour nclx) image.Image {
 		return &image.Gray{Pix: b, Stride: l.stride, Rect: l.rect}
 	}
 	y, cb, cr := b[:l.first:l.first], b[l.first:l.first+l.other:l.first+l.other], b[l.first+l.other:]
-	return colour.apply(&image.YCbCr{Y: y, Cb: cb, Cr: cr, YStride: l.stride, CStride: l.chroma, SubsampleRatio: l.ratio, Rect: l.rect})
+	m := &image.YCbCr{Y: y, Cb: cb, Cr: cr, YStride: l.stride, CStride: l.chroma, SubsampleRatio: l.ratio, Rect: l.rect}
+	if colour == jfif {
+		return m // as Go takes it
+	}
+	return colour.apply(m)
 }

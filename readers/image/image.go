@@ -58,17 +58,20 @@ type Format struct {
 	decode func(ctx context.Context, b []byte) (image.Image, error)
 	// passes says that models take the format as it is.
 	passes bool
+	// memory is how many bytes a pixel takes at most while an image is decoded and fitted: in a PNG
+	// of 16 bits and interlaced, a progressive JPEG of four inks, a TIFF of 16 bits.
+	memory int64
 }
 
 var formats = [...]Format{
-	{"png", magic("\x89PNG\r\n\x1a\n"), header(png.DecodeConfig), decoder(png.Decode), true},
-	{"jpeg", magic("\xff\xd8\xff"), header(jpeg.DecodeConfig), decoder(jpeg.Decode), true},
-	{"gif", magic("GIF87a", "GIF89a"), header(gif.DecodeConfig), decodeGIF, true},
-	{"webp", isWebP, header(webp.DecodeConfig), decodeWebP, true},
-	{"bmp", isBMP, header(bmp.DecodeConfig), decoder(bmp.Decode), false},
-	{"tiff", magic("II*\x00", "MM\x00*"), header(tiff.DecodeConfig), decodeTIFF, false},
-	{"avif", branded("avif", "avis"), nil, nil, false},
-	{"heic", branded("heic", "heix", "hevc", "mif1"), nil, nil, false},
+	{"png", magic("\x89PNG\r\n\x1a\n"), header(png.DecodeConfig), decoder(png.Decode), true, 12},
+	{"jpeg", magic("\xff\xd8\xff"), header(jpeg.DecodeConfig), decoder(jpeg.Decode), true, 24},
+	{"gif", magic("GIF87a", "GIF89a"), header(gif.DecodeConfig), decodeGIF, true, 6},
+	{"webp", isWebP, header(webp.DecodeConfig), decodeWebP, true, 16},
+	{"bmp", isBMP, header(bmp.DecodeConfig), decoder(bmp.Decode), false, 8},
+	{"tiff", magic("II*\x00", "MM\x00*"), header(tiff.DecodeConfig), decodeTIFF, false, 16},
+	{"avif", branded("avif", "avis"), nil, nil, false, 0},
+	{"heic", branded("heic", "heix", "hevc", "mif1"), nil, nil, false, 0},
 }
 
 func magic(prefixes ...string) func([]byte) bool {
@@ -154,20 +157,15 @@ func (f *Format) Open(raw []byte) (*Picture, error) {
 	return &Picture{frames(f.Name, raw), cutShort(f.Name, raw), f, raw, c}, nil
 }
 
-// pixelMemory is how many bytes a pixel takes at most while an image is decoded and fitted: in a
-// PNG of 16 bits and interlaced, a progressive JPEG of four inks, a TIFF of 16 bits. A worker
-// decodes AVIF and HEIC, whatever their headers say.
-var pixelMemory = map[string]int64{"png": 12, "jpeg": 24, "gif": 6, "webp": 16, "bmp": 8, "tiff": 16}
-
 // Memory is what [Picture.Show] takes at most. It refuses a picture of too many pixels.
 func (p *Picture) Memory() (int64, error) {
-	per, ok := pixelMemory[p.format.Name]
-	if !ok {
+	if p.format.decode == nil {
 		return workerMemory, nil
 	}
 	if err := checkPixels(p.header.Width, p.header.Height); err != nil {
 		return 0, err
 	}
+	per := p.format.memory
 	if p.format.Name == "jpeg" && !bytes.Contains(p.raw, []byte("\xff\xc2")) { // not progressive
 		per = 8
 	}

@@ -35,11 +35,8 @@ func nclxOf(b []byte) (nclx, bool) {
 	return c, true
 }
 
-// apply gives the image its colours. One that is as JPEG means it stays as it is.
-func (c nclx) apply(m *image.YCbCr) image.Image {
-	if c == jfif {
-		return m
-	}
+// apply gives the image its colours.
+func (c nclx) apply(m *image.YCbCr) *image.RGBA {
 	yOff, yBy, cBy := float32(0), float32(1), float32(1)
 	if !c.full {
 		yOff, yBy, cBy = 16, 255.0/219, 255.0/224

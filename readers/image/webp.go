@@ -23,40 +23,20 @@ func decodeWebP(ctx context.Context, b []byte) (image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return studioRange(img), nil
-}
-
-// studioRange converts a lossy image to what it looks like. WebP stores brightness from 16 to 235,
-// as video does; Go takes all YCbCr for JPEG's, from 0 to 255, and would show it pale.
-func studioRange(img image.Image) image.Image {
-	var yuv *image.YCbCr
-	var alpha func(x, y int) uint8
+	// WebP stores brightness from 16 to 235, as video does; Go takes all YCbCr for JPEG's, from 0 to
+	// 255, and would show it pale.
+	studio := nclx{kr: jfif.kr, kb: jfif.kb}
 	switch m := img.(type) {
 	case *image.YCbCr:
-		yuv, alpha = m, func(int, int) uint8 { return 0xff }
+		return studio.apply(m), nil
 	case *image.NYCbCrA:
-		yuv, alpha = &m.YCbCr, func(x, y int) uint8 { return m.A[m.AOffset(x, y)] }
-	default:
-		return img
-	}
-	b := yuv.Rect
-	out := image.NewNRGBA(b)
-	for y := b.Min.Y; y < b.Max.Y; y++ {
-		row := out.Pix[out.PixOffset(b.Min.X, y):]
-		for x := b.Min.X; x < b.Max.X; x++ {
-			c := yuv.COffset(x, y)
-			luma := (int32(yuv.Y[yuv.YOffset(x, y)]) - 16) * 76309
-			cb, cr := int32(yuv.Cb[c])-128, int32(yuv.Cr[c])-128
-			p := row[(x-b.Min.X)*4:][:4]
-			// BT.601, in 65536ths.
-			p[0] = byteOf(luma + 104597*cr)
-			p[1] = byteOf(luma - 25675*cb - 53279*cr)
-			p[2] = byteOf(luma + 132201*cb)
-			p[3] = alpha(x, y)
+		out := image.NRGBA(*studio.apply(&m.YCbCr))
+		for y := m.Rect.Min.Y; y < m.Rect.Max.Y; y++ {
+			for x := m.Rect.Min.X; x < m.Rect.Max.X; x++ {
+				out.Pix[out.PixOffset(x, y)+3] = m.A[m.AOffset(x, y)]
+			}
 		}
+		return &out, nil
 	}
-	return out
+	return img, nil
 }
-
-// byteOf rounds and clamps a value in 65536ths.
-func byteOf(v int32) uint8 { return uint8(min(max((v+1<<15)>>16, 0), 255)) }
