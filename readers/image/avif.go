@@ -29,7 +29,8 @@ func decodeAVIF(s *sandbox, b []byte) (image.Image, error) {
 	unset := bytes.Repeat([]byte{0xff}, 8) // not a time: where it stays, no frame was decoded, which the decoder does not say
 	out, delay := s.alloc(size), s.put(unset)
 	if !s.decode(uint64(in), uint64(len(b)), 0, 0, h, h+4, h+8, h+12, uint64(delay), uint64(out)) {
-		return nil, s.failed(damaged)
+		// It does not say whether the file is damaged or its memory too small.
+		return nil, s.failed(convertIt("this AVIF image", "the decoder gives up on it"))
 	}
 	pix, ok := s.mod.Memory().Read(out, uint32(size))
 	if shown, _ := s.mod.Memory().Read(delay, 8); !ok || bytes.Equal(shown, unset) {

@@ -155,13 +155,13 @@ func (d *Decoders) inWorker(ctx context.Context, format string, file []byte, edg
 	switch {
 	case ctx.Err() != nil:
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, &unreadable.Limit{What: what, Resource: "time"}
+			return nil, &unreadable.Limit{What: "image", Resource: "time"}
 		}
 		return nil, ctx.Err()
 	case err != nil:
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
-			return nil, &unreadable.Limit{What: what, Resource: "memory or time"}
+			return nil, &unreadable.Limit{What: "image", Resource: "memory or time"}
 		}
 		return nil, tellOperator(what, "the worker program does not start ("+err.Error()+")")
 	}
