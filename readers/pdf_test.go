@@ -90,7 +90,7 @@ func pdfWords(t *testing.T, raw []byte) []string {
 	}
 }
 
-// readersSpec is the measure of issue "readers": agreement with pdftotext, as the mean over the corpus.
+// TestPDFWordsAgreeWithPdftotext measures agreement with pdftotext, as the mean over the corpus.
 func TestPDFWordsAgreeWithPdftotext(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(corpusDir, "pdf", "*.txt"))
 	if err != nil || len(names) < 15 {

@@ -29,7 +29,7 @@ func (e *Engine) know(c *Call, t *Target) (Knowledge, error) {
 	return Knowledge{Tracked: true, Seen: &s, Stale: !same}, nil
 }
 
-// fresh refuses what the session must not change blindly (ARCHITECTURE.md, must
+// fresh refuses what the session must not change blindly (docs/rulings.md, must
 // read). A missing file is always fresh: there was nothing to read.
 func (e *Engine) fresh(t *Target) error {
 	r := &t.rules
