@@ -2,7 +2,7 @@ package engine
 
 import "moltisfs/internal/ledger"
 
-// Knowledge is what the session knows of a file that it is about to change.
+// Knowledge is the knowledge that the session has of a file that it is about to change.
 type Knowledge struct {
 	Tracked bool         // reads are tracked; the rest is meaningless without
 	Seen    *ledger.Seen // nil: never read
