@@ -337,7 +337,7 @@ func (p *process) enter(c *call) (id uint32) {
 	return p.next
 }
 
-// wait gives the exit of c.
+// wait waits for the reply to c.
 func (p *process) wait(c *call) (reply, error) {
 	select {
 	case <-p.read:
