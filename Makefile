@@ -57,8 +57,7 @@ vet:
 	GOOS=darwin go vet -gcflags='all=-N -l' ./...
 	GOOS=windows go vet -gcflags='all=-N -l' ./...
 
-# One linter beside vet. staticcheck.conf says which of its checks are off and why; the manners that no linter knows are
-# in house_test.go.
+# One linter beside vet. staticcheck.conf says which of its checks are off and why.
 lint:
 	go run $(STATICCHECK) ./...
 

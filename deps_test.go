@@ -1,6 +1,7 @@
 package moltisfs
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -15,148 +16,39 @@ import (
 	"testing"
 )
 
-// A room is one package of the floor plan: where it stands, and everything of weight that it may import.
-type room struct {
-	floor   int
-	pkg     string // import path below the module
-	ours    string // packages of this module
-	std     string // those of weighty
-	modules string // other people's
+// floors are the rooms of the house, the highest floor first. Imports go down. A room holds the packages below its directory, and they
+// may import one another; "internal/dialect/*" makes a room of each directory below. Rooms on one floor do not know one another: no
+// dialect another one or tools, and neither checkpoint nor readers the agent's tree, which guardfs opens. A package in no room knows one
+// thing: it stands on the lowest floor, and imports only others there.
+var floors = []string{
+	"cmd/moltis-fs scripts/*",
+	"mcp tools/toolstest",
+	"internal/serve/*",
+	"tools internal/dialect/*",
+	"internal/engine internal/sandbox internal/confine internal/doctor internal/policy/rego",
+	"internal/policy grep internal/datadir internal/readings",
+	"internal/guardfs checkpoint readers config internal/edit",
+	"internal/guardfs/flock", // and every package in no room
 }
 
-// plan is the floor plan of ARCHITECTURE.md. It is a statement of policy: imports go down only, rooms of one floor are
-// strangers, except that a package may use those below its own directory, and whatever has weight is written here before
-// it is imported. A permission that nobody uses is taken away. The files for every system count, whichever one the test runs on.
-var plan = []room{
-	{0, "approval", "", "os", "golang.org/x/sys golang.org/x/text"},
-	{0, "checkpoint/localdir", "", "os path/filepath syscall", "golang.org/x/sys"},
-	{0, "grep/ignore", "", "path/filepath unsafe", ""},
-	{0, "grep/match/frequency", "", "", ""},
-	{0, "grep/match/syntax", "", "", ""},
-	{0, "grep/tree", "", "", ""},
-	{0, "internal/edit/diff", "", "", ""},
-	{0, "internal/glob", "", "", ""},
-	{0, "internal/guardfs", "internal/guardfs/flock", "os path/filepath syscall", "github.com/fsnotify/fsnotify golang.org/x/sys"},
-	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
-	{0, "internal/nearest", "", "", ""},
-	{0, "internal/ndjson", "", "", ""},
-	{0, "internal/share", "", "", ""},
-	{0, "internal/buffer", "", "", ""},
-	{0, "internal/child", "", "os os/exec syscall", ""},
-	{0, "internal/tty", "", "os", "golang.org/x/sys"},
-	{0, "readers/image/fit", "", "", "golang.org/x/image"},
-	{0, "readers/unreadable", "", "", ""},
-	{0, "readers/wasm", "", "os path/filepath syscall", "github.com/tetratelabs/wazero"},
-	{0, "internal/text", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
-
-	{1, "checkpoint", "checkpoint/blob checkpoint/catalog checkpoint/localdir internal/guardfs/flock", "database/sql os path/filepath syscall",
-		"modernc.org/sqlite"},
-	{1, "checkpoint/catalog", "", "database/sql os path/filepath", "modernc.org/sqlite"},
-	{1, "checkpoint/blob", "checkpoint/localdir", "os path/filepath syscall", "filippo.io/age github.com/klauspost/compress"},
-	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
-	{1, "dialect", "approval internal/nearest", "", ""},
-	{1, "hook", "", "os/exec path/filepath syscall", ""},
-	{1, "grep", "grep/filetype grep/ignore grep/rulefiles grep/match grep/tree" +
-		" internal/guardfs internal/text", "path/filepath", "golang.org/x/text"},
-	{1, "grep/filetype", "grep/ignore internal/nearest", "", ""},
-	{1, "grep/rulefiles", "grep/ignore grep/tree", "", ""},
-	{1, "grep/match", "grep/match/frequency grep/match/literal grep/match/syntax", "unsafe",
-		"github.com/dlclark/regexp2 golang.org/x/sys"},
-	{1, "grep/match/literal", "grep/match/frequency grep/match/syntax", "", ""},
-	{1, "internal/args", "internal/nearest", "reflect", ""},
-	{1, "internal/audit", "internal/guardfs/flock", "os os/user path/filepath syscall", ""},
-	{1, "internal/datadir", "checkpoint/localdir", "os path/filepath", ""},
-	{1, "internal/edit", "internal/edit/diff internal/edit/guard internal/edit/letters internal/edit/mend internal/text", "", "golang.org/x/text"},
-	{1, "internal/edit/mend", "internal/edit/diff", "", "github.com/rivo/uniseg"},
-	{1, "internal/edit/letters", "internal/edit/diff", "", "golang.org/x/text"},
-	{1, "internal/edit/guard", "internal/edit/diff", "", ""},
-	{1, "internal/gitrepo", "", "os os/exec path/filepath", ""},
-	{1, "internal/feed", "", "", ""},
-	{1, "internal/js", "internal/child", "reflect runtime/debug unsafe",
-		"modernc.org/libc modernc.org/libquickjs modernc.org/quickjs"},
-	{1, "internal/ledger", "", "os path/filepath", ""},
-	{1, "internal/token", "internal/guardfs/flock", "os path/filepath syscall", ""},
-	{1, "internal/listen", "internal/guardfs/flock", "net net/netip os syscall", "golang.org/x/sys"},
-	{0, "internal/protect", "", "", ""},
-	{1, "internal/policy", "internal/glob internal/guardfs internal/protect", "syscall", "golang.org/x/text"},
-	{1, "internal/rank", "", "", ""},
-	{1, "internal/tally", "", "", ""},
-	{1, "readers", "internal/share internal/text readers/image readers/notebook readers/office readers/pdf readers/sqlite readers/unreadable readers/wasm", "unsafe",
-		"github.com/gabriel-vasile/mimetype github.com/klauspost/compress github.com/ulikunitz/xz golang.org/x/text"},
-	{1, "readers/image", "internal/child readers/image/fit readers/unreadable readers/wasm", "os/exec unsafe",
-		"github.com/gen2brain/avif github.com/gen2brain/heic github.com/tetratelabs/wazero golang.org/x/image"},
-	{1, "readers/pdf", "internal/share readers/image/fit readers/unreadable readers/wasm", "", "github.com/klauspost/compress github.com/klippa-app/go-pdfium github.com/tetratelabs/wazero"},
-	{1, "readers/sqlite", "internal/text readers/unreadable", "", ""},
-	{1, "readers/notebook", "", "", ""},
-	{1, "readers/office", "internal/text readers/unreadable", "net/mail net/textproto", "golang.org/x/net"},
-
-	{2, "internal/readings", "internal/edit/letters internal/nearest", "", "golang.org/x/text"},
-	{2, "internal/foreign", "internal/args internal/nearest", "reflect", ""},
-	{2, "approval/queue", "approval internal/guardfs/flock internal/share", "os path/filepath", ""},
-	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
-	{2, "internal/engine/replace", "grep grep/match internal/args internal/edit internal/tally", "", ""},
-	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
-	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/replace internal/engine/rewind internal/glob internal/guardfs" +
-		" internal/ledger internal/policy internal/protect internal/share internal/text internal/buffer readers", "path/filepath runtime/debug syscall", ""},
-
-	{2, "internal/sandbox/place", "config", "os/exec", ""},
-	{2, "internal/confine", "internal/guardfs internal/policy", "syscall unsafe", "github.com/landlock-lsm/go-landlock golang.org/x/sys"},
-	{2, "internal/sandbox", "grep grep/match internal/guardfs internal/policy", "os os/exec syscall", "golang.org/x/sys"},
-	{2, "internal/policy/rego", "internal/policy", "net net/http os path/filepath", "github.com/open-policy-agent/opa"},
-	{2, "internal/doctor", "internal/guardfs internal/policy", "os path/filepath syscall", "golang.org/x/sys"},
-	{2, "internal/metrics", "hook", "", ""},
-	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
-
-	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine internal/foreign internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy internal/readings internal/buffer readers readers/notebook", "path/filepath reflect", ""},
-
-	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/tally internal/text",
-		"os/user reflect", "go.yaml.in/yaml/v3"},
-	{3, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy internal/text", "", ""},
-
-	{3, "internal/dialect/jsfs", "config dialect internal/args internal/engine internal/guardfs internal/js internal/nearest internal/policy internal/share", "syscall", ""},
-
-	{3, "internal/dialect/acp", "approval config dialect internal/args internal/engine internal/guardfs internal/ledger internal/text",
-		"path/filepath", ""},
-
-	{4, "internal/serve/acp", "approval dialect", "os os/exec syscall", ""},
-	{4, "internal/serve/approvals", "approval approval/queue", "net/http", "github.com/coder/websocket"},
-	{4, "internal/serve/jsonrpc", "approval dialect internal/args internal/listen internal/metrics internal/share internal/token",
-		"net net/http net/netip runtime/debug", "golang.org/x/sync"},
-	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
-
-	{5, "mcp", "dialect internal/serve/mcp", "", ""},
-	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
-		"internal/audit internal/confine internal/datadir " +
-		"internal/dialect/acp internal/dialect/capability internal/serve/acp " +
-		"internal/dialect/jettson internal/dialect/jsfs internal/doctor internal/policy internal/policy/rego " +
-		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest " +
-		"internal/serve/mcp " +
-		"internal/serve/approvals internal/serve/jsonrpc " +
-		"internal/js internal/listen internal/sandbox internal/sandbox/place " +
-		"internal/metrics " +
-		"internal/token internal/tty " +
-		"readers tools",
-		"net net/http os os/exec os/signal os/user path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
-
-	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
-	{outside, "internal/ergonomics", "", "", ""},
-	{outside, "internal/races", "", "", ""},
-	{outside, "internal/testbox", "", "net os os/exec path/filepath testing", ""},
-	{outside, "internal/testdir", "", "flag os os/exec testing", ""},
-	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},
-	{outside, "scripts/pack", "", "log os os/exec path/filepath", "github.com/klauspost/compress"},
-	{outside + 1, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os os/exec path/filepath runtime/debug", ""},
+// reserved are imports that only some packages may have, each with those packages. Third-party modules have theirs in docs/dependencies.md.
+var reserved = []struct{ imports, by string }{
+	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
+	{"net net/http net/netip", "cmd/moltis-fs internal/serve/jsonrpc internal/serve/approvals internal/listen internal/policy/rego internal/testbox tools/toolstest"},
+	{"net/mail net/textproto", "readers/office"}, // they parse
+	{"os/exec", "cmd/moltis-fs hook internal/child internal/gitrepo internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
+	{"os/signal", "cmd/moltis-fs"},
+	{"database/sql database/sql/driver", "checkpoint checkpoint/catalog"},
+	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers readers/image"},
+	{"flag log testing", "internal/testbox internal/testdir tools/toolstest scripts/pack scripts/searchbench"},
+	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"},                                                                                        // whoever embeds a public package carries no evaluator of policies
+	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/tools/toolstest", ""}, // tests only
 }
-
-// outside is for what is no part of the program: conformance suites and scripts. Nothing in the house imports them.
-const outside = 9
 
 // fileAccess lists who may open, list, change or look at files by name, and whose files those are. A key is a package or one
 // file of it. Everybody else works on handles of guardfs, or on what is handed in.
 var fileAccess = map[string]string{
-	"internal/guardfs": "the agent's tree; nobody else touches it",
-
+	"internal/guardfs":     "the agent's tree; nobody else touches it",
 	"approval/queue":       "its own questions and answers",
 	"checkpoint":           "its own store",
 	"checkpoint/blob":      "the files of large contents",
@@ -175,12 +67,11 @@ var fileAccess = map[string]string{
 	"internal/doctor":      "modes of the operator's files, and the flags of a root",
 	"readers/wasm":         "its own compiled code",
 	"cmd/moltis-fs":        "the configuration, and the terminal",
-
-	"grep/ignore/peers": "the trees of tests, with the packages that are compared",
-	"scripts/pack":      "the file of a module that it compresses",
-	"internal/testbox":  "the keys of a server of tests",
-	"internal/testdir":  "temporary directories of tests",
-	"tools/toolstest":   "trees for tests",
+	"grep/ignore/peers":    "the trees of tests, with the packages that are compared",
+	"scripts/pack":         "the file of a module that it compresses",
+	"internal/testbox":     "the keys of a server of tests",
+	"internal/testdir":     "temporary directories of tests",
+	"tools/toolstest":      "trees for tests",
 }
 
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on
@@ -191,15 +82,6 @@ var environment = map[string]string{
 	"internal/testdir":    "TMPDIR, which it sets for tests",
 	"scripts/searchbench": "its arguments",
 }
-
-// weighty are the standard packages that reach out of the process, step around the type system or change what the whole process
-// shares. A name that ends in a slash stands for all below it, except weightless. The other standard packages need no permission.
-var weighty = []string{
-	"C", "database/sql", "expvar", "flag", "io/ioutil", "log", "net", "net/", "os", "os/", "path/filepath", "plugin", "reflect",
-	"runtime/cgo", "runtime/debug", "syscall", "testing", "testing/", "unsafe",
-}
-
-var weightless = []string{"net/url"}
 
 // touches are the functions that work on files by name, for each package that has some.
 var touches = map[string]string{
@@ -222,35 +104,49 @@ const environ = "Clearenv Environ ExpandEnv Getenv Getwd LookupEnv Setenv Unsete
 
 // A source is one Go file of the house.
 type source struct {
-	path  string // slashes, below the root
-	test  bool
-	lines int
-	file  *ast.File
-	fset  *token.FileSet
+	path string // slashes, below the root
+	test bool
+	file *ast.File
 }
 
 func (s *source) pkg() string { return path.Dir(s.path) }
+
+// names gives the import paths of a file by the names that they have in it.
+func (s *source) names() map[string]string {
+	out := map[string]string{}
+	for _, spec := range s.file.Imports {
+		imp, _ := strconv.Unquote(spec.Path.Value)
+		name := path.Base(imp)
+		if spec.Name != nil && spec.Name.Name != "_" {
+			name = spec.Name.Name
+		}
+		if out[name] != "" { // of several "v3", who calls gives all but one another name
+			name = imp
+		}
+		out[name] = imp
+	}
+	return out
+}
+
+func (s *source) imports() []string { return slices.Sorted(maps.Values(s.names())) }
 
 // sources parses every Go file of this module, for every system.
 func sources(t *testing.T) []*source {
 	t.Helper()
 	var out []*source
 	for _, p := range files(t, []string{".go"}, "testdata", ".ci") {
-		text, err := os.ReadFile(p)
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, p, text, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, &source{p, strings.HasSuffix(p, "_test.go"), strings.Count(string(text), "\n"), f, fset})
-	}
-	if len(out) < 100 {
-		t.Fatalf("only %d Go files; is this the root of the module?", len(out))
+		out = append(out, &source{p, strings.HasSuffix(p, "_test.go"), f})
 	}
 	return out
+}
+
+// program is the sources without tests.
+func program(t *testing.T) []*source {
+	return slices.DeleteFunc(sources(t), func(s *source) bool { return s.test })
 }
 
 // files lists the files with one of the endings that belong to the house, with slashes: no build products, nothing below skip.
@@ -276,111 +172,145 @@ func files(t *testing.T, endings []string, skip ...string) []string {
 	return out
 }
 
-func TestFloorPlan(t *testing.T) {
-	rooms := map[string]*room{}
-	for i := range plan {
-		rooms[plan[i].pkg] = &plan[i]
-	}
-	modules := slices.Collect(maps.Keys(directModules(t)))
-	uses := map[string]map[string]bool{} // by package: its imports of weight, as the plan names them
-	for _, s := range sources(t) {
-		if s.test {
-			continue
-		}
-		r := rooms[s.pkg()]
-		if r == nil {
-			t.Errorf("%s: package %s has no row in the floor plan", s.path, s.pkg())
-			continue
-		}
-		if uses[r.pkg] == nil {
-			uses[r.pkg] = map[string]bool{}
-		}
-		for _, spec := range s.file.Imports {
-			imp, _ := strconv.Unquote(spec.Path.Value)
-			switch other, ours := strings.CutPrefix(imp, "moltisfs/"); {
-			case ours:
-				uses[r.pkg][other] = true
-				if !slices.Contains(strings.Fields(r.ours), other) {
-					t.Errorf("%s: %s is not in the plan of %s", s.path, other, r.pkg)
-				}
-				if to := rooms[other]; to != nil && to.floor >= r.floor && !strings.HasPrefix(other, r.pkg+"/") {
-					t.Errorf("%s: %s is on floor %d, %s on floor %d: imports go down only", s.path, r.pkg, r.floor, other, to.floor)
-				}
-			case strings.Contains(strings.Split(imp, "/")[0], "."):
-				module := moduleOf(imp, modules)
-				uses[r.pkg][module] = true
-				if !slices.Contains(strings.Fields(r.modules), module) {
-					t.Errorf("%s: %s (%s) is not in the plan of %s", s.path, imp, module, r.pkg)
-				}
-			case hasWeight(imp):
-				uses[r.pkg][imp] = true
-				if !slices.Contains(strings.Fields(r.std), imp) {
-					t.Errorf("%s: %s is not in the plan of %s", s.path, imp, r.pkg)
-				}
+// roomOf gives the room that a package is in and its floor, counted from the top. A package in no room is a room of its own, on the
+// lowest floor.
+func roomOf(pkg string) (room string, floor int) {
+	room, floor = pkg, len(floors)-1
+	longest := 0
+	for i, rooms := range floors {
+		for name := range strings.FieldsSeq(rooms) {
+			dir, each := strings.CutSuffix(name, "*")
+			if !each {
+				dir += "/"
+			}
+			if !strings.HasPrefix(pkg+"/", dir) || len(dir) <= longest {
+				continue
+			}
+			room, floor, longest = strings.TrimSuffix(dir, "/"), i, len(dir)
+			if each {
+				first, _, _ := strings.Cut(pkg[len(dir):], "/")
+				room = dir + first
 			}
 		}
 	}
-	for _, r := range plan {
-		if uses[r.pkg] == nil {
-			t.Errorf("the floor plan has a row for %s, which is not there", r.pkg)
+	return room, floor
+}
+
+func TestImportsGoDown(t *testing.T) {
+	for _, s := range program(t) {
+		room, floor := roomOf(s.pkg())
+		for _, imp := range s.imports() {
+			other, ours := strings.CutPrefix(imp, "moltisfs/")
+			to, below := roomOf(other)
+			if ours && to != room && below <= floor && below < len(floors)-1 {
+				t.Errorf("%s: %s imports %s, which is not on a floor below; imports go down only", s.path, room, to)
+			}
+		}
+	}
+}
+
+func TestReservedImports(t *testing.T) {
+	for _, rule := range reserved {
+		used := map[string]bool{}
+		for _, s := range program(t) {
+			for _, imp := range s.imports() {
+				if slices.Contains(strings.Fields(rule.imports), imp) {
+					used[s.pkg()] = true
+					if !slices.Contains(strings.Fields(rule.by), s.pkg()) {
+						t.Errorf("%s imports %s; only these may: %s", s.path, imp, rule.by)
+					}
+				}
+			}
+		}
+		for pkg := range strings.FieldsSeq(rule.by) {
+			if !used[pkg] {
+				t.Errorf("%s may import %s and does not; take the permission away", pkg, rule.imports)
+			}
+		}
+	}
+}
+
+// TestModules holds the table of docs/dependencies.md against go.mod and the imports: each module that go.mod requires directly has a row
+// with the packages that use it, a purpose and a reason.
+func TestModules(t *testing.T) {
+	text, err := os.ReadFile("docs/dependencies.md")
+	gomod, err2 := os.ReadFile("go.mod")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Modules\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	users := map[string][]string{} // as the table has them, by module
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		module := strings.Trim(cells[0], " `")
+		if !strings.Contains(module, ".") {
 			continue
 		}
-		for _, p := range strings.Fields(r.ours + " " + r.std + " " + r.modules) {
-			if !uses[r.pkg][p] {
-				t.Errorf("%s may import %s and does not; take the permission away", r.pkg, p)
+		if len(cells) != 4 || len(cells[2]) < 10 || len(cells[3]) < 10 {
+			t.Fatalf("docs/dependencies.md: a row has a module, its users, a purpose and a reason; this one has not: %s", line)
+		}
+		users[module] = strings.Fields(strings.Trim(cells[1], " `"))
+	}
+	required := map[string]bool{}
+	for line := range strings.Lines(string(gomod)) {
+		if w := strings.Fields(strings.TrimPrefix(line, "require ")); len(w) == 2 && strings.Contains(w[0], ".") {
+			required[w[0]] = true
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(users)), slices.Sorted(maps.Keys(required)); !slices.Equal(got, want) {
+		t.Errorf("docs/dependencies.md has rows for\n%v, and go.mod requires\n%v", got, want)
+	}
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, imp := range s.imports() {
+			module := imp // the longest that it begins with
+			for module != "." && !required[module] {
+				module = path.Dir(module)
+			}
+			if module == "." {
+				continue
+			}
+			user := s.pkg()
+			if s.test {
+				user = "tests"
+			}
+			if used[module+" "+user] = true; !s.test && !slices.Contains(users[module], user) {
+				t.Errorf("%s imports %s; docs/dependencies.md says that only these do: %v", s.path, imp, users[module])
+			}
+		}
+	}
+	for module, list := range users {
+		for _, pkg := range list {
+			if !used[module+" "+pkg] {
+				t.Errorf("docs/dependencies.md: %s does not use %s", pkg, module)
 			}
 		}
 	}
 }
 
 func TestOnlyGuardfsTouchesTheTree(t *testing.T) {
-	used := map[string]bool{}
-	for _, s := range sources(t) {
-		if s.test {
-			continue
-		}
-		for name := range calls(s.file, touches) {
-			if !permitted(fileAccess, s, used) {
-				t.Errorf("%s: %s works on files by name; only these may: %v", s.path, name, slices.Sorted(maps.Keys(fileAccess)))
-			}
-		}
-	}
-	unused(t, fileAccess, used)
+	onlyListed(t, fileAccess, touches, "works on files by name")
 }
 
 func TestOnlyCmdReadsTheEnvironment(t *testing.T) {
+	onlyListed(t, environment, map[string]string{"os": environ, "syscall": environ, "path/filepath": "Abs"}, "depends on the process's surroundings")
+}
+
+// onlyListed demands that only the packages and files in list use the named functions, and that each of them does.
+func onlyListed(t *testing.T, list, functions map[string]string, does string) {
 	used := map[string]bool{}
-	for _, s := range sources(t) {
-		if s.test {
-			continue
+	for _, s := range program(t) {
+		key := s.pkg()
+		if list[key] == "" {
+			key = s.path
 		}
-		for name := range calls(s.file, map[string]string{"os": environ, "syscall": environ, "path/filepath": "Abs"}) {
-			if !permitted(environment, s, used) {
-				t.Errorf("%s: %s depends on the process's surroundings; take it as an argument", s.path, name)
+		for name := range calls(s, functions) {
+			if used[key] = true; list[key] == "" {
+				t.Errorf("%s: %s %s; only these may: %v", s.path, name, does, slices.Sorted(maps.Keys(list)))
 			}
 		}
 	}
-	unused(t, environment, used)
-}
-
-func hasWeight(imp string) bool {
-	return !slices.Contains(weightless, imp) && slices.ContainsFunc(weighty, func(w string) bool {
-		return imp == w || strings.HasSuffix(w, "/") && strings.HasPrefix(imp, w)
-	})
-}
-
-// permitted reports whether list names the file or its package, and notes which.
-func permitted(list map[string]string, s *source, used map[string]bool) bool {
-	for _, key := range []string{s.path, s.pkg()} {
-		if list[key] != "" {
-			used[key] = true
-			return true
-		}
-	}
-	return false
-}
-
-func unused(t *testing.T, list map[string]string, used map[string]bool) {
 	for key := range list {
 		if !used[key] {
 			t.Errorf("%s has a permission that it does not use; take it away", key)
@@ -389,81 +319,19 @@ func unused(t *testing.T, list map[string]string, used map[string]bool) {
 }
 
 // calls gives the uses in a file of the named functions: import path → names, separated by blanks.
-func calls(f *ast.File, functions map[string]string) map[string]bool {
-	local := map[string]string{} // name in this file → import path
+func calls(s *source, functions map[string]string) map[string]bool {
 	out := map[string]bool{}
-	for _, spec := range f.Imports {
-		imp, _ := strconv.Unquote(spec.Path.Value)
-		if functions[imp] == "" {
-			continue
-		}
-		switch name := path.Base(imp); {
-		case spec.Name == nil:
-			local[name] = imp
-		case spec.Name.Name == ".":
-			out[imp+".*"] = true // nobody can tell what is used
-		default:
-			local[spec.Name.Name] = imp
-		}
+	local := s.names()
+	if functions[local["."]] != "" {
+		out[local["."]+".*"] = true // nobody can tell what is used
 	}
-	ast.Inspect(f, func(n ast.Node) bool {
-		sel, ok := n.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(strings.Fields(functions[local[x.Name]]), sel.Sel.Name) {
-			out[x.Name+"."+sel.Sel.Name] = true
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(strings.Fields(functions[local[x.Name]]), sel.Sel.Name) {
+				out[x.Name+"."+sel.Sel.Name] = true
+			}
 		}
 		return true
 	})
 	return out
-}
-
-// moduleOf is the longest module path that imp begins with, "" when none does.
-func moduleOf(imp string, modules []string) string {
-	best := ""
-	for _, m := range modules {
-		if (imp == m || strings.HasPrefix(imp, m+"/")) && len(m) > len(best) {
-			best = m
-		}
-	}
-	return best
-}
-
-// directModules are those that go.mod requires without "// indirect", with their versions.
-func directModules(t *testing.T) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		if w := strings.Fields(strings.TrimPrefix(line, "require ")); len(w) == 2 && strings.Contains(w[0], ".") {
-			out[w[0]] = w[1]
-		}
-	}
-	if len(out) == 0 {
-		t.Fatal("no requirements found in go.mod")
-	}
-	return out
-}
-
-// Who embeds a public package carries no evaluator of policies: it is large, and cmd alone hands it in.
-func TestPoliciesAreTheProgramsAlone(t *testing.T) {
-	const rego = "internal/policy/rego"
-	of := map[string][]string{}
-	for _, r := range plan {
-		of[r.pkg] = strings.Fields(r.ours)
-	}
-	var reaches func(pkg string) bool
-	reaches = func(pkg string) bool { return pkg == rego || slices.ContainsFunc(of[pkg], reaches) }
-	for _, r := range plan {
-		if r.pkg != rego && reaches(r.pkg) != (r.pkg == "cmd/moltis-fs") {
-			t.Errorf("%s: it reaches %s %v", r.pkg, rego, reaches(r.pkg))
-		}
-		if r.pkg != rego && strings.Contains(r.modules, "open-policy-agent") {
-			t.Errorf("%s may import OPA", r.pkg)
-		}
-	}
 }

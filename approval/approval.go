@@ -24,17 +24,17 @@ type Question struct {
 	ID                       string
 	Principal, Session, Tool string
 	Paths                    []string // real names
-	New                      []string // those of Paths where nothing is yet
+	New                      []string // the Paths where nothing is yet
 	Summary                  string   // one line
 	Diff                     string   // unified, not escaped: show it through Escape
 	Added, Removed           int      // lines
-	Code                     []string // those of Paths that run code later: Yes is no yes to them
-	Warnings                 []string // what to look at before saying yes
+	Code                     []string // the Paths that run code later: Yes is no yes to them
+	Warnings                 []string // to be looked at before saying yes
 	Digest                   string   // of everything that the change is
 	Expires                  time.Time
 }
 
-// Decision is what became of a question.
+// Decision is the outcome of a question.
 type Decision uint8
 
 // The decisions. The zero one refuses.

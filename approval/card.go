@@ -160,8 +160,8 @@ func Unseen(q Question, lines int) int {
 	return max(len(splitDiff(q))-lines, 0)
 }
 
-// UnseenBy is what the record says, after the name of who approved, of so many lines of a diff that
-// they were not shown.
+// UnseenBy gives the words of the record, behind the name of the approver, for so many lines of a diff
+// that were not shown.
 func UnseenBy(lines int) string { return ", with " + counted(lines, "line") + " unseen" }
 
 func splitDiff(q Question) []string { return strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n") }

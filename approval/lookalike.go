@@ -43,10 +43,10 @@ func Lookalike(name string) string {
 	return name + " holds letters that look like others: " + strings.Join(found, ", ")
 }
 
-// Odd says what in the lines that a diff adds reads as something else than it is: characters that
+// Odd finds text that reads as something else than it is, in the lines that a diff adds: characters that
 // cannot be seen (controls are escaped, and no editor hides them), and words in which letters of
 // another script stand among ASCII ones that look the same. It gives no more than two sentences,
-// and none for text that is what it seems.
+// and none for plain text.
 func Odd(diff string) (out []string) {
 	hidden, first, left := 0, rune(0), 0 // lines of the hunk that are still to come
 	var words []string

@@ -76,7 +76,7 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 
 	stale := t.dropLateLine()
 	if !stale && t.tty != nil && discardTypeahead(t.tty) {
-		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered was typed before, too
+		_, _ = t.in.Discard(t.in.Buffered()) // buffered lines were typed before, too
 	}
 	most := diffLines
 	if len(q.Paths) > fewFiles {
@@ -160,7 +160,7 @@ func (a *asked) other() string {
 	return ""
 }
 
-// take is what a line answers. done is false where the question is to be put again.
+// take makes an answer of the typed line. done is false where the question is to be put again.
 func (a *asked) take(typed string) (_ Answer, done bool, err error) {
 	answer := strings.ToLower(strings.TrimSpace(typed))
 	offered := map[string]Grant{"y": Once, "yes": Once}

@@ -24,7 +24,7 @@ var ErrNotEmpty = errors.New("there is something in it already")
 // save meanwhile: the copy is the store of one moment, and on stable storage on return. Operations
 // that are under way at that moment count as done in it. The copy is a store: Open opens it.
 //
-// What was moved to the trash as a whole lies beside the tree and is not in the copy.
+// A tree that was moved to the trash as a whole lies beside the workspace and is not in the copy.
 func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 	if err := d.enter(); err != nil {
 		return err

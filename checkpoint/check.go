@@ -11,7 +11,7 @@ import (
 	"moltisfs/checkpoint/blob"
 )
 
-// Report is what Check found.
+// Report is the result of Check.
 type Report struct {
 	Checkpoints int       `json:"checkpoints"`
 	Changes     int       `json:"changes"`

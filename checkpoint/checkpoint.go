@@ -60,10 +60,10 @@ import (
 	"moltisfs/checkpoint/blob"
 )
 
-// Kind says what is at a path.
+// Kind is the kind of the object at a path.
 type Kind string
 
-// What can be at a path. The zero Kind is read as Absent.
+// The kinds of objects at a path. The zero Kind is read as Absent.
 const (
 	Absent  Kind = "absent"
 	File    Kind = "file"
@@ -94,7 +94,7 @@ const (
 // when it is empty. Other roles ("target", "src", "dst") are kept as given.
 const RoleParent = "parent_dir"
 
-// State is what a path is or was. Kind says which fields mean something: Target is for a Symlink,
+// State describes a path, as it is or was. Kind says which fields mean something: Target is for a Symlink,
 // Size and Hash are for a File.
 type State struct {
 	Kind     Kind
@@ -171,7 +171,7 @@ const (
 	SkipDamaged  = "damaged" // it was there; Repair could not read it any more
 )
 
-// Op is what one call is about to do.
+// Op is the change that one call is about to make.
 type Op struct {
 	Tool, Kind         string
 	Principal, Session string
@@ -207,7 +207,7 @@ type Skip struct {
 	Size int64
 }
 
-// Outcome is what became of an operation.
+// Outcome is the end of an operation.
 type Outcome string
 
 // Outcomes. The planner treats Presumed like Committed and passes over Aborted. The result of a
@@ -336,7 +336,7 @@ func (e *AmbiguousLabelError) Error() string {
 	return fmt.Sprintf("%d checkpoints carry the label %q", len(e.Carry), e.Label)
 }
 
-// Scope is who asks. The zero Scope sees only what was saved without a principal and a session.
+// Scope names the principal and session that ask. The zero Scope sees only checkpoints without either.
 type Scope struct {
 	Principal, Session string
 	AllSessions        bool // the operator's view: every session, of Principal if that is not empty

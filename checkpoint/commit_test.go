@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"moltisfs/internal/testdir"
 )
 
 // Of saves that wait together and share a transaction one may fail: the others are saved all the
@@ -34,11 +36,11 @@ func TestOneOfABatchFails(t *testing.T) {
 			s, errs[i] = d.Save(ctx, Op{Tool: "Delete", Kind: KindDelete, Opening: Opening{Tag: "t"}, Changes: []Change{c}})
 			ids[i] = s.ID
 		})
-		for queued := 0; queued <= i; time.Sleep(time.Millisecond) { // in this order
+		testdir.Until(t, "its place in the queue", func() bool { // in this order
 			d.com.mu.Lock()
-			queued = len(d.com.queue)
-			d.com.mu.Unlock()
-		}
+			defer d.com.mu.Unlock()
+			return len(d.com.queue) > i
+		})
 	}
 	<-d.com.turn
 	all.Wait()

@@ -23,7 +23,7 @@ type GCOptions struct {
 	need int64 // make room for that many bytes beyond what retention says
 }
 
-// GCResult says what GC removed.
+// GCResult counts the things that GC removed.
 type GCResult struct {
 	Checkpoints int    `json:"checkpoints"` // expired or evicted
 	Evicted     int    `json:"evicted"`     // of those: for MaxBytes, though retention keeps them

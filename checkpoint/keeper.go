@@ -197,7 +197,7 @@ func (k *keeper) room(ctx context.Context, op *Op, again bool) error {
 	return nil
 }
 
-// bytes is what the contents of op come to, and how many of them at most are in the catalog and not
+// bytes counts the contents of op, and how many of them at most are in the catalog and not
 // in files.
 func (op *Op) bytes() (all, small int64) {
 	all, small = int64(len(op.Steps)), int64(len(op.Steps))
@@ -209,7 +209,7 @@ func (op *Op) bytes() (all, small int64) {
 	return all, small
 }
 
-// newBytes is what those contents of op come to that are not stored yet, each counted once.
+// newBytes counts the contents of op that are not stored yet, each once.
 func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
 	n = int64(len(op.Steps))
 	seen := map[string]bool{}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits are what a store is bounded by.
+// Limits are the bounds of a store.
 type Limits struct {
 	KeepWithin time.Duration // what is younger is kept; 0: nothing for its age
 	KeepLast   int           // so many of each path are kept; 0: none for their number

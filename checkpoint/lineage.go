@@ -60,7 +60,7 @@ func gap(ctx context.Context, h *history, a, b *entry, others bool) (bool, error
 	if away, err := h.movedAway(ctx, left.Path, a.seq, b.seq); err != nil || away {
 		return false, err
 	}
-	// What retention took may have been a change of this session.
+	// The checkpoints that retention took may hold a change of this session.
 	return h.whole(ctx, a.seq, b.seq)
 }
 
@@ -79,7 +79,7 @@ func (s State) maybe(o State) bool {
 	return true
 }
 
-// ours is what a session's changes did to the metadata of a file.
+// ours holds the changes that a session made to the metadata of a file.
 type ours struct {
 	mode, owner, xattrs bool
 	left                State // by the last of them

@@ -122,7 +122,7 @@ func (h *history) begun(ctx context.Context, who Scope, turn string) (out []Begu
 	return out, nil
 }
 
-// lost says what retention took of what who changed; nil when nothing.
+// lost gives the changes of who that retention took; nil when there are none.
 func (h *history) lost(ctx context.Context, who Scope) (*Lost, error) {
 	ses := who.sessions()
 	var seq, ts sql.NullInt64
@@ -164,7 +164,7 @@ func (h *history) goneOf(ctx context.Context, path string) (seq int64, err error
 
 // noteGone remembers, before the checkpoints of list (a JSON array) are deleted, whose they are.
 func (c *committer) noteGone(ctx context.Context, list string) error {
-	// What was not made, or changed nothing for the session, is no part of a rewind.
+	// An operation that was not made, or changed nothing for the session, is no part of a rewind.
 	err := c.exec(ctx, `UPDATE session SET gone=max(ifnull(gone, 0), x.seq),
 			gone_ts=max(ifnull(gone_ts, x.ts), x.ts)
 		FROM (SELECT session AS s, max(seq) AS seq, max(ts) AS ts FROM op

@@ -30,7 +30,7 @@ const (
 	settleAfter = 200 * time.Millisecond
 )
 
-// checkOpen says what is wrong with the run, the tag or the steps.
+// checkOpen checks the run, the tag and the steps.
 func (op *Op) checkOpen() error {
 	switch {
 	case op.Run < 0:
@@ -45,7 +45,7 @@ func (op *Op) checkOpen() error {
 	return nil
 }
 
-// Open lists what is open, the newest first, which is the order to take it back in.
+// Open lists the open operations, the newest first: they are taken back in this order.
 func (d *DB) Open(ctx context.Context) (ops []OpenOp, err error) {
 	err = d.view(ctx, func(h *history) error {
 		const q = "SELECT op, tag, steps, made FROM open_op ORDER BY op DESC"
@@ -77,7 +77,7 @@ func (d *DB) Made(ctx context.Context, id ID) error {
 	return d.update(ctx, "noting that an operation was made", made, seq)
 }
 
-// Settle says what became of the operation id, which is not open any more then. One without a tag
+// Settle writes the outcome of the operation id, which is not open any more then. One without a tag
 // need not be settled: it is presumed to have taken place. Committed costs nothing now; it is
 // written along with the next save, or in a moment. Until then other processes take an operation
 // with a tag for open. Aborted and Foreign are durable on return.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/testdir"
 )
 
 // Whatever cleaning is asked for, what is open stays: also when its host is dead, and until
@@ -210,13 +211,13 @@ func TestOpenRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(host, b)
-	for until := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // no save takes it along
-		if got, err := other.Open(ctx); err != nil || time.Now().After(until) {
-			t.Fatal(got, err)
-		} else if len(got) == 1 {
-			break
+	testdir.Until(t, "the outcome, which no save takes along", func() bool {
+		got, err := other.Open(ctx)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		return len(got) == 1
+	})
 	if err := host.Made(ctx, a.ID); !errors.Is(err, checkpoint.ErrNotFound) {
 		t.Errorf("it is not open any more: %v", err)
 	}

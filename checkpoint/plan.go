@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Restore says what should be as it was. Exactly one of ID, Turn, Since and Label is set.
+// Restore picks the paths that should be as they were. Exactly one of ID, Turn, Since and Label is set.
 //
 //   - ID, Mode "state": every path of that checkpoint becomes what it was before it.
 //   - ID, Mode "inverse": the one operation is taken out and the later ones stay; the caller merges
@@ -41,7 +41,7 @@ const (
 	ModeInverse = "inverse"
 )
 
-// Plan is what has to be done to carry out a Restore. Nothing has been done.
+// Plan lists the changes that carry out a Restore. None has been made.
 type Plan struct {
 	Mode   string
 	Undoes []ID // the operations that it takes back, oldest first

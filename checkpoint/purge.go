@@ -29,7 +29,7 @@ type Purge struct {
 	CutOff bool
 }
 
-// Purged says what a purge removed, or would remove.
+// Purged counts the things that a purge removed, or would remove.
 type Purged struct {
 	Paths       int // that match, whether or not a content of them was left
 	Contents    int

@@ -18,10 +18,10 @@ import (
 	"moltisfs/internal/guardfs/flock"
 )
 
-// Repaired says what Repair did.
+// Repaired is the result of Repair.
 type Repaired struct {
 	Kept string `json:"kept,omitempty"` // where the store's files are as they were; "" when nothing had to be done
-	// What the store holds now.
+	// The contents of the store now.
 	Checkpoints int       `json:"checkpoints"`
 	Changes     int       `json:"changes"`
 	Contents    int       `json:"contents"`

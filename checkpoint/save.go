@@ -93,7 +93,7 @@ func orNull[T comparable](v T) any {
 	return v
 }
 
-// column is what its row holds: its bytes, or where they are.
+// column gives the value of its row: its bytes, or their place.
 func (p *part) column() []byte {
 	if p.Codec&blob.CodecFile != 0 {
 		return []byte(p.File)
@@ -101,7 +101,7 @@ func (p *part) column() []byte {
 	return p.Z
 }
 
-// growth is what it adds to the store, once it is prepared.
+// growth gives the bytes that it adds to the store, once it is prepared.
 func (s *save) growth() growth {
 	contents, files := int64(len(s.op.Steps)), int64(0)
 	for i := range s.parts {
@@ -359,7 +359,7 @@ type row struct {
 	depth   int
 }
 
-// hashName is what the committer knows a hash by: no name begins like this.
+// hashName gives the key of a hash in the maps of the committer: no name begins like this.
 func hashName(h blob.Hash) string { return "\x00" + string(h[:]) }
 
 // stored is rowOf for a save.

@@ -53,7 +53,7 @@ func (m *marks) need() {
 	}
 }
 
-// dead lists what nothing needs, a base after the deltas on it.
+// dead lists the contents that nothing needs, a base after the deltas on it.
 func (m *marks) dead() (ids []int64) {
 	for _, c := range m.data {
 		if !m.has(c.id, isNeeded) {
@@ -320,7 +320,7 @@ func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 	return &part{ver: &blob.Version{Hash: h, Content: body}, Packed: p}, nil
 }
 
-// inLog is what the row takes of the log.
+// inLog gives the bytes of the log that the row takes.
 func (p *part) inLog() int64 { return int64(min(len(p.Z), blob.FileAbove)) }
 
 // sealedBy gives the key that seals the row of id, or else the nearest one that its delta stands

@@ -33,13 +33,13 @@ func (l Limits) logMost() int64 {
 	return min(max(l.MaxBytes/logShare, min(logLeast, l.MaxBytes/3)), logMost)
 }
 
-// indexes is what the index of a log of that length takes, and the small files of the store.
+// indexes gives the bytes of the index of a log of that length, and of the small files of the store.
 func indexes(log int64) int64 { return slack + log/512 }
 
-// besideLog is what of MaxBytes is for catalog and contents.
+// besideLog gives the part of MaxBytes for catalog and contents.
 func (l Limits) besideLog() int64 { return l.MaxBytes - l.logMost() - indexes(l.logMost()) }
 
-// What a transaction writes to the log is known only when it is committed, and then it is there.
+// The bytes that a transaction writes to the log are known only when it is committed, and then they are there.
 // These bound it from above, in pages.
 const (
 	page        = 4 << 10

@@ -6,7 +6,7 @@ import (
 	"moltisfs/grep/tree"
 )
 
-// What a search sees of a tree of files; package tree documents each. An Entry of a Dir has Name,
+// Dir, File, Entry and Info are the tree of files as a search sees it; package tree documents each. An Entry of a Dir has Name,
 // Kind and Way, an Info has Kind, Size, ModTime, ChangeTime, Ino and Links.
 type (
 	Dir   = tree.Dir
@@ -31,6 +31,6 @@ var (
 )
 
 // FS makes a Dir of the root of fsys, for trees in memory, in archives or embedded. Paths in
-// results are those of fsys. A file that cannot seek is read once from the start, in order, by one
+// results are paths of fsys. A file that cannot seek is read once from the start, in order, by one
 // worker.
 func FS(fsys fs.FS) Dir { return tree.FS(fsys) }

@@ -7,7 +7,7 @@
 //	f, err := grep.Files(ctx, tree, grep.GlobQuery{Pattern: "**/*.go"})
 //
 // The tree is a Dir. FS makes one of any fs.FS; who has another kind of tree implements Dir.
-// Patterns are those of package match, ignore rules those of package ignore. Guarded and GuardedFile are for this module's own handles.
+// Package match has the patterns, package ignore the ignore rules. Guarded and GuardedFile are for this module's own handles.
 //
 // # What it guarantees
 //

@@ -120,7 +120,7 @@ func first(a, b string) string {
 	return a
 }
 
-// workerFiles is what one worker found.
+// workerFiles holds the files that one worker found.
 type workerFiles struct {
 	newest newest
 	total  int

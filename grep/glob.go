@@ -9,7 +9,7 @@ import (
 	"moltisfs/grep/ignore"
 )
 
-// GlobError says what is wrong with a glob.
+// GlobError names the fault of a glob.
 type GlobError struct {
 	Glob   string
 	Why    string

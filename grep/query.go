@@ -6,7 +6,7 @@ import (
 	"moltisfs/grep/match"
 )
 
-// Mode is what a Query returns.
+// Mode is the kind of rows that a Query returns.
 type Mode uint8
 
 // The modes.
@@ -16,7 +16,7 @@ const (
 	Count                        // how many lines match in each file, and how often
 )
 
-// Query says what to search for and what to return. Matcher is required.
+// Query is a search: the pattern, and the form of the result. Matcher is required.
 type Query struct {
 	Matcher   *match.Matcher
 	Mode      Mode

@@ -8,7 +8,7 @@ import (
 	"moltisfs/internal/text"
 )
 
-// scan is what is known about one file while its chunks go by. It counts everything, and gathers
+// scan is the state of the search in one file, while its chunks go by. It counts everything, and gathers
 // rows until it has as many as are wanted.
 //
 // All positions are offsets in the file, not in a chunk: the same line may be seen in two chunks,
@@ -28,7 +28,7 @@ type scan struct {
 	part  longPart
 }
 
-// tally is what was found so far.
+// tally counts the lines, matches and rows found so far.
 type tally struct {
 	lines, matches, rows int
 	out                  []Row
@@ -55,7 +55,7 @@ type rowPosition struct {
 	after   int   // context lines still due
 }
 
-// windowPosition is what a multiline search must know of lines that its window cuts.
+// windowPosition is the state of a multiline search about lines that its window cuts.
 type windowPosition struct {
 	fresh                    int64 // lines from here on did not match yet
 	lineFrom, lineTo, lineAt int64 // the line of the last match, as the chunk at lineAt shows it

@@ -17,8 +17,8 @@ import (
 // their timing.
 //
 // A context that reaches its deadline makes the result Partial; its cancellation is an error. Other
-// errors are those of the root, *GlobError and *TypeError. What could not be searched is counted in
-// Result.Skipped.
+// errors come from opening the root, or are *GlobError and *TypeError. Files that could not be searched are
+// counted in Result.Skipped.
 func Search(ctx context.Context, w Walk, q Query) (*Result, error) {
 	return searchSized(ctx, w, q, defaultSizes())
 }
@@ -68,7 +68,7 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	return res, nil
 }
 
-// buffers are those of finished workers, for the next search. In a small tree making them costs
+// buffers keeps the buffers of finished workers for the next search. In a small tree making them costs
 // more than the search.
 var buffers sync.Pool // of *[]byte
 

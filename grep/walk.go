@@ -37,7 +37,7 @@ type Walk struct {
 	Come *atomic.Int64 // grows by each file that the walk comes to; nil: nobody looks
 
 	// Elsewhere, if set, searches where the tree is, with the same answers; Dir and File only name
-	// what is searched.
+	// the tree or file.
 	Elsewhere Elsewhere
 }
 
@@ -54,7 +54,7 @@ const (
 	batchFiles = 128 // in batches of this many
 )
 
-// visitor is what is done with what the walk finds. Its methods are called by many workers at once.
+// visitor takes the directories and files that a walk finds. Its methods are called by many workers at once.
 // rel is the path of a directory from the root, "" or with a slash at the end.
 type visitor interface {
 	descend(rel string) bool // may anything below rel be wanted?

@@ -8,7 +8,7 @@ import (
 )
 
 // loops notices a session that reads the same unchanged window again and
-// again (ARCHITECTURE.md, loop detection). It only warns: the content is always
+// again (docs/rulings.md, loop detection). It only warns: the content is always
 // sent. It forgets at a restart, which is harmless.
 type loops struct {
 	mu       sync.Mutex

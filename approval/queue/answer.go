@@ -17,7 +17,7 @@ import (
 	"moltisfs/approval"
 )
 
-// State is what became of a question.
+// State is the state of a question.
 type State string
 
 // The states; see the package.
@@ -42,12 +42,12 @@ type Entry struct {
 	Question approval.Question // its ID is that of the call
 	Asked    time.Time
 	PID      int       // of the process that asked
-	By       string    // who answered; "" where nobody did
+	By       string    // the name in the answer; "" where nobody answered
 	Reason   string    // in their words
 	Answered time.Time // or expired, or cancelled
 }
 
-// By is who answers.
+// By names the person or program that answers.
 type By struct {
 	Name      string // for the records: an operator, a user, a token
 	Principal string // whose token it is, if it is one

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moltisfs/approval"
+	"moltisfs/internal/testdir"
 )
 
 // role makes a test process one that asks, or answers, and is killed: "ask DIR", or "answer DIR ID BY STEP".
@@ -74,12 +75,12 @@ func TestAskerKilled(t *testing.T) {
 	q := Open(t.TempDir())
 	asker := start(t, "ask", q.dir)
 	var list []Entry
-	for len(list) == 0 {
-		time.Sleep(time.Millisecond)
+	testdir.Until(t, "the question", func() (there bool) {
 		var err error
 		list, err = q.List(false)
 		must(t, err)
-	}
+		return len(list) > 0
+	})
 	must(t, asker.Process.Kill())
 	asker.Wait() //nolint:errcheck // it was killed
 	if waits, err := q.List(false); err != nil || len(waits) > 0 {

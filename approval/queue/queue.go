@@ -23,12 +23,12 @@
 // An answer is for the one question with its ID and its digest, and only the call that asked takes
 // it: after a restart nothing is left to approve.
 //
-// Whatever goes wrong refuses: a question that can't be stored is not put, and an answer that can't
-// be read does not approve. What is not a file of ours in that directory is skipped, and never
+// Every failure refuses: a question that can't be stored is not put, and an answer that can't
+// be read does not approve. Files in that directory that are not ours are skipped, and never
 // followed. Where the file system has no hard links, no question can be answered.
 //
-// What is over stays on record for a while, without its diff: seven days, the newest 500 questions,
-// 64 MB. The record says what was answered; what became of the change is in the audit log. The diff
+// A question that is over stays on record for a while, without its diff: seven days, the newest 500 questions,
+// 64 MB. The record has the answer; the audit log has the outcome of the change. The diff
 // of a killed process stays until the next question is put.
 //
 // A Queue is safe for concurrent use. It starts nothing: while a question waits, its asker looks

@@ -10,7 +10,7 @@ import (
 	"moltisfs/internal/guardfs/flock"
 )
 
-// What is over is kept on record for so long, so many questions, so many bytes; the newest first.
+// Bounds of the record of questions that are over: time, number and bytes. The newest are kept.
 const (
 	keptFor   = 7 * 24 * time.Hour
 	keptMost  = 500

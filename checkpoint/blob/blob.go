@@ -55,7 +55,7 @@ func ParseHash(s string) (h Hash, err error) {
 	return h, err
 }
 
-// Row is what the catalog holds of a content.
+// Row is the row of a content in the catalog.
 type Row struct {
 	Hash  Hash
 	Size  int64 // of the content

@@ -84,7 +84,7 @@ func remoteFuse(table, dev string) string {
 	return ""
 }
 
-// remoteKinds are what follows "fuse." for file systems on other machines whose source need not
+// remoteKinds are the names behind "fuse." of file systems on other machines whose source need not
 // look like one.
 var remoteKinds = map[string]bool{
 	"ceph": true, "ceph-fuse": true, "curlftpfs": true, "davfs": true, "davfs2": true, "gcsfuse": true,

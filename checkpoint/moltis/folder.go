@@ -125,7 +125,7 @@ func plainDirs(root *os.Root, names ...string) error {
 }
 
 // unusable says why no tool would ever change path, so that a checkpoint of it could only be in the way of a restore of others. The
-// rules are those of the guarded file system.
+// rules are the rules of the guarded file system.
 func unusable(path string) string {
 	switch {
 	case path == "" || !(filepath.IsAbs(path) || path[0] == '/') || filepath.Clean(path) != path:

@@ -17,7 +17,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// Imported says what Import did.
+// Imported is the result of Import.
 type Imported struct {
 	Imported int        `json:"imported"`
 	Known    int        `json:"known"` // taken over before

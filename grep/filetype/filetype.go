@@ -46,7 +46,7 @@ func Names() []string {
 
 // Choice is some types: the globs of all of them, the common "*.ext" ones by extension.
 type Choice struct {
-	ext   map[string]bool // what follows the last dot
+	ext   map[string]bool // the part after the last dot
 	name  map[string]bool
 	globs []*ignore.Glob
 }

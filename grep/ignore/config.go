@@ -88,7 +88,7 @@ const (
 	maxIncludes = 100
 )
 
-// configuration is what git's configuration files say of the settings that matter here. It follows
+// configuration holds the settings of git's configuration files that matter here. It follows
 // includes, also those with the condition "gitdir". Other conditions count as not met.
 type configuration struct {
 	home   string

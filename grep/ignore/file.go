@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Decision is what one ignore file says about a path.
+// Decision is the verdict of one ignore file on a path.
 type Decision int8
 
 // The decisions. Include comes from a "!" rule.
@@ -23,7 +23,7 @@ const (
 type File struct {
 	rules []rule
 	exact map[string][]int32 // base name → rules
-	ext   map[string][]int32 // what follows the last dot → rules of the form "*.ext"
+	ext   map[string][]int32 // the part after the last dot → rules of the form "*.ext"
 	base  []int32            // other rules without a slash
 	top   []int32            // anchored rules of one segment: for the file's own directory only
 	deep  []int32            // anchored rules that may reach below

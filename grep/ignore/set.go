@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// Dir is what this package needs of a directory. Every method works on the handle, never on a path
+// Dir is a directory, with the few methods that this package needs. Every method works on the handle, never on a path
 // from the root.
 type Dir interface {
 	True() string                                     // canonical absolute name
@@ -45,7 +45,7 @@ type Options struct {
 	Home       string // where "~/" leads in a repository's configuration; "": nowhere
 }
 
-// Found is what the listing of a directory showed, so that nothing is opened that does not exist.
+// Found holds the names of interest in the listing of a directory, so that nothing is opened that does not exist.
 type Found struct {
 	Gitignore, Ignore bool        // a regular file of that name
 	Git               fs.FileMode // type of the entry ".git", when HasGit

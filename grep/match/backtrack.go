@@ -12,7 +12,7 @@ import (
 	"moltisfs/grep/match/syntax"
 )
 
-// ErrFallbackTime is what Scanner.Err wraps when the backtracking engine has used up its time.
+// ErrFallbackTime is wrapped by Scanner.Err when the backtracking engine has used up its time.
 var ErrFallbackTime = errors.New("the backtracking engine ran out of time")
 
 // backtrack is a pattern for the backtracking engine. It is written out of the parsed tree and not

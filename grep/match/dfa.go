@@ -8,7 +8,7 @@ import (
 	"moltisfs/grep/match/syntax"
 )
 
-// dfaMode says what a DFA looks for and when it stops.
+// dfaMode is the question that a DFA answers, and when it stops.
 type dfaMode uint8
 
 const (
@@ -179,7 +179,7 @@ func (d *dfa) begin() {
 // Assertions stay in the set: only the next byte tells whether they hold.
 func (d *dfa) epsilonClosure(pc int32, stop bool) {
 	if d.mode == dfaFirst && d.p.hasLooks {
-		// What an assertion leads to is preferred to what comes after it, even where a loop meets
+		// The targets of an assertion are preferred to the items after it, even where a loop meets
 		// itself again. The order is known only when everything is followed at once, which
 		// resolveLooks does.
 		if d.seen[pc] != d.gen {
@@ -456,8 +456,8 @@ func holdsBetween(l syntax.Look, flags int32, c int, word bool) bool {
 	return l.HoldsWord(flags&afterWord != 0, word)
 }
 
-// enterAfter gives the start state behind byte b. ok is false where one byte is not enough to know
-// what stands before, and only the Pike VM can start.
+// enterAfter gives the start state behind byte b. ok is false where one byte does not tell the
+// character before, and only the Pike VM can start.
 func (d *dfa) enterAfter(b byte) (s uint32, ok bool) {
 	switch {
 	case d.p.hasUnicodeWord && b >= 0x80, d.p.hasCRLFEnd && b == '\r':

@@ -27,8 +27,8 @@ func (w *literalSet) count(
 	}
 }
 
-// length is that of the preferred literal at the start of text. Leftmost-first: of "a|ab" that is
-// "a".
+// length gives the length of the preferred literal at the start of text. Leftmost-first: of "a|ab" it
+// is 1, for "a".
 func (w *literalSet) length(text []byte) int {
 	for _, l := range w.words {
 		if l.At(text) {

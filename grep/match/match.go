@@ -26,7 +26,7 @@
 // A prefilter may pass too much; it must never pass over a match. The confirming engines must agree
 // on every text. The tests hold both against package regexp and ripgrep.
 //
-// The ideas are those of RE2 (lazy DFA, reversed program, byte classes) and of ripgrep's crates
+// The ideas come from RE2 (lazy DFA, reversed program, byte classes) and from ripgrep's crates
 // (prefilters by rare bytes, Teddy, the order of strategies).
 //
 // # Concurrency and memory
@@ -48,7 +48,7 @@ import (
 // MaxPattern is the longest pattern in bytes that Compile takes.
 const MaxPattern = syntax.MaxPattern
 
-// PatternError says what is wrong with a Pattern: at which byte Offset, Why, and what to write
+// PatternError names the fault of a Pattern: its byte Offset, Why, and a pattern to write
 // instead (Suggest; with Multiline it is accepted with [Options].Multiline only).
 type PatternError = syntax.PatternError
 
@@ -62,7 +62,7 @@ type Options struct {
 	Literal      bool          // the pattern is a plain string
 	CRLF         bool          // "\r\n" ends a line
 	NoFallback   bool          // refuse what only the backtracking engine can do
-	FallbackTime time.Duration // what one Scanner may spend in the backtracking engine; 0 means 2 s
+	FallbackTime time.Duration // the most that one Scanner may spend in the backtracking engine; 0 means 2 s
 }
 
 const defaultFallbackTime = 2 * time.Second
@@ -74,7 +74,7 @@ type Matcher struct {
 	prog *program // forwards
 	rev  *program // reversed: it finds where a match begins
 	strategy
-	required []literal.Set // what every match holds
+	required []literal.Set // every match holds these
 	stripCR  bool          // CRLF, and the pattern does not name "\r": lines end before "\r\n"
 	fallback *backtrack    // if not nil, prog only proposes lines and this decides
 	nonASCII bool
@@ -118,7 +118,7 @@ func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	return m, nil
 }
 
-// Source is what Compile was given.
+// Source is the pattern that Compile was given.
 func (m *Matcher) Source() (pattern string, o Options) { return m.text, m.o }
 
 // NonASCII says that the pattern names characters outside ASCII: literally, escaped, or by a

@@ -29,7 +29,7 @@ type pairPrefilter struct {
 	rarest int // the place of the rarest byte
 }
 
-// pair is what pairScan looks for. The kernels know this layout: change both together.
+// pair is a pair of bytes, and the literal around them, that pairScan looks for. The kernels know this layout: change both together.
 //
 // Byte b1 must stand at i1 and b2 at i2, after f1 and f2 are or-ed to the text (0x20 folds case).
 // Then the first eight bytes of the literal, or as many as it has, are compared: (text|fold)&mask

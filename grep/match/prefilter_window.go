@@ -165,8 +165,8 @@ func members(s *byteSet) int {
 	return n
 }
 
-// product is a set of bytes: every combination of some high nibbles with some low nibbles. It is
-// what one bucket of maskScan can hold in one place.
+// product is a set of bytes: every combination of some high nibbles with some low nibbles. One
+// bucket of maskScan can hold one such set in one place.
 type product struct{ hi, lo uint16 }
 
 func (p product) chance() float64 {

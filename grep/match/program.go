@@ -27,7 +27,7 @@ type inst struct {
 	lo, hi   byte
 	out, alt int32
 	edges    []edge // shared between the uses of one class
-	base     int32  // what the targets of edges are relative to
+	base     int32  // the targets of edges are relative to this
 }
 
 // edge leads on bytes lo..hi to node to of its template, or out of the template when to < 0.

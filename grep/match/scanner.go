@@ -18,7 +18,7 @@ type Scanner struct {
 	line lineBounds
 }
 
-// automata are what a Scanner runs. Each is built when it is first needed.
+// automata are the machines that a Scanner runs. Each is built when it is first needed.
 type automata struct {
 	earliestDFA *dfa // whether there is a match, and in which line
 	endDFA      *dfa // leftmost-first: where the match ends
@@ -348,8 +348,8 @@ func (s *Scanner) Any(buf []byte) bool {
 }
 
 // Spans appends the matches within buf[start:end] to dst, as offsets into buf. They are
-// leftmost-first and do not overlap; an empty match directly behind another is left out. This is
-// what Go's FindAllIndex does.
+// leftmost-first and do not overlap; an empty match directly behind another is left out. Go's
+// FindAllIndex does the same.
 //
 // In line mode start and end are a line as NextLine gives it, and nothing outside is looked at.
 // Under Multiline all of buf is context, and the matches that begin in start..end are given.

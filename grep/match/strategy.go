@@ -13,13 +13,13 @@ type strategy struct {
 	exact         bool        // a candidate is a match
 	singleLiteral bool        // the pattern is one literal
 	literalSet    *literalSet // line mode: the pattern is a choice of literals; else nil
-	prefix        matchPrefix // what a match may hold before its candidate
+	prefix        matchPrefix // the most that a match has before its candidate
 	inPlace       bool        // candidates come in order, at most maxInPlace bytes into the match
 	lineByLine    bool        // multiline, but no match can hold "\n": line mode finds the same
 }
 
-// matchPrefix says what a match may hold before the candidate that a prefilter gives. For
-// "[a-z]{2}foo" and the candidate "foo" that is two characters.
+// matchPrefix is the longest text that a match may have before the candidate of a prefilter. For
+// "[a-z]{2}foo" and the candidate "foo" it is two characters.
 type matchPrefix struct {
 	maxBytes int  // or -1: no bound
 	newlines bool // it may hold "\n"
@@ -185,7 +185,7 @@ func staysInLine(n *syntax.Node, crlf bool) bool {
 	})
 }
 
-// measurePrefix says what the given items can hold at most.
+// measurePrefix gives the longest text that items can match.
 func measurePrefix(items []*syntax.Node) matchPrefix {
 	var l matchPrefix
 	for _, n := range items {

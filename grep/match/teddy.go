@@ -126,7 +126,7 @@ func (f *teddy) verify(text []byte, from, w int, buckets byte, m *meter) int {
 type teddyCursor struct {
 	list  [16]blockHits
 	i, n  int // list[i:n] is still to be looked at
-	base  int // what the places in list count from
+	base  int // the places in list count from here
 	at    int // how far the text is scanned
 	batch int // blocks to ask for next: few at first, since often the first hit is all
 }

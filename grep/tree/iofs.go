@@ -9,7 +9,7 @@ import (
 )
 
 // FS makes a Dir of the root of fsys, for trees in memory, in archives or embedded. Paths in
-// results are those of fsys. A file that cannot seek is read once from the start, in order, by one
+// results are paths of fsys. A file that cannot seek is read once from the start, in order, by one
 // worker.
 func FS(fsys fs.FS) Dir { return fsDir{fsys, ""} }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Kind is what a directory entry is, links not followed.
+// Kind is the type of a directory entry, links not followed.
 type Kind uint8
 
 // The kinds. KindOther is a fifo, a socket or a device: never opened.
@@ -30,7 +30,7 @@ type Entry struct {
 	Way bool
 }
 
-// Info is what the search must know of an object.
+// Info is the part of stat that a search needs.
 type Info struct {
 	Kind       Kind
 	Size       int64
@@ -70,7 +70,7 @@ type Dir interface {
 type File interface {
 	io.Reader
 	io.ReaderAt
-	// Info is what stat said when the file was opened.
+	// Info gives the stat of the moment when the file was opened.
 	Info() Info
 	Close() error
 }

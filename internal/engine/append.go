@@ -235,7 +235,7 @@ func (e *Engine) rememberTail(c *Call, t *Target) error {
 // tailWindow is how much of what others appended is looked through for a tail.
 const tailWindow = 16 << 20
 
-// A tail is what was to be appended to a file.
+// A tail holds the bytes that were to be appended to a file.
 type tail struct {
 	path    string
 	id      string // of the file, Identity.Lasting

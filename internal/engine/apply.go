@@ -399,7 +399,7 @@ func (s *apply) end(ctx context.Context) error {
 	return nil
 }
 
-// settle says what became of the change, if it has a checkpoint. That it was made costs nothing.
+// settle writes outcome o to the checkpoint of the change, if it has one. Committed costs nothing.
 func (s *apply) settle(ctx context.Context, o checkpoint.Outcome) {
 	if s.id == "" {
 		return

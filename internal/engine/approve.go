@@ -169,7 +169,7 @@ func (s *Step) removes() bool {
 	return s.Action != Rename && s.file != nil && s.file.After.Kind == guardfs.KindAbsent
 }
 
-// warnings are what a person should not overlook in the diff.
+// warnings lists the points of a step that a person should not overlook in the diff.
 func warnings(s *Step) (out []string) {
 	t := s.file
 	if s.Action == Rename {

@@ -31,7 +31,7 @@ const (
 	outcomeHost = "host_error"
 )
 
-// An Operation is what a dialect does within [Engine.Do].
+// An Operation is the work of a dialect within [Engine.Do].
 type Operation struct {
 	// Changes says that the operation may change the tree.
 	Changes bool
@@ -63,7 +63,7 @@ const MaxName = 256
 // policy, names, arguments, hooks, turn, deadline, operation, and on every way out hooks again and
 // the outcome's record. A panic of the operation ends as a broken host.
 //
-// The error is that of a broken host, or ErrClosed; a refusal is the dialect's to answer. A view
+// The error tells of a broken host, or is ErrClosed; a refusal is the dialect's to answer. A view
 // whose outcome can't be recorded ends as an error. A change that has happened does not, because
 // its intent is on record and the caller must know: Trace.Unrecorded says it then.
 func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
@@ -106,7 +106,7 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	return nil
 }
 
-// errNotBegun is the error of whoever goes round Do.
+// errNotBegun is the error of a call that did not come by Do.
 var errNotBegun = &hostError{"taking a call",
 	errors.New("it did not come by Engine.Do, so it would not be on record")}
 
@@ -311,8 +311,8 @@ func (a asking) Ask(ctx context.Context, q approval.Question) (approval.Answer, 
 	return answer, err
 }
 
-// answered is what somebody outside answers, who must come back when ctx ends. Who does not is left
-// behind, and so is a panic.
+// answered calls ask, which waits for somebody outside and must come back when ctx ends. If it does not, it is
+// left behind, and so is a panic.
 func answered[T any](ctx context.Context, who string, ask func() (T, error)) (T, error) {
 	type reply struct {
 		answer T

@@ -148,7 +148,7 @@ type HashFacts struct {
 	Diff      string // unified, of what changed since; "" where the old content is not known
 }
 
-// NameFacts are those of a name that is not taken.
+// NameFacts are the facts of a name that is not taken.
 type NameFacts struct {
 	What  string // "principal", "session" or "turn"
 	Bytes int    // of a name that is too long; 0: it is not printable text
@@ -162,7 +162,7 @@ type HalfFacts struct {
 	Marked     bool     // recovery tries again
 }
 
-// PlanFacts are what a checkpoint, or the time since one, has something to say of.
+// PlanFacts hold the paths that a checkpoint, or the time since one, touched and that the refusal is about.
 type PlanFacts struct {
 	Held   []string
 	Denied int // and so many paths more that policy keeps from being named

@@ -67,7 +67,7 @@ func checkRoot(key, root string, free *guardfs.FS, judge guardfs.Judge) error {
 	return nil
 }
 
-// cause is what the system said, without the operation.
+// cause gives the error of the system, without the operation.
 func cause(err error) string {
 	if e, ok := errors.AsType[*guardfs.PathError](err); ok {
 		err = e.Err
@@ -251,7 +251,7 @@ func (l *ruleLook) byLetters(rule string, g *glob.Glob) (spelling, at string) {
 	return "", ""
 }
 
-// kindOf is what is at a path; known is false where that can't be told.
+// kindOf gives the kind of the object at a path; known is false where it can't be told.
 func kindOf(free *guardfs.FS, path string) (kind guardfs.Kind, known bool) {
 	h, err := free.Resolve(path, guardfs.Look)
 	if err != nil {

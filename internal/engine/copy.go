@@ -239,7 +239,7 @@ func (b *copying) put(i copied) error {
 	return err
 }
 
-// fresh is what a new file gets from the system that is a copy of one with mode.
+// fresh gives the metadata that the system gives to a new file, a copy of one with mode.
 func (b *copying) fresh(t *Target, mode fs.FileMode) (*guardfs.Metadata, error) {
 	if m := b.meta[mode]; m != nil {
 		return m, nil

@@ -13,11 +13,11 @@ import (
 	"moltisfs/internal/audit"
 )
 
-// What is done to our own files is on record like a call, under this name in the place of a
+// A change of our own files is on record like a call, under this name in the place of a
 // dialect.
 const operator = "operator"
 
-// A Deed is what an operator does to our own files, as a purge or a pin: no call, and no agent's.
+// A Deed is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
 type Deed struct {
 	Name               string // as it stands on record
 	Principal, Session string // whose files are meant, where that is said

@@ -18,7 +18,7 @@ import (
 // moved on.
 type Maker func(ctx context.Context, d *Desk) (*Plan, error)
 
-// Reading is what the session has to know of a file that it changes.
+// Reading is the knowledge that a session must have of a file that it changes.
 type Reading uint8
 
 // The readings. That a file must have been read at all is for the configuration to say.
@@ -30,7 +30,7 @@ const (
 	ReadWhole // all that is there, because all of it is replaced
 )
 
-// Rules is what a file has to be like to be changed.
+// Rules are the conditions under which a file may be changed.
 type Rules struct {
 	Read    Reading
 	Hash    string // refuse any other content
@@ -405,7 +405,7 @@ func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (done 
 	return done, err
 }
 
-// wouldBe is what would become of a plan, or that nothing has to.
+// wouldBe gives the result of a plan that is not carried out: a dry run, or one without steps.
 func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
 	done := &Done{Targets: ts, DryRun: p.DryRun, Idle: len(p.Steps) == 0}
 	for _, mv := range p.moving() {
@@ -420,7 +420,7 @@ func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
 	return done
 }
 
-// moving is what goes to the trash as a whole, or comes back.
+// moving lists the trees of a plan that go to the trash as a whole, or come back.
 func (p *Plan) moving() (out []*Move) {
 	for i := range p.Steps {
 		if mv := p.Steps[i].move; mv != nil {

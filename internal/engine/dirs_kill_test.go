@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
@@ -281,7 +280,7 @@ func (k *killedMaking) use(dir string, n int64) (theirs, others string) {
 		}
 		if os.Remove(k.ws+dir) == nil { // else it holds something already
 			others = dir
-			time.Sleep(20 * time.Millisecond) // the number of the old one is taken again, so that only the time tells
+			testdir.Tick(k.t) // the number of the old one is taken again, so that only the time tells
 			must(k.t, os.Mkdir(k.ws+dir, 0o700))
 		}
 	}

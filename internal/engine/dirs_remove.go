@@ -75,7 +75,7 @@ func (e *Engine) drop(dirs []string) (kept []Blocked) {
 	return kept
 }
 
-// said is what the system said.
+// said is the error of the system.
 func said(err error) error {
 	if pe, ok := errors.AsType[*guardfs.PathError](err); ok {
 		return pe.Err

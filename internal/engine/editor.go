@@ -24,7 +24,7 @@ type editorOverlay struct {
 	all  bool // it holds the text of every file, saved ones too: what differs is but noted
 }
 
-// editors is what was seen of the editor of each session.
+// editors remembers the texts that the editor of each session had.
 type editors struct {
 	mu   sync.Mutex
 	seen map[ledger.Key]*buffer.Seen
@@ -124,13 +124,13 @@ func (e *Engine) edited(c *Call) {
 	c.Overlay = &editorOverlay{e, c.Overlay, m.seen[c.key()], !ok}
 }
 
-// editor is what the editor of a call has, nil where there is none.
+// editor gives the overlay of the editor of a call, nil where there is none.
 func (c *Call) editor() *editorOverlay {
 	o, _ := c.Overlay.(*editorOverlay)
 	return o
 }
 
-// state is what the editor had of a path at the last look; o may be nil.
+// state gives the text that the editor had of a path at the last look; o may be nil.
 func (o *editorOverlay) state(path string) buffer.State {
 	if o == nil {
 		return buffer.Saved

@@ -68,7 +68,7 @@ func (e *Engine) RunsCode(path string) bool {
 	return e.classes.Of(path) == protect.Exec
 }
 
-// Content is that of a file that the caller may read and that is not large; else nil.
+// Content is the content of a file that the caller may read and that is not large; else nil.
 func (e *Engine) Content(c *Call, path string) []byte {
 	e, err := e.begun(c)
 	if err != nil {

@@ -45,7 +45,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// Options is what an Engine is made of once its rules are ready. Config, Judge and DataDir are
+// Options are the parts of an Engine, once its rules are ready. Config, Judge and DataDir are
 // needed.
 type Options struct {
 	Config   config.FS
@@ -69,7 +69,7 @@ type Engine struct {
 	whole *Engine       // the engine itself, where this one is under the scope of a call
 }
 
-// shared is what an engine shares with those under scopes.
+// shared is the part of an engine that the engines under scopes have in common with it.
 type shared struct {
 	opened
 
@@ -202,7 +202,7 @@ type Call struct {
 	begun bool   // it has begun a change, so that its outcome is one
 }
 
-// Trace is what the audit will say of a call besides its outcome. The chains fill it.
+// Trace holds the fields of the audit record of a call, besides its outcome. The chains fill it.
 type Trace struct {
 	Paths         []string // canonical where known, as spelled else
 	Before, After string   // content hashes of the first path

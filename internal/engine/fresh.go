@@ -2,7 +2,7 @@ package engine
 
 import "moltisfs/internal/ledger"
 
-// Knowledge is what the session knows of a file that it is about to change.
+// Knowledge is the knowledge that the session has of a file that it is about to change.
 type Knowledge struct {
 	Tracked bool         // reads are tracked; the rest is meaningless without
 	Seen    *ledger.Seen // nil: never read
@@ -29,7 +29,7 @@ func (e *Engine) know(c *Call, t *Target) (Knowledge, error) {
 	return Knowledge{Tracked: true, Seen: &s, Stale: !same}, nil
 }
 
-// fresh refuses what the session must not change blindly (ARCHITECTURE.md, must
+// fresh refuses what the session must not change blindly (docs/rulings.md, must
 // read). A missing file is always fresh: there was nothing to read.
 func (e *Engine) fresh(t *Target) error {
 	r := &t.rules

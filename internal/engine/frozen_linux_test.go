@@ -14,6 +14,7 @@ import (
 
 	"moltisfs/grep"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/testdir"
 )
 
 // freeze mounts a FUSE file system that answers nothing but the handshake, and gives what ends all
@@ -126,11 +127,7 @@ func TestFrozenFileSystem(t *testing.T) {
 	}
 	thaw()
 	thaw = func() {}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if err := do(time.Minute, func(context.Context, *engine.Call) error { return nil }); err == nil {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("after it was gone: %v", err)
-		}
-	}
+	testdir.Until(t, "a call after it was gone", func() bool {
+		return do(time.Minute, func(context.Context, *engine.Call) error { return nil }) == nil
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"moltisfs/internal/ledger"
 )
 
-// CallFacts are those of a call that is one too many.
+// CallFacts are the facts of a call that is one too many.
 type CallFacts struct {
 	Limit string        // the key of [tools.fs.limits]; "" where calls were left behind
 	Most  int           // what it is set to
@@ -33,7 +33,7 @@ type limits struct {
 	seed     maphash.Seed // set with IdenticalCalls
 }
 
-// rate is what one session does. It may have saved up ten seconds of calls.
+// rate counts the calls of one session. It may have saved up ten seconds of calls.
 type rate struct {
 	left    float64   // calls that it may make now
 	at      time.Time // when left was counted
@@ -100,7 +100,7 @@ func tooMany(limit string, most int, wait time.Duration) error {
 	return Refuse(TooManyCalls, "", CallFacts{limit, most, wait})
 }
 
-// session is what k does. A session that has saved up everything is as a new one, and is forgotten.
+// session gives the rate of k. A session that has saved up everything is as a new one, and is forgotten.
 func (l *limits) session(k ledger.Key, now time.Time) *rate {
 	if r := l.sessions[k]; r != nil {
 		return r

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"moltisfs/config"
 	"moltisfs/internal/engine"
@@ -98,7 +97,7 @@ func TestMkdirUndoneInUse(t *testing.T) {
 	for what, others := range map[string]func(dir string){
 		"used": func(dir string) { must(t, os.WriteFile(dir+"/theirs", nil, 0o600)) },
 		"replaced": func(dir string) {
-			time.Sleep(20 * time.Millisecond)
+			testdir.Tick(t)
 			must(t, errors.Join(os.Remove(dir), os.Mkdir(dir, 0o700)))
 		},
 	} {

@@ -190,7 +190,7 @@ func (m *moving) load() error {
 	return nil
 }
 
-// arrives says what t is to be under its new name.
+// arrives plans the arrival of t under its new name.
 func (m *moving) arrives(t *Target) (err error) {
 	u := &Target{Path: m.mv.newName(t.True), Before: &guardfs.Before{}}
 	if u.True = u.Path; m.mv.info.Kind == guardfs.KindDir {
@@ -238,7 +238,7 @@ func (m *moving) copied(p Plan) (*Plan, error) {
 	return m.d.plan(p)
 }
 
-// newName is what a path at or below From is called then.
+// newName gives the name that a path at or below From has then.
 func (mv *Move) newName(name string) string { return mv.To + name[len(mv.Path):] }
 
 // refilled says that a directory that is to move holds other things by now.
@@ -294,7 +294,7 @@ func (e *Engine) lookInto(ctx context.Context, mv *Move, name string,
 	})
 }
 
-// hashes are those of the contents that get another name, in the order of their names.
+// hashes gives the hashes of the contents that get another name, in the order of their names.
 func (mv *Move) hashes() (out string) {
 	all := map[string]string{}
 	for _, from := range mv.pairs {

@@ -19,7 +19,7 @@ import (
 	"moltisfs/readers"
 )
 
-// Host is what a program supplies besides the configuration. DataDir is needed.
+// Host holds the parts that a program supplies besides the configuration. DataDir is needed.
 type Host struct {
 	DataDir    string                             // made where it is missing, see datadir.Take
 	Approver   approval.Approver                  // of calls that bring none; nil: nobody can be asked
@@ -50,7 +50,7 @@ type Program struct {
 // Policies makes a chain of what tools.fs.policies_mode and tools.fs.policies say.
 type Policies func(mode string, policies []string) (policy.Chain, error)
 
-// Root is what a host says of workspace_root, and of where it is.
+// Root is the workspace_root of a host, and its place.
 type Root struct {
 	Only      string // nothing outside of this directory may be touched; "": the configuration says it
 	MayBeGone bool   // open although workspace_root can't be searched
@@ -65,7 +65,7 @@ type Place struct {
 	End   func() error  // what is called when the engine has been closed; may be nil
 }
 
-// opened is what Open adds to an engine over its rules.
+// opened holds the parts that Open adds to an engine over its rules.
 type opened struct {
 	dataDir string
 	place   Place

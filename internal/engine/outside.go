@@ -13,7 +13,7 @@ import (
 	"moltisfs/internal/ledger"
 )
 
-// outside is what the engine remembers to notice changes that were not made by the tools.
+// outside remembers turns and looks, to notice changes that were not made by the tools.
 type outside struct {
 	mu    sync.Mutex
 	turns map[ledger.Key]string // the turn that a session is in

@@ -21,7 +21,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// Client is who is at the other end of a call.
+// Client is the program at the other end of a call.
 type Client struct {
 	Program  string            // as it names itself, with its version; "" where it did not
 	Approver approval.Approver // nil: the engine's own
@@ -52,7 +52,7 @@ const clientTime = 10 * time.Second
 // roleBuffer is the role of a path in a checkpoint whose text a client held.
 const roleBuffer = "buffer"
 
-// asked is what the client answers about a path. What it fails with is for people: it must not pass
+// asked gives the answer of the client about a path. Its error is for people: it must not pass
 // for a finding about the disk. sure is false where it has not come back: it may still do it.
 func asked[T any](ctx context.Context, path string, ask func(context.Context) (T, error)) (
 	answer T, sure bool, err error,
@@ -92,7 +92,7 @@ func (c *Call) held(ctx context.Context, path string) (text []byte, held bool, e
 	return []byte(is.text), true, nil
 }
 
-// heldInfo is what there is to know of a path with that text; i is what is on the disk.
+// heldInfo gives the info of a path with that text; i is the info of the disk.
 func heldInfo(i guardfs.Info, path string, text []byte) guardfs.Info {
 	if i.Kind == guardfs.KindAbsent { // no other object has its identity
 		sum := fnv.New64a()
@@ -188,7 +188,7 @@ func (t *Target) raw(text []byte) []byte {
 	return raw
 }
 
-// shown is what the client gets for what the disk had: a text, with line ends as those that it shows.
+// shown turns content of the disk into the text that the client gets, with the line ends that it shows.
 func (t *Target) shown(raw []byte) []byte {
 	text, crlf := asText(raw), []byte("\r\n")
 	if !bytes.Contains(t.Before.Content, crlf) {

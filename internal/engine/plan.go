@@ -16,7 +16,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// Action is what a step does at its path.
+// Action is the kind of change that a step makes at its path.
 type Action string
 
 // The actions. A directory that is removed is empty by then, or is renamed.
@@ -30,7 +30,7 @@ const (
 	Append Action = "append" // to a file that is too large to be made anew, in place
 )
 
-// State is what is at a path, or is to be. The zero State is nothing.
+// State describes the object that is at a path, or is to be there. The zero State is nothing.
 type State struct {
 	checkpoint.State
 	ID      guardfs.Identity // which object; zero where that is not known yet
@@ -53,7 +53,7 @@ type Step struct {
 	move *Move   // of Rename
 }
 
-// A Plan is what one call does, in this order: removals, the deepest first; directories, the
+// A Plan lists the steps of one call, in this order: removals, the deepest first; directories, the
 // topmost first; renames that bring something; files and links. So a path may occur twice: that is
 // how a file takes the place of a directory.
 type Plan struct {
@@ -80,8 +80,8 @@ type PlanError struct {
 
 func (e *PlanError) Error() string { return fmt.Sprintf("%s %s: %s", e.Action, e.Path, e.Why) }
 
-// Digest is what an approval is bound to: two plans of one call with the same digest do the same.
-// What is there counts by its content alone, so that a touch makes nothing stale.
+// Digest gives the digest that an approval is bound to: two plans of one call with the same digest do the same.
+// A file that is there counts by its content alone, so that a touch makes nothing stale.
 func (p *Plan) Digest(c *Call) string {
 	h := sha256.New()
 	for _, s := range []string{c.Tool, c.Principal, c.Session} {

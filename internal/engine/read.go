@@ -131,7 +131,7 @@ func (s *Source) hold(content []byte) {
 	}
 }
 
-// Hash is that of the whole content, as long as it was when it was opened. Of a file that others
+// Hash gives the hash of the whole content, as long as it was when it was opened. Of a file that others
 // write into meanwhile it may be that of a mixture.
 func (s *Source) Hash(ctx context.Context) (_ string, err error) {
 	if s.hash == "" && s.file == nil {

@@ -54,7 +54,7 @@ type openOp struct {
 	db    *checkpoint.DB
 }
 
-// openOps lists those of processes that are no more, the newest first.
+// openOps lists the open operations of processes that are no more, the newest first.
 func (e *Engine) openOps(ctx context.Context) ([]openOp, error) {
 	open, err := e.allOpen(ctx)
 	return slices.DeleteFunc(open, func(o openOp) bool {

@@ -78,7 +78,7 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Rule is what of the policy refused a path, for the operator alone; or "".
+// Rule gives the rule of the policy that refused a path, for the operator alone; or "".
 func (r *Refusal) Rule() string {
 	if d, ok := errors.AsType[*policy.Denied](r.Err); ok {
 		return d.Rule

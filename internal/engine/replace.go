@@ -28,7 +28,7 @@ type ReplaceArgs struct {
 	DryRun   bool
 }
 
-// A Replacing is what a Replace came to.
+// A Replacing is the result of a Replace.
 type Replacing struct {
 	Done        *Done
 	Files       []Replaced

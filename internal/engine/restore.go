@@ -12,7 +12,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// What a restore does with a path that others changed since its checkpoint.
+// The rules for a path that others changed since its checkpoint.
 const (
 	OnConflictRefuse = "refuse" // nothing at all is changed
 	OnConflictSkip   = "skip"   // that path is left alone
@@ -32,7 +32,7 @@ type RestoreOptions struct {
 	pass bool // what is out of reach is left alone, and counted
 }
 
-// Restored is what became of a restore.
+// Restored is the result of a restore.
 type Restored struct {
 	*Done
 	Plan    *checkpoint.Plan
@@ -233,7 +233,7 @@ type restore struct {
 // A planner asks the store what has to be done.
 type planner func(*checkpoint.DB) (*checkpoint.Plan, error)
 
-// todo is what becomes of the items of a plan, as far as it is known.
+// todo holds the decisions on the items of a plan, as far as they are made.
 type todo struct {
 	items map[string]*checkpoint.Item // by path: those of paths
 	paths []string                    // files, links, and what takes the place of one or gives it

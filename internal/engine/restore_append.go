@@ -58,7 +58,7 @@ func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
 	return first, left, end, first != nil, nil
 }
 
-// decideTail says what becomes of a file that was only appended to, as decide does.
+// decideTail decides on a file that was only appended to, as decide does.
 func (r *restore) decideTail(ctx context.Context, t *Target, item *checkpoint.Item) (Why, error) {
 	t.leaveAsIs()
 	why, err := r.tailBecomes(ctx, t, item)

@@ -10,7 +10,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// next says what each target becomes.
+// next sets the new state of each target.
 func (r *restore) next(ctx context.Context) error {
 	for _, t := range r.d.files {
 		why, err := r.decide(ctx, t)
@@ -31,7 +31,7 @@ func (r *restore) next(ctx context.Context) error {
 	return nil
 }
 
-// decide says what one target becomes, and notes conflicts. why: it is left alone.
+// decide sets the new state of one target, and notes conflicts. why: it is left alone.
 func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	item, skip := r.items[t.Path], r.o.OnConflict == OnConflictSkip
 	if item.Role == checkpoint.RoleAppended {
@@ -98,7 +98,7 @@ func (r *restore) rules() *rewind.Rewind {
 		KeepTimes: r.o.KeepTimes}
 }
 
-// after is what a target becomes.
+// after gives the new state of a target, from the decision b.
 func after(b rewind.Becomes) After {
 	switch b.State.Kind {
 	case checkpoint.File:

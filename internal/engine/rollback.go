@@ -18,7 +18,7 @@ import (
 // it was: after a failure, and after the process died. Which were made is told by which object has
 // which name, and by nothing else, so that it can be begun again at any time.
 
-// A stepRecord is what it takes to take back a step: its two names, and which object is at the path
+// A stepRecord holds the data to take back a step: its two names, and which object is at the path
 // before it and after. The zero object is nothing.
 type stepRecord struct {
 	action        Action
@@ -40,7 +40,7 @@ type rollback struct {
 	stored  func(path string) bool // the checkpoint holds what was there
 }
 
-// number is that of the i-th hold. A change of one step, which may have no row, has number 0.
+// number gives the number of the i-th hold. A change of one step, which may have no row, has number 0.
 func (p *rollback) number(i int) int {
 	if len(p.steps) == 1 {
 		return 0
@@ -48,7 +48,7 @@ func (p *rollback) number(i int) int {
 	return i + 1
 }
 
-// encode is what the row of the operation says of the steps.
+// encode gives the steps for the row of the operation.
 func (p *rollback) encode() []byte {
 	var b []byte
 	add := func(fields ...string) {
@@ -231,7 +231,7 @@ func (p *rollback) rollBack(ctx context.Context) (stuck []string, again bool) {
 	return stuck, again
 }
 
-// name is that of the step in the agent's tree.
+// name gives the name of the step in the agent's tree.
 func (t *stepRecord) name() string {
 	if inTrash(t.path) {
 		return t.dir

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// dirAfter is what a directory that the step makes will be.
+// dirAfter gives the state of a directory that the step makes.
 func (m *movement) dirAfter(st *Step) checkpoint.State {
 	got := m.made.Meta
 	if st.Exact {
@@ -23,7 +23,7 @@ func (m *movement) dirAfter(st *Step) checkpoint.State {
 		Xattrs: got.Xattrs}
 }
 
-// changes is what the checkpoint says of the steps: of each path what was there before all of them,
+// changes gives the changes for the checkpoint: of each path the state before all steps,
 // and what is after.
 func (s *apply) changes() (out []checkpoint.Change) {
 	traded := map[string]*Target{}
@@ -300,14 +300,14 @@ func state(b *guardfs.Before) checkpoint.State {
 	return s
 }
 
-// metadata is what a restored file gets. Not its old time: to builds and editors a restore is a
+// metadata gives the metadata of a restored file. Not its old time: to builds and editors a restore is a
 // change like any other.
 func metadata(s checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID,
 		Xattrs: s.Xattrs}
 }
 
-// announced is what the target is to become.
+// announced gives the state that the target is to have.
 func (t *Target) announced() checkpoint.State {
 	switch t.After.Kind {
 	case guardfs.KindFile:

@@ -7,7 +7,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// Scope is what one call may read and change, less than what the configuration allows: absolute
+// Scope narrows the configuration for one call, to the paths that it may read and change: absolute
 // paths, each with all that is below it. A list without a path is nothing at all. What may be
 // changed must be readable too. Links in a path are followed anew for each call.
 //

@@ -16,7 +16,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// searching is what all searches share.
+// searching holds the parts that all searches share.
 type searching struct {
 	excludes string   // path of the user's core.excludesFile
 	code     []string // where the user's git configuration may find code

@@ -8,7 +8,7 @@ import (
 	"path"
 )
 
-// object is what a step makes.
+// object gives the object that a step makes.
 func (s *Step) object() guardfs.NewObject {
 	switch s.Action {
 	case Put:

@@ -11,7 +11,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// An Entry is what there is to know of a path without reading it.
+// An Entry describes a path without reading it.
 type Entry struct {
 	Path string // canonical path
 	guardfs.Info
@@ -51,7 +51,7 @@ func (e *Engine) Stat(
 	return out, nil
 }
 
-// Listing is what is in a directory.
+// Listing holds the entries of a directory.
 type Listing struct {
 	Path    string  // canonical path
 	Entries []Entry // by name

@@ -89,7 +89,7 @@ func (s *checkpointStore) Close() error {
 	return nil
 }
 
-// StoreOptions is what [tools.fs.checkpoint] says to the store.
+// StoreOptions gives the options of the store, from [tools.fs.checkpoint].
 func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 	excluded, err := excludes(c.Exclude, guardfs.Canonical)
 	if err != nil {
@@ -172,7 +172,7 @@ func excludes(globs []string, canonical func(string) string) (func(string) bool,
 	}, nil
 }
 
-// scope is what the call's session may see.
+// scope gives the part of the history that the call's session may see.
 func (e *Engine) scope(c *Call) checkpoint.Scope {
 	return checkpoint.Scope{Principal: c.Principal, Session: c.Session,
 		AllSessions: e.cfg.Checkpoint.OtherSessions}
@@ -218,7 +218,7 @@ func namesOf(p string, canonical func(string) string) []string {
 	return names
 }
 
-// Names are those of a path that today's policy lets be read. Of any other it is only the path as
+// Names gives the names of a path that today's policy lets be read. Of any other it is only the path as
 // spelled, because where it leads must not be told.
 func (e *Engine) Names(c *Call, path string) []string {
 	names := namesOf(path, e.fs.Canonical)

@@ -80,15 +80,15 @@ func (l *LeftBehind) Error() string { return "the call was left behind: " + l.Re
 
 func (l *LeftBehind) Unwrap() error { return l.Refusal }
 
-// panicked is what an operation ended with instead of an error.
+// panicked is the value of a panic that ended an operation.
 type panicked struct{ value any }
 
 func (p panicked) Error() string { return fmt.Sprintf("internal error: %v", p.value) }
 
-// StuckFacts are those of NoAnswer.
+// StuckFacts are the facts of NoAnswer.
 type StuckFacts struct{ Began bool } // a change may be half-way
 
-// String says what became of a change, for a sentence.
+// String tells the fate of a change, for a sentence.
 func (f StuckFacts) String() string {
 	if f.Began {
 		return "cannot determine whether the change completes"

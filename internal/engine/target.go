@@ -27,13 +27,13 @@ func mkdirAs(path string, was checkpoint.State) Step {
 	return s
 }
 
-// dirMetadata is that of a directory that comes back. Its set-id bits come back too: unlike those
+// dirMetadata gives the metadata of a directory that comes back. Its set-id bits come back too: unlike those
 // of a file they only say what becomes of files made in it.
 func dirMetadata(was checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: was.Mode, UID: was.UID, GID: was.GID, Xattrs: was.Xattrs}
 }
 
-// step is what becomes of a target that changes. A file or link goes where a directory takes its
+// step gives the step for a target that changes. A file or link goes where a directory takes its
 // place.
 func (t *Target) step() Step {
 	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID},
@@ -97,7 +97,7 @@ type Target struct {
 	rules Rules
 }
 
-// After is what a target becomes.
+// After is the state that a target gets.
 type After struct {
 	// KindFile, KindAbsent (removed) or KindSymlink; KindDir only in the place of a file or link
 	Kind    guardfs.Kind
@@ -141,7 +141,7 @@ func (t *Target) Unchanged() bool {
 	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind
 }
 
-// Done is what became of a mutation.
+// Done is the result of a change.
 type Done struct {
 	Targets    []*Target
 	Checkpoint string // id; "" when none was taken
@@ -189,7 +189,7 @@ func (ts targets) paths() []string {
 	return out
 }
 
-// changing are those that something has to be done to.
+// changing gives the targets that change.
 func (ts targets) changing() (out targets) {
 	for _, t := range ts {
 		if !t.Unchanged() {

@@ -77,10 +77,10 @@ func (keptOnly) Judge(o guardfs.Object, _ guardfs.Access) error {
 
 func (keptOnly) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
 
-// KeptFile is what could not be put back at Of and is at Path.
+// KeptFile is a file that could not be put back at Of and is at Path.
 type KeptFile = guardfs.KeptFile
 
-// Kept lists what could not be put back in its place and is kept beside it, and still is there.
+// Kept lists the files that could not be put back in their places, are kept beside them, and still are there.
 // With remove it is removed for good. For an operator: nobody is asked, and no policy. at is where it is kept.
 func Kept(ctx context.Context, dataDir string, at Place, remove bool) ([]guardfs.KeptFile, error) {
 	tree, err := guardfs.New(guardfs.Options{Judge: keptOnly{}, Calls: at.Calls})

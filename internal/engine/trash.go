@@ -31,7 +31,7 @@ const (
 // of the call's principal. It has a checkpoint whatever the config says. Done.Trashed has the one
 // entry.
 //
-// What the store can't or must not hold (above max_file_bytes, excluded, a large tree) is moved as
+// An object that the store can't or must not hold (above max_file_bytes, excluded, a large tree) is moved as
 // a whole, by one rename on its own volume. Where that fails it is not deleted: NoTrash.
 func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
 	e, err := e.begun(c)
@@ -143,7 +143,7 @@ func (e *Engine) storable(path string, size int64) bool {
 	return size <= e.cfg.Checkpoint.MaxFileBytes && !e.excluded(path)
 }
 
-// contents is what is below a directory, or at a path.
+// contents counts the objects below a directory, or at a path.
 type contents struct {
 	at          string // the directory
 	size        int64
@@ -156,7 +156,7 @@ type contents struct {
 	names       string // a digest of all names and kinds in the directory
 }
 
-// contentsOf says what goes with an object.
+// contentsOf counts the contents of an object.
 func (e *Engine) contentsOf(
 	ctx context.Context, o guardfs.Object, recursive bool,
 ) (contents, error) {
@@ -266,7 +266,7 @@ func walk(ctx context.Context, top *guardfs.Dir,
 	return string(sum.Sum(nil)), err
 }
 
-// Trash lists what the call's principal has in the trash.
+// Trash lists the entries of the call's principal in the trash.
 func (e *Engine) Trash(ctx context.Context, c *Call,
 	f checkpoint.TrashFilter) (checkpoint.TrashPage, error) {
 	e, err := e.begun(c)
@@ -300,7 +300,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID,
 	if strings.HasSuffix(t.Parked, goneSuffix) { // it is being removed
 		return nil, checkpoint.ErrNotFound
 	}
-	// Whoever has the entry may see its checkpoint.
+	// A caller that has the entry may see its checkpoint.
 	op, err := db.Get(ctx, t.Checkpoint, checkpoint.Scope{AllSessions: true})
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// What is too large for the store, or must not be stored, goes to the trash as a whole. One rename
+// An object that is too large for the store, or must not be stored, goes to the trash as a whole. One rename
 // moves it into a directory of our own on its own volume, and one rename brings it back.
 //
 // That directory is <data directory>/.moltis-trash-UID where that is on the volume. Else it has the
@@ -373,7 +373,7 @@ func moveState(i guardfs.Info) checkpoint.State {
 	return s
 }
 
-// moveChange is what the checkpoint says of a move.
+// moveChange gives the change of a move, for the checkpoint.
 func moveChange(mv *Move) checkpoint.Change {
 	ch := checkpoint.Change{Path: mv.Path, Role: roleTree, Before: moveState(mv.info),
 		After: checkpoint.State{Kind: checkpoint.Absent}}

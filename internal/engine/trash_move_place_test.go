@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
@@ -34,7 +33,7 @@ func TestOtherThingInTheParkedPlace(t *testing.T) {
 			must(t, err)
 			back, err := x.Untrash(ctx, x.call("s"), del.Trashed[0].ID, false)
 			must(t, err)
-			time.Sleep(20 * time.Millisecond) // the clock of the file system ticks
+			testdir.Tick(t)
 			must(t, errors.Join(os.RemoveAll(place), mk(place)))
 			theirs := x.looks()
 			untouched := func(step string) {
@@ -89,7 +88,7 @@ func TestBackAlready(t *testing.T) {
 	must(t, err)
 	_, err = x.Untrash(ctx, x.call("s"), del.Trashed[0].ID, false)
 	must(t, err)
-	time.Sleep(20 * time.Millisecond)
+	testdir.Tick(t)
 	x.puts("t", "d/new", "x\n")
 	done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{})
 	if err != nil || !done.Idle {

@@ -67,7 +67,7 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 	return rest, nil
 }
 
-// moveOf is what has to be done to one tree; nil: nothing. why is a conflict.
+// moveOf gives the move for one tree; nil: there is nothing to do. why is a conflict.
 func (r *restore) moveOf(ctx context.Context, c *Call,
 	item *checkpoint.Item) (mv *Move, why Why, err error) {
 	place, err := r.e.fs.PlaceLink(item.Path)
@@ -145,7 +145,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 }
 
 // isMoved says that the object at item's path may be the one that was moved, with the state was.
-// What is moved has no hash. A file is known by size and time. A directory must not be younger than
+// A moved object has no hash. A file is known by size and time. A directory must not be younger than
 // the first of ops that moved it.
 func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkpoint.State,
 	ops ...checkpoint.ID) (bool, error) {

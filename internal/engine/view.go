@@ -11,7 +11,7 @@ import (
 	"moltisfs/internal/ledger"
 )
 
-// A View is what a reading tool wants of one path.
+// A View is a look of a reading tool at one path.
 type View struct {
 	Path   string
 	Access guardfs.Access // Read for a file's content, Walk for a search
@@ -20,7 +20,7 @@ type View struct {
 	Look func(context.Context, *guardfs.Handle) (*Sight, error)
 }
 
-// Sight is what was shown of a file.
+// Sight is the part of a file that was shown.
 type Sight struct {
 	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
 	Unit   string // what Lines and Ranges count, see ledger.Seen

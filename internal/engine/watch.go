@@ -29,7 +29,7 @@ const (
 	EventGone      = "gone"
 )
 
-// An Event is what happened at one path. Policy is asked about the path when the event is told: a
+// An Event is a change at one path. Policy is asked about the path when the event is told: a
 // rename out of what may be seen is a delete, and one into it a create.
 type Event struct {
 	What string
@@ -40,7 +40,7 @@ type Event struct {
 	swapped bool // the other name of the rename may not be seen
 }
 
-// Watching tells what happens in a directory. What came before Events is asked waits in the queue
+// Watching tells of changes in a directory. Events that come before Events is called wait in the queue
 // of the system, which is bounded: it ends in a rescan. Of a directory that appears, what is in it
 // by the time that it is found is told as created; a name may be told twice then. Not told are
 // stores through memory mappings and what is done behind the system's back.
@@ -138,7 +138,7 @@ func (w *Watching) Close() error {
 	return err
 }
 
-// Events tells what happened since it was asked last, at most so many, and waits for the first.
+// Events gives the events since the last call, at most so many, and waits for the first.
 func (w *Watching) Events(ctx context.Context, most int) (out []Event, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

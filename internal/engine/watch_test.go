@@ -13,6 +13,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/testdir"
 )
 
 // watched is a tree under an operator's rules, and what is told of it.
@@ -304,7 +305,7 @@ func TestWatchEnds(t *testing.T) {
 		_, err := v.w.Events(ctx, 1)
 		done <- err
 	}()
-	time.Sleep(10 * time.Millisecond)
+	testdir.Running(t, "Watching).Events")
 	v.do(v.w.Close())
 	if err := <-done; !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("closed: %v", err)
@@ -315,7 +316,7 @@ func TestWatchEnds(t *testing.T) {
 		_, err := v.w.Events(ctx, 1)
 		done <- err
 	}()
-	time.Sleep(10 * time.Millisecond)
+	testdir.Running(t, "Watching).Events")
 	v.e.Shut()
 	if err := <-done; !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("the engine ends: %v", err)

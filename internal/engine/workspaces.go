@@ -39,7 +39,7 @@ func homeOf(c *Call, dir string) home {
 	return home{cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default"), dir}
 }
 
-// Workspaces are those below a directory; below none all callers share the workspace_root.
+// Workspaces are the workspaces below a directory; below none all callers share the workspace_root.
 func (e *Engine) Workspaces(dir string, perSession bool, homes *Homes) *Workspaces {
 	return &Workspaces{e, dir, perSession && dir != "", homes}
 }

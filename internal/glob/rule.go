@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// CheckRule tells what is wrong with a pattern for an allow or deny list. It gives nil when the
-// pattern can be used. Errors are *SyntaxError.
+// CheckRule checks a pattern for an allow or deny list. It gives nil when the pattern can be
+// used. Errors are *SyntaxError.
 //
 // Such a pattern is for absolute paths: it begins with "/", or with "**/" for any depth. It is
 // never expanded (no ~, no variables) and never cleaned. So "." and ".." segments and blanks around
@@ -18,7 +18,7 @@ func CheckRule(pattern string) error {
 }
 
 // CompileRule compiles a pattern of an allow or deny list, with the checks of CheckRule. fold is
-// that of Options.
+// as in Options.
 func CompileRule(pattern string, fold func(run string, ends bool) string) (*Glob, error) {
 	fail := func(at int, why string) (*Glob, error) {
 		return nil, &SyntaxError{Pattern: pattern, Offset: at, Why: why}

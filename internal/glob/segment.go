@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// segment is what stands between two slashes. The common shapes are recognised when it is built,
+// segment is the part of a pattern between two slashes. The common shapes are recognised when it is built,
 // and cost a comparison or two: literal, and prefix*suffix (either may be empty).
 type segment struct {
 	anyDepth bool // **

@@ -121,8 +121,8 @@ func census(d *guardfs.Dir, dir string, depth int, visit visitor) error {
 	return nil
 }
 
-// vanished reports whether what was listed a moment ago is gone or replaced. The next census finds
-// what was moved meanwhile.
+// vanished reports whether err says that an entry listed a moment ago is gone or replaced. The next census
+// finds it where it was moved to.
 func vanished(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)

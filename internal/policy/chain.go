@@ -11,7 +11,7 @@ type Chain interface {
 	Decide(ctx context.Context, in Input) (allowed bool, err error)
 }
 
-// Input is what a chain is asked. The JSON is what rules see as input: fields that a call does not
+// Input is one question to a chain. Rules see its JSON as input: fields that a call does not
 // have are left out, never null.
 type Input struct {
 	// Operation is one of readFile, writeFile, appendFile, readdir, stat, mkdir, rm, rename,

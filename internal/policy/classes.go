@@ -134,7 +134,7 @@ func (c *Classes) isSecret(name string, also []string) bool {
 	return false
 }
 
-// secretsIn is what a listing of one directory, by one of its names, has to know.
+// secretsIn tells which entries of one directory, by one of its names, are secrets.
 type secretsIn struct {
 	classes   *Classes
 	dir       string
@@ -149,7 +149,7 @@ func (c *Classes) in(dir string) *secretsIn {
 	return &secretsIn{c, dir, ambiguous(dir), protect.Parents(foldPath(dir))}
 }
 
-// verdict is that of a directory in which all is open but secrets, and so it is below.
+// verdict gives the verdict for a directory in which all is open but secrets, and so it is below.
 func (s *secretsIn) verdict() guardfs.DirVerdict {
 	if s == nil {
 		return guardfs.DirVerdict{All: true}

@@ -84,7 +84,7 @@ func (p *Policy) below(l *dirListing, name string) (v guardfs.DirVerdict, ok boo
 	return c.verdict(p), true
 }
 
-// advance gives what node.cursorsAt gives for the directory name inside the one of cursors and
+// advance gives the same as node.cursorsAt, for the directory name inside the directory of cursors and
 // below.
 func advance(
 	cursors []cursor, below map[string]*node, name string,
@@ -120,7 +120,7 @@ type dirListing struct {
 	allowedBelow map[string]*node
 }
 
-// dirRules is what concerns the entries of a directory, by one of its names, in the deny rules.
+// dirRules holds the deny rules that concern the entries of a directory, by one of its names.
 type dirRules struct {
 	denials       *denials
 	dir           string

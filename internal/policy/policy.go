@@ -15,12 +15,12 @@
 // A deny rule also holds by its own letters: /app/[id]/** covers the directory called [id], besides
 // those called i and d.
 //
-// What a rule names literally is also held by device and inode number. A file with several hard
+// A file that a rule names literally is also held by device and inode number. A file with several hard
 // links is refused when one of them is denied.
 //
 // # Allow is exact
 //
-// Only the real name counts, byte for byte, and that of what a ".." goes up from. A pattern like
+// Only the real name counts, byte for byte, and the real name of the directory that a ".." goes up from. A pattern like
 // /x/** covers /x itself: a directory whose whole content is allowed can be listed, and one whose
 // whole content is denied cannot. A directory above an allowed one is not allowed by that. It can
 // be walked, and shows what is allowed in it. An empty allow list allows everything that is neither
@@ -64,7 +64,7 @@ import (
 	"moltisfs/internal/protect"
 )
 
-// Options is what the operator wrote, and the few looks at the file system that rules need. The
+// Options are the rules of the operator, and the few looks at the file system that rules need. The
 // zero Options allows everything.
 type Options struct {
 	Allow, Deny []string    // absolute globs, see glob.CheckRule
@@ -80,7 +80,7 @@ type Options struct {
 	// is: guardfs.Canonical. Without it rules hold only as they are spelled.
 	Canonical func(path string) string
 
-	// Identify tells what is at a path, links followed. ok is false when nothing is. Without it
+	// Identify gives the identity of the object at path, links followed. ok is false when there is none. Without it
 	// nothing is held by identity. It MUST NOT ask this Policy: function Identify makes one that
 	// does not.
 	Identify func(path string) (id guardfs.Identity, ok bool)
@@ -118,9 +118,9 @@ type Denied struct {
 	// "deny_paths", "allow_paths", "hard_links_read"; "workspace_root", which is neither moved nor
 	// deleted; "hard" and "secret", which are classes; or "pseudo": in no tree
 	Rule string
-	Why  string // what decided besides the name; mostly ""
-	// Class is what a caller may be told: the class that alone closes the path, and that the path has as
-	// it was spelled, so that nothing is told of what is there.
+	Why  string // the reason besides the name; mostly ""
+	// Class is the class that alone closes the path, and that the path has as it was spelled. A caller may be
+	// told it: it says nothing of what is there.
 	Class string
 }
 
@@ -156,7 +156,7 @@ func (r rank) String() string {
 
 // Policy is a guardfs.Judge.
 type Policy struct {
-	tracker  ruleTracker // what is denied
+	tracker  ruleTracker // the denied paths
 	allow    node
 	allowAll bool // no allow list
 	classes  *Classes
@@ -252,7 +252,7 @@ func New(o Options) (*Policy, error) {
 	return p, nil
 }
 
-// inside are those places, of trees that are allowed, that lie within the root.
+// inside gives those of trees that lie within the root of o.
 func inside(trees []string, o Options) (out []string) {
 	if o.Root == "" {
 		return trees

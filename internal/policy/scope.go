@@ -9,7 +9,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// Scope is what one caller may read and change, within what a Policy allows: paths, each with all
+// Scope narrows a Policy for one caller: the paths that it may read and change, each with all
 // that is below it. It only ever takes away. Links in a path are followed when the Scope is made.
 type Scope struct{ readable, writable *Policy }
 

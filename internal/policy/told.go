@@ -7,7 +7,7 @@ import (
 	"moltisfs/internal/protect"
 )
 
-// Told is what another process needs to hold the same rules, over a tree that holds nothing of
+// Told holds the rules for another process, which applies them to a tree that holds nothing of
 // ours.
 type Told struct {
 	Allow, Deny []string

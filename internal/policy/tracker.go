@@ -10,7 +10,7 @@ import (
 	"moltisfs/internal/glob"
 )
 
-// denials is what is denied and protected, under all names that are known to lead there. It never
+// denials are the denied and protected paths, under all names that are known to lead there. It never
 // changes: one judgement takes one denials from beginning to end.
 type denials struct {
 	deny        node // by the names in the rules

@@ -15,12 +15,12 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// calls are those of the worker of the moment. Whatever opens something tells what it is: the
+// calls makes system calls in the worker of the moment. A call that opens something tells its kind: the
 // answer serves who asks for that next, within a moment and before anything is changed. A file that
 // is opened to be read comes with its beginning in the same way.
 type calls struct{ s *Session }
 
-// opened is what the client knows of a descriptor.
+// opened is the knowledge of the client about a descriptor.
 type opened struct {
 	flags    int
 	pos      int64 // of the next Read; of a directory, how much of its listing there was
@@ -30,7 +30,7 @@ type opened struct {
 	told
 }
 
-// told is what came with it, and serves one question each.
+// told holds the answers that came with it; each serves one question.
 type told struct {
 	at, changes int64 // when that was
 	stat        *stat
@@ -46,7 +46,7 @@ type told struct {
 // moment is how long what was told with a descriptor serves.
 const moment = 2 * time.Millisecond
 
-// fresh gives what is known of a descriptor, or nothing if that is too old.
+// fresh gives the knowledge about a descriptor, or nothing if it is too old.
 func (p *process) fresh(fd int, take func(o *opened) bool) bool {
 	p.openMu.Lock()
 	defer p.openMu.Unlock()
@@ -465,7 +465,7 @@ func (c calls) Getdents(fd int, p []byte) (int, error) {
 	return int(r.n), nil
 }
 
-// known is what is known of a descriptor, with its worker and its number there.
+// known gives the knowledge about a descriptor, with its worker and its number there.
 func (c calls) known(fd int) (*process, int, *opened, error) {
 	p, fd, err := c.s.of(fd)
 	if err != nil {

@@ -32,7 +32,7 @@ func Cause(err error) string {
 	return strings.TrimPrefix(err.Error(), guardfs.ErrUnavailable.Error()+": ")
 }
 
-// Options is what Start needs.
+// Options are the arguments of Start.
 type Options struct {
 	Command []string // of the worker, with all arguments
 	Root    string   // where the session works inside: absolute
@@ -43,7 +43,7 @@ type Options struct {
 	Log    func(line string) // of what happens to the worker; nil: nobody reads it
 }
 
-// Hello is what a worker says of itself.
+// Hello is the first message of a worker, about itself.
 type Hello struct {
 	Protocol int
 	Build    string

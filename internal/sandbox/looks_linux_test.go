@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
 )
 
 // What is asked in the same breath as a rename is not told after another change, and what nobody
@@ -182,11 +182,11 @@ func TestManyWatches(t *testing.T) {
 		}
 		waiting.Go(func() { q.Wait(ctx) })
 	}
-	for asked := 0; asked < mostSlow; time.Sleep(time.Millisecond) {
+	testdir.Until(t, "all that wait", func() bool {
 		s.now.mu.Lock()
-		asked = len(s.now.pending)
-		s.now.mu.Unlock()
-	}
+		defer s.now.mu.Unlock()
+		return len(s.now.pending) >= mostSlow
+	})
 	fd, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err == nil {
 		fd, err = c.Openat(fd, "f", unix.O_RDWR|unix.O_NOFOLLOW, 0)

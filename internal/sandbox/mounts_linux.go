@@ -16,7 +16,7 @@ import (
 // mountsFD marks what stands for the list of mounts, which is that of the worker of the moment.
 const mountsFD = 1 << 30
 
-// lists is who asks for the mounts, and what they were told.
+// lists holds the askers for the mounts, and the answers that they got.
 type lists struct {
 	mu   sync.Mutex
 	next int

@@ -200,7 +200,7 @@ func (w *worker) look(q *request, r *reply) error {
 	return err
 }
 
-// oldFields are those of a system without statx.
+// oldFields are the fields of a system without statx.
 func oldFields(x *unix.Stat_t) stat {
 	dev := uint64(x.Dev)     //nolint:unconvert // 32 bits on some ports
 	links := uint64(x.Nlink) //nolint:unconvert // see above

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// greeting is what the parent says first.
+// greeting is the first message of the parent.
 type greeting struct {
 	Protocol int
 	Build    string
@@ -42,7 +42,7 @@ type process struct {
 	known
 }
 
-// command is what was started.
+// command is the program that was started.
 type command struct {
 	cmd  *exec.Cmd
 	kill func()
@@ -197,7 +197,7 @@ func (p *process) over(why error) (first bool) {
 	p.once.Do(func() {
 		first, p.err = true, why
 		close(p.dead)
-		// What reads or writes comes back by this.
+		// Reads and writes under way come back by this.
 		unix.Shutdown(p.out.fd, unix.SHUT_RDWR) //nolint:errcheck // it is at its end
 	})
 	return first
@@ -337,7 +337,7 @@ func (p *process) enter(c *call) (id uint32) {
 	return p.next
 }
 
-// wait is what became of c.
+// wait waits for the reply to c.
 func (p *process) wait(c *call) (reply, error) {
 	select {
 	case <-p.read:
@@ -473,7 +473,7 @@ func (t *tail) String() string {
 	return strings.TrimSpace(string(t.b))
 }
 
-// known is what replies told before anybody asked.
+// known holds the facts that replies told before anybody asked.
 type known struct {
 	version atomic.Int64 // of the mounts
 	at      atomic.Int64 // when a reply told that

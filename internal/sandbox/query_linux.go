@@ -32,7 +32,7 @@ type query struct {
 	Wait  time.Duration // until the deadline; 0: none
 }
 
-// walk is what of grep.Walk travels.
+// walk is the part of grep.Walk that travels.
 type walk struct {
 	Root       string // true name
 	File       bool   // Root is one
@@ -45,7 +45,7 @@ type walk struct {
 	Home       string
 }
 
-// lines is what of grep.Query travels.
+// lines is the part of grep.Query that travels.
 type lines struct {
 	Pattern       string
 	Match         match.Options

@@ -27,7 +27,7 @@ func (*Session) Calls() guardfs.Calls { return nil }
 // Close does nothing.
 func (*Session) Close() error { return nil }
 
-// Work is what a worker would do.
+// Work would run a worker.
 type Work struct {
 	Root, Build string
 	Confine     func(root string) (bool, error)

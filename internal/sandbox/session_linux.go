@@ -45,7 +45,7 @@ func Start(ctx context.Context, o Options) (*Session, error) {
 	return s, nil
 }
 
-// Hello is what the first worker said.
+// Hello gives the message of the first worker.
 func (s *Session) Hello() Hello { return s.first }
 
 // Calls are the system calls inside.

@@ -185,7 +185,7 @@ func (t *table) close(fd int) error {
 	return err
 }
 
-// fields are what of a statx a frame carries.
+// fields are the parts of a statx that a frame carries.
 func fields(x *unix.Statx_t) stat {
 	return stat{
 		uint64(x.Mask), uint64(x.Mode), x.Size, x.Ino,

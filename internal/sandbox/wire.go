@@ -18,7 +18,7 @@ const (
 	maxText  = 4096 // a path, a name, the name of an attribute
 )
 
-// op is what a request asks for.
+// op is the operation that a request asks for.
 type op byte
 
 const (
@@ -78,7 +78,7 @@ type request struct {
 	then       []look // what goes with it, and is made after it
 }
 
-// reply is what became of it.
+// reply is the answer to a request.
 type reply struct {
 	errno uint32
 	bits  byte
@@ -106,7 +106,7 @@ const (
 // stat has the fields of statx in the order of the system's.
 type stat [18]uint64
 
-// errNonsense is what no worker of ours says.
+// errNonsense is the error of a message that no worker of ours sends.
 var errNonsense = errors.New("it answered what no worker answers")
 
 func (q *request) append(b []byte) []byte {

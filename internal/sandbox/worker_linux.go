@@ -19,7 +19,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// Work is what the worker does: it answers requests that come on standard input, until that ends.
+// Work runs the worker: it answers requests that come on standard input, until that ends.
 type Work struct {
 	Root  string
 	Build string
@@ -46,7 +46,7 @@ type worker struct {
 	tasks
 }
 
-// tasks is what lasts longer than one request.
+// tasks holds the work that lasts longer than one request.
 type tasks struct {
 	mu      sync.Mutex
 	running map[uint32]context.CancelFunc

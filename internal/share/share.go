@@ -88,7 +88,7 @@ func (p *Pool) give(who string, n int64) {
 	p.serve()
 }
 
-// ask has who wait for n, and serves whoever is next.
+// ask puts who in line for n, and serves the next in line.
 func (p *Pool) ask(who string, n int64) *waiter {
 	w := &waiter{who, min(n, p.size), make(chan struct{})}
 	if p.of[who] == nil {

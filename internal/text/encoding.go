@@ -90,9 +90,9 @@ var encodings = [...]Encoding{
 	{Name: "hz-gb-2312", aliases: "hz", Codec: simplifiedchinese.HZGB2312, Unit: 1},
 	{Name: "utf-32le", aliases: "utf32 ucs4 ucs4le", Codec: utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), Unit: 4, Mark: markUTF32LE},
 	{Name: "utf-32be", aliases: "ucs4be", Codec: utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), Unit: 4, Big: true, Mark: markUTF32BE},
-	// What reads GBK reads GB 18030; a file that is written in GBK must hold nothing beyond it.
+	// A file in GBK is read as GB 18030; written in GBK, it must hold nothing beyond GBK.
 	{Name: "gbk", aliases: "gb2312 cp936 ms936 936 euccn xgbk chinese", Codec: simplifiedchinese.GBK, Unit: 1},
-	// What reads ASCII reads UTF-8; a file that is written in ASCII must hold nothing beyond it.
+	// A file in ASCII is read as UTF-8; written in ASCII, it must hold nothing beyond ASCII.
 	{Name: "us-ascii", aliases: "ascii ansix341968", Codec: asciiCodec{}, Unit: 1},
 }
 
@@ -126,7 +126,7 @@ var byName = func() map[string]*Encoding {
 	return m
 }()
 
-// UTF8 is what everything is when nothing speaks against it.
+// UTF8 is the encoding of a file when nothing speaks against it.
 var UTF8 = &encodings[0]
 
 // Names lists the encodings, the common ones first. Lookup knows usual aliases too.

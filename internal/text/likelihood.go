@@ -22,8 +22,8 @@ func usual(name string) string {
 
 // The detector knows CJK well and single-byte encodings badly: Polish in windows-1250 is Western
 // text to it. What follows weighs its answer against others: how likely is the reading under each
-// encoding, by the letters beyond ASCII, in the language that they fit best. The letters' order is
-// that of their frequency as commonly published; the likelihoods are rough.
+// encoding, by the letters beyond ASCII, in the language that they fit best. The letters are ordered
+// by their frequency as commonly published; the likelihoods are rough.
 
 // tongue is a language: its letters beyond ASCII, frequent ones first, and its encodings.
 type tongue struct {
@@ -72,7 +72,7 @@ const common = "«»„“”‘’‚–—…€°§№©®·•\u00a0"
 const (
 	unlikely  = -11.0 // log of the likelihood of a character that no text of the language has
 	noise     = -8.7  // a mean below this is no text; ideographs are at -8
-	preferred = 2.0   // what the detector's own answer is worth
+	preferred = 2.0   // the weight of the detector's own answer
 )
 
 // likeliest names the legacy encoding under which the bytes are the likeliest text. answer is what

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Content is what the first bytes of a file say about it: whoever shows, searches or edits a file asks Sniff.
+// Content is the finding of Sniff about the first bytes of a file. Reading, searching and editing all ask Sniff.
 type Content struct {
 	NUL  bool      // it is binary
 	Wide *Encoding // UTF-16 or UTF-32

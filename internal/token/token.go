@@ -32,12 +32,12 @@ import (
 	"unicode/utf8"
 )
 
-// A Token is what is kept of one: all but the secret.
+// A Token is a token as the file keeps it: all but the secret.
 type Token struct {
 	ID        string `json:"id"`
 	Hash      string `json:"sha256"` // of the secret, in hex
 	Principal string `json:"principal"`
-	// Scope is what it may read and change of what the configuration allows; nil: all of it.
+	// Scope lists the paths that it may read and change, within the configuration; nil: all that is allowed.
 	Scope *Scope `json:"scope,omitempty"`
 	// Tier is the least strict tier that its calls have, see approval.Tier; "" as configured.
 	Tier     string    `json:"tier,omitempty"`
@@ -77,7 +77,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	seen   fs.FileInfo // of the file that was read last; nil: read it the next time too
-	tokens []Token     // what it says
+	tokens []Token     // the tokens in it
 }
 
 // At is the store in dir. Nothing is opened or made yet.
@@ -162,7 +162,7 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// read gives what the file says now. Nobody may change the slice.
+// read gives the tokens that are in the file now. Callers must not change the slice.
 func (s *Store) read() ([]Token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +209,7 @@ func (s *Store) change(edit func([]Token) ([]Token, error)) error {
 	})
 }
 
-// file is what the file holds.
+// file is the JSON of the file.
 type file struct {
 	Version int     `json:"version"`
 	Tokens  []Token `json:"tokens"`

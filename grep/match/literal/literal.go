@@ -132,7 +132,7 @@ func extractRepeat(n *syntax.Node, lines bool) (Set, bool, []Set) {
 	if n.Min == 0 {
 		if n.Max == 1 && finite && len(whole.Members) < maxProduct {
 			set := append(whole.Members[:len(whole.Members):len(whole.Members)], Literal{})
-			if n.Lazy { // what is preferred comes first
+			if n.Lazy { // the preferred choice comes first
 				set = append([]Literal{{}}, whole.Members...)
 			}
 			return Set{Members: set, Exact: whole.Exact}, true, nil

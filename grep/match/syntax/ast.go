@@ -1,5 +1,5 @@
-// Package syntax reads patterns: those of ripgrep's regex crate, and of Go where ripgrep refuses.
-// What it gives is a tree, or an error that says what to write instead.
+// Package syntax parses a pattern in the language of ripgrep's regex crate, or of Go where ripgrep refuses,
+// into a tree, or gives an error with a pattern to write instead.
 //
 // The tree has no captures and no case: a class holds all that it matches, folded, and without "\n"
 // where lines are searched one by one. So the engines of package match need not know any option. A
@@ -30,7 +30,7 @@ const (
 	// Only the backtracking engine can run what follows; see [Linear].
 	OpAround  // look-around: Subs[0] ahead or behind, negated or not
 	OpAtomic  // Subs[0] without going back into it
-	OpBackref // what group Min matched
+	OpBackref // the text that group Min matched
 )
 
 // Look is an assertion. The ASCII kinds come from (?-u).
@@ -206,7 +206,7 @@ func negateRanges(r []rune, top rune) []rune {
 	return out
 }
 
-// Intersect gives what both sets hold.
+// Intersect gives the characters that are in both sets.
 func Intersect(a, b []rune) []rune {
 	var out []rune
 	for i, j := 0, 0; i < len(a) && j < len(b); {

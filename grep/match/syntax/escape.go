@@ -202,7 +202,7 @@ func (p *parser) propertyEscape() ([]rune, bool, *syntaxError) {
 // emoji are the blocks that most emoji lie in. Package unicode has no property for them.
 const emoji = `[\x{2600}-\x{27BF}\x{1F300}-\x{1FAFF}]`
 
-// advice is what to write instead of escapes that other engines know.
+// advice has, for escapes that other engines know, the pattern to write instead.
 var advice = map[byte]string{
 	'h': `[ \t]`, 'H': `[^ \t]`, 'Z': `\z`, 'e': `\x1b`, 'R': `\r?\n`, 'N': `[^\n]`, 'G': `\A`,
 	'K': "", 'X': `.`, 'C': `.`, 'E': "", 'l': `[a-z]`, 'u': `u`, 'i': `[A-Za-z_]`,

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// PatternError says what is wrong with a pattern, where, and what to write instead.
+// PatternError names the fault of a pattern, its place, and a pattern to write instead.
 type PatternError struct {
 	Pattern string
 	Offset  int    // byte offset into Pattern

@@ -16,6 +16,7 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/feed"
+	"moltisfs/internal/testdir"
 )
 
 // follower reads the events of a session.
@@ -259,14 +260,7 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 // settles waits until no more goroutines run than before.
 func settles(t *testing.T, before int, after string) {
 	t.Helper()
-	for range 500 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	buf := make([]byte, 64<<10)
-	t.Errorf("%s leaves goroutines:\n%s", after, buf[:runtime.Stack(buf, true)])
+	testdir.Until(t, "no goroutine left by "+after, func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestWatchBudget(t *testing.T) {

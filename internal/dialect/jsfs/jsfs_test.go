@@ -464,7 +464,6 @@ func TestRefusals(t *testing.T) {
 	asked := 0
 	in := dialect.Call{Session: "s", Approver: approverFunc(func(q approval.Question) approval.Answer {
 		asked++
-		time.Sleep(10 * time.Millisecond)
 		return approval.Answer{Decision: map[bool]approval.Decision{true: approval.Denied, false: approval.Approved}[strings.Contains(q.Summary+fmt.Sprint(q), "/b")]}
 	})}
 	r := ran(t, d, in, "await fs.writeFile('a', 1)")

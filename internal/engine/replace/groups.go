@@ -8,7 +8,7 @@ import (
 	"moltisfs/grep/match"
 )
 
-// Groups tells what the groups of a pattern hold in each match.
+// Groups gives the texts of the groups of a pattern in each match.
 type Groups struct{ re *regexp.Regexp }
 
 // NewGroups reads a pattern, in which case may not count. The error is a *match.PatternError.

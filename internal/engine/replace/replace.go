@@ -1,7 +1,7 @@
 // Package replace finds a text or a pattern in whole files, and puts another in its place. It is
 // pure: bytes in, bytes and a report out.
 //
-// What matches is what a search finds: package match decides. A text matches exactly, but for the
+// A rule matches where a search finds it: package match decides. A text matches exactly, but for the
 // kind of line break. Groups of a pattern are told by package regexp, and only where it finds the
 // very same matches; else the file is refused. In the replacement of a pattern ${1} and ${name} are
 // groups, and $${1} is the text "${1}". Encodings, byte order marks and line endings stay.
@@ -20,7 +20,7 @@ import (
 	"moltisfs/internal/edit"
 )
 
-// A Rule is what is looked for, and what takes its place. It is safe for concurrent use.
+// A Rule is a pattern and its replacement. It is safe for concurrent use.
 type Rule struct {
 	old, with string // as they were sent
 	matcher   *match.Matcher

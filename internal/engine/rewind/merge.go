@@ -50,7 +50,7 @@ func (r *Rewind) merge(ctx context.Context, item *checkpoint.Item, now Now) ([]b
 // import: there After repeats Before.
 func (r *Rewind) changes(ctx context.Context, id checkpoint.ID,
 	path string) ([]checkpoint.Recorded, error) {
-	// Whoever may see the plan may see this.
+	// A session that may see the plan may see this.
 	op, err := r.Store.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// A Rule is what a restore does with a path that others changed since its checkpoint.
+// A Rule decides on a path that others changed since its checkpoint.
 type Rule string
 
 // The rules.
@@ -57,7 +57,7 @@ type Rewind struct {
 	KeepTimes bool // files get the modification times that they had
 }
 
-// Now is what is at a path.
+// Now describes the object that is at a path.
 type Now struct {
 	State   checkpoint.State
 	Content []byte // of a file
@@ -65,7 +65,7 @@ type Now struct {
 	Can func(checkpoint.State) checkpoint.State
 }
 
-// Becomes is what becomes of a path. At most one of Stays, Blocked and Missing is set.
+// Becomes is the decision on a path. At most one of Stays, Blocked and Missing is set.
 type Becomes struct {
 	Stays   bool // it is as it should be
 	Blocked Why  // it is a conflict, or left alone
@@ -79,7 +79,7 @@ type Becomes struct {
 	Metadata Metadata
 }
 
-// Decide says what becomes of a path. Of several reasons the first counts: it is as it should be;
+// Decide gives the decision on a path. Of several reasons the first counts: it is as it should be;
 // it was purged; others changed it, and it can't be merged; its content is not there.
 func (r *Rewind) Decide(ctx context.Context, item *checkpoint.Item,
 	now Now) (b Becomes, err error) {
@@ -141,7 +141,7 @@ func (r *Rewind) Decide(ctx context.Context, item *checkpoint.Item,
 func (r *Rewind) Why(item *checkpoint.Item, now checkpoint.State) Why {
 	head, inverse := &item.Head, r.Plan.Mode == checkpoint.ModeInverse
 	switch {
-	// What a move left has no hash either, but a time, by which it is known.
+	// A path that a move left has no hash either, but a time, by which it is known.
 	case !item.Expects(now) && now.Kind == checkpoint.File && head.Kind == checkpoint.File &&
 		head.Hash == "" && head.ModTime.IsZero():
 		return LastPurged

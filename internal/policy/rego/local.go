@@ -39,7 +39,7 @@ type local struct {
 	growth     uint64
 }
 
-// capabilities are what a policy may call: nothing that reaches the network or tells of us.
+// capabilities gives the builtins that a policy may call: none reaches the network or tells of us.
 func capabilities(v ast.RegoVersion) *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion(ast.CapabilitiesRegoVersion(v))
 	c.Builtins = slices.DeleteFunc(c.Builtins, func(b *ast.Builtin) bool {
@@ -262,7 +262,7 @@ func value(in *policy.Input) *ast.Term {
 	return ast.ObjectTerm(o...)
 }
 
-// keys are those of policy.Input, in the order of value.
+// keys are the keys of policy.Input, in the order of value.
 var keys = func() (out []*ast.Term) {
 	for _, k := range []string{"operation", "path", "destination", "encoding", "resolved_path",
 		"resolved_destination", "principal", "session", "dialect", "recursive", "mcp_headers"} {

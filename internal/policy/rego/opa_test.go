@@ -7,9 +7,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"moltisfs/internal/policy"
+	"moltisfs/internal/testdir"
 )
 
 var opa = flag.String("opa", "", "the program opa, to be asked as a server")
@@ -46,14 +46,13 @@ allow if regex.match("^/ws/[a-z]+[.]txt$", input.destination)
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
-	for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if r, err := http.Get("http://" + addr + "/health"); err == nil {
+	testdir.Until(t, "the server", func() bool {
+		r, err := http.Get("http://" + addr + "/health")
+		if err == nil {
 			r.Body.Close() //nolint:errcheck // it is read no further
-			break
-		} else if time.Now().After(until) {
-			t.Fatal(err)
 		}
-	}
+		return err == nil
+	})
 	here, there := open(t, "", file), open(t, "", "http://"+addr)
 	yes, no := true, false
 	allowed := 0

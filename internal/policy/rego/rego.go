@@ -27,7 +27,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// What a policy is asked that names nothing else.
+// The rule that is asked for in a policy whose URL names none.
 const (
 	defaultRule = "data.mcp.filesystem.allow"
 	defaultPath = "mcp/filesystem"
@@ -105,7 +105,7 @@ func (c *Chain) Decide(ctx context.Context, in policy.Input) (bool, error) {
 	return true, nil
 }
 
-// A Decision is what one policy says of an input, and why.
+// A Decision is the answer of one policy to an input, and the reason.
 type Decision struct {
 	Policy  string   `json:"policy"` // its URL, with what is asked of it
 	Allowed bool     `json:"allowed"`

@@ -150,7 +150,7 @@ func (p *Place) Real() error {
 	return err
 }
 
-// What runs inside, by a shell, to see and to make the copy. It is made aside, and looked at before
+// The scripts that a shell runs inside, to see and to make the copy. It is made aside, and looked at before
 // it has its name. One that is another user's is not taken, as that one could trade it.
 const (
 	looking = `[ -f "$1" ] && [ ! -h "$1" ] && [ -O "$1" ] && sha256sum < "$1"`

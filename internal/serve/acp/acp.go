@@ -84,7 +84,7 @@ const (
 // most is how many calls of the agent run at a time.
 const most = 256
 
-// Proxy is what stands between one editor and one agent.
+// Proxy stands between one editor and one agent.
 type Proxy struct {
 	o             Options
 	files         Files
@@ -99,7 +99,7 @@ type Proxy struct {
 	open
 }
 
-// open is what is under way. Maps by id have the ids as they stand in messages.
+// open holds the requests under way. Maps by id have the ids as they stand in messages.
 type open struct {
 	mu       sync.Mutex
 	waiting  map[string]chan message       // our requests
@@ -251,7 +251,7 @@ func (p *Proxy) reject(m message, why error) error {
 	p.o.Tell("a line of the agent is not passed on: %v: %s", why,
 		approval.Escape(string(start[:min(len(start), 100)]), false))
 	switch {
-	case start[0] != '{' && start[0] != '[': // what it prints, most likely
+	case start[0] != '{' && start[0] != '[': // text that it prints, most likely
 		return nil
 	case !json.Valid(m.id):
 		m.id = []byte("null")
@@ -274,7 +274,7 @@ func (p *Proxy) refuse(m message, code int, why string) error {
 	return p.agent.send(failure(m.id, code, why))
 }
 
-// kinds are those of our refusals, by code.
+// kinds are the kinds of our refusals, by code.
 var kinds = map[int]string{-32800: "deadline", -32603: "host_error", -32601: "unsupported"}
 
 // failure is the line of an error with our refusal in its data.
@@ -288,7 +288,7 @@ func reply(id []byte, as string, value []byte) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"%s":%s}`+"\n", id, as, value)
 }
 
-// encoded is what can't fail to be JSON.
+// encoded gives v as JSON, which can't fail for the values of this package.
 func encoded(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -310,7 +310,7 @@ func (p *Proxy) offer(m message) []byte {
 			} `json:"fs"`
 		} `json:"clientCapabilities"`
 	}
-	_ = json.Unmarshal(m.params, &is) // what is of another form offers nothing
+	_ = json.Unmarshal(m.params, &is) // params of another form offer nothing
 	p.mu.Lock()
 	p.hello = string(m.id)
 	p.gives = string(is.Capabilities.FS.Reads) == "true"

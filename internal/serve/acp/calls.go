@@ -16,7 +16,7 @@ func (p *Proxy) carryOut(ctx context.Context, m message) {
 	}
 	m.line, m.id, m.params = nil, bytes.Clone(m.id), bytes.Clone(m.params)
 	s, err := p.of(m.params)
-	if err == nil { // what a hook, or the editor, takes for it is what we do
+	if err == nil { // the line counts as a hook, or the editor, would read it
 		_, err = pick(m.params, []string{"path", "content", "line", "limit", "command", "args",
 			"env", "cwd", "outputByteLimit", "sessionId"})
 	}

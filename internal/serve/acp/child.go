@@ -118,7 +118,7 @@ func (c *Child) Late(exit func(status int)) {
 	exit(status(c.cmd.ProcessState))
 }
 
-// Read is that of the agent's output. A deadline is its end: the agent has ended.
+// Read reads the agent's output. A deadline is its end: the agent has ended.
 func (c *Child) Read(p []byte) (int, error) {
 	n, err := c.Out.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {

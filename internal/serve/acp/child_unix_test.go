@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"moltisfs/internal/testdir"
 )
 
 // The agent's end is told as it was, whichever way it came, and nothing of the agent stays.
@@ -62,13 +64,10 @@ func TestChild(t *testing.T) {
 				t.Errorf("standard error: %q", &errs)
 			}
 			if pid, err := strconv.Atoi(strings.TrimSpace(string(out))); err == nil { // of what it left behind
-				for range 100 {
-					if state, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat"); err != nil || bytes.Contains(state, []byte(") Z")) {
-						return
-					}
-					time.Sleep(10 * time.Millisecond)
-				}
-				t.Error("what it started still runs")
+				testdir.Until(t, "the end of what it started", func() bool {
+					state, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+					return err != nil || bytes.Contains(state, []byte(") Z"))
+				})
 			}
 		})
 	}

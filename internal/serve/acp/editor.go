@@ -58,7 +58,7 @@ func (p *Proxy) request(ctx context.Context, method string, params any) (json.Ra
 	}
 }
 
-// texts are what the editor has of files, nil where it has no method to tell.
+// texts gives the texts that the editor has of files, nil where it has no method to tell.
 func (s *session) texts() *texts {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()

@@ -102,7 +102,7 @@ func (c *card) Over(made bool) {
 		`{"jsonrpc":"2.0","method":"session/update","params":%s}`+"\n", params))
 }
 
-// choices are what the user may answer. What carries a warning is asked about each time.
+// choices gives the answers that the user may pick. A question with a warning is asked each time.
 func choices(q approval.Question) []choice {
 	all := []choice{{yesOnce, "Allow", "allow_once"}}
 	if len(q.Warnings) == 0 {

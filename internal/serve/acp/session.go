@@ -232,7 +232,7 @@ func (p *Proxy) answered(m message) {
 			Version string `json:"version"`
 		} `json:"agentInfo"`
 	}
-	_ = json.Unmarshal(m.result, &is) // what is of another form names nothing
+	_ = json.Unmarshal(m.result, &is) // a result of another form names nothing
 	if s != nil && is.Session != "" {
 		p.named(s, is.Session)
 	}

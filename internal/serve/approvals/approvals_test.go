@@ -17,6 +17,7 @@ import (
 
 	"moltisfs/approval"
 	"moltisfs/approval/queue"
+	"moltisfs/internal/testdir"
 )
 
 func must(t testing.TB, err error) {
@@ -52,16 +53,18 @@ func ask(t *testing.T, q *queue.Queue, question approval.Question) asked {
 		c <- a
 	}()
 	t.Cleanup(func() { stop(); <-ended })
-	for {
+	id := ""
+	testdir.Until(t, "the question", func() bool {
 		list, err := q.List(false)
 		must(t, err)
 		for _, e := range list {
 			if !strings.Contains(fmt.Sprint(before), e.ID) {
-				return asked{e.ID, c}
+				id = e.ID
 			}
 		}
-		time.Sleep(time.Millisecond)
-	}
+		return id != ""
+	})
+	return asked{id, c}
 }
 
 func TestMethods(t *testing.T) {
@@ -415,15 +418,7 @@ func TestSlowReader(t *testing.T) {
 		long.Principal = fmt.Sprint("agent", len(all)%3) // no one has more than half of what may wait
 		all = append(all, ask(t, q, long))
 	}
-	for range 100 {
-		if g.open.Load() == 0 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if g.open.Load() > 0 {
-		t.Fatal("it is still connected")
-	}
+	testdir.Until(t, "the end of the connection", func() bool { return g.open.Load() == 0 })
 	w := dial(t, url)
 	if r := w.call("exec.approval.resolve", `{"requestId":"`+all[0].id+`","decision":"denied"}`); !strings.Contains(r, `"ok":true`) {
 		t.Error(r)

@@ -31,7 +31,7 @@ import (
 	"moltisfs/approval/queue"
 )
 
-// Error is what is wrong with a request.
+// Error is a fault of a request.
 type Error struct {
 	code int
 	what string
@@ -111,7 +111,7 @@ func answers(q *queue.Queue, d approval.Decision) Method {
 	}
 }
 
-// operator is who answers; a request without a principal is nobody's.
+// operator gives the record of the answerer; a request without a principal is nobody's.
 func operator(principal string) queue.By {
 	if principal == "" {
 		return queue.By{}

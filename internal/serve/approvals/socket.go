@@ -54,7 +54,7 @@ const (
 	lookEvery      = 500 * time.Millisecond
 )
 
-// What the wire form calls things.
+// Names and versions of the wire form.
 const (
 	oldest, newest = 3, 4 // protocols
 	requested      = "exec.approval.requested"

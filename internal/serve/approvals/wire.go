@@ -52,7 +52,7 @@ type request struct {
 	Expires    time.Time `json:"expires,omitzero"`
 }
 
-// An Alert is what an agent tells the operators, on the wire.
+// An Alert is a message of an agent to the operators, on the wire.
 type Alert struct {
 	ID         string         `json:"alertId"`
 	Severity   string         `json:"severity"`

@@ -31,7 +31,7 @@ type connection struct {
 	who  string // "": a stranger, or closed
 }
 
-// peer is what is known of the other end of a connection.
+// peer describes the other end of a connection.
 type peer struct{ socket, known, ours bool }
 
 func newConnections(descriptors int) *connections {
@@ -53,8 +53,8 @@ func (l counted) Accept() (net.Conn, error) {
 	return l.of.enter(c), nil
 }
 
-// enter takes a stranger in. Where there are too many, the oldest goes of those from where most are:
-// who has a token shows it at once, and who has none can only push out their like.
+// enter takes a stranger in. Where there are too many, the oldest connection of the busiest address goes:
+// a caller with a token shows it at once, and one without can only push out their like.
 func (s *connections) enter(c net.Conn) *connection {
 	socket, known, ours := listen.Peer(c)
 	from, _, err := net.SplitHostPort(c.RemoteAddr().String())

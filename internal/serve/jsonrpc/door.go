@@ -19,7 +19,7 @@ import (
 	"moltisfs/internal/token"
 )
 
-// caller is who made a request, and what it may do.
+// caller is the sender of a request, with its rights.
 type caller struct {
 	principal       string
 	calls, operates bool
@@ -133,7 +133,7 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 	}
 }
 
-// policyHeaders are those that the policy chain sees: X-MCP-*, without that, in lower case. Of one
+// policyHeaders gives the headers that the policy chain sees: X-MCP-*, without that prefix, in lower case. Of one
 // that comes more than once the values stand side by side, so that none is hidden by another.
 func policyHeaders(all http.Header) map[string]string {
 	const prefix = "X-Mcp-"
@@ -182,7 +182,7 @@ func (s *Server) holds(c *caller) bool {
 	return err == nil
 }
 
-// delay has whoever guesses wait, for as long as there are places to wait in: a guess costs the
+// delay makes a request with a wrong token wait, as long as there are places to wait in: a guess costs the
 // guesser's connection alone, and 256 bits need no more.
 func (s *Server) delay(ctx context.Context) {
 	select {
@@ -282,7 +282,7 @@ func write(w http.ResponseWriter, status int, kind string, body []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // else it goes out in chunks
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who has gone wants to hear no more
+	_, _ = w.Write(body) // a client that has gone hears no more
 }
 
 // refuse answers a request of which nothing is carried out, and lets its sender go. Package http

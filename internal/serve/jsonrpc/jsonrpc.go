@@ -10,15 +10,15 @@
 //	GET  /metrics  for Prometheus; operators only
 //
 // invoke and js.run answer {"success": true, "data": …}, or for a refusal {"success": false, "error":
-// {type, message, description, recovery, retryable, retry_after, context}}. What is wrong with a
+// {type, message, description, recovery, retryable, retry_after, context}}. A fault of the
 // request itself is a JSON-RPC error: the standard codes, -32000 for too much at once, -32001 for
-// what this caller may not do, -32003 for no valid token, -32004 for no such session.
+// a call that this caller may not make, -32003 for no valid token, -32004 for no such session.
 //
-// Who calls. A request has a token of package token as its bearer, and acts within that token's
+// Callers. A request has a token of package token as its bearer, and acts within that token's
 // scope and tier. A Unix socket asks the system instead who is at the other end: a process of our
 // own user needs no token there, and where the system can't tell, it does. Nobody is let in without
 // either, on loopback too. An operator's token answers approvals and makes no calls. A token that
-// is revoked or expires holds at once no more, and what it had under way ends within a second.
+// is revoked or expires holds at once no more, and its calls under way end within a second.
 //
 // Web pages are kept out: the Host has to be an address, localhost or one that was named, against
 // DNS rebinding; an Origin has to be one that was named; a body has to be application/json.
@@ -155,7 +155,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	s.stop()
 	s.mu.Unlock()
 	s.shutdown(hs)
-	cancel() // what has not ended by now ends unchanged or complete
+	cancel() // a call that has not ended by now ends unchanged or complete
 	s.shutdown(hs)
 	err = errors.Join(err, hs.Close())
 	s.sessions.endAll(base, s.o.Run, s.o.Logger)
@@ -211,10 +211,10 @@ func (s *Server) endLapsed() {
 	}
 }
 
-// load is what each principal has under way, so that none takes the place of the others.
+// load counts the bodies and calls that each principal has under way, so that none takes the place of the others.
 type load struct{ all sync.Map }
 
-// part is that of one principal: the bytes of its bodies, and its calls.
+// part is the load of one principal: the bytes of its bodies, and its calls.
 type part struct{ bytes, calls *semaphore.Weighted }
 
 func (l *load) of(principal string) *part {

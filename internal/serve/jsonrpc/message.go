@@ -27,7 +27,7 @@ const (
 	tooLarge = "the body is larger than 32 MiB"
 )
 
-// rpcError is what is wrong with a request, as its sender is told.
+// rpcError is a fault of a request, as its sender is told.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -52,7 +52,7 @@ func response(id, result json.RawMessage, e *rpcError) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	if e == nil { // what comes from a dialect is JSON already, and may be large
+	if e == nil { // a result of a dialect is JSON already, and may be large
 		return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result,
 			[]byte("}"))
 	}

@@ -15,7 +15,7 @@ import (
 	"moltisfs/internal/args"
 )
 
-// catalog is what may be called, as list and describe tell of it.
+// catalog holds the tools that may be called, as list and describe tell of them.
 type catalog struct {
 	entries    []entry
 	names      map[string]int // by every name of an entry

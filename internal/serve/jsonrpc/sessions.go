@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	sessionIdle = time.Hour // what nobody uses for so long ends
+	sessionIdle = time.Hour // a session that nobody uses for so long ends
 	maxSessions = 1024      // of one principal
 )
 
-// sessions are those of this server. One that is not found is not there, another's, or has ended.
+// sessions are the sessions of this server. One that is not found is not there, another's, or has ended.
 type sessions struct {
 	dialect dialect.Sessions // nil: nothing is kept for one
 	without sync.Map         // principals that called without a session

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"moltisfs/dialect"
+	"moltisfs/internal/testdir"
 	"moltisfs/internal/token"
 )
 
@@ -182,13 +183,10 @@ func TestCallsUnderWay(t *testing.T) {
 	answer = r.later(secret, invocation("slow", `,"session_id":"`+id+`"`))
 	soon(t, r.begun)
 	ended := r.later(secret, endOfSession(id))
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, got := r.send(secret, poll(id, 0)); strings.Contains(got, "-32004") {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatal("the session never ends")
-		}
-	}
+	testdir.Until(t, "the end of the session", func() bool {
+		_, got := r.send(secret, poll(id, 0))
+		return strings.Contains(got, "-32004")
+	})
 	if got := r.endedOnes(); len(got) > 0 {
 		t.Errorf("%q ended before its call", got)
 	}
@@ -214,11 +212,6 @@ func TestTimeOfABody(t *testing.T) {
 	_, secret := r.token(token.Token{Principal: "ci"})
 	answer := r.later(secret, invocation("slow", ""))
 	soon(t, r.begun)
-	time.Sleep(r.server.bodyTime * 3 / 2)
-	close(r.finish)
-	if got := soon(t, answer); !strings.Contains(got, "finished") {
-		t.Error(got)
-	}
 	for who, want := range map[string]string{secret: "408", "a stranger": "401"} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 		if err != nil {
@@ -230,6 +223,10 @@ func TestTimeOfABody(t *testing.T) {
 		if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 "+want) {
 			t.Errorf("%s, %v", got, err)
 		}
+	}
+	close(r.finish) // by now it took longer than a body may
+	if got := soon(t, answer); !strings.Contains(got, "finished") {
+		t.Error(got)
 	}
 }
 
@@ -246,17 +243,11 @@ func TestHangingUp(t *testing.T) {
 	fmt.Fprintf(c, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", secret, len(body), body)
 	soon(t, r.begun)
 	c.Close()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	testdir.Until(t, "the end of the call", func() bool {
 		r.server.mu.Lock()
-		n := len(r.server.running)
-		r.server.mu.Unlock()
-		if n == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the call goes on")
-		}
-	}
+		defer r.server.mu.Unlock()
+		return len(r.server.running) == 0
+	})
 }
 
 // What nobody uses ends after an hour, and not before; there are only so many of one principal.

@@ -14,6 +14,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/internal/testdir"
 	"moltisfs/tools"
 	"moltisfs/tools/toolstest"
 )
@@ -40,7 +41,7 @@ func TestCancelledSearch(t *testing.T) {
 	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Grep","arguments":{"pattern":"[^y]{1000}[^z]{1000}x","output_mode":"count","path":"` + root + `"}}}`)
-	time.Sleep(200 * time.Millisecond) // it is within the line now, as a rule
+	testdir.Running(t, "moltisfs/grep/match.") // it is within the line now
 	send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 	toServer.Close()
 	if err := <-ended; err != nil || strings.Contains(said.String(), `"kind":"grep"`) {

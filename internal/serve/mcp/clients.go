@@ -8,7 +8,7 @@ import (
 	"moltisfs/dialect"
 )
 
-// A client is what is known of a program that calls us: measured with it, see docs/clients.md.
+// A client describes a program that calls us: measured with it, see docs/clients.md.
 type client struct {
 	name string // its clientInfo begins so, in lower case
 	// textOnly: it gives the model structuredContent in place of the text and the images beside it
@@ -28,7 +28,7 @@ var clients = []client{
 	{"opencode", false, dialect.Page{Bytes: 49_000, Hard: true, Lines: 1_990}},
 }
 
-// clientOf is what is known of a client; of a stranger nothing.
+// clientOf gives the row of the client that info names; for a stranger the zero client.
 func clientOf(info *sdk.Implementation) client {
 	if info == nil {
 		return client{}

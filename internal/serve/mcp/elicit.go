@@ -112,9 +112,9 @@ func offered(q approval.Question) map[string]approval.Grant {
 		thisSession: approval.ThisSession}
 }
 
-// decision is what the user did with the form. Only "accept" approves, and only with what the form
-// offered: of a field that it did not have, or of a value that it did not name, nobody knows what was
-// meant. A field that is left out has its default.
+// decision makes an answer of the filled form r. Only "accept" approves, and only with values that the form
+// offered: nobody knows the meaning of a field that it did not have, or of a value that it did not
+// name. A field that is left out has its default.
 func (s *server) decision(q approval.Question, r *sdk.ElicitResult, took time.Duration) approval.Answer {
 	const by = "elicitation"
 	no := approval.Answer{By: by}

@@ -7,7 +7,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// listed is what a client is told of the tools, and the names that may be called: some tools have
+// listed holds the tools as a client is told of them, and the names that may be called: some tools have
 // one more than is listed.
 type listed struct {
 	tools []*sdk.Tool

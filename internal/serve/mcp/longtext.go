@@ -23,7 +23,7 @@ const (
 	mostLong = 64       // marks under way; beyond them texts go as they are
 )
 
-// mark is what to send in the place of a text.
+// mark gives the text to send in the place of text: a mark for a long one.
 func (l *longTexts) mark(text string) string {
 	if len(text) < longText {
 		return text

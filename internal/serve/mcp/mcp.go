@@ -3,14 +3,14 @@
 // Protocol revisions 2024-11-05 to 2025-11-25 (with the initialize handshake) and 2026-07-28
 // (without) are spoken side by side.
 //
-// What a call answers is both: a text block in the shape that models trained on Claude Code know,
+// An answer has both: a text block in the shape that models trained on Claude Code know,
 // followed by image and resource blocks for the bytes, and structuredContent with its JSON. A
 // refusal has isError set, so that the model sees it and can do better. A tool that does not exist,
 // or that this caller may not call, is a protocol error with the nearest tool. So is a broken host.
 //
 // Nothing but protocol is written to the output. A line that is no message is answered with an
 // error and skipped. notifications/cancelled ends the call that it names. When the input ends,
-// what waits for approval is withdrawn, all other calls under way are answered, and Serve returns nil.
+// questions that wait for approval are withdrawn, all other calls under way are answered, and Serve returns nil.
 //
 // State hangs on the principal and the session, never on the connection. A client may name another
 // session, and the turn that checkpoints are grouped by, for each call in _meta, under MetaSession
@@ -49,7 +49,7 @@ const (
 	MetaTurn    = "moltis-fs/turn"
 )
 
-// Structured says who gets structuredContent, and outputSchema with it.
+// Structured picks the clients that get structuredContent, and outputSchema with it.
 type Structured string
 
 const (
@@ -167,7 +167,7 @@ func (s *server) endSessions(ctx context.Context) {
 // may not even be allowed to read. It takes no more than this; our own limits are about the same.
 const maxResult = 500_000
 
-// tool is what tools/list says of a tool.
+// tool gives the entry of d in tools/list.
 func tool(d dialect.Definition) *sdk.Tool {
 	meta := sdk.Meta{}
 	if d.ReadOnly {
@@ -276,7 +276,7 @@ func (s *server) unknown(ctx context.Context, req *sdk.CallToolRequest) error {
 	return protocolError(err)
 }
 
-// protocolError is what a client is told when no payload came.
+// protocolError gives the error for the client when no payload came.
 func protocolError(err error) error {
 	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: u.Error()}
@@ -367,7 +367,7 @@ func asks(c *sdk.ClientCapabilities) bool {
 	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
 }
 
-// outcome is what a call came to.
+// outcome is the result of a call.
 type outcome struct {
 	answer dialect.Answer
 	err    error

@@ -14,15 +14,15 @@ var told = []struct{ in, session, turn string }{
 	{"", "vscode.conversationId", "vscode.requestId"},
 }
 
-// conversation is what a client tells of its own in _meta. What can't be used is as good as left
-// out: these keys are not ours.
+// conversation gives the session and turn that a client names in _meta. A value that can't be used counts as
+// left out: these keys are not ours.
 func conversation(meta map[string]any) (session, turn string) {
 	for _, t := range told {
 		m := meta
 		if t.in != "" {
 			m, _ = meta[t.in].(map[string]any)
 			if text, ok := meta[t.in].(string); ok {
-				_ = json.Unmarshal([]byte(text), &m) // what is no object names nothing
+				_ = json.Unmarshal([]byte(text), &m) // a text that is no object names nothing
 			}
 		}
 		if session = name(m[t.session]); session != "" {
