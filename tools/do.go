@@ -100,5 +100,3 @@ func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) er
 	})
 }
 
-// ReopenLog opens the file of the audit log anew, for whoever has moved it away.
-func (s *Suite) ReopenLog() error { return s.engine.ReopenLog() }

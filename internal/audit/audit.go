@@ -1,18 +1,19 @@
-// Package audit records what was asked and what became of it: one JSON object per line, in a file
-// that is only ever appended to.
+// Package audit records what was asked and what became of it: one JSON object per line, in files that
+// are only ever appended to.
 //
-// Many processes may have the Log open at once, all writing to DIR/audit.jsonl, one record at a
-// time: who writes has the lock of DIR/audit.key. There stands how the chain goes on: each record is
-// authenticated with a key of its own and bound to the one before, so that Verify finds what was
-// done to the log since. See chain.go and docs/decisions/0042-a-log-that-proves-itself.md.
+// A Log has two of them, of one kind. DIR-changes/audit.jsonl has the records of changes, of what
+// operators do and of starts; DIR/audit.jsonl has all others. So records of changes stay, however
+// many reads come. Read gives both, in the order of time.
 //
-// A record of a change stands a second time in DIR-changes/audit.jsonl, a log of the same kind with a
-// chain and files of its own. So it stays however many others follow it.
+// Each record has a number and the hash of the line before, so that Verify finds what was changed or
+// is missing. DIR/audit.last holds the number and the hash of the last one. See chain.go and
+// docs/decisions/0042-a-log-that-proves-itself.md.
 //
-// When the file has grown to its limit, its last record seals it, and it is moved to audit.jsonl.1.
-// The former .1 becomes .2 and so on, and the last one goes. A record is reported as
-// written only when its file still had a name after the write. After a crash or on a full disk a
-// line may be broken. The next record begins a line of its own, and says what is before it.
+// Many processes may have a Log open at once: who writes has the lock of audit.last. When a file has
+// grown to its limit, its last record says so, and it is moved to audit.jsonl.1. The former .1 becomes
+// .2 and so on, and the last one goes. A record is reported as written only when its file still had a
+// name after the write. After a crash or on a full disk a line may be broken. The next record begins
+// a line of its own.
 //
 // A record survives the death of the process. A power cut may take the last ones: nothing is
 // synced. Records hold names and hashes, never the content of a file. Directories have mode 0700,
