@@ -24,39 +24,44 @@ package audit
 
 import "time"
 
-// Record is one line. Zero fields are left out, except for Time and Phase.
+// Record is one line. Zero fields are left out, except for Time and Phase. Fields follow in the order
+// of the line, and the tags are their names there.
 type Record struct {
-	Time  time.Time
-	Phase string // "intent", before anything is changed, or "outcome"
-	Call  string // joins the two
+	Time  time.Time `json:"time"`
+	Phase string    `json:"phase"` // "intent", before anything is changed, or "outcome"
+	Call  string    `json:"call"`  // joins the two
 
-	PID    int    // the process that writes; filled in by Append, as User is
-	User   string // of the system, under whom it runs
-	Where  string // the call ran: "host" or the name of a sandbox; "": there are none
-	Client string // name and version of the program that called, as it says itself
-	By     string // "agent" or "person"
+	Dialect string `json:"dialect"` // the tool is one of that dialect; of "operator", what was done
+	Tool    string `json:"tool"`
 
-	Dialect, Tool string // the tool is one of that dialect; of "operator", what was done
+	Principal string `json:"principal"`
+	Session   string `json:"session"`
+	Turn      string `json:"turn"`
 
-	Principal, Session, Turn string
+	PID    int    `json:"pid"`    // the process that writes; filled in by Append, as User is
+	User   string `json:"user"`   // of the system, under whom it runs
+	Where  string `json:"where"`  // the call ran: "host" or the name of a sandbox; "": there are none
+	Client string `json:"client"` // name and version of the program that called, as it says itself
+	By     string `json:"by"`     // "agent" or "person"
 
-	Paths         []string // real names
-	Injected      []string // arguments that a gateway put beside those of the model
-	Pattern       string   // what a search looked for; the program that was to run
-	Window        string   // which part was asked for
-	Outcome       string   // "ok", or the kind of the refusal
-	DryRun        bool     // the call only asked what would change
-	Decision      string   // "allowed" or "denied"
-	Rule          string   // what denied: "deny_paths", "secret", …
-	Approval      string   // "approved by terminal", "denied by ann: not that file", "timed_out", …; cut as Error
-	Digest        string   // of the plan that was approved
-	Checkpoint    string   // its id
-	Before, After string   // SHA-256 of the content, in hex
-	Bytes         int64    // of content written, or given in the answer
-	Duration      time.Duration
-	Hooks         []string // what hooks changed, blocked or failed to do
-	Alert         string   // that the caller sent to the operator
-	Version       string   // of the program that starts
-	Policy        string   // SHA-256 of the configuration that holds from here on, in hex
-	Error         string   // cut at 4 KiB
+	Paths      []string      `json:"paths"`      // real names
+	Injected   []string      `json:"injected"`   // arguments that a gateway put beside those of the model
+	Pattern    string        `json:"pattern"`    // what a search looked for; the program that was to run
+	Window     string        `json:"window"`     // which part was asked for
+	Outcome    string        `json:"outcome"`    // "ok", or the kind of the refusal
+	DryRun     bool          `json:"dry_run"`    // the call only asked what would change
+	Decision   string        `json:"decision"`   // "allowed" or "denied"
+	Rule       string        `json:"rule"`       // what denied: "deny_paths", "secret", …
+	Approval   string        `json:"approval"`   // "approved by terminal", "denied by ann: not that file", "timed_out", …
+	Digest     string        `json:"digest"`     // of the plan that was approved
+	Checkpoint string        `json:"checkpoint"` // its id
+	Before     string        `json:"before"`     // SHA-256 of the content, in hex
+	After      string        `json:"after"`
+	Bytes      int64         `json:"bytes"`       // of content written, or given in the answer
+	Duration   time.Duration `json:"duration_us"` // written in microseconds
+	Hooks      []string      `json:"hooks"`       // what hooks changed, blocked or failed to do
+	Alert      string        `json:"alert"`       // that the caller sent to the operator
+	Version    string        `json:"version"`     // of the program that starts
+	Policy     string        `json:"policy"`      // SHA-256 of the configuration that holds from here on, in hex
+	Error      string        `json:"error"`
 }

@@ -72,7 +72,9 @@ func appendTie(line []byte, t *tie) []byte {
 	if t.Full {
 		line = append(line, `,"full":true`...)
 	}
-	line = appendNumber(line, `,"gone":`, int64(t.Gone)) //nolint:gosec // records are counted one by one
+	if t.Gone > 0 {
+		line = strconv.AppendUint(append(line, `,"gone":`...), t.Gone, 10)
+	}
 	line = hex.AppendEncode(append(line, `,"prev":"`...), t.prev[:])
 	return append(line, "\"}\n"...)
 }

@@ -339,19 +339,12 @@ func lastRecord(path string) (last uint64) {
 		return 0
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return 0
-	}
-	for most, from := int64(256<<10), int64(1); last == 0 && from > 0; most *= 8 { // it may be long
-		from = max(0, info.Size()-most)
-		_ = eachLine(io.NewSectionReader(f, from, info.Size()-from), func(_ int64, line []byte, _ bool) error {
-			if t, ok := parse(line); ok {
-				last = t.Seq
-			}
-			return nil
-		})
-	}
+	_ = eachLine(f, func(_ int64, line []byte, _ bool) error {
+		if t, ok := parse(line); ok {
+			last = t.Seq
+		}
+		return nil
+	})
 	return last
 }
 

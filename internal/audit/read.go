@@ -21,47 +21,10 @@ import (
 	"moltisfs/internal/guardfs/flock"
 )
 
-// Entry is a Record as it is read back from its line.
+// Entry is a Record as it is read back from its line, but for Duration.
 type Entry struct {
-	Time  time.Time `json:"time"`
-	Phase string    `json:"phase"`
-	Call  string    `json:"call"`
-	Caller
-	About
-	Result
-}
-
-// Caller is who called.
-type Caller struct {
-	Principal string `json:"principal"`
-	Session   string `json:"session"`
-	Turn      string `json:"turn"`
-	Where     string `json:"where"`
-	Client    string `json:"client"`
-	By        string `json:"by"`
-	Version   string `json:"version"`
-	Policy    string `json:"policy"`
-}
-
-// About is what was called, and on what.
-type About struct {
-	Dialect string `json:"dialect"`
-	Tool    string `json:"tool"`
-	Paths   []Name `json:"paths"`
-	Pattern string `json:"pattern"`
-	Window  string `json:"window"`
-	DryRun  bool   `json:"dry_run"`
-}
-
-// Result is what became of it.
-type Result struct {
-	Outcome    string `json:"outcome"`
-	Rule       string `json:"rule"`
-	Approval   string `json:"approval"`
-	Checkpoint string `json:"checkpoint"`
-	Bytes      int64  `json:"bytes"`
-	Alert      string `json:"alert"`
-	Error      string `json:"error"`
+	Record
+	Paths []Name `json:"paths"`
 }
 
 // Name is a path on record: a string, or {"bytes":"base64"} where it is not UTF-8.
