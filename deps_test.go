@@ -70,7 +70,6 @@ var plan = []room{
 	{1, "internal/edit/mend", "internal/edit/diff", "", "github.com/rivo/uniseg"},
 	{1, "internal/edit/letters", "internal/edit/diff", "", "golang.org/x/text"},
 	{1, "internal/edit/guard", "internal/edit/diff", "", ""},
-	{1, "internal/gitrepo", "", "os os/exec path/filepath", ""},
 	{1, "internal/feed", "", "", ""},
 	{1, "internal/js", "internal/child", "reflect runtime/debug unsafe",
 		"modernc.org/libc modernc.org/libquickjs modernc.org/quickjs"},
@@ -130,7 +129,7 @@ var plan = []room{
 		"internal/audit internal/confine internal/datadir " +
 		"internal/dialect/acp internal/dialect/capability internal/serve/acp " +
 		"internal/dialect/jettson internal/dialect/jsfs internal/doctor internal/policy internal/policy/rego " +
-		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest " +
+		"internal/edit internal/edit/diff internal/engine internal/glob internal/ndjson internal/nearest " +
 		"internal/serve/mcp " +
 		"internal/serve/approvals internal/serve/jsonrpc " +
 		"internal/js internal/listen internal/sandbox internal/sandbox/place " +
@@ -164,7 +163,6 @@ var fileAccess = map[string]string{
 	"checkpoint/localdir":  "the directory of the store",
 	"checkpoint/moltis":    "the folder of Moltis that it reads",
 	"internal/audit":       "its own log",
-	"internal/gitrepo":     "the repositories that it makes",
 	"internal/ledger":      "its own records",
 	"internal/listen":      "the socket that it listens on, and the lock beside it",
 	"internal/policy/rego": "the policies that the operator names",
@@ -176,11 +174,11 @@ var fileAccess = map[string]string{
 	"readers/wasm":         "its own compiled code",
 	"cmd/moltis-fs":        "the configuration, and the terminal",
 
-	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",
-	"scripts/pack":        "the file of a module that it compresses",
-	"internal/testbox":    "the keys of a server of tests",
-	"internal/testdir":    "temporary directories of tests",
-	"tools/toolstest":     "trees for tests",
+	"grep/ignore/peers": "the trees of tests, with the packages that are compared",
+	"scripts/pack":      "the file of a module that it compresses",
+	"internal/testbox":  "the keys of a server of tests",
+	"internal/testdir":  "temporary directories of tests",
+	"tools/toolstest":   "trees for tests",
 }
 
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on
