@@ -102,7 +102,7 @@ var plan = []room{
 	{2, "internal/confine", "internal/guardfs internal/policy", "syscall unsafe", "github.com/landlock-lsm/go-landlock golang.org/x/sys"},
 	{2, "internal/sandbox", "grep grep/match internal/guardfs internal/policy", "os os/exec syscall", "golang.org/x/sys"},
 	{2, "internal/policy/rego", "internal/policy", "net net/http os path/filepath", "github.com/open-policy-agent/opa"},
-	{2, "internal/doctor", "internal/guardfs internal/policy", "os path/filepath syscall", "golang.org/x/sys"},
+	{2, "internal/doctor", "internal/guardfs", "os path/filepath syscall", "golang.org/x/sys"},
 	{2, "internal/metrics", "hook", "", ""},
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
 
@@ -170,7 +170,7 @@ var fileAccess = map[string]string{
 	"internal/tty":         "the null device, to tell it from others",
 	"internal/datadir":     "the data directory itself",
 	"internal/confine":     "the trees that it opens to a program, which it looks at by name only",
-	"internal/doctor":      "modes of the operator's files, and the flags of a root",
+	"internal/doctor":      "modes and owners of the operator's files",
 	"readers/wasm":         "its own compiled code",
 	"cmd/moltis-fs":        "the configuration, and the terminal",
 

@@ -193,7 +193,7 @@ func TestGitRefuses(t *testing.T) {
 		".git", ".GIT", ".Git ", ".git.", ".git. .", ".git::$INDEX_ALLOCATION", ".git:x", "git~1", "GIT~1", "git~1 .", ".gi\u200ct", "\ufeff.git", ".g\u206aIT", ".git\xff", `a\.git`, `.git\a`, `a\git~1`,
 		".gitmodules", ".GITMODULES", ".gitmodules .", ".gitmodules:x", "gitmod~1", "GITMOD~4", "gi7eba~1", "gi7eb~10", "g~123456", "~1234567", ".git\u200dmodules", `a\.gitmodules`,
 	}
-	taken := []string{".gitignore", ".gita", ".git a", "git", "git~2", "git~10", "a.git", ".gi t", ".github", "gitmod", "~", "x~123456", `a\b`, "a\nb", ".git\u2000"}
+	taken := []string{".gitignore", ".gita", ".git a", "git", "git~2", "git~10", "a.git", ".gi t", ".github", "gitmod", "~", `a\b`, "a\nb", ".git\u2000"}
 	for _, name := range append(names, taken...) {
 		for _, path := range []string{name, name + "/x", "d/" + name, "d/" + name + "/x"} {
 			for _, mode := range []string{"100644", gitLink} {

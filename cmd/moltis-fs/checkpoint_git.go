@@ -85,7 +85,7 @@ func (s *scratch) diff(out io.Writer) error {
 }
 
 // gitModulesName are the names of .gitmodules on NTFS, and some more.
-var gitModulesName = regexp.MustCompile(`^(?:\.gitmodules|gitmod~.*|[0-9a-z]*~[0-9]+)$`)
+var gitModulesName = regexp.MustCompile(`^(?:\.gitmodules|gitmod~.*|g?i?[0-9a-f]*~[0-9]+)$`)
 
 // gitRefuses says whether git may take no file of that path, which is relative and has slashes. One
 // such path, and git apply takes nothing of a whole patch. A name that leads into a repository on
