@@ -99,4 +99,3 @@ func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) er
 		return engine.EmptyTrash(ctx, s.engine.Place(), db, entries)
 	})
 }
-

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// SIGHUP reads the configuration again and opens the log anew; one that can't be used is told and changes nothing.
+// SIGHUP reads the configuration again, and a log that was moved away is begun anew; one that can't be used is told and changes nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -93,7 +93,7 @@ func TestReload(t *testing.T) {
 	hangUp("what held before still holds", "deny_pathz")
 	read("path_denied")
 	if text, err := os.ReadFile(log); err != nil || strings.Count(string(text), "\n") != 1 {
-		t.Errorf("the log is not opened anew when a configuration is refused: %q %v", text, err)
+		t.Errorf("the log is not begun anew: %q %v", text, err)
 	}
 
 	configure("")
