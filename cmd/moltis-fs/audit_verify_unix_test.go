@@ -24,7 +24,8 @@ func TestNoRoomNoChange(t *testing.T) {
 		fmt.Sprintf(`{"file_path":%q,"content":"new"}`, file)}
 	old := `{"time":"2026-11-23T00:00:00Z","phase":"outcome","error":"` + strings.Repeat("x", 3<<20) + "\"}\n"
 	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("old"), 0o644),
-		os.MkdirAll(filepath.Dir(log), 0o700), os.WriteFile(log, []byte(old), 0o600), os.Chmod(data, 0o700)); err != nil {
+		os.MkdirAll(filepath.Dir(log), 0o700), os.WriteFile(log, []byte(old), 0o600), os.Chmod(data, 0o700),
+		os.WriteFile(filepath.Join(data, "moltis-fs-data"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	blocks := (len(old) + 1000) / 512 // room for the start, and for a part of the intent
@@ -73,8 +74,11 @@ func TestAuditVerify(t *testing.T) {
 		return out
 	}
 	run(exitMisuse, "there is no audit log", "audit", "verify")
+	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	run(exitOK, "", "token", "create", "--principal", "ci")
-	run(exitOK, "", "call", "--root", dir, "Glob", `{"pattern":"*"}`)
+	run(exitOK, "", "call", "--root", filepath.Join(dir, "ws"), "Glob", `{"pattern":"*"}`)
 	text := run(exitOK, "changes: last record 4 ", "audit", "verify")
 	if err := os.WriteFile(seen, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
