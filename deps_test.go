@@ -64,7 +64,7 @@ var plan = []room{
 		"github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "grep/match/literal", "grep/match/frequency grep/match/syntax", "", ""},
 	{1, "internal/args", "internal/nearest", "reflect", ""},
-	{1, "internal/audit", "internal/guardfs/flock", "os os/user path/filepath syscall", ""},
+	{1, "internal/audit", "internal/guardfs/flock", "os os/user path/filepath reflect syscall", ""},
 	{1, "internal/datadir", "checkpoint/localdir", "os path/filepath", ""},
 	{1, "internal/edit", "internal/edit/diff internal/edit/guard internal/edit/letters internal/edit/mend internal/text", "", "golang.org/x/text"},
 	{1, "internal/edit/mend", "internal/edit/diff", "", "github.com/rivo/uniseg"},
