@@ -234,6 +234,19 @@ func TestRemovedAndMoved(t *testing.T) {
 	if got, _ := os.ReadFile(path); bare(got) != fullLine {
 		t.Errorf("after a move: %q", got)
 	}
+	removed := false
+	l.calls.step = func() { // right after the write
+		if !removed {
+			removed = true
+			must(t, os.Remove(path))
+		}
+	}
+	if err := l.Append(full); err != nil || !removed {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(path); bare(got) != fullLine {
+		t.Errorf("after a removal behind the write: %q", got)
+	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
