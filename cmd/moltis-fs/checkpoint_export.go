@@ -151,7 +151,7 @@ func putFile(w *bufio.Writer, name, mode string, content []byte) error {
 	return err
 }
 
-// sayLeft says on standard error what is not in the patch.
+// sayLeft says on standard error which changes are not in the patch.
 func (x *export) sayLeft(in *invocation) {
 	for _, why := range slices.Sorted(maps.Keys(x.left)) {
 		n := plural(x.left[why], "change is", "changes are")

@@ -79,7 +79,7 @@ func beginCommit(w *bufio.Writer, branch string) {
 	fmt.Fprintf(w, "commit refs/heads/%s\ncommitter moltis-fs <moltis-fs@localhost> 0 +0000\ndata 0\n\n", branch)
 }
 
-// diff writes what makes the tree of the branch after of that of before.
+// diff writes to out how the tree of the branch before becomes the tree of the branch after.
 func (s *scratch) diff(out io.Writer) error {
 	return s.run(nil, out, "diff", "--binary", "--full-index", "--no-renames", "--no-color", "before", "after")
 }

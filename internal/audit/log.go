@@ -303,7 +303,7 @@ func (c *chain) goes() uint64 {
 }
 
 // free is the first number that no older file has: a process may have died and left a gap. If all
-// are taken it is that of the file that goes.
+// are taken it is the number of the file that goes.
 func (c *chain) free() int {
 	i := 1
 	for ; c.o.Keep < 0 || i < c.o.Keep; i++ {

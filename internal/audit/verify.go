@@ -37,8 +37,8 @@ const (
 	Gone        Flaw = "gone"        // records that rotation has removed
 )
 
-// Kept is how long records of changes should be there. What removes them earlier may be somebody who
-// makes many.
+// Kept is how long records of changes should be there. Somebody who makes many may push them out
+// earlier.
 const Kept = 30 * 24 * time.Hour
 
 // A Finding is one flaw, or one thing to note.
@@ -84,8 +84,8 @@ func Verify(ctx context.Context, dir string, known Known) (Proof, error) {
 	return p, err
 }
 
-// VerifyChanges is Verify for the log of changes beside dir. What rotation removed there too early is
-// a flaw.
+// VerifyChanges is Verify for the log of changes beside dir. Records that rotation removed there too
+// early are a flaw.
 func VerifyChanges(ctx context.Context, dir string, known Known) (Proof, error) {
 	p, oldest, err := verify(ctx, ChangesDir(dir), known)
 	if errors.Is(err, fs.ErrNotExist) { // it is made with the other one
@@ -154,7 +154,7 @@ func verify(ctx context.Context, dir string, known Known) (p Proof, oldest time.
 	logs, last, err := openLogs(dir)
 	defer closeAll(logs)
 	sizes := make([]int64, len(logs))
-	for i, f := range logs { // what is written from here on is not looked at
+	for i, f := range logs { // later records are not looked at
 		info, serr := f.Stat()
 		if err = errors.Join(err, serr); serr == nil {
 			sizes[i] = info.Size()
@@ -292,7 +292,7 @@ func (v *verifier) record(t *tie, line []byte) {
 	}
 }
 
-// end says what is missing of the chain for good.
+// end adds the flaws that only the whole log shows: records that are missing, and an end that does not fit.
 func (v *verifier) end() {
 	v.next = max(v.next, 1)
 	for _, g := range v.gaps {
