@@ -36,7 +36,7 @@ var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
 	{"net net/http net/netip", "cmd/moltis-fs internal/serve/jsonrpc internal/serve/approvals internal/listen internal/policy/rego internal/testbox tools/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
-	{"os/exec", "cmd/moltis-fs hook internal/child internal/gitrepo internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
+	{"os/exec", "cmd/moltis-fs hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
 	{"os/signal", "cmd/moltis-fs"},
 	{"database/sql database/sql/driver", "checkpoint checkpoint/catalog"},
 	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers readers/image"},
@@ -56,7 +56,6 @@ var fileAccess = map[string]string{
 	"checkpoint/localdir":  "the directory of the store",
 	"checkpoint/moltis":    "the folder of Moltis that it reads",
 	"internal/audit":       "its own log",
-	"internal/gitrepo":     "the repositories that it makes",
 	"internal/ledger":      "its own records",
 	"internal/listen":      "the socket that it listens on, and the lock beside it",
 	"internal/policy/rego": "the policies that the operator names",

@@ -81,7 +81,7 @@ type auditRecord struct {
 
 func recorded(t *testing.T, data string) (out []auditRecord) {
 	t.Helper()
-	for line := range strings.Lines(content(t, filepath.Join(data, "audit", "audit.jsonl"))) {
+	for line := range strings.Lines(records(t, data)) {
 		var r auditRecord
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)

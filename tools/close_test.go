@@ -114,7 +114,7 @@ func TestCloseDuringAQuestion(t *testing.T) {
 			if got := content(t, f); got != "one\n" {
 				t.Errorf("it changed the file: %q", got)
 			}
-			log := content(t, filepath.Join(filepath.Dir(root), "data", "audit", "audit.jsonl"))
+			log := records(t, filepath.Join(filepath.Dir(root), "data"))
 			if !strings.Contains(log, `"tool":"Write"`) {
 				t.Errorf("it is not on record: %s", log)
 			}

@@ -99,6 +99,3 @@ func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) er
 		return engine.EmptyTrash(ctx, s.engine.Place(), db, entries)
 	})
 }
-
-// ReopenLog opens the file of the audit log anew, for whoever has moved it away.
-func (s *Suite) ReopenLog() error { return s.engine.ReopenLog() }

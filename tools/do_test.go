@@ -183,24 +183,17 @@ func TestUpkeep(t *testing.T) {
 	if err := s.Upkeep(ctx, "fail", func(context.Context, *checkpoint.DB) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
 		t.Error(err)
 	}
-	log := filepath.Join(filepath.Dir(filepath.Dir(file)), "data", "audit", "audit.jsonl")
+	log := filepath.Join(filepath.Dir(filepath.Dir(file)), "data", "audit-changes", "audit.jsonl")
 	text, _ := os.ReadFile(log)
 	for _, want := range []string{`"outcome","call":`, `"dialect":"operator","tool":"pin"`, `"tool":"empty_trash"`, `"tool":"fail"`, `"tool":"start"`, `"version":"host","policy":"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s is not on record:\n%s", want, text)
 		}
 	}
-	if err := errors.Join(os.Rename(log, log+".x"), s.ReopenLog()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(log); err != nil {
-		t.Error(err)
-	}
 	// No record, nothing done.
 	if err := errors.Join(os.Remove(log), os.Mkdir(log, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.ReopenLog()
 	ran := false
 	if err := s.Upkeep(ctx, "pin", func(context.Context, *checkpoint.DB) error { ran = true; return nil }); err == nil || ran {
 		t.Errorf("without a record: ran %t, %v", ran, err)

@@ -10,14 +10,29 @@ import (
 	"testing"
 
 	"moltisfs/config"
+	"moltisfs/internal/audit"
 	"moltisfs/tools"
 	"moltisfs/tools/toolstest"
 )
 
+// records are both logs under a data directory, in the order of time.
+func records(t *testing.T, data string) string {
+	t.Helper()
+	var b strings.Builder
+	err := audit.Read(t.Context(), filepath.Join(data, "audit"), false, nil, func(line []byte) error {
+		b.Write(append(line[:len(line):len(line)], '\n'))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 // lastRecord is the last line of the audit log beside root.
 func lastRecord(t *testing.T, root string) (r map[string]any) {
 	t.Helper()
-	lines := strings.Split(strings.TrimSpace(content(t, filepath.Join(filepath.Dir(root), "data", "audit", "audit.jsonl"))), "\n")
+	lines := strings.Split(strings.TrimSpace(records(t, filepath.Join(filepath.Dir(root), "data"))), "\n")
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +210,7 @@ func TestRecordsOfChanges(t *testing.T) {
 		if n := strings.Count(content(t, dir+"-changes/audit.jsonl"), "\n") - was; n != c.changes {
 			t.Errorf("%s %v: %d records of changes, want %d", c.tool, c.args, n, c.changes)
 		}
-		lines := strings.Split(strings.TrimSpace(content(t, dir+"/audit.jsonl")), "\n")
+		lines := strings.Split(strings.TrimSpace(records(t, filepath.Dir(dir))), "\n")
 		last := lines[len(lines)-1]
 		if len(last) > c.most {
 			t.Errorf("%s: %d bytes: %s", c.tool, len(last), last)

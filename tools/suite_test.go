@@ -306,17 +306,14 @@ func TestEveryCallIsOnRecord(t *testing.T) {
 		t.Error("an unknown tool answered")
 	}
 	s.Close()
-	logs, _ := filepath.Glob(filepath.Join(filepath.Dir(root), "data", "audit", "*"))
 	var lines []map[string]any
-	for _, l := range logs {
-		for _, line := range strings.Split(strings.TrimSpace(content(t, l)), "\n") {
-			var one map[string]any
-			if err := json.Unmarshal([]byte(line), &one); err == nil {
-				lines = append(lines, one)
-			}
-			if strings.Contains(line, "needle-content") {
-				t.Errorf("content in the audit log: %s", line)
-			}
+	for line := range strings.Lines(records(t, filepath.Join(filepath.Dir(root), "data"))) {
+		var one map[string]any
+		if err := json.Unmarshal([]byte(line), &one); err == nil {
+			lines = append(lines, one)
+		}
+		if strings.Contains(line, "needle-content") {
+			t.Errorf("content in the audit log: %s", line)
 		}
 	}
 	var got []string
@@ -343,7 +340,7 @@ func TestNoAuditNoChange(t *testing.T) {
 	}
 	s, root := suite(t, nil, tools.Options{})
 	f := write(t, root+"/a.txt", "one\n")
-	audit := filepath.Join(filepath.Dir(root), "data", "audit")
+	audit := filepath.Join(filepath.Dir(root), "data", "audit-changes")
 	if err := os.RemoveAll(audit); err != nil {
 		t.Fatal(err)
 	}

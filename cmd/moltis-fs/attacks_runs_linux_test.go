@@ -359,13 +359,9 @@ func runHidden(r *attackRun) {
 
 // runLog reads the log of all that was called: one record a line, each as it was chained.
 func runLog(r *attackRun) {
-	b, err := os.ReadFile(filepath.Join(r.data(), "audit", "audit.jsonl"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	n := 0
-	for line := range bytes.Lines(b) {
-		if n++; !json.Valid(line) {
+	for line := range strings.Lines(recordsOf(r.t, r.data())) {
+		if n++; !json.Valid([]byte(line)) {
 			r.t.Errorf("%s: line %d of the log is %.300s", r.row.id, n, line)
 		}
 	}

@@ -22,7 +22,7 @@ func auditCommand() *command {
 		long: `The audit log, the oldest first: when, which tool, with what outcome, by whom, and on what. One with
 "no outcome" was begun and is under way, or its process was killed. docs/operations.md says what a
 record holds; --json gives the records as they are.`,
-		below: []*command{verifyCommand(), auditKeyCommand()},
+		below: []*command{verifyCommand()},
 		options: []option{
 			opt("tool", "NAME", "of this tool, or of an operator's action, as purge or start"),
 			opt("session", "NAME", "of this session"),

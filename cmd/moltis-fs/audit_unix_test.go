@@ -34,7 +34,7 @@ func TestAuditFollows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.WriteString(log, `{"time":"2026-11-23T00:00:00Z","phase":"intent","call":"x","tool":"Edit","paths":["/cut off"]}`+"\n{\"torn\n")
+	_, err = io.WriteString(log, `{"time":"2026-11-23T00:00:00.000000Z","phase":"intent","call":"x","tool":"Edit","paths":["/cut off"]}`+"\n{\"torn\n")
 	if err != nil {
 		t.Fatal(err)
 	}

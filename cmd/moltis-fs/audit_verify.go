@@ -6,34 +6,33 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"moltisfs/internal/audit"
-	"moltisfs/internal/engine"
 )
 
 func verifyCommand() *command {
 	return &command{
 		name: "verify", run: verifyAudit,
-		short: "prove that the audit log is as it was written",
-		long: `Follows the chain of the records and says which was changed, dropped, put in or moved, or that
-the end is missing. Servers may go on writing meanwhile.
+		short: "check that the audit log is as it was written",
+		long: `Follows the records of both logs, that of changes and that of all other calls. Each record has the
+hash of the line before. So a record that was changed, removed, put in or moved is told, and so is
+an end that is missing.
 
-Each record has a key of its own, made from the one before, which is erased then. Without --key the
-chain is held against the key of today: that finds what was done by somebody who can't write
-audit.key, or did not know of it. With a key that audit key has told, and that was kept elsewhere,
-it finds all that was done to records since then, also by somebody who took the whole account: he
-can forge from that moment on, never before.
+Whoever can write the log can write it anew, with all hashes. Against that, keep elsewhere what this
+prints. --earlier FILE later says whether the last records of then, and so all before them, are still
+what they were.
 
-Records of changes stand in a log of their own too, which no other calls push out. Where its rotation
-removed some and it does not reach back 30 days, that is a flaw, "early": whoever makes many changes
-could have pushed others out.
+Where rotation removed records of changes and the others do not reach back 30 days, that is a flaw,
+"early": whoever makes many changes could have pushed others out.
 
-Exit status: 0, nothing is wrong with what is there; 1, something is; 2, there is no log, or a key
+Exit status: 0, nothing is wrong with what is there; 1, something is; 2, there is no log, or FILE
 can't be used; 3, it could not be read.`,
 		options: []option{
-			many("key", "FILE", "what audit key wrote"),
+			many("earlier", "FILE", "what audit verify printed then"),
 			opt("archived", "N", "records up to number N may be missing: you moved them elsewhere"),
 			opt("archived-changes", "N", "the same of the log of changes, which has its own numbers"),
 			opt("json", "", "as JSON"),
@@ -41,47 +40,10 @@ can't be used; 3, it could not be read.`,
 			sandboxOption(), configOption(),
 		},
 		examples: []string{
-			"moltis-fs audit verify",
-			"moltis-fs audit verify --key /media/stick/audit.key --json",
+			"moltis-fs audit verify > /media/stick/verified",
+			"moltis-fs audit verify --earlier /media/stick/verified",
 		},
 	}
-}
-
-func auditKeyCommand() *command {
-	return &command{
-		name: "key", run: newAuditKey,
-		short: "give the audit log a new key, and tell it once",
-		long: `Writes the key to standard output, as one line for the log and one for its log of changes. It proves
-every record from the next one on (see audit verify), and nobody else has it: the log keeps what
-follows from it, never the key itself. Keep it on another machine. Whoever has it can forge those
-records. An earlier key proves what came before.`,
-		options: []option{
-			configOption(),
-			opt("data-dir", "DIR", "whose log; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-		},
-		examples: []string{"moltis-fs audit key > /media/stick/audit.key"},
-	}
-}
-
-func newAuditKey(_ context.Context, in *invocation) error {
-	cfg, from, err := in.loadConfig(in.option("config"))
-	if err != nil {
-		return unusableConfig(err, from)
-	}
-	if err := in.takeDataDir(); err != nil {
-		return err
-	}
-	dir, _, err := in.dataDir()
-	if err != nil {
-		return err
-	}
-	key, err := engine.NewAuditKey(dir, cfg.Tools.FS.Audit)
-	if err != nil {
-		return &exitError{exitBroken, err.Error(), "", ""}
-	}
-	fmt.Fprintf(in.err, "%s: this key is shown this once\nhint: keep it on another machine; %s "+
-		"audit verify --key FILE needs it\n", program, program)
-	return in.write([]byte(key))
 }
 
 func verifyAudit(ctx context.Context, in *invocation) error {
@@ -89,88 +51,86 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	archived, err := in.number("archived", 0, 1<<53)
-	if err != nil {
-		return err
+	var calls, changes audit.Known
+	for option, known := range map[string]*audit.Known{"archived": &calls, "archived-changes": &changes} {
+		n, err := in.number(option, 0, 1<<53)
+		if err != nil {
+			return err
+		}
+		known.Archived = uint64(n)
 	}
-	changes, err := in.number("archived-changes", 0, 1<<53)
-	if err != nil {
-		return err
-	}
-	keys, err := in.auditKeys()
-	if err != nil {
-		return err
+	for _, name := range in.all("earlier") {
+		if err := seenIn(name, &calls, &changes); err != nil {
+			return err
+		}
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	dir = filepath.Join(dir, "audit")
-	p, err := audit.Verify(ctx, dir, keys, audit.Archived{All: uint64(archived), Changes: uint64(changes)})
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	p, err := audit.Verify(ctx, dir, calls)
+	if errors.Is(err, fs.ErrNotExist) {
 		return misuse("it is made by the first call; --data-dir names another place",
 			"there is no audit log in %s", visible(dir))
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
-	outcome := refusedIf(!p.Whole())
+	c, err := audit.VerifyChanges(ctx, dir, changes)
+	if err != nil {
+		return err
+	}
+	ok := len(p.Flaws)+len(c.Flaws) == 0
 	if in.given("json") {
 		return ending(writeJSON(in, struct {
 			OK bool `json:"ok"` // there is no flaw
 			audit.Proof
-		}{p.Whole(), p}), outcome)
+			Changes audit.Proof `json:"changes"`
+		}{ok, p, c}), refusedIf(!ok))
 	}
-	text := proofText(p, len(keys) > 0)
-	if p.Changes != nil {
-		for line := range strings.Lines(proofText(*p.Changes, len(keys) > 0)) {
-			text += "changes: " + line
-		}
-	}
-	return ending(in.write([]byte(text)), outcome)
+	return ending(in.write([]byte(proofText("calls", p)+proofText("changes", c))), refusedIf(!ok))
 }
 
-func (in *invocation) auditKeys() (keys []audit.Key, err error) {
-	for _, name := range in.all("key") {
-		text, err := readAtMost(name, maxKeyFile)
-		if err != nil {
-			return nil, misuse("name a file that audit key wrote", "reading the key: %v", err)
-		}
-		for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-			k, err := audit.ParseKey(line)
-			if err != nil {
-				return nil, misuse("name a file that audit key wrote", "%s holds no key", visible(name))
-			}
-			keys = append(keys, k)
-		}
+var lastRecord = regexp.MustCompile(`(?m)^(calls|changes): last record ([0-9]{1,18}) ([0-9a-f]{64})\r?$`)
+
+// seenIn adds the last records that an earlier verification printed.
+func seenIn(name string, calls, changes *audit.Known) error {
+	const hint = "name a file that audit verify printed"
+	text, err := readAtMost(name, maxKeyFile)
+	if err != nil {
+		return misuse(hint, "reading what was verified earlier: %v", err)
 	}
-	return keys, nil
+	found := lastRecord.FindAllSubmatch(text, -1)
+	if found == nil {
+		return misuse(hint, "%s names no last record", visible(name))
+	}
+	for _, f := range found {
+		n, _ := strconv.ParseUint(string(f[2]), 10, 64) // it has 18 digits at most
+		known := map[string]*audit.Known{"calls": calls, "changes": changes}[string(f[1])]
+		known.Seen = append(known.Seen, audit.Seen{Number: n, Hash: string(f[3])})
+	}
+	return nil
 }
 
 // proofText is a proof for people: a line for each flaw and each note, then what holds.
-func proofText(p audit.Proof, keyed bool) string {
-	var b strings.Builder
+func proofText(log string, p audit.Proof) string {
+	var lines []string
 	for _, f := range p.Flaws {
-		fmt.Fprintf(&b, "%-11s %s\n", f.Flaw, findingText(f))
+		lines = append(lines, fmt.Sprintf("%-11s %s", f.Flaw, findingText(f)))
 	}
 	for _, f := range p.Notes {
-		fmt.Fprintf(&b, "%-11s %s\n", "note", findingText(f))
+		lines = append(lines, fmt.Sprintf("%-11s %s", "note", findingText(f)))
 	}
-	if p.Chain == "" {
-		b.WriteString("no record is chained yet; the next one begins the chain\n")
-		return b.String()
-	}
-	fmt.Fprintf(&b, "%d records, number %d to %d: ", p.Records, p.First, p.Last)
+	whole := "the chain is whole"
 	if slices.ContainsFunc(p.Flaws, func(f audit.Finding) bool { return f.Flaw != audit.Early }) {
-		b.WriteString("not as they were written\n")
-		return b.String()
+		whole = "not as they were written"
 	}
-	b.WriteString("the chain is whole\n")
-	if keyed {
-		fmt.Fprintf(&b, "%d of them are proven by the key: they are as they were written\n", p.Proven)
+	if p.Records == 0 {
+		lines = append(lines, "no record is there")
 	} else {
-		b.WriteString("without a key from elsewhere, whoever can write to audit.key as well could " +
-			"have made it anew; see " + program + " audit key --help\n")
+		lines = append(lines, fmt.Sprintf("%d records, number %d to %d: %s", p.Records, p.First, p.Last, whole),
+			fmt.Sprintf("last record %d %s", p.Last, p.Hash))
 	}
-	return b.String()
+	return log + ": " + strings.Join(lines, "\n"+log+": ") + "\n"
 }
 
 // findingText says what a finding means, and where.
@@ -195,23 +155,20 @@ func findingText(f audit.Finding) string {
 	case audit.Truncated:
 		return where + records + " missing at the end; a power cut may do that as well"
 	case audit.Inserted:
-		return where + "the log did not write this, or wrote it elsewhere"
-	case audit.Reordered:
-		return where + records + " stands behind a later one"
+		return where + "the log did not write this here"
 	case audit.NewChain:
-		if f.File == "" {
-			return "the log is not the one of the key, or was begun anew"
-		}
 		return where + "the log was begun anew here; nothing binds it to what stands before"
-	case audit.KeyState:
-		return where + "audit.key is missing, put back or not the one of this log; after a later " +
-			"audit key, give that key as well"
+	case audit.NoEnd:
+		return "audit.last, or all of the log, is missing or was put back; the next record writes audit.last anew"
+	case audit.Not:
+		if f.File == "" {
+			return records + " was there at an earlier verification, and is missing"
+		}
+		return where + "it is not the record that an earlier verification saw"
 	case audit.NotChained:
 		return where + "not chained before the chain began, from here on"
 	case audit.Interrupted:
 		return where + "what a killed process left of a record; what it was about has not happened"
-	case audit.Moved:
-		return where + "another program moved it away, so it has no seal; the chain goes on"
 	case audit.Early:
 		return records + " removed by rotation, and what is left does not reach back 30 days"
 	case audit.Gone:

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,12 +19,13 @@ func TestNoRoomNoChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "ws", "f")
-	log := filepath.Join(data, "audit", "audit.jsonl")
+	log := filepath.Join(data, "audit-changes", "audit.jsonl")
 	write := []string{"call", "--data-dir", data, "--root", filepath.Dir(file), "--approve", "yes", "Write",
 		fmt.Sprintf(`{"file_path":%q,"content":"new"}`, file)}
 	old := `{"time":"2026-11-23T00:00:00Z","phase":"outcome","error":"` + strings.Repeat("x", 3<<20) + "\"}\n"
 	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("old"), 0o644),
-		os.MkdirAll(filepath.Dir(log), 0o700), os.WriteFile(log, []byte(old), 0o600), os.Chmod(data, 0o700)); err != nil {
+		os.MkdirAll(filepath.Dir(log), 0o700), os.WriteFile(log, []byte(old), 0o600), os.Chmod(data, 0o700),
+		os.WriteFile(filepath.Join(data, "moltis-fs-data"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	blocks := (len(old) + 1000) / 512 // room for the start, and for a part of the intent
@@ -41,13 +41,13 @@ func TestNoRoomNoChange(t *testing.T) {
 	verify := func() (ok bool, flaws string) {
 		_, out, _ := runWith(t, "", "audit", "verify", "--json", "--data-dir", data)
 		var p struct {
-			OK           bool
-			Flaws, Notes []struct{ Flaw string }
+			OK      bool
+			Changes struct{ Flaws, Notes []struct{ Flaw string } }
 		}
 		if err := json.Unmarshal([]byte(out), &p); err != nil {
 			t.Fatal(err)
 		}
-		return p.OK, fmt.Sprint(p.Flaws, p.Notes)
+		return p.OK, fmt.Sprint(p.Changes)
 	}
 	if ok, what := verify(); !ok || !strings.Contains(what, "interrupted") {
 		t.Error(what)
@@ -60,45 +60,63 @@ func TestNoRoomNoChange(t *testing.T) {
 	}
 }
 
-// The key is told once, proves what came after it, and the exit status says whether it did.
+// The exit status says whether both logs are what they were, also against what was printed earlier.
 func TestAuditVerify(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	data, key := filepath.Join(dir, "data"), filepath.Join(dir, "key")
-	run := func(want int, args ...string) (out, errs string) {
+	data, seen := filepath.Join(dir, "data"), filepath.Join(dir, "seen")
+	run := func(want int, says string, args ...string) (out string) {
 		t.Helper()
 		status, out, errs := runWith(t, "", append(args, "--data-dir", data)...)
-		if status != want {
-			t.Errorf("%v: status %d: %s %s", args, status, out, errs)
+		if status != want || !strings.Contains(out+errs, says) {
+			t.Errorf("%v: status %d, not %d and %q: %s %s", args, status, want, says, out, errs)
 		}
-		return out, errs
+		return out
 	}
-	run(exitMisuse, "audit", "verify") // there is none
-	text, _ := run(exitOK, "audit", "key")
-	if err := os.WriteFile(key, []byte(text), 0o600); err != nil {
+	run(exitMisuse, "there is no audit log", "audit", "verify")
+	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	run(exitOK, "token", "create", "--principal", "ci")
-	if out, _ := run(exitOK, "audit", "verify", "--key", key); !strings.Contains(out, "2 of them are proven") {
-		t.Error(out)
-	}
-	if out, _ := run(exitOK, "audit", "verify"); !strings.Contains(out, "without a key from elsewhere") {
-		t.Error(out)
-	}
-	log := filepath.Join(data, "audit", "audit.jsonl")
-	was, err := os.ReadFile(log)
-	if err != nil || bytes.Contains(was, []byte(strings.TrimSpace(text)[40:])) {
-		t.Fatal("the key stands in the log", err)
-	}
-	if err := os.WriteFile(log, bytes.Replace(was, []byte("token_create"), []byte("token_revoke"), 1), 0o600); err != nil {
+	run(exitOK, "", "token", "create", "--principal", "ci")
+	run(exitOK, "", "call", "--root", filepath.Join(dir, "ws"), "Glob", `{"pattern":"*"}`)
+	text := run(exitOK, "changes: last record 4 ", "audit", "verify")
+	if err := os.WriteFile(seen, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := run(exitRefused, "audit", "verify", "--key", key); !strings.Contains(out, "audit.jsonl:2: it is not as it was written") {
-		t.Error(out)
+	run(exitOK, "the chain is whole", "audit", "verify", "--earlier", seen)
+	for _, c := range []struct {
+		log, says string // what audit verify --earlier says
+		plain     int    // the exit status without it
+		do        func(text string) string
+	}{
+		{"audit-changes", "changes: changed     audit.jsonl:1: it is not as it was written", exitRefused, func(s string) string { return strings.Replace(s, "token_create", "token_revoke", 1) }},
+		{"audit-changes", "changes: truncated   audit.jsonl:3: record 4 missing at the end", exitRefused, func(s string) string { return s[:strings.LastIndex(s[:len(s)-1], "\n")+1] }},
+		{"audit-changes", "changes: dropped     audit.jsonl:1: record 1 missing before it", exitRefused, func(s string) string { return s[strings.Index(s, "\n")+1:] }},
+		{"audit", "calls: not_seen", exitRefused, func(string) string { return "" }},
+	} {
+		log := filepath.Join(data, c.log, "audit.jsonl")
+		was, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(log, []byte(c.do(string(was))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(exitRefused, c.says, "audit", "verify", "--earlier", seen)
+		run(c.plain, "", "audit", "verify")
+		if err := os.WriteFile(log, was, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	run(exitMisuse, "audit", "verify", "--key", log)
-	if _, errs := run(exitMisuse, "audit", "verify", "--key", "/dev/zero"); !strings.Contains(errs, "more than 1048576 bytes") {
-		t.Error(errs)
+	run(exitOK, "", "audit", "verify", "--earlier", seen)
+	log := filepath.Join(data, "audit-changes", "audit.jsonl")
+	if err := errors.Join(os.Remove(log), os.Remove(filepath.Join(filepath.Dir(log), "audit.last"))); err != nil {
+		t.Fatal(err)
 	}
-	run(exitMisuse, "audit", "verfy")
+	run(exitOK, "", "token", "create", "--principal", "ci") // as if nothing had been before
+	run(exitOK, "", "audit", "verify")
+	run(exitRefused, "changes: not_seen    record 4 was there at an earlier verification", "audit", "verify", "--earlier", seen)
+	run(exitMisuse, "names no last record", "audit", "verify", "--earlier", log)
+	run(exitMisuse, "more than 1048576 bytes", "audit", "verify", "--earlier", "/dev/zero")
+	run(exitMisuse, "there is no audit command", "audit", "key")
 }

@@ -15,13 +15,12 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/gitrepo"
 	"moltisfs/tools"
 )
 
 func checkpointExportCommand() *command {
 	return &command{
-		name: "export", short: "write the history as a patch, or as a git repository",
+		name: "export", short: "write the history as a patch",
 		long: `--patch writes one diff for each path that the calls changed. A diff goes from
 before the path's first change to after its last one. git apply takes the patch in the tree as it
 was, and git apply -R in the tree as it is. If others changed such a path in between, the diff has
@@ -29,37 +28,27 @@ their changes too, and the comments and standard error say so. Paths are relativ
 Without it they are relative to the git repository or the directory that you are in, if it holds
 every path, and else to /. The first line says to which.
 
---git makes a bare repository. DIR must be empty or not exist. On the branch "checkpoints", the
-first commit holds what the files were, and each turn, or call without a turn, is one more commit.
-Commits are in the order of the calls: a turn with calls of other turns in between is several
-commits, called parts. Paths are relative to --root, else to /. When the export fails, nothing
-stays.
-
 Left out are paths outside of --root, paths that git refuses (such as .git), and what the store does
 not hold. The command says how many changes that are. It needs the git program, and does not touch
-your own repositories. A patch needs a temporary directory for the contents, which nobody else can
+your own repositories. Meanwhile the contents are in a temporary directory, which nobody else can
 read.` + timesTaken,
 		options: storeOptions(append(whose(),
 			opt("patch", "", "as diffs for git apply, binary ones too"),
-			opt("git", "DIR", "as a bare repository"),
 			opt("root", "DIR", "only what is below, and paths relative to it"),
 			opt("turn", "NAME", "only of this turn"),
 			opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
 			identityOption(),
 		)...),
-		examples: []string{
-			"moltis-fs checkpoint export --session s1 --turn t7 --patch > t7.patch",
-			"moltis-fs checkpoint export --git history.git",
-		},
-		run: exportCheckpoints,
+		examples: []string{"moltis-fs checkpoint export --session s1 --turn t7 --patch > t7.patch"},
+		run:      exportCheckpoints,
 	}
 }
 
 func exportCheckpoints(ctx context.Context, in *invocation) error {
-	if in.given("patch") == in.given("git") {
-		return misuse(seeHelp(in.command), "export needs either --patch or --git")
+	if !in.given("patch") {
+		return misuse(seeHelp(in.command), "export needs --patch")
 	}
-	if in.given("patch") && in.given("json") {
+	if in.given("json") {
 		return misuse("leave --json out", "a patch has no form in JSON")
 	}
 	f := checkpoint.Filter{
@@ -86,15 +75,7 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 		if x.root, err = in.exportRoot(ops); err != nil {
 			return err
 		}
-		export := x.patch
-		if in.given("git") {
-			export = x.repository
-		}
-		err = export(in, ops)
-		if e, ok := errors.AsType[*gitrepo.Error](err); ok {
-			return misuse(e.Hint, "%v", e)
-		}
-		return err
+		return x.patch(in, ops)
 	})
 }
 
@@ -119,14 +100,12 @@ func history(ctx context.Context, db *checkpoint.DB,
 	}
 }
 
-// An export is a history on its way into git.
+// An export is a history on its way into a patch.
 type export struct {
-	ctx     context.Context
-	db      *checkpoint.DB
-	root    string         // paths are relative to it
-	w       *bufio.Writer  // takes the stream for git fast-import
-	left    map[string]int // changes that are left out, by the reason
-	commits int
+	ctx  context.Context
+	db   *checkpoint.DB
+	root string         // paths are relative to it
+	left map[string]int // changes that are left out, by the reason
 }
 
 // Why a change is left out.
@@ -143,14 +122,14 @@ func (x *export) refuses(ch *checkpoint.Recorded) string {
 	switch before, after := gitModes(ch); {
 	case !below:
 		return x.outside()
-	case gitrepo.Refuses(name, before == gitrepo.Link || after == gitrepo.Link):
+	case gitRefuses(name, before == gitLink || after == gitLink):
 		return refusedByGit
 	}
 	return ""
 }
 
-// put writes into the current commit that path is a file or a link.
-func (x *export) put(path, mode string, s checkpoint.State) error {
+// put writes into the current commit of w that path is a file or a link.
+func (x *export) put(w *bufio.Writer, path, mode string, s checkpoint.State) error {
 	content := []byte(s.Target)
 	if s.Kind == checkpoint.File {
 		var err error
@@ -163,7 +142,7 @@ func (x *export) put(path, mode string, s checkpoint.State) error {
 		}
 	}
 	name, _ := relative(path, x.root)
-	return putFile(x.w, name, mode, content)
+	return putFile(w, name, mode, content)
 }
 
 func putFile(w *bufio.Writer, name, mode string, content []byte) error {
@@ -172,11 +151,11 @@ func putFile(w *bufio.Writer, name, mode string, content []byte) error {
 	return err
 }
 
-// sayLeft says on standard error what is not in the export.
-func (x *export) sayLeft(in *invocation, what string) {
+// sayLeft says on standard error which changes are not in the patch.
+func (x *export) sayLeft(in *invocation) {
 	for _, why := range slices.Sorted(maps.Keys(x.left)) {
 		n := plural(x.left[why], "change is", "changes are")
-		fmt.Fprintf(in.err, "%s: %s not in the %s: %s\n", program, n, what, why)
+		fmt.Fprintf(in.err, "%s: %s not in the patch: %s\n", program, n, why)
 	}
 }
 
@@ -255,42 +234,44 @@ func (x *export) patch(in *invocation, ops []checkpoint.Checkpoint) error {
 			mixed++
 		}
 	}
-	return gitrepo.Scratch(x.ctx, in.env("PATH"), func(git *gitrepo.Repository) error {
-		err := git.FastImport(func(w *bufio.Writer) error {
-			x.w = w
-			for side, branch := range []string{"before", "after"} {
-				x.begin(branch, "", time.Unix(0, 0))
-				for _, s := range all {
-					ch := s.whole()
-					before, after := gitModes(ch)
-					mode, state := []string{before, after}[side], []checkpoint.State{ch.Before, ch.After}[side]
-					if mode == "" || s.from == s.to || x.refuses(ch) != "" {
-						continue
-					}
-					if err := x.put(s.path, mode, state); err != nil {
-						return err
-					}
+	sides := func(w *bufio.Writer) error {
+		for side, branch := range []string{"before", "after"} {
+			beginCommit(w, branch)
+			for _, s := range all {
+				ch := s.whole()
+				before, after := gitModes(ch)
+				mode, state := []string{before, after}[side], []checkpoint.State{ch.Before, ch.After}[side]
+				if mode == "" || s.from == s.to || x.refuses(ch) != "" {
+					continue
 				}
-				w.WriteByte('\n')
+				if err := x.put(w, s.path, mode, state); err != nil {
+					return err
+				}
 			}
-			return nil
-		})
-		if err == nil {
-			err = in.write(comments)
-		}
-		if err == nil {
-			err = git.Diff(in.out, "before", "after")
-		}
-		if err != nil {
-			return fmt.Errorf("writing the patch: %w", err)
-		}
-		x.sayLeft(in, "patch")
-		if mixed > 0 {
-			fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too: "+
-				"its comments say where\n", program, plural(mixed, "path was", "paths were"))
+			w.WriteByte('\n')
 		}
 		return nil
-	})
+	}
+	git, err := newScratch(x.ctx, in.env("PATH"))
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(git.dir) //nolint:errcheck // nobody can do anything about it
+	if err = git.take(sides); err == nil {
+		err = in.write(comments)
+	}
+	if err == nil {
+		err = git.diff(in.out)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the patch: %w", err)
+	}
+	x.sayLeft(in)
+	if mixed > 0 {
+		fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too: "+
+			"its comments say where\n", program, plural(mixed, "path was", "paths were"))
+	}
+	return nil
 }
 
 // comment adds a line for each change and counts what is left out. others: others changed it too.
@@ -326,7 +307,7 @@ func (s *series) comment(x *export, b []byte) (_ []byte, others bool) {
 func gitMode(s checkpoint.State) string {
 	switch {
 	case s.Kind == checkpoint.Symlink:
-		return gitrepo.Link
+		return gitLink
 	case s.Kind != checkpoint.File:
 		return ""
 	case s.Mode&0o100 != 0:
@@ -354,7 +335,7 @@ func relative(path, root string) (string, bool) {
 	return rest, ok && rest != ""
 }
 
-// exportRoot is the directory that exported paths are relative to: --root. A patch without it is
+// exportRoot is the directory that exported paths are relative to: --root. Without it they are
 // relative to the repository that we are in, or the directory, if it holds every path.
 func (in *invocation) exportRoot(ops []checkpoint.Checkpoint) (string, error) {
 	if root := in.option("root"); root != "" {
@@ -376,7 +357,7 @@ func (in *invocation) exportRoot(ops []checkpoint.Checkpoint) (string, error) {
 			_, ok := relative(ch.Path, root)
 			return !ok && ch.Role != checkpoint.RoleParent
 		}
-		if in.given("patch") && !slices.ContainsFunc(ops, func(c checkpoint.Checkpoint) bool {
+		if !slices.ContainsFunc(ops, func(c checkpoint.Checkpoint) bool {
 			return slices.ContainsFunc(c.Changes, beyond)
 		}) {
 			return root, nil

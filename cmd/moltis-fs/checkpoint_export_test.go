@@ -9,10 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
-	"time"
-
-	"moltisfs/internal/gitrepo"
 )
 
 // gitIn runs git in a directory without anybody's configuration.
@@ -70,7 +68,7 @@ func put(t *testing.T, path, mode string, content []byte) {
 	}
 	switch {
 	case err != nil:
-	case mode == gitrepo.Link:
+	case mode == gitLink:
 		err = os.Symlink(string(content), path)
 	case mode == "100755":
 		err = os.WriteFile(path, content, 0o755)
@@ -108,18 +106,18 @@ func TestGitTakesTheExport(t *testing.T) {
 		{"d/latin1", "100644", "100644", "\xe4\n", "\xf6\n"},
 		{"d/made executable", "100644", "100755", "a\n", "a\n"},
 		{"d/same", "100644", "100644", "a\n", "a\n"},
-		{"d/link", "", gitrepo.Link, "", "created"},
-		{"d/link moved", gitrepo.Link, gitrepo.Link, "created", "../edited"},
-		{"d/link away", gitrepo.Link, "", "edited", ""},
-		{"d/file then link", "100644", gitrepo.Link, "a\n", "created"},
-		{"d/link then file", gitrepo.Link, "100644", "created", "a\n"},
+		{"d/link", "", gitLink, "", "created"},
+		{"d/link moved", gitLink, gitLink, "created", "../edited"},
+		{"d/link away", gitLink, "", "edited", ""},
+		{"d/file then link", "100644", gitLink, "a\n", "created"},
+		{"d/link then file", gitLink, "100644", "created", "a\n"},
 		{"d/image", "100644", "100644", image, image[:60_000] + "new" + image[66_000:]}, // a delta, of many copies
 		{"d/image run", "100644", "100755", image[:60_000] + "new" + image[66_000:], "\x00" + noise(100)},
 		{"d/image grew", "100644", "100644", image[:400], image[:200] + noise(300) + image[200:400]},
 		{"d/image \t new", "", "100644", "", "\x00" + noise(53)},
 		{"d/image gone", "100644", "", noise(26) + "\x00", ""},
 		{"d/image emptied", "100644", "100644", noise(27) + "\x00", ""},
-		{"d/image then link", "100644", gitrepo.Link, "\x00", "image"},
+		{"d/image then link", "100644", gitLink, "\x00", "image"},
 		{"d/text then image", "100644", "100644", "a\n", "a\x00\n"},
 		{"top\nlevel", "100644", "100644", "\x00\x00", "b\n"},
 	}
@@ -135,28 +133,29 @@ func TestGitTakesTheExport(t *testing.T) {
 				put(t, filepath.Join(root, p.path), p.oldMode, []byte(p.before))
 				put(t, filepath.Join(after, p.path), p.newMode, []byte(p.after))
 			}
-			err := gitrepo.Scratch(t.Context(), os.Getenv("PATH"), func(git *gitrepo.Repository) error {
-				err := git.FastImport(func(w *bufio.Writer) error {
-					x := &export{w: w}
-					x.begin("before", "", time.Unix(0, 0))
-					for _, p := range patches {
-						if p.oldMode != "" {
-							putFile(w, p.path, p.oldMode, []byte(p.before))
-						}
+			git, err := newScratch(t.Context(), os.Getenv("PATH"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(git.dir)
+			err = git.take(func(w *bufio.Writer) error {
+				beginCommit(w, "before")
+				for _, p := range patches {
+					if p.oldMode != "" {
+						putFile(w, p.path, p.oldMode, []byte(p.before))
 					}
-					x.begin("after", "", time.Unix(0, 0))
-					for _, p := range patches {
-						if p.newMode != "" {
-							putFile(w, p.path, p.newMode, []byte(p.after))
-						}
-					}
-					return nil
-				})
-				if err == nil {
-					err = git.Diff(&patch, "before", "after")
 				}
-				return err
+				beginCommit(w, "after")
+				for _, p := range patches {
+					if p.newMode != "" {
+						putFile(w, p.path, p.newMode, []byte(p.after))
+					}
+				}
+				return nil
 			})
+			if err == nil {
+				err = git.diff(&patch)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,5 +181,34 @@ func compareFiles(t *testing.T, what string, got, want map[string]string) {
 		if _, ok := want[path]; !ok {
 			t.Errorf("%s: %q is there", what, path)
 		}
+	}
+}
+
+// TestGitRefuses: what git refuses is left out of a patch, with both of its protections on, and hardly more.
+func TestGitRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gitIn(t, dir, nil, "init", "--quiet")
+	names := []string{
+		".git", ".GIT", ".Git ", ".git.", ".git. .", ".git::$INDEX_ALLOCATION", ".git:x", "git~1", "GIT~1", "git~1 .", ".gi\u200ct", "\ufeff.git", ".g\u206aIT", ".git\xff", `a\.git`, `.git\a`, `a\git~1`,
+		".gitmodules", ".GITMODULES", ".gitmodules .", ".gitmodules:x", "gitmod~1", "GITMOD~4", "gi7eba~1", "gi7eb~10", "g~123456", "~1234567", ".git\u200dmodules", `a\.gitmodules`,
+	}
+	taken := []string{".gitignore", ".gita", ".git a", "git", "git~2", "git~10", "a.git", ".gi t", ".github", "gitmod", "~", `a\b`, "a\nb", ".git\u2000"}
+	for _, name := range append(names, taken...) {
+		for _, path := range []string{name, name + "/x", "d/" + name, "d/" + name + "/x"} {
+			for _, mode := range []string{"100644", gitLink} {
+				cmd := exec.Command("git", "-c", "core.protectHFS=true", "-c", "core.protectNTFS=true", "update-index", "-z", "--index-info")
+				cmd.Dir, cmd.Env = dir, append(os.Environ(), "GIT_INDEX_FILE="+t.TempDir()+"/index", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+				cmd.Stdin = strings.NewReader(mode + " e69de29bb2d1d6434b8b29ae775ad8c2e48c5391 0\t" + path + "\x00")
+				out, err := cmd.CombinedOutput()
+				refused := err != nil || strings.Contains(string(out), "Ignoring path")
+				if got := gitRefuses(path, mode == gitLink); refused && !got || got && mode != gitLink && !refused || got && slices.Contains(taken, name) {
+					t.Errorf("%q, mode %s: left out %v, git refuses it %v: %s", path, mode, got, refused, out)
+				}
+			}
+		}
+	}
+	if !gitRefuses("", false) {
+		t.Error("the root directory is no path for git")
 	}
 }

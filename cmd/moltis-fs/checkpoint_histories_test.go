@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/gitrepo"
 	"moltisfs/internal/guardfs"
 )
 
@@ -102,7 +101,7 @@ func (h *randomHistory) change(path string) {
 	case n == 0 && s.Kind != checkpoint.Absent:
 		put(h.t, full, "", nil)
 	case n == 1:
-		put(h.t, full, gitrepo.Link, fmt.Appendf(nil, "to %d", h.r.IntN(9)))
+		put(h.t, full, gitLink, fmt.Appendf(nil, "to %d", h.r.IntN(9)))
 	case n == 2:
 		put(h.t, full, "100755", content)
 	case n < 8 && s.Kind == checkpoint.File && len(content) > 0:
@@ -183,7 +182,7 @@ func (h *randomHistory) call(i int) {
 }
 
 // TestExportedHistories: whatever calls, and others between them, did to a tree, git takes the export of it: the patch before and after, plain and with
-// the index; the repository is sound and ends in the tree as it is.
+// the index.
 func TestExportedHistories(t *testing.T) {
 	for seed := range *histories {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -241,57 +240,8 @@ func TestExportedHistories(t *testing.T) {
 			compareFiles(t, "applied with the index", files(t, start), after)
 			apply(start, patch, "--index", "-R")
 			compareFiles(t, "taken back with the index", files(t, start), before)
-
-			bare, out := filepath.Join(dir, "bare"), filepath.Join(dir, "out")
-			export("--git", bare)
-			gitIn(t, bare, nil, "fsck", "--strict")
-			if err := os.Mkdir(out, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			gitIn(t, bare, nil, "--work-tree="+out, "checkout", "--quiet", "--force", "checkpoints")
-			for p := range after {
-				if !h.touched[p] {
-					delete(after, p)
-				}
-			}
-			compareFiles(t, "the repository's head", files(t, out), after)
 		})
 	}
-}
-
-// A file whose place an empty directory took is gone from the repository, which knows of no directories.
-func TestExportOfAFileThatBecameADirectory(t *testing.T) {
-	dir := t.TempDir()
-	data := filepath.Join(dir, "data")
-	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := func(s string) checkpoint.State {
-		return checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(s))}
-	}
-	for _, c := range []checkpoint.Change{
-		{Path: dir + "/tree/stays", Role: "target", After: file("s"), AfterContent: []byte("s")},
-		{Path: dir + "/tree/x", Role: "target", After: file("x"), AfterContent: []byte("x")},
-		{Path: dir + "/tree/x", Role: "target", Before: file("x"), Content: []byte("x"), After: checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755}},
-	} {
-		if _, err := db.Save(t.Context(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Changes: []checkpoint.Change{c}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	bare, out := filepath.Join(dir, "bare"), filepath.Join(dir, "out")
-	var errs bytes.Buffer
-	if status := run([]string{"checkpoint", "export", "--data-dir", data, "--root", dir + "/tree", "--git", bare}, streams{nil, &errs, &errs, os.Getenv}); status != exitOK {
-		t.Fatalf("status %d: %s", status, errs.String())
-	}
-	if err := os.Mkdir(out, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	gitIn(t, bare, nil, "--work-tree="+out, "checkout", "--quiet", "--force", "checkpoints")
-	compareFiles(t, "the repository's head", files(t, out), map[string]string{"stays": "false s"})
 }
 
 // What a crash left half-way is named by check, and is no fault of the store.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,18 +48,4 @@ func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
 		}
 	}
 	told("the patch", export("--patch", "--root", "/"))
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("SKIPPED ORACLE: no git")
-	}
-	bare := filepath.Join(dir, "bare.git")
-	told("the answer", export("--git", bare)+`ndiff --git a/p/evil`)
-	messages, err := exec.Command(git, "-C", bare, "log", "--format=%an%n%ae%n%cn%n%B", "checkpoints").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	told("the messages", string(messages))
-	if n := strings.Count(string(messages), "part 2 of 2"); n != 1 {
-		t.Errorf("%d second parts of a turn:\n%s", n, messages)
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"moltisfs/internal/audit"
 )
 
 // What an operator does to our own files is on record before it is done, and what became of it; what only looks is not.
@@ -48,7 +50,7 @@ func TestDeedsAreOnRecord(t *testing.T) {
 	for _, args := range [][]string{{"token", "create", "--principal", "ci"}, {"token", "revoke", "tk-nosuch1"}} {
 		runWith(t, "", append(args, "--data-dir", data)...)
 	}
-	text, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
+	text, err := os.ReadFile(filepath.Join(data, "audit-changes", "audit.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,4 +103,18 @@ func runWith(t *testing.T, stdin string, args ...string) (status int, out, errs 
 	var o, e strings.Builder
 	status = run(args, streams{strings.NewReader(stdin), &o, &e, func(string) string { return "" }})
 	return status, o.String(), e.String()
+}
+
+// recordsOf are both logs under a data directory, in the order of time.
+func recordsOf(t *testing.T, data string) string {
+	t.Helper()
+	var b strings.Builder
+	err := audit.Read(t.Context(), filepath.Join(data, "audit"), false, nil, func(line []byte) error {
+		b.Write(append(line[:len(line):len(line)], '\n'))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

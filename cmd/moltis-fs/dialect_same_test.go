@@ -179,11 +179,7 @@ func leftBy(t *testing.T, name, tool, args string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(record)) {
+	for line := range strings.Lines(recordsOf(t, data)) {
 		if strings.Contains(line, `"tool":"run_js"`) {
 			continue // it has no path; those of its script are the operations
 		}

@@ -148,9 +148,9 @@ func TestAnyDialectIsServed(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, out.String())
 		}
 	}
-	record, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
-	if n := bytes.Count(record, []byte("\n")); err != nil || n != 7 || !bytes.Contains(record, []byte(`"rule":"deny_paths"`)) {
-		t.Errorf("%d records, %v:\n%s", n, err, record)
+	record := recordsOf(t, data)
+	if n := strings.Count(record, "\n"); n != 7 || !strings.Contains(record, `"rule":"deny_paths"`) {
+		t.Errorf("%d records:\n%s", n, record)
 	}
 }
 
@@ -247,12 +247,9 @@ func TestTwoDialectsOverOneEngine(t *testing.T) {
 	if a, err := by["pen"].Call(t.Context(), dialect.Call{Session: "s", Tool: "put", Args: json.RawMessage(`{"name":"` + root + `/g","text":""}`)}); err != nil || a.Refused() {
 		t.Errorf("to close the suite has closed the engine: %v", err)
 	}
-	record, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	record := recordsOf(t, data)
 	for _, want := range []string{`"phase":"intent","call":"[A-Z0-9]+","dialect":"pen","tool":"put"`, `"phase":"outcome","call":"[A-Z0-9]+","dialect":"tools","tool":"Edit"`} {
-		if !regexp.MustCompile(want).Match(record) {
+		if !regexp.MustCompile(want).MatchString(record) {
 			t.Errorf("no %s in\n%s", want, record)
 		}
 	}

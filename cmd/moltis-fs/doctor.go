@@ -15,11 +15,11 @@ import (
 func doctorCommand() *command {
 	return &command{
 		name: "doctor", payload: true, run: runDoctor,
-		short: "say what is weaker or dangerous on this machine, and why",
-		long: `Looks at the kernel, at the file systems and mounts of what an agent may
-reach, and at who may write to the configuration, the program and the data directory, and whether there is a real
-sandbox, where [tools.sandbox] wants one. It changes nothing. "weaker" is a promise that holds less here; "hazard" is something to mend first, and then
-the exit status is 1.`,
+		short: "say what should be mended before an agent is let in",
+		long: `Looks at who may write to the configuration, the program and the data directory, at what is open,
+at who is asked before a change, at the kernel, and whether there is a real sandbox, where
+[tools.sandbox] wants one. It changes nothing. "weaker" is a promise that holds less here; "hazard" is
+something to mend first, and then the exit status is 1.`,
 		options: slices.DeleteFunc(suiteOptions(opt("json", "", "answer with one JSON object")),
 			func(o option) bool { return o.name == "session" || o.name == "principal" }),
 		examples: []string{"moltis-fs doctor --root ~/project",
@@ -43,7 +43,10 @@ func runDoctor(ctx context.Context, in *invocation) error {
 		locate(from, problemsOf(err))
 		return misuse("", "%v", err)
 	}
-	o := doctor.Options{Lifted: lifted(cfg.Tools.FS), OneName: cfg.Tools.FS.HardLinksRead == "refuse"}
+	o := doctor.Options{Lifted: lifted(cfg.Tools.FS)}
+	if !cfg.Tools.FS.ReadOnly {
+		o.Unasked, o.Lasting = !cfg.Tools.FS.RequireApproval, !cfg.Tools.FS.CheckpointBeforeMutation
+	}
 	o.Home, _ = os.UserHomeDir() // "": there is none
 	if o.Data, _, err = in.dataDir(); err != nil {
 		return err
@@ -62,11 +65,7 @@ func runDoctor(ctx context.Context, in *invocation) error {
 	} else if root != "" {
 		o.Roots = []string{root}
 	}
-	found, err := doctor.Look(ctx, o)
-	if err != nil {
-		return err
-	}
-	found = append(found, in.sandboxFinding(ctx, cfg.Tools.Sandbox)...)
+	found := append(doctor.Look(o), in.sandboxFinding(ctx, cfg.Tools.Sandbox)...)
 	hazards := slices.ContainsFunc(found,
 		func(f doctor.Finding) bool { return f.Level == doctor.Hazard })
 	var outcome error
@@ -80,6 +79,9 @@ func runDoctor(ctx context.Context, in *invocation) error {
 		}{!hazards, list(found)}), outcome)
 	}
 	var b strings.Builder
+	if len(found) == 0 {
+		b.WriteString("ok      nothing is to be mended\n")
+	}
 	for _, f := range found {
 		fmt.Fprintf(&b, "%-7s %-8s %s\n", f.Level, f.About,
 			approval.Escape(strings.TrimPrefix(f.Path+": "+f.What, ": "), false))

@@ -63,7 +63,7 @@ var optionCases = []optionCase{
 	{"checkpoint pin", "ck-2VR", map[string]string{"label": "x", "principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint unpin", "ck-1H0", map[string]string{"no-label": "", "principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint export", "--patch", map[string]string{"root": "$T/sub", "turn": "t2", "since": "0s", "until": "1h", "principal": "p2", "session": "s2"}, false, false},
-	{"checkpoint export", "", map[string]string{"patch": "", "git": "$W/out.git"}, false, false},
+	{"checkpoint export", "", map[string]string{"patch": ""}, false, false},
 	{"checkpoint import-moltis", "$W/moltis", map[string]string{"principal": "p9"}, false, false},
 	{"checkpoint backup", "$W/out.git", nil, false, false},
 	{"checkpoint gc", "", nil, false, false},

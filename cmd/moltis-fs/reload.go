@@ -133,10 +133,6 @@ func (s *standing) reload() (policy string, err error) {
 	s.mu.RLock()
 	old := s.now
 	s.mu.RUnlock()
-	err = errors.Join(old.e.ReopenLog(), old.boxes.each((*engine.Engine).ReopenLog))
-	if err != nil { // this holds for a configuration that is refused, too
-		return "", err
-	}
 	next, err := s.open(old)
 	if err != nil {
 		return "", err

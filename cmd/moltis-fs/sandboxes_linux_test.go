@@ -51,9 +51,8 @@ func TestSandboxedSessions(t *testing.T) {
 	if !strings.HasPrefix(where, "env-") || !strings.Contains(got, `"kind":"write"`) {
 		t.Fatal(got)
 	}
-	log, err := os.ReadFile(filepath.Join(data, "sandboxes", where, "audit", "audit.jsonl"))
-	if err != nil || !strings.Contains(string(log), `"where":"`+where+`"`) {
-		t.Errorf("%v: %s", err, log)
+	if log := recordsOf(t, filepath.Join(data, "sandboxes", where)); !strings.Contains(log, `"where":"`+where+`"`) {
+		t.Error(log)
 	}
 	// A relative path of a person starts at the root of the sandbox, wherever the command runs.
 	read := exec.Command(program, "call", "--config", filepath.Join(dir, "c.toml"), "--data-dir", data, "--session", "boxed-1",
@@ -78,7 +77,7 @@ func TestSandboxedSessions(t *testing.T) {
 	if got := call("boxed-2", "false"); !strings.Contains(got, `"kind":"unavailable"`) {
 		t.Error(got)
 	}
-	log, err = os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
+	log, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
 	if err != nil || !strings.Contains(string(log), `"where":"false-`) {
 		t.Errorf("the record of a call that could not be made: %v: %s", err, log)
 	}

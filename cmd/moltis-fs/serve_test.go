@@ -107,9 +107,9 @@ func TestServe(t *testing.T) {
 	if _, err := os.Lstat(data + "/serve/rpc.sock"); err == nil {
 		t.Error("its socket is left")
 	}
-	record, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
-	if err != nil || !strings.Contains(string(record), `"principal":"ci"`) || !strings.Contains(string(record), `"client":"Go-http-client`) || !strings.Contains(string(record), `"tool":"Raed"`) ||
-		!strings.Contains(string(record), `"session":"run-`) || strings.Contains(string(record), `"session":"default"`) {
-		t.Errorf("on record is %s, %v", record, err)
+	record := recordsOf(t, data)
+	if !strings.Contains(record, `"principal":"ci"`) || !strings.Contains(record, `"client":"Go-http-client`) || !strings.Contains(record, `"tool":"Raed"`) ||
+		!strings.Contains(record, `"session":"run-`) || strings.Contains(record, `"session":"default"`) {
+		t.Errorf("on record is %s", record)
 	}
 }

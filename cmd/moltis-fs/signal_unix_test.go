@@ -169,39 +169,3 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	run(exitRefused, "", append([]string{"checkpoint", "check", "--data", "--json"}, in...)...)
 	run(exitRefused, "", append([]string{"checkpoint", "check", "--repair"}, in...)...)
 }
-
-// A repository that is whole stays, whether or not anybody can be told of it.
-func TestTheRepositoryStaysWithoutAnAnswer(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("SKIPPED ORACLE: no git")
-	}
-	dir := t.TempDir()
-	config := filepath.Join(dir, "c.toml")
-	if err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	in := []string{"--config", config, "--data-dir", filepath.Join(dir, "data")}
-	if status, errs := withoutAReader(t, nil, "", append([]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, filepath.Join(dir, "a"))}, in...)...); status != exitOK {
-		t.Fatal(status, errs)
-	}
-	export := func(out *os.File, name string, want int) {
-		t.Helper()
-		bare := filepath.Join(dir, name)
-		if status, errs := withoutAReader(t, out, "", append([]string{"checkpoint", "export", "--git", bare}, in...)...); status != want {
-			t.Errorf("%s: status %d, and %q", name, status, errs)
-		}
-		gitIn(t, dir, nil, "-C", bare, "fsck", "--strict")
-		gitIn(t, dir, nil, "-C", bare, "rev-parse", "--verify", "checkpoints~1")
-		if left, _ := filepath.Glob(filepath.Join(dir, ".export-*")); len(left) > 0 {
-			t.Errorf("%s: %v", name, left)
-		}
-	}
-	export(nil, "closed.git", exitOK)
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip("SKIPPED: no device that is full: ", err)
-	}
-	defer full.Close()
-	export(full, "full.git", exitBroken)
-}

@@ -228,12 +228,24 @@ func TestRemovedAndMoved(t *testing.T) {
 	if err := os.Rename(path, path+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	l.checked = l.checked.Add(-2 * checkInterval)
 	if err := l.Append(full); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := os.ReadFile(path); bare(got) != fullLine {
 		t.Errorf("after a move: %q", got)
+	}
+	removed := false
+	l.calls.step = func() { // right after the write
+		if !removed {
+			removed = true
+			must(t, os.Remove(path))
+		}
+	}
+	if err := l.Append(full); err != nil || !removed {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(path); bare(got) != fullLine {
+		t.Errorf("after a removal behind the write: %q", got)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
@@ -247,32 +259,41 @@ func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no /dev/full here")
 	}
-	l, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := t.TempDir()
+	l, err := Open(dir)
+	must(t, err)
 	defer l.Close()
-	if err := l.Append(full); err != nil {
-		t.Fatal(err)
+	must(t, l.Append(full))
+	for _, name := range []string{FileName, lastName} { // a record that can't be written, and one whose end can't
+		path := filepath.Join(dir, name)
+		must(t, errors.Join(os.Rename(path, path+".good"), os.Symlink("/dev/full", path)))
+		if err := l.Append(full); err == nil {
+			t.Errorf("%s: a record on a full disk is reported as written", name)
+		}
+		must(t, errors.Join(os.Remove(path), os.Rename(path+".good", path)))
+		must(t, l.Append(full))
 	}
-	good := l.file.File
-	if l.file.File, err = os.OpenFile("/dev/full", os.O_RDWR, 0); err != nil {
-		t.Fatal(err)
+	c := l.calls // the files are open already when the disk fills up
+	for _, f := range []**os.File{&c.file, &c.last} {
+		good := *f
+		*f, err = os.OpenFile("/dev/full", os.O_RDWR, 0)
+		must(t, err)
+		c.named = func(*os.File, string) bool { return true }
+		if err := l.Append(full); err == nil {
+			t.Error("a record on a full disk is reported as written")
+		}
+		_ = (*f).Close()
+		*f, c.named = good, isNamed
+		must(t, l.Append(full))
 	}
-	defer good.Close()
-	if err := l.Append(full); err == nil {
-		t.Error("a record on a full disk is reported as written")
-	}
-	_ = l.file.Close()
-	l.file.File = good
-	if err := l.Append(full); err != nil {
-		t.Error(err)
+	if got := told(check(t, dir)); got != "" && got != "|interrupted" {
+		t.Errorf("%q", got)
 	}
 }
 
 func TestRotateKeeps(t *testing.T) {
 	dir := t.TempDir()
-	l, err := Options{MaxBytes: int64(len(fullLine)+100) * 3, Keep: 2}.Open(dir)
+	l, err := Options{MaxBytes: int64(len(fullLine)+80) * 3, Keep: 2}.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,21 +320,19 @@ type appender interface{ Append(Record) error }
 
 // careless rotates as if there were only one process: without a lock, without a look at what is there
 // now, and without a look after the write.
-type careless struct {
-	Log
-}
+type careless struct{ *chain }
 
-func (c *careless) Append(r Record) error {
+func (c careless) Append(r Record) error {
 	c.buf = append(appendRecord(c.buf[:0], &r), "}\n"...)
 	if _, err := c.file.Write(c.buf); err != nil {
 		return err
 	}
-	if there, _ := c.file.look(); there.size >= c.o.MaxBytes {
+	if there, err := c.file.Stat(); err == nil && there.Size() >= c.o.MaxBytes {
 		for i := c.o.Keep; i > 1; i-- {
 			_ = os.Rename(c.older(i-1), c.older(i))
 		}
 		_ = os.Rename(c.path, c.older(1))
-		return c.reopen()
+		return c.open()
 	}
 	return nil
 }
@@ -339,7 +358,7 @@ func write(dir, name string, bad bool) {
 	}
 	var a appender = l
 	if bad {
-		a = &careless{Log: Log{o: l.o, path: l.path, file: l.file}}
+		a = careless{l.calls}
 	}
 	for i := range each {
 		if err := a.Append(Record{Time: time.Unix(1, 0), Phase: "intent", Call: name + "-" + strconv.Itoa(i), Error: strings.Repeat("x", i%300)}); err != nil {
@@ -367,7 +386,7 @@ func race(t *testing.T, bad bool) (missing, broken int) {
 	}
 	wg.Wait()
 	if !bad {
-		if p := verify(t, dir, 0); len(p.Flaws)+len(p.Notes) > 0 || p.Records != processes*each {
+		if p := check(t, dir); len(p.Flaws)+len(p.Notes) > 0 || p.Records != processes*each {
 			t.Errorf("the chain is not whole: %+v", p)
 		}
 	}
@@ -467,7 +486,7 @@ func BenchmarkAppend(b *testing.B) {
 	b.Run("bare", func(b *testing.B) { // what the system takes for the same bytes
 		line := appendRecord(nil, &r)
 		for b.Loop() {
-			if _, err := l.file.Write(append(line, "}\n"...)); err != nil {
+			if _, err := l.calls.file.Write(append(line, "}\n"...)); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/base64"
+	"reflect"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -10,49 +11,52 @@ import (
 // The encoder is written by hand because a record is made for every call. encoding/json takes
 // several times as long, and would turn names that are not UTF-8 into other names.
 
+// maxError is the most that a record holds of one text.
 const maxError = 4 << 10
 
-// appendRecord appends r as a line without its end, which is link.extend's.
+// fieldNames are the names of the fields of a Record with what stands before and behind them.
+var fieldNames = func() (names []string) {
+	t := reflect.TypeFor[Record]()
+	for i := range t.NumField() {
+		names = append(names, `,"`+t.Field(i).Tag.Get("json")+`":`)
+	}
+	return names
+}()
+
+// appendRecord appends r as a line without its end, which is appendTie's.
 func appendRecord(b []byte, r *Record) []byte {
-	b = append(b, `{"time":"`...)
-	b = appendTime(b, r.Time.UTC())
-	b = append(b, `","phase":`...)
+	b = append(appendTime(append(b, `{"time":"`...), r.Time.UTC()), `","phase":`...)
 	b = appendString(b, r.Phase)
-	b = appendField(b, `,"call":`, r.Call)
-	b = appendField(b, `,"dialect":`, r.Dialect)
-	b = appendField(b, `,"tool":`, r.Tool)
-	b = appendField(b, `,"principal":`, r.Principal)
-	b = appendField(b, `,"session":`, r.Session)
-	b = appendField(b, `,"turn":`, r.Turn)
-	b = appendNumber(b, `,"pid":`, int64(r.PID))
-	b = appendField(b, `,"user":`, r.User)
-	b = appendField(b, `,"where":`, r.Where)
-	b = appendField(b, `,"client":`, truncate(r.Client))
-	b = appendField(b, `,"by":`, r.By)
-	b = appendList(b, `,"paths":[`, r.Paths)
-	b = appendList(b, `,"injected":[`, r.Injected)
-	b = appendField(b, `,"pattern":`, truncate(r.Pattern))
-	b = appendField(b, `,"window":`, r.Window)
-	b = appendField(b, `,"outcome":`, r.Outcome)
-	if r.DryRun {
-		b = append(b, `,"dry_run":true`...)
+	v := reflect.ValueOf(r).Elem()
+	for i := 2; i < v.NumField(); i++ {
+		f := v.Field(i)
+		if f.IsZero() {
+			continue
+		}
+		b = append(b, fieldNames[i]...)
+		switch f.Kind() {
+		case reflect.String:
+			b = appendString(b, truncate(f.String()))
+		case reflect.Bool:
+			b = append(b, "true"...)
+		case reflect.Slice:
+			b = append(b, '[')
+			for k := range f.Len() {
+				if k > 0 {
+					b = append(b, ',')
+				}
+				b = appendString(b, truncate(f.Index(k).String()))
+			}
+			b = append(b, ']')
+		default:
+			n := f.Int()
+			if f.Type() == reflect.TypeFor[time.Duration]() {
+				n /= int64(time.Microsecond)
+			}
+			b = strconv.AppendInt(b, n, 10)
+		}
 	}
-	b = appendField(b, `,"decision":`, r.Decision)
-	b = appendField(b, `,"rule":`, r.Rule)
-	b = appendField(b, `,"approval":`, truncate(r.Approval))
-	b = appendField(b, `,"digest":`, r.Digest)
-	b = appendField(b, `,"checkpoint":`, r.Checkpoint)
-	b = appendField(b, `,"before":`, r.Before)
-	b = appendField(b, `,"after":`, r.After)
-	b = appendNumber(b, `,"bytes":`, r.Bytes)
-	if r.Duration != 0 {
-		b = strconv.AppendInt(append(b, `,"duration_us":`...), r.Duration.Microseconds(), 10)
-	}
-	b = appendList(b, `,"hooks":[`, r.Hooks)
-	b = appendField(b, `,"alert":`, r.Alert)
-	b = appendField(b, `,"version":`, r.Version)
-	b = appendField(b, `,"policy":`, r.Policy)
-	return appendField(b, `,"error":`, truncate(r.Error))
+	return b
 }
 
 // truncate cuts a text that could be of any length.
@@ -65,35 +69,6 @@ func truncate(text string) string {
 		cut--
 	}
 	return text[:cut] + "…"
-}
-
-func appendList(b []byte, key string, values []string) []byte {
-	for i, v := range values {
-		if i == 0 {
-			b = append(b, key...)
-		} else {
-			b = append(b, ',')
-		}
-		b = appendString(b, truncate(v))
-	}
-	if len(values) > 0 {
-		b = append(b, ']')
-	}
-	return b
-}
-
-func appendNumber(b []byte, key string, n int64) []byte {
-	if n == 0 {
-		return b
-	}
-	return strconv.AppendInt(append(b, key...), n, 10)
-}
-
-func appendField(b []byte, key, value string) []byte {
-	if value == "" {
-		return b
-	}
-	return appendString(append(b, key...), value)
 }
 
 // appendTime writes RFC 3339 with microseconds. A year outside 0 to 9999 has no such form and

@@ -3,6 +3,7 @@
 package audit
 
 import (
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -10,16 +11,10 @@ import (
 // A link in place of the log must not send the records elsewhere; a fifo must not block.
 const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// look is asked before and after every record, hence by descriptor: os.File.Stat takes three times
-// as long.
-func look(_ *os.File, fd uintptr) (l looked, err error) {
-	var st syscall.Stat_t
-	for {
-		if err = syscall.Fstat(int(fd), &st); err != syscall.EINTR {
-			id := fileID{uint64(st.Dev), uint64(st.Ino)} //nolint:unconvert // narrower elsewhere
-			return looked{st.Size, st.Nlink > 0, id}, err
-		}
-	}
+// hasName says whether the open file of info still has a name anywhere.
+func hasName(info fs.FileInfo) bool {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || s.Nlink > 0
 }
 
 func privateFile(f *os.File) error { return f.Chmod(0o600) }

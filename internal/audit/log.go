@@ -2,26 +2,32 @@ package audit
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"moltisfs/internal/guardfs/flock"
 )
 
-// FileName is the current file in the directory. Older ones have .1, .2 … at the end.
-const FileName = "audit.jsonl"
+const (
+	// FileName is the current file in a directory. Older ones have .1, .2 … at the end.
+	FileName = "audit.jsonl"
+	// lastName is where the end of the chain is kept. Whoever writes a record has its lock.
+	lastName = "audit.last"
+)
 
-// ChangesDir is the directory, beside that of a log, in which the records of changes stand once more.
+// ChangesDir is the directory, beside dir, of the records of changes.
 func ChangesDir(dir string) string { return filepath.Clean(dir) + "-changes" }
-
-// keyName is where the chain stands. Whoever writes a record has the lock of this file.
-const keyName = "audit.key"
 
 // Options is how a log is kept. The zero value is useful.
 type Options struct {
@@ -31,37 +37,38 @@ type Options struct {
 	Keep     int // older files, 4 when 0, all when below
 }
 
+// Log appends records.
+type Log struct{ calls, changes *chain }
+
 // Open opens the log in dir with the zero Options.
 func Open(dir string) (*Log, error) { return Options{}.Open(dir) }
 
-// Open opens the log in dir, which it makes if missing.
+// Open opens the log in dir and in ChangesDir(dir), which it makes if missing.
 func (o Options) Open(dir string) (*Log, error) {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 64 << 20
-	}
-	if o.Keep == 0 {
-		o.Keep = 4
-	}
-	l, err := o.one(dir)
-	if err == nil {
-		if l.changes, err = o.one(ChangesDir(dir)); err != nil {
-			_ = l.Close() // nothing was written
+	o.MaxBytes, o.Keep = cmp.Or(o.MaxBytes, 64<<20), cmp.Or(o.Keep, 4)
+	l := &Log{newChain(dir, o), newChain(ChangesDir(dir), o)}
+	for _, c := range []*chain{l.calls, l.changes} {
+		err := privateDir(filepath.Dir(c.path))
+		if err == nil {
+			err = c.open()
 		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("opening audit log: %w", err)
+		if err != nil {
+			_ = l.Close() // nothing was written
+			return nil, fmt.Errorf("opening audit log: %w", err)
+		}
 	}
 	return l, nil
 }
 
-// one opens the log in dir, without one of changes.
-func (o Options) one(dir string) (*Log, error) {
-	if err := privateDir(dir); err != nil {
-		return nil, err
-	}
-	l := &Log{o: o, path: filepath.Join(dir, FileName), pid: os.Getpid(), user: account()}
-	return l, l.open()
-}
+// Append writes one record. After an error the record is not in the log, or not whole. The caller
+// must treat the event as not recorded.
+func (l *Log) Append(r Record) error { return l.calls.append(r) }
+
+// AppendChange is Append for a record of a change, of an operator's deed or of a start.
+func (l *Log) AppendChange(r Record) error { return l.changes.append(r) }
+
+// Close closes the files. Append fails afterwards, and closing again does nothing.
+func (l *Log) Close() error { return errors.Join(l.calls.close(), l.changes.close()) }
 
 // privateDir makes dir. It takes an existing directory as it is, unless anybody may write in it.
 func privateDir(dir string) error {
@@ -82,163 +89,286 @@ func privateDir(dir string) error {
 	return nil
 }
 
-// Log appends records.
-type Log struct {
+// A chain is the files of one directory: the current one, those that rotation moved away, and
+// audit.last.
+type chain struct {
 	o    Options
-	path string
+	path string // of the current file
 	pid  int
 	user string
 
-	changes *Log // nil in that of changes itself
-
-	mu      sync.Mutex
-	file    opened
-	keys    opened
-	at      link      // as it was last saved by us
-	checked time.Time // when the names of both were last seen to be theirs
-	buf     []byte
-	closed  bool
-	step    func() // for tests: between any two changes of files
+	mu         sync.Mutex
+	file, last *os.File
+	at         end
+	full       bool  // the last record ends its file, which is still the current one
+	size       int64 // of the file when at was its end; below 0: not known
+	buf        []byte
+	closed     bool
+	step       func()                             // for tests: between any two changes of files
+	named      func(f *os.File, path string) bool // isNamed
 }
 
-// An opened is one of our files.
-type opened struct {
-	*os.File
-	fd uintptr // asked once: Fd changes how a file is read
+func newChain(dir string, o Options) *chain {
+	return &chain{o: o, path: filepath.Join(dir, FileName), pid: os.Getpid(), user: account(), named: isNamed}
 }
 
-// A looked is what there is to know of a file.
-type looked struct {
-	size  int64
-	named bool // it still has a name
-	id    fileID
+// account is the user of the system under whom we run: the name, or else the number.
+func account() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
 }
 
-func (f opened) look() (looked, error) { return look(f.File, f.fd) }
+func (c *chain) lastPath() string { return filepath.Join(filepath.Dir(c.path), lastName) }
+
+func (c *chain) older(i int) string { return c.path + "." + strconv.Itoa(i) }
+
+func (c *chain) stepped() {
+	if c.step != nil {
+		c.step()
+	}
+}
 
 var errClosed = errors.New("audit log is closed")
 
-// checkInterval is how often the log makes sure that its files were not moved away. Our own
-// rotation is noticed at once, by where the chain stands.
-const checkInterval = time.Second
-
-// maxAttempts bounds how often a record is written again because its file was removed meanwhile.
+// maxAttempts bounds how often a file is opened again because it was removed meanwhile.
 const maxAttempts = 8
 
-// Append writes one record. After an error the record is not in the log, or not whole. The caller
-// must treat the event as not recorded.
-func (l *Log) Append(r Record) error {
-	_, err := l.append(r, false)
+func (c *chain) append(r Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errClosed
+	}
+	r.PID, r.User = cmp.Or(r.PID, c.pid), cmp.Or(r.User, c.user)
+	c.buf = slices.Grow(appendRecord(c.buf[:0], &r), 256) // for what stands at its end
+	if cap(c.buf) > 1<<20 {
+		defer func() { c.buf = nil }()
+	}
+	for range maxAttempts {
+		written, err := c.write(c.buf)
+		if err != nil {
+			c.size = -1
+			return fmt.Errorf("writing audit record: %w", err)
+		}
+		if written {
+			return nil
+		}
+		if err := c.open(); err != nil {
+			return fmt.Errorf("writing audit record: %w", err)
+		}
+	}
+	return fmt.Errorf("writing audit record: %s is removed again and again", c.path)
+}
+
+// write writes a record to the current file, and then its number and hash to audit.last. Killed in
+// between, the record is there and the next writer takes it as it is. It is false where the files
+// that are open have no name any more, so that the record would be nowhere.
+func (c *chain) write(record []byte) (written bool, err error) {
+	if c.file == nil {
+		return false, nil
+	}
+	if err := lock(c.last); err != nil {
+		return false, err
+	}
+	defer func() {
+		if c.last != nil {
+			_ = flock.Unlock(c.last) // it is given back with the file in any case
+		}
+	}()
+	if !c.named(c.last, c.lastPath()) || !c.named(c.file, c.path) {
+		return false, nil
+	}
+	head, open, err := c.position()
+	if err == nil && c.full {
+		if err = c.rotate(); err == nil {
+			head, open, err = c.position()
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	t := tie{Seq: c.at.seq + 1, prev: head}
+	line := appendTie(record, &t)
+	if c.full = c.o.MaxBytes > 0 && c.size+int64(len(line)) >= c.o.MaxBytes; c.full {
+		t.Full, t.Gone = true, c.goes()
+		line = appendTie(record, &t)
+	}
+	at := end{seq: t.Seq, hash: sha256.Sum256(line[:len(line)-1]), from: c.size}
+	if open { // the line end that is missing comes in the same write
+		line = append([]byte("\n"), line...)
+		at.from++
+	}
+	if _, err := c.file.Write(line); err != nil {
+		return false, err
+	}
+	c.stepped()
+	// A file that was just moved away still has a name, and keeps it until Keep more files are full.
+	info, err := c.file.Stat()
+	if err != nil || !hasName(info) {
+		return false, err
+	}
+	c.size += int64(len(line))
+	at.to = c.size - 1
+	c.at = at
+	if _, err := c.last.WriteAt([]byte(at.String()), 0); err != nil {
+		return false, err
+	}
+	c.stepped()
+	if c.full {
+		_ = c.rotate() // the record is safe even if this fails; the next one tries again
+	}
+	return true, nil
+}
+
+// position finds the end of the chain, and gives what the next record has as prev. open says that
+// the file does not end with a line end.
+func (c *chain) position() (head digest, open bool, err error) {
+	info, err := c.file.Stat()
+	if err != nil || info.Size() == c.size { // nobody has written since we did
+		return c.at.hash, false, err
+	}
+	at, found, err := loadEnd(c.last)
+	if err != nil {
+		return head, false, err
+	}
+	c.at = at
+	begin := int64(0)
+	full, holds := c.holds(&at)
+	if holds {
+		begin = at.to
+	}
+	open = info.Size() > 0
+	head, c.full = at.hash, full
+	err = eachLine(io.NewSectionReader(c.file, begin, info.Size()-begin), func(from int64, line []byte, ended bool) error {
+		open = !ended
+		if len(line) == 0 {
+			return nil
+		}
+		t, ok := parse(line)
+		switch {
+		case ok && (t.Seq == at.seq+1 && t.prev == head || !holds && t.Seq > at.seq):
+			// Its writer was killed before it could save the end, or that was lost.
+			from += begin
+			at = end{t.Seq, sha256.Sum256(line), from, from + int64(len(line))}
+			head, c.full = at.hash, t.Full
+		case ok && !holds && found && t.Seq <= at.seq: // a file that was cut
+		default:
+			head = link(head, line)
+		}
+		return nil
+	})
+	if err == nil && at.seq > c.at.seq { // what was found is not looked for again
+		_, err = c.last.WriteAt([]byte(at.String()), 0)
+		c.stepped()
+	}
+	if c.at, c.size = at, info.Size(); err != nil {
+		c.size = -1
+	}
+	return head, open, err
+}
+
+// holds says whether the record at the end of the chain is where it should be in the current file,
+// and whether it is the last of that.
+func (c *chain) holds(at *end) (full, ok bool) {
+	if at.seq == 0 || at.to-at.from > maxLine || at.from < 0 || at.to <= at.from {
+		return false, false
+	}
+	line := make([]byte, at.to-at.from)
+	if n, _ := c.file.ReadAt(line, at.from); n < len(line) || sha256.Sum256(line) != at.hash {
+		return false, false
+	}
+	t, ok := parse(line)
+	return t.Full, ok && t.Seq == at.seq
+}
+
+// loadEnd reads audit.last. It is false where that holds no end.
+func loadEnd(last *os.File) (at end, ok bool, err error) {
+	var b [endLen]byte
+	n, err := last.ReadAt(b[:], 0)
+	at, ok = parseEnd(b[:n])
+	if !ok {
+		at = end{}
+	}
+	return at, ok, ignoreEOF(err)
+}
+
+// goes is the number of the last record in the file that the next rotation removes, 0 for none.
+func (c *chain) goes() uint64 {
+	if c.o.Keep < 0 || c.free() < c.o.Keep {
+		return 0
+	}
+	return lastRecord(c.older(c.o.Keep))
+}
+
+// free is the first number that no older file has: a process may have died and left a gap. If all
+// are taken it is the number of the file that goes.
+func (c *chain) free() int {
+	i := 1
+	for ; c.o.Keep < 0 || i < c.o.Keep; i++ {
+		if _, err := os.Lstat(c.older(i)); err != nil {
+			break
+		}
+	}
+	return i
+}
+
+// rotate moves the full file away and opens another. The caller has the lock.
+func (c *chain) rotate() error {
+	_ = c.file.Close() // nothing is buffered
+	c.file, c.size, c.full = nil, -1, false
+	var err error
+	for i := c.free(); i > 1 && err == nil; i-- {
+		err = os.Rename(c.older(i-1), c.older(i))
+		c.stepped()
+	}
+	if err == nil {
+		err = os.Rename(c.path, c.older(1))
+		c.stepped()
+	}
+	// Where it could not be moved it takes more than it should.
+	c.file, err = openPrivate(c.path, os.O_APPEND)
 	return err
 }
 
-// AppendChange is Append for a record of a change: it goes into the log of changes too.
-func (l *Log) AppendChange(r Record) error {
-	if err := l.changes.Append(r); err != nil {
-		return err
-	}
-	return l.Append(r)
-}
-
-// NewKey writes a record after which the chain has a new key, and gives that key. It is nowhere
-// else: from the next record on, the log holds what follows from it.
-func (l *Log) NewKey(r Record) (Key, error) { return l.append(r, true) }
-
-// Changes is the log of changes, which has a chain of its own.
-func (l *Log) Changes() *Log { return l.changes }
-
-func (l *Log) append(r Record, rekey bool) (k Key, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return k, errClosed
-	}
-	r.PID, r.User = cmp.Or(r.PID, l.pid), cmp.Or(r.User, l.user)
-	l.buf = appendRecord(l.buf[:0], &r)
-	if cap(l.buf) > 1<<20 {
-		defer func() { l.buf = nil }()
-	}
-	body := len(l.buf)
-	for range maxAttempts {
-		l.buf = l.buf[:body]
-		lost, at, err := l.write(rekey)
-		if err != nil {
-			return k, fmt.Errorf("writing audit record: %w", err)
-		}
-		if !lost {
-			return Key{at.chain, at.seq, at.key}, nil
-		}
-	}
-	return k, fmt.Errorf("writing audit record: %s is removed again and again", l.path)
-}
-
-// write writes the record in l.buf to the current file, and then where the chain stands. Killed in
-// between, the record is there and its key is, too: the next writer takes it as it is (see
-// position). lost says that the file had no name afterwards, so the record is nowhere.
-func (l *Log) write(rekey bool) (lost bool, at link, err error) {
-	now := time.Now()
-	if l.file.File == nil || now.Sub(l.checked) > checkInterval || now.Before(l.checked) {
-		if err := l.checkNamed(now); err != nil {
-			return false, at, err
-		}
-	}
-	if err := l.lock(); err != nil {
-		return false, at, err
-	}
-	defer l.unlock()
-	at, m, err := l.position()
+// lastRecord is the number of the last record in a file, 0 where there is none.
+func lastRecord(path string) (last uint64) {
+	f, err := os.Open(path)
 	if err != nil {
-		return false, at, err
+		return 0
 	}
-	m.Key = rekey
-	body, before := len(l.buf), at
-	l.buf = at.extend(l.buf, m)
-	if l.o.MaxBytes > 0 && before.size+int64(len(l.buf)) >= l.o.MaxBytes {
-		at = before
-		m.Seals, at.ended = at.count+1, true
-		l.buf = at.extend(l.buf[:body], m)
-	}
-	line := l.buf
-	if before.open { // the line end that is missing comes in the same write
-		line = append([]byte("\n"), line...)
-	}
-	if _, err := l.file.Write(line); err != nil {
-		return false, at, err // a part of it is stray for the next one
-	}
-	l.stepped()
-	// Only a look after the write tells that the record is in a file with a name. A file that was
-	// just rotated still has one, and keeps it until Keep more files are full.
-	there, err := l.file.look()
-	if err != nil {
-		return false, at, err
-	}
-	if !there.named {
-		return true, at, l.reopen()
-	}
-	at.size, at.open = before.size+int64(len(line)), false
-	if err := l.save(&at); err != nil {
-		return false, at, err
-	}
-	l.stepped()
-	if at.ended {
-		_ = l.rotate(&at) // the record is safe even if this fails; the next one tries again
-	}
-	return false, at, nil
-}
-
-func (l *Log) stepped() {
-	if l.step != nil {
-		l.step()
-	}
-}
-
-// checkNamed makes sure that the open files are those that their names mean.
-func (l *Log) checkNamed(now time.Time) error {
-	if l.file.File != nil && isNamed(l.file.File, l.path) && isNamed(l.keys.File, l.keyPath()) {
-		l.checked = now
+	defer f.Close()
+	_ = eachLine(f, func(_ int64, line []byte, _ bool) error {
+		if t, ok := parse(line); ok {
+			last = t.Seq
+		}
 		return nil
+	})
+	return last
+}
+
+// lockWait is how long a record waits for other processes. Each has the lock for some 10 µs; one
+// that was stopped has it until it goes on.
+const lockWait = 15 * time.Second
+
+var errLocked = errors.New("another process holds the lock of " + lastName)
+
+// lock takes a log for one record.
+func lock(last *os.File) error {
+	began := time.Time{}
+	for wait := 10 * time.Microsecond; ; wait = min(2*wait, 2*time.Millisecond) {
+		got, err := flock.TryLock(last)
+		if got || err != nil {
+			return err
+		}
+		if began.IsZero() {
+			began = time.Now()
+		} else if time.Since(began) > lockWait {
+			return errLocked
+		}
+		time.Sleep(wait)
 	}
-	return l.reopen()
 }
 
 func isNamed(f *os.File, path string) bool {
@@ -250,82 +380,39 @@ func isNamed(f *os.File, path string) bool {
 	return err == nil && os.SameFile(there, here)
 }
 
-// Reopen opens the file anew, which somebody may have moved away. Append notices that by itself, at
-// most a second later.
-func (l *Log) Reopen() error {
-	if l.changes != nil {
-		if err := l.changes.Reopen(); err != nil {
-			return err
-		}
+// open opens both files anew. A lock is given back with the old one.
+func (c *chain) open() (err error) {
+	_ = c.closeFiles() // nothing is buffered
+	if c.last, err = openPrivate(c.lastPath(), 0); err == nil {
+		c.file, err = openPrivate(c.path, os.O_APPEND)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return errClosed
+	if err != nil {
+		_ = c.closeFiles()
 	}
-	if err := l.reopen(); err != nil {
-		return fmt.Errorf("opening the audit log anew: %w", err)
-	}
-	return nil
+	return err
 }
 
-// account is the user of the system under whom we run: the name, or else the number.
-func account() string {
-	if u, err := user.Current(); err == nil {
-		return u.Username
-	}
-	return strconv.Itoa(os.Getuid())
-}
-
-// reopen opens both files anew. A lock is given back with the old one.
-func (l *Log) reopen() error {
-	_ = l.closeFiles() // nothing is buffered
-	return l.open()
-}
-
-// closeFiles closes the files and forgets their descriptors: the system gives the same numbers to
-// the next ones.
-func (l *Log) closeFiles() error {
-	file, keys := l.file.File, l.keys.File
-	l.file, l.keys, l.at = opened{}, opened{}, link{}
-	var err error
-	for _, f := range []*os.File{file, keys} {
+func (c *chain) closeFiles() (err error) {
+	for _, f := range []*os.File{c.file, c.last} {
 		if f != nil {
 			err = errors.Join(err, f.Close())
 		}
 	}
+	c.file, c.last, c.size = nil, nil, -1
 	return err
 }
 
-func (l *Log) keyPath() string { return filepath.Join(filepath.Dir(l.path), keyName) }
-
-func (l *Log) open() (err error) {
-	if l.keys, err = openPrivate(l.keyPath(), 0); err == nil {
-		err = l.openLog()
-	}
-	if err != nil {
-		_ = l.closeFiles()
-		return err
-	}
-	l.checked = time.Now()
-	return nil
+func (c *chain) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return c.closeFiles()
 }
 
-// openLog opens the current file in the place of the one that is open.
-func (l *Log) openLog() error {
-	if old := l.file.File; old != nil {
-		l.file = opened{}
-		_ = old.Close() // nothing is buffered
-	}
-	f, err := openPrivate(l.path, os.O_APPEND)
-	l.file = f
-	return err
-}
-
-func openPrivate(path string, flags int) (opened, error) {
+func openPrivate(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|openFlags|flags, 0o600)
 	if err != nil {
-		return opened{}, err
+		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -336,18 +423,7 @@ func openPrivate(path string, flags int) (opened, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return opened{}, err
+		return nil, err
 	}
-	return opened{f, f.Fd()}, nil
-}
-
-// Close closes the files. Append fails afterwards, and closing again does nothing.
-func (l *Log) Close() (err error) {
-	if l.changes != nil {
-		err = l.changes.Close()
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	return errors.Join(err, l.closeFiles())
+	return f, nil
 }

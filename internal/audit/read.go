@@ -2,61 +2,29 @@ package audit
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"moltisfs/internal/guardfs/flock"
 )
 
-// Entry is a Record as it is read back from its line.
+// Entry is a Record as it is read back from its line, but for Duration.
 type Entry struct {
-	Time  time.Time `json:"time"`
-	Phase string    `json:"phase"`
-	Call  string    `json:"call"`
-	Caller
-	About
-	Result
-}
-
-// Caller is who called.
-type Caller struct {
-	Principal string `json:"principal"`
-	Session   string `json:"session"`
-	Turn      string `json:"turn"`
-	Where     string `json:"where"`
-	Client    string `json:"client"`
-	By        string `json:"by"`
-	Version   string `json:"version"`
-	Policy    string `json:"policy"`
-}
-
-// About is what was called, and on what.
-type About struct {
-	Dialect string `json:"dialect"`
-	Tool    string `json:"tool"`
-	Paths   []Name `json:"paths"`
-	Pattern string `json:"pattern"`
-	Window  string `json:"window"`
-	DryRun  bool   `json:"dry_run"`
-}
-
-// Result is what became of it.
-type Result struct {
-	Outcome    string `json:"outcome"`
-	Rule       string `json:"rule"`
-	Approval   string `json:"approval"`
-	Checkpoint string `json:"checkpoint"`
-	Bytes      int64  `json:"bytes"`
-	Alert      string `json:"alert"`
-	Error      string `json:"error"`
+	Record
+	Paths []Name `json:"paths"`
 }
 
 // Name is a path on record: a string, or {"bytes":"base64"} where it is not UTF-8.
@@ -73,201 +41,250 @@ func (n *Name) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(n))
 }
 
-const (
-	followEvery = 200 * time.Millisecond // how often a file that is followed is looked at
-	// lateWriters is how long a file that was moved away may still be written to: see checkInterval.
-	lateWriters = checkInterval + followEvery
-)
+// followEvery is how often files that are followed are looked at.
+const followEvery = 200 * time.Millisecond
 
-// Read gives fn each line of the logs in dir, without its end, the oldest first: of the log of changes
-// what is older than all that the others still have. Then it calls caughtUp, unless that is nil, and with follow it goes on with what is written until ctx ends, which
+// Read gives fn each line of the logs of dir, without its end, in the order of time. Then it calls
+// caughtUp, unless that is nil, and with follow it goes on with what is written until ctx ends, which
 // is no error then.
 func Read(ctx context.Context, dir string, follow bool, caughtUp func() error,
-	fn func(line []byte) error) error {
-	files, err := newerThan(dir, nil)
-	if err == nil {
-		err = earlier(ctx, ChangesDir(dir), firstOf(files), fn)
-	}
-	for err == nil {
-		if len(files) == 0 {
-			return nil // the one before has come back
+	fn func(line []byte) error) (err error) {
+	tails := []*tail{{dir: dir}, {dir: ChangesDir(dir)}}
+	defer func() {
+		for _, t := range tails {
+			closeAll(t.files)
 		}
-		current := files[len(files)-1]
-		for _, f := range files {
-			t := tail{r: bufio.NewReaderSize(f, 64<<10)}
-			if err = t.drain(ctx, fn); err == nil && f == current {
-				if caughtUp != nil {
-					err = caughtUp()
-				}
-				if caughtUp = nil; err == nil && follow {
-					err = t.followed(ctx, filepath.Join(dir, FileName), f, fn)
-				}
-			}
-			if f != current {
-				err = errors.Join(err, f.Close())
-			}
-			if err != nil {
-				break
-			}
+		if err != nil {
+			err = fmt.Errorf("reading the audit log: %w", err)
 		}
-		if err == nil && follow {
-			files, err = newerThan(dir, current)
-		} else if err == nil {
-			err = io.EOF
-		}
-		_ = current.Close() // nothing was written through it
+	}()
+	err = tails[0].more()
+	if cerr := tails[1].more(); err == nil || !errors.Is(cerr, fs.ErrNotExist) {
+		err = errors.Join(err, cerr)
 	}
-	if err == io.EOF || follow && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return nil
-	}
-	return fmt.Errorf("reading the audit log: %w", err)
-}
-
-// timeOf is when a line was written; the zero time where that can't be told.
-func timeOf(line []byte) time.Time {
-	var r struct{ Time time.Time }
-	_ = json.Unmarshal(line, &r)
-	return r.Time
-}
-
-// firstOf is when the first record of files was written; the zero time where there is none.
-func firstOf(files []*os.File) (first time.Time) {
-	for _, f := range files {
-		r := bufio.NewReader(io.NewSectionReader(f, 0, math.MaxInt64))
-		for line, err := readLine(r, maxLine); err == nil; line, err = readLine(r, maxLine) {
-			if first = timeOf(line); !first.IsZero() {
-				return first
-			}
-		}
-	}
-	return first
-}
-
-// earlier gives fn the lines of the logs in dir that are older than first, if there is one.
-func earlier(ctx context.Context, dir string, first time.Time, fn func([]byte) error) error {
-	files, err := newerThan(dir, nil)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	past := false
-	for _, f := range files {
-		if err == nil {
-			t := tail{r: bufio.NewReaderSize(f, 64<<10)}
-			err = t.drain(ctx, func(line []byte) error {
-				if past = past || !first.IsZero() && !timeOf(line).Before(first); past {
-					return nil
-				}
-				return fn(line)
-			})
-		}
-		_ = f.Close() // nothing was written through it
-	}
-	return err
-}
-
-// tail is a log that is being read, up to its end for now.
-type tail struct {
-	r    *bufio.Reader
-	part []byte // of a line whose end is not there yet
-}
-
-func (t *tail) drain(ctx context.Context, fn func([]byte) error) error {
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		piece, err := t.r.ReadSlice('\n')
-		t.part = append(t.part, piece...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		default:
-			line := t.part[:len(t.part)-1]
-			if t.part = t.part[:0]; len(line) > 0 {
-				if err := fn(line); err != nil {
-					return err
-				}
-			}
-		}
-	}
-}
-
-// followed drains f until it is not what name means any more, and nobody writes to it.
-func (t *tail) followed(ctx context.Context, name string, f *os.File,
-	fn func([]byte) error) error {
-	here, err := f.Stat()
-	if err != nil {
+	if none := errors.Is(err, fs.ErrNotExist); err != nil && !(none && len(tails[0].files)+len(tails[1].files) > 0) {
 		return err
 	}
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	var moved time.Time
 	for {
+		if err := drain(ctx, tails, fn); err != nil {
+			return unless(follow && ctx.Err() != nil, err)
+		}
+		if caughtUp != nil {
+			if err := caughtUp(); err != nil {
+				return err
+			}
+			caughtUp = nil
+		}
+		if !follow {
+			return nil
+		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case now := <-tick.C:
-			there, err := os.Lstat(name)
-			switch {
-			case err == nil && os.SameFile(here, there):
-				moved = time.Time{}
-			case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return nil
+		case <-tick.C:
+		}
+		for _, t := range tails {
+			if err := t.more(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
-			case moved.IsZero():
-				moved = now
-			}
-			if err := t.drain(ctx, fn); err != nil {
-				return err
-			}
-			if err == nil && !moved.IsZero() && now.Sub(moved) > lateWriters {
-				return nil
 			}
 		}
 	}
 }
 
-// newerThan opens the logs that were begun after one, the oldest first; of nil, all.
-func newerThan(dir string, than *os.File) (files []*os.File, err error) {
-	var old fs.FileInfo
-	if than != nil {
-		if old, err = than.Stat(); err != nil {
-			return nil, err
+func unless(ended bool, err error) error {
+	if ended {
+		return nil
+	}
+	return err
+}
+
+// drain gives fn the lines that are there now, of all tails in the order of time.
+func drain(ctx context.Context, tails []*tail, fn func([]byte) error) error {
+	for {
+		var next *tail
+		for _, t := range tails {
+			if err := t.fill(); err != nil {
+				return err
+			}
+			if t.line != nil && (next == nil || t.time < next.time) {
+				next = t
+			}
+		}
+		if err := ctx.Err(); next == nil || err != nil {
+			return err
+		}
+		line := next.line
+		next.line = nil
+		if err := fn(line); err != nil {
+			return err
 		}
 	}
-	var before fs.FileInfo
-	for i := 0; ; i++ {
+}
+
+// A tail is the log of one directory while it is read.
+type tail struct {
+	dir   string
+	files []*os.File // the first is being read
+	r     *bufio.Reader
+	part  []byte // of a line whose end is not there yet
+	line  []byte // the next one; nil: there is none yet
+	time  string // when it was written, or else the one before
+}
+
+// fill reads the next line, if there is one.
+func (t *tail) fill() error {
+	for t.line == nil && len(t.files) > 0 {
+		if t.r == nil {
+			t.r, t.part = bufio.NewReaderSize(t.files[0], 64<<10), nil
+		}
+		if n := len(t.part); n > 0 && t.part[n-1] == '\n' {
+			t.part = t.part[:0]
+		}
+		piece, err := t.r.ReadSlice('\n')
+		t.part = append(t.part, piece...)
+		switch {
+		case err == io.EOF && len(t.files) == 1:
+			return nil
+		case err == io.EOF:
+			_ = t.files[0].Close() // nothing was written through it
+			t.files, t.r = t.files[1:], nil
+		case err != nil && err != bufio.ErrBufferFull:
+			return err
+		case err == nil && len(t.part) > 1:
+			t.line = t.part[:len(t.part)-1]
+			t.time = cmp.Or(timeIn(t.line), t.time)
+		}
+	}
+	return nil
+}
+
+// timeIn is when a record was written, in a form that sorts; "" where a line does not begin with it.
+func timeIn(line []byte) string {
+	const begin, long = `{"time":"`, len("2006-01-02T15:04:05.000000Z")
+	if rest, ok := bytes.CutPrefix(line, []byte(begin)); ok && len(rest) > long && rest[long] == '"' {
+		return string(rest[:long])
+	}
+	return ""
+}
+
+// more opens the files that were begun after the last one that is open.
+func (t *tail) more() error {
+	if n := len(t.files); n > 0 && isNamed(t.files[n-1], filepath.Join(t.dir, FileName)) {
+		return nil
+	}
+	logs, _, err := openLogs(t.dir)
+	if err != nil {
+		return err
+	}
+	if n := len(t.files); n > 0 {
+		last, err := t.files[n-1].Stat()
+		if err != nil {
+			closeAll(logs)
+			return err
+		}
+		for i, f := range logs {
+			if info, err := f.Stat(); err == nil && os.SameFile(info, last) {
+				closeAll(logs[:i+1])
+				logs = logs[i+1:]
+				break
+			}
+		}
+	}
+	t.files = append(t.files, logs...)
+	return nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close() // nothing was written through it
+	}
+}
+
+// openLogs opens the files of one directory, the oldest first, and reads the end of their chain, at
+// one moment. at is nil where there is none.
+func openLogs(dir string) (logs []*os.File, at *end, err error) {
+	last, err := os.Open(filepath.Join(dir, lastName))
+	if err == nil {
+		defer last.Close()
+		if err := lock(last); err != nil {
+			return nil, nil, err
+		}
+		defer flock.Unlock(last) //nolint:errcheck // it is given back with the file
+		e, ok, err := loadEnd(last)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ok {
+			at = &e
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var numbers []int // 0 is the current file
+	for _, e := range entries {
+		number, older := strings.CutPrefix(e.Name(), FileName+".")
+		if n, err := strconv.Atoi(number); older && err == nil && n > 0 {
+			numbers = append(numbers, n)
+		} else if e.Name() == FileName {
+			numbers = append(numbers, 0)
+		}
+	}
+	if len(numbers) == 0 && at == nil {
+		return nil, nil, &fs.PathError{Op: "open", Path: filepath.Join(dir, FileName), Err: fs.ErrNotExist}
+	}
+	slices.Sort(numbers)
+	for _, n := range slices.Backward(numbers) {
 		name := filepath.Join(dir, FileName)
-		if i > 0 {
-			name += "." + strconv.Itoa(i)
+		if n > 0 {
+			name += "." + strconv.Itoa(n)
 		}
 		f, err := os.Open(name)
-		if i > 0 && errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err == nil {
-			var info fs.FileInfo
-			info, err = f.Stat()
-			switch {
-			case err == nil && old != nil && os.SameFile(info, old):
-				_ = f.Close()
-				slices.Reverse(files)
-				return files, nil
-			case err == nil && before != nil && os.SameFile(info, before): // it was moved just now
-				_ = f.Close()
-				continue
-			}
-			before, files = info, append(files, f)
-		}
 		if err != nil {
-			for _, f := range files {
-				_ = f.Close()
-			}
-			return nil, err
+			closeAll(logs)
+			return nil, nil, err
 		}
+		logs = append(logs, f)
 	}
-	slices.Reverse(files)
-	return files, nil
+	return logs, at, nil
+}
+
+// CountMentions counts the records in the logs of dir that hold one of these SHA-256, 64 lower-case
+// hex digits each. It changes nothing: a record stays what it is.
+func CountMentions(dir string, hashes []string) (n int, err error) {
+	wanted := map[string]bool{}
+	for _, h := range hashes {
+		wanted[h] = true
+	}
+	err = Read(context.Background(), dir, false, nil, func(line []byte) error {
+		if holdsHash(line, wanted) {
+			n++
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return n, err
+}
+
+// holdsHash looks at every run of hex digits that is as long as a hash.
+func holdsHash(line []byte, wanted map[string]bool) bool {
+	run := 0
+	for i := 0; i <= len(line); i++ {
+		if i < len(line) && (line[i] >= '0' && line[i] <= '9' || line[i] >= 'a' && line[i] <= 'f') {
+			run++
+			continue
+		}
+		if run == 2*sha256.Size && wanted[string(line[i-2*sha256.Size:i])] {
+			return true
+		}
+		run = 0
+	}
+	return false
 }

@@ -95,19 +95,48 @@ func TestReadTorn(t *testing.T) {
 	}
 }
 
-// What is written can be read back: each field of an Entry is one of a Record.
+// What is written can be read back.
 func TestEntriesAreRecords(t *testing.T) {
 	var e Entry
 	if err := json.Unmarshal([]byte(fullLine), &e); err != nil {
 		t.Fatal(err)
 	}
-	v := reflect.ValueOf(e)
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if v.FieldByIndex(f.Index).IsZero() {
-			t.Errorf("%s is not in a full record", f.Name)
-		}
+	back := e.Record
+	back.Duration *= time.Microsecond
+	want := full
+	want.Time, want.Paths, back.Paths = full.Time.UTC().Truncate(time.Microsecond), nil, nil
+	if !reflect.DeepEqual(back, want) {
+		t.Errorf("%+v\nwant %+v", back, want)
 	}
 	if !strings.Contains(string(e.Paths[2]), "\xff") {
 		t.Errorf("%q", e.Paths)
+	}
+}
+
+// Records that hold a hash are counted in both logs, and a line that is no record of ours, too.
+func TestCountMentions(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Open(dir)
+	must(t, err)
+	defer l.Close()
+	a, b := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	for i, r := range []Record{{Before: a, After: b}, {After: a}, {After: b}, {Error: a + "0"}, {Error: "it is " + a + "."}} {
+		if i%2 == 0 {
+			must(t, l.AppendChange(r))
+		} else {
+			must(t, l.Append(r))
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(dir, FileName+".1"), []byte(strings.Repeat("x", 3<<20)+a+"\n"), 0o600))
+	for _, x := range []struct {
+		hashes []string
+		want   int
+	}{{nil, 0}, {[]string{a}, 4}, {[]string{a, b}, 5}, {[]string{strings.Repeat("ef", 32)}, 0}} {
+		if n, err := CountMentions(dir, x.hashes); err != nil || n != x.want {
+			t.Errorf("%.4v: %d %v, want %d", x.hashes, n, err, x.want)
+		}
+	}
+	if n, err := CountMentions(t.TempDir(), []string{a}); err != nil || n > 0 {
+		t.Errorf("without a log: %d %v", n, err)
 	}
 }

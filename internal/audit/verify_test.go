@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,37 +11,23 @@ import (
 	"time"
 )
 
-// chained makes a log of three files with a key that holds from the third record on. It gives the
-// directory and the key.
-func chained(t testing.TB, records int) (string, Key) {
+// chained makes a log of several files with records of number 1 to so many.
+func chained(t testing.TB, records int) (dir string) {
 	t.Helper()
-	dir := t.TempDir()
-	l, err := Options{MaxBytes: 2000, Keep: 100}.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir = t.TempDir()
+	l, err := Options{MaxBytes: 1500, Keep: 100}.Open(dir)
+	must(t, err)
 	defer l.Close()
-	var key Key
 	for i := range records {
-		r := Record{Time: time.Unix(int64(i), 0), Phase: "outcome", Tool: "Read", Error: fmt.Sprint("record ", i)}
-		if i == 1 {
-			key, err = l.NewKey(r)
-		} else {
-			err = l.Append(r)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Append(Record{Time: time.Unix(int64(i), 0), Phase: "outcome", Tool: "Read", Error: fmt.Sprint("record ", i)}))
 	}
-	return dir, key
+	return dir
 }
 
-func verify(t testing.TB, dir string, after uint64, keys ...Key) Proof {
+func check(t testing.TB, dir string, seen ...Seen) Proof {
 	t.Helper()
-	p, err := Verify(t.Context(), dir, keys, Archived{All: after})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, err := Verify(t.Context(), dir, Known{Seen: seen})
+	must(t, err)
 	return p
 }
 
@@ -74,33 +61,75 @@ func put(t testing.TB, path string, lines []string) {
 
 func TestWholeLogs(t *testing.T) {
 	t.Parallel()
-	dir, key := chained(t, 20)
+	dir := chained(t, 20)
 	if n := len(logsOf(dir)); n < 3 {
 		t.Fatalf("%d files: nothing was moved away", n)
 	}
-	for _, keys := range [][]Key{nil, {key}} {
-		p := verify(t, dir, 0, keys...)
-		if len(p.Flaws)+len(p.Notes) > 0 || p.Records != 20 || p.First != 1 || p.Last != 20 ||
-			p.Proven != uint64(18*len(keys)) {
-			t.Errorf("%+v", p)
-		}
-	}
-	back, err := ParseKey(" " + key.String() + "\n")
-	if err != nil || back != key {
-		t.Errorf("%v, %v", back, err)
-	}
-	for _, bad := range []string{"", key.String() + "0", strings.Replace(key.String(), ":3:", ":0:", 1), "x" + key.String()} {
-		if _, err := ParseKey(bad); err != ErrBadKey {
-			t.Errorf("%q is a key: %v", bad, err)
-		}
+	p := check(t, dir)
+	if len(p.Flaws)+len(p.Notes) > 0 || p.Records != 20 || p.First != 1 || p.Last != 20 || len(p.Hash) != 64 {
+		t.Errorf("%+v", p)
 	}
 }
 
-// Whatever is done to any record is found, and where: by a key to the line, without one to the line
-// or the next.
+// Whoever writes the log anew from some record on, hashes and all, is found by a last record that was kept elsewhere.
+func TestRewritten(t *testing.T) {
+	t.Parallel()
+	dir := chained(t, 4)
+	seen := check(t, dir)
+	log := filepath.Join(dir, FileName)
+	l, err := Open(dir)
+	must(t, err)
+	for range 3 {
+		must(t, l.Append(full))
+	}
+	must(t, l.Close())
+	kept := Seen{seen.Last, seen.Hash}
+	if got := told(check(t, dir, kept)); got != "" {
+		t.Fatalf("nothing was done: %q", got)
+	}
+	for name, c := range map[string]struct {
+		from, want int // the first record that is another, and so many
+		told       string
+	}{
+		"another text": {2, 7, "not_seen"}, "fewer": {4, 3, "not_seen"}, "only later ones": {5, 7, ""}, "begun anew": {1, 2, "not_seen"},
+	} {
+		dir := t.TempDir()
+		l, err := Open(dir)
+		must(t, err)
+		for i, line := range linesOf(t, log) {
+			if i+1 == c.from {
+				break
+			}
+			at := strings.Index(line, `,"seq":`)
+			c := l.calls
+			c.mu.Lock()
+			ok, err := c.write([]byte(line[:at]))
+			c.mu.Unlock()
+			if must(t, err); !ok {
+				t.Fatal("not written")
+			}
+		}
+		for i := c.from; i <= c.want; i++ {
+			must(t, l.Append(Record{Phase: "outcome", Error: "forged"}))
+		}
+		must(t, l.Close())
+		if got := told(check(t, dir)); got != "" {
+			t.Errorf("%s: without it %q: that is more than is promised", name, got)
+		}
+		if got := told(check(t, dir, kept)); got != c.told {
+			t.Errorf("%s: %q, want %q", name, got, c.told)
+		}
+	}
+	zero := Seen{1 << 60, hex.EncodeToString(make([]byte, 32))}
+	if got := told(check(t, dir, zero, kept)); got != "not_seen" {
+		t.Errorf("of another log: %q", got)
+	}
+}
+
+// Whatever is done to any record is found, and where: at the line, the one before or the next.
 func TestMangled(t *testing.T) {
 	t.Parallel()
-	dir, key := chained(t, 13)
+	dir := chained(t, 20)
 	manglings := []struct {
 		name string
 		flaw []Flaw
@@ -110,21 +139,21 @@ func TestMangled(t *testing.T) {
 			l[i] = strings.Replace(l[i], "record", "Record", 1)
 			return l
 		}},
-		{"its number", []Flaw{Changed, Dropped}, func(l []string, i int) []string {
+		{"its number", []Flaw{Changed}, func(l []string, i int) []string {
 			l[i] = strings.Replace(l[i], `,"seq":`, `,"seq":1`, 1)
 			return l
 		}},
-		{"its mac", []Flaw{Changed}, func(l []string, i int) []string {
-			at := strings.Index(l[i], `"mac":"`) + 9
-			l[i] = l[i][:at] + string('A'+(l[i][at]-'A'+1)%26) + l[i][at+1:]
+		{"its prev", []Flaw{Changed}, func(l []string, i int) []string {
+			at := strings.Index(l[i], `"prev":"`) + 9
+			l[i] = l[i][:at] + string('a'+(l[i][at]-'a'+1)%6) + l[i][at+1:]
 			return l
 		}},
-		{"its end", []Flaw{Changed, Truncated}, func(l []string, i int) []string {
+		{"its end", []Flaw{Changed, Inserted, Dropped, Truncated}, func(l []string, i int) []string {
 			l[i] = l[i][:strings.Index(l[i], `,"seq"`)] + "}\n"
 			return l
 		}},
 		{"dropped", []Flaw{Dropped, Truncated}, func(l []string, i int) []string { return slices.Delete(l, i, i+1) }},
-		{"swapped", []Flaw{Reordered}, func(l []string, i int) []string {
+		{"swapped", []Flaw{Inserted, Dropped, Changed}, func(l []string, i int) []string {
 			if i+1 == len(l) {
 				return nil
 			}
@@ -144,29 +173,27 @@ func TestMangled(t *testing.T) {
 		whole := linesOf(t, log)
 		for i := range whole {
 			for _, m := range manglings {
-				for _, keys := range [][]Key{nil, {key}} {
-					lines := m.do(slices.Clone(whole), i)
-					if lines == nil {
-						continue
-					}
-					put(t, log, lines)
-					p := verify(t, dir, 0, keys...)
-					name := fmt.Sprintf("%s, file %d, line %d, keys %d", m.name, f, i+1, len(keys))
-					if len(p.Flaws) == 0 {
-						t.Errorf("%s: not found: %+v", name, p)
-						continue
-					}
-					got := p.Flaws[0]
+				lines := m.do(slices.Clone(whole), i)
+				if lines == nil {
+					continue
+				}
+				put(t, log, lines)
+				p := check(t, dir)
+				name := fmt.Sprintf("%s, file %d, line %d", m.name, f, i+1)
+				if len(p.Flaws) == 0 {
+					t.Errorf("%s: not found: %+v", name, p)
+					continue
+				}
+				near := false
+				for _, got := range p.Flaws {
+					near = near || got.File == filepath.Base(log) && got.Line >= i && got.Line <= i+2 || got.Flaw == Truncated ||
+						got.Flaw == Dropped && got.Line == 1 // it is told before the first record that is there
 					if !slices.Contains(m.flaw, got.Flaw) {
 						t.Errorf("%s: %+v", name, p.Flaws)
 					}
-					near := got.File == filepath.Base(log) && got.Line >= i-1+len(keys) && got.Line <= i+2
-					if !near && got.Flaw == Dropped { // it is told before the first record that is there
-						near = got.Line == 1
-					}
-					if !near && got.Flaw != Truncated {
-						t.Errorf("%s: told at %s:%d: %+v", name, got.File, got.Line, p.Flaws)
-					}
+				}
+				if !near {
+					t.Errorf("%s: told elsewhere: %+v", name, p.Flaws)
 				}
 			}
 		}

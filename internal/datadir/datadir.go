@@ -121,7 +121,7 @@ func foreign(dir string, entries []fs.DirEntry) string {
 			case err != nil:
 			case localdir.Own(info) != nil:
 				return "its " + name + " belongs to another user"
-			case e.Name() == "audit" && info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
+			case (e.Name() == "audit" || e.Name() == "audit-changes") && info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
 				return "others may write to its " + name
 			}
 		}

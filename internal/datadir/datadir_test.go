@@ -120,10 +120,10 @@ func TestNothingIsAnotherUsers(t *testing.T) {
 		t.Skip("SKIPPED: only root can give files away")
 	}
 	for name, why := range map[string]string{"": "it belongs", marker: "its " + marker, "audit": "its audit belongs", "audit/audit.jsonl": "its audit/audit.jsonl",
-		"audit/audit.key": "its audit/audit.key", "tokens": "its tokens", "tokens/tokens.json": "its tokens/tokens.json",
+		"audit/audit.last": "its audit/audit.last", "audit-changes/audit.jsonl": "its audit-changes/audit.jsonl", "tokens": "its tokens", "tokens/tokens.json": "its tokens/tokens.json",
 		"approvals": "its approvals", "locks": "its locks", "serve": "its serve", "notes": ""} {
 		dir := filepath.Join(t.TempDir(), "data")
-		for _, has := range []string{marker, "audit/audit.jsonl", "audit/audit.key", "tokens/tokens.json", "approvals/x", "locks/x", "serve/x", "notes/x"} {
+		for _, has := range []string{marker, "audit/audit.jsonl", "audit/audit.last", "audit-changes/audit.jsonl", "tokens/tokens.json", "approvals/x", "locks/x", "serve/x", "notes/x"} {
 			write(t, filepath.Join(dir, has))
 		}
 		must(t, os.Chown(filepath.Join(dir, name), 65534, 65534))
@@ -135,17 +135,18 @@ func TestNothingIsAnotherUsers(t *testing.T) {
 	}
 }
 
-// What the records are in may be written by nobody else: who could write audit.key could make them anew.
+// What the records are in may be written by nobody else: who could write them could make them anew.
 func TestRecordsAreOpenToNobody(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: no mode bits on this system")
 	}
-	for name, mode := range map[string]fs.FileMode{"audit": 0o777, "audit/audit.jsonl": 0o666, "audit/audit.key": 0o620, "locks/bytes": 0o666} {
+	for name, mode := range map[string]fs.FileMode{"audit": 0o777, "audit/audit.jsonl": 0o666, "audit/audit.last": 0o620, "audit-changes/audit.jsonl": 0o666, "locks/bytes": 0o666} {
 		dir := filepath.Join(t.TempDir(), "data")
 		write(t, filepath.Join(dir, marker))
 		write(t, filepath.Join(dir, "audit/audit.jsonl"))
-		write(t, filepath.Join(dir, "audit/audit.key"))
+		write(t, filepath.Join(dir, "audit/audit.last"))
+		write(t, filepath.Join(dir, "audit-changes/audit.jsonl"))
 		write(t, filepath.Join(dir, "locks/bytes"))
 		must(t, os.Chmod(filepath.Join(dir, name), mode))
 		err := Take(dir, slog.New(slog.DiscardHandler))

@@ -1,17 +1,12 @@
-// Package doctor says what an operator should know before an agent is let in: what the kernel and
-// the file systems below the roots can't do here, and what is dangerous in how things are set up.
+// Package doctor says what an operator should mend before an agent is let in: who else may write to
+// the files that are obeyed, what is open, who is asked, and whether the kernel is too old.
 //
-// For example, a root on NFS is "weaker", because watches do not see what other machines change. A
-// configuration that others may write to is a "hazard".
-//
-// It changes nothing and opens no file of the agent's. Of the trees it looks at names, kinds and
-// identities only, through package guardfs.
+// For example, a configuration that others may write to is a "hazard". It changes nothing and looks
+// at modes and owners of the operator's files only.
 package doctor
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,7 +16,6 @@ import (
 	"strings"
 
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/policy"
 )
 
 // Level is how much a Finding matters.
@@ -29,22 +23,19 @@ type Level string
 
 // The levels.
 const (
-	OK     Level = "ok"
-	Weaker Level = "weaker" // a promise holds less here, for a reason outside of this program
+	OK     Level = "ok"     // it was tried, and works
+	Weaker Level = "weaker" // a promise holds less here
 	Hazard Level = "hazard" // an agent, or another user, could do harm
 )
 
-// A Finding is one thing that was looked at.
+// A Finding is one thing that somebody should mend.
 type Finding struct {
 	Level Level  `json:"level"`
-	About string `json:"about"`          // kernel, root, config, program, data, policy
+	About string `json:"about"`          // kernel, config, program, data, policy, sandbox
 	Path  string `json:"path,omitempty"` // absolute
 	What  string `json:"what"`
 	Hint  string `json:"hint,omitempty"` // the next move
 }
-
-// A sayer takes what a Finding holds, in its order.
-type sayer = func(level Level, about, path, what, hint string)
 
 // Options is what there is to look at. All paths are absolute.
 type Options struct {
@@ -56,66 +47,72 @@ type Options struct {
 	Data    string   // it need not be there yet
 	Home    string   // "": there is none
 	Lifted  string   // what the configuration takes from the protected classes; "": nothing
-	OneName bool     // files with several hard links are refused
-
-	// Budget is how many names of each root are looked at for hard links; 200,000 when 0.
-	Budget int
+	Unasked bool     // nobody is asked before a change
+	Lasting bool     // a change can't be undone
 }
 
-// Look gives the findings, those of the machine first. The error is that of ctx.
-func Look(ctx context.Context, o Options) ([]Finding, error) {
-	var found []Finding
+// Look gives the findings; none where nothing is to be mended.
+func Look(o Options) (found []Finding) {
 	say := func(level Level, about, path, what, hint string) {
 		found = append(found, Finding{level, about, path, what, hint})
 	}
-	kernel(say)
+	if oldKernel() {
+		say(Weaker, "kernel", "", "openat2 is not there: paths are walked one name after the other",
+			"use Linux 5.6 or newer, and a container profile that lets openat2 through")
+	}
 	o.Data, o.Home = guardfs.Canonical(o.Data), guardfs.Canonical(o.Home)
 	o.Roots = slices.Clone(o.Roots)
 	for i, root := range o.Roots {
 		o.Roots[i] = guardfs.Canonical(root)
 	}
-	o.file(say, "program", o.Program, "whoever writes to it is who runs it")
-	o.file(say, "config", o.Config, "whoever writes to it makes the rules")
+	file := func(about, path, harm string) {
+		real := guardfs.Canonical(path)
+		if path == "" {
+			return
+		}
+		if who := cmp.Or(writable(path), writable(real)); who != "" {
+			say(Hazard, about, path, who, "chmod go-w it, or chown it: "+harm)
+		} else if root := o.rootOf(real); root != "" {
+			say(Hazard, about, path, "it lies in "+root+", which an agent may reach", "move it out: "+harm)
+		}
+	}
+	file("program", o.Program, "whoever writes to it is who runs it")
+	file("config", o.Config, "whoever writes to it makes the rules")
 	for _, name := range o.Obeyed {
-		o.file(say, "config", name, "whoever writes to it decides about each call")
+		file("config", name, "whoever writes to it decides about each call")
 	}
-	o.data(say)
-	o.reach(say)
-	mounts := readMounts(say)
+	if info, err := os.Stat(o.Data); err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0 {
+		say(Hazard, "data", o.Data, fmt.Sprintf("others may write in it (%v)", info.Mode()),
+			"chmod 700 it; a start refuses it as it is")
+	}
+	if root := o.rootOf(o.Data); root != "" {
+		say(Hazard, "data", o.Data, "it lies in "+root+", which an agent may reach",
+			"move it out: other programs of the agent's can change it there")
+	}
+	if o.Lifted != "" {
+		say(Weaker, "policy", "", "not protected: "+o.Lifted, "take that out of the configuration")
+	}
+	if o.Unasked {
+		say(Weaker, "policy", "", "no approver: changes are made without a question", "require_approval = true")
+	}
+	if o.Lasting {
+		say(Weaker, "policy", "", "undo is off: a change can't be taken back", "checkpoint_before_mutation = true")
+	}
+	if len(o.Roots) == 0 && !o.Inside {
+		say(Hazard, "policy", "", "everything is open that is not denied",
+			"give --root, or allow_paths in the configuration")
+	}
 	for _, root := range o.Roots {
-		if _, err := os.Stat(root); err != nil {
-			say(Weaker, "root", root, "nothing can be seen here", "make it, or take the rule away")
-			continue
-		}
-		mounts.of(say, root)
-		if err := o.hardLinks(ctx, say, root); err != nil {
-			return nil, err
+		if within(o.Home, root) || within("/root", root) || within("/home", root) {
+			say(Hazard, "policy", root, "it holds a home directory, with its keys and start-up files",
+				"allow the directory of the project only")
 		}
 	}
-	return found, ctx.Err()
+	return found
 }
 
-// file says whether others may write to a file of the operator's; path is "" for one that is not
-// there.
-func (o *Options) file(say sayer, about, path, harm string) {
-	if path == "" {
-		return
-	}
-	real := guardfs.Canonical(path)
-	who := cmp.Or(writable(path), writable(real))
-	switch {
-	case who != "":
-		say(Hazard, about, path, who, "chmod go-w it, or chown it: "+harm)
-	case o.inRoot(real) != "":
-		say(Hazard, about, path, "it lies in "+o.inRoot(real)+", which an agent may reach",
-			"move it out: "+harm)
-	default:
-		say(OK, about, path, "only its owner may write to it", "")
-	}
-}
-
-// inRoot is the root that a path lies in; "" for none.
-func (o *Options) inRoot(path string) string {
+// rootOf is the root that a path lies in; "" for none.
+func (o *Options) rootOf(path string) string {
 	for _, root := range o.Roots {
 		if within(path, root) {
 			return root
@@ -161,111 +158,7 @@ func Writable(info fs.FileInfo) string {
 	return ""
 }
 
-// data looks at the data directory: it must be nobody else's, and no agent's.
-func (o *Options) data(say sayer) {
-	info, err := os.Stat(o.Data)
-	switch {
-	case err != nil:
-		say(OK, "data", o.Data,
-			"it is not there yet; the first start makes it, for its owner alone", "")
-	case !info.IsDir():
-		say(Hazard, "data", o.Data, "it is not a directory", "name another with --data-dir")
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0:
-		say(Hazard, "data", o.Data, fmt.Sprintf("others may write in it (%v)", info.Mode()),
-			"chmod 700 it; a start refuses it as it is")
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o055 != 0:
-		say(Weaker, "data", o.Data, fmt.Sprintf("others may look into it (%v)", info.Mode()),
-			"chmod 700 it")
-	default:
-		say(OK, "data", o.Data, "it is its owner's alone", "")
-	}
-	if root := o.inRoot(o.Data); root != "" {
-		say(Hazard, "data", o.Data, "it lies in "+root+", which an agent may reach",
-			"move it out: other programs of the agent's can change it there")
-	}
-}
-
-// reach says where the roots are more than anybody's work, and what of the classes is lifted.
-func (o *Options) reach(say sayer) {
-	if o.Lifted != "" {
-		say(Weaker, "policy", "", "not protected: "+o.Lifted, "take that out of the configuration")
-	}
-	if len(o.Roots) == 0 && !o.Inside {
-		say(Hazard, "policy", "", "everything is open that is not denied",
-			"give --root, or allow_paths in the configuration")
-	}
-	for _, root := range o.Roots {
-		if within(o.Home, root) || within("/root", root) || within("/home", root) {
-			say(Hazard, "policy", root,
-				"it holds a home directory, with its keys and start-up files",
-				"allow the directory of the project only")
-		}
-	}
-}
-
 // within says whether path is dir or below it.
 func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
-var errBudget = errors.New("too many names")
-
-// hardLinks counts the files below a root that have names elsewhere: an agent changes or reads them
-// under its own name, and the rules for the other name do not hold unless they deny it.
-func (o *Options) hardLinks(ctx context.Context, say sayer, root string) error {
-	f, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
-	if err != nil {
-		say(Weaker, "root", root, "hard links could not be looked for: "+err.Error(), "")
-		return nil
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	missing, example := map[guardfs.Identity]uint64{}, map[guardfs.Identity]string{}
-	left := o.Budget
-	if left == 0 {
-		left = 200_000
-	}
-	err = policy.Census(f)(root, func(path string, k guardfs.Kind, id guardfs.Identity) error {
-		if left--; left < 0 {
-			return errBudget
-		}
-		if k != guardfs.KindFile {
-			return ctx.Err()
-		}
-		if n, seen := missing[id]; seen {
-			missing[id] = n - 1
-			return nil
-		}
-		if n := links(path); n > 1 {
-			missing[id], example[id] = n-1, path
-		}
-		return nil
-	})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	outside, one := 0, ""
-	for id, n := range missing {
-		if n > 0 {
-			outside++
-			if one == "" || example[id] < one {
-				one = example[id]
-			}
-		}
-	}
-	switch {
-	case errors.Is(err, errBudget):
-		say(Weaker, "root", root, "it is too large to look for all hard links", "")
-	case err != nil:
-		say(Weaker, "root", root, "hard links could not be looked for: "+err.Error(), "")
-	case outside > 0 && o.OneName:
-		say(OK, "root", root, fmt.Sprintf("files that have other names outside: %d; they are refused", outside),
-			"")
-	case outside > 0:
-		say(Hazard, "root", root, fmt.Sprintf("files that have other names outside: %d, as %s; "+
-			"what an agent reads here is the same file there", outside, one),
-			"deny the other names, copy the files, or set hard_links_read = \"refuse\"")
-	default:
-		say(OK, "root", root, "no file has a name outside", "")
-	}
-	return nil
 }

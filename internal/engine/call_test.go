@@ -1,11 +1,9 @@
 package engine_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -79,17 +77,17 @@ func TestTimeOfACall(t *testing.T) {
 // recorded is the audit log of x.
 func recorded(t *testing.T, x *tree) (out []audit.Record) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(x.data, "audit", "audit.jsonl"))
+	err := audit.Read(t.Context(), filepath.Join(x.data, "audit"), false, nil, func(line []byte) error {
+		var e audit.Entry
+		err := json.Unmarshal(line, &e)
+		out = append(out, e.Record)
+		for _, p := range e.Paths {
+			out[len(out)-1].Paths = append(out[len(out)-1].Paths, string(p))
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var r audit.Record
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, r)
 	}
 	return out
 }

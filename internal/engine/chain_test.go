@@ -421,7 +421,7 @@ func TestPoliciesWithoutAnEvaluator(t *testing.T) {
 func TestNobodyIsAskedAmidAChange(t *testing.T) {
 	e, c, ws := chained(t, nil)
 	intents := func() int {
-		text, err := os.ReadFile(c.data + "/audit/audit.jsonl")
+		text, err := os.ReadFile(c.data + "/audit-changes/audit.jsonl")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,25 +109,3 @@ func (e *Engine) Policy() string { return e.start.policy }
 // HandOver says that another engine of this program goes on: Close then records no stop. It must
 // not run beside Close.
 func (e *Engine) HandOver() { e.start = start{} }
-
-// ReopenLog opens the file of the audit log anew, for whoever has moved it away.
-func (e *Engine) ReopenLog() error { return e.log.Reopen() }
-
-// NewAuditKey begins new keys of the audit log under the data directory and of its log of changes,
-// and gives the only copy of them, one a line. That is on record as "audit_key".
-func NewAuditKey(dataDir string, cfg config.Audit) (key string, err error) {
-	log, err := auditLog(dataDir, cfg)
-	if err != nil {
-		return "", &hostError{"opening the audit log", err}
-	}
-	defer log.Close() //nolint:errcheck // nothing is buffered
-	for _, one := range []*audit.Log{log, log.Changes()} {
-		k, err := one.NewKey(audit.Record{Time: time.Now(), Phase: "outcome", By: "person",
-			Dialect: operator, Tool: "audit_key", Decision: "allowed", Outcome: outcomeOK})
-		if err != nil {
-			return "", &hostError{"writing the audit record", err}
-		}
-		key += k.String() + "\n"
-	}
-	return key, nil
-}
