@@ -107,16 +107,18 @@ var plan = []room{
 	{2, "internal/metrics", "hook", "", ""},
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
 
+	{2, "internal/refusal", "checkpoint hook internal/edit internal/engine internal/guardfs internal/ledger internal/policy readers readers/notebook", "reflect syscall", ""},
+
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine internal/foreign internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy internal/readings internal/buffer readers readers/notebook", "path/filepath reflect", ""},
+		" internal/ledger internal/nearest internal/policy internal/refusal internal/readings internal/buffer readers readers/notebook", "path/filepath reflect", ""},
 
-	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/tally internal/text",
+	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/refusal internal/rank internal/tally internal/text",
 		"os/user reflect", "go.yaml.in/yaml/v3"},
-	{3, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy internal/text", "", ""},
+	{3, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy internal/refusal internal/text", "", ""},
 
-	{3, "internal/dialect/jsfs", "config dialect internal/args internal/engine internal/guardfs internal/js internal/nearest internal/policy internal/share", "syscall", ""},
+	{3, "internal/dialect/jsfs", "config dialect internal/args internal/engine internal/guardfs internal/js internal/nearest internal/policy internal/refusal internal/share", "syscall", ""},
 
-	{3, "internal/dialect/acp", "approval config dialect internal/args internal/engine internal/guardfs internal/ledger internal/text",
+	{3, "internal/dialect/acp", "approval config dialect internal/args internal/engine internal/guardfs internal/ledger internal/refusal internal/text",
 		"path/filepath", ""},
 
 	{4, "internal/serve/acp", "approval dialect", "os os/exec syscall", ""},
@@ -130,7 +132,7 @@ var plan = []room{
 		"internal/audit internal/confine internal/datadir " +
 		"internal/dialect/acp internal/dialect/capability internal/serve/acp " +
 		"internal/dialect/jettson internal/dialect/jsfs internal/doctor internal/policy internal/policy/rego " +
-		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest " +
+		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/glob internal/ndjson internal/nearest internal/refusal " +
 		"internal/serve/mcp " +
 		"internal/serve/approvals internal/serve/jsonrpc " +
 		"internal/js internal/listen internal/sandbox internal/sandbox/place " +

@@ -67,7 +67,7 @@ func (r *Refusal) ForPerson(change func(*refusal.Voice)) string {
 		return cmp.Or(r.person, r.Hint)
 	}
 	v := r.voice
-	v.Now = maps.Clone(v.Now)
+	v.Now = maps.Clone(r.voice.Now)
 	change(&v)
 	return refusal.Tell(r.facts, v).Person
 }

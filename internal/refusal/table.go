@@ -333,7 +333,7 @@ var rows = map[engine.Cause]Row{
 	engine.NotPermitted: {Type: "PermissionDenied", Errno: syscall.EACCES, Says: "the system does not let us: {path} is not accessible to this process",
 		Hint: "Ask the user to change its permissions, or use another file{skip}.", Person: "Change its permissions, or those of its directory{skip}."},
 	engine.NotADirectory: {Type: "NotADirectory", Errno: syscall.ENOTDIR,
-		Says: "{restore?}something that is no directory is on the way to {path}" + unchanged + " | a part of {path} is a file, not a directory",
+		Says: "{restore?}something that is no directory is on the way to {path}" + unchanged + " | {path}, or a part of it, is a file, not a directory",
 		Hint: "{restore?}Move it away first{skip}. | Check the path with {Glob}. | Check the path."},
 	engine.LinkLoop:    {Type: "FileNotFound DirectoryNotFound", Errno: syscall.ELOOP, Says: "{path} is a loop of symbolic links", Hint: "Use the real path of the file."},
 	engine.NameTooLong: {Type: "InvalidArgument", Errno: syscall.ENAMETOOLONG, Says: "the path, or a name in it, is too long", Hint: "Use a shorter path."},
