@@ -107,28 +107,28 @@ var plan = []room{
 	{2, "internal/metrics", "hook", "", ""},
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
 
-	{2, "internal/refusal", "checkpoint hook internal/edit internal/engine internal/guardfs internal/ledger internal/policy readers readers/notebook", "reflect syscall", ""},
+	{3, "internal/refusal", "checkpoint hook internal/edit internal/engine internal/guardfs internal/ledger internal/policy readers readers/notebook", "reflect syscall", ""},
 
-	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine internal/foreign internal/guardfs" +
+	{4, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine internal/foreign internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy internal/refusal internal/readings internal/buffer readers readers/notebook", "path/filepath reflect", ""},
 
-	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/refusal internal/rank internal/tally internal/text",
-		"os/user reflect", "go.yaml.in/yaml/v3"},
-	{3, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy internal/refusal internal/text", "", ""},
+	{4, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/refusal internal/rank internal/tally internal/text",
+		"os/user", "go.yaml.in/yaml/v3"},
+	{4, "internal/dialect/jettson", "config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy internal/refusal internal/text", "", ""},
 
-	{3, "internal/dialect/jsfs", "config dialect internal/args internal/engine internal/guardfs internal/js internal/nearest internal/policy internal/refusal internal/share", "syscall", ""},
+	{4, "internal/dialect/jsfs", "config dialect internal/args internal/engine internal/guardfs internal/js internal/nearest internal/policy internal/refusal internal/share", "syscall", ""},
 
-	{3, "internal/dialect/acp", "approval config dialect internal/args internal/engine internal/guardfs internal/ledger internal/refusal internal/text",
+	{4, "internal/dialect/acp", "approval config dialect internal/args internal/engine internal/guardfs internal/ledger internal/refusal internal/text",
 		"path/filepath", ""},
 
-	{4, "internal/serve/acp", "approval dialect", "os os/exec syscall", ""},
-	{4, "internal/serve/approvals", "approval approval/queue", "net/http", "github.com/coder/websocket"},
-	{4, "internal/serve/jsonrpc", "approval dialect internal/args internal/listen internal/metrics internal/share internal/token",
+	{5, "internal/serve/acp", "approval dialect", "os os/exec syscall", ""},
+	{5, "internal/serve/approvals", "approval approval/queue", "net/http", "github.com/coder/websocket"},
+	{5, "internal/serve/jsonrpc", "approval dialect internal/args internal/listen internal/metrics internal/share internal/token",
 		"net net/http net/netip runtime/debug", "golang.org/x/sync"},
-	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
+	{5, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "mcp", "dialect internal/serve/mcp", "", ""},
-	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
+	{6, "mcp", "dialect internal/serve/mcp", "", ""},
+	{6, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
 		"internal/audit internal/confine internal/datadir " +
 		"internal/dialect/acp internal/dialect/capability internal/serve/acp " +
 		"internal/dialect/jettson internal/dialect/jsfs internal/doctor internal/policy internal/policy/rego " +
@@ -178,11 +178,11 @@ var fileAccess = map[string]string{
 	"readers/wasm":         "its own compiled code",
 	"cmd/moltis-fs":        "the configuration, and the terminal",
 
-	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",
-	"scripts/pack":        "the file of a module that it compresses",
-	"internal/testbox":    "the keys of a server of tests",
-	"internal/testdir":    "temporary directories of tests",
-	"tools/toolstest":     "trees for tests",
+	"grep/ignore/peers": "the trees of tests, with the packages that are compared",
+	"scripts/pack":      "the file of a module that it compresses",
+	"internal/testbox":  "the keys of a server of tests",
+	"internal/testdir":  "temporary directories of tests",
+	"tools/toolstest":   "trees for tests",
 }
 
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on

@@ -61,14 +61,18 @@ type Refusal struct {
 	person string // what a person reads in place of a hint of our own
 }
 
-// ForPerson is the hint for a person at a terminal, who may have other words for things.
-func (r *Refusal) ForPerson(change func(*refusal.Voice)) string {
+// ForPerson is the hint for a person at a terminal. names says what the person calls a tool or an argument, ""
+// for what the person has not; nil: as the tools do. now is what else is so.
+func (r *Refusal) ForPerson(names func(string) string, now map[string]string) string {
 	if r.facts == nil || r.Hint != r.table {
 		return cmp.Or(r.person, r.Hint)
 	}
 	v := r.voice
 	v.Now = maps.Clone(r.voice.Now)
-	change(&v)
+	maps.Copy(v.Now, now)
+	if names != nil {
+		v.Names = names
+	}
 	return refusal.Tell(r.facts, v).Person
 }
 
@@ -215,7 +219,7 @@ func (a *about) moments() map[string]string {
 		set("undo", walks(strings.TrimSpace(value(args.ID))) || a.Cause == engine.PartialHistory && args.ID != nil)
 		set("merging", value(args.OnConflict) == engine.OnConflictMerge || value(args.Mode) == checkpoint.ModeInverse)
 		if !fromTrash(args) {
-			now["skip"] = ", or leave that path alone with on_conflict skip"
+			now["skip"] = ", or leave that path alone with {on_conflict} skip"
 		}
 	}
 	return now

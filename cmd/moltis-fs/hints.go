@@ -13,18 +13,13 @@ func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 	if !ok {
 		return p
 	}
+	names := func(name string) string { return optionNames[name] }
+	if in.command.name == "call" {
+		names = nil // the arguments are those of the tool
+	}
 	own := *r
-	own.Next, own.Hint = nil, r.ForPerson(func(v *refusal.Voice) {
-		v.Now["config"] = in.findConfig(in.option("config"))
-		v.Now["editor"] = in.besideEditor()
-		if in.command.name == "call" {
-			return // the arguments are those of the tool
-		}
-		v.Names = func(name string) string { return optionNames[name] }
-		if v.Now["skip"] != "" {
-			v.Now["skip"] = ", or leave that path alone with --on-conflict skip"
-		}
-	})
+	own.Next, own.Hint = nil, r.ForPerson(names, map[string]string{
+		"config": in.findConfig(in.option("config")), "editor": in.besideEditor()})
 	return &own
 }
 

@@ -39,7 +39,7 @@ var moments = []string{
 	"merging", // by merging
 	"named",   // the turn or the label that the call names
 	"config",  // the file of the configuration
-	"skip",    // how to leave a path alone
+	"skip",    // how to leave a path alone; it may have {names}
 	"by",      // the tool that reads
 	"off",     // checkpoints are off
 	"editor",  // an editor may have text that is not seen

@@ -173,6 +173,9 @@ func (t teller) value(name string) (string, bool) {
 	}
 	if !known {
 		text = t.v.Now[name]
+		if name == "skip" {
+			text = t.first(text)
+		}
 		if text == "" && t.v.Names != nil {
 			text = t.v.Names(name)
 		}
