@@ -77,6 +77,5 @@ func hidden(a *about, r *Refusal) {
 	}{factsOf[int](a)}
 	if a.now["undo"] != "" {
 		listing(a, r)
-		r.Fields = nil
 	}
 }

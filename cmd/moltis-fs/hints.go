@@ -25,7 +25,7 @@ func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 
 // optionNames are what the commands call the tools and arguments of hints.
 var optionNames = map[string]string{"checkpoints_list": program + " checkpoint list", "label": "--label", "on_conflict": "--on-conflict",
-	"paths": "PATH", "since": "--since"}
+	"paths": "the PATHs", "since": "--since"}
 
 // aside is a hint as it follows "hint: ".
 func aside(hint string) string {
