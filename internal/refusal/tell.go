@@ -91,9 +91,6 @@ func Tell(r *engine.Refusal, v Voice) Told {
 	return out
 }
 
-// Says is what is so, in the words for a caller of whom nothing is known.
-func Says(r *engine.Refusal) string { return Tell(r, Voice{Path: edit.ShownPath(r.Path)}).Says }
-
 type teller struct {
 	*engine.Refusal
 	v    Voice
