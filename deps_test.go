@@ -25,6 +25,7 @@ var floors = []string{
 	"mcp tools/toolstest",
 	"internal/serve/*",
 	"tools internal/dialect/*",
+	"internal/refusal",
 	"internal/engine internal/sandbox internal/confine internal/doctor internal/policy/rego",
 	"internal/policy grep internal/datadir internal/readings",
 	"internal/guardfs checkpoint readers config internal/edit",

@@ -137,19 +137,6 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	return out, nil
 }
 
-// noCheckpoint is the refusal of a checkpoint, a turn or a label that the session does not have.
-func noCheckpoint(a *about) *Refusal {
-	sent := asMap(a.args)
-	for _, what := range []string{"turn", "label"} {
-		if name, _ := sent[what].(string); name != "" {
-			return a.unlessOff(&Refusal{Message: "this session has no " + what + " " + quoteShort(name),
-				Hint: "checkpoints_list shows the turns and labels of its checkpoints.", Next: listing(a)})
-		}
-	}
-	return a.unlessOff(&Refusal{Message: "there is no such checkpoint",
-		Hint: "Take an id from checkpoints_list.", Next: listing(a)})
-}
-
 // labelledFields lists who carries a label.
 type labelledFields struct {
 	Carry []labelledRow `json:"labelled"`
@@ -175,15 +162,14 @@ func (f labelledFields) Text() string {
 }
 
 // ambiguousLabel is the refusal of a label that several checkpoints carry.
-func ambiguousLabel(a *about) *Refusal {
+func ambiguousLabel(a *about, r *Refusal) {
 	e := factsOf[*checkpoint.AmbiguousLabelError](a)
 	const most = 20
 	f := labelledFields{More: max(0, len(e.Carry)-most)}
 	for _, c := range e.Carry[f.More:] {
 		f.Carry = append(f.Carry, labelledRow{c.ID, c.Time.UTC().Format(time.RFC3339Nano), c.Session})
 	}
-	return &Refusal{Message: plural(len(e.Carry), "checkpoint") + " carry the label " + quoteShort(e.Label) + "; nothing was chosen",
-		Hint: "Say which one is meant: send its time as since, in the place of label.", Fields: f}
+	r.Fields = f
 }
 
 // begunFields lists the beginnings of the turns of one name.
@@ -213,15 +199,14 @@ func (f begunFields) Text() string {
 }
 
 // ambiguousTurn is the refusal of a turn whose name was used several times.
-func ambiguousTurn(a *about) *Refusal {
+func ambiguousTurn(a *about, r *Refusal) {
 	e := factsOf[*checkpoint.AmbiguousTurnError](a)
 	const most = 20
 	f := begunFields{More: max(0, len(e.Begun)-most)}
 	for _, b := range e.Begun[f.More:] {
 		f.Begun = append(f.Begun, begunRow{stampOf(b.Time), b.First})
 	}
-	return &Refusal{Message: plural(len(e.Begun), "turn") + " have the name " + quote(e.Turn) + "; nothing was chosen",
-		Hint: "Say which one is meant: send its time as since, in the place of turn.", Fields: f}
+	r.Fields = f
 }
 
 // stampOf writes a time so that since finds it again.
@@ -265,39 +250,8 @@ type partialFields struct {
 func (f partialFields) Text() string { return f.Partial.Text() }
 
 // partial is the refusal of a rewind, or of a look at one, that would not be whole.
-func partial(a *about) *Refusal {
-	p := partialOf(&factsOf[*checkpoint.PartialError](a).Lost)
-	r := &Refusal{Message: "retention took what this session changed up to " + p.Until + ", so that " +
-		"going back that far would not restore what was there",
-		Hint: "Choose a point after that.", Fields: partialFields{p}}
-	if sent, ok := a.args.(*CheckpointRestoreArgs); ok && sent.ID != nil {
-		r.Message = "retention took what this session changed up to " + p.Until + ", and some of that is newer " +
-			"or of the same run, so that this undo would not restore what was there; nothing was restored"
-		r.Hint = "on_conflict force takes back what is left (undoable)."
-	} else if a.restores() {
-		r.Message += "; nothing was restored"
-		r.Hint += " Or on_conflict force goes, for each path, as far back as the store can (undoable)."
-	}
-	return r
-}
-
-// notInPlan is the refusal of one of paths that the checkpoint says nothing of.
-func notInPlan(a *about) *Refusal {
-	const most = 10
-	f := factsOf[engine.PlanFacts](a)
-	r := &Refusal{FilePath: a.Path, Message: "it holds no change of " + edit.ShownPath(a.Path),
-		Hint: "Nothing was changed there since then, so leave paths out or choose an earlier point."}
-	if a.restores() {
-		r.Message += notRestored
-	}
-	if held := f.Held[:min(most, len(f.Held))]; len(held) > 0 {
-		r.Hint = "It holds " + shownPaths(held)
-		if n := len(f.Held) - len(held) + f.Denied; n > 0 {
-			r.Hint += fmt.Sprintf(" and %d more", n)
-		}
-		r.Hint += "; name those, or a directory above them, in paths."
-	}
-	return r
+func partial(a *about, r *Refusal) {
+	r.Fields = partialFields{partialOf(&factsOf[*checkpoint.PartialError](a).Lost)}
 }
 
 // only checks the paths that a call is to be about, each as the store knows it. An empty path would

@@ -9,19 +9,6 @@ import (
 	"moltisfs/internal/engine"
 )
 
-// off is what there is to say where changes are made without checkpoints.
-const off = "checkpoints are off (checkpoint_before_mutation = false): changes of single files " +
-	"can't be undone"
-
-// unlessOff adds that to a refusal which it explains.
-func (a *about) unlessOff(r *Refusal) *Refusal {
-	if !a.s.cfg.CheckpointBeforeMutation {
-		r.Message += "; " + off
-		r.Hint = "Tell the user that only the operator can turn them on."
-	}
-	return r
-}
-
 // hexID is an id of Moltis.
 var hexID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
@@ -34,9 +21,8 @@ func (s *Suite) idOf(ctx context.Context, c *engine.Call, given *string) (checkp
 	}
 	page, err := s.engine.Checkpoints(ctx, c, checkpoint.Filter{Label: "moltis:" + id, Limit: 1})
 	if err == nil && len(page.Checkpoints) == 0 {
-		err = bad("take an id from checkpoints_list, or ask the user to import Moltis' checkpoints "+
-			"(moltis-fs checkpoint import-moltis)", "%s is an id of Moltis, and no checkpoint was "+
-			"imported under it", id)
+		err = bad("take an id from checkpoints_list; moltis-fs checkpoint import-moltis brings in those of Moltis",
+			"%s is an id of Moltis, and no checkpoint was imported under it", id)
 	}
 	if err != nil {
 		return "", err

@@ -14,6 +14,7 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/refusal"
 )
 
 // CheckpointRestoreArgs is what a model may say to checkpoint_restore.
@@ -275,7 +276,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	out.Skipped = append(out.Skipped, leftOf(done.Skipped)...)
 	for _, k := range done.Kept {
 		if !s.engine.Denies(c, k.Path) {
-			out.DirsKept = append(out.DirsKept, Left{k.Path, words(k.Why)})
+			out.DirsKept = append(out.DirsKept, Left{k.Path, refusal.Why(k.Why)})
 		}
 	}
 	if done.Plan.Lost != nil {

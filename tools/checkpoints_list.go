@@ -12,6 +12,7 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/refusal"
 )
 
 // CheckpointsListArgs is what a model may say to checkpoints_list.
@@ -170,7 +171,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	}
 	out := &Checkpoints{Checkpoints: []CheckpointRow{}}
 	if !s.cfg.CheckpointBeforeMutation {
-		out.Note = off
+		out.Note = strings.TrimPrefix(refusal.Off, "; ")
 	}
 	hidden := map[string]bool{} // of a list, most paths come again and again
 	for limit, pages := f.Limit, 0; ; pages++ {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-
-	"moltisfs/hook"
 )
 
 // Replaced is what a hook of ToolResultPersist made of an answer: fields of any names.
@@ -46,14 +44,3 @@ func (r *Replaced) Text() string {
 }
 
 func (*Replaced) payload() {}
-
-// withheld says that a call has ended, and why its answer is not given.
-func withheld(a *about) *Refusal {
-	no := factsOf[*hook.Error](a)
-	why := no.Error()
-	if no.Err != nil {
-		why = "the hook " + no.Hook + " could not answer"
-	}
-	return &Refusal{Message: "the call has ended, and its answer is withheld: " + why,
-		Hint: "What the call changed is changed: do not send it again. Tell the user."}
-}

@@ -17,27 +17,26 @@ import (
 
 // missing answers for a path where nothing is: the nearest names, among what
 // this session may see.
-func (a *about) missing() *Refusal {
+func (a *about) missing(r *Refusal) {
 	asked := a.named()
-	r := &Refusal{Reason: KindNotFound, FilePath: asked, Message: quote(asked) + " does not exist",
-		Hint: "Check the path with Glob."}
-	if asked == "" {
-		return r
+	if r.FilePath = asked; asked == "" {
+		return
 	}
 	near := a.near(asked)
 	if near.Dir == "" {
-		r.Hint = "Ask the user for the right path."
-		return r
+		r.Hint, r.person = "Ask the user for the right path.", "Check the path."
+		return
 	}
 	if near.Depth == 0 && slices.Contains(near.Names, path.Base(asked)) {
 		// What it goes up from is missing.
 		if clean := path.Clean(asked); slices.Contains(strings.Split(asked, "/"), "..") {
 			r.Hint = "Without the .. it would be " + clean + "."
-			return a.instead(r, clean)
+			a.instead(r, clean)
+			return
 		}
 		r.Message = quote(asked) + " is a symbolic link to something that does not exist"
 		r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
-		return r
+		return
 	}
 	var unsayable bool
 	near.Names = slices.DeleteFunc(slices.Clone(near.Names), func(n string) bool {
@@ -50,17 +49,16 @@ func (a *about) missing() *Refusal {
 	if unsayable {
 		r.Message = quote(asked) + " stands for a name that holds bytes which are not UTF-8; no call " +
 			"can name that file"
-		r.Hint = "Ask the user to rename it."
-		return r
+		r.Hint, r.person = "Ask the user to rename it.", "Rename it."
+		return
 	}
 	if a.suggest(r, asked) {
-		return r
+		return
 	}
 	if near.Depth > 0 {
 		r.Hint = "The nearest directory that exists is " + near.Dir + "; list it with Glob."
 	}
 	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
-	return r
 }
 
 // suggest looks for what a path may mean that leads to nothing, and offers the same call for it. It

@@ -218,17 +218,15 @@ func (n noCellFields) Text() string {
 	return "cells: " + strings.Join(n.Cells, ", ")
 }
 
-func noCell(a *about) *Refusal {
+func noCell(a *about, r *Refusal) {
 	e := factsOf[*notebook.NoCellError](a)
 	sent, _ := asMap(a.args)["cell_id"].(string)
 	n, err := strconv.Atoi(sent)
 	isNumber := err == nil && n >= 1 && n <= len(e.Cells)
-	r := &Refusal{Message: e.Error() + untouched, Hint: "Take a cell_id from Read.",
-		Next: read(a.path), Fields: noCellFields{e.Count, e.Cells, e.Nearest}}
+	r.Next, r.Fields = read(a.path), noCellFields{e.Count, e.Cells, e.Nearest}
 	switch {
 	case e.Count > 1:
-		r.Reason, r.Hint = KindNotUnique, "Ask the user to repair the notebook, or use Edit on the "+
-			"file's text (Read shows it with encoding: utf-8)."
+		r.Reason = KindNotUnique
 	case e.Nearest == "" && isNumber:
 		r.Hint = fmt.Sprintf("Take a cell_id from Read, which counts cells from 1: cell %d is %s.", n,
 			quote(e.Cells[n-1]))
@@ -236,5 +234,4 @@ func noCell(a *about) *Refusal {
 		r.Hint = "Did you mean cell_id " + quote(e.Nearest) + "?"
 		r.Next = again(a.tool, a.args, map[string]any{"cell_id": e.Nearest})
 	}
-	return r
 }

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
 )
 
@@ -71,32 +71,32 @@ func pathKey(args any) (key string, isFile bool) {
 	return "path", false
 }
 
-// badPath explains a path that names nothing, and where it can be mended says how.
-func (a *about) badPath() *Refusal {
-	e := factsOf[*guardfs.BadPathError](a)
-	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quotePath(e.Path) +
-		" is not a usable path: " + e.Why, Hint: "Send an absolute path."}
-	switch {
-	case e.Path == "":
-		r.Message = "the path is empty"
-	case path.IsAbs(e.Path):
-		r.Hint = "Send the plain name of a file or directory: no slash at its end, no NUL byte, at " +
-			"most 255 bytes a name and 4095 in all."
+// badPath looks for what a path that names nothing may mean.
+func (a *about) badPath(r *Refusal) {
+	if r.FilePath = a.Path; len(a.Path) <= guardfs.MaxPath {
+		a.suggest(r, a.Path)
 	}
-	if root := a.s.cfg.WorkspaceRoot; root != "" && !path.IsAbs(e.Path) {
-		r.Hint = "Send an absolute path; the workspace is " + root + "."
+}
+
+// parentMissing looks for a directory that may be meant, or offers to make the one that is not there.
+func (a *about) parentMissing(r *Refusal) {
+	missing := factsOf[*guardfs.MissingParentError](a).Missing
+	r.Fields = struct {
+		Missing string `json:"missing_parent"`
+	}{missing}
+	found := a.suggest(r, a.named())
+	switch makes := a.makesParents(); {
+	case makes && found:
+		r.Hint += " Or send it with create_parents: true to make the directory."
+	case makes:
+		r.Next = again(a.tool, a.args, map[string]any{"create_parents": true})
 	}
-	if len(e.Path) <= guardfs.MaxPath {
-		a.suggest(r, e.Path)
-	}
-	return r
 }
 
 // instead offers the same call for another path.
-func (a *about) instead(r *Refusal, path string) *Refusal {
+func (a *about) instead(r *Refusal, path string) {
 	key, _ := pathKey(a.args)
 	r.Next = again(a.tool, a.args, map[string]any{key: path})
-	return r
 }
 
 func (a *about) near(path string) engine.Nearby { return a.s.engine.Near(a.call, path) }
@@ -120,38 +120,36 @@ func (s *Suite) absolute(p string) string {
 	return ""
 }
 
-func (a *about) symlink() *Refusal {
+// symlink names the target of a link, where the session may go there itself.
+func (a *about) symlink(r *Refusal) {
+	if a.skips(r) {
+		return
+	}
 	e := factsOf[*guardfs.SymlinkError](a)
-	r := &Refusal{Reason: KindSymlinkRefused, Message: quote(e.Path) + " is a symbolic link, and " +
-		"links are not written through", Hint: "Use the path of the real file."}
 	target := e.Target
 	if !filepath.IsAbs(target) {
 		target = path.Join(path.Dir(e.Path), target)
 	}
-	// Where the link leads is only said when the session may go there itself.
 	real, err := a.s.engine.Real(a.call, target)
 	if err != nil {
-		return r
+		return
 	}
-	r.Message += "; it leads to " + quote(real)
-	r.Hint = "Use " + real + "."
+	a.now["target"] = edit.ShownPath(real)
+	a.tell(r)
 	if key, isFile := pathKey(a.args); isFile {
 		r.Next = again(a.tool, a.args, map[string]any{key: real})
 	}
 	r.Fields = struct {
 		Target string `json:"target"`
 	}{real}
-	return r
 }
 
-func (a *about) notRegular() *Refusal {
+// notRegular shows what is in a directory.
+func (a *about) notRegular(r *Refusal) {
 	e, asked := factsOf[*guardfs.NotRegularError](a), a.named()
-	r := &Refusal{Reason: KindNotRegularFile, Message: quote(asked) + " is a " + e.Kind +
-		", not a regular file", Hint: "Only regular files can be read and changed."}
-	if e.Kind != "directory" {
-		return r
+	if a.skips(r) || e.Kind != "directory" {
+		return
 	}
-	r.Hint = "List it with Glob."
 	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": asked}}
 	if near := a.near(path.Join(asked, "x")); near.Dir != "" {
 		most, first := 20, 1
@@ -175,7 +173,6 @@ func (a *about) notRegular() *Refusal {
 		}
 		r.Fields = f
 	}
-	return r
 }
 
 // entriesField is the beginning of a directory.
@@ -218,84 +215,14 @@ func globbing(a *about) *NextCall {
 
 // pathDenied is the one answer for a path that policy closes, whatever rule does. Its words must
 // not tell where there are rules; the audit log names the rule.
-func (a *about) pathDenied() *Refusal {
-	r := &Refusal{Reason: KindPathDenied, FilePath: a.Path, Message: "this session may not touch " +
-		"this path", Hint: "Use another path, or ask the user."}
-	if a.Rule() == policy.RuleChain {
-		r.Message = "the operator's policies do not allow this for this path"
-		r.Hint = "Do it another way, or tell the user; the same call is refused again."
-		return r
+func (a *about) pathDenied(r *Refusal) {
+	r.FilePath = a.Path
+	// Of a path outside the workspace the end may be one inside. What is closed within is not spoken of.
+	root, asked := a.s.cfg.WorkspaceRoot, a.named()
+	if root != "" && a.Cause == engine.Denied && a.Class() == "" && a.Rule() != policy.RuleChain &&
+		!within(path.Clean(asked), root) && !slices.Contains(strings.Split(asked, "/"), "..") {
+		a.suggest(r, asked)
 	}
-	if a.Class() != "" {
-		r.Message = "names like this are closed: they are of the class secret (keys, passwords, tokens)"
-		r.Hint = "Go on without it, or tell the user; the operator can lift that: " + a.Lift() + "."
-		return r
-	}
-	if root := a.s.cfg.WorkspaceRoot; root != "" {
-		r.Hint = "Use another path, or ask the user; the workspace is " + root + "."
-		// Of a path outside it the end may be one inside. What is closed within is not spoken of.
-		if asked := a.named(); a.Cause == engine.Denied && !within(path.Clean(asked), root) &&
-			!slices.Contains(strings.Split(asked, "/"), "..") {
-			a.suggest(r, asked)
-		}
-	}
-	return r
-}
-
-// runsCode says that what runs code takes a yes of its own, and who can give it.
-func runsCode(a *about) *Refusal {
-	r := &Refusal{Message: "this runs code later, or tells an agent what to do (class exec): a " +
-		"change of it takes an approval of its own, and nobody can be asked; nothing was changed",
-		Hint: "Tell the user; the operator can be asked with --approve terminal or queue, can say " +
-			"yes-exec in place of yes, or lift that: " + a.Lift() + "."}
-	if !factsOf[engine.CodeFacts](a).Lifts {
-		r.Message = "this runs code later, or tells an agent what to do (class exec), which the " +
-			"operator has closed to changes; nothing was changed"
-		r.Hint = "Go on without it, or tell the user; the operator can lift that: " + a.Lift() + "."
-	}
-	return r
-}
-
-// outOfScope says which scope leaves a path out. It is the one answer for such paths, whatever is
-// there.
-func outOfScope(a *about) *Refusal {
-	what := "read"
-	if factsOf[*policy.OutOfScope](a).Writable {
-		what = "change"
-	}
-	return &Refusal{FilePath: a.Path, Message: "this path is outside of what this caller may " + what,
-		Hint: "Use a path inside it, or ask the user."}
-}
-
-func firstUnseen(s *ledger.Seen) int {
-	next := 1
-	for _, r := range s.Ranges {
-		if r.First > next {
-			break
-		}
-		next = r.Last + 1
-	}
-	return next
-}
-
-// unseen names the units between and after the ranges that were seen: "4 to 9, 12".
-func unseen(s *ledger.Seen) string {
-	var out []string
-	next := 1
-	for _, r := range append(slices.Clone(s.Ranges),
-		ledger.Range{First: s.Lines + 1, Last: s.Lines + 1}) {
-		switch last := r.First - 1; {
-		case last < next:
-		case len(out) == 5:
-			return strings.Join(out, ", ") + " and more"
-		case last == next:
-			out = append(out, strconv.Itoa(next))
-		default:
-			out = append(out, fmt.Sprintf("%d to %d", next, last))
-		}
-		next = max(next, r.Last+1)
-	}
-	return strings.Join(out, ", ")
 }
 
 // quote shows a name so that control characters and direction marks in it
@@ -322,18 +249,6 @@ func quoteShort(s string) string {
 		cut--
 	}
 	return fmt.Sprintf("%s… (%d bytes)", quote(s[:cut]), len(s))
-}
-
-// sentence gives a hint its capital and its full stop.
-func sentence(s string) string {
-	if s == "" {
-		return s
-	}
-	s = strings.ToUpper(s[:1]) + s[1:]
-	if !strings.ContainsAny(s[len(s)-1:], ".?!") {
-		s += "."
-	}
-	return s
 }
 
 // clip bounds a text at a line's end and says that it did.

@@ -4,12 +4,17 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
+	"moltisfs/internal/refusal"
 	"moltisfs/readers"
 )
 
@@ -50,7 +55,25 @@ type Refusal struct {
 	// Fields are the kind's own, spliced into the object.
 	Fields any `json:"-"`
 
-	facts *engine.Refusal
+	facts  *engine.Refusal
+	voice  refusal.Voice
+	table  string // the hint of the table
+	person string // what a person reads in place of a hint of our own
+}
+
+// ForPerson is the hint for a person at a terminal. names says what the person calls a tool or an argument, ""
+// for what the person has not; nil: as the tools do. now is what else is so.
+func (r *Refusal) ForPerson(names func(string) string, now map[string]string) string {
+	if r.facts == nil || r.Hint != r.table {
+		return cmp.Or(r.person, r.Hint)
+	}
+	v := r.voice
+	v.Now = maps.Clone(r.voice.Now)
+	maps.Copy(v.Now, now)
+	if names != nil {
+		v.Names = names
+	}
+	return refusal.Tell(r.facts, v).Person
 }
 
 // Facts are what the refusal says, for this module's command line, which says it in other words;
@@ -131,22 +154,209 @@ func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusa
 	return r
 }
 
-// told is a refusal in the words of a tool.
-func (s *Suite) told(c *engine.Call, tool string, args any, facts *engine.Refusal) (r *Refusal) {
-	a := &about{facts, s, c, tool, args, pathOf(args)}
-	if of := restoreSentences[facts.Cause]; of != nil && tool == "checkpoint_restore" {
-		r = of(a)
+// told is a refusal in the words of the table, with what a tool adds: fields, a next call, what may be meant.
+func (s *Suite) told(c *engine.Call, tool string, args any, facts *engine.Refusal) *Refusal {
+	a := &about{Refusal: facts, s: s, call: c, tool: tool, args: args, path: pathOf(args)}
+	a.now = a.moments()
+	r := &Refusal{Reason: string(facts.Code), facts: facts}
+	a.tell(r)
+	if more := extras[facts.Cause]; more != nil {
+		more(a, r)
 	}
-	if r == nil {
-		r = sentences[facts.Cause](a)
-	}
-	r.Reason, r.facts = cmp.Or(r.Reason, string(facts.Code)), facts
 	if n := r.Next; c != nil && n != nil && row(n.Tool) != nil && row(n.Tool).Effect != Reads {
 		if path, _ := n.Args["file_path"].(string); s.engine.RunsCode(path) {
 			r.Hint += " It runs code later: a change of it is asked about."
 		}
 	}
 	return r
+}
+
+// tell fills in the words of the table.
+func (a *about) tell(r *Refusal) {
+	r.voice = refusal.Voice{Path: quoted(a.named()), Show: quote, Now: a.now, Edits: a.tool == "MultiEdit",
+		Names: func(name string) string {
+			if name != "line" && slices.Contains(refusal.Names, name) {
+				return name
+			}
+			return ""
+		}}
+	told := refusal.Tell(a.Refusal, r.voice)
+	r.Message, r.Hint, r.table = told.Says, told.Hint, told.Hint
+}
+
+func quoted(path string) string {
+	if path == "" {
+		return ""
+	}
+	return quotePath(path)
+}
+
+// moments are what is so of the call, for the words of the table.
+func (a *about) moments() map[string]string {
+	now := map[string]string{"root": a.s.cfg.WorkspaceRoot}
+	set := func(name string, is bool) {
+		if is {
+			now[name] = "yes"
+		}
+	}
+	set("plain", path.IsAbs(a.named()))
+	set("makes", a.makesParents())
+	set("convert", a.tool == "Write")
+	t := row(a.tool)
+	set("changes", t != nil && t.Effect != Reads)
+	if !a.s.cfg.CheckpointBeforeMutation {
+		now["off"] = refusal.Off
+	}
+	sent := asMap(a.args)
+	for _, what := range []string{"label", "turn"} {
+		if name, _ := sent[what].(string); name != "" {
+			now["named"] = what + " " + quoteShort(name)
+		}
+	}
+	if args, ok := a.args.(*CheckpointRestoreArgs); ok {
+		set("restore", true)
+		set("trash", fromTrash(args))
+		set("undo", walks(strings.TrimSpace(value(args.ID))) || a.Cause == engine.PartialHistory && args.ID != nil)
+		set("merging", value(args.OnConflict) == engine.OnConflictMerge || value(args.Mode) == checkpoint.ModeInverse)
+		if !fromTrash(args) {
+			now["skip"] = ", or leave that path alone with {on_conflict} skip"
+		}
+	}
+	return now
+}
+
+// extras are what a tool adds to the words of a cause.
+var extras = map[engine.Cause]func(*about, *Refusal){
+	engine.HalfMade: func(a *about, r *Refusal) {
+		const most = 20
+		f := factsOf[engine.HalfFacts](a)
+		r.Fields = halfMadeFields{f.Left[:min(most, len(f.Left))], len(f.Left), f.Checkpoint}
+		if a.path == "" && len(f.Left) > 0 {
+			r.FilePath = f.Left[0]
+		}
+	},
+	engine.BadArgument:   badArguments,
+	engine.BadPath:       (*about).badPath,
+	engine.OutOfScope:    ofPath,
+	engine.ChainFailed:   ofPath,
+	engine.Denied:        (*about).pathDenied,
+	engine.Pseudo:        (*about).pathDenied,
+	engine.IsLink:        (*about).symlink,
+	engine.NotRegular:    (*about).notRegular,
+	engine.ParentMissing: (*about).parentMissing,
+	engine.Absent:        (*about).missing,
+	engine.NotADirectory: func(a *about, r *Refusal) {
+		if !a.skips(r) && !a.suggest(r, a.named()) {
+			r.Next = globbing(a)
+		}
+	},
+	engine.FileTooLarge: func(a *about, r *Refusal) {
+		e := factsOf[*guardfs.TooLargeError](a)
+		r.Fields = sizes{e.Size, e.Max}
+	},
+	engine.ChangedAtOnce: reading, engine.BufferDiffers: reading, engine.Unread: reading,
+
+	engine.PartUnread: func(a *about, r *Refusal) { a.readRest(r, true) },
+	engine.DropsUnseen: func(a *about, r *Refusal) {
+		a.readRest(r, false)
+		r.Fields = guardField{"overwrite"}
+	},
+	engine.LinesUnseen: func(a *about, r *Refusal) {
+		f := factsOf[engine.LineFacts](a)
+		r.Next = read(a.path)
+		r.Next.Args["offset"], r.Next.Args["limit"] = f.First, f.Last-f.First+1
+		if f.Encoding != "" {
+			r.Next.Args["encoding"] = f.Encoding
+		}
+	},
+	engine.OverBinary: func(_ *about, r *Refusal) { r.Fields = guardField{"overwrite"} },
+	engine.Accident: func(a *about, r *Refusal) {
+		r.Fields = guardField{"overwrite"}
+		if factsOf[engine.GuardFacts](a).Edits {
+			r.Fields = guardField{"edit"}
+		}
+	},
+	engine.Modified: modified,
+	engine.Unexpected: func(a *about, r *Refusal) {
+		if modified(a, r); factsOf[engine.HashFacts](a).Hash == "" {
+			r.Next = globbing(a)
+		}
+	},
+	engine.ApprovalStale: func(a *about, r *Refusal) {
+		r.Fields = struct {
+			Diff string `json:"diff,omitempty"`
+		}{clip(factsOf[string](a), maxDiff)}
+	},
+
+	engine.NoMatch:     noMatch,
+	engine.NotUnique:   notUnique,
+	engine.BadEncoding: badEncoding,
+	engine.BadPattern:  badPattern,
+	engine.NoFileType:  unknownType,
+	refusal.NotShown:   unshown,
+	refusal.NoSuchCell: noCell,
+
+	engine.BadID: listing, engine.BadRestore: listing, engine.NothingToUndo: listing,
+	engine.NoCheckpoint: func(a *about, r *Refusal) {
+		if !a.untrashes() {
+			listing(a, r)
+		}
+	},
+	engine.AmbiguousLabel: ambiguousLabel,
+	engine.AmbiguousTurn:  ambiguousTurn,
+	engine.PartialHistory: partial,
+	engine.Conflicts:      conflicts,
+	engine.BothKinds:      conflicts,
+	engine.NotStored:      ofPath,
+	engine.NoTrash:        ofPath,
+	engine.NotInPlan:      ofPath,
+	engine.Hidden:         hidden,
+	engine.WouldLose:      skipping, engine.NotPermitted: skipping, engine.DiskReadOnly: skipping,
+	engine.ReadOnly: skipping, engine.HardLinked: skipping,
+}
+
+// The calls that come next.
+func reading(a *about, r *Refusal)  { r.Next = read(a.path) }
+func listing(_ *about, r *Refusal)  { r.Next = &NextCall{"checkpoints_list", map[string]any{}} }
+func skipping(a *about, r *Refusal) { a.skips(r) }
+
+func ofPath(a *about, r *Refusal) { r.FilePath = a.Path }
+
+// skips offers a restore that leaves alone what can't be restored. It says whether this is a restore.
+func (a *about) skips(r *Refusal) bool {
+	if a.restores() && a.Path != "" {
+		r.FilePath, r.Next = a.Path, a.skipping()
+	}
+	return a.restores()
+}
+
+// named is the path that the call names, else the one that the facts do.
+func (a *about) named() string { return cmp.Or(a.path, a.Path) }
+
+// modified shows what is there of a change of what is not the content that was read or named.
+func modified(a *about, r *Refusal) {
+	f := factsOf[engine.HashFacts](a)
+	r.Next, r.Fields = read(a.path), modifiedFields{Diff: clip(f.Diff, maxDiff), SHA256: f.Hash, was: f.Was}
+}
+
+// unshown refuses what a reader can't show, in the reader's words.
+func unshown(a *about, r *Refusal) {
+	switch e := factsOf[readers.Hinter](a).(type) {
+	case *readers.BadRequest, *readers.BadPages, *readers.BadEncoding:
+		r.Reason = KindBadRequest
+	case *readers.Limit:
+		r.Reason = KindLimit
+	case *readers.Busy, *readers.OutOfTime:
+		r.Reason = KindDeadline
+	case *readers.TooLarge:
+		r.Reason, r.Fields = KindTooLarge, sizes{e.Size, e.Max}
+		switch {
+		case e.Windowed && e.What == "PDF":
+			r.Next = again(a.tool, a.args, map[string]any{"pages": fmt.Sprintf("1-%d", readers.MaxPages)})
+		case e.Windowed:
+			r.Next = again(a.tool, a.args, map[string]any{"offset": 1, "limit": defaultLines})
+		}
+	}
 }
 
 // An about is what a sentence is made from: the facts, and the call that they are about.
@@ -157,6 +367,7 @@ type about struct {
 	tool string
 	args any
 	path string // that the call names; "" for a call of many paths
+	now  map[string]string
 }
 
 // factsOf are the facts of a refusal whose cause tells their type.
@@ -181,67 +392,39 @@ func (f halfMadeFields) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// partRead refuses an overwrite of a file of which the session was shown a part, or nothing.
-func partRead(r *Refusal, path string, seen *ledger.Seen) {
-	first := firstUnseen(seen)
-	unit := cmp.Or(seen.Unit, "line")
+// readRest offers to read what the session has not seen of a file, if that can be shown.
+func (a *about) readRest(r *Refusal, count bool) {
+	seen := factsOf[*ledger.Seen](a)
+	first, unit := seen.FirstUnseen(), cmp.Or(seen.Unit, "line")
+	args := map[string]any{"file_path": a.path, "offset": first}
 	switch {
-	case seen.Lossy && seen.Lines >= 0 && first > seen.Lines:
-		r.Message = "this session has seen what can be shown of this file, but that was made from it, and " +
-			"there is more in it (packed text, layout, or perhaps pictures, formulas, macros or deleted " +
-			"text), which a full overwrite would drop"
-		r.Hint, r.Next = "Send acknowledge: true if all of it should be replaced; to keep the rest, "+
-			"make the change with a program for such files.", nil
-		return
-	case len(seen.Ranges) == 0 && seen.Unit == "":
-		r.Message = "nothing of what is in this file could be shown to this session; a full overwrite " +
-			"would drop it unseen"
-		r.Hint, r.Next = "Send acknowledge: true if all of it should be replaced.", nil
+	case seen.Lossy && seen.Lines >= 0 && first > seen.Lines, len(seen.Ranges) == 0 && seen.Unit == "":
 		return
 	case unit == "source line":
-		r.Message = "this session has seen the text of this file, but not its source, which a full " +
-			"overwrite would drop"
-		r.Hint = "Read the source first, or send acknowledge: true to replace all of it."
-		r.Next = &NextCall{"Read", map[string]any{"file_path": path, "render": false}}
-		return
-	case seen.Lines < 0:
-		r.Message = "this session has read only a part of the file; a full overwrite would drop what " +
-			"it has not seen"
-	case len(seen.Ranges) == 0:
-		r.Message = fmt.Sprintf("this session has read none of the %s as they are now; a full "+
-			"overwrite would drop what it has not seen", plural(seen.Lines, unit))
-	default:
-		r.Message = fmt.Sprintf("this session has read %d of the %s (not %s); a full overwrite would "+
-			"drop what it has not seen", seen.Shown(), plural(seen.Lines, unit), unseen(seen))
-	}
-	r.Hint = "Read the rest first, use Edit to change only what was seen, or send acknowledge: true " +
-		"to replace all of it."
-	args := map[string]any{"file_path": path}
-	switch {
-	case unit == "cell":
-		r.Hint = "Use NotebookEdit to change cells, read the rest (of a cell that is cut: the source, " +
-			"with encoding: utf-8), or send acknowledge: true to replace all of it."
-		args["offset"] = first
+		args = map[string]any{"file_path": a.path, "render": false}
 	case unit == "line" && len(seen.Ranges) > 0 &&
 		(first == 1 && seen.Ranges[0].First == 2 || first > 1 && len(seen.Ranges) > 1 &&
 			seen.Ranges[1].First == first+1):
-		// One line between others: it was too long to be shown with them.
-		args["offset"], args["column"] = first, 1
+		args["column"] = 1 // one line between others: it was too long to be shown with them
 	case unit == "page":
+		delete(args, "offset")
 		args["pages"] = fmt.Sprint(first)
 		if last := min(first+readers.MaxPages-1, seen.Lines); last > first {
 			args["pages"] = fmt.Sprintf("%d-%d", first, last)
 		}
-	default:
-		args["offset"] = first
 	}
 	r.Next = &NextCall{"Read", args}
-	if unit == "line" {
+	if unit == "line" && count {
 		r.Fields = struct {
 			Seen  int `json:"lines_seen"`
 			Lines int `json:"total_lines,omitempty"`
 		}{seen.Shown(), max(seen.Lines, 0)}
 	}
+}
+
+// guardField names the guard that takes a change for an accident.
+type guardField struct {
+	Guard string `json:"guard"`
 }
 
 type modifiedFields struct {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"moltisfs/internal/edit"
-	"moltisfs/internal/engine"
 	"moltisfs/readers"
 )
 
@@ -91,8 +90,6 @@ func (n notUniqueFields) Text() string {
 	return b.String()
 }
 
-const untouched = "; the file is untouched"
-
 // which names an edit of several.
 func (a *about) which(i int) string {
 	if a.tool != "MultiEdit" {
@@ -110,82 +107,28 @@ func (a *about) index(i int) *int {
 	return &i
 }
 
-// editing refuses an edit in the words of its error. It names the edit where there is more than
-// one.
-func editing(hint string) wording {
-	return func(a *about) *Refusal {
-		m := a.Facts.(error).Error()
-		if a.tool != "MultiEdit" {
-			m = strings.TrimPrefix(m, "edit 1: ")
-		}
-		return &Refusal{Message: m + untouched, Hint: hint}
-	}
-}
-
-func notUnique(a *about) *Refusal {
+func notUnique(a *about, r *Refusal) {
 	e := factsOf[*edit.NotUniqueError](a)
 	f := notUniqueFields{EditIndex: a.index(e.Index), Count: e.Count, Lines: e.Lines}
 	for _, c := range e.Contexts {
 		f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
 	}
-	r := &Refusal{Message: fmt.Sprintf("%sold_string matches %d places%s", a.which(e.Index),
-		e.Count, untouched),
-		Hint: "Send one of contexts as old_string with new_string widened the same way, or set " +
-			"replace_all to change them all.", Fields: f}
-	if e.Strategy != "" && e.Strategy != edit.StrategyExact && e.Strategy != edit.StrategyLineEndings {
-		r.Hint = "None is exactly old_string: send one of contexts as old_string, with new_string " +
-			"widened the same way and written as the file writes it."
-	}
-	return r
+	r.Fields = f
 }
 
-func unencodable(a *about) *Refusal {
-	e := factsOf[*edit.UnencodableError](a)
-	what, hint := "new_string", "Use a character that "+e.Encoding+" has, or ask the user to "+
-		"convert the file to UTF-8"+guessed(e.Guessed)+"."
-	if a.tool == "Write" {
-		what, hint = "content", `Use a character that `+e.Encoding+` has, or set encoding: "utf-8" to convert the file.`
+func badEncoding(a *about, r *Refusal) {
+	if e := factsOf[*edit.EncodingError](a); e.Is || slices.Contains(readers.Encodings(), strings.ToLower(e.Name)) {
+		r.Reason = KindUnsupported // at best it can be read: its bytes can't be spliced
 	}
-	why := e.Encoding + " can't hold"
-	if e.Refuted {
-		why, hint = e.Why(), "Read it with the encoding that it may be in until no U+FFFD is shown, "+
-			"then send that encoding here too."
-		if a.tool == "Write" {
-			hint += ` Or set encoding: "utf-8" to convert the file.`
-		}
-	}
-	return &Refusal{Hint: hint,
-		Message: fmt.Sprintf("%s%s holds %q (U+%04X, line %d column %d), which %s%s",
-			a.which(e.Index), what, e.Char, e.Char, e.Line, e.Column, why, untouched)}
-}
-
-func badEncoding(a *about) *Refusal {
-	e := factsOf[*edit.EncodingError](a)
-	r := editing("Leave encoding out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 " +
-		"or shift_jis.")(a)
-	known := slices.Contains(readers.Encodings(), strings.ToLower(e.Name))
-	if e.Is || known { // at best it can be read: its bytes can't be spliced
-		r.Reason, r.Hint = KindUnsupported, `Ask the user to convert it to UTF-8.`
-		if known {
-			r.Hint = fmt.Sprintf(`If it may be converted, Read it with encoding: %q and Write all of that text with encoding: "utf-8".`, strings.ToLower(e.Name))
-		}
-		if e.Is && e.Name != "iso-2022-jp" { // which Read sees through unasked
-			r.Hint += ` If it only looks like that, send encoding: "utf-8".`
-		}
-	}
-	if known && !e.Is {
-		r.Message = "text in " + e.Name + " can be read, but not written or edited in place" + untouched
-	}
-	return r
 }
 
 // noMatch says what to do about an old_string that was not found. It gives a next only where that
 // was tried and changes the file as old_string and the file together show that it was meant.
-func noMatch(a *about) *Refusal {
+func noMatch(a *about, r *Refusal) {
 	e := factsOf[*edit.NoMatchError](a)
 	f := noMatchFields{EditIndex: a.index(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine,
 		Detail: e.Detail}
-	r := &Refusal{Message: a.which(e.Index) + "old_string was not found" + because(e.Cause) + untouched}
+	r.Message = a.which(e.Index) + "old_string was not found" + because(e.Cause) + "; the file is untouched"
 	a.offerOf(e, &f)
 	r.Next, r.Fields = f.next, f
 	switch {
@@ -223,7 +166,6 @@ func noMatch(a *about) *Refusal {
 	if encoding, given := asMap(a.args)["encoding"]; given && r.Next != nil && r.Next.Tool == "Read" {
 		r.Next.Args["encoding"] = encoding // else another text might be shown
 	}
-	return r
 }
 
 // offerOf fills in what is offered in place of a text that was not found: a call, two that may be
@@ -340,13 +282,6 @@ func mendedEdits(all []edit.Edit) (out []map[string]any) {
 	return out
 }
 
-func guessed(is bool) string {
-	if is {
-		return "; the encoding is a guess, the encoding argument overrules it"
-	}
-	return ""
-}
-
 // repairOfNew tells what new_string needs where old_string had to be repaired for this cause.
 func repairOfNew(cause string) string {
 	switch cause {
@@ -406,30 +341,4 @@ func because(cause string) string {
 		return " (the text was there when the file was read, and is no longer)"
 	}
 	return ""
-}
-
-// accident is a change that is most likely not meant.
-func accident(f engine.GuardFacts) *Refusal {
-	guard, of, hint := "overwrite", "content", "Send the whole content, or use Edit for the part "+
-		"that changes; acknowledge: true if the line is meant."
-	if f.Edit {
-		guard, of, hint = "edit", "result", "Send all of the new text, or a smaller old_string; "+
-			"acknowledge: true if the line is meant."
-	}
-	switch {
-	case f.Guard == "empties" && f.Edit:
-		return guarded(guard, "this would empty the file", "Set acknowledge: true if that is meant.")
-	case f.Guard == "empties":
-		return guarded(guard, "this would empty a file that has content", "Set acknowledge: true if "+
-			"that is meant.")
-	}
-	return guarded(guard, fmt.Sprintf("%s in line %d of the %s stands for %s of code that it would "+
-		"delete", quote(f.Text), f.Line, of, plural(f.Removed, "line")), hint)
-}
-
-func guarded(guard, what, hint string) *Refusal {
-	return &Refusal{Reason: KindBadRequest, Message: what + "; nothing was changed", Hint: hint,
-		Fields: struct {
-			Guard string `json:"guard"`
-		}{guard}}
 }

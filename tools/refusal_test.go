@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,6 +23,7 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/refusal"
 	"moltisfs/readers"
 )
 
@@ -50,7 +52,7 @@ var refusals = []struct {
 	{engine.Refuse(engine.LinesUnseen, "/f", engine.LineFacts{First: 1, Last: 2}), KindMustRead},
 	{engine.Refuse(engine.NotAsShown, "/f", "pdf"), KindUnsupported},
 	{engine.Refuse(engine.Accident, "/f", engine.GuardFacts{}), KindBadRequest},
-	{engine.Refuse(engine.Accident, "/f", engine.GuardFacts{Finding: guard.Finding{Guard: "empties"}, Edit: true}), KindBadRequest},
+	{engine.Refuse(engine.Accident, "/f", engine.GuardFacts{Finding: guard.Finding{Guard: "empties"}, Edits: true}), KindBadRequest},
 	{engine.Refuse(engine.OverBinary, "/f", "png image"), KindBadRequest},
 	{engine.Refuse(engine.DropsUnseen, "/f", &ledger.Seen{Lines: 2}), KindBadRequest},
 	{engine.Refuse(engine.ReadOnly, "/f", "-r--r--r--"), KindPermissionDenied},
@@ -92,7 +94,7 @@ var refusals = []struct {
 	{&edit.SameError{}, KindBadRequest},
 	{&edit.TooManyError{}, KindLimit},
 	{&edit.TooLargeError{}, KindLimit},
-	{&edit.UnencodableError{}, KindBadRequest},
+	{&edit.UnencodableError{Encoding: "x"}, KindBadRequest},
 	{&readers.BadPages{}, KindBadRequest},
 	{&readers.BadEncoding{}, KindBadRequest},
 	{&readers.Limit{}, KindLimit},
@@ -147,70 +149,46 @@ func TestWhatGoesWrongHasItsKind(t *testing.T) {
 	}
 }
 
-// Each cause that there is has a sentence, each reason its words; and each row is of a cause that there is.
-func TestEveryCauseHasASentence(t *testing.T) {
-	for _, c := range engine.Causes {
-		if sentences[c] == nil {
-			t.Errorf("%s/%s has no sentence", c.Code, c.Name)
+// The tools and arguments that hints name are there, and whatever else looks like one is a key of the configuration.
+func TestHintsNameWhatThereIs(t *testing.T) {
+	known := map[string]bool{"line": true}
+	for _, d := range Definitions() {
+		known[d.Name] = true
+		var schema struct{ Properties map[string]json.RawMessage }
+		if err := json.Unmarshal(d.InputSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		for name := range schema.Properties {
+			known[name] = true
 		}
 	}
-	for _, name := range engine.Whys {
-		if whyWords[name] == "" {
-			t.Errorf("%s has no words", name)
+	for _, name := range refusal.Names {
+		if !known[name] {
+			t.Errorf("no tool is called, or takes, %s", name)
 		}
 	}
-	source, err := os.ReadFile("../internal/guardfs/errors.go")
+	keys, err := os.ReadFile("../moltis.example.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := regexp.MustCompile(`(?m)^\t\w+ +Meanwhile = "(.*?)"`).FindAllSubmatch(source, -1)
-	for _, m := range all {
-		if meanwhileWords[guardfs.Meanwhile(m[1])] == "" {
-			t.Errorf("%s has no words", m[1])
-		}
-	}
-	if len(all) != len(meanwhileWords) || len(all) < 20 {
-		t.Errorf("%d things that others do, words for %d", len(all), len(meanwhileWords))
-	}
-	if len(sentences) != len(engine.Causes) || len(whyWords) != len(engine.Whys) {
-		t.Errorf("%d sentences for %d causes, %d words for %d reasons", len(sentences), len(engine.Causes), len(whyWords), len(engine.Whys))
-	}
-	for c := range restoreSentences {
-		if sentences[c] == nil {
-			t.Errorf("%s is no cause", c.Name)
+	word := regexp.MustCompile(`\{?\b(\w+[_.]\w+|Glob|Grep|checkpoint)\b`)
+	condition := regexp.MustCompile(`\{\w+=[^}]*\}`)
+	for _, c := range engine.Causes {
+		row := refusal.Of(c)
+		for _, w := range word.FindAllString(condition.ReplaceAllString(row.Hint+" "+row.Person, ""), -1) {
+			if !strings.HasPrefix(w, "{") && !strings.Contains(string(keys), w) && !known[w] && w != "shift_jis" && w != "checkpoint" {
+				t.Errorf("a hint of %s names %s", c.Name, w)
+			}
 		}
 	}
 }
 
-// A single page is written as one, and two sizes that round to the same as bytes.
-func TestRefusalsAsAPersonWritesThem(t *testing.T) {
+// A single page is written as one.
+func TestRestOfADocument(t *testing.T) {
 	r := &Refusal{}
-	partRead(r, "/f", &ledger.Seen{Unit: "page", Lines: 100, Ranges: []ledger.Range{{First: 1, Last: 99}}})
+	facts := &engine.Refusal{Facts: &ledger.Seen{Unit: "page", Lines: 100, Ranges: []ledger.Range{{First: 1, Last: 99}}}}
+	(&about{Refusal: facts, path: "/f"}).readRest(r, true)
 	if r.Next == nil || r.Next.Args["pages"] != "100" {
 		t.Errorf("%+v", r.Next)
-	}
-	r = (&Suite{}).refuse(nil, "Edit", &EditArgs{FilePath: "/f"}, &guardfs.TooLargeError{Path: "/f", Size: 10<<20 + 1, Max: 10 << 20})
-	if want := "the file has 10485761 bytes; this tool takes up to 10485760"; r == nil || r.Message != want {
-		t.Errorf("%+v, want %q", r, want)
-	}
-}
-
-// What others did at the same moment is told with what is left of it.
-func TestWhatOthersDidIsTold(t *testing.T) {
-	for _, c := range []struct {
-		err  guardfs.ConflictError
-		want string
-	}{
-		{guardfs.ConflictError{Why: guardfs.WasRemoved}, "it was removed"},
-		{guardfs.ConflictError{Why: guardfs.NowA("symlink")}, "it is now a symlink"},
-		{guardfs.ConflictError{Why: guardfs.LinkInTheWay, Fact: "/x"}, "a link was put in its way, which leads to /x"},
-		{guardfs.ConflictError{Why: guardfs.NotRemoved, Err: syscall.EIO, Left: ".k"},
-			"it could not be removed (input/output error); what could not be put back is kept as .k"},
-	} {
-		c.err.Path = "/f"
-		r := (&Suite{}).refuse(nil, "Edit", &EditArgs{FilePath: "/f"}, &c.err)
-		if want := "somebody else changed the file at the same moment: " + c.want + "; nothing was changed by this call"; r.Message != want {
-			t.Errorf("%s, want %s", r.Message, want)
-		}
 	}
 }

@@ -62,9 +62,8 @@ func (u *understood) decode(t *Tool, raw json.RawMessage) (any, error) {
 }
 
 // badArgument says all that is wrong with the arguments, and which would be right.
-func badArguments(a *about) *Refusal {
+func badArguments(a *about, r *Refusal) {
 	e := factsOf[*badArgument](a)
-	r := &Refusal{Message: e.What, Hint: sentence(e.Hint)}
 	tool := row(a.tool)
 	if e.Tool != "" {
 		tool = row(e.Tool)
@@ -76,7 +75,6 @@ func badArguments(a *about) *Refusal {
 			r.Next = nil // it would be refused for its path
 		}
 	}
-	return r
 }
 
 // read tells which names were taken for which.

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"moltisfs/approval"
 	"moltisfs/dialect"
-	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
 
@@ -142,73 +140,4 @@ func (in *invocation) showText(text string, isRefusal, diffs bool) error {
 		text = strings.Join(lines, "\n")
 	}
 	return in.page(f, text)
-}
-
-// whoElse are the words by which a hint speaks to a model of the people around it.
-var whoElse = regexp.MustCompile(`\b[Tt]he (user|operator)('s)?\b|\b(user|operator) `)
-
-var askOrTell = regexp.MustCompile(`(?i)^(then )?(ask|tell) the (user|operator)('s)? to (have )?`)
-
-// toPerson is a hint for the person whom it speaks of. A sentence that can't be turned is left out.
-func toPerson(hint string) string {
-	var out []string
-	for _, s := range strings.SplitAfter(hint, ". ") {
-		s = strings.TrimSpace(s)
-		var parts []string
-		for _, part := range strings.Split(s, ", or ") {
-			turned := askOrTell.ReplaceAllString(part, "")
-			if turned != "" && !whoElse.MatchString(turned) {
-				parts = append(parts, strings.TrimRight(turned, "."))
-			}
-		}
-		if len(parts) > 0 {
-			s = strings.Join(parts, ", or ")
-			s = strings.ToUpper(s[:1]) + s[1:]
-			out = append(out, s+".")
-		}
-	}
-	return strings.Join(out, " ")
-}
-
-// aside is a hint as it follows "hint: ": no capital at its start but that of a tool, and no period
-// at its end.
-func aside(hint string) string {
-	hint = strings.TrimSuffix(hint, ".")
-	word, _, _ := strings.Cut(hint, " ")
-	if hint == "" || takesPaths(word) {
-		return hint
-	}
-	return strings.ToLower(hint[:1]) + hint[1:]
-}
-
-// callHints are those of a person who makes a single call.
-var callHints = map[engine.Cause]hint{
-	engine.Denied: func(in *invocation, r *engine.Refusal) string {
-		switch r.Rule() {
-		case "hard":
-			return `the class "hard" closes it: it belongs to moltis-fs, and nothing opens it`
-		case "secret":
-			return `the class "secret" closes it; ` + r.Lift() + ` lifts that, ` +
-				`protect_secret = "allow" for all`
-		}
-		if from := in.findConfig(in.option("config")); from != "" {
-			return "see allow_paths and deny_paths in " + from + ", and --root"
-		}
-		return "--root names the directory that is open; nothing outside of it is"
-	},
-	engine.ParentMissing: always(`say "create_parents": true, or make the directory with mkdir`),
-	engine.RunsCode: func(_ *invocation, r *engine.Refusal) string {
-		return "run it in a terminal, or with --yes-exec, or with --approve queue; " + r.Lift() +
-			` lifts it, protect_exec = "allow" for all`
-	},
-	engine.NobodyToAsk:   always("run it in a terminal, or with --yes, or with --approve queue"),
-	engine.NotApproved:   always(""),
-	engine.NotAnswered:   always("call again, or give more time with approval_timeout"),
-	engine.NotPermitted:  always("give yourself the permissions, or use another file"),
-	engine.ReadOnly:      always(`make it writable, or set read_only_files = "write"`),
-	engine.HardLinked:    always(`set hard_links = "break", or name the file that is meant`),
-	engine.UnsavedText:   always("save it in the editor, or change this file by itself"),
-	engine.BufferDiffers: always("save or reload it in the editor"),
-	engine.Unread:        always("Read it first, with the same --session"),
-	engine.BadPath:       always("write a plain path; a relative one is taken from the working directory"),
 }

@@ -167,7 +167,7 @@ func TestASessionIsARun(t *testing.T) {
 func TestTwoProjectsInOneSession(t *testing.T) {
 	t.Parallel()
 	h := inTwoProjects(t)
-	const elsewhere = `the newest change lies where this session may not go today \(1 path\)(.|\n)*nothing was restored`
+	const elsewhere = `the newest change lies where this session may not go today \(1 path\)(.|\n)*nothing was changed`
 	h.serve("b", "both", "", editB)
 	h.serve("a", "both", "", editA)
 	if text := h.serve("b", "both", "", listAll)[0]; strings.Contains(text, "/a/f") {

@@ -3,25 +3,29 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
+	"moltisfs/hook"
 	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
 )
 
-// The causes of refusals, and the types of their facts. Errors of the packages below are their own
+// The causes of refusals, with the types of their facts. Errors of the packages below are their own
 // facts. Of two that fit, the first counts.
 var (
-	HalfMade = own(CodeIOError, "half_made")   // HalfFacts; the code is that of what failed
-	BadName  = own(CodeBadRequest, "bad_name") // NameFacts
+	HalfMade = With[HalfFacts](CodeIOError, "half_made") // the code is that of what failed
+	BadName  = With[NameFacts](CodeBadRequest, "bad_name")
 
-	TooManyCalls = own(CodeLimit, "too_many_calls") // CallFacts
+	TooManyCalls = With[CallFacts](CodeLimit, "too_many_calls")
 
 	BadArgument = Typed[*args.Error](CodeBadRequest, "bad_argument") // by Decode, before anything else
 
@@ -38,26 +42,26 @@ var (
 	FileTooLarge  = Typed[*guardfs.TooLargeError](CodeTooLarge, "file_too_large")
 	ChangedAtOnce = Typed[*guardfs.ConflictError](CodeConflict, "changed_at_once")
 	Locked        = Typed[*guardfs.LockedError](CodeConflict, "locked")
-	Unsettled     = own(CodeConflict, "unsettled") // checkpoint.ID
+	Unsettled     = With[checkpoint.ID](CodeConflict, "unsettled")
 	NotEmpty      = own(CodeConflict, "directory_not_empty")
 
 	UnsavedText = own(CodeConflict, "unsaved_text") // a client holds it, and more was to change
 	// a client holds it, and the disk has moved since the session last read it
 	BufferDiffers = own(CodeModified, "buffer_differs_from_disk")
-	ClientFailed  = own(CodeIOError, "client_failed") // error: what it said of its text
+	ClientFailed  = With[error](CodeIOError, "client_failed") // what it said of its text
 
 	Unread     = own(CodeMustRead, "unread")
-	PartUnread = own(CodeMustRead, "part_unread")         // *ledger.Seen
-	Modified   = own(CodeModified, "modified")            // HashFacts
-	Unexpected = own(CodeModified, "not_expected_hash")   // HashFacts; Hash is "" where no file is
-	ReadOnly   = own(CodePermissionDenied, "read_only")   // string: the mode
-	HardLinked = own(CodePermissionDenied, "hard_linked") // int: all names
+	PartUnread = With[*ledger.Seen](CodeMustRead, "part_unread")
+	Modified   = With[HashFacts](CodeModified, "modified")
+	Unexpected = With[HashFacts](CodeModified, "not_expected_hash") // Hash is "" where no file is
+	ReadOnly   = With[string](CodePermissionDenied, "read_only")    // the mode
+	HardLinked = With[int](CodePermissionDenied, "hard_linked")     // all names
 
-	LinesUnseen = own(CodeMustRead, "lines_unseen")    // LineFacts
-	NotAsShown  = own(CodeUnsupported, "not_as_shown") // string: the kind of file
-	OverBinary  = own(CodeBadRequest, "over_binary")   // string: the kind of file
-	Accident    = own(CodeBadRequest, "accident")      // GuardFacts
-	DropsUnseen = own(CodeBadRequest, "drops_unseen")  // *ledger.Seen
+	LinesUnseen = With[LineFacts](CodeMustRead, "lines_unseen")
+	NotAsShown  = With[string](CodeUnsupported, "not_as_shown") // the kind of file
+	OverBinary  = With[string](CodeBadRequest, "over_binary")   // the kind of file
+	Accident    = With[GuardFacts](CodeBadRequest, "accident")
+	DropsUnseen = With[*ledger.Seen](CodeBadRequest, "drops_unseen")
 
 	NoMatch        = Typed[*edit.NoMatchError](CodeNoMatch, "no_match")
 	NotUnique      = Typed[*edit.NotUniqueError](CodeNotUnique, "not_unique")
@@ -70,35 +74,35 @@ var (
 	TooManyEdits   = Typed[*edit.TooManyError](CodeLimit, "too_many_edits")
 	ResultTooLarge = Typed[*edit.TooLargeError](CodeLimit, "result_too_large")
 
-	NotApproved   = own(CodeApprovalDenied, "not_approved")  // string: what the approver said
-	NobodyToAsk   = own(CodeApprovalDenied, "nobody_to_ask") // string: what the host said
-	RunsCode      = own(CodeApprovalDenied, "runs_code")     // CodeFacts
+	NotApproved   = With[string](CodeApprovalDenied, "not_approved")  // what the approver said
+	NobodyToAsk   = With[string](CodeApprovalDenied, "nobody_to_ask") // what the host said
+	RunsCode      = With[CodeFacts](CodeApprovalDenied, "runs_code")
 	NotAnswered   = own(CodeApprovalTimeout, "approval_timeout")
-	ApprovalStale = own(CodeApprovalStale, "approval_stale") // string: the diff as it would be now
-	NotSaved      = own(CodeIOError, "checkpoint_not_saved") // error: why
+	ApprovalStale = With[string](CodeApprovalStale, "approval_stale") // the diff as it would be now
+	NotSaved      = With[error](CodeIOError, "checkpoint_not_saved")  // why
 
 	TierBlocked = own(CodePermissionDenied, "tier_blocked")
-	HookBlocked = own(CodePermissionDenied, "hook_blocked")    // *hook.Error
-	HookFailed  = own(CodePolicyError, "hook_failed")          // *hook.Error
-	Withheld    = own(CodePermissionDenied, "answer_withheld") // *hook.Error; the call has ended
+	HookBlocked = With[*hook.Error](CodePermissionDenied, "hook_blocked")
+	HookFailed  = With[*hook.Error](CodePolicyError, "hook_failed")
+	Withheld    = With[*hook.Error](CodePermissionDenied, "answer_withheld") // the call has ended
 
-	Conflicts    = own(CodeConflict, "conflicts")     // []Blocked
-	BothKinds    = own(CodeConflict, "both_kinds")    // []Blocked; to force does not help
-	NotStored    = own(CodeUnsupported, "not_stored") // Why
+	Conflicts    = With[[]Blocked](CodeConflict, "conflicts")
+	BothKinds    = With[[]Blocked](CodeConflict, "both_kinds") // to force does not help
+	NotStored    = With[Why](CodeUnsupported, "not_stored")
 	WouldLose    = own(CodeUnsupported, "would_lose") // what is there now can't be stored
-	NotInPlan    = own(CodeBadRequest, "not_in_plan") // PlanFacts
-	Hidden       = own(CodePathDenied, "hidden")      // int: paths, which must not be named
-	NoTrash      = own(CodeUnsupported, "no_trash")   // error: why
-	TooManyPaths = own(CodeLimit, "too_many_paths")   // CountFacts
+	NotInPlan    = With[PlanFacts](CodeBadRequest, "not_in_plan")
+	Hidden       = With[int](CodePathDenied, "hidden")      // paths, which must not be named
+	NoTrash      = With[error](CodeUnsupported, "no_trash") // why
+	TooManyPaths = With[CountFacts](CodeLimit, "too_many_paths")
 
 	BadGlob        = Typed[*grep.GlobError](CodeBadRequest, "bad_glob")
 	BadPattern     = Typed[*match.PatternError](CodeBadRequest, "bad_pattern")
 	NoFileType     = Typed[*grep.TypeError](CodeBadRequest, "no_file_type")
 	Unwatchable    = named(CodeUnsupported, "unwatchable", guardfs.ErrUnwatchable)
-	TooManyWatches = own(CodeLimit, "too_many_watches") // error: what the system said
-	IntoItself     = own(CodeBadRequest, "into_itself") // string: the directory
-	BadWindow      = own(CodeBadRequest, "bad_window")  // int64: where it was to begin
-	TooManyEntries = own(CodeLimit, "too_many_entries") // int: how many a listing holds at most
+	TooManyWatches = With[error](CodeLimit, "too_many_watches")  // what the system said
+	IntoItself     = With[string](CodeBadRequest, "into_itself") // the directory
+	BadWindow      = With[int64](CodeBadRequest, "bad_window")   // where it was to begin
+	TooManyEntries = With[int](CodeLimit, "too_many_entries")    // how many a listing holds at most
 
 	BadID          = Typed[*checkpoint.BadIDError](CodeBadRequest, "bad_id")
 	AmbiguousLabel = Typed[*checkpoint.AmbiguousLabelError](CodeNotUnique, "ambiguous_label")
@@ -106,6 +110,7 @@ var (
 	PartialHistory = Typed[*checkpoint.PartialError](CodeConflict, "partial_history")
 	NoCheckpoint   = named(CodeNotFound, "no_checkpoint", checkpoint.ErrNotFound)
 	NothingToUndo  = Typed[*checkpoint.NothingError](CodeNotFound, "nothing_to_undo")
+	StoreFull      = Typed[*checkpoint.FullError](CodeIOError, "store_full")
 	StoreDiskFull  = Typed[*checkpoint.DiskFullError](CodeIOError, "store_disk_full")
 	StoreGone      = Typed[*checkpoint.GoneError](CodeIOError, "store_gone")
 	StoreBusy      = named(CodeIOError, "store_busy", checkpoint.ErrBusy)
@@ -122,16 +127,16 @@ var (
 	NameTooLong   = system(CodeBadRequest, "name_too_long", syscall.ENAMETOOLONG)
 	DiskFull      = system(CodeIOError, "disk_full", syscall.ENOSPC, syscall.EDQUOT)
 	DiskReadOnly  = system(CodePermissionDenied, "disk_read_only", syscall.EROFS)
-	SystemError   = systemError() // syscall.Errno
+	SystemError   = systemError()
 	TookTooLong   = system(CodeDeadline, "took_too_long", context.DeadlineExceeded)
-	NoAnswer      = own(CodeDeadline, "no_answer") // StuckFacts
+	NoAnswer      = With[StuckFacts](CodeDeadline, "no_answer")
 	Cancelled     = system(CodeDeadline, "cancelled", context.Canceled)
 	Unknown       = own(CodeIOError, "unknown")
 )
 
 // systemError is the cause of an errno without one of its own.
 func systemError() Cause {
-	c := own(CodeIOError, "system_error")
+	c := With[syscall.Errno](CodeIOError, "system_error")
 	systemFinders = append(systemFinders, func(err error) *Refusal {
 		no, ok := errors.AsType[syscall.Errno](err)
 		if !ok {
@@ -166,6 +171,21 @@ type HalfFacts struct {
 type PlanFacts struct {
 	Held   []string
 	Denied int // and so many paths more that policy keeps from being named
+}
+
+// String names the first ten, and says how many more there are.
+func (f PlanFacts) String() string {
+	var b strings.Builder
+	for i, held := range f.Held[:min(10, len(f.Held))] {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(edit.ShownPath(held))
+	}
+	if n := len(f.Held) - 10; max(n, 0)+f.Denied > 0 {
+		fmt.Fprintf(&b, " and %d more", max(n, 0)+f.Denied)
+	}
+	return b.String()
 }
 
 // CountFacts say how many paths a change may have, with the files that this process may open.

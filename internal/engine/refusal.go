@@ -42,10 +42,12 @@ const (
 	CodeUnavailable      Code = "unavailable"
 )
 
-// A Cause tells apart the refusals that share a code.
+// A Cause tells apart the refusals that share a code. Facts is a nil pointer to the type of their
+// facts, nil where there are none.
 type Cause struct {
-	Code Code
-	Name string
+	Code  Code
+	Name  string
+	Facts any
 }
 
 // In says whether err is refused for this cause, which an error from below is too that nobody has made
@@ -114,16 +116,20 @@ func Refuse(c Cause, path string, facts any) error {
 	return &Refusal{Code: c.Code, Cause: c, Path: path, Facts: facts}
 }
 
-// Causes are all that there are: a dialect has a sentence for each. The errors of the rooms below
+// Causes are all that there are: internal/refusal has a row for each. The errors of the rooms below
 // become refusals by finders, the first that fits: in the order of the causes.
 var (
 	Causes                 []Cause
 	finders, systemFinders []func(error) *Refusal
 )
 
-// own is a cause that the engine itself names.
-func own(code Code, name string) Cause {
-	c := Cause{code, name}
+// own is a cause that the engine itself names, without facts.
+func own(code Code, name string) Cause { return added(Cause{Code: code, Name: name}) }
+
+// With is a cause with facts of type F.
+func With[F any](code Code, name string) Cause { return added(Cause{code, name, (*F)(nil)}) }
+
+func added(c Cause) Cause {
 	Causes = append(Causes, c)
 	return c
 }
@@ -131,7 +137,7 @@ func own(code Code, name string) Cause {
 // Typed is the cause of errors of one type, which are their own facts. A dialect declares what
 // only it can meet.
 func Typed[E error](code Code, name string) Cause {
-	c := own(code, name)
+	c := With[E](code, name)
 	finders = append(finders, func(err error) *Refusal {
 		e, ok := errors.AsType[E](err)
 		if !ok {

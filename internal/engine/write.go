@@ -23,7 +23,7 @@ const MaxResult = 64 << 20
 // GuardFacts say why a change is most likely not meant.
 type GuardFacts struct {
 	guard.Finding
-	Edit bool // of edits; else of a whole text
+	Edits bool // else a whole text
 }
 
 // LineFacts are lines that were never shown. Encoding is the one to read them in; "" is the

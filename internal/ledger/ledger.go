@@ -59,6 +59,18 @@ type Seen struct {
 	When    time.Time
 }
 
+// FirstUnseen is the first line, or other unit, that was not shown.
+func (s *Seen) FirstUnseen() int {
+	next := 1
+	for _, r := range s.Ranges {
+		if r.First > next {
+			break
+		}
+		next = r.Last + 1
+	}
+	return next
+}
+
 // Bounds: a session that reads for weeks must not grow without end.
 const (
 	maxEntries   = 10_000              // objects per session; the oldest are forgotten

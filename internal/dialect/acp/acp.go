@@ -24,6 +24,7 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/refusal"
 )
 
 // The methods that are calls.
@@ -109,7 +110,7 @@ func (d *Dialect) Enter(ctx context.Context, in dialect.Call, cwd string) (
 		func(ctx context.Context) error {
 			is, err := d.e.Stat(ctx, c.Call, cwd, true)
 			if name = is.Path; err == nil && is.Kind != guardfs.KindDir {
-				err = engine.Refuse(notDirectory, cwd, nil)
+				err = engine.Refuse(refusal.NoDirectory, cwd, nil)
 			}
 			return err
 		})
@@ -299,12 +300,6 @@ func (c *call) terminal(ctx context.Context) error {
 	}
 	return nil
 }
-
-// The causes that only this dialect can meet.
-var (
-	notText      = engine.Cause{Code: engine.CodeUnsupported, Name: "not_text"}
-	notDirectory = engine.Cause{Code: engine.CodeBadRequest, Name: "not_a_directory"}
-)
 
 // missing says that an error is that nothing is there.
 func missing(err error) bool {

@@ -226,7 +226,7 @@ func TestTextDoesNotReplaceWhatIsNone(t *testing.T) {
 		said(t, d, dialect.Call{}, Read, map[string]any{"path": path})
 		for _, text := range []string{"text\n", ""} {
 			got := said(t, d, dialect.Call{}, Write, map[string]any{"path": path, "content": text})
-			if b, err := os.ReadFile(path); err != nil || string(b) != raw || !strings.Contains(got, "is not text") {
+			if b, err := os.ReadFile(path); err != nil || string(b) != raw || !strings.Contains(got, "is a file of kind") {
 				t.Errorf("%s: %s, and the disk has %q", name, got, b)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/ledger"
+	"moltisfs/internal/refusal"
 	"moltisfs/internal/text"
 )
 
@@ -47,7 +48,7 @@ func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.Sig
 	if s.Info.Size > most && !whole {
 		part, sight, err := s.Lines(ctx, first, n, most)
 		if err == nil && !utf8.Valid(part) {
-			err = engine.Refuse(notText, s.Path, nil)
+			err = engine.Refuse(refusal.NotText, s.Path, nil)
 		}
 		return part, sight, err
 	}
@@ -99,7 +100,7 @@ func window(all []byte, first, n int) (part []byte, last, total int) {
 
 // decoded is the text of a file that is text, in whatever encoding.
 func decoded(raw []byte, name string) ([]byte, error) {
-	no := engine.Refuse(notText, name, nil)
+	no := engine.Refuse(refusal.NotText, name, nil)
 	if text.Sniff(raw) == text.Binary {
 		return nil, no
 	}

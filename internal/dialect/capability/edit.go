@@ -99,8 +99,8 @@ func runEdit(ctx context.Context, c *call, a *editArgs) (any, error) {
 func skippedOf(r *engine.Replacing) []notEdited {
 	out := []notEdited{}
 	for _, no := range r.Skipped {
-		as := rows[no.Cause]
-		out = append(out, notEdited{no.Path, as.kind, as.tell(no.Path, no)})
+		kind := (&definition{}).kindOf(no.Cause)
+		out = append(out, notEdited{no.Path, kind, tell(kind, no.Path, no)})
 	}
 	return slices.Clip(out)
 }

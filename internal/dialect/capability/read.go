@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/nearest"
+	"moltisfs/internal/refusal"
 	"moltisfs/internal/text"
 )
 
@@ -110,7 +114,7 @@ func (w *window) read(ctx context.Context, s *engine.Source, encoding string,
 	}
 	part, first, last, ok := e.Part(raw, int(off-from), int(end-from), from+int64(len(raw)) == size)
 	if !ok {
-		return "", nil, &encodingError{e.Name}
+		return "", nil, engine.Refuse(refusal.Undecodable, s.Path, refusal.EncodingFacts{Name: e.Name})
 	}
 	if w.end, s.Given = from+int64(last), int64(last-first); w.off > size {
 		w.end = w.off
@@ -130,7 +134,11 @@ func encodingOf(name string, head []byte) (*text.Encoding, int64, error) {
 	e, mark, _ := text.Of(name, head)
 	switch {
 	case e == nil:
-		return nil, 0, &noEncodingError{name}
+		names, low := append(text.Names(), binary), strings.ToLower(name[:min(len(name), 64)])
+		slices.SortStableFunc(names, func(a, b string) int {
+			return nearest.Distance(low, a) - nearest.Distance(low, b)
+		})
+		return nil, 0, engine.Refuse(refusal.NoEncoding, "", refusal.EncodingFacts{Name: name, Near: strings.Join(names[:3], ", ")})
 	case e == text.UTF8:
 		mark = 0
 	}

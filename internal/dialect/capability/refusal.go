@@ -7,16 +7,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"reflect"
 	"slices"
 	"strings"
 
 	"moltisfs/dialect"
-	"moltisfs/hook"
+	matching "moltisfs/grep/match"
 	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/refusal"
 )
 
 // A fault is what an error is told as: both published forms in one object.
@@ -30,29 +30,9 @@ type fault struct {
 	Context     map[string]any `json:"context"`
 }
 
-// A row says how a cause is told. In message, {path} is what the call named, {shown} the path of
-// the facts, and {fact} the facts.
-type row struct {
-	kind, message string
-	retry         bool // the same call may succeed later
-	after         int  // in so many seconds; 0: nobody knows
-}
-
 // refuse is a refusal as an answer.
 func (c *call) refuse(ctx context.Context, decoded any, r *engine.Refusal) *answer {
-	as, ok := rows[r.Cause]
-	if !ok { // of another dialect
-		as = rows[engine.Unknown]
-	}
-	kind := as.kind
-	if own := ownKind[r.Cause]; own != nil {
-		for _, k := range own {
-			if c.def.has(k) {
-				kind = k
-				break
-			}
-		}
-	}
+	as, kind := refusal.Of(r.Cause), c.def.kindOf(r.Cause)
 	known := known().failing(c.def, kind)
 	paths := pathsOf(decoded)
 	about := ""
@@ -62,11 +42,11 @@ func (c *call) refuse(ctx context.Context, decoded any, r *engine.Refusal) *answ
 		}
 	}
 	f := fault{Type: kind, Description: known.Description, Recovery: c.recoveries(ctx, known, decoded, about, r.Facts),
-		Retryable: as.retry, Context: contextOf(r, paths)}
-	if as.after > 0 {
-		f.RetryAfter = &as.after
+		Retryable: as.Retry, Context: contextOf(r, kind, paths)}
+	if as.After > 0 {
+		f.RetryAfter = &as.After
 	}
-	f.Message = as.tell(about, r)
+	f.Message = tell(kind, about, r)
 	out, err := args.Encode(f)
 	if err != nil {
 		out = mustJSON(fault{Type: kind, Message: f.Message, Description: f.Description,
@@ -75,19 +55,35 @@ func (c *call) refuse(ctx context.Context, decoded any, r *engine.Refusal) *answ
 	return &answer{dialect.Object{Of: kind, No: true, Content: out}}
 }
 
-// tell is the sentence of a refusal about what the call named.
-func (as row) tell(about string, r *engine.Refusal) string {
-	named := cmp.Or(edit.ShownPath(about), "it") // of an entry in the trash, the path is not told
-	class := r.Class()
-	if class != "" {
-		as.message += ": names like this are of the class " + class
+// kindOf is the type of error that the text gives the capability for a cause; where it gives none, the first of
+// the row.
+func (d *definition) kindOf(c engine.Cause) string {
+	kinds := strings.Fields(refusal.Of(c).Type)
+	for _, kind := range kinds {
+		if d.has(kind) {
+			return kind
+		}
 	}
-	if class != "" || r.Cause == engine.RunsCode {
-		as.message += "; the operator can lift that: " + r.Lift()
-	}
-	return strings.NewReplacer("{path}", named, "{shown}", edit.ShownPath(r.Path),
-		"{fact}", factText(r.Facts)).Replace(as.message)
+	return kinds[0]
 }
+
+// tell is the sentence of a refusal about what the call named. Of a path that is out of scope it is the same
+// whatever rule says so.
+func tell(kind, about string, r *engine.Refusal) string {
+	about = cmp.Or(edit.ShownPath(about), "it") // of an entry in the trash, the path is not told
+	says := about + " is out of scope"
+	if class := r.Class(); class != "" {
+		says += ": names like this are of the class " + class
+	} else if kind != outOfScope {
+		says = refusal.Tell(r, refusal.Voice{Path: about, Now: map[string]string{"trash": "yes"}}).Says
+	}
+	if r.Class() != "" || r.Cause == engine.RunsCode {
+		says += "; the operator can lift that: " + r.Lift()
+	}
+	return says
+}
+
+const outOfScope = "PathOutOfScope"
 
 // has says that the text names this type of error for the capability.
 func (d *definition) has(kind string) bool {
@@ -228,9 +224,9 @@ func fill(text string, words map[string]string) (any, bool) {
 }
 
 // contextOf are the facts for a program.
-func contextOf(r *engine.Refusal, paths []string) map[string]any {
+func contextOf(r *engine.Refusal, kind string, paths []string) map[string]any {
 	out := map[string]any{}
-	if rows[r.Cause].kind != "PathOutOfScope" { // which rule it is, the operator's log tells
+	if kind != outOfScope { // which rule it is, the operator's log tells
 		out["cause"] = r.Cause.Name
 	}
 	switch {
@@ -249,6 +245,10 @@ func contextOf(r *engine.Refusal, paths []string) map[string]any {
 		out["left"], out["checkpoint"] = f.Left, f.Checkpoint
 	case *guardfs.TooLargeError:
 		out["size"], out["most"] = f.Size, f.Max
+	case *matching.PatternError:
+		if f.Suggest != "" {
+			out["suggested_pattern"] = f.Suggest
+		}
 	case *edit.TooLargeError:
 		out["size"], out["most"] = f.Size, f.Max
 	case *guardfs.MissingParentError:
@@ -281,41 +281,4 @@ func clip(diff string) string {
 		return diff
 	}
 	return strings.ToValidUTF8(diff[:most], "") + "\n…"
-}
-
-// factText is a fact within a sentence. Facts without a text are told in the context.
-func factText(f any) string {
-	switch f := f.(type) {
-	case nil:
-		return ""
-	case *args.Error:
-		return f.What
-	case *hook.Error:
-		return f.Error()
-	case engine.Why:
-		return strings.ReplaceAll(f.Name, "_", " ")
-	case engine.NameFacts:
-		return f.What
-	case engine.CallFacts, engine.StuckFacts:
-		return fmt.Sprint(f)
-	case engine.CountFacts:
-		return fmt.Sprint(f.Most)
-	case engine.HalfFacts:
-		return f.Err.Error()
-	case *engine.CountError:
-		return fmt.Sprintf("%d instead of %d", f.Total, f.Expected)
-	case []engine.Blocked:
-		return edit.ShownPath(f[0].Path)
-	case *edit.UnencodableError:
-		return fmt.Sprintf("%q at line %d, column %d %s", f.Char, f.Line, f.Column, f.Why())
-	case error:
-		return f.Error()
-	case string:
-		return f
-	}
-	switch reflect.ValueOf(f).Kind() {
-	case reflect.Int, reflect.Int64:
-		return fmt.Sprint(f)
-	}
-	return ""
 }

@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/refusal"
 	"moltisfs/internal/text"
 )
 
@@ -131,74 +131,30 @@ func remove(ctx context.Context, c *call) error {
 	return err
 }
 
-// why says in the page's words why a call was refused. It names no path of the host's.
-func (c *call) why(err error, r *engine.Refusal) string {
+// why says why a call was refused: in the page's words where it has some. It names no path of the host's.
+func (c *call) why(r *engine.Refusal) string {
 	c.path = fmt.Sprintf("%.1000s", c.path)
-	if e, ok := errors.AsType[*args.Error](err); ok {
-		if e.Hint != "" {
-			return e.What + " — " + e.Hint + "."
-		}
-		return e.What
-	}
-	switch f := r.Facts.(type) {
-	case *guardfs.NotRegularError:
-		if f.Kind == "directory" && c.Tool == "jettson_files_read" {
-			return c.path + " is a directory — use jettson_files_list for that."
-		}
-		return fmt.Sprintf("%s is a %s, not a file.", c.path, f.Kind)
-	case *guardfs.TooLargeError:
-		return fmt.Sprintf("%s is %d bytes, over the limit of %d.", c.path, f.Size, f.Max)
-	}
-	text := sentences[r.Code]
-	switch inList := c.Tool == "jettson_files_list"; {
-	case r.Rule() == policy.RuleChain, r.Cause == engine.ChainFailed:
-		text = "the operator's policies do not allow this for {path}."
-	case r.Class() != "":
-		text = "{path} is closed: names like this are of the class " + r.Class() + lifts
-	case r.Cause == engine.RunsCode:
-		text = "{path} runs code later, or tells an agent what to do: a change of it takes an " +
-			"approval of its own, and nothing was done. It is of the class exec" + lifts
-	case r.Code == engine.CodeApprovalDenied && r.Facts != "":
-		text = fmt.Sprintf("the change was not approved (%v), and nothing was done — ask before trying again.", r.Facts)
+	inList := c.Tool == "jettson_files_list"
+	file, _ := r.Facts.(*guardfs.NotRegularError)
+	switch {
+	case r.Code == engine.CodePathDenied && r.Class() == "" && r.Rule() != policy.RuleChain:
+		return errEscapes.What
+	case file != nil && file.Kind == "directory" && c.Tool == "jettson_files_read":
+		return c.path + " is a directory — use jettson_files_list for that."
 	case r.Cause == engine.NotADirectory && inList:
-		text = "{path} is a file — use jettson_files_read for that."
+		return c.path + " is a file — use jettson_files_read for that."
 	case r.Cause == engine.NotADirectory:
-		text = "a file stands where a directory should be: {path}"
 	case r.Code == engine.CodeNotFound && inList:
-		text = "no such directory: {path}"
-	case r.Cause == engine.DiskFull, r.Cause == engine.StoreDiskFull:
-		text = "the disk is full, and nothing was done."
-	case r.Cause == engine.HalfMade:
-		text = "the change was made in part and could not be taken back — read what is there."
-	case r.Cause == engine.Withheld:
-		text = "the call has ended, and its answer is withheld: what it changed is changed — do not send it again, tell the user."
-	case r.Cause == engine.Unavailable:
-		text = "the sandbox where this has to run can't be reached — call again, or tell the user."
-	case r.Cause == engine.NoAnswer:
-		text = fmt.Sprintf("the file system does not answer; %s.", r.Facts)
-	case r.Cause == engine.TooManyCalls:
-		text = fmt.Sprintf("too many calls (%v), and nothing was done — wait, then call again.", r.Facts)
-	case text == "":
-		text = strings.ReplaceAll(r.Cause.Name, "_", " ") + " (" + string(r.Code) +
-			"), and nothing was done: {path}"
+		return "no such directory: " + c.path
+	case r.Code == engine.CodeNotFound:
+		return "no such file: " + c.path
 	}
-	return strings.ReplaceAll(text, "{path}", c.path)
-}
-
-const (
-	unread      = "{path} has to be read as it is now before it is written — use jettson_files_read."
-	lifts       = ", which the operator can lift for a path by unprotected in [tools.fs]."
-	notApproved = "the change was not approved, and nothing was done — ask before trying again."
-)
-
-// sentences are the page's words, where a code says enough.
-var sentences = map[engine.Code]string{
-	engine.CodePathDenied:      errEscapes.What,
-	engine.CodeNotFound:        "no such file: {path}",
-	engine.CodeSymlinkRefused:  "{path} is a symbolic link — name the file that it leads to.",
-	engine.CodeMustRead:        unread,
-	engine.CodeModified:        unread,
-	engine.CodeApprovalDenied:  notApproved,
-	engine.CodeApprovalTimeout: notApproved,
-	engine.CodeApprovalStale:   notApproved,
+	told := refusal.Tell(r, refusal.Voice{Path: c.path, Private: true, Now: map[string]string{
+		"plain": "yes", "by": " with jettson_files_read"}, Names: func(name string) string {
+		return map[string]string{"Glob": "jettson_files_list"}[name]
+	}})
+	if told.Hint == "" {
+		return told.Says
+	}
+	return told.Says + " — " + refusal.Clause(told.Hint) + "."
 }

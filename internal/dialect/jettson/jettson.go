@@ -164,7 +164,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 				return ""
 			}
 			out.Of, out.No = string(reason.Code), true
-			if out.Content, err = rejected(c.why(err, reason)); err != nil {
+			if out.Content, err = rejected(c.why(reason)); err != nil {
 				return ""
 			}
 			return out.Of
@@ -175,7 +175,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
 		c := &call{Dialect: d, home: c.home, Call: engine.Taken(in, "jettson", in.Tool)}
 		out := &dialect.Object{Of: string(left.Refusal.Code), No: true}
-		out.Content, err = rejected(c.why(left, left.Refusal))
+		out.Content, err = rejected(c.why(left.Refusal))
 		return out, err
 	}
 	if err != nil {

@@ -118,7 +118,7 @@ func TestPage(t *testing.T) {
 		{"read", `{"path":"gone"}`, no + `no such file: gone"}`},
 		{"read", `{"path":"none/none"}`, no + `no such file: none/none"}`},
 		{"read", `{"path":"scratch"}`, no + `scratch is a directory — use jettson_files_list for that."}`},
-		{"read", `{"path":"data.csv/x"}`, no + `a file stands where a directory should be: data.csv/x"}`},
+		{"read", `{"path":"data.csv/x"}`, no + `data.csv/x, or a part of it, is a file, not a directory — check the path with jettson_files_list."}`},
 		{"read", `{"path":"latin"}`, no + `latin is not UTF-8 text — use Jettson Shell for that."}`},
 		{"read", `{}`, no + `missing: path`},
 		{"read", `{"file":"x"}`, no + ``},
@@ -126,10 +126,10 @@ func TestPage(t *testing.T) {
 		{"write", `{"path":"data.csv","content":""}`, `{"path":"data.csv","bytes_written":0}`},
 		{"write", `{"path":"latin","content":"café"}`, `{"path":"latin","bytes_written":5}`},
 		{"write", `{"path":"../x","content":""}`, escapes},
-		{"write", `{"path":"out","content":""}`, no + `out is a symbolic link — name the file that it leads to."}`},
+		{"write", `{"path":"out","content":""}`, no + `out is a symbolic link, and links are not written through — use the path of the real file."}`},
 		{"write", `{"path":".","content":""}`, no + `. is a directory — name a file in it."}`},
-		{"write", `{"path":"scratch","content":""}`, no + `scratch is a directory, not a file."}`},
-		{"write", `{"path":"data.csv/x","content":""}`, no + `a file stands where a directory should be: data.csv/x"}`},
+		{"write", `{"path":"scratch","content":""}`, no + `scratch is a directory, not a regular file — list it with jettson_files_list."}`},
+		{"write", `{"path":"data.csv/x","content":""}`, no + `data.csv/x, or a part of it, is a file, not a directory — check the path with jettson_files_list."}`},
 		{"list", `{"path":"scratch"}`, `{"path":"scratch","entries":[{"name":"deep","size_bytes":0,"is_dir":true},{"name":"new","size_bytes":0,"is_dir":true}]}`},
 		{"list", `{"path":"none"}`, no + `no such directory: none"}`},
 		{"list", `{"path":"data.csv"}`, no + `data.csv is a file — use jettson_files_read for that."}`},
@@ -207,7 +207,7 @@ func TestWorkspaces(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	if got := said(t, d, dialect.Call{Principal: "ann", Session: "1"}, "write", `{"path":"h","content":""}`); !strings.Contains(got, "not approved") {
+	if got := said(t, d, dialect.Call{Principal: "ann", Session: "1"}, "write", `{"path":"h","content":""}`); !strings.Contains(got, "needs approval") {
 		t.Error(got)
 	}
 	narrow := dialect.Call{Principal: "ann", Session: "1", Scope: &dialect.Scope{Readable: []string{dir + "/other"}}}
@@ -326,7 +326,7 @@ func TestNothingWasDone(t *testing.T) {
 		for _, code := range []engine.Code{facts.cause.Code, engine.CodePermissionDenied, engine.CodePolicyError, engine.CodeIOError, engine.CodeDeadline} {
 			c := &call{Call: &engine.Call{Tool: "jettson_files_write"}, path: "a"}
 			r := &engine.Refusal{Code: code, Cause: facts.cause, Facts: facts.facts}
-			if text := c.why(r, r); strings.Contains(text, "nothing was") || strings.Contains(text, "{") {
+			if text := c.why(r); strings.Contains(text, "nothing was") || strings.Contains(text, "{") {
 				t.Errorf("%s as %s: %s", facts.cause.Name, code, text)
 			}
 		}

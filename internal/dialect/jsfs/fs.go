@@ -18,6 +18,7 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/js"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/refusal"
 )
 
 // changes are what [tools.policy] denies to deny changes: it holds for these operations too.
@@ -207,16 +208,13 @@ func (c *call) readFile(ctx context.Context) (out js.Reply, err error) {
 				return sight, nil
 			}
 			if !utf8.Valid(all) {
-				return nil, engine.Refuse(notUTF8, s.Path, firstInvalid(all))
+				return nil, engine.Refuse(refusal.NotUTF8, s.Path, firstInvalid(all))
 			}
 			out = js.Reply{Kind: js.Text, Data: all}
 			return sight, nil
 		})
 	return out, err
 }
-
-// notUTF8 is a file that is no text in UTF-8; its fact says where.
-var notUTF8 = engine.Cause{Code: engine.CodeUnsupported, Name: "not_utf8"}
 
 // firstInvalid says where UTF-8 ends, as Rust does.
 func firstInvalid(b []byte) string {

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"syscall"
 
-	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/js"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/refusal"
 )
 
 // failure is a refusal as the exception that a script gets.
@@ -31,7 +31,7 @@ func (c *call) failure(r *engine.Refusal, err error) error {
 	case r.Code == engine.CodePathDenied:
 		return &js.Failure{Message: name + " denied by policy: " + c.q.Path + " is not allowed",
 			Code: "EACCES"}
-	case r.Cause == notUTF8:
+	case r.Cause == refusal.NotUTF8:
 		return &js.Failure{Message: fmt.Sprintf("%s: invalid UTF-8 in %s: %v", name, c.q.Path, r.Facts)}
 	}
 	if c.q.Path == "" || two && c.q.To == "" { // names nothing, as a system has it
@@ -40,8 +40,17 @@ func (c *call) failure(r *engine.Refusal, err error) error {
 	if text, code := c.systemWord(r, err); text != "" {
 		return &js.Failure{Message: name + ": " + shown + ": " + text, Code: code}
 	}
-	return &js.Failure{Message: name + ": " + shown + ": " + why(r),
-		Code: strings.ToUpper(string(r.Code))}
+	return &js.Failure{Message: name + ": " + shown + ": " + why(r), Code: strings.ToUpper(string(r.Code))}
+}
+
+// why says why a call was refused that the system would have carried out, and what to do.
+func why(r *engine.Refusal) string {
+	told := refusal.Tell(r, refusal.Voice{Private: true,
+		Now: map[string]string{"plain": "yes", "by": " with fs.readFile"}})
+	if told.Hint == "" {
+		return told.Says
+	}
+	return told.Says + ": " + refusal.Clause(told.Hint)
 }
 
 // systemWords are what Rust's std::io says of the system's errors, by Node's codes.
@@ -63,20 +72,9 @@ var systemWords = []struct {
 	{syscall.ELOOP, "ELOOP", "Too many levels of symbolic links (os error 40)"},
 }
 
-// asSystem are our causes as the system has them.
-var asSystem = map[engine.Cause]syscall.Errno{
-	engine.Absent: syscall.ENOENT, engine.ParentMissing: syscall.ENOENT,
-	engine.NotPermitted: syscall.EACCES, engine.ReadOnly: syscall.EACCES,
-	engine.NotADirectory: syscall.ENOTDIR,
-	engine.LinkLoop:      syscall.ELOOP, engine.NameTooLong: syscall.ENAMETOOLONG,
-	engine.DiskFull: syscall.ENOSPC, engine.DiskReadOnly: syscall.EROFS,
-	engine.NotEmpty: syscall.ENOTEMPTY, engine.IntoItself: syscall.EINVAL,
-	engine.Conflicts: syscall.EEXIST, engine.BadPath: syscall.EINVAL,
-}
-
 // systemWord is what the system would have said; "" where it would not have refused.
 func (c *call) systemWord(r *engine.Refusal, err error) (text, code string) {
-	no := asSystem[r.Cause]
+	no := refusal.Of(r.Cause).Errno
 	switch f := r.Facts.(type) {
 	case *guardfs.NotRegularError:
 		if f.Kind == "directory" {
@@ -99,63 +97,4 @@ func (c *call) systemWord(r *engine.Refusal, err error) (text, code string) {
 		}
 	}
 	return fmt.Sprintf("%v (os error %d)", no, int(no)), ""
-}
-
-// why says in a script's words why a call was refused that the system would have carried out, and
-// what to do.
-func why(r *engine.Refusal) string {
-	switch f := r.Facts.(type) {
-	case *args.Error:
-		if f.Hint != "" {
-			return f.What + ": " + f.Hint
-		}
-		return f.What
-	case *guardfs.TooLargeError:
-		return fmt.Sprintf("the file is %d bytes, over the limit of %d", f.Size, f.Max)
-	}
-	switch {
-	case r.Cause == engine.NobodyToAsk:
-		return "the change needs approval, there is nobody to ask, and nothing was done: tell the operator"
-	case r.Cause == engine.NotApproved && r.Facts != "":
-		return fmt.Sprintf("the change was not approved (%v), and nothing was done: ask before trying again", r.Facts)
-	case r.Cause == engine.RunsCode:
-		return "it runs code later, or tells an agent what to do (class exec): a change of it takes an " +
-			"approval of its own, and nothing was done; the operator can lift that: " + r.Lift()
-	case r.Cause == engine.TooManyCalls:
-		return fmt.Sprintf("too many calls (%v), and nothing was done: wait, then call again", r.Facts)
-	case r.Cause == engine.HardLinked:
-		return fmt.Sprintf("it is one of %v names of the same file, and nothing was done", r.Facts)
-	case r.Cause == engine.NoAnswer:
-		return fmt.Sprintf("the file system does not answer; %v", r.Facts)
-	case r.Cause == engine.Withheld:
-		return "the call has ended, and its answer is withheld: what it changed is changed; do not send it again, tell the user"
-	case r.Cause == engine.HalfMade:
-		return "the change was made in part and could not be taken back: read what is there"
-	}
-	if text := words[r.Code]; text != "" {
-		return text
-	}
-	return strings.ReplaceAll(r.Cause.Name, "_", " ") + " (" + string(r.Code) +
-		"), and nothing was done"
-}
-
-const (
-	unread = "it has to be read as it is now before it is changed: await fs.readFile first"
-	late   = "nobody approved the change in time, and nothing was done: ask before trying again"
-	stale  = "it changed while the change waited for approval, and nothing was done: read it again"
-	asked  = "the change was not approved, and nothing was done: ask before trying again"
-)
-
-var words = map[engine.Code]string{
-	engine.CodeMustRead:         unread,
-	engine.CodeModified:         unread,
-	engine.CodeSymlinkRefused:   "it is a symbolic link: name the file that it leads to",
-	engine.CodeApprovalDenied:   asked,
-	engine.CodeApprovalTimeout:  late,
-	engine.CodeApprovalStale:    stale,
-	engine.CodePermissionDenied: "the operator's settings do not allow it, and nothing was done",
-	engine.CodeNotRegularFile:   "it is not a file",
-	engine.CodeDeadline:         "it took too long, and nothing was done",
-	engine.CodeUnavailable:      "the sandbox where this has to run can't be reached: try again, or tell the user",
-	engine.CodeConflict:         "somebody else is changing it, and nothing was done: try again",
 }
