@@ -37,7 +37,6 @@ var whyWords = map[string]string{
 	engine.NotSavable.Name: "what is there now is too large for the store or excluded from it, " +
 		"and would be lost",
 	engine.IsReadOnly.Name:     "it is read-only (%v)",
-	engine.IsHardLinked.Name:   "it is one of %v names of the same file",
 	engine.VolumeReadOnly.Name: "its file system is read-only",
 	engine.DirNotWritable.Name: "the system does not let us change its directory",
 	engine.Unreadable.Name:     "the system does not let us read it",
@@ -148,9 +147,7 @@ var restoreSentences = map[engine.Cause]wording{
 	engine.NotADirectory: orSkip("something that is no directory is on the way to {true}",
 		"Move it away first"),
 	engine.ReadOnly: onPath("{shown} is read-only ({fact})",
-		`Ask the user to make it writable, or the operator for read_only_files = "write", or leave that path alone with on_conflict skip.`),
-	engine.HardLinked: onPath(`{shown} is one of {fact} names of the same file, and hard_links = "refuse"`,
-		`Ask the operator for hard_links = "break", or leave that path alone with on_conflict skip.`),
+		"Ask the user to make it writable, or leave that path alone with on_conflict skip."),
 	engine.IsLink: orSkip("a symbolic link is at {true} or on the way to it now",
 		"Move the link away first"),
 	engine.NotRegular: func(a *about) *Refusal {

@@ -66,8 +66,6 @@ var sentences = map[engine.Cause]wording{
 		r := &Refusal{Message: "too many calls: " + f.String(),
 			Hint: "Wait for the calls under way, then call again."}
 		switch {
-		case f.Limit == "identical_calls":
-			r.Hint = "The answer will not be another one: make a different call, or tell the user."
 		case f.Wait > 0:
 			r.Hint = fmt.Sprintf("Call again in %s.", f.Wait.Round(time.Millisecond))
 		case f.Limit == "":
@@ -191,9 +189,7 @@ var sentences = map[engine.Cause]wording{
 		return r
 	},
 	engine.ReadOnly: plainly("the file is read-only ({fact})",
-		`Ask the user to make it writable, or the operator for read_only_files = "write".`),
-	engine.HardLinked: plainly(`the file is one of {fact} hard links to the same content, and hard_links = "refuse"`,
-		`Ask the user which name is meant, or the operator for hard_links = "break".`),
+		"Ask the user to make it writable."),
 
 	engine.NoMatch:     noMatch,
 	engine.NotUnique:   notUnique,

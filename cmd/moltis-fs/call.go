@@ -125,7 +125,7 @@ func (in *invocation) forCalls(ctx context.Context) (s *stand, err error) {
 	if err := in.implyRoot(); err != nil {
 		return nil, err
 	}
-	s, err = in.opens(ctx, approver, nil, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
+	s, err = in.opens(ctx, approver, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
 	if err == nil && in.implied {
 		in.tellOpen(s.cfg)
 	}

@@ -43,7 +43,7 @@ func runDoctor(ctx context.Context, in *invocation) error {
 		locate(from, problemsOf(err))
 		return misuse("", "%v", err)
 	}
-	o := doctor.Options{Lifted: lifted(cfg.Tools.FS), OneName: cfg.Tools.FS.HardLinksRead == "refuse"}
+	o := doctor.Options{Lifted: lifted(cfg.Tools.FS)}
 	o.Home, _ = os.UserHomeDir() // "": there is none
 	if o.Data, _, err = in.dataDir(); err != nil {
 		return err

@@ -122,8 +122,7 @@ var hints = map[engine.Cause]hint{
 	engine.NotADirectory: orSkip("Move it away first"),
 	engine.NotRegular:    orSkip("Move it away first"),
 	engine.IsLink:        orSkip("Move the link away first"),
-	engine.ReadOnly:      orSkip(`Make it writable, or set read_only_files = "write"`),
-	engine.HardLinked:    orSkip(`Set hard_links = "break"`),
+	engine.ReadOnly:      orSkip("Make it writable"),
 	engine.Absent:        always("Check the path."),
 	engine.TooManyPaths: func(_ *invocation, r *engine.Refusal) string {
 		f, _ := r.Facts.(engine.CountFacts)

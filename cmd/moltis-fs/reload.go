@@ -21,7 +21,7 @@ import (
 // read again and another one takes its place: each call ends under the rules that it began with. A
 // configuration that can't be used changes nothing.
 type standing struct {
-	open    func(before *stand) (*stand, error)
+	open    func(again bool) (*stand, error)
 	lasting *lasting
 	changed chan struct{} // another one has taken its place
 
@@ -44,9 +44,8 @@ type stand struct {
 	boxes *sandboxes // nil: there are none
 }
 
-// opens opens an engine with the dialects of the command line, for calls of an agent. before is what
-// stood until a reload; nil: nothing did.
-func (in *invocation) opens(ctx context.Context, approver tools.Approver, before *stand,
+// opens opens an engine with the dialects of the command line, for calls of an agent.
+func (in *invocation) opens(ctx context.Context, approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*stand, error) {
 	o := opener{in: in, log: in.sandboxLog}
 	e, cfg, err := in.openEngineAs(approver, func(cfg *config.Config, as *tools.Options) {
@@ -63,7 +62,7 @@ func (in *invocation) opens(ctx context.Context, approver tools.Approver, before
 	}
 	in.warnOf(cfg)
 	here := cfg
-	if c := cfg.Tools.Sandbox; c.Mode == "all" && c.Require { // no call runs here, so no workspace has to be
+	if c := cfg.Tools.Sandbox; c.All() { // no call runs here, so no workspace has to be
 		here.Tools.Jettson.Workspaces = c.Root
 	}
 	d, err := in.over(e, here)
@@ -72,8 +71,8 @@ func (in *invocation) opens(ctx context.Context, approver tools.Approver, before
 	}
 	s := &stand{Dialect: d, e: e, cfg: cfg}
 	if o.cfg.Tools.Sandbox.Mode != "off" {
-		o.root, o.hash = cfg.Tools.FS.WorkspaceRoot, hashing(o.as.Worker[0])
-		in.sandboxed(ctx, s, before, o)
+		o.root = cfg.Tools.FS.WorkspaceRoot
+		in.sandboxed(ctx, s, o)
 	}
 	return s, nil
 }
@@ -90,14 +89,14 @@ func (s *stand) handOver() {
 func (in *invocation) stands(ctx context.Context, approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*standing, error) {
 	in.lasting = &lasting{homes: &engine.Homes{}}
-	s := &standing{lasting: in.lasting, changed: make(chan struct{}, 1), open: func(before *stand) (*stand, error) {
-		return in.opens(ctx, approver, before, func(cfg *config.Config, o *tools.Options) {
-			o.Program = tools.Program{Name: in.programName(), Reloads: before != nil}
+	s := &standing{lasting: in.lasting, changed: make(chan struct{}, 1), open: func(again bool) (*stand, error) {
+		return in.opens(ctx, approver, func(cfg *config.Config, o *tools.Options) {
+			o.Program = tools.Program{Name: in.programName(), Reloads: again}
 			change(cfg, o)
 		})
 	}}
 	var err error
-	s.now, err = s.open(nil)
+	s.now, err = s.open(false)
 	return s, err
 }
 
@@ -137,7 +136,7 @@ func (s *standing) reload() (policy string, err error) {
 	if err != nil { // this holds for a configuration that is refused, too
 		return "", err
 	}
-	next, err := s.open(old)
+	next, err := s.open(true)
 	if err != nil {
 		return "", err
 	}

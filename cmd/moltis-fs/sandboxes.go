@@ -3,12 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,7 +29,6 @@ type sandboxes struct {
 	dialect.Dialect // of this machine
 	opener
 	over func(*engine.Engine, config.Config) (dialect.Dialect, error)
-	fall bool // nothing real was there at the start, and none is required: all run on this machine
 
 	mu   sync.Mutex
 	at   map[string]*box // by the name of the place
@@ -64,26 +60,11 @@ type opener struct {
 	root string        // of this machine
 	as   tools.Options
 	log  func(line string)
-	hash func() (string, error) // of our program: read once, as it has 50 MB
-}
-
-// hashing is hash for the program at a path.
-func hashing(path string) func() (string, error) {
-	return sync.OnceValues(func() (string, error) {
-		f, err := os.Open(path)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close() //nolint:errcheck // it was read
-		h := sha256.New()
-		_, err = io.Copy(h, f)
-		return hex.EncodeToString(h.Sum(nil)), err
-	})
 }
 
 // sandboxed has the calls of a stand run where [tools.sandbox] says, and says what is so at the
-// start. A reload takes nobody out of a sandbox that is gone: before is what stood until then.
-func (in *invocation) sandboxed(ctx context.Context, s, before *stand, o opener) {
+// start. No call that belongs into a sandbox ever runs on this machine.
+func (in *invocation) sandboxed(ctx context.Context, s *stand, o opener) {
 	b := &sandboxes{Dialect: s.Dialect, opener: o, over: in.over, at: map[string]*box{}}
 	s.boxes, s.Dialect = b, b
 	p, err := b.place("local", "default")
@@ -101,12 +82,8 @@ func (in *invocation) sandboxed(ctx context.Context, s, before *stand, o opener)
 	if err == nil {
 		return
 	}
-	say := "calls that belong into it are refused until it is there"
-	had := before != nil && before.boxes != nil && !before.boxes.fall
-	if b.fall = !o.cfg.Tools.Sandbox.Require && !had && ctx.Err() == nil; b.fall {
-		say = "the tools operate on this machine, for all sessions; bound them with allow_paths"
-	}
-	in.warn([]*config.Problem{{Key: "tools.sandbox", Why: "no real sandbox backend is available (" + sandbox.Cause(err) + "): " + say,
+	in.warn([]*config.Problem{{Key: "tools.sandbox", Why: "no real sandbox backend is available (" + sandbox.Cause(err) +
+		"): calls that belong into it are refused until it is there",
 		Hint: program + " sandbox check tries it"}})
 }
 
@@ -126,14 +103,7 @@ func (in *invocation) unboxed(cfg config.Sandbox) error {
 
 // place is the sandbox of a session.
 func (o *opener) place(principal, session string) (*place.Place, error) {
-	self := place.Self{File: o.as.Worker[0]}
-	if o.cfg.Tools.Sandbox.CopyBinary {
-		var err error
-		if self.Hash, err = o.hash(); err != nil {
-			return nil, err
-		}
-	}
-	return place.Of(o.cfg.Tools.Sandbox, self, o.root, principal, session)
+	return place.Of(o.cfg.Tools.Sandbox, o.as.Worker[0], o.root, principal, session)
 }
 
 // open opens an engine in a sandbox. Closing it ends the worker. The configuration is that of inside.
@@ -145,16 +115,6 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 	}
 	if err := o.outOfReach(p); err != nil {
 		return nil, cfg, no, err
-	}
-	if o.cfg.Tools.Sandbox.CopyBinary {
-		f, err := os.Open(o.as.Worker[0])
-		if err != nil {
-			return nil, cfg, no, err
-		}
-		defer f.Close() //nolint:errcheck // it was read
-		if err := p.Put(ctx, f, strings.TrimPrefix(filepath.Base(p.Program), "moltis-fs-")); err != nil {
-			return nil, cfg, no, err
-		}
 	}
 	wall := p.Root
 	if len(o.cfg.Tools.FS.AllowPaths) == 0 {
@@ -279,7 +239,7 @@ func (x *box) open(ctx context.Context, b *sandboxes, say func(line string)) (*s
 // of is where the calls of a session belong; nil: on this machine.
 func (b *sandboxes) of(principal, session string) (*place.Place, error) {
 	principal, session = cmp.Or(principal, "local"), cmp.Or(session, "default")
-	if b.fall || !place.Has(b.cfg.Tools.Sandbox, principal, session) {
+	if !place.Has(b.cfg.Tools.Sandbox, principal, session) {
 		return nil, nil
 	}
 	return b.place(principal, session)
@@ -476,7 +436,7 @@ func (in *invocation) opener() (*opener, error) {
 	}
 	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
 	return &opener{in: in, cfg: cfg, root: cmp.Or(root, cfg.Tools.FS.WorkspaceRoot), log: in.sandboxLog,
-		hash: hashing(self), as: tools.Options{Worker: []string{self, workerCommand().name}, DataDir: dir,
+		as: tools.Options{Worker: []string{self, workerCommand().name}, DataDir: dir,
 			Protect: append(protect, earlier...)}}, err
 }
 

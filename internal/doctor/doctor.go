@@ -56,7 +56,6 @@ type Options struct {
 	Data    string   // it need not be there yet
 	Home    string   // "": there is none
 	Lifted  string   // what the configuration takes from the protected classes; "": nothing
-	OneName bool     // files with several hard links are refused
 
 	// Budget is how many names of each root are looked at for hard links; 200,000 when 0.
 	Budget int
@@ -257,13 +256,10 @@ func (o *Options) hardLinks(ctx context.Context, say sayer, root string) error {
 		say(Weaker, "root", root, "it is too large to look for all hard links", "")
 	case err != nil:
 		say(Weaker, "root", root, "hard links could not be looked for: "+err.Error(), "")
-	case outside > 0 && o.OneName:
-		say(OK, "root", root, fmt.Sprintf("files that have other names outside: %d; they are refused", outside),
-			"")
 	case outside > 0:
 		say(Hazard, "root", root, fmt.Sprintf("files that have other names outside: %d, as %s; "+
 			"what an agent reads here is the same file there", outside, one),
-			"deny the other names, copy the files, or set hard_links_read = \"refuse\"")
+			"deny the other names, or copy the files")
 	default:
 		say(OK, "root", root, "no file has a name outside", "")
 	}

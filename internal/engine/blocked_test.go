@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"moltisfs/checkpoint"
-	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -149,9 +148,7 @@ func TestBlocked(t *testing.T) {
 	const golden = "testdata/blocked.txt"
 	var got strings.Builder
 	for _, what := range dids {
-		x := grow(t, func(fs *config.FS) {
-			fs.Checkpoint.MaxFileBytes, fs.ReadOnlyFiles, fs.HardLinks = 100, "refuse", "refuse"
-		})
+		x := grow(t, small)
 		n := 0
 		for _, is := range nows {
 			var answers []string

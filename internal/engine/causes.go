@@ -47,11 +47,10 @@ var (
 	ClientFailed  = own(CodeIOError, "client_failed") // error: what it said of its text
 
 	Unread     = own(CodeMustRead, "unread")
-	PartUnread = own(CodeMustRead, "part_unread")         // *ledger.Seen
-	Modified   = own(CodeModified, "modified")            // HashFacts
-	Unexpected = own(CodeModified, "not_expected_hash")   // HashFacts; Hash is "" where no file is
-	ReadOnly   = own(CodePermissionDenied, "read_only")   // string: the mode
-	HardLinked = own(CodePermissionDenied, "hard_linked") // int: all names
+	PartUnread = own(CodeMustRead, "part_unread")       // *ledger.Seen
+	Modified   = own(CodeModified, "modified")          // HashFacts
+	Unexpected = own(CodeModified, "not_expected_hash") // HashFacts; Hash is "" where no file is
+	ReadOnly   = own(CodePermissionDenied, "read_only") // string: the mode
 
 	LinesUnseen = own(CodeMustRead, "lines_unseen")    // LineFacts
 	NotAsShown  = own(CodeUnsupported, "not_as_shown") // string: the kind of file

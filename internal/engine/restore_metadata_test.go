@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"moltisfs/checkpoint"
-	"moltisfs/config"
 	"moltisfs/internal/engine"
 )
 
@@ -72,37 +71,34 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 
 // A read-only file that a restore brought back goes again with the restore's own undo; what others made read-only does not.
 func TestUndoOfABroughtBackReadOnlyFile(t *testing.T) {
-	x := grow(t, func(fs *config.FS) { fs.ReadOnlyFiles = "write" })
-	path := x.write("f", "f\n")
+	x := grow(t, nil)
+	path := x.write("d/f", "f\n")
 	if err := os.Chmod(path, 0o444); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{})
+	gone, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Close()
-	x.cfg.ReadOnlyFiles = "refuse"
-	x.open()
 	back, err := x.restore(checkpoint.ID(gone.Checkpoint), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o444 {
+	if mode, _, _, _ := x.meta("d/f"); mode.Perm() != 0o444 {
 		t.Fatalf("it came back as %v", mode)
 	}
 	if _, err := x.restore(checkpoint.ID(back.Checkpoint), ""); err != nil {
 		t.Errorf("its own undo: %v", err)
 	}
-	x.has("f", "-")
+	x.has("d/f", "-")
 	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	x.has("f", "f\n")
+	x.has("d/f", "f\n")
 	if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
 		t.Errorf("redo: %v", err)
 	}
-	x.has("f", "-")
+	x.has("d/f", "-")
 
 	id := x.put("s", "g", "g\n")
 	if err := os.Chmod(x.ws+"/g", 0o444); err != nil {

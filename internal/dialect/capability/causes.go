@@ -98,8 +98,6 @@ var rows = map[engine.Cause]row{
 		message: "{path} is not the content that was expected" + untouched},
 	engine.ReadOnly: {kind: "PermissionDenied",
 		message: "{shown} is read-only ({fact})" + untouched},
-	engine.HardLinked: {kind: "PermissionDenied",
-		message: "{shown} has several names on the disk, and the operator refuses that" + untouched},
 
 	engine.OverBinary: {kind: "NotText",
 		message: "{path} is a file of kind {fact}, and the content is not" + untouched},

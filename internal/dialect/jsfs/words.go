@@ -123,8 +123,6 @@ func why(r *engine.Refusal) string {
 			"approval of its own, and nothing was done; the operator can lift that: " + r.Lift()
 	case r.Cause == engine.TooManyCalls:
 		return fmt.Sprintf("too many calls (%v), and nothing was done: wait, then call again", r.Facts)
-	case r.Cause == engine.HardLinked:
-		return fmt.Sprintf("it is one of %v names of the same file, and nothing was done", r.Facts)
 	case r.Cause == engine.NoAnswer:
 		return fmt.Sprintf("the file system does not answer; %v", r.Facts)
 	case r.Cause == engine.Withheld:
