@@ -225,7 +225,7 @@ func (x *tree) blocked(what did, is now, how string, n int) string {
 	}()
 	r, o := rewindTo("t"), engine.RestoreOptions{OnConflict: how}
 	if how == "inverse" {
-		list, err := x.Checkpoints(ctx, c, checkpoint.Filter{})
+		list, err := x.Checkpoints(ctx, c, checkpoint.Filter{Session: c.Session})
 		must(x.t, err)
 		did := slices.IndexFunc(list.Checkpoints, func(c checkpoint.Checkpoint) bool { return c.Kind != checkpoint.KindRead })
 		r, o.OnConflict = checkpoint.Restore{ID: list.Checkpoints[did].ID, Mode: checkpoint.ModeInverse}, ""

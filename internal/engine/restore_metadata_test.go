@@ -69,36 +69,24 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 	}
 }
 
-// A read-only file that a restore brought back goes again with the restore's own undo; what others made read-only does not.
-func TestUndoOfABroughtBackReadOnlyFile(t *testing.T) {
+// A read-only file that the session made by a copy goes again with the undo; what others made read-only does not.
+func TestUndoOfAReadOnlyCopy(t *testing.T) {
 	x := grow(t, nil)
-	path := x.write("d/f", "f\n")
-	if err := os.Chmod(path, 0o444); err != nil {
-		t.Fatal(err)
+	path := x.write("from", "f\n")
+	must(t, os.Chmod(path, 0o444))
+	_, err := x.Copy(ctx, x.call("s"), engine.CopyArgs{From: path, To: x.ws + "/f"})
+	must(t, err)
+	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o444 {
+		t.Fatalf("it was made as %v", mode)
 	}
-	gone, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true})
-	if err != nil {
-		t.Fatal(err)
+	for range 2 {
+		_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		must(t, err)
+		x.has("f", "-")
+		_, err = x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+		must(t, err)
+		x.has("f", "f\n")
 	}
-	back, err := x.restore(checkpoint.ID(gone.Checkpoint), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if mode, _, _, _ := x.meta("d/f"); mode.Perm() != 0o444 {
-		t.Fatalf("it came back as %v", mode)
-	}
-	if _, err := x.restore(checkpoint.ID(back.Checkpoint), ""); err != nil {
-		t.Errorf("its own undo: %v", err)
-	}
-	x.has("d/f", "-")
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	x.has("d/f", "f\n")
-	if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
-		t.Errorf("redo: %v", err)
-	}
-	x.has("d/f", "-")
 
 	id := x.put("s", "g", "g\n")
 	if err := os.Chmod(x.ws+"/g", 0o444); err != nil {
