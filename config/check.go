@@ -205,8 +205,7 @@ func checkGlobs(key string, globs []string, anyDepth bool, add adder) {
 		}
 		if errors.As(glob.CheckRule(whole), &bad) {
 			why := fmt.Sprintf("bad glob %s: %s", quote(g), bad.Why)
-			p := add(fmt.Sprintf("%s[%d]", key, i), why, "")
-			p.globOffset = max(bad.Offset-len(before), 0) + 1
+			add(fmt.Sprintf("%s[%d]", key, i), why, "")
 		}
 	}
 }

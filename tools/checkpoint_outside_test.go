@@ -21,6 +21,7 @@ func TestRewindNamesWhatOthersChanged(t *testing.T) {
 			f := write(t, root+"/f", "old\n")
 			write(t, root+"/g", "1\n")
 			callAs(t, s, "s", "t0", "Edit", map[string]any{"file_path": f, "old_string": "old", "new_string": "kept"})
+			callAs(t, s, "s", "t1", "Read", map[string]any{"file_path": f})
 			if edited {
 				callAs(t, s, "s", "t1", "Edit", map[string]any{"file_path": root + "/g", "old_string": "1", "new_string": "2"})
 			}
