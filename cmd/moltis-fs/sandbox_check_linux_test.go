@@ -24,13 +24,13 @@ func boxedIn(t *testing.T, command, more string) (dir, conf string) {
 		mode = "sessions"
 	}
 	return dir, laid(t, filepath.Join(dir, "c.toml"), fmt.Sprintf("[tools.fs]\nrequire_approval = false\n[tools.sandbox]\nmode = %q\n"+
-		"command = [%s]\nprogram = %q\nroot = %q\n%s", mode, command, binary(t), filepath.Join(dir, "tree"), more))
+		"command = [%s]\nroot = %q\n%s", mode, command, filepath.Join(dir, "tree"), more))
 }
 
 // What is there is told before a session needs it, by the doctor, by a try and at a start: each with its exit status.
 func TestSandboxTold(t *testing.T) {
 	t.Parallel()
-	const refuses, falls = "calls that belong into it are refused until it is there", "the tools operate on this machine, for all sessions"
+	const refuses = "calls that belong into it are refused until it is there"
 	for _, c := range []struct {
 		name, command, more  string
 		doctor, check, start string
@@ -39,8 +39,7 @@ func TestSandboxTold(t *testing.T) {
 		{"real", `"env"`, "", "is real; its worker is this build on linux/", "every answer was the same", "", exitOK, exitOK, exitOK},
 		{"absent", `"no-such-program-4711"`, "", "no real sandbox is there: exec: ", "can't be reached", refuses, exitOK, exitBroken, exitRefused},
 		{"broken", `"sh", "-c", "echo no such box >&2; exit 1"`, "", `there: its worker did not start: it said "no such box"; its calls`, `it said "no such box"`, refuses, exitOK, exitBroken, exitRefused},
-		{"not required", `"false"`, "require = false\n", "a start has the calls run on this machine", "can't be reached", falls, exitRefused, exitBroken, exitOK},
-		{"not required for some", `"false"`, "sessions = [\"*\"]\nrequire = false\n", "a start has the calls run on this machine", "can't be reached", falls, exitRefused, exitBroken, exitOK},
+		{"absent for some", `"no-such-program-4711"`, "sessions = [\"*\"]\n", "no real sandbox is there: exec: ", "can't be reached", refuses, exitOK, exitBroken, exitRefused},
 		{"other", `"sh", "-c", "ulimit -f 0; exec \"$@\"", "sh"`, "", "is real", "Write differs\n  here:  {", "", exitOK, exitRefused, exitRefused},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,8 +65,7 @@ func TestSandboxTold(t *testing.T) {
 			if n := strings.Count(said, "no real sandbox backend is available"); (c.start != "") != (n == 1) || strings.Count(said, "no such box") > 1 {
 				t.Errorf("a start says %s", said)
 			}
-			where := "[where: " + map[bool]string{true: "host", false: base(c.command)}[c.start == falls]
-			if !strings.Contains(said, where) {
+			if where := "[where: " + base(c.command); !strings.Contains(said, where) {
 				t.Errorf("%q is not in %s", where, said)
 			}
 			if _, err := os.Lstat(tree + "/f"); (err == nil) != (c.wrote == exitOK) {

@@ -33,7 +33,7 @@ func TestSandboxedSessions(t *testing.T) {
 		t.Helper()
 		cfg := filepath.Join(dir, "c.toml")
 		text := fmt.Sprintf("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n[tools.sandbox]\n"+
-			"mode = \"sessions\"\nsessions = [\"boxed-*\"]\ncommand = [%q]\nprogram = %q\nroot = %q\n", command, program, tree)
+			"mode = \"sessions\"\nsessions = [\"boxed-*\"]\ncommand = [%q]\nroot = %q\n", command, tree)
 		if err := os.WriteFile(cfg, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -296,11 +296,10 @@ func TestSandboxesOfServer(t *testing.T) {
 	s.workers(1) // those under the old rules are closed
 }
 
-// A server whose sandbox is gone while its configuration is read again takes no session out of it: require = false is
-// about a start.
+// A server whose sandbox is gone while its configuration is read again takes no session out of it.
 func TestReloadWhileASandboxIsGone(t *testing.T) {
 	t.Parallel()
-	dir, conf := boxedIn(t, `"sh", "-c", "test ! -e \"$0\" && exec \"$@\"", "GONE"`, "require = false\n")
+	dir, conf := boxedIn(t, `"sh", "-c", "test ! -e \"$0\" && exec \"$@\"", "GONE"`, "")
 	gone, file := filepath.Join(dir, "gone"), filepath.Join(dir, "tree", "f")
 	laid(t, file, "hello\n")
 	text, err := os.ReadFile(conf)
@@ -399,7 +398,7 @@ func TestSandboxUnderConfine(t *testing.T) {
 // Who starts a server whose sandbox hangs can stop it at once, and nothing runs on this machine in the place of it.
 func TestStoppedWhileASandboxHangs(t *testing.T) {
 	t.Parallel()
-	dir, conf := boxedIn(t, `"sh", "-c", "touch \"$0\"; exec sleep 1000", "begun"`, "require = false\n")
+	dir, conf := boxedIn(t, `"sh", "-c", "touch \"$0\"; exec sleep 1000", "begun"`, "")
 	cmd := exec.Command(binary(t), "mcp", "--config", conf, "--data-dir", filepath.Join(dir, "data"))
 	cmd.Dir = dir
 	var said strings.Builder
