@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -330,6 +331,24 @@ func TestTooLargeAndTooDeep(t *testing.T) {
 				t.Errorf("%s: %.200s", name, p.Error())
 			}
 		}
+	}
+}
+
+// A file of nothing but wrong or foreign names is judged in a moment.
+func TestManyNames(t *testing.T) {
+	var unknown, foreign strings.Builder
+	unknown.WriteString("[tools.fs]\n")
+	foreign.WriteString("[server]\n")
+	for i := range 30_000 {
+		fmt.Fprintf(&unknown, "zz%d = 1\n", i)
+		fmt.Fprintf(&foreign, "zz%d = 1\n", i)
+	}
+	_, err := Decode([]byte(unknown.String()), "m")
+	if n := len(unjoin(t, err)); n != mostProblems {
+		t.Errorf("%d problems", n)
+	}
+	if _, err := Decode([]byte(foreign.String()), "m"); err != nil {
+		t.Error(err)
 	}
 }
 

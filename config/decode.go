@@ -20,8 +20,11 @@ import (
 // MaxSize is how many bytes a configuration may have.
 const MaxSize = 1 << 20
 
+// mostProblems is how many problems are looked for: what nears each unknown name takes its time.
+const mostProblems = 100
+
 // Decode reads one TOML document over Default. name is what problems call the file. The error joins
-// one *Problem for each thing that is wrong, in file order; then the Config is that of Default and
+// one *Problem for each thing that is wrong, a hundred or a few more at the most, in file order; then the Config is that of Default and
 // MUST NOT be used. After a syntax error nothing else can be judged, so it comes alone.
 func Decode(data []byte, name string) (Config, error) {
 	d := &decoder{src: string(data), name: name, schema: schema(), config: Default(), hasProblem: map[string]bool{}}
@@ -93,7 +96,9 @@ func (d *decoder) decode() {
 	}
 	d.spots, d.set = spotsOf(d.src), map[string]bool{}
 	for _, path := range d.meta.Keys() {
-		d.key(path)
+		if d.key(path); len(d.problems) >= mostProblems {
+			return
+		}
 	}
 	for _, f := range d.config.problems() {
 		base, _ := splitKey(f.Key)

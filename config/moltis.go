@@ -26,11 +26,11 @@ func (d *decoder) foreign(path []string, f *field, rest []string, section bool) 
 	}
 	at := path[:len(path)-len(rest)+1]
 	key := dotted(at)
-	known := slices.Contains(ofMoltis, key)
+	known, told := slices.Contains(ofMoltis, key), slices.Contains(d.config.foreign, key)
 	switch {
 	case !known && f.key == "" && !section:
 		return false // a key of no section
-	case !known && section && strings.HasPrefix(d.nearSection(key, at), "did you mean"):
+	case !known && !told && section && strings.HasPrefix(d.nearSection(key, at), "did you mean"):
 		return false
 	case !known && d.ours(rest[len(rest)-1]):
 		return false
@@ -42,7 +42,7 @@ func (d *decoder) foreign(path []string, f *field, rest []string, section bool) 
 			"configuration of their own")
 		return true
 	}
-	if !slices.Contains(d.config.foreign, key) {
+	if !told {
 		d.config.foreign = append(d.config.foreign, key)
 	}
 	return true
