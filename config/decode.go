@@ -155,10 +155,10 @@ func (d *decoder) key(path []string) {
 	}
 }
 
-// value stores the value of f. The library drops some second definitions, or lets them win.
+// value stores the value of f. The library refuses most second definitions, and drops others in silence.
 func (d *decoder) value(f *field, path []string) {
 	v, kept := lookup(d.values, path)
-	if !kept || d.set[f.key] {
+	if !kept {
 		d.add(path, "defined a second time", "keep one of them")
 		return
 	}
