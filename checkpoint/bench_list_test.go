@@ -19,7 +19,7 @@ func BenchmarkList(b *testing.B) {
 		n = 1_000_000
 	}
 	dir := b.TempDir()
-	d, err := checkpoint.Open(dir, checkpoint.Options{Durability: checkpoint.Relaxed, MaxBytes: 8 << 30, KeepWithin: 1000 * time.Hour})
+	d, err := checkpoint.Open(dir, checkpoint.Options{MaxBytes: 8 << 30, KeepWithin: 1000 * time.Hour})
 	must(b, err)
 	// One true checkpoint for each session and path makes the names; the others refer to them.
 	for i := range 1000 {

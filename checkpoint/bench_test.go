@@ -172,37 +172,35 @@ func BenchmarkEdit(b *testing.B) {
 
 // BenchmarkSave measures the save alone.
 func BenchmarkSave(b *testing.B) {
-	for _, mode := range []checkpoint.Durability{checkpoint.Strict, checkpoint.Relaxed} {
-		for _, size := range []int{10 << 10, 200 << 10} {
-			for _, after := range []bool{true, false} {
-				b.Run(fmt.Sprintf("%s/%dKB/after=%v", mode, size>>10, after), func(b *testing.B) {
-					d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{Durability: mode})
-					must(b, err)
-					defer d.Close()
-					rng := rand.New(rand.NewSource(1))
-					v := make([][]byte, b.N+1)
-					v[0] = source(size, 1)
-					for i := range b.N {
-						v[i+1] = nextVersion(rng, v[i])
+	for _, size := range []int{10 << 10, 200 << 10} {
+		for _, after := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%dKB/after=%v", size>>10, after), func(b *testing.B) {
+				d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{})
+				must(b, err)
+				defer d.Close()
+				rng := rand.New(rand.NewSource(1))
+				v := make([][]byte, b.N+1)
+				v[0] = source(size, 1)
+				for i := range b.N {
+					v[i+1] = nextVersion(rng, v[i])
+				}
+				var ts times
+				b.ReportAllocs()
+				b.ResetTimer()
+				for i := range b.N {
+					o := op(edit("/w/a", v[i], v[i+1]))
+					if !after {
+						o.Changes[0].AfterContent = nil
 					}
-					var ts times
-					b.ReportAllocs()
-					b.ResetTimer()
-					for i := range b.N {
-						o := op(edit("/w/a", v[i], v[i+1]))
-						if !after {
-							o.Changes[0].AfterContent = nil
-						}
-						t := time.Now()
-						save(b, d, o)
-						ts = append(ts, time.Since(t))
-					}
-					b.StopTimer()
-					b.ReportMetric(ts.at(.5), "p50-µs")
-					b.ReportMetric(ts.at(.99), "p99-µs")
-					b.ReportMetric(float64(held(b, d))/float64(b.N), "store-B/edit")
-				})
-			}
+					t := time.Now()
+					save(b, d, o)
+					ts = append(ts, time.Since(t))
+				}
+				b.StopTimer()
+				b.ReportMetric(ts.at(.5), "p50-µs")
+				b.ReportMetric(ts.at(.99), "p99-µs")
+				b.ReportMetric(float64(held(b, d))/float64(b.N), "store-B/edit")
+			})
 		}
 	}
 }
@@ -307,7 +305,7 @@ func BenchmarkLarge(b *testing.B) {
 	}
 	now := &clock{time.Now()}
 	dir := b.TempDir()
-	d, err := checkpoint.Open(dir, checkpoint.Options{Durability: checkpoint.Relaxed, Now: now.now, KeepLast: n / 500, KeepWithin: time.Hour})
+	d, err := checkpoint.Open(dir, checkpoint.Options{Now: now.now, KeepLast: n / 500, KeepWithin: time.Hour})
 	must(b, err)
 	defer d.Close()
 	fill(b, d, n)
@@ -334,7 +332,7 @@ func BenchmarkLarge(b *testing.B) {
 func BenchmarkReadDeep(b *testing.B) {
 	for _, size := range []int{10 << 10, 200 << 10} {
 		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
-			d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{Durability: checkpoint.Relaxed})
+			d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{})
 			must(b, err)
 			defer d.Close()
 			v := series(b, d, "/w/a", size, 32, 1)

@@ -19,8 +19,7 @@
 // # Guarantees
 //
 //   - When Save returns, pre-states and intended post-states are on stable storage, in one
-//     transaction (Durability Strict, the default). With Relaxed a power cut may lose the newest
-//     checkpoints, never the consistency of the store.
+//     transaction.
 //   - Content is compared with its SHA-256 before a byte of it is handed out. Damage is a
 //     *CorruptError, never other bytes.
 //   - A mistyped ID is a *BadIDError, an unknown one ErrNotFound. Neither finds another checkpoint.
@@ -85,7 +84,7 @@ const (
 	KindMkdir     = "mkdir"
 	KindRestore   = "restore"
 	KindExternal  = "external" // somebody else changed it; recorded when noticed
-	KindRead      = "read"     // content kept because it was read
+	KindRead      = "read"     // the mode of a directory, kept in case it has to come back
 	KindManual    = "manual"   // a mark set by a person
 	KindImport    = "import"   // taken over from another store; planned like a change
 )

@@ -14,12 +14,6 @@ func TestDBConforms(t *testing.T) {
 	promises(t, func(t *testing.T) store { return open(t, t.TempDir(), checkpoint.Options{}) })
 }
 
-func TestRelaxedDBConforms(t *testing.T) {
-	promises(t, func(t *testing.T) store {
-		return open(t, t.TempDir(), checkpoint.Options{Durability: checkpoint.Relaxed})
-	})
-}
-
 // What is sealed to a key that nobody here has is read back by the store that sealed it.
 func TestSealedDBConforms(t *testing.T) {
 	id, err := age.GenerateX25519Identity()

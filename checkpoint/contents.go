@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"moltisfs/checkpoint/blob"
-	"moltisfs/checkpoint/localdir"
 )
 
 // sealRows are the data keys of the catalog.
@@ -170,21 +168,10 @@ func loose(ctx context.Context, q querier, dir string) (names []string, err erro
 	return names, err
 }
 
-// removeNamed removes files that rows named until now. In a Relaxed store the removal of those rows
-// may be in the log only as far as the system knows: after a power cut they would be there again
-// and name nothing.
+// removeNamed removes files that rows named until now.
 func (d *DB) removeNamed(names []string) error {
 	if len(names) == 0 {
 		return nil
-	}
-	if d.o.Durability != Strict {
-		f, err := os.OpenFile(filepath.Join(d.dir, fileName+"-wal"), os.O_RDWR, 0)
-		if err == nil {
-			err = errors.Join(f.Sync(), f.Close(), localdir.Sync(d.dir))
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
 	}
 	if err := d.inPlace(); err != nil { // of another store by now
 		return err

@@ -10,12 +10,8 @@ import (
 )
 
 // cutter saves what must never be lost, what retention removes, large and small, and says so.
-func cutter(dir string, seed int64, relaxed bool) error {
-	o := checkpoint.Options{KeepWithin: time.Nanosecond, KeepLast: 1}
-	if relaxed {
-		o.Durability = checkpoint.Relaxed
-	}
-	d, err := checkpoint.Open(dir, o)
+func cutter(dir string, seed int64) error {
+	d, err := checkpoint.Open(dir, checkpoint.Options{KeepWithin: time.Nanosecond, KeepLast: 1})
 	if err != nil {
 		return err
 	}

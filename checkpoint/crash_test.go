@@ -65,12 +65,12 @@ func child(name string, seed int64, dir string) error {
 	switch name {
 	case "limited":
 		return limited(dir, seed)
-	case "cutter", "relaxedcutter":
-		return cutter(dir, seed, name == "relaxedcutter")
+	case "cutter":
+		return cutter(dir, seed)
 	case "faulty", "pretender":
 		return faulty(dir, seed, name == "pretender")
 	}
-	d, err := checkpoint.Open(dir, checkpoint.Options{KeepWithin: time.Hour, Durability: checkpoint.Relaxed})
+	d, err := checkpoint.Open(dir, checkpoint.Options{KeepWithin: time.Hour})
 	if err != nil {
 		return err
 	}
@@ -128,8 +128,7 @@ func child(name string, seed int64, dir string) error {
 }
 
 // TestKill ends a saving process at a random moment, over and over on the same store. Whatever it had said to be saved must be
-// there, whole, and the catalog sound. Relaxed is the harder mode for this: what it leaves to the system must be enough
-// when only the process dies.
+// there, whole, and the catalog sound.
 func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: long")

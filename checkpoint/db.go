@@ -26,19 +26,8 @@ import (
 	"moltisfs/internal/guardfs/flock"
 )
 
-// Durability says when a Save returns.
-type Durability string
-
-// With Strict (also "") a saved checkpoint survives a power cut. With Relaxed it survives the death
-// of the process; a power cut may lose the newest ones, never the consistency of the store.
-const (
-	Strict  Durability = "strict"
-	Relaxed Durability = "relaxed"
-)
-
 // Options of Open. The zero value is the documented default.
 type Options struct {
-	Durability Durability
 	// Where several processes save to one store under different limits, the widest hold: see
 	// Limits.
 	// Of the whole store; 1 GiB when 0. Contents above 256 KB that several save at the same moment
@@ -73,11 +62,6 @@ type Options struct {
 const KeepNone = -1
 
 func (o Options) withDefaults() (Options, error) {
-	o.Durability = cmp.Or(o.Durability, Strict)
-	if o.Durability != Strict && o.Durability != Relaxed {
-		why := fmt.Sprintf("durability %q is neither strict nor relaxed", o.Durability)
-		return o, &BadOpError{"", why}
-	}
 	if o.MaxBytes < 0 || o.MaxFileBytes < 0 || o.KeepLast < KeepNone || o.KeepWithin < KeepNone {
 		return o, &BadOpError{"", "limits must not be negative"}
 	}
@@ -280,16 +264,12 @@ func (d *DB) dsn(write, fresh bool) string {
 			q = append(q, "immutable=1")
 		}
 	case write:
-		sync := "FULL"
-		if d.o.Durability == Relaxed {
-			sync = "NORMAL"
-		}
 		if fresh { // else it takes the lock for writing, and opening waits for whoever holds that
 			q = append(q, "_pragma=auto_vacuum(INCREMENTAL)")
 		}
 		// The keeper moves the log into the file. A commit does it only when the keeper has fallen
 		// far behind.
-		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)", "_pragma=synchronous("+sync+")",
+		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)",
 			"_pragma=wal_autocheckpoint(16000)", "_pragma=secure_delete(FAST)",
 			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")",
 			"_pragma=cache_size(-8000)")
@@ -402,10 +382,8 @@ func (d *DB) migrate(ctx context.Context) error {
 	// The log exists now, and SQLite's rollback file is gone. SQLite has the directory synced, too,
 	// but takes no notice when that fails. Then a power cut would take the log with all that is in
 	// it, or bring the rollback file back, which undoes the database.
-	if d.o.Durability != Relaxed {
-		if err := localdir.Sync(d.dir); err != nil {
-			return err
-		}
+	if err := localdir.Sync(d.dir); err != nil {
+		return err
 	}
 	if v == catalog.Format {
 		return nil
@@ -418,16 +396,6 @@ func (d *DB) migrate(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	if v == 0 && d.o.Durability == Relaxed {
-		// What says that the store was used must not get to the disk before the catalog is there.
-		if _, err := conn.ExecContext(ctx, "PRAGMA synchronous=FULL"); err != nil {
-			return err
-		}
-		defer conn.ExecContext(ctx, "PRAGMA synchronous=NORMAL")
-		if err := localdir.Sync(d.dir); err != nil {
-			return err
-		}
-	}
 	// IMMEDIATE, and look again inside: several processes may open a new store at once.
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err

@@ -228,7 +228,7 @@ func TestFewLargeCheckpointsGoOneByOne(t *testing.T) {
 
 // Retention in the middle of use: a model-checked random run while another goroutine cleans all the time.
 func TestRandomWhileCleaning(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{Durability: checkpoint.Relaxed})
+	d := open(t, t.TempDir(), checkpoint.Options{})
 	stop := make(chan struct{})
 	done := make(chan error, 1)
 	go func() {

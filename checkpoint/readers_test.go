@@ -10,7 +10,7 @@ import (
 
 // Whatever ends a look at the catalog, the next ones find connections that are in no transaction.
 func TestReadersSurvive(t *testing.T) {
-	d, err := Open(t.TempDir(), Options{Durability: Relaxed})
+	d, err := Open(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,6 @@ type Repaired struct {
 // Nobody else may have the store open: ErrInUse says that somebody does. It takes up to three times
 // the space of the database meanwhile.
 func Repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
-	o.Durability = Strict
 	r, err := repair(ctx, dir, o)
 	if err != nil {
 		return nil, fmt.Errorf("repairing the checkpoint store: %w", err)

@@ -12,7 +12,7 @@ import (
 	"moltisfs/checkpoint/blob"
 )
 
-// Save stores op. With Strict durability it is on stable storage when Save returns. The caller
+// Save stores op. It is on stable storage when Save returns. The caller
 // makes the change after that, not before. After an error nothing is stored, and the change must
 // not be made.
 func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {

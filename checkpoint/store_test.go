@@ -85,7 +85,7 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	for name, o := range map[string]checkpoint.Options{
-		"durability": {Durability: "usually"}, "negative": {MaxBytes: -1}, "recipient": {EncryptTo: "age1nonsense"}, "identity": {Identities: []string{"x"}},
+		"negative": {MaxBytes: -1}, "recipient": {EncryptTo: "age1nonsense"}, "identity": {Identities: []string{"x"}},
 	} {
 		if d, err := checkpoint.Open(t.TempDir(), o); err == nil {
 			d.Close()

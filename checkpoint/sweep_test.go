@@ -55,7 +55,7 @@ func TestDropSparesWhatIsStoodOn(t *testing.T) {
 		{"in the order of ids", []int{1, 2, 3}, 2, []int{1, 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, err := Open(t.TempDir(), Options{Durability: Relaxed})
+			d, err := Open(t.TempDir(), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -58,7 +58,7 @@ func TestTheLogIsPartOfTheBound(t *testing.T) {
 		size  int
 	}{{2_000_000, 40, 100_000}, {2_000_000, 200, 5_000}, {12_000_000, 80, 100_000}, {12_000_000, 40, 600_000}} {
 		dir := t.TempDir()
-		d := open(t, dir, checkpoint.Options{MaxBytes: c.most, MaxFileBytes: 1_000_000, Durability: checkpoint.Relaxed})
+		d := open(t, dir, checkpoint.Options{MaxBytes: c.most, MaxFileBytes: 1_000_000})
 		var widest int64
 		for i := range c.saves {
 			id := save(t, d, op(edit(fmt.Sprint("/w/f", i%7), randomText(c.size, int64(2*i)), randomText(c.size, int64(2*i+1)))))
@@ -86,7 +86,7 @@ func TestTheBoundHoldsBesideALogThatStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			d := open(t, dir, checkpoint.Options{MaxBytes: most, Durability: checkpoint.Relaxed})
+			d := open(t, dir, checkpoint.Options{MaxBytes: most})
 			n := int64(0)
 			saved := func() error {
 				n++
@@ -155,7 +155,7 @@ func TestTheBoundHoldsBesideFreedPages(t *testing.T) {
 	*checkpoint.LogWait = time.Millisecond
 	const most = 3_000_000
 	dir := t.TempDir()
-	d := open(t, dir, checkpoint.Options{MaxBytes: most, Durability: checkpoint.Relaxed,
+	d := open(t, dir, checkpoint.Options{MaxBytes: most,
 		KeepWithin: checkpoint.KeepNone, KeepLast: 1})
 	saved := func(n int) error {
 		s, err := d.Save(ctx, op(edit("/w/f", nil, randomText(20_000, int64(n)))))
@@ -194,7 +194,7 @@ func TestTheBoundHoldsBesideFreedPages(t *testing.T) {
 func TestTheBoundHoldsAfterAnOldMeasurement(t *testing.T) {
 	const most = 2_000_000
 	dir := t.TempDir()
-	d := open(t, dir, checkpoint.Options{MaxBytes: most, Durability: checkpoint.Relaxed})
+	d := open(t, dir, checkpoint.Options{MaxBytes: most})
 	for n := range 150 {
 		id := save(t, d, op(edit("/w/f", nil, randomText(20_000, int64(n)))))
 		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
@@ -214,8 +214,7 @@ func TestNoSaveIsRefusedForTheRoomOfOthers(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	for w := range 3 {
-		d := open(t, dir, checkpoint.Options{MaxBytes: 6_000_000, MaxFileBytes: 1_000_000,
-			Durability: checkpoint.Relaxed})
+		d := open(t, dir, checkpoint.Options{MaxBytes: 6_000_000, MaxFileBytes: 1_000_000})
 		for v := range 2 {
 			all.Go(func() {
 				for i := range 10 {
@@ -241,7 +240,7 @@ func TestTheBoundHoldsForSeveral(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	for w := range 3 {
-		d := open(t, dir, checkpoint.Options{MaxBytes: most, Durability: checkpoint.Relaxed})
+		d := open(t, dir, checkpoint.Options{MaxBytes: most})
 		for v := range 2 {
 			all.Go(func() {
 				for i := range 40 {

@@ -88,10 +88,6 @@ func (c Config) problems() []*finding {
 				add(f.key, "0, and keep_within is 0 as well: nothing would be kept",
 					"set one of the two, or checkpoint_before_mutation = false").dependsOn = keepWithin
 			}
-		case "tools.fs.audit.keep":
-			if fs.Audit == (Audit{}) {
-				add(f.key, "0, and max_bytes is 0 as well", "leave it out: nothing is moved, so nothing is removed")
-			}
 		case "tools.fs.checkpoint.exclude":
 			checkGlobs(f.key, cp.Exclude, true, add)
 		case "tools.fs.checkpoint.encrypt_to":
@@ -143,7 +139,7 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 	}
 }
 
-var least = map[string]int64{"tools.js.memory": 4 << 20, "tools.js.stack": 100}
+var least = map[string]int64{"tools.js.memory": 4 << 20}
 
 // mayBeZero tells the keys of which 0 switches something off.
 func mayBeZero(key string) bool {
@@ -209,8 +205,7 @@ func checkGlobs(key string, globs []string, anyDepth bool, add adder) {
 		}
 		if errors.As(glob.CheckRule(whole), &bad) {
 			why := fmt.Sprintf("bad glob %s: %s", quote(g), bad.Why)
-			p := add(fmt.Sprintf("%s[%d]", key, i), why, "")
-			p.globOffset = max(bad.Offset-len(before), 0) + 1
+			add(fmt.Sprintf("%s[%d]", key, i), why, "")
 		}
 	}
 }

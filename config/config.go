@@ -81,25 +81,17 @@ type FS struct {
 
 	CreateParents bool `toml:"create_parents" doc:"Let Write and Edit make missing parent directories, whether or not the call asks for it."`
 
-	CreateParentsArgument bool   `toml:"create_parents_argument" doc:"Let a call ask for that by its argument create_parents. The approval names the directories."`
-	EditMatching          string `toml:"edit_matching" enum:"tolerant|strict" doc:"How Edit finds old_string: \"tolerant\" also where only blanks, quotes or indentation differ, \"strict\" exactly, line endings aside."`
-	Accidents             string `toml:"accidents" enum:"acknowledge|allow" doc:"A change that empties a file, puts a text in the place of a document, an archive, a picture or the like, or leaves a remark such as \"... rest unchanged\" in the place of code: \"acknowledge\" refuses it until the call says acknowledge: true, \"allow\" makes it."`
-	HardLinks             string `toml:"hard_links" enum:"break|refuse" doc:"Changing a file with several hard links: \"break\" leaves the other names with the old content and says so, \"refuse\" refuses."`
-	HardLinksRead         string `toml:"hard_links_read" enum:"allow|refuse" doc:"Any call about a file with several hard links, whose other names may lie outside of what is allowed: \"allow\" takes it unless a name is denied, \"refuse\" takes none."`
-	ReadOnlyFiles         string `toml:"read_only_files" enum:"refuse|write" doc:"Changing a file whose mode forbids writing: \"refuse\", or \"write\" where the directory allows it."`
-	Durability            string `toml:"durability" enum:"full|none" doc:"When a change is reported: \"full\" after it is on stable storage, \"none\" at once, so that a power cut may lose it."`
+	EditMatching string `toml:"edit_matching" enum:"tolerant|strict" doc:"How Edit finds old_string: \"tolerant\" also where only blanks, quotes or indentation differ, \"strict\" exactly, line endings aside."`
 
 	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore, .git/info/exclude and git's core.excludesFile name. An ignore file that is itself denied does not count."`
-	RegexFallback    bool     `toml:"regex_fallback" doc:"Run patterns with look-around or back-references on a slower engine; without it they are refused."`
 	SearchDeadline   Duration `toml:"search_deadline" doc:"How long one Glob or Grep may take. What was found by then is answered, marked incomplete."`
 
-	ImageMaxEdge  int   `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
-	ImageMaxBytes int64 `toml:"image_max_bytes" doc:"An image is encoded again until its base64 form, which is what APIs limit, fits in this many bytes."`
+	ImageMaxEdge int `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
 
 	Policies     []string `toml:"policies" doc:"Rego policies that are asked before each operation on a path, in every dialect: file:///FILE.rego, file:///DIRECTORY or the http(s) URL of an OPA server; behind a blank the rule, or at a server the path of the policy. docs/policies.md says more."`
 	PoliciesMode string   `toml:"policies_mode" enum:"all|any" sample:"all" doc:"\"all\": each of policies has to allow; \"any\": one is enough. Set with no policies at all it allows everything."`
 
-	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store the old content before each change, for checkpoint_restore. Recommended; it costs disk space."`
+	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store the old content before each change, for checkpoint_restore. Recommended; it costs disk space, and a change whose checkpoint can't be stored is refused."`
 
 	Checkpoint Checkpoint `toml:"checkpoint" doc:"The store behind checkpoint_before_mutation."`
 	Audit      Audit      `toml:"audit" doc:"The record of every call, DATA-DIR/audit/audit.jsonl; docs/operations.md says what is in it."`
@@ -109,16 +101,17 @@ type FS struct {
 
 // Audit is [tools.fs.audit].
 type Audit struct {
-	MaxBytes int64 `toml:"max_bytes" doc:"A file of this size is moved to audit.jsonl.1, .1 to .2 and so on; 0: never, something else does it."`
-	Keep     int   `toml:"keep" doc:"So many older files stay, and the oldest is removed; 0: all stay."`
+	MaxBytes int64 `toml:"max_bytes" doc:"What the record and its older files, audit.jsonl.1 to .4, take together: the oldest fifth makes room. 0: nothing is moved or removed; something else does it."`
 }
+
+// Memory is about how many bytes the program takes: the decoders of images, PDFs and documents share
+// half of it, and a call that finds too little left waits. The variable GOMEMLIMIT bounds the rest.
+const Memory = 2 << 30
 
 // Limits is [tools.fs.limits].
 type Limits struct {
-	CallsPerSecond int   `toml:"calls_per_second" doc:"Calls of one session in a second. An idle session saves up ten seconds of them."`
-	CallsAtOnce    int   `toml:"calls_at_once" doc:"Calls of one session that run, or wait for approval, at the same time."`
-	IdenticalCalls int   `toml:"identical_calls" doc:"How often in a row, within a minute, a session may make the same call with the same arguments."`
-	Memory         int64 `toml:"memory" doc:"About how many bytes the program takes. The decoders of images, PDFs and documents share half of it; a call that finds too little left waits. The variable GOMEMLIMIT comes before it."`
+	CallsPerSecond int `toml:"calls_per_second" doc:"Calls of one session in a second. An idle session saves up ten seconds of them."`
+	CallsAtOnce    int `toml:"calls_at_once" doc:"Calls of one session that run, or wait for approval, at the same time."`
 }
 
 // Hooks is [tools.fs.hooks]. A program is an absolute path and its arguments, separated by blanks.
@@ -133,16 +126,12 @@ type Hooks struct {
 
 // Checkpoint is [tools.fs.checkpoint].
 type Checkpoint struct {
-	Durability    string   `toml:"durability" enum:"strict|relaxed" doc:"\"strict\" has the old content on stable storage before the change is visible, \"relaxed\" soon after."`
-	OnError       string   `toml:"on_error" enum:"deny|allow" doc:"When a checkpoint can't be stored: \"deny\" the change, or \"allow\" it and say so."`
-	MaxFileBytes  int64    `toml:"max_file_bytes" doc:"Larger files are changed without a checkpoint, and the result says so."`
-	MaxBytes      int64    `toml:"max_bytes" doc:"Maximum size of the store, its log included. The oldest unpinned checkpoints are deleted to stay below it."`
-	KeepWithin    Duration `toml:"keep_within" doc:"Checkpoints younger than this are kept while max_bytes allows."`
-	KeepLast      int      `toml:"keep_last" doc:"This many checkpoints of each file are kept while max_bytes allows, however old."`
-	Exclude       []string `toml:"exclude" doc:"Globs of files whose content is never stored; a directory excludes everything below it. A glob without a slash holds at any depth. Links before the first wildcard are followed."`
-	OnRead        string   `toml:"on_read" enum:"off|hash|content" doc:"What to remember of files that are only read: \"off\" nothing, \"hash\" to notice changes made outside, \"content\" to undo them too."`
-	OtherSessions bool     `toml:"other_sessions" doc:"Let a session list, and restore by id, what other sessions of its principal changed. Undo, redo, turn and since are about its own in any case."`
-	EncryptTo     string   `toml:"encrypt_to" sample:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" doc:"Encrypt the store to this age recipient; restoring then needs its identity."`
+	MaxFileBytes int64    `toml:"max_file_bytes" doc:"Larger files are changed without a checkpoint, and the result says so."`
+	MaxBytes     int64    `toml:"max_bytes" doc:"Maximum size of the store, its log included. The oldest unpinned checkpoints are deleted to stay below it."`
+	KeepWithin   Duration `toml:"keep_within" doc:"Checkpoints younger than this are kept while max_bytes allows."`
+	KeepLast     int      `toml:"keep_last" doc:"This many checkpoints of each file are kept while max_bytes allows, however old."`
+	Exclude      []string `toml:"exclude" doc:"Globs of files whose content is never stored; a directory excludes everything below it. A glob without a slash holds at any depth. Links before the first wildcard are followed."`
+	EncryptTo    string   `toml:"encrypt_to" sample:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" doc:"Encrypt the store to this age recipient; restoring then needs its identity."`
 }
 
 // Jettson is [tools.jettson].
@@ -151,20 +140,16 @@ type Jettson struct {
 	PerSession bool   `toml:"per_session" doc:"Give each session a workspace of its own. It is made with the first file, and goes to the trash when the session ends. Needs workspaces."`
 }
 
-// JS is [tools.js].
-type JS struct {
-	Enabled    bool     `toml:"enabled" doc:"Offer run_js. Without it the dialect has no tool."`
-	Filesystem bool     `toml:"filesystem" doc:"Give scripts an fs that [tools.fs] alone guards. Without it they have one only where there is a filesystem policy."`
-	Time       Duration `toml:"time" doc:"The most that a script may run; 30 s unless its call says otherwise. Waiting for approval does not count."`
-	Memory     int64    `toml:"memory" doc:"The most memory that a script may have; 64 MiB unless its call says otherwise."`
-	Output     int64    `toml:"output" doc:"What a script may write to its console."`
-	Stack      int      `toml:"stack" doc:"How deep a script's calls may be nested."`
-	AtOnce     int      `toml:"at_once" doc:"So many scripts run at the same time, each in a process of its own, and half of them at most for one principal; others wait."`
-}
-
 // ACP is [tools.acp].
 type ACP struct {
 	MissingRead string `toml:"missing_read" enum:"error|empty" doc:"What fs/read_text_file answers where no file is: \"error\" as the protocol has it, \"empty\" no text, for agents such as gemini-cli that read before they make a file and give up at an error."`
+}
+
+// JS is [tools.js].
+type JS struct {
+	Filesystem bool     `toml:"filesystem" doc:"Give scripts an fs that [tools.fs] alone guards. Without it they have one only where there is a filesystem policy."`
+	Time       Duration `toml:"time" doc:"The most that a script may run; 30 s unless its call says otherwise. Waiting for approval does not count."`
+	Memory     int64    `toml:"memory" doc:"The most memory that a script may have; 64 MiB unless its call says otherwise."`
 }
 
 // Policy is [tools.policy].
@@ -191,42 +176,31 @@ func Default() Config {
 			DenyPaths:     []string{},
 			Policies:      []string{},
 			ProtectSecret: "refuse", ProtectExec: "ask", Unprotected: []string{},
-			RequireApproval: true,
-			ApprovalTimeout: Duration(120 * time.Second),
-			MaxReadBytes:    10 << 20,
-			BinaryPolicy:    "reject",
-			LineNumbers:     "auto",
-			EditMatching:    "tolerant", CreateParentsArgument: true, Accidents: "acknowledge",
-			HardLinks:        "break",
-			HardLinksRead:    "allow",
-			ReadOnlyFiles:    "refuse",
-			Durability:       "full",
+			RequireApproval:  true,
+			ApprovalTimeout:  Duration(120 * time.Second),
+			MaxReadBytes:     10 << 20,
+			BinaryPolicy:     "reject",
+			LineNumbers:      "auto",
+			EditMatching:     "tolerant",
 			RespectGitignore: true,
-			RegexFallback:    true,
 			SearchDeadline:   Duration(10 * time.Second),
 			ImageMaxEdge:     1568,
-			ImageMaxBytes:    5 << 20,
 			Checkpoint: Checkpoint{
-				Durability:   "strict",
-				OnError:      "deny",
 				MaxFileBytes: 64 << 20,
 				MaxBytes:     1 << 30,
 				KeepWithin:   Duration(7 * 24 * time.Hour),
 				KeepLast:     20,
 				Exclude:      []string{},
-				OnRead:       "off", OtherSessions: true,
 			},
-			Audit: Audit{MaxBytes: 64 << 20, Keep: 4},
-			Limits: Limits{CallsPerSecond: 10_000, CallsAtOnce: 1024, IdenticalCalls: 100_000,
-				Memory: 2 << 30},
+			Audit:  Audit{MaxBytes: 320 << 20},
+			Limits: Limits{CallsPerSecond: 10_000, CallsAtOnce: 1024},
 			Hooks: Hooks{
 				BeforeToolCall: []string{}, AfterToolCall: []string{}, ToolResultPersist: []string{},
 				Timeout: Duration(5 * time.Second), OnError: "deny",
 			},
 		},
 		ACP: ACP{MissingRead: "error"},
-		JS: JS{Enabled: true, Time: Duration(5 * time.Minute), Memory: 512 << 20, Output: 100 << 10,
-			Stack: 5000, AtOnce: 4},
+		JS:  JS{Time: Duration(5 * time.Minute), Memory: 512 << 20},
 		Capability: Capability{Autonomous: []string{}, Notify: []string{}, ApprovalRequired: []string{},
 			Blocked: []string{}},
 		Sandbox: Sandbox{Mode: "off", Sessions: []string{}, Command: []string{}, Root: "/workspace", Require: true},

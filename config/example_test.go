@@ -16,7 +16,7 @@ binary_policy = "hex"
 `), "moltis.toml")
 	fmt.Println(err)
 	// Output:
-	// moltis.toml:3:18: tools.fs.workspace_root: "src" is not absolute; begin it with /
+	// moltis.toml:3:1: tools.fs.workspace_root: "src" is not absolute; begin it with /
 	// moltis.toml:4:1: tools.fs.track_read: unknown key; did you mean "track_reads"?
-	// moltis.toml:5:17: tools.fs.binary_policy: "hex" is not known; use one of "reject", "base64"
+	// moltis.toml:5:1: tools.fs.binary_policy: "hex" is not known; use one of "reject", "base64"
 }

@@ -17,32 +17,32 @@ var ofMoltis = []string{"hooks", "skills", "tools.exec", "tools.browser", "tools
 	"tools.agent_timeout_secs", "tools.agent_max_iterations", "tools.max_tool_result_bytes",
 	"tools.agent_loop_detector_window"}
 
-// foreign says whether what is at e, unknown from rest on below f, is Moltis' and none of our
+// foreign says whether what is at path, unknown from rest on below f, is Moltis' and none of our
 // business. A layer of its tool policy is a problem: it would narrow what some callers have, and who
 // they are is not known here.
-func (d *decoder) foreign(e entry, f *field, rest []string) bool {
+func (d *decoder) foreign(path []string, f *field, rest []string, section bool) bool {
 	if f.key != "" && f.key != "tools" {
 		return false
 	}
-	path := e.path[:len(e.path)-len(rest)+1]
-	key, section := dotted(path), e.header || e.inline || len(rest) > 1
-	known := slices.Contains(ofMoltis, key)
+	at := path[:len(path)-len(rest)+1]
+	key := dotted(at)
+	known, told := slices.Contains(ofMoltis, key), slices.Contains(d.config.foreign, key)
 	switch {
 	case !known && f.key == "" && !section:
 		return false // a key of no section
-	case !known && section && strings.HasPrefix(d.nearSection(key, path), "did you mean"):
+	case !known && !told && section && strings.HasPrefix(d.nearSection(key, at), "did you mean"):
 		return false
 	case !known && d.ours(rest[len(rest)-1]):
 		return false
 	}
 	if len(rest) > 2 && (slices.Contains(rest[1:len(rest)-1], "policy") || slices.Contains(rest[1:len(rest)-1], "tools")) &&
 		slices.Contains([]string{"allow", "deny", "profile"}, rest[len(rest)-1]) {
-		d.add(e.at, dotted(e.path), "a layer of the tool policy for some callers only, which can't be told "+
+		d.add(path, "a layer of the tool policy for some callers only, which can't be told "+
 			"apart here", "give what it denies to [tools.policy], or serve those callers with a "+
 			"configuration of their own")
 		return true
 	}
-	if !slices.Contains(d.config.foreign, key) {
+	if !told {
 		d.config.foreign = append(d.config.foreign, key)
 	}
 	return true

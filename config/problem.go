@@ -13,8 +13,6 @@ type Problem struct {
 	Key    string `json:"key,omitempty"`    // "tools.fs.deny_paths[1]"; "" when it is about no key
 	Why    string `json:"error"`            // what is wrong
 	Hint   string `json:"hint,omitempty"`   // what to write instead; may be ""
-
-	globOffset int // byte, from 1, of the string at Line and Column that Why is about, or 0
 }
 
 // Error is one line: FILE:LINE:COLUMN: KEY: WHY; HINT.

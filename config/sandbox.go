@@ -11,13 +11,11 @@ import (
 
 // Sandbox is [tools.sandbox].
 type Sandbox struct {
-	Mode       string   `toml:"mode" enum:"off|all|sessions" doc:"Which calls run in a sandbox: \"off\" none, \"all\" all, \"sessions\" those of the sessions that sessions names."`
-	Sessions   []string `toml:"sessions" doc:"Globs of sessions, or of PRINCIPAL/SESSION, for mode \"sessions\"."`
-	Command    []string `toml:"command" doc:"What runs a program inside: a ready form, as [\"docker:NAME\"], [\"podman:NAME\"], [\"bubblewrap:DIR\"] or [\"ssh:HOST\"]; or a command line without that program, as [\"nsenter\", \"-t\", \"4711\", \"-m\", \"-p\"]. There is no shell. {session} and {principal} stand for who calls, and ${ROOT} for the root on this machine."`
-	Root       string   `toml:"root" doc:"The workspace inside: calls name its paths, and nothing outside of it can be touched. ${ROOT} as in command."`
-	Program    string   `toml:"program" sample:"/usr/local/bin/moltis-fs" doc:"This program inside; else the copy, or what bubblewrap: brings, or moltis-fs on the PATH there."`
-	CopyBinary bool     `toml:"copy_binary" doc:"Put this program there, into /tmp, unless a file with its hash is there already, of the same user. It takes a shell, sha256sum and mktemp inside."`
-	Require    bool     `toml:"require" doc:"Refuse calls that belong into a sandbox when no real one is found at the start; false has them run on this machine, with a warning at the start. One that fails later is never replaced by this machine."`
+	Mode     string   `toml:"mode" enum:"off|all|sessions" doc:"Which calls run in a sandbox: \"off\" none, \"all\" all, \"sessions\" those of the sessions that sessions names."`
+	Sessions []string `toml:"sessions" doc:"Globs of sessions, or of PRINCIPAL/SESSION, for mode \"sessions\"."`
+	Command  []string `toml:"command" doc:"What runs a program inside: a ready form, as [\"docker:NAME\"], [\"podman:NAME\"], [\"bubblewrap:DIR\"] or [\"ssh:HOST\"]; or a command line without that program, as [\"nsenter\", \"-t\", \"4711\", \"-m\", \"-p\"]. There is no shell. {session} and {principal} stand for who calls, and ${ROOT} for the root on this machine."`
+	Root     string   `toml:"root" doc:"The workspace inside: calls name its paths, and nothing outside of it can be touched. ${ROOT} as in command."`
+	Require  bool     `toml:"require" doc:"Refuse calls that belong into a sandbox when no real one is found at the start; false has them run on this machine, with a warning at the start. One that fails later is never replaced by this machine."`
 }
 
 // Forms are the ready forms of Sandbox.Command: they are followed by a colon and a name.
@@ -83,10 +81,6 @@ func checkSandbox(name string, s Sandbox, add adder) {
 			add(key, "is empty", `write as "/workspace"`)
 		} else if form, _ := s.Form(); form == "bubblewrap" && path.Clean(s.Root) == "/" {
 			add(key, `bubblewrap: can't put a directory at "/"`, `write as "/workspace"`)
-		}
-	case "program":
-		if s.Program != "" && s.CopyBinary {
-			add(key, "can't be used with copy_binary, which names the copy itself", "leave one of them out")
 		}
 	}
 }

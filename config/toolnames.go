@@ -74,8 +74,7 @@ func checkNames(key string, names []string, add adder) {
 			add(at, strconv.Quote(n)+" holds a blank", "one name an entry")
 		case star >= 0 && star < len(n)-1:
 			hint := "write " + quote(n[:star+1]) + " or the whole name"
-			p := add(at, strconv.Quote(n)+": a star can only stand at the end", hint)
-			p.globOffset = star + 1
+			add(at, strconv.Quote(n)+": a star can only stand at the end", hint)
 		case !namesTool(n):
 			if near := nearTool(n); near != "" {
 				add(at, strconv.Quote(n)+" is no tool", "did you mean "+strconv.Quote(near)+"?")

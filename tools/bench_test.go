@@ -38,18 +38,16 @@ func BenchmarkEdit(b *testing.B) {
 	for _, c := range []struct {
 		name       string
 		size       int
-		durability string
 		checkpoint bool
 	}{
-		{"4KB/unsynced", 4 << 10, "none", false},
-		{"4KB/synced", 4 << 10, "full", false},
-		{"10KB/synced", 10 << 10, "full", false},
-		{"10KB/synced+checkpoint", 10 << 10, "full", true},
-		{"200KB/synced", 200 << 10, "full", false},
-		{"200KB/synced+checkpoint", 200 << 10, "full", true},
+		{"4KB", 4 << 10, false},
+		{"10KB", 10 << 10, false},
+		{"10KB+checkpoint", 10 << 10, true},
+		{"200KB", 200 << 10, false},
+		{"200KB+checkpoint", 200 << 10, true},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			s, root := suite(b, func(fs *config.FS) { fs.Durability, fs.CheckpointBeforeMutation = c.durability, c.checkpoint }, tools.Options{})
+			s, root := suite(b, func(fs *config.FS) { fs.CheckpointBeforeMutation = c.checkpoint }, tools.Options{})
 			f := write(b, root+"/f.go", "counter 0;\n"+strings.Repeat("some line of code that is about sixty-four bytes in its length\n", c.size/63))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {

@@ -61,7 +61,6 @@ func openRewind(dir string) (*tools.Suite, error) {
 	cfg := config.Default()
 	fs := &cfg.Tools.FS
 	fs.AllowPaths, fs.RequireApproval, fs.CheckpointBeforeMutation, fs.CreateParents = []string{dir + "/ws/**"}, false, true, true
-	fs.Durability, fs.Checkpoint.Durability = "none", "relaxed" // only the process dies here, and the tighter loop meets more moments
 	return tools.Open(cfg, tools.Options{DataDir: dir + "/data"})
 }
 

@@ -17,7 +17,7 @@ func TestSessionsSideBySide(t *testing.T) {
 	t.Parallel()
 	const sessions, rounds = 8, 25
 	s, root := suite(t, func(fs *config.FS) {
-		fs.TrackReads, fs.MustReadBeforeWrite, fs.CheckpointBeforeMutation, fs.Durability = true, true, true, "none"
+		fs.TrackReads, fs.MustReadBeforeWrite, fs.CheckpointBeforeMutation = true, true, true
 	}, tools.Options{})
 	var lines strings.Builder
 	for i := range sessions {

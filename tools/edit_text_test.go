@@ -101,31 +101,28 @@ func TestOneWarning(t *testing.T) {
 	}
 }
 
-// TestAccidents: what looks like one is refused, but where the operator allows it, or the call says
-// that it is meant.
+// TestAccidents: what looks like one is refused unless the call says that it is meant.
 func TestAccidents(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"acknowledge", "allow"} {
-		s, root := suite(t, func(fs *config.FS) { fs.Accidents = how }, tools.Options{})
-		for _, c := range []struct {
-			tool string
-			args map[string]any
-		}{
-			{"Write", map[string]any{"content": ""}},
-			{"Write", map[string]any{"content": "a()\n// ... rest of the code unchanged\n"}},
-			{"Edit", map[string]any{"old_string": "a()\nb()\nc()\n", "new_string": ""}},
-			{"Edit", map[string]any{"old_string": "b()\nc()", "new_string": "// ... existing code ..."}},
-		} {
-			write(t, root+"/a.js", "a()\nb()\nc()\n")
-			c.args["file_path"] = root + "/a.js"
-			got := payloadMap(t, call(t, s, c.tool, c.args))
-			if refused := got["guard"] != nil; refused != (how == "acknowledge") {
-				t.Errorf("%s: %s %v: %v", how, c.tool, c.args, got)
-			}
-			c.args["acknowledge"] = true
-			if got := payloadMap(t, call(t, s, c.tool, c.args)); got["error"] != nil && how == "acknowledge" {
-				t.Errorf("%s %v: %v", c.tool, c.args, got)
-			}
+	s, root := suite(t, nil, tools.Options{})
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+	}{
+		{"Write", map[string]any{"content": ""}},
+		{"Write", map[string]any{"content": "a()\n// ... rest of the code unchanged\n"}},
+		{"Edit", map[string]any{"old_string": "a()\nb()\nc()\n", "new_string": ""}},
+		{"Edit", map[string]any{"old_string": "b()\nc()", "new_string": "// ... existing code ..."}},
+	} {
+		write(t, root+"/a.js", "a()\nb()\nc()\n")
+		c.args["file_path"] = root + "/a.js"
+		got := payloadMap(t, call(t, s, c.tool, c.args))
+		if got["guard"] == nil {
+			t.Errorf("%s %v: %v", c.tool, c.args, got)
+		}
+		c.args["acknowledge"] = true
+		if got := payloadMap(t, call(t, s, c.tool, c.args)); got["error"] != nil {
+			t.Errorf("%s %v: %v", c.tool, c.args, got)
 		}
 	}
 }

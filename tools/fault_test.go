@@ -89,7 +89,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 				cfg := config.Default()
 				fs := &cfg.Tools.FS
 				fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
-				fs.Durability, fs.CheckpointBeforeMutation, fs.TrackReads, fs.MustReadBeforeWrite = "full", checkpoint, true, false
+				fs.CheckpointBeforeMutation, fs.TrackReads, fs.MustReadBeforeWrite = checkpoint, true, false
 				var hook atomic.Pointer[func(string) *guardfs.Fault]
 				s, err := tools.OpenFaulty(cfg, tools.Options{DataDir: data}, func(op string) *guardfs.Fault {
 					if h := hook.Load(); h != nil {

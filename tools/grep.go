@@ -83,7 +83,6 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 	}
 	m, err := match.Compile(a.Pattern, match.Options{
 		IgnoreCase: value(a.IgnoreCase), Multiline: value(a.Multiline), CRLF: true,
-		NoFallback: !s.cfg.RegexFallback,
 	})
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func TestHalfMadeIsTold(t *testing.T) {
 		cfg := config.Default()
 		fs := &cfg.Tools.FS
 		fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
-		fs.Durability, fs.Checkpoint.Durability, fs.CheckpointBeforeMutation = "none", "relaxed", true
+		fs.CheckpointBeforeMutation = true
 		var hook atomic.Pointer[func(string) *guardfs.Fault]
 		var s *tools.Suite
 		open := func() {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/config"
 	"moltisfs/tools"
 )
 
@@ -44,7 +43,7 @@ func peak(f func()) uint64 {
 
 // TestMemoryOfAnEdit: an edit of one line in a file of 10 MB, from the call to the answer, holds less than four times the file at any moment.
 func TestMemoryOfAnEdit(t *testing.T) {
-	s, root := suite(t, func(fs *config.FS) { fs.Durability = "none" }, tools.Options{})
+	s, root := suite(t, nil, tools.Options{})
 	text := strings.Repeat("some line of code that is about sixty-four bytes in its length\n", 80_000)
 	for charset, raw := range map[string]string{
 		"utf-8":      text + "counter = 1;\n" + text,

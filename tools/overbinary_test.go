@@ -109,7 +109,7 @@ func TestTextOverWhatIsNone(t *testing.T) {
 
 // TestSeenIsOfBytes: whoever has seen what was unpacked from a file, or a picture of it, has not seen the file.
 func TestSeenIsOfBytes(t *testing.T) {
-	s, root := suite(t, func(fs *config.FS) { mustRead(fs); fs.Accidents = "allow" }, tools.Options{})
+	s, root := suite(t, mustRead, tools.Options{})
 	for name, raw := range noTexts(t) {
 		if name == "n.ipynb" || name == "letter.pdf" { // it takes seconds to start what reads PDFs
 			continue
@@ -124,7 +124,7 @@ func TestSeenIsOfBytes(t *testing.T) {
 }
 
 // TestTextOverText: the guard is for what is no text. Texts in any encoding, markup, mail, drawings and a notebook in the place of a notebook are
-// written as ever, and the operator may lift the guard.
+// written as ever.
 func TestTextOverText(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	for name, c := range map[string]struct{ raw, then string }{
@@ -151,11 +151,6 @@ func TestTextOverText(t *testing.T) {
 	wide := write(t, filepath.Join(root, "wide"), "\x48\x51\x01\x4e\x00\x01\x48\x51\n\x00")
 	if p := call(t, s, "Write", map[string]any{"file_path": wide, "content": "x\n", "encoding": "utf-16le"}); tools.Refused(p) {
 		t.Errorf("in the encoding that shows it: %s", p.Text())
-	}
-	free, there := suite(t, func(fs *config.FS) { fs.Accidents = "allow" }, tools.Options{})
-	file := write(t, filepath.Join(there, "log.gz"), noTexts(t)["log.gz"])
-	if p := call(t, free, "Write", map[string]any{"file_path": file, "content": "x\n"}); tools.Refused(p) {
-		t.Errorf("accidents are allowed: %s", p.Text())
 	}
 }
 

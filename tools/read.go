@@ -183,7 +183,7 @@ func (s *Suite) readOptions(a *ReadArgs) readers.Options {
 		BinaryPolicy: fs.BinaryPolicy,
 		LineNumbers:  fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
 		Source:       a.Render != nil && !*a.Render,
-		ImageMaxEdge: fs.ImageMaxEdge, ImageMaxBytes: fs.ImageMaxBytes,
+		ImageMaxEdge: fs.ImageMaxEdge,
 	}
 	return o
 }

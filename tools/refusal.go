@@ -312,7 +312,7 @@ var extras = map[engine.Cause]func(*about, *Refusal){
 	engine.NotInPlan:      ofPath,
 	engine.Hidden:         hidden,
 	engine.WouldLose:      skipping, engine.NotPermitted: skipping, engine.DiskReadOnly: skipping,
-	engine.ReadOnly: skipping, engine.HardLinked: skipping,
+	engine.ReadOnly: skipping,
 }
 
 // The calls that come next.

@@ -56,7 +56,6 @@ var refusals = []struct {
 	{engine.Refuse(engine.OverBinary, "/f", "png image"), KindBadRequest},
 	{engine.Refuse(engine.DropsUnseen, "/f", &ledger.Seen{Lines: 2}), KindBadRequest},
 	{engine.Refuse(engine.ReadOnly, "/f", "-r--r--r--"), KindPermissionDenied},
-	{engine.Refuse(engine.HardLinked, "/f", 2), KindPermissionDenied},
 	{engine.Refuse(engine.NotApproved, "/f", "no"), KindApprovalDenied},
 	{engine.Refuse(engine.NobodyToAsk, "/f", ""), KindApprovalDenied},
 	{&policy.ChainError{Path: "/f", Operation: "rm", Err: syscall.EIO}, KindPolicyError},

@@ -17,7 +17,7 @@ import (
 // for nothing: an edit of text that still stands where it was is applied, and says what else has changed.
 func TestSessionsEditOneFile(t *testing.T) {
 	s, root := suite(t, func(fs *config.FS) {
-		fs.TrackReads, fs.Durability = true, "none"
+		fs.TrackReads = true
 	}, tools.Options{})
 	const sessions, rounds = 6, 25
 	var text strings.Builder

@@ -101,7 +101,7 @@ func swapped(t *testing.T) (s *tools.Suite, root string, hook *atomic.Pointer[fu
 	cfg := config.Default()
 	fs := &cfg.Tools.FS
 	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
-	fs.Durability, fs.Checkpoint.Durability, fs.CheckpointBeforeMutation, fs.MustReadBeforeWrite = "none", "relaxed", true, false
+	fs.CheckpointBeforeMutation, fs.MustReadBeforeWrite = true, false
 	hook = new(atomic.Pointer[func(string)])
 	s, err = tools.OpenFaulty(cfg, tools.Options{DataDir: filepath.Join(dir, "data")}, func(op string) *guardfs.Fault {
 		if h := hook.Load(); h != nil {

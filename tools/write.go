@@ -64,7 +64,7 @@ var writeTool = define[WriteArgs](Tool{
 
 // parents says whether a call may make the directories that are missing.
 func (s *Suite) parents(asked *bool) bool {
-	return s.cfg.CreateParents || s.cfg.CreateParentsArgument && value(asked)
+	return s.cfg.CreateParents || value(asked)
 }
 
 // makesParents says whether the call that was refused would make them if it asked.
@@ -74,9 +74,9 @@ func (a *about) makesParents() bool {
 	}
 	switch args := a.args.(type) {
 	case *WriteArgs:
-		return a.s.cfg.CreateParentsArgument
+		return true
 	case *EditArgs:
-		return a.s.cfg.CreateParentsArgument && args.OldString == ""
+		return args.OldString == ""
 	}
 	return false
 }

@@ -73,7 +73,7 @@ func TestImportsAtOnce(t *testing.T) {
 	folder, dir := writeMoltis(t, ids...), t.TempDir()
 	got := make(chan moltis.Imported)
 	for range 4 {
-		d := open(t, dir, checkpoint.Options{Durability: checkpoint.Relaxed})
+		d := open(t, dir, checkpoint.Options{})
 		go func() {
 			r, err := moltis.Import(ctx, d, folder, "local", nil)
 			if err != nil || r.Imported+r.Known != len(ids) {

@@ -112,8 +112,8 @@ func (w *attacked) config(t *testing.T, name, more string) string {
 		deny = append(deny, fmt.Sprintf("%q", w.root+"/"+rule))
 	}
 	return w.laid(t, name, fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [\"${ROOT}/**\"]\n"+
-		"deny_paths = [%s]\nrequire_approval = false\ndurability = \"none\"\ncheckpoint_before_mutation = true\nsearch_deadline = \"2s\"\n%s"+
-		"[tools.fs.checkpoint]\ndurability = \"relaxed\"\n[tools.js]\nfilesystem = true\n", w.root, strings.Join(deny, ", "), more))
+		"deny_paths = [%s]\nrequire_approval = false\ncheckpoint_before_mutation = true\nsearch_deadline = \"2s\"\n%s"+
+		"[tools.fs.checkpoint]\n[tools.js]\nfilesystem = true\n", w.root, strings.Join(deny, ", "), more))
 }
 
 // laid writes a configuration.

@@ -144,10 +144,10 @@ func newAttackRun(t *testing.T, how string) *attackRun {
 	r := &attackRun{t: t, w: newAttacked(t), tools: attackTools}
 	if how != "" {
 		var words []string
-		for _, word := range testbox.Command(t, how, r.w.root) {
+		for _, word := range append(testbox.Command(t, how, r.w.root), "env", "PATH="+filepath.Dir(binary(t))) {
 			words = append(words, strconv.Quote(word))
 		}
-		r.w.boxed = fmt.Sprintf("[tools.sandbox]\nmode = \"all\"\nroot = %q\nprogram = %q\ncommand = [%s]\n", r.w.root, binary(t), strings.Join(words, ", "))
+		r.w.boxed = fmt.Sprintf("[tools.sandbox]\nmode = \"all\"\nroot = %q\ncommand = [%s]\n", r.w.root, strings.Join(words, ", "))
 		r.tools = slices.DeleteFunc(slices.Clone(attackTools), func(a attackTool) bool { return a.dialect == "acp" })
 	}
 	r.s = r.w.serve(t)

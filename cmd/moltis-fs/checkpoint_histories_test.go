@@ -191,7 +191,7 @@ func TestExportedHistories(t *testing.T) {
 				t.Fatal(err)
 			}
 			data := filepath.Join(dir, "data")
-			db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+			db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -255,7 +255,7 @@ func TestCheckNamesWhatIsUnfinished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

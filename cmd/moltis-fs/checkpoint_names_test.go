@@ -15,7 +15,7 @@ import (
 func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
 	dir := t.TempDir()
 	bad := "w\r\x1b[2J\ndiff --git a/p/evil b/p/evil\nnew file mode 100755\n--- /dev/null\n+++ b/p/evil\n@@ -0,0 +1 @@\n+evil\n"
-	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 	if err := os.Symlink("rel7", filepath.Join(tree, "current")); err != nil {
 		t.Skip("SKIPPED: no symbolic links:", err)
 	}
-	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 // dead one needs goes with --cut-off.
 func TestPurgeLeavesTheLivingAlone(t *testing.T) {
 	data := guardfs.Canonical(t.TempDir())
-	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

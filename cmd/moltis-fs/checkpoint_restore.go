@@ -337,8 +337,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	defer stop()
 	e, _, err := in.openEngineAs(in.approver("run it with --yes", "run it in a terminal"),
 		func(cfg *config.Config, o *tools.Options) {
-			o.RootMayBeGone = true // it may be what is to come back
-			cfg.Tools.FS.Checkpoint.OtherSessions = true
+			o.RootMayBeGone = true             // it may be what is to come back
 			cfg.Tools.Policy = config.Policy{} // which tools agents have is no rule for the operator
 		})
 	if errors.Is(err, syscall.EROFS) { // every call is recorded, also one that only looks

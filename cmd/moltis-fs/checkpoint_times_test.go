@@ -22,7 +22,7 @@ func TestShownTimesAreTaken(t *testing.T) {
 	time.Local = york
 	t.Cleanup(func() { time.Local = was })
 	dir := t.TempDir()
-	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestShownTimesAreTaken(t *testing.T) {
 // What is mistaken on the command line ends with the same status whichever command it is told.
 func TestMistakesEndAlike(t *testing.T) {
 	dir := t.TempDir()
-	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

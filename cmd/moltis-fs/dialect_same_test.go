@@ -133,8 +133,8 @@ func leftBy(t *testing.T, name, tool, args string) string {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	var d dialect.Dialect = jsfs.Over(e, jsfs.Options{Config: config.JS{Enabled: true, Filesystem: true, Time: config.Duration(time.Minute),
-		Memory: 64 << 20, Output: 1 << 10}, Worker: []string{binary(t), "js-worker"}})
+	var d dialect.Dialect = jsfs.Over(e, jsfs.Options{Config: config.JS{Filesystem: true, Time: config.Duration(time.Minute),
+		Memory: 64 << 20}, Worker: []string{binary(t), "js-worker"}})
 	for _, one := range dialects() {
 		if one.name == name && name != jsfs.Name {
 			if d, err = one.over(e, cfg, nil); err != nil {

@@ -134,7 +134,7 @@ func countTogether(t *testing.T, binary string, processes, increments int) (valu
 	config := filepath.Join(dir, "moltis.toml")
 	for name, text := range map[string]string{
 		file:   "package counter\n\nvar count = 0;\n" + strings.Repeat("// filler\n", 20),
-		config: fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [%q]\nrequire_approval = false\ndurability = \"none\"\n", root, root+"/**"),
+		config: fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [%q]\nrequire_approval = false\n", root, root+"/**"),
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)

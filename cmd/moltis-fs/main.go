@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -59,18 +58,15 @@ type streams struct {
 func main() {
 	// the write fails instead; no change ends half-way, and the exit status stays true
 	signal.Ignore(syscall.SIGPIPE)
-	limitMemory(config.Default().Tools.FS.Limits.Memory, os.Getenv)
+	limitMemory(os.Getenv)
 	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
 }
 
-// limitMemory has garbage collection work to stay below so many bytes, unless GOMEMLIMIT says
-// something else; 0: no limit.
-func limitMemory(bytes int64, env func(string) string) {
-	if bytes == 0 {
-		bytes = math.MaxInt64
-	}
+// limitMemory has garbage collection work to stay below [config.Memory], unless GOMEMLIMIT says
+// something else.
+func limitMemory(env func(string) string) {
 	if env("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(bytes)
+		debug.SetMemoryLimit(config.Memory)
 	}
 }
 

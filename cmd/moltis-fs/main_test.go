@@ -56,7 +56,8 @@ func binary(t testing.TB) string {
 	}
 	copied.once.Do(func() {
 		if copied.dir, copied.err = os.MkdirTemp("", "moltis-fs-test"); copied.err == nil {
-			copied.err = copySelf(filepath.Join(copied.dir, fileName))
+			copied.err = errors.Join(copySelf(filepath.Join(copied.dir, fileName)),
+				os.Setenv("PATH", copied.dir+string(filepath.ListSeparator)+os.Getenv("PATH"))) // for workers in sandboxes
 		}
 	})
 	if copied.err != nil {

@@ -166,7 +166,6 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if err != nil {
 		return nil, cfg, unusableConfig(err, from)
 	}
-	limitMemory(cfg.Tools.FS.Limits.Memory, in.env)
 	root, err := in.root()
 	if err != nil {
 		return nil, cfg, err

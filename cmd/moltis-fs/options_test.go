@@ -189,7 +189,7 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := "[tools.fs]\ndurability = \"none\"\ncheckpoint_before_mutation = true\n[tools.fs.checkpoint]\ndurability = \"relaxed\"\n"
+	on := "[tools.fs]\ncheckpoint_before_mutation = true\n[tools.fs.checkpoint]\n"
 	if sealed {
 		on += fmt.Sprintf("encrypt_to = %q\n", identity.Recipient().String())
 	}
@@ -244,7 +244,7 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	f.run(t, "checkpoint", "pin", "ck-1H0", "--label", "L", "--data-dir", filepath.Join(dir, "data"))
 	f.ofB, _, _ = strings.Cut(f.run(t, "checkpoint", "list", "--path", filepath.Join(tree, "b.txt"), "--tool", "Write", "--data-dir", filepath.Join(dir, "data")), " ")
 	if !sealed {
-		db, err := checkpoint.Open(filepath.Join(dir, "data", "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+		db, err := checkpoint.Open(filepath.Join(dir, "data", "checkpoints"), checkpoint.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

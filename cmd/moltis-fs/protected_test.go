@@ -75,7 +75,7 @@ func protectedTree(t *testing.T, there bool, who approval.Approver, set func(*co
 	write(".git/config", "[core]\n\thooksPath = githooks\n")
 	cfg := config.Default()
 	fs := &cfg.Tools.FS
-	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval, fs.Durability = root, []string{root + "/**"}, false, "none"
+	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
 	set(fs)
 	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data"), Approver: who})
 	if err != nil {

@@ -63,7 +63,7 @@ func (in *invocation) opens(ctx context.Context, approver tools.Approver, before
 	}
 	in.warnOf(cfg)
 	here := cfg
-	if c := cfg.Tools.Sandbox; c.Mode == "all" && c.Require { // no call runs here, so no workspace has to be
+	if c := cfg.Tools.Sandbox; c.All() { // no call runs here, so no workspace has to be
 		here.Tools.Jettson.Workspaces = c.Root
 	}
 	d, err := in.over(e, here)
@@ -72,7 +72,7 @@ func (in *invocation) opens(ctx context.Context, approver tools.Approver, before
 	}
 	s := &stand{Dialect: d, e: e, cfg: cfg}
 	if o.cfg.Tools.Sandbox.Mode != "off" {
-		o.root, o.hash = cfg.Tools.FS.WorkspaceRoot, hashing(o.as.Worker[0])
+		o.root = cfg.Tools.FS.WorkspaceRoot
 		in.sandboxed(ctx, s, before, o)
 	}
 	return s, nil

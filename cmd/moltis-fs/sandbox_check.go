@@ -199,7 +199,7 @@ func (in *invocation) sandboxFinding(ctx context.Context, cfg config.Sandbox) []
 	}
 	if err != nil && (o != nil || !place.PerSession(cfg)) {
 		f.Level, f.What, f.Hint = doctor.Weaker, "no real sandbox is there: "+sandbox.Cause(err)+"; its calls are refused",
-			program+" sandbox check tries it, and copies the program with copy_binary"
+			program+" sandbox check tries it"
 		if !cfg.Require {
 			f.Level, f.Hint = doctor.Hazard, "require = true refuses them instead"
 			f.What = strings.TrimSuffix(f.What, "its calls are refused") + "a start has the calls run on this machine"

@@ -24,7 +24,7 @@ func boxedIn(t *testing.T, command, more string) (dir, conf string) {
 		mode = "sessions"
 	}
 	return dir, laid(t, filepath.Join(dir, "c.toml"), fmt.Sprintf("[tools.fs]\nrequire_approval = false\n[tools.sandbox]\nmode = %q\n"+
-		"command = [%s]\nprogram = %q\nroot = %q\n%s", mode, command, binary(t), filepath.Join(dir, "tree"), more))
+		"command = [%s]\nroot = %q\n%s", mode, command, filepath.Join(dir, "tree"), more))
 }
 
 // What is there is told before a session needs it, by the doctor, by a try and at a start: each with its exit status.

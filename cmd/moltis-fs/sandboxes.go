@@ -3,12 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,21 +61,6 @@ type opener struct {
 	root string        // of this machine
 	as   tools.Options
 	log  func(line string)
-	hash func() (string, error) // of our program: read once, as it has 50 MB
-}
-
-// hashing is hash for the program at a path.
-func hashing(path string) func() (string, error) {
-	return sync.OnceValues(func() (string, error) {
-		f, err := os.Open(path)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close() //nolint:errcheck // it was read
-		h := sha256.New()
-		_, err = io.Copy(h, f)
-		return hex.EncodeToString(h.Sum(nil)), err
-	})
 }
 
 // sandboxed has the calls of a stand run where [tools.sandbox] says, and says what is so at the
@@ -126,14 +108,7 @@ func (in *invocation) unboxed(cfg config.Sandbox) error {
 
 // place is the sandbox of a session.
 func (o *opener) place(principal, session string) (*place.Place, error) {
-	self := place.Self{File: o.as.Worker[0]}
-	if o.cfg.Tools.Sandbox.CopyBinary {
-		var err error
-		if self.Hash, err = o.hash(); err != nil {
-			return nil, err
-		}
-	}
-	return place.Of(o.cfg.Tools.Sandbox, self, o.root, principal, session)
+	return place.Of(o.cfg.Tools.Sandbox, o.as.Worker[0], o.root, principal, session)
 }
 
 // open opens an engine in a sandbox. Closing it ends the worker. The configuration is that of inside.
@@ -145,16 +120,6 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 	}
 	if err := o.outOfReach(p); err != nil {
 		return nil, cfg, no, err
-	}
-	if o.cfg.Tools.Sandbox.CopyBinary {
-		f, err := os.Open(o.as.Worker[0])
-		if err != nil {
-			return nil, cfg, no, err
-		}
-		defer f.Close() //nolint:errcheck // it was read
-		if err := p.Put(ctx, f, strings.TrimPrefix(filepath.Base(p.Program), "moltis-fs-")); err != nil {
-			return nil, cfg, no, err
-		}
 	}
 	wall := p.Root
 	if len(o.cfg.Tools.FS.AllowPaths) == 0 {
@@ -476,7 +441,7 @@ func (in *invocation) opener() (*opener, error) {
 	}
 	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
 	return &opener{in: in, cfg: cfg, root: cmp.Or(root, cfg.Tools.FS.WorkspaceRoot), log: in.sandboxLog,
-		hash: hashing(self), as: tools.Options{Worker: []string{self, workerCommand().name}, DataDir: dir,
+		as: tools.Options{Worker: []string{self, workerCommand().name}, DataDir: dir,
 			Protect: append(protect, earlier...)}}, err
 }
 

@@ -33,7 +33,7 @@ func TestSandboxedSessions(t *testing.T) {
 		t.Helper()
 		cfg := filepath.Join(dir, "c.toml")
 		text := fmt.Sprintf("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n[tools.sandbox]\n"+
-			"mode = \"sessions\"\nsessions = [\"boxed-*\"]\ncommand = [%q]\nprogram = %q\nroot = %q\n", command, program, tree)
+			"mode = \"sessions\"\nsessions = [\"boxed-*\"]\ncommand = [%q]\nroot = %q\n", command, tree)
 		if err := os.WriteFile(cfg, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

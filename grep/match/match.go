@@ -61,8 +61,7 @@ type Options struct {
 	Multiline    bool          // (?ms): a match may span lines and "." matches "\n"
 	Literal      bool          // the pattern is a plain string
 	CRLF         bool          // "\r\n" ends a line
-	NoFallback   bool          // refuse what only the backtracking engine can do
-	FallbackTime time.Duration // the most that one Scanner may spend in the backtracking engine; 0 means 2 s
+	FallbackTime time.Duration // what one Scanner may spend in the backtracking engine; 0 means 2 s
 }
 
 const defaultFallbackTime = 2 * time.Second
@@ -92,7 +91,7 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 // compileAt is Compile with the vector instructions of this level.
 func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	t, bad := syntax.Parse(pattern, syntax.Options{
-		IgnoreCase: o.IgnoreCase, Multiline: o.Multiline, Literal: o.Literal, NoFallback: o.NoFallback,
+		IgnoreCase: o.IgnoreCase, Multiline: o.Multiline, Literal: o.Literal,
 	})
 	if bad != nil {
 		return nil, bad

@@ -34,8 +34,6 @@ func TestSuggest(t *testing.T) {
 		{pattern: `D:\Upper\x`, want: `D:\\Upper\\x`},
 		{pattern: `c:\temp\new.*\.txt`, want: `c:\\temp\\new.*\.txt`},
 		{pattern: `a[\n]`, multiline: true},
-		{pattern: "(?<=a)b", o: Options{NoFallback: true}},
-		{pattern: "(?<=a)b\n", o: Options{NoFallback: true}},
 	} {
 		_, err := Compile(c.pattern, c.o)
 		var e *PatternError

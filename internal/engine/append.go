@@ -197,12 +197,12 @@ func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Don
 		after: info.ID.Lasting()}}
 	lasting := context.WithoutCancel(ctx)
 	err = s.save(ctx)
-	if err == nil && e.sync() { // what is half made must be found after a power cut
+	if err == nil { // what is half made must be found after a power cut
 		err = e.temps.Sync()
 	}
 	var made guardfs.Appended
 	if err == nil {
-		made, err = t.place.Append(info.ID, t.After.Content, e.sync())
+		made, err = t.place.Append(info.ID, t.After.Content)
 	}
 	switch {
 	case err != nil && made.Bytes == 0 && !errors.Is(err, guardfs.ErrUnavailable):
@@ -309,14 +309,12 @@ func (e *Engine) endAppend(w *tail) (checkpoint.Outcome, error) {
 	switch {
 	case whole && HashOf(there[:w.size]) == w.hash,
 		w.content != nil && bytes.Contains(there, w.content):
-		if e.sync() { // nobody may have come to do that
-			_, err = place.Append(info.ID, nil, true)
-		}
+		_, err = place.Append(info.ID, nil) // it syncs: nobody may have come to do that
 		return checkpoint.Committed, err
 	case whole || !bytes.HasPrefix(w.content, there):
 		return checkpoint.Foreign, nil
 	}
-	made, err := place.Append(info.ID, w.content[n:], e.sync())
+	made, err := place.Append(info.ID, w.content[n:])
 	if err != nil {
 		return "", err
 	}

@@ -29,48 +29,41 @@ func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
 	faults["short"] = badCall{guardfs.Fault{Short: true}, false}
 	cells, none, all, again := 0, 0, 0, 0
 	for name, bad := range faults {
-		for _, synced := range []bool{false, true} {
-			x := grow(t, func(fs *config.FS) {
-				tight(fs)
-				if synced {
-					fs.Durability = "full"
+		x := grow(t, tight)
+		system := callsOf(x)
+		x.write("large", large)
+		for n := first(1); ; n++ {
+			must(t, os.Truncate(x.ws+"/large", int64(len(large))))
+			call, err := system.fail(n, bad, func() error { return x.append(mine) })
+			if call == "" {
+				must(t, err)
+				x.reads("large", large+mine)
+				break
+			}
+			if bad.Short && call != "write" { // it is no error of any other call
+				continue
+			}
+			cells++
+			half := x.halfWay() != nil
+			if half {
+				again++
+				if err == nil {
+					t.Fatalf("%s, call %d (%s): said to be done", name, n, call)
 				}
-			})
-			system := callsOf(x)
-			x.write("large", large)
-			for n := first(1); ; n++ {
-				must(t, os.Truncate(x.ws+"/large", int64(len(large))))
-				call, err := system.fail(n, bad, func() error { return x.append(mine) })
-				if call == "" {
-					must(t, err)
-					x.reads("large", large+mine)
-					break
-				}
-				if bad.Short && call != "write" { // it is no error of any other call
-					continue
-				}
-				cells++
-				half := x.halfWay() != nil
-				if half {
-					again++
-					if err == nil {
-						t.Fatalf("%s, call %d (%s): said to be done", name, n, call)
-					}
-					x.Close()
-					x.open()
-				}
-				b, rerr := os.ReadFile(x.ws + "/large")
-				must(t, rerr)
-				switch now := string(b); {
-				case x.halfWay() != nil:
-					t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
-				case now == large && err != nil:
-					none++
-				case now == large+mine && (err == nil || half):
-					all++
-				default:
-					t.Fatalf("%s, call %d (%s): %v, and it is %d bytes, of %d and %d", name, n, call, err, len(now), len(large), len(mine))
-				}
+				x.Close()
+				x.open()
+			}
+			b, rerr := os.ReadFile(x.ws + "/large")
+			must(t, rerr)
+			switch now := string(b); {
+			case x.halfWay() != nil:
+				t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
+			case now == large && err != nil:
+				none++
+			case now == large+mine && (err == nil || half):
+				all++
+			default:
+				t.Fatalf("%s, call %d (%s): %v, and it is %d bytes, of %d and %d", name, n, call, err, len(now), len(large), len(mine))
 			}
 		}
 	}
@@ -318,7 +311,7 @@ func TestFaultAtEveryCallOfACut(t *testing.T) {
 	t.Parallel()
 	cells, again := 0, 0
 	for name, bad := range badCalls() {
-		x := grow(t, func(fs *config.FS) { tight(fs); fs.Durability = "full" })
+		x := grow(t, tight)
 		system := callsOf(x)
 		x.write("large", large)
 		must(t, x.append(mine))

@@ -4,7 +4,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -70,7 +69,6 @@ func TestAppendInPlaceRefuses(t *testing.T) {
 	x := grow(t, func(fs *config.FS) {
 		tight(fs)
 		fs.TrackReads, fs.MustReadBeforeWrite = true, true
-		fs.HardLinks = "refuse"
 	})
 	path := x.write("large", large)
 	must(t, os.Symlink("large", x.ws+"/link"))
@@ -101,7 +99,6 @@ func TestAppendInPlaceRefuses(t *testing.T) {
 		{"outside", "../data/x", nil, engine.Rules{}, engine.CodePathDenied},
 		{"nothing", "none", nil, engine.Rules{}, engine.CodeNotFound},
 		{"read-only", "large", func() { must(t, os.Chmod(path, 0o440)); read() }, engine.Rules{}, engine.CodePermissionDenied},
-		{"hard links", "large", func() { must(t, errors.Join(os.Chmod(path, 0o640), os.Link(path, x.ws+"/other"))) }, engine.Rules{}, engine.CodePermissionDenied},
 	} {
 		if c.ready != nil {
 			c.ready()

@@ -80,7 +80,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 			err = s.syncHolds()
 		}
 	}
-	if err == nil && e.sync() && !p.single() { // what is half made must be found after a power cut
+	if err == nil && !p.single() { // what is half made must be found after a power cut
 		err = e.temps.Sync()
 	}
 	for i := 0; err == nil && i < len(s.moves); i++ {
@@ -88,7 +88,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		err = s.swap(ctx, i)
 		e.told("changing files", i+1, len(s.moves))
 	}
-	if err == nil && e.sync() {
+	if err == nil {
 		err = s.syncNames()
 	}
 	if err == nil {
@@ -120,9 +120,6 @@ func (e *Engine) told(what string, done, total int) {
 
 // syncHolds puts what is staged on stable storage.
 func (s *apply) syncHolds() error {
-	if !s.e.sync() {
-		return nil
-	}
 	return each(len(s.moves), func(i int) error {
 		if s.moves[i].hold == nil || s.steps[i].action == Rename {
 			return nil

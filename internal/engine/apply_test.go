@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"moltisfs/checkpoint"
-	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -21,7 +20,7 @@ func renewed(ts []*engine.Target) error {
 
 // synced grows a tree where everything is on stable storage before it counts; meet sees every call to the tree.
 func synced(t *testing.T, meet func(op string) *guardfs.Fault) *tree {
-	x := grow(t, func(fs *config.FS) { fs.Durability, fs.Checkpoint.Durability = "full", "strict" })
+	x := grow(t, nil)
 	x.Close()
 	x.fault = meet
 	x.open()

@@ -20,63 +20,55 @@ import (
 //
 //	go test ./internal/engine -run - -bench Rewind -benchtime 5x
 func BenchmarkRewind(b *testing.B) {
-	for _, synced := range []bool{true, false} {
-		b.Run(fmt.Sprintf("synced=%v", synced), func(b *testing.B) {
-			x := grow(b, func(fs *config.FS) {
-				if synced {
-					fs.Durability, fs.Checkpoint.Durability = "full", "strict"
-				}
-			})
-			c := x.call("s")
-			c.Turn = "t"
-			const files = 1000
-			var paths []string
-			for i := range files {
-				old := bytes.Repeat([]byte(fmt.Sprintf("file %d, a line of it\n", i)), 500)
-				path := fmt.Sprintf("%s/d%d/f%d.txt", x.ws, i%20, i)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					b.Fatal(err)
-				}
-				if err := os.WriteFile(path, old, 0o644); err != nil {
-					b.Fatal(err)
-				}
-				paths = append(paths, path)
-			}
-			_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
-				for _, t := range ts {
-					t.After = engine.After{Kind: guardfs.KindFile, Content: append([]byte("a new first line\n"), t.Before.Content...)}
-				}
-				return nil
-			}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{}); err != nil {
-				b.Fatal(err)
-			}
-			var spent []time.Duration
-			b.ResetTimer()
-			for i := range b.N {
-				carry := x.Undo
-				if i%2 == 1 {
-					carry = x.Redo
-				}
-				start := time.Now()
-				r, err := carry(ctx, x.call("s"), engine.RestoreOptions{})
-				if err != nil || len(r.Targets) != files {
-					b.Fatal(err)
-				}
-				spent = append(spent, time.Since(start))
-			}
-			b.StopTimer()
-			var all time.Duration
-			for _, d := range spent {
-				all += d
-			}
-			b.ReportMetric(float64(all.Milliseconds())/float64(len(spent)), "ms/1000-files")
-			b.ReportMetric(0, "ns/op")
-		})
+	x := grow(b, nil)
+	c := x.call("s")
+	c.Turn = "t"
+	const files = 1000
+	var paths []string
+	for i := range files {
+		old := bytes.Repeat([]byte(fmt.Sprintf("file %d, a line of it\n", i)), 500)
+		path := fmt.Sprintf("%s/d%d/f%d.txt", x.ws, i%20, i)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(path, old, 0o644); err != nil {
+			b.Fatal(err)
+		}
+		paths = append(paths, path)
 	}
+	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: append([]byte("a new first line\n"), t.Before.Content...)}
+		}
+		return nil
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	var spent []time.Duration
+	b.ResetTimer()
+	for i := range b.N {
+		carry := x.Undo
+		if i%2 == 1 {
+			carry = x.Redo
+		}
+		start := time.Now()
+		r, err := carry(ctx, x.call("s"), engine.RestoreOptions{})
+		if err != nil || len(r.Targets) != files {
+			b.Fatal(err)
+		}
+		spent = append(spent, time.Since(start))
+	}
+	b.StopTimer()
+	var all time.Duration
+	for _, d := range spent {
+		all += d
+	}
+	b.ReportMetric(float64(all.Milliseconds())/float64(len(spent)), "ms/1000-files")
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkChange changes a file of 10 KB, everything on stable storage, without a checkpoint and with a strict one, in turns. Report: medians in µs of the
@@ -87,7 +79,7 @@ func BenchmarkChange(b *testing.B) {
 	var trees [2]*tree
 	for i := range trees {
 		trees[i] = grow(b, func(fs *config.FS) {
-			fs.Durability, fs.Checkpoint.Durability, fs.CheckpointBeforeMutation = "full", "strict", i == 1
+			fs.CheckpointBeforeMutation = i == 1
 		})
 		trees[i].write("f.txt", strings.Repeat("0 a line of a file of ten kilobytes\n", 280))
 	}
@@ -125,7 +117,7 @@ func BenchmarkChange(b *testing.B) {
 // BenchmarkPark moves a tree of 20,000 files that the store can't hold to the trash and back, everything on stable storage. Report: one
 // direction in ms; nearly all of it is the walk that asks the policy about every name.
 func BenchmarkPark(b *testing.B) {
-	x := grow(b, func(fs *config.FS) { fs.Durability, fs.Checkpoint.Durability = "full", "strict" })
+	x := grow(b, nil)
 	const files = 20_000
 	for i := range files {
 		path := fmt.Sprintf("%s/t/d%d/f%d.txt", x.ws, i%200, i)

@@ -50,7 +50,6 @@ var (
 
 	NotSavable     = newWhy("not_savable") // what is there would be lost
 	IsReadOnly     = newWhy("read_only")   // string: the mode
-	IsHardLinked   = newWhy("hard_linked") // int: all names
 	VolumeReadOnly = newWhy("volume_read_only")
 	DirNotWritable = newWhy("directory_not_writable")
 	Unreadable     = newWhy("unreadable")
@@ -89,7 +88,7 @@ var (
 )
 
 // mayReplace refuses a target that a restore can't or must not change: WouldLose, ReadOnly,
-// HardLinked, or a *guardfs.PathError where the system does not let us write.
+// or a *guardfs.PathError where the system does not let us write.
 func (r *restore) mayReplace(t *Target) error {
 	if r.e.notBackedUp(t) {
 		return Refuse(WouldLose, t.True, nil)
@@ -145,8 +144,6 @@ func blockedWhy(err error) Why {
 		return NotSavable
 	case ReadOnly.In(err):
 		return IsReadOnly.Of(r.Facts)
-	case HardLinked.In(err):
-		return IsHardLinked.Of(r.Facts)
 	case errors.Is(err, syscall.EROFS):
 		return VolumeReadOnly
 	case errors.Is(err, fs.ErrPermission):

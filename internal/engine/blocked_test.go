@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"moltisfs/checkpoint"
-	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -149,9 +148,7 @@ func TestBlocked(t *testing.T) {
 	const golden = "testdata/blocked.txt"
 	var got strings.Builder
 	for _, what := range dids {
-		x := grow(t, func(fs *config.FS) {
-			fs.Checkpoint.MaxFileBytes, fs.ReadOnlyFiles, fs.HardLinks = 100, "refuse", "refuse"
-		})
+		x := grow(t, small)
 		n := 0
 		for _, is := range nows {
 			var answers []string
@@ -228,7 +225,7 @@ func (x *tree) blocked(what did, is now, how string, n int) string {
 	}()
 	r, o := rewindTo("t"), engine.RestoreOptions{OnConflict: how}
 	if how == "inverse" {
-		list, err := x.Checkpoints(ctx, c, checkpoint.Filter{})
+		list, err := x.Checkpoints(ctx, c, checkpoint.Filter{Session: c.Session})
 		must(x.t, err)
 		did := slices.IndexFunc(list.Checkpoints, func(c checkpoint.Checkpoint) bool { return c.Kind != checkpoint.KindRead })
 		r, o.OnConflict = checkpoint.Restore{ID: list.Checkpoints[did].ID, Mode: checkpoint.ModeInverse}, ""

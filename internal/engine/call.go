@@ -139,7 +139,7 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (
 			outcome, cause = outcomeHost, fmt.Errorf("%s: %w", c.Tool, panicked{r})
 		}
 	}()
-	leave, cause := e.limits.enter(c, op.Args, e.now())
+	leave, cause := e.limits.enter(c, e.now())
 	if cause == nil {
 		defer leave()
 		cause = e.admit(ctx, c, op)

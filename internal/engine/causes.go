@@ -55,7 +55,6 @@ var (
 	Modified   = With[HashFacts](CodeModified, "modified")
 	Unexpected = With[HashFacts](CodeModified, "not_expected_hash") // Hash is "" where no file is
 	ReadOnly   = With[string](CodePermissionDenied, "read_only")    // the mode
-	HardLinked = With[int](CodePermissionDenied, "hard_linked")     // all names
 
 	LinesUnseen = With[LineFacts](CodeMustRead, "lines_unseen")
 	NotAsShown  = With[string](CodeUnsupported, "not_as_shown") // the kind of file

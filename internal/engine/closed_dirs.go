@@ -10,7 +10,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// Once a session has read or changed something in a directory that is not open to all, the mode of
+// Once a session has changed something in a directory that is not open to all, the mode of
 // that directory is recorded. Somebody may remove it with all it holds, and a restore must not make
 // it anew for all to see.
 //

@@ -32,7 +32,9 @@ func guardedFor(t *testing.T, who approval.Approver, git gitignore.User, set fun
 	}
 	cfg := config.Default()
 	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = false, root, []string{root + "/**"}
-	set(&cfg.Tools.FS)
+	if set != nil {
+		set(&cfg.Tools.FS)
+	}
 	e, err = engine.Open(cfg, engine.Host{DataDir: t.TempDir() + "/data", Approver: who, GitUser: git})
 	must(t, err)
 	t.Cleanup(func() { must(t, e.Close()) })
@@ -56,7 +58,7 @@ func (a *asked) Ask(_ context.Context, q approval.Question) (approval.Answer, er
 func TestTreesThatHoldCode(t *testing.T) {
 	t.Parallel()
 	who := &asked{}
-	e, root := guarded(t, who, func(fs *config.FS) { fs.Durability = "none" }, "p/sub/.github/workflows/x.yml", "plain/config", "plain/hooks/y",
+	e, root := guarded(t, who, nil, "p/sub/.github/workflows/x.yml", "plain/config", "plain/hooks/y",
 		"githooks/z", ".git/HEAD=ref: refs/heads/main", ".git/config=[core]\n\thooksPath = githooks\n", "keys/tls/a.key", "w/a.txt", "a",
 		"g/workflows/x.yml", "conf/x")
 	for name, to := range map[string]string{"link": ".git", ".cursor": "conf", "through": ".cursor"} {
@@ -126,7 +128,7 @@ func TestTreesThatHoldCode(t *testing.T) {
 func TestGitElsewhere(t *testing.T) {
 	t.Parallel()
 	who := &asked{}
-	e, root := guarded(t, who, func(fs *config.FS) { fs.Durability = "none" },
+	e, root := guarded(t, who, nil,
 		"s/.git=gitdir: store\n", "s/store/HEAD=ref: refs/heads/main", "s/store/config=[core]\n\thooksPath = to\n",
 		"l/true/HEAD=ref: refs/heads/main", "s/hk/a", "s/gd/x")
 	must(t, os.Symlink("hk", filepath.Join(root, "s/to")))
@@ -150,7 +152,7 @@ func TestGitIncludes(t *testing.T) {
 	t.Parallel()
 	who := &asked{}
 	user := gitignore.User{Files: []string{"/user"}, Read: func(string) ([]byte, error) { return []byte("[core]\n\thooksPath = all\n"), nil }}
-	e, root := guardedFor(t, who, user, func(fs *config.FS) { fs.Durability = "none" }, "none/x",
+	e, root := guardedFor(t, who, user, nil, "none/x",
 		"r/.git/config=[core]\n\thooksPath = first\n\thooksPath = second\n[include]\n\tpath = ../inc\n[includeIf \"onbranch:x\"]\n\tpath = ../if\n",
 		"r/inc=[core]\n\thooksPath = third\n", "r/if=[core]\n\thooksPath = fourth\n")
 	for name, want := range map[string]bool{"r/all/a": true, "r/first/a": true, "r/second/a": true, "r/third/a": true, "r/fourth/a": true,
@@ -174,7 +176,7 @@ func TestGitScripts(t *testing.T) {
 	user := gitignore.User{Home: "/nowhere", Files: []string{"/user"}, Read: func(string) ([]byte, error) {
 		return []byte("[alias]\n\tu = !./user.sh\n\tst = status\n[core]\n\tpager = ~/p.sh\n"), nil
 	}}
-	e, root := guardedFor(t, who, user, func(fs *config.FS) { fs.Durability = "none" }, "r/real.sh=old", "r/.git/config="+`
+	e, root := guardedFor(t, who, user, nil, "r/real.sh=old", "r/.git/config="+`
 [core]
 	fsmonitor = tools/fsm.sh
 	sshCommand = sh ssh.sh -i keys/id

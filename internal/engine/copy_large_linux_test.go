@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"moltisfs/checkpoint"
-	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -191,7 +190,7 @@ func TestFaultAtEveryCallOfALargeCopy(t *testing.T) {
 	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
 	back, forth := 0, 0
 	for name, bad := range faults {
-		x := grow(t, func(fs *config.FS) { tight(fs); fs.Durability = "full" })
+		x := grow(t, tight)
 		system := callsOf(x)
 		x.write("large", large)
 		was := x.looks()

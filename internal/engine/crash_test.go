@@ -71,7 +71,6 @@ var deeds = func() map[string]deed {
 func (d deed) in(dir string, hook func() *guardfs.Fault) error {
 	cfg := config.Default().Tools.FS
 	cfg.RequireApproval, cfg.CheckpointBeforeMutation = false, true
-	cfg.Durability, cfg.Checkpoint.Durability = "none", "relaxed"
 	if d.change != nil {
 		d.change(&cfg)
 	}

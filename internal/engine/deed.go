@@ -38,11 +38,8 @@ func (d Deed) Recorded(dataDir string, cfg config.Audit, do func() error,
 }
 
 func auditLog(dataDir string, cfg config.Audit) (*audit.Log, error) {
-	o := audit.Options{MaxBytes: cfg.MaxBytes, Keep: cfg.Keep}
-	if cfg != (config.Audit{}) { // zeros that an operator wrote, not a Config that nobody filled in
-		o.MaxBytes, o.Keep = cmp.Or(o.MaxBytes, -1), cmp.Or(o.Keep, -1)
-	}
-	return o.Open(filepath.Join(dataDir, "audit"))
+	const keep = 4
+	return audit.Options{MaxBytes: cmp.Or(cfg.MaxBytes/(keep+1), -1), Keep: keep}.Open(filepath.Join(dataDir, "audit"))
 }
 
 func (d Deed) on(log *audit.Log, do func() error, refused func(error) string) error {

@@ -45,7 +45,7 @@ func (e *Engine) removeEmpty(dir, lasting string) error {
 		case o.Info.Kind != guardfs.KindDir || lasting != "" && o.Info.ID.Lasting() != lasting:
 			err = errNotOurs
 		default:
-			if err = place.RemoveEmptyDir(context.Background()); err == nil && e.sync() {
+			if err = place.RemoveEmptyDir(context.Background()); err == nil {
 				if err := place.SyncNames(); err != nil {
 					e.logger.Warn("the removal of a directory could not be synced", "path", dir, "err", err)
 				}

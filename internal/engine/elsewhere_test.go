@@ -134,7 +134,6 @@ func TestNamesOfManyAreSynced(t *testing.T) {
 		}
 		return nil
 	}
-	x.cfg.Durability = "full"
 	x.Close()
 	x.open()
 	paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}

@@ -30,7 +30,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -106,7 +105,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		cfg: o.Config, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
 		lockWait: 15 * time.Second, progress: o.Progress,
 		patience: [2]time.Duration{viewPatience, changePatience},
-		limits:   limits{Limits: o.Config.Limits, seed: maphash.MakeSeed()},
+		limits:   limits{Limits: o.Config.Limits},
 	}}
 	e.whole = e
 	e.dataDir, e.place.Calls = o.DataDir, o.Calls
@@ -281,6 +280,3 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 }
 
 func (c *Call) key() ledger.Key { return ledger.Key{Principal: c.Principal, Session: c.Session} }
-
-// sync says whether a change waits for stable storage.
-func (e *Engine) sync() bool { return e.cfg.Durability != "none" }

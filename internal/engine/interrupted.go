@@ -65,20 +65,12 @@ func (e *interruptedError) Unwrap() error { return e.err }
 // outcome is unknown. We hold the locks of these paths, so mostly its process is dead. Else
 // somebody is taking it back and waits for us, or it was made and is about to say so.
 func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) error {
-	failed := func(err error) error {
-		// A change that needs its checkpoint all the same is refused when that is saved.
-		if e.cfg.Checkpoint.OnError == "allow" {
-			e.logger.Warn("interrupted changes could not be looked for", "err", err)
-			return nil
-		}
-		return notSaved(err)
-	}
 	if !e.temps.AnyDead() {
 		return nil
 	}
 	open, err := e.openOps(ctx)
 	if err != nil {
-		return failed(err)
+		return notSaved(err)
 	}
 	ours := map[string]bool{}
 	for _, p := range append(p.Paths(), looked...) {
@@ -118,7 +110,7 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 			continue
 		}
 		if err != nil {
-			return failed(err)
+			return notSaved(err)
 		}
 		for i := range op.Changes {
 			if touches(op, &op.Changes[i]) {

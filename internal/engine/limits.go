@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"hash/maphash"
 	"sync"
 	"time"
 
@@ -30,7 +29,6 @@ type limits struct {
 	config.Limits
 	mu       sync.Mutex
 	sessions map[ledger.Key]*rate
-	seed     maphash.Seed // set with IdenticalCalls
 }
 
 // rate counts the calls of one session. It may have saved up ten seconds of calls.
@@ -38,45 +36,24 @@ type rate struct {
 	left    float64   // calls that it may make now
 	at      time.Time // when left was counted
 	running int
-	last    uint64 // tool and arguments of the last call
-	same    int    // calls like the last, in a row
-	since   time.Time
 }
 
 const (
 	savedUp = 10 // seconds of calls_per_second that an idle session has
-	window  = time.Minute
 	// mostSessions is when those that have been idle are forgotten.
 	mostSessions = 1000
 )
 
 // enter counts a call in, or refuses it. leave must follow where it is taken.
-func (l *limits) enter(c *Call, args []byte, now time.Time) (leave func(), err error) {
-	if l.CallsPerSecond == 0 && l.CallsAtOnce == 0 && l.IdenticalCalls == 0 {
+func (l *limits) enter(c *Call, now time.Time) (leave func(), err error) {
+	if l.CallsPerSecond == 0 && l.CallsAtOnce == 0 {
 		return func() {}, nil
-	}
-	var sum uint64
-	if l.IdenticalCalls > 0 {
-		var h maphash.Hash
-		h.SetSeed(l.seed)
-		h.WriteString(c.Tool)
-		h.WriteByte(0)
-		h.Write(args)
-		sum = h.Sum64()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.session(c.key(), now)
 	r.left += now.Sub(r.at).Seconds() * float64(l.CallsPerSecond)
 	r.left, r.at = min(r.left, savedUp*float64(l.CallsPerSecond)), now
-	if most := l.IdenticalCalls; most > 0 {
-		if sum != r.last || now.Sub(r.since) > window {
-			r.last, r.same, r.since = sum, 0, now
-		}
-		if r.same >= most {
-			return nil, tooMany("identical_calls", most, window-now.Sub(r.since))
-		}
-	}
 	if most := l.CallsAtOnce; most > 0 && r.running >= most {
 		return nil, tooMany("calls_at_once", most, 0)
 	}
@@ -87,7 +64,6 @@ func (l *limits) enter(c *Call, args []byte, now time.Time) (leave func(), err e
 		}
 		r.left--
 	}
-	r.same++
 	r.running++
 	return func() {
 		l.mu.Lock()
@@ -107,7 +83,7 @@ func (l *limits) session(k ledger.Key, now time.Time) *rate {
 	}
 	if len(l.sessions) >= mostSessions {
 		for k, r := range l.sessions {
-			if r.running == 0 && now.Sub(r.at) > savedUp*time.Second && now.Sub(r.since) > window {
+			if r.running == 0 && now.Sub(r.at) > savedUp*time.Second {
 				delete(l.sessions, k)
 			}
 		}

@@ -22,7 +22,6 @@ func TestLimits(t *testing.T) {
 		args   func(i int) string // of the i-th call
 	}{
 		{"calls_per_second", config.Limits{CallsPerSecond: 2}, 20, func(i int) string { return fmt.Sprint(i) }},
-		{"identical_calls", config.Limits{IdenticalCalls: 7}, 7, func(int) string { return `{"file_path":"/a"}` }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -57,23 +56,6 @@ func TestLimits(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// A call of another kind ends a row of identical ones.
-func TestIdenticalCallsInARow(t *testing.T) {
-	x := grow(t, func(c *config.FS) { c.Limits = config.Limits{IdenticalCalls: 2} })
-	refused := ""
-	for _, args := range []string{"1", "1", "2", "1", "1", "1", "3"} {
-		taken := "y"
-		x.Do(t.Context(), x.call("s"), engine.Operation{Args: json.RawMessage(args),
-			Run:    func(context.Context) error { return nil },
-			Refuse: func(context.Context, error) string { taken = "n"; return "refused" },
-		})
-		refused += taken
-	}
-	if refused != "yyyyyny" {
-		t.Errorf("taken: %s", refused)
 	}
 }
 

@@ -383,7 +383,7 @@ func (r *modelRun) restored(s *modelStep, done *engine.Restored, mr *modelRestor
 func (r *modelRun) restore(c *engine.Call) (s modelStep) {
 	of := r.m.ops[r.rng.Intn(len(r.m.ops))]
 	how, inverse := r.rule(), r.rng.Intn(3) == 0
-	if of.external { // its id is not known to the model
+	if of.external || of.session != c.Session { // the model has no ids of those, and no view of another session's
 		return s
 	}
 	s.what = fmt.Sprintf("restore %s %q, inverse %v", of.id, how, inverse)
@@ -392,7 +392,7 @@ func (r *modelRun) restore(c *engine.Call) (s modelStep) {
 		in.Mode = checkpoint.ModeInverse
 	}
 	done, err := r.x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: how})
-	s.err, s.wantErr = err, of.session != c.Session
+	s.err = err
 	r.restored(&s, done, restoreOf(c.Session, how, inverse, of))
 	return s
 }

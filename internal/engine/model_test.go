@@ -311,7 +311,7 @@ func threeWay(base, ours, theirs string) (string, bool) {
 }
 
 // parked is the entry that a restore brings the tree back from, nil when there is none: the oldest of the operations that it takes back, else the
-// newest of the session.
+// newest.
 func (m *model) parked(r *modelRestore) (found *modelEntry) {
 	of := false
 	for _, e := range slices.Backward(m.trash) {
@@ -319,7 +319,7 @@ func (m *model) parked(r *modelRestore) (found *modelEntry) {
 		case e.path != treePath:
 		case slices.Contains(r.of, e.of):
 			found, of = e, true
-		case found == nil && !of && e.of.session == r.session:
+		case found == nil && !of:
 			found = e
 		}
 	}

@@ -36,7 +36,7 @@ func TestTreeGetsANameWhileItIsWrittenInto(t *testing.T) {
 		"a denied pattern": {func(fs *config.FS) { fs.DenyPaths = []string{"**/locked/*.conf"} }, "locked", "a.conf"},
 	} {
 		who := &asked{}
-		e, root := guarded(t, who, func(fs *config.FS) { fs.Durability = "none"; c.set(fs) })
+		e, root := guarded(t, who, c.set)
 		moved, written := 0, 0
 		for range rounds {
 			dir, err := os.MkdirTemp(root, "r")

@@ -85,80 +85,48 @@ func TestSeveralPathsHaveACheckpoint(t *testing.T) {
 	}
 }
 
-// on_error = "allow" lets an edit go ahead without its checkpoint, and says so. It does not let go what needs one to be taken back: a deletion, or a
-// change of several paths.
-func TestAllowHasItsLimits(t *testing.T) {
-	for _, allow := range []bool{true, false} {
-		x := grow(t, func(fs *config.FS) {
-			if allow {
-				fs.Checkpoint.OnError = "allow"
-			}
-		})
-		for _, name := range []string{"a", "b"} {
-			x.write(name, "old\n")
-		}
-		if err := os.WriteFile(x.data+"/checkpoints", []byte("in the way"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		c := x.call("s")
-		if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a", "b")); err == nil {
-			t.Error("several paths were changed without a checkpoint")
-		}
-		if _, err := x.Delete(ctx, c, x.ws+"/a", engine.DeleteOptions{}); err == nil {
-			t.Error("deleted without a checkpoint")
-		}
-		x.reads("a", "old\n")
-		x.reads("b", "old\n")
-		done, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a"))
-		if allow {
-			if err != nil || done.Skipped == "" || done.Checkpoint != "" {
-				t.Errorf("allowed: %+v %v", done, err)
-			}
-			x.reads("a", "new\n")
-		} else {
-			if err == nil {
-				t.Error("an edit without its checkpoint")
-			}
-			x.reads("a", "old\n")
-		}
+// Nothing is changed whose checkpoint can't be stored: not one file, not several, and nothing is deleted.
+func TestNoChangeWithoutAStore(t *testing.T) {
+	x := grow(t, nil)
+	for _, name := range []string{"a", "b"} {
+		x.write(name, "old\n")
 	}
+	must(t, os.WriteFile(x.data+"/checkpoints", []byte("in the way"), 0o600))
+	c := x.call("s")
+	if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a", "b")); err == nil {
+		t.Error("several paths were changed without a checkpoint")
+	}
+	if _, err := x.Delete(ctx, c, x.ws+"/a", engine.DeleteOptions{}); err == nil {
+		t.Error("deleted without a checkpoint")
+	}
+	if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a")); err == nil {
+		t.Error("an edit without its checkpoint")
+	}
+	x.reads("a", "old\n")
+	x.reads("b", "old\n")
 }
 
-// A checkpoint that the store could not take is no checkpoint: with on_error = "deny" the file stays as it was, the very
+// A checkpoint that the store could not take is no checkpoint: the file stays as it was, the very
 // object, and nothing of ours is beside it. What makes the edit fail here is the save itself: the store opens, and is full.
 func TestNoEditWithoutItsCheckpoint(t *testing.T) {
-	for _, onError := range []string{"deny", "allow"} {
-		x := grow(t, func(fs *config.FS) {
-			fs.Checkpoint.OnError, fs.Checkpoint.MaxBytes = onError, 1<<20
-			fs.MustReadBeforeWrite = false
-		})
-		noise := make([]byte, 2<<20)
-		rand.NewChaCha8([32]byte{}).Read(noise)
-		was := "one\n" + base64.StdEncoding.EncodeToString(noise) + "\n"
-		path := x.write("a", was)
-		before, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done, _, err := x.Edit(ctx, x.call("s"), engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "one\n", New: "two\n"}}})
-		now, serr := os.Stat(path)
-		names, rerr := os.ReadDir(x.ws)
-		if serr != nil || rerr != nil || len(names) != 1 {
-			t.Errorf("%s: %v is left, %v %v", onError, names, serr, rerr)
-		}
-		if onError == "allow" {
-			if err != nil || done.Skipped == "" || done.Checkpoint != "" {
-				t.Errorf("allowed: %+v %v", done, err)
-			}
-			x.reads("a", "two"+was[3:])
-			continue
-		}
-		if full, ok := errors.AsType[*checkpoint.FullError](err); !ok || full.Max != 1<<20 || !engine.NotSaved.In(err) {
-			t.Errorf("an edit without its checkpoint: %+v %v", done, err)
-		}
-		if x.reads("a", was); !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) {
-			t.Error("it is another file by now")
-		}
+	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxBytes = 1 << 20 })
+	noise := make([]byte, 2<<20)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	was := "one\n" + base64.StdEncoding.EncodeToString(noise) + "\n"
+	path := x.write("a", was)
+	before, err := os.Stat(path)
+	must(t, err)
+	done, _, err := x.Edit(ctx, x.call("s"), engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "one\n", New: "two\n"}}})
+	if full, ok := errors.AsType[*checkpoint.FullError](err); !ok || full.Max != 1<<20 || !engine.NotSaved.In(err) {
+		t.Errorf("an edit without its checkpoint: %+v %v", done, err)
+	}
+	now, serr := os.Stat(path)
+	names, rerr := os.ReadDir(x.ws)
+	if serr != nil || rerr != nil || len(names) != 1 {
+		t.Errorf("%v is left, %v %v", names, serr, rerr)
+	}
+	if x.reads("a", was); !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) {
+		t.Error("it is another file by now")
 	}
 }
 

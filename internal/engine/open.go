@@ -125,7 +125,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	}
 	cache := filepath.Join(o.dataDir, "cache")
 	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Worker: h.Program.Worker,
-		Memory: cfg.Tools.FS.Limits.Memory / 2}); err != nil {
+		Memory: config.Memory / 2}); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
 	e, err := OpenOver(Options{
@@ -316,6 +316,5 @@ func holds(cfg config.FS) protect.Holds {
 // rules are the operator's.
 func rules(fs config.FS, root string) policy.Options {
 	return policy.Options{Allow: fs.AllowPaths, Deny: fs.DenyPaths, Root: root,
-		OneName:   fs.HardLinksRead == "refuse",
 		Canonical: guardfs.Canonical}
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"io"
 	"path"
 	"sync"
 	"syscall"
@@ -20,18 +19,12 @@ type outside struct {
 	// by path, what the last look found: what did not move is not read again
 	looks map[string]look
 	// which recordClosedDirs has seen in this turn
-	dirs     map[string]bool
-	backedUp map[readKey]string // what of a session's reads is in the store
+	dirs map[string]bool
 }
 
 type look struct {
 	stamp string // identity, size and times
 	state checkpoint.State
-}
-
-type readKey struct {
-	who  ledger.Key
-	path string
 }
 
 const maxLooks = 50_000
@@ -200,75 +193,4 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 		o.mu.Unlock()
 	}
 	return out, true
-}
-
-// backUpRead stores what the session has just read, as on_read wants it. So a later change by
-// others is noticed, or can be undone. If that fails the read goes on.
-func (e *Engine) backUpRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight) {
-	how := e.cfg.Checkpoint.OnRead
-	if how != "hash" && how != "content" || !e.cfg.CheckpointBeforeMutation {
-		return
-	}
-	e.recordClosedDirs(ctx, c, h.Object().True)
-	if err := e.storeRead(ctx, c, h, s, how == "content"); err != nil {
-		e.logger.Warn("what was read could not be kept", "path", h.Object().True, "err", err)
-	}
-}
-
-func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight,
-	whole bool) error {
-	name := h.Object().True
-	key := readKey{c.key(), name}
-	o := &e.outside
-	o.mu.Lock()
-	have := o.backedUp[key]
-	o.mu.Unlock()
-	if s.Hash != "" && s.Hash == have {
-		return nil
-	}
-	f, err := h.Open()
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	i := f.Info()
-	st := checkpoint.State{Kind: checkpoint.File, Mode: i.Mode, UID: i.UID, GID: i.GID,
-		ModTime: i.ModTime, Size: i.Size, Hash: s.Hash}
-	ch := checkpoint.Change{Path: name, Role: "target"}
-	switch {
-	case i.Size > e.cfg.Checkpoint.MaxFileBytes:
-		return nil
-	case whole:
-		content, err := io.ReadAll(io.NewSectionReader(f, 0, i.Size))
-		if err != nil {
-			return err
-		}
-		st.Hash, st.Size, ch.Content = HashOf(content), int64(len(content)), content
-	case st.Hash == "":
-		if st.Hash, err = hashAll(ctx, f, i.Size); err != nil {
-			return err
-		}
-	}
-	if st.Hash == have {
-		return nil
-	}
-	db, err := e.checkpoints.open()
-	if err != nil {
-		return err
-	}
-	ch.Before, ch.After = st, st
-	_, err = db.Save(ctx, checkpoint.Op{
-		Tool: c.Tool, Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
-		Time: e.now(), Changes: []checkpoint.Change{ch},
-	})
-	if err != nil {
-		return err
-	}
-	o.mu.Lock()
-	if o.backedUp == nil || len(o.backedUp) > maxLooks {
-		o.backedUp = map[readKey]string{}
-	}
-	o.backedUp[key] = st.Hash
-	o.mu.Unlock()
-	return nil
 }

@@ -102,7 +102,7 @@ func (x *tree) seen(c *engine.Call, path string) (text string, err error) {
 
 // Each way to read a file answers the editor's text of it, and nothing of it where policy denies the path.
 func TestOverlayReads(t *testing.T) {
-	x, d := edited(t, func(fs *config.FS) { fs.TrackReads, fs.Checkpoint.OnRead = true, "content" })
+	x, d := edited(t, func(fs *config.FS) { fs.TrackReads = true })
 	m, err := match.Compile("buffer|disk", match.Options{})
 	must(t, err)
 	reads := map[string]func(path string) (string, error){

@@ -159,7 +159,7 @@ func (d *Desk) replaced(ctx context.Context, name string, a ReplaceArgs,
 	if err != nil || r == nil {
 		return t, 0, err
 	}
-	if f := r.Guard(t.True); f != nil && d.e.guards() {
+	if f := r.Guard(t.True); f != nil {
 		return t, 0, Refuse(Accident, t.True, GuardFacts{*f, true})
 	}
 	t.After = After{Kind: guardfs.KindFile, Content: r.Content, Hunks: r.Patch()}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"moltisfs/checkpoint"
-	"moltisfs/config"
 	"moltisfs/internal/engine"
 )
 
@@ -70,39 +69,24 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 	}
 }
 
-// A read-only file that a restore brought back goes again with the restore's own undo; what others made read-only does not.
-func TestUndoOfABroughtBackReadOnlyFile(t *testing.T) {
-	x := grow(t, func(fs *config.FS) { fs.ReadOnlyFiles = "write" })
-	path := x.write("f", "f\n")
-	if err := os.Chmod(path, 0o444); err != nil {
-		t.Fatal(err)
-	}
-	gone, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.Close()
-	x.cfg.ReadOnlyFiles = "refuse"
-	x.open()
-	back, err := x.restore(checkpoint.ID(gone.Checkpoint), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+// A read-only file that the session made by a copy goes again with the undo; what others made read-only does not.
+func TestUndoOfAReadOnlyCopy(t *testing.T) {
+	x := grow(t, nil)
+	path := x.write("from", "f\n")
+	must(t, os.Chmod(path, 0o444))
+	_, err := x.Copy(ctx, x.call("s"), engine.CopyArgs{From: path, To: x.ws + "/f"})
+	must(t, err)
 	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o444 {
-		t.Fatalf("it came back as %v", mode)
+		t.Fatalf("it was made as %v", mode)
 	}
-	if _, err := x.restore(checkpoint.ID(back.Checkpoint), ""); err != nil {
-		t.Errorf("its own undo: %v", err)
+	for range 2 {
+		_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		must(t, err)
+		x.has("f", "-")
+		_, err = x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+		must(t, err)
+		x.has("f", "f\n")
 	}
-	x.has("f", "-")
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	x.has("f", "f\n")
-	if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
-		t.Errorf("redo: %v", err)
-	}
-	x.has("f", "-")
 
 	id := x.put("s", "g", "g\n")
 	if err := os.Chmod(x.ws+"/g", 0o444); err != nil {

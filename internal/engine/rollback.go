@@ -448,9 +448,6 @@ func (e *Engine) clearHold(hold *guardfs.Place, of string, known bool) error {
 
 // syncNames puts the names of all steps on stable storage.
 func (p *rollback) syncNames() error {
-	if !p.e.sync() {
-		return nil
-	}
 	for i := range p.steps {
 		if p.steps[i].dir == "" {
 			continue

@@ -109,11 +109,6 @@ func (s *apply) save(ctx context.Context) error {
 	if err == nil {
 		saved, err = db.Save(ctx, op)
 	}
-	if err != nil && s.p.single() && !s.p.Checkpoint && e.cfg.Checkpoint.OnError == "allow" {
-		s.done.Skipped = err.Error()
-		e.logger.Warn("a change went ahead without its checkpoint, as on_error allows", "err", err)
-		return nil
-	}
 	if err != nil {
 		return notSaved(err)
 	}

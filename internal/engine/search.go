@@ -123,7 +123,7 @@ type searcher interface {
 // rulesTold are the operator's rules for another process.
 func (e *Engine) rulesTold() policy.Told {
 	return policy.Told{Allow: e.cfg.AllowPaths, Deny: e.cfg.DenyPaths, Only: e.root, Work: e.cfg.WorkspaceRoot,
-		OneName: e.cfg.HardLinksRead == "refuse", Holds: holds(e.cfg), Lifted: e.cfg.Unprotected}
+		Holds: holds(e.cfg), Lifted: e.cfg.Unprotected}
 }
 
 // Search looks for q in the content of a file, or of what lies below a directory.

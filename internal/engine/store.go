@@ -107,8 +107,7 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 		c.KeepLast = checkpoint.KeepNone
 	}
 	return checkpoint.Options{
-		Durability: checkpoint.Durability(c.Durability),
-		MaxBytes:   c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
+		MaxBytes: c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast,
 		Exclude: excluded, EncryptTo: c.EncryptTo,
 	}, nil
@@ -174,8 +173,7 @@ func excludes(globs []string, canonical func(string) string) (func(string) bool,
 
 // scope gives the part of the history that the call's session may see.
 func (e *Engine) scope(c *Call) checkpoint.Scope {
-	return checkpoint.Scope{Principal: c.Principal, Session: c.Session,
-		AllSessions: e.cfg.Checkpoint.OtherSessions}
+	return checkpoint.Scope{Principal: c.Principal, Session: c.Session, AllSessions: true}
 }
 
 // Checkpoints lists what the call's session may see. f.Session picks one of those sessions.
@@ -189,15 +187,7 @@ func (e *Engine) Checkpoints(ctx context.Context, c *Call,
 	if err != nil {
 		return checkpoint.Page{}, err
 	}
-	who := e.scope(c)
-	if f.Session != "" && f.Session != c.Session && !who.AllSessions {
-		// As if there were no such session.
-		return checkpoint.Page{Checkpoints: []checkpoint.Checkpoint{}}, nil
-	}
-	f.Principal, f.AllSessions = who.Principal, who.AllSessions
-	if !who.AllSessions {
-		f.Session = who.Session // with AllSessions it is a filter
-	}
+	f.Principal, f.AllSessions = c.Principal, true // with AllSessions f.Session is a filter
 	return db.List(ctx, f)
 }
 

@@ -208,11 +208,8 @@ func (e *Engine) changeable(t *Target) error {
 	if !b.Exists || b.Info.Kind != guardfs.KindFile {
 		return nil
 	}
-	if b.Info.Mode&0o222 == 0 && e.cfg.ReadOnlyFiles != "write" && !t.ours {
+	if b.Info.Mode&0o222 == 0 && !t.ours {
 		return Refuse(ReadOnly, t.True, b.Info.Mode.String())
-	}
-	if b.Info.Links > 1 && e.cfg.HardLinks == "refuse" {
-		return Refuse(HardLinked, t.True, int(b.Info.Links))
 	}
 	return nil
 }

@@ -316,7 +316,7 @@ func (e *Engine) setOwn(name string, content []byte) error {
 	}
 	what := guardfs.NewObject{}
 	if content != nil {
-		what = guardfs.NewObject{Kind: guardfs.KindFile, Content: content, Sync: e.sync()}
+		what = guardfs.NewObject{Kind: guardfs.KindFile, Content: content, Sync: true}
 	}
 	// A number above 0 is swept whatever it has: all of it is ours.
 	hold, made, err := p.Hold(context.Background(), newTag(), 1, what)

@@ -120,8 +120,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		// The last of them is the oldest: what was there first.
 		case slices.Contains(r.plan.Undoes, t.Checkpoint):
 			found = t
-		case found == nil && t.Principal == c.Principal &&
-			(t.Session == c.Session || r.e.cfg.Checkpoint.OtherSessions):
+		case found == nil && t.Principal == c.Principal:
 			found = t // it came back meanwhile, and went again by a redo
 		}
 	}

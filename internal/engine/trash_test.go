@@ -69,8 +69,6 @@ func growIn(t testing.TB, dir string, change func(*config.FS)) *tree {
 		}
 	}
 	x.cfg.RequireApproval, x.cfg.CheckpointBeforeMutation = false, true
-	x.cfg.Durability, x.cfg.Checkpoint.Durability = "none", "relaxed"
-	x.cfg.Checkpoint.OtherSessions = false
 	if change != nil {
 		change(&x.cfg)
 	}

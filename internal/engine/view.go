@@ -50,7 +50,6 @@ func (e *Engine) View(ctx context.Context, c *Call, v View) error {
 	if err != nil || sight == nil {
 		return err
 	}
-	e.backUpRead(ctx, c, h, sight)
 	// A read that can't be remembered is refused: it would count as unread.
 	return e.remember(c, h.Object(), sight)
 }

@@ -51,7 +51,7 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 		Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
 	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) error {
 		before := t.Before.Content
-		if is := overBinary(before, a); is != "" && !a.Rules.Meant && !a.Binary && e.guards() {
+		if is := overBinary(before, a); is != "" && !a.Rules.Meant && !a.Binary {
 			return Refuse(OverBinary, t.True, is)
 		} else if is != "" {
 			before = nil // nothing of how it is written is kept
@@ -112,7 +112,7 @@ func (e *Engine) guardOverwrite(t *Target, before, content []byte) error {
 		return nil
 	}
 	f := cmp.Or(guard.Placeholder(t.True, before, content), guard.Empties(before, content))
-	if f != nil && e.guards() {
+	if f != nil {
 		return Refuse(Accident, t.True, GuardFacts{*f, false})
 	}
 	seen := t.Known.Seen
@@ -122,9 +122,6 @@ func (e *Engine) guardOverwrite(t *Target, before, content []byte) error {
 	}
 	return nil
 }
-
-// guards says that what looks like an accident is refused unless the call says that it is meant.
-func (e *Engine) guards() bool { return e.cfg.Accidents != "allow" }
 
 // EditArgs are edits of one file.
 type EditArgs struct {
@@ -170,7 +167,7 @@ func (e *Engine) Edit(ctx context.Context, c *Call,
 		if err != nil {
 			return cmp.Or(a.Refuse(t, err), err)
 		}
-		if f := result.Guard(t.True); f != nil && !a.Rules.Meant && e.guards() {
+		if f := result.Guard(t.True); f != nil && !a.Rules.Meant {
 			return Refuse(Accident, t.True, GuardFacts{*f, true})
 		}
 		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}

@@ -12,8 +12,8 @@ import (
 // Append writes tail to the end of the file there, in place, if that is still the one called own
 // and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
 // many are there. Room for all of them is asked for first, so that a full disk refuses the first.
-// With an empty tail it only syncs.
-func (p *Place) Append(own Identity, tail []byte, sync bool) (a Appended, err error) {
+// It syncs the file, and with an empty tail does no more.
+func (p *Place) Append(own Identity, tail []byte) (a Appended, err error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return a, p.failed("append to", err)
@@ -63,10 +63,8 @@ func (p *Place) Append(own Identity, tail []byte, sync bool) (a Appended, err er
 			return a, p.failed("append to", err)
 		}
 	}
-	if sync {
-		if err := k.do("fsync", func() error { return k.calls.Fdatasync(n) }); err != nil {
-			return a, p.failed("sync", err)
-		}
+	if err := k.do("fsync", func() error { return k.calls.Fdatasync(n) }); err != nil {
+		return a, p.failed("sync", err)
 	}
 	if st, err = k.stat(n); err != nil {
 		return a, p.failed("stat", err)

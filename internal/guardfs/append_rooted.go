@@ -11,8 +11,8 @@ import (
 
 // Append writes tail to the end of the file there, in place, if that is still the one called own
 // and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
-// many are there. With an empty tail it only syncs.
-func (p *Place) Append(own Identity, tail []byte, sync bool) (a Appended, err error) {
+// many are there. It syncs the file, and with an empty tail does no more.
+func (p *Place) Append(own Identity, tail []byte) (a Appended, err error) {
 	if err := p.look(Modify); err != nil {
 		return a, err
 	}
@@ -53,7 +53,7 @@ func (p *Place) Append(own Identity, tail []byte, sync bool) (a Appended, err er
 			err = syscall.EIO // somebody has written over it already, or came in between
 		}
 	}
-	if sync && err == nil {
+	if err == nil {
 		err = f.Sync()
 	}
 	if err == nil {

@@ -38,7 +38,7 @@ func TestAppendOnlyToItsOwn(t *testing.T) {
 					t.Errorf("it was read: %+v", b)
 				}
 				must(t, c.swap(dir))
-				a, err := p.Append(b.Info.ID, []byte(" and new"), true)
+				a, err := p.Append(b.Info.ID, []byte(" and new"))
 				_, conflict := errors.AsType[*ConflictError](err)
 				conflict = conflict || err != nil && f.Containment() == "best_effort"
 				switch {

@@ -73,9 +73,6 @@ type Options struct {
 
 	Classes *Classes // names that keep secrets are refused as they say; nil: none are
 
-	// OneName refuses files with several hard links, wherever the other names are.
-	OneName bool
-
 	// Canonical gives the real name of the longest existing beginning of a path, and the rest as it
 	// is: guardfs.Canonical. Without it rules hold only as they are spelled.
 	Canonical func(path string) string
@@ -115,7 +112,7 @@ type Protected struct {
 // Denied is the refusal of a path.
 type Denied struct {
 	Path string // as the caller spelled it
-	// "deny_paths", "allow_paths", "hard_links_read"; "workspace_root", which is neither moved nor
+	// "deny_paths", "allow_paths"; "workspace_root", which is neither moved nor
 	// deleted; "hard" and "secret", which are classes; or "pseudo": in no tree
 	Rule string
 	Why  string // the reason besides the name; mostly ""
@@ -141,7 +138,6 @@ const (
 	ruleSecret    = "secret"
 	ruleProtected = "hard"
 	rulePseudo    = "pseudo"
-	ruleOneName   = "hard_links_read"
 )
 
 func (r rank) String() string {
@@ -160,7 +156,6 @@ type Policy struct {
 	allow    node
 	allowAll bool // no allow list
 	classes  *Classes
-	oneName  bool    // files with several hard links are refused
 	wall     *Policy // allows the root and nothing else; nil without one
 
 	inodes    ruleInodes
@@ -178,7 +173,7 @@ func New(o Options) (*Policy, error) {
 	if o.now == nil {
 		o.now = time.Now
 	}
-	p := &Policy{allowAll: len(o.Allow) == 0, oneName: o.OneName, classes: o.Classes}
+	p := &Policy{allowAll: len(o.Allow) == 0, classes: o.Classes}
 	var errs []error
 	if o.Root != "" {
 		var err error
@@ -298,9 +293,6 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 		return &Denied{Path: o.Spelled, Rule: r.String()}
 	}
 	if o.Info.Links > 1 && o.Info.Kind == guardfs.KindFile {
-		if p.oneName {
-			return &Denied{Path: o.Spelled, Rule: ruleOneName, Why: "it has several hard links"}
-		}
 		if why := p.hardLinkDenied(d, &o.Info); why != "" {
 			return &Denied{Path: o.Spelled, Rule: ruleDeny, Why: why}
 		}

@@ -13,7 +13,6 @@ type Told struct {
 	Allow, Deny []string
 	Only        string // Options.Root
 	Work        string // where the work is, if not Only
-	OneName     bool
 	Holds       protect.Holds
 	Lifted      []string
 }
@@ -25,6 +24,6 @@ func (t Told) Over(free *guardfs.FS) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Options{Allow: t.Allow, Deny: t.Deny, Root: t.Only, OneName: t.OneName,
+	return New(Options{Allow: t.Allow, Deny: t.Deny, Root: t.Only,
 		Classes: classes, Canonical: free.Canonical, Identify: Identify(free), Census: Census(free)})
 }

@@ -205,8 +205,8 @@ func engineFor(t *testing.T, dir, way string, deny []string) *engine.Engine {
 	f := &cfg.Tools.FS
 	f.WorkspaceRoot = dir + "/ws"
 	f.AllowPaths, f.DenyPaths = []string{dir + "/ws/**"}, deny
-	f.RequireApproval, f.Durability, f.CheckpointBeforeMutation = false, "none", true
-	f.Checkpoint.Durability, f.Checkpoint.KeepWithin, f.Checkpoint.KeepLast = "relaxed", config.Duration(time.Minute), 2
+	f.RequireApproval, f.CheckpointBeforeMutation = false, true
+	f.Checkpoint.KeepWithin, f.Checkpoint.KeepLast = config.Duration(time.Minute), 2
 	if err := os.MkdirAll(f.WorkspaceRoot, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func TestWords(t *testing.T) {
 		want  Told
 	}{
 		{engine.ReadOnly, "-r--r--r--", Voice{Path: "/f", Now: map[string]string{"skip": ", or {since} it"}, Names: strings.ToUpper}, Told{"/f is read-only (-r--r--r--); nothing was changed",
-			`Ask the user to make it writable, or the operator for read_only_files = "write", or SINCE it.`, `Make it writable, or set read_only_files = "write", or SINCE it.`}},
+			"Ask the user to make it writable, or SINCE it.", "Make it writable, or SINCE it."}},
 		{engine.NotApproved, "", Voice{}, Told{"the change was not approved; nothing was changed", "Ask the user what should be different before trying again.", ""}},
 		{engine.NotApproved, "no {path}", Voice{}, Told{"the change was not approved (no {path}); nothing was changed", "Ask the user what should be different before trying again.", ""}},
 		{engine.OldIsNew, &edit.SameError{Index: 1}, Voice{Edits: true}, Told{"edit 2: old_string and new_string are the same; the file is untouched",

@@ -45,7 +45,7 @@ func box(t *testing.T, over func(calls) guardfs.Calls) *boxed {
 	b := &boxed{t: t, dir: dir, ws: dir + "/ws", data: dir + "/data", cfg: config.Default().Tools.FS, over: over}
 	err = errors.Join(err, os.Mkdir(b.ws, 0o700), os.Mkdir(b.data, 0o700))
 	b.cfg.RequireApproval, b.cfg.CheckpointBeforeMutation, b.cfg.TrackReads = false, true, false
-	b.cfg.Durability, b.cfg.Checkpoint.Durability, b.cfg.Checkpoint.MaxFileBytes = "none", "relaxed", 1000
+	b.cfg.Checkpoint.MaxFileBytes = 1000
 	if err != nil {
 		t.Fatal(err)
 	}

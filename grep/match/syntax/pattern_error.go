@@ -31,7 +31,6 @@ type Options struct {
 	IgnoreCase bool
 	Multiline  bool
 	Literal    bool
-	NoFallback bool // refuse what only the backtracking engine can do
 }
 
 // Parse reads a pattern.
@@ -41,9 +40,6 @@ func Parse(pattern string, o Options) (*Tree, *PatternError) {
 		return nil, &PatternError{Pattern: pattern, Offset: MaxPattern, Why: why}
 	}
 	t, err := parseWith(pattern, o)
-	if err == nil && t.FallbackFor != "" && o.NoFallback {
-		err = refuse(t.FallbackAt, "%s needs the backtracking engine, which is off", t.FallbackFor)
-	}
 	if err != nil {
 		return nil, explain(pattern, o, err)
 	}
@@ -74,16 +70,16 @@ func parseWith(pattern string, o Options) (*Tree, *syntaxError) {
 func explain(pattern string, o Options, e *syntaxError) *PatternError {
 	out := &PatternError{Pattern: pattern, Offset: min(e.at, len(pattern)), Why: e.why}
 	if fixed := drivePath(pattern); fixed != "" {
-		t, err := parseWith(fixed, o)
-		if err == nil && (t.FallbackFor == "" || !o.NoFallback) && len(fixed) <= MaxPattern {
+		_, err := parseWith(fixed, o)
+		if err == nil && len(fixed) <= MaxPattern {
 			out.Suggest = fixed
 			return out
 		}
 	}
 	if e.needsMultiline {
 		o.Multiline = true
-		t, err := parseWith(pattern, o)
-		out.Multiline = err == nil && (t.FallbackFor == "" || !o.NoFallback)
+		_, err := parseWith(pattern, o)
+		out.Multiline = err == nil
 		return out
 	}
 	out.Suggest, out.Multiline = suggest(pattern, o, e)
@@ -111,7 +107,7 @@ func suggest(pattern string, o Options, e *syntaxError) (fixed string, multiline
 		}
 		if err == nil {
 			meant = meant || t.FallbackFor != ""
-			if t.FallbackFor != "" && o.NoFallback || len(fixed) > MaxPattern {
+			if len(fixed) > MaxPattern {
 				break
 			}
 			return fixed, multiline

@@ -65,7 +65,7 @@ type edited struct {
 }
 
 func runEdit(ctx context.Context, c *call, a *editArgs) (any, error) {
-	rule, err := replace.Compile(a.Pattern, a.Replace, a.Regex, c.e.Config().RegexFallback)
+	rule, err := replace.Compile(a.Pattern, a.Replace, a.Regex)
 	if err != nil {
 		return nil, err
 	}

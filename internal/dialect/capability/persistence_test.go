@@ -139,7 +139,6 @@ func TestExecutablesAreTold(t *testing.T) {
 }
 
 func relaxed(c *config.Config, h *engine.Host) {
-	c.Tools.FS.Durability, c.Tools.FS.Checkpoint.Durability = "none", "relaxed"
 	h.Approver = decides(approval.Approved)
 }
 

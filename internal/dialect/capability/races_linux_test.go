@@ -138,7 +138,6 @@ func TestRaces(t *testing.T) {
 	var hook atomic.Pointer[func()]
 	r := open(t, func(c *config.Config, h *engine.Host) {
 		c.Tools.FS.DenyPaths = []string{c.Tools.FS.WorkspaceRoot + "/secret/**"}
-		c.Tools.FS.Durability, c.Tools.FS.Checkpoint.Durability = "none", "relaxed"
 		h.Approver = decides(approval.Approved)
 		h.Fault = func(string) *guardfs.Fault {
 			if f := hook.Load(); f != nil {

@@ -125,7 +125,7 @@ func (c *call) ranked(ctx context.Context, a *searchContentArgs, q rank.Query,
 // matcher compiles what is looked for.
 func (c *call) matcher(a *searchContentArgs, text string) (*matching.Matcher, error) {
 	return matching.Compile(text, matching.Options{IgnoreCase: !a.Case, Literal: !a.Regex,
-		CRLF: true, NoFallback: !c.e.Config().RegexFallback})
+		CRLF: true})
 }
 
 // looked searches where the call says.

@@ -63,7 +63,7 @@ type Dialect struct {
 
 // Over is the dialect over an engine, which stays the caller's to close.
 func Over(e *engine.Engine, o Options) *Dialect {
-	return &Dialect{e, o, share.New(int64(o.Config.AtOnce))}
+	return &Dialect{e, o, share.New(scriptsAtOnce)}
 }
 
 type runArgs struct {
@@ -123,7 +123,7 @@ func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
 }
 
 func definitions(lists policy.Tools, cfg config.JS, fs, undo bool) []dialect.Definition {
-	if !cfg.Enabled || !lists.Allows(Tool, false) {
+	if !lists.Allows(Tool, false) {
 		return nil
 	}
 	reads, more := !lists.Allows("fs.writeFile", true, changes...), docFS+docExample
@@ -280,8 +280,8 @@ func (r *run) script(ctx context.Context) error {
 	}
 	defer r.slots.Give(r.Principal, 1)
 	s := js.Script{FS: r.hasFS(), Time: r.o.time(r.args.Time),
-		Memory: r.o.memory(r.args.Memory), Output: int(r.o.Config.Output), Stack: r.o.Config.Stack,
-		AtOnce: callsAtOnce}
+		Memory: r.o.memory(r.args.Memory),
+		Output: mostOutput, Stack: mostFrames, AtOnce: callsAtOnce}
 	if r.args.File != nil {
 		if !s.FS {
 			return args.Errorf("give code", "there is no file without an fs")
@@ -317,8 +317,12 @@ func (r *run) script(ctx context.Context) error {
 	return nil
 }
 
-// callsAtOnce bounds the calls of one script that run side by side.
-const callsAtOnce = 8
+const (
+	scriptsAtOnce = 4         // that run in this program; others wait
+	callsAtOnce   = 8         // of one script that run side by side
+	mostOutput    = 100 << 10 // bytes of one script
+	mostFrames    = 5000      // of functions within functions in one script
+)
 
 // changed notes what a call of fs has changed.
 func (r *run) changed(c *engine.Call, paths []string) {

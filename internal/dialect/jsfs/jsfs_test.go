@@ -52,7 +52,7 @@ func opened(t testing.TB, chain policy.Chain, change func(*config.FS)) (d *Diale
 	cfg := config.Default()
 	fs := &cfg.Tools.FS
 	fs.RequireApproval, fs.WorkspaceRoot, fs.CheckpointBeforeMutation = false, dir, true
-	fs.AllowPaths, fs.Durability = []string{dir + "/**"}, "none"
+	fs.AllowPaths = []string{dir + "/**"}
 	change(fs)
 	cfg.Tools.JS.Filesystem = chain == nil
 	host := engine.Host{DataDir: filepath.Join(t.TempDir(), "data")}

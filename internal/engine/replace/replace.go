@@ -41,10 +41,10 @@ var errGroups = args.Errorf("use simpler groups, or classes like [0-9] instead o
 	"the groups of a match cannot be told")
 
 // Compile reads a text, or with regex a pattern. The error is a *match.PatternError or an
-// *args.Error. fallback allows patterns that only backtracking can run.
-func Compile(old, with string, regex, fallback bool) (*Rule, error) {
+// *args.Error.
+func Compile(old, with string, regex bool) (*Rule, error) {
 	r := &Rule{old: old, with: with}
-	o := match.Options{CRLF: true, NoFallback: !fallback}
+	o := match.Options{CRLF: true}
 	pattern := old
 	switch {
 	case regex:

@@ -39,7 +39,7 @@ func TestApply(t *testing.T) {
 		{"x", "y", true, "\xef\xbb\xbfx\n", "\xef\xbb\xbfy\n", 1},
 		{"x", "é", false, "\xff\xfex\x00\r\x00\n\x00", "\xff\xfe\xe9\x00\r\x00\n\x00", 1},
 	} {
-		r, err := Compile(c.old, c.with, c.regex, true)
+		r, err := Compile(c.old, c.with, c.regex)
 		if err != nil {
 			t.Errorf("%q: %v", c.old, err)
 			continue
@@ -68,18 +68,18 @@ func TestApply(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{{`(a)`, "$1"}, {`(a)`, "${2}"}, {`(a)`, "${x}"}, {`a`, "${}"}} {
-		_, err := Compile(c[0], c[1], true, true)
+		_, err := Compile(c[0], c[1], true)
 		if _, ok := errors.AsType[*args.Error](err); !ok {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
 	for _, c := range [][2]string{{`(a`, "x"}, {`(?<=b)(a)`, "${1}"}} {
-		_, err := Compile(c[0], c[1], true, true)
+		_, err := Compile(c[0], c[1], true)
 		if _, ok := errors.AsType[*match.PatternError](err); !ok {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
-	r, err := Compile(`(\d)`, "<${1}>", true, true)
+	r, err := Compile(`(\d)`, "<${1}>", true)
 	if err != nil {
 		t.Fatal(err)
 	}

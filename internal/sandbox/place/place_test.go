@@ -1,18 +1,13 @@
 package place
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"moltisfs/config"
 )
 
-var self = Self{"/opt/moltis fs/moltis-fs", strings.Repeat("ab", 32)}
+const self = "/opt/moltis fs/moltis-fs"
 
 func of(t *testing.T, change func(*config.Sandbox)) *Place {
 	t.Helper()
@@ -35,9 +30,8 @@ func TestReadyForms(t *testing.T) {
 	}{
 		{"docker-", func(s *config.Sandbox) { s.Command = []string{"docker:box-{session}"} },
 			"docker|exec|-i|box-s-1|moltis-fs|worker|--root|/workspace"},
-		{"podman-", func(s *config.Sandbox) {
-			s.Command, s.CopyBinary = []string{"podman:{principal}"}, true
-		}, "podman|exec|-i|ci|/tmp/moltis-fs-" + self.Hash + "|worker|--root|/workspace"},
+		{"podman-", func(s *config.Sandbox) { s.Command = []string{"podman:{principal}"} },
+			"podman|exec|-i|ci|moltis-fs|worker|--root|/workspace"},
 		{"bwrap-", func(s *config.Sandbox) { s.Command = []string{"bubblewrap:${ROOT}"} },
 			"bwrap|--unshare-all|--die-with-parent|--new-session|--clearenv|--as-pid-1|--proc|/proc|--dev|/dev|" +
 				"--bind|/home/user/project|/workspace|--ro-bind|/opt/moltis fs/moltis-fs|/moltis-fs|--chdir|/|--|" +
@@ -46,8 +40,8 @@ func TestReadyForms(t *testing.T) {
 			"ssh|-T|-oBatchMode=yes|-oConnectTimeout=10|-oServerAliveInterval=15|-oServerAliveCountMax=3|--|me@there|" +
 				`'moltis-fs'|'worker'|'--root'|'/it'\''s here'`},
 		{"nsenter-", func(s *config.Sandbox) {
-			s.Command, s.Root, s.Program = []string{"/usr/bin/nsenter", "-t", "7", "-m", "-p"}, "${ROOT}/src", "/bin/m"
-		}, "/usr/bin/nsenter|-t|7|-m|-p|/bin/m|worker|--root|/home/user/project/src"},
+			s.Command, s.Root = []string{"/usr/bin/nsenter", "-t", "7", "-m", "-p"}, "${ROOT}/src"
+		}, "/usr/bin/nsenter|-t|7|-m|-p|moltis-fs|worker|--root|/home/user/project/src"},
 	} {
 		p := of(t, c.change)
 		if (p.Dir == "/home/user/project") != (c.id == "bwrap-") {
@@ -116,69 +110,7 @@ func TestOneNameOneSandbox(t *testing.T) {
 	}
 	cfg := config.Default().Tools.Sandbox
 	cfg.Command = []string{"bubblewrap:/a"}
-	if d, _ := Of(cfg, Self{File: "/elsewhere"}, "", "x", "y"); d.ID != a.ID {
+	if d, _ := Of(cfg, "/elsewhere", "", "x", "y"); d.ID != a.ID {
 		t.Error("a newer program is another sandbox")
-	}
-}
-
-// The copy is made once, is what was to be copied, and never something else.
-func TestPut(t *testing.T) {
-	t.Parallel()
-	dir, data := t.TempDir(), bytes.Repeat([]byte("program "), 100_000)
-	sum := sha256.Sum256(data)
-	hash := hex.EncodeToString(sum[:])
-	p := &Place{ID: "x", Run: []string{"env"}, Program: filepath.Join(dir, "it's")}
-	put := func(b []byte) error { return p.Put(t.Context(), bytes.NewReader(b), hash) }
-	if err := put([]byte("cut off")); err == nil {
-		t.Error("a copy that was cut off is taken")
-	}
-	if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {
-		t.Error("it leaves", left)
-	}
-	for _, before := range []string{"", "planted"} {
-		if before != "" {
-			if err := os.Remove(p.Program); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(p.Program, []byte(before), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := put(data); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := os.ReadFile(p.Program); err != nil || !bytes.Equal(got, data) {
-			t.Errorf("%q before: %d bytes, %v", before, len(got), err)
-		}
-	}
-	if err := put(nil); err != nil { // it is there, so nothing is read
-		t.Error(err)
-	}
-	link := filepath.Join(dir, "link") // another's could be traded, and so could what a link leads to
-	if err := os.Symlink(p.Program, link); err != nil {
-		t.Fatal(err)
-	}
-	if p.Program = link; put([]byte("cut off")) == nil {
-		t.Error("a link is taken")
-	}
-	if err := put(data); err != nil {
-		t.Error(err)
-	}
-	if info, err := os.Lstat(link); err != nil || !info.Mode().IsRegular() {
-		t.Error("the link stays:", err)
-	}
-	p.Program = filepath.Join(dir, "directory")
-	if err := os.Mkdir(p.Program, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := put(data); err == nil {
-		t.Error("a directory is taken")
-	}
-	if left, _ := filepath.Glob(dir + "/directory*/*"); len(left) > 0 {
-		t.Error("it leaves", left)
-	}
-	p.Run = []string{"false"}
-	if err := put(data); err == nil {
-		t.Error("nothing runs there, and it was copied")
 	}
 }

@@ -23,7 +23,6 @@ var sessions = flag.Int("sessions", 30, "how many sessions TestManySessions has;
 func TestManySessions(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.CheckpointBeforeMutation = false, true
-	cfg.Tools.FS.Durability = "none"
 	s := serveTools(t, cfg, tools.Options{})
 	var mu sync.Mutex
 	var took []time.Duration

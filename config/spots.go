@@ -1,0 +1,123 @@
+package config
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// A spot is where a key or a header stands, from 1. The zero value is no place.
+type spot struct{ line, column int }
+
+// spots are the places of keys and headers, by their names with nothing but dots between the parts.
+// The library has no places of keys, so they are looked for line by line: a key that does not begin
+// a line, as in an inline table, has the place of the section around it.
+type spots map[string]spot
+
+// bare takes blanks and quotes out of a name, as they may be written in a key.
+var bare = strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "")
+
+func spotsOf(src string) spots {
+	s, section := spots{}, ""
+	for n, line := range strings.Split(strings.TrimPrefix(src, "\ufeff"), "\n") {
+		text := strings.TrimLeft(line, "[ \t")
+		at := spot{n + 1, utf8.RuneCountInString(line) - utf8.RuneCountInString(text) + 1}
+		name, rest, is := strings.Cut(text, "=")
+		if strings.HasPrefix(strings.TrimLeft(line, " \t"), "[") {
+			name, rest, is = strings.Cut(text, "]")
+			rest = strings.TrimLeft(rest, "] \t\r")
+			if !is || rest != "" && rest[0] != '#' { // it begins no section
+				continue
+			}
+			section = bare.Replace(name) + "."
+			name = ""
+		}
+		if !is {
+			continue
+		}
+		name = strings.TrimSuffix(section+bare.Replace(name), ".")
+		for ; name != ""; name = name[:max(strings.LastIndexByte(name, '.'), 0)] {
+			if _, has := s[name]; !has {
+				s[name] = at
+			}
+		}
+	}
+	return s
+}
+
+// of is the place of a key, or of the nearest section around it that has one.
+func (s spots) of(path []string) spot {
+	for ; len(path) > 0; path = path[:len(path)-1] {
+		if at, ok := s[bare.Replace(strings.Join(path, "."))]; ok {
+			return at
+		}
+	}
+	return spot{}
+}
+
+// locate fills in where the key of p stands, in the file called name.
+func (s spots) locate(p *Problem, name string) {
+	base, _ := splitKey(p.Key)
+	at := s[base]
+	p.File, p.Line, p.Column = name, at.line, at.column
+}
+
+// maxNesting bounds arrays in arrays, inline tables in inline tables, and the parts of one dotted
+// key. The schema needs four at most.
+const maxNesting = 64
+
+// tooDeep is the offset of what is nested deeper than maxNesting, or -1.
+func tooDeep(src string) int {
+	depth, dots := 0, 0
+	for i := 0; i < len(src); i++ {
+		switch c := src[i]; c {
+		case '"', '\'':
+			i += stringEnd(src[i:]) - 1
+		case '#':
+			if end := strings.IndexByte(src[i:], '\n'); end >= 0 {
+				i += end - 1
+			} else {
+				return -1
+			}
+		case '[', '{':
+			depth++
+			dots = 0
+		case ']', '}':
+			depth = max(depth-1, 0)
+		case '.':
+			dots++
+		case '\n', '=', ',':
+			dots = 0
+		}
+		if depth > maxNesting || dots >= maxNesting {
+			return i
+		}
+	}
+	return -1
+}
+
+// stringEnd is the length of the TOML string that s begins with, up to the end of the line where
+// one that may not cross it is never closed.
+func stringEnd(s string) int {
+	q, stop := s[:1], "\n"
+	if long := strings.Repeat(q, 3); strings.HasPrefix(s, long) {
+		q, stop = long, "\x00"
+	}
+	for i := len(q); i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && q[0] == '"':
+			i++
+		case strings.HasPrefix(s[i:], q):
+			return i + len(q)
+		case s[i] == stop[0]:
+			return i
+		}
+	}
+	return len(s)
+}
+
+// position turns a byte offset into a line and a column, both from 1.
+func position(src string, at int) (line, column int) {
+	at = min(max(at, 0), len(src))
+	start := strings.LastIndexByte(src[:at], '\n') + 1
+	return strings.Count(src[:at], "\n") + 1, utf8.RuneCountInString(src[start:at]) + 1
+}
