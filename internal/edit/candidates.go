@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/letters"
-	"moltisfs/internal/edit/mend"
 )
 
 // needle is an Old prepared for the search by skeleton.
@@ -82,7 +81,6 @@ type haystack struct {
 	marks []letters.Mark
 	veils int    // -1: no invisible characters, 1: some, 0: not looked yet
 	added column // how lines that New adds are indented
-	torn  bool   // a match that is torn is one
 }
 
 func newHaystack(text []byte) *haystack { return &haystack{text: text} }
@@ -198,11 +196,11 @@ func (n *needle) search(text, bones []byte, marks []letters.Mark, limit int) (fo
 type match struct {
 	tier       tier
 	start, end int
-	indents    []mend.Pair // of the whole lines, when tier is tierIndent
-	rule       *mend.Rule  // how New is to be indented; nil below tierIndent, and when no rule fits
-	free       bool        // the first line of New is not indented: Old began inside a line
-	noFinal    bool        // Old ended with a line break that the file, ending there, does not have
-	endings    bool        // line breaks differ
+	indents    []pair // of the whole lines, when tier is tierIndent
+	rule       *rule  // how New is to be indented; nil below tierIndent, and when no rule fits
+	free       bool   // the first line of New is not indented: Old began inside a line
+	noFinal    bool   // Old ended with a line break that the file, ending there, does not have
+	endings    bool   // line breaks differ
 
 	lineAt int // start of the line on which the first character stands that is not white space
 	from   extent
@@ -230,7 +228,7 @@ func (v *verifier) raise(t tier) bool {
 }
 
 func (v *verifier) pair(old, file []byte) {
-	p := mend.Pair{Old: string(old), File: string(file)}
+	p := pair{old: string(old), file: string(file)}
 	for _, q := range v.indents {
 		if p == q {
 			return

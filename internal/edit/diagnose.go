@@ -7,7 +7,6 @@ import (
 
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/letters"
-	"moltisfs/internal/edit/mend"
 )
 
 // diagnosis is a place in the text that is close to Old, and why it is not Old.
@@ -21,12 +20,12 @@ type diagnosis struct {
 
 // diagnose fills in a NoMatchError: equivalences first, then what the session last saw, then the
 // other case, then what has most in common. Each step is linear in the text.
-func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
+func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) (d diagnosis) {
 	why := err.Detail // of the tier that found the place
 	err.Cause = CauseUnknown
 	if len(h.text) == 0 {
 		err.Detail = "the file is empty"
-		return
+		return d
 	}
 	n := newNeedle([]byte(e.Old))
 	d, ok := n.near(h)
@@ -43,10 +42,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 		d, ok = nearest(h, []byte(e.Old))
 	}
 	if !ok {
-		d, ok = n.nearLetters(h)
-	}
-	if !ok {
-		return
+		return d
 	}
 	if cause := d.plainly(e.Old, string(h.text[d.start:d.end])); cause != d.cause {
 		d.cause, d.detail = cause, ""
@@ -68,6 +64,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 		err.Resend, whole = resend(h, d.start, d.end)
 		err.Partial = err.Partial || !whole
 	}
+	return d
 }
 
 // plainly is the cause if it alone explains the difference. What was undone in Old before, such as
@@ -132,14 +129,14 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 		pairs := best.indents
 		if n.top == 0 {
 			pre := h.text[best.lineAt:best.from.start]
-			pairs = append(pairs, mend.Pair{Old: string(n.old[:n.first]), File: string(pre)})
+			pairs = append(pairs, pair{old: string(n.old[:n.first]), file: string(pre)})
 			if n.first > 0 || bytes.Contains(h.text[best.start:best.end], []byte("\n")) {
 				d.start = best.start
 			}
 		}
 		for _, p := range pairs {
-			if strings.Contains(p.Old, "\t") != strings.Contains(p.File, "\t") && p.Old != "" && p.File != "" ||
-				strings.Contains(p.Old, " ") != strings.Contains(p.File, " ") && p.Old != "" && p.File != "" {
+			if strings.Contains(p.old, "\t") != strings.Contains(p.file, "\t") && p.old != "" && p.file != "" ||
+				strings.Contains(p.old, " ") != strings.Contains(p.file, " ") && p.old != "" && p.file != "" {
 				d.cause = CauseTabsVsSpaces
 			}
 		}
@@ -255,27 +252,6 @@ func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
 		cause = CauseWhitespace
 	}
 	return diagnosis{cause: cause, start: start, end: end}, true
-}
-
-// nearLetters looks for what Old is most like, letter by letter.
-func (n *needle) nearLetters(h *haystack) (diagnosis, bool) {
-	if n == nil || len(n.bones) < 6 {
-		return diagnosis{}, false
-	}
-	bones, marks := h.skeleton()
-	budget := mend.Budget
-	like, ok := mend.Approx(lowerASCII(bones), lowerASCII(n.bones), &budget)
-	if !ok {
-		return diagnosis{}, false
-	}
-	start, end, ok := letters.Place(h.text, marks, like.Start, like.End)
-	if !ok {
-		return diagnosis{}, false
-	}
-	start, end = mend.Whole(h.text, start, end)
-	d := diagnosis{cause: CauseUnknown, start: start, end: end, partial: true}
-	d.settle(h, n.old)
-	return d, d.start < d.end
 }
 
 func newNeedleOr(old []byte, other *needle) *needle {

@@ -130,7 +130,7 @@ func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
 		}
 		fit := f
 		if m.tier >= tierTrailing {
-			if !h.torn && torn(h, e.Old, e.New, m.end) != "" {
+			if torn(h, e.Old, e.New, m.end) != "" {
 				return nil, &NoMatchError{Detail: whyTorn}
 			}
 			now, was, why := m.written(n, text, e, h.added)

@@ -11,7 +11,6 @@ import (
 
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/letters"
-	"moltisfs/internal/edit/mend"
 )
 
 // hit says that a line of the text has something in common with a line of Old.
@@ -35,7 +34,7 @@ func nearest(h *haystack, old []byte) (diagnosis, bool) {
 	if len(olds) == 0 {
 		return diagnosis{}, false
 	}
-	hits, total := lineHits(lines, olds)
+	hits, total := lineHits(lines, olds, maxHitsPerKey)
 	first, last, score := bestWindow(hits, len(olds))
 	if score < total/4 || score == 0 {
 		var most float64
@@ -61,16 +60,33 @@ func nearest(h *haystack, old []byte) (diagnosis, bool) {
 	}
 	// Old may begin or end inside a line.
 	if stretch := h.text[d.start:d.end]; len(stretch) > longLine && len(stretch) > 4*len(old) {
-		a, b, ok := mend.Thick(stretch, old)
+		a, b, ok := thickest(stretch, old)
 		if !ok || len(olds) > 1 {
 			d.start, d.end, d.open = d.start+a, d.start+b, true
 			return d, ok
 		}
-		a, b = mend.Whole(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
+		a, b = letters.Whole(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
 		d.start, d.end = d.start+a, d.start+b
 	}
 	d.settle(h, old)
 	return d, d.end > d.start
+}
+
+// thickest finds the part of a long line that has most in common with old, word by word.
+func thickest(line, old []byte) (from, to int, ok bool) {
+	words, olds := tokens(line), tokens(old)
+	hits, _ := lineHits(words, olds, 16*maxHitsPerKey)
+	first, last, score := bestWindow(hits, len(olds))
+	if score == 0 {
+		return 0, 0, false
+	}
+	for i, w := range words[:last.line+1] {
+		if i < first.line {
+			from += len(w)
+		}
+		to += len(w)
+	}
+	return from, to, true
 }
 
 // firstLine finds the line at which a region begins that has lines[hit]: the last one up to there that is the first line
@@ -199,7 +215,7 @@ func lineKey(l []byte, buf []byte) (uint64, []byte) {
 	return maphash.Bytes(lineSeed, buf) | 1, buf
 }
 
-func lineHits(lines, olds [][]byte) (hits []hit, total float64) {
+func lineHits(lines, olds [][]byte, most int) (hits []hit, total float64) {
 	var buf []byte
 	type wanted struct {
 		at   int // the first line of Old with the key
@@ -225,14 +241,14 @@ func lineHits(lines, olds [][]byte) (hits []hit, total float64) {
 		if k == 0 || w == nil {
 			continue
 		}
-		if w.seen++; w.seen <= maxHitsPerKey {
+		if w.seen++; w.seen <= most {
 			hits = append(hits, hit{i, w.at, k, 0})
 		}
 	}
 	kept := hits[:0]
 	for _, x := range hits {
 		w := want[x.key]
-		if w.seen > maxHitsPerKey {
+		if w.seen > most {
 			continue
 		}
 		x.weight = weigh(w.size, w.seen)
@@ -402,7 +418,7 @@ func within(old, line []byte, whole bool) (from, to int, ok bool) {
 	if ok = whole && 3*best <= len(want); !whole {
 		best = len(want)
 	}
-	tokens := mend.Tokens(trimmed)
+	tokens := letters.Tokens(trimmed)
 	if len(tokens) == 0 || len(line) > 4*longLine {
 		return from, to, ok
 	}
@@ -412,7 +428,7 @@ func within(old, line []byte, whole bool) (from, to int, ok bool) {
 	}
 	var begins, ends []int
 	at := 0
-	for _, next := range mend.Tokens(line) {
+	for _, next := range letters.Tokens(line) {
 		if sameToken(line[at:next], begin) {
 			begins = append(begins, at)
 		}
