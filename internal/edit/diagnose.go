@@ -15,6 +15,7 @@ type diagnosis struct {
 	start, end int
 	partial    bool
 	open       bool // where Old would begin or end can't be told
+	rival      bool // another place is nearly as like
 	detail     string
 }
 
@@ -97,21 +98,11 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 		}
 	}
 	if found == 0 {
-		// Only blanks inside lines or blank lines differ. The ends of Old get the file's white space.
-		c := places[0]
-		d := diagnosis{cause: CauseWhitespace, start: c.start, end: c.end}
-		if at := lineStart(h.text, c.start); n.first > 0 && len(trimBlanks(h.text[at:c.start])) == 0 {
-			d.start = at
-		}
-		if l := lineFrom(h.text, c.end); n.last < len(n.old) && len(trimBlanks(h.text[c.end:l.end])) == 0 {
-			d.end = l.end
-			if n.lines[len(n.lines)-1].start > n.last {
-				d.end = l.next
-			}
-		}
+		d := diagnosis{cause: CauseWhitespace, rival: len(places) > 1} // inside lines, or blank lines
+		d.start, d.end = n.around(h.text, places[0])
 		return d, true
 	}
-	d := diagnosis{start: best.start, end: best.end}
+	d := diagnosis{start: best.start, end: best.end, rival: found > 1}
 	switch best.tier {
 	case tierExact, tierEndings:
 		d.cause = CauseLineEndings
@@ -241,24 +232,28 @@ func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
 	if !ok {
 		return diagnosis{}, false
 	}
-	// The white space around is looked for as if the letters were the same.
-	text := append([]byte(nil), n.old...)
-	copy(text[n.first:n.last], h.text[start:end]) // verify finds out if lengths differ
-	if m, ok := newNeedleOr(text, n).verify(h.text, extent{start, end}); ok && end-start == n.last-n.first {
-		start, end = m.start, m.end
-	}
+	start, end = n.around(h.text, extent{start, end})
 	cause := CauseCase
 	if bytes.Equal(bones[at:at+len(n.bones)], n.bones) { // a long word, maybe with blanks in it
 		cause = CauseWhitespace
 	}
-	return diagnosis{cause: cause, start: start, end: end}, true
+	again := bytes.Contains(lowerASCII(bones)[at+1:], lowerASCII(n.bones))
+	return diagnosis{cause: cause, start: start, end: end, rival: again}, true
 }
 
-func newNeedleOr(old []byte, other *needle) *needle {
-	if n := newNeedle(old); n != nil {
-		return n
+// around adds to a place the white space that the file has where Old has some at its ends.
+func (n *needle) around(text []byte, at extent) (start, end int) {
+	start, end = at.start, at.end
+	if from := lineStart(text, start); n.first > 0 && len(trimBlanks(text[from:start])) == 0 {
+		start = from
 	}
-	return other
+	if l := lineFrom(text, end); n.last < len(n.old) && len(trimBlanks(text[end:l.end])) == 0 {
+		end = l.end
+		if n.lines[len(n.lines)-1].start > n.last {
+			end = l.next
+		}
+	}
+	return start, end
 }
 
 func lowerASCII(b []byte) []byte {

@@ -18,14 +18,14 @@ import (
 
 const maxOffered = 64 << 10 // bytes of an edit for which others are looked for
 
-// offers gives the edit that was most likely meant, or the two that may be. near is the region that is like Old.
-func offers(h *haystack, e Edit, near diagnosis) (one *Edit, two []Edit) {
+// offers gives the edit that was most likely meant, or the two that may be. region is where Old is likest.
+func offers(h *haystack, e Edit, region diagnosis) (one *Edit, two []Edit) {
 	if e.All || len(e.Old)+len(e.New) > maxOffered || !utf8.ValidString(e.Old) || !utf8.ValidString(e.New) {
 		return nil, nil
 	}
 	found, doubt := byRepair(h, e)
 	if len(found) == 0 && !doubt {
-		if r, ok := byMerge(h, e, near); ok {
+		if r, ok := byMerge(h, e, region); ok {
 			found = append(found, r)
 		}
 	}
@@ -54,7 +54,7 @@ func byRepair(h *haystack, e Edit) (found []replacement, doubt bool) {
 		case many:
 			doubt = true
 		case p == nil, r.numbered > 0 && !r.several && lineAt(h.text, p.rs[0].start) != r.numbered:
-		case r.unsure != "", further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start):
+		case r.unsure != "", cutsRun(h.text, p.rs[0].start), cutsRun(h.text, p.rs[0].end), further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start):
 			doubt = true
 		default:
 			found = differing1(h, found, p.rs[0])
@@ -128,7 +128,7 @@ func offered(h *haystack, r replacement) *Edit {
 
 // byMerge merges Old, the region that is like it, and New.
 func byMerge(h *haystack, e Edit, d diagnosis) (r replacement, ok bool) {
-	if d.open || d.end <= d.start || d.end-d.start > maxOffered || !utf8.Valid(h.text[d.start:d.end]) {
+	if d.open || d.rival || d.end <= d.start || d.end-d.start > maxOffered || !utf8.Valid(h.text[d.start:d.end]) {
 		return r, false
 	}
 	region := lf(string(h.text[d.start:d.end]))
@@ -164,6 +164,7 @@ type slips struct {
 	words     [][2]string // of Old, and of the file
 	signs     string      // that the file has not there, or others
 	unlike    bool        // other words or numbers: another place is meant
+	size      int         // bytes of words and signs that differ
 	lost      bool        // the file has signs or words more
 	lowered   bool        // the file has capitals, and Old has none
 	less      bool        // the file has blanks within a line that Old has not
@@ -171,6 +172,7 @@ type slips struct {
 	indent    bool        // blanks at the beginning of a line differ
 	trails    bool        // blanks at the end of a line differ
 	breaks    bool        // Old has line breaks that the file has not
+	empty     bool        // the other way round
 
 	lines bool // New adds or drops line breaks
 }
@@ -236,8 +238,9 @@ func (s *slips) note(a, b string, i, j int) {
 		s.unlike = s.unlike || !misspelt(a, b)
 	case k == word:
 		s.unlike, s.lost = s.unlike || a != "", true
+		s.size += len(b)
 	case k == lineBreak:
-		s.breaks = s.breaks || a != ""
+		s.breaks, s.empty = s.breaks || a != "", s.empty || a == ""
 	case k == blank:
 		for _, side := range []struct {
 			token string
@@ -254,11 +257,10 @@ func (s *slips) note(a, b string, i, j int) {
 				s.more, s.less = s.more || side.token == a, s.less || side.token == b
 			}
 		}
-	case a == "":
-		s.lost = true
-		s.signs += b
 	default:
+		s.lost = s.lost || a == ""
 		s.signs += a + b
+		s.size += max(len(a), len(b))
 	}
 }
 
@@ -293,7 +295,13 @@ func misspelt(a, b string) bool {
 }
 
 // likely says that the region is the place that was meant.
-func (s *slips) likely() bool { return !s.unlike && len(s.old) > 0 }
+func (s *slips) likely() bool {
+	all := 0
+	for _, t := range s.old {
+		all += len(bytes.TrimSpace(t))
+	}
+	return !s.unlike && all > 0 && 4*s.size <= all
+}
 
 // spares says that what New adds bears no sign of what befell Old.
 func (s *slips) spares(new string) bool {
@@ -301,6 +309,9 @@ func (s *slips) spares(new string) bool {
 	for _, c := range diff.Changes(s.old, news) {
 		if s.lost && (c.A1-c.A0 != c.B1-c.B0) {
 			return false // it may lack the same
+		}
+		if s.empty && c.B0 == c.B1 {
+			return false // whether a line is left can't be told
 		}
 		for i := c.A0; i < c.A1; i++ {
 			s.lines = s.lines || kindOf(string(s.old[i])) == lineBreak
