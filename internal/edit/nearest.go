@@ -55,6 +55,7 @@ func nearest(h *haystack, old []byte) (best diagnosis, ok bool) {
 			best.rival = true
 		}
 	}
+	best.rival = best.rival || len(windows) == maxWindows
 	return best, ok
 }
 
@@ -381,7 +382,7 @@ type near struct {
 }
 
 // maxWindows bounds how many places are compared with Old.
-const maxWindows = 8
+const maxWindows = 32
 
 // bestWindows slides a window somewhat longer than Old over the hits and gives the best ones, which do not overlap. What
 // several hits say about one key counts once.

@@ -45,7 +45,8 @@ func byRepair(h *haystack, e Edit) (found []replacement, doubt bool) {
 		if p != nil && r.numbered > 0 && !r.inside && lineStart(h.text, p.rs[0].start) < p.rs[0].start {
 			// Whole lines, of which the indentation was lost: all by the same.
 			in := indentAt(h, p.rs[0].start)
-			if in == "" {
+			if in == "" || strings.Contains(r.new, "\n"+otherBlank(in)) {
+				doubt = doubt || in != ""
 				continue
 			}
 			p, err = find(h, Edit{Old: deepened(r.old, in), New: deepened(r.new, in)}, false)
@@ -57,14 +58,22 @@ func byRepair(h *haystack, e Edit) (found []replacement, doubt bool) {
 		case r.unsure != "", cutsRun(h.text, p.rs[0].start), cutsRun(h.text, p.rs[0].end), further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start):
 			doubt = true
 		default:
-			found = differing1(h, found, p.rs[0])
+			found = withLeast(h, found, p.rs[0])
 		}
 	}
 	return found, doubt
 }
 
-// differing1 adds what is least of a replacement to others, unless it is there.
-func differing1(h *haystack, found []replacement, r replacement) []replacement {
+// otherBlank is the blank that an indentation does not begin with.
+func otherBlank(in string) string {
+	if in[0] == '\t' {
+		return " "
+	}
+	return "\t"
+}
+
+// withLeast adds what is least of a replacement to others, unless it is there.
+func withLeast(h *haystack, found []replacement, r replacement) []replacement {
 	d := document{text: h.text, enc: text.UTF8}
 	if r = d.trim(r); slices.Contains(found, r) {
 		return found
@@ -79,7 +88,7 @@ func readings(h *haystack, e Edit) []Edit {
 		if a == nil || b == nil || len(a.rs) != 1 || len(b.rs) != 1 {
 			return nil
 		}
-		found := differing1(h, differing1(h, nil, a.rs[0]), b.rs[0])
+		found := withLeast(h, withLeast(h, nil, a.rs[0]), b.rs[0])
 		for _, r := range found {
 			if sent := offered(h, r); sent != nil && len(found) == 2 {
 				out = append(out, *sent)
@@ -165,7 +174,7 @@ type slips struct {
 	signs     string      // that the file has not there, or others
 	unlike    bool        // other words or numbers: another place is meant
 	size      int         // bytes of words and signs that differ
-	lost      bool        // the file has signs or words more
+	lost      bool        // the file has signs more
 	lowered   bool        // the file has capitals, and Old has none
 	less      bool        // the file has blanks within a line that Old has not
 	more      bool        // the other way round
@@ -237,8 +246,7 @@ func (s *slips) note(a, b string, i, j int) {
 		s.words = append(s.words, [2]string{a, b})
 		s.unlike = s.unlike || !misspelt(a, b)
 	case k == word:
-		s.unlike, s.lost = s.unlike || a != "", true
-		s.size += len(b)
+		s.unlike = true
 	case k == lineBreak:
 		s.breaks, s.empty = s.breaks || a != "", s.empty || a == ""
 	case k == blank:
@@ -258,6 +266,7 @@ func (s *slips) note(a, b string, i, j int) {
 			}
 		}
 	default:
+		s.unlike = s.unlike || a != "" && b != "" && !strings.Contains("\"'`", a) && !bytes.Equal(letters.Plain([]byte(a)), letters.Plain([]byte(b)))
 		s.lost = s.lost || a == ""
 		s.signs += a + b
 		s.size += max(len(a), len(b))
@@ -275,6 +284,11 @@ func ends(all [][]byte, at int) bool {
 	for at++; at < len(all) && kindOf(string(all[at])) == blank; at++ {
 	}
 	return at == len(all) || kindOf(string(all[at])) == lineBreak
+}
+
+// between says that a token stands between two words.
+func between(all [][]byte, at int) bool {
+	return at > 0 && at+1 < len(all) && kindOf(string(all[at-1])) == word && kindOf(string(all[at+1])) == word
 }
 
 // misspelt says that one word may be the other: so few letters differ, or their case alone. utf8 is not utf7.
@@ -330,7 +344,7 @@ func (s *slips) spares(new string) bool {
 			case blank:
 				switch {
 				case begins(news, j):
-				case ends(news, j) && s.trails, !ends(news, j) && s.more:
+				case ends(news, j) && s.trails, !ends(news, j) && s.more && !between(news, j):
 					return false
 				}
 			case lineBreak:
