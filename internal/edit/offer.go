@@ -55,6 +55,9 @@ func byRepair(h *haystack, e Edit) (found []replacement, doubt bool) {
 		case many:
 			doubt = true
 		case p == nil, r.numbered > 0 && !r.several && lineAt(h.text, p.rs[0].start) != r.numbered:
+		case strings.Count(r.old, "\n") > strings.Count(e.Old, "\n") && p.strategy == StrategyIndentation: // its lines were one
+		case r.cause == CauseEscaped && len(r.old) < len(e.Old) && strings.Contains(own(r.old, r.new), `\`): // some are left
+			doubt = true
 		case r.unsure != "", cutsRun(h.text, p.rs[0].start), cutsRun(h.text, p.rs[0].end), further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start):
 			doubt = true
 		default:
@@ -62,6 +65,12 @@ func byRepair(h *haystack, e Edit) (found []replacement, doubt bool) {
 		}
 	}
 	return found, doubt
+}
+
+// own is what new has and old has not.
+func own(old, new string) string {
+	_, own, _ := affixes(old, new)
+	return own
 }
 
 // otherBlank is the blank that an indentation does not begin with.
@@ -328,7 +337,10 @@ func (s *slips) spares(new string) bool {
 			return false // whether a line is left can't be told
 		}
 		for i := c.A0; i < c.A1; i++ {
-			s.lines = s.lines || kindOf(string(s.old[i])) == lineBreak
+			t := string(s.old[i])
+			if s.lines = s.lines || kindOf(t) == lineBreak; kindOf(t) == sign && strings.Contains(s.signs, t) {
+				return false
+			}
 		}
 		for j := c.B0; j < c.B1; j++ {
 			t := string(news[j])
@@ -342,13 +354,14 @@ func (s *slips) spares(new string) bool {
 					return false
 				}
 			case blank:
-				switch {
-				case begins(news, j):
-				case ends(news, j) && s.trails, !ends(news, j) && s.more && !between(news, j):
+				first, last := begins(news, j), ends(news, j)
+				if first && s.indent || last && s.trails || !last && s.more && !between(news, j) {
 					return false
 				}
 			case lineBreak:
-				s.lines = true
+				if s.lines = true; s.empty && (begins(news, j) || ends(news, j)) {
+					return false // it is an empty line, or may lack one
+				}
 			}
 		}
 	}

@@ -36,9 +36,10 @@ func MergeWords(base, ours, theirs []byte, words func([]byte) [][]byte) (merged 
 		}
 		split := func(parts [][]byte) [][]byte { return words(bytes.Join(parts, nil)) }
 		for _, w := range stretches(split(s.base), split(s.ours), split(s.theirs), false) {
-			if w.clash {
+			if w.clash && !w.replaced {
 				return nil, false
 			}
+			w.mine = w.mine && !w.clash
 			merged = append(merged, joined(w.put())...)
 		}
 	}
@@ -50,6 +51,7 @@ type stretch struct {
 	base, ours, theirs [][]byte
 	mine               bool // ours changed it
 	clash              bool // both did, differently
+	replaced           bool // theirs put something in the place of all of it
 }
 
 func (s *stretch) put() [][]byte {
@@ -67,7 +69,7 @@ func stretches(o, a, b [][]byte, touch bool) (out []stretch) {
 	ca, cb := Changes(o, a), Changes(o, b)
 	pos, posA, posB := 0, 0, 0 // next part of each
 	cut := func(to, endA, endB int, mine, clash bool) {
-		s := stretch{o[pos:to], a[posA:endA], b[posB:endB], mine, false}
+		s := stretch{base: o[pos:to], ours: a[posA:endA], theirs: b[posB:endB], mine: mine}
 		s.clash = clash && joined(s.ours) != joined(s.theirs)
 		out = append(out, s)
 		pos, posA, posB = to, endA, endB
@@ -99,6 +101,7 @@ func stretches(o, a, b [][]byte, touch bool) (out []stretch) {
 			endB += (c.B1 - c.B0) - (c.A1 - c.A0)
 		}
 		cut(to, endA, endB, na > 0, na > 0 && nb > 0)
+		out[len(out)-1].replaced = nb == 1 && from < to && cb[0].A0 == from && cb[0].A1 == to
 		ca, cb = ca[na:], cb[nb:]
 	}
 	cut(len(o), len(a), len(b), true, false)
