@@ -2,7 +2,6 @@ package edit
 
 import (
 	"bytes"
-	"sort"
 	"strings"
 )
 
@@ -182,9 +181,4 @@ func apart(ms []match) []match {
 		}
 	}
 	return kept
-}
-
-func sorted(es []extent) []extent {
-	sort.Slice(es, func(i, j int) bool { return es[i].start < es[j].start })
-	return es
 }
