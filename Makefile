@@ -75,12 +75,14 @@ plan:
 # the program that users have is no matter for the detector either: cmd's tests skip that themselves. It needs a C compiler.
 RACE = -race -short -vet=off -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/libquickjs=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/ssa=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/frontend=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...=-race=false -gcflags=github.com/ulikunitz/xz/...=-race=false -gcflags=compress/...=-race=false
 RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestEndOfAGiantLine\b|^TestImageBombsAndDamage\b|^TestBlocked|^TestFaultAtEveryCall|^TestFaultsOfAParkedTrade|^TestKilledMaking|^TestKilledTakingBack|^TestMove\b|^TestParkedAndItsDirectoryAppears\b|^TestCopyLargeBesideOthers\b|^TestTheSameMadeByOthers\b|^TestTradesAgainstSnapshots\b|^TestDirectoryMovedDuringARewind\b|^TestHistoryAgainstModel\b|^TestOldAndNewDamagedAlike\b|^TestEncodingsOfTheWorld\b|^TestEveryPathTimesEveryToolInAScope\b|^TestHalfMadeIsTold\b|^TestFaultAtEveryOperation\b|^TestNoExistenceOracleThroughDotDot\b|^TestTheLogIsPartOfTheBound\b|^TestRepair(KeepsWhatTheOldCatalogNamed)?\b|^TestTheWidestLimitsHold\b|^TestOnlyOnLongLine\b|^TestLongLines\b|^TestTrailBytes\b|^TestTradingPlaces\b
+# The packages in which something runs side by side, in them or in their tests, the slowest first. A new one is written here.
+RACED = ./internal/engine ./cmd/moltis-fs ./readers ./tools ./checkpoint ./grep ./internal/sandbox ./internal/guardfs ./internal/serve/jsonrpc ./grep/match ./internal/dialect/capability ./internal/js ./internal/races ./approval/queue ./internal/audit ./internal/serve/mcp ./internal/ergonomics ./internal/policy ./internal/dialect/jsfs ./internal/serve/approvals ./checkpoint/moltis ./internal/guardfs/flock ./hook ./internal/gitrepo ./internal/policy/rego ./internal/rank ./internal/serve/acp ./internal/ledger ./internal/token ./approval ./grep/match/syntax ./grep/tree ./internal/buffer ./internal/engine/replace ./internal/feed ./internal/tally ./readers/pdf ./internal/share
 race:
-	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $$(scripts/raced)
+	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $(RACED)
 
 # The code for systems without openat2, as on macOS and Windows: what killed processes leave is taken back there too.
 ROOTED = -tags=rooted,nodynamic -count=1 -vet=off ./tools ./internal/engine ./internal/guardfs
-ROOTEDRUN = ^(TestKill|TestSwap|TestEndSwap|TestFault)
+ROOTEDRUN = ^(TestKill|TestSwap|TestOthers|TestFault)
 rooted:
 	go test $(ROOTED) -run '$(ROOTEDRUN)'
 

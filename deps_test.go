@@ -175,11 +175,11 @@ var fileAccess = map[string]string{
 	"readers/wasm":         "its own compiled code",
 	"cmd/moltis-fs":        "the configuration, and the terminal",
 
-	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",
-	"scripts/pack":        "the file of a module that it compresses",
-	"internal/testbox":    "the keys of a server of tests",
-	"internal/testdir":    "temporary directories of tests",
-	"tools/toolstest":     "trees for tests",
+	"grep/ignore/peers": "the trees of tests, with the packages that are compared",
+	"scripts/pack":      "the file of a module that it compresses",
+	"internal/testbox":  "the keys of a server of tests",
+	"internal/testdir":  "temporary directories of tests",
+	"tools/toolstest":   "trees for tests",
 }
 
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on

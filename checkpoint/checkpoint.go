@@ -55,7 +55,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 
 	"moltisfs/checkpoint/blob"
@@ -143,11 +142,6 @@ type Change struct {
 	// Content. From Save on Content and AfterContent belong to the store: nobody may change the
 	// bytes.
 	Content []byte
-	// Clone makes dst, an empty file of the store, share the extents of the file that Content was
-	// read from. Optional. Save calls it before it returns, for large content that it can't pack
-	// well. What dst holds then is compared with Content, so that Clone need not care whether the
-	// file has changed since. When Clone fails the bytes are written.
-	Clone func(dst *os.File) error
 	// AfterContent is what the file will hold. Optional. With it redo, inverse and diff do not
 	// depend on what is on the disk later. Over a series of edits it costs nothing, because it is
 	// the Content of the next one.

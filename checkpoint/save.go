@@ -126,14 +126,14 @@ func (s *save) prepare(ctx context.Context) error {
 			}
 		}
 		if c.Content != nil {
-			v, err := s.add(ctx, c.Path, c.Before.Hash, c.Content, c.Clone, base)
+			v, err := s.add(ctx, c.Path, c.Before.Hash, c.Content, base)
 			if err != nil {
 				return err
 			}
 			base = v
 		}
 		if c.AfterContent != nil && c.After.Hash != c.Before.Hash {
-			if _, err := s.add(ctx, c.Path, c.After.Hash, c.AfterContent, nil, base); err != nil {
+			if _, err := s.add(ctx, c.Path, c.After.Hash, c.AfterContent, base); err != nil {
 				return err
 			}
 		}
@@ -143,7 +143,7 @@ func (s *save) prepare(ctx context.Context) error {
 
 // add packs one content, as a delta against base where that pays.
 func (s *save) add(ctx context.Context, path, hx string, content []byte,
-	clone func(*os.File) error, base *blob.Version) (*blob.Version, error) {
+	base *blob.Version) (*blob.Version, error) {
 	h, err := blob.ParseHash(hx)
 	if err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte,
 		p.known, p.ver.Depth, p.ver.Key = r.id != 0, r.depth, r.key
 	}
 	if !p.known {
-		if p.Packed, err = s.d.pack.Pack(ctx, h, content, base, clone); err != nil {
+		if p.Packed, err = s.d.pack.Pack(ctx, h, content, base); err != nil {
 			return nil, err
 		}
 		p.ver.Depth, p.ver.Key = p.Depth, p.Key

@@ -101,7 +101,6 @@ type OutOfTime struct {
 	Column  int   // in it, where a column was asked for; else 0
 	Byte    int64 // of the file, as far as it was read
 	Size    int64 // of the file; below zero when it does not say
-	Resumes bool  // the next call goes on from there
 	Unpacks bool  // it is a compressed file, of which every call unpacks all from the beginning; Byte counts what was unpacked
 }
 
@@ -121,9 +120,6 @@ func (e *OutOfTime) Error() string {
 func (e *OutOfTime) Hint() string {
 	if e.Unpacks {
 		return fmt.Sprintf("Ask for lines up to %d, or unpack the file with another program to read further.", e.Line)
-	}
-	if e.Resumes {
-		return "Call again in this server process: it goes on from there. Or search the file with Grep, or read its end with tail."
 	}
 	if e.Column > 0 {
 		return fmt.Sprintf("Ask for a column up to %d, or search the file with Grep.", e.Column)

@@ -22,22 +22,11 @@ type lineIndex struct {
 	points  []linePoint // ascending
 	stride  int64
 	total   int // lines in the file; -1 when nobody has seen the end
-	column  columnPoint
-	// reached is how far a search for a line got that ran out of time, beyond the last point: inside of a long line.
-	reached linePoint
-	inside  bool // the byte before reached.offset is no line end
 }
 
 type linePoint struct {
 	line   int
 	offset int64
-}
-
-// columnPoint is where the last page of one long line ended.
-type columnPoint struct {
-	lineOffset int64
-	chars      int
-	offset     int64
 }
 
 // before returns the last remembered beginning at or before the line.
@@ -118,13 +107,13 @@ func (s *lineIndexes) take(f *file) *lineIndex {
 	return x
 }
 
-// put remembers the index and reports that it did: not where the file is so young that it may change without showing.
-func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) bool {
+// put remembers the index, but not where the file is so young that it may change without showing.
+func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) {
 	if f.ID == "" || f.grown || f.Changed.IsZero() || now.Sub(f.Changed) < settled {
-		return false
+		return
 	}
 	if p, ok := f.R.(*packedAt); ok && p.short() {
-		return false // where it ended is not the end
+		return // where it ended is not the end
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,5 +125,4 @@ func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) bool {
 		delete(s.known, s.order[0])
 		s.order = s.order[1:]
 	}
-	return true
 }

@@ -39,10 +39,9 @@ type scan struct {
 	buf   []byte
 	// follows says that a line is known to begin after the last one collected.
 	follows bool
-	// How far the file was walked through, for the answer when time runs out; resumes says that the index knows.
-	at      linePoint
-	column  int
-	resumes bool
+	// How far the file was walked through, for the answer when time runs out.
+	at     linePoint
+	column int
 }
 
 // readWindow shows a window of a file that is too long to hold. It costs the way to the window, which later calls are
@@ -63,9 +62,9 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 	s.enc = enc
 	s.buf, s.mark = *f.scratch, int64(mark)
 	defer func() {
-		kept := r.indexes.put(f, s.index, r.config.Now())
+		r.indexes.put(f, s.index, r.config.Now())
 		if errors.Is(err, context.DeadlineExceeded) {
-			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size, Resumes: kept && s.resumes && !f.unpacks, Unpacks: f.unpacks}
+			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size, Unpacks: f.unpacks}
 		}
 	}()
 
@@ -122,7 +121,7 @@ func trimPartial(head []byte) []byte {
 func (s *scan) finish(t *Text, first int) error {
 	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
 	total, err := s.countToEnd(countAhead)
-	if err != nil {
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) { // what was asked for is at hand
 		return err
 	}
 	next := first + t.RenderedLines
@@ -180,14 +179,10 @@ func (s *scan) seek(line int) (at int64, found bool, err error) {
 // reached (-1). At the end the total is known.
 func (s *scan) walk(p linePoint, line int, budget int64) (int64, error) {
 	off, ended := max(p.offset, s.mark), true // ended: the byte before off was a newline
-	if r := s.index.reached; r.line < line && r.offset > off {
-		p, off, ended = r, r.offset, !s.index.inside
-	}
 	for {
 		b, err := s.read(off, chunkBytes)
 		if err != nil {
-			s.at, s.resumes = linePoint{p.line, off}, true
-			s.index.reached, s.index.inside = s.at, !ended
+			s.at = linePoint{p.line, off}
 			return -1, err
 		}
 		if len(b) == 0 {
@@ -326,31 +321,21 @@ collect:
 	return nil
 }
 
-// columnAt renders one line from a character on. In UTF-8 the place where a page ended is remembered.
+// columnAt renders one line from a character on.
 func (s *scan) columnAt(t *Text, off int64, o *Options) error {
 	t.StartColumn = o.Column
 	skip := o.Column - 1
 	var text io.Reader = contextReader{s.ctx, io.NewSectionReader(s.f.R, off, s.size-off)}
-	utf := s.enc.Name == "utf-8"
-	base := int64(0) // bytes of the line before text
-	if c := s.index.column; utf && c.lineOffset == off && c.offset > off && c.chars <= skip {
-		base = c.offset - off
-		skip -= c.chars
-		text = contextReader{s.ctx, io.NewSectionReader(s.f.R, c.offset, s.size-c.offset)}
-	} else if !utf {
+	if s.enc.Name != "utf-8" {
 		text = transform.NewReader(text, s.enc.Codec.NewDecoder())
 	}
 	body := make([]byte, 0, o.MaxBytes)
-	asked := skip
 	have := 0 // bytes in buf not yet used: the beginning of a split character
 	more, passed := true, int64(0)
 	for more && int64(len(body)) < o.MaxBytes {
 		n, err := io.ReadAtLeast(text, s.buf[have:chunkBytes], 1)
 		if err != nil && err != io.EOF {
-			s.at, s.column = linePoint{t.StartLine - 1, off + base + passed}, o.Column-skip
-			if utf && skip > 0 && asked > skip {
-				s.index.column, s.resumes = columnPoint{off, o.Column - 1 - skip, s.at.offset}, true
-			}
+			s.at, s.column = linePoint{t.StartLine - 1, off + passed}, o.Column-skip
 			return err
 		}
 		b := s.buf[:have+n]
@@ -396,9 +381,6 @@ func (s *scan) columnAt(t *Text, off int64, o *Options) error {
 	p.add(t.StartLine, body, more)
 	t.finish(p, t.StartLine)
 	if t.NextColumn > 0 {
-		if size, _ := skipChars(body, t.NextColumn-1); utf {
-			s.index.column = columnPoint{off, t.NextColumn - 1 + o.Column - 1, off + base + passed + int64(size)}
-		}
 		t.NextColumn += o.Column - 1
 	}
 	return nil

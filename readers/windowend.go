@@ -3,11 +3,7 @@ package readers
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"math"
 	"unicode/utf8"
-
-	"golang.org/x/text/transform"
 
 	"moltisfs/internal/text"
 	"moltisfs/readers/unreadable"
@@ -59,9 +55,7 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 	}
 	t.StartLine = first
 	if long {
-		if body, err = s.lineEnd(t, body, total, o); err != nil {
-			return err
-		}
+		body = t.lineEnd(body, o)
 	}
 	for n := first; len(body) > 0 && p.lines < limit; n++ {
 		line, rest, _ := bytes.Cut(body, newline)
@@ -88,8 +82,8 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 	return nil
 }
 
-// lineEnd cuts the end of the last line to what is shown of a long one, and says where in the line that begins, if that is not too far to count.
-func (s *scan) lineEnd(t *Text, body []byte, total int, o *Options) ([]byte, error) {
+// lineEnd cuts the end of the last line to what is shown of a long one.
+func (t *Text) lineEnd(body []byte, o *Options) []byte {
 	body = bytes.TrimSuffix(bytes.TrimSuffix(body, newline), []byte{'\r'})
 	room := max(int(o.MaxBytes)-32, 1)
 	if !utf8.Valid(body) {
@@ -104,46 +98,6 @@ func (s *scan) lineEnd(t *Text, body []byte, total int, o *Options) ([]byte, err
 		at -= n
 		chars++
 	}
-	body = body[at:]
 	t.Note = fmt.Sprintf("Of the last line only its last %s are shown; where in it they begin was not counted.", unreadable.Plural(chars, "character"))
-	if total < 0 || s.size > tailCount {
-		return body, nil
-	}
-	begin, found, err := s.seek(total - 1)
-	if err != nil || !found {
-		return body, err
-	}
-	all, err := s.lineChars(begin)
-	if err != nil {
-		return body, err
-	}
-	t.StartColumn = max(all-chars, 0) + 1
-	t.Note = fmt.Sprintf("Of line %d only the end is shown, from column %d on; the rest of it: offset %d, column 1.", total, t.StartColumn, total)
-	return body, nil
-}
-
-// lineChars counts the characters of the last line, which begins at the offset, as columnAt does.
-func (s *scan) lineChars(off int64) (int, error) {
-	var text io.Reader = contextReader{s.ctx, io.NewSectionReader(s.f.R, off, s.size-off)}
-	if s.enc.Name != "utf-8" {
-		text = transform.NewReader(text, s.enc.Codec.NewDecoder())
-	}
-	chars, have := 0, 0
-	for {
-		n, err := io.ReadAtLeast(text, s.buf[have:chunkBytes], 1)
-		b := s.buf[:have+n]
-		switch {
-		case err == io.EOF:
-			b = bytes.TrimSuffix(bytes.TrimSuffix(b, newline), []byte{'\r'})
-			_, k := skipChars(b, math.MaxInt)
-			return chars + k, nil
-		case err != nil:
-			return 0, err
-		}
-		// What may be the line's end is kept for the last round.
-		whole := bytes.TrimSuffix(bytes.TrimSuffix(wholeChars(b), newline), []byte{'\r'})
-		_, k := skipChars(whole, math.MaxInt)
-		chars += k
-		have = copy(s.buf, b[len(whole):])
-	}
+	return body[at:]
 }

@@ -490,13 +490,8 @@ func unshown(a *about) *Refusal {
 		r.Reason = KindBadRequest
 	case *readers.Limit:
 		r.Reason = KindLimit
-	case *readers.Busy:
+	case *readers.Busy, *readers.OutOfTime:
 		r.Reason = KindDeadline
-	case *readers.OutOfTime:
-		r.Reason = KindDeadline
-		if e.Resumes {
-			r.Next = again(a.tool, a.args, nil)
-		}
 	case *readers.TooLarge:
 		r.Reason = KindTooLarge
 		r.Fields = sizes{e.Size, e.Max}

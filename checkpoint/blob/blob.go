@@ -27,10 +27,9 @@ const (
 	FileAbove = 256 << 10 // packed bytes above which a file of its own is cheaper than overflow pages
 	MaxDelta  = 16 << 20  // of base and target: above, a whole content is as good
 
-	cloneAbove     = 512 << 10 // content below is written as fast as it is cloned and compared
-	zstdAbove      = 64        // shorter input never gets shorter
-	deltaZstdAbove = 320       // a shorter delta gains little, and trying takes a tenth of a save
-	maxSize        = 1 << 31   // no single content is larger: zstd and int32 tables rely on it
+	zstdAbove      = 64      // shorter input never gets shorter
+	deltaZstdAbove = 320     // a shorter delta gains little, and trying takes a tenth of a save
+	maxSize        = 1 << 31 // no single content is larger: zstd and int32 tables rely on it
 )
 
 var (

@@ -51,7 +51,7 @@ func TestRoundTrip(t *testing.T) {
 			dir := t.TempDir()
 			p := packer(t, Options{Dir: dir, EncryptTo: to, Keys: keys})
 			h := Hash(sha256.Sum256(c.content))
-			out, err := p.Pack(ctx, h, c.content, c.base, nil)
+			out, err := p.Pack(ctx, h, c.content, c.base)
 			want := c.codec
 			if to != "" {
 				want |= CodecSealed

@@ -1,7 +1,6 @@
 package blob
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -25,51 +24,10 @@ type Files struct {
 	subs sync.Map // directories below Dir whose names are on stable storage
 }
 
-// Write stores z in a new file and returns its name.
-func (s *Files) Write(h Hash, z []byte) (name string, err error) {
-	return s.create(h, func(f *os.File) error {
-		_, err := f.Write(z)
-		return err
-	})
-}
-
-// clone is Write for content that clone lends the extents of. What came is compared: somebody may
-// have written into the file since it was read.
-func (s *Files) clone(h Hash, content []byte, clone func(*os.File) error) (string, error) {
-	return s.create(h, func(f *os.File) error {
-		if err := clone(f); err != nil {
-			return err
-		}
-		return holds(f, content)
-	})
-}
-
-var errOther = errors.New("the clone holds something else")
-
-// holds compares what is in f with content.
-func holds(f *os.File, content []byte) error {
-	buf := make([]byte, 1<<20)
-	for off := 0; ; {
-		n, err := f.ReadAt(buf, int64(off))
-		if !bytes.HasPrefix(content[off:], buf[:n]) {
-			return errOther
-		}
-		off += n
-		switch {
-		case err != nil && err != io.EOF:
-			return err
-		case err == io.EOF && off < len(content):
-			return errOther
-		case err == io.EOF:
-			return nil
-		}
-	}
-}
-
-// create makes a file for the content h, lets fill fill it and returns its name. The file and its
+// Write stores z, the content h as packed, in a new file and returns its name. The file and its
 // name are on stable storage when it returns, whatever the store promises: the row that names it
 // may get there at any time, and must not name what a power cut took.
-func (s *Files) create(h Hash, fill func(f *os.File) error) (name string, err error) {
+func (s *Files) Write(h Hash, z []byte) (name string, err error) {
 	var salt [4]byte
 	rand.Read(salt[:])
 	hx := h.String()
@@ -83,7 +41,7 @@ func (s *Files) create(h Hash, fill func(f *os.File) error) (name string, err er
 	if err != nil {
 		return "", err
 	}
-	if err = fill(f); err == nil {
+	if _, err = f.Write(z); err == nil {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())

@@ -3,7 +3,6 @@ package blob
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -51,17 +50,9 @@ func (p *Packer) Close() {
 }
 
 // Pack stores content in as few bytes as it takes: as a delta on base (nil: none) or whole,
-// encrypted, in a file if it is large. clone may be nil; else it makes an empty file share the
-// extents of the one that content was read from.
-func (p *Packer) Pack(ctx context.Context, h Hash, content []byte, base *Version,
-	clone func(dst *os.File) error) (Packed, error) {
-	out, shared := p.share(h, content, base, clone)
-	if shared {
-		return out, nil
-	}
-	if out.Z == nil {
-		out = p.pack(content, base)
-	}
+// encrypted, in a file if it is large.
+func (p *Packer) Pack(ctx context.Context, h Hash, content []byte, base *Version) (Packed, error) {
+	out := p.pack(content, base)
 	if p.on() {
 		if err := p.seal(ctx, h, &out); err != nil {
 			return out, err
@@ -99,26 +90,6 @@ func (p *Packer) Place(h Hash, out *Packed) (err error) {
 	return err
 }
 
-// share stores content, as it is, by the extents of the file that it came from, if that can be done
-// and pays: for what hardly shrinks. The row is like that of any content which does not shrink and
-// has a file of its own.
-func (p *Packer) share(h Hash, content []byte, base *Version,
-	clone func(*os.File) error) (out Packed, ok bool) {
-	if clone == nil || p.on() || len(content) <= cloneAbove || !p.dense(content) {
-		return out, false
-	}
-	if base.suits(content) {
-		if out = p.pack(content, base); out.Codec&CodecDelta != 0 {
-			return out, false
-		}
-	}
-	name, err := p.clone(h, content, clone)
-	if err != nil {
-		return out, false // why does not matter: the bytes are here
-	}
-	return Packed{Codec: CodecFile, Z: content, File: name}, true
-}
-
 // pack chooses the smaller of a delta against base (nil: none) and the compressed whole.
 func (p *Packer) pack(content []byte, base *Version) Packed {
 	if base.suits(content) {
@@ -144,19 +115,6 @@ func (p *Packer) pack(content []byte, base *Version) Packed {
 		}
 	}
 	return Packed{Z: content}
-}
-
-// dense says whether content of more than cloneAbove bytes hardly shrinks, going by samples:
-// finding that out by packing the whole costs more than storing it. A file that repeats itself far
-// apart is taken for dense too.
-func (p *Packer) dense(content []byte) bool {
-	const samples, size = 16, 16 << 10
-	all := make([]byte, 0, samples*size)
-	for i := range samples {
-		at := (len(content) - size) / (samples - 1) * i
-		all = append(all, content[at:at+size]...)
-	}
-	return len(p.enc.EncodeAll(all, nil)) > len(all)/4*3
 }
 
 // Unpack turns a row into its content; base is the content that a delta applies to. Whoever gets

@@ -113,6 +113,8 @@ var attackRows = []attackRow{
 	{id: "D17", what: "a watched directory goes", test: "TestWatchEnds"},
 	{id: "D18", what: "two restores, and one beside the cleaning", test: "TestTwoRestoreTheSame"},
 	{id: "D19", what: "upwards from a directory that moves", test: "TestRenamedWhileClimbing"},
+	{id: "D20", what: "a directory gets a name while it is written into", test: "TestRenameBesideWrites"},
+	{id: "D21", what: "a tree that is approved, and filled before the answer", test: "TestTreeIsApprovedWithAllInIt"},
 
 	{id: "E01", what: "git's hooks and configuration", tries: tries("shut", []string{"R/repo/.git/hooks/pre-commit", "R/repo/.git/config", "R/repo/.gitmodules", "R/sub/.git"}), test: "TestTreesThatHoldCode"},
 	{id: "E02", what: "start files of shells", tries: tries("shut", []string{"R/repo/.bashrc", "R/new/.zshrc", "R/repo/.profile", "R/repo/.envrc"})},
@@ -131,6 +133,7 @@ var attackRows = []attackRow{
 	{id: "E12", what: "files that act like links", not: "Windows and macOS; .gitattributes is an ordinary file here"},
 	{id: "E13", what: "a file becomes a program", test: "TestExecutablesAreTold"},
 	{id: "E14", what: "an old configuration comes back", tries: no("B/data/c.toml"), test: "TestDeniedByNow"},
+	{id: "E15", what: "what would be ours under the defaults, and what another user made", test: "TestNothingIsAnotherUsers"},
 
 	{id: "F01", what: "patterns that take for ever", run: runPatterns, test: "TestEveryEngineStops"},
 	{id: "F02", what: "a million brackets", run: runBrackets, test: "TestCompileIsBounded"},
@@ -149,6 +152,9 @@ var attackRows = []attackRow{
 	{id: "F15", what: "a trash that grows", test: "TestTrash"},
 	{id: "F16", what: "a log that can't be written", test: "TestNoAuditNoChange"},
 	{id: "F17", what: "the same call again and again", run: runAgain, test: "TestLimits"},
+	{id: "F18", what: "records of changes pushed out by noise", test: "TestChangesStay"},
+	{id: "F19", what: "slots, decoders and questions that one takes from others", test: "TestScriptsOfOthers"},
+	{id: "F20", what: "connections without a token", test: "TestConnections"},
 
 	{id: "G01", what: "text that speaks to the model", tries: tries("", []string{"R/text/fake.txt"})},
 	{id: "G02", what: "sequences that a terminal obeys", tries: tries("", []string{"R/text/esc.txt"}), test: "TestNoControlsOnTheTerminal"},
@@ -177,6 +183,9 @@ var attackRows = []attackRow{
 	{id: "H13", what: "a forged note of where something lay", test: "TestTrashOfOthersIsNotUsed"},
 	{id: "H14", what: "frames that are none", run: runFrames, test: "TestBatchesAndNotifications"},
 	{id: "H15", what: "other words on standard output", run: runOutput},
+	{id: "H16", what: "an answer that was not offered", test: "TestOnlyWhatWasOfferedApproves"},
+	{id: "H17", what: "a diff that nobody was shown, by another door", test: "TestUnseenByAnyDoor"},
+	{id: "H18", what: "events of a wider token's watch", test: "TestEventsUnderTheScopeOfWhoFetches"},
 
 	{id: "I01", what: "the name of another host", run: runDoors, test: "TestDoors"},
 	{id: "I02", what: "the page of another host", run: runDoors, test: "TestDoors"},

@@ -16,7 +16,7 @@ var sameForTools = strings.Fields(`half_made bad_name bad_argument bad_path out_
 	store_gone store_busy store_read_only store_in_use sealed corrupt_content link_loop name_too_long disk_full system_error
 	took_too_long no_answer too_many_calls cancelled unknown lines_unseen not_as_shown over_binary accident drops_unseen tier_blocked policies_failed hook_blocked hook_failed answer_withheld
 	too_many_entries bad_window unwatchable
-	too_many_watches runs_code into_itself unsaved_text buffer_differs_from_disk client_failed undecodable count_differs`)
+	too_many_watches runs_code into_itself unsaved_text buffer_differs_from_disk client_failed undecodable no_encoding count_differs`)
 
 // What turns a model's hint to a person speaks of nobody else, and begins as a sentence does.
 func TestHintsToAPerson(t *testing.T) {

@@ -140,17 +140,6 @@ func (m *Matcher) Engine() string {
 	return "linear"
 }
 
-func lowerASCII(b []byte) []byte {
-	out := make([]byte, len(b))
-	for i, c := range b {
-		if c-'A' <= 25 {
-			c |= 0x20
-		}
-		out[i] = c
-	}
-	return out
-}
-
 // Scanner gives a scanner for one goroutine. Give it back with Put.
 func (m *Matcher) Scanner() *Scanner { return m.ScannerWithin(3 * m.dfaMemory) }
 

@@ -212,7 +212,7 @@ func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Don
 		e.temps.Abandon()
 		return nil, halfMade(err, []string{t.True}, s.id, true)
 	}
-	t.Published = &guardfs.Published{True: t.True, Info: made.Info, CAS: "append"}
+	t.Published = &guardfs.Published{True: t.True, Info: made.Info}
 	s.settle(lasting, checkpoint.Committed)
 	return s.done, nil
 }

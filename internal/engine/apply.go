@@ -355,7 +355,7 @@ func (s *apply) end(ctx context.Context) error {
 		if mv := s.p.Steps[i].move; mv != nil {
 			s.done.Moved = append(s.done.Moved, *mv)
 			for to, from := range mv.pairs {
-				to.Published = &guardfs.Published{Info: from.Before.Info, CAS: m.pub.CAS, True: to.True}
+				to.Published = &guardfs.Published{Info: from.Before.Info, True: to.True}
 			}
 			continue
 		}

@@ -243,7 +243,7 @@ func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *S
 		if err != nil {
 			return err
 		}
-		st.Hash, st.Size, ch.Content, ch.Clone = HashOf(content), int64(len(content)), content, f.Cloner()
+		st.Hash, st.Size, ch.Content = HashOf(content), int64(len(content)), content
 	case st.Hash == "":
 		if st.Hash, err = hashAll(ctx, f, i.Size); err != nil {
 			return err

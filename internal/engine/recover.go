@@ -124,9 +124,6 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 	if len(p.steps) == 1 && p.steps[0].action == Append && len(op.Changes) == 1 {
 		return e.recoverAppend(ctx, db, op, &p.steps[0])
 	}
-	if err := p.endSwaps(); err != nil {
-		return err
-	}
 	if rows[at].Made || p.lastCommits() {
 		whole, err := p.complete()
 		if err == nil && whole && !rows[at].Made { // nobody may have come to sync what it renamed

@@ -153,8 +153,21 @@ func lasting(i guardfs.Info) string {
 	return i.ID.Lasting()
 }
 
-// look opens both names of the i-th step.
-func (p *rollback) look(i int) (_ *pair, err error) {
+// look opens both names of the i-th step. Where the very file has both, a process died within a
+// rename that is a link and a removal: the step was not made, and the second name goes.
+func (p *rollback) look(i int) (*pair, error) {
+	at, err := p.open(i)
+	if err == nil && at.is != "" && at.is == at.held {
+		if err = at.place.DropLink(at.hold); err != nil {
+			at.close()
+			return nil, err
+		}
+		at.held = ""
+	}
+	return at, err
+}
+
+func (p *rollback) open(i int) (_ *pair, err error) {
 	s, out := &p.steps[i], &pair{}
 	defer func() {
 		if err != nil {
@@ -196,27 +209,6 @@ func (p *rollback) look(i int) (_ *pair, err error) {
 
 // errOthers: others have put another thing there since, which stays.
 var errOthers = errors.New("others have changed it since")
-
-// endSwaps has every step be made or not, where its process died within one: see guardfs.EndSwap.
-func (p *rollback) endSwaps() error {
-	for i := range p.steps {
-		if p.steps[i].dir == "" {
-			continue
-		}
-		at, err := p.look(i)
-		if err != nil {
-			return err
-		}
-		if at.place != nil && at.hold != nil {
-			err = at.place.EndSwap(at.hold)
-		}
-		at.close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // rollBack takes back every step that was made, the last one first. stuck are the paths where it
 // could not. again says that it may work later.

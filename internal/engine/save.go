@@ -230,8 +230,8 @@ func change(t *Target) checkpoint.Change {
 		if ch.Content == nil {
 			ch.Content = []byte{} // an empty file is a content
 		}
-		if ch.Clone = t.place.Cloner(t.Before); t.Unsaved() {
-			ch.Role, ch.Clone, ch.Content = roleBuffer, nil, append([]byte{}, t.raw(ch.Content)...)
+		if t.Unsaved() {
+			ch.Role, ch.Content = roleBuffer, append([]byte{}, t.raw(ch.Content)...)
 			ch.Before.Hash, ch.Before.Size = HashOf(ch.Content), int64(len(ch.Content))
 		}
 	}

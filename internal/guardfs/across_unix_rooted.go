@@ -2,20 +2,16 @@
 
 package guardfs
 
-import (
-	"os"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// across gives x of one directory the name y in another, or renames it: by handles of both.
-func (r *dirRoot) across(a *os.Root, x string, b *os.Root, y string, link bool) error {
-	from, err := a.Open(".")
+// across is between for two directories: by handles of both, so that no link on the way is followed.
+func across(p *Place, x string, q *Place, y string, link bool) error {
+	from, err := p.root.Root.Open(".")
 	if err != nil {
 		return err
 	}
 	defer from.Close() //nolint:errcheck // nothing was written through it
-	to, err := b.Open(".")
+	to, err := q.root.Root.Open(".")
 	if err != nil {
 		return err
 	}

@@ -1,32 +1,38 @@
 package guardfs
 
 import (
-	"errors"
 	"os"
 	"path"
+	"strings"
+	"syscall"
 )
 
-// across gives x of one directory the name y in another, or renames it. Here there is no call for two
-// handles: it goes by names below r.
-func (r *dirRoot) across(a *os.Root, x string, b *os.Root, y string, link bool) error {
-	below := func(root *os.Root, name string) (string, error) {
-		for dir, part := range r.parts {
-			if part == root {
-				return path.Join(dir, name), nil
-			}
+// across is between for two directories. Here there is no call for two handles: it goes by names below
+// a directory that both are in.
+func across(p *Place, x string, q *Place, y string, link bool) error {
+	top := p.dir.True
+	for top != q.dir.True && !strings.HasPrefix(q.dir.True, strings.TrimSuffix(top, "/")+"/") {
+		up := path.Dir(top)
+		if up == top || strings.HasSuffix(up, ":") {
+			return syscall.EXDEV
 		}
-		return "", errors.New("no part of it")
+		top = up
 	}
-	from, err := below(a, x)
+	root, err := os.OpenRoot(top)
 	if err != nil {
 		return err
 	}
-	to, err := below(b, y)
-	if err != nil {
-		return err
+	defer root.Close() //nolint:errcheck // nothing was written through it
+	below := func(of *Place, name string) string {
+		return strings.TrimPrefix(strings.TrimPrefix(join(of.dir.True, name), top), "/")
+	}
+	for _, of := range []*Place{p, q} {
+		if fi, err := root.Stat(path.Dir(below(of, "x"))); err != nil || !os.SameFile(fi, of.fi) {
+			return of.conflict(DirMoved)
+		}
 	}
 	if link {
-		return r.Root.Link(from, to)
+		return root.Link(below(p, x), below(q, y))
 	}
-	return r.Root.Rename(from, to)
+	return root.Rename(below(p, x), below(q, y))
 }

@@ -4,7 +4,6 @@ package guardfs
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"os"
 	"syscall"
@@ -65,43 +64,4 @@ func (p *Place) Append(own Identity, tail []byte, sync bool) (a Appended, err er
 	}
 	a.Info = infoOfFile(f, fi)
 	return a, nil
-}
-
-// Peek is Load, but a file of more than most bytes is not read: its Before has neither Content nor
-// Hash. before is what Load or Peek gave the caller, or nil, and the answer where nothing about it
-// has changed.
-func (p *Place) Peek(before *Before, most int64) (*Before, error) {
-	return p.peek(before, most, false)
-}
-
-// Sum is Load of a file of any size, without Content: it is read only for its hash.
-func (p *Place) Sum() (*Before, error) { return p.peek(nil, -1, true) }
-
-func (p *Place) peek(before *Before, most int64, hashed bool) (*Before, error) {
-	if err := p.lookAgain(); err != nil {
-		return nil, err
-	}
-	info := p.object.Info
-	if info.Kind != KindFile || info.Size <= most {
-		return p.Load(most)
-	}
-	if before != nil && before.Info.ID == info.ID && before.Info.Size == info.Size &&
-		before.Info.Mode == info.Mode && before.Info.ModTime.Equal(info.ModTime) &&
-		before.Info.ChangeTime.Equal(info.ChangeTime) {
-		return before, nil
-	}
-	fi, err := p.root.Lstat(p.base)
-	if err != nil {
-		return nil, p.failed("stat", err)
-	}
-	f, err := openFile(p.root, p.base, p.object.Spelled, fi)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	b := newBefore(f.Info(), nil, xattrs(f.file))
-	if b.Hash = ""; hashed {
-		b.Hash, err = stream(context.Background(), f, b.Info.Size, func([]byte) error { return nil })
-	}
-	return b, err
 }

@@ -60,13 +60,11 @@ type Calls interface {
 	Mkdirat(dir int, name string, mode uint32) error
 	Symlinkat(target string, dir int, name string) error
 
-	Clone(fd, from int) error              // fd comes to share what from has
-	CloneOut(dst *os.File, from int) error // the same for a file of this process
-	Lease(fd int) error                    // takes a lease for reading, and gives it back
-	OpenMounts() (fd int, err error)       // /proc/self/mountinfo
-	MountsChanged(fd int) (bool, error)    // since it was asked before; true is told once
-	Inotify() (Inotify, error)             // a queue of its own
-	User() (uid, gid int, groups []int)    // as whom the calls are made
+	Lease(fd int) error                 // takes a lease for reading, and gives it back
+	OpenMounts() (fd int, err error)    // /proc/self/mountinfo
+	MountsChanged(fd int) (bool, error) // since it was asked before; true is told once
+	Inotify() (Inotify, error)          // a queue of its own
+	User() (uid, gid int, groups []int) // as whom the calls are made
 }
 
 // Inotify is a queue of what changes in directories.
@@ -238,12 +236,6 @@ func (*local) Mkdirat(dir int, name string, mode uint32) error {
 
 func (*local) Symlinkat(target string, dir int, name string) error {
 	return unix.Symlinkat(target, dir, name)
-}
-
-func (*local) Clone(fd, from int) error { return unix.IoctlFileClone(fd, from) }
-
-func (*local) CloneOut(dst *os.File, from int) error {
-	return unix.IoctlFileClone(int(dst.Fd()), from)
 }
 
 func (*local) Lease(fd int) error {

@@ -50,10 +50,9 @@ func (s *staged) publishNew(dir, fd int, pub *Published) error {
 	if err := p.still(dir); err != nil {
 		return err
 	}
-	pub.CAS = "link"
 	err := k.publish(fd, dir, p.base) // by descriptor: a swapped temporary name makes no difference
 	if s.temp != "" && err != nil && err != unix.EEXIST {
-		pub.CAS, err = k.renameNew(dir, s.temp, dir, p.base)
+		err = k.renameNew(dir, s.temp, dir, p.base)
 		if err == nil && !s.isOwn(dir, p.base) {
 			return p.conflict(TempSwapped)
 		}
@@ -124,7 +123,7 @@ func (s *staged) replace(dir, fd int, out Expect, pub *Published) error {
 // keep gives what has that name in the directory called at a lasting one, and puts that on record.
 func (p *Place) keep(dir int, at, from string) string {
 	k, to := p.fs.kernel, keptName()
-	if _, err := k.renameNew(dir, from, dir, to); err != nil {
+	if err := k.renameNew(dir, from, dir, to); err != nil {
 		if _, lerr := k.lstat(dir, to); lerr != nil {
 			p.fs.temporaries.Stays()
 			return from

@@ -3,6 +3,7 @@
 package guardfs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,39 +15,30 @@ import (
 
 // stage writes a new file under a temporary name in the place's directory, with the metadata that it
 // will have when published. On an error nothing stays behind.
-func (p *Place) stage(ctx context.Context, what *NewObject, meta *Metadata, made *Made) (
-	temp string, dropped []string, err error,
+func (p *Place) stage(ctx context.Context, name string, what *NewObject, meta *Metadata, made *Made) (
+	dropped []string, err error,
 ) {
 	mode := fs.FileMode(0o666)
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
-	if temp, err = p.temporary(); err != nil {
-		return "", nil, err
-	}
-	file, err := p.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+	file, err := p.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	const chunk = 4 << 20 // between two looks at ctx
-	for content := what.Content; len(content) > 0 && err == nil; {
-		if err = ctx.Err(); err == nil {
-			var n int
-			err = p.root.do("write", func() error {
-				n, err = file.Write(content[:min(len(content), chunk)])
-				return err
-			})
-			content = content[n:]
-		}
+	var from io.ReaderAt = bytes.NewReader(what.Content)
+	size := int64(len(what.Content))
+	if what.Source != nil {
+		from, size = what.Source, what.Size
 	}
-	if place := p; what.Source != nil && err == nil {
-		made.Hash, err = stream(ctx, what.Source, what.Size, func(p []byte) error {
-			return place.root.do("write", func() error {
-				_, err := file.Write(p)
-				return err
-			})
+	hash, err := stream(ctx, from, size, func(b []byte) error {
+		return p.root.do("write", func() error {
+			_, err := file.Write(b)
+			return err
 		})
-		if err == nil {
+	})
+	if what.Source != nil {
+		if made.Hash = hash; err == nil {
 			err = what.copied()
 		}
 		if err == io.EOF {
@@ -60,13 +52,13 @@ func (p *Place) stage(ctx context.Context, what *NewObject, meta *Metadata, made
 		err = cerr
 	}
 	if err == nil && what.Meta != nil && !what.Meta.ModTime.IsZero() {
-		err = p.root.Chtimes(temp, what.Meta.ModTime, what.Meta.ModTime)
+		err = p.root.Chtimes(name, what.Meta.ModTime, what.Meta.ModTime)
 	}
 	if err != nil {
-		p.root.Remove(temp) //nolint:errcheck // it is on record
-		return "", nil, err
+		p.root.Remove(name) //nolint:errcheck // it is on record
+		return nil, err
 	}
-	return temp, dropped, nil
+	return dropped, nil
 }
 
 // carry gives the staged file the metadata m, the mode last. dropped lists what could not or must not be kept.

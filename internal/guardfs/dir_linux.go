@@ -39,9 +39,6 @@ func newDirUnder(f *FS, fd int, name string, st status, m *mounts, v DirVerdict)
 	return d
 }
 
-// True is the directory's true name when it was opened.
-func (d *Dir) True() string { return d.name }
-
 // Info is what stat said when the directory was opened.
 func (d *Dir) Info() Info { return d.st.info }
 
@@ -250,17 +247,6 @@ func (k *kernel) specialAt(dir int, name string, info *Info) string {
 	return k.special(-1, info)
 }
 
-// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
-// *TooLargeError, a link a *NotRegularError.
-func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
-	f, err := d.OpenFile(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	return f.kernel.slurp(f.fd.fd, f.path(), f.info.Size, max)
-}
-
 // slurp reads a whole file. size is what stat said; the file may have grown since, or lie (FUSE). max < 0: no limit.
 func (k *kernel) slurp(fd int, name string, size, max int64) ([]byte, error) {
 	if max >= 0 && size > max {
@@ -349,15 +335,6 @@ func (d *Dir) Parent() (*Dir, error) {
 // batch is what one getdents64 may fill. The kernel returns early under a signal, so that a short answer is not
 // the end; only an empty one is.
 const batch = 64 << 10
-
-// List reads every entry that may be named and appends it to buf[:0]; denied is the number of the others. The order is
-// the directory's own. What was read before an error comes with it.
-func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) { return d.list(buf, false) }
-
-// ListWays is List with the directories among the others that only lead to something that may be seen: Entry.Way.
-func (d *Dir) ListWays(buf []Entry) (entries []Entry, denied int, err error) {
-	return d.list(buf, true)
-}
 
 func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err error) {
 	entries = buf[:0]
@@ -453,4 +430,15 @@ func kindOfType(t byte) Kind {
 		return KindAbsent
 	}
 	return KindOther
+}
+
+// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
+// *TooLargeError, a link a *NotRegularError.
+func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
+	f, err := d.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return f.kernel.slurp(f.fd.fd, f.path(), f.info.Size, max)
 }

@@ -28,9 +28,6 @@ func newDir(f *FS, root *os.Root, name string, fi fs.FileInfo, v DirVerdict) *Di
 	return &Dir{fs: f, root: root, name: name, fi: fi, info: infoOf(root, ".", fi), verdict: v}
 }
 
-// True is the directory's true name when it was opened.
-func (d *Dir) True() string { return d.name }
-
 // Info is what stat said when the directory was opened.
 func (d *Dir) Info() Info { return d.info }
 
@@ -144,17 +141,6 @@ func (d *Dir) OpenFile(name string) (*File, error) {
 	}
 }
 
-// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
-// *TooLargeError, a link a *NotRegularError.
-func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
-	f, err := d.OpenFile(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	return f.slurp(max)
-}
-
 // Parent opens the directory above d, if the Judge lets it be looked at. At the root it answers io.EOF.
 func (d *Dir) Parent() (*Dir, error) {
 	up := path.Dir(d.name)
@@ -178,15 +164,6 @@ func (d *Dir) Parent() (*Dir, error) {
 		return nil, &ConflictError{Path: d.name, Why: DirMoved}
 	}
 	return p, nil
-}
-
-// List reads every entry that may be named and appends it to buf[:0]; denied is the number of the others. The order is
-// the directory's own. What was read before an error comes with it.
-func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) { return d.list(buf, false) }
-
-// ListWays is List with the directories among the others that only lead to something that may be seen: Entry.Way.
-func (d *Dir) ListWays(buf []Entry) (entries []Entry, denied int, err error) {
-	return d.list(buf, true)
 }
 
 func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err error) {
@@ -218,4 +195,15 @@ func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err err
 			return entries, denied, d.failed("list", ".", err)
 		}
 	}
+}
+
+// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
+// *TooLargeError, a link a *NotRegularError.
+func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
+	f, err := d.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return f.slurp(max)
 }

@@ -25,7 +25,7 @@
 //   - A foreign process that keeps a file open and writes in place after the file was replaced writes into the
 //     replaced object. Nothing can notice that from outside.
 //   - Where the file system lacks RENAME_EXCHANGE (NFS, 9p, old FUSE) the last check and the rename are two
-//     steps; Published.CAS is "recheck".
+//     steps: what others rename over the place in between is lost.
 //   - A system call on a dead network mount blocks its thread; the kernel offers no way out.
 //
 // # Platforms
@@ -33,7 +33,7 @@
 //   - Linux: openat2, else a walk of the components with O_PATH|O_NOFOLLOW; /proc must be mounted. Containment
 //     is "kernel" or "walk".
 //   - Elsewhere: os.Root, one component at a time, each compared with what was looked at. "best_effort": names
-//     are those of the walk, not the kernel's, and a replacement is a "recheck".
+//     are those of the walk, not the kernel's, and a replacement is a look and a rename over what is there.
 //
 // # Concurrency
 //

@@ -123,14 +123,6 @@ var faults = map[string]Fault{
 	"short":        {Err: unix.EIO, Short: true},
 }
 
-func content(p string) string {
-	b, err := os.ReadFile(p)
-	if err != nil {
-		return "-"
-	}
-	return string(b)
-}
-
 // At the N-th call, for every N and every fault: the file is as before or as after, an error means before, no
 // temporary file stays and no descriptor.
 func TestFaultAtEveryCall(t *testing.T) {

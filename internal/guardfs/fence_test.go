@@ -97,6 +97,14 @@ func lay(t testing.TB, base string, lines ...string) {
 	}
 }
 
+func content(p string) string {
+	b, err := os.ReadFile(p)
+	if err != nil {
+		return "-"
+	}
+	return string(b)
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -20,9 +20,6 @@ type Handle struct {
 	access Access // that the Judge allowed
 }
 
-// Object is what the handle holds, as it was when it was resolved.
-func (h *Handle) Object() Object { return h.object }
-
 // Close gives the handle back.
 func (h *Handle) Close() error { return h.fd.close() }
 
@@ -111,9 +108,6 @@ func newFile(k *kernel, fd int, name string) (*File, error) {
 	f.fd.open(fd, k.calls)
 	return f, nil
 }
-
-// Info is what stat said when the file was opened.
-func (f *File) Info() Info { return f.info }
 
 // Stat is what stat says now.
 func (f *File) Stat() (Info, error) {

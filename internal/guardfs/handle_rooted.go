@@ -21,9 +21,6 @@ type Handle struct {
 	once   sync.Once
 }
 
-// Object is what the handle holds, as it was when it was resolved.
-func (h *Handle) Object() Object { return h.object }
-
 // Close gives the handle back.
 func (h *Handle) Close() (err error) {
 	h.once.Do(func() { err = h.dir.Close() })
@@ -110,9 +107,6 @@ func openFile(dir opener, leaf, name string, fi fs.FileInfo) (*File, error) {
 	return nil, err
 }
 
-// Info is what stat said when the file was opened.
-func (f *File) Info() Info { return f.info }
-
 // Stat is what stat says now.
 func (f *File) Stat() (Info, error) {
 	fi, err := f.file.Stat()
@@ -145,6 +139,9 @@ func (f *File) Close() (err error) {
 	f.once.Do(func() { err = f.file.Close() })
 	return err
 }
+
+// Steady can't be told here.
+func (f *File) Steady() bool { return false }
 
 func (f *File) path() string { return f.name }
 

@@ -93,15 +93,15 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 	case KindAbsent:
 		return nil
 	case KindFile:
-		temp, dropped, err := p.stage(ctx, what, meta, made)
-		if err != nil {
-			return err
-		}
-		made.Dropped = dropped
+		name, err := p.base, error(nil)
 		if what.Open { // a killed process leaves nothing that looks like what was there before
-			p.hold.temp = temp
-		} else if _, err = renameNew(p.root, temp, p.base); err != nil {
-			p.root.Remove(temp) //nolint:errcheck // it is on record
+			name, err = p.temporary()
+		}
+		if err == nil {
+			made.Dropped, err = p.stage(ctx, name, what, meta, made)
+		}
+		if err == nil && what.Open {
+			p.hold.temp = name
 		}
 		if err == nil && what.Private {
 			var fi fs.FileInfo

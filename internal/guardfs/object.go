@@ -255,13 +255,21 @@ type Before struct {
 	Meta    Metadata
 }
 
+// loading says how a file of more than max bytes is loaded.
+type loading int
+
+const (
+	refuseLarger loading = iota
+	peekLarger           // it is described only
+	onlyHash             // and so is any file, with its hash
+)
+
+// unread says that a file of size bytes is described, and its content left out.
+func (l loading) unread(size, max int64) bool { return l == onlyHash || l == peekLarger && size > max }
+
 // Published says what Swap did.
 type Published struct {
-	Info Info // of the new file
-	// CAS is how the check and the publication were joined: "link" (atomic, never replaces), "exchange" (atomic;
-	// the displaced object was seen to be the expected one), "recheck" (looked again just before; a
-	// foreign writer in that gap is not noticed).
-	CAS         string
+	Info        Info     // of the new file
 	LinksBroken int      // other names of the replaced file, which keep the old content
 	Dropped     []string // metadata that was not carried over: "setuid", "setgid", "sticky", "mode", "capabilities", "owner", "group", "acl", "xattr:NAME"
 	True        string   // true name of the published file

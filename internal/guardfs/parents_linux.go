@@ -38,19 +38,8 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	if err := k.refusePseudo(t.fd); err != nil {
 		return nil, "", &PathError{Op: "make directory of", Path: path, Err: err}
 	}
-	at = t.at
-	for _, c := range t.rest {
-		switch c {
-		case "", ".":
-			continue
-		case "..":
-			return nil, "", &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
-		}
-		at = join(at, c)
-		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: hops}, Create); err != nil {
-			return nil, "", err
-		}
-		dirs = append(dirs, at)
+	if dirs, err = f.toMake(path, t.at, t.rest, hops); err != nil {
+		return nil, "", err
 	}
 	return dirs, name, nil
 }

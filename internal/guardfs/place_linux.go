@@ -44,9 +44,6 @@ func (f *FS) Place(path string) (*Place, error) {
 	}
 }
 
-// PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
-func (f *FS) PlaceLink(path string) (*Place, error) { return f.placeFor(path, Modify) }
-
 // placeFor is PlaceLink for whoever is about to do a.
 func (f *FS) placeFor(path string, a Access) (*Place, error) {
 	dir, base, err := splitPlace(path)
@@ -114,24 +111,6 @@ func (p *Place) look(dir int, a Access) error {
 
 func (p *Place) failed(op string, err error) error {
 	return &PathError{Op: op, Path: p.object.Spelled, Err: err}
-}
-
-func (p *Place) conflict(why Meanwhile) error {
-	return &ConflictError{Path: p.object.Spelled, Why: why}
-}
-
-// Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
-func (p *Place) Object() Object { return p.object }
-
-// ParentTrue is the directory's true name.
-func (p *Place) ParentTrue() string { return p.dir.True }
-
-// Base is the name in the directory.
-func (p *Place) Base() string { return p.base }
-
-// LockKey is the same for every process and every spelling that could mean this place; see Locks.
-func (p *Place) LockKey() string {
-	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
 }
 
 // Close gives the directory back, and what is new and open in a hold.
@@ -216,62 +195,75 @@ func (p *Place) readTarget() (string, error) {
 	return p.fs.kernel.target(fd)
 }
 
-// Load reads what stands there now, content and metadata, through one descriptor; the Judge is
-// asked again if it is not what was last looked at. Nothing there is a Before with Exists false.
-// More than max bytes is a *TooLargeError (max < 0: no limit), and what is neither file nor symlink
-// a *NotRegularError. A symlink that came there after Place is a *SymlinkError; only PlaceLink
-// means links.
-func (p *Place) Load(max int64) (*Before, error) {
+// Reload is Load for a caller who has what Load gave him before: when nothing about the
+// occupant has changed since, times included, before is the answer and nothing is read. What a clock's
+// tick may hide Swap finds.
+func (p *Place) Reload(before *Before, max int64) (*Before, error) {
+	return p.read(before, max, refuseLarger)
+}
+
+func (p *Place) read(before *Before, max int64, how loading) (*Before, error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return nil, p.failed("open", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
 	k := p.fs.kernel
+	if before != nil && before.Exists && before.Info.Kind == KindFile {
+		st, err := k.lstat(dir, p.base)
+		if err == nil && st.unchanged(&before.Info) && st.info.ID == p.object.Info.ID {
+			return before, nil
+		}
+	}
 	fd, st, err := k.occupant(dir, p.base)
 	if err != nil {
 		return nil, p.failed("open", err)
 	}
 	defer k.discard(fd)
-	a := Modify
-	if fd < 0 {
-		a = Create
-	}
-	if seen := p.object.Info; seen.ID != st.info.ID || seen.Kind != st.info.Kind {
-		p.object.Info = st.info
+	// What was judged is not judged again: a hold of a dead process would be denied.
+	seen := p.object.Info
+	p.object.Info = st.info
+	if seen.ID != st.info.ID || seen.Kind != st.info.Kind {
+		a := Modify
+		if fd < 0 {
+			a = Create
+		}
 		if err := p.fs.judge.Judge(p.object, a); err != nil {
 			return nil, err
 		}
 	}
-	p.object.Info = st.info
 	if fd < 0 {
 		return &Before{}, nil
 	}
-	b, err := k.load(fd, &st, p.object.Spelled, max)
-	if err != nil {
-		return nil, err
+	if st.info.Kind == KindFile && how.unread(st.info.Size, max) {
+		return p.sum(fd, &st, how == onlyHash)
 	}
-	if b.Info.Kind == KindSymlink && !p.links {
+	b, err := k.load(fd, &st, p.object.Spelled, max)
+	if err == nil && b.Info.Kind == KindSymlink && !p.links {
 		return nil, &SymlinkError{Path: p.object.Spelled, Target: string(b.Content)}
 	}
-	return b, nil
+	return b, err
 }
 
-// Reload is Load for a caller who has what Load gave him before: when nothing about the occupant has changed since, times included, before
-// is the answer and nothing is read. What a clock's tick may hide Swap finds.
-func (p *Place) Reload(before *Before, max int64) (*Before, error) {
-	if before.Exists && before.Info.Kind == KindFile {
-		dir, err := p.fd.use()
-		if err != nil {
-			return nil, p.failed("open", err)
-		}
-		st, err := p.fs.kernel.lstat(dir, p.base)
-		p.fd.done() //nolint:errcheck // Close reports it
-		if err == nil && st.unchanged(&before.Info) && st.info.ID == p.object.Info.ID {
-			return before, nil
+// sum describes the file behind fd without its content.
+func (p *Place) sum(fd int, st *status, hashed bool) (*Before, error) {
+	k := p.fs.kernel
+	n, err := k.reopen(fd, ReadFlags)
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	defer k.close(n) //nolint:errcheck // nothing was written through it
+	xattrs, err := k.xattrs(n)
+	if err != nil {
+		return nil, p.failed("read attributes of", err)
+	}
+	b := newBefore(st.info, nil, xattrs)
+	if b.Hash = ""; hashed {
+		if b.Hash, err = k.hash(n); err != nil {
+			return nil, p.failed("read", err)
 		}
 	}
-	return p.Load(max)
+	return b, nil
 }
 
 // load reads the object behind an O_PATH handle. When it changes under the reading it is read again, a few times;

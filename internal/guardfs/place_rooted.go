@@ -3,6 +3,7 @@
 package guardfs
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -45,9 +46,6 @@ func (f *FS) Place(path string) (*Place, error) {
 
 // readTarget reads the text of the link that stands there.
 func (p *Place) readTarget() (string, error) { return p.root.Readlink(p.base) }
-
-// PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
-func (f *FS) PlaceLink(path string) (*Place, error) { return f.placeFor(path, Modify) }
 
 // placeFor is PlaceLink for whoever is about to do a.
 func (f *FS) placeFor(path string, a Access) (*Place, error) {
@@ -116,29 +114,11 @@ func (p *Place) failed(op string, err error) error {
 	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
 }
 
-func (p *Place) conflict(why Meanwhile) error {
-	return &ConflictError{Path: p.object.Spelled, Why: why}
-}
-
 // PlacesOpen is how many files are open at most for places of these true names, all at once.
 func PlacesOpen(names []string) int { return len(names) }
 
 // SharedDirs says that PlacesOpen counts directories, not names.
 const SharedDirs = false
-
-// Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
-func (p *Place) Object() Object { return p.object }
-
-// ParentTrue is the directory's true name.
-func (p *Place) ParentTrue() string { return p.dir.True }
-
-// Base is the name in the directory.
-func (p *Place) Base() string { return p.base }
-
-// LockKey is the same for every process and every spelling that could mean this place; see Locks.
-func (p *Place) LockKey() string {
-	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
-}
 
 // Close gives the directory back.
 func (p *Place) Close() (err error) {
@@ -167,41 +147,54 @@ func (p *Place) still() error {
 	return nil
 }
 
-// lookAgain is look for whoever was let to it before. The Judge is asked only if it is not what was
-// last looked at: the name of a hold, which is not judged, would be denied.
-func (p *Place) lookAgain() error {
-	fi, err := p.root.Lstat(p.base)
-	if err != nil {
-		if os.IsNotExist(err) && p.object.Info.Kind == KindAbsent {
-			return nil
-		}
-		return p.look(Modify)
-	}
-	now, seen := infoOf(p.root.Root, p.base, fi), p.object.Info
-	if now.ID != seen.ID || now.Kind != seen.Kind {
-		return p.look(Modify)
-	}
-	p.object.Info = now
-	return nil
-}
+// Reload is Load for a caller who has what Load gave him before: here nothing tells for
+// certain that a file has not changed.
+func (p *Place) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
 
-// Load reads what stands there now, content and metadata; the Judge is asked again if it is not
-// what was last looked at. Nothing there is a Before with Exists false. More than max bytes is a
-// *TooLargeError (max < 0: no limit), and what is neither file nor symlink a *NotRegularError. A
-// symlink that came there after Place is a *SymlinkError; only PlaceLink means links.
-func (p *Place) Load(max int64) (*Before, error) {
-	if err := p.lookAgain(); err != nil {
-		return nil, err
+func (p *Place) read(before *Before, max int64, how loading) (*Before, error) {
+	// What was judged is not judged again: a hold of a dead process would be denied.
+	seen := p.object.Info
+	fi, err := p.root.Lstat(p.base)
+	if err == nil {
+		p.object.Info = infoOf(p.root.Root, p.base, fi)
 	}
-	b, err := p.loadAt(p.base, max)
+	now := p.object.Info
+	if err != nil && (seen.Kind != KindAbsent || !os.IsNotExist(err)) || now.ID != seen.ID || now.Kind != seen.Kind {
+		if err := p.look(Modify); err != nil {
+			return nil, err
+		}
+		now = p.object.Info
+	}
+	b := before
+	if now.Kind != KindFile || !how.unread(now.Size, max) {
+		b, err = p.loadAt(p.base, max)
+	} else if b == nil || b.Info.ID != now.ID || b.Info.Size != now.Size || b.Info.Mode != now.Mode ||
+		!b.Info.ModTime.Equal(now.ModTime) || !b.Info.ChangeTime.Equal(now.ChangeTime) {
+		b, err = p.sum(how == onlyHash)
+	}
 	if err == nil && b.Info.Kind == KindSymlink && !p.links {
 		return nil, &SymlinkError{Path: p.object.Spelled, Target: string(b.Content)}
 	}
 	return b, err
 }
 
-// Reload is Load; here nothing tells for certain that a file has not changed.
-func (p *Place) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
+// sum describes the file there without its content.
+func (p *Place) sum(hashed bool) (*Before, error) {
+	fi, err := p.root.Lstat(p.base)
+	if err != nil {
+		return nil, p.failed("stat", err)
+	}
+	f, err := openFile(p.root, p.base, p.object.Spelled, fi)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	b := newBefore(f.Info(), nil, xattrs(f.file))
+	if b.Hash = ""; hashed {
+		b.Hash, err = stream(context.Background(), f, b.Info.Size, func([]byte) error { return nil })
+	}
+	return b, err
+}
 
 func (p *Place) loadAt(name string, max int64) (*Before, error) {
 	fi, err := p.root.Lstat(name)
@@ -289,19 +282,8 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	case s.linked:
 		return nil, "", &SymlinkError{Path: s.link, Target: s.target}
 	}
-	at = s.name()
-	for _, c := range s.rest {
-		switch c {
-		case "", ".":
-			continue
-		case "..":
-			return nil, "", &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
-		}
-		at = join(at, c)
-		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: hops}, Create); err != nil {
-			return nil, "", err
-		}
-		dirs = append(dirs, at)
+	if dirs, err = f.toMake(path, s.name(), s.rest, hops); err != nil {
+		return nil, "", err
 	}
 	return dirs, name, nil
 }

@@ -5,7 +5,6 @@ package guardfs
 import (
 	"io/fs"
 	"os"
-	"path"
 	"time"
 )
 
@@ -14,30 +13,6 @@ import (
 type dirRoot struct {
 	*os.Root
 	hook func(op string) *Fault
-	// parts are directories at or below it that are open: by its path in a name, which is then not
-	// looked up again. os.Root would follow a link that was put there.
-	parts map[string]*os.Root
-}
-
-// at is where a name is: the open directory and the name there.
-func (r *dirRoot) at(name string) (*os.Root, string) {
-	if part := r.parts[path.Dir(name)]; part != nil {
-		return part, path.Base(name)
-	}
-	return r.Root, name
-}
-
-// between gives from the name to as well, or renames it.
-func (r *dirRoot) between(from, to string, link bool) error {
-	a, x := r.at(from)
-	b, y := r.at(to)
-	switch {
-	case a != b:
-		return r.across(a, x, b, y, link)
-	case link:
-		return a.Link(x, y)
-	}
-	return a.Rename(x, y)
 }
 
 func (r *dirRoot) do(op string, call func() error) error {
@@ -81,26 +56,18 @@ func (r *dirRoot) Open(name string) (*os.File, error) { return r.OpenFile(name, 
 
 func (r *dirRoot) Lstat(name string) (fi fs.FileInfo, err error) {
 	err = r.do("stat", func() error {
-		at, base := r.at(name)
-		fi, err = at.Lstat(base)
+		fi, err = r.Root.Lstat(name)
 		return err
 	})
 	return fi, err
 }
 
 func (r *dirRoot) Rename(from, to string) error {
-	return r.do("rename", func() error { return r.between(from, to, false) })
-}
-
-func (r *dirRoot) Link(from, to string) error {
-	return r.do("link", func() error { return r.between(from, to, true) })
+	return r.do("rename", func() error { return r.Root.Rename(from, to) })
 }
 
 func (r *dirRoot) Remove(name string) error {
-	return r.do("unlink", func() error {
-		at, base := r.at(name)
-		return at.Remove(base)
-	})
+	return r.do("unlink", func() error { return r.Root.Remove(name) })
 }
 
 func (r *dirRoot) Mkdir(name string, mode fs.FileMode) error {

@@ -333,7 +333,7 @@ func TestMoveControl(t *testing.T) {
 		held, why, err := f.kernel.hold(fd, p.base, s.out)
 		must(t, err)
 		if why == "" {
-			must(t, s.rename(&Published{}))
+			must(t, s.rename())
 			f.kernel.discard(held)
 		}
 		calls := count

@@ -4,6 +4,7 @@ package guardfs
 
 import (
 	"context"
+	"io"
 
 	"golang.org/x/sys/unix"
 )
@@ -57,7 +58,7 @@ func (s *staged) take(dir int, name string) error {
 	case err == nil || s.isOwn(dir, name):
 		s.unlinkTemp() //nolint:errcheck // it has served; it is on record
 	case s.temp != "":
-		_, err = k.renameNew(dir, s.temp, dir, name)
+		err = k.renameNew(dir, s.temp, dir, name)
 		if own := s.isOwn(dir, name); err == nil && !own {
 			return s.place.conflict(TempSwapped)
 		} else if !own {
@@ -148,6 +149,37 @@ func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata,
 		if err := k.setTimes(fd, what.Meta); err != nil && !unkept(err) {
 			return err
 		}
+	}
+	return nil
+}
+
+// copyFrom fills the staged file with the beginning of another one, piece by piece.
+func (s *staged) copyFrom(ctx context.Context, what *NewObject, made *Made) error {
+	k, fd := s.place.fs.kernel, s.fd.fd
+	if err := k.room(fd, 0, what.Size); err != nil {
+		return err
+	}
+	var err error
+	made.Hash, err = stream(ctx, what.Source, what.Size, func(p []byte) error { return k.writeFull(fd, p) })
+	if err == nil {
+		err = what.copied()
+	}
+	if err == io.EOF {
+		err = &ConflictError{Path: what.Source.path(), Why: ContentChanged}
+	}
+	return err
+}
+
+func (k *kernel) writeFull(fd int, p []byte) error {
+	for len(p) > 0 {
+		n, err := k.write(fd, p)
+		if err == nil && n == 0 {
+			err = unix.EIO
+		}
+		if err != nil {
+			return err
+		}
+		p = p[n:]
 	}
 	return nil
 }

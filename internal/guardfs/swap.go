@@ -1,14 +1,9 @@
 package guardfs
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // Expect is what is to be at a name when it is changed. The zero Expect is nothing.
@@ -104,27 +99,6 @@ func ParseHold(name string) (tag, process string, ok bool) {
 	return parts[0], process, process == "" || isTag(process)
 }
 
-// secondTag is of no operation. A hold with it has what was at the place, where names can't trade in
-// one step.
-const secondTag = "0000000000000000"
-
-// second is a name for what is at p that it has while it trades places with what is at hold, on
-// record before it is given.
-func (p *Place) second(hold *Place) (string, error) {
-	process, err := p.fs.temporaries.give(p.object.True)
-	if hold.hold != nil {
-		return secondOf(hold.base), err
-	}
-	return HoldName(secondTag, rand.Int(), process), err
-}
-
-// secondOf is that name for a hold. It follows from the hold's, so that EndSwap finds it.
-func secondOf(hold string) string {
-	_, process, _ := ParseHold(hold)
-	sum := sha256.Sum256([]byte(hold))
-	return HoldName(secondTag, int(binary.BigEndian.Uint32(sum[:])>>1), process)
-}
-
 // fate is what becomes of a name when a process is no more.
 type fate int
 
@@ -135,22 +109,22 @@ const (
 	keeps              // it may be somebody's: it gets a lasting name
 )
 
-// fateOf says what becomes of what has that name and is i. What was there before goes only if it has
-// another name. A file under the number 0 is kept: its process died between the rename and the look
-// at what came out, which somebody may have written right before.
+// fateOf says what becomes of what has that name and is i. A file under the number 0 is kept unless
+// it has another name: its process died between the rename and the look at what came out, which
+// somebody may have written right before.
 func fateOf(name, process string, i *Info, done func(operation string) bool) fate {
 	operation, of, ok := parse(name)
 	file := i.Kind == KindFile
 	switch {
 	case !ok || of != process:
 		return alien
-	case operation == secondTag && (i.Links <= 1 || i.Kind == KindDir), operation == "" && !file:
+	case operation == "" && !file && i.Kind != KindSymlink:
 		return keeps
-	case operation == secondTag || operation == "":
+	case operation == "":
 		return goes
 	case !done(operation):
 		return needed
-	case file && strings.HasPrefix(name[len(tempPrefix)+TagLen:], "-0"):
+	case file && i.Links <= 1 && strings.HasPrefix(name[len(tempPrefix)+TagLen:], "-0"):
 		return keeps
 	}
 	return goes
@@ -158,47 +132,4 @@ func fateOf(name, process string, i *Info, done func(operation string) bool) fat
 
 func isTag(s string) bool {
 	return len(s) == TagLen && strings.Trim(s, "0123456789abcdef") == ""
-}
-
-// Foresee opens the place at the nearest directory above path that is there and stays, and lists
-// what has to be made below it for path to be there: true names, topmost first. What gone answers
-// true for counts as absent. name is the true name that path will have.
-func (f *FS) Foresee(path string, gone func(name string) bool) (at *Place, missing []string, name string, err error) {
-	at, err = f.PlaceLink(path)
-	var noParent *MissingParentError
-	switch {
-	case err == nil:
-		name = at.Object().True
-	case errors.As(err, &noParent):
-		if missing, name, err = f.Missing(path); err == nil && missing == nil {
-			err = noParent // it has just been made
-		}
-		if err == nil {
-			at, err = f.PlaceLink(missing[0])
-		}
-	case gone != nil && errors.Is(err, syscall.ENOTDIR):
-		dir, base, serr := splitPlace(path)
-		if serr != nil {
-			return nil, nil, "", serr
-		}
-		above, between, parent, aerr := f.Foresee(dir, gone)
-		switch {
-		case aerr != nil:
-			return nil, nil, "", aerr
-		case !gone(parent):
-			above.Close() //nolint:errcheck // nothing was written through it
-			return nil, nil, "", err
-		}
-		return above, append(between, parent), join(parent, base), nil
-	}
-	for err == nil && gone != nil && gone(at.ParentTrue()) {
-		dir := at.ParentTrue()
-		at.Close() //nolint:errcheck // nothing was written through it
-		missing = append([]string{dir}, missing...)
-		at, err = f.PlaceLink(dir)
-	}
-	if err != nil {
-		return nil, nil, "", err
-	}
-	return at, missing, name, nil
 }

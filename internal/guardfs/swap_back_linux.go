@@ -24,7 +24,7 @@ func (s *swap) backOut() (left string) {
 	k := s.p.fs.kernel
 	var err error
 	for range 3 {
-		_, err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
+		err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
 		if err == nil || err == unix.EEXIST || err == unix.ENOENT {
 			break
 		}
@@ -45,9 +45,9 @@ func (s *swap) backIn() (left string) {
 	if !s.isAt(s.dir, s.p.base, s.in.ID) {
 		return ""
 	}
-	_, err := k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
+	err := k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
 	if err == nil && (!s.isAt(s.other, s.hold.base, s.in.ID) || s.written()) {
-		_, err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
+		err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
 	}
 	if err != nil && err != unix.ENOENT {
 		return s.p.object.True
@@ -61,11 +61,14 @@ func (s *swap) backIn() (left string) {
 // newer and stays. What nobody asked to be removed and has no place is kept beside it.
 func (s *swap) backBoth() (left string) {
 	k := s.p.fs.kernel
+	if s.steps {
+		return s.backOver()
+	}
 	for round := range 64 {
 		now, err := k.lstat(s.dir, s.p.base)
 		switch {
 		case err == unix.ENOENT: // the new one was removed meanwhile: give the old one its name again
-			if _, err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base); err == nil || err == unix.ENOENT {
+			if err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base); err == nil || err == unix.ENOENT {
 				return ""
 			}
 			continue
@@ -80,7 +83,7 @@ func (s *swap) backBoth() (left string) {
 			}
 			continue
 		}
-		if _, err := s.exchange(); err == nil && !s.isAt(s.other, s.hold.base, s.in.ID) {
+		if err := s.exchange(); err == nil && !s.isAt(s.other, s.hold.base, s.in.ID) {
 			s.exchange() //nolint:errcheck // something newer came before it: turn that round; nothing is removed in any case
 		}
 		switch out, err := k.lstat(s.other, s.hold.base); {
@@ -96,10 +99,22 @@ func (s *swap) backBoth() (left string) {
 	return s.keep()
 }
 
-// EndSwap puts right what a process that died within a Swap has left, where names can trade in
-// several steps only: one of them may have been made and not the next. The names are then as before
-// it or as after it.
-func (p *Place) EndSwap(hold *Place) error {
+// backOver is backBoth where names can't trade: the old file is renamed over the new one.
+func (s *swap) backOver() (left string) {
+	k := s.p.fs.kernel
+	if s.isAt(s.dir, s.p.base, s.in.ID) && !s.written() &&
+		k.rename2(s.other, s.hold.base, s.dir, s.p.base, 0) == nil {
+		return ""
+	}
+	if _, err := k.lstat(s.other, s.hold.base); err == unix.ENOENT {
+		return ""
+	}
+	return s.keep()
+}
+
+// DropLink removes the name hold if it is a link to the very file at p: a process died within a
+// rename that is a link and a removal.
+func (p *Place) DropLink(hold *Place) error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return p.failed("publish", err)
@@ -111,21 +126,12 @@ func (p *Place) EndSwap(hold *Place) error {
 	}
 	defer hold.fd.done() //nolint:errcheck // Close reports it
 	k := p.fs.kernel
-	second := secondOf(hold.base)
-	is, ierr := k.lstat(dir, p.base)
+	is, err := k.lstat(dir, p.base)
 	held, herr := k.lstat(other, hold.base)
-	third, terr := k.lstat(dir, second)
-	switch there := terr == nil && hold.hold != nil; {
-	case ierr == nil && herr == nil && is.info.ID == held.info.ID:
-		err = k.unlink(other, hold.base, 0)
-	case there && (third.info.ID == is.info.ID || third.info.ID == held.info.ID):
-		err = k.unlink(dir, second, 0)
-	case there && herr == unix.ENOENT:
-		_, err = k.renameNew(dir, second, other, hold.base)
-	case there && ierr == unix.ENOENT:
-		_, err = k.renameNew(dir, second, dir, p.base)
+	if err != nil || herr != nil || is.info.ID != held.info.ID {
+		return nil
 	}
-	if err != nil {
+	if err := k.unlink(other, hold.base, 0); err != nil {
 		return p.failed("publish", err)
 	}
 	return nil

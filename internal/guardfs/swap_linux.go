@@ -14,6 +14,9 @@ import (
 // *ConflictError. An error means that both names are as others left them; what could not be put
 // back is kept under a name that the error tells. What came out is not removed: see Drop.
 //
+// Where the file system knows no exchange, a file that others rename to p between the last look and the
+// rename is lost; and when a step is taken back (hold is one of Held), the object at p is not kept.
+//
 // hold is one that Hold gave, or the place that a thing is renamed to or from. Each place asks its
 // own Judge, but for holds, whose names are Reserved.
 func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Published, error) {
@@ -33,7 +36,8 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 		return nil, p.failed("publish", err)
 	}
 	defer hold.fd.done() //nolint:errcheck // Close reports it
-	s := &swap{p: p, hold: hold, dir: dir, other: other, out: out, in: in, fd: -1}
+	left := hold.left()
+	s := &swap{p: p, hold: hold, dir: dir, other: other, out: out, in: in, fd: -1, again: left == nil || left.ID != in.ID}
 	if err := s.judge(); err != nil {
 		return nil, err
 	}
@@ -66,6 +70,8 @@ type swap struct {
 	held, fd   int    // handles on what was at p, and at hold
 	was        status // of fd, right before the rename
 	gone       status // of what came out
+	again      bool   // a step is taken back: in was here before
+	steps      bool   // the file system knows no exchange
 }
 
 // judge asks about both names, for what is to become of them.
@@ -115,7 +121,7 @@ func (s *swap) run(pub *Published) error {
 		s.held = held
 		defer k.close(held) //nolint:errcheck // nothing was written through it
 	}
-	err := s.rename(pub)
+	err := s.rename()
 	switch {
 	case err == nil || s.took():
 	case noFlags(err):
@@ -162,17 +168,15 @@ func (s *swap) open() error {
 	return p.conflict(TempSwapped)
 }
 
-func (s *swap) rename(pub *Published) (err error) {
+func (s *swap) rename() error {
 	k := s.p.fs.kernel
 	switch {
 	case s.in.nothing():
-		pub.CAS, err = k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
+		return k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
 	case s.out.nothing():
-		pub.CAS, err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
-	default:
-		pub.CAS, err = s.exchange()
+		return k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
 	}
-	return err
+	return s.exchange()
 }
 
 func (s *swap) isAt(dir int, name string, id Identity) bool {
@@ -191,17 +195,17 @@ func (s *swap) took() bool {
 
 // renameNew is a rename that replaces nothing. Where the file system knows no such thing it is done
 // by link, and where there is none of that either by a look and a rename.
-func (k *kernel) renameNew(a int, x string, b int, y string) (cas string, err error) {
-	err = k.rename2(a, x, b, y, unix.RENAME_NOREPLACE)
+func (k *kernel) renameNew(a int, x string, b int, y string) error {
+	err := k.rename2(a, x, b, y, unix.RENAME_NOREPLACE)
 	if !noFlags(err) {
-		return "link", err
+		return err
 	}
 	err = k.do("link", func() error { return k.calls.Linkat(a, x, b, y) })
 	if err == nil {
 		if err = k.unlink(a, x, 0); err != nil {
 			k.unlink(b, y, 0) //nolint:errcheck // the first error is the one that counts
 		}
-		return "link", err
+		return err
 	}
 	if err != unix.EEXIST {
 		if _, err = k.lstat(b, y); err == nil {
@@ -210,55 +214,56 @@ func (k *kernel) renameNew(a int, x string, b int, y string) (cas string, err er
 			err = k.rename2(a, x, b, y, 0)
 		}
 	}
-	return "recheck", err
+	return err
 }
 
 // exchange lets the names trade, whichever has what.
-func (s *swap) exchange() (cas string, err error) {
+func (s *swap) exchange() error {
 	k := s.p.fs.kernel
-	err = k.rename2(s.other, s.hold.base, s.dir, s.p.base, unix.RENAME_EXCHANGE)
+	err := k.rename2(s.other, s.hold.base, s.dir, s.p.base, unix.RENAME_EXCHANGE)
 	if !noFlags(err) {
-		return "exchange", err
+		return err
 	}
-	return "recheck", s.inSteps()
+	s.steps = true
+	if s.again {
+		return k.rename2(s.other, s.hold.base, s.dir, s.p.base, 0)
+	}
+	return s.replace()
 }
 
-// inSteps is exchange for file systems that know none. What is at p gets a second name beside it
-// first, so that the name always has something, and nothing is destroyed.
-func (s *swap) inSteps() error {
-	p, k := s.p, s.p.fs.kernel
-	second, err := p.second(s.hold)
+// replace is exchange for file systems that know none. The file at p gets the name of the hold as
+// well, so that p always has something, and the new one is renamed over it. On an error the new one
+// is gone.
+func (s *swap) replace() error {
+	p, h, k := s.p, s.hold, s.p.fs.kernel
+	temp, err := h.temporary()
+	if err == nil {
+		err = k.rename2(s.other, h.base, s.other, temp, 0)
+	}
 	if err != nil {
 		return err
 	}
-	linked := k.do("link", func() error { return k.calls.Linkat(s.dir, p.base, s.dir, second) }) == nil
-	if !linked { // then it is away for a moment
-		if _, err := k.renameNew(s.dir, p.base, s.dir, second); err != nil {
-			return err
-		}
-	}
-	at, err := k.lstat(s.dir, second)
-	if err == nil && linked {
-		if now, lerr := k.lstat(s.dir, p.base); lerr != nil || now.info.ID != at.info.ID {
+	linked := k.do("link", func() error { return k.calls.Linkat(s.dir, p.base, s.other, h.base) }) == nil
+	var at status
+	if linked {
+		if at, err = k.lstat(s.other, h.base); err == nil && !s.isAt(s.dir, p.base, at.info.ID) {
 			err = unix.ENOENT // replaced, or removed, just now
 		}
+	} else { // then it is away for a moment
+		err = k.renameNew(s.dir, p.base, s.other, h.base)
 	}
 	if err == nil {
-		if err = k.rename2(s.other, s.hold.base, s.dir, p.base, 0); err == nil {
-			for range 3 { // a passing fault is no reason to lose its name
-				if err = k.rename2(s.dir, second, s.other, s.hold.base, 0); err == nil {
-					return nil
-				}
-			}
-			k.rename2(s.dir, second, s.dir, p.base, 0) //nolint:errcheck // over what should have come in
-			return err
+		if err = k.rename2(s.other, temp, s.dir, p.base, 0); err == nil || s.took() {
+			return nil
+		}
+		if !linked {
+			k.renameNew(s.other, h.base, s.dir, p.base) //nolint:errcheck // the first error is the one that counts
 		}
 	}
 	if linked {
-		k.removeOwn(s.dir, second, at.info.ID) //nolint:errcheck // the first error is the one that counts
-	} else {
-		k.renameNew(s.dir, second, s.dir, p.base) //nolint:errcheck // see above
+		k.removeOwn(s.other, h.base, at.info.ID) //nolint:errcheck // see above
 	}
+	p.drop(s.other, temp, s.in.ID) //nolint:errcheck // see above
 	return err
 }
 
@@ -268,7 +273,7 @@ func (s *swap) settle(pub *Published) error {
 	var why Meanwhile
 	var name string
 	var err error
-	if !s.out.nothing() {
+	if !s.out.nothing() && !(s.again && s.steps) {
 		why, s.gone, err = k.differs(s.other, s.hold.base, s.out, s.held)
 		if err == unix.ENOENT {
 			why, err = "what it replaced was taken from under its temporary name", nil

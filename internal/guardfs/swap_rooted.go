@@ -7,15 +7,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
-	"strings"
 	"syscall"
 )
 
-// Swap lets the names p and hold trade what they have: out has to be at p, and in at hold. It looks
-// before and after; what is not as expected is put back, and the answer is a *ConflictError. Here
-// names can't trade in one step: what is at p gets a second name first, and is never destroyed.
-// What came out is not removed: see Drop.
+// Swap gives the object at hold the name p, and the one at p the name hold: out has to be at p, and in
+// at hold. It looks before and after. Here names can't trade in one step, and this is best effort:
+// a file that others rename to p between our last look and our rename is lost. The old object is not
+// removed: see Drop. When a step is taken back (hold is one of Held), the object at p is not kept.
 func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Published, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, p.failed("publish", err)
@@ -26,34 +24,42 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if err := judgeSwap(p, hold, out, in); err != nil {
 		return nil, err
 	}
-	root, a, b, err := p.common(hold)
-	if err != nil {
-		return nil, p.failed("publish", err)
-	}
-	defer root.Close() //nolint:errcheck // nothing was written through it
 	why, err := Meanwhile(""), errors.Join(p.still(), hold.still())
 	if err == nil && !in.nothing() {
 		if _, why, err = hold.unlike(in); err == nil && why != "" {
 			why = TempSwapped
 		}
 	}
-	pub := &Published{True: p.object.True}
 	if err == nil && why == "" && !out.nothing() {
 		_, why, err = p.unlike(out)
 	}
 	if err != nil || why != "" {
 		return nil, p.orConflict(err, why)
 	}
-	if pub.CAS, err = p.exchange(hold, root, a, b, out.nothing(), in.nothing()); err != nil {
-		switch {
-		case os.IsExist(err) && out.nothing():
-			return nil, p.conflict(Appeared)
-		case os.IsExist(err):
-			return nil, hold.conflict(Appeared)
-		}
+	pub, back := &Published{True: p.object.True}, false
+	switch left := hold.left(); {
+	case in.nothing():
+		err = renameNew(p, p.base, hold, hold.base)
+	case out.nothing():
+		err = renameNew(hold, hold.at(), p, p.base)
+	case left == nil || left.ID != in.ID:
+		back, err = true, rename(hold, hold.base, p, p.base)
+	default:
+		err = p.replace(hold)
+	}
+	switch {
+	case err == nil:
+	case os.IsExist(err) && out.nothing():
+		return nil, p.conflict(Appeared)
+	case os.IsExist(err):
+		return nil, hold.conflict(Appeared)
+	default:
 		return nil, p.failed("publish", err)
 	}
-	if !out.nothing() {
+	if h := hold.hold; h != nil {
+		h.temp = ""
+	}
+	if !out.nothing() && !back {
 		var gone *Before
 		if gone, why, err = hold.found(out); err == nil && why == "" {
 			pub.Displaced, pub.LinksBroken = Found(gone), max(int(gone.Info.Links)-1, 0)
@@ -62,12 +68,11 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if !in.nothing() {
 		now, odd, uerr := p.found(in)
 		if odd != "" { // what is there is newer, and stays
-			why = PublishedToo
 			left := ""
-			if !out.nothing() && hold.hold != nil {
+			if !out.nothing() && !back {
 				left = join(hold.dir.True, hold.keep(hold.base, p.object.True))
 			}
-			return nil, &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
+			return nil, &ConflictError{Path: p.object.Spelled, Why: PublishedToo, Left: left}
 		}
 		if err = errors.Join(err, uerr); uerr == nil {
 			pub.Info = now.Info
@@ -79,10 +84,57 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if err == nil && why == "" {
 		return pub, nil
 	}
-	if _, berr := p.exchange(hold, root, a, b, in.nothing(), out.nothing()); berr != nil {
+	var berr error
+	switch {
+	case in.nothing():
+		berr = renameNew(hold, hold.base, p, p.base)
+	case out.nothing():
+		berr = renameNew(p, p.base, hold, hold.base)
+	case !back:
+		berr = rename(hold, hold.base, p, p.base)
+	}
+	if berr != nil {
 		return nil, &ConflictError{Path: p.object.Spelled, Why: why, Left: hold.object.True, Err: cause(berr)}
 	}
 	return nil, p.orConflict(err, why)
+}
+
+// replace renames the new file of hold over what is at p, which gets the name of the hold before:
+// by a link, so that p always has something. Where there are no links it is away for a moment. On
+// an error the new file is gone.
+func (p *Place) replace(hold *Place) (err error) {
+	h := hold.hold
+	if h.temp == "" { // the name has to be free
+		temp, err := hold.temporary()
+		if err != nil {
+			return err
+		}
+		if err = rename(hold, hold.base, hold, temp); err != nil {
+			return err
+		}
+		h.temp = temp
+	}
+	linked := between(p, p.base, hold, hold.base, true) == nil || same(p, p.base, hold, hold.base)
+	if !linked {
+		err = renameNew(p, p.base, hold, hold.base)
+	} else if !same(p, p.base, hold, hold.base) {
+		err = syscall.ENOENT // replaced, or removed, just now
+	}
+	if err == nil {
+		if err = rename(hold, h.temp, p, p.base); err == nil {
+			return nil
+		}
+		if !linked {
+			renameNew(hold, hold.base, p, p.base) //nolint:errcheck // the first error is the one that counts
+		}
+	}
+	if linked && same(p, p.base, hold, hold.base) { // else it may be the only name that is left
+		hold.root.Remove(hold.base) //nolint:errcheck // see above
+	}
+	if hold.root.Remove(h.temp) != nil {
+		p.fs.temporaries.Stays()
+	}
+	return err
 }
 
 // orConflict is err, if there is one and nothing else to say.
@@ -110,157 +162,76 @@ func judgeSwap(p, hold *Place, out, in Expect) error {
 	return hold.look(access(out))
 }
 
-// common opens a directory that both places are in or below, and gives their names from there.
-func (p *Place) common(q *Place) (root *dirRoot, a, b string, err error) {
-	if p.dir.True == q.dir.True {
-		root, err = p.root.OpenRoot(".")
-		return root, p.base, q.base, err
+// DropLink removes the name hold if it is a link to the very file at p: a process died within a
+// rename that is a link and a removal.
+func (p *Place) DropLink(hold *Place) error {
+	if !same(p, p.base, hold, hold.base) {
+		return nil
 	}
-	top := p.dir.True
-	for top != q.dir.True && !strings.HasPrefix(q.dir.True, strings.TrimSuffix(top, "/")+"/") {
-		up := path.Dir(top)
-		if up == top || strings.HasSuffix(up, ":") {
-			return nil, "", "", syscall.EXDEV
-		}
-		top = up
-	}
-	above, err := os.OpenRoot(top)
-	if err != nil {
-		return nil, "", "", err
-	}
-	root = &dirRoot{Root: above, hook: p.root.hook}
-	below := func(of *Place) string {
-		return strings.TrimPrefix(strings.TrimPrefix(join(of.dir.True, of.base), top), "/")
-	}
-	a, b = below(p), below(q)
-	root.parts = map[string]*os.Root{path.Dir(a): p.root.Root, path.Dir(b): q.root.Root}
-	for name, of := range map[string]*Place{path.Dir(a): p, path.Dir(b): q} {
-		if fi, serr := root.Stat(name); err == nil && (serr != nil || !os.SameFile(fi, of.fi)) {
-			err = of.conflict(DirMoved)
-		}
-	}
-	if err != nil {
-		root.Close() //nolint:errcheck // nothing was written through it
-	}
-	return root, a, b, err
-}
-
-// exchange renames, with a to get nothing, or to have had nothing, or neither. What is new may come
-// from a name that b does not get; hold has it no more then.
-func (p *Place) exchange(hold *Place, root *dirRoot, a, b string, empty, nothing bool) (
-	cas string, err error,
-) {
-	from := path.Join(path.Dir(b), hold.at())
-	defer func() {
-		if h := hold.hold; h != nil && err == nil {
-			h.temp = ""
-		}
-	}()
-	switch {
-	case nothing:
-		return renameNew(root, a, b)
-	case empty:
-		return renameNew(root, from, a)
-	}
-	cas = "recheck"
-	second, err := p.second(hold)
-	if err != nil {
-		return cas, err
-	}
-	second = path.Join(path.Dir(a), second)
-	linked := root.Link(a, second) == nil || sameFile(root, a, second)
-	if !linked { // then it is away for a moment
-		if _, err := renameNew(root, a, second); err != nil {
-			return cas, err
-		}
-	}
-	if err = rename(root, from, a); err == nil {
-		for range 3 { // a passing fault is no reason to lose its name
-			if err = rename(root, second, b); err == nil {
-				return cas, nil
-			}
-		}
-		root.Rename(second, a) //nolint:errcheck // over what should have come in
-		return cas, err
-	}
-	if !linked {
-		renameNew(root, second, a) //nolint:errcheck // the first error is the one that counts
-	} else if sameFile(root, a, second) { // else it may be the only name that is left
-		root.Remove(second) //nolint:errcheck // see above
-	}
-	return cas, err
-}
-
-// EndSwap puts right what a process that died within a Swap has left: names can trade in several
-// steps only, and one of them may have been made and not the next. The names are then as before it
-// or as after it.
-func (p *Place) EndSwap(hold *Place) error {
-	root, a, b, err := p.common(hold)
-	if err != nil {
-		return p.failed("publish", err)
-	}
-	defer root.Close() //nolint:errcheck // nothing was written through it
-	second := path.Join(path.Dir(a), secondOf(hold.base))
-	is, ierr := root.Lstat(a)
-	held, herr := root.Lstat(b)
-	third, terr := root.Lstat(second)
-	switch there := terr == nil && hold.hold != nil; {
-	case ierr == nil && herr == nil && os.SameFile(is, held):
-		err = root.Remove(b)
-	case there && (os.SameFile(third, is) || os.SameFile(third, held)):
-		err = root.Remove(second)
-	case there && os.IsNotExist(herr):
-		_, err = renameNew(root, second, b)
-	case there && os.IsNotExist(ierr):
-		_, err = renameNew(root, second, a)
-	}
-	if err != nil {
+	if err := hold.root.Remove(hold.base); err != nil {
 		return p.failed("publish", err)
 	}
 	return nil
 }
 
+// between gives what p's directory has under the name x the name y in q's, or with link both.
+func between(p *Place, x string, q *Place, y string, link bool) error {
+	op := "rename"
+	if link {
+		op = "link"
+	}
+	return p.root.do(op, func() error {
+		switch {
+		case p.dir.True != q.dir.True:
+			return across(p, x, q, y, link)
+		case link:
+			return p.root.Root.Link(x, y)
+		}
+		return p.root.Root.Rename(x, y)
+	})
+}
+
 // renameNew is a rename that replaces nothing: by link, and where there is none by a look and a
 // rename. Some file systems report failures of calls that took effect.
-func renameNew(root *dirRoot, from, to string) (cas string, err error) {
-	err = root.Link(from, to)
-	if err != nil && !sameFile(root, from, to) {
+func renameNew(p *Place, x string, q *Place, y string) (err error) {
+	err = between(p, x, q, y, true)
+	if err != nil && !same(p, x, q, y) {
 		if os.IsExist(err) {
-			return "link", err
+			return err
 		}
-		if _, err := root.Lstat(to); !os.IsNotExist(err) {
-			return "recheck", errors.Join(fs.ErrExist, err)
+		if _, err := q.root.Lstat(y); !os.IsNotExist(err) {
+			return errors.Join(fs.ErrExist, err)
 		}
-		return "recheck", rename(root, from, to)
+		return rename(p, x, q, y)
 	}
-	if err = root.Remove(from); err != nil {
-		if _, gone := root.Lstat(from); os.IsNotExist(gone) {
-			return "link", nil
+	if err = p.root.Remove(x); err != nil {
+		if _, gone := p.root.Lstat(x); os.IsNotExist(gone) {
+			return nil
 		}
-		root.Remove(to) //nolint:errcheck // the first error is the one that counts
+		q.root.Remove(y) //nolint:errcheck // the first error is the one that counts
 	}
-	return "link", err
+	return err
 }
 
 // rename knows of such failures too.
-func rename(root *dirRoot, from, to string) error {
-	was, err := root.Lstat(from)
+func rename(p *Place, x string, q *Place, y string) error {
+	was, err := p.root.Lstat(x)
 	if err == nil {
-		err = root.Rename(from, to)
+		err = between(p, x, q, y, false)
 	}
 	if err == nil || was == nil {
 		return err
 	}
-	if now, lerr := lstatAgain(root, to); lerr == nil && os.SameFile(was, now) {
+	if now, lerr := lstatAgain(q.root, y); lerr == nil && os.SameFile(was, now) {
 		return nil
 	}
 	return err
 }
 
-func sameFile(root *dirRoot, a, b string) bool {
-	x, xerr := root.Lstat(a)
-	y, yerr := root.Lstat(b)
-	return xerr == nil && yerr == nil && os.SameFile(x, y)
+func same(p *Place, x string, q *Place, y string) bool {
+	a, aerr := p.root.Lstat(x)
+	b, berr := q.root.Lstat(y)
+	return aerr == nil && berr == nil && os.SameFile(a, b)
 }
 
 // found is unlike where the names have changed already: a passing fault of a look is no reason to

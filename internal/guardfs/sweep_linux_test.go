@@ -50,11 +50,11 @@ func TestSweep(t *testing.T) {
 		_, theirs := recorded(t, &fence{root: dir}, dir+"/record")
 		tag, err := theirs.give(dir + "/ws/f")
 		must(t, err)
-		op, second := strings.Repeat("a", TagLen), func(n int) string { return HoldName(secondTag, n, tag) }
-		strangers := []string{compose(""), compose(op), HoldName(op, 0, op), HoldName(secondTag, 1, ""), keptName(), ".moltis-notes.tmp"}
-		// What was there before and has no other name is kept, whatever it is, and what never was there goes.
-		lay(t, dir+"/ws", compose(tag)+" = half a fi", HoldName(op, 1, tag)+" = staged", second(1)+" <= f",
-			HoldName(op, 0, tag)+" = what nobody knows", compose(tag)+" => f", second(2)+" = old", second(3)+" => old", second(4)+"/")
+		op, other := strings.Repeat("a", TagLen), strings.Repeat("b", TagLen)
+		strangers := []string{compose(""), compose(op), HoldName(op, 0, op), HoldName(op, 1, ""), keptName(), ".moltis-notes.tmp"}
+		// What was there before and has no other name is kept, and what never was there goes.
+		lay(t, dir+"/ws", compose(tag)+" = half a fi", HoldName(op, 1, tag)+" = staged", HoldName(other, 0, tag)+" <= f",
+			HoldName(op, 0, tag)+" = what nobody knows", compose(tag)+" => f", compose(tag)+"/")
 		long := time.Now().Add(-1000 * time.Hour)
 		for _, name := range strangers {
 			lay(t, dir+"/ws", name+" = somebody's")
@@ -76,7 +76,7 @@ func TestSweep(t *testing.T) {
 			}))
 		}
 		sweep()
-		if n := len(names(t, dir+"/ws")); n != 9+len(strangers) {
+		if n := len(names(t, dir+"/ws")); n != 7+len(strangers) {
 			t.Errorf("the litter of a process that lives was swept: %d names", n)
 		}
 		theirs.dies()
@@ -89,7 +89,7 @@ func TestSweep(t *testing.T) {
 		}
 		kept, err := ours.Kept(func(k KeptFile) bool { _, err := os.Lstat(k.Path); return err == nil })
 		must(t, err)
-		if len(kept) != 5 || len(left) != len(strangers)+6 || somewhere(t, dir, "what nobody knows") != nil || somewhere(t, dir, "old") != nil {
+		if len(kept) != 2 || len(left) != len(strangers)+3 || somewhere(t, dir, "what nobody knows") != nil {
 			t.Errorf("kept %v, and there is %v", kept, left)
 		}
 		for _, k := range kept {
@@ -270,64 +270,4 @@ func TestKill(t *testing.T) {
 		}
 	}
 	t.Logf("%d kills, %d left something beside the file", rounds, littered)
-}
-
-// Where names can't trade in one step, what was there is never lost by a kill: it is under its name,
-// at the hold, or kept. Where it has another name nothing is kept.
-func TestKilledWhereNamesCannotTrade(t *testing.T) {
-	kept := 0
-	for i := range 2 {
-		for n, killed := 1, true; killed; n++ {
-			dir := ramdisk(t)
-			lay(t, dir, "ws/f = old")
-			f, theirs := recorded(t, &fence{root: dir}, dir+"/record")
-			p, err := f.Place(dir + "/ws/f")
-			must(t, err)
-			before, err := p.Load(-1)
-			must(t, err)
-			h, made, err := p.Hold(t.Context(), someTag, 1, NewObject{Kind: KindFile, Content: []byte("new")})
-			must(t, err)
-			traded, count := false, 0
-			killed = false
-			f.kernel.hook = func(op string) *Fault {
-				switch {
-				case op == "rename" && !traded:
-					traded = true
-					return &Fault{Err: unix.EINVAL}
-				case op == "link" && i == 1:
-					return &Fault{Err: unix.EPERM}
-				case op == "rename" || op == "link" || op == "unlink":
-					count++
-				}
-				if killed = killed || count >= n; killed {
-					return &Fault{Err: unix.EIO}
-				}
-				return nil
-			}
-			_, err = p.Swap(t.Context(), h, Found(before), made.Expect())
-			f.kernel.hook = nil
-			if !killed {
-				must(t, err)
-			}
-			theirs.dies()
-			g, ours := recorded(t, &fence{root: dir}, dir+"/record")
-			at, err := g.PlaceLink(dir + "/ws/f")
-			must(t, err)
-			_, err = at.Sweep(theirs.tag, func(string) bool { return false })
-			must(t, err)
-			found, err := ours.Kept(func(k KeptFile) bool { return content(k.Path) == "old" })
-			must(t, err)
-			kept += len(found)
-			all := snapshot(t, dir+"/ws")
-			if strings.Count(all, `"old"`) != 1 || strings.Count(all, "\n") > 4 {
-				t.Errorf("links %v, call %d: kept %v\n%s", i == 0, n, found, all)
-			}
-			at.Close()
-			h.Close()
-			p.Close()
-		}
-	}
-	if kept < 2 {
-		t.Errorf("%d were kept: the kills came at other moments", kept)
-	}
 }

@@ -106,7 +106,7 @@ func (p *process) asking(q *request, done bool) {
 	case o == nil:
 	case !done:
 		o.stat, o.name = nil, ""
-		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate, opClone}, q.op)
+		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate}, q.op)
 		o.nameless = o.nameless && q.op != opSetxattr
 	case q.op == opFsync || q.op == opFdatasync:
 		o.synced = true
@@ -162,7 +162,7 @@ func changing(o op) bool {
 	switch o {
 	case opWrite, opSetxattr, opRemovexattr, opChown, opChmod, opChmodPath, opTouch, opFallocate,
 		opTruncate, opPublish,
-		opLink, opRename, opUnlink, opMkdir, opSymlink, opClone:
+		opLink, opRename, opUnlink, opMkdir, opSymlink:
 		return true
 	}
 	return false

@@ -4,7 +4,6 @@ package sandbox
 
 import (
 	"errors"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -126,11 +125,6 @@ func (c calls) below(q *request) error {
 	_, err = p.done(q, nil)
 	return err
 }
-
-func (c calls) Clone(fd, from int) error { return c.two(&request{op: opClone, fd: fd, dir: from}) }
-
-// CloneOut can't be done: the file is here and its extents are there.
-func (calls) CloneOut(*os.File, int) error { return unix.EXDEV }
 
 func (c calls) Lease(fd int) error { return c.change(&request{op: opLease, fd: fd}) }
 

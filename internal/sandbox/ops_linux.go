@@ -246,8 +246,8 @@ func (w *worker) file(q *request, r *reply) (err error) {
 		_, err = w.get(q.fd)
 	} else if h, _ := w.get(q.fd); h != nil && h.leads != "" {
 		return w.above(h, q, r)
-	} else if err = w.in(q.fd); err == nil && q.op == opClone {
-		err = w.in(q.dir)
+	} else {
+		err = w.in(q.fd)
 	}
 	if err != nil {
 		return err
@@ -289,8 +289,6 @@ func (w *worker) file(q *request, r *reply) (err error) {
 		err = c.Touch(q.fd, unix.Timespec{Sec: q.a, Nsec: q.b})
 	case opTruncate:
 		err = c.Ftruncate(q.fd, q.a)
-	case opClone:
-		err = c.Clone(q.fd, q.dir)
 	case opLease:
 		err = c.Lease(q.fd)
 	default:

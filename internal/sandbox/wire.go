@@ -57,7 +57,6 @@ const (
 	opUnlink
 	opMkdir
 	opSymlink
-	opClone
 	opLease
 	opMounts
 	opMountinfo

@@ -1,5 +1,6 @@
 // Package image decodes images and makes them fit for a model: PNG, JPEG, GIF, WebP, BMP, TIFF,
-// AVIF and HEIC.
+// AVIF and HEIC. What the decoders of the standard library and of golang.org/x/image do not read is
+// refused: a picture in wrong colours would be worse.
 //
 // The files are strangers'. So the header is read first, and what it asks for is bounded
 // ([MaxPixels], [Picture.Memory]) before a pixel is decoded. Most decoders are Go and run here,
@@ -15,6 +16,7 @@ package image
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
@@ -22,11 +24,14 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/draw"
 	"golang.org/x/image/tiff"
+	"golang.org/x/image/webp"
 
 	"moltisfs/readers/image/fit"
 	"moltisfs/readers/unreadable"
@@ -48,21 +53,25 @@ type Format struct {
 	Name  string
 	knows func(head []byte) bool
 	size  func(b []byte) (image.Config, error)
-	// decode returns the first frame. It may trust size to have been in bounds.
-	decode func(ctx context.Context, d *Decoders, b []byte) (image.Image, error)
+	// decode returns the first frame. It may trust size to have been in bounds. A format that has
+	// neither of the two is decoded in a worker.
+	decode func(ctx context.Context, b []byte) (image.Image, error)
 	// passes says that models take the format as it is.
 	passes bool
+	// memory is how many bytes a pixel takes at most while an image is decoded and fitted: in a PNG
+	// of 16 bits and interlaced, a progressive JPEG of four inks, a TIFF of 16 bits.
+	memory int64
 }
 
 var formats = [...]Format{
-	{"png", magic("\x89PNG\r\n\x1a\n"), header(png.DecodeConfig), decoder(png.Decode), true},
-	{"jpeg", magic("\xff\xd8\xff"), header(jpeg.DecodeConfig), decodeJPEG, true},
-	{"gif", magic("GIF87a", "GIF89a"), header(gif.DecodeConfig), decodeGIF, true},
-	{"webp", isWebP, webpSize, decodeWebP, true},
-	{"bmp", isBMP, header(bmp.DecodeConfig), decoder(bmp.Decode), false},
-	{"tiff", magic("II*\x00", "MM\x00*"), tiffSize, decodeTIFF, false},
-	{"avif", isAVIF, isobmffSize, decodeAVIF, false},
-	{"heic", isHEIC, isobmffSize, decodeHEIC, false},
+	{"png", magic("\x89PNG\r\n\x1a\n"), header(png.DecodeConfig), decoder(png.Decode), true, 12},
+	{"jpeg", magic("\xff\xd8\xff"), header(jpeg.DecodeConfig), decoder(jpeg.Decode), true, 24},
+	{"gif", magic("GIF87a", "GIF89a"), header(gif.DecodeConfig), decodeGIF, true, 6},
+	{"webp", isWebP, header(webp.DecodeConfig), decodeWebP, true, 16},
+	{"bmp", isBMP, header(bmp.DecodeConfig), decoder(bmp.Decode), false, 8},
+	{"tiff", magic("II*\x00", "MM\x00*"), header(tiff.DecodeConfig), decodeTIFF, false, 16},
+	{"avif", branded("avif", "avis"), nil, nil, false, 0},
+	{"heic", branded("heic", "heix", "hevc", "mif1"), nil, nil, false, 0},
 }
 
 func magic(prefixes ...string) func([]byte) bool {
@@ -80,9 +89,27 @@ func header(f func(io.Reader) (image.Config, error)) func([]byte) (image.Config,
 	return func(b []byte) (image.Config, error) { return f(bytes.NewReader(b)) }
 }
 
-func decoder(f func(io.Reader) (image.Image, error)) func(context.Context, *Decoders, []byte) (image.Image, error) {
-	return func(ctx context.Context, _ *Decoders, b []byte) (image.Image, error) {
+func decoder(f func(io.Reader) (image.Image, error)) func(context.Context, []byte) (image.Image, error) {
+	return func(ctx context.Context, b []byte) (image.Image, error) {
 		return f(reader{ctx, bytes.NewReader(b)})
+	}
+}
+
+// branded asks for one of the brands of a file of the ISO base media format. The first is its own,
+// those that follow are kinds that it can be read as.
+func branded(names ...string) func([]byte) bool {
+	return func(h []byte) bool {
+		if len(h) < 16 || string(h[4:8]) != "ftyp" {
+			return false
+		}
+		n := int(min(binary.BigEndian.Uint32(h), uint32(len(h)), 256))
+		if n < 16 {
+			return false
+		}
+		all := string(h[8:12]) + string(h[16:n])
+		return slices.ContainsFunc(names, func(name string) bool {
+			return strings.Contains(all, name) && (name != "mif1" || strings.HasPrefix(all, name))
+		})
 	}
 }
 
@@ -96,21 +123,6 @@ func isBMP(h []byte) bool {
 		return true
 	}
 	return false
-}
-
-// decodeGIF puts the first frame in its place on the canvas, of which it may be a part.
-func decodeGIF(ctx context.Context, _ *Decoders, b []byte) (image.Image, error) {
-	frame, err := gif.Decode(reader{ctx, bytes.NewReader(b)})
-	if err != nil {
-		return nil, err
-	}
-	c, err := gif.DecodeConfig(bytes.NewReader(b))
-	if whole := image.Rect(0, 0, c.Width, c.Height); err == nil && frame.Bounds() != whole {
-		canvas := image.NewRGBA(whole)
-		draw.Draw(canvas, frame.Bounds(), frame, frame.Bounds().Min, draw.Src)
-		return canvas, nil
-	}
-	return frame, err
 }
 
 // FormatOf tells by its first bytes what an image is; nil when it is none.
@@ -135,6 +147,9 @@ type Picture struct {
 
 // Open reads the header.
 func (f *Format) Open(raw []byte) (*Picture, error) {
+	if f.size == nil {
+		return &Picture{format: f, raw: raw}, nil
+	}
 	c, err := f.size(raw)
 	if err != nil {
 		return nil, f.failed(err)
@@ -142,21 +157,16 @@ func (f *Format) Open(raw []byte) (*Picture, error) {
 	return &Picture{frames(f.Name, raw), cutShort(f.Name, raw), f, raw, c}, nil
 }
 
-// pixelMemory is how many bytes a pixel takes at most while an image is decoded and fitted: in a
-// PNG of 16 bits and interlaced, a progressive JPEG of four inks, a TIFF of 16 bits. A worker
-// decodes AVIF and HEIC, whatever their headers say.
-var pixelMemory = map[string]int64{"png": 12, "jpeg": 24, "gif": 6, "webp": 16, "bmp": 8, "tiff": 16}
-
 // Memory is what [Picture.Show] takes at most. It refuses a picture of too many pixels.
 func (p *Picture) Memory() (int64, error) {
+	if p.format.decode == nil {
+		return workerMemory, nil
+	}
 	if err := checkPixels(p.header.Width, p.header.Height); err != nil {
 		return 0, err
 	}
-	per, ok := pixelMemory[p.format.Name]
-	switch {
-	case !ok:
-		return workerMemory, nil
-	case p.format.Name == "jpeg" && !bytes.Contains(p.raw, []byte("\xff\xc2")): // not progressive
+	per := p.format.memory
+	if p.format.Name == "jpeg" && !bytes.Contains(p.raw, []byte("\xff\xc2")) { // not progressive
 		per = 8
 	}
 	return per*int64(p.header.Width)*int64(p.header.Height) + int64(len(p.raw)), nil
@@ -173,9 +183,12 @@ type Shown struct {
 func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (*Shown, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Deadline)
 	defer cancel()
+	if p.format.decode == nil {
+		return d.inWorker(ctx, p.format.Name, p.raw, edge, most)
+	}
 	// Decoded even when the bytes are passed on: what cannot be decoded must not reach a model, where
 	// one bad image spoils a whole conversation.
-	img, err := p.format.tryDecode(ctx, d, p.raw)
+	img, err := p.format.tryDecode(ctx, p.raw)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +202,13 @@ func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (
 	if p.format.passes && !ink && turn == 1 && max(w, h) <= edge && fit.Fits(len(p.raw), most) {
 		return &Shown{fit.Image{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h}, nil
 	}
-	if w, h = img.Bounds().Dx(), img.Bounds().Dy(); turn >= 5 {
+	return fitted(ctx, img, turn, edge, most)
+}
+
+// fitted scales and encodes what was decoded.
+func fitted(ctx context.Context, img image.Image, turn, edge int, most int64) (*Shown, error) {
+	w, h := img.Bounds().Dx(), img.Bounds().Dy()
+	if turn >= 5 {
 		w, h = h, w
 	}
 	out, err := fit.Within(ctx, img, turn, edge, most)
@@ -230,13 +249,13 @@ func checkPixels(w, h int) error {
 
 // tryDecode turns a decoder's panic into an error: none is known, but decoders read what strangers
 // wrote.
-func (f *Format) tryDecode(ctx context.Context, d *Decoders, raw []byte) (img image.Image, err error) {
+func (f *Format) tryDecode(ctx context.Context, raw []byte) (img image.Image, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			img, err = nil, &unreadable.Damaged{What: f.Name + " image", Why: fmt.Sprintf("the decoder gave up (%v)", v)}
 		}
 	}()
-	img, err = f.decode(ctx, d, raw)
+	img, err = f.decode(ctx, raw)
 	var ours unreadable.Hinter
 	switch {
 	case err == nil:
@@ -257,7 +276,9 @@ func (f *Format) failed(err error) error {
 	var j jpeg.UnsupportedError
 	var n png.UnsupportedError
 	var t tiff.UnsupportedError
-	if errors.As(err, &j) || errors.As(err, &n) || errors.As(err, &t) || errors.Is(err, bmp.ErrUnsupported) {
+	var form tiff.FormatError
+	more := errors.As(err, &form) && strings.Contains(string(form), "samples") // whole, with more than three colours
+	if errors.As(err, &j) || errors.As(err, &n) || errors.As(err, &t) || more || errors.Is(err, bmp.ErrUnsupported) {
 		return convertIt("this kind of "+f.Name+" image", err.Error())
 	}
 	return &unreadable.Damaged{What: f.Name + " image", Why: err.Error()}

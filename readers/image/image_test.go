@@ -2,13 +2,15 @@ package image
 
 import (
 	"image"
+	"slices"
 	"testing"
 )
 
 // TestImagesCountTheirPixels: what is reserved covers what is decoded.
 func TestImagesCountTheirPixels(t *testing.T) {
 	memory := func(format, raw string) int64 {
-		p := &Picture{format: &Format{Name: format}, raw: []byte(raw), header: image.Config{Width: 10_000, Height: MaxPixels / 10_000}}
+		i := slices.IndexFunc(formats[:], func(f Format) bool { return f.Name == format })
+		p := &Picture{format: &formats[i], raw: []byte(raw), header: image.Config{Width: 10_000, Height: MaxPixels / 10_000}}
 		n, err := p.Memory()
 		if err != nil {
 			t.Fatal(err)

@@ -8,9 +8,8 @@ import (
 // nclx is how three planes become colours: a row of the table of matrix coefficients in ITU-T
 // H.273, and the range of the numbers.
 type nclx struct {
-	identity bool // the planes are green, blue and red
-	kr, kb   float32
-	full     bool // 0 to 255; else 16 to 235 (brightness) and 16 to 240
+	kr, kb float32
+	full   bool // 0 to 255; else 16 to 235 (brightness) and 16 to 240
 }
 
 // jfif is what JPEG and image.YCbCr mean, and what HEIC means that says nothing.
@@ -24,16 +23,10 @@ func nclxOf(b []byte) (nclx, bool) {
 	}
 	c := nclx{full: b[i+14]&0x80 != 0}
 	switch matrix := int(b[i+12])<<8 | int(b[i+13]); matrix {
-	case 0:
-		c.identity = true
 	case 1:
 		c.kr, c.kb = 0.2126, 0.0722
-	case 4:
-		c.kr, c.kb = 0.30, 0.11
 	case 2, 5, 6:
 		c.kr, c.kb = 0.299, 0.114
-	case 7:
-		c.kr, c.kb = 0.212, 0.087
 	case 9, 10:
 		c.kr, c.kb = 0.2627, 0.0593
 	default:
@@ -42,11 +35,8 @@ func nclxOf(b []byte) (nclx, bool) {
 	return c, true
 }
 
-// apply gives the image its colours. One that is as JPEG means it stays as it is.
-func (c nclx) apply(m *image.YCbCr) image.Image {
-	if c == jfif {
-		return m
-	}
+// apply gives the image its colours.
+func (c nclx) apply(m *image.YCbCr) *image.RGBA {
 	yOff, yBy, cBy := float32(0), float32(1), float32(1)
 	if !c.full {
 		yOff, yBy, cBy = 16, 255.0/219, 255.0/224
@@ -58,15 +48,9 @@ func (c nclx) apply(m *image.YCbCr) image.Image {
 		for x := m.Rect.Min.X; x < m.Rect.Max.X; x++ {
 			l := (float32(m.Y[m.YOffset(x, y)]) - yOff) * yBy
 			at := m.COffset(x, y)
-			r, g, b := l, l, l
-			if c.identity {
-				b, r = (float32(m.Cb[at])-yOff)*yBy, (float32(m.Cr[at])-yOff)*yBy
-			} else {
-				cb, cr := (float32(m.Cb[at])-128)*cBy, (float32(m.Cr[at])-128)*cBy
-				r += 2 * (1 - c.kr) * cr
-				b += 2 * (1 - c.kb) * cb
-				g -= (2*(1-c.kr)*c.kr*cr + 2*(1-c.kb)*c.kb*cb) / kg
-			}
+			cb, cr := (float32(m.Cb[at])-128)*cBy, (float32(m.Cr[at])-128)*cBy
+			r, b := l+2*(1-c.kr)*cr, l+2*(1-c.kb)*cb
+			g := l - (2*(1-c.kr)*c.kr*cr+2*(1-c.kb)*c.kb*cb)/kg
 			p[0], p[1], p[2], p[3] = clamp8(r), clamp8(g), clamp8(b), 0xff
 			p = p[4:]
 		}

@@ -14,19 +14,20 @@ import (
 	"moltisfs/readers/wasm"
 )
 
-// notBuilt refuses a kind of image whose decoder this build lacks.
-func notBuilt(kind string) error {
-	return convertIt(kind, "this program was built without the tag nodynamic")
-}
-
 // sandboxMemory bounds what a decoder may take.
 const sandboxMemory = 512 << 20
 
-// imageDecoder prepares a decoder in a worker process. To be cut off at a deadline, WebAssembly has
-// to look at the clock in every loop, which makes these decoders four times slower; a process can
-// be killed.
-func imageDecoder(cache string, gzipped []byte, decode func(*sandbox, []byte, *workReply) error) (
-	func([]byte, *workReply) error, error) {
+// sandbox calls into one instance of a decoder. After the first error nothing is called any more.
+type sandbox struct {
+	ctx context.Context
+	mod api.Module
+	err error
+}
+
+// newSandbox starts a decoder in a worker process. To be cut off at a deadline, WebAssembly has to
+// look at the clock in every loop, which makes these decoders four times slower; a process can be
+// killed.
+func newSandbox(cache string, gzipped []byte) (*sandbox, error) {
 	ctx := context.Background()
 	c := wazero.NewRuntimeConfig().WithMemoryLimitPages(sandboxMemory >> 16).
 		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesThreads)
@@ -37,21 +38,8 @@ func imageDecoder(cache string, gzipped []byte, decode func(*sandbox, []byte, *w
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, run); err != nil {
 		return nil, err
 	}
-	return func(data []byte, reply *workReply) error {
-		defer run.Close(ctx)
-		mod, err := run.InstantiateModule(ctx, code, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
-		if err != nil {
-			return err
-		}
-		return decode(&sandbox{ctx: ctx, mod: mod}, data, reply)
-	}, nil
-}
-
-// sandbox calls into one instance. After the first error nothing is called any more.
-type sandbox struct {
-	ctx context.Context
-	mod api.Module
-	err error
+	mod, err := run.InstantiateModule(ctx, code, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
+	return &sandbox{ctx: ctx, mod: mod}, err
 }
 
 func (s *sandbox) alloc(n int) uint32 {

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
 	"io"
 	"os/exec"
+	"strings"
 	"time"
 
 	"moltisfs/internal/child"
@@ -27,21 +29,28 @@ const (
 )
 
 type workRequest struct {
-	Op   string // "avif" or "heic"
-	Size int64
-	// Cache is a directory of our own for compiled decoders; empty: none.
-	Cache string
+	Format string // "avif" or "heic"
+	Size   int64  // of the file
+	Edge   int
+	Most   int64
+	Cache  string // a directory of our own for compiled decoders; empty: none
 }
 
 type workReply struct {
-	PNG    []byte    `json:",omitempty"`
-	Head   [5]uint32 // of a HEIC image, with its planes
-	Planes []byte    `json:",omitempty"`
-	Kind   string    `json:",omitempty"` // of an error: "damaged", "unsupported", "limit"
-	What   string    `json:",omitempty"`
-	Why    string    `json:",omitempty"`
-	Failed string    `json:",omitempty"`
+	Shown *Shown `json:",omitempty"`
+	Kind  string `json:",omitempty"` // of an error: "damaged", "unsupported", "limit"
+	What  string `json:",omitempty"`
+	Why   string `json:",omitempty"`
+	Do    string `json:",omitempty"`
+	Is    int64  `json:",omitempty"`
+	Max   int64  `json:",omitempty"`
 }
+
+// boxed are the formats that are decoded in a worker.
+var boxed = map[string]struct {
+	code   []byte
+	decode func(*sandbox, []byte) (image.Image, error)
+}{"avif": {avifWasm, decodeAVIF}, "heic": {heifWasm, decodeHEIC}}
 
 // RunWorker does one piece of work for [Decoders] of another process. It bounds its own process:
 // call it from nothing else's.
@@ -70,22 +79,8 @@ func work(in io.Reader, out io.Writer, limit func() error) error {
 		return fmt.Errorf("a file of %d bytes is too long", q.Size)
 	}
 	// The decoder's own code may be written to the cache. A stranger's file comes after the limits.
-	var decode func([]byte, *workReply) error
-	var err error
-	switch q.Op {
-	case "avif":
-		decode, err = imageDecoder(q.Cache, avifWasm, func(s *sandbox, b []byte, reply *workReply) (err error) {
-			reply.PNG, err = avifPNG(s, b)
-			return err
-		})
-	case "heic":
-		decode, err = imageDecoder(q.Cache, heifWasm, func(s *sandbox, b []byte, reply *workReply) (err error) {
-			reply.Head, reply.Planes, err = heifPlanes(s, b)
-			return err
-		})
-	default:
-		err = &unreadable.Unsupported{What: q.Op, Why: "the worker does not know it", Do: "Install the same version everywhere."}
-	}
+	box := boxed[q.Format]
+	s, err := newSandbox(q.Cache, box.code)
 	if err := limit(); err != nil {
 		return fmt.Errorf("limiting the worker: %w", err)
 	}
@@ -94,8 +89,12 @@ func work(in io.Reader, out io.Writer, limit func() error) error {
 		return fmt.Errorf("reading the file: %w", err)
 	}
 	var reply workReply
+	var img image.Image
 	if err == nil {
-		err = decode(data, &reply)
+		img, err = box.decode(s, data)
+	}
+	if err == nil {
+		reply.Shown, err = fitted(context.Background(), img, 1, q.Edge, q.Most)
 	}
 	reply.fail(err)
 	return json.NewEncoder(out).Encode(reply)
@@ -109,14 +108,14 @@ func (w *workReply) fail(err error) {
 	switch {
 	case err == nil:
 	case errors.As(err, &limit):
-		w.Kind, w.What, w.Why = "limit", limit.What, limit.Resource
+		w.Kind, w.What, w.Why, w.Is, w.Max = "limit", limit.What, limit.Resource, limit.Is, limit.Max
 	case errors.As(err, &damaged):
 		w.Kind, w.What, w.Why = "damaged", damaged.What, damaged.Why
 	case errors.As(err, &unsupported):
-		w.Kind, w.What, w.Why, w.Failed = "unsupported", unsupported.What, unsupported.Why, unsupported.Do
+		w.Kind, w.What, w.Why, w.Do = "unsupported", unsupported.What, unsupported.Why, unsupported.Do
 	default:
 		// Ours, not the file's, and it may name paths of ours.
-		w.Kind, w.What, w.Why, w.Failed = "unsupported", "the file", "its decoder does not work", "Tell the operator; nothing in the request can change it."
+		w.Kind, w.What, w.Why, w.Do = "unsupported", "the file", "its decoder does not work", "Tell the operator; nothing in the request can change it."
 	}
 }
 
@@ -125,28 +124,30 @@ func (w *workReply) error() error {
 	case "":
 		return nil
 	case "limit":
-		return &unreadable.Limit{What: w.What, Resource: w.Why}
+		return &unreadable.Limit{What: w.What, Resource: w.Why, Is: w.Is, Max: w.Max}
 	case "unsupported":
-		return &unreadable.Unsupported{What: w.What, Why: w.Why, Do: w.Failed}
+		return &unreadable.Unsupported{What: w.What, Why: w.Why, Do: w.Do}
 	}
 	return &unreadable.Damaged{What: w.What, Why: w.Why}
 }
 
-// inWorker runs one request in a new process. What crashes or overruns there is an error here, and
-// nothing else.
-func (d *Decoders) inWorker(ctx context.Context, what string, q workRequest, file io.Reader) (*workReply, error) {
+// inWorker decodes a file in a new process and has it scaled there. What crashes or overruns there
+// is an error here, and nothing else.
+func (d *Decoders) inWorker(ctx context.Context, format string, file []byte, edge int, most int64) (*Shown, error) {
+	what := strings.ToUpper(format) + " image"
+	if len(boxed[format].code) == 0 {
+		return nil, convertIt("this "+what, "this program was built without the tag nodynamic")
+	}
 	if len(d.Worker) == 0 {
 		return nil, tellOperator(what, "no worker program is configured")
 	}
-	body, err := json.Marshal(q)
+	body, err := json.Marshal(workRequest{format, int64(len(file)), edge, most, d.Cache.OnDisk()})
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.Deadline)
-	defer cancel()
 	cmd := child.Command(ctx, d.Worker)
 	cmd.WaitDelay = time.Second
-	cmd.Stdin = io.MultiReader(bytes.NewReader(binary.LittleEndian.AppendUint32(nil, uint32(len(body)))), bytes.NewReader(body), file)
+	cmd.Stdin = io.MultiReader(bytes.NewReader(binary.LittleEndian.AppendUint32(nil, uint32(len(body)))), bytes.NewReader(body), bytes.NewReader(file))
 	var out limitedBuffer
 	out.max = workerReply
 	cmd.Stdout = &out
@@ -154,13 +155,13 @@ func (d *Decoders) inWorker(ctx context.Context, what string, q workRequest, fil
 	switch {
 	case ctx.Err() != nil:
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, &unreadable.Limit{What: what, Resource: "time"}
+			return nil, &unreadable.Limit{What: "image", Resource: "time"}
 		}
 		return nil, ctx.Err()
 	case err != nil:
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
-			return nil, &unreadable.Limit{What: what, Resource: "memory or time"}
+			return nil, &unreadable.Limit{What: "image", Resource: "memory or time"}
 		}
 		return nil, tellOperator(what, "the worker program does not start ("+err.Error()+")")
 	}
@@ -168,7 +169,7 @@ func (d *Decoders) inWorker(ctx context.Context, what string, q workRequest, fil
 	if err := json.Unmarshal(out.b.Bytes(), &reply); err != nil {
 		return nil, tellOperator(what, "the worker program does not answer as it should")
 	}
-	return &reply, reply.error()
+	return reply.Shown, reply.error()
 }
 
 // limitedBuffer refuses to grow beyond max.

@@ -78,9 +78,6 @@ func scale(img image.Image, edge int) image.Image {
 // shrink averages squares of n × n pixels, premultiplied, so that no detail is skipped.
 func shrink(img image.Image, n int) image.Image {
 	b := img.Bounds()
-	if m, ok := img.(*image.YCbCr); ok && b.Min == (image.Point{}) && b.Dx() >= 8*n && b.Dy() >= 8*n {
-		return shrinkPlanes(m, n)
-	}
 	w, h := max(b.Dx()/n, 1), max(b.Dy()/n, 1)
 	dst := image.NewRGBA(image.Rect(0, 0, w, h))
 	row := image.NewRGBA(image.Rect(0, 0, b.Dx(), n))
@@ -107,50 +104,6 @@ func shrink(img image.Image, n int) image.Image {
 		}
 	}
 	return dst
-}
-
-// shrinkPlanes is shrink for a photograph as JPEG stores it: fewer numbers, and fewer pixels to
-// turn into colours afterwards.
-func shrinkPlanes(m *image.YCbCr, n int) image.Image {
-	b := m.Bounds()
-	small := image.NewYCbCr(image.Rect(0, 0, b.Dx()/n, b.Dy()/n), m.SubsampleRatio)
-	rows := len(small.Cb) / max(small.CStride, 1)
-	shrinkPlane(small.Y, small.YStride, small.Rect.Dy(), m.Y, m.YStride, n)
-	shrinkPlane(small.Cb, small.CStride, rows, m.Cb, m.CStride, n)
-	shrinkPlane(small.Cr, small.CStride, rows, m.Cr, m.CStride, n)
-	dst := image.NewRGBA(small.Rect)
-	draw.Draw(dst, dst.Rect, small, image.Point{}, draw.Src)
-	return dst
-}
-
-// shrinkPlane fills rows of the destination with the means of squares; where the source ends before
-// a square does, its last pixels stand for the rest.
-func shrinkPlane(dst []uint8, stride, rows int, src []uint8, from, n int) {
-	sums := make([]uint32, stride)
-	last := len(src)/from - 1
-	area := uint32(n * n)
-	for y := range rows {
-		clear(sums)
-		for dy := range n {
-			row := src[min(y*n+dy, last)*from:][:from]
-			whole := min(stride, from/n)
-			for x := range sums[:whole] {
-				s := uint32(0)
-				for _, v := range row[x*n : x*n+n] {
-					s += uint32(v)
-				}
-				sums[x] += s
-			}
-			for x := whole; x < stride; x++ {
-				for dx := range n {
-					sums[x] += uint32(row[min(x*n+dx, from-1)])
-				}
-			}
-		}
-		for x, s := range sums {
-			dst[y*stride+x] = uint8((s + area/2) / area)
-		}
-	}
 }
 
 // Fits reports whether so many bytes are within the limit as base64. APIs of models count that, and

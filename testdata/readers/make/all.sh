@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the corpus of the readers' tests anew: testdata/readers/{pdf,image,document,binary}. The results are committed, so that tests need
+# Makes the corpus of the readers' tests anew: testdata/readers/{pdf,image,refused,document,binary}. The results are committed, so that tests need
 # none of the programs. On Debian 12:
 #
 #	apt-get install --no-install-recommends chromium fonts-dejavu-core fonts-hosny-amiri fonts-ipafont-gothic ghostscript groff \
@@ -13,7 +13,7 @@ export LC_ALL=C.UTF-8 TZ=UTC SOURCE_DATE_EPOCH=1700000000 FORCE_SOURCE_DATE=1
 out=$(cd .. && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$out/pdf" "$out/image" "$out/document" "$out/binary"
+mkdir -p "$out/pdf" "$out/image" "$out/refused" "$out/document" "$out/binary"
 for part in latex office chromium ghostscript qpdf images sqlite expected; do
 	echo "$part"
 	sh "./$part.sh" "$work" "$out"

@@ -2,7 +2,7 @@
 # One picture in many formats: 60 x 40 pixels, quarters red, green, blue and yellow (clockwise from top left: red, green, yellow,
 # blue), which tells every turn and mirror from every other.
 set -eu
-work=$1 out=$2/image
+work=$1 out=$2/image refused=$2/refused
 im=${IM:-convert-im6.q16}
 "$im" -size 30x20 xc:'#e01010' xc:'#10c010' +append "$work/top.png"
 "$im" -size 30x20 xc:'#1010e0' xc:'#e0e010' +append "$work/bottom.png"
@@ -26,19 +26,16 @@ set -- -strip -define png:exclude-chunks=date,time
 "$im" "$base" -strip BMP3:"$out/rgb24.bmp"
 "$im" "$base" -strip -alpha set BMP:"$out/rgba32.bmp"
 "$im" "$base" -strip -type Palette -compress none BMP3:"$out/palette.bmp"
-for c in none lzw zip jpeg; do "$im" "$base" -strip -compress $c -quality 92 "$out/$c.tiff"; done
+for c in none lzw zip; do "$im" "$base" -strip -compress $c "$out/$c.tiff"; done
+"$im" "$base" -strip -compress jpeg -quality 92 "$refused/jpeg.tiff"
 "$im" "$base" -strip -depth 16 -compress lzw "$out/rgb16.tiff"
-"$im" "$base" -strip -colorspace CMYK -compress lzw "$out/cmyk.tiff"
-"$im" "$base" -strip -colorspace CMYK -compress zip -define tiff:tile-geometry=32x32 -define tiff:predictor=2 -endian MSB "$out/cmyk_tiles.tiff"
-tiffcp -c jpeg:92 -t -w 32 -l 32 "$out/none.tiff" "$out/jpeg_ycc_tiles.tiff"
-"$im" "$base" -strip -colorspace Gray -depth 8 -compress jpeg -quality 92 "$out/jpeg_gray.tiff"
-tiffcp -p separate "$out/none.tiff" "$out/planes.tiff"
+"$im" "$base" -strip -colorspace CMYK -compress lzw "$refused/cmyk.tiff"
+tiffcp -p separate "$out/none.tiff" "$refused/planes.tiff"
 "$im" "$base" -strip -colorspace Gray -threshold 40% -compress Group4 "$out/group4.tiff"
 cwebp -quiet -q 90 "$base" -o "$out/lossy.webp"
 cwebp -quiet -lossless "$base" -o "$out/lossless.webp"
 cwebp -quiet -q 90 "$out/alpha.png" -o "$out/alpha.webp"
-gif2webp -quiet "$out/animated.gif" -o "$out/animated.webp"
-gif2webp -quiet -lossy -q 90 "$out/animated.gif" -o "$out/animated_lossy.webp"
+gif2webp -quiet "$out/animated.gif" -o "$refused/animated.webp"
 avifenc --min 5 --max 10 -y 444 "$base" "$out/still.avif" >/dev/null
 heif-enc -q 90 "$base" -o "$out/still.heic" >/dev/null 2>&1
 # 4:2:2, 4:4:4, grey, 10 bits, and a size with odd sides and rows longer than the least that a decoder allocates
