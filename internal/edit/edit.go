@@ -335,36 +335,18 @@ func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, 
 			return nil, err
 		}
 	}
-	size := int64(d.size())
-	for i, r := range kept {
-		if encoded == nil {
-			size += int64(len(r.with)) - int64(r.end-r.start)
-		} else {
-			size += int64(len(encoded[i]))
-		}
-	}
-	// What a mapped charset loses in the replaced parts is not subtracted: finding it out costs
-	// more than it is worth, unless the answer depends on it.
-	if size > o.MaxBytes && encoded != nil {
-		for _, r := range kept {
-			raw, _ := d.enc.Encode(string(d.text[r.start:r.end]))
-			size -= int64(len(raw))
-		}
-	}
+	spans, size := d.spans(kept, encoded)
 	if size > o.MaxBytes {
 		return nil, &TooLargeError{index, size, o.MaxBytes}
 	}
-	risky := d.afterOpaque(kept)
 	line := 0
-	if risky != nil {
-		line = lineAt(d.text, kept[risky[0]].start)
+	if risky := slices.IndexFunc(kept, d.afterOpaque); risky >= 0 {
+		line = lineAt(d.text, kept[risky].start)
 	}
-	spans := d.splice(kept, encoded)
-	if d.joined(kept, risky) {
+	if !d.splice(kept, encoded, spans, size) {
 		return nil, &DamagedError{index, line, d.enc.Name}
 	}
-	d.tidy()
-	return spans, nil
+	return fewer(spans), nil
 }
 
 func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {

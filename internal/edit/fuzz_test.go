@@ -306,7 +306,7 @@ func FuzzDetect(f *testing.F) {
 			if at > 64 {
 				break
 			}
-			if d.enc.Mapped() && d.origRaw(at) > d.origRaw(at+1) {
+			if d.enc.Mapped() && d.rawOffset(at) > d.rawOffset(at+1) {
 				t.Fatalf("offset %d", at)
 			}
 		}
