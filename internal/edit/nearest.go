@@ -43,16 +43,19 @@ func nearest(h *haystack, old []byte) (best diagnosis, ok bool) {
 	}
 	least := math.MaxInt
 	for _, w := range windows {
-		d := w.region(h, lines, olds, old)
-		if d.end <= d.start || w.score < total/4 && !alike(old, h.text[d.start:d.end]) {
-			continue
-		}
-		switch n := distance(old, h.text[d.start:d.end]); {
-		case n < least:
-			d.rival = ok && least <= max(2*n, n+1)
-			best, least, ok = d, n, true
-		case n <= max(2*least, least+1):
-			best.rival = true
+		for _, w := range []near{w, {w.first, w.first, w.score}, {w.last, w.last, w.score}} {
+			d := w.region(h, lines, olds, old)
+			if d.end <= d.start || w.score < total/4 && !alike(old, h.text[d.start:d.end]) {
+				continue
+			}
+			n, other := distance(old, h.text[d.start:d.end]), d.end <= best.start || d.start >= best.end
+			switch {
+			case n < least:
+				d.rival = ok && (other && least <= max(2*n, n+1) || !other && best.rival)
+				best, least, ok = d, n, true
+			case other && n <= max(2*least, least+1):
+				best.rival = true
+			}
 		}
 	}
 	best.rival = best.rival || len(windows) == maxWindows
