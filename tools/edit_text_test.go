@@ -146,27 +146,6 @@ func TestTwoReadings(t *testing.T) {
 	}
 }
 
-// TestTwoReadingsOfSeveral: of a MultiEdit each reading has all edits; both apply.
-func TestTwoReadingsOfSeveral(t *testing.T) {
-	t.Parallel()
-	for i, want := range []string{"ONE\nf(a)\nh(c)\n\ng(b)\nTWO\n", "ONE\nf(a)\n\nh(c)\ng(b)\nTWO\n"} {
-		s, root := suite(t, nil, tools.Options{})
-		f := write(t, root+"/a.py", "one\nf(a)\n\ng(b)\ntwo\n")
-		p := call(t, s, "MultiEdit", map[string]any{"file_path": f, "edits": []any{
-			map[string]any{"old_string": "one", "new_string": "ONE"},
-			map[string]any{"old_string": "f(a)\ng(b)", "new_string": "f(a)\nh(c)\ng(b)"},
-			map[string]any{"old_string": "two", "new_string": "TWO"}}})
-		readings, _ := payloadMap(t, p)["readings"].([]any)
-		if len(readings) != 2 || !strings.Contains(p.Text(), "f(a)\nh(c)\n\ng(b)") || strings.Contains(p.Text(), "nil") {
-			t.Fatalf("%s", p.Text())
-		}
-		next := readings[i].(map[string]any)
-		if got := payloadMap(t, call(t, s, next["tool"].(string), next["args"].(map[string]any))); got["error"] != nil || content(t, f) != want {
-			t.Errorf("reading %d: %v, the file is %q", i+1, got, content(t, f))
-		}
-	}
-}
-
 // TestTextOfAnotherFile: a text that stands in one other file that the session has read is answered
 // with the edit of that file. What was not read, has changed, or may not be read is not looked at.
 func TestTextOfAnotherFile(t *testing.T) {

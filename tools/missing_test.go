@@ -100,7 +100,7 @@ func TestAnotherFileIsTried(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	for old, want := range map[string]string{
 		"    return total\n":                            "    return total\n",
-		"def f(x):\n    totl = x * 2\n    return total": "def f(x):\n    total = x * 2\n    return total",
+		"def f(x):\n    totl = x * 2\n    return total": "    return total",
 		"    something = else_entirely(there)\n":        "",
 	} {
 		one := map[string]any{"old_string": old, "new_string": strings.ReplaceAll(old, "return total", "return total + 1") + "#"}

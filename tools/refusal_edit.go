@@ -54,12 +54,8 @@ func (n noMatchFields) Text() string {
 			n.next.Args["new_string"])
 	}
 	for i, r := range n.Readings {
-		one := r.Args
-		if all, ok := one["edits"].([]map[string]any); ok && n.EditIndex != nil && *n.EditIndex <= len(all) {
-			one = all[*n.EditIndex-1] // the others are as they were sent
-		}
 		fmt.Fprintf(&b, "reading %d, of %s: old_string:\n%s\nnew_string:\n%s\n", i+1, r.Args["file_path"],
-			one["old_string"], one["new_string"])
+			r.Args["old_string"], r.Args["new_string"])
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -188,11 +184,6 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 		f.next = a.withStrings(*e.Repaired)
 	case len(e.Readings) > 1 && a.tool == "Edit":
 		f.Readings = brief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
-	case len(e.AllReadings) > 1 && a.tool == "MultiEdit":
-		all := func(i int) *NextCall {
-			return again(a.tool, a.args, map[string]any{"edits": mendedEdits(e.AllReadings[i])})
-		}
-		f.Readings = brief(all(0), all(1))
 	case len(e.All) > 0 && a.tool == "MultiEdit":
 		f.next = again(a.tool, a.args, map[string]any{"edits": mendedEdits(e.All)})
 	}

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/letters"
-	"moltisfs/internal/edit/mend"
 )
 
 // needle is an Old prepared for the search by skeleton.
@@ -15,23 +14,11 @@ type needle struct {
 	first, last int // the part of old between its outermost white space
 	top, bottom int // the lines where that part starts and ends
 	bones       []byte
-	anchor      []byte // a run of bytes that every tier leaves alone; nil when there is none worth it
-	anchorAt    int    // its offset in bones
 }
 
 // newNeedle returns nil for an old of nothing but white space.
 func newNeedle(old []byte) *needle {
 	n := &needle{old: old, lines: splitLines(old), first: -1}
-	runAt, runBone, bestLen := 0, 0, 0
-	close := func(at int) {
-		run := old[runAt:at]
-		if at < len(old) && old[at] >= utf8.RuneSelf && len(run) > 0 {
-			run = run[:len(run)-1] // a letter may be composed with the mark that follows
-		}
-		if len(run) > bestLen {
-			n.anchor, n.anchorAt, bestLen = run, runBone, len(run)
-		}
-	}
 	for at := 0; at < len(old); {
 		before := len(n.bones)
 		var next int
@@ -42,18 +29,10 @@ func newNeedle(old []byte) *needle {
 			}
 			n.last = next
 		}
-		if c := old[at]; c >= utf8.RuneSelf || c <= ' ' || c == '\'' || c == '"' || c == '-' || c == '.' {
-			close(at)
-			runAt, runBone = next, len(n.bones)
-		}
 		at = next
 	}
-	close(len(old))
 	if n.first < 0 {
 		return nil
-	}
-	if bestLen < 3 {
-		n.anchor = nil
 	}
 	for i, l := range n.lines {
 		if l.start <= n.first {
@@ -70,7 +49,6 @@ func newNeedle(old []byte) *needle {
 type extent struct{ start, end int }
 
 const (
-	maxAnchors    = 32 // occurrences of the anchor that are looked at one by one
 	maxCandidates = 10000
 	compareBudget = 256 << 20 // bytes of text compared for one edit
 )
@@ -80,9 +58,7 @@ type haystack struct {
 	text  []byte
 	bones []byte
 	marks []letters.Mark
-	veils int    // -1: no invisible characters, 1: some, 0: not looked yet
 	added column // how lines that New adds are indented
-	torn  bool   // a match that is torn is one
 }
 
 func newHaystack(text []byte) *haystack { return &haystack{text: text} }
@@ -96,88 +72,8 @@ func (h *haystack) skeleton() ([]byte, []letters.Mark) {
 
 // candidates finds the places in h with the needle's skeleton. more: a limit may hide others.
 func (n *needle) candidates(h *haystack) (found []extent, more bool) {
-	text := h.text
-	limit := min(maxCandidates, compareBudget/(len(n.old)+1)+1)
-	if n.anchor != nil && h.bones == nil && !h.veiled() {
-		if at, ok := anchors(text, n.anchor); ok {
-			seen := make(map[int]bool)
-			for _, p := range at {
-				from, to := n.window(text, p)
-				bones, marks := letters.Skeleton(text[from:to])
-				got, _ := n.search(text[from:to], bones, marks, limit)
-				for _, c := range got {
-					c.start, c.end = c.start+from, c.end+from
-					if !seen[c.start] {
-						seen[c.start] = true
-						found = append(found, c)
-					}
-				}
-			}
-			return sorted(found), false
-		}
-	}
 	bones, marks := h.skeleton()
-	return n.search(text, bones, marks, limit)
-}
-
-// veiled looks for characters that count for nothing and so could hide inside an anchor.
-func (h *haystack) veiled() bool {
-	if h.veils == 0 {
-		h.veils = -1
-		for _, s := range []string{"\u200b", "\u2060", "\ufeff", "\u00ad"} {
-			if bytes.Contains(h.text, []byte(s)) {
-				h.veils = 1
-			}
-		}
-	}
-	return h.veils > 0
-}
-
-// anchors lists where run occurs; ok is false when that is too often.
-func anchors(text, run []byte) (at []int, ok bool) {
-	for pos := 0; ; {
-		i := bytes.Index(text[pos:], run)
-		if i < 0 {
-			return at, true
-		}
-		if len(at) == maxAnchors {
-			return nil, false
-		}
-		at = append(at, pos+i)
-		pos += i + 1
-	}
-}
-
-// window is the text around an anchor at p that holds the whole match, if there is one.
-func (n *needle) window(text []byte, p int) (from, to int) {
-	from = p
-	for need := n.anchorAt + 8; need > 0 && from > 0; {
-		c := text[from-1]
-		if c < utf8.RuneSelf {
-			from--
-			if c > ' ' {
-				need--
-			}
-			continue
-		}
-		r, size := utf8.DecodeLastRune(text[:from])
-		if s, ok := letters.Fold(r); !ok || s != " " && s != "" {
-			need--
-		}
-		from -= size
-	}
-	var buf [64]byte
-	for to, need := p, len(n.bones)-n.anchorAt+8; ; {
-		if need <= 0 || to >= len(text) {
-			return from, min(len(text), to+2*utf8.UTFMax)
-		}
-		got, next := letters.Bone(buf[:0], text, to)
-		need -= len(got)
-		to = next
-	}
-}
-
-func (n *needle) search(text, bones []byte, marks []letters.Mark, limit int) (found []extent, more bool) {
+	text, limit := h.text, min(maxCandidates, compareBudget/(len(n.old)+1)+1)
 	for pos := 0; ; {
 		i := bytes.Index(bones[pos:], n.bones)
 		if i < 0 {
@@ -198,11 +94,11 @@ func (n *needle) search(text, bones []byte, marks []letters.Mark, limit int) (fo
 type match struct {
 	tier       tier
 	start, end int
-	indents    []mend.Pair // of the whole lines, when tier is tierIndent
-	rule       *mend.Rule  // how New is to be indented; nil below tierIndent, and when no rule fits
-	free       bool        // the first line of New is not indented: Old began inside a line
-	noFinal    bool        // Old ended with a line break that the file, ending there, does not have
-	endings    bool        // line breaks differ
+	indents    []pair // of the whole lines, when tier is tierIndent
+	rule       *rule  // how New is to be indented; nil below tierIndent, and when no rule fits
+	free       bool   // the first line of New is not indented: Old began inside a line
+	noFinal    bool   // Old ended with a line break that the file, ending there, does not have
+	endings    bool   // line breaks differ
 
 	lineAt int // start of the line on which the first character stands that is not white space
 	from   extent
@@ -230,7 +126,7 @@ func (v *verifier) raise(t tier) bool {
 }
 
 func (v *verifier) pair(old, file []byte) {
-	p := mend.Pair{Old: string(old), File: string(file)}
+	p := pair{old: string(old), file: string(file)}
 	for _, q := range v.indents {
 		if p == q {
 			return

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/edit/mend"
 )
 
 // nearMiss is an old string as a model may send it, and the place it means.
@@ -126,13 +125,13 @@ func damages() []damage {
 			return text, strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(region)
 		}, false},
 		{"unicode escapes", []string{CauseEscaped}, func(text, region string, _ int) (string, string) {
-			return text, mend.UnicodeEscapes(region, "%04x")
+			return text, unicodeEscapes(region, "%04x")
 		}, false},
 		{"escapes undone", []string{CauseEscaped}, func(text, region string, _ int) (string, string) {
 			if strings.Contains(region, "é") {
 				return text, region
 			}
-			return text, mend.Unbackslash(region, "u")
+			return text, unbackslash(region, "u")
 		}, false},
 		{"entities", []string{CauseEntity}, func(text, region string, _ int) (string, string) {
 			if strings.Contains(region, "&") && strings.Contains(region, ";") {

@@ -7,7 +7,6 @@ import (
 
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/letters"
-	"moltisfs/internal/edit/mend"
 )
 
 // diagnosis is a place in the text that is close to Old, and why it is not Old.
@@ -16,17 +15,18 @@ type diagnosis struct {
 	start, end int
 	partial    bool
 	open       bool // where Old would begin or end can't be told
+	rival      bool // another place is nearly as like
 	detail     string
 }
 
 // diagnose fills in a NoMatchError: equivalences first, then what the session last saw, then the
 // other case, then what has most in common. Each step is linear in the text.
-func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
+func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) (d diagnosis) {
 	why := err.Detail // of the tier that found the place
 	err.Cause = CauseUnknown
 	if len(h.text) == 0 {
 		err.Detail = "the file is empty"
-		return
+		return d
 	}
 	n := newNeedle([]byte(e.Old))
 	d, ok := n.near(h)
@@ -43,10 +43,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 		d, ok = nearest(h, []byte(e.Old))
 	}
 	if !ok {
-		d, ok = n.nearLetters(h)
-	}
-	if !ok {
-		return
+		return d
 	}
 	if cause := d.plainly(e.Old, string(h.text[d.start:d.end])); cause != d.cause {
 		d.cause, d.detail = cause, ""
@@ -68,6 +65,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 		err.Resend, whole = resend(h, d.start, d.end)
 		err.Partial = err.Partial || !whole
 	}
+	return d
 }
 
 // plainly is the cause if it alone explains the difference. What was undone in Old before, such as
@@ -100,21 +98,11 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 		}
 	}
 	if found == 0 {
-		// Only blanks inside lines or blank lines differ. The ends of Old get the file's white space.
-		c := places[0]
-		d := diagnosis{cause: CauseWhitespace, start: c.start, end: c.end}
-		if at := lineStart(h.text, c.start); n.first > 0 && len(trimBlanks(h.text[at:c.start])) == 0 {
-			d.start = at
-		}
-		if l := lineFrom(h.text, c.end); n.last < len(n.old) && len(trimBlanks(h.text[c.end:l.end])) == 0 {
-			d.end = l.end
-			if n.lines[len(n.lines)-1].start > n.last {
-				d.end = l.next
-			}
-		}
+		d := diagnosis{cause: CauseWhitespace, rival: len(places) > 1} // inside lines, or blank lines
+		d.start, d.end = n.around(h.text, places[0])
 		return d, true
 	}
-	d := diagnosis{start: best.start, end: best.end}
+	d := diagnosis{start: best.start, end: best.end, rival: found > 1}
 	switch best.tier {
 	case tierExact, tierEndings:
 		d.cause = CauseLineEndings
@@ -132,14 +120,14 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 		pairs := best.indents
 		if n.top == 0 {
 			pre := h.text[best.lineAt:best.from.start]
-			pairs = append(pairs, mend.Pair{Old: string(n.old[:n.first]), File: string(pre)})
+			pairs = append(pairs, pair{old: string(n.old[:n.first]), file: string(pre)})
 			if n.first > 0 || bytes.Contains(h.text[best.start:best.end], []byte("\n")) {
 				d.start = best.start
 			}
 		}
 		for _, p := range pairs {
-			if strings.Contains(p.Old, "\t") != strings.Contains(p.File, "\t") && p.Old != "" && p.File != "" ||
-				strings.Contains(p.Old, " ") != strings.Contains(p.File, " ") && p.Old != "" && p.File != "" {
+			if strings.Contains(p.old, "\t") != strings.Contains(p.file, "\t") && p.old != "" && p.file != "" ||
+				strings.Contains(p.old, " ") != strings.Contains(p.file, " ") && p.old != "" && p.file != "" {
 				d.cause = CauseTabsVsSpaces
 			}
 		}
@@ -244,45 +232,28 @@ func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
 	if !ok {
 		return diagnosis{}, false
 	}
-	// The white space around is looked for as if the letters were the same.
-	text := append([]byte(nil), n.old...)
-	copy(text[n.first:n.last], h.text[start:end]) // verify finds out if lengths differ
-	if m, ok := newNeedleOr(text, n).verify(h.text, extent{start, end}); ok && end-start == n.last-n.first {
-		start, end = m.start, m.end
-	}
+	start, end = n.around(h.text, extent{start, end})
 	cause := CauseCase
 	if bytes.Equal(bones[at:at+len(n.bones)], n.bones) { // a long word, maybe with blanks in it
 		cause = CauseWhitespace
 	}
-	return diagnosis{cause: cause, start: start, end: end}, true
+	again := bytes.Contains(lowerASCII(bones)[at+1:], lowerASCII(n.bones))
+	return diagnosis{cause: cause, start: start, end: end, rival: again}, true
 }
 
-// nearLetters looks for what Old is most like, letter by letter.
-func (n *needle) nearLetters(h *haystack) (diagnosis, bool) {
-	if n == nil || len(n.bones) < 6 {
-		return diagnosis{}, false
+// around adds to a place the white space that the file has where Old has some at its ends.
+func (n *needle) around(text []byte, at extent) (start, end int) {
+	start, end = at.start, at.end
+	if from := lineStart(text, start); n.first > 0 && len(trimBlanks(text[from:start])) == 0 {
+		start = from
 	}
-	bones, marks := h.skeleton()
-	budget := mend.Budget
-	like, ok := mend.Approx(lowerASCII(bones), lowerASCII(n.bones), &budget)
-	if !ok {
-		return diagnosis{}, false
+	if l := lineFrom(text, end); n.last < len(n.old) && len(trimBlanks(text[end:l.end])) == 0 {
+		end = l.end
+		if n.lines[len(n.lines)-1].start > n.last {
+			end = l.next
+		}
 	}
-	start, end, ok := letters.Place(h.text, marks, like.Start, like.End)
-	if !ok {
-		return diagnosis{}, false
-	}
-	start, end = mend.Whole(h.text, start, end)
-	d := diagnosis{cause: CauseUnknown, start: start, end: end, partial: true}
-	d.settle(h, n.old)
-	return d, d.start < d.end
-}
-
-func newNeedleOr(old []byte, other *needle) *needle {
-	if n := newNeedle(old); n != nil {
-		return n
-	}
-	return other
+	return start, end
 }
 
 func lowerASCII(b []byte) []byte {

@@ -3,6 +3,7 @@ package edit
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -12,8 +13,8 @@ import (
 )
 
 // document is a file between two edits: its text as UTF-8, and what is needed to get the bytes
-// back. For UTF-8 the text is the bytes. For every other charset the bytes are a list of pieces,
-// each a part of the original file, which is never encoded again, or the encoded text of an edit.
+// back. For UTF-8 the text is the bytes. For every other charset only the text of an edit is encoded:
+// the bytes around it stay.
 type document struct {
 	enc  *text.Encoding
 	bom  []byte
@@ -28,16 +29,8 @@ type document struct {
 	beforeAt   int    // bytes before it
 	beforeTail int    // bytes behind it
 
-	orig   []byte // original bytes after the mark, mapped charsets only
-	marks  []text.Place
-	pieces []piece
-}
-
-// piece is a run of text and the bytes it stands for.
-type piece struct {
-	text int    // length in the text
-	from int    // where its text starts in the decoded original; only when raw is nil
-	raw  []byte // encoded text of an edit; nil for a part of the original
+	raw   []byte // the file with its mark, mapped charsets only
+	marks []text.Place
 }
 
 // replacement is one splice: text[start:end] becomes with.
@@ -45,9 +38,6 @@ type replacement struct {
 	start, end int
 	with       string
 }
-
-// maxPieces bounds the list: past it the bytes are joined and decoded afresh.
-const maxPieces = 4096
 
 // openToChange is open for writing: it refuses a file whose bytes mean nothing by themselves.
 func openToChange(content []byte, encoding string) (*document, error) {
@@ -69,20 +59,19 @@ func open(content []byte, encoding string) (*document, error) {
 	}
 	d := &document{enc: enc, bom: content[:bom:bom], text: content[bom:], guessed: guessed}
 	if enc.Mapped() {
-		d.load(content[bom:])
+		d.load(content)
 	}
 	return d, nil
 }
 
+// load takes the bytes of the file, and decodes them.
 func (d *document) load(raw []byte) {
-	d.orig = raw
-	d.text, d.marks = d.enc.DecodePlaces(raw)
-	d.own = true
-	d.pieces = nil
-	if len(d.text) > 0 {
-		d.pieces = []piece{{text: len(d.text)}}
-	}
+	d.raw, d.own = raw, true
+	d.text, d.marks = d.enc.DecodePlaces(d.body())
 }
+
+// body is the file without its mark, in a mapped charset.
+func (d *document) body() []byte { return d.raw[len(d.bom):] }
 
 // refuted says that the charset was guessed, and that there are bytes which are no character of it.
 func (d *document) refuted() bool {
@@ -98,24 +87,15 @@ func (d *document) encode(s string) (raw []byte, bad int) {
 	return d.enc.Encode(s)
 }
 
-// bytes gives the file. While edits may follow, it shares nothing with the document's text.
+// bytes gives the file.
 func (d *document) bytes() []byte {
-	if !d.enc.Mapped() {
-		if len(d.bom) == 0 {
-			return d.text
-		}
-		return append(append(make([]byte, 0, len(d.bom)+len(d.text)), d.bom...), d.text...)
+	switch {
+	case d.enc.Mapped():
+		return d.raw
+	case len(d.bom) == 0:
+		return d.text
 	}
-	out := make([]byte, 0, d.size())
-	out = append(out, d.bom...)
-	for _, p := range d.pieces {
-		if p.raw != nil {
-			out = append(out, p.raw...)
-		} else {
-			out = append(out, d.orig[d.origRaw(p.from):d.origRaw(p.from+p.text)]...)
-		}
-	}
-	return out
+	return slices.Concat(d.bom, d.text)
 }
 
 // excerpt shows ten lines of the text on either side of a line, numbered.
@@ -135,120 +115,60 @@ func (d *document) excerpt(line int) string {
 	return b.String()
 }
 
-// size is the length of the file in bytes.
-func (d *document) size() int {
-	if !d.enc.Mapped() {
-		return len(d.bom) + len(d.text)
-	}
-	n := len(d.bom)
-	for _, p := range d.pieces {
-		n += d.rawLen(p)
-	}
-	return n
-}
-
-func (d *document) rawLen(p piece) int {
-	if p.raw != nil {
-		return len(p.raw)
-	}
-	return d.origRaw(p.from+p.text) - d.origRaw(p.from)
-}
-
-// origRaw translates an offset in the decoded original into one in its bytes.
-func (d *document) origRaw(at int) int {
+// rawOffset translates an offset in the decoded text into one in the bytes behind the mark.
+func (d *document) rawOffset(at int) int {
 	i := sort.Search(len(d.marks), func(i int) bool { return d.marks[i].Text > at }) - 1
 	if i < 0 {
 		return 0
 	}
 	m := d.marks[i]
-	return m.Raw + d.enc.RawOffset(d.orig[m.Raw:], at-m.Text)
+	return m.Raw + d.enc.RawOffset(d.body()[m.Raw:], at-m.Text)
 }
 
-// splice makes the replacements, which must be sorted and must not overlap, and gives the bytes
-// they changed, in offsets of the file before them.
-func (d *document) splice(rs []replacement, encoded [][]byte) []Span {
-	if !d.enc.Mapped() {
-		spans := make([]Span, 0, min(len(rs), maxSpans))
-		for _, r := range rs {
-			spans = addSpan(spans, Span{len(d.bom) + r.start, len(d.bom) + r.end, len(r.with)})
-		}
-		d.spliceText(rs)
-		return spans
+// spans gives the bytes that replacements change, in offsets of the file, and the size that they make of it.
+// encoded are their texts, in a mapped charset.
+func (d *document) spans(rs []replacement, encoded [][]byte) (spans []Span, size int64) {
+	size = int64(len(d.bom) + len(d.text))
+	if d.enc.Mapped() {
+		size = int64(len(d.raw))
 	}
-	spans := d.splicePieces(rs, encoded)
+	spans = make([]Span, len(rs))
+	for i, r := range rs {
+		s := Span{r.start, r.end, len(r.with)}
+		if d.enc.Mapped() {
+			s = Span{d.rawOffset(r.start), d.rawOffset(r.end), len(encoded[i])}
+		}
+		size += int64(s.Length - (s.End - s.Start))
+		spans[i] = Span{len(d.bom) + s.Start, len(d.bom) + s.End, s.Length}
+	}
+	return spans, size
+}
+
+// splice makes the replacements, which must be sorted and must not overlap. ok is false where the bytes of
+// a new text and those beside it read as other text together.
+func (d *document) splice(rs []replacement, encoded [][]byte, spans []Span, size int64) (ok bool) {
+	risky := slices.ContainsFunc(rs, d.afterOpaque)
 	d.spliceText(rs)
-	return spans
-}
-
-// tidy joins the pieces and decodes them afresh when there are too many.
-func (d *document) tidy() {
-	if len(d.pieces) > maxPieces {
-		d.load(d.bytes()[len(d.bom):])
-	}
-}
-
-// afterOpaque lists the replacements behind bytes that are no character: together they may be one.
-func (d *document) afterOpaque(rs []replacement) (out []int) {
 	if !d.enc.Mapped() {
-		return nil
+		return true
 	}
-	for i, r := range rs {
-		if bytes.HasSuffix(d.text[:r.start], []byte(text.Opaque)) {
-			out = append(out, i)
-		}
+	raw, pos := make([]byte, 0, size), 0
+	for i, s := range spans {
+		raw = append(append(raw, d.raw[pos:s.Start]...), encoded[i]...)
+		pos = s.End
 	}
-	return out
+	raw = append(raw, d.raw[pos:]...)
+	if was := d.text; risky || d.more > 0 {
+		d.load(raw)
+		return bytes.Equal(d.text, was)
+	}
+	d.raw = raw // its text is no longer asked for by offset
+	return true
 }
 
-// joined reports whether, after a splice, the bytes around a listed replacement read as other text.
-func (d *document) joined(rs []replacement, list []int) bool {
-	if len(list) == 0 {
-		return false
-	}
-	whole := len(list) > 64
-	shift, next := 0, 0
-	for i, r := range rs {
-		if next < len(list) && list[next] == i && !whole {
-			next++
-			from := r.start + shift
-			to := min(len(d.text), from+len(r.with)+4*utf8.UTFMax)
-			for bytes.HasSuffix(d.text[:from], []byte(text.Opaque)) {
-				from -= len(text.Opaque)
-			}
-			for to < len(d.text) && !utf8.RuneStart(d.text[to]) {
-				to++
-			}
-			if whole = bytes.Contains(d.text[r.start+shift:to], []byte(text.Opaque[:1])); whole {
-				break // where the next character starts cannot be told from here
-			}
-			if now, _ := d.enc.DecodePlaces(d.rawRange(from, to)); !bytes.Equal(now, d.text[from:to]) {
-				return true
-			}
-		}
-		shift += len(r.with) - (r.end - r.start)
-	}
-	if whole {
-		now, _ := d.enc.DecodePlaces(d.bytes()[len(d.bom):])
-		return !bytes.Equal(now, d.text)
-	}
-	return false
-}
-
-// rawRange gives the bytes of text[from:to].
-func (d *document) rawRange(from, to int) (raw []byte) {
-	pos := 0
-	for _, p := range d.pieces {
-		if a, b := max(from, pos), min(to, pos+p.text); a < b {
-			p := d.cut(p, a-pos, b-a)
-			if p.raw != nil {
-				raw = append(raw, p.raw...)
-			} else {
-				raw = append(raw, d.orig[d.origRaw(p.from):d.origRaw(p.from+p.text)]...)
-			}
-		}
-		pos += p.text
-	}
-	return raw
+// afterOpaque says that a replacement stands behind bytes that are no character: together they may be one.
+func (d *document) afterOpaque(r replacement) bool {
+	return d.enc.Mapped() && bytes.HasSuffix(d.text[:r.start], []byte(text.Opaque))
 }
 
 func (d *document) spliceText(rs []replacement) {
@@ -299,61 +219,6 @@ func (d *document) keepStretch(r replacement) {
 	d.beforeLine = bytes.Count(d.text[:from], []byte("\n"))
 }
 
-// splicePieces cuts the pieces at the replacements and puts the encoded texts in between.
-func (d *document) splicePieces(rs []replacement, encoded [][]byte) []Span {
-	var (
-		out   = make([]piece, 0, len(d.pieces)+2*len(rs))
-		spans []Span
-		i     = 0          // next piece
-		head  piece        // what is left of the piece under the cursor
-		left  = 0          // text left in it
-		raw   = len(d.bom) // cursor in the bytes
-	)
-	take := func(n int, keep bool) {
-		for n > 0 {
-			if left == 0 {
-				head, left = d.pieces[i], d.pieces[i].text
-				i++
-			}
-			k := min(n, left)
-			p := d.cut(head, head.text-left, k)
-			left -= k
-			n -= k
-			raw += d.rawLen(p)
-			if keep {
-				out = append(out, p)
-			}
-		}
-	}
-	pos := 0
-	for k, r := range rs {
-		take(r.start-pos, true)
-		from := raw
-		take(r.end-r.start, false)
-		spans = addSpan(spans, Span{from, raw, len(encoded[k])})
-		if len(r.with) > 0 {
-			out = append(out, piece{text: len(r.with), raw: encoded[k]})
-		}
-		pos = r.end
-	}
-	take(len(d.text)-pos, true)
-	d.pieces = out
-	return spans
-}
-
-// cut gives the part of p that holds n bytes of text from offset at.
-func (d *document) cut(p piece, at, n int) piece {
-	if p.raw == nil {
-		return piece{text: n, from: p.from + at}
-	}
-	a := d.enc.RawOffset(p.raw, at)
-	b := len(p.raw)
-	if at+n < p.text {
-		b = d.enc.RawOffset(p.raw, at+n)
-	}
-	return piece{text: n, raw: p.raw[a:b]}
-}
-
 // whole moves offsets in the text out of the middle of characters of the charset. Only combined
 // letters of Big5, two runes in one character, ever need it.
 func (d *document) whole(start, end int) (int, int) {
@@ -387,14 +252,17 @@ func (d *document) onBoundary(at int) bool {
 // maxSpans bounds what a step reports; past it neighbours are joined.
 const maxSpans = 4096
 
-func addSpan(spans []Span, s Span) []Span {
-	if len(spans) == maxSpans {
+func fewer(spans []Span) []Span {
+	for len(spans) > maxSpans {
 		half := spans[:0]
-		for i := 0; i+1 < len(spans); i += 2 {
-			a, b := spans[i], spans[i+1]
-			half = append(half, Span{a.Start, b.End, a.Length + (b.Start - a.End) + b.Length})
+		for i := 0; i < len(spans); i += 2 {
+			a, b := spans[i], spans[min(i+1, len(spans)-1)]
+			if i+1 < len(spans) {
+				a = Span{a.Start, b.End, a.Length + (b.Start - a.End) + b.Length}
+			}
+			half = append(half, a)
 		}
 		spans = half
 	}
-	return append(spans, s)
+	return spans
 }

@@ -157,7 +157,6 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 		step, err := d.apply(i, e, o)
 		if err != nil {
 			if e, ok := err.(*NoMatchError); ok {
-				e.eachReading(content, edits, o)
 				if e.All = e.repairedAll(content, edits, e.Repaired, o); i > 0 && e.Line == 0 && e.All == nil {
 					e.TextThere = d.excerpt(res.Steps[i-1].Line)
 				}
@@ -193,18 +192,6 @@ func (d *document) end(res *Result) *Result {
 	res.blank = len(bytes.TrimSpace(d.text)) == 0
 	res.LineEnding = lineEnding(d.text)
 	return res
-}
-
-// eachReading tries a list of edits with either reading of the one that failed.
-func (e *NoMatchError) eachReading(content []byte, edits []Edit, o Options) {
-	for i := range e.Readings {
-		all := e.repairedAll(content, edits, &e.Readings[i], o)
-		if all == nil {
-			e.AllReadings = nil
-			return
-		}
-		e.AllReadings = append(e.AllReadings, all)
-	}
 }
 
 // repairedAll tries a list of edits with the one that failed repaired, and those after it.
@@ -250,21 +237,16 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		case *NoMatchError:
 			err.Index = index
 			seen, _, _ := Decode(o.Seen, d.enc.Name)
-			diagnose(err, h, seen, e)
+			near := diagnose(err, h, seen, e)
 			if o.Strict && !err.Partial && err.Cause != CauseCase && err.Cause != CauseWhitespace {
 				err.Detail = "" // why no tier took it is beside the point: none was asked
-				err.Repaired = repaired(h, e)
+				err.Repaired = tolerated(h, e)
 			}
-			var m *mender
 			if at := applied(h, e); at > 0 && err.Repaired == nil {
 				*err = NoMatchError{Index: index, Cause: CauseApplied, Line: at, EndLine: at + strings.Count(e.New, "\n")}
 			} else if err.Repaired == nil && err.Cause != CauseStale {
-				err.Repaired, m = mended(h, e)
+				err.Repaired, err.Readings = offers(h, e, near)
 			}
-			if err.Repaired == nil && m != nil {
-				err.Readings = m.ambiguous(h)
-			}
-			err.Repaired = smaller(h, err.Repaired)
 		}
 		return Step{}, err
 	}
@@ -320,17 +302,13 @@ func applied(h *haystack, e Edit) int {
 	return lineAt(h.text, at)
 }
 
-// repaired gives the exact edit for what a tolerant tier would do; nil if none does.
-func repaired(h *haystack, e Edit) *Edit {
+// tolerated gives the exact edit for what a tolerant tier would do; nil if none does.
+func tolerated(h *haystack, e Edit) *Edit {
 	p, err := find(h, e, false)
-	if err != nil || p == nil || len(p.rs) != 1 || e.All {
+	if err != nil || len(p.rs) != 1 || e.All {
 		return nil
 	}
-	sent := &Edit{Old: string(h.text[p.rs[0].start:p.rs[0].end]), New: p.rs[0].with}
-	if again, err := find(h, *sent, true); err != nil || again == nil || again.rs[0] != p.rs[0] || !utf8.ValidString(sent.Old) {
-		return nil
-	}
-	return sent
+	return offered(h, p.rs[0])
 }
 
 // fill gives an empty text its content.
@@ -357,36 +335,18 @@ func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, 
 			return nil, err
 		}
 	}
-	size := int64(d.size())
-	for i, r := range kept {
-		if encoded == nil {
-			size += int64(len(r.with)) - int64(r.end-r.start)
-		} else {
-			size += int64(len(encoded[i]))
-		}
-	}
-	// What a mapped charset loses in the replaced parts is not subtracted: finding it out costs
-	// more than it is worth, unless the answer depends on it.
-	if size > o.MaxBytes && encoded != nil {
-		for _, r := range kept {
-			raw, _ := d.enc.Encode(string(d.text[r.start:r.end]))
-			size -= int64(len(raw))
-		}
-	}
+	spans, size := d.spans(kept, encoded)
 	if size > o.MaxBytes {
 		return nil, &TooLargeError{index, size, o.MaxBytes}
 	}
-	risky := d.afterOpaque(kept)
 	line := 0
-	if risky != nil {
-		line = lineAt(d.text, kept[risky[0]].start)
+	if risky := slices.IndexFunc(kept, d.afterOpaque); risky >= 0 {
+		line = lineAt(d.text, kept[risky].start)
 	}
-	spans := d.splice(kept, encoded)
-	if d.joined(kept, risky) {
+	if !d.splice(kept, encoded, spans, size) {
 		return nil, &DamagedError{index, line, d.enc.Name}
 	}
-	d.tidy()
-	return spans, nil
+	return fewer(spans), nil
 }
 
 func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {

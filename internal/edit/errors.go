@@ -3,8 +3,6 @@ package edit
 import (
 	"fmt"
 	"unicode"
-
-	"moltisfs/internal/edit/mend"
 )
 
 // Causes of a NoMatchError: why old_string is not in the text although something close to it is.
@@ -17,8 +15,8 @@ const (
 	CauseQuotes         = "quotes"        // typographic quotes or dashes
 	CauseUnicodeSpace   = "unicode_space" // no-break and other odd or invisible spaces
 	CauseNormalisation  = "normalisation" // composed and decomposed letters
-	CauseEscaped        = mend.Escaped    // backslash or \u escapes
-	CauseEntity         = mend.Entity     // HTML entities
+	CauseEscaped        = "escaped"       // backslash or \u escapes
+	CauseEntity         = "entity"        // HTML entities
 	CauseLineNumbers    = "line_numbers"  // line numbers pasted from Read or grep output
 	CauseCase           = "case"
 	CauseStale          = "stale"           // it was there when the session last saw the file (Options.Seen)
@@ -46,9 +44,7 @@ type NoMatchError struct {
 type Offers struct {
 	Repaired *Edit  // the exact edit that was most likely meant, tried; nil where in doubt
 	Readings []Edit // where Repaired is nil: the two edits that may be meant, tried
-	// AllReadings are all edits, with this one by either reading.
-	AllReadings [][]Edit
-	All         []Edit // all edits, with this one and those after it repaired: all of them apply
+	All      []Edit // all edits, with this one and those after it repaired: all of them apply
 }
 
 func (e *NoMatchError) Error() string {

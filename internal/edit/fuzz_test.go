@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/edit/mend"
 	"moltisfs/internal/text"
 )
 
@@ -307,7 +306,7 @@ func FuzzDetect(f *testing.F) {
 			if at > 64 {
 				break
 			}
-			if d.enc.Mapped() && d.origRaw(at) > d.origRaw(at+1) {
+			if d.enc.Mapped() && d.rawOffset(at) > d.rawOffset(at+1) {
 				t.Fatalf("offset %d", at)
 			}
 		}
@@ -398,9 +397,9 @@ func FuzzEscapes(f *testing.F) {
 		case 2:
 			old = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(region)
 		case 3:
-			old = mend.Unbackslash(region, "u")
+			old = unbackslash(region, "u")
 		case 4:
-			old = mend.UnicodeEscapes(region, "%04x")
+			old = unicodeEscapes(region, "%04x")
 		}
 		checkApplied(t, []byte(text), []Edit{{Old: old, New: "REPLACED"}}, Options{Encoding: "utf-8"})
 	})

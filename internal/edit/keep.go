@@ -11,7 +11,6 @@ import (
 
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/letters"
-	"moltisfs/internal/edit/mend"
 )
 
 // Where a tolerant tier finds Old, the file is written otherwise than Old, and New was most likely
@@ -28,6 +27,15 @@ const (
 	whySeam    = "new_string changes the very place where old_string and the file differ"
 	whyDepth   = "how deep the lines that new_string adds should be indented can't be told"
 	whyColumn  = "new_string adds lines that may have to stay in their column"
+)
+
+// How the lines that New adds are indented where the rest of the edit was moved by a rule.
+type column int
+
+const (
+	asTold column = iota // by the rule, unless that is in doubt
+	moved                // by the rule
+	stays                // as they are sent
 )
 
 // keeping is a match of a tolerant tier, line by line, and how Old and the file differ in it.
@@ -167,9 +175,9 @@ func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 	case old != "" && lead == oldLead:
 		in = haveLead
 	case k.rule != nil && !(j == 0 && k.free):
-		in, ok = k.rule.Apply(lead)
+		in, ok = k.rule.apply(lead)
 		// What stands in the first column may have to, unless Old shows that such lines do not.
-		first := slices.ContainsFunc(k.indents, func(p mend.Pair) bool { return p.Old == "" })
+		first := slices.ContainsFunc(k.indents, func(p pair) bool { return p.old == "" })
 		if k.added == stays && !shares {
 			in, ok = lead, true
 		}

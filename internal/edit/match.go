@@ -2,7 +2,6 @@ package edit
 
 import (
 	"bytes"
-	"sort"
 	"strings"
 )
 
@@ -130,7 +129,7 @@ func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
 		}
 		fit := f
 		if m.tier >= tierTrailing {
-			if !h.torn && torn(h, e.Old, e.New, m.end) != "" {
+			if torn(h, e.Old, e.New, m.end) != "" {
 				return nil, &NoMatchError{Detail: whyTorn}
 			}
 			now, was, why := m.written(n, text, e, h.added)
@@ -182,9 +181,4 @@ func apart(ms []match) []match {
 		}
 	}
 	return kept
-}
-
-func sorted(es []extent) []extent {
-	sort.Slice(es, func(i, j int) bool { return es[i].start < es[j].start })
-	return es
 }

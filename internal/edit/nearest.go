@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 	"unicode"
@@ -11,7 +12,6 @@ import (
 
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/letters"
-	"moltisfs/internal/edit/mend"
 )
 
 // hit says that a line of the text has something in common with a line of Old.
@@ -28,49 +28,100 @@ const (
 
 // nearest finds the stretch of the text that has most in common with Old: whole lines first,
 // compared by skeleton and without case, and words where no line is the same. Each line and word of
-// the text is looked up once; nothing is compared with everything.
-func nearest(h *haystack, old []byte) (diagnosis, bool) {
+// the text is looked up once; only the few best windows are compared with Old.
+func nearest(h *haystack, old []byte) (best diagnosis, ok bool) {
 	olds := diff.Lines(old)
 	lines := diff.Lines(h.text)
 	if len(olds) == 0 {
-		return diagnosis{}, false
+		return best, false
 	}
-	hits, total := lineHits(lines, olds)
-	first, last, score := bestWindow(hits, len(olds))
-	if score < total/4 || score == 0 {
-		var most float64
-		hits, most = wordHits(lines, olds)
-		if first, last, score = bestWindow(hits, len(olds)); score < most/4 || score == 0 {
-			return diagnosis{}, false
+	hits, total := lineHits(lines, olds, maxHitsPerKey)
+	windows := bestWindows(hits, len(olds))
+	if len(windows) == 0 || windows[0].score < total/4 {
+		hits, total = wordHits(lines, olds)
+		windows = bestWindows(hits, len(olds))
+	}
+	least := math.MaxInt
+	for _, w := range windows {
+		for _, w := range []near{w, {w.first, w.first, w.score}, {w.last, w.last, w.score}} {
+			d := w.region(h, lines, olds, old)
+			if d.end <= d.start || w.score < total/4 && !alike(old, h.text[d.start:d.end]) {
+				continue
+			}
+			n, other := distance(old, h.text[d.start:d.end]), d.end <= best.start || d.start >= best.end
+			switch {
+			case n < least:
+				d.rival = ok && (other && least <= max(2*n, n+1) || !other && best.rival)
+				best, least, ok = d, n, true
+			case other && n <= max(2*least, least+1):
+				best.rival = true
+			}
 		}
 	}
-	// The first and the last line in common say where Old would begin and end.
-	from := max(0, first.line-first.old)
-	to := min(len(lines), last.line+len(olds)-last.old)
+	best.rival = best.rival || len(windows) == maxWindows
+	return best, ok
+}
+
+// region is the stretch that a window places: the first and the last line in common say where Old would begin and end.
+func (w *near) region(h *haystack, lines, olds [][]byte, old []byte) diagnosis {
+	from := max(0, w.first.line-w.first.old)
+	to := min(len(lines), w.last.line+len(olds)-w.last.old)
 	from, to = min(from, len(lines)-1), max(to, from+1)
-	from = firstLine(lines, olds, first.line, from)
-	if end := lastLine(lines, olds, from); end > last.line {
+	from = firstLine(lines, olds, w.first.line, from)
+	if end := lastLine(lines, olds, from); end > w.last.line {
 		to = end
 	}
 	d := diagnosis{cause: CauseUnknown, partial: true}
-	for i, l := range lines[:to] {
-		if i < from {
-			d.start += len(l)
-		}
-		d.end += len(l)
-	}
+	d.start, d.end = stretchOf(lines, from, to)
 	// Old may begin or end inside a line.
 	if stretch := h.text[d.start:d.end]; len(stretch) > longLine && len(stretch) > 4*len(old) {
-		a, b, ok := mend.Thick(stretch, old)
+		a, b, ok := thickest(stretch, old)
 		if !ok || len(olds) > 1 {
 			d.start, d.end, d.open = d.start+a, d.start+b, true
-			return d, ok
+			return d
 		}
-		a, b = mend.Whole(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
+		a, b = letters.Whole(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
 		d.start, d.end = d.start+a, d.start+b
 	}
 	d.settle(h, old)
-	return d, d.end > d.start
+	return d
+}
+
+// distance says in how much two texts differ: in characters, or where they are long in bytes of words.
+func distance(a, b []byte) (n int) {
+	a, b = bytes.TrimSpace(a), bytes.TrimSpace(b)
+	if len(a) <= longLine && len(b) <= longLine {
+		return differing([]rune(string(a)), []rune(string(b)))
+	}
+	x, y := tokens(a), tokens(b)
+	for _, c := range diff.Changes(x, y) {
+		n += max(len(bytes.Join(x[c.A0:c.A1], nil)), len(bytes.Join(y[c.B0:c.B1], nil)))
+	}
+	return n
+}
+
+// thickest finds the part of a long line that has most in common with old, word by word.
+func thickest(line, old []byte) (from, to int, ok bool) {
+	words, olds := tokens(line), tokens(old)
+	hits, _ := lineHits(words, olds, 16*maxHitsPerKey)
+	windows := bestWindows(hits, len(olds))
+	if len(windows) == 0 {
+		return 0, 0, false
+	}
+	w := windows[0]
+	from, to = stretchOf(words, w.first.line-w.first.old, w.last.line+len(olds)-w.last.old)
+	return from, to, true
+}
+
+// stretchOf gives the offsets of some parts of a text.
+func stretchOf(parts [][]byte, first, last int) (from, to int) {
+	for i, p := range parts[:min(last, len(parts))] {
+		if i < first {
+			from += len(p)
+		}
+		to += len(p)
+	}
+	return from, to
 }
 
 // firstLine finds the line at which a region begins that has lines[hit]: the last one up to there that is the first line
@@ -123,7 +174,7 @@ func (d *diagnosis) settle(h *haystack, old []byte) {
 	if d.end <= d.start {
 		return
 	}
-	from, to := lineStart(h.text, d.start), lineFrom(h.text, d.end-1)
+	from, to := lineStart(h.text, d.start), lineFrom(h.text, lineStart(h.text, d.end-1))
 	lines := to.next-from <= longLine+4*len(old)
 	if lines {
 		d.start, d.end = from, to.end
@@ -199,7 +250,7 @@ func lineKey(l []byte, buf []byte) (uint64, []byte) {
 	return maphash.Bytes(lineSeed, buf) | 1, buf
 }
 
-func lineHits(lines, olds [][]byte) (hits []hit, total float64) {
+func lineHits(lines, olds [][]byte, most int) (hits []hit, total float64) {
 	var buf []byte
 	type wanted struct {
 		at   int // the first line of Old with the key
@@ -225,14 +276,14 @@ func lineHits(lines, olds [][]byte) (hits []hit, total float64) {
 		if k == 0 || w == nil {
 			continue
 		}
-		if w.seen++; w.seen <= maxHitsPerKey {
+		if w.seen++; w.seen <= most {
 			hits = append(hits, hit{i, w.at, k, 0})
 		}
 	}
 	kept := hits[:0]
 	for _, x := range hits {
 		w := want[x.key]
-		if w.seen > maxHitsPerKey {
+		if w.seen > most {
 			continue
 		}
 		x.weight = weigh(w.size, w.seen)
@@ -288,7 +339,7 @@ func eachWord(l []byte, f func(key uint64, size int)) {
 	var buf [64]byte
 	word := buf[:0]
 	end := func() {
-		if len(word) > 1 {
+		if len(word) > 0 {
 			f(maphash.Bytes(lineSeed, word), len(word))
 		}
 		word = word[:0]
@@ -327,17 +378,30 @@ func eachWord(l []byte, f func(key uint64, size int)) {
 	end()
 }
 
-// bestWindow slides a window somewhat longer than Old over the hits and gives the first and the
-// last hit of the best one. What several hits say about one key counts once.
-func bestWindow(hits []hit, size int) (first, last hit, score float64) {
+// near is a window of the text: its first and last hit, by which Old is placed.
+type near struct {
+	first, last hit
+	score       float64
+}
+
+// maxWindows bounds how many places are compared with Old.
+const maxWindows = 32
+
+// bestWindows slides a window somewhat longer than Old over the hits and gives the best ones, which do not overlap. What
+// several hits say about one key counts once.
+func bestWindows(hits []hit, size int) (out []near) {
 	sort.SliceStable(hits, func(i, j int) bool { return hits[i].line < hits[j].line })
 	span := size + size/4
 	if size > 1 {
 		span++
 	}
+	type stretch struct {
+		i, j int
+		sum  float64
+	}
 	inside := make(map[uint64]int)
-	var sum, best float64
-	bi, bj := -1, -1
+	var all []stretch
+	var sum float64
 	i := 0
 	for j, x := range hits {
 		if inside[x.key]++; inside[x.key] == 1 {
@@ -349,30 +413,35 @@ func bestWindow(hits []hit, size int) (first, last hit, score float64) {
 			}
 			i++
 		}
-		if sum > best+1e-9 {
-			best, bi, bj = sum, i, j
+		all = append(all, stretch{i, j, sum})
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].sum > all[j].sum })
+	for _, s := range all {
+		a, b := hits[s.i], hits[s.j]
+		if len(out) == maxWindows || s.sum < all[0].sum/2 {
+			break
 		}
-	}
-	if bi < 0 {
-		return hit{}, hit{}, 0
-	}
-	// The ends are taken from the heaviest hits, those that place Old most surely.
-	first, last = hits[bi], hits[bj]
-	for _, x := range hits[bi : bj+1] {
-		if x.line-x.old == first.line-first.old {
+		if slices.ContainsFunc(out, func(n near) bool { return a.line <= n.last.line && b.line >= n.first.line }) {
 			continue
 		}
-		if x.weight > 2*first.weight {
-			first = x
+		// The ends are taken from the heaviest hits, those that place Old most surely.
+		for _, x := range hits[s.i : s.j+1] {
+			if x.line-x.old == hits[s.i].line-hits[s.i].old {
+				continue
+			}
+			if x.weight > 2*a.weight {
+				a = x
+			}
+			if x.weight > 2*b.weight {
+				b = x
+			}
 		}
-		if x.weight > 2*last.weight {
-			last = x
+		if a.line-a.old > b.line+size-b.old {
+			b = a
 		}
+		out = append(out, near{a, b, s.sum})
 	}
-	if first.line-first.old > last.line+size-last.old {
-		last = first
-	}
-	return first, last, best
+	return out
 }
 
 // alike says that at most a third of the characters of a line are others than in another line.
@@ -402,7 +471,7 @@ func within(old, line []byte, whole bool) (from, to int, ok bool) {
 	if ok = whole && 3*best <= len(want); !whole {
 		best = len(want)
 	}
-	tokens := mend.Tokens(trimmed)
+	tokens := letters.Tokens(trimmed)
 	if len(tokens) == 0 || len(line) > 4*longLine {
 		return from, to, ok
 	}
@@ -412,7 +481,7 @@ func within(old, line []byte, whole bool) (from, to int, ok bool) {
 	}
 	var begins, ends []int
 	at := 0
-	for _, next := range mend.Tokens(line) {
+	for _, next := range letters.Tokens(line) {
 		if sameToken(line[at:next], begin) {
 			begins = append(begins, at)
 		}

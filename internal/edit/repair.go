@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"moltisfs/internal/edit/mend"
+	"moltisfs/internal/edit/letters"
 )
 
 // repair undoes one way in which Old may have been damaged, or writes Old as the file is written.
@@ -18,32 +18,30 @@ type repair struct {
 
 	numbered int // for pasted line numbers: that of the first line; 0 otherwise
 	several  bool
-	whole    bool // these are whole lines
-	joined   bool // its lines were one: what befell the first befell no other
 	inside   bool // the first line had no number: the match may begin anywhere
 }
 
 // repairs lists what could be meant by an edit that no tier could place as it stands.
 func repairs(e Edit) []repair {
 	out := numbersOff(e)
-	for _, u := range mend.Unescapings() {
-		if old := u.Undo(e.Old); old != e.Old {
+	for _, u := range unescapings() {
+		if old := u.undo(e.Old); old != e.Old {
 			head, middle, tail := affixes(e.Old, e.New)
-			r := repair{cause: u.Cause, old: old, new: u.Undo(e.New)}
-			if r.new != u.Undo(head)+middle+u.Undo(tail) &&
-				!u.Systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
-				r.other = u.Undo(head) + middle + u.Undo(tail)
+			r := repair{cause: u.cause, old: old, new: u.undo(e.New)}
+			if r.new != u.undo(head)+middle+u.undo(tail) &&
+				!u.systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
+				r.other = u.undo(head) + middle + u.undo(tail)
 				r.unsure = "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"
 			}
 			out = append(out, r)
 		}
 	}
-	for _, x := range mend.Escapings() {
-		if old := x.Do(e.Old); old != e.Old {
+	for _, x := range escapings() {
+		if old := x.do(e.Old); old != e.Old {
 			head, middle, tail := affixes(e.Old, e.New)
-			r := repair{cause: x.Cause, old: old, new: x.Do(head) + middle + x.Do(tail)}
-			if x.Do(middle) != middle {
-				r.other = x.Do(e.New)
+			r := repair{cause: x.cause, old: old, new: x.do(head) + middle + x.do(tail)}
+			if x.do(middle) != middle {
+				r.other = x.do(e.New)
 				r.unsure = "the file is escaped there, and whether new_string should be cannot be told: write both as they are in the file"
 			}
 			out = append(out, r)
@@ -78,7 +76,7 @@ func findRepaired(h *haystack, e Edit) (*plan, error) {
 	var sure, unsure []*plan
 	for _, r := range repairs(e) {
 		p, err := r.place(h, e.All)
-		if p != nil && !h.torn && torn(h, r.old, r.new, p.rs[0].end) != "" {
+		if p != nil && torn(h, r.old, r.new, p.rs[0].end) != "" {
 			r.unsure = whyTorn
 		}
 		if p != nil && further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
@@ -114,13 +112,47 @@ func findRepaired(h *haystack, e Edit) (*plan, error) {
 	return sure[0], nil
 }
 
+// folded writes the odd characters of old plain again, and those of new, of which new has no other kinds.
+func folded(e Edit) []repair {
+	odd := letters.Odd(e.Old)
+	if odd == "" {
+		return nil
+	}
+	r := repair{old: string(letters.Plain([]byte(e.Old))), new: string(letters.Plain([]byte(e.New)))}
+	if strings.Trim(letters.Odd(e.New), odd) != "" {
+		head, own, tail := affixes(e.Old, e.New)
+		plain := func(s string) string { return string(letters.Plain([]byte(s))) }
+		r.unsure, r.other = whyChars, plain(head)+own+plain(tail)
+	}
+	return []repair{r}
+}
+
 // deepened is the repair with the lines of New behind the first moved to where the match begins.
 func (r repair) deepened(h *haystack, at int) repair {
 	first, rest, many := strings.Cut(r.new, "\n")
 	if many {
-		r.new = first + "\n" + mend.Deepened(rest, indentAt(h, at))
+		r.new = first + "\n" + deepened(rest, indentAt(h, at))
 	}
 	return r
+}
+
+// deepened puts blanks before every line that has any text.
+func deepened(s, in string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		if strings.TrimSpace(l) != "" {
+			lines[i] = in + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// indentAt is what stands before an offset on its line, where that is blank.
+func indentAt(h *haystack, at int) string {
+	if pre := h.text[lineStart(h.text, at):at]; len(trimBlanks(pre)) == 0 {
+		return string(pre)
+	}
+	return ""
 }
 
 // place looks for a repaired edit by the tiers exact to trailing_blanks.

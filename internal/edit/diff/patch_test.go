@@ -293,3 +293,30 @@ func TestUnifiedQuotesNamesThatShowFalsely(t *testing.T) {
 		}
 	}
 }
+
+// TestMergeWords: within lines that both changed, changes of other words combine; of the same ones they don't.
+func TestMergeWords(t *testing.T) {
+	letters := func(s []byte) (out [][]byte) {
+		for i := range s {
+			out = append(out, s[i:i+1])
+		}
+		return out
+	}
+	for _, c := range []struct{ base, ours, theirs, want string }{
+		{"abc\n", "Abc\n", "abC\n", "AbC\n"},
+		{"abc\n", "Abc\n", "aBc\n", "ABc\n"},    // they touch
+		{"abc\n", "aBc\n", "axyc\n", "axyc\n"},  // theirs stands in the place of it
+		{"abcd\n", "aXYd\n", "abZd\n", ""},      // a part of it
+		{"ab\n", "axb\n", "ayb\n", ""},          // at one place
+		{"ab\n", "axb\n", "axb\n", "axb\n"},     // the same
+		{"a\nb\n", "a\n\nb\n", "a\nx\nb\n", ""}, // at one place, of lines
+		{"a\nb\n", "a\n\nb\n", "A\nb\n", "A\n\nb\n"},
+		{"a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n", "A\nb\nC\n"},
+		{"", "", "", ""},
+	} {
+		got, ok := MergeWords([]byte(c.base), []byte(c.ours), []byte(c.theirs), letters)
+		if string(got) != c.want || ok != (c.want != "" || c.base == "") {
+			t.Errorf("%q, %q, %q: %q, %v; want %q", c.base, c.ours, c.theirs, got, ok, c.want)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package letters
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestFold: what a reader takes for ASCII is folded; signs of other scripts and of mathematics are not.
 func TestFold(t *testing.T) {
@@ -18,5 +21,14 @@ func TestFold(t *testing.T) {
 		if odd := Odd(s); (odd != "") != (s != want) {
 			t.Errorf("%q: odd %q", s, odd)
 		}
+	}
+}
+
+func TestWholeWords(t *testing.T) {
+	t.Parallel()
+	text := []byte("für größer als")
+	from, to := Whole(text, strings.Index(string(text), "ö")+1, len(text)-1)
+	if string(text[from:to]) != "größer als" {
+		t.Errorf("%q", text[from:to])
 	}
 }

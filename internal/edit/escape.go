@@ -1,4 +1,4 @@
-package mend
+package edit
 
 import (
 	"fmt"
@@ -7,31 +7,27 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"moltisfs/internal/edit/letters"
 )
 
-// What may have befallen a text: causes that a refusal names.
-const (
-	Escaped = "escaped" // backslash or \u escapes
-	Entity  = "entity"  // HTML entities
-)
-
-// An Unescaping undoes one kind of escapes.
-type Unescaping struct {
-	Cause string
-	Kinds string // the letters behind the backslash; "" for entities
-	Undo  func(string) string
+// unescaping undoes one kind of escapes.
+type unescaping struct {
+	cause string
+	kinds string // the letters behind the backslash; "" for entities
+	undo  func(string) string
 }
 
-// Unescapings lists them, simple ones first.
-func Unescapings() (out []Unescaping) {
+// unescapings lists them, simple ones first.
+func unescapings() (out []unescaping) {
 	for _, kinds := range []string{"u", `"'` + "`", "ntr", "ntr\"'`", `\`, "untr\"'`\\/bf"} {
-		out = append(out, Unescaping{Escaped, kinds, func(s string) string { return Unbackslash(s, kinds) }})
+		out = append(out, unescaping{CauseEscaped, kinds, func(s string) string { return unbackslash(s, kinds) }})
 	}
-	return append(out, Unescaping{Entity, "", unentity})
+	return append(out, unescaping{CauseEntity, "", unentity})
 }
 
-// Unbackslash undoes backslash escapes of the given kinds and leaves all others alone.
-func Unbackslash(s, kinds string) string {
+// unbackslash undoes backslash escapes of the given kinds and leaves all others alone.
+func unbackslash(s, kinds string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
 	}
@@ -128,28 +124,28 @@ func unentity(s string) string {
 	}
 }
 
-// An Escaping writes text as a file may have it.
-type Escaping struct {
-	Cause string
-	Do    func(string) string
+// escaping writes text as a file may have it.
+type escaping struct {
+	cause string
+	do    func(string) string
 }
 
-// Escapings lists them.
-func Escapings() []Escaping {
-	return []Escaping{
-		{Entity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace},
-		{Entity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace},
-		{Entity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace},
-		{Escaped, func(s string) string { return UnicodeEscapes(s, "%04x") }},
-		{Escaped, func(s string) string { return UnicodeEscapes(s, "%04X") }},
-		{Escaped, strings.NewReplacer(`"`, `\"`).Replace},
-		{Escaped, strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace},
-		{Escaped, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace},
+// escapings lists them.
+func escapings() []escaping {
+	return []escaping{
+		{CauseEntity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace},
+		{CauseEntity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace},
+		{CauseEntity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace},
+		{CauseEscaped, func(s string) string { return unicodeEscapes(s, "%04x") }},
+		{CauseEscaped, func(s string) string { return unicodeEscapes(s, "%04X") }},
+		{CauseEscaped, strings.NewReplacer(`"`, `\"`).Replace},
+		{CauseEscaped, strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace},
+		{CauseEscaped, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace},
 	}
 }
 
-// UnicodeEscapes writes all but ASCII as \u escapes, their digits by format.
-func UnicodeEscapes(s, format string) string {
+// unicodeEscapes writes all but ASCII as \u escapes, their digits by format.
+func unicodeEscapes(s, format string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
@@ -165,15 +161,15 @@ func UnicodeEscapes(s, format string) string {
 	return b.String()
 }
 
-// Systematic says that the escapes of new, from one offset to another, come from what befell old as
+// systematic says that the escapes of new, from one offset to another, come from what befell old as
 // well: in neither string anything of that kind stands bare, and none of them is within a literal,
 // where it may stand for itself.
-func (u Unescaping) Systematic(old, new string, from, to int) bool {
-	if u.Kinds == "" {
+func (u unescaping) systematic(old, new string, from, to int) bool {
+	if u.kinds == "" {
 		bare := strings.NewReplacer("&amp;", "", "&lt;", "", "&gt;", "", "&quot;", "", "&#34;", "", "&#39;", "")
 		return !strings.ContainsAny(bare.Replace(old+new), "&<>") && !u.within(new, from, to)
 	}
-	for _, c := range u.Kinds {
+	for _, c := range u.kinds {
 		plain := map[rune]string{'n': "\n", 't': "\t", 'r': "\r"}[c]
 		if plain == "" {
 			plain = string(c)
@@ -187,11 +183,11 @@ func (u Unescaping) Systematic(old, new string, from, to int) bool {
 			return false
 		}
 	}
-	return u.Kinds == `\` || !u.within(new, from, to)
+	return u.kinds == `\` || !u.within(new, from, to)
 }
 
 // within says that one of the escapes stands between quotes that are not escaped like it.
-func (u Unescaping) within(s string, from, to int) bool {
+func (u unescaping) within(s string, from, to int) bool {
 	var open byte
 	quote := func(c byte) (inside bool) {
 		switch open {
@@ -207,13 +203,13 @@ func (u Unescaping) within(s string, from, to int) bool {
 	for i := 0; i < len(s); i++ {
 		own := i >= from && i < to
 		c, n, escaped := s[i], 1, false
-		if u.Kinds != "" && c == '\\' && i+1 < len(s) {
+		if u.kinds != "" && c == '\\' && i+1 < len(s) {
 			c, n = s[i+1], 2
-			if escaped = strings.IndexByte(u.Kinds, c) >= 0; !escaped {
+			if escaped = strings.IndexByte(u.kinds, c) >= 0; !escaped {
 				i++
 				continue
 			}
-		} else if u.Kinds == "" && c == '&' {
+		} else if u.kinds == "" && c == '&' {
 			if end := strings.IndexByte(s[i:min(len(s), i+8)], ';'); end > 0 {
 				if got := html.UnescapeString(s[i : i+end+1]); len(got) == 1 {
 					c, n, escaped = got[0], end+1, true
@@ -243,9 +239,9 @@ func (u Unescaping) within(s string, from, to int) bool {
 // apostrophe tells that of "it's" and "don't" from a quote.
 func apostrophe(before, after string) bool {
 	r, _ := utf8.DecodeLastRuneInString(before)
-	if len(after) == 0 || !wordRune(r) || after[0] != 's' && after[0] != 't' {
+	if len(after) == 0 || !letters.IsWord(r) || after[0] != 's' && after[0] != 't' {
 		return false
 	}
 	next, _ := utf8.DecodeRuneInString(after[1:])
-	return !wordRune(next) && next != '\'' && next != '\\'
+	return !letters.IsWord(next) && next != '\'' && next != '\\'
 }

@@ -1,0 +1,389 @@
+package edit
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/letters"
+	"moltisfs/internal/text"
+)
+
+// What a refusal offers is never made by itself: whole edits, each of them tried. One is offered where a
+// repair is in the text, or where Old, the region that is nearest to it and New merge without a
+// conflict; two where the repair is certain and what New adds is not.
+
+const maxOffered = 64 << 10 // bytes of an edit for which others are looked for
+
+// offers gives the edit that was most likely meant, or the two that may be. region is where Old is likest.
+func offers(h *haystack, e Edit, region diagnosis) (one *Edit, two []Edit) {
+	if e.All || len(e.Old)+len(e.New) > maxOffered || !utf8.ValidString(e.Old) || !utf8.ValidString(e.New) {
+		return nil, nil
+	}
+	found, doubt := byRepair(h, e)
+	if len(found) == 0 && !doubt {
+		if r, ok := byMerge(h, e, region); ok {
+			found = append(found, r)
+		}
+	}
+	if len(found) == 1 && !doubt {
+		return offered(h, found[0]), nil
+	}
+	return nil, readings(h, e)
+}
+
+// byRepair gives what repairs make of an edit that no tier could make; doubt: one of them leaves open what is meant.
+func byRepair(h *haystack, e Edit) (found []replacement, doubt bool) {
+	for _, r := range append(repairs(e), folded(e)...) {
+		if strings.TrimSpace(r.old) == "" || r.old == r.new {
+			continue
+		}
+		p, err := find(h, Edit{Old: r.old, New: r.new}, false)
+		if p != nil && r.numbered > 0 && !r.inside && lineStart(h.text, p.rs[0].start) < p.rs[0].start {
+			// Whole lines, of which the indentation was lost: all by the same.
+			in := indentAt(h, p.rs[0].start)
+			if in == "" || strings.Contains(r.new, "\n"+otherBlank(in)) {
+				doubt = doubt || in != ""
+				continue
+			}
+			p, err = find(h, Edit{Old: deepened(r.old, in), New: deepened(r.new, in)}, false)
+		}
+		switch _, many := err.(*NotUniqueError); {
+		case many:
+			doubt = true
+		case p == nil, r.numbered > 0 && !r.several && lineAt(h.text, p.rs[0].start) != r.numbered:
+		case strings.Count(r.old, "\n") > strings.Count(e.Old, "\n") && p.strategy == StrategyIndentation: // its lines were one
+		case r.cause == CauseEscaped && len(r.old) < len(e.Old) && strings.Contains(own(r.old, r.new), `\`): // some are left
+			doubt = true
+		case r.unsure != "", cutsRun(h.text, p.rs[0].start), cutsRun(h.text, p.rs[0].end), further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start):
+			doubt = true
+		default:
+			found = withLeast(h, found, p.rs[0])
+		}
+	}
+	return found, doubt
+}
+
+// own is what new has and old has not.
+func own(old, new string) string {
+	_, own, _ := affixes(old, new)
+	return own
+}
+
+// otherBlank is the blank that an indentation does not begin with.
+func otherBlank(in string) string {
+	if in[0] == '\t' {
+		return " "
+	}
+	return "\t"
+}
+
+// withLeast adds what is least of a replacement to others, unless it is there.
+func withLeast(h *haystack, found []replacement, r replacement) []replacement {
+	d := document{text: h.text, enc: text.UTF8}
+	if r = d.trim(r); slices.Contains(found, r) {
+		return found
+	}
+	return append(found, r)
+}
+
+// readings gives the two edits that may be meant where the place is certain and what should become of New
+// is not: what it adds was damaged as Old was, or stands for itself; its lines move with the block, or stay.
+func readings(h *haystack, e Edit) []Edit {
+	both := func(a, b *plan) (out []Edit) {
+		if a == nil || b == nil || len(a.rs) != 1 || len(b.rs) != 1 {
+			return nil
+		}
+		found := withLeast(h, withLeast(h, nil, a.rs[0]), b.rs[0])
+		for _, r := range found {
+			if sent := offered(h, r); sent != nil && len(found) == 2 {
+				out = append(out, *sent)
+			}
+		}
+		return out[:len(out)&^1]
+	}
+	rs := append(repairs(e), folded(e)...)
+	slices.Reverse(rs) // what undoes most first
+	for _, r := range rs {
+		if r.unsure == "" || r.other == r.new || strings.TrimSpace(r.old) == "" {
+			continue
+		}
+		a, _ := r.place(h, false)
+		r.new = r.other
+		b, _ := r.place(h, false)
+		if out := both(a, b); out != nil {
+			return out
+		}
+	}
+	along, still := *h, *h
+	along.added, still.added = moved, stays
+	a, _ := find(&along, e, false)
+	b, _ := find(&still, e, false)
+	return both(a, b)
+}
+
+// offered is the edit that is sent for a replacement, with as many lines around it as make it unique; nil where
+// it can't be sent.
+func offered(h *haystack, r replacement) *Edit {
+	d := document{text: h.text, enc: text.UTF8}
+	r = d.trim(r)
+	budget := lookBudget
+	old, ok := uniqueAround(h.text, r.start, r.end, &budget)
+	at := bytes.Index(h.text, []byte(old))
+	if !ok || r.start == r.end && r.with == "" || at > r.start || at+len(old) < r.end {
+		return nil
+	}
+	sent := Edit{Old: old, New: old[:r.start-at] + r.with + old[r.end-at:]}
+	p, err := find(h, sent, true)
+	if err != nil || len(p.rs) != 1 || !utf8.ValidString(sent.Old) || d.trim(p.rs[0]) != r {
+		return nil
+	}
+	return &sent
+}
+
+// byMerge merges Old, the region that is like it, and New.
+func byMerge(h *haystack, e Edit, d diagnosis) (r replacement, ok bool) {
+	if d.open || d.rival || d.end <= d.start || d.end-d.start > maxOffered || !utf8.Valid(h.text[d.start:d.end]) {
+		return r, false
+	}
+	region := lf(string(h.text[d.start:d.end]))
+	s := slipsOf(lf(e.Old), region)
+	if !s.likely() || !s.spares(lf(e.New)) || strings.Contains(region, "\r") {
+		return r, false
+	}
+	pre, post := h.text[lineStart(h.text, d.start):d.start], h.text[d.end:lineFrom(h.text, d.end).end]
+	if s.lines && len(trimBlanks(pre))+len(trimBlanks(post)) > 0 {
+		return r, false // what New adds would come to stand within another line
+	}
+	with, ok := diff.MergeWords([]byte(lf(e.Old)), []byte(region), []byte(lf(e.New)), tokens)
+	if !ok || string(with) == region {
+		return r, false
+	}
+	f := newFitter(h.text, region, string(with))
+	return replacement{d.start, d.end, f.fit(d.start, d.end)}, true
+}
+
+// tokens divides a text into words, other characters and line breaks.
+func tokens(s []byte) (out [][]byte) {
+	at := 0
+	for _, end := range letters.Tokens(s) {
+		out = append(out, s[at:end])
+		at = end
+	}
+	return out
+}
+
+// slips are how Old and the region differ, word by word.
+type slips struct {
+	old, file [][]byte
+	words     [][2]string // of Old, and of the file
+	signs     string      // that the file has not there, or others
+	unlike    bool        // other words or numbers: another place is meant
+	size      int         // bytes of words and signs that differ
+	lost      bool        // the file has signs more
+	lowered   bool        // the file has capitals, and Old has none
+	less      bool        // the file has blanks within a line that Old has not
+	more      bool        // the other way round
+	indent    bool        // blanks at the beginning of a line differ
+	trails    bool        // blanks at the end of a line differ
+	breaks    bool        // Old has line breaks that the file has not
+	empty     bool        // the other way round
+
+	lines bool // New adds or drops line breaks
+}
+
+func slipsOf(old, file string) *slips {
+	s := &slips{old: tokens([]byte(old)), file: tokens([]byte(file))}
+	s.lowered = strings.ToLower(old) == old && strings.ToLower(file) != file
+	for _, c := range diff.Changes(s.old, s.file) {
+		for i, j := c.A0, c.B0; i < c.A1 || j < c.B1; {
+			var a, b string
+			if i < c.A1 {
+				a = string(s.old[i])
+			}
+			if j < c.B1 {
+				b = string(s.file[j])
+			}
+			// Blanks and words are no pair.
+			if a != "" && b != "" && kindOf(a) != kindOf(b) {
+				if c.A1-i > c.B1-j || c.A1-i == c.B1-j && kindOf(a) == blank {
+					b = ""
+				} else {
+					a = ""
+				}
+			}
+			s.note(a, b, i, j)
+			if a != "" {
+				i++
+			}
+			if b != "" {
+				j++
+			}
+		}
+	}
+	return s
+}
+
+type kind int
+
+const (
+	sign kind = iota
+	word
+	blank
+	lineBreak
+)
+
+func kindOf(token string) kind {
+	switch r, _ := utf8.DecodeRuneInString(token); {
+	case letters.IsWord(r):
+		return word
+	case r == '\n':
+		return lineBreak
+	case unicode.IsSpace(r):
+		return blank
+	}
+	return sign
+}
+
+// note takes a difference in: a of Old at i, b of the file at j; "" is none.
+func (s *slips) note(a, b string, i, j int) {
+	switch k := kindOf(a + b); {
+	case k == word && a != "" && b != "":
+		s.words = append(s.words, [2]string{a, b})
+		s.unlike = s.unlike || !misspelt(a, b)
+	case k == word:
+		s.unlike = true
+	case k == lineBreak:
+		s.breaks, s.empty = s.breaks || a != "", s.empty || a == ""
+	case k == blank:
+		for _, side := range []struct {
+			token string
+			all   [][]byte
+			at    int
+		}{{a, s.old, i}, {b, s.file, j}} {
+			switch {
+			case side.token == "":
+			case begins(side.all, side.at):
+				s.indent = true
+			case ends(side.all, side.at):
+				s.trails = true
+			default:
+				s.more, s.less = s.more || side.token == a, s.less || side.token == b
+			}
+		}
+	default:
+		s.unlike = s.unlike || a != "" && b != "" && !strings.Contains("\"'`", a) && !bytes.Equal(letters.Plain([]byte(a)), letters.Plain([]byte(b)))
+		s.lost = s.lost || a == ""
+		s.signs += a + b
+		s.size += max(len(a), len(b))
+	}
+}
+
+// begins says that nothing but blanks stands before a token on its line, ends that nothing but blanks follows.
+func begins(all [][]byte, at int) bool {
+	for at--; at >= 0 && kindOf(string(all[at])) == blank; at-- {
+	}
+	return at < 0 || kindOf(string(all[at])) == lineBreak
+}
+
+func ends(all [][]byte, at int) bool {
+	for at++; at < len(all) && kindOf(string(all[at])) == blank; at++ {
+	}
+	return at == len(all) || kindOf(string(all[at])) == lineBreak
+}
+
+// between says that a token stands between two words.
+func between(all [][]byte, at int) bool {
+	return at > 0 && at+1 < len(all) && kindOf(string(all[at-1])) == word && kindOf(string(all[at+1])) == word
+}
+
+// misspelt says that one word may be the other: so few letters differ, or their case alone. utf8 is not utf7.
+func misspelt(a, b string) bool {
+	digits := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsDigit(r) {
+				return r
+			}
+			return -1
+		}, s)
+	}
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
+	return digits(a) == digits(b) && differing(x, y) <= min(2, max(len(x), len(y))/4)
+}
+
+// likely says that the region is the place that was meant.
+func (s *slips) likely() bool {
+	all := 0
+	for _, t := range s.old {
+		all += len(bytes.TrimSpace(t))
+	}
+	return !s.unlike && all > 0 && 4*s.size <= all
+}
+
+// spares says that what New adds bears no sign of what befell Old.
+func (s *slips) spares(new string) bool {
+	news := tokens([]byte(new))
+	for _, c := range diff.Changes(s.old, news) {
+		if s.lost && (c.A1-c.A0 != c.B1-c.B0) {
+			return false // it may lack the same
+		}
+		if s.empty && c.B0 == c.B1 {
+			return false // whether a line is left can't be told
+		}
+		for i := c.A0; i < c.A1; i++ {
+			t := string(s.old[i])
+			if s.lines = s.lines || kindOf(t) == lineBreak; kindOf(t) == sign && strings.Contains(s.signs, t) {
+				return false
+			}
+		}
+		for j := c.B0; j < c.B1; j++ {
+			t := string(news[j])
+			switch kindOf(t) {
+			case word:
+				if s.lowered || slices.ContainsFunc(s.words, func(w [2]string) bool { return kin(t, w[0], w[1]) }) {
+					return false
+				}
+			case sign:
+				if s.less || strings.Contains(s.signs, t) {
+					return false
+				}
+			case blank:
+				first, last := begins(news, j), ends(news, j)
+				if first && s.indent || last && s.trails || !last && s.more && !between(news, j) {
+					return false
+				}
+			case lineBreak:
+				if s.lines = true; s.empty && (begins(news, j) || ends(news, j)) {
+					return false // it is an empty line, or may lack one
+				}
+			}
+		}
+	}
+	return !s.lines || !s.indent && !s.trails && !s.breaks
+}
+
+// kin says that a word holds the part in which old and the file differ: it begins or ends as old does up to there.
+func kin(w, old, file string) bool {
+	const least = 3
+	head, tail := 0, 0
+	for head < min(len(old), len(file)) && old[head] == file[head] {
+		head++
+	}
+	for tail < min(len(old), len(file))-head && old[len(old)-1-tail] == file[len(file)-1-tail] {
+		tail++
+	}
+	n, m := 0, 0
+	for n < min(len(w), len(old)) && w[n] == old[n] {
+		n++
+	}
+	for m < min(len(w), len(old)) && w[len(w)-1-m] == old[len(old)-1-m] {
+		m++
+	}
+	return w == old || n >= max(least, head+1) || m >= max(least, tail+1)
+}
