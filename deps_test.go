@@ -139,7 +139,7 @@ var plan = []room{
 		"readers tools",
 		"net net/http os os/exec os/signal os/user path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
-	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
+	{outside, "internal/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "internal/ergonomics", "", "", ""},
 	{outside, "internal/races", "", "", ""},
 	{outside, "internal/testbox", "", "net os os/exec path/filepath testing", ""},
@@ -176,11 +176,11 @@ var fileAccess = map[string]string{
 	"readers/wasm":         "its own compiled code",
 	"cmd/moltis-fs":        "the configuration, and the terminal",
 
-	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",
-	"scripts/pack":        "the file of a module that it compresses",
-	"internal/testbox":    "the keys of a server of tests",
-	"internal/testdir":    "temporary directories of tests",
-	"tools/toolstest":     "trees for tests",
+	"grep/ignore/peers":  "the trees of tests, with the packages that are compared",
+	"scripts/pack":       "the file of a module that it compresses",
+	"internal/testbox":   "the keys of a server of tests",
+	"internal/testdir":   "temporary directories of tests",
+	"internal/toolstest": "trees for tests",
 }
 
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on

@@ -14,8 +14,8 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // ownMounts runs the test again in a process that has its mounts for itself, where it answers true.

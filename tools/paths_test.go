@@ -9,8 +9,8 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 type pathCase struct {

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"moltisfs/config"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // lastRecord is the last line of the audit log beside root.

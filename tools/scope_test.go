@@ -10,8 +10,8 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // The tree of the tests below: a caller may read what is in "mine" and "lent", and change what is in

@@ -14,8 +14,8 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // A search that its client gave up takes no more time, and the server, which answers what is under way, ends with its input. It
