@@ -91,7 +91,6 @@ var plan = []room{
 	{1, "readers/office", "internal/text readers/unreadable", "net/mail net/textproto", "golang.org/x/net"},
 
 	{2, "internal/readings", "internal/edit/letters internal/nearest", "", "golang.org/x/text"},
-	{2, "internal/foreign", "internal/args internal/nearest", "reflect", ""},
 	{2, "approval/queue", "approval internal/guardfs/flock internal/share", "os path/filepath", ""},
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "internal/engine/replace", "grep grep/match internal/args internal/edit internal/tally", "", ""},
@@ -107,7 +106,7 @@ var plan = []room{
 	{2, "internal/metrics", "hook", "", ""},
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
 
-	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine internal/foreign internal/guardfs" +
+	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy internal/readings internal/buffer readers readers/notebook", "path/filepath reflect", ""},
 
 	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/tally internal/text",

@@ -13,6 +13,7 @@ import (
 	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
@@ -91,6 +92,12 @@ var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
 	Description: "Shows what changed since before a checkpoint's call. Give one of id, turn, since, label.",
 	Effect:      Reads,
 	Search:      dialect.Search{Wanted: true, Hint: "what changed, compare with before, show diff of changes"},
+	aliases: slices.Concat(timeAliases, []args.Alias{
+		{Theirs: idNames, Ours: "id"},
+		{Theirs: fileNames + " filepaths files", Ours: "paths"},
+		{Theirs: "compareto compare comparewith", Ours: "against"},
+		{Theirs: verbNames, Says: "diff show", Hint: "leave it out"},
+	}),
 }, runCheckpointDiff)
 
 func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,

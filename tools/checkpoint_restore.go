@@ -10,6 +10,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
@@ -225,6 +226,17 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 	Search:  dialect.Search{Wanted: true, Hint: "undo, redo, revert, roll back or restore changes to files"},
 	Follows: []string{"Write", "Edit", "MultiEdit"},
 	OwnTime: true,
+	aliases: slices.Concat(timeAliases, []args.Alias{
+		{Theirs: idNames, Ours: "id"},
+		{Theirs: fileNames + " filepaths files", Ours: "paths"},
+		{Theirs: "preview simulate", Ours: "dry_run"},
+		{Theirs: "conflict conflicts conflictstrategy", Ours: "on_conflict"},
+		{Theirs: "preservetimes keepmtime preservemtime", Ours: "keep_times"},
+		{Theirs: "to target version", Ours: "id", Turn: args.Offered},
+		{Theirs: "force overwrite", Says: "false", Hint: "with on_conflict: force, what others changed is overwritten"},
+		{Theirs: "confirm confirmed yes acknowledge", Says: "true", Hint: "leave it out"},
+		{Theirs: verbNames, Says: "restore rollback revert", Hint: "leave it out"},
+	}),
 }, runCheckpointRestore)
 
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,

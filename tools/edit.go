@@ -12,6 +12,7 @@ import (
 	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
@@ -81,6 +82,10 @@ var editTool = define[EditArgs](Tool{
 		"old_string that would match; new_string then needs the same repair.",
 	Effect: Overwrites,
 	Search: dialect.Search{Hint: "change or replace text in a file"},
+	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
+		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
+		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
+	}),
 }, runEdit)
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {

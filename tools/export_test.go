@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"time"
 
 	"moltisfs/config"
@@ -44,10 +45,18 @@ func TakenBy(args any) (n int) {
 // Understand is what a tool makes of arguments: those it would run with, or, refused, those it offers
 // and for which tool.
 func Understand(name, raw string) (args, note, refused, offered string) {
-	u := row(name).understand([]byte(raw))
-	if u.err == nil {
-		return string(u.raw), u.note, "", ""
+	in, note, err := row(name).decode([]byte(raw))
+	if err == nil {
+		out, _ := plainJSON(in)
+		return string(out), note, "", ""
 	}
-	e := u.err.(*badArgument)
-	return "", "", e.What + "; " + e.Hint, e.Tool + string(e.Call)
+	e := err.(*badArgument)
+	if e.Call != nil {
+		tool := row(cmp.Or(e.Tool, name))
+		in, _, err := tool.decode(e.Call)
+		if call, _ := plainJSON(in); err == nil {
+			offered = e.Tool + string(call)
+		}
+	}
+	return "", "", e.What + "; " + e.Hint, offered
 }

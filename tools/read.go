@@ -3,9 +3,11 @@ package tools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/buffer"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/ledger"
@@ -114,6 +116,23 @@ var readTool = define[ReadArgs](Tool{
 		"in parts: pass next_offset as offset. The type is told by content.",
 	Effect: Reads,
 	Search: dialect.Search{Hint: "read a file, view an image, PDF or notebook"},
+	aliases: slices.Concat(fileAliases, []args.Alias{
+		{Theirs: "paths files filepaths filenames", Ours: "file_path"},
+		{Theirs: "startline linestart fromline startlineoneindexed startlinenumber firstline beginline line " +
+			"linenumber lineoffset start from begin", Ours: "offset"},
+		{Theirs: "linecount numlines numberoflines nlines maxlines linelimit head count numlinestoread", Ours: "limit"},
+		{Theirs: "tail", Ours: "limit", Turn: args.TailLines},
+		{Theirs: "endline lineend toline endlineoneindexed endlineoneindexedinclusive endlinenumber lastline " +
+			"endlineinclusive stopline end to", Ours: "limit", Turn: args.LastLine},
+		{Theirs: "viewrange linerange range lineranges lines", Ours: "offset", Turn: args.LineRange},
+		{Theirs: "lines", Says: "true false"},
+		{Theirs: "lines", Ours: "limit"},
+		{Theirs: "page pagerange pagenumbers pagenumber", Ours: "pages"},
+		{Theirs: "shouldreadentirefile readentirefile entirefile readfull full whole linenumbers showlinenumbers " +
+			"withlinenumbers includelinenumbers numbered addlinenumbers", Says: "true false",
+			Hint: "Read shows the lines with numbers, from offset on, limit of them"},
+		{Theirs: verbNames, Says: "view read open cat get", Hint: "leave it out"},
+	}),
 }, runRead)
 
 // defaultLines is how many lines a Read shows unless told.
