@@ -58,6 +58,7 @@ type DiffedFile struct {
 
 func (*CheckpointDiff) Kind() string { return "checkpoint_diff" }
 func (*CheckpointDiff) payload()     {}
+func (*CheckpointDiff) diffs()       {}
 
 // Text is the diffs, one after the other.
 func (p *CheckpointDiff) Text() string {
@@ -98,7 +99,10 @@ var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
 		{Theirs: "compareto compare comparewith", Ours: "against"},
 		{Theirs: verbNames, Says: "diff show", Hint: "leave it out"},
 	}),
-}, runCheckpointDiff)
+	answers: []Payload{&CheckpointDiff{}},
+}, runCheckpointDiff, func(path string, _ bool) CheckpointDiffArgs {
+	return CheckpointDiffArgs{Since: new("1h"), Paths: []string{path}}
+})
 
 func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointDiffArgs) (Payload, error) {

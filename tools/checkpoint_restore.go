@@ -124,12 +124,13 @@ func (p *CheckpointRestore) warn(what string) { p.Warning = what }
 
 func (*CheckpointRestore) Kind() string { return "checkpoint_restore" }
 func (*CheckpointRestore) payload()     {}
+func (*CheckpointRestore) diffs()       {}
 
 // mostFilesTold is how many files a text, or a brief answer, names.
 const mostFilesTold = 20
 
-// brief is the answer with the first files alone.
-func (p *CheckpointRestore) brief() *CheckpointRestore {
+// brief is the answer with the first files alone: it says itself how many more there are.
+func (p *CheckpointRestore) brief() (Payload, []string) {
 	out := *p
 	if out.More = max(len(p.Files)-mostFilesTold, 0); out.More > 0 {
 		out.Files = p.Files[:mostFilesTold]
@@ -139,8 +140,10 @@ func (p *CheckpointRestore) brief() *CheckpointRestore {
 		row.Paths = nil // those of Files
 		out.Checkpoint = &row
 	}
-	return &out
+	return &out, nil
 }
+
+func (*CheckpointRestore) inText() []string { return nil }
 
 // Text is a line a path, of the first ones.
 func (p *CheckpointRestore) Text() string {
@@ -237,7 +240,10 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 		{Theirs: "confirm confirmed yes acknowledge", Says: "true", Hint: "leave it out"},
 		{Theirs: verbNames, Says: "restore rollback revert", Hint: "leave it out"},
 	}),
-}, runCheckpointRestore)
+	answers: []Payload{&CheckpointRestore{}},
+}, runCheckpointRestore, func(path string, _ bool) CheckpointRestoreArgs {
+	return CheckpointRestoreArgs{Since: new("1h"), Paths: []string{path}}
+})
 
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointRestoreArgs) (Payload, error) {

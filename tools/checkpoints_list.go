@@ -145,7 +145,8 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 		{Theirs: "nextcursor pagetoken nextpagetoken", Ours: "cursor"},
 		{Theirs: verbNames, Says: "list checkpointslist", Hint: "leave it out"},
 	}),
-}, runCheckpointsList)
+	answers: []Payload{&Checkpoints{}},
+}, runCheckpointsList, func(path string, _ bool) CheckpointsListArgs { return CheckpointsListArgs{Path: &path} })
 
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointsListArgs) (Payload, error) {

@@ -86,7 +86,10 @@ var editTool = define[EditArgs](Tool{
 		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
 		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
 	}),
-}, runEdit)
+	answers: []Payload{&Edit{}},
+}, runEdit, func(path string, there bool) EditArgs {
+	return EditArgs{FilePath: path, OldString: map[bool]string{true: "a"}[there], NewString: "b"}
+})
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
 	one := a.edits()

@@ -2,6 +2,8 @@ package tools
 
 import (
 	"cmp"
+	"encoding/json"
+	"strings"
 	"time"
 
 	"moltisfs/config"
@@ -59,4 +61,49 @@ func Understand(name, raw string) (args, note, refused, offered string) {
 		}
 	}
 	return "", "", e.What + "; " + e.Hint, offered
+}
+
+// A PathTool has a tool work on a path: Args are what it is sent.
+type PathTool struct {
+	Name, Class string // Class is "read", "change", "cell", "walk" or "record"
+	Args        func(path string, there bool) map[string]any
+}
+
+// PathTools are all tools. Those of class "record" look a path up in the store; the others open it.
+func PathTools() (out []PathTool) {
+	for i := range table {
+		t := &table[i]
+		class := "change"
+		switch {
+		case strings.HasPrefix(t.Name, "checkpoint"):
+			class = "record"
+		case t.Effect == Reads && t.OwnTime:
+			class = "walk"
+		case t.Effect == Reads:
+			class = "read"
+		case strings.HasPrefix(t.Name, "Notebook"):
+			class = "cell"
+		}
+		out = append(out, PathTool{t.Name, class, func(path string, there bool) (args map[string]any) {
+			raw, err := plainJSON(t.at(path, there))
+			if err == nil {
+				err = json.Unmarshal(raw, &args)
+			}
+			if err != nil {
+				panic(err)
+			}
+			return args
+		}})
+	}
+	return out
+}
+
+// Kinds are those of the successes of all tools.
+func Kinds() (out []string) {
+	for _, t := range table {
+		for _, p := range t.answers {
+			out = append(out, p.Kind())
+		}
+	}
+	return out
 }

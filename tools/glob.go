@@ -47,6 +47,14 @@ type Glob struct {
 	link string // a symbolic link that fits the pattern: its path from Root
 }
 
+func (*Glob) inText() []string { return []string{"paths"} }
+
+func (g *Glob) brief() (Payload, []string) {
+	out := *g
+	out.Paths = []string{}
+	return &out, g.inText()
+}
+
 func (*Glob) Kind() string { return "glob" }
 func (*Glob) payload()     {}
 
@@ -105,7 +113,8 @@ var globTool = define[GlobArgs](Tool{
 		{Theirs: noGitNames, Says: "false", Hint: "ignored files are listed where their directory is given as path"},
 		{Theirs: verbNames, Says: "glob find search list", Hint: "leave it out"},
 	},
-}, runGlob)
+	answers: []Payload{&Glob{}},
+}, runGlob, func(path string, _ bool) GlobArgs { return GlobArgs{Pattern: "**", Path: &path} })
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
 	start, sent := time.Now(), *a

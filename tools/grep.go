@@ -90,7 +90,8 @@ var grepTool = define[GrepArgs](Tool{
 		{Theirs: noGitNames, Says: "false", Hint: "ignored files are searched where they are given as path"},
 		{Theirs: verbNames, Says: "grep search rg find", Hint: "leave it out"},
 	},
-}, runGrep)
+	answers: []Payload{&Grep{}},
+}, runGrep, func(path string, _ bool) GrepArgs { return GrepArgs{Pattern: "a", Path: &path} })
 
 func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payload, error) {
 	start := time.Now()

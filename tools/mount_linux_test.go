@@ -107,8 +107,8 @@ func TestBindMounts(t *testing.T) {
 	}
 	for _, name := range denied {
 		for _, tool := range pathTools {
-			if p := call(t, s, tool.name, tool.args(root+name, true)); p.Kind() != tools.KindPathDenied {
-				t.Errorf("%s %s: %s", tool.name, name, mustEncode(t, p))
+			if p := call(t, s, tool.Name, tool.Args(root+name, true)); p.Kind() != tools.KindPathDenied {
+				t.Errorf("%s %s: %s", tool.Name, name, mustEncode(t, p))
 			}
 		}
 	}

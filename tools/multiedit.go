@@ -76,7 +76,10 @@ var multiEditTool = define[MultiEditArgs](Tool{
 		{Theirs: oldNames + " " + newNames + " oldstring newstring replaceall", Ours: "edits", Turn: args.OneEdit},
 		{Theirs: verbNames, Says: "strreplace replace edit update multiedit", Hint: "leave it out"},
 	}),
-}, runMultiEdit)
+	answers: []Payload{&MultiEdit{}},
+}, runMultiEdit, func(path string, there bool) MultiEditArgs {
+	return MultiEditArgs{FilePath: path, Edits: []OneEdit{{OldString: map[bool]string{true: "a"}[there], NewString: "b"}}}
+})
 
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *MultiEditArgs) (Payload, error) {

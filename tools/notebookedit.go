@@ -103,7 +103,10 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 		{Theirs: "type kind celllanguage", Ours: "cell_type"},
 		{Theirs: "mode " + verbNames, Ours: "edit_mode"},
 	},
-}, runNotebookEdit)
+	answers: []Payload{&NotebookEdit{}},
+}, runNotebookEdit, func(path string, _ bool) NotebookEditArgs {
+	return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
+})
 
 func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *NotebookEditArgs) (Payload, error) {

@@ -91,6 +91,39 @@ type Content struct {
 	beside buffer.State
 }
 
+// inText and brief leave out the text of what was read.
+func (c *Content) inText() []string {
+	switch c.Body.(type) {
+	case *readers.Text:
+		return []string{"content"}
+	case *readers.PDF:
+		return []string{"text"}
+	case *readers.Notebook:
+		return []string{"cells"}
+	case *readers.Image:
+		return []string{"base64"}
+	}
+	return nil
+}
+
+func (c *Content) brief() (Payload, []string) {
+	out := *c
+	switch body := c.Body.(type) {
+	case *readers.Text:
+		b := *body
+		b.Content, out.Body = "", &b
+	case *readers.PDF:
+		b := *body
+		b.Text, out.Body = "", &b
+	case *readers.Notebook:
+		b := *body
+		b.Cells, out.Body = []readers.Cell{}, &b
+	default:
+		return c, nil
+	}
+	return &out, c.inText()
+}
+
 func (c *Content) Kind() string { return c.Body.Kind() }
 func (*Content) payload()       {}
 
@@ -133,7 +166,9 @@ var readTool = define[ReadArgs](Tool{
 			Hint: "Read shows the lines with numbers, from offset on, limit of them"},
 		{Theirs: verbNames, Says: "view read open cat get", Hint: "leave it out"},
 	}),
-}, runRead)
+	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
+		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
+}, runRead, func(path string, _ bool) ReadArgs { return ReadArgs{FilePath: path} })
 
 // defaultLines is how many lines a Read shows unless told.
 const defaultLines = readers.DefaultLines

@@ -41,9 +41,13 @@ type Tool struct {
 
 	aliases []args.Alias // other agents' names for the arguments
 
+	// answers has an empty one of each kind of success: their types are the schema of the answers.
+	answers []Payload
+
 	args *args.Spec        // schema and decoder
 	is   func(in any) bool // whether these are its arguments, as a struct
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
+	at   func(path string, there bool) any
 
 	output func() json.RawMessage // the schema of its answers
 }
@@ -81,12 +85,18 @@ type asker interface{ asked() engine.Asked }
 // A dryRunner is an argument struct that can ask what would be changed.
 type dryRunner interface{ dryRun() bool }
 
-// define makes a row out of a typed run function. A is the argument struct.
-func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload,
-	error)) Tool {
+// define makes a row out of a typed run function. A is the argument struct. at makes arguments that
+// have the tool work on a path: tests send them for every strange one. there says that a file with
+// the text "a" is there.
+func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error),
+	at func(path string, there bool) A) Tool {
+	if len(t.answers) == 0 {
+		panic("tools: " + t.Name + " has no answers")
+	}
+	t.at = func(path string, there bool) any { return at(path, there) }
 	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Effect != Reads, Aliases: t.aliases})
 	t.output = sync.OnceValue(func() json.RawMessage {
-		out, err := plainJSON(outputSchema(t.Name))
+		out, err := plainJSON(outputSchema(t.answers))
 		if err != nil {
 			panic("tools: a schema that can't be encoded: " + err.Error())
 		}

@@ -75,7 +75,8 @@ var writeTool = define[WriteArgs](Tool{
 		{Theirs: verbNames, Says: "create write overwrite save createfile writefile", Hint: "leave it out"},
 		{Theirs: "linecount totallines", Says: "*"},
 	}),
-}, runWrite)
+	answers: []Payload{&Write{}},
+}, runWrite, func(path string, _ bool) WriteArgs { return WriteArgs{FilePath: path, Content: "b\n"} })
 
 // parents says whether a call may make the directories that are missing.
 func (s *Suite) parents(asked *bool) bool {
