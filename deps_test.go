@@ -63,7 +63,7 @@ var plan = []room{
 	{1, "grep/match", "grep/match/frequency grep/match/literal grep/match/syntax", "unsafe",
 		"github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "grep/match/literal", "grep/match/frequency grep/match/syntax", "", ""},
-	{1, "internal/args", "internal/nearest", "reflect", ""},
+	{1, "internal/args", "internal/glob internal/nearest", "reflect", ""},
 	{1, "internal/audit", "internal/guardfs/flock", "os os/user path/filepath syscall", ""},
 	{1, "internal/datadir", "checkpoint/localdir", "os path/filepath", ""},
 	{1, "internal/edit", "internal/edit/diff internal/edit/guard internal/edit/letters internal/edit/mend internal/text", "", "golang.org/x/text"},
@@ -90,7 +90,7 @@ var plan = []room{
 	{1, "readers/notebook", "", "", ""},
 	{1, "readers/office", "internal/text readers/unreadable", "net/mail net/textproto", "golang.org/x/net"},
 
-	{2, "internal/readings", "internal/edit/letters internal/nearest", "", "golang.org/x/text"},
+	{2, "internal/readings", "internal/edit/letters internal/glob internal/nearest", "", "golang.org/x/text"},
 	{2, "approval/queue", "approval internal/guardfs/flock internal/share", "os path/filepath", ""},
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "internal/engine/replace", "grep grep/match internal/args internal/edit internal/tally", "", ""},

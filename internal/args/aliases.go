@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
+	"moltisfs/internal/glob"
 	"moltisfs/internal/nearest"
 )
 
@@ -428,9 +428,9 @@ func Exclude(c *call, row *Alias, m member) bool {
 var (
 	Literal   = inPattern(1, true, regexp.QuoteMeta)
 	WholeWord = inPattern(2, true, func(p string) string { return `\b(?:` + p + `)\b` })
-	AnyCase   = inPattern(3, true, InAnyCase)
+	AnyCase   = inPattern(3, true, glob.InAnyCase)
 	Regexp    = inPattern(1, false, regexp.QuoteMeta)
-	MatchCase = inPattern(3, false, InAnyCase)
+	MatchCase = inPattern(3, false, glob.InAnyCase)
 )
 
 func inPattern(step int, want bool, do func(string) string) Turn {
@@ -462,23 +462,6 @@ func (c *call) finish() {
 		}
 		c.given[l.ours] = member{was.key, quoted(l.do(text))}
 	}
-}
-
-// InAnyCase is a glob that matches names in any letter case.
-func InAnyCase(glob string) string {
-	var b strings.Builder
-	class, escaped := false, false
-	for _, r := range glob {
-		lower, upper := unicode.ToLower(r), unicode.ToUpper(r)
-		if escaped || class || lower == upper {
-			b.WriteRune(r)
-		} else {
-			b.WriteString("[" + string(lower) + string(upper) + "]")
-		}
-		class = !escaped && (r == '[' || class && r != ']')
-		escaped = !escaped && r == '\\'
-	}
-	return b.String()
 }
 
 func asBool(v json.RawMessage) (yes, ok bool) {
