@@ -41,6 +41,10 @@ func TestDefinitionsAreClosedAndSmall(t *testing.T) {
 	// schemas and annotations stay with the client.
 	if len(whole) >= 8<<10 {
 		t.Errorf("the definitions have %d bytes of JSON", len(whole))
+		for _, one := range all {
+			raw, _ := json.Marshal(one)
+			t.Errorf("%5d %s", len(raw), one.Name)
+		}
 	}
 	t.Logf("%d bytes for %d tools", len(whole), len(all))
 }
