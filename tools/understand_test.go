@@ -78,6 +78,7 @@ func TestForeignArguments(t *testing.T) {
 		{"Read", `{"arguments":"{\"file_path\":\"\\ud800\"}"}`, "", "", false},
 		{"Read", `{"file_path":"/a","file_path":"/a"}`, "", "", false},
 		{"Read", `{"path":"/a","limit":"many"}`, "", "", false},
+		{"Read", `{"path":"/a","tail":1}`, "", `{"file_path":"/a","tail":true}`, false},
 		{"Grep", `{"pattern":["a","b"]}`, "", "", false},
 		{"Glob", `{"pattern":["*.a","*.b"],"exclude":"c","ignore_case":true}`, `{"pattern":"*.[aA],*.[bB],![cC]"}`, "", false},
 

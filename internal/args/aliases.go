@@ -137,8 +137,10 @@ func (c *call) name(m member) {
 	case slices.Contains(remarks, folded):
 		c.left = append(c.left, m.key)
 		return
-	case c.outer != nil && (c.outer.ours(m) || c.outer.turned(m)): // said of all the items
-		return
+	case c.outer != nil: // it may be said of all the items
+		if m.at = c.at; c.outer.ours(m) || c.outer.turned(m) {
+			return
+		}
 	}
 	c.unknown(m)
 }
@@ -172,7 +174,7 @@ func (c *call) turned(m member) bool {
 			c.left = append(c.left, m.key)
 			return true
 		case is:
-			c.put(ours, member{m.key, quoted(value)}, false)
+			c.put(ours, member{m.at, m.key, quoted(value)}, false)
 			return true
 		case row.Turn == nil:
 			c.put(ours, m, row.Quiet)
@@ -191,11 +193,11 @@ func (c *call) turned(m member) bool {
 // put takes m for the argument of that name.
 func (c *call) put(name string, m member, quiet bool) {
 	if first, twice := c.given[name]; twice {
-		if c.spec.lenient() && first.key != m.key && (bytes.Equal(first.value, m.value) || string(m.value) == "null") {
+		if c.spec.lenient() && first.at+first.key != m.at+m.key && (bytes.Equal(first.value, m.value) || string(m.value) == "null") {
 			c.left = append(c.left, m.key)
 			return
 		}
-		c.refuse("send each argument once", "%s%s is given twice (as %.300q and %.300q)", c.at, name, first.key, m.key)
+		c.refuse("send each argument once", "%s%s is given twice (as %.300q and %.300q)", c.at, name, first.at+first.key, m.at+m.key)
 		c.lost = true
 		return
 	}
@@ -247,7 +249,7 @@ func Switch(c *call, row *Alias, m member) bool {
 func Opposite(c *call, row *Alias, m member) bool {
 	yes, is := asBool(m.value)
 	if is {
-		c.put(row.Ours, member{m.key, strconv.AppendBool(nil, !yes)}, false)
+		c.put(row.Ours, member{m.at, m.key, strconv.AppendBool(nil, !yes)}, false)
 	}
 	return is
 }
@@ -277,7 +279,7 @@ func LineRange(c *call, _ *Alias, m member) bool {
 	if err1 != nil || err2 != nil || c.last != nil {
 		return false
 	}
-	c.put("offset", member{m.key, integral(int64(max(first, 1)))}, false)
+	c.put("offset", member{m.at, m.key, integral(int64(max(first, 1)))}, false)
 	c.last = &last
 	return true
 }
@@ -285,11 +287,11 @@ func LineRange(c *call, _ *Alias, m member) bool {
 // TailLines is how many lines at the end to read: for 20, tail with a limit of 20.
 func TailLines(c *call, _ *Alias, m member) bool {
 	n, err := integer(m.value)
-	if err != nil || n <= 0 {
+	if err != nil || n <= 1 { // 1 may stand for true
 		return false
 	}
-	c.put("tail", member{m.key, json.RawMessage("true")}, true)
-	c.put("limit", member{m.key, integral(n)}, true)
+	c.put("tail", member{m.at, m.key, json.RawMessage("true")}, true)
+	c.put("limit", member{m.at, m.key, integral(n)}, true)
 	c.took("tail %d as the last %d lines", n, n)
 	return true
 }
@@ -314,7 +316,7 @@ func (c *call) endOfLines() {
 	case given && (err != nil || n != length):
 		c.refuse("send offset and limit", "limit and the last line do not agree")
 	case !given:
-		c.given["limit"] = member{"the last line", integral(length)}
+		c.given["limit"] = member{"", "the last line", integral(length)}
 	}
 }
 
@@ -390,7 +392,7 @@ func Extension(c *call, row *Alias, m member) bool {
 		}
 	}
 	if globs != nil {
-		c.put(row.Ours, member{m.key, quoted(strings.Join(globs, ","))}, false)
+		c.put(row.Ours, member{m.at, m.key, quoted(strings.Join(globs, ","))}, false)
 	}
 	return globs != nil
 }
@@ -460,7 +462,7 @@ func (c *call) finish() {
 		} else if given && json.Unmarshal(was.value, &text) != nil || !given && l.step > 0 {
 			continue
 		}
-		c.given[l.ours] = member{was.key, quoted(l.do(text))}
+		c.given[l.ours] = member{was.at, was.key, quoted(l.do(text))}
 	}
 }
 

@@ -96,10 +96,10 @@ type told struct {
 	lost                      bool // something that was said is in no argument
 }
 
-// A member is one of an object: its key as it was sent.
+// A member is one of an object: its key as it was sent, and the item that it stands in.
 type member struct {
-	key   string
-	value json.RawMessage
+	at, key string
+	value   json.RawMessage
 }
 
 func (c *call) refuse(hint, format string, a ...any) {
