@@ -105,7 +105,7 @@ func everyPathTimesEveryTool(t *testing.T, through string, cases []pathCase, wal
 		for _, tool := range tools.PathTools() {
 			want := map[string]string{"read": c.read, "change": c.change, "walk": c.walk,
 				"cell":   strings.Replace(c.change, "ok", "unsupported|not_found", 1), // no file here is a notebook
-				"record": "ok|not_found|bad_request|path_denied"}[tool.Class] // the store knows no path here
+				"record": "ok|not_found|bad_request|path_denied"}[tool.Class]          // the store knows no path here
 			if want == "-" {
 				continue
 			}
