@@ -22,7 +22,7 @@ import (
 // thing: it stands on the lowest floor, and imports only others there.
 var floors = []string{
 	"cmd/moltis-fs scripts/*",
-	"mcp tools/toolstest",
+	"mcp internal/toolstest",
 	"internal/serve/*",
 	"tools internal/dialect/*",
 	"internal/refusal",
@@ -35,15 +35,15 @@ var floors = []string{
 // reserved are imports that only some packages may have, each with those packages. Third-party modules have theirs in docs/dependencies.md.
 var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
-	{"net net/http net/netip", "cmd/moltis-fs internal/serve/jsonrpc internal/serve/approvals internal/listen internal/policy/rego internal/testbox tools/toolstest"},
+	{"net net/http net/netip", "cmd/moltis-fs internal/serve/jsonrpc internal/serve/approvals internal/listen internal/policy/rego internal/testbox internal/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
 	{"os/exec", "cmd/moltis-fs hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
 	{"os/signal", "cmd/moltis-fs"},
 	{"database/sql database/sql/driver", "checkpoint checkpoint/catalog"},
 	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers readers/image"},
-	{"flag log testing", "internal/testbox internal/testdir tools/toolstest scripts/pack scripts/searchbench"},
-	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"},                                                                                        // whoever embeds a public package carries no evaluator of policies
-	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/tools/toolstest", ""}, // tests only
+	{"flag log testing", "internal/testbox internal/testdir internal/toolstest scripts/pack scripts/searchbench"},
+	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"},                                                                                           // whoever embeds a public package carries no evaluator of policies
+	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", ""}, // tests only
 }
 
 // fileAccess lists who may open, list, change or look at files by name, and whose files those are. A key is a package or one
@@ -71,7 +71,7 @@ var fileAccess = map[string]string{
 	"scripts/pack":         "the file of a module that it compresses",
 	"internal/testbox":     "the keys of a server of tests",
 	"internal/testdir":     "temporary directories of tests",
-	"tools/toolstest":      "trees for tests",
+	"internal/toolstest":   "trees for tests",
 }
 
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on

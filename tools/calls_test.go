@@ -3,7 +3,7 @@ package tools_test
 import (
 	"testing"
 
-	"moltisfs/tools/toolstest"
+	"moltisfs/internal/toolstest"
 )
 
 func TestGoldenCalls(t *testing.T) {

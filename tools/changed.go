@@ -220,6 +220,8 @@ func pointer(s string) *string {
 	return &s
 }
 
+func (*Changed) diffs() {}
+
 // warn adds something that went wrong after the change was made.
 func (c *Changed) warn(what string) {
 	if c.Warning != "" {

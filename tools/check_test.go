@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"moltisfs/config"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // A workspace_root that can't be searched is one error at the start, and no riddle for the model.

@@ -13,6 +13,7 @@ import (
 	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
@@ -57,6 +58,7 @@ type DiffedFile struct {
 
 func (*CheckpointDiff) Kind() string { return "checkpoint_diff" }
 func (*CheckpointDiff) payload()     {}
+func (*CheckpointDiff) diffs()       {}
 
 // Text is the diffs, one after the other.
 func (p *CheckpointDiff) Text() string {
@@ -91,7 +93,16 @@ var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
 	Description: "Shows what changed since before a checkpoint's call. Give one of id, turn, since, label.",
 	Effect:      Reads,
 	Search:      dialect.Search{Wanted: true, Hint: "what changed, compare with before, show diff of changes"},
-}, runCheckpointDiff)
+	aliases: slices.Concat(timeAliases, []args.Alias{
+		{Theirs: idNames, Ours: "id"},
+		{Theirs: fileNames + " filepaths files", Ours: "paths"},
+		{Theirs: "compareto compare comparewith", Ours: "against"},
+		{Theirs: verbNames, Says: "diff show", Hint: "leave it out"},
+	}),
+	answers: []Payload{&CheckpointDiff{}},
+}, runCheckpointDiff, func(path string, _ bool) CheckpointDiffArgs {
+	return CheckpointDiffArgs{Since: new("1h"), Paths: []string{path}}
+})
 
 func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointDiffArgs) (Payload, error) {

@@ -10,6 +10,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
@@ -124,12 +125,13 @@ func (p *CheckpointRestore) warn(what string) { p.Warning = what }
 
 func (*CheckpointRestore) Kind() string { return "checkpoint_restore" }
 func (*CheckpointRestore) payload()     {}
+func (*CheckpointRestore) diffs()       {}
 
 // mostFilesTold is how many files a text, or a brief answer, names.
 const mostFilesTold = 20
 
-// brief is the answer with the first files alone.
-func (p *CheckpointRestore) brief() *CheckpointRestore {
+// brief is the answer with the first files alone: it says itself how many more there are.
+func (p *CheckpointRestore) brief() (Payload, []string) {
 	out := *p
 	if out.More = max(len(p.Files)-mostFilesTold, 0); out.More > 0 {
 		out.Files = p.Files[:mostFilesTold]
@@ -139,8 +141,10 @@ func (p *CheckpointRestore) brief() *CheckpointRestore {
 		row.Paths = nil // those of Files
 		out.Checkpoint = &row
 	}
-	return &out
+	return &out, nil
 }
+
+func (*CheckpointRestore) inText() []string { return nil }
 
 // Text is a line a path, of the first ones.
 func (p *CheckpointRestore) Text() string {
@@ -226,7 +230,21 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 	Search:  dialect.Search{Wanted: true, Hint: "undo, redo, revert, roll back or restore changes to files"},
 	Follows: []string{"Write", "Edit", "MultiEdit"},
 	OwnTime: true,
-}, runCheckpointRestore)
+	aliases: slices.Concat(timeAliases, []args.Alias{
+		{Theirs: idNames, Ours: "id"},
+		{Theirs: fileNames + " filepaths files", Ours: "paths"},
+		{Theirs: "preview simulate", Ours: "dry_run"},
+		{Theirs: "conflict conflicts conflictstrategy", Ours: "on_conflict"},
+		{Theirs: "preservetimes keepmtime preservemtime", Ours: "keep_times"},
+		{Theirs: "to target version", Ours: "id", Turn: args.Offered},
+		{Theirs: "force overwrite", Says: "false", Hint: "with on_conflict: force, what others changed is overwritten"},
+		{Theirs: "confirm confirmed yes acknowledge", Says: "true", Hint: "leave it out"},
+		{Theirs: verbNames, Says: "restore rollback revert", Hint: "leave it out"},
+	}),
+	answers: []Payload{&CheckpointRestore{}},
+}, runCheckpointRestore, func(path string, _ bool) CheckpointRestoreArgs {
+	return CheckpointRestoreArgs{Since: new("1h"), Paths: []string{path}}
+})
 
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointRestoreArgs) (Payload, error) {

@@ -10,6 +10,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/refusal"
@@ -136,7 +137,17 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 	Description: "Lists the states that checkpoint_restore can go back to, newest first.",
 	Effect:      Reads,
 	Search:      dialect.Search{Wanted: true, Hint: "history of changes to files, list undo points"},
-}, runCheckpointsList)
+	aliases: slices.Concat(timeAliases, fileAliases, []args.Alias{
+		{Theirs: maxNames + " n last", Ours: "limit"},
+		{Theirs: "contains query search filter pathfilter substring pattern", Ours: "path_contains"},
+		{Theirs: "toolname", Ours: "tool"},
+		{Theirs: "sessionid", Ours: "session"},
+		{Theirs: "before untiltime endtime olderthan", Ours: "until"},
+		{Theirs: "nextcursor pagetoken nextpagetoken", Ours: "cursor"},
+		{Theirs: verbNames, Says: "list checkpointslist", Hint: "leave it out"},
+	}),
+	answers: []Payload{&Checkpoints{}},
+}, runCheckpointsList, func(path string, _ bool) CheckpointsListArgs { return CheckpointsListArgs{Path: &path} })
 
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointsListArgs) (Payload, error) {

@@ -10,8 +10,8 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/datadir"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // TestTheDataDirOfOthersIsRefused: the suite takes no data directory that package datadir refuses, and leaves it as it is.

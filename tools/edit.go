@@ -12,6 +12,7 @@ import (
 	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
@@ -81,7 +82,14 @@ var editTool = define[EditArgs](Tool{
 		"old_string that would match; new_string then needs the same repair.",
 	Effect: Overwrites,
 	Search: dialect.Search{Hint: "change or replace text in a file"},
-}, runEdit)
+	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
+		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
+		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
+	}),
+	answers: []Payload{&Edit{}},
+}, runEdit, func(path string, there bool) EditArgs {
+	return EditArgs{FilePath: path, OldString: map[bool]string{true: "a"}[there], NewString: "b"}
+})
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
 	one := a.edits()

@@ -1,6 +1,9 @@
 package tools
 
 import (
+	"cmp"
+	"encoding/json"
+	"strings"
 	"time"
 
 	"moltisfs/config"
@@ -44,10 +47,63 @@ func TakenBy(args any) (n int) {
 // Understand is what a tool makes of arguments: those it would run with, or, refused, those it offers
 // and for which tool.
 func Understand(name, raw string) (args, note, refused, offered string) {
-	u := row(name).understand([]byte(raw))
-	if u.err == nil {
-		return string(u.raw), u.note, "", ""
+	in, note, err := row(name).decode([]byte(raw))
+	if err == nil {
+		out, _ := plainJSON(in)
+		return string(out), note, "", ""
 	}
-	e := u.err.(*badArgument)
-	return "", "", e.What + "; " + e.Hint, e.Tool + string(e.Call)
+	e := err.(*badArgument)
+	if e.Call != nil {
+		tool := row(cmp.Or(e.Tool, name))
+		in, _, err := tool.decode(e.Call)
+		if call, _ := plainJSON(in); err == nil {
+			offered = e.Tool + string(call)
+		}
+	}
+	return "", "", e.What + "; " + e.Hint, offered
+}
+
+// A PathTool has a tool work on a path: Args are what it is sent.
+type PathTool struct {
+	Name, Class string // Class is "read", "change", "cell", "walk" or "record"
+	Args        func(path string, there bool) map[string]any
+}
+
+// PathTools are all tools. Those of class "record" look a path up in the store; the others open it.
+func PathTools() (out []PathTool) {
+	for i := range table {
+		t := &table[i]
+		class := "change"
+		switch {
+		case strings.HasPrefix(t.Name, "checkpoint"):
+			class = "record"
+		case t.Effect == Reads && t.OwnTime:
+			class = "walk"
+		case t.Effect == Reads:
+			class = "read"
+		case strings.HasPrefix(t.Name, "Notebook"):
+			class = "cell"
+		}
+		out = append(out, PathTool{t.Name, class, func(path string, there bool) (args map[string]any) {
+			raw, err := plainJSON(t.at(path, there))
+			if err == nil {
+				err = json.Unmarshal(raw, &args)
+			}
+			if err != nil {
+				panic(err)
+			}
+			return args
+		}})
+	}
+	return out
+}
+
+// Kinds are those of the successes of all tools.
+func Kinds() (out []string) {
+	for _, t := range table {
+		for _, p := range t.answers {
+			out = append(out, p.Kind())
+		}
+	}
+	return out
 }

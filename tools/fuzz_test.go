@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // Whatever comes in as arguments is answered with a payload, soon, and a

@@ -11,12 +11,13 @@ import (
 
 	"moltisfs/dialect"
 	"moltisfs/grep"
+	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 )
 
 // GlobArgs is what a model may say to Glob.
 type GlobArgs struct {
-	Pattern string  `json:"pattern" doc:"like **/*.rs or *.go,!*_test.go; without a slash it matches at any depth"`
+	Pattern string  `json:"pattern" form:"list" offer:"*" doc:"like **/*.rs or *.go,!*_test.go; without a slash it matches at any depth"`
 	Path    *string `json:"path,omitempty" doc:"absolute directory; default: the workspace"`
 	Limit   *int    `json:"limit,omitempty" min:"1" max:"100000" default:"1000"`
 	Offset  *int    `json:"offset,omitempty" min:"0" doc:"skip so many; next_offset of the answer"`
@@ -44,6 +45,14 @@ type Glob struct {
 	Next        *NextCall `json:"next,omitempty"` // nothing was found: a call that finds something
 
 	link string // a symbolic link that fits the pattern: its path from Root
+}
+
+func (*Glob) inText() []string { return []string{"paths"} }
+
+func (g *Glob) brief() (Payload, []string) {
+	out := *g
+	out.Paths = []string{}
+	return &out, g.inText()
 }
 
 func (*Glob) Kind() string { return "glob" }
@@ -86,7 +95,26 @@ var globTool = define[GlobArgs](Tool{
 	Effect:  Reads,
 	Search:  dialect.Search{Hint: "find files by name or pattern, list a directory"},
 	OwnTime: true,
-}, runGlob)
+	aliases: []args.Alias{
+		{Theirs: "glob globpattern query filepattern filenamepattern name filename namepattern searchpattern " +
+			"include includepattern includes search searchterm q match filter patterns globs filequery " +
+			"searchquery", Ours: "pattern"},
+		{Theirs: dirNames, Ours: "path"},
+		{Theirs: notNames, Ours: "pattern", Turn: args.Exclude},
+		{Theirs: maxNames + " headlimit", Ours: "limit"},
+		{Theirs: "skip", Ours: "offset"},
+		{Theirs: "ignorecase caseinsensitive nocase icase", Ours: "pattern", Turn: args.AnyCase},
+		{Theirs: "casesensitive matchcase", Ours: "pattern", Turn: args.MatchCase},
+		{Theirs: "recursive r", Says: "true", Hint: "** crosses directories, * does not"},
+		{Theirs: "type kind filetype", Says: "f file files", Hint: "Glob lists files"},
+		{Theirs: "sort sortby orderby", Says: "mtime modified time date newest", Hint: "Glob lists the newest first"},
+		{Theirs: hiddenName, Says: "true", Hint: "hidden files are listed"},
+		{Theirs: gitNames, Says: "true", Hint: "ignored files are listed where their directory is given as path"},
+		{Theirs: noGitNames, Says: "false", Hint: "ignored files are listed where their directory is given as path"},
+		{Theirs: verbNames, Says: "glob find search list", Hint: "leave it out"},
+	},
+	answers: []Payload{&Glob{}},
+}, runGlob, func(path string, _ bool) GlobArgs { return GlobArgs{Pattern: "**", Path: &path} })
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
 	start, sent := time.Now(), *a

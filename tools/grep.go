@@ -10,14 +10,15 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
+	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 )
 
 // GrepArgs is what a model may say to Grep.
 type GrepArgs struct {
-	Pattern    string  `json:"pattern" doc:"regular expression"`
+	Pattern    string  `json:"pattern" form:"number" doc:"regular expression"`
 	Path       *string `json:"path,omitempty" doc:"as in Glob, or a file"`
-	Glob       *string `json:"glob,omitempty" doc:"like *.{ts,tsx} or !*_test.go"`
+	Glob       *string `json:"glob,omitempty" form:"list" doc:"like *.{ts,tsx} or !*_test.go"`
 	Type       *string `json:"type,omitempty" doc:"like rust, py, ts"`
 	OutputMode *string `json:"output_mode,omitempty" enum:"files_with_matches|content|count" default:"files_with_matches"`
 	IgnoreCase *bool   `json:"-i,omitempty"`
@@ -53,7 +54,44 @@ var grepTool = define[GrepArgs](Tool{
 	Effect:  Reads,
 	Search:  dialect.Search{Hint: "search code or text in files with a regular expression"},
 	OwnTime: true,
-}, runGrep)
+	aliases: []args.Alias{
+		{Theirs: "regex regexp", Ours: "pattern", Turn: args.Regexp},
+		{Theirs: "regex regexp query search searchterm searchtext searchpattern searchquery searchstring " +
+			"searchregex text term keyword needle expression expr find q substring string regexpattern grep",
+			Ours: "pattern"},
+		{Theirs: dirNames + " filename targetfile filepaths", Ours: "path"},
+		{Theirs: "files filefilter", Ours: "path", Turn: args.PathOrGlob},
+		{Theirs: "include includes includepattern includepatterns includeglob fileglob globpattern globfilter " +
+			"filepattern filepatterns filenamepattern filemask globs pathpattern filenameglob", Ours: "glob"},
+		{Theirs: notNames, Ours: "glob", Turn: args.Exclude},
+		{Theirs: "filetype filetypes language lang", Ours: "type"},
+		{Theirs: "extension extensions fileextension fileextensions ext exts", Ours: "glob", Turn: args.Extension},
+		{Theirs: "ignorecase caseinsensitive icase nocase", Ours: "-i"},
+		{Theirs: "casesensitive matchcase", Ours: "-i", Turn: args.Opposite},
+		{Theirs: "linenumbers showlinenumbers linenumber includelinenumbers withlinenumbers", Ours: "-n"},
+		{Theirs: "after aftercontext linesafter contextafter afterlines aftercontextlines", Ours: "-A"},
+		{Theirs: "before beforecontext linesbefore contextbefore beforelines beforecontextlines", Ours: "-B"},
+		{Theirs: "contextlines linesofcontext around numcontextlines surroundinglines contextsize", Ours: "-C"},
+		{Theirs: "onlymatching onlymatch", Ours: "-o"},
+		{Theirs: "output mode format resultmode outputformat outputtype returntype", Ours: "output_mode"},
+		{Theirs: "filesonly fileswithmatch listfiles namesonly onlyfiles filenamesonly l",
+			Ours: "output_mode=files_with_matches"},
+		{Theirs: "count countonly countmatches c", Ours: "output_mode=count"},
+		{Theirs: "showcontent contentonly includecontent showlines showmatches", Ours: "output_mode=content"},
+		{Theirs: "multilinematch dotall dotmatchesnewline multilinemode U", Ours: "multiline"},
+		{Theirs: maxNames + " head maxlines maxoutput", Ours: "head_limit"},
+		{Theirs: "skip", Ours: "offset"},
+		{Theirs: "fixedstrings fixedstring literal isliteral plaintext F fixed", Ours: "pattern", Turn: args.Literal},
+		{Theirs: "isregex useregex isregexp regexmode", Ours: "pattern", Turn: args.Regexp},
+		{Theirs: "wholeword wholewords wordregexp word matchwholeword w", Ours: "pattern", Turn: args.WholeWord},
+		{Theirs: "recursive r R", Says: "true", Hint: "give one file as path"},
+		{Theirs: hiddenName, Says: "true", Hint: "hidden files are searched"},
+		{Theirs: gitNames, Says: "true", Hint: "ignored files are searched where they are given as path"},
+		{Theirs: noGitNames, Says: "false", Hint: "ignored files are searched where they are given as path"},
+		{Theirs: verbNames, Says: "grep search rg find", Hint: "leave it out"},
+	},
+	answers: []Payload{&Grep{}},
+}, runGrep, func(path string, _ bool) GrepArgs { return GrepArgs{Pattern: "a", Path: &path} })
 
 func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payload, error) {
 	start := time.Now()

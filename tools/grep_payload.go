@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -77,6 +78,18 @@ type GrepCount struct {
 	Path        string `json:"path"`
 	Count       int    `json:"count"`
 	Occurrences int    `json:"occurrences"`
+}
+
+func (*Grep) inText() []string { return []string{"files", "matches", "counts", "context_only"} }
+
+func (g *Grep) brief() (Payload, []string) {
+	out := *g
+	out.Files, out.Matches, out.Counts, out.ContextOnly = nil, nil, nil, nil
+	left := []string{cmp.Or(map[string]string{"content": "matches", "count": "counts"}[g.Mode], "files")}
+	if g.ContextOnly != nil {
+		left = append(left, "context_only")
+	}
+	return &out, left
 }
 
 func (*Grep) Kind() string { return "grep" }

@@ -196,7 +196,8 @@ func TestHooksInTheirOrder(t *testing.T) {
 // hook that is passed over leaves what was there.
 func TestHooksChangeInForm(t *testing.T) {
 	for _, c := range []struct{ changed, saw, wrote string }{
-		{`{"path":"FILE","text":"b"}`, `{"file_path":"FILE","content":"a"}`, "a"}, // names of others are the caller's to send
+		{`{"path":"FILE","text":"b"}`, `{"file_path":"FILE","content":"b"}`, "b"}, // a hook may use the names of others too
+		{`{"path":"FILE","cntent":"b"}`, `{"file_path":"FILE","content":"a"}`, "a"},
 		{`{"path":"FILE","content":"b","dry_run":"false","_k":1}`, `{"_k":1,"content":"b","dry_run":false,"file_path":"FILE"}`, "b"},
 		{`{"content":"\u0062","file_path":"FILE","encoding":null}`, `{"file_path":"FILE","content":"b"}`, "b"},
 		{`{"file_path":"FILE","content":"b","content":"c"}`, `{"file_path":"FILE","content":"a"}`, "a"},

@@ -14,8 +14,8 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // ownMounts runs the test again in a process that has its mounts for itself, where it answers true.
@@ -107,8 +107,8 @@ func TestBindMounts(t *testing.T) {
 	}
 	for _, name := range denied {
 		for _, tool := range pathTools {
-			if p := call(t, s, tool.name, tool.args(root+name, true)); p.Kind() != tools.KindPathDenied {
-				t.Errorf("%s %s: %s", tool.name, name, mustEncode(t, p))
+			if p := call(t, s, tool.Name, tool.Args(root+name, true)); p.Kind() != tools.KindPathDenied {
+				t.Errorf("%s %s: %s", tool.Name, name, mustEncode(t, p))
 			}
 		}
 	}

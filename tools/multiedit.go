@@ -3,9 +3,11 @@ package tools
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
@@ -69,7 +71,15 @@ var multiEditTool = define[MultiEditArgs](Tool{
 		"first edit with an empty old_string creates the file.",
 	Effect: Overwrites,
 	Search: dialect.Search{Hint: "several changes of one file at once"},
-}, runMultiEdit)
+	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
+		{Theirs: "changes replacements operations modifications editlist replacementchunks", Ours: "edits"},
+		{Theirs: oldNames + " " + newNames + " oldstring newstring replaceall", Ours: "edits", Turn: args.OneEdit},
+		{Theirs: verbNames, Says: "strreplace replace edit update multiedit", Hint: "leave it out"},
+	}),
+	answers: []Payload{&MultiEdit{}},
+}, runMultiEdit, func(path string, there bool) MultiEditArgs {
+	return MultiEditArgs{FilePath: path, Edits: []OneEdit{{OldString: map[bool]string{true: "a"}[there], NewString: "b"}}}
+})
 
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *MultiEditArgs) (Payload, error) {

@@ -10,6 +10,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -20,7 +21,7 @@ import (
 // NotebookEditArgs is what a model may say to NotebookEdit.
 type NotebookEditArgs struct {
 	NotebookPath string  `json:"notebook_path" doc:"absolute"`
-	CellID       *string `json:"cell_id,omitempty" doc:"insert: after this cell; left out: first"`
+	CellID       *string `json:"cell_id,omitempty" form:"number" doc:"insert: after this cell; left out: first"`
 	NewSource    *string `json:"new_source,omitempty" doc:"for replace and insert"`
 	CellType     *string `json:"cell_type,omitempty" enum:"code|markdown|raw" doc:"for insert"`
 	EditMode     *string `json:"edit_mode,omitempty" enum:"replace|insert|delete" default:"replace"`
@@ -92,7 +93,20 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 	Effect:  Overwrites,
 	Search:  dialect.Search{Hint: "change a cell of a Jupyter notebook"},
 	Follows: []string{"Edit"},
-}, runNotebookEdit)
+	aliases: []args.Alias{
+		{Theirs: "path filepath", Ours: "notebook_path", Quiet: true},
+		{Theirs: fileNames + " notebook notebookfile targetnotebook", Ours: "notebook_path"},
+		{Theirs: "cell id", Ours: "cell_id"},
+		{Theirs: "cellindex cellnumber cellidx cellno index targetcell", Ours: "cell_id", Turn: args.CellNumber},
+		{Theirs: "source newcontent content newcode code newtext text newstring newstr newcellsource cellsource " +
+			"newcellcontent", Ours: "new_source"},
+		{Theirs: "type kind celllanguage", Ours: "cell_type"},
+		{Theirs: "mode " + verbNames, Ours: "edit_mode"},
+	},
+	answers: []Payload{&NotebookEdit{}},
+}, runNotebookEdit, func(path string, _ bool) NotebookEditArgs {
+	return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
+})
 
 func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *NotebookEditArgs) (Payload, error) {

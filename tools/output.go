@@ -6,26 +6,14 @@ import (
 	"strings"
 
 	"moltisfs/dialect"
-	"moltisfs/readers"
 )
 
-// answers are the successes of each tool, by an empty one of each kind. Their types are the schemas.
-var answers = map[string][]Payload{
-	"Read": {
-		&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
-		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}},
-		&Content{Body: &readers.Binary{}},
-	},
-	"Write": {&Write{}}, "Edit": {&Edit{}}, "MultiEdit": {&MultiEdit{}},
-	"NotebookEdit": {&NotebookEdit{}}, "Glob": {&Glob{}}, "Grep": {&Grep{}},
-	"checkpoints_list": {&Checkpoints{}}, "checkpoint_diff": {&CheckpointDiff{}},
-	"checkpoint_restore": {&CheckpointRestore{}},
-}
-
-// bulk are the members that Text says too: a brief answer, see [answer.Brief], goes without them.
-var bulk = map[string][]string{
-	"text": {"content"}, "pdf": {"text"}, "notebook": {"cells"}, "image": {"base64"},
-	"glob": {"paths"}, "grep": {"files", "matches", "counts", "context_only"},
+// A bulky payload has members that Text says too: a brief answer, see [answer.Brief], goes without
+// them. inText names all that may be left out; brief is a copy where they are empty, and names those
+// that are.
+type bulky interface {
+	inText() []string
+	brief() (Payload, []string)
 }
 
 // refusalKinds are those that a Refusal has.
@@ -34,8 +22,8 @@ var refusalKinds = []string{KindNotFound, KindPermissionDenied, KindTooLarge, Ki
 	KindNotUnique, KindConflict, KindApprovalDenied, KindApprovalTimeout, KindApprovalStale,
 	KindUnsupported, KindLimit, KindDeadline, KindPolicyError, KindIOError, KindUnavailable}
 
-// inText is the member of a brief answer that names what it goes without.
-const inText = "in_text"
+// inTextMember is the member of a brief answer that names what it goes without.
+const inTextMember = "in_text"
 
 // object is a JSON Schema.
 type object = map[string]any
@@ -43,10 +31,10 @@ type object = map[string]any
 // outputSchema describes every payload that a tool can answer: its successes, which are open objects
 // with the fields of their types; the refusals, which carry fields of their own; and what a hook may
 // make of either.
-func outputSchema(tool string) object {
+func outputSchema(answers []Payload) object {
 	known := slices.Clone(refusalKinds)
 	var any []object
-	for _, p := range answers[tool] {
+	for _, p := range answers {
 		known = append(known, p.Kind())
 		any = append(any, schemaOf(p))
 	}
@@ -65,9 +53,12 @@ func schemaOf(p Payload) object {
 	if c, ok := p.(*Content); ok {
 		required = append(required, membersOf(reflect.TypeOf(c.Body).Elem(), properties)...)
 	}
-	left := bulk[p.Kind()]
+	var left []string
+	if b, ok := p.(bulky); ok {
+		left = b.inText()
+	}
 	if left != nil {
-		properties[inText] = object{"type": "array", "items": object{"enum": left}}
+		properties[inTextMember] = object{"type": "array", "items": object{"enum": left}}
 	}
 	required = slices.DeleteFunc(required, func(name string) bool { return slices.Contains(left, name) })
 	return object{"properties": properties, "required": append([]string{"kind"}, required...)}
@@ -129,42 +120,13 @@ var _ dialect.Brief = answer{}
 
 // Brief is the JSON without what Text says too.
 func (a answer) Brief() ([]byte, error) {
-	left := slices.Clone(bulk[a.Kind()])
-	var short Payload
-	switch p := a.Payload.(type) {
-	case *CheckpointRestore:
-		return answer{p.brief()}.JSON(false)
-	case *Glob:
-		g := *p
-		g.Paths, short = []string{}, &g
-	case *Grep:
-		g := *p
-		g.Files, g.Matches, g.Counts, g.ContextOnly = nil, nil, nil, nil
-		left, short = []string{map[string]string{"content": "matches", "count": "counts"}[p.Mode]}, &g
-		if left[0] == "" {
-			left[0] = "files"
-		}
-		if p.ContextOnly != nil {
-			left = append(left, "context_only")
-		}
-	case *Content:
-		c := *p
-		switch body := p.Body.(type) {
-		case *readers.Text:
-			b := *body
-			b.Content, c.Body = "", &b
-		case *readers.PDF:
-			b := *body
-			b.Text, c.Body = "", &b
-		case *readers.Notebook:
-			b := *body
-			b.Cells, c.Body = []readers.Cell{}, &b
-		default:
-			return a.JSON(false)
-		}
-		short = &c
-	default:
+	b, ok := a.Payload.(bulky)
+	if !ok {
 		return a.JSON(false)
+	}
+	short, left := b.brief()
+	if left == nil {
+		return answer{short}.JSON(false)
 	}
 	out, err := Encode(short)
 	if err != nil {
@@ -186,5 +148,5 @@ func withoutEmpty(body []byte, names []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(strings.TrimSuffix(s, "}") + `,"` + inText + `":` + string(list) + "}"), nil
+	return []byte(strings.TrimSuffix(s, "}") + `,"` + inTextMember + `":` + string(list) + "}"), nil
 }

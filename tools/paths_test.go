@@ -3,14 +3,15 @@ package tools_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 type pathCase struct {
@@ -82,34 +83,8 @@ func chain(n int) string {
 
 func itoa(n int) string { return string(rune('0'+n/10)) + string(rune('0'+n%10)) }
 
-// pathTools is every tool that takes a path, and what makes it succeed on a
-// plain file.
-var pathTools = []struct {
-	name, class string
-	args        func(path string, exists bool) map[string]any
-}{
-	{"Read", "read", func(p string, _ bool) map[string]any { return map[string]any{"file_path": p} }},
-	{"Write", "change", func(p string, _ bool) map[string]any { return map[string]any{"file_path": p, "content": "b\n"} }},
-	{"Edit", "change", func(p string, exists bool) map[string]any {
-		old := ""
-		if exists {
-			old = "a"
-		}
-		return map[string]any{"file_path": p, "old_string": old, "new_string": "b"}
-	}},
-	{"MultiEdit", "change", func(p string, exists bool) map[string]any {
-		old := ""
-		if exists {
-			old = "a"
-		}
-		return map[string]any{"file_path": p, "edits": []any{map[string]any{"old_string": old, "new_string": "b"}}}
-	}},
-	{"NotebookEdit", "cell", func(p string, _ bool) map[string]any {
-		return map[string]any{"notebook_path": p, "edit_mode": "delete", "cell_id": "x"}
-	}},
-	{"Glob", "walk", func(p string, _ bool) map[string]any { return map[string]any{"pattern": "**", "path": p} }},
-	{"Grep", "walk", func(p string, _ bool) map[string]any { return map[string]any{"pattern": "a", "path": p} }},
-}
+// pathTools are the tools that open the path they are sent.
+var pathTools = slices.DeleteFunc(tools.PathTools(), func(t tools.PathTool) bool { return t.Class == "record" })
 
 func TestEveryPathTimesEveryTool(t *testing.T) {
 	t.Parallel()
@@ -127,13 +102,14 @@ func TestEveryPathTimesEveryToolInAScope(t *testing.T) {
 
 func everyPathTimesEveryTool(t *testing.T, through string, cases []pathCase, wall func(*config.FS) *dialect.Scope) {
 	for _, c := range cases {
-		for _, tool := range pathTools {
+		for _, tool := range tools.PathTools() {
 			want := map[string]string{"read": c.read, "change": c.change, "walk": c.walk,
-				"cell": strings.Replace(c.change, "ok", "unsupported|not_found", 1)}[tool.class] // no file here is a notebook
+				"cell":   strings.Replace(c.change, "ok", "unsupported|not_found", 1), // no file here is a notebook
+				"record": "ok|not_found|bad_request|path_denied"}[tool.Class]          // the store knows no path here
 			if want == "-" {
 				continue
 			}
-			t.Run(c.name+"/"+tool.name, func(t *testing.T) {
+			t.Run(c.name+"/"+tool.Name, func(t *testing.T) {
 				var in *dialect.Scope
 				s, root := suiteIn(t, through, func(fs *config.FS) {
 					fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"}
@@ -148,7 +124,7 @@ func everyPathTimesEveryTool(t *testing.T, through string, cases []pathCase, wal
 				}
 				before := toolstest.Snapshot(t, root)
 				start := time.Now()
-				p := callWithin(t, s, in, tool.name, tool.args(path, controlErr == nil))
+				p := callWithin(t, s, in, tool.Name, tool.Args(path, controlErr == nil))
 				if d := time.Since(start); d > time.Minute {
 					t.Errorf("took %s", d) // a hang, not a speed claim
 				}
@@ -156,7 +132,7 @@ func everyPathTimesEveryTool(t *testing.T, through string, cases []pathCase, wal
 				if tools.Refused(p) {
 					got = p.Kind()
 				}
-				if tool.name == "Glob" && got == "bad_request" && want == "ok" {
+				if tool.Name == "Glob" && got == "bad_request" && want == "ok" {
 					got = "ok" // a file is no directory to walk; that it was named is the point
 				}
 				found := false
@@ -166,7 +142,7 @@ func everyPathTimesEveryTool(t *testing.T, through string, cases []pathCase, wal
 				if !found {
 					t.Errorf("%s: want %s", mustEncode(t, p), want)
 				}
-				if got == "ok" && tool.class == "change" {
+				if got == "ok" && tool.Class == "change" {
 					return
 				}
 				after := toolstest.Snapshot(t, root)
@@ -193,12 +169,12 @@ func TestNoExistenceOracle(t *testing.T) {
 		for _, base := range []string{root + "/secret/", filepath.Dir(root) + "/"} {
 			want := ""
 			for _, name := range []string{"missing", "there", "dir", "fifo", "link", "dir/deeper", "there/x", "outside"} {
-				got := strings.ReplaceAll(mustEncode(t, call(t, s, tool.name, tool.args(base+name, true))), base+name, "PATH")
+				got := strings.ReplaceAll(mustEncode(t, call(t, s, tool.Name, tool.Args(base+name, true))), base+name, "PATH")
 				if want == "" {
 					want = got
 				}
 				if got != want {
-					t.Errorf("%s %s%s answers\n%s, a missing one\n%s", tool.name, base, name, got, want)
+					t.Errorf("%s %s%s answers\n%s, a missing one\n%s", tool.Name, base, name, got, want)
 				}
 			}
 		}
@@ -226,17 +202,17 @@ func TestNoExistenceOracleThroughDotDot(t *testing.T) {
 	} {
 		// Up to the root of everything, where ".." stays, and down again.
 		for _, tail := range []string{strings.Repeat("/..", 30) + root + "/ok", "/./..//." + strings.Repeat("/..", 30) + root + "/none", "/..", "/../dir/../../ok"} {
-			for _, tool := range append(pathTools[:len(pathTools):len(pathTools)], moreTools...) {
+			for _, tool := range append(tools.PathTools(), dryWrite) {
 				want := ""
 				for _, name := range at.names {
 					path := at.dir + "/" + name + tail
-					got := strings.ReplaceAll(mustEncode(t, call(t, s, tool.name, tool.args(path, true))), path, "PATH")
+					got := strings.ReplaceAll(mustEncode(t, call(t, s, tool.Name, tool.Args(path, true))), path, "PATH")
 					got = strings.ReplaceAll(got, filepath.Clean(path), "CLEAN") // a hint of the tools that take no ".."
 					if want == "" {
 						want = got
 					}
 					if got != want || !strings.Contains(got, `"path_denied"`) && !strings.Contains(got, `"bad_request"`) {
-						t.Errorf("%s %s answers\n%s, a missing one\n%s", tool.name, path, got, want)
+						t.Errorf("%s %s answers\n%s, a missing one\n%s", tool.Name, path, got, want)
 					}
 				}
 			}
@@ -244,18 +220,10 @@ func TestNoExistenceOracleThroughDotDot(t *testing.T) {
 	}
 }
 
-// moreTools take a path in other ways than pathTools show.
-var moreTools = []struct {
-	name, class string
-	args        func(path string, exists bool) map[string]any
-}{
-	{"Write", "change", func(p string, _ bool) map[string]any {
-		return map[string]any{"file_path": p, "content": "b\n", "create_parents": true, "dry_run": true}
-	}},
-	{"checkpoints_list", "read", func(p string, _ bool) map[string]any { return map[string]any{"file_path": p} }},
-	{"checkpoint_diff", "read", func(p string, _ bool) map[string]any { return map[string]any{"id": "undo", "paths": []any{p}} }},
-	{"checkpoint_restore", "change", func(p string, _ bool) map[string]any { return map[string]any{"id": "x", "paths": []any{p}} }},
-}
+// dryWrite takes a path in another way than the rows of the tools show.
+var dryWrite = tools.PathTool{Name: "Write", Class: "change", Args: func(p string, _ bool) map[string]any {
+	return map[string]any{"file_path": p, "content": "b\n", "create_parents": true, "dry_run": true}
+}}
 
 // A link that comes to a denied name closes what it leads to.
 func TestLateLinkToTheDenied(t *testing.T) {
@@ -272,8 +240,8 @@ func TestLateLinkToTheDenied(t *testing.T) {
 		}
 	}
 	for _, tool := range pathTools {
-		if p := call(t, s, tool.name, tool.args(root+"/real/k", true)); p.Kind() != tools.KindPathDenied {
-			t.Errorf("%s: %s", tool.name, mustEncode(t, p))
+		if p := call(t, s, tool.Name, tool.Args(root+"/real/k", true)); p.Kind() != tools.KindPathDenied {
+			t.Errorf("%s: %s", tool.Name, mustEncode(t, p))
 		}
 	}
 }

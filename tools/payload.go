@@ -29,6 +29,12 @@ func Refused(p Payload) bool {
 	return no
 }
 
+// HasDiffs says whether the text of p may hold diffs, for who shows them in colour.
+func HasDiffs(p Payload) bool {
+	_, yes := p.(interface{ diffs() })
+	return yes
+}
+
 // Encode renders p as one line of JSON, "kind" first. HTML characters are not
 // escaped; the result ends without a newline.
 func Encode(p Payload) ([]byte, error) {

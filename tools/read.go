@@ -3,9 +3,11 @@ package tools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/buffer"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/ledger"
@@ -89,6 +91,39 @@ type Content struct {
 	beside buffer.State
 }
 
+// inText and brief leave out the text of what was read.
+func (c *Content) inText() []string {
+	switch c.Body.(type) {
+	case *readers.Text:
+		return []string{"content"}
+	case *readers.PDF:
+		return []string{"text"}
+	case *readers.Notebook:
+		return []string{"cells"}
+	case *readers.Image:
+		return []string{"base64"}
+	}
+	return nil
+}
+
+func (c *Content) brief() (Payload, []string) {
+	out := *c
+	switch body := c.Body.(type) {
+	case *readers.Text:
+		b := *body
+		b.Content, out.Body = "", &b
+	case *readers.PDF:
+		b := *body
+		b.Text, out.Body = "", &b
+	case *readers.Notebook:
+		b := *body
+		b.Cells, out.Body = []readers.Cell{}, &b
+	default:
+		return c, nil
+	}
+	return &out, c.inText()
+}
+
 func (c *Content) Kind() string { return c.Body.Kind() }
 func (*Content) payload()       {}
 
@@ -114,7 +149,26 @@ var readTool = define[ReadArgs](Tool{
 		"in parts: pass next_offset as offset. The type is told by content.",
 	Effect: Reads,
 	Search: dialect.Search{Hint: "read a file, view an image, PDF or notebook"},
-}, runRead)
+	aliases: slices.Concat(fileAliases, []args.Alias{
+		{Theirs: "paths files filepaths filenames", Ours: "file_path"},
+		{Theirs: "startline linestart fromline startlineoneindexed startlinenumber firstline beginline line " +
+			"linenumber lineoffset start from begin", Ours: "offset"},
+		{Theirs: "linecount numlines numberoflines nlines maxlines linelimit head count numlinestoread", Ours: "limit"},
+		{Theirs: "tail", Ours: "limit", Turn: args.TailLines},
+		{Theirs: "endline lineend toline endlineoneindexed endlineoneindexedinclusive endlinenumber lastline " +
+			"endlineinclusive stopline end to", Ours: "limit", Turn: args.LastLine},
+		{Theirs: "viewrange linerange range lineranges lines", Ours: "offset", Turn: args.LineRange},
+		{Theirs: "lines", Says: "true false"},
+		{Theirs: "lines", Ours: "limit"},
+		{Theirs: "page pagerange pagenumbers pagenumber", Ours: "pages"},
+		{Theirs: "shouldreadentirefile readentirefile entirefile readfull full whole linenumbers showlinenumbers " +
+			"withlinenumbers includelinenumbers numbered addlinenumbers", Says: "true false",
+			Hint: "Read shows the lines with numbers, from offset on, limit of them"},
+		{Theirs: verbNames, Says: "view read open cat get", Hint: "leave it out"},
+	}),
+	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
+		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
+}, runRead, func(path string, _ bool) ReadArgs { return ReadArgs{FilePath: path} })
 
 // defaultLines is how many lines a Read shows unless told.
 const defaultLines = readers.DefaultLines

@@ -11,8 +11,8 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/audit"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // records are both logs under a data directory, in the order of time.
@@ -98,16 +98,16 @@ func TestNoRuleIsTold(t *testing.T) {
 		{"/proc/self/environ", "pseudo"},
 	} {
 		for _, tool := range pathTools {
-			p := call(t, s, tool.name, tool.args(c.path, true))
+			p := call(t, s, tool.Name, tool.Args(c.path, true))
 			got := strings.ReplaceAll(mustEncode(t, p), c.path, "PATH")
 			if want == "" {
 				want = got
 			}
 			if got != want || strings.Contains(got, "_paths") {
-				t.Errorf("%s %s answers\n%s, not\n%s", tool.name, c.path, got, want)
+				t.Errorf("%s %s answers\n%s, not\n%s", tool.Name, c.path, got, want)
 			}
 			if r := lastRecord(t, root); r["rule"] != c.rule || r["decision"] != "denied" {
-				t.Errorf("%s %s is on record as %v", tool.name, c.path, r)
+				t.Errorf("%s %s is on record as %v", tool.Name, c.path, r)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/internal/sandbox"
 	"moltisfs/internal/testbox"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 var sandboxed = flag.String("sandbox", "", `have the tests of this package make their calls through a worker: "worker", "bwrap" or "ssh"; make interop`)

@@ -10,8 +10,8 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // The tree of the tests below: a caller may read what is in "mine" and "lent", and change what is in
@@ -66,33 +66,33 @@ func TestScopes(t *testing.T) {
 	} {
 		for _, tool := range pathTools {
 			rule := c.read
-			if tool.class == "change" || tool.class == "cell" {
+			if tool.Class == "change" || tool.Class == "cell" {
 				rule = c.change
 			}
-			args := tool.args(root+"/"+c.path, false)
+			args := tool.Args(root+"/"+c.path, false)
 			args["dry_run"] = true
-			if tool.class == "walk" || tool.class == "read" {
+			if tool.Class == "walk" || tool.Class == "read" {
 				delete(args, "dry_run")
 			}
-			p := callWithin(t, s, in, tool.name, args)
+			p := callWithin(t, s, in, tool.Name, args)
 			said := mustEncode(t, p) + p.Text()
 			if strings.Contains(strings.ReplaceAll(said, root+"/"+c.path, ""), "night") {
-				t.Errorf("%s %s tells what is outside: %s", tool.name, c.path, said)
+				t.Errorf("%s %s tells what is outside: %s", tool.Name, c.path, said)
 			}
 			r := lastRecord(t, root)
 			if rule == "" {
 				if p.Kind() == tools.KindPathDenied {
-					t.Errorf("%s %s: %s", tool.name, c.path, said)
+					t.Errorf("%s %s: %s", tool.Name, c.path, said)
 				}
 				continue
 			}
 			word := strings.TrimSuffix(rule, "able_scope")
 			word = map[string]string{"read": "may read", "writ": "may change"}[word]
 			if p.Kind() != tools.KindPathDenied || !strings.Contains(p.Text(), word) {
-				t.Errorf("%s %s, by %s: %s", tool.name, c.path, rule, said)
+				t.Errorf("%s %s, by %s: %s", tool.Name, c.path, rule, said)
 			}
 			if r["rule"] != rule || r["decision"] != "denied" {
-				t.Errorf("%s %s: the record says %v %v", tool.name, c.path, r["rule"], r["decision"])
+				t.Errorf("%s %s: the record says %v %v", tool.Name, c.path, r["rule"], r["decision"])
 			}
 		}
 	}
@@ -186,8 +186,8 @@ func TestNarrowScopes(t *testing.T) {
 	}
 	for _, none := range []*dialect.Scope{{}, {Writable: []string{"/"}}, {Readable: []string{root + "/mine/f*"}}} {
 		for _, tool := range pathTools {
-			if p := callWithin(t, s, none, tool.name, tool.args(root+"/mine/f", true)); p.Kind() != tools.KindPathDenied {
-				t.Errorf("%+v %s: %s", none, tool.name, mustEncode(t, p))
+			if p := callWithin(t, s, none, tool.Name, tool.Args(root+"/mine/f", true)); p.Kind() != tools.KindPathDenied {
+				t.Errorf("%+v %s: %s", none, tool.Name, mustEncode(t, p))
 			}
 		}
 	}

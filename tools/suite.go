@@ -128,13 +128,13 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 		limit = s.engine.TimeFor(tool.Effect != Reads, in.Tier)
 	}
 	var args any
+	var note string
 	var out Payload // a call that is left behind still writes to it: so it is not p
-	first := tool.understand(in.Args)
 	err = s.engine.Do(ctx, c, engine.Operation{
 		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
-		Args: first.raw,
+		Args: in.Args,
 		Decode: func(raw json.RawMessage) (_ any, err error) {
-			if args, err = first.decode(tool, raw); err != nil {
+			if args, note, err = tool.decode(raw); err != nil {
 				return nil, err
 			}
 			if path := pathOf(args); path != "" {
@@ -157,8 +157,8 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			case c.Trace.Bytes == 0:
 				c.Trace.Bytes = int64(len(out.Text()))
 			}
-			if n, ok := out.(interface{ read(string) }); ok && first.note != "" {
-				n.read(first.note)
+			if n, ok := out.(interface{ read(string) }); ok && note != "" {
+				n.read(note)
 			}
 			return err
 		},

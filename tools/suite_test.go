@@ -11,8 +11,8 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // suite opens a suite over a fresh tree that it may touch and nothing else.

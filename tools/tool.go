@@ -39,9 +39,15 @@ type Tool struct {
 
 	Search dialect.Search
 
+	aliases []args.Alias // other agents' names for the arguments
+
+	// answers has an empty one of each kind of success: their types are the schema of the answers.
+	answers []Payload
+
 	args *args.Spec        // schema and decoder
 	is   func(in any) bool // whether these are its arguments, as a struct
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
+	at   func(path string, there bool) any
 
 	output func() json.RawMessage // the schema of its answers
 }
@@ -79,12 +85,18 @@ type asker interface{ asked() engine.Asked }
 // A dryRunner is an argument struct that can ask what would be changed.
 type dryRunner interface{ dryRun() bool }
 
-// define makes a row out of a typed run function. A is the argument struct.
-func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload,
-	error)) Tool {
-	t.args = args.Of[A](aliases)
+// define makes a row out of a typed run function. A is the argument struct. at makes arguments that
+// have the tool work on a path: tests send them for every strange one. there says that a file with
+// the text "a" is there.
+func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error),
+	at func(path string, there bool) A) Tool {
+	if len(t.answers) == 0 {
+		panic("tools: " + t.Name + " has no answers")
+	}
+	t.at = func(path string, there bool) any { return at(path, there) }
+	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Effect != Reads, Aliases: t.aliases})
 	t.output = sync.OnceValue(func() json.RawMessage {
-		out, err := plainJSON(outputSchema(t.Name))
+		out, err := plainJSON(outputSchema(t.answers))
 		if err != nil {
 			panic("tools: a schema that can't be encoded: " + err.Error())
 		}
@@ -103,30 +115,21 @@ func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (
 	return t
 }
 
-// decode makes the argument struct of a call, checked.
-func (t *Tool) decode(raw json.RawMessage) (any, error) {
-	in, err := t.args.Decode(raw)
+// decode makes the argument struct of a call, checked. note says what was taken as what.
+func (t *Tool) decode(raw json.RawMessage) (in any, note string, err error) {
+	in, note, err = t.args.Take(raw)
 	if err == nil {
 		if a, ok := in.(checker); ok {
 			err = a.check()
 		}
 	}
-	return in, err
+	return in, note, err
 }
 
 type badArgument = args.Error
 
 // bad is an argument that can't be taken.
 func bad(hint, format string, a ...any) error { return args.Errorf(hint, format, a...) }
-
-// aliases are the names that models use for arguments of these tools.
-var aliases = args.Aliases{
-	"path": {"file_path", "notebook_path"}, "filePath": {"file_path", "notebook_path"},
-	"filepath": {"file_path", "notebook_path"}, "file_path": {"notebook_path"},
-	"old_str": {"old_string"}, "oldString": {"old_string"},
-	"new_str": {"new_string"}, "newString": {"new_string"},
-	"replaceAll": {"replace_all"},
-}
 
 // allowed reports whether [tools.policy] leaves the tool.
 func (t *Tool) allowed(p policy.Tools) bool {

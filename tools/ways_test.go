@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"moltisfs/config"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // Under rules with wildcards a directory that holds nothing allowed answers as if it were not there, whatever is asked of it, and

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 )
 
@@ -60,7 +62,21 @@ var writeTool = define[WriteArgs](Tool{
 		"create_parents; symbolic links are refused. Prefer Edit for changing a part.",
 	Effect: Overwrites, Idempotent: true,
 	Search: dialect.Search{Hint: "create or overwrite a file"},
-}, runWrite)
+	aliases: slices.Concat(fileAliases, []args.Alias{
+		{Theirs: "filetext contents text data body filecontent filecontents newcontent newcontents fullcontent " +
+			"code source filebody filedata", Ours: "content"},
+		{Theirs: "overwrite force replace allowoverwrite overwriteexisting", Says: "true",
+			Hint: "Write replaces the whole file: to keep what is there, use Edit"},
+		{Theirs: "append", Says: "false", Hint: "Write replaces the whole file: to add to it, use Edit"},
+		{Theirs: "mode writemode", Says: "w overwrite create write rewrite replace wt",
+			Hint: "Write replaces the whole file: to add to it, use Edit"},
+		{Theirs: "createdirs createdirectories createparentdirs makeparents mkdir mkdirs createdir " +
+			"createparentdirectories", Ours: "create_parents"},
+		{Theirs: verbNames, Says: "create write overwrite save createfile writefile", Hint: "leave it out"},
+		{Theirs: "linecount totallines", Says: "*"},
+	}),
+	answers: []Payload{&Write{}},
+}, runWrite, func(path string, _ bool) WriteArgs { return WriteArgs{FilePath: path, Content: "b\n"} })
 
 // parents says whether a call may make the directories that are missing.
 func (s *Suite) parents(asked *bool) bool {

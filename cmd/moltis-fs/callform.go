@@ -75,7 +75,11 @@ func absoluteArgs(raw []byte, here string, search bool) []byte {
 }
 
 // searches says whether a tool looks below its path, or below the root without one.
-func searches(tool string) bool { return tool == "Grep" || tool == "Glob" }
+func searches(tool string) bool {
+	return slices.ContainsFunc(tools.Definitions(), func(d dialect.Definition) bool {
+		return d.Name == tool && slices.Contains(orderOf(d.InputSchema), "path")
+	})
+}
 
 // takesPaths says whether a tool is one whose paths are those of the file system. Those of jettson
 // are not, and the capabilities have their own rule.
@@ -116,9 +120,8 @@ func (in *invocation) showPayload(p tools.Payload, where string) error {
 		}
 		return e
 	}
-	diffs := []string{"edit", "multi_edit", "write", "checkpoint_diff", "checkpoint_restore"}
 	text := strings.TrimRight(in.textOf(p), "\n") + "\n" + where
-	return in.showText(text, tools.Refused(p), slices.Contains(diffs, p.Kind()))
+	return in.showText(text, tools.Refused(p), tools.HasDiffs(p))
 }
 
 // showText writes a text; on a terminal with colour, where it holds diffs, and through the pager.

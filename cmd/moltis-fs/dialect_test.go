@@ -31,7 +31,7 @@ type catArgs struct {
 	Name string `json:"name" doc:"absolute"`
 }
 
-var catSpec = args.Of[catArgs](args.Aliases{"path": {"name"}})
+var catSpec = args.Of[catArgs](&args.Names{Aliases: []args.Alias{{Theirs: "path", Ours: "name", Quiet: true}}})
 
 func (toy) Definitions() []dialect.Definition {
 	return []dialect.Definition{{

@@ -20,7 +20,7 @@ type change struct {
 	Old string `json:"old"`
 }
 
-var spec = Of[sample](Aliases{"path": {"file_path"}})
+var spec = Of[sample](&Names{Tool: "T", Aliases: []Alias{{Theirs: "path", Ours: "file_path", Quiet: true}}})
 
 func TestDecode(t *testing.T) {
 	three := 3
@@ -39,7 +39,7 @@ func TestDecode(t *testing.T) {
 		{`{"file_path":"/a","one":3}`, sample{}, "3, not an object"},
 		{``, sample{}, "missing: file_path"},
 		{`[]`, sample{}, "an array, not an object"},
-		{`{"file_path":"/a","FILE_PATH":"/b"}`, sample{}, "use file_path"},
+		{`{"file_path":"/a","FILE_PATH":"/b"}`, sample{}, "given twice"},
 		{`{"file_path":"/a","path":"/b"}`, sample{}, "given twice"},
 		{`{"file_path":"/a","limit":10}`, sample{}, "the most is 9"},
 		{`{"file_path":"/a","limit":0}`, sample{}, "the least is 1"},

@@ -29,36 +29,202 @@ type Error struct {
 	What, Hint string
 	Call       json.RawMessage
 	Tool       string
+
+	instead json.RawMessage // a value that would be taken; null to leave it out
 }
 
 func (e *Error) Error() string { return e.What }
 
 // Errorf makes an *Error.
-func Errorf(hint, format string, args ...any) error {
+func Errorf(hint, format string, args ...any) error { return bad(hint, format, args...) }
+
+func bad(hint, format string, args ...any) *Error {
 	return &Error{What: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // Decode makes the argument struct that raw describes: a pointer to the type that the Spec was
 // made of. The pointer is never nil, so that a refusal can look at what was understood. Errors
-// are of type *Error.
+// are of type *Error, and say all that is wrong.
 func (s *Spec) Decode(raw json.RawMessage) (any, error) {
+	in, _, err := s.Take(raw)
+	return in, err
+}
+
+// Take is Decode, and says in note what was taken as what and what was left out. The pointer of a
+// refusal holds the arguments that were most likely meant.
+func (s *Spec) Take(raw json.RawMessage) (in any, note string, err error) {
 	into := reflect.New(s.typ)
-	raw = bytes.TrimSpace(raw)
+	c := &call{spec: s, fields: s.fields, given: map[string]member{}}
+	if err := c.whole(bytes.TrimSpace(raw), into.Elem()); err != nil {
+		return into.Interface(), "", err
+	}
+	if len(c.wrong) == 0 {
+		return into.Interface(), c.note(), nil
+	}
+	e := &Error{What: strings.Join(c.wrong, "; "), Hint: strings.Join(c.hints, "; "), Tool: c.tool}
+	switch {
+	case c.lost || !s.lenient():
+	case c.tool != "":
+		values := map[string]json.RawMessage{}
+		for name, m := range c.given {
+			values[name] = m.value
+		}
+		e.Call, _ = Encode(values)
+	default:
+		e.Call, _ = Encode(into.Interface())
+	}
+	return into.Interface(), "", e
+}
+
+// A call is an object of arguments on its way into a struct: all of a call, or an item of a list.
+type call struct {
+	spec   *Spec
+	fields []field
+	at     string            // its name in messages: "" of a call, "edits[2]." of an item
+	outer  *call             // the call that an item is in
+	given  map[string]member // by our name
+	told
+
+	tool  string // another one, that the arguments are for
+	last  *int   // the last line to read
+	later []later
+}
+
+// told is what there is to say of a call.
+type told struct {
+	taken, left, wrong, hints []string
+	lost                      bool // something that was said is in no argument
+}
+
+// A member is one of an object: its key as it was sent, and the item that it stands in.
+type member struct {
+	at, key string
+	value   json.RawMessage
+}
+
+func (c *call) refuse(hint, format string, a ...any) {
+	c.wrong = append(c.wrong, fmt.Sprintf(format, a...))
+	if !slices.Contains(c.hints, hint) && hint != "" {
+		c.hints = append(c.hints, hint)
+	}
+}
+
+func (c *call) note() string {
+	var parts []string
+	if len(c.taken) > 0 {
+		parts = append(parts, "taken: "+strings.Join(c.taken, ", "))
+	}
+	if len(c.left) > 0 {
+		parts = append(parts, "left out: "+strings.Join(c.left, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (c *call) took(format string, a ...any) {
+	if t := fmt.Sprintf(format, a...); !slices.Contains(c.taken, t) {
+		c.taken = append(c.taken, t)
+	}
+}
+
+// whole decodes all the arguments of a call. Its error says that they are no object.
+func (c *call) whole(raw json.RawMessage, into reflect.Value) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
 	}
 	if len(raw) > maxRequest {
-		return into.Interface(), Errorf("split the content over several calls",
+		return bad("split the content over several calls",
 			"the arguments have %d bytes; %d are taken", len(raw), maxRequest)
 	}
 	if err := CheckText(raw); err != nil {
-		return into.Interface(), err
+		return err
+	}
+	if c.spec.lenient() {
+		raw = c.unwrap(raw)
 	}
 	if raw[0] != '{' {
-		return into.Interface(), Errorf("send an object with the arguments as its keys",
+		return bad("send an object with the arguments as its keys",
 			"the arguments are %s, not an object", jsonKind(raw))
 	}
-	return into.Interface(), s.decodeObject(raw, s.fields, into.Elem(), "")
+	all, err := members(raw)
+	if err != nil {
+		return err
+	}
+	c.object(all, into)
+	return nil
+}
+
+// object names the members of an object, and puts their values into the struct.
+func (c *call) object(all []member, into reflect.Value) {
+	for _, m := range all { // ours first: what is said twice was said by its own name
+		if f := c.field(m.key); f != nil && !c.turned(m) {
+			c.put(f.name, m, true)
+		}
+	}
+	for _, m := range all {
+		if c.field(m.key) == nil {
+			c.name(m)
+		}
+	}
+	c.finish()
+	for _, lists := range []bool{true, false} { // an item may say what is of the call
+		for i := range c.fields {
+			if f := &c.fields[i]; (f.items != nil) == lists {
+				c.fill(f, into.Field(f.index))
+			}
+		}
+	}
+	if c.tool != "" {
+		return // what is missing is not this tool's to say
+	}
+	var missing []string
+	for _, f := range c.fields {
+		if _, ok := c.given[f.name]; f.required && !ok {
+			missing = append(missing, c.at+f.name)
+			if c.lost = c.lost || f.offer == ""; f.offer != "" {
+				into.Field(f.index).SetString(f.offer)
+			}
+		}
+	}
+	if list := strings.Join(missing, ", "); list != "" {
+		c.refuse("add "+list+" and call again", "missing: %s", list)
+	}
+}
+
+// fill sets one field to what was given for it.
+func (c *call) fill(f *field, into reflect.Value) {
+	m, ok := c.given[f.name]
+	left := string(m.value) == "null" || f.enum != nil && string(m.value) == `""`
+	if !ok || left && !f.required {
+		return
+	}
+	err := c.set(f, into, m.value, c.at)
+	if err == nil {
+		return
+	}
+	c.refuse(err.Hint, "%s", err.What)
+	into.SetZero()
+	if err.instead == nil || string(err.instead) != "null" && c.set(f, into, err.instead, c.at) != nil {
+		c.lost = true
+	}
+}
+
+// items decodes value, an object within the arguments, that at names.
+func (c *call) item(f *field, into reflect.Value, value json.RawMessage, at string) *Error {
+	if value[0] != '{' {
+		return bad("send an object with the arguments as its keys", "%s is %s, not an object", at, jsonKind(value))
+	}
+	all, err := members(value)
+	if err != nil {
+		return bad("send an object", "%s: %v", at, err)
+	}
+	in := &call{spec: c.spec, fields: f.items, at: at + ".", outer: c, given: map[string]member{}}
+	in.object(all, into)
+	for _, t := range in.taken {
+		c.took("%s", t)
+	}
+	c.left, c.lost = append(c.left, in.left...), c.lost || in.lost
+	c.wrong, c.hints = append(c.wrong, in.wrong...), append(c.hints, in.hints...)
+	return nil
 }
 
 // Injected are the arguments that gateways put beside those of the model, as "_session_key" and
@@ -103,11 +269,11 @@ func Canonical(in any, raw json.RawMessage) (json.RawMessage, error) {
 }
 
 // notJSON says it without the decoder's shorthand for text that ends too early.
-func notJSON(err error) error {
+func notJSON(err error) *Error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return Errorf("send the whole object", "the arguments are not JSON: they end too early")
+		return bad("send the whole object", "the arguments are not JSON: they end too early")
 	}
-	return Errorf("send well-formed JSON", "the arguments are not JSON: %v", err)
+	return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
 }
 
 // CheckText refuses what encoding/json would silently repair, and depth that
@@ -165,194 +331,271 @@ func loneSurrogate(raw []byte, i int) bool {
 	return utf16.DecodeRune(r, hex4(raw[i+8:])) == utf8.RuneError
 }
 
-// decodeObject takes one JSON object into a struct. at names it in messages:
-// "" at the top, "edits[2]." inside.
-func (s *Spec) decodeObject(raw json.RawMessage, fields []field, into reflect.Value, at string) error {
+// members are those of an object, in order.
+func members(raw json.RawMessage) (all []member, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil {
-		return notJSON(err)
+		return nil, notJSON(err)
 	} else if t != json.Delim('{') {
-		return Errorf("send an object with the arguments as its keys", "%s is %s, not an object", strings.TrimSuffix(at, "."), jsonKind(raw))
+		return nil, bad("send an object", "it is %s", jsonKind(raw))
 	}
-	given := map[string]string{} // field name -> the key it came under
 	for dec.More() {
-		tok, err := dec.Token()
+		key, err := dec.Token()
 		if err != nil {
-			return notJSON(err)
+			return nil, notJSON(err)
 		}
-		key := tok.(string)
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return notJSON(err)
+		m := member{key: key.(string)}
+		if err := dec.Decode(&m.value); err != nil {
+			return nil, notJSON(err)
 		}
-		f := s.pick(fields, key)
-		if f == nil && at == "" && strings.HasPrefix(key, "_") {
-			continue // of the gateway that sends the call: see Injected
-		}
-		if f == nil {
-			return unknownKey(fields, key, at)
-		}
-		if first, twice := given[f.name]; twice {
-			return Errorf("send each argument once", "%s%s is given twice (as %.300q and %.300q)", at, f.name, first, key)
-		}
-		given[f.name] = key
-		if left := string(value) == "null" || f.enum != nil && string(value) == `""`; left && !f.required {
-			continue
-		}
-		if err := s.set(*f, into.Field(f.index), value, at); err != nil {
-			return err
-		}
+		all = append(all, m)
 	}
 	if _, err := dec.Token(); err != nil {
-		return notJSON(err)
+		return nil, notJSON(err)
 	}
 	if rest, _ := dec.Token(); rest != nil {
-		return Errorf("send one JSON object", "there is more after the object of the arguments")
+		return nil, bad("send one JSON object", "there is more after the object of the arguments")
 	}
-	var missing []string
-	for _, f := range fields {
-		if _, ok := given[f.name]; f.required && !ok {
-			missing = append(missing, at+f.name)
-		}
-	}
-	if len(missing) > 0 {
-		return Errorf("add "+strings.Join(missing, ", ")+" and call again", "missing: %s", strings.Join(missing, ", "))
-	}
-	return nil
+	return all, nil
 }
 
-// pick finds the field that key names, by its own name or by an alias.
-func (s *Spec) pick(fields []field, key string) *field {
-	for _, name := range append([]string{key}, s.aliases[key]...) {
-		for i := range fields {
-			if fields[i].name == name {
-				return &fields[i]
-			}
+// field is the one of that name, nil where there is none.
+func (c *call) field(name string) *field {
+	for i := range c.fields {
+		if c.fields[i].name == name {
+			return &c.fields[i]
 		}
 	}
 	return nil
 }
 
-func unknownKey(fields []field, key, at string) error {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.name
-	}
-	if near := nearest.Of(key, names); near != "" {
-		return Errorf(fmt.Sprintf("use %s%s", at, near), "there is no argument %.300q", at+key)
-	}
-	return Errorf("the arguments are: "+strings.Join(names, ", "),
-		"there is no argument %.300q", at+key)
-}
-
-// set converts value into the field.
-func (s *Spec) set(f field, into reflect.Value, value json.RawMessage, at string) error {
+// set converts value into the field f of what at names. An error may hold a value that would do.
+func (c *call) set(f *field, into reflect.Value, value json.RawMessage, at string) *Error {
 	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))
 		into = into.Elem()
 	}
 	name := at + f.name
-	if string(bytes.TrimSpace(value)) == "null" { // encoding/json would take it for the zero value
-		return Errorf("send a value for "+name, "%s is null", name)
-	}
-	wrong := func(want string) error {
-		return Errorf(fmt.Sprintf("send %s as %s", name, want), "%s is %s, not %s", name, jsonKind(value), want)
+	if string(value) == "null" { // encoding/json would take it for the zero value
+		return bad("send a value for "+name, "%s is null", name)
 	}
 	switch f.typ.Kind() {
 	case reflect.String:
-		var text string
-		if n, err := integer(value); f.form == "pages" && err == nil {
-			text = strconv.FormatInt(n, 10)
-		} else if json.Unmarshal(value, &text) != nil {
-			return wrong("a string")
-		}
-		if f.enum != nil && !slices.Contains(f.enum, text) {
-			hint := "use one of " + strings.Join(f.enum, ", ")
-			near := nearest.Of(text, f.enum)
-			if i := slices.IndexFunc(f.enum, func(e string) bool { return strings.HasPrefix(e, text) }); near == "" && i >= 0 {
-				near = f.enum[i]
-			}
-			if near != "" {
-				hint = "use " + near
-			}
-			return Errorf(hint, "%s is %.300q; it takes %s", name, text,
-				strings.Join(f.enum, ", "))
-		}
-		if f.form == "sha256" {
-			text = strings.TrimPrefix(strings.ToLower(text), "sha256:")
-			if len(text) != 64 || strings.Trim(text, "0123456789abcdef") != "" {
-				return Errorf("send the sha256 of an earlier answer, 64 hex digits, or leave "+name+" out", "%s is no sha256", name)
-			}
+		text, err := c.text(f, value, name)
+		if err != nil {
+			return err
 		}
 		into.SetString(text)
 	case reflect.Bool:
-		switch strings.TrimSpace(strings.Trim(string(value), `"`)) {
-		case "true":
-			into.SetBool(true)
-		case "false":
-			into.SetBool(false)
-		default:
-			return wrong("true or false")
-		}
-	case reflect.Int, reflect.Int64:
-		n, err := integer(value)
+		yes, err := c.yesOrNo(value, name)
 		if err != nil {
-			return wrong("a whole number")
+			return err
 		}
-		if f.min != nil && n < *f.min {
-			return Errorf(fmt.Sprintf("use %d or more, or leave %s out", *f.min, name), "%s is %d; the least is %d", name, n, *f.min)
-		}
-		if f.max != nil && n > *f.max {
-			return Errorf(fmt.Sprintf("use %d or less", *f.max), "%s is %d; the most is %d", name, n, *f.max)
+		into.SetBool(yes)
+	case reflect.Int, reflect.Int64:
+		n, err := number(f, value, name)
+		if err != nil {
+			return err
 		}
 		into.SetInt(n)
 	case reflect.Map: // of any keys
 		if json.Unmarshal(value, into.Addr().Interface()) != nil {
-			return wrong("an object")
+			return wrong(name, "an object", value)
 		}
 	case reflect.Struct:
-		return s.decodeObject(value, f.items, into, name+".")
+		return c.item(f, into, value, name)
 	case reflect.Slice:
 		if f.typ == reflect.TypeFor[json.RawMessage]() { // any value
 			into.SetBytes(value)
 			return nil
 		}
-		return s.setSlice(f, into, value, at)
+		return c.list(f, into, value, name)
 	}
 	return nil
 }
 
-func (s *Spec) setSlice(f field, into reflect.Value, value json.RawMessage, at string) error {
-	name := at + f.name
-	var items []json.RawMessage
-	if json.Unmarshal(value, &items) != nil {
-		// Models send an array as the string of an array now and then.
-		var text string
-		if json.Unmarshal(value, &text) != nil || json.Unmarshal([]byte(text), &items) != nil {
-			return Errorf("send "+name+" as an array", "%s is %s, not an array", name, jsonKind(value))
+func wrong(name, want string, value json.RawMessage) *Error {
+	return bad(fmt.Sprintf("send %s as %s", name, want), "%s is %s, not %s", name, jsonKind(value), want)
+}
+
+// text takes a string; a number where an id or a pattern is wanted; and a list where it stands for one.
+func (c *call) text(f *field, value json.RawMessage, name string) (string, *Error) {
+	var text string
+	var several []string
+	plain := json.Unmarshal(value, &text) == nil
+	n, notWhole := integer(value)
+	path := f.name == "path" || strings.HasSuffix(f.name, "_path")
+	switch {
+	case f.form == "pages" && notWhole == nil:
+		text = strconv.FormatInt(n, 10)
+	case plain:
+	case !c.spec.lenient():
+		return "", wrong(name, "a string", value)
+	case json.Unmarshal(value, &several) == nil && len(several) > 0:
+		switch {
+		case f.form == "list":
+			c.took("the list %s as one string", f.name)
+		case len(several) > 1 && path:
+			return "", bad("make one call for each", "%s is a list of %d", name, len(several))
+		case len(several) == 1 && (path || f.enum != nil || f.form != ""):
+			c.took("the list %s as what is in it", f.name)
+		default:
+			return "", wrong(name, "a string", value)
+		}
+		text = strings.Join(several, ",")
+	case f.form == "list" || f.form == "number":
+		if _, err := strconv.ParseFloat(string(value), 64); err != nil {
+			return "", wrong(name, "a string", value)
+		}
+		c.took("the number %s as a string", f.name)
+		text = string(value)
+	default:
+		return "", wrong(name, "a string", value)
+	}
+	if f.enum != nil && !slices.Contains(f.enum, text) {
+		e := bad("use one of "+strings.Join(f.enum, ", "), "%s is %.300q; it takes %s", name, text, strings.Join(f.enum, ", "))
+		if near := choice(text, f.enum); near != "" {
+			e.Hint, e.instead = "use "+near, quoted(near)
+		}
+		return "", e
+	}
+	if f.form == "sha256" {
+		text = strings.TrimPrefix(strings.ToLower(text), "sha256:")
+		if len(text) != 64 || strings.Trim(text, "0123456789abcdef") != "" {
+			return "", bad("send the sha256 of an earlier answer, 64 hex digits, or leave "+name+" out", "%s is no sha256", name)
 		}
 	}
-	if f.min != nil && int64(len(items)) < *f.min {
-		return Errorf(fmt.Sprintf("send %d or more", *f.min), "%s has %d items; the least is %d", name, len(items), *f.min)
+	return text, nil
+}
+
+// choice is the one of enum that s most likely means, "" where there is none.
+func choice(s string, enum []string) string {
+	folded := fold(strings.TrimSpace(s))
+	for _, e := range enum {
+		if f := fold(e); folded != "" && (strings.HasPrefix(f, folded) || strings.HasPrefix(folded, f)) {
+			return e
+		}
 	}
-	if f.max != nil && int64(len(items)) > *f.max {
-		return Errorf(fmt.Sprintf("send %d or fewer a call", *f.max), "%s has %d items; the most is %d", name, len(items), *f.max)
+	if near := otherWords[folded]; slices.Contains(enum, near) {
+		return near
+	}
+	return nearest.Of(s, enum)
+}
+
+// otherWords are words of others for our choices.
+var otherWords = map[string]string{
+	"lines": "content", "matches": "content", "text": "content", "paths": "files_with_matches",
+	"l": "files_with_matches", "filenames": "files_with_matches", "c": "count",
+	"update": "replace", "edit": "replace", "add": "insert", "append": "insert", "remove": "delete",
+	"md": "markdown", "python": "code",
+}
+
+// yesOrNo takes true and "false". It offers what "yes" and 0 say.
+func (c *call) yesOrNo(value json.RawMessage, name string) (bool, *Error) {
+	plain := strings.Trim(string(value), "\" \t\n")
+	is := strings.ToLower(plain)
+	e := wrong(name, "true or false", value)
+	switch {
+	case is == "true", is == "false":
+		if plain != is && !c.spec.lenient() {
+			return false, e
+		}
+		if plain != is {
+			c.took("%s %s as %s", name, plain, is)
+		}
+		return is == "true", nil
+	case slices.Contains([]string{"yes", "on", "1", "y"}, is):
+		e.instead, e.Hint = json.RawMessage("true"), "send "+name+" as true"
+	case slices.Contains([]string{"no", "off", "0", "n"}, is):
+		e.instead, e.Hint = json.RawMessage("false"), "send "+name+" as false"
+	}
+	return false, e
+}
+
+// number takes a whole number within the bounds of f. It offers the nearest one that would do.
+func number(f *field, value json.RawMessage, name string) (int64, *Error) {
+	text := strings.Trim(string(value), "\" \t\n")
+	n, err := integer(value)
+	every := err != nil && slices.Contains([]string{"all", "max", "unlimited", "none", "inf", "infinity"}, strings.ToLower(text))
+	digits, unit, _ := strings.Cut(text, " ")
+	_, notDigits := strconv.Atoi(digits)
+	var least int64
+	if f.min != nil {
+		least = *f.min
+	}
+	e := bad("", "%s is %.300s; the least is %d", name, text, least)
+	switch {
+	case f.min != nil && f.fallback != "" && (every || err == nil && n < least && n <= 0):
+		if e.Hint, e.instead = "leave "+name+" out", json.RawMessage("null"); least == 0 {
+			e.Hint, e.instead = "send 0 for all", json.RawMessage("0")
+		}
+	case err != nil:
+		if e = wrong(name, "a whole number", value); notDigits == nil && strings.TrimSuffix(unit, "s") == "line" {
+			e.Hint, e.instead = "send "+digits, json.RawMessage(digits)
+		}
+	case f.min != nil && n < least:
+		e.Hint, e.instead = fmt.Sprintf("use %d or more, or leave %s out", least, name), json.RawMessage("null")
+	case f.max != nil && n > *f.max:
+		e = bad(fmt.Sprintf("use %d or less", *f.max), "%s is %d; the most is %d", name, n, *f.max)
+		e.instead = integral(*f.max)
+	default:
+		return n, nil
+	}
+	return 0, e
+}
+
+// list takes an array, and the text of one.
+func (c *call) list(f *field, into reflect.Value, value json.RawMessage, name string) *Error {
+	items, ok := listOf(value)
+	if !ok && c.spec.lenient() && (f.items != nil && value[0] == '{' || f.items == nil && value[0] == '"') {
+		items, ok = []json.RawMessage{value}, true
+		c.took("%s as an array of one", f.name)
+	}
+	switch {
+	case !ok:
+		return bad("send "+name+" as an array", "%s is %s, not an array", name, jsonKind(value))
+	case f.min != nil && int64(len(items)) < *f.min:
+		return bad(fmt.Sprintf("send %d or more", *f.min), "%s has %d items; the least is %d", name, len(items), *f.min)
+	case f.max != nil && int64(len(items)) > *f.max:
+		return bad(fmt.Sprintf("send %d or fewer a call", *f.max), "%s has %d items; the most is %d", name, len(items), *f.max)
 	}
 	out := reflect.MakeSlice(f.typ, len(items), len(items))
 	for i, item := range items {
-		var err error
+		var err *Error
 		if where := fmt.Sprintf("%s[%d]", name, i); f.items != nil {
-			err = s.decodeObject(item, f.items, out.Index(i), where+".")
+			err = c.item(f, out.Index(i), item, where)
 		} else {
-			err = s.set(field{name: where, typ: f.typ.Elem(), enum: f.enum}, out.Index(i), item, "")
+			err = c.set(&field{name: where, typ: f.typ.Elem(), enum: f.enum}, out.Index(i), item, "")
 		}
 		if err != nil {
+			err.instead = nil // it would do for the item
 			return err
 		}
 	}
 	into.Set(out)
 	return nil
 }
+
+// listOf is an array, or the text of one, as models send it now and then.
+func listOf(value json.RawMessage) (items []json.RawMessage, ok bool) {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		if value = json.RawMessage(text); CheckText(value) != nil {
+			return nil, false
+		}
+	}
+	return items, json.Unmarshal(value, &items) == nil && items != nil
+}
+
+func quoted(s string) json.RawMessage {
+	raw, err := Encode(s)
+	if err != nil { // a string never fails
+		return json.RawMessage(`""`)
+	}
+	return raw
+}
+
+func integral(n int64) json.RawMessage { return strconv.AppendInt(nil, n, 10) }
 
 // integer takes 5, 5.0, 5e0, "5" and " +5 "; values beyond an int64 are
 // clamped, because a model that says 1e30 means "all".

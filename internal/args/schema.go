@@ -3,10 +3,12 @@
 //
 // The rules (docs/rulings.md): the arguments are a closed object, decoded once.
 //
-//   - Unknown, duplicate and case-variant keys are refused, with the nearest name.
-//   - Numbers and booleans given as strings are taken; nothing else is converted.
+//   - Unknown and duplicate keys are refused, with the nearest name.
+//   - Numbers and booleans given as strings are taken.
 //   - null for an optional argument is the argument left out, and so is "" for a choice.
-//   - Aliases are taken where the real name exists. Each dialect brings its own.
+//   - A table of other agents' names, see [Names], says what else is taken, for which argument, and
+//     how its value is turned. Each dialect brings its own, or none.
+//   - Another value than the one that was sent is offered and never taken.
 //   - Bytes that are not UTF-8 and lone surrogates are refused: encoding/json would turn them into
 //     U+FFFD, which is another path.
 //
@@ -30,22 +32,35 @@ import (
 //	default:"250"          told to the model; the run function applies it
 //	form:"sha256"          a string that must be a content hash
 //	form:"pages"           a string, of which a number is taken too
+//	form:"number"          the same, and it is told
+//	form:"list"            a string, of which a list is taken too, with commas between
+//	offer:"*"              a string that is offered where none was sent
 
 // A Spec is the arguments of one operation.
 type Spec struct {
-	typ     reflect.Type
-	fields  []field
-	aliases Aliases
+	typ    reflect.Type
+	fields []field
+	names  *Names
+	rows   map[string][]Alias // by their names
 }
 
-// Aliases are other names for arguments, each with the real names it may stand for, tried in order.
-type Aliases map[string][]string
-
-// Of makes the Spec of the struct type A from its tags. It panics on a malformed tag.
-func Of[A any](aliases Aliases) *Spec {
+// Of makes the Spec of the struct type A from its tags. It panics on a malformed tag. Without names
+// it takes no others than its own, in their very form.
+func Of[A any](names *Names) *Spec {
 	typ := reflect.TypeFor[A]()
-	return &Spec{typ: typ, fields: fieldsOf(typ), aliases: aliases}
+	s := &Spec{typ: typ, fields: fieldsOf(typ), names: names, rows: map[string][]Alias{}}
+	if names != nil {
+		for _, row := range names.Aliases {
+			for _, theirs := range strings.Fields(row.Theirs) {
+				s.rows[theirs] = append(s.rows[theirs], row)
+			}
+		}
+	}
+	return s
 }
+
+// lenient says whether calls in other agents' words are taken.
+func (s *Spec) lenient() bool { return s.names != nil }
 
 // Schema is the JSON Schema (2020-12), a closed object. MCP assumes 2020-12 without "$schema".
 func (s *Spec) Schema() json.RawMessage {
@@ -67,6 +82,7 @@ type field struct {
 	min, max *int64
 	fallback string
 	form     string
+	offer    string
 	items    []field // of an object, or an array of objects
 }
 
@@ -78,7 +94,7 @@ func fieldsOf(t reflect.Type) []field {
 			continue // what a call's own check notes
 		}
 		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		f := field{name: name, index: i, typ: sf.Type, required: opts != "omitempty", doc: sf.Tag.Get("doc"), fallback: sf.Tag.Get("default"), form: sf.Tag.Get("form")}
+		f := field{name: name, index: i, typ: sf.Type, required: opts != "omitempty", doc: sf.Tag.Get("doc"), fallback: sf.Tag.Get("default"), form: sf.Tag.Get("form"), offer: sf.Tag.Get("offer")}
 		if f.typ.Kind() == reflect.Pointer {
 			f.typ = f.typ.Elem()
 		}

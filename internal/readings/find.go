@@ -28,11 +28,10 @@ const (
 	maxDeep  = 40 // names in a path; whoever sends more is not mistaken about one
 )
 
-// A Finder looks for what a path may mean.
-type Finder struct {
+type finder struct {
 	Tree
-	Root  string
-	Looks int // so many more directories may be listed
+	root  string
+	looks int // so many more directories may be listed
 }
 
 // Find looks for what asked may mean, likeliest first. sure says that the first is asked but for how
@@ -41,7 +40,7 @@ func Find(t Tree, asked, root string) (found []string, sure bool) {
 	if strings.Count(asked, "/")+strings.Count(asked, `\`) > maxDeep {
 		return nil, false
 	}
-	f := &Finder{t, root, maxLooks}
+	f := &finder{t, root, maxLooks}
 	readings := Paths(asked, root)
 	for _, p := range readings {
 		if t.Fits(p) {
@@ -73,8 +72,8 @@ func Find(t Tree, asked, root string) (found []string, sure bool) {
 
 // like are paths like p: each name that is not there stands for those that are like it, or with
 // same are the same but for case and composition.
-func (f *Finder) like(p string, same bool) (out []string) {
-	if f.Looks--; f.Looks < 0 {
+func (f *finder) like(p string, same bool) (out []string) {
+	if f.looks--; f.looks < 0 {
 		return nil
 	}
 	dir, missing, names := f.Near(p)
@@ -100,14 +99,14 @@ func (f *Finder) like(p string, same bool) (out []string) {
 }
 
 // rerooted are the longest ends of paths that lie below the root.
-func (f *Finder) rerooted(readings []string) []string {
-	if f.Root == "" {
+func (f *finder) rerooted(readings []string) []string {
+	if f.root == "" {
 		return nil
 	}
 	for _, p := range readings {
 		for _, end := range Suffixes(p) {
-			q := path.Join(f.Root, end)
-			if q == p || !strings.HasPrefix(q, f.Root) {
+			q := path.Join(f.root, end)
+			if q == p || !strings.HasPrefix(q, f.root) {
 				continue
 			}
 			if f.Fits(q) {
@@ -125,7 +124,7 @@ func (f *Finder) rerooted(readings []string) []string {
 }
 
 // named are the files of that name anywhere, those first that lie in directories named alike.
-func (f *Finder) named(p string) []string {
+func (f *finder) named(p string) []string {
 	base := path.Base(p)
 	if base == "." || base == "/" || base == ".." {
 		return nil

@@ -42,67 +42,60 @@ func Paths(asked, root string) []string {
 }
 
 var (
-	// What stands for the root: ${workspaceFolder}, $PWD, %CD%, {{root}}, <root>, ~.
+	// What stands for the root: ${workspaceFolder}, $PWD, %CD%, {{root}}, <root>.
 	variable = regexp.MustCompile(`^.*(?:\$\{[^}/]*\}|\$\([^)/]*\)|\$\w+|%\w+%|` +
-		`\{\{[^}/]*\}\}|<[^>/]*>)(/|\\|$)`)
-	home     = regexp.MustCompile(`^~[\w.-]*(/|\\|$)`)
-	drive    = regexp.MustCompile(`^/?[A-Za-z]:(/.*)$`)
-	mounted  = regexp.MustCompile(`^/(?:mnt/|cygdrive/)?[a-z](/.*)$`)
-	urlStart = regexp.MustCompile(`^(?i:file|vscode|vscode-remote|cursor|sandbox):` +
-		`(?://(?:file|localhost)?)?(/.*)$`)
-	shellEsc = regexp.MustCompile(`\\([ '"()&\[\]])`)
-	// Roots of other agents' sandboxes.
-	others   = regexp.MustCompile(`^/(?:workspaces?|app|repo|project|code|sandbox|testbed)(|/.*)$`)
+		`\{\{[^}/]*\}\}|<[^>/]*>)(?:[/\\]+|$)`)
 	diffSide = regexp.MustCompile(`^/?[abciow]/(.+)$`)
-	mdLink   = regexp.MustCompile(`^!?\[[^\]]*\]\((.+)\)$`)
-	label    = regexp.MustCompile(`^(?i:file(?:_?path|name)?|path)\s*[:=]\s+(.+)$`)
-	// What follows a name: :12, :12:5, :12-20, #L12-L20, (12,5), ::test, ?query, ", line 12".
-	position = regexp.MustCompile(`(?::+L?\d+(?:[:,.-]L?\d+)*:?|#[\w-]*|` +
-		`\(\d+(?:[,:]\s*\d+)*\)|::.*|\?[\w=&.-]*|,?\s+(?:at\s+)?\(?lines?\s+\d.*|@L?\d+)$`)
+)
+
+// wraps are what models put around a path, each with what stays of it; ROOT is the root.
+var wraps = []struct {
+	around *regexp.Regexp
+	stays  string
+}{
+	{regexp.MustCompile(`\\([ '"()&\[\]])`), "$1"}, // escaped for a shell
+	{regexp.MustCompile(`^(?i:file|vscode|vscode-remote|cursor|sandbox):(?://(?:file|localhost)?)?(/.*)$`), "$1"},
+	{regexp.MustCompile(`%[0-9A-Fa-f]{2}`), "%"},
+	{variable, "ROOT/"},
+	{regexp.MustCompile(`^~[\w.-]*(?:[/\\]+|$)`), "ROOT/"},
+	{regexp.MustCompile(`\\\\?`), "/"},
+	{regexp.MustCompile(`^(?:/?[A-Za-z]:|/(?:mnt/|cygdrive/)?[a-z])(/.*)$`), "$1"}, // drives
+	// Behind a name: :12, :12:5, :12-20, #L12-L20, (12,5), ::test, ?query, ", line 12".
+	{regexp.MustCompile(`(?::+L?\d+(?:[:,.-]L?\d+)*:?|#[\w-]*|` +
+		`\(\d+(?:[,:]\s*\d+)*\)|::.*|\?[\w=&.-]*|,?\s+(?:at\s+)?\(?lines?\s+\d.*|@L?\d+)$`), ""},
+	{regexp.MustCompile(`[.,;: ]+$`), ""},
+	{regexp.MustCompile(`^/(?:workspaces?|app|repo|project|code|sandbox|testbed)(|/.*)$`), "ROOT$1"}, // of other agents
+}
+
+var (
+	mdLink = regexp.MustCompile(`^!?\[[^\]]*\]\((.+)\)$`)
+	label  = regexp.MustCompile(`^(?i:file(?:_?path|name)?|path)\s*[:=]\s+(.+)$`)
 )
 
 // unwrapped takes off, one after the other, what models put around a path. Each stage is a reading.
 func unwrapped(p, root string) (out []string) {
-	step := func(next string) {
-		if next != p && next != "" {
-			p = next
-			out = append(out, p)
-		}
-	}
-	step(firstLine(p))
+	asked, stages := p, []string{firstLine(p)}
 	for range 3 {
-		step(bare(p))
-		if m := label.FindStringSubmatch(p); m != nil {
-			step(m[1])
+		p = bare(stages[len(stages)-1])
+		named := label.ReplaceAllString(p, "$1")
+		stages = append(stages, p, named, mdLink.ReplaceAllString(named, "$1"))
+	}
+	p = stages[len(stages)-1]
+	under := strings.ReplaceAll(strings.TrimSuffix(root, "/"), "$", "$$")
+	for _, w := range wraps {
+		next := w.around.ReplaceAllString(p, strings.Replace(w.stays, "ROOT", under, 1))
+		if w.stays == "%" {
+			next, _ = url.PathUnescape(p) // "" where that fails
 		}
-		if m := mdLink.FindStringSubmatch(p); m != nil {
-			step(m[1])
-		}
-	}
-	step(shellEsc.ReplaceAllString(p, "$1"))
-	if m := urlStart.FindStringSubmatch(p); m != nil {
-		step(m[1])
-	}
-	if plain, err := url.PathUnescape(p); err == nil && strings.Contains(p, "%") {
-		step(plain)
-	}
-	for _, v := range []*regexp.Regexp{variable, home} {
-		if at := v.FindStringIndex(p); at != nil && root != "" {
-			step(strings.TrimSuffix(root, "/") + "/" + strings.TrimLeft(p[at[1]:], `/\`))
+		if next != "" && (root != "" || !strings.HasPrefix(w.stays, "ROOT")) {
+			p = next
+			stages = append(stages, p)
 		}
 	}
-	if strings.Contains(p, `\`) {
-		step(strings.ReplaceAll(strings.ReplaceAll(p, `\\`, `\`), `\`, "/"))
-	}
-	if m := drive.FindStringSubmatch(p); m != nil {
-		step(m[1])
-	} else if m := mounted.FindStringSubmatch(p); m != nil {
-		step(m[1])
-	}
-	step(position.ReplaceAllString(p, ""))
-	step(strings.TrimRight(p, ".,;: "))
-	if m := others.FindStringSubmatch(p); m != nil && root != "" {
-		step(strings.TrimSuffix(root, "/") + m[1])
+	for _, s := range stages {
+		if s != "" && s != asked && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
 	}
 	return out
 }

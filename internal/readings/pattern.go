@@ -1,12 +1,12 @@
 package readings
 
 import (
-	"cmp"
-	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"moltisfs/internal/glob"
 )
 
 // Pattern is another reading of a regular expression.
@@ -30,51 +30,40 @@ var (
 // Patterns are other readings of a regular expression that matched nothing, or is none, likeliest
 // first. Not all of them are well-formed.
 func Patterns(p string, ignoreCase, multiline bool) (out []Pattern) {
-	add := func(text, as string, ignore, multi bool) {
-		r := Pattern{text, ignore, multi, as}
-		same := func(o Pattern) bool {
-			return o.Text == text && o.IgnoreCase == ignore && o.Multiline == multi
-		}
-		if text != "" && !(text == p && !ignore && !multi) && !slices.ContainsFunc(out, same) {
-			out = append(out, r)
-		}
-	}
 	plain, flags := unquoted(p)
-	insensitive := strings.Contains(flags, "i") && !ignoreCase
-	add(plain, "the bare pattern", insensitive, false)
-	if !multiline && lines.MatchString(p) {
-		add(p, "text of several lines", false, true)
-	}
-	literals := []string{regexp.QuoteMeta(p)}
-	if plain != p {
-		literals = append(literals, regexp.QuoteMeta(plain))
-	}
-	if basic.MatchString(plain) {
-		add(ofBasic(plain), "a basic regular expression", insensitive, false)
-	}
-	if strings.Contains(plain, `\\`) {
-		single := strings.ReplaceAll(plain, `\\`, `\`)
-		add(single, "a pattern with single backslashes", insensitive, false)
-	}
-	for _, l := range literals {
-		add(l, "literal text", insensitive, false)
-	}
-	if bare := strings.ReplaceAll(plain, `\`, ""); bare != plain {
-		add(regexp.QuoteMeta(bare), "literal text without backslashes", insensitive, false)
-	}
-	if someStar.MatchString(plain) {
-		add(strings.TrimPrefix(someStar.ReplaceAllString(plain, "$1.*"), ".*"), "a glob", insensitive,
-			false)
+	bare := strings.ReplaceAll(plain, `\`, "")
+	i := strings.Contains(flags, "i") && !ignoreCase
+	all := []Pattern{
+		{plain, i, false, "the bare pattern"},
+		{given(!multiline && lines.MatchString(p), p), false, true, "text of several lines"},
+		{given(basic.MatchString(plain), ofBasic(plain)), i, false, "a basic regular expression"},
+		{strings.ReplaceAll(plain, `\\`, `\`), i, false, "a pattern with single backslashes"},
+		{regexp.QuoteMeta(p), i, false, "literal text"},
+		{regexp.QuoteMeta(plain), i, false, "literal text"},
+		{given(bare != plain, regexp.QuoteMeta(bare)), i, false, "literal text without backslashes"},
+		{given(someStar.MatchString(plain), strings.TrimPrefix(someStar.ReplaceAllString(plain, "$1.*"), ".*")), i, false, "a glob"},
 	}
 	if !ignoreCase {
-		for _, r := range append([]Pattern{{Text: p}}, out...) {
-			add(r.Text, cmp.Or(r.As, "text")+" in any letter case", true, r.Multiline)
+		for _, r := range append([]Pattern{{Text: p, As: "text"}}, all...) {
+			all = append(all, Pattern{r.Text, true, r.Multiline, r.As + " in any letter case"})
 		}
 	}
-	if words := blanks.ReplaceAllString(strings.TrimSpace(plain), `\s+`); words != plain {
-		add(words, "words with any blanks between", insensitive, false)
+	all = append(all, Pattern{blanks.ReplaceAllString(strings.TrimSpace(plain), `\s+`), i, false, "words with any blanks between"})
+	seen := map[Pattern]bool{{Text: p}: true}
+	for _, r := range all {
+		if same := (Pattern{r.Text, r.IgnoreCase, r.Multiline, ""}); r.Text != "" && !seen[same] {
+			out, seen[same] = append(out, r), true
+		}
 	}
 	return out
+}
+
+// given is s where it applies, "" else.
+func given(applies bool, s string) string {
+	if applies {
+		return s
+	}
+	return ""
 }
 
 // unquoted takes off quotes, slashes with flags, and a command with its options.
@@ -136,43 +125,57 @@ var (
 )
 
 // Globs are other readings of a glob that matched no file, likeliest first.
-func Globs(g string) (out []string) {
-	add := func(p string) {
+func Globs(g string) []string {
+	all := ofOthers(g)
+	plain := all[len(all)-1]
+	if words := strings.FieldsFunc(plain, func(r rune) bool { return r == ' ' || r == ';' }); len(words) > 1 {
+		if !slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "/") }) {
+			all = append(all, strings.Join(words, ","))
+		}
+		all = append(all, strings.Join(words, "")) // a blank within a path
+	}
+	if strings.ContainsAny(plain, "[({") {
+		all = append(all, strings.NewReplacer("[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`).Replace(plain))
+	}
+	trimmed := strings.TrimPrefix(strings.TrimPrefix(plain, "./"), "/")
+	if all = append(all, trimmed); trimmed != "" && !strings.HasPrefix(trimmed, "!") {
+		all = append(all, elsewhere(plain, trimmed)...)
+	}
+	var out []string
+	for _, p := range all {
 		if p != "" && p != g && !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}
-	plain := ofOthers(g, add)
-	if strings.ContainsAny(plain, "[({") {
-		add(strings.NewReplacer("[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`).Replace(plain))
-	}
-	trimmed := strings.TrimPrefix(strings.TrimPrefix(plain, "./"), "/")
-	if add(trimmed); trimmed == "" || strings.HasPrefix(trimmed, "!") {
-		return out
-	}
+	return out
+}
+
+// elsewhere are globs for the same names at other depths, in other letter case, or of that extension.
+// trimmed is plain without what begins a path.
+func elsewhere(plain, trimmed string) (out []string) {
 	switch {
 	case extension.MatchString(plain):
-		add("*." + strings.TrimPrefix(plain, "."))
+		out = append(out, "*."+strings.TrimPrefix(plain, "."))
 	case strings.HasPrefix(plain, "{") && strings.HasSuffix(plain, "}"):
-		add("*." + strings.ReplaceAll(plain, ".", ""))
+		out = append(out, "*."+strings.ReplaceAll(plain, ".", ""))
 	case strings.HasPrefix(plain, "*") && extension.MatchString(plain[1:]) && plain[1:2] != ".":
-		add("*." + plain[1:])
+		out = append(out, "*."+plain[1:])
 	}
-	add(wideStar.ReplaceAllString(deepStar.ReplaceAllString(trimmed, "**/*$1"), "$1*/**"))
-	if i := strings.LastIndexByte(trimmed, '/'); i > 0 {
-		add(strings.TrimSuffix(trimmed[:i], "/**") + "/**/" + trimmed[i+1:])
+	out = append(out, wideStar.ReplaceAllString(deepStar.ReplaceAllString(trimmed, "**/*$1"), "$1*/**"))
+	i := strings.LastIndexByte(trimmed, '/')
+	if i > 0 {
+		out = append(out, strings.TrimSuffix(trimmed[:i], "/**")+"/**/"+trimmed[i+1:])
 		if !strings.HasPrefix(trimmed, "**/") {
-			add("**/" + trimmed)
+			out = append(out, "**/"+trimmed)
 		}
 	}
-	add(anyCase(trimmed))
+	out = append(out, glob.InAnyCase(trimmed))
 	if !strings.ContainsAny(trimmed, "*?[{") {
-		add(strings.TrimSuffix(trimmed, "/") + "/**")
-		add("**/" + strings.TrimSuffix(trimmed, "/") + "/**")
+		dir := strings.TrimSuffix(trimmed, "/") + "/**"
+		out = append(out, dir, "**/"+dir)
 	}
-	if i := strings.LastIndexByte(trimmed, '/'); i > 0 && strings.Contains(trimmed[i+1:], ".") &&
-		!strings.ContainsAny(trimmed[i+1:], "*?[{") {
-		add("**/" + trimmed[i+1:]) // a name; a kind of files elsewhere was not asked for
+	if i > 0 && strings.Contains(trimmed[i+1:], ".") && !strings.ContainsAny(trimmed[i+1:], "*?[{") {
+		out = append(out, "**/"+trimmed[i+1:]) // a name; a kind of files elsewhere was not asked for
 	}
 	return out
 }
@@ -214,65 +217,37 @@ func Rival(g, found string) string {
 }
 
 // ofOthers is g in our notation: without quotes and backslashes, regular expressions and the
-// alternatives of shells made globs. Each stage is a reading.
-func ofOthers(g string, add func(string)) string {
+// alternatives of shells made globs. Each stage is a reading; the last is the plainest.
+func ofOthers(g string) (out []string) {
 	plain := inQuotes(strings.TrimSpace(g))
 	if strings.HasPrefix(plain, `["`) && strings.HasSuffix(plain, `"]`) {
 		plain = strings.NewReplacer(`["`, "", `"]`, "", `", "`, ",", `","`, ",").Replace(plain)
 	}
-	add(plain)
+	out = append(out, plain)
 	if strings.Contains(plain, `\`) && !strings.Contains(plain, `\.`) {
 		plain = strings.ReplaceAll(strings.ReplaceAll(plain, `\\`, `\`), `\`, "/")
-		add(plain)
+		out = append(out, plain)
 	}
 	if ofRegexp.MatchString(plain) {
 		plain = strings.NewReplacer(`.*`, "*", `.+`, "*", `\.`, ".", `\/`, "/").Replace(
 			strings.TrimSuffix(strings.TrimPrefix(plain, "^"), "$"))
-		add(plain)
+		out = append(out, plain)
 	}
 	if extGlob.MatchString(plain) {
-		plain = extGlob.ReplaceAllStringFunc(plain, func(m string) string {
-			in := strings.TrimRight(m[strings.IndexByte(m, '(')+1:], ")")
-			if in = strings.ReplaceAll(strings.TrimPrefix(in, "?:"), "|", ","); !strings.Contains(in, ",") {
-				return in
-			}
-			return "{" + in + "}"
-		})
-		add(plain)
+		plain = extGlob.ReplaceAllStringFunc(plain, alternatives)
+		out = append(out, plain)
 	} else if strings.Contains(plain, "|") {
-		parts := func(r rune) bool { return r == '|' || r == ' ' }
-		plain = strings.Join(strings.FieldsFunc(plain, parts), ",")
-		add(plain)
+		plain = strings.Join(strings.FieldsFunc(plain, func(r rune) bool { return r == '|' || r == ' ' }), ",")
+		out = append(out, plain)
 	}
-	plain = inBraces.ReplaceAllStringFunc(plain, func(m string) string {
-		return strings.ReplaceAll(m, " ", "")
-	})
-	add(plain)
-	apart := func(r rune) bool { return r == ' ' || r == ';' }
-	if words := strings.FieldsFunc(plain, apart); len(words) > 1 {
-		if !slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(w, "/") }) {
-			add(strings.Join(words, ","))
-		}
-		add(strings.Join(words, "")) // a blank within a path
-	}
-	return plain
+	return append(out, inBraces.ReplaceAllStringFunc(plain, func(m string) string { return strings.ReplaceAll(m, " ", "") }))
 }
 
-// anyCase is a glob in which letters stand for both cases, but for those in classes.
-func anyCase(g string) string {
-	var b strings.Builder
-	class, escaped := false, false
-	for i := range len(g) {
-		c := g[i]
-		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
-		switch {
-		case letter && !class && !escaped:
-			fmt.Fprintf(&b, "[%c%c]", c|0x20, c&^0x20)
-		default:
-			b.WriteByte(c)
-		}
-		class = !escaped && (c == '[' || class && c != ']')
-		escaped = !escaped && c == '\\'
+// alternatives is the group of a shell in braces: {a,b} for @(a|b), and a for (a).
+func alternatives(group string) string {
+	in := strings.TrimRight(group[strings.IndexByte(group, '(')+1:], ")")
+	if in = strings.ReplaceAll(strings.TrimPrefix(in, "?:"), "|", ","); !strings.Contains(in, ",") {
+		return in
 	}
-	return b.String()
+	return "{" + in + "}"
 }

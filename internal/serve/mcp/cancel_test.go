@@ -15,8 +15,8 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/internal/testdir"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // A search that its client gave up takes no more time, and the server, which answers what is under way, ends with its input. It

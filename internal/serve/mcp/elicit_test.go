@@ -9,8 +9,8 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // A diff that is too long to be shown whole is not approved by accepting the form alone.

@@ -27,8 +27,8 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // The two ways of the protocol: with a handshake and requests from the server, and without.

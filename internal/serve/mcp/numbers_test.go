@@ -11,8 +11,8 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 var ids = []string{"0", "-1", "7", "9007199254740991", "9007199254740993", "1764201600123456789", "-9007199254740995", "18446744073709551615",

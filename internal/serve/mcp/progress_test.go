@@ -15,8 +15,8 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // A call of more than a second tells whoever asked that it goes on, and is silent once answered.

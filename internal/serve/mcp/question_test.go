@@ -15,8 +15,8 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/serve/mcp"
+	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
-	"moltisfs/tools/toolstest"
 )
 
 // asker is a client that answers forms, and keeps what it was shown.

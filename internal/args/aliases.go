@@ -1,0 +1,488 @@
+package args
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moltisfs/internal/glob"
+	"moltisfs/internal/nearest"
+)
+
+// Names are how other agents' tools say the arguments of a tool.
+type Names struct {
+	Tool    string // its own name
+	Changes bool   // it changes files: what is left out of a call may have been meant
+	Aliases []Alias
+}
+
+// An Alias is a row of the table of names: theirs, ours, and how the value is turned. The rows of a
+// name are tried in order; the first that takes the value counts, and a row whose argument is not
+// there is passed over.
+//
+//	{Theirs: "startline firstline", Ours: "offset"}
+//	{Theirs: "viewrange", Ours: "offset", Turn: LineRange}                [10, 20]: offset 10, limit 11
+//	{Theirs: "filesonly l", Ours: "output_mode=files_with_matches"}       for true
+//	{Theirs: "overwrite", Says: "true", Hint: "Write replaces the file"}  left out for true, refused else
+type Alias struct {
+	Theirs string // names as fold writes them, blanks between
+	Ours   string // the argument, or a value of it that a switch stands for; "" leaves it out
+	Turn   Turn   // nil: the value as it is
+	Says   string // without Ours: the values with which it says what the tool does anyway; * for all
+	Hint   string // about other values
+	Quiet  bool   // not worth a note
+}
+
+// A Turn takes m for the argument of the row in its way; false: it can't.
+type Turn func(c *call, row *Alias, m member) bool
+
+// remarks are about the call, for people.
+var remarks = strings.Fields("description explanation instruction instructions reason reasoning " +
+	"thought thoughts thinking rationale justification purpose title summary intent comment note " +
+	"toolcallid requestid callid requiresapproval")
+
+// wrappers are keys that hold all the arguments.
+var wrappers = strings.Fields("input arguments args params parameters toolinput kwargs toolargs body")
+
+// fold is a name without what writers of it differ in. One of a letter is an option, and
+// its case counts.
+func fold(name string) string {
+	bare := strings.TrimLeft(name, "-")
+	if len(bare) < 2 {
+		return bare
+	}
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(bare))
+}
+
+// unwrap gives the object of the arguments, which raw may be the text of, or hold under one key.
+func (c *call) unwrap(raw json.RawMessage) json.RawMessage {
+	note := ""
+	for range 3 {
+		var text string
+		if json.Unmarshal(raw, &text) == nil {
+			if text = strings.TrimSpace(text); CheckText([]byte(text)) != nil || !strings.HasPrefix(text, "{") {
+				break
+			}
+			raw, note = json.RawMessage(text), cmp.Or(note, "a string of JSON as the arguments")
+		}
+		all, err := members(raw)
+		if err != nil {
+			break
+		}
+		at := c.wrapper(all)
+		if at == nil {
+			break
+		}
+		raw, note = at.value, "what is in "+at.key+" as the arguments"
+	}
+	if note != "" {
+		c.took("%s", note)
+	}
+	return raw
+}
+
+// wrapper is the member that holds all the arguments, nil where there is none: something else is
+// said beside it, or it holds no object.
+func (c *call) wrapper(all []member) (at *member) {
+	for i, m := range all {
+		var name string
+		switch folded := fold(m.key); {
+		case c.field(m.key) != nil:
+			return nil
+		case slices.Contains(wrappers, folded):
+			if at != nil {
+				return nil
+			}
+			at = &all[i]
+		case folded == "name" || folded == "tool" || folded == "toolname":
+			if json.Unmarshal(m.value, &name) != nil || fold(name) != fold(c.spec.names.Tool) {
+				return nil
+			}
+		case folded != "id" && folded != "type" && !slices.Contains(remarks, folded):
+			return nil
+		}
+	}
+	if at == nil {
+		return nil
+	}
+	inner := at.value
+	var text string
+	if json.Unmarshal(inner, &text) == nil {
+		inner = json.RawMessage(text)
+	}
+	if _, err := members(inner); err != nil {
+		return nil
+	}
+	return at
+}
+
+// name finds the argument of a member that does not have its name.
+func (c *call) name(m member) {
+	folded, null := fold(m.key), string(m.value) == "null"
+	switch {
+	case strings.HasPrefix(m.key, "_") && c.outer == nil:
+		return // of the gateway that sends the call: see Injected
+	case !c.spec.lenient():
+	case c.ours(m):
+		return
+	case null:
+		c.left = append(c.left, m.key)
+		return
+	case c.turned(m):
+		return
+	case slices.Contains(remarks, folded):
+		c.left = append(c.left, m.key)
+		return
+	case c.outer != nil: // it may be said of all the items
+		if m.at = c.at; c.outer.ours(m) || c.outer.turned(m) {
+			return
+		}
+	}
+	c.unknown(m)
+}
+
+// ours takes m where its key is the name of an argument in another spelling.
+func (c *call) ours(m member) bool {
+	for i := range c.fields {
+		if f := &c.fields[i]; fold(f.name) == fold(m.key) {
+			c.put(f.name, m, true)
+			return true
+		}
+	}
+	return false
+}
+
+// turned takes m by the rows of its name.
+func (c *call) turned(m member) bool {
+	hint, own := "", c.field(m.key) != nil
+	for i, row := range c.spec.rows[fold(m.key)] {
+		ours, value, is := strings.Cut(row.Ours, "=")
+		switch yes, ok := asBool(m.value); {
+		case own && row.Turn == nil:
+		case ours == "":
+			if row.Says == "*" || slices.Contains(strings.Fields(row.Says), fold(strings.Trim(string(m.value), `" `))) {
+				c.left = append(c.left, m.key)
+				return true
+			}
+			hint = row.Hint
+		case c.field(ours) == nil, is && !ok:
+		case is && !yes:
+			c.left = append(c.left, m.key)
+			return true
+		case is:
+			c.put(ours, member{m.at, m.key, quoted(value)}, false)
+			return true
+		case row.Turn == nil:
+			c.put(ours, m, row.Quiet)
+			return true
+		case row.Turn(c, &c.spec.rows[fold(m.key)][i], m):
+			return true
+		}
+	}
+	if hint != "" {
+		c.refuse(hint, "there is no argument %.300q", c.at+m.key)
+		c.lost = c.lost || c.spec.names.Changes
+	}
+	return hint != ""
+}
+
+// put takes m for the argument of that name.
+func (c *call) put(name string, m member, quiet bool) {
+	if first, twice := c.given[name]; twice {
+		if c.spec.lenient() && first.at+first.key != m.at+m.key && (bytes.Equal(first.value, m.value) || string(m.value) == "null") {
+			c.left = append(c.left, m.key)
+			return
+		}
+		c.refuse("send each argument once", "%s%s is given twice (as %.300q and %.300q)", c.at, name, first.at+first.key, m.at+m.key)
+		c.lost = true
+		return
+	}
+	if !quiet {
+		c.took("%s as %s", m.key, name)
+	}
+	c.given[name] = m
+}
+
+func (c *call) unknown(m member) {
+	var names []string
+	for _, f := range c.fields {
+		names = append(names, f.name)
+	}
+	near := nearest.Of(m.key, names)
+	_, given := c.given[near]
+	hint := "the arguments are: " + strings.Join(names, ", ")
+	switch {
+	case near != "" && !given:
+		hint = "use " + c.at + near + " for " + m.key
+		c.given[near] = m
+	case c.spec.lenient():
+		hint = "leave " + m.key + " out"
+		c.lost = c.lost || c.spec.names.Changes
+	}
+	c.refuse(hint, "there is no argument %.300q", c.at+m.key)
+}
+
+// Offered offers the value as the argument, and does not take it.
+func Offered(c *call, row *Alias, m member) bool {
+	if _, given := c.given[row.Ours]; given {
+		return false
+	}
+	c.refuse("use "+row.Ours+" for "+m.key, "there is no argument %q", m.key)
+	c.given[row.Ours] = m
+	return true
+}
+
+// Switch takes true and false only.
+func Switch(c *call, row *Alias, m member) bool {
+	_, is := asBool(m.value)
+	if is {
+		c.put(row.Ours, m, false)
+	}
+	return is
+}
+
+// Opposite takes a switch that is the opposite of ours.
+func Opposite(c *call, row *Alias, m member) bool {
+	yes, is := asBool(m.value)
+	if is {
+		c.put(row.Ours, member{m.at, m.key, strconv.AppendBool(nil, !yes)}, false)
+	}
+	return is
+}
+
+// LastLine is the last line to read, where limit counts them.
+func LastLine(c *call, _ *Alias, m member) bool {
+	n, err := integer(m.value)
+	if err != nil || c.last != nil {
+		return false
+	}
+	c.last = new(int(n))
+	c.took("%s as the end of limit", m.key)
+	return true
+}
+
+var twoNumbers = regexp.MustCompile(`^\[?\s*[Ll]?(-?\d+)"?\s*(?:,|-|:|to|\.\.)\s*"?[Ll]?(-?\d+)\s*"?\]?$`)
+
+// LineRange is [10, 20], "10-20" or [10, -1].
+func LineRange(c *call, _ *Alias, m member) bool {
+	text := strings.Trim(string(m.value), "\" \t\n")
+	n := twoNumbers.FindStringSubmatch(strings.Join(strings.Fields(text), " "))
+	if n == nil {
+		return false
+	}
+	first, err1 := strconv.Atoi(n[1])
+	last, err2 := strconv.Atoi(n[2])
+	if err1 != nil || err2 != nil || c.last != nil {
+		return false
+	}
+	c.put("offset", member{m.at, m.key, integral(int64(max(first, 1)))}, false)
+	c.last = &last
+	return true
+}
+
+// TailLines is how many lines at the end to read: for 20, tail with a limit of 20.
+func TailLines(c *call, _ *Alias, m member) bool {
+	n, err := integer(m.value)
+	if err != nil || n <= 1 { // 1 may stand for true
+		return false
+	}
+	c.put("tail", member{m.at, m.key, json.RawMessage("true")}, true)
+	c.put("limit", member{m.at, m.key, integral(n)}, true)
+	c.took("tail %d as the last %d lines", n, n)
+	return true
+}
+
+// endOfLines makes a limit of the last line.
+func (c *call) endOfLines() {
+	if c.last == nil {
+		return
+	}
+	first := int64(1)
+	if n, err := integer(c.given["offset"].value); err == nil {
+		first = max(n, 1)
+	}
+	length := int64(*c.last) - first + 1
+	limit, given := c.given["limit"]
+	n, err := integer(limit.value)
+	switch {
+	case *c.last < 0: // to the end
+	case length < 1:
+		c.refuse("send offset and limit", "the last line, %d, comes before the first, %d", *c.last, first)
+		c.lost = true
+	case given && (err != nil || n != length):
+		c.refuse("send offset and limit", "limit and the last line do not agree")
+	case !given:
+		c.given["limit"] = member{"", "the last line", integral(length)}
+	}
+}
+
+// SeveralEdits is a list of edits that was sent to Edit.
+func SeveralEdits(c *call, _ *Alias, m member) bool {
+	items, ok := listOf(m.value)
+	if m.value[0] == '{' {
+		items, ok = []json.RawMessage{m.value}, true
+	}
+	_, old := c.given["old_string"]
+	_, new := c.given["new_string"]
+	switch {
+	case !ok || len(items) == 0:
+		return false
+	case old || new:
+		c.refuse("send several edits with MultiEdit", "there is no argument %q", m.key)
+		c.lost = true
+	case len(items) > 1:
+		c.given["edits"], c.tool = m, "MultiEdit"
+		c.refuse("use MultiEdit for several", "Edit makes one edit")
+	default:
+		one, err := members(items[0])
+		if err != nil {
+			return false
+		}
+		c.took("the one of %s as the edit", m.key)
+		for _, m := range one {
+			if f := c.field(m.key); f != nil {
+				c.put(f.name, m, true)
+			} else {
+				c.name(m)
+			}
+		}
+	}
+	return true
+}
+
+// OneEdit is a part of an edit in the place of a list of them: it is for Edit.
+func OneEdit(c *call, row *Alias, m member) bool {
+	if _, given := c.given[row.Ours]; given {
+		return false
+	}
+	if c.given[m.key] = m; c.tool == "" {
+		c.refuse("use Edit for one", "MultiEdit takes a list of edits")
+	}
+	c.tool = "Edit"
+	return true
+}
+
+// CellNumber is a number where an id is wanted; from where it counts is not said.
+func CellNumber(c *call, _ *Alias, m member) bool {
+	c.refuse("send the cell_id that Read shows", "there is no argument %q", m.key)
+	c.lost = true
+	return true
+}
+
+// PathOrGlob is a pattern of names, or one path.
+func PathOrGlob(c *call, _ *Alias, m member) bool {
+	name := "path"
+	if slices.ContainsFunc(asList(m.value), func(f string) bool { return strings.ContainsAny(f, "*?{[") }) {
+		name = "glob"
+	}
+	c.put(name, m, false)
+	return true
+}
+
+// Extension is .py, or py, or several.
+func Extension(c *call, row *Alias, m member) bool {
+	var globs []string
+	for _, e := range asList(m.value) {
+		if e = strings.TrimLeft(strings.TrimSpace(e), "*."); e != "" {
+			globs = append(globs, "*."+e)
+		}
+	}
+	if globs != nil {
+		c.put(row.Ours, member{m.at, m.key, quoted(strings.Join(globs, ","))}, false)
+	}
+	return globs != nil
+}
+
+// later is a change of a text argument that waits for the others, in the order of step.
+type later struct {
+	step int
+	ours string
+	do   func(string) string
+}
+
+// Exclude is globs of files to leave out.
+func Exclude(c *call, row *Alias, m member) bool {
+	globs := asList(m.value)
+	var text string
+	if json.Unmarshal(m.value, &text) == nil && strings.Contains(text, "{") {
+		globs = []string{text}
+	}
+	out := ""
+	for _, g := range globs {
+		if g = strings.TrimPrefix(strings.TrimSpace(g), "!"); g != "" {
+			out += ",!" + g
+		}
+	}
+	if globs == nil {
+		return false
+	}
+	c.later = append(c.later, later{0, row.Ours, func(s string) string { return strings.TrimPrefix(s+out, ",") }})
+	c.took("%s as ! globs", m.key)
+	return true
+}
+
+// The switches of a search that become part of its pattern: the first two where they are true, the
+// others where they are false.
+var (
+	Literal   = inPattern(1, true, regexp.QuoteMeta)
+	WholeWord = inPattern(2, true, func(p string) string { return `\b(?:` + p + `)\b` })
+	AnyCase   = inPattern(3, true, glob.InAnyCase)
+	Regexp    = inPattern(1, false, regexp.QuoteMeta)
+	MatchCase = inPattern(3, false, glob.InAnyCase)
+)
+
+func inPattern(step int, want bool, do func(string) string) Turn {
+	return func(c *call, row *Alias, m member) bool {
+		yes, is := asBool(m.value)
+		switch {
+		case is && yes != want:
+			c.left = append(c.left, m.key)
+		case is:
+			c.later = append(c.later, later{step, row.Ours, do})
+			c.took("%s in the pattern", m.key)
+		}
+		return is
+	}
+}
+
+// finish does what needs all the arguments.
+func (c *call) finish() {
+	c.endOfLines()
+	slices.SortStableFunc(c.later, func(a, b later) int { return a.step - b.step })
+	for _, l := range c.later {
+		was, given := c.given[l.ours]
+		var list []string
+		var text string
+		if json.Unmarshal(was.value, &list) == nil {
+			text = strings.Join(list, ",")
+		} else if given && json.Unmarshal(was.value, &text) != nil || !given && l.step > 0 {
+			continue
+		}
+		c.given[l.ours] = member{was.at, was.key, quoted(l.do(text))}
+	}
+}
+
+func asBool(v json.RawMessage) (yes, ok bool) {
+	s := strings.ToLower(strings.Trim(string(v), "\" \t\n"))
+	return s == "true", s == "true" || s == "false"
+}
+
+// asList reads a string, a string of a list, and a list of strings.
+func asList(v json.RawMessage) []string {
+	var s string
+	var list []string
+	if json.Unmarshal(v, &s) == nil {
+		if json.Unmarshal([]byte(s), &list) == nil {
+			return list
+		}
+		return strings.FieldsFunc(s, func(r rune) bool { return r == ',' })
+	}
+	if json.Unmarshal(v, &list) != nil {
+		return nil
+	}
+	return list
+}
