@@ -21,11 +21,11 @@ func spotsOf(src string) spots {
 	for n, line := range strings.Split(strings.TrimPrefix(src, "\ufeff"), "\n") {
 		text := strings.TrimLeft(line, "[ \t")
 		at := spot{n + 1, utf8.RuneCountInString(line) - utf8.RuneCountInString(text) + 1}
-		name, rest, is := strings.Cut(text, "=")
+		name, _, is := strings.Cut(text, "=")
 		if strings.HasPrefix(strings.TrimLeft(line, " \t"), "[") {
+			var rest string
 			name, rest, is = strings.Cut(text, "]")
-			rest = strings.TrimLeft(rest, "] \t\r")
-			if !is || rest != "" && rest[0] != '#' { // it begins no section
+			if rest = strings.TrimLeft(rest, "] \t\r"); !is || rest != "" && rest[0] != '#' { // it begins no section
 				continue
 			}
 			section = bare.Replace(name) + "."

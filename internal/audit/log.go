@@ -324,10 +324,9 @@ func (c *chain) rotate() error {
 		c.stepped()
 	}
 	if err == nil {
-		err = os.Rename(c.path, c.older(1))
+		_ = os.Rename(c.path, c.older(1)) // where it could not be moved it takes more than it should
 		c.stepped()
 	}
-	// Where it could not be moved it takes more than it should.
 	c.file, err = openPrivate(c.path, os.O_APPEND)
 	return err
 }
