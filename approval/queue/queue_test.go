@@ -476,7 +476,7 @@ func TestUnseenIsSaid(t *testing.T) {
 	}
 }
 
-// What stands in the way of the note of who was shown a question is not followed, and approves nothing.
+// A link, a pipe or a directory in the place of the note of who was shown a question is not followed, and approves nothing.
 func TestShownIsAFileOfOurs(t *testing.T) {
 	q, dir := Open(t.TempDir()), t.TempDir()
 	ctx, stop := context.WithCancel(t.Context())

@@ -23,7 +23,7 @@ func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 	return &own
 }
 
-// optionNames are what the commands call the tools and arguments of hints.
+// optionNames maps the tools and arguments that hints name to the commands and options of the command line.
 var optionNames = map[string]string{"checkpoints_list": program + " checkpoint list", "label": "--label", "on_conflict": "--on-conflict",
 	"paths": "the PATHs", "since": "--since"}
 

@@ -42,7 +42,7 @@ func scriptAt(t *testing.T, path, script string) string {
 	return path
 }
 
-// called is what the program answers one call under a configuration.
+// called runs the program for one call of tool with args, under the text of a configuration, and gives its answer.
 func called(t *testing.T, config, root, dialect, tool, args string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "moltis.toml")

@@ -99,8 +99,8 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	return errors.Join(err, s.Close())
 }
 
-// instructions are what the model is told once, by clients that pass them on, in the words of the
-// dialects that are offered.
+// instructions gives the text that an MCP client may pass to its model once, in the words of the
+// dialects that are offered: defs are their tools, cfg the configuration.
 func (in *invocation) instructions(cfg config.Config, defs []dialect.Definition) string {
 	var b strings.Builder
 	b.WriteString(strings.Join(in.manners(cfg), " "))

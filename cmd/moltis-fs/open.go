@@ -121,7 +121,7 @@ func (in *invocation) openEngine(approver tools.Approver,
 	return e, cfg, err
 }
 
-// warnOf says what is doubtful in the configuration that an engine was opened with.
+// warnOf warns on standard error of doubtful settings in cfg, which an engine was opened with.
 func (in *invocation) warnOf(cfg config.Config) {
 	found, root := cfg.Warnings(), ""
 	if in.option("root") != "" {

@@ -30,7 +30,7 @@ type standing struct {
 	gone sync.WaitGroup // those that are closing
 }
 
-// lasting is what is kept for sessions, which lives through reloads.
+// lasting keeps the events and workspaces of sessions. It lives through reloads.
 type lasting struct {
 	capability.Kept
 	homes *engine.Homes
@@ -178,7 +178,7 @@ func (s *standing) Call(ctx context.Context, c dialect.Call) (dialect.Answer, er
 	return now.Call(ctx, c)
 }
 
-// EndSession is that of what stands now.
+// EndSession ends a session of a principal in the engine that serves calls now.
 func (s *standing) EndSession(ctx context.Context, principal, session string) error {
 	now, done := s.use()
 	defer done()

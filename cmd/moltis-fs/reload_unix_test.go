@@ -153,8 +153,8 @@ func TestNothingIsNoTerminal(t *testing.T) {
 	}
 }
 
-// What is kept for a session lives through a reload, or its end is told: its watches are gone, its cursor goes on, and its
-// workspace goes to the trash with it. A killed server's workspaces go there when the next one starts, and no other's.
+// A reload ends the watches of a session and tells it so. The session's cursor goes on, and its workspace goes to the trash when
+// the session ends. A killed server's workspaces go there when the next one starts, and no other's.
 func TestSessionsOutliveAReload(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

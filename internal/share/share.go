@@ -112,8 +112,8 @@ func (p *Pool) withdraw(w *waiter) bool {
 	return true
 }
 
-// serve serves, as long as there is enough, the principal below its part whose last turn is the
-// longest ago, and forgets those that have nothing and wait for nothing.
+// serve gives waiters what they wait for, as long as there is enough: of the principals below their part,
+// first the one that was served longest ago. It forgets principals that hold nothing and wait for nothing.
 func (p *Pool) serve() {
 	defer maps.DeleteFunc(p.of, func(_ string, a *account) bool { return a.held == 0 && a.waits == 0 })
 	for {
