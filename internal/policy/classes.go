@@ -7,12 +7,11 @@ import (
 
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/protect"
 )
 
 // ClassOptions says which classes of names hold, and where they do not.
 type ClassOptions struct {
-	protect.Holds
+	Holds
 
 	// Lifted are absolute globs, exact as those of an allow list: what they cover, and what is below
 	// it, has no class. A name is lifted by itself: a link to a lifted file is not.
@@ -25,7 +24,7 @@ type ClassOptions struct {
 // Classes are the protected classes of package protect, as the operator wants them. nil has none.
 // It does not change, and is safe for concurrent use.
 type Classes struct {
-	holds      protect.Holds
+	holds      Holds
 	lifted     node
 	roots      []string // spelled, and with links followed
 	shortNames []shortName
@@ -58,7 +57,7 @@ func NewClasses(o ClassOptions) (*Classes, error) {
 	if o.Root != "" {
 		c.roots = []string{path.Clean(o.Root), path.Clean(o.Canonical(o.Root))}
 	}
-	for _, name := range protect.Names() {
+	for _, name := range ProtectedNames() {
 		if s, ok := newShortName(name); ok {
 			c.shortNames = append(c.shortNames, s)
 		}
@@ -68,9 +67,9 @@ func NewClasses(o ClassOptions) (*Classes, error) {
 
 // Of gives the class of an absolute name, by itself: what it leads to is not looked at. The worst
 // reading of a name that some file system may read in several ways counts.
-func (c *Classes) Of(name string) protect.Class {
+func (c *Classes) Of(name string) Class {
 	if c == nil || !strings.HasPrefix(name, "/") {
-		return protect.None
+		return NoClass
 	}
 	name = path.Clean(name)
 	dir := "/"
@@ -87,15 +86,15 @@ func (c *Classes) Of(name string) protect.Class {
 		for _, reading := range []string{folded, asNTFS(folded)} {
 			longer, ok := expandShortNames(reading, c.shortNames)
 			if !ok {
-				return protect.Secret // too many readings to try
+				return Secret // too many readings to try
 			}
 			for _, r := range append(longer, reading) {
 				worst = max(worst, c.holds.Of(top+r, top))
 			}
 		}
 	}
-	if worst > protect.None && c.Lifted(name) {
-		return protect.None
+	if worst > NoClass && c.Lifted(name) {
+		return NoClass
 	}
 	return worst
 }
@@ -105,7 +104,7 @@ func (c *Classes) Lifted(name string) bool { return c.lifted.refuses(name) != no
 
 // Worst is the class of an object by all of its names, as it was spelled, as it is, and by what the
 // way there passes; with the first name that has it.
-func (c *Classes) Worst(o guardfs.Object) (by string, worst protect.Class) {
+func (c *Classes) Worst(o guardfs.Object) (by string, worst Class) {
 	names := append([]string{o.Spelled, o.True}, o.Also...)
 	for _, hop := range o.Hops {
 		names = append(append(names, hop.Name), hop.Also...)
@@ -123,11 +122,11 @@ func (c *Classes) isSecret(name string, also []string) bool {
 	if c == nil || !c.holds.Secret {
 		return false
 	}
-	if c.Of(name) == protect.Secret {
+	if c.Of(name) == Secret {
 		return true
 	}
 	for _, other := range also {
-		if c.Of(other) == protect.Secret {
+		if c.Of(other) == Secret {
 			return true
 		}
 	}
@@ -139,14 +138,14 @@ type secretsIn struct {
 	classes   *Classes
 	dir       string
 	ambiguous bool // dir is
-	parents   protect.Tails
+	parents   Tails
 }
 
 func (c *Classes) in(dir string) *secretsIn {
 	if c == nil || !c.holds.Secret {
 		return nil
 	}
-	return &secretsIn{c, dir, ambiguous(dir), protect.Parents(foldPath(dir))}
+	return &secretsIn{c, dir, ambiguous(dir), Parents(foldPath(dir))}
 }
 
 // verdict gives the verdict for a directory in which all is open but secrets, and so it is below.
@@ -173,15 +172,15 @@ func (s *secretsIn) hides(name string) bool {
 		return s.whole(name)
 	}
 	if foldsToItself(name) {
-		return protect.IsSecret(name, s.parents) && s.whole(name)
+		return IsSecret(name, s.parents) && s.whole(name)
 	}
 	var buf [32]byte
 	if n := lowered(name, &buf); n > 0 {
-		return protect.IsSecret(string(buf[:n]), s.parents) && s.whole(name)
+		return IsSecret(string(buf[:n]), s.parents) && s.whole(name)
 	}
 	return s.whole(name)
 }
 
 func (s *secretsIn) whole(name string) bool {
-	return s.classes.Of(strings.TrimSuffix(s.dir, "/")+"/"+name) == protect.Secret
+	return s.classes.Of(strings.TrimSuffix(s.dir, "/")+"/"+name) == Secret
 }

@@ -61,7 +61,6 @@ import (
 
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/protect"
 )
 
 // Options are the rules of the operator, and the few looks at the file system that rules need. The
@@ -281,7 +280,7 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 	}
 	if rule := p.refusedByName(d, &o, a); rule != "" {
 		no := &Denied{Path: o.Spelled, Rule: rule}
-		if rule == ruleSecret && p.classes.Of(o.Spelled) == protect.Secret {
+		if rule == ruleSecret && p.classes.Of(o.Spelled) == Secret {
 			no.Class = ruleSecret
 		}
 		return no

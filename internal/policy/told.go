@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/protect"
 )
 
 // Told holds the rules for another process, which applies them to a tree that holds nothing of
@@ -13,7 +12,7 @@ type Told struct {
 	Allow, Deny []string
 	Only        string // Options.Root
 	Work        string // where the work is, if not Only
-	Holds       protect.Holds
+	Holds       Holds
 	Lifted      []string
 }
 
