@@ -2,11 +2,14 @@ package edit
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/edit/letters"
 )
 
 // diagnosis is a place in the text that is close to Old, and why it is not Old.
@@ -59,7 +62,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) (d diagnosis)
 	from := lineStart(h.text, d.start)
 	to := lineFrom(h.text, max(d.start, d.end-1)).end
 	err.Region = window(h.text, from, max(from, to), d.start, d.end)
-	err.Diff = letters.Diff(e.Old, string(h.text[d.start:d.end]), err.Line)
+	err.Diff = shownDiff(e.Old, string(h.text[d.start:d.end]), err.Line)
 	if !d.open {
 		var whole bool
 		err.Resend, whole = resend(h, d.start, d.end)
@@ -75,7 +78,7 @@ func (d *diagnosis) plainly(old, there string) string {
 	case CauseEscaped, CauseEntity, CauseLineNumbers, CauseStale, CauseUnknown:
 		return d.cause
 	}
-	return letters.Proven(d.cause, CauseUnknown, old, there)
+	return provenCause(d.cause, CauseUnknown, old, there)
 }
 
 // near looks for Old by skeleton: found by a tier that may not be used, or differing in white
@@ -228,7 +231,7 @@ func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
 	if at < 0 {
 		return diagnosis{}, false
 	}
-	start, end, ok := letters.Place(h.text, marks, at, at+len(n.bones))
+	start, end, ok := sourceRange(h.text, marks, at, at+len(n.bones))
 	if !ok {
 		return diagnosis{}, false
 	}
@@ -298,6 +301,441 @@ func resend(h *haystack, start, end int) (s string, whole bool) {
 	if best.end > best.start {
 		if once(h.text, h.text[best.start:best.end], best.start, &budget) {
 			return string(h.text[best.start:best.end]), false
+		}
+	}
+	return "", false
+}
+
+// What may keep two texts apart.
+const (
+	LineEndings    = "line_endings"
+	TrailingBlanks = "trailing_blanks"
+	Indentation    = "indentation"
+	TabsVsSpaces   = "tabs_vs_spaces"
+	UnicodeSpace   = "unicode_space"
+	Quotes         = "quotes"
+	Normalisation  = "normalisation"
+	Whitespace     = "whitespace"
+	Case           = "case"
+)
+
+// A refusal names a cause only where that alone keeps old_string and the region apart, blanks at line
+// ends and line endings aside: whoever repairs what is named must not fail again.
+
+// plainly are the causes of which the two texts are compared, and what makes both the same then.
+var plainly = []struct {
+	cause string
+	same  func(s string) string
+}{
+	{LineEndings, lf},
+	{TrailingBlanks, endless},
+	{Indentation, eachLine(func(l string) string { return strings.TrimLeft(l, " \t") })},
+	{UnicodeSpace, eachLine(func(l string) string { return foldSome(l, true) })},
+	{Quotes, eachLine(func(l string) string { return foldSome(l, false) })},
+	{Normalisation, eachLine(norm.NFC.String)},
+	{Whitespace, func(s string) string { return strings.Join(strings.Fields(s), "") }},
+	{Case, eachLine(strings.ToLower)},
+}
+
+// provenCause gives the cause if it alone explains the difference, or the one that does, and
+// unknown where none does.
+func provenCause(cause, unknown, old, there string) string {
+	named := cause
+	if cause == TabsVsSpaces {
+		named = Indentation
+	}
+	other := unknown
+	for _, p := range plainly {
+		if p.same(old) != p.same(there) {
+			continue
+		}
+		if p.cause == named {
+			return cause
+		}
+		if other == unknown {
+			other = p.cause
+		}
+	}
+	return other
+}
+
+// endless is a text without blanks at line ends and without the break behind the last line.
+func endless(s string) string {
+	lines := strings.Split(lf(s), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " \t\r\f\v")
+	}
+	return strings.Trim(strings.Join(lines, "\n"), "\n")
+}
+
+// eachLine is endless after a change of every line.
+func eachLine(f func(l string) string) func(string) string {
+	return func(s string) string {
+		lines := strings.Split(lf(s), "\n")
+		for i, l := range lines {
+			lines[i] = f(l)
+		}
+		return endless(strings.Join(lines, "\n"))
+	}
+}
+
+// foldSome folds the odd spaces of a line, or all that is typographic.
+func foldSome(l string, spaces bool) string {
+	if !spaces {
+		return string(Plain([]byte(l)))
+	}
+	var b bytes.Buffer
+	for _, r := range l {
+		f, ok := foldRune(r)
+		if ok && (f == "" || unicode.IsSpace(r)) {
+			b.WriteString(f)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+const (
+	maxDiffLines = 8
+	maxDiffBytes = 2048
+	lineContext  = 24 // characters shown on either side of a difference
+)
+
+// shownDiff shows what separates two texts, line by line: [-sent-]{+in the file+}, blanks and odd
+// characters visible there. first is the number of have's first line. Same lines are left out.
+func shownDiff(sent, have string, first int) string {
+	a, b := diff.Lines([]byte(lf(sent))), diff.Lines([]byte(lf(have)))
+	cs := diff.Changes(a, b)
+	if len(cs) == 0 && sent != have { // only the line breaks differ
+		a, b = diff.Lines([]byte(sent)), diff.Lines([]byte(have))
+		cs = diff.Changes(a, b)
+	}
+	var out strings.Builder
+	shown := 0
+	put := func(format string, args ...any) bool {
+		if shown == maxDiffLines || out.Len() > maxDiffBytes {
+			return false
+		}
+		shown++
+		fmt.Fprintf(&out, format, args...)
+		return true
+	}
+	left := 0
+	for _, c := range cs {
+		i, j := c.A0, c.B0
+		for i < c.A1 || j < c.B1 {
+			ok := false
+			switch {
+			case i < c.A1 && j < c.B1:
+				ok = put("line %d: %s\n", first+j, charDiff(string(a[i]), string(b[j])))
+				i, j = i+1, j+1
+			case i < c.A1:
+				ok = put("only sent: [-%s-]\n", visible(short(string(a[i]))))
+				i++
+			default:
+				ok = put("line %d, only in the file: {+%s+}\n", first+j, visible(short(string(b[j]))))
+				j++
+			}
+			if !ok {
+				left++
+			}
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&out, "%d line%s more\n", left, strings.Repeat("s", min(left-1, 1)))
+	}
+	return out.String()
+}
+
+func short(s string) string { return clip(s, 160) }
+
+// charDiff marks the differences of two lines. Long ones are compared by their common ends only.
+func charDiff(a, b string) string {
+	x, y := []rune(a), []rune(b)
+	cs := diff.Runes(x, y)
+	// Differences that nearly touch read better as one.
+	joined := cs[:0]
+	for _, c := range cs {
+		if n := len(joined); n > 0 && c.A0-joined[n-1].A1 <= 2 {
+			joined[n-1].A1, joined[n-1].B1 = c.A1, c.B1
+			continue
+		}
+		joined = append(joined, c)
+	}
+	var out strings.Builder
+	pos := 0
+	for i, c := range joined {
+		gap := x[pos:c.A0]
+		switch {
+		case i == 0 && len(gap) > lineContext:
+			out.WriteString("…" + string(gap[len(gap)-lineContext:]))
+		case i > 0 && len(gap) > 2*lineContext:
+			out.WriteString(string(gap[:lineContext]) + "…" + string(gap[len(gap)-lineContext:]))
+		default:
+			out.WriteString(string(gap))
+		}
+		if c.A0 < c.A1 {
+			out.WriteString("[-" + visible(short(string(x[c.A0:c.A1]))) + "-]")
+		}
+		if c.B0 < c.B1 {
+			out.WriteString("{+" + visible(short(string(y[c.B0:c.B1]))) + "+}")
+		}
+		pos = c.A1
+	}
+	rest := strings.TrimRight(string(x[pos:]), "\r\n")
+	if utf8.RuneCountInString(rest) > lineContext {
+		rest = string([]rune(rest)[:lineContext]) + "…"
+	}
+	return out.String() + rest
+}
+
+// visible writes blanks as signs and odd characters by their number.
+func visible(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, "<%02X>", s[i])
+		case r == ' ':
+			b.WriteRune('·')
+		case r == '\t':
+			b.WriteRune('→')
+		case r == '\r':
+			b.WriteRune('␍')
+		case r == '\n':
+			b.WriteRune('␊')
+		case r == 0xa0:
+			b.WriteString("<NBSP>")
+		case r == 0x200b:
+			b.WriteString("<ZWSP>")
+		case r == 0xfeff:
+			b.WriteString("<BOM>")
+		case r < ' ' || r == 0x7f || oddSpace(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cf, r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
+			if _, odd := foldRune(r); odd {
+				fmt.Fprintf(&b, "<U+%04X>", r)
+			}
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// clip shortens s to about max bytes, at characters, and says so by an ellipsis.
+func clip(s string, max int) string {
+	if len(s) <= max {
+		return strings.ToValidUTF8(s, "\ufffd")
+	}
+	cut := max
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.ToValidUTF8(s[:cut], "\ufffd") + "…"
+}
+
+const (
+	maxLines    = 50 // line numbers in a NotUniqueError
+	maxContexts = 3
+	maxAround   = 40       // lines on either side that a context may take
+	maxContext  = 8 << 10  // bytes of a context
+	lookBudget  = 64 << 20 // bytes looked at to tell contexts apart
+)
+
+// notUniqueExact lists the matches of old, of which there are at least two.
+func notUniqueExact(text, old []byte, first, second int) *NotUniqueError {
+	var starts []int
+	count := 0
+	for pos := 0; ; {
+		i := bytes.Index(text[pos:], old)
+		if i < 0 {
+			break
+		}
+		if count++; len(starts) < maxLines {
+			starts = append(starts, pos+i)
+		}
+		pos += i + len(old)
+	}
+	if count == 1 { // they overlap
+		count, starts = 2, []int{first, second}
+	}
+	regions := make([]extent, len(starts))
+	for i, s := range starts {
+		regions[i] = extent{s, s + len(old)}
+	}
+	return notUnique(text, regions, count, tierExact)
+}
+
+func notUniqueLoose(text []byte, ms []match, t tier) *NotUniqueError {
+	regions := make([]extent, 0, maxLines)
+	for _, m := range ms[:min(len(ms), maxLines)] {
+		regions = append(regions, extent{m.start, m.end})
+	}
+	return notUnique(text, regions, len(ms), t)
+}
+
+func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError {
+	e := &NotUniqueError{Count: count, Strategy: t.String()}
+	num, pos := lineAt(text, 0), 0
+	brk := []byte{'\n'}
+	for _, r := range regions {
+		num += bytes.Count(text[pos:max(pos, r.start)], brk)
+		pos = max(pos, r.start)
+		e.Lines = append(e.Lines, num)
+	}
+	budget := lookBudget
+	for i, r := range regions[:min(len(regions), maxContexts)] {
+		if s, ok := uniqueAround(text, r.start, r.end, &budget); ok {
+			e.Contexts = append(e.Contexts, Context{e.Lines[i], s})
+		}
+	}
+	return e
+}
+
+// uniqueAround gives the least run of whole lines around text[start:end] that is in the text once
+// and is valid UTF-8. Of the shortest it takes the one with the match in the middle.
+func uniqueAround(text []byte, start, end int, budget *int) (string, bool) {
+	above, below := []int{lineStart(text, start)}, []int{end}
+	next := end
+	if lineStart(text, end) < end || end == start {
+		l := lineFrom(text, end)
+		below[0], next = l.end, l.next
+	}
+	if above[0]+longLine < below[0] {
+		return uniqueWithin(text, above[0], below[0], start, end, budget)
+	}
+	limit := maxContext + (end - start)
+	for i := 0; i < maxAround && above[i] > 0 && end-above[i] <= limit; i++ {
+		above = append(above, lineStart(text, above[i]-1))
+	}
+	for i := 0; i < maxAround && next < len(text) && below[i]-start <= limit; i++ {
+		l := lineFrom(text, next)
+		below = append(below, l.end)
+		next = l.next
+	}
+	reach, ok := reachOf(text, above, below, budget)
+	if !ok {
+		return "", false
+	}
+	for n := 0; n < len(above)+len(below)-1; n++ {
+		for a := 0; a <= n; a++ {
+			// Every way to have n more lines, the even ones first: what a reader would quote.
+			up := (n + 1) / 2
+			if a%2 == 1 {
+				up -= (a + 1) / 2
+			} else {
+				up += a / 2
+			}
+			down := n - up
+			if up >= len(above) || down >= len(below) || below[down] <= reach[up] {
+				continue
+			}
+			if s := text[above[up]:below[down]]; len(s) > 0 && len(s) <= limit && utf8.Valid(s) {
+				return string(s), true
+			}
+		}
+	}
+	return "", false
+}
+
+// reachOf tells for each start in above up to which offset the text that begins there is somewhere
+// else too, -1 for one whose text up to below[0] is nowhere else. So all contexts are judged by one
+// pass over the text. It gives up where that would take more than the budget.
+func reachOf(text []byte, above, below []int, budget *int) (reach []int, ok bool) {
+	from, to, last := above[0], below[0], below[len(below)-1]
+	reach = make([]int, len(above))
+	for i := range reach {
+		reach[i] = -1
+	}
+	core := text[from:to]
+	*budget -= len(text)
+	for pos := 0; pos+len(core) <= len(text); pos++ { // they may overlap
+		i := bytes.Index(text[pos:], core)
+		if i < 0 {
+			break
+		}
+		if pos += i; pos == from {
+			continue
+		}
+		after := common(text[to:last], text[pos+len(core):])
+		up := 0
+		for up+1 < len(above) {
+			l := text[above[up+1]:above[up]]
+			if at := pos - (from - above[up]); !bytes.HasSuffix(text[:max(0, at)], l) {
+				break
+			}
+			up++
+		}
+		reach[up] = max(reach[up], to+after)
+		if *budget -= len(core) + after + from - above[up] + 16; *budget <= 0 {
+			return nil, false
+		}
+	}
+	for i := len(reach) - 1; i > 0; i-- {
+		reach[i-1] = max(reach[i-1], reach[i])
+	}
+	return reach, true
+}
+
+// common gives how many bytes a and b begin with alike.
+func common(a, b []byte) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// once reports whether s, which is in text at offset at, is nowhere else in it.
+func once(text, s []byte, at int, budget *int) bool {
+	i := bytes.Index(text, s)
+	*budget -= i + len(s)
+	if i != at {
+		return false
+	}
+	j := bytes.Index(text[at+1:], s)
+	if j < 0 {
+		*budget -= len(text) - at
+		return true
+	}
+	*budget -= j
+	return false
+}
+
+// In minified code a line is the whole file. What is shown or sent of such a line is a window around
+// the place, not its beginning.
+
+const (
+	longLine   = 2048 // bytes; of a longer region only a window is shown
+	windowEdge = 80   // bytes shown on either side of the place
+)
+
+// window shows text[from:to], whole lines, of which start to end is the place.
+func window(text []byte, from, to, start, end int) string {
+	if to-from <= longLine || end-start > longLine/2 {
+		return clip(string(text[from:to]), longLine)
+	}
+	a, b := wholeWords(text, max(from, start-windowEdge), min(to, end+windowEdge))
+	s := clip(string(text[max(a, from):min(b, to)]), longLine)
+	if a > from {
+		s = "…" + s
+	}
+	if b < to {
+		s += "…"
+	}
+	return s
+}
+
+// uniqueWithin gives text[start:end] with as much around it on its lines, in whole words, as is in
+// the text once. It gives none that is not valid UTF-8: that could not be sent.
+func uniqueWithin(text []byte, from, to, start, end int, budget *int) (string, bool) {
+	for n := 8; n <= longLine/4 && *budget > 0; n *= 2 {
+		a, b := wholeWords(text, max(from, start-n), min(to, end+n))
+		a, b = max(a, from), min(b, to)
+		if once(text, text[a:b], a, budget) {
+			return string(text[a:b]), utf8.Valid(text[a:b])
 		}
 	}
 	return "", false

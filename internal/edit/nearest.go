@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/edit/letters"
 )
 
 // hit says that a line of the text has something in common with a line of Old.
@@ -80,7 +79,7 @@ func (w *near) region(h *haystack, lines, olds [][]byte, old []byte) diagnosis {
 			d.start, d.end, d.open = d.start+a, d.start+b, true
 			return d
 		}
-		a, b = letters.Whole(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
+		a, b = wholeWords(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
 		d.start, d.end = d.start+a, d.start+b
 	}
 	d.settle(h, old)
@@ -242,7 +241,7 @@ func lineKey(l []byte, buf []byte) (uint64, []byte) {
 			at++
 			continue
 		}
-		buf, at = letters.Bone(buf, l, at)
+		buf, at = appendFolded(buf, l, at)
 	}
 	if len(buf) == 0 {
 		return 0, buf
@@ -471,7 +470,7 @@ func within(old, line []byte, whole bool) (from, to int, ok bool) {
 	if ok = whole && 3*best <= len(want); !whole {
 		best = len(want)
 	}
-	tokens := letters.Tokens(trimmed)
+	tokens := tokenEnds(trimmed)
 	if len(tokens) == 0 || len(line) > 4*longLine {
 		return from, to, ok
 	}
@@ -481,7 +480,7 @@ func within(old, line []byte, whole bool) (from, to int, ok bool) {
 	}
 	var begins, ends []int
 	at := 0
-	for _, next := range letters.Tokens(line) {
+	for _, next := range tokenEnds(line) {
 		if sameToken(line[at:next], begin) {
 			begins = append(begins, at)
 		}

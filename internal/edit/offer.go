@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/text"
 )
 
@@ -169,7 +168,7 @@ func byMerge(h *haystack, e Edit, d diagnosis) (r replacement, ok bool) {
 // tokens divides a text into words, other characters and line breaks.
 func tokens(s []byte) (out [][]byte) {
 	at := 0
-	for _, end := range letters.Tokens(s) {
+	for _, end := range tokenEnds(s) {
 		out = append(out, s[at:end])
 		at = end
 	}
@@ -238,7 +237,7 @@ const (
 
 func kindOf(token string) kind {
 	switch r, _ := utf8.DecodeRuneInString(token); {
-	case letters.IsWord(r):
+	case isWord(r):
 		return word
 	case r == '\n':
 		return lineBreak
@@ -275,7 +274,7 @@ func (s *slips) note(a, b string, i, j int) {
 			}
 		}
 	default:
-		s.unlike = s.unlike || a != "" && b != "" && !strings.Contains("\"'`", a) && !bytes.Equal(letters.Plain([]byte(a)), letters.Plain([]byte(b)))
+		s.unlike = s.unlike || a != "" && b != "" && !strings.Contains("\"'`", a) && !bytes.Equal(Plain([]byte(a)), Plain([]byte(b)))
 		s.lost = s.lost || a == ""
 		s.signs += a + b
 		s.size += max(len(a), len(b))
