@@ -20,26 +20,26 @@ import (
 
 // Why what New should become can't be told. They end up in NoMatchError.Detail.
 const (
-	whyTiny    = "old_string is nothing but signs that are written in several ways"
-	whyChars   = "new_string adds quotes, dashes or spaces of the kind in which old_string and the file differ"
-	whyAccents = "new_string adds accents, which old_string and the file write in different forms"
-	whyBlanks  = "which blanks at line ends new_string should have can't be told"
-	whySeam    = "new_string changes the very place where old_string and the file differ"
-	whyDepth   = "how deep the lines that new_string adds should be indented can't be told"
-	whyColumn  = "new_string adds lines that may have to stay in their column"
+	whyTiny     = "old_string is nothing but signs that are written in several ways"
+	whyChars    = "new_string adds quotes, dashes or spaces of the kind in which old_string and the file differ"
+	whyAccents  = "new_string adds accents, which old_string and the file write in different forms"
+	whyBlanks   = "which blanks at line ends new_string should have can't be told"
+	whyBoundary = "new_string changes the very place where old_string and the file differ"
+	whyDepth    = "how deep the lines that new_string adds should be indented can't be told"
+	whyColumn   = "new_string adds lines that may have to stay in their column"
 )
 
 // How the lines that New adds are indented where the rest of the edit was moved by a rule.
 type column int
 
 const (
-	asTold column = iota // by the rule, unless that is in doubt
-	moved                // by the rule
-	stays                // as they are sent
+	columnByRule column = iota // by the rule, unless that is in doubt
+	columnMoved                // by the rule
+	columnKept                 // as they are sent
 )
 
-// keeping is a match of a tolerant tier, line by line, and how Old and the file differ in it.
-type keeping struct {
+// adaptation is a match of a tolerant tier, line by line, and how Old and the file differ in it.
+type adaptation struct {
 	*match
 	new       string
 	added     column
@@ -53,8 +53,8 @@ type keeping struct {
 }
 
 // written gives what the match becomes and what it is now, with LF, or why that can't be told.
-func (m *match) written(n *needle, text []byte, e Edit, added column) (now, was, why string) {
-	k := &keeping{match: m, new: e.New, added: added, old: contents(e.Old), have: contents(string(text[m.start:m.end]))}
+func (m *match) adapt(n *quote, text []byte, e Edit, added column) (now, was, why string) {
+	k := &adaptation{match: m, new: e.New, added: added, old: contents(e.Old), have: contents(string(text[m.start:m.end]))}
 	news := contents(e.New)
 	if m.noFinal {
 		k.old = k.old[:len(k.old)-1]
@@ -63,7 +63,7 @@ func (m *match) written(n *needle, text []byte, e Edit, added column) (now, was,
 		}
 	}
 	if len(k.old) != len(k.have) {
-		return "", "", whySeam
+		return "", "", whyBoundary
 	}
 	for i := range k.old {
 		k.compare(k.old[i], k.have[i])
@@ -72,7 +72,7 @@ func (m *match) written(n *needle, text []byte, e Edit, added column) (now, was,
 		return "", "", whyTiny
 	}
 	if k.odd && (cutsRun(text, m.start) || cutsRun(text, m.end)) {
-		return "", "", whySeam
+		return "", "", whyBoundary
 	}
 	if at := lineStart(text, m.start); len(k.old) == 1 && len(trimBlanks(text[at:m.start])) == 0 {
 		k.pre = string(text[at:m.start])
@@ -135,7 +135,7 @@ func sharesLine(lines []string, changes []diff.Change) bool {
 }
 
 // compare notes how a line of Old differs from that of the file.
-func (k *keeping) compare(old, have string) {
+func (k *adaptation) compare(old, have string) {
 	if old == have {
 		return
 	}
@@ -155,7 +155,7 @@ func (k *keeping) compare(old, have string) {
 
 // line gives what is written for line j of New, which is not in Old. It stands for line i of the
 // match, or for none where i is below zero. spaces: it differs from Old in its spaces.
-func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
+func (k *adaptation) line(l string, i, j int, spaces bool) (now, why string) {
 	lead, body, trail := parts(l)
 	if body == "" && k.blanks && l != "" {
 		return "", whyBlanks
@@ -178,25 +178,25 @@ func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 		in, ok = k.rule.apply(lead)
 		// What stands in the first column may have to, unless Old shows that such lines do not.
 		first := slices.ContainsFunc(k.indents, func(p pair) bool { return p.old == "" })
-		if k.added == stays && !shares {
+		if k.added == columnKept && !shares {
 			in, ok = lead, true
 		}
-		ok = ok && (in == lead || k.added != asTold || k.aligned && (lead != "" || first))
+		ok = ok && (in == lead || k.added != columnByRule || k.aligned && (lead != "" || first))
 	default:
 		ok = oldLead == haveLead && k.suspect(lead, false) == ""
 	}
 	if j > 0 && !strings.HasPrefix(in, k.pre) { // Old most likely lost its indentation, and New too
 		switch k.added {
-		case asTold:
+		case columnByRule:
 			return "", whyDepth
-		case moved:
+		case columnMoved:
 			in = k.pre + in
 		}
 	}
 	switch {
 	case !ok:
 		return "", whyDepth
-	case !shares && k.rule != nil && k.added == asTold && spansLines(k.new):
+	case !shares && k.rule != nil && k.added == columnByRule && spansLines(k.new):
 		return "", whyColumn
 	case shares && trail == oldTrail:
 		trail = haveTrail
@@ -207,10 +207,10 @@ func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 	}
 	middle := body[len(head) : len(body)-len(tail)]
 	if shares && old != have {
-		a, oneHead := seam(have, head, false)
-		b, oneTail := seam(have, tail, true)
+		a, oneHead := boundary(have, head, false)
+		b, oneTail := boundary(have, tail, true)
 		if !oneHead || !oneTail || a > b {
-			return "", whySeam
+			return "", whyBoundary
 		}
 		spaces = old[len(head):len(old)-len(tail)] != have[a:b]
 		head, tail = have[:a], have[b:]
@@ -219,7 +219,7 @@ func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 }
 
 // suspect tells why s, which is New's alone, may have been damaged as Old was.
-func (k *keeping) suspect(s string, spaces bool) string {
+func (k *adaptation) suspect(s string, spaces bool) string {
 	for i, r := range s {
 		_, odd := foldRune(r)
 		switch {
@@ -271,12 +271,12 @@ func parts(l string) (lead, body, trail string) {
 	return body[:len(body)-len(rest)], rest, trail
 }
 
-// maxSeam bounds the line in which a seam is looked for, in bytes: it takes the square of that.
-const maxSeam = 4096
+// maxBoundary bounds the line in which a boundary is looked for, in bytes: it takes the square of that.
+const maxBoundary = 4096
 
-// seam finds the one offset of line up to which, or from which, it reads like part.
-func seam(line, part string, from bool) (at int, ok bool) {
-	if len(line) > maxSeam {
+// boundary finds the one offset of line up to which, or from which, it reads like part.
+func boundary(line, part string, from bool) (at int, ok bool) {
+	if len(line) > maxBoundary {
 		return 0, false
 	}
 	same := func(s string) string { return norm.NFC.String(string(Plain([]byte(s)))) }
@@ -504,7 +504,7 @@ func unitAround(text []byte, near int) string {
 // settle finds the rule for a match of tierIndent and says where the match begins and whether the
 // first line takes part. Without a rule the match is ambiguous: nobody can tell what New should
 // look like.
-func (m *match) settle(n *needle, text []byte, f *fitter, new string) {
+func (m *match) chooseRule(n *quote, text []byte, f *fitter, new string) {
 	pre := text[m.lineAt:m.from.start]
 	m.free = n.top == 0
 	if n.top == 0 && len(bytes.Trim(pre, " \t")) == 0 {

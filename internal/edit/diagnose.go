@@ -24,48 +24,48 @@ type diagnosis struct {
 
 // diagnose fills in a NoMatchError: equivalences first, then what the session last saw, then the
 // other case, then what has most in common. Each step is linear in the text.
-func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) (d diagnosis) {
+func diagnose(err *NoMatchError, src *source, seen []byte, e Edit) (d diagnosis) {
 	why := err.Detail // of the tier that found the place
 	err.Cause = CauseUnknown
-	if len(h.text) == 0 {
+	if len(src.text) == 0 {
 		err.Detail = "the file is empty"
 		return d
 	}
-	n := newNeedle([]byte(e.Old))
-	d, ok := n.near(h)
+	n := newQuote([]byte(e.Old))
+	d, ok := n.nearFolded(src)
 	if !ok {
-		d, ok = nearRepaired(h, e)
+		d, ok = nearRepaired(src, e)
 	}
 	if !ok {
-		d, ok = nearSeen(h, seen, e)
+		d, ok = nearSeen(src, seen, e)
 	}
 	if !ok {
-		d, ok = n.nearCase(h)
+		d, ok = n.nearCase(src)
 	}
 	if !ok {
-		d, ok = nearest(h, []byte(e.Old))
+		d, ok = nearest(src, []byte(e.Old))
 	}
 	if !ok {
 		return d
 	}
-	if cause := d.plainly(e.Old, string(h.text[d.start:d.end])); cause != d.cause {
+	if cause := d.proven(e.Old, string(src.text[d.start:d.end])); cause != d.cause {
 		d.cause, d.detail = cause, ""
 	}
 	if err.Cause, err.Detail, err.Partial = d.cause, d.detail, d.partial; why != "" {
 		err.Detail = why
 	}
-	err.Line = lineAt(h.text, d.start)
+	err.Line = lineAt(src.text, d.start)
 	err.EndLine = err.Line
 	if d.end > d.start {
-		err.EndLine += bytes.Count(h.text[d.start:d.end-1], []byte("\n"))
+		err.EndLine += bytes.Count(src.text[d.start:d.end-1], []byte("\n"))
 	}
-	from := lineStart(h.text, d.start)
-	to := lineFrom(h.text, max(d.start, d.end-1)).end
-	err.Region = window(h.text, from, max(from, to), d.start, d.end)
-	err.Diff = shownDiff(e.Old, string(h.text[d.start:d.end]), err.Line)
+	from := lineStart(src.text, d.start)
+	to := lineFrom(src.text, max(d.start, d.end-1)).end
+	err.Region = shownRegion(src.text, from, max(from, to), d.start, d.end)
+	err.Diff = shownDiff(e.Old, string(src.text[d.start:d.end]), err.Line)
 	if !d.open {
 		var whole bool
-		err.Resend, whole = resend(h, d.start, d.end)
+		err.Resend, whole = resend(src, d.start, d.end)
 		err.Partial = err.Partial || !whole
 	}
 	return d
@@ -73,7 +73,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) (d diagnosis)
 
 // plainly is the cause if it alone explains the difference. What was undone in Old before, such as
 // line numbers, is proven by the place that was found.
-func (d *diagnosis) plainly(old, there string) string {
+func (d *diagnosis) proven(old, there string) string {
 	switch d.cause {
 	case CauseEscaped, CauseEntity, CauseLineNumbers, CauseStale, CauseUnknown:
 		return d.cause
@@ -83,17 +83,17 @@ func (d *diagnosis) plainly(old, there string) string {
 
 // near looks for Old by skeleton: found by a tier that may not be used, or differing in white
 // space.
-func (n *needle) near(h *haystack) (diagnosis, bool) {
+func (n *quote) nearFolded(src *source) (diagnosis, bool) {
 	if n == nil {
 		return diagnosis{}, false
 	}
-	places, _ := n.candidates(h)
+	places, _ := n.candidates(src)
 	if len(places) == 0 {
 		return diagnosis{}, false
 	}
 	best, found := match{tier: tierNone}, 0
 	for _, c := range places {
-		if m, ok := n.verify(h.text, c); ok {
+		if m, ok := n.verify(src.text, c); ok {
 			found++
 			if m.tier < best.tier {
 				best = m
@@ -102,7 +102,7 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 	}
 	if found == 0 {
 		d := diagnosis{cause: CauseWhitespace, rival: len(places) > 1} // inside lines, or blank lines
-		d.start, d.end = n.around(h.text, places[0])
+		d.start, d.end = n.around(src.text, places[0])
 		return d, true
 	}
 	d := diagnosis{start: best.start, end: best.end, rival: found > 1}
@@ -122,9 +122,9 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 		d.cause = CauseIndentation
 		pairs := best.indents
 		if n.top == 0 {
-			pre := h.text[best.lineAt:best.from.start]
+			pre := src.text[best.lineAt:best.from.start]
 			pairs = append(pairs, pair{old: string(n.old[:n.first]), file: string(pre)})
-			if n.first > 0 || bytes.Contains(h.text[best.start:best.end], []byte("\n")) {
+			if n.first > 0 || bytes.Contains(src.text[best.start:best.end], []byte("\n")) {
 				d.start = best.start
 			}
 		}
@@ -142,14 +142,14 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 }
 
 // nearRepaired looks for Old repaired: as the tier does, and then with the looser tiers.
-func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
+func nearRepaired(src *source, e Edit) (diagnosis, bool) {
 	rs := repairs(e)
 	var detail string
 	for _, r := range rs {
-		p, err := r.place(h, false)
+		p, err := r.place(src, false)
 		switch err := err.(type) {
 		case *NotUniqueError:
-			if at := bytes.Index(h.text, []byte(r.old)); at >= 0 {
+			if at := bytes.Index(src.text, []byte(r.old)); at >= 0 {
 				return diagnosis{cause: r.cause, start: at, end: at + len(r.old), detail: r.unsure}, true
 			}
 			_ = err
@@ -162,8 +162,8 @@ func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
 		}
 	}
 	for _, r := range rs {
-		n := newNeedle([]byte(r.old))
-		if d, ok := n.near(h); ok && (r.numbered == 0 || r.several || lineAt(h.text, d.start) == r.numbered) {
+		n := newQuote([]byte(r.old))
+		if d, ok := n.nearFolded(src); ok && (r.numbered == 0 || r.several || lineAt(src.text, d.start) == r.numbered) {
 			d.cause, d.detail = r.cause, r.unsure
 			return d, true
 		}
@@ -172,11 +172,11 @@ func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
 }
 
 // nearSeen finds Old in what the session last saw, and where that has gone since.
-func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
-	if len(seen) == 0 || bytes.Equal(seen, h.text) {
+func nearSeen(src *source, seen []byte, e Edit) (diagnosis, bool) {
+	if len(seen) == 0 || bytes.Equal(seen, src.text) {
 		return diagnosis{}, false
 	}
-	before := newHaystack(seen)
+	before := newSource(seen)
 	p, err := find(before, Edit{Old: e.Old}, false)
 	at, end := -1, -1
 	if p != nil {
@@ -190,7 +190,7 @@ func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
 		return diagnosis{}, false
 	}
 	first, last := lineAt(seen, at)-1, lineAt(seen, max(at, end-1)) // lines [first,last) of seen
-	a, b := diff.Lines(seen), diff.Lines(h.text)
+	a, b := diff.Lines(seen), diff.Lines(src.text)
 	from, to := first, last
 	for _, c := range diff.Changes(a, b) {
 		shift := (c.B1 - c.B0) - (c.A1 - c.A0)
@@ -214,38 +214,38 @@ func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
 	}
 	d.end = max(d.start, d.end)
 	if len(trimBlanks(seen[lineStart(seen, at):at])) > 0 || len(trimBlanks(seen[end:lineFrom(seen, end).end])) > 0 {
-		d.settle(h, []byte(e.Old)) // it was a part of lines
+		d.alignEnds(src, []byte(e.Old)) // it was a part of lines
 	} else if from < to && !strings.HasSuffix(e.Old, "\n") {
-		d.end = d.start + len(bytes.TrimRight(h.text[d.start:d.end], "\r\n"))
+		d.end = d.start + len(bytes.TrimRight(src.text[d.start:d.end], "\r\n"))
 	}
 	return d, true
 }
 
 // nearCase looks for Old by skeleton without regard to the case of ASCII letters.
-func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
+func (n *quote) nearCase(src *source) (diagnosis, bool) {
 	if n == nil {
 		return diagnosis{}, false
 	}
-	bones, marks := h.skeleton()
-	at := bytes.Index(lowerASCII(bones), lowerASCII(n.bones))
+	folded, marks := src.fold()
+	at := bytes.Index(lowerASCII(folded), lowerASCII(n.folded))
 	if at < 0 {
 		return diagnosis{}, false
 	}
-	start, end, ok := sourceRange(h.text, marks, at, at+len(n.bones))
+	start, end, ok := sourceRange(src.text, marks, at, at+len(n.folded))
 	if !ok {
 		return diagnosis{}, false
 	}
-	start, end = n.around(h.text, extent{start, end})
+	start, end = n.around(src.text, extent{start, end})
 	cause := CauseCase
-	if bytes.Equal(bones[at:at+len(n.bones)], n.bones) { // a long word, maybe with blanks in it
+	if bytes.Equal(folded[at:at+len(n.folded)], n.folded) { // a long word, maybe with blanks in it
 		cause = CauseWhitespace
 	}
-	again := bytes.Contains(lowerASCII(bones)[at+1:], lowerASCII(n.bones))
+	again := bytes.Contains(lowerASCII(folded)[at+1:], lowerASCII(n.folded))
 	return diagnosis{cause: cause, start: start, end: end, rival: again}, true
 }
 
 // around adds to a place the white space that the file has where Old has some at its ends.
-func (n *needle) around(text []byte, at extent) (start, end int) {
+func (n *quote) around(text []byte, at extent) (start, end int) {
 	start, end = at.start, at.end
 	if from := lineStart(text, start); n.first > 0 && len(trimBlanks(text[from:start])) == 0 {
 		start = from
@@ -271,23 +271,23 @@ func lowerASCII(b []byte) []byte {
 
 // resend gives text[start:end] with as many lines around it as make it unique; whole: it needs
 // none. What is no text can't be sent and gives "".
-func resend(h *haystack, start, end int) (s string, whole bool) {
+func resend(src *source, start, end int) (s string, whole bool) {
 	budget := lookBudget
-	region := h.text[start:end]
+	region := src.text[start:end]
 	if utf8.Valid(region) && len(region) > 0 {
-		if once(h.text, region, start, &budget) {
+		if once(src.text, region, start, &budget) {
 			return string(region), true
 		}
-		s, _ = uniqueAround(h.text, start, end, &budget)
+		s, _ = uniqueAround(src.text, start, end, &budget)
 		return s, false
 	}
 	// The lines of the region that are text, the longest run of them.
 	best := extent{start, start}
 	run := extent{start, start}
 	for at := start; at < end; {
-		l := lineFrom(h.text, at)
+		l := lineFrom(src.text, at)
 		stop := min(l.next, end)
-		if utf8.Valid(h.text[at:stop]) {
+		if utf8.Valid(src.text[at:stop]) {
 			if run.end != at {
 				run.start = at
 			}
@@ -299,8 +299,8 @@ func resend(h *haystack, start, end int) (s string, whole bool) {
 		at = stop
 	}
 	if best.end > best.start {
-		if once(h.text, h.text[best.start:best.end], best.start, &budget) {
-			return string(h.text[best.start:best.end]), false
+		if once(src.text, src.text[best.start:best.end], best.start, &budget) {
+			return string(src.text[best.start:best.end]), false
 		}
 	}
 	return "", false
@@ -545,28 +545,24 @@ const (
 	lookBudget  = 64 << 20 // bytes looked at to tell contexts apart
 )
 
-// notUniqueExact lists the matches of old, of which there are at least two.
-func notUniqueExact(text, old []byte, first, second int) *NotUniqueError {
-	var starts []int
+// notUniqueExact lists the places of old in text, of which there are at least two; second is where the second one begins.
+func notUniqueExact(text, old []byte, second int) *NotUniqueError {
+	var places []extent
 	count := 0
 	for pos := 0; ; {
 		i := bytes.Index(text[pos:], old)
 		if i < 0 {
 			break
 		}
-		if count++; len(starts) < maxLines {
-			starts = append(starts, pos+i)
+		if count++; len(places) < maxLines {
+			places = append(places, extent{pos + i, pos + i + len(old)})
 		}
 		pos += i + len(old)
 	}
 	if count == 1 { // they overlap
-		count, starts = 2, []int{first, second}
+		count, places = 2, append(places, extent{second, second + len(old)})
 	}
-	regions := make([]extent, len(starts))
-	for i, s := range starts {
-		regions[i] = extent{s, s + len(old)}
-	}
-	return notUnique(text, regions, count, tierExact)
+	return notUnique(text, places, count, tierExact)
 }
 
 func notUniqueLoose(text []byte, ms []match, t tier) *NotUniqueError {
@@ -713,7 +709,7 @@ const (
 )
 
 // window shows text[from:to], whole lines, of which start to end is the place.
-func window(text []byte, from, to, start, end int) string {
+func shownRegion(text []byte, from, to, start, end int) string {
 	if to-from <= longLine || end-start > longLine/2 {
 		return clip(string(text[from:to]), longLine)
 	}

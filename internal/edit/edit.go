@@ -126,7 +126,7 @@ type Step struct {
 	Strategy      string // the loosest tier that was needed
 	RecoveredCRLF bool   // line endings differed between Old and the file
 	Line          int    // of the first match in the text before this step, 1-based
-	Torn          string // signs behind Old that ended its last line, and now end another that New adds
+	Orphan        string // signs behind Old that ended its last line, and now end another that New adds
 	Shallow       bool   // Old is a part of an indented line, and what New adds below begins further left
 	Spans         []Span // what changed, sorted; at most 4096, neighbours are joined past that
 }
@@ -222,12 +222,12 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		}
 		return d.fill(index, e, o)
 	}
-	h := newHaystack(d.text)
+	src := newSource(d.text)
 	if d.enc.Mapped() && !utf8.ValidString(e.Old) {
 		// It is no text, so it is not there. As bytes it might be part of a letter of our UTF-8.
 		return Step{}, &NoMatchError{Index: index, Cause: CauseUnknown, Detail: "old_string is not valid UTF-8"}
 	}
-	p, err := find(h, e, o.Strict)
+	p, err := find(src, e, o.Strict)
 	if err != nil {
 		switch err := err.(type) {
 		case *NotUniqueError:
@@ -237,21 +237,21 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		case *NoMatchError:
 			err.Index = index
 			seen, _, _ := Decode(o.Seen, d.enc.Name)
-			near := diagnose(err, h, seen, e)
+			near := diagnose(err, src, seen, e)
 			if o.Strict && !err.Partial && err.Cause != CauseCase && err.Cause != CauseWhitespace {
 				err.Detail = "" // why no tier took it is beside the point: none was asked
-				err.Repaired = tolerated(h, e)
+				err.Repaired = tolerated(src, e)
 			}
-			if at := applied(h, e); at > 0 && err.Repaired == nil {
+			if at := applied(src, e); at > 0 && err.Repaired == nil {
 				*err = NoMatchError{Index: index, Cause: CauseApplied, Line: at, EndLine: at + strings.Count(e.New, "\n")}
 			} else if err.Repaired == nil && err.Cause != CauseStale {
-				err.Repaired, err.Readings = offers(h, e, near)
+				err.Repaired, err.Readings = offers(src, e, near)
 			}
 		}
 		return Step{}, err
 	}
 	step := Step{Replacements: len(p.rs), Strategy: p.strategy, RecoveredCRLF: p.recovered, Line: lineAt(d.text, p.rs[0].start),
-		Shallow: shallow(h, e, p.rs[0].start), Torn: torn(h, e.Old, e.New, p.rs[0].end)}
+		Shallow: shallow(src, e, p.rs[0].start), Orphan: orphan(src, e.Old, e.New, p.rs[0].end)}
 	if step.Spans, err = d.put(index, e, p.rs, o); err != nil {
 		return Step{}, err
 	}
@@ -262,11 +262,11 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 }
 
 // shallow: see Step. Text that goes on over line ends may begin anywhere.
-func shallow(h *haystack, e Edit, at int) bool { return further(h, e, at) && !spansLines(e.New) }
+func shallow(src *source, e Edit, at int) bool { return further(src, e, at) && !spansLines(e.New) }
 
 // further says that what New adds below begins further left than the line that Old is a part of.
-func further(h *haystack, e Edit, at int) bool {
-	pre := string(h.text[lineStart(h.text, at):at])
+func further(src *source, e Edit, at int) bool {
+	pre := string(src.text[lineStart(src.text, at):at])
 	first, rest, many := strings.Cut(e.New, "\n")
 	if pre == "" || strings.TrimSpace(pre) != "" || !many || strings.Contains(e.Old, "\n") || strings.TrimSpace(first) == "" ||
 		strings.TrimSpace(rest) == "" {
@@ -285,30 +285,30 @@ func further(h *haystack, e Edit, at int) bool {
 
 // applied gives the line where new stands in the text as a whole line or more, once, and 0 where it
 // doesn't, or says too little.
-func applied(h *haystack, e Edit) int {
+func applied(src *source, e Edit) int {
 	const least = 12
 	body := strings.TrimSpace(e.New)
 	if len(body) < least || strings.Contains(e.Old, body) {
 		return 0
 	}
-	at := bytes.Index(h.text, []byte(body))
-	if at < 0 || bytes.Contains(h.text[at+1:], []byte(body)) {
+	at := bytes.Index(src.text, []byte(body))
+	if at < 0 || bytes.Contains(src.text[at+1:], []byte(body)) {
 		return 0
 	}
-	l := lineFrom(h.text, at+len(body))
-	if len(trimBlanks(h.text[lineStart(h.text, at):at])) > 0 || len(trimBlanks(h.text[at+len(body):l.end])) > 0 {
+	l := lineFrom(src.text, at+len(body))
+	if len(trimBlanks(src.text[lineStart(src.text, at):at])) > 0 || len(trimBlanks(src.text[at+len(body):l.end])) > 0 {
 		return 0
 	}
-	return lineAt(h.text, at)
+	return lineAt(src.text, at)
 }
 
 // tolerated gives the exact edit for what a tolerant tier would do; nil if none does.
-func tolerated(h *haystack, e Edit) *Edit {
-	p, err := find(h, e, false)
+func tolerated(src *source, e Edit) *Edit {
+	p, err := find(src, e, false)
 	if err != nil || len(p.rs) != 1 || e.All {
 		return nil
 	}
-	return offered(h, p.rs[0])
+	return offered(src, p.rs[0])
 }
 
 // fill gives an empty text its content.

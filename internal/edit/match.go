@@ -2,6 +2,7 @@ package edit
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,33 +16,26 @@ type plan struct {
 	recovered bool
 }
 
-// find looks for the place of an edit, tier by tier. Its errors have no index, and NoMatchError is
-// empty.
-func find(h *haystack, e Edit, strict bool) (*plan, error) {
-	text, old := h.text, []byte(e.Old)
-	f := newFitter(text, e.Old, e.New)
-
-	// With All, both tiers count together: lines that differ in their ends are the same to the sender.
-	endings := e.All && strings.Contains(e.Old, "\n") && bytes.IndexByte(text, '\r') >= 0
-	if !endings {
-		if p, err := findExact(text, old, e, f); p != nil || err != nil {
-			return p, err
-		}
-	}
+// find looks for the place of e in src, tier by tier. Its errors have no index, and NoMatchError is empty but for Detail.
+func find(src *source, e Edit, strict bool) (*plan, error) {
+	text, old, f := src.text, []byte(e.Old), newFitter(src.text, e.Old, e.New)
 	limit := tierIndent
 	if strict {
 		limit = tierEndings
 	}
-	if p, err := findLoose(h, e, f, limit); p != nil || err != nil {
-		return p, err
+	steps := []func() (*plan, error){
+		func() (*plan, error) { return findExact(text, old, e, f) },
+		func() (*plan, error) { return findLoose(src, e, f, limit) },
 	}
-	if endings {
-		if p, err := findExact(text, old, e, f); p != nil || err != nil {
-			return p, err
-		}
+	// With All, both count together: lines that differ in their ends are the same to the sender.
+	if e.All && strings.Contains(e.Old, "\n") && bytes.IndexByte(text, '\r') >= 0 {
+		slices.Reverse(steps)
 	}
 	if !strict {
-		if p, err := findRepaired(h, e); p != nil || err != nil {
+		steps = append(steps, func() (*plan, error) { return findRepaired(src, e) })
+	}
+	for _, step := range steps {
+		if p, err := step(); p != nil || err != nil {
 			return p, err
 		}
 	}
@@ -57,7 +51,7 @@ func findExact(text, old []byte, e Edit, f *fitter) (*plan, error) {
 	if !e.All {
 		// Overlapping matches count: which of them is meant cannot be told either.
 		if second := bytes.Index(text[first+1:], old); second >= 0 {
-			return nil, notUniqueExact(text, old, first, first+1+second)
+			return nil, notUniqueExact(text, old, first+1+second)
 		}
 	}
 	p := &plan{strategy: StrategyExact}
@@ -84,13 +78,13 @@ func findExact(text, old []byte, e Edit, f *fitter) (*plan, error) {
 }
 
 // findLoose is the tiers from line_endings to limit.
-func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
-	text, old := h.text, []byte(e.Old)
-	n := newNeedle(old)
+func findLoose(src *source, e Edit, f *fitter, limit tier) (*plan, error) {
+	text, old := src.text, []byte(e.Old)
+	n := newQuote(old)
 	if n == nil {
 		return findBreaks(text, old, e)
 	}
-	places, more := n.candidates(h)
+	places, more := n.candidates(src)
 	best := tierNone
 	var ms []match
 	for _, c := range places {
@@ -126,16 +120,16 @@ func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
 	p := &plan{strategy: best.String()}
 	for _, m := range ms {
 		if m.tier == tierIndent {
-			if m.settle(n, text, f, e.New); m.rule == nil {
+			if m.chooseRule(n, text, f, e.New); m.rule == nil {
 				return nil, &NoMatchError{Detail: whyDepth}
 			}
 		}
 		fit := f
 		if m.tier >= tierTrailing {
-			if torn(h, e.Old, e.New, m.end) != "" {
-				return nil, &NoMatchError{Detail: whyTorn}
+			if orphan(src, e.Old, e.New, m.end) != "" {
+				return nil, &NoMatchError{Detail: whyOrphan}
 			}
-			now, was, why := m.written(n, text, e, h.added)
+			now, was, why := m.adapt(n, text, e, src.added)
 			if why != "" {
 				return nil, &NoMatchError{Detail: why}
 			}
@@ -186,23 +180,23 @@ func apart(ms []match) []match {
 	return kept
 }
 
-// needle is an Old prepared for the search by skeleton.
-type needle struct {
+// quote is an Old prepared for the search by skeleton.
+type quote struct {
 	old         []byte
 	lines       []line
 	first, last int // the part of old between its outermost white space
 	top, bottom int // the lines where that part starts and ends
-	bones       []byte
+	folded      []byte
 }
 
-// newNeedle returns nil for an old of nothing but white space.
-func newNeedle(old []byte) *needle {
-	n := &needle{old: old, lines: splitLines(old), first: -1}
+// newQuote returns nil for an old of nothing but white space.
+func newQuote(old []byte) *quote {
+	n := &quote{old: old, lines: splitLines(old), first: -1}
 	for at := 0; at < len(old); {
-		before := len(n.bones)
+		before := len(n.folded)
 		var next int
-		n.bones, next = appendFolded(n.bones, old, at)
-		if len(n.bones) > before {
+		n.folded, next = appendFolded(n.folded, old, at)
+		if len(n.folded) > before {
 			if n.first < 0 {
 				n.first = at
 			}
@@ -224,7 +218,7 @@ func newNeedle(old []byte) *needle {
 	return n
 }
 
-// extent is where the text has the skeleton of a needle, without white space at the ends.
+// extent is where the text has the skeleton of a quote, without white space at the ends.
 type extent struct{ start, end int }
 
 const (
@@ -232,29 +226,29 @@ const (
 	compareBudget = 256 << 20 // bytes of text compared for one edit
 )
 
-// haystack is a text that is searched more than once: its skeleton is made when it is first wanted.
-type haystack struct {
-	text  []byte
-	bones []byte
-	marks []foldMark
-	added column // how lines that New adds are indented
+// source is a text that is searched more than once: its skeleton is made when it is first wanted.
+type source struct {
+	text   []byte
+	folded []byte
+	marks  []foldMark
+	added  column // how lines that New adds are indented
 }
 
-func newHaystack(text []byte) *haystack { return &haystack{text: text} }
+func newSource(text []byte) *source { return &source{text: text} }
 
-func (h *haystack) skeleton() ([]byte, []foldMark) {
-	if h.bones == nil {
-		h.bones, h.marks = foldText(h.text)
+func (src *source) fold() ([]byte, []foldMark) {
+	if src.folded == nil {
+		src.folded, src.marks = foldText(src.text)
 	}
-	return h.bones, h.marks
+	return src.folded, src.marks
 }
 
-// candidates finds the places in h with the needle's skeleton. more: a limit may hide others.
-func (n *needle) candidates(h *haystack) (found []extent, more bool) {
-	bones, marks := h.skeleton()
-	text, limit := h.text, min(maxCandidates, compareBudget/(len(n.old)+1)+1)
+// candidates finds the places in src with the quote's skeleton. more: a limit may hide others.
+func (n *quote) candidates(src *source) (found []extent, more bool) {
+	folded, marks := src.fold()
+	text, limit := src.text, min(maxCandidates, compareBudget/(len(n.old)+1)+1)
 	for pos := 0; ; {
-		i := bytes.Index(bones[pos:], n.bones)
+		i := bytes.Index(folded[pos:], n.folded)
 		if i < 0 {
 			return found, false
 		}
@@ -262,7 +256,7 @@ func (n *needle) candidates(h *haystack) (found []extent, more bool) {
 		if len(found) == limit {
 			return found, true
 		}
-		if start, end, ok := sourceRange(text, marks, pos, pos+len(n.bones)); ok {
+		if start, end, ok := sourceRange(text, marks, pos, pos+len(n.folded)); ok {
 			found = append(found, extent{start, end})
 		}
 		pos++
@@ -283,182 +277,84 @@ type match struct {
 	from   extent
 }
 
-// verify compares a candidate with Old, line by line. ok: a tier takes them for equal.
-func (n *needle) verify(text []byte, c extent) (m match, ok bool) {
-	v := verifier{needle: n, text: text}
-	v.match.from, v.lineAt = c, lineStart(text, c.start)
-	if !v.upward() || !v.downward() {
-		return match{}, false
+// verify compares the place c of text with Old, line by line. ok is true if a tier takes them for equal.
+func (n *quote) verify(text []byte, c extent) (m match, ok bool) {
+	v := verifier{quote: n, text: text}
+	v.from, v.lineAt = c, lineStart(text, c.start)
+	at := v.lineAt // of the line that is compared with the first one of Old
+	for range n.top {
+		if at == 0 {
+			return match{}, false
+		}
+		at = lineStart(text, at-1)
 	}
-	return v.match, true
+	for i, o := range n.lines {
+		l, last := lineFrom(text, at), i == len(n.lines)-1
+		want, have := n.old[o.start:o.end], text[l.start:l.end]
+		t := tierNone
+		switch {
+		case n.top <= i && i <= n.bottom:
+			t = v.content(i, o, l, last)
+		case i == 0: // Old begins behind the text of a line
+			var k int
+			if k, t = blankEdge(have, want, true); t == tierNone {
+				k, t = len(have)-len(trimBlanks(have)), tierTrailing
+			}
+			v.start = l.end - k
+		case last:
+			t = v.tail(l.start, l, want)
+		default:
+			t = compare(want, have, true)
+		}
+		if v.tier = max(v.tier, t); v.tier == tierNone {
+			return match{}, false
+		}
+		switch {
+		case last:
+			return v.match, true
+		case l.next == l.end: // the file ends here, Old goes on
+			if i+1 < len(n.lines)-1 || n.lines[i+1].end > n.lines[i+1].start || i < n.bottom {
+				return match{}, false
+			}
+			v.end, v.noFinal, v.tier = l.end, true, max(v.tier, tierTrailing)
+			return v.match, true
+		case !bytes.Equal(n.old[o.end:o.next], text[l.end:l.next]):
+			v.endings, v.tier = true, max(v.tier, tierEndings)
+		}
+		at = l.next
+	}
+	return match{}, false
 }
 
+// verifier is a match of a quote while its lines are compared.
 type verifier struct {
-	*needle
+	*quote
 	match
 	text []byte
 }
 
-func (v *verifier) raise(t tier) bool {
-	v.tier = max(v.tier, t)
-	return t < tierNone
-}
-
-func (v *verifier) pair(old, file []byte) {
-	p := pair{old: string(old), file: string(file)}
-	for _, q := range v.indents {
-		if p == q {
-			return
-		}
-	}
-	v.indents = append(v.indents, p)
-}
-
-// upward compares what comes before the first character that is not white space.
-func (v *verifier) upward() bool {
-	lead := v.old[v.lines[v.top].start:v.first]
-	pre := v.text[v.lineAt:v.from.start]
-	if v.top == 0 {
-		if k, t := suffix(pre, lead); t < tierNone {
-			v.start = v.from.start - k
-			v.raise(t)
-			return true
-		}
-		if len(trimBlanks(Plain(pre))) > 0 {
-			return false
-		}
-		v.start = v.lineAt
-		return v.raise(tierIndent)
-	}
-	t := compare(lead, pre, false)
-	if t == tierNone {
-		if len(trimBlanks(Plain(pre))) > 0 {
-			return false
-		}
-		t = tierIndent
-	}
-	v.raise(t)
-	pos := v.lineAt
-	for i := v.top - 1; i >= 0; i-- {
-		if pos == 0 {
-			return false
-		}
-		from := lineStart(v.text, pos-1)
-		l := lineFrom(v.text, from)
-		o := v.lines[i]
-		v.breaks(o, l)
-		content, want := v.text[l.start:l.end], v.old[o.start:o.end]
-		if i > 0 {
-			if !v.raise(compare(want, content, true)) {
-				return false
-			}
-		} else if k, t := suffix(content, want); t < tierNone {
-			v.start = l.end - k
-			v.raise(t)
-		} else {
-			v.start = l.start + len(trimBlanks(content))
-			v.raise(tierTrailing)
-		}
-		pos = from
-	}
-	return true
-}
-
-// suffix compares want, all white space, with the end of b and gives how many bytes of b it takes.
-func suffix(b, want []byte) (n int, t tier) {
-	if bytes.HasSuffix(b, want) {
-		return len(want), tierExact
-	}
-	need := Plain(want)
-	from := len(b)
-	for len(Plain(b[from:])) < len(need) && from > 0 {
-		_, size := utf8.DecodeLastRune(b[:from])
-		from -= size
-	}
-	if bytes.Equal(Plain(b[from:]), need) {
-		return len(b) - from, tierQuotes
-	}
-	return 0, tierNone
-}
-
-// prefix does the same at the start of b.
-func prefix(b, want []byte) (n int, t tier) {
-	if bytes.HasPrefix(b, want) {
-		return len(want), tierExact
-	}
-	need := Plain(want)
-	to := 0
-	for len(Plain(b[:to])) < len(need) && to < len(b) {
-		_, size := utf8.DecodeRune(b[to:])
-		to += size
-	}
-	if bytes.Equal(Plain(b[:to]), need) {
-		return to, tierQuotes
-	}
-	return 0, tierNone
-}
-
-// breaks compares the line breaks of two lines.
-func (v *verifier) breaks(o, l line) {
-	if !bytes.Equal(v.old[o.end:o.next], v.text[l.end:l.next]) {
-		v.endings = true
-		v.raise(tierEndings)
-	}
-}
-
-// downward compares the lines from the first character that is not white space to the end of Old.
-func (v *verifier) downward() bool {
-	cur := lineFrom(v.text, v.lineAt)
-	for i := v.top; i < len(v.lines); i++ {
-		o := v.lines[i]
-		last := i == len(v.lines)-1
-		switch {
-		case i <= v.bottom:
-			if !v.content(i, o, cur, last) {
-				return false
-			}
-		case last:
-			if !v.tail(cur.start, cur, v.old[o.start:o.end]) {
-				return false
-			}
-		default:
-			if !v.raise(compare(v.old[o.start:o.end], v.text[cur.start:cur.end], true)) {
-				return false
-			}
-		}
-		if last {
-			return true
-		}
-		if cur.next == cur.end { // the file ends here, Old goes on
-			if i+1 < len(v.lines)-1 || v.lines[i+1].end > v.lines[i+1].start || i < v.bottom {
-				return false
-			}
-			v.end, v.noFinal = cur.end, true
-			return v.raise(tierTrailing)
-		}
-		v.breaks(o, cur)
-		cur = lineFrom(v.text, cur.next)
-	}
-	return true
-}
-
-// content compares line i of Old, which is not after the last character that counts.
-func (v *verifier) content(i int, o, cur line, last bool) bool {
-	want := line{o.start, o.end, 0}
-	have := line{cur.start, cur.end, 0}
+// content compares line i of Old, o, with the line l of the text. It is one of those that hold more than white space.
+func (v *verifier) content(i int, o, l line, last bool) tier {
+	want, have, lead := line{o.start, o.end, 0}, line{l.start, l.end, 0}, tierExact
 	if i == v.top {
 		want.start, have.start = v.first, v.from.start
+		if lead = v.lead(i, v.old[o.start:v.first], v.text[l.start:v.from.start]); lead == tierNone {
+			return tierNone
+		}
 	}
 	if i == v.bottom {
 		want.end, have.end = v.last, v.from.end
 	}
-	if have.end > cur.end || have.end < have.start || i < v.bottom && v.from.end <= cur.end {
-		return false // the lines are divided differently
+	if have.end > l.end || have.end < have.start || i < v.bottom && v.from.end <= l.end {
+		return tierNone // the lines are divided differently
 	}
 	a, b := v.old[want.start:want.end], v.text[have.start:have.end]
-	whole := i > v.top || v.top > 0
+	whole := i > 0
 	if whole && len(trimBlanks(a)) > 0 {
-		v.pair(indentOf(Plain(v.old[o.start:want.end])), indentOf(Plain(v.text[cur.start:have.end])))
+		p := pair{string(indentOf(Plain(v.old[o.start:want.end]))), string(indentOf(Plain(v.text[l.start:have.end])))}
+		if !slices.Contains(v.indents, p) {
+			v.indents = append(v.indents, p)
+		}
 	}
 	t := compare(a, b, i < v.bottom)
 	if t == tierNone && whole {
@@ -467,31 +363,69 @@ func (v *verifier) content(i int, o, cur line, last bool) bool {
 			t = tierIndent
 		}
 	}
-	if !v.raise(t) {
-		return false
+	rest := tierExact
+	switch {
+	case i < v.bottom:
+	case last:
+		rest = v.tail(v.from.end, l, v.old[v.last:o.end])
+	default:
+		rest = compare(v.old[v.last:o.end], v.text[v.from.end:l.end], true)
 	}
-	if i < v.bottom {
-		return true
-	}
-	rest := v.old[v.last:o.end]
-	if last {
-		return v.tail(v.from.end, cur, rest)
-	}
-	return v.raise(compare(rest, v.text[v.from.end:cur.end], true))
+	return max(lead, t, rest)
 }
 
-// tail places the end of the match: rest, all white space, follows at offset at of the line cur.
-func (v *verifier) tail(at int, cur line, rest []byte) bool {
-	have := v.text[at:cur.end]
-	if k, t := prefix(have, rest); t < tierNone {
-		v.end = at + k
-		return v.raise(t)
+// lead compares the blanks before the first character of Old that is none with pre, what stands before it in the file. Where
+// Old begins on that line it places the start of the match.
+func (v *verifier) lead(i int, blanks, pre []byte) tier {
+	k, t := 0, tierNone
+	if i > 0 {
+		t = compare(blanks, pre, false)
+	} else if k, t = blankEdge(pre, blanks, true); t < tierNone {
+		v.start = v.from.start - k
+	} else {
+		v.start = v.lineAt
 	}
-	if len(trimBlanks(Plain(have))) > 0 {
-		return false
+	if t == tierNone && len(trimBlanks(Plain(pre))) == 0 {
+		t = tierIndent
 	}
-	v.end = cur.end
-	return v.raise(tierTrailing)
+	return t
+}
+
+// tail places the end of the match: rest, all white space, follows at offset at of the line l.
+func (v *verifier) tail(at int, l line, rest []byte) tier {
+	have := v.text[at:l.end]
+	k, t := blankEdge(have, rest, false)
+	v.end = at + k
+	if t == tierNone && len(trimBlanks(Plain(have))) == 0 {
+		v.end, t = l.end, tierTrailing
+	}
+	return t
+}
+
+// blankEdge compares want, all white space, with the start or the end of b, and gives how many bytes of b it takes.
+func blankEdge(b, want []byte, atEnd bool) (n int, t tier) {
+	piece := func(n int) []byte {
+		if atEnd {
+			return b[len(b)-n:]
+		}
+		return b[:n]
+	}
+	if len(want) <= len(b) && bytes.Equal(piece(len(want)), want) {
+		return len(want), tierExact
+	}
+	need, size := Plain(want), 0
+	for ; ; n += size {
+		switch have := Plain(piece(n)); {
+		case bytes.Equal(have, need):
+			return n, tierQuotes
+		case len(have) >= len(need) || n == len(b):
+			return 0, tierNone
+		case atEnd:
+			_, size = utf8.DecodeLastRune(b[:len(b)-n])
+		default:
+			_, size = utf8.DecodeRune(b[n:])
+		}
+	}
 }
 
 // isBlankByte leaves out CR: before the CR of a CRLF nothing could keep one.

@@ -28,9 +28,9 @@ const (
 // nearest finds the stretch of the text that has most in common with Old: whole lines first,
 // compared by skeleton and without case, and words where no line is the same. Each line and word of
 // the text is looked up once; only the few best windows are compared with Old.
-func nearest(h *haystack, old []byte) (best diagnosis, ok bool) {
+func nearest(src *source, old []byte) (best diagnosis, ok bool) {
 	olds := diff.Lines(old)
-	lines := diff.Lines(h.text)
+	lines := diff.Lines(src.text)
 	if len(olds) == 0 {
 		return best, false
 	}
@@ -42,12 +42,12 @@ func nearest(h *haystack, old []byte) (best diagnosis, ok bool) {
 	}
 	least := math.MaxInt
 	for _, w := range windows {
-		for _, w := range []near{w, {w.first, w.first, w.score}, {w.last, w.last, w.score}} {
-			d := w.region(h, lines, olds, old)
-			if d.end <= d.start || w.score < total/4 && !alike(old, h.text[d.start:d.end]) {
+		for _, w := range []window{w, {w.first, w.first, w.score}, {w.last, w.last, w.score}} {
+			d := w.region(src, lines, olds, old)
+			if d.end <= d.start || w.score < total/4 && !alike(old, src.text[d.start:d.end]) {
 				continue
 			}
-			n, other := distance(old, h.text[d.start:d.end]), d.end <= best.start || d.start >= best.end
+			n, other := distance(old, src.text[d.start:d.end]), d.end <= best.start || d.start >= best.end
 			switch {
 			case n < least:
 				d.rival = ok && (other && least <= max(2*n, n+1) || !other && best.rival)
@@ -62,7 +62,7 @@ func nearest(h *haystack, old []byte) (best diagnosis, ok bool) {
 }
 
 // region is the stretch that a window places: the first and the last line in common say where Old would begin and end.
-func (w *near) region(h *haystack, lines, olds [][]byte, old []byte) diagnosis {
+func (w *window) region(src *source, lines, olds [][]byte, old []byte) diagnosis {
 	from := max(0, w.first.line-w.first.old)
 	to := min(len(lines), w.last.line+len(olds)-w.last.old)
 	from, to = min(from, len(lines)-1), max(to, from+1)
@@ -73,8 +73,8 @@ func (w *near) region(h *haystack, lines, olds [][]byte, old []byte) diagnosis {
 	d := diagnosis{cause: CauseUnknown, partial: true}
 	d.start, d.end = stretchOf(lines, from, to)
 	// Old may begin or end inside a line.
-	if stretch := h.text[d.start:d.end]; len(stretch) > longLine && len(stretch) > 4*len(old) {
-		a, b, ok := thickest(stretch, old)
+	if stretch := src.text[d.start:d.end]; len(stretch) > longLine && len(stretch) > 4*len(old) {
+		a, b, ok := closestPart(stretch, old)
 		if !ok || len(olds) > 1 {
 			d.start, d.end, d.open = d.start+a, d.start+b, true
 			return d
@@ -82,7 +82,7 @@ func (w *near) region(h *haystack, lines, olds [][]byte, old []byte) diagnosis {
 		a, b = wholeWords(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
 		d.start, d.end = d.start+a, d.start+b
 	}
-	d.settle(h, old)
+	d.alignEnds(src, old)
 	return d
 }
 
@@ -99,8 +99,8 @@ func distance(a, b []byte) (n int) {
 	return n
 }
 
-// thickest finds the part of a long line that has most in common with old, word by word.
-func thickest(line, old []byte) (from, to int, ok bool) {
+// closestPart finds the part of a long line that has most in common with old, word by word.
+func closestPart(line, old []byte) (from, to int, ok bool) {
 	words, olds := tokens(line), tokens(old)
 	hits, _ := lineHits(words, olds, 16*maxHitsPerKey)
 	windows := bestWindows(hits, len(olds))
@@ -169,17 +169,17 @@ func lastLine(lines, olds [][]byte, from int) int {
 
 // settle moves the ends of a region that is merely alike to where Old begins and ends. Where that can't be told of one
 // of them, d.open is set: the region is whole lines, which can be looked at, but don't stand for Old.
-func (d *diagnosis) settle(h *haystack, old []byte) {
+func (d *diagnosis) alignEnds(src *source, old []byte) {
 	if d.end <= d.start {
 		return
 	}
-	from, to := lineStart(h.text, d.start), lineFrom(h.text, lineStart(h.text, d.end-1))
+	from, to := lineStart(src.text, d.start), lineFrom(src.text, lineStart(src.text, d.end-1))
 	lines := to.next-from <= longLine+4*len(old)
 	if lines {
 		d.start, d.end = from, to.end
 	}
 	trim := func(l []byte) []byte { return bytes.Trim(l, " \t\r\n") }
-	region := h.text[d.start:d.end]
+	region := src.text[d.start:d.end]
 	olds, there := splitLines(old), splitLines(region)
 	if len(trim(old[olds[len(olds)-1].start:])) == 0 && len(olds) > 1 { // Old ends with a line break
 		olds = olds[:len(olds)-1]
@@ -192,16 +192,16 @@ func (d *diagnosis) settle(h *haystack, old []byte) {
 		}
 	}
 	if len(indentOf(old)) == 0 {
-		d.start += len(indentOf(h.text[d.start:d.end]))
+		d.start += len(indentOf(src.text[d.start:d.end]))
 	}
 	if len(olds) == 1 && len(there) == 1 {
-		from, to, ok := within(old[:olds[0].end], h.text[d.start:d.end], lines)
+		from, to, ok := within(old[:olds[0].end], src.text[d.start:d.end], lines)
 		d.start, d.end, d.open = d.start+from, d.start+to, !ok
 		return
 	}
 	head, tail := trim(old[:olds[0].end]), trim(old[olds[len(olds)-1].start:olds[len(olds)-1].end])
 	at := d.end - (there[len(there)-1].end - there[len(there)-1].start) // of the last line
-	first, last := trim(h.text[d.start:lineFrom(h.text, d.start).end]), trim(h.text[at:d.end])
+	first, last := trim(src.text[d.start:lineFrom(src.text, d.start).end]), trim(src.text[at:d.end])
 	below := 0 // lines that are like the one of Old with the same number
 	for i := range min(len(olds), len(there)) {
 		if a, b := trim(old[olds[i].start:olds[i].end]), trim(region[there[i].start:there[i].end]); alike(a, b) {
@@ -212,14 +212,14 @@ func (d *diagnosis) settle(h *haystack, old []byte) {
 	switch {
 	case bytes.Equal(head, first):
 	case len(head) > 0 && bytes.HasSuffix(first, head):
-		d.start += bytes.Index(h.text[d.start:], first) + len(first) - len(head)
+		d.start += bytes.Index(src.text[d.start:], first) + len(first) - len(head)
 	case !aligned && !alike(head, first):
 		d.open = true
 	}
 	switch {
 	case bytes.Equal(tail, last):
 	case len(tail) > 0 && bytes.HasPrefix(last, tail):
-		d.end = at + bytes.Index(h.text[at:], last) + len(tail)
+		d.end = at + bytes.Index(src.text[at:], last) + len(tail)
 	case !aligned && !alike(tail, last):
 		d.open = true
 	}
@@ -378,7 +378,7 @@ func eachWord(l []byte, f func(key uint64, size int)) {
 }
 
 // near is a window of the text: its first and last hit, by which Old is placed.
-type near struct {
+type window struct {
 	first, last hit
 	score       float64
 }
@@ -388,7 +388,7 @@ const maxWindows = 32
 
 // bestWindows slides a window somewhat longer than Old over the hits and gives the best ones, which do not overlap. What
 // several hits say about one key counts once.
-func bestWindows(hits []hit, size int) (out []near) {
+func bestWindows(hits []hit, size int) (out []window) {
 	sort.SliceStable(hits, func(i, j int) bool { return hits[i].line < hits[j].line })
 	span := size + size/4
 	if size > 1 {
@@ -420,7 +420,7 @@ func bestWindows(hits []hit, size int) (out []near) {
 		if len(out) == maxWindows || s.sum < all[0].sum/2 {
 			break
 		}
-		if slices.ContainsFunc(out, func(n near) bool { return a.line <= n.last.line && b.line >= n.first.line }) {
+		if slices.ContainsFunc(out, func(n window) bool { return a.line <= n.last.line && b.line >= n.first.line }) {
 			continue
 		}
 		// The ends are taken from the heaviest hits, those that place Old most surely.
@@ -438,7 +438,7 @@ func bestWindows(hits []hit, size int) (out []near) {
 		if a.line-a.old > b.line+size-b.old {
 			b = a
 		}
-		out = append(out, near{a, b, s.sum})
+		out = append(out, window{a, b, s.sum})
 	}
 	return out
 }

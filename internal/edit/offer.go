@@ -18,49 +18,49 @@ import (
 const maxOffered = 64 << 10 // bytes of an edit for which others are looked for
 
 // offers gives the edit that was most likely meant, or the two that may be. region is where Old is likest.
-func offers(h *haystack, e Edit, region diagnosis) (one *Edit, two []Edit) {
+func offers(src *source, e Edit, region diagnosis) (one *Edit, two []Edit) {
 	if e.All || len(e.Old)+len(e.New) > maxOffered || !utf8.ValidString(e.Old) || !utf8.ValidString(e.New) {
 		return nil, nil
 	}
-	found, doubt := byRepair(h, e)
+	found, doubt := byRepair(src, e)
 	if len(found) == 0 && !doubt {
-		if r, ok := byMerge(h, e, region); ok {
+		if r, ok := byMerge(src, e, region); ok {
 			found = append(found, r)
 		}
 	}
 	if len(found) == 1 && !doubt {
-		return offered(h, found[0]), nil
+		return offered(src, found[0]), nil
 	}
-	return nil, readings(h, e)
+	return nil, readings(src, e)
 }
 
 // byRepair gives what repairs make of an edit that no tier could make; doubt: one of them leaves open what is meant.
-func byRepair(h *haystack, e Edit) (found []replacement, doubt bool) {
+func byRepair(src *source, e Edit) (found []replacement, doubt bool) {
 	for _, r := range append(repairs(e), folded(e)...) {
 		if strings.TrimSpace(r.old) == "" || r.old == r.new {
 			continue
 		}
-		p, err := find(h, Edit{Old: r.old, New: r.new}, false)
-		if p != nil && r.numbered > 0 && !r.inside && lineStart(h.text, p.rs[0].start) < p.rs[0].start {
+		p, err := find(src, Edit{Old: r.old, New: r.new}, false)
+		if p != nil && r.numbered > 0 && !r.inside && lineStart(src.text, p.rs[0].start) < p.rs[0].start {
 			// Whole lines, of which the indentation was lost: all by the same.
-			in := indentAt(h, p.rs[0].start)
+			in := indentAt(src, p.rs[0].start)
 			if in == "" || strings.Contains(r.new, "\n"+otherBlank(in)) {
 				doubt = doubt || in != ""
 				continue
 			}
-			p, err = find(h, Edit{Old: deepened(r.old, in), New: deepened(r.new, in)}, false)
+			p, err = find(src, Edit{Old: deepened(r.old, in), New: deepened(r.new, in)}, false)
 		}
 		switch _, many := err.(*NotUniqueError); {
 		case many:
 			doubt = true
-		case p == nil, r.numbered > 0 && !r.several && lineAt(h.text, p.rs[0].start) != r.numbered:
+		case p == nil, r.numbered > 0 && !r.several && lineAt(src.text, p.rs[0].start) != r.numbered:
 		case strings.Count(r.old, "\n") > strings.Count(e.Old, "\n") && p.strategy == StrategyIndentation: // its lines were one
 		case r.cause == CauseEscaped && len(r.old) < len(e.Old) && strings.Contains(own(r.old, r.new), `\`): // some are left
 			doubt = true
-		case r.unsure != "", cutsRun(h.text, p.rs[0].start), cutsRun(h.text, p.rs[0].end), further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start):
+		case r.unsure != "", cutsRun(src.text, p.rs[0].start), cutsRun(src.text, p.rs[0].end), further(src, Edit{Old: r.old, New: r.new}, p.rs[0].start):
 			doubt = true
 		default:
-			found = withLeast(h, found, p.rs[0])
+			found = withLeast(src, found, p.rs[0])
 		}
 	}
 	return found, doubt
@@ -81,8 +81,8 @@ func otherBlank(in string) string {
 }
 
 // withLeast adds what is least of a replacement to others, unless it is there.
-func withLeast(h *haystack, found []replacement, r replacement) []replacement {
-	d := document{text: h.text, enc: text.UTF8}
+func withLeast(src *source, found []replacement, r replacement) []replacement {
+	d := document{text: src.text, enc: text.UTF8}
 	if r = d.trim(r); slices.Contains(found, r) {
 		return found
 	}
@@ -91,14 +91,14 @@ func withLeast(h *haystack, found []replacement, r replacement) []replacement {
 
 // readings gives the two edits that may be meant where the place is certain and what should become of New
 // is not: what it adds was damaged as Old was, or stands for itself; its lines move with the block, or stay.
-func readings(h *haystack, e Edit) []Edit {
+func readings(src *source, e Edit) []Edit {
 	both := func(a, b *plan) (out []Edit) {
 		if a == nil || b == nil || len(a.rs) != 1 || len(b.rs) != 1 {
 			return nil
 		}
-		found := withLeast(h, withLeast(h, nil, a.rs[0]), b.rs[0])
+		found := withLeast(src, withLeast(src, nil, a.rs[0]), b.rs[0])
 		for _, r := range found {
-			if sent := offered(h, r); sent != nil && len(found) == 2 {
+			if sent := offered(src, r); sent != nil && len(found) == 2 {
 				out = append(out, *sent)
 			}
 		}
@@ -110,15 +110,15 @@ func readings(h *haystack, e Edit) []Edit {
 		if r.unsure == "" || r.other == r.new || strings.TrimSpace(r.old) == "" {
 			continue
 		}
-		a, _ := r.place(h, false)
+		a, _ := r.place(src, false)
 		r.new = r.other
-		b, _ := r.place(h, false)
+		b, _ := r.place(src, false)
 		if out := both(a, b); out != nil {
 			return out
 		}
 	}
-	along, still := *h, *h
-	along.added, still.added = moved, stays
+	along, still := *src, *src
+	along.added, still.added = columnMoved, columnKept
 	a, _ := find(&along, e, false)
 	b, _ := find(&still, e, false)
 	return both(a, b)
@@ -126,17 +126,17 @@ func readings(h *haystack, e Edit) []Edit {
 
 // offered is the edit that is sent for a replacement, with as many lines around it as make it unique; nil where
 // it can't be sent.
-func offered(h *haystack, r replacement) *Edit {
-	d := document{text: h.text, enc: text.UTF8}
+func offered(src *source, r replacement) *Edit {
+	d := document{text: src.text, enc: text.UTF8}
 	r = d.trim(r)
 	budget := lookBudget
-	old, ok := uniqueAround(h.text, r.start, r.end, &budget)
-	at := bytes.Index(h.text, []byte(old))
+	old, ok := uniqueAround(src.text, r.start, r.end, &budget)
+	at := bytes.Index(src.text, []byte(old))
 	if !ok || r.start == r.end && r.with == "" || at > r.start || at+len(old) < r.end {
 		return nil
 	}
 	sent := Edit{Old: old, New: old[:r.start-at] + r.with + old[r.end-at:]}
-	p, err := find(h, sent, true)
+	p, err := find(src, sent, true)
 	if err != nil || len(p.rs) != 1 || !utf8.ValidString(sent.Old) || d.trim(p.rs[0]) != r {
 		return nil
 	}
@@ -144,16 +144,16 @@ func offered(h *haystack, r replacement) *Edit {
 }
 
 // byMerge merges Old, the region that is like it, and New.
-func byMerge(h *haystack, e Edit, d diagnosis) (r replacement, ok bool) {
-	if d.open || d.rival || d.end <= d.start || d.end-d.start > maxOffered || !utf8.Valid(h.text[d.start:d.end]) {
+func byMerge(src *source, e Edit, d diagnosis) (r replacement, ok bool) {
+	if d.open || d.rival || d.end <= d.start || d.end-d.start > maxOffered || !utf8.Valid(src.text[d.start:d.end]) {
 		return r, false
 	}
-	region := lf(string(h.text[d.start:d.end]))
+	region := lf(string(src.text[d.start:d.end]))
 	s := slipsOf(lf(e.Old), region)
 	if !s.likely() || !s.spares(lf(e.New)) || strings.Contains(region, "\r") {
 		return r, false
 	}
-	pre, post := h.text[lineStart(h.text, d.start):d.start], h.text[d.end:lineFrom(h.text, d.end).end]
+	pre, post := src.text[lineStart(src.text, d.start):d.start], src.text[d.end:lineFrom(src.text, d.end).end]
 	if s.lines && len(trimBlanks(pre))+len(trimBlanks(post)) > 0 {
 		return r, false // what New adds would come to stand within another line
 	}
@@ -161,7 +161,7 @@ func byMerge(h *haystack, e Edit, d diagnosis) (r replacement, ok bool) {
 	if !ok || string(with) == region {
 		return r, false
 	}
-	f := newFitter(h.text, region, string(with))
+	f := newFitter(src.text, region, string(with))
 	return replacement{d.start, d.end, f.fit(d.start, d.end)}, true
 }
 
@@ -345,7 +345,7 @@ func (s *slips) spares(new string) bool {
 			t := string(news[j])
 			switch kindOf(t) {
 			case word:
-				if s.lowered || slices.ContainsFunc(s.words, func(w [2]string) bool { return kin(t, w[0], w[1]) }) {
+				if s.lowered || slices.ContainsFunc(s.words, func(w [2]string) bool { return sharesSlip(t, w[0], w[1]) }) {
 					return false
 				}
 			case sign:
@@ -368,7 +368,7 @@ func (s *slips) spares(new string) bool {
 }
 
 // kin says that a word holds the part in which old and the file differ: it begins or ends as old does up to there.
-func kin(w, old, file string) bool {
+func sharesSlip(w, old, file string) bool {
 	const least = 3
 	head, tail := 0, 0
 	for head < min(len(old), len(file)) && old[head] == file[head] {

@@ -74,19 +74,19 @@ func affixes(old, new string) (head, middle, tail string) {
 
 // findRepaired is the last tier. It acts only if all repairs that find anything agree on one place
 // and what to write there.
-func findRepaired(h *haystack, e Edit) (*plan, error) {
+func findRepaired(src *source, e Edit) (*plan, error) {
 	var sure, unsure []*plan
 	for _, r := range repairs(e) {
-		p, err := r.place(h, e.All)
-		if p != nil && torn(h, r.old, r.new, p.rs[0].end) != "" {
-			r.unsure = whyTorn
+		p, err := r.place(src, e.All)
+		if p != nil && orphan(src, r.old, r.new, p.rs[0].end) != "" {
+			r.unsure = whyOrphan
 		}
-		if p != nil && further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
-			switch h.added {
-			case asTold:
+		if p != nil && further(src, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
+			switch src.added {
+			case columnByRule:
 				r.unsure = whyDepth
-			case moved:
-				p, err = r.deepened(h, p.rs[0].start).place(h, e.All)
+			case columnMoved:
+				p, err = r.deepened(src, p.rs[0].start).place(src, e.All)
 			}
 		}
 		switch {
@@ -130,10 +130,10 @@ func folded(e Edit) []repair {
 }
 
 // deepened is the repair with the lines of New behind the first moved to where the match begins.
-func (r repair) deepened(h *haystack, at int) repair {
+func (r repair) deepened(src *source, at int) repair {
 	first, rest, many := strings.Cut(r.new, "\n")
 	if many {
-		r.new = first + "\n" + deepened(rest, indentAt(h, at))
+		r.new = first + "\n" + deepened(rest, indentAt(src, at))
 	}
 	return r
 }
@@ -150,32 +150,32 @@ func deepened(s, in string) string {
 }
 
 // indentAt is what stands before an offset on its line, where that is blank.
-func indentAt(h *haystack, at int) string {
-	if pre := h.text[lineStart(h.text, at):at]; len(trimBlanks(pre)) == 0 {
+func indentAt(src *source, at int) string {
+	if pre := src.text[lineStart(src.text, at):at]; len(trimBlanks(pre)) == 0 {
 		return string(pre)
 	}
 	return ""
 }
 
 // place looks for a repaired edit by the tiers exact to trailing_blanks.
-func (r repair) place(h *haystack, all bool) (*plan, error) {
+func (r repair) place(src *source, all bool) (*plan, error) {
 	if r.old == "" || strings.TrimSpace(r.old) == "" {
 		return nil, nil
 	}
 	e := Edit{Old: r.old, New: r.new, All: all}
-	f := newFitter(h.text, e.Old, e.New)
-	p, err := findExact(h.text, []byte(e.Old), e, f)
+	f := newFitter(src.text, e.Old, e.New)
+	p, err := findExact(src.text, []byte(e.Old), e, f)
 	if p == nil && err == nil {
-		p, err = findLoose(h, e, f, tierTrailing)
+		p, err = findLoose(src, e, f, tierTrailing)
 	}
 	if p == nil || err != nil || r.numbered == 0 {
 		return p, err
 	}
 	for _, x := range p.rs {
-		if !r.inside && lineStart(h.text, x.start) != x.start {
+		if !r.inside && lineStart(src.text, x.start) != x.start {
 			return nil, nil
 		}
-		if !r.several && lineAt(h.text, x.start) != r.numbered {
+		if !r.several && lineAt(src.text, x.start) != r.numbered {
 			return nil, nil
 		}
 	}
@@ -519,12 +519,12 @@ func apostrophe(before, after string) bool {
 	return !isWord(next) && next != '\'' && next != '\\'
 }
 
-const whyTorn = "a sign that ends the last line of old_string stands behind it, and new_string goes on below that line"
+const whyOrphan = "a sign that ends the last line of old_string stands behind it, and new_string goes on below that line"
 
 // torn gives the signs behind a match that end its last line, where New repeats that line and goes on
 // below: they would come to end another.
-func torn(h *haystack, old, new string, end int) string {
-	rest := strings.TrimSpace(string(h.text[end:lineFrom(h.text, end).end]))
+func orphan(src *source, old, new string, end int) string {
+	rest := strings.TrimSpace(string(src.text[end:lineFrom(src.text, end).end]))
 	if rest == "" || len(rest) > 4 || strings.Trim(rest, ";,.:)]}>") != "" || goesOn(old, new, rest) < 0 {
 		return ""
 	}
