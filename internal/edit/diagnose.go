@@ -676,14 +676,6 @@ func reachOf(text []byte, above, below []int, budget *int) (reach []int, ok bool
 	return reach, true
 }
 
-// common gives how many bytes a and b begin with alike.
-func common(a, b []byte) (n int) {
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
-}
-
 // once reports whether s, which is in text at offset at, is nowhere else in it.
 func once(text, s []byte, at int, budget *int) bool {
 	i := bytes.Index(text, s)

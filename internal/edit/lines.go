@@ -181,23 +181,8 @@ func lf(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
 
 // trim takes off what the replacement leaves as it is at either end, in whole characters.
 func (d *document) trim(r replacement) replacement {
-	old := d.text[r.start:r.end]
-	n := 0
-	for n < len(old) && n < len(r.with) && old[n] == r.with[n] {
-		n++
-	}
-	for n > 0 && (n < len(old) && !utf8.RuneStart(old[n]) || n < len(r.with) && !utf8.RuneStart(r.with[n])) {
-		n--
-	}
-	old, with := old[n:], r.with[n:]
-	m := 0
-	for m < len(old) && m < len(with) && old[len(old)-1-m] == with[len(with)-1-m] {
-		m++
-	}
-	for m > 0 && (!utf8.RuneStart(old[len(old)-m]) || !utf8.RuneStart(with[len(with)-m])) {
-		m--
-	}
-	r.start, r.end, r.with = r.start+n, r.end-m, with[:len(with)-m]
+	n, m := commonEnds(d.text[r.start:r.end], r.with)
+	r.start, r.end, r.with = r.start+n, r.end-m, r.with[n:len(r.with)-m]
 	if d.enc.Mapped() && (r.start < r.end || r.with != "") {
 		if start, end := d.whole(r.start, r.end); start != r.start || end != r.end {
 			r.with = string(d.text[start:r.start]) + r.with + string(d.text[r.end:end])

@@ -255,3 +255,27 @@ func wholeWords(text []byte, from, to int) (int, int) {
 	}
 	return from, to
 }
+
+// common gives how many bytes a and b begin with alike.
+func common[A, B string | []byte](a A, b B) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// commonEnds gives how many bytes a and b begin with alike, and with how many of the others they end alike, in whole characters.
+func commonEnds[A, B string | []byte](a A, b B) (head, tail int) {
+	head = common(a, b)
+	for head > 0 && (head < len(a) && !utf8.RuneStart(a[head]) || head < len(b) && !utf8.RuneStart(b[head])) {
+		head--
+	}
+	a, b = a[head:], b[head:]
+	for tail < len(a) && tail < len(b) && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	for tail > 0 && !utf8.RuneStart(a[len(a)-tail]) {
+		tail--
+	}
+	return head, tail
+}

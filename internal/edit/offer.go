@@ -370,19 +370,7 @@ func (s *slips) spares(new string) bool {
 // kin says that a word holds the part in which old and the file differ: it begins or ends as old does up to there.
 func sharesSlip(w, old, file string) bool {
 	const least = 3
-	head, tail := 0, 0
-	for head < min(len(old), len(file)) && old[head] == file[head] {
-		head++
-	}
-	for tail < min(len(old), len(file))-head && old[len(old)-1-tail] == file[len(file)-1-tail] {
-		tail++
-	}
-	n, m := 0, 0
-	for n < min(len(w), len(old)) && w[n] == old[n] {
-		n++
-	}
-	for m < min(len(w), len(old)) && w[len(w)-1-m] == old[len(old)-1-m] {
-		m++
-	}
+	head, tail := commonEnds(old, file)
+	n, m := commonEnds(w, old)
 	return w == old || n >= max(least, head+1) || m >= max(least, tail+1)
 }

@@ -3,6 +3,7 @@ package edit
 import (
 	"fmt"
 	"html"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,50 +27,30 @@ type repair struct {
 // repairs lists what could be meant by an edit that no tier could place as it stands.
 func repairs(e Edit) []repair {
 	out := numbersOff(e)
-	for _, u := range unescapings() {
-		if old := u.undo(e.Old); old != e.Old {
-			head, middle, tail := affixes(e.Old, e.New)
-			r := repair{cause: u.cause, old: old, new: u.undo(e.New)}
-			if r.new != u.undo(head)+middle+u.undo(tail) &&
-				!u.systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
-				r.other = u.undo(head) + middle + u.undo(tail)
-				r.unsure = "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"
-			}
-			out = append(out, r)
+	for _, w := range rewritings() {
+		old := w.do(e.Old)
+		if old == e.Old {
+			continue
 		}
-	}
-	for _, x := range escapings() {
-		if old := x.do(e.Old); old != e.Old {
-			head, middle, tail := affixes(e.Old, e.New)
-			r := repair{cause: x.cause, old: old, new: x.do(head) + middle + x.do(tail)}
-			if x.do(middle) != middle {
-				r.other = x.do(e.New)
-				r.unsure = "the file is escaped there, and whether new_string should be cannot be told: write both as they are in the file"
-			}
-			out = append(out, r)
+		head, middle, tail := affixes(e.Old, e.New)
+		r := repair{cause: w.cause, old: old, new: w.do(e.New), other: w.do(head) + middle + w.do(tail),
+			unsure: "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"}
+		if !w.undoes {
+			r.new, r.other = r.other, r.new
+			r.unsure = "the file is escaped there, and whether new_string should be cannot be told: write both as they are in the file"
 		}
+		if r.new == r.other || w.undoes && w.systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
+			r.other, r.unsure = "", ""
+		}
+		out = append(out, r)
 	}
 	return out
 }
 
 // affixes divides new into what it shares with old at its start, the rest, and what at its end.
 func affixes(old, new string) (head, middle, tail string) {
-	n := 0
-	for n < len(old) && n < len(new) && old[n] == new[n] {
-		n++
-	}
-	for n > 0 && n < len(new) && !utf8.RuneStart(new[n]) {
-		n--
-	}
-	o, s := old[n:], new[n:]
-	m := 0
-	for m < len(o) && m < len(s) && o[len(o)-1-m] == s[len(s)-1-m] {
-		m++
-	}
-	for m > 0 && !utf8.RuneStart(s[len(s)-m]) {
-		m--
-	}
-	return new[:n], s[:len(s)-m], s[len(s)-m:]
+	n, m := commonEnds(old, new)
+	return new[:n], new[n : len(new)-m], new[len(new)-m:]
 }
 
 // findRepaired is the last tier. It acts only if all repairs that find anything agree on one place
@@ -284,140 +265,75 @@ func stripEach(new, old, sign string) (out string, repeated bool) {
 	return out, repeated && out != new
 }
 
-// unescaping undoes one kind of escapes.
-type unescaping struct {
-	cause string
-	kinds string // the letters behind the backslash; "" for entities
-	undo  func(string) string
+// rewriting undoes one kind of escapes, or escapes text as a file may have it.
+type rewriting struct {
+	cause  string
+	kinds  string // the letters behind the backslash that it undoes; "" for entities
+	undoes bool
+	do     func(string) string
 }
 
-// unescapings lists them, simple ones first.
-func unescapings() (out []unescaping) {
+// rewritings lists them, simple ones first.
+func rewritings() (out []rewriting) {
 	for _, kinds := range []string{"u", `"'` + "`", "ntr", "ntr\"'`", `\`, "untr\"'`\\/bf"} {
-		out = append(out, unescaping{CauseEscaped, kinds, func(s string) string { return unbackslash(s, kinds) }})
+		out = append(out, rewriting{CauseEscaped, kinds, true, func(s string) string { return unbackslash(s, kinds) }})
 	}
-	return append(out, unescaping{CauseEntity, "", unentity})
+	out = append(out, rewriting{cause: CauseEntity, undoes: true, do: unentity})
+	pairs := []string{"&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;"}
+	for _, n := range []int{6, 8, 10} {
+		out = append(out, rewriting{cause: CauseEntity, do: strings.NewReplacer(pairs[:n]...).Replace})
+	}
+	for _, format := range []string{"%04x", "%04X"} {
+		out = append(out, rewriting{cause: CauseEscaped, do: func(s string) string { return unicodeEscapes(s, format) }})
+	}
+	for _, pairs := range [][]string{{`"`, `\"`}, {"\n", `\n`, "\t", `\t`}, {`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`}} {
+		out = append(out, rewriting{cause: CauseEscaped, do: strings.NewReplacer(pairs...).Replace})
+	}
+	return out
 }
 
-// unbackslash undoes backslash escapes of the given kinds and leaves all others alone.
+// escape is one escape: a backslash with a character, or with the number of one.
+var escape = regexp.MustCompile(`(?s)\\(?:u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|u[[:xdigit:]]{4}|u\{[[:xdigit:]]{1,6}\}|.)`)
+
+// unbackslash undoes the escapes of s whose letter is one of kinds, and leaves all others alone. Of "a\\n" with the kinds "n" nothing
+// is undone: the second backslash belongs to the first.
 func unbackslash(s, kinds string) string {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
+	return escape.ReplaceAllStringFunc(s, func(e string) string {
+		at := strings.IndexByte("ntrbf", e[1])
+		switch {
+		case strings.IndexByte(kinds, e[1]) < 0, e == `\u`:
+			return e
+		case at >= 0:
+			return "\n\t\r\b\f"[at : at+1]
+		case e[1] != 'u':
+			return e[1:]
 		}
-		c := s[i+1]
-		if strings.IndexByte(kinds, c) < 0 {
-			b.WriteString(s[i : i+2]) // both, so that the second of two backslashes does not start an escape
-			i++
-			continue
+		number := func(digits string) rune {
+			n, _ := strconv.ParseInt(strings.Trim(digits, "{}"), 16, 32)
+			return rune(n)
 		}
-		i++
-		switch c {
-		case 'n':
-			b.WriteByte('\n')
-		case 't':
-			b.WriteByte('\t')
-		case 'r':
-			b.WriteByte('\r')
-		case 'b':
-			b.WriteByte('\b')
-		case 'f':
-			b.WriteByte('\f')
-		case 'u':
-			r, n := unhex(s[i+1:])
-			if n == 0 {
-				b.WriteString(`\u`)
-				continue
-			}
-			i += n
-			if utf16.IsSurrogate(r) && strings.HasPrefix(s[i+1:], `\u`) {
-				if low, m := unhex(s[i+3:]); m == 4 && utf16.DecodeRune(r, low) != utf8.RuneError {
-					r = utf16.DecodeRune(r, low)
-					i += 6
-				}
-			}
-			b.WriteRune(r)
-		default:
-			b.WriteByte(c)
+		if len(e) == len(`\ud83d\ude00`) {
+			return string(utf16.DecodeRune(number(e[2:6]), number(e[8:])))
+		} else if r := number(e[2:]); r <= utf8.MaxRune {
+			return string(r)
 		}
-	}
-	return b.String()
+		return e
+	})
 }
 
-// unhex reads XXXX or {X…} and gives the bytes it took, 0 for anything else.
-func unhex(s string) (rune, int) {
-	n := 4
-	digits := s
-	if strings.HasPrefix(s, "{") {
-		n = strings.IndexByte(s, '}') + 1
-		if n < 3 || n > 8 {
-			return 0, 0
-		}
-		digits = s[1 : n-1]
-	} else if len(s) < 4 {
-		return 0, 0
-	} else {
-		digits = s[:4]
-	}
-	v, err := strconv.ParseUint(digits, 16, 32)
-	if err != nil || v > utf8.MaxRune {
-		return 0, 0
-	}
-	return rune(v), n
-}
+var entity = regexp.MustCompile(`&#?\w{1,10};`)
 
-// unentity decodes the HTML entities that end in a semicolon.
+// unentity decodes the HTML entities of s that end in a semicolon.
 func unentity(s string) string {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(s, '&')
-		if i < 0 {
-			b.WriteString(s)
-			return b.String()
+	return entity.ReplaceAllStringFunc(s, func(e string) string {
+		if got := html.UnescapeString(e); got == ";" || !strings.HasSuffix(got, ";") {
+			return got
 		}
-		b.WriteString(s[:i])
-		s = s[i:]
-		n := strings.IndexByte(s[:min(len(s), 12)], ';') + 1
-		if n == 0 {
-			b.WriteByte('&')
-			s = s[1:]
-			continue
-		}
-		got := html.UnescapeString(s[:n])
-		if strings.HasSuffix(got, ";") && n > 0 && got != s[:n] && !strings.HasSuffix(s[:n-1], "&semi") {
-			got = s[:n] // an entity without semicolon inside: not what was meant
-		}
-		b.WriteString(got)
-		s = s[n:]
-	}
+		return e // "&ampx;" begins with an entity without semicolon: not what was meant
+	})
 }
 
-// escaping writes text as a file may have it.
-type escaping struct {
-	cause string
-	do    func(string) string
-}
-
-// escapings lists them.
-func escapings() []escaping {
-	return []escaping{
-		{CauseEntity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace},
-		{CauseEntity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace},
-		{CauseEntity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace},
-		{CauseEscaped, func(s string) string { return unicodeEscapes(s, "%04x") }},
-		{CauseEscaped, func(s string) string { return unicodeEscapes(s, "%04X") }},
-		{CauseEscaped, strings.NewReplacer(`"`, `\"`).Replace},
-		{CauseEscaped, strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace},
-		{CauseEscaped, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace},
-	}
-}
-
-// unicodeEscapes writes all but ASCII as \u escapes, their digits by format.
+// unicodeEscapes writes all of s but ASCII as \u escapes, their digits by format.
 func unicodeEscapes(s, format string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -437,7 +353,7 @@ func unicodeEscapes(s, format string) string {
 // systematic says that the escapes of new, from one offset to another, come from what befell old as
 // well: in neither string anything of that kind stands bare, and none of them is within a literal,
 // where it may stand for itself.
-func (u unescaping) systematic(old, new string, from, to int) bool {
+func (u rewriting) systematic(old, new string, from, to int) bool {
 	if u.kinds == "" {
 		bare := strings.NewReplacer("&amp;", "", "&lt;", "", "&gt;", "", "&quot;", "", "&#34;", "", "&#39;", "")
 		return !strings.ContainsAny(bare.Replace(old+new), "&<>") && !u.within(new, from, to)
@@ -460,7 +376,7 @@ func (u unescaping) systematic(old, new string, from, to int) bool {
 }
 
 // within says that one of the escapes stands between quotes that are not escaped like it.
-func (u unescaping) within(s string, from, to int) bool {
+func (u rewriting) within(s string, from, to int) bool {
 	var open byte
 	quote := func(c byte) (inside bool) {
 		switch open {
