@@ -78,7 +78,7 @@ func (d *diagnosis) proven(old, there string) string {
 	case CauseEscaped, CauseEntity, CauseLineNumbers, CauseStale, CauseUnknown:
 		return d.cause
 	}
-	return provenCause(d.cause, CauseUnknown, old, there)
+	return provenCause(d.cause, old, there)
 }
 
 // near looks for Old by skeleton: found by a tier that may not be used, or differing in white
@@ -306,94 +306,62 @@ func resend(src *source, start, end int) (s string, whole bool) {
 	return "", false
 }
 
-// What may keep two texts apart.
-const (
-	LineEndings    = "line_endings"
-	TrailingBlanks = "trailing_blanks"
-	Indentation    = "indentation"
-	TabsVsSpaces   = "tabs_vs_spaces"
-	UnicodeSpace   = "unicode_space"
-	Quotes         = "quotes"
-	Normalisation  = "normalisation"
-	Whitespace     = "whitespace"
-	Case           = "case"
-)
-
-// A refusal names a cause only where that alone keeps old_string and the region apart, blanks at line
-// ends and line endings aside: whoever repairs what is named must not fail again.
-
-// plainly are the causes of which the two texts are compared, and what makes both the same then.
-var plainly = []struct {
+// equalities are the causes that two texts are compared for, each with the function that makes both the same then. A refusal names a
+// cause only where it alone keeps old_string and the region apart, but for blanks at line ends and line endings. So repairing what is
+// named is enough.
+var equalities = []struct {
 	cause string
 	same  func(s string) string
 }{
-	{LineEndings, lf},
-	{TrailingBlanks, endless},
-	{Indentation, eachLine(func(l string) string { return strings.TrimLeft(l, " \t") })},
-	{UnicodeSpace, eachLine(func(l string) string { return foldSome(l, true) })},
-	{Quotes, eachLine(func(l string) string { return foldSome(l, false) })},
-	{Normalisation, eachLine(norm.NFC.String)},
-	{Whitespace, func(s string) string { return strings.Join(strings.Fields(s), "") }},
-	{Case, eachLine(strings.ToLower)},
+	{CauseLineEndings, lf},
+	{CauseTrailingBlanks, eachLine(func(l string) string { return l })},
+	{CauseIndentation, eachLine(func(l string) string { return strings.TrimLeft(l, " \t") })},
+	{CauseUnicodeSpace, eachLine(foldSpaces)},
+	{CauseQuotes, eachLine(func(l string) string { return string(Plain([]byte(l))) })},
+	{CauseNormalisation, eachLine(norm.NFC.String)},
+	{CauseWhitespace, func(s string) string { return strings.Join(strings.Fields(s), "") }},
+	{CauseCase, eachLine(strings.ToLower)},
 }
 
-// provenCause gives the cause if it alone explains the difference, or the one that does, and
-// unknown where none does.
-func provenCause(cause, unknown, old, there string) string {
-	named := cause
-	if cause == TabsVsSpaces {
-		named = Indentation
+// provenCause gives cause if it alone explains how old and there differ, else one that does, else CauseUnknown.
+func provenCause(cause, old, there string) string {
+	named, other := cause, CauseUnknown
+	if cause == CauseTabsVsSpaces {
+		named = CauseIndentation
 	}
-	other := unknown
-	for _, p := range plainly {
-		if p.same(old) != p.same(there) {
-			continue
-		}
-		if p.cause == named {
+	for _, e := range equalities {
+		switch same := e.same(old) == e.same(there); {
+		case same && e.cause == named:
 			return cause
-		}
-		if other == unknown {
-			other = p.cause
+		case same && other == CauseUnknown:
+			other = e.cause
 		}
 	}
 	return other
 }
 
-// endless is a text without blanks at line ends and without the break behind the last line.
-func endless(s string) string {
-	lines := strings.Split(lf(s), "\n")
-	for i, l := range lines {
-		lines[i] = strings.TrimRight(l, " \t\r\f\v")
-	}
-	return strings.Trim(strings.Join(lines, "\n"), "\n")
-}
-
-// eachLine is endless after a change of every line.
+// eachLine changes every line of a text by f, and takes away blanks at line ends and breaks at the end.
 func eachLine(f func(l string) string) func(string) string {
 	return func(s string) string {
 		lines := strings.Split(lf(s), "\n")
 		for i, l := range lines {
-			lines[i] = f(l)
+			lines[i] = strings.TrimRight(f(l), " \t\r\f\v")
 		}
-		return endless(strings.Join(lines, "\n"))
+		return strings.Trim(strings.Join(lines, "\n"), "\n")
 	}
 }
 
-// foldSome folds the odd spaces of a line, or all that is typographic.
-func foldSome(l string, spaces bool) string {
-	if !spaces {
-		return string(Plain([]byte(l)))
-	}
-	var b bytes.Buffer
-	for _, r := range l {
-		f, ok := foldRune(r)
-		if ok && (f == "" || unicode.IsSpace(r)) {
-			b.WriteString(f)
-		} else {
-			b.WriteRune(r)
+// foldSpaces writes odd spaces as a blank, and leaves invisible characters out.
+func foldSpaces(l string) string {
+	return strings.Map(func(r rune) rune {
+		switch s, odd := foldRune(r); {
+		case odd && s == "":
+			return -1
+		case odd && unicode.IsSpace(r):
+			return ' '
 		}
-	}
-	return b.String()
+		return r
+	}, l)
 }
 
 const (
@@ -412,37 +380,23 @@ func shownDiff(sent, have string, first int) string {
 		cs = diff.Changes(a, b)
 	}
 	var out strings.Builder
-	shown := 0
-	put := func(format string, args ...any) bool {
-		if shown == maxDiffLines || out.Len() > maxDiffBytes {
-			return false
-		}
-		shown++
-		fmt.Fprintf(&out, format, args...)
-		return true
-	}
-	left := 0
+	rows := 0
 	for _, c := range cs {
-		i, j := c.A0, c.B0
-		for i < c.A1 || j < c.B1 {
-			ok := false
+		for i, j := c.A0, c.B0; i < c.A1 || j < c.B1; i, j = i+1, j+1 {
+			if rows++; rows > maxDiffLines || out.Len() > maxDiffBytes {
+				continue
+			}
 			switch {
 			case i < c.A1 && j < c.B1:
-				ok = put("line %d: %s\n", first+j, charDiff(string(a[i]), string(b[j])))
-				i, j = i+1, j+1
+				fmt.Fprintf(&out, "line %d: %s\n", first+j, charDiff(string(a[i]), string(b[j])))
 			case i < c.A1:
-				ok = put("only sent: [-%s-]\n", visible(short(string(a[i]))))
-				i++
+				fmt.Fprintf(&out, "only sent: [-%s-]\n", visible(short(string(a[i]))))
 			default:
-				ok = put("line %d, only in the file: {+%s+}\n", first+j, visible(short(string(b[j]))))
-				j++
-			}
-			if !ok {
-				left++
+				fmt.Fprintf(&out, "line %d, only in the file: {+%s+}\n", first+j, visible(short(string(b[j]))))
 			}
 		}
 	}
-	if left > 0 {
+	if left := rows - strings.Count(out.String(), "\n"); left > 0 {
 		fmt.Fprintf(&out, "%d line%s more\n", left, strings.Repeat("s", min(left-1, 1)))
 	}
 	return out.String()

@@ -22,7 +22,7 @@ type hit struct {
 
 const (
 	maxHitsPerKey = 64 // a line or word that is more frequent says little about the place
-	maxOldWords   = 4096
+	maxOldKeys    = 4096
 )
 
 // nearest finds the stretch of the text that has most in common with Old: whole lines first,
@@ -34,10 +34,10 @@ func nearest(src *source, old []byte) (best diagnosis, ok bool) {
 	if len(olds) == 0 {
 		return best, false
 	}
-	hits, total := lineHits(lines, olds, maxHitsPerKey)
+	hits, total := hitsOf(lines, olds, maxHitsPerKey, lineKeys())
 	windows := bestWindows(hits, len(olds))
 	if len(windows) == 0 || windows[0].score < total/4 {
-		hits, total = wordHits(lines, olds)
+		hits, total = hitsOf(lines, olds, 16*maxHitsPerKey, eachWord)
 		windows = bestWindows(hits, len(olds))
 	}
 	least := math.MaxInt
@@ -102,7 +102,7 @@ func distance(a, b []byte) (n int) {
 // closestPart finds the part of a long line that has most in common with old, word by word.
 func closestPart(line, old []byte) (from, to int, ok bool) {
 	words, olds := tokens(line), tokens(old)
-	hits, _ := lineHits(words, olds, 16*maxHitsPerKey)
+	hits, _ := hitsOf(words, olds, 16*maxHitsPerKey, lineKeys())
 	windows := bestWindows(hits, len(olds))
 	if len(windows) == 0 {
 		return 0, 0, false
@@ -126,10 +126,10 @@ func stretchOf(parts [][]byte, first, last int) (from, to int) {
 // firstLine finds the line at which a region begins that has lines[hit]: the last one up to there that is the first line
 // of olds, but for blanks and case. It gives from, where it would be by its distance, if there is none near.
 func firstLine(lines, olds [][]byte, hit, from int) int {
-	want, buf := lineKey(olds[0], nil)
-	for i := hit; want != 0 && i >= max(0, from-len(olds)); i-- {
+	want, size, buf := lineKey(olds[0], nil)
+	for i := hit; size > 0 && i >= max(0, from-len(olds)); i-- {
 		var k uint64
-		if k, buf = lineKey(lines[i], buf); k == want {
+		if k, _, buf = lineKey(lines[i], buf); k == want {
 			return i
 		}
 	}
@@ -227,8 +227,9 @@ func (d *diagnosis) alignEnds(src *source, old []byte) {
 
 var lineSeed = maphash.MakeSeed()
 
-// lineKey is the same for lines that differ in blanks, typography or case; 0 for blank ones.
-func lineKey(l []byte, buf []byte) (uint64, []byte) {
+// lineKey is the same for lines that differ in blanks, typography or case; size is how much text they have, 0 for blank ones. buf is
+// memory to work in, and is given back.
+func lineKey(l []byte, buf []byte) (key uint64, size int, _ []byte) {
 	buf = buf[:0]
 	for at := 0; at < len(l); {
 		if c := l[at]; c < utf8.RuneSelf {
@@ -243,50 +244,56 @@ func lineKey(l []byte, buf []byte) (uint64, []byte) {
 		}
 		buf, at = appendFolded(buf, l, at)
 	}
-	if len(buf) == 0 {
-		return 0, buf
-	}
-	return maphash.Bytes(lineSeed, buf) | 1, buf
+	return maphash.Bytes(lineSeed, buf), len(buf), buf
 }
 
-func lineHits(lines, olds [][]byte, most int) (hits []hit, total float64) {
+// lineKeys gives the keys of a part for hitsOf that is taken as a whole.
+func lineKeys() func(part []byte, f func(key uint64, size int)) {
 	var buf []byte
+	return func(l []byte, f func(uint64, int)) {
+		var k uint64
+		var size int
+		if k, size, buf = lineKey(l, buf); size > 0 {
+			f(k, size)
+		}
+	}
+}
+
+// hitsOf finds the parts of a text that have a key in common with one of olds. keys calls f for each key of a part, with the size of
+// what it stands for. Keys that are in more than most parts say little about the place and are left out. total is what all keys of
+// olds weigh.
+func hitsOf(parts, olds [][]byte, most int, keys func(part []byte, f func(key uint64, size int))) (hits []hit, total float64) {
 	type wanted struct {
-		at   int // the first line of Old with the key
+		old  int // the first part of olds with the key
 		size int
-		seen int
+		seen int // parts of the text that have it
+		last int // number of the last of them, from 1
 	}
-	want := make(map[uint64]*wanted, len(olds))
-	for i, l := range olds {
-		var k uint64
-		k, buf = lineKey(l, buf)
-		if k == 0 {
-			continue
-		}
-		if want[k] == nil {
-			want[k] = &wanted{at: i, size: len(buf)}
-			total += weigh(len(buf), 1)
-		}
+	want := make(map[uint64]*wanted)
+	for i, part := range olds {
+		keys(part, func(k uint64, size int) {
+			if want[k] == nil && len(want) < maxOldKeys {
+				want[k] = &wanted{old: i, size: size}
+				total += weigh(size, 1)
+			}
+		})
 	}
-	for i, l := range lines {
-		var k uint64
-		k, buf = lineKey(l, buf)
-		w := want[k]
-		if k == 0 || w == nil {
-			continue
-		}
-		if w.seen++; w.seen <= most {
-			hits = append(hits, hit{i, w.at, k, 0})
-		}
+	for i, part := range parts {
+		keys(part, func(k uint64, _ int) {
+			if w := want[k]; w != nil && w.last != i+1 {
+				w.last = i + 1
+				if w.seen++; w.seen <= most {
+					hits = append(hits, hit{i, w.old, k, 0})
+				}
+			}
+		})
 	}
 	kept := hits[:0]
 	for _, x := range hits {
-		w := want[x.key]
-		if w.seen > most {
-			continue
+		if w := want[x.key]; w.seen <= most {
+			x.weight = weigh(w.size, w.seen)
+			kept = append(kept, x)
 		}
-		x.weight = weigh(w.size, w.seen)
-		kept = append(kept, x)
 	}
 	return kept, total
 }
@@ -294,43 +301,6 @@ func lineHits(lines, olds [][]byte, most int) (hits []hit, total float64) {
 // weigh favours long and rare.
 func weigh(size, count int) float64 {
 	return math.Log2(float64(size)+1) / math.Sqrt(float64(count))
-}
-
-// wordHits does the same by words.
-func wordHits(lines, olds [][]byte) (hits []hit, total float64) {
-	type wanted struct{ at, size, seen int }
-	want := make(map[uint64]*wanted)
-	for i, l := range olds {
-		eachWord(l, func(k uint64, size int) {
-			if want[k] == nil && len(want) < maxOldWords {
-				want[k] = &wanted{at: i, size: size}
-				total += weigh(size, 1)
-			}
-		})
-	}
-	last := make(map[uint64]int)
-	for i, l := range lines {
-		eachWord(l, func(k uint64, _ int) {
-			w := want[k]
-			if w == nil || last[k] == i+1 {
-				return
-			}
-			last[k] = i + 1
-			if w.seen++; w.seen <= 16*maxHitsPerKey {
-				hits = append(hits, hit{i, w.at, k, 0})
-			}
-		})
-	}
-	kept := hits[:0]
-	for _, x := range hits {
-		w := want[x.key]
-		if w.seen > 16*maxHitsPerKey {
-			continue
-		}
-		x.weight = weigh(w.size, w.seen)
-		kept = append(kept, x)
-	}
-	return kept, total
 }
 
 // eachWord calls f for the runs of letters and digits of l, and for each ideograph.
