@@ -269,41 +269,19 @@ func lowerASCII(b []byte) []byte {
 	return out
 }
 
-// resend gives text[start:end] with as many lines around it as make it unique; whole: it needs
-// none. What is no text can't be sent and gives "".
+// resend gives src.text[start:end] with as many lines around it as make it unique. whole is true if it needs none. Bytes that are no
+// text can't be sent: it gives "".
 func resend(src *source, start, end int) (s string, whole bool) {
 	budget := lookBudget
 	region := src.text[start:end]
-	if utf8.Valid(region) && len(region) > 0 {
-		if once(src.text, region, start, &budget) {
-			return string(region), true
-		}
-		s, _ = uniqueAround(src.text, start, end, &budget)
-		return s, false
+	if !utf8.Valid(region) || len(region) == 0 {
+		return "", false
 	}
-	// The lines of the region that are text, the longest run of them.
-	best := extent{start, start}
-	run := extent{start, start}
-	for at := start; at < end; {
-		l := lineFrom(src.text, at)
-		stop := min(l.next, end)
-		if utf8.Valid(src.text[at:stop]) {
-			if run.end != at {
-				run.start = at
-			}
-			run.end = stop
-			if run.end-run.start > best.end-best.start {
-				best = run
-			}
-		}
-		at = stop
+	if once(src.text, region, start, &budget) {
+		return string(region), true
 	}
-	if best.end > best.start {
-		if once(src.text, src.text[best.start:best.end], best.start, &budget) {
-			return string(src.text[best.start:best.end]), false
-		}
-	}
-	return "", false
+	s, _ = uniqueAround(src.text, start, end, &budget)
+	return s, false
 }
 
 // equalities are the causes that two texts are compared for, each with the function that makes both the same then. A refusal names a

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
@@ -219,52 +220,26 @@ func (d *document) keepStretch(r replacement) {
 	d.beforeLine = bytes.Count(d.text[:from], []byte("\n"))
 }
 
-// whole moves offsets in the text out of the middle of characters of the charset. Only combined
-// letters of Big5, two runes in one character, ever need it.
+// whole widens text[start:end] so that no mark is divided from the letter that it stands on: in Big5 two such runes may be one
+// character.
 func (d *document) whole(start, end int) (int, int) {
-	if !d.enc.Mapped() {
-		return start, end
+	mark := func(at int) (size int) {
+		if r, n := utf8.DecodeRune(d.text[at:]); unicode.Is(unicode.Mn, r) {
+			return n
+		}
+		return 0
 	}
-	for start > 0 && !d.onBoundary(start) {
-		_, n := utf8.DecodeLastRune(d.text[:start])
+	for start > 0 && mark(start) > 0 {
+		r, n := utf8.DecodeLastRune(d.text[:start])
+		if r == utf8.RuneError {
+			break
+		}
 		start -= n
 	}
-	for end < len(d.text) && !d.onBoundary(end) {
-		_, n := utf8.DecodeRune(d.text[end:])
-		end += n
+	for mark(end) > 0 {
+		end += mark(end)
 	}
 	return start, end
-}
-
-func (d *document) onBoundary(at int) bool {
-	// The only such characters of any charset here decode to Ê or ê and a combining macron or caron.
-	if at < 2 || at+2 > len(d.text) || d.enc.Name != "big5" {
-		return true
-	}
-	second := string(d.text[at : at+2])
-	if second != "\u0304" && second != "\u030c" {
-		return true
-	}
-	first := string(d.text[at-2 : at])
-	return first != "Ê" && first != "ê"
-}
-
-// maxSpans bounds what a step reports; past it neighbours are joined.
-const maxSpans = 4096
-
-func fewer(spans []Span) []Span {
-	for len(spans) > maxSpans {
-		half := spans[:0]
-		for i := 0; i < len(spans); i += 2 {
-			a, b := spans[i], spans[min(i+1, len(spans)-1)]
-			if i+1 < len(spans) {
-				a = Span{a.Start, b.End, a.Length + (b.Start - a.End) + b.Length}
-			}
-			half = append(half, a)
-		}
-		spans = half
-	}
-	return spans
 }
 
 // encodingOf is text.Of for who changes text in place: ASCII bytes, which a stateful encoding gives

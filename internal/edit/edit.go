@@ -128,7 +128,7 @@ type Step struct {
 	Line          int    // of the first match in the text before this step, 1-based
 	Orphan        string // signs behind Old that ended its last line, and now end another that New adds
 	Shallow       bool   // Old is a part of an indented line, and what New adds below begins further left
-	Spans         []Span // what changed, sorted; at most 4096, neighbours are joined past that
+	Spans         []Span // what changed, sorted
 }
 
 // Span is a run of bytes in the file before a step, replaced by Length bytes. It is the least that
@@ -346,7 +346,7 @@ func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, 
 	if !d.splice(kept, encoded, spans, size) {
 		return nil, &DamagedError{index, line, d.enc.Name}
 	}
-	return fewer(spans), nil
+	return spans, nil
 }
 
 func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {
