@@ -150,11 +150,12 @@ func byMerge(src *source, e Edit, d diagnosis) (r replacement, ok bool) {
 	}
 	region := lf(string(src.text[d.start:d.end]))
 	s := slipsOf(lf(e.Old), region)
-	if !s.likely() || !s.spares(lf(e.New)) || strings.Contains(region, "\r") {
+	spared, lines := s.spares(lf(e.New))
+	if !s.likely() || !spared || strings.Contains(region, "\r") {
 		return r, false
 	}
 	pre, post := src.text[lineStart(src.text, d.start):d.start], src.text[d.end:lineFrom(src.text, d.end).end]
-	if s.lines && len(trimBlanks(pre))+len(trimBlanks(post)) > 0 {
+	if lines && len(trimBlanks(pre))+len(trimBlanks(post)) > 0 {
 		return r, false // what New adds would come to stand within another line
 	}
 	with, ok := diff.MergeWords([]byte(lf(e.Old)), []byte(region), []byte(lf(e.New)), tokens)
@@ -175,128 +176,110 @@ func tokens(s []byte) (out [][]byte) {
 	return out
 }
 
-// slips are how Old and the region differ, word by word.
+// slips are how Old and the region differ, token by token.
 type slips struct {
-	old, file [][]byte
-	words     [][2]string // of Old, and of the file
-	signs     string      // that the file has not there, or others
-	unlike    bool        // other words or numbers: another place is meant
-	size      int         // bytes of words and signs that differ
-	lost      bool        // the file has signs more
-	lowered   bool        // the file has capitals, and Old has none
-	less      bool        // the file has blanks within a line that Old has not
-	more      bool        // the other way round
-	indent    bool        // blanks at the beginning of a line differ
-	trails    bool        // blanks at the end of a line differ
-	breaks    bool        // Old has line breaks that the file has not
-	empty     bool        // the other way round
-
-	lines bool // New adds or drops line breaks
+	old     [][]byte
+	words   [][2]string // of Old, and of the file
+	signs   string      // that only one of them has there
+	size    int         // bytes of signs that differ
+	unlike  bool        // other words or numbers: another place is meant
+	lost    bool        // the file has signs more
+	lowered bool        // the file has capitals, and Old has none
+	differs [kinds]bool // kinds of which New may have damaged tokens too: those of white space in which they differ
 }
 
-func slipsOf(old, file string) *slips {
-	s := &slips{old: tokens([]byte(old)), file: tokens([]byte(file))}
-	s.lowered = strings.ToLower(old) == old && strings.ToLower(file) != file
-	for _, c := range diff.Changes(s.old, s.file) {
-		for i, j := c.A0, c.B0; i < c.A1 || j < c.B1; {
-			var a, b string
-			if i < c.A1 {
-				a = string(s.old[i])
-			}
-			if j < c.B1 {
-				b = string(s.file[j])
-			}
-			// Blanks and words are no pair.
-			if a != "" && b != "" && kindOf(a) != kindOf(b) {
-				if c.A1-i > c.B1-j || c.A1-i == c.B1-j && kindOf(a) == blank {
-					b = ""
-				} else {
-					a = ""
-				}
-			}
-			s.note(a, b, i, j)
-			if a != "" {
-				i++
-			}
-			if b != "" {
-				j++
-			}
-		}
-	}
-	return s
-}
-
+// kind is what a token is. Of white space it says where it stands.
 type kind int
 
 const (
 	sign kind = iota
 	word
-	blank
-	lineBreak
+	spacer    // the blank between two words
+	inner     // any other within a line
+	indent    // a blank at the beginning of a line
+	trail     // one at its end
+	lineBreak // between two lines that have text
+	emptyLine // a line break beside an empty line
+	kinds
 )
 
-func kindOf(token string) kind {
-	switch r, _ := utf8.DecodeRuneInString(token); {
-	case isWord(r):
-		return word
-	case r == '\n':
-		return lineBreak
-	case unicode.IsSpace(r):
-		return blank
+// kindAt gives the kind of token i of a text.
+func kindAt(all [][]byte, i int) kind {
+	first := func(at int) rune {
+		if at < 0 || at >= len(all) {
+			return '\n'
+		}
+		r, _ := utf8.DecodeRune(all[at])
+		return r
 	}
-	return sign
-}
-
-// note takes a difference in: a of Old at i, b of the file at j; "" is none.
-func (s *slips) note(a, b string, i, j int) {
-	switch k := kindOf(a + b); {
-	case k == word && a != "" && b != "":
-		s.words = append(s.words, [2]string{a, b})
-		s.unlike = s.unlike || !misspelt(a, b)
-	case k == word:
-		s.unlike = true
-	case k == lineBreak:
-		s.breaks, s.empty = s.breaks || a != "", s.empty || a == ""
-	case k == blank:
-		for _, side := range []struct {
-			token string
-			all   [][]byte
-			at    int
-		}{{a, s.old, i}, {b, s.file, j}} {
-			switch {
-			case side.token == "":
-			case begins(side.all, side.at):
-				s.indent = true
-			case ends(side.all, side.at):
-				s.trails = true
-			default:
-				s.more, s.less = s.more || side.token == a, s.less || side.token == b
+	beside := func(step int) rune { // the next character on that side that is no blank
+		for at := i + step; ; at += step {
+			if r := first(at); !unicode.IsSpace(r) || r == '\n' {
+				return r
 			}
 		}
-	default:
-		s.unlike = s.unlike || a != "" && b != "" && !strings.Contains("\"'`", a) && !bytes.Equal(Plain([]byte(a)), Plain([]byte(b)))
-		s.lost = s.lost || a == ""
-		s.signs += a + b
-		s.size += max(len(a), len(b))
 	}
+	switch r := first(i); {
+	case isWord(r):
+		return word
+	case r == '\n' && (beside(-1) == r || beside(+1) == r):
+		return emptyLine
+	case r == '\n':
+		return lineBreak
+	case !unicode.IsSpace(r):
+		return sign
+	case beside(-1) == '\n':
+		return indent
+	case beside(+1) == '\n':
+		return trail
+	case isWord(first(i-1)) && isWord(first(i+1)):
+		return spacer
+	}
+	return inner
 }
 
-// begins says that nothing but blanks stands before a token on its line, ends that nothing but blanks follows.
-func begins(all [][]byte, at int) bool {
-	for at--; at >= 0 && kindOf(string(all[at])) == blank; at-- {
+func slipsOf(old, file string) *slips {
+	s := &slips{old: tokens([]byte(old)), lowered: strings.ToLower(old) == old && strings.ToLower(file) != file}
+	there := tokens([]byte(file))
+	for _, c := range diff.Changes(s.old, there) {
+		for i, j := c.A0, c.B0; i < c.A1 || j < c.B1; {
+			var a, b string // a token of Old for one of the file, or one that the other side lacks
+			var k kind
+			if i < c.A1 {
+				a, k = string(s.old[i]), kindAt(s.old, i)
+			}
+			if j < c.B1 {
+				other := kindAt(there, j)
+				if b = string(there[j]); a != "" && k != other {
+					if c.A1-i > c.B1-j || c.A1-i == c.B1-j && k > word {
+						b = ""
+					} else {
+						a = ""
+					}
+				}
+				if a == "" {
+					k = other
+				}
+			}
+			i, j = i+min(len(a), 1), j+min(len(b), 1)
+			switch k {
+			case word:
+				s.words = append(s.words, [2]string{a, b})
+				s.unlike = s.unlike || a == "" || b == "" || !misspelt(a, b)
+			case sign:
+				s.unlike = s.unlike || a != "" && b != "" && !strings.Contains("\"'`", a) && !bytes.Equal(Plain([]byte(a)), Plain([]byte(b)))
+				s.lost = s.lost || a == ""
+				s.signs += a + b
+				s.size += max(len(a), len(b))
+			default:
+				if k == inner && a == "" {
+					k = sign // New may lack such blanks beside its signs
+				}
+				s.differs[k] = true
+			}
+		}
 	}
-	return at < 0 || kindOf(string(all[at])) == lineBreak
-}
-
-func ends(all [][]byte, at int) bool {
-	for at++; at < len(all) && kindOf(string(all[at])) == blank; at++ {
-	}
-	return at == len(all) || kindOf(string(all[at])) == lineBreak
-}
-
-// between says that a token stands between two words.
-func between(all [][]byte, at int) bool {
-	return at > 0 && at+1 < len(all) && kindOf(string(all[at-1])) == word && kindOf(string(all[at+1])) == word
+	return s
 }
 
 // misspelt says that one word may be the other: so few letters differ, or their case alone. utf8 is not utf7.
@@ -325,46 +308,33 @@ func (s *slips) likely() bool {
 	return !s.unlike && all > 0 && 4*s.size <= all
 }
 
-// spares says that what New adds bears no sign of what befell Old.
-func (s *slips) spares(new string) bool {
+// spares says that what New changes bears no sign of what befell Old: none of it is of a kind in which Old and the file differ.
+// lines is set if New adds or drops line breaks.
+func (s *slips) spares(new string) (spared, lines bool) {
 	news := tokens([]byte(new))
 	for _, c := range diff.Changes(s.old, news) {
-		if s.lost && (c.A1-c.A0 != c.B1-c.B0) {
-			return false // it may lack the same
-		}
-		if s.empty && c.B0 == c.B1 {
-			return false // whether a line is left can't be told
+		if s.lost && c.A1-c.A0 != c.B1-c.B0 || s.differs[emptyLine] && c.B0 == c.B1 {
+			return false, false // what is left may lack the same
 		}
 		for i := c.A0; i < c.A1; i++ {
-			t := string(s.old[i])
-			if s.lines = s.lines || kindOf(t) == lineBreak; kindOf(t) == sign && strings.Contains(s.signs, t) {
-				return false
+			k := kindAt(s.old, i)
+			if lines = lines || k >= lineBreak; k == sign && strings.Contains(s.signs, string(s.old[i])) {
+				return false, false
 			}
 		}
 		for j := c.B0; j < c.B1; j++ {
 			t := string(news[j])
-			switch kindOf(t) {
-			case word:
-				if s.lowered || slices.ContainsFunc(s.words, func(w [2]string) bool { return sharesSlip(t, w[0], w[1]) }) {
-					return false
-				}
-			case sign:
-				if s.less || strings.Contains(s.signs, t) {
-					return false
-				}
-			case blank:
-				first, last := begins(news, j), ends(news, j)
-				if first && s.indent || last && s.trails || !last && s.more && !between(news, j) {
-					return false
-				}
-			case lineBreak:
-				if s.lines = true; s.empty && (begins(news, j) || ends(news, j)) {
-					return false // it is an empty line, or may lack one
-				}
+			switch k := kindAt(news, j); {
+			case k == lineBreak, k == emptyLine && !s.differs[k]:
+				lines = true
+			case s.differs[k],
+				k == word && (s.lowered || slices.ContainsFunc(s.words, func(w [2]string) bool { return sharesSlip(t, w[0], w[1]) })),
+				k == sign && strings.Contains(s.signs, t):
+				return false, false
 			}
 		}
 	}
-	return !s.lines || !s.indent && !s.trails && !s.breaks
+	return !lines || !s.differs[indent] && !s.differs[trail] && !s.differs[lineBreak], lines
 }
 
 // kin says that a word holds the part in which old and the file differ: it begins or ends as old does up to there.
