@@ -192,27 +192,14 @@ func (d *document) trim(r replacement) replacement {
 	return r
 }
 
-// unencodable places a character that could not be encoded in the new string as it was sent. with
-// is the part of it that was encoded, perhaps re-indented or repaired, so look-up is by character.
+// unencodable places a character that could not be encoded in the new string as it was sent. with is the part of it that was encoded,
+// perhaps with other indentation or repaired, and bad the offset there.
 func (d *document) unencodable(index int, sent, with string, bad int) error {
 	r, n := utf8.DecodeRuneInString(with[bad:])
-	before := strings.Count(with[:bad], with[bad:bad+n])
-	at := 0
-	if i := strings.Index(sent, with); i >= 0 {
-		at = i + bad
-	} else {
-		for ; before >= 0; before-- {
-			i := strings.Index(sent[at:], with[bad:bad+n])
-			if i < 0 {
-				break
-			}
-			at += i
-			if before > 0 {
-				at += n
-			}
-		}
+	at := strings.Index(sent, with) + bad
+	if at < bad { // the first such character then
+		at = max(0, strings.Index(sent, with[bad:bad+n]))
 	}
-	at = min(at, len(sent))
 	head := lf(sent[:at])
 	last := head[strings.LastIndexByte(head, '\n')+1:]
 	return &UnencodableError{Index: index, Char: r, Line: 1 + strings.Count(head, "\n"), Column: 1 + utf8.RuneCountInString(last),
