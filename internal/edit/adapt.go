@@ -367,9 +367,10 @@ func findRule(pairs []pair, old, new string, text []byte, near int) *rule {
 	}
 	sent := append(append(indentsOf(new), indentsOf(old)...), olds...)
 	around := unitAround(text, near)
-	if r := depthRule(pairs, " "); r != nil {
+	// Blanks that are merely more or fewer:
+	if r := (rule{from: " ", to: " ", deeper: len(pairs[0].file) - len(pairs[0].old)}); r.holds(pairs) {
 		if step := stepOf(sent); r.covers(sent) && (stepOf(olds) > 0 || step == 0 || around == strings.Repeat(" ", step)) {
-			return r
+			return &r
 		}
 		return nil
 	}
@@ -410,15 +411,6 @@ func stepOf(indents []string) (step int) {
 		step = gcd(step, max(len(s)-len(indents[0]), len(indents[0])-len(s)))
 	}
 	return step
-}
-
-// depthRule is the rule for blanks of one kind that are merely more or fewer.
-func depthRule(pairs []pair, unit string) *rule {
-	r := rule{from: unit, to: unit, deeper: len(pairs[0].file) - len(pairs[0].old)}
-	if !r.holds(pairs) {
-		return nil
-	}
-	return &r
 }
 
 // covers reports whether the rule can be applied to every line that is to be indented.
@@ -522,4 +514,117 @@ func (m *match) chooseRule(n *quote, text []byte, f *fitter, new string) {
 		}
 	}
 	m.rule = findRule(m.indents, f.old, new, text, m.lineAt)
+}
+
+// fitter writes New with the line breaks of the places it goes to. It remembers the uniform
+// answers, so that a replacement in a million places does not make a million copies.
+type fitter struct {
+	text     []byte
+	old, new string // old as sent
+	plain    bool   // new has no line break: nothing to do
+	memo     map[string]string
+}
+
+func newFitter(text []byte, old, new string) *fitter {
+	return &fitter{text: text, old: old, new: new,
+		plain: !strings.Contains(new, "\n"), memo: make(map[string]string)}
+}
+
+// fit gives new for text[start:end].
+func (f *fitter) fit(start, end int) string {
+	if f.plain {
+		return f.new
+	}
+	region := f.text[start:end]
+	breaks := breaksOf(region)
+	style, uniform := "", true
+	if len(breaks) == 0 {
+		style = f.neighbour(start, end)
+	} else {
+		style = breaks[0]
+		for _, b := range breaks {
+			uniform = uniform && b == style
+		}
+	}
+	var out string
+	if uniform {
+		s, ok := f.memo[style]
+		if !ok {
+			s = withBreaks(f.new, func(int) string { return style })
+			f.memo[style] = s
+		}
+		out = s
+	} else {
+		out = f.mixed(breaks)
+	}
+	if out == string(region) {
+		// With the neighbours' breaks nothing would change: the edit is about the breaks themselves.
+		return f.new
+	}
+	return out
+}
+
+// mixed lines up the lines that old and new share at either end with those of the region; a line
+// between takes the break of the line in its place, or of the last one before the shared end.
+func (f *fitter) mixed(breaks []string) string {
+	a, b := strings.Split(lf(f.old), "\n"), strings.Split(lf(f.new), "\n")
+	k, m := len(breaks), len(b)-1
+	head := 0
+	for head < min(k, m) && head < len(a) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(k, m)-head && tail < len(a) && a[len(a)-1-tail] == b[m-tail] {
+		tail++
+	}
+	return withBreaks(f.new, func(j int) string {
+		switch {
+		case j < head:
+			return breaks[j]
+		case m-1-j < tail:
+			return breaks[k-(m-j)]
+		}
+		return breaks[max(0, min(j, k-1-tail))]
+	})
+}
+
+// neighbour is the line break of a place inside one line: its own, or at the end the one before.
+func (f *fitter) neighbour(start, end int) string {
+	if i := bytes.IndexByte(f.text[end:], '\n'); i >= 0 {
+		if at := end + i; at > 0 && f.text[at-1] == '\r' {
+			return "\r\n"
+		}
+		return "\n"
+	}
+	if i := bytes.LastIndexByte(f.text[:start], '\n'); i > 0 && f.text[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+func breaksOf(region []byte) (breaks []string) {
+	for at := 0; ; {
+		l := lineFrom(region, at)
+		if l.next == l.end {
+			return breaks
+		}
+		breaks = append(breaks, string(region[l.end:l.next]))
+		at = l.next
+	}
+}
+
+// withBreaks writes s with brk(i) in place of its i-th line break, LF or CRLF.
+func withBreaks(s string, brk func(int) string) string {
+	var b strings.Builder
+	b.Grow(len(s) + strings.Count(s, "\n"))
+	for i := 0; ; i++ {
+		at := strings.IndexByte(s, '\n')
+		if at < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(strings.TrimSuffix(s[:at], "\r"))
+		b.WriteString(brk(i))
+		s = s[at+1:]
+	}
 }

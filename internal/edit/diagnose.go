@@ -147,12 +147,10 @@ func nearRepaired(src *source, e Edit) (diagnosis, bool) {
 	var detail string
 	for _, r := range rs {
 		p, err := r.place(src, false)
-		switch err := err.(type) {
-		case *NotUniqueError:
+		if _, many := err.(*NotUniqueError); many {
 			if at := bytes.Index(src.text, []byte(r.old)); at >= 0 {
 				return diagnosis{cause: r.cause, start: at, end: at + len(r.old), detail: r.unsure}, true
 			}
-			_ = err
 		}
 		if p != nil {
 			if detail = r.unsure; detail == "" && len(rs) > 1 {
@@ -206,13 +204,7 @@ func nearSeen(src *source, seen []byte, e Edit) (diagnosis, bool) {
 	}
 	from, to = max(0, min(from, len(b))), max(0, min(to, len(b)))
 	d := diagnosis{cause: CauseStale, partial: true, detail: "the file has changed since it was read"}
-	for i, l := range b[:to] {
-		if i < from {
-			d.start += len(l)
-		}
-		d.end += len(l)
-	}
-	d.end = max(d.start, d.end)
+	d.start, d.end = stretchOf(b, from, max(from, to))
 	if len(trimBlanks(seen[lineStart(seen, at):at])) > 0 || len(trimBlanks(seen[end:lineFrom(seen, end).end])) > 0 {
 		d.alignEnds(src, []byte(e.Old)) // it was a part of lines
 	} else if from < to && !strings.HasSuffix(e.Old, "\n") {

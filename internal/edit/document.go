@@ -316,3 +316,30 @@ func Encode(content string, like []byte, encoding string) (raw []byte, name stri
 	}
 	return append(append(make([]byte, 0, len(d.bom)+len(body)), d.bom...), body...), d.enc.Name, nil
 }
+
+// trim takes off what the replacement leaves as it is at either end, in whole characters.
+func (d *document) trim(r replacement) replacement {
+	n, m := commonEnds(d.text[r.start:r.end], r.with)
+	r.start, r.end, r.with = r.start+n, r.end-m, r.with[n:len(r.with)-m]
+	if d.enc.Mapped() && (r.start < r.end || r.with != "") {
+		if start, end := d.whole(r.start, r.end); start != r.start || end != r.end {
+			r.with = string(d.text[start:r.start]) + r.with + string(d.text[r.end:end])
+			r.start, r.end = start, end
+		}
+	}
+	return r
+}
+
+// unencodable places a character that could not be encoded in the new string as it was sent. with is the part of it that was encoded,
+// perhaps with other indentation or repaired, and bad the offset there.
+func (d *document) unencodable(index int, sent, with string, bad int) error {
+	r, n := utf8.DecodeRuneInString(with[bad:])
+	at := strings.Index(sent, with) + bad
+	if at < bad { // the first such character then
+		at = max(0, strings.Index(sent, with[bad:bad+n]))
+	}
+	head := lf(sent[:at])
+	last := head[strings.LastIndexByte(head, '\n')+1:]
+	return &UnencodableError{Index: index, Char: r, Line: 1 + strings.Count(head, "\n"), Column: 1 + utf8.RuneCountInString(last),
+		Encoding: d.enc.Name, Guessed: d.guessed, Refuted: d.refuted()}
+}

@@ -183,13 +183,11 @@ func (d *diagnosis) alignEnds(src *source, old []byte) {
 	olds, there := splitLines(old), splitLines(region)
 	if len(trim(old[olds[len(olds)-1].start:])) == 0 && len(olds) > 1 { // Old ends with a line break
 		olds = olds[:len(olds)-1]
-		if lines {
-			defer func() {
-				if d.end == to.end {
-					d.end = to.next
-				}
-			}()
-		}
+		defer func() {
+			if lines && d.end == to.end {
+				d.end = to.next
+			}
+		}()
 	}
 	if len(indentOf(old)) == 0 {
 		d.start += len(indentOf(src.text[d.start:d.end]))

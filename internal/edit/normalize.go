@@ -4,6 +4,7 @@
 package edit
 
 import (
+	"bytes"
 	"sort"
 	"strings"
 	"unicode"
@@ -279,3 +280,63 @@ func commonEnds[A, B string | []byte](a A, b B) (head, tail int) {
 	}
 	return head, tail
 }
+
+// line is the content text[start:end] and the line break text[end:next], empty at the end.
+type line struct{ start, end, next int }
+
+// lineFrom gives the rest of the line that holds offset at, from at on.
+func lineFrom(text []byte, at int) line {
+	i := bytes.IndexByte(text[at:], '\n')
+	if i < 0 {
+		return line{at, len(text), len(text)}
+	}
+	l := line{at, at + i, at + i + 1}
+	if i > 0 && text[l.end-1] == '\r' {
+		l.end--
+	}
+	return l
+}
+
+// lineStart gives the start of the line that holds offset at.
+func lineStart(text []byte, at int) int {
+	return bytes.LastIndexByte(text[:at], '\n') + 1
+}
+
+// splitLines cuts text at its line breaks. A final break makes an empty last line, and so does no
+// text.
+func splitLines(text []byte) []line {
+	lines := make([]line, 0, 16)
+	for at := 0; ; {
+		l := lineFrom(text, at)
+		lines = append(lines, l)
+		if l.next == l.end {
+			return lines
+		}
+		at = l.next
+	}
+}
+
+// lineAt numbers the line that holds offset at, from 1.
+func lineAt(text []byte, at int) int {
+	return 1 + bytes.Count(text[:at], []byte{'\n'})
+}
+
+// lineEnding names the line breaks of a text.
+func lineEnding(text []byte) string {
+	lf, crlf := bytes.Count(text, []byte("\n")), 0
+	if bytes.IndexByte(text, '\r') >= 0 {
+		crlf = bytes.Count(text, []byte("\r\n"))
+	}
+	switch {
+	case lf == 0:
+		return "none"
+	case crlf == 0:
+		return "lf"
+	case crlf == lf:
+		return "crlf"
+	}
+	return "mixed"
+}
+
+// lf writes all CRLF as LF.
+func lf(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }

@@ -56,7 +56,8 @@ func affixes(old, new string) (head, middle, tail string) {
 // findRepaired is the last tier. It acts only if all repairs that find anything agree on one place
 // and what to write there.
 func findRepaired(src *source, e Edit) (*plan, error) {
-	var sure, unsure []*plan
+	var found *plan
+	agree, sure := true, false
 	for _, r := range repairs(e) {
 		p, err := r.place(src, e.All)
 		if p != nil && orphan(src, r.old, r.new, p.rs[0].end) != "" {
@@ -77,22 +78,17 @@ func findRepaired(src *source, e Edit) (*plan, error) {
 			}
 			return nil, err
 		case p == nil:
-		case r.unsure != "":
-			unsure = append(unsure, p) // diagnose says why
+		case found == nil:
+			found, sure = p, r.unsure == ""
 		default:
-			sure = append(sure, p)
+			agree, sure = agree && slices.Equal(p.rs, found.rs), sure || r.unsure == ""
 		}
 	}
-	for _, p := range append(unsure, sure...) {
-		if len(sure) == 0 || !slices.Equal(p.rs, sure[0].rs) {
-			return nil, nil
-		}
+	if !agree || !sure {
+		return nil, nil // diagnose says why
 	}
-	if len(sure) == 0 {
-		return nil, nil
-	}
-	sure[0].strategy = StrategyRepaired
-	return sure[0], nil
+	found.strategy = StrategyRepaired
+	return found, nil
 }
 
 // folded writes the odd characters of old plain again, and those of new, of which new has no other kinds.
