@@ -464,7 +464,6 @@ func clip(s string, max int) string {
 const (
 	maxLines    = 50 // line numbers in a NotUniqueError
 	maxContexts = 3
-	maxAround   = 40       // lines on either side that a context may take
 	maxContext  = 8 << 10  // bytes of a context
 	lookBudget  = 64 << 20 // bytes looked at to tell contexts apart
 )
@@ -515,89 +514,42 @@ func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError
 	return e
 }
 
-// uniqueAround gives the least run of whole lines around text[start:end] that is in the text once
-// and is valid UTF-8. Of the shortest it takes the one with the match in the middle.
+// uniqueAround gives text[start:end] with as many whole lines around it as make it unique and valid UTF-8. Lines are added above and below
+// by turns, and those that are not needed are taken off again. Looking at text costs budget.
 func uniqueAround(text []byte, start, end int, budget *int) (string, bool) {
-	above, below := []int{lineStart(text, start)}, []int{end}
-	next := end
+	above, below := []int{lineStart(text, start)}, []int{end} // where it begins and ends with none, one, two … more
 	if lineStart(text, end) < end || end == start {
-		l := lineFrom(text, end)
-		below[0], next = l.end, l.next
+		below[0] = lineFrom(text, end).end
 	}
 	if above[0]+longLine < below[0] {
 		return uniqueWithin(text, above[0], below[0], start, end, budget)
 	}
-	limit := maxContext + (end - start)
-	for i := 0; i < maxAround && above[i] > 0 && end-above[i] <= limit; i++ {
-		above = append(above, lineStart(text, above[i]-1))
+	unique := func(up, down int) bool {
+		s := text[above[len(above)-up]:below[len(below)-down]]
+		return len(s) > 0 && utf8.Valid(s) && once(text, s, above[len(above)-up], budget)
 	}
-	for i := 0; i < maxAround && next < len(text) && below[i]-start <= limit; i++ {
-		l := lineFrom(text, next)
-		below = append(below, l.end)
-		next = l.next
-	}
-	reach, ok := reachOf(text, above, below, budget)
-	if !ok {
-		return "", false
-	}
-	for n := 0; n < len(above)+len(below)-1; n++ {
-		for a := 0; a <= n; a++ {
-			// Every way to have n more lines, the even ones first: what a reader would quote.
-			up := (n + 1) / 2
-			if a%2 == 1 {
-				up -= (a + 1) / 2
-			} else {
-				up += a / 2
-			}
-			down := n - up
-			if up >= len(above) || down >= len(below) || below[down] <= reach[up] {
-				continue
-			}
-			if s := text[above[up]:below[down]]; len(s) > 0 && len(s) <= limit && utf8.Valid(s) {
-				return string(s), true
-			}
+	for step := 0; !unique(1, 1); step++ {
+		from, to := above[len(above)-1], below[len(below)-1]
+		next := to // line below
+		if len(below) > 1 || end == start || lineStart(text, to) < to {
+			next = lineFrom(text, to).next
+		}
+		switch {
+		case *budget <= 0, to-from > maxContext+end-start, from == 0 && next == len(text):
+			return "", false
+		case next < len(text) && (step%2 == 1 || from == 0):
+			below = append(below, lineFrom(text, next).end)
+		default:
+			above = append(above, lineStart(text, from-1))
 		}
 	}
-	return "", false
-}
-
-// reachOf tells for each start in above up to which offset the text that begins there is somewhere
-// else too, -1 for one whose text up to below[0] is nowhere else. So all contexts are judged by one
-// pass over the text. It gives up where that would take more than the budget.
-func reachOf(text []byte, above, below []int, budget *int) (reach []int, ok bool) {
-	from, to, last := above[0], below[0], below[len(below)-1]
-	reach = make([]int, len(above))
-	for i := range reach {
-		reach[i] = -1
+	for len(below) > 1 && unique(1, 2) {
+		below = below[:len(below)-1]
 	}
-	core := text[from:to]
-	*budget -= len(text)
-	for pos := 0; pos+len(core) <= len(text); pos++ { // they may overlap
-		i := bytes.Index(text[pos:], core)
-		if i < 0 {
-			break
-		}
-		if pos += i; pos == from {
-			continue
-		}
-		after := common(text[to:last], text[pos+len(core):])
-		up := 0
-		for up+1 < len(above) {
-			l := text[above[up+1]:above[up]]
-			if at := pos - (from - above[up]); !bytes.HasSuffix(text[:max(0, at)], l) {
-				break
-			}
-			up++
-		}
-		reach[up] = max(reach[up], to+after)
-		if *budget -= len(core) + after + from - above[up] + 16; *budget <= 0 {
-			return nil, false
-		}
+	for len(above) > 1 && unique(2, 1) {
+		above = above[:len(above)-1]
 	}
-	for i := len(reach) - 1; i > 0; i-- {
-		reach[i-1] = max(reach[i-1], reach[i])
-	}
-	return reach, true
+	return string(text[above[len(above)-1]:below[len(below)-1]]), true
 }
 
 // once reports whether s, which is in text at offset at, is nowhere else in it.
@@ -624,7 +576,7 @@ const (
 	windowEdge = 80   // bytes shown on either side of the place
 )
 
-// window shows text[from:to], whole lines, of which start to end is the place.
+// shownRegion shows text[from:to], whole lines, of which start to end is the place.
 func shownRegion(text []byte, from, to, start, end int) string {
 	if to-from <= longLine || end-start > longLine/2 {
 		return clip(string(text[from:to]), longLine)
