@@ -1,6 +1,7 @@
 package grep
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"sync/atomic"
@@ -122,10 +123,7 @@ func (f *bigFile) rangeOf(
 	x.at = off
 	x.r = io.NewSectionReader(f.file, off, 1<<62-off)
 	return x.run(func(c chunk) bool {
-		if c.at == 0 && c.from == 0 {
-			k := bomLen(c.b)
-			c.b, c.at = c.b[k:], int64(k)
-		}
+		c.skipMark()
 		if st.scan.mark < 0 {
 			st.scan.mark = c.at + int64(c.from)
 		}
@@ -160,12 +158,8 @@ func (f *bigFile) assemble(w *worker, st *state) {
 		if e := f.gatherRows(w, st); err == nil {
 			err = e
 		}
-		if e := s.foreign; e != nil {
-			f.decoded(w, st, e)
-			return
-		}
 	}
-	f.finish(w, s, err)
+	f.decide(w, st, nil, false, err)
 }
 
 // gatherRows reads the ranges with hits again, in order, for their rows. Without context it stops
@@ -248,10 +242,8 @@ func (f *bigFile) needed() []bool {
 }
 
 func countLines(b []byte) int {
-	n := 0
-	for len(b) > 0 {
-		k := lineAfter(b, 0)
-		b = b[k:]
+	n := bytes.Count(b, newline)
+	if len(b) > 0 && b[len(b)-1] != '\n' {
 		n++
 	}
 	return n

@@ -74,15 +74,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 		}
 	}()
 	giveBack() // legacy may want it
-	if foreign {
-		t.legacy(w, st, e)
-		return
-	}
-	if e := s.foreign; e != nil {
-		t.decoded(w, st, e)
-		return
-	}
-	t.finish(w, s, err)
+	t.decide(w, st, e, foreign, err)
 }
 
 // blocks counts the matches that start in b[from:end], makes rows of their lines, and says where to

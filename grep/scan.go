@@ -248,21 +248,14 @@ func (s *scan) matched(b []byte, start, end int) {
 	if s.enoughRows() {
 		return
 	}
-	at := -1
-	s.first(b, start, end, &at)
-	line := b[start:end]
-	text, from, cut := cutText(trimEnd(line), max(at, 0), s.q.columns())
-	at = max(at, 0)
-	r := Row{Line: s.line, Text: text, Column: at + 1, Cut: cut, From: from, Bytes: len(line)}
-	s.out = append(s.out, r)
-}
-
-// first finds where the first match of a line begins, relative to the line.
-func (s *scan) first(b []byte, start, end int, at *int) {
+	at := 0 // where the first match begins
 	s.eachMatch(b, start, end, func(from, _ int) bool {
-		*at = from - start
+		at = from - start
 		return false
 	})
+	text, from, cut := cutText(trimEnd(b[start:end]), at, s.q.columns())
+	r := Row{Line: s.line, Text: text, Column: at + 1, Cut: cut, From: from, Bytes: end - start}
+	s.out = append(s.out, r)
 }
 
 // only makes a row of the match alone. It returns false when no more rows are wanted.

@@ -149,10 +149,6 @@ func (s *search) file(w *worker, n *node, name string) {
 	if s.q.Named != nil {
 		s.q.Named(n.rel() + name)
 	}
-	s.open(w, n, name)
-}
-
-func (s *search) open(w *worker, n *node, name string) {
 	f, err := n.dir.OpenFile(name)
 	if err != nil {
 		w.failed(err)
@@ -219,15 +215,11 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	case eof:
 		c := chunk{b: b[bomLen(b):], last: true, at: int64(bomLen(b))}
 		if e, foreign := t.encoding(&st.scan, c); foreign {
-			t.legacy(w, st, e)
+			t.decide(w, st, e, true, nil)
 			break
 		}
 		st.scan.chunk(c)
-		if e := st.scan.foreign; e != nil {
-			t.decoded(w, st, e)
-			break
-		}
-		t.finish(w, &st.scan, nil)
+		t.decide(w, st, nil, false, nil)
 	case t.info.Size >= s.size.split && len(s.states) > 1 && !s.backtracking:
 		t.split(w, st)
 		return // the worker that finishes it closes it
@@ -315,24 +307,26 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 	var e *text.Encoding
 	foreign := false
 	err := x.run(func(c chunk) bool {
-		if c.at == 0 && c.from == 0 {
-			k := bomLen(c.b)
-			c.b, c.at = c.b[k:], int64(k)
-		}
+		c.skipMark()
 		if e, foreign = t.encoding(&st.scan, c); foreign {
 			return false
 		}
 		return st.scan.chunk(c)
 	})
-	if foreign {
+	t.decide(w, st, e, foreign, err)
+}
+
+// decide finishes the file, or searches it again if its bytes can't be searched as they are: foreign says so before the
+// search, with the encoding e, and scan.foreign says so for a line that matches.
+func (t *target) decide(w *worker, st *state, e *text.Encoding, foreign bool, err error) {
+	switch {
+	case foreign:
 		t.legacy(w, st, e)
-		return
+	case st.scan.foreign != nil:
+		t.decoded(w, st, st.scan.foreign)
+	default:
+		t.finish(w, &st.scan, err)
 	}
-	if e := st.scan.foreign; e != nil {
-		t.decoded(w, st, e)
-		return
-	}
-	t.finish(w, &st.scan, err)
 }
 
 // finish adds what the scan of a file found. A scan that the deadline stopped counts as far as it

@@ -74,16 +74,6 @@ func Choose(types []string) (*Choice, error) {
 	return t, nil
 }
 
-// oneType is the type of a name in the table.
-func oneType(name string) *Choice {
-	t := new(Choice)
-	globs, _ := typeGlobs(name)
-	for _, p := range globs {
-		t.add(p)
-	}
-	return t
-}
-
 func (t *Choice) add(p string) {
 	if t.ext == nil {
 		t.ext, t.name = map[string]bool{}, map[string]bool{}
@@ -169,8 +159,8 @@ func nearestTypes(name string) []string {
 		d := nearest.Distance(name, n)
 		apart[n] = d
 		begins := strings.HasPrefix(name, n) && 2*len(n) >= len(name) || strings.HasPrefix(n, name)
-		switch {
-		case oneType(n).Match("x." + name):
+		switch t, _ := Choose([]string{n}); {
+		case t.Match("x." + name):
 			same = append(same, n)
 		case begins, d <= len(name)/3:
 			near = append(near, n)

@@ -23,7 +23,8 @@ type User struct {
 // Home/.config. The file need not exist. It is "" when the setting switches it off or nothing says
 // where it would be. What cannot be read counts as empty.
 func (u User) ExcludesPath() string {
-	c := u.configuration()
+	c := &configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
+	c.files(u.Files)
 	if v, ok := c.values["excludesfile"]; ok {
 		if v = expandHome(v, u.Home); !isAbs(v) {
 			return ""
@@ -63,12 +64,6 @@ func (c *configuration) words(value string) {
 			c.code = append(c.code, rest)
 		}
 	}
-}
-
-func (u User) configuration() *configuration {
-	c := &configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
-	c.files(u.Files)
-	return c
 }
 
 func (c *configuration) files(names []string) {
@@ -162,7 +157,7 @@ func (c *configuration) conditionHolds(condition, dir string) bool {
 	if c.gitDir == "" || pattern == "" {
 		return false
 	}
-	begin := "" // no part of the pattern, whatever it conditionHolds
+	begin := "" // no part of the pattern, whatever it holds
 	switch {
 	case strings.HasPrefix(pattern, "~/"):
 		begin, pattern = c.home, pattern[1:]

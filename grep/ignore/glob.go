@@ -61,7 +61,7 @@ const (
 type segment struct {
 	kind  segKind
 	lit   string // of segOps: what every match ends with
-	must  string // of segOps: what else every match conditionHolds
+	must  string // of segOps: what else every match holds
 	ops   []op
 	runes bool
 }

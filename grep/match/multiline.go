@@ -156,15 +156,7 @@ func (s *Scanner) anyInStreams(buf []byte) (found, sure bool) {
 	if d.startText < d.row(rowCount) || d.startLine < d.row(rowCount) {
 		return false, false
 	}
-	var cut [5]int
-	cut[4] = len(buf)
-	shared := len(buf)
-	for k := 1; k < 4; k++ {
-		cut[k] = afterLine(buf, max(cut[k-1], len(buf)*k/4))
-	}
-	for k := range 4 {
-		shared = min(shared, cut[k+1]-cut[k])
-	}
+	cut, shared := quarters(buf)
 	if shared == 0 { // the lines are too long to cut
 		return false, false
 	}
