@@ -18,7 +18,7 @@ import (
 // rest of New is written as it is sent, and only if it holds nothing of the damaged kind; else the
 // edit is refused.
 
-// Why what New should become can't be told. They end up in NoMatchError.Detail.
+// Reasons to refuse because it is in doubt how New is to be written. They end up in NoMatchError.Detail.
 const (
 	whyTiny     = "old_string is nothing but signs that are written in several ways"
 	whyChars    = "new_string adds quotes, dashes or spaces of the kind in which old_string and the file differ"
@@ -52,7 +52,8 @@ type adaptation struct {
 	aligned   bool     // Old and New begin in one column or share a line: moved together
 }
 
-// written gives what the match becomes and what it is now, with LF, or why that can't be told.
+// adapt gives the new text of the match and its present one, both with LF, or why the new one is in doubt. New is taken apart into lines:
+// those that it shares with Old stay as the file has them, the others are indented by m.rule.
 func (m *match) adapt(n *quote, text []byte, e Edit, added column) (now, was, why string) {
 	k := &adaptation{match: m, new: e.New, added: added, old: contents(e.Old), have: contents(string(text[m.start:m.end]))}
 	news := contents(e.New)
@@ -176,7 +177,7 @@ func (k *adaptation) line(l string, i, j int, spaces bool) (now, why string) {
 		in = haveLead
 	case k.rule != nil && !(j == 0 && k.free):
 		in, ok = k.rule.apply(lead)
-		// What stands in the first column may have to, unless Old shows that such lines do not.
+		// A line in the first column may have to stay there, unless Old shows that such lines do not.
 		first := slices.ContainsFunc(k.indents, func(p pair) bool { return p.old == "" })
 		if k.added == columnKept && !shares {
 			in, ok = lead, true

@@ -17,13 +17,14 @@ type diagnosis struct {
 	cause      string
 	start, end int
 	partial    bool
-	open       bool // where Old would begin or end can't be told
+	open       bool // it is in doubt where Old would begin or end
 	rival      bool // another place is nearly as like
 	detail     string
 }
 
-// diagnose fills in a NoMatchError: equivalences first, then what the session last saw, then the
-// other case, then what has most in common. Each step is linear in the text.
+// diagnose fills err in with the place of src.text that is meant by e, most likely, and gives it. It looks for an equal text that no tier
+// may take, then for one that the session last saw, then in the other case, then for the lines that have most in common. Each step
+// is linear in the text.
 func diagnose(err *NoMatchError, src *source, seen []byte, e Edit) (d diagnosis) {
 	why := err.Detail // of the tier that found the place
 	err.Cause = CauseUnknown
@@ -71,8 +72,8 @@ func diagnose(err *NoMatchError, src *source, seen []byte, e Edit) (d diagnosis)
 	return d
 }
 
-// plainly is the cause if it alone explains the difference. What was undone in Old before, such as
-// line numbers, is proven by the place that was found.
+// proven is the cause if it alone explains the difference. A damage that was undone in Old before, such as line numbers, is proven by the
+// place that was found.
 func (d *diagnosis) proven(old, there string) string {
 	switch d.cause {
 	case CauseEscaped, CauseEntity, CauseLineNumbers, CauseStale, CauseUnknown:
@@ -81,8 +82,8 @@ func (d *diagnosis) proven(old, there string) string {
 	return provenCause(d.cause, old, there)
 }
 
-// near looks for Old by skeleton: found by a tier that may not be used, or differing in white
-// space.
+// nearFolded looks for Old with both texts folded. It finds text that a tier would take which may not be used here, or that differs in
+// white space alone.
 func (n *quote) nearFolded(src *source) (diagnosis, bool) {
 	if n == nil {
 		return diagnosis{}, false
@@ -169,7 +170,7 @@ func nearRepaired(src *source, e Edit) (diagnosis, bool) {
 	return diagnosis{}, false
 }
 
-// nearSeen finds Old in what the session last saw, and where that has gone since.
+// nearSeen finds Old in seen, the file as the session last saw it, and gives the lines of the text that stand there now.
 func nearSeen(src *source, seen []byte, e Edit) (diagnosis, bool) {
 	if len(seen) == 0 || bytes.Equal(seen, src.text) {
 		return diagnosis{}, false
@@ -213,7 +214,7 @@ func nearSeen(src *source, seen []byte, e Edit) (diagnosis, bool) {
 	return d, true
 }
 
-// nearCase looks for Old by skeleton without regard to the case of ASCII letters.
+// nearCase looks for Old with both texts folded and ASCII letters in lower case.
 func (n *quote) nearCase(src *source) (diagnosis, bool) {
 	if n == nil {
 		return diagnosis{}, false
@@ -277,8 +278,8 @@ func resend(src *source, start, end int) (s string, whole bool) {
 }
 
 // equalities are the causes that two texts are compared for, each with the function that makes both the same then. A refusal names a
-// cause only where it alone keeps old_string and the region apart, but for blanks at line ends and line endings. So repairing what is
-// named is enough.
+// cause only where it alone keeps old_string and the region apart, but for blanks at line ends and line endings. So it is enough
+// to repair that.
 var equalities = []struct {
 	cause string
 	same  func(s string) string
@@ -340,7 +341,7 @@ const (
 	lineContext  = 24 // characters shown on either side of a difference
 )
 
-// shownDiff shows what separates two texts, line by line: [-sent-]{+in the file+}, blanks and odd
+// shownDiff shows the differences of two texts, line by line: [-sent-]{+in the file+}, blanks and odd
 // characters visible there. first is the number of have's first line. Same lines are left out.
 func shownDiff(sent, have string, first int) string {
 	a, b := diff.Lines([]byte(lf(sent))), diff.Lines([]byte(lf(have)))
@@ -568,8 +569,7 @@ func once(text, s []byte, at int, budget *int) bool {
 	return false
 }
 
-// In minified code a line is the whole file. What is shown or sent of such a line is a window around
-// the place, not its beginning.
+// In minified code a line is the whole file. Of such a line a window around the place is shown or sent, not its beginning.
 
 const (
 	longLine   = 2048 // bytes; of a longer region only a window is shown

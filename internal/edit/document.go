@@ -13,8 +13,7 @@ import (
 	"moltisfs/internal/text"
 )
 
-// document is a file between two edits: its text as UTF-8, and what is needed to get the bytes
-// back. For UTF-8 the text is the bytes. For every other charset only the text of an edit is encoded:
+// document is a file between two edits: its text as UTF-8, and the means to get the bytes back. For UTF-8 the text is the bytes. For every other charset only the text of an edit is encoded:
 // the bytes around it stay.
 type document struct {
 	enc  *text.Encoding
@@ -205,8 +204,7 @@ func (d *document) spliceText(rs []replacement) {
 	d.own = true
 }
 
-// keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A
-// decoded text is then changed in place, instead of having two of them.
+// keepStretch keeps the lines around r for Patch and the guards. A decoded text is then changed in place, and there is only one of it.
 func (d *document) keepStretch(r replacement) {
 	from, to := r.start, r.end
 	for i := 0; i <= 2*diff.Context && from > 0; i++ {
@@ -242,8 +240,8 @@ func (d *document) whole(start, end int) (int, int) {
 	return start, end
 }
 
-// encodingOf is text.Of for who changes text in place: ASCII bytes, which a stateful encoding gives
-// another meaning, are taken as they are. openToChange refuses such a file.
+// encodingOf is text.Of for changes in place. A stateful encoding, which gives ASCII bytes another meaning, is taken for UTF-8 if it was
+// detected; openToChange refuses such a file.
 func encodingOf(asked string, content []byte) (e *text.Encoding, bom int, guessed bool) {
 	e, bom, guessed = text.Of(asked, content)
 	if e != nil && e.Stateful() {
@@ -253,7 +251,7 @@ func encodingOf(asked string, content []byte) (e *text.Encoding, bom int, guesse
 		e = text.UTF8
 	}
 	if guessed && e.Name == "gb18030" && !fourBytes(content) {
-		e = text.Lookup("gbk") // what reads GBK stops at a character of four bytes
+		e = text.Lookup("gbk") // a reader of GBK stops at a character of four bytes
 	}
 	return e, bom, guessed
 }
@@ -317,7 +315,7 @@ func Encode(content string, like []byte, encoding string) (raw []byte, name stri
 	return append(append(make([]byte, 0, len(d.bom)+len(body)), d.bom...), body...), d.enc.Name, nil
 }
 
-// trim takes off what the replacement leaves as it is at either end, in whole characters.
+// trim takes the common ends off a replacement, in whole characters: of "one two" for "one six" it leaves "two" for "six".
 func (d *document) trim(r replacement) replacement {
 	n, m := commonEnds(d.text[r.start:r.end], r.with)
 	r.start, r.end, r.with = r.start+n, r.end-m, r.with[n:len(r.with)-m]

@@ -7,7 +7,7 @@
 //     mark, and even in a file with NULs. Only the changed part of New is ever encoded.
 //   - Nothing is replaced by similarity. The tiers below are equivalences. Each acts only if it finds
 //     exactly one place (or Edit.All is set) and no stricter tier found any.
-//   - All or nothing: after an error no edit took place. Each edit sees what those before it made.
+//   - All or nothing: after an error no edit took place. Each edit sees the text that the edits before it made.
 //   - Errors are typed and say what to send instead. Apply never panics. An edit takes linear time,
 //     but for a sort. Options.MaxBytes bounds the result before memory for it is taken.
 //
@@ -24,7 +24,7 @@
 // Tiers add up, except that repaired text is looked for by the first three only. Options.Strict
 // ends the list after line_endings.
 //
-// # What is written
+// # The text that is written
 //
 // New is written as it is sent, with these exceptions:
 //
@@ -34,8 +34,8 @@
 //   - After repaired, line numbers are taken off New too, and escapes shared with Old are undone.
 //   - The trailing_blanks tier adds no final newline to a file that has none.
 //
-// Who sends a damaged Old most likely sends New with the same damage. An edit is refused, and
-// NoMatchError.Detail says why, if what New adds could have suffered too: escapes, characters of a
+// A client that sends a damaged Old most likely sends New with the same damage. An edit is refused, and
+// NoMatchError.Detail says why, if New's additions could have suffered too: escapes, characters of a
 // kind that differs, an indentation that more than one rule explains, text that may have to stay in
 // its column (a here-document, a raw string, a #directive).
 //
@@ -78,7 +78,7 @@ const (
 	defaultMaxBytes = 64 << 20
 )
 
-// Result is what the edits made.
+// Result is the outcome of Apply or Splice.
 type Result struct {
 	Content      []byte // the file, in its charset, with its mark
 	Steps        []Step // one an edit
@@ -92,10 +92,11 @@ type Result struct {
 	blank         bool   // nothing but blanks is left in all of the text
 }
 
-// Patch tells what was changed, as Patch does for two texts.
+// Patch gives the changes as diff.Patch does for two texts.
 func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line) }
 
-// Guard finds what looks like an accident in the file of that name, as guard.Empties and guard.Placeholder do. May be nil.
+// Guard finds a change that looks like an accident in the file of that name, as guard.Empties and guard.Placeholder do. It gives nil if
+// there is none.
 func (r *Result) Guard(name string) *guard.Finding {
 	if f := guard.Empties(r.before, r.after); f != nil && r.blank {
 		return f
@@ -120,19 +121,19 @@ const (
 	StrategyPattern = "pattern" // of Splice
 )
 
-// Step is what one edit did.
+// Step is the outcome of one edit.
 type Step struct {
 	Replacements  int
 	Strategy      string // the loosest tier that was needed
 	RecoveredCRLF bool   // line endings differed between Old and the file
 	Line          int    // of the first match in the text before this step, 1-based
 	Orphan        string // signs behind Old that ended its last line, and now end another that New adds
-	Shallow       bool   // Old is a part of an indented line, and what New adds below begins further left
-	Spans         []Span // what changed, sorted
+	Shallow       bool   // Old is a part of an indented line, and the lines that New adds below begin further left
+	Spans         []Span // the changes, sorted
 }
 
-// Span is a run of bytes in the file before a step, replaced by Length bytes. It is the least that
-// changed: what Old and New have in common at either end is not part of it.
+// Span is a run of bytes in the file before a step, replaced by Length bytes. It does not hold the
+// ends that Old and New have in common.
 type Span struct{ Start, End, Length int }
 
 // Apply makes the edits in order, each on the result of those before it. content nil or empty is a
@@ -182,7 +183,7 @@ func begin(content []byte, o *Options) (*document, *Result, error) {
 	return d, &Result{Encoding: d.enc.Name, Guessed: d.guessed, before: d.text}, nil
 }
 
-// end tells what was made of it.
+// end fills in res with the file as the edits left it.
 func (d *document) end(res *Result) *Result {
 	res.Content = d.bytes()
 	res.after = d.text
@@ -264,7 +265,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 // shallow: see Step. Text that goes on over line ends may begin anywhere.
 func shallow(src *source, e Edit, at int) bool { return further(src, e, at) && !spansLines(e.New) }
 
-// further says that what New adds below begins further left than the line that Old is a part of.
+// further says that the lines which New adds below begin further left than the line that Old is a part of.
 func further(src *source, e Edit, at int) bool {
 	pre := string(src.text[lineStart(src.text, at):at])
 	first, rest, many := strings.Cut(e.New, "\n")
@@ -302,7 +303,7 @@ func applied(src *source, e Edit) int {
 	return lineAt(src.text, at)
 }
 
-// tolerated gives the exact edit for what a tolerant tier would do; nil if none does.
+// tolerated gives the exact edit that does the same as a tolerant tier; nil if no tier finds one place.
 func tolerated(src *source, e Edit) *Edit {
 	p, err := find(src, e, false)
 	if err != nil || len(p.rs) != 1 || e.All {
@@ -317,7 +318,7 @@ func (d *document) fill(index int, e Edit, o Options) (Step, error) {
 	return Step{Replacements: 1, Strategy: StrategyExact, Line: 1, Spans: spans}, err
 }
 
-// put trims the replacements to what changes, encodes them, checks the new size, and splices.
+// put trims the replacements, encodes them, checks the new size, and splices. e is the edit that they come from.
 func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, error) {
 	if len(d.bom) > 0 && rs[0].start == 0 && len(rs[0].with) >= 3 && rs[0].with[:3] == "\ufeff" {
 		rs[0].with = rs[0].with[3:]
@@ -376,8 +377,8 @@ type Replacement struct {
 	With       string
 }
 
-// Splice makes replacements that somebody else has found, sorted and apart from each other. sent is
-// what they were made of, for errors. These are as those of Apply.
+// Splice makes replacements that the caller has found, sorted and apart from each other. sent is the text that they were made of, for
+// errors. Its errors are those of Apply.
 func Splice(content []byte, sent string, rs []Replacement, o Options) (*Result, error) {
 	if len(rs) > MaxReplacements {
 		return nil, &TooManyError{What: "replacements", Count: len(rs), Max: MaxReplacements}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// plan is what an edit comes down to.
+// plan is the replacements of an edit, and how they were found.
 type plan struct {
 	rs        []replacement
 	strategy  string
@@ -49,7 +49,7 @@ func findExact(text, old []byte, e Edit, f *fitter) (*plan, error) {
 		return nil, nil
 	}
 	if !e.All {
-		// Overlapping matches count: which of them is meant cannot be told either.
+		// Overlapping matches count: it is in doubt which of them is meant.
 		if second := bytes.Index(text[first+1:], old); second >= 0 {
 			return nil, notUniqueExact(text, old, first+1+second)
 		}
@@ -143,7 +143,7 @@ func findLoose(src *source, e Edit, f *fitter, limit tier) (*plan, error) {
 	return p, nil
 }
 
-// findBreaks is the line_endings tier for an Old of nothing but white space, which has no skeleton.
+// findBreaks is the line_endings tier for an Old of nothing but white space, of which nothing is left when it is folded.
 func findBreaks(text, old []byte, e Edit) (*plan, error) {
 	plain := lf(e.Old)
 	if !strings.Contains(plain, "\n") {
@@ -180,7 +180,7 @@ func apart(ms []match) []match {
 	return kept
 }
 
-// quote is an Old prepared for the search by skeleton.
+// quote is an Old prepared for the search.
 type quote struct {
 	old         []byte
 	lines       []line
@@ -218,7 +218,7 @@ func newQuote(old []byte) *quote {
 	return n
 }
 
-// extent is where the text has the skeleton of a quote, without white space at the ends.
+// extent is the place of a text that is a quote when folded, without white space at the ends.
 type extent struct{ start, end int }
 
 const (
@@ -226,7 +226,7 @@ const (
 	compareBudget = 256 << 20 // bytes of text compared for one edit
 )
 
-// source is a text that is searched more than once: its skeleton is made when it is first wanted.
+// source is a text that is searched more than once. It is folded when that is first wanted.
 type source struct {
 	text   []byte
 	folded []byte
@@ -243,7 +243,7 @@ func (src *source) fold() ([]byte, []foldMark) {
 	return src.folded, src.marks
 }
 
-// candidates finds the places in src with the quote's skeleton. more: a limit may hide others.
+// candidates finds the places in src that are the quote when folded. more says that a limit may hide others.
 func (n *quote) candidates(src *source) (found []extent, more bool) {
 	folded, marks := src.fold()
 	text, limit := src.text, min(maxCandidates, compareBudget/(len(n.old)+1)+1)
@@ -374,8 +374,8 @@ func (v *verifier) content(i int, o, l line, last bool) tier {
 	return max(lead, t, rest)
 }
 
-// lead compares the blanks before the first character of Old that is none with pre, what stands before it in the file. Where
-// Old begins on that line it places the start of the match.
+// lead compares the blanks before the first other character of Old with pre, the text before that character in the file. If Old begins
+// on that line, it sets the start of the match.
 func (v *verifier) lead(i int, blanks, pre []byte) tier {
 	k, t := 0, tierNone
 	if i > 0 {
@@ -449,7 +449,7 @@ func indentOf(b []byte) []byte {
 	return b[:n]
 }
 
-// tier is how loose a comparison had to be. The order is that of the package comment.
+// tier is the looseness that a comparison needed, in the order of the package comment.
 type tier int
 
 const (

@@ -26,7 +26,7 @@ const (
 )
 
 // nearest finds the stretch of the text that has most in common with Old: whole lines first,
-// compared by skeleton and without case, and words where no line is the same. Each line and word of
+// folded and without case, and words if no line is the same. Each line and word of
 // the text is looked up once; only the few best windows are compared with Old.
 func nearest(src *source, old []byte) (best diagnosis, ok bool) {
 	olds := diff.Lines(old)
@@ -167,8 +167,8 @@ func lastLine(lines, olds [][]byte, from int) int {
 	return 0
 }
 
-// settle moves the ends of a region that is merely alike to where Old begins and ends. Where that can't be told of one
-// of them, d.open is set: the region is whole lines, which can be looked at, but don't stand for Old.
+// alignEnds moves the ends of a region that is merely alike to where Old begins and ends. If one of them is in doubt, d.open is set: the
+// region is then whole lines, which can be looked at, but don't stand for Old.
 func (d *diagnosis) alignEnds(src *source, old []byte) {
 	if d.end <= d.start {
 		return
@@ -257,9 +257,9 @@ func lineKeys() func(part []byte, f func(key uint64, size int)) {
 	}
 }
 
-// hitsOf finds the parts of a text that have a key in common with one of olds. keys calls f for each key of a part, with the size of
-// what it stands for. Keys that are in more than most parts say little about the place and are left out. total is what all keys of
-// olds weigh.
+// hitsOf finds the parts of a text that have a key in common with one of olds. keys calls f for each key of a part, with the bytes that it
+// stands for: with lineKeys a part has one key, with eachWord one a word. Keys that are in more than most parts say little about the place and are left out. total is the weight of all keys of
+// olds.
 func hitsOf(parts, olds [][]byte, most int, keys func(part []byte, f func(key uint64, size int))) (hits []hit, total float64) {
 	type wanted struct {
 		old  int // the first part of olds with the key
@@ -345,7 +345,7 @@ func eachWord(l []byte, f func(key uint64, size int)) {
 	end()
 }
 
-// near is a window of the text: its first and last hit, by which Old is placed.
+// window is a stretch of the text: its first and last hit, by which Old is placed.
 type window struct {
 	first, last hit
 	score       float64

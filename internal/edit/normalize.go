@@ -1,6 +1,3 @@
-// Package letters knows which characters a reader takes for others: typographic for ASCII, odd spaces
-// for blanks, the invisible for nothing. It shows what sets two texts apart. It is pure, and its
-// functions are safe for concurrent use.
 package edit
 
 import (
@@ -36,6 +33,7 @@ func foldRune(r rune) (s string, ok bool) {
 	return "", false
 }
 
+// oddSpace reports spaces that look like a blank and are none.
 func oddSpace(r rune) bool {
 	switch {
 	case r == 0xa0, r == 0x1680, 0x2000 <= r && r <= 0x200a, r == 0x202f, r == 0x205f, r == 0x3000:
@@ -74,12 +72,12 @@ func oddRunes(s string) string {
 	}, s)
 }
 
-// The skeleton of a text is what all tiers up to indentation leave alone: the text decomposed,
-// typography folded, without any white space. Whatever two texts a tier takes for equal, their
-// skeletons are the same bytes; so one search for the skeleton of Old finds the candidates of all
-// tiers at once, and only they have to be compared.
+// A text is folded by decomposing it, writing typography as ASCII, and leaving all white space out. Two texts that any tier up to
+// indentation takes for equal are the same bytes when folded. So one search for the folded Old finds the candidates of all tiers at
+// once, and only they have to be compared.
 
-// appendFolded appends to dst the skeleton of the character at src[at:] and gives the offset of the next.
+// appendFolded appends the character at src[at:], folded, to dst, and gives the offset of the next one. Of "é" it appends "e" and an
+// acute accent, of "“" a straight quote, of a blank nothing.
 func appendFolded(dst, src []byte, at int) ([]byte, int) {
 	c := src[at]
 	if c < utf8.RuneSelf {
@@ -103,7 +101,7 @@ func appendFolded(dst, src []byte, at int) ([]byte, int) {
 	if !hangul && p.CCC() == 0 && p.Decomposition() == nil {
 		return append(dst, src[at:at+n]...), at + n
 	}
-	// Marks are put in order only together with what they stand on.
+	// Marks are put in order only together with their letter.
 	end := at + n
 	for end < len(src) && src[end] >= utf8.RuneSelf {
 		q := norm.NFD.Properties(src[end:])
@@ -121,20 +119,20 @@ func appendFolded(dst, src []byte, at int) ([]byte, int) {
 	return norm.NFD.Append(dst, src[at:end]...), end
 }
 
-// boneMarks is how far apart the marks of a skeleton are, in bytes of the source.
-const boneMarks = 2048
+// foldMarks is the distance between the marks of a folded text, in bytes of the source.
+const foldMarks = 2048
 
-// foldMark ties an offset in a skeleton to the offset in the source where the same character starts.
+// foldMark ties an offset in a folded text to the offset in the source where the same character starts.
 type foldMark struct{ text, raw int }
 
-// foldText gives the skeleton of src and marks to find the way back.
+// foldText gives src folded, and marks to find the way back.
 func foldText(src []byte) ([]byte, []foldMark) {
 	out := make([]byte, 0, len(src)*3/4+16)
-	marks := make([]foldMark, 0, len(src)/boneMarks+1)
+	marks := make([]foldMark, 0, len(src)/foldMarks+1)
 	for at, due := 0, 0; at < len(src); {
 		if at >= due {
 			marks = append(marks, foldMark{len(out), at})
-			due = at + boneMarks
+			due = at + foldMarks
 		}
 		if c := src[at]; c < utf8.RuneSelf {
 			if c > ' ' {
@@ -150,8 +148,8 @@ func foldText(src []byte) ([]byte, []foldMark) {
 	return out, marks
 }
 
-// sourceRange translates skeleton offsets [from,to) to the source bytes that made them. ok is false where
-// a character of the source is cut, or a combining mark would be torn from its letter.
+// sourceRange translates the offsets [from,to) of a folded text into those of the bytes of src that made them. ok is false if a
+// character of the source is cut, or a combining mark parted from its letter.
 func sourceRange(src []byte, marks []foldMark, from, to int) (start, end int, ok bool) {
 	start, ok = -1, true
 	i := sort.Search(len(marks), func(i int) bool { return marks[i].text > from }) - 1
@@ -176,7 +174,7 @@ func sourceRange(src []byte, marks []foldMark, from, to int) (start, end int, ok
 				break
 			}
 			// A long stretch is skipped by the marks.
-			if start >= 0 && to-n > 2*boneMarks {
+			if start >= 0 && to-n > 2*foldMarks {
 				if j := sort.Search(len(marks), func(i int) bool { return marks[i].text > to }) - 1; j >= 0 && marks[j].raw > next {
 					n, next = marks[j].text, marks[j].raw
 				}
@@ -208,7 +206,7 @@ func cutsWord(text []byte, at int) bool {
 	return isWord(before) && isWord(after) || cutsGrapheme(text, at)
 }
 
-// cutsGrapheme says that an offset lies within what a reader takes for one character.
+// cutsGrapheme says that an offset lies within a grapheme: one character to a reader, as 🇬🇧, which is two code points.
 func cutsGrapheme(text []byte, at int) bool {
 	if text[at] < utf8.RuneSelf {
 		return false

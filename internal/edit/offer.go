@@ -11,9 +11,8 @@ import (
 	"moltisfs/internal/text"
 )
 
-// What a refusal offers is never made by itself: whole edits, each of them tried. One is offered where a
-// repair is in the text, or where Old, the region that is nearest to it and New merge without a
-// conflict; two where the repair is certain and what New adds is not.
+// A refusal offers whole edits, each of them tried, and makes none of them. It offers one if a repair is in the text, or if Old, the
+// region nearest to it and New merge without a conflict. It offers two if the repair is certain, but not how New's additions are meant.
 
 const maxOffered = 64 << 10 // bytes of an edit for which others are looked for
 
@@ -34,7 +33,7 @@ func offers(src *source, e Edit, region diagnosis) (one *Edit, two []Edit) {
 	return nil, readings(src, e)
 }
 
-// byRepair gives what repairs make of an edit that no tier could make; doubt: one of them leaves open what is meant.
+// byRepair gives the replacements that repairs make of an edit that no tier could make. doubt says that one of them leaves the meaning open.
 func byRepair(src *source, e Edit) (found []replacement, doubt bool) {
 	for _, r := range append(repairs(e), folded(e)...) {
 		if strings.TrimSpace(r.old) == "" || r.old == r.new {
@@ -66,7 +65,7 @@ func byRepair(src *source, e Edit) (found []replacement, doubt bool) {
 	return found, doubt
 }
 
-// own is what new has and old has not.
+// own is the part of new that old lacks, between their common ends.
 func own(old, new string) string {
 	_, own, _ := affixes(old, new)
 	return own
@@ -80,7 +79,7 @@ func otherBlank(in string) string {
 	return "\t"
 }
 
-// withLeast adds what is least of a replacement to others, unless it is there.
+// withLeast adds a replacement to others, without the ends that it leaves as they are, unless it is among them.
 func withLeast(src *source, found []replacement, r replacement) []replacement {
 	d := document{text: src.text, enc: text.UTF8}
 	if r = d.trim(r); slices.Contains(found, r) {
@@ -89,8 +88,8 @@ func withLeast(src *source, found []replacement, r replacement) []replacement {
 	return append(found, r)
 }
 
-// readings gives the two edits that may be meant where the place is certain and what should become of New
-// is not: what it adds was damaged as Old was, or stands for itself; its lines move with the block, or stay.
+// readings gives the two edits that may be meant if the place is certain, but not how New is to be written: its additions were damaged as
+// Old was, or stand for themselves; its lines move with the block, or stay.
 func readings(src *source, e Edit) []Edit {
 	both := func(a, b *plan) (out []Edit) {
 		if a == nil || b == nil || len(a.rs) != 1 || len(b.rs) != 1 {
@@ -105,7 +104,7 @@ func readings(src *source, e Edit) []Edit {
 		return out[:len(out)&^1]
 	}
 	rs := append(repairs(e), folded(e)...)
-	slices.Reverse(rs) // what undoes most first
+	slices.Reverse(rs) // those that undo most first
 	for _, r := range rs {
 		if r.unsure == "" || r.other == r.new || strings.TrimSpace(r.old) == "" {
 			continue
@@ -156,7 +155,7 @@ func byMerge(src *source, e Edit, d diagnosis) (r replacement, ok bool) {
 	}
 	pre, post := src.text[lineStart(src.text, d.start):d.start], src.text[d.end:lineFrom(src.text, d.end).end]
 	if lines && len(trimBlanks(pre))+len(trimBlanks(post)) > 0 {
-		return r, false // what New adds would come to stand within another line
+		return r, false // New's lines would come to stand within another line
 	}
 	with, ok := diff.MergeWords([]byte(lf(e.Old)), []byte(region), []byte(lf(e.New)), tokens)
 	if !ok || string(with) == region {
@@ -188,7 +187,7 @@ type slips struct {
 	differs [kinds]bool // kinds of which New may have damaged tokens too: those of white space in which they differ
 }
 
-// kind is what a token is. Of white space it says where it stands.
+// kind is the kind of a token. Of white space it says where it stands: in "a b " the first blank is a spacer, the last one trail.
 type kind int
 
 const (
@@ -238,6 +237,7 @@ func kindAt(all [][]byte, i int) kind {
 	return inner
 }
 
+// slipsOf compares Old with the text in the file that is like it.
 func slipsOf(old, file string) *slips {
 	s := &slips{old: tokens([]byte(old)), lowered: strings.ToLower(old) == old && strings.ToLower(file) != file}
 	there := tokens([]byte(file))
@@ -308,13 +308,13 @@ func (s *slips) likely() bool {
 	return !s.unlike && all > 0 && 4*s.size <= all
 }
 
-// spares says that what New changes bears no sign of what befell Old: none of it is of a kind in which Old and the file differ.
-// lines is set if New adds or drops line breaks.
+// spares says that New's changes show no sign of the damage of Old: none of the tokens that it adds or drops is of a kind in which Old and
+// the file differ. lines is set if it adds or drops line breaks.
 func (s *slips) spares(new string) (spared, lines bool) {
 	news := tokens([]byte(new))
 	for _, c := range diff.Changes(s.old, news) {
 		if s.lost && c.A1-c.A0 != c.B1-c.B0 || s.differs[emptyLine] && c.B0 == c.B1 {
-			return false, false // what is left may lack the same
+			return false, false // the rest may lack the same
 		}
 		for i := c.A0; i < c.A1; i++ {
 			k := kindAt(s.old, i)

@@ -192,8 +192,8 @@ func TestBesideDamagedBytes(t *testing.T) {
 	}
 }
 
-// TestBoneDecomposes: every letter's skeleton is its canonical decomposition, whichever way it was found.
-func TestBoneDecomposes(t *testing.T) {
+// TestFoldedLetterIsDecomposed: every letter, folded, is its canonical decomposition, whichever way it was found.
+func TestFoldedLetterIsDecomposed(t *testing.T) {
 	t.Parallel()
 	for r := rune(0x80); r <= utf8.MaxRune; r++ {
 		if !utf8.ValidRune(r) {

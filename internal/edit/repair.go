@@ -16,15 +16,15 @@ type repair struct {
 	cause  string
 	old    string
 	new    string
-	unsure string // why what should become of New cannot be told; "" when it can
-	other  string // where it can't: New, of which what it adds stands for itself
+	unsure string // why it is in doubt how New is to be written; "" if it isn't
+	other  string // if it is: New, with its additions taken as they stand
 
-	numbered int // for pasted line numbers: that of the first line; 0 otherwise
+	numbered int // of pasted line numbers the first one; 0 without
 	several  bool
 	inside   bool // the first line had no number: the match may begin anywhere
 }
 
-// repairs lists what could be meant by an edit that no tier could place as it stands.
+// repairs lists the ways to read an edit that no tier could place as it stands.
 func repairs(e Edit) []repair {
 	out := numbersOff(e)
 	for _, w := range rewritings() {
@@ -47,7 +47,7 @@ func repairs(e Edit) []repair {
 	return out
 }
 
-// affixes divides new into what it shares with old at its start, the rest, and what at its end.
+// affixes divides new into the start that it shares with old, the rest, and the end that it shares: of "a b c" and "a x c" that is "a ", "x", " c".
 func affixes(old, new string) (head, middle, tail string) {
 	n, m := commonEnds(old, new)
 	return new[:n], new[n : len(new)-m], new[len(new)-m:]
@@ -126,7 +126,7 @@ func deepened(s, in string) string {
 	return strings.Join(lines, "\n")
 }
 
-// indentAt is what stands before an offset on its line, where that is blank.
+// indentAt gives the blanks before an offset on its line; "" if there is more than blanks.
 func indentAt(src *source, at int) string {
 	if pre := src.text[lineStart(src.text, at):at]; len(trimBlanks(pre)) == 0 {
 		return string(pre)
@@ -325,7 +325,7 @@ func unentity(s string) string {
 		if got := html.UnescapeString(e); got == ";" || !strings.HasSuffix(got, ";") {
 			return got
 		}
-		return e // "&ampx;" begins with an entity without semicolon: not what was meant
+		return e // "&ampx;" begins with an entity without semicolon: that was not meant
 	})
 }
 
@@ -421,7 +421,7 @@ func (u rewriting) within(s string, from, to int) bool {
 	return false
 }
 
-// apostrophe tells that of "it's" and "don't" from a quote.
+// apostrophe tells the sign in "it's" and "don't" from a quote. before and after are the text around it.
 func apostrophe(before, after string) bool {
 	r, _ := utf8.DecodeLastRuneInString(before)
 	if len(after) == 0 || !isWord(r) || after[0] != 's' && after[0] != 't' {
@@ -433,7 +433,7 @@ func apostrophe(before, after string) bool {
 
 const whyOrphan = "a sign that ends the last line of old_string stands behind it, and new_string goes on below that line"
 
-// torn gives the signs behind a match that end its last line, where New repeats that line and goes on
+// orphan gives the signs behind a match that end its last line, where New repeats that line and goes on
 // below: they would come to end another.
 func orphan(src *source, old, new string, end int) string {
 	rest := strings.TrimSpace(string(src.text[end:lineFrom(src.text, end).end]))
