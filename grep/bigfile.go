@@ -30,7 +30,7 @@ type part struct {
 	done                   bool // searched to its end
 }
 
-// rowGrace is how long after the deadline rows may still be gathered for what was found before it.
+// rowGrace is how long after the deadline rows may still be gathered for matches found before it.
 const rowGrace = 200 * time.Millisecond
 
 // split shares the file with all workers that are free.
@@ -69,7 +69,7 @@ func (f *bigFile) searchRanges(w *worker) {
 	}
 }
 
-// count counts what one range holds.
+// count counts the lines and matches of range i.
 func (f *bigFile) count(w *worker, st *state, i int) {
 	s := &st.scan
 	s.reset(0)
@@ -222,7 +222,7 @@ func (f *bigFile) gatherRows(w *worker, st *state) error {
 	return nil
 }
 
-// needed marks the ranges with hits, and those that hold context of a hit.
+// needed marks the ranges with hits, and the ranges that hold context of a hit.
 func (f *bigFile) needed() []bool {
 	need := make([]bool, len(f.parts))
 	mark := func(order func(i int) int, context int) {
@@ -241,6 +241,7 @@ func (f *bigFile) needed() []bool {
 	return need
 }
 
+// countLines counts the lines of b. The last one may lack its end.
 func countLines(b []byte) int {
 	n := bytes.Count(b, newline)
 	if len(b) > 0 && b[len(b)-1] != '\n' {

@@ -191,6 +191,7 @@ func expand(p string) ([]string, error) {
 	return []string{p}, nil
 }
 
+// expandAt writes out the brace at p[open:end+1], of which commas are the offsets of its commas, and all braces within and behind.
 func expandAt(p string, open, end int, commas []int) ([]string, error) {
 	tails, err := expand(p[end+1:])
 	if err != nil {
@@ -260,7 +261,7 @@ func SplitGlobs(list, at string) []string {
 }
 
 // ListGlobs cuts the list of globs of a Query at its commas and blanks. "!my file.txt" stays one
-// glob: cut in two it would ask for what it excludes.
+// glob: cut in two it would ask for the files that it excludes.
 func ListGlobs(list string) []string {
 	var out []string
 	for _, part := range SplitGlobs(list, ",") {

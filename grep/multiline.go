@@ -67,7 +67,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				keep = end // one line fills the window
 			}
 			if k := bytes.LastIndexByte(b[:keep], '\n') + 1; k > 0 {
-				s.torn = x.at + int64(k)
+				s.lineStart = x.at + int64(k)
 			}
 			x.shift(keep)
 			from = 0
@@ -178,7 +178,7 @@ func (s *scan) row(b []byte, at int64, line, next, start int) {
 // startOf is where in the file the line at place line of the window begins.
 func (s *scan) startOf(at int64, line int) int64 {
 	if line == 0 {
-		return s.torn
+		return s.lineStart
 	}
 	return at + int64(line)
 }

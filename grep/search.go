@@ -23,6 +23,7 @@ func Search(ctx context.Context, w Walk, q Query) (*Result, error) {
 	return searchSized(ctx, w, q, defaultSizes())
 }
 
+// searchSized is Search with other sizes of its memory, for tests.
 func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -89,18 +90,18 @@ type search struct {
 	big    chan []byte
 	size   sizes
 
-	// nonASCII: the pattern names characters outside ASCII. Then a file that is not UTF-8 must be
+	// nonASCII says that the pattern names characters outside ASCII. Then a file that is not UTF-8 must be
 	// decoded.
 	nonASCII bool
 	deadline time.Time
-	// backtracking: the engine takes a file in one piece, and gives it up as a whole.
+	// backtracking says that the engine takes a file in one piece, and gives it up as a whole.
 	backtracking bool
 }
 
 // state is one worker's.
 type state struct {
 	buf    []byte
-	lent   *[]byte // of buffers, which gets it back
+	pooled *[]byte // buf, if it goes back to buffers
 	scan   scan
 	target target // the file that look is at
 	newest newest
@@ -129,8 +130,8 @@ func (s *search) report(res *Result) {
 		if st.scan.sc != nil {
 			s.q.Matcher.Put(st.scan.sc)
 		}
-		if st.lent != nil {
-			buffers.Put(st.lent)
+		if st.pooled != nil {
+			buffers.Put(st.pooled)
 		}
 	}
 	slices.SortFunc(res.Binary, comparePaths)
@@ -145,6 +146,7 @@ func (s *search) report(res *Result) {
 	res.Truncated = len(res.Files) < res.Totals.Files
 }
 
+// file opens a file that the walk found, and searches it.
 func (s *search) file(w *worker, n *node, name string) {
 	if s.q.Named != nil {
 		s.q.Named(n.rel() + name)
@@ -161,8 +163,8 @@ func (s *search) file(w *worker, n *node, name string) {
 func (s *search) ready(w *worker) *state {
 	st := &s.states[w.id]
 	if st.buf == nil {
-		st.lent = takeBuffer(s.size.buffer)
-		st.buf = *st.lent
+		st.pooled = takeBuffer(s.size.buffer)
+		st.buf = *st.pooled
 		st.scan.q, st.scan.size = &s.q, &s.size
 	}
 	if st.scan.sc == nil {
@@ -229,7 +231,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	t.close()
 }
 
-// readText reads what buf can hold of a file. It stops early when the beginning says that it is text
+// readText reads as much of a file as buf can hold. It stops early when the beginning says that it is text
 // that must be decoded.
 func readText(f File, size int64, buf []byte) (n int, eof bool, kind text.Content, err error) {
 	n, eof, err = readAll(f, size, buf[:min(len(buf), headLen)])
@@ -257,6 +259,7 @@ func readAll(f File, size int64, buf []byte) (n int, eof bool, err error) {
 	return n + k, eof, err
 }
 
+// readFull reads until buf is full or f ends. eof says that it ended.
 func readFull(f io.Reader, buf []byte) (n int, eof bool, err error) {
 	for n < len(buf) {
 		k, err := f.Read(buf[n:])
@@ -317,7 +320,7 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 }
 
 // decide finishes the file, or searches it again if its bytes can't be searched as they are: foreign says so before the
-// search, with the encoding e, and scan.foreign says so for a line that matches.
+// search, with its encoding e; scan.foreign says so for a line that matches.
 func (t *target) decide(w *worker, st *state, e *text.Encoding, foreign bool, err error) {
 	switch {
 	case foreign:
@@ -329,7 +332,7 @@ func (t *target) decide(w *worker, st *state, e *text.Encoding, foreign bool, er
 	}
 }
 
-// finish adds what the scan of a file found. A scan that the deadline stopped counts as far as it
+// finish adds the results of the scan of a file. A scan that the deadline stopped counts as far as it
 // came.
 func (t *target) finish(w *worker, c *scan, err error) {
 	st := &t.states[w.id]

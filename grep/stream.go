@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// sizes are the memory of a search, in bytes. Tests shrink them to reach every seam.
+// sizes are the memory of a search, in bytes. Tests shrink them to reach every boundary.
 type sizes struct {
 	buffer   int   // each worker's
 	big      int   // the one big buffer of a search, for lines and multiline texts over buffer

@@ -1,5 +1,5 @@
 // Package filetype knows files by their kind of language or format, as ripgrep's -t does: "go" is
-// *.go, "make" also Makefile. It looks at names only. The table is what `rg --type-list` prints,
+// *.go, "make" also Makefile. It looks at names only. The table is the output of `rg --type-list`,
 // version 15; models know these names by heart.
 package filetype
 
@@ -140,8 +140,8 @@ var commonNames = map[string]string{
 }
 
 // nearestTypes gives up to three names that are really near. First the type that people call so, or
-// those with such an extension. Else those that begin the name, or that it begins (by half of the
-// longer one at least), and those a typing mistake away.
+// the types with such an extension. Else the types that begin the name, or that it begins (by half of the
+// longer one at least), and the types a typing mistake away.
 func nearestTypes(name string) []string {
 	name = strings.TrimLeft(strings.TrimPrefix(strings.ToLower(name), "*"), ".")
 	if to, ok := commonNames[name]; ok {

@@ -73,7 +73,7 @@ func (d *dfa) finish(s uint32) uint32 {
 //
 // A single stream waits for the load from the table at every byte. Four streams side by side hide
 // that wait from one another. The cuts are at line starts, where a line-mode DFA is in startLine
-// whatever came before: that is what makes the parts independent.
+// in any case: so the parts are independent.
 func (d *dfa) scanLines(b []byte) (int, uint32) {
 	const least = 2 << 10
 	if len(b) < least || d.startLine < d.row(rowCount) {

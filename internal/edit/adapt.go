@@ -29,7 +29,7 @@ const (
 	whyColumn   = "new_string adds lines that may have to stay in their column"
 )
 
-// How the lines that New adds are indented where the rest of the edit was moved by a rule.
+// column is how the lines that New adds are indented if a rule moves the rest of the edit.
 type column int
 
 const (
@@ -494,9 +494,8 @@ func unitAround(text []byte, near int) string {
 	return best
 }
 
-// settle finds the rule for a match of tierIndent and says where the match begins and whether the
-// first line takes part. Without a rule the match is ambiguous: nobody can tell what New should
-// look like.
+// chooseRule finds the rule for a match of tierIndent and says where the match begins and whether the
+// first line takes part. Without a rule the match is ambiguous: the indentation of New is in doubt.
 func (m *match) chooseRule(n *quote, text []byte, f *fitter, new string) {
 	pre := text[m.lineAt:m.from.start]
 	m.free = n.top == 0

@@ -197,7 +197,7 @@ func TestDetect(t *testing.T) {
 		raw := encodeText(t, s.charset, long(s.text), false)
 		got, _, _ := Detect(raw)
 		same := got == s.charset
-		// What statistics cannot tell apart: any answer that reads these bytes alike will do.
+		// Where statistics cannot decide, any answer that reads these bytes alike will do.
 		if text, name, err := Decode(raw, ""); err == nil && string(text) == long(s.text) {
 			same = true
 		} else if !same {

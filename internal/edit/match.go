@@ -236,6 +236,7 @@ type source struct {
 
 func newSource(text []byte) *source { return &source{text: text} }
 
+// fold gives the text folded, and the marks of foldText.
 func (src *source) fold() ([]byte, []foldMark) {
 	if src.folded == nil {
 		src.folded, src.marks = foldText(src.text)

@@ -337,7 +337,8 @@ func (s *slips) spares(new string) (spared, lines bool) {
 	return !lines || !s.differs[indent] && !s.differs[trail] && !s.differs[lineBreak], lines
 }
 
-// kin says that a word holds the part in which old and the file differ: it begins or ends as old does up to there.
+// sharesSlip says that the word w holds the part in which old and the file differ: it begins or ends as old does up to there. Given
+// countt in Old and count in the file, countt2 shares the slip, and cow does not.
 func sharesSlip(w, old, file string) bool {
 	const least = 3
 	head, tail := commonEnds(old, file)

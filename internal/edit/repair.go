@@ -215,6 +215,7 @@ func stripNumbers(s, sign string) (out string, first, numbered int, bare, ok boo
 	return b.String(), first, numbered, bare, true
 }
 
+// cutNumber takes a number n and sign off the line l: of "   12→x" and the sign "→" it leaves "x".
 func cutNumber(l, sign string) (n int, rest string, ok bool) {
 	s := strings.TrimLeft(l, " ")
 	digits := 0
