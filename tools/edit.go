@@ -139,8 +139,8 @@ func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
 	if ch.Warning == "" && slices.ContainsFunc(r.Steps, func(s edit.Step) bool { return s.Shallow }) {
 		ch.warn("look at it again: the lines below the first begin further left than it")
 	}
-	if i := slices.IndexFunc(r.Steps, func(s edit.Step) bool { return s.Torn != "" }); i >= 0 && ch.Warning == "" {
-		ch.warn("look at it again: the " + r.Steps[i].Torn + " behind old_string now ends another line")
+	if i := slices.IndexFunc(r.Steps, func(s edit.Step) bool { return s.Orphan != "" }); i >= 0 && ch.Warning == "" {
+		ch.warn("look at it again: the " + r.Steps[i].Orphan + " behind old_string now ends another line")
 	}
 	ch.snippet = region(engine.Hunks(t), s.number())
 	if t.Known.Stale {

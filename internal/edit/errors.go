@@ -2,7 +2,9 @@ package edit
 
 import (
 	"fmt"
+	"strconv"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Causes of a NoMatchError: why old_string is not in the text although something close to it is.
@@ -170,4 +172,15 @@ func (e *EncodingError) Error() string {
 		return "the file is in " + e.Name + ", where the same byte is a letter here and a part of another one there"
 	}
 	return fmt.Sprintf("unknown encoding %q", e.Name)
+}
+
+// ShownPath writes a path, or another name, into a text for people and models: in one line and with
+// nothing in it that a terminal obeys. A name that needs it, or looks quoted, is quoted as in Go.
+func ShownPath(name string) string {
+	for i, r := range name {
+		if !strconv.IsPrint(r) || r == utf8.RuneError || i == 0 && r == '"' {
+			return strconv.Quote(name)
+		}
+	}
+	return name
 }

@@ -20,7 +20,7 @@ type Case struct {
 	Outside  map[string]string // what others write after that
 	Tool     string
 	Args     map[string]any // "{root}" in a string is the root
-	// What is meant. A change: the tree becomes Files with Want over it. A look: the answer is that
+	// The intent. A change: the tree becomes Files with Want over it. A look: the answer is that
 	// of the call Right. Refuse: there is nothing right to be done.
 	Want  map[string]string
 	Right map[string]any

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"moltisfs/internal/edit/letters"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/nearest"
 )
 
@@ -145,7 +145,7 @@ func (f *finder) named(p string) []string {
 // and blanks, nothing that can't be seen, no blank and no slash at its end.
 func Fold(s string) string {
 	s = strings.ReplaceAll(norm.NFC.String(strings.TrimSuffix(s, "/")), "\u200d", "")
-	return strings.ToLower(strings.TrimSpace(string(letters.Plain([]byte(s)))))
+	return strings.ToLower(strings.TrimSpace(string(edit.Plain([]byte(s)))))
 }
 
 // Similar picks up to three names that are likely meant by name: the same but for what Fold takes

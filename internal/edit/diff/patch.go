@@ -98,6 +98,7 @@ func Lines(text []byte) [][]byte {
 	return out
 }
 
+// hunks groups changes that are no further apart than twice the context.
 func hunks(a, b [][]byte, changes []Change) []Hunk {
 	var out []Hunk
 	for i := 0; i < len(changes); {
@@ -134,6 +135,7 @@ func hunk(a, b [][]byte, cs []Change) Hunk {
 	return h
 }
 
+// add adds the line l, with its break, under a sign.
 func (h *Hunk) add(sign byte, l []byte) {
 	body, crlf, open := l, false, false
 	switch {

@@ -1,4 +1,4 @@
-package letters
+package edit
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ func TestFold(t *testing.T) {
 		if got := string(Plain([]byte(s))); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)
 		}
-		if odd := Odd(s); (odd != "") != (s != want) {
+		if odd := oddRunes(s); (odd != "") != (s != want) {
 			t.Errorf("%q: odd %q", s, odd)
 		}
 	}
@@ -27,7 +27,7 @@ func TestFold(t *testing.T) {
 func TestWholeWords(t *testing.T) {
 	t.Parallel()
 	text := []byte("für größer als")
-	from, to := Whole(text, strings.Index(string(text), "ö")+1, len(text)-1)
+	from, to := wholeWords(text, strings.Index(string(text), "ö")+1, len(text)-1)
 	if string(text[from:to]) != "größer als" {
 		t.Errorf("%q", text[from:to])
 	}
