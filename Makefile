@@ -131,7 +131,7 @@ attacks:
 	go test -tags rooted,nodynamic ./internal/races -count=1 -v -calls 100000 -views 8 -for 30s
 	go test ./internal/policy -count=1
 	go test ./internal/approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine)$$'
-	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
+	go test ./internal/audit -count=1 -run '^(TestTornAnywhere|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
 	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte|TestWritesFail|TestDiskFull|TestPowerCut|TestDiskFails)$$'
 	go test ./internal/engine -count=1 -run '^(TestFaultAtEveryCallOfARewind|TestFaultAtEveryCallOfAParking|TestKilledParking|TestParkedRefusals|TestTrashRefusals|TestHistoryAgainstModel)$$'
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^(TestAttacks|TestAttacksOnTheTrash|TestRaces|TestPersistence|TestEveryPathTimesEveryCapability)$$' -every 1

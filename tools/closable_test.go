@@ -47,7 +47,7 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		return e.Close, use
 	},
 	"internal/audit.Log": func(t *testing.T, dir string) (func() error, func() error) {
-		l, err := audit.Open(dir + "/audit")
+		l, err := audit.Options{}.Open(dir + "/audit")
 		must(t, err)
 		use := func() error { return l.Append(audit.Record{Tool: "Read"}) }
 		must(t, use())

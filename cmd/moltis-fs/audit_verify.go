@@ -19,7 +19,7 @@ func verifyCommand() *command {
 		name: "verify", run: verifyAudit,
 		short: "check that the audit log is as it was written",
 		long: `Follows the records of both logs, that of changes and that of all other calls. Each record has the
-hash of the line before. So a record that was changed, removed, put in or moved is told, and so is
+hash of the record before. So a record that was changed, removed, put in or moved is told, and so is
 an end that is missing.
 
 Whoever can write the log can write it anew, with all hashes. Against that, keep elsewhere what this
@@ -165,8 +165,6 @@ func findingText(f audit.Finding) string {
 			return records + " was there at an earlier verification, and is missing"
 		}
 		return where + "it is not the record that an earlier verification saw"
-	case audit.NotChained:
-		return where + "not chained before the chain began, from here on"
 	case audit.Interrupted:
 		return where + "what a killed process left of a record; what it was about has not happened"
 	case audit.Early:
