@@ -98,8 +98,9 @@ func (c *CheckpointRow) marks() string {
 	return " [" + strings.Join(marks, ", ") + "]"
 }
 
-func (*Checkpoints) Kind() string { return "checkpoints" }
-func (*Checkpoints) payload()     {}
+func (*Checkpoints) Kind() string     { return "checkpoints" }
+func (*Checkpoints) payload()         {}
+func (c *Checkpoints) noted() *string { return &c.Note }
 
 // Text is a line a checkpoint, newest first. It holds all that a next call can be made from: some
 // clients show the model nothing else.
@@ -155,7 +156,7 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 		{Theirs: "nextcursor pagetoken nextpagetoken", Ours: "cursor"},
 		{Theirs: verbNames, Says: "list checkpointslist", Hint: "leave it out"},
 	}),
-	answers: []Payload{&Checkpoints{}},
+	answers: []Payload{&Checkpoints{}}, refuses: checkpointRefusals,
 }, runCheckpointsList, func(path string, _ bool) CheckpointsListArgs { return CheckpointsListArgs{Path: &path} })
 
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
@@ -342,9 +343,10 @@ type DiffedFile struct {
 	Odd []string `json:"odd,omitempty"`
 }
 
-func (*CheckpointDiff) Kind() string { return "checkpoint_diff" }
-func (*CheckpointDiff) payload()     {}
-func (*CheckpointDiff) diffs()       {}
+func (*CheckpointDiff) Kind() string     { return "checkpoint_diff" }
+func (*CheckpointDiff) payload()         {}
+func (c *CheckpointDiff) noted() *string { return &c.Note }
+func (*CheckpointDiff) diffs()           {}
 
 // Text is the diffs, one after the other.
 func (p *CheckpointDiff) Text() string {
@@ -385,7 +387,7 @@ var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
 		{Theirs: "compareto compare comparewith", Ours: "against"},
 		{Theirs: verbNames, Says: "diff show", Hint: "leave it out"},
 	}),
-	answers: []Payload{&CheckpointDiff{}},
+	answers: []Payload{&CheckpointDiff{}}, refuses: checkpointRefusals,
 }, runCheckpointDiff, func(path string, _ bool) CheckpointDiffArgs {
 	return CheckpointDiffArgs{Since: new("1h"), Paths: []string{path}}
 })
@@ -545,11 +547,6 @@ type partialFields struct {
 }
 
 func (f partialFields) Text() string { return f.Partial.Text() }
-
-// partial is the refusal of a rewind, or of a look at one, that would not be whole.
-func partial(a *about, r *Refusal) {
-	r.Fields = partialFields{partialOf(&factsOf[*checkpoint.PartialError](a).Lost)}
-}
 
 // only checks the paths that a call is to be about, each as the store knows it. An empty path would
 // stand for all.
@@ -725,9 +722,10 @@ func shownPaths(names []string) string {
 // warn adds something that went wrong after the restore was made.
 func (p *CheckpointRestore) warn(what string) { p.Warning = what }
 
-func (*CheckpointRestore) Kind() string { return "checkpoint_restore" }
-func (*CheckpointRestore) payload()     {}
-func (*CheckpointRestore) diffs()       {}
+func (*CheckpointRestore) Kind() string     { return "checkpoint_restore" }
+func (*CheckpointRestore) payload()         {}
+func (c *CheckpointRestore) noted() *string { return &c.Note }
+func (*CheckpointRestore) diffs()           {}
 
 // mostFilesTold is how many files a text, or a brief answer, names.
 const mostFilesTold = 20
@@ -843,7 +841,7 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 		{Theirs: "confirm confirmed yes acknowledge", Says: "true", Hint: "leave it out"},
 		{Theirs: verbNames, Says: "restore rollback revert", Hint: "leave it out"},
 	}),
-	answers: []Payload{&CheckpointRestore{}},
+	answers: []Payload{&CheckpointRestore{}}, refuses: checkpointRefusals,
 }, runCheckpointRestore, func(path string, _ bool) CheckpointRestoreArgs {
 	return CheckpointRestoreArgs{Since: new("1h"), Paths: []string{path}}
 })
@@ -1180,3 +1178,23 @@ func (s *Suite) idOf(ctx context.Context, c *engine.Call, given *string) (checkp
 	}
 	return page.Checkpoints[0].ID, nil
 }
+
+// checkpointRefusals add to the refusals of the checkpoint tools.
+var checkpointRefusals = map[engine.Cause]func(*about, *Refusal){
+	engine.BadID: listing, engine.BadRestore: listing, engine.NothingToUndo: listing,
+	engine.NoCheckpoint: func(a *about, r *Refusal) {
+		if !a.untrashes() {
+			listing(a, r)
+		}
+	},
+	engine.AmbiguousLabel: ambiguousLabel, engine.AmbiguousTurn: ambiguousTurn,
+	engine.PartialHistory: func(a *about, r *Refusal) {
+		r.Fields = partialFields{partialOf(&factsOf[*checkpoint.PartialError](a).Lost)}
+	},
+	engine.Conflicts: conflicts, engine.BothKinds: conflicts, engine.Hidden: hidden,
+	engine.NotStored: ofPath, engine.NoTrash: ofPath, engine.NotInPlan: ofPath,
+	engine.WouldLose: skipping, engine.NotPermitted: skipping, engine.DiskReadOnly: skipping, engine.ReadOnly: skipping,
+}
+
+func listing(_ *about, r *Refusal)  { r.Next = &NextCall{"checkpoints_list", map[string]any{}} }
+func skipping(a *about, r *Refusal) { a.skips(r) }

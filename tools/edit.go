@@ -5,20 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
-	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/readings"
 	"moltisfs/readers"
 )
 
@@ -37,6 +32,7 @@ type EditArgs struct {
 
 func (a *EditArgs) target() string { return a.FilePath }
 func (a *EditArgs) dryRun() bool   { return value(a.DryRun) }
+func (a *EditArgs) makes() bool    { return a.OldString == "" }
 
 func (a *EditArgs) edits() []edit.Edit {
 	return []edit.Edit{{Old: a.OldString, New: a.NewString, All: value(a.ReplaceAll)}}
@@ -89,7 +85,7 @@ var editTool = define[EditArgs](Tool{
 		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
 		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
 	}),
-	answers: []Payload{&Edit{}},
+	answers: []Payload{&Edit{}}, refuses: editRefusals,
 }, runEdit, func(path string, there bool) EditArgs {
 	return EditArgs{FilePath: path, OldString: map[bool]string{true: "a"}[there], NewString: "b"}
 })
@@ -99,7 +95,7 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: one,
 		Encoding: value(a.Encoding), Kind: checkpoint.KindEdit,
 		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),
-			Meant: value(a.Acknowledge), Parents: s.parents(a.Parents)}})
+			Meant: value(a.Acknowledge), Parents: value(a.Parents)}})
 	if err != nil {
 		return nil, err
 	}
@@ -155,35 +151,6 @@ func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
 	return ch
 }
 
-// oddities warns of what looks broken now and did not before, and of a new file or directory beside one whose name
-// looks the same. The change is done.
-func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
-	if odd := guard.Odd(t.True, t.Before.Content, t.After.Content); odd != "" {
-		ch.warn("look at it again: " + odd)
-	}
-	if t.Before.Exists {
-		return
-	}
-	base := path.Base(t.True)
-	if like := approval.Lookalike(base); like != "" {
-		ch.warn(like)
-	}
-	for _, made := range append(ch.ParentsMade, t.True) {
-		base := path.Base(made)
-		near := s.engine.Near(c, made).Names
-		if i := slices.IndexFunc(near, func(n string) bool {
-			return strings.TrimSuffix(n, "/") != base && readings.Fold(n) == readings.Fold(base)
-		}); i >= 0 {
-			by := quote(near[i]) + " too, which differs by letter case only"
-			if !strings.EqualFold(strings.TrimSuffix(near[i], "/"), base) {
-				by = strconv.QuoteToASCII(near[i]) + " too, which looks the same: a blank, a dash, a quote or an accent is another character"
-			}
-			ch.warn("there is " + by)
-			return
-		}
-	}
-}
-
 // tolerant is a strategy worth telling.
 func tolerant(strategy string) string {
 	if strategy == edit.StrategyExact {
@@ -206,20 +173,6 @@ func (s *Suite) number() func(int) string {
 		return func(n int) string { return fmt.Sprintf("%d:", n) }
 	}
 	return nil
-}
-
-func notUTF8(encoding string) string {
-	if strings.EqualFold(encoding, "utf-8") {
-		return ""
-	}
-	return encoding
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // MultiEditArgs is what a model may say to MultiEdit.
@@ -286,7 +239,7 @@ var multiEditTool = define[MultiEditArgs](Tool{
 		{Theirs: oldNames + " " + newNames + " oldstring newstring replaceall", Ours: "edits", Turn: args.OneEdit},
 		{Theirs: verbNames, Says: "strreplace replace edit update multiedit", Hint: "leave it out"},
 	}),
-	answers: []Payload{&MultiEdit{}},
+	answers: []Payload{&MultiEdit{}}, refuses: editRefusals,
 }, runMultiEdit, func(path string, there bool) MultiEditArgs {
 	return MultiEditArgs{FilePath: path, Edits: []OneEdit{{OldString: map[bool]string{true: "a"}[there], NewString: "b"}}}
 })
@@ -366,8 +319,7 @@ func shownOtherwise(path string, content []byte, encoding, old string,
 	return r
 }
 
-// maxDiff bounds a diff inside a refusal, in bytes.
-const maxDiff = 8 << 10
+var editRefusals = map[engine.Cause]func(*about, *Refusal){engine.NoMatch: noMatch, engine.NotUnique: notUnique}
 
 // noMatchFields are what helps a model to send an old_string that matches.
 type noMatchFields struct {
@@ -465,12 +417,6 @@ func notUnique(a *about, r *Refusal) {
 		f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
 	}
 	r.Fields = f
-}
-
-func badEncoding(a *about, r *Refusal) {
-	if e := factsOf[*edit.EncodingError](a); e.Is || slices.Contains(readers.Encodings(), strings.ToLower(e.Name)) {
-		r.Reason = KindUnsupported // at best it can be read: its bytes can't be spliced
-	}
 }
 
 // noMatch says what to do about an old_string that was not found. It gives a next only where that
@@ -586,18 +532,10 @@ func (a *about) elsewhere(e *edit.NoMatchError) *NextCall {
 		return nil
 	}
 	var texts []string
-	switch args := a.args.(type) {
-	case *EditArgs:
-		texts = []string{args.OldString}
-	case *MultiEditArgs:
-		for _, one := range args.Edits {
-			texts = append(texts, one.OldString)
+	for _, one := range a.args.(editor).edits() {
+		if texts = append(texts, one.Old); len(strings.TrimSpace(one.Old)) < least {
+			return nil
 		}
-	}
-	if len(texts) == 0 || slices.ContainsFunc(texts, func(t string) bool {
-		return len(strings.TrimSpace(t)) < least
-	}) {
-		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -615,18 +553,6 @@ func (a *about) withStrings(e edit.Edit) *NextCall {
 
 // maxShown bounds each text that a refused edit shows of the file, in bytes.
 const maxShown = 800
-
-// mendedEdits are the edits of a MultiEdit with other strings.
-func mendedEdits(all []edit.Edit) (out []map[string]any) {
-	for _, e := range all {
-		one := map[string]any{"old_string": e.Old, "new_string": e.New}
-		if e.All {
-			one["replace_all"] = true
-		}
-		out = append(out, one)
-	}
-	return out
-}
 
 // repairOfNew tells what new_string needs where old_string had to be repaired for this cause.
 func repairOfNew(cause string) string {

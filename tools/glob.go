@@ -12,7 +12,10 @@ import (
 	"moltisfs/grep"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/readings"
 )
 
 // GlobArgs is what a model may say to Glob.
@@ -55,8 +58,9 @@ func (g *Glob) brief() (Payload, []string) {
 	return &out, g.inText()
 }
 
-func (*Glob) Kind() string { return "glob" }
-func (*Glob) payload()     {}
+func (*Glob) Kind() string     { return "glob" }
+func (*Glob) payload()         {}
+func (g *Glob) noted() *string { return &g.Note }
 
 // Text is a path a line, newest first, below the root that it names once.
 func (g *Glob) Text() string {
@@ -272,11 +276,6 @@ func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
 	return nil
 }
 
-// within says whether clean path p is dir or lies below it.
-func within(p, dir string) bool {
-	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
-}
-
 // literalLead cuts a glob in two: the directories that it names before its first wildcard, with
 // their slash, and the rest.
 func literalLead(pattern string) (lead, rest string) {
@@ -418,4 +417,166 @@ func (g *Grep) listed(use func(string) bool) {
 			return
 		}
 	}
+}
+
+// fitting is how many entries of an answer fit into so many bytes, given what each adds to it. The
+// first is given whatever it takes.
+func fitting(n, most int, cost func(i int) int) int {
+	sum := 0
+	for i := range n {
+		if sum += cost(i); sum > most && i > 0 {
+			return i
+		}
+	}
+	return n
+}
+
+// jsonSize is about what s takes in JSON.
+func jsonSize(s string) int {
+	n := len(s) + 3
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ':
+			n += 5
+		case c == '"' || c == '\\':
+			n++
+		}
+	}
+	return n
+}
+
+// shownBytes is what the name of a file adds to a text, without what all have in common.
+func shownBytes(root, path string) int { return len(relative(root, path)) + 1 }
+
+// relative is a path below root without it.
+func relative(root, path string) string {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	if !ok || root == "" {
+		return path
+	}
+	return rest
+}
+
+// tries is the time for that, of a search that took so long.
+func tries(ctx context.Context, took time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, max(patience, took/10))
+}
+
+// commonDir is the deepest directory that all the paths lie in.
+func commonDir(paths []string) string {
+	dir := path.Dir(paths[0])
+	for _, p := range paths {
+		for !within(p, dir) {
+			dir = path.Dir(dir)
+		}
+	}
+	return dir
+}
+
+// otherGlobs looks for a call that finds files where a found none, and puts it into out.
+func (s *Suite) otherGlobs(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) {
+	try := func(as string, change func(*GlobArgs)) bool {
+		b := GlobArgs{Pattern: a.Pattern, Path: a.Path, Limit: a.Limit}
+		if change(&b); ctx.Err() != nil {
+			return false
+		}
+		sent := b
+		r, err := s.list(ctx, c, &b, false)
+		if err != nil || r.Total == 0 {
+			return false
+		}
+		n := plural(r.Total, "file")
+		if r.Partial {
+			n = "at least " + n
+		}
+		out.Next, out.Note = again("Glob", &sent, nil), joined(fmt.Sprintf("%s: %s", as, n), out.Note)
+		return true
+	}
+	with := func(g string) bool {
+		return try("pattern "+g, func(b *GlobArgs) { b.Pattern = g })
+	}
+	if s.throughLink(ctx, c, a, out) {
+		return
+	}
+	for _, g := range readings.Globs(a.Pattern) {
+		if with(g) {
+			if rival := readings.Rival(a.Pattern, g); rival != "" && with(rival) {
+				out.Next = nil // which of the two is meant can't be told
+			}
+			return
+		}
+	}
+	if value(a.Path) == "" {
+		for _, g := range readings.GlobsBelow(a.Pattern, s.cfg.WorkspaceRoot) {
+			if with(g) {
+				return
+			}
+		}
+	}
+	if out.Skipped["ignored"].Count > 0 && ctx.Err() == nil {
+		b := GlobArgs{Pattern: a.Pattern, Path: a.Path}
+		if r, err := s.list(ctx, c, &b, true); err == nil && len(r.Paths) > 0 {
+			in := commonDir(r.Paths)
+			name := path.Base(a.Pattern)
+			if try("what ignore rules leave out, path "+in+" and pattern "+name,
+				func(b *GlobArgs) { b.Path, b.Pattern = &in, name }) {
+				return
+			}
+		}
+	}
+	if root := s.cfg.WorkspaceRoot; root != "" && value(a.Path) != "" && value(a.Path) != root &&
+		!path.IsAbs(a.Pattern) {
+		try("in the whole workspace", func(b *GlobArgs) { b.Path = nil })
+		out.Next = nil // it was not asked for
+	}
+}
+
+// throughLink tells of a symbolic link that fits the pattern of a, or its beginning, and offers the
+// call that goes there, if there is one.
+func (s *Suite) throughLink(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) bool {
+	parts, r := strings.Split(a.Pattern, "/"), out
+	if len(grep.SplitGlobs(a.Pattern, ",")) > 1 {
+		parts = []string{a.Pattern}
+	}
+	for n := len(parts); n > 0 && ctx.Err() == nil; n-- {
+		if strings.Trim(parts[n-1], "*?") == "" {
+			continue // any name fits it
+		}
+		rest := strings.Join(parts[n:], "/")
+		if n < len(parts) {
+			b := GlobArgs{Path: a.Path, Pattern: strings.Join(parts[:n], "/")}
+			if r, _ = s.list(ctx, c, &b, false); r == nil {
+				return false
+			}
+		}
+		if r.link == "" {
+			continue
+		}
+		at := path.Join(r.Root, r.link)
+		out.Note = joined(edit.ShownPath(at)+" is a symbolic link, and no search follows one", out.Note)
+		switch o, ok := s.engine.There(c, at); {
+		case ok && o.Info.Kind == guardfs.KindFile && rest == "":
+			out.Next = again("Read", &ReadArgs{FilePath: at}, nil)
+		case ok && o.Info.Kind == guardfs.KindDir:
+			b := GlobArgs{Path: &at, Pattern: cmp.Or(rest, "*")}
+			next := again("Glob", &b, nil)
+			if r, err := s.list(ctx, c, &b, false); err == nil && r.Total > 0 {
+				out.Next = next
+			}
+		}
+		return out.Next != nil
+	}
+	return false
+}
+
+// whyNone adds to what was skipped how to have it included, which matters where nothing was found.
+func (s Skipped) whyNone(found int) Skipped {
+	if found > 0 {
+		for reason, r := range s {
+			if reason != unsaved {
+				s[reason] = SkippedReason{Count: r.Count}
+			}
+		}
+	}
+	return s
 }

@@ -15,6 +15,7 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/readings"
 	"moltisfs/internal/refusal"
 )
 
@@ -95,6 +96,7 @@ var grepTool = define[GrepArgs](Tool{
 		{Theirs: verbNames, Says: "grep search rg find", Hint: "leave it out"},
 	},
 	answers: []Payload{&Grep{}},
+	refuses: map[engine.Cause]func(*about, *Refusal){engine.BadPattern: badPattern, engine.NoFileType: unknownType},
 }, runGrep, func(path string, _ bool) GrepArgs { return GrepArgs{Pattern: "a", Path: &path} })
 
 func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payload, error) {
@@ -280,8 +282,9 @@ func (g *Grep) brief() (Payload, []string) {
 	return &out, left
 }
 
-func (*Grep) Kind() string { return "grep" }
-func (*Grep) payload()     {}
+func (*Grep) Kind() string     { return "grep" }
+func (*Grep) payload()         {}
+func (g *Grep) noted() *string { return &g.Note }
 
 // MarshalJSON makes the list of the mode present even when it is empty.
 func (g *Grep) MarshalJSON() ([]byte, error) {
@@ -305,13 +308,6 @@ func (g *Grep) MarshalJSON() ([]byte, error) {
 		Files []string `json:"files"`
 		*plain
 	}{g.Mode, orEmpty(g.Files), (*plain)(g)})
-}
-
-func orEmpty[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
 }
 
 // Text is the answer in ripgrep's and Claude Code's shape.
@@ -423,15 +419,6 @@ func inRoot(root string) string {
 	return "In " + root + ":\n"
 }
 
-// relative is a path below root without it.
-func relative(root, path string) string {
-	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
-	if !ok || root == "" {
-		return path
-	}
-	return rest
-}
-
 // windowed marks a line that is longer than what is shown of it.
 func windowed(r grep.Row) string {
 	if !r.Cut {
@@ -475,35 +462,6 @@ func (p page) part(rows []grep.Row) (before, rest []grep.Row) {
 		return rows[:k], rows[k:]
 	}
 	return nil, rows
-}
-
-// fitting is how many entries of an answer fit into so many bytes, given what each adds to it. The
-// first is given whatever it takes.
-func fitting(n, most int, cost func(i int) int) int {
-	sum := 0
-	for i := range n {
-		if sum += cost(i); sum > most && i > 0 {
-			return i
-		}
-	}
-	return n
-}
-
-// shownBytes is what the name of a file adds to a text, without what all have in common.
-func shownBytes(root, path string) int { return len(relative(root, path)) + 1 }
-
-// jsonSize is about what s takes in JSON.
-func jsonSize(s string) int {
-	n := len(s) + 3
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ':
-			n += 5
-		case c == '"' || c == '\\':
-			n++
-		}
-	}
-	return n
 }
 
 func (g *Grep) fill(r *grep.Result, q grep.Query, p page) {
@@ -724,4 +682,135 @@ func unknownType(a *about, r *Refusal) {
 	if sent, _ := asMap(a.args)["type"].(string); len(e.Nearest) > 0 {
 		r.Next = again(a.tool, a.args, map[string]any{"type": strings.Replace(sent, e.Type, e.Nearest[0], 1)})
 	}
+}
+
+// others looks for a call that finds something where a found nothing, and puts it into out.
+func (s *Suite) others(ctx context.Context, c *engine.Call, a *GrepArgs, out *Grep) {
+	plain := *a
+	plain.Offset, plain.HeadLimit = nil, nil
+	try := func(as string, change func(*GrepArgs)) bool {
+		b := plain
+		if change(&b); ctx.Err() != nil {
+			return false
+		}
+		r, err := s.search(ctx, c, &b, false)
+		if err != nil || r.Total.Files == 0 {
+			return false
+		}
+		sent := *a
+		change(&sent)
+		sent.Offset = nil
+		out.Next = again("Grep", &sent, nil)
+		out.Note = joined(fmt.Sprintf("%s: %s", as, r.howMany()), out.Note)
+		return true
+	}
+	if g := value(a.Glob); out.scanned == 0 && g != "" {
+		with := func(glob string) bool {
+			return try("glob "+glob, func(b *GrepArgs) { b.Glob = &glob })
+		}
+		for _, other := range append(readings.Globs(g), "**/"+g) {
+			if with(other) {
+				if rival := readings.Rival(g, other); rival != "" && with(rival) {
+					out.Next = nil // which of the two is meant can't be told
+				}
+				return
+			}
+		}
+	}
+	for _, r := range readings.Patterns(a.Pattern, value(a.IgnoreCase), value(a.Multiline)) {
+		as := "as " + r.As + ", pattern " + r.Text + flagged(r)
+		if try(as, func(b *GrepArgs) { reread(b, r) }) {
+			return
+		}
+	}
+	if s.ignoredToo(ctx, c, &plain, out) {
+		return
+	}
+	if g := value(a.Glob); g+value(a.Type) != "" && !strings.Contains(g, "!") {
+		try("without glob and type", func(b *GrepArgs) { b.Glob, b.Type = nil, nil })
+		out.Next = nil // other files were not asked for
+	}
+}
+
+func flagged(r readings.Pattern) (out string) {
+	if r.IgnoreCase {
+		out += " with -i"
+	}
+	if r.Multiline {
+		out += " with multiline"
+	}
+	return out
+}
+
+func reread(a *GrepArgs, r readings.Pattern) {
+	yes := true
+	if a.Pattern = r.Text; r.IgnoreCase {
+		a.IgnoreCase = &yes
+	}
+	if r.Multiline {
+		a.Multiline = &yes
+	}
+}
+
+// howMany is what a search found, in a word.
+func (g *Grep) howMany() string {
+	n := plural(g.Total.Files, "file")
+	if g.Mode == "content" && g.Total.Lines > 0 {
+		n = plural(g.Total.Lines, "line") + " in " + n
+	}
+	if g.Partial {
+		return "at least " + n
+	}
+	return n
+}
+
+// ignoredToo looks into what ignore rules keep out of searches.
+func (s *Suite) ignoredToo(ctx context.Context, c *engine.Call, a *GrepArgs, out *Grep) bool {
+	if out.Skipped["ignored"].Count == 0 || ctx.Err() != nil {
+		return false
+	}
+	all := *a
+	mode := "files_with_matches"
+	all.OutputMode = &mode
+	r, err := s.search(ctx, c, &all, true)
+	if err != nil || len(r.Files) == 0 {
+		return false
+	}
+	for _, in := range []string{commonDir(r.Files), r.Files[0]} {
+		b := *a
+		if b.Path = &in; in == r.Root {
+			continue
+		}
+		if hit, err := s.search(ctx, c, &b, false); err == nil && hit.Total.Files > 0 {
+			out.Next = again("Grep", &b, nil)
+			out.Note = joined(fmt.Sprintf("it is in %s that ignore rules leave out, path %s",
+				plural(r.Total.Files, "file"), in), out.Note)
+			return true
+		}
+	}
+	return false
+}
+
+// mended is the pattern that finds something in place of one that is no regular expression.
+func (a *about) mended(suggest string) (r *readings.Pattern, hits string) {
+	args, ok := a.args.(*GrepArgs)
+	if !ok || a.call == nil {
+		return nil, ""
+	}
+	ctx, cancel := tries(context.Background(), 0)
+	defer cancel()
+	all := readings.Patterns(args.Pattern, value(args.IgnoreCase), value(args.Multiline))
+	if suggest != "" { // behind the literal text: what was meant as a whole is not a part of it
+		at := slices.IndexFunc(all, func(r readings.Pattern) bool { return r.As == "literal text" })
+		all = slices.Insert(all, at+1, readings.Pattern{Text: suggest})
+	}
+	for _, r := range all {
+		b := *args
+		reread(&b, r)
+		b.Offset = nil
+		if found, err := a.s.search(ctx, a.call, &b, false); err == nil && found.Total.Files > 0 {
+			return &r, found.howMany()
+		}
+	}
+	return nil, ""
 }

@@ -13,6 +13,7 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/refusal"
 	"moltisfs/internal/session"
 	"moltisfs/readers/notebook"
 )
@@ -60,8 +61,9 @@ type NotebookEdit struct {
 	Changed
 }
 
-func (*NotebookEdit) Kind() string { return "notebook_edit" }
-func (*NotebookEdit) payload()     {}
+func (*NotebookEdit) Kind() string     { return "notebook_edit" }
+func (*NotebookEdit) payload()         {}
+func (n *NotebookEdit) noted() *string { return &n.Note }
 
 // Text says it as Claude Code does.
 func (n *NotebookEdit) Text() string {
@@ -103,6 +105,7 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 		{Theirs: "mode " + verbNames, Ours: "edit_mode"},
 	},
 	answers: []Payload{&NotebookEdit{}},
+	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NoSuchCell: noCell},
 }, runNotebookEdit, func(path string, _ bool) NotebookEditArgs {
 	return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
 })

@@ -10,6 +10,7 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/refusal"
 	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
@@ -38,17 +39,6 @@ func (a *ReadArgs) asked() engine.Asked {
 		w = strings.TrimSpace(w + " tail")
 	}
 	return engine.Asked{Window: w}
-}
-
-// numbers is the numbers that are given, each behind its name.
-func numbers(parts ...any) string {
-	var b strings.Builder
-	for i := 0; i < len(parts); i += 2 {
-		if n, ok := parts[i+1].(*int); ok && n != nil {
-			fmt.Fprintf(&b, " %s %d", parts[i], *n)
-		}
-	}
-	return strings.TrimPrefix(b.String(), " ")
 }
 
 // given counts the bytes of content in an answer; 0 where its text is all of it.
@@ -124,8 +114,9 @@ func (c *Content) brief() (Payload, []string) {
 	return &out, c.inText()
 }
 
-func (c *Content) Kind() string { return c.Body.Kind() }
-func (*Content) payload()       {}
+func (c *Content) Kind() string   { return c.Body.Kind() }
+func (*Content) payload()         {}
+func (c *Content) noted() *string { return &c.Note }
 
 // MarshalJSON splices the reader's fields behind the path.
 func (c *Content) MarshalJSON() ([]byte, error) {
@@ -168,6 +159,7 @@ var readTool = define[ReadArgs](Tool{
 	}),
 	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
 		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
+	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NotShown: unshown},
 }, runRead, func(path string, _ bool) ReadArgs { return ReadArgs{FilePath: path} })
 
 // defaultLines is how many lines a Read shows unless told.
@@ -497,4 +489,24 @@ func (l *loops) reset(c *engine.Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.sessions, [2]string{c.Principal, c.Session})
+}
+
+// unshown refuses what a reader can't show, in the reader's words.
+func unshown(a *about, r *Refusal) {
+	switch e := factsOf[readers.Hinter](a).(type) {
+	case *readers.BadRequest, *readers.BadPages, *readers.BadEncoding:
+		r.Reason = KindBadRequest
+	case *readers.Limit:
+		r.Reason = KindLimit
+	case *readers.Busy, *readers.OutOfTime:
+		r.Reason = KindDeadline
+	case *readers.TooLarge:
+		r.Reason, r.Fields = KindTooLarge, sizes{e.Size, e.Max}
+		switch {
+		case e.Windowed && e.What == "PDF":
+			r.Next = again(a.tool, a.args, map[string]any{"pages": fmt.Sprintf("1-%d", readers.MaxPages)})
+		case e.Windowed:
+			r.Next = again(a.tool, a.args, map[string]any{"offset": 1, "limit": defaultLines})
+		}
+	}
 }

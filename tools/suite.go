@@ -73,6 +73,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
+	"moltisfs/internal/args"
 	"moltisfs/internal/datadir"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
@@ -81,46 +82,6 @@ import (
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
-
-// A Call is one tool call as it came in. It is [dialect.Call], of which most hosts need
-//
-//	Principal, Session string          // who calls, and whose history counts
-//	Turn               string          // groups the checkpoints of one prompt; may be empty
-//	Tool               string
-//	Args               json.RawMessage
-//	Approver           approval.Approver // asked in the place of the host's
-//	Client             string          // the program that calls, for the record
-//	ByUser             bool            // a person calls, not an agent
-//	Overlay            dialect.Overlay // as a *Editor: whose unsaved text counts
-//
-// The others are Heard, Tier, Scope, Page, Progress, Headers and Unavailable: until when an approver's
-// answer has a hearer, how freely, where, how long answers are, how far it is, what a policy chain sees
-// of the request, and why it can't run.
-type Call = dialect.Call
-
-// An Editor is the user's editor, as a client of the Agent Client Protocol. Read, Edit, MultiEdit
-// and Write see and change its unsaved text, and the disk where it has none. Grep and Glob see the
-// disk, and name the files of which this session has met unsaved text. It is [dialect.Editor]:
-//
-//	Read  func(ctx context.Context, path string) (text string, err error) // fs/read_text_file
-//	Write func(ctx context.Context, path, text string) error              // fs/write_text_file
-//
-// nil is what the client does not offer.
-type Editor = dialect.Editor
-
-// A Definition is what a model is told of a tool. It is [dialect.Definition]:
-//
-//	Name, Title, Description                     string
-//	ReadOnly, Destructive, Idempotent, OpenWorld bool
-//	InputSchema, OutputSchema                    json.RawMessage // JSON Schema 2020-12
-//	Also                                         []string // other names it is called by
-//	Entry                                        json.RawMessage // of a catalog, if it has one
-//	Search                                       dialect.Search // for deferred tools
-type Definition = dialect.Definition
-
-// UnknownToolError is a call of a tool that is not there, or that this caller may not call. Its
-// fields are Tool and Nearest, "" when nothing is close.
-type UnknownToolError = dialect.UnknownToolError
 
 // Suite is the tools over one policy, one audit record and one checkpoint
 // history. It is safe for concurrent use.
@@ -137,144 +98,6 @@ type Suite struct {
 // ErrClosed is the error of every call after Close, and of one that Close met while it waited for
 // its approver. Such a call has changed nothing.
 var ErrClosed = engine.ErrClosed
-
-// Over is the suite over an engine that is open already, and that other dialects may stand on: one
-// policy, one audit record and one history for all of them. Who opened the engine closes it.
-func Over(e *engine.Engine) *Suite {
-	s := &Suite{cfg: e.Config(), tools: e.Tools(), engine: e, logger: e.Logger()}
-	s.page = s.fitted(dialect.Page{}).page
-	if s.cfg.TrackReads {
-		s.loops = &loops{sessions: map[[2]string]*lastRead{}}
-	}
-	return s
-}
-
-// Close lets no call in any more, takes back the questions that wait for an answer, waits for the
-// calls under way, and gives back what Open took. A call whose question was taken back changes
-// nothing and ends with ErrClosed. Every other call runs to its end: whoever is in a hurry cancels
-// the contexts of its calls.
-//
-// Closing again, at the same time too, waits likewise and answers the same. Options.Progress must
-// not call it: a call under way waits for that. A suite that is Over an engine leaves it open.
-func (s *Suite) Close() error {
-	if s.close == nil {
-		return nil
-	}
-	return s.close()
-}
-
-// Containment says how firmly paths are held on this system: "kernel", "walk"
-// or "best_effort".
-func (s *Suite) Containment() string { return s.engine.Containment() }
-
-// Definitions are the tools that may be called, in the order of [All]. A tool
-// that [tools.policy] denies is not among them.
-func (s *Suite) Definitions() []Definition {
-	var out []Definition
-	for i := range table {
-		if table[i].allowed(s.tools) {
-			out = append(out, table[i].definition())
-		}
-	}
-	return out
-}
-
-// call is Call, and a call that was cancelled is a refusal too.
-func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
-	c, tool := engine.Taken(in, "tools", in.Tool), row(in.Tool)
-	if tool == nil || !tool.allowed(s.tools) {
-		var follows []string
-		if tool != nil {
-			follows = tool.Follows
-		}
-		return nil, s.engine.Unknown(ctx, c, in, follows, s.unknown(in.Tool))
-	}
-	var limit time.Duration
-	if tool.OwnTime {
-		limit = s.engine.OwnTime(tool.Effect != Reads)
-	} else {
-		limit = s.engine.TimeFor(tool.Effect != Reads, in.Tier)
-	}
-	var args any
-	var note string
-	var out Payload // a call that is left behind still writes to it: so it is not p
-	err = s.engine.Do(ctx, c, engine.Operation{
-		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
-		Args: in.Args,
-		Decode: func(raw json.RawMessage) (_ any, err error) {
-			if args, note, err = tool.decode(raw); err != nil {
-				return nil, err
-			}
-			if path := pathOf(args); path != "" {
-				c.Trace.Paths = []string{path}
-			}
-			if d, ok := args.(dryRunner); ok {
-				c.Trace.DryRun = d.dryRun()
-			}
-			if a, ok := args.(asker); ok {
-				c.Trace.Asked = a.asked()
-			}
-			return args, nil
-		},
-		Run: func(ctx context.Context) (err error) {
-			out, err = tool.run(ctx, s.fitted(in.Page), c, args)
-			switch {
-			case err != nil:
-			case tool.Effect != Reads:
-				s.loops.reset(c)
-			case c.Trace.Bytes == 0:
-				c.Trace.Bytes = int64(len(out.Text()))
-			}
-			if n, ok := out.(interface{ read(string) }); ok && note != "" {
-				n.read(note)
-			}
-			return err
-		},
-		Refuse: func(ctx context.Context, err error) string {
-			r := s.refuse(c, tool.Name, args, err)
-			if r == nil {
-				return ""
-			}
-			out = r
-			return r.Reason
-		},
-		Answer: func() (json.RawMessage, error) { return Encode(out) },
-		Replace: func(raw json.RawMessage) error {
-			r, err := replaced(raw, Refused(out))
-			if err == nil {
-				out = r
-			}
-			return err
-		},
-	})
-	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
-		return s.refuse(engine.Taken(in, "tools", in.Tool), tool.Name, nil, left.Refusal), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if w, ok := out.(interface{ warn(string) }); ok && c.Trace.Unrecorded {
-		w.warn("the outcome could not be written to the audit log")
-	}
-	return out, nil
-}
-
-func row(name string) *Tool {
-	for i := range table {
-		if table[i].Name == name {
-			return &table[i]
-		}
-	}
-	return nil
-}
-
-func (s *Suite) unknown(name string) *UnknownToolError {
-	var names []string
-	for _, d := range s.Definitions() {
-		names = append(names, d.Name)
-	}
-	return &UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
-}
 
 // Options is what the host supplies. The zero value is safe: nobody can
 // approve, so with require_approval every change is refused.
@@ -391,19 +214,6 @@ func openEngine(cfg config.Config, o Options, policies engine.Policies, others [
 	return e, err
 }
 
-// Definitions are those of every tool, for a host that shows them without a
-// suite.
-func Definitions() []Definition { return (&Suite{}).Definitions() }
-
-// DefinitionsUnder are those of the tools that a configuration leaves.
-func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
-	return (&Suite{tools: lists}).Definitions(), nil
-}
-
 // Check finds what is wrong with a configuration: what config.Check finds, and what takes the
 // tools, or a look at the file system, to know. Open does the same. Its errors are *config.Problem,
 // joined where there are several; config.Locate adds where in a file they stand.
@@ -466,6 +276,17 @@ func Warnings(cfg config.Config) []*config.Problem {
 	return append(out, engine.IdleRules(rooted.Tools.FS, "")...)
 }
 
+// Over is the suite over an engine that is open already, and that other dialects may stand on: one
+// policy, one audit record and one history for all of them. Who opened the engine closes it.
+func Over(e *engine.Engine) *Suite {
+	s := &Suite{cfg: e.Config(), tools: e.Tools(), engine: e, logger: e.Logger()}
+	s.page = s.fitted(dialect.Page{}).page
+	if s.cfg.TrackReads {
+		s.loops = &loops{sessions: map[[2]string]*lastRead{}}
+	}
+	return s
+}
+
 // fitted is the suite as it answers a caller with such a page.
 func (s *Suite) fitted(p dialect.Page) *Suite {
 	f := *s
@@ -480,6 +301,49 @@ func (s *Suite) fitted(p dialect.Page) *Suite {
 	}
 	f.page = p
 	return &f
+}
+
+// Close lets no call in any more, takes back the questions that wait for an answer, waits for the
+// calls under way, and gives back what Open took. A call whose question was taken back changes
+// nothing and ends with ErrClosed. Every other call runs to its end: whoever is in a hurry cancels
+// the contexts of its calls.
+//
+// Closing again, at the same time too, waits likewise and answers the same. Options.Progress must
+// not call it: a call under way waits for that. A suite that is Over an engine leaves it open.
+func (s *Suite) Close() error {
+	if s.close == nil {
+		return nil
+	}
+	return s.close()
+}
+
+// Containment says how firmly paths are held on this system: "kernel", "walk"
+// or "best_effort".
+func (s *Suite) Containment() string { return s.engine.Containment() }
+
+// Definitions are those of every tool, for a host that shows them without a
+// suite.
+func Definitions() []Definition { return (&Suite{}).Definitions() }
+
+// DefinitionsUnder are those of the tools that a configuration leaves.
+func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
+	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	return (&Suite{tools: lists}).Definitions(), nil
+}
+
+// Definitions are the tools that may be called, in the order of [All]. A tool
+// that [tools.policy] denies is not among them.
+func (s *Suite) Definitions() []Definition {
+	var out []Definition
+	for i := range table {
+		if table[i].allowed(s.tools) {
+			out = append(out, table[i].definition())
+		}
+	}
+	return out
 }
 
 // Do is a call with typed arguments and a typed answer. The struct says which tool is meant: an
@@ -540,6 +404,103 @@ func (s *Suite) Call(ctx context.Context, in Call) (Payload, error) {
 	return nil, fmt.Errorf("%s was cancelled: %w", in.Tool, ctx.Err())
 }
 
+// call is Call, and a call that was cancelled is a refusal too.
+func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
+	c, tool := engine.Taken(in, "tools", in.Tool), row(in.Tool)
+	if tool == nil || !tool.allowed(s.tools) {
+		var follows []string
+		if tool != nil {
+			follows = tool.Follows
+		}
+		return nil, s.engine.Unknown(ctx, c, in, follows, s.unknown(in.Tool))
+	}
+	var limit time.Duration
+	if tool.OwnTime {
+		limit = s.engine.OwnTime(tool.Effect != Reads)
+	} else {
+		limit = s.engine.TimeFor(tool.Effect != Reads, in.Tier)
+	}
+	var args any
+	var note string
+	var out Payload // a call that is left behind still writes to it: so it is not p
+	err = s.engine.Do(ctx, c, engine.Operation{
+		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
+		Args: in.Args,
+		Decode: func(raw json.RawMessage) (_ any, err error) {
+			if args, note, err = tool.decode(raw); err != nil {
+				return nil, err
+			}
+			if path := pathOf(args); path != "" {
+				c.Trace.Paths = []string{path}
+			}
+			if d, ok := args.(dryRunner); ok {
+				c.Trace.DryRun = d.dryRun()
+			}
+			if a, ok := args.(asker); ok {
+				c.Trace.Asked = a.asked()
+			}
+			return args, nil
+		},
+		Run: func(ctx context.Context) (err error) {
+			out, err = tool.run(ctx, s.fitted(in.Page), c, args)
+			switch {
+			case err != nil:
+			case tool.Effect != Reads:
+				s.loops.reset(c)
+			case c.Trace.Bytes == 0:
+				c.Trace.Bytes = int64(len(out.Text()))
+			}
+			if n, ok := out.(interface{ noted() *string }); ok {
+				*n.noted() = joined(note, *n.noted())
+			}
+			return err
+		},
+		Refuse: func(ctx context.Context, err error) string {
+			r := s.refuse(c, tool.Name, args, err)
+			if r == nil {
+				return ""
+			}
+			out = r
+			return r.Reason
+		},
+		Answer: func() (json.RawMessage, error) { return Encode(out) },
+		Replace: func(raw json.RawMessage) error {
+			r, err := replaced(raw, Refused(out))
+			if err == nil {
+				out = r
+			}
+			return err
+		},
+	})
+	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
+		return s.refuse(engine.Taken(in, "tools", in.Tool), tool.Name, nil, left.Refusal), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w, ok := out.(interface{ warn(string) }); ok && c.Trace.Unrecorded {
+		w.warn("the outcome could not be written to the audit log")
+	}
+	return out, nil
+}
+
+func row(name string) *Tool {
+	for i := range table {
+		if table[i].Name == name {
+			return &table[i]
+		}
+	}
+	return nil
+}
+
+func (s *Suite) unknown(name string) *UnknownToolError {
+	var names []string
+	for _, d := range s.Definitions() {
+		names = append(names, d.Name)
+	}
+	return &UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
+}
+
 // Undo takes back the last change of the session that as names, and Redo that undo. They are what
 // checkpoint_restore does with the ids "undo" and "redo"; its other arguments go by Do.
 func (s *Suite) Undo(ctx context.Context, as Call) (*CheckpointRestore, error) {
@@ -571,4 +532,214 @@ func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) er
 	return s.Upkeep(ctx, "empty_trash", func(ctx context.Context, db *checkpoint.DB) error {
 		return engine.EmptyTrash(ctx, s.engine.Place(), db, entries)
 	})
+}
+
+// Effect says what a tool may do to the world; the MCP annotations follow.
+type Effect uint8
+
+const (
+	// Reads changes nothing.
+	Reads Effect = iota
+	// Overwrites replaces or removes what was there.
+	Overwrites
+)
+
+// A Tool is one row of [All]: everything a surface needs to list and run it.
+type Tool struct {
+	Name, Title string
+	// Description is for a model that knows the tool by heart: only what differs or surprises.
+	Description string
+	Effect      Effect
+	Idempotent  bool
+	// Follows are tools that this one does the work of by another road. It is denied with the last of
+	// them, unless it is allowed by name.
+	Follows []string
+
+	// OwnTime says that the tool sets its own deadline, as a search does, or takes what it takes, as a
+	// restore of many files does.
+	OwnTime bool
+
+	Search Search
+
+	aliases []args.Alias // other agents' names for the arguments
+
+	// refuses adds to the words of a cause: fields, a call to make next, what may be meant.
+	refuses map[engine.Cause]func(*about, *Refusal)
+
+	// answers has an empty one of each kind of success: their types are the schema of the answers.
+	answers []Payload
+
+	args *args.Spec        // schema and decoder
+	is   func(in any) bool // whether these are its arguments, as a struct
+	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
+	at   func(path string, there bool) any
+
+	output func() json.RawMessage // the schema of its answers
+}
+
+// All is every tool, in the order in which it is listed. Order matters: models and prompt caches
+// see it. It is a copy: what a host changes in it changes no suite.
+func All() []Tool {
+	out := slices.Clone(table)
+	for i := range out {
+		out[i].Follows = slices.Clone(out[i].Follows)
+	}
+	return out
+}
+
+var table = []Tool{
+	readTool,
+	writeTool,
+	editTool,
+	multiEditTool,
+	notebookEditTool,
+	globTool,
+	grepTool,
+	checkpointsListTool,
+	checkpointDiffTool,
+	checkpointRestoreTool,
+}
+
+// A checker is an argument struct with rules beyond its types. Problems come
+// back as *args.Error.
+type checker interface{ check() error }
+
+// An asker is an argument struct that names a part of a tree or of a file.
+type asker interface{ asked() engine.Asked }
+
+// A dryRunner is an argument struct that can ask what would be changed.
+type dryRunner interface{ dryRun() bool }
+
+// define makes a row out of a typed run function. A is the argument struct. at makes arguments that
+// have the tool work on a path: tests send them for every strange one. there says that a file with
+// the text "a" is there.
+func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error),
+	at func(path string, there bool) A) Tool {
+	if len(t.answers) == 0 {
+		panic("tools: " + t.Name + " has no answers")
+	}
+	t.at = func(path string, there bool) any { return at(path, there) }
+	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Effect != Reads, Aliases: t.aliases})
+	t.output = sync.OnceValue(func() json.RawMessage {
+		out, err := plainJSON(outputSchema(t.answers))
+		if err != nil {
+			panic("tools: a schema that can't be encoded: " + err.Error())
+		}
+		return out
+	})
+	t.is = func(in any) bool {
+		switch in.(type) {
+		case A, *A:
+			return true
+		}
+		return false
+	}
+	t.run = func(ctx context.Context, s *Suite, c *engine.Call, in any) (Payload, error) {
+		return run(ctx, s, c, in.(*A))
+	}
+	return t
+}
+
+// decode makes the argument struct of a call, checked. note says what was taken as what.
+func (t *Tool) decode(raw json.RawMessage) (in any, note string, err error) {
+	in, note, err = t.args.Take(raw)
+	if err == nil {
+		if a, ok := in.(checker); ok {
+			err = a.check()
+		}
+	}
+	return in, note, err
+}
+
+type badArgument = args.Error
+
+// bad is an argument that can't be taken.
+func bad(hint, format string, a ...any) error { return args.Errorf(hint, format, a...) }
+
+// allowed reports whether [tools.policy] leaves the tool.
+func (t *Tool) allowed(p policy.Tools) bool {
+	return p.Allows(t.Name, t.Effect != Reads, t.Follows...)
+}
+
+// definition is what a model is told.
+func (t *Tool) definition() Definition {
+	return Definition{
+		Name:         t.Name,
+		Title:        t.Title,
+		Description:  t.Description,
+		InputSchema:  t.args.Schema(),
+		OutputSchema: t.output(),
+		ReadOnly:     t.Effect == Reads,
+		Destructive:  t.Effect == Overwrites,
+		Idempotent:   t.Idempotent || t.Effect == Reads,
+		OpenWorld:    false,
+		Search:       t.Search,
+	}
+}
+
+// The names that several tools share. What others call a path, a glob or a text is theirs to say; a
+// name is taken for what the tool that has it means by it.
+const (
+	fileNames = "path file filename filepath filepathname targetfile absolutepath absolutefilepath " +
+		"fullpath fullfilepath pathname targetpath location filetoread filetoedit relativepath " +
+		"relativeworkspacepath filelocation inputfile sourcefile uri fileuri document"
+	dirNames = "directory dir folder dirpath directorypath folderpath root rootdir rootpath cwd " +
+		"basepath basedir searchpath searchdir searchdirectory searchin targetdirectory targetdir " +
+		"workdir workingdirectory location absolutepath fullpath filepath file directories " +
+		"paths searchpaths startpath startdir relativeworkspacepath"
+	notNames = "exclude excludes excludepattern excludepatterns excludeglob excludeglobs ignore " +
+		"ignorepattern ignorepatterns ignoreglobs exclusions excludeddirs excludedirs"
+	oldNames = "oldtext oldstr old oldcode oldcontent oldvalue oldsnippet oldblock search searchtext " +
+		"searchstring searchblock searchfor searchcontent find findtext findstring target targettext " +
+		"targetcontent targetstring original originaltext originalcode originalcontent " +
+		"originalstring texttoreplace texttofind codetoreplace"
+	newNames = "newtext newstr new newcode newcontent newvalue newsnippet newblock replace " +
+		"replacetext replacestring replaceblock replacewith replacement replacementtext " +
+		"replacementstring replacementcontent replacementcode updatedtext updatedcode with"
+	verbNames = "command action operation op"
+	maxNames  = "maxresults maxmatches maxcount numresults resultlimit limit maxitems maxhits top " +
+		"topk max"
+	hiddenName = "hidden includehidden searchhidden showhidden dot"
+	gitNames   = "respectgitignore respectignore usegitignore gitignore respectgitignorefiles"
+	noGitNames = "noignore includeignored nogitignore"
+	idNames    = "checkpointid checkpoint cp cpid snapshot snapshotid checkpointname"
+)
+
+// fileAliases are for the path of one file.
+var fileAliases = []args.Alias{
+	{Theirs: "path", Ours: "file_path", Quiet: true},
+	{Theirs: fileNames, Ours: "file_path"},
+}
+
+// editAliases are for one replacement, alone or in a list.
+var editAliases = []args.Alias{
+	{Theirs: "oldstr", Ours: "old_string", Quiet: true},
+	{Theirs: "newstr", Ours: "new_string", Quiet: true},
+	{Theirs: oldNames, Ours: "old_string"},
+	{Theirs: newNames, Ours: "replace_all", Turn: args.Switch},
+	{Theirs: newNames, Ours: "new_string"},
+	{Theirs: "before from", Ours: "old_string", Turn: args.Offered},
+	{Theirs: "after to text content value updated insert", Ours: "new_string", Turn: args.Offered},
+	{Theirs: "all global replaceallmatches replaceallinstances alloccurrences replacealloccurrences " +
+		"allowmultiple allowmultiplereplacements allmatches replaceeverywhere", Ours: "replace_all"},
+	{Theirs: "expectedreplacements count expectedoccurrences", Says: "1",
+		Hint: "set replace_all to change every place"},
+}
+
+// timeAliases are for the points in time of checkpoints.
+var timeAliases = []args.Alias{
+	{Theirs: "turnid", Ours: "turn"},
+	{Theirs: "after sincetime starttime newerthan", Ours: "since"},
+	{Theirs: "tag", Ours: "label"},
+}
+
+// numbers is the numbers that are given, each behind its name.
+func numbers(parts ...any) string {
+	var b strings.Builder
+	for i := 0; i < len(parts); i += 2 {
+		if n, ok := parts[i+1].(*int); ok && n != nil {
+			fmt.Fprintf(&b, " %s %d", parts[i], *n)
+		}
+	}
+	return strings.TrimPrefix(b.String(), " ")
 }
