@@ -14,6 +14,7 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/refusal"
 	"moltisfs/readers"
 )
 
@@ -269,57 +270,55 @@ func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 	return p, nil
 }
 
-// shownOtherwise refuses an old_string that was probably taken from what Read shows of a file in
-// place of its text; nil where it was not.
-func shownOtherwise(path string, content []byte, encoding, old string,
-	e *edit.NoMatchError) *Refusal {
-	const untouched = "; the file is untouched"
-	r := &Refusal{Reason: KindUnsupported}
-	cause := "shown_decoded"
-	switch readers.ShownDecoded(content, encoding) {
-	case "email":
-		r.Message = "old_string is not in the file: of an email whose text is encoded Read shows the " +
-			"decoded text, which is not the file's bytes" + untouched
-		r.Hint = "Read the source with render: false and take old_string from there."
-		r.Next = &NextCall{"Read", map[string]any{"file_path": path, "render": false}}
-	case "notebook":
-		r.Message = "old_string is not in the file: of a notebook Read shows the cells, which are " +
-			"written in another way in the file" + untouched
-		r.Hint = "Use NotebookEdit, or read the source with encoding: utf-8 and take old_string from " +
-			"there."
-		r.Next = &NextCall{"Read", map[string]any{"file_path": path, "encoding": "utf-8"}}
+// shownOtherwise refuses an old_string that was probably taken from what Read shows of a file instead of its
+// text; nil where it was not.
+func shownOtherwise(path string, content []byte, encoding, old string, e *edit.NoMatchError) error {
+	shown, sent := readers.ShownDecoded(content, encoding), strings.TrimSpace(old)
+	switch {
+	case shown != "":
+	case e.Resend != "" && !e.Partial:
+		return nil // it is in the file, written a little differently
+	case strings.ContainsRune(sent, utf8.RuneError) && !utf8.Valid(content):
+		return engine.Refuse(refusal.ReplacedBytes, path, encoding)
+	case sent != "" && strings.Contains(readers.RenderedHTML(content, encoding), sent):
+		shown = "HTML"
 	default:
-		if e.Resend != "" && !e.Partial {
-			return nil // it is in the file, written a little differently
-		}
-		sent := strings.TrimSpace(old)
-		switch {
-		case strings.ContainsRune(sent, utf8.RuneError) && !utf8.Valid(content):
-			cause, r.Reason = "replacement_character", KindNoMatch
-			r.Message = "old_string has U+FFFD, which Read shows in place of bytes that are no text in " +
-				"that encoding: it is not in the file" + untouched
-			r.Hint = "Take an old_string without U+FFFD from beside those bytes, or read and edit with " +
-				"the encoding that the file is really in."
-			if encoding != "" {
-				r.Hint += " It was given here; left out, it is detected."
-				r.Next = read(path)
-			}
-		case sent != "" && strings.Contains(readers.RenderedHTML(content, encoding), sent):
-			r.Message = "old_string is not in the file: it is in the text that Read shows of HTML with " +
-				"render: true, which is made from the source" + untouched
-			r.Hint = "Read the source with render: false and take old_string from there."
-			r.Next = &NextCall{"Read", map[string]any{"file_path": path, "render": false}}
-		default:
-			return nil
-		}
+		return nil
 	}
-	r.Fields = struct {
-		Cause string `json:"cause"`
-	}{cause}
-	return r
+	return engine.Refuse(refusal.ShownDecoded, path, shown)
 }
 
-var editRefusals = map[engine.Cause]func(*about, *Refusal){engine.NoMatch: noMatch, engine.NotUnique: notUnique}
+// editRefusals add to the refusals of Edit and MultiEdit.
+var editRefusals = map[engine.Cause]func(*about, *Refusal){
+	engine.NoMatch: noMatch,
+	engine.NotUnique: func(a *about, r *Refusal) {
+		e := factsOf[*edit.NotUniqueError](a)
+		f := notUniqueFields{EditIndex: a.index(e.Index), Count: e.Count, Lines: e.Lines}
+		for _, c := range e.Contexts {
+			f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
+		}
+		r.Fields = f
+	},
+	refusal.ShownDecoded: func(a *about, r *Refusal) {
+		if r.Next = read(a.path); a.Facts == "notebook" {
+			r.Next.Args["encoding"] = "utf-8"
+		} else {
+			r.Next.Args["render"] = false
+		}
+		r.Fields = causeField{a.Cause.Name}
+	},
+	refusal.ReplacedBytes: func(a *about, r *Refusal) {
+		if a.Facts != "" {
+			r.Next = read(a.path)
+		}
+		r.Fields = causeField{a.Cause.Name}
+	},
+}
+
+// causeField is the cause where a kind of refusal has several.
+type causeField struct {
+	Cause string `json:"cause"`
+}
 
 // noMatchFields are what helps a model to send an old_string that matches.
 type noMatchFields struct {
@@ -393,14 +392,6 @@ func (n notUniqueFields) Text() string {
 	return b.String()
 }
 
-// which names an edit of several.
-func (a *about) which(i int) string {
-	if a.tool != "MultiEdit" {
-		return ""
-	}
-	return fmt.Sprintf("edit %d: ", i+1)
-}
-
 // index is the number of an edit of several.
 func (a *about) index(i int) *int {
 	if a.tool != "MultiEdit" {
@@ -410,56 +401,41 @@ func (a *about) index(i int) *int {
 	return &i
 }
 
-func notUnique(a *about, r *Refusal) {
-	e := factsOf[*edit.NotUniqueError](a)
-	f := notUniqueFields{EditIndex: a.index(e.Index), Count: e.Count, Lines: e.Lines}
-	for _, c := range e.Contexts {
-		f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
-	}
-	r.Fields = f
-}
-
 // noMatch says what to do about an old_string that was not found. It gives a next only where that
 // was tried and changes the file as old_string and the file together show that it was meant.
 func noMatch(a *about, r *Refusal) {
 	e := factsOf[*edit.NoMatchError](a)
 	f := noMatchFields{EditIndex: a.index(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine,
 		Detail: e.Detail}
-	r.Message = a.which(e.Index) + "old_string was not found" + because(e.Cause) + "; the file is untouched"
 	a.offerOf(e, &f)
 	r.Next, r.Fields = f.next, f
+	offer := ""
 	switch {
 	case e.Cause == edit.CauseApplied:
-		r.Hint = "Nothing is left to do, unless another place is meant: then send more of the text " +
-			"around that."
+		offer = "nothing"
 	case f.In != "":
-		r.Hint = "The text is in " + f.In + ", which was read here: send next if that file is meant."
+		offer = f.In
+		a.now["in"] = "yes"
 	case f.next != nil:
-		r.Fields, r.Hint = noMatchFields{EditIndex: f.EditIndex, Cause: f.Cause, Line: f.Line,
-			next: f.next}, "Send next: both strings are repaired."
+		offer, r.Fields = "next", noMatchFields{EditIndex: f.EditIndex, Cause: f.Cause, Line: f.Line, next: f.next}
 	case f.Readings != nil:
-		r.Hint = "Two things can be meant: send the one of readings that is."
+		offer = "readings"
 	case e.Partial && f.Resend != "": // merely alike: whether it is the place is for the model to see
-		r.Hint = "If the region is what is meant, send resend as old_string, with new_string made to " +
-			"fit it."
+		offer = "alike"
 	case f.Resend != "": // no next: new_string is most likely damaged as old_string was
-		r.Hint = "Repair both strings: old_string becomes resend, and " + repairOfNew(e.Cause) + "."
+		offer = "resend"
 	case f.Region != "" && (!strings.HasSuffix(f.Region, "…") || strings.HasPrefix(f.Region, "…")):
-		r.Hint = "If the region is what is meant, copy old_string from it."
+		offer = "region"
 	case e.TextThere == "" && a.call != nil && a.s.engine.SawAll(a.call, cmp.Or(a.Path, a.path)):
-		r.Hint = "Copy old_string from the file as it was read here." // and not read it again
+		offer = "read" // and need not be read again
 	case e.Line > 0:
-		r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
-		r.Next = &NextCall{"Read", map[string]any{"file_path": a.path, "offset": e.Line,
-			"limit": max(1, e.EndLine-e.Line+1)}}
-	case e.TextThere != "":
-		r.Hint = "text_there is what the edits before this one made, around the last of them: copy " +
-			"old_string from there, or Read the file for what lies elsewhere."
-		r.Next = read(a.path)
+		offer, r.Next = "lines", read(a.path)
+		r.Next.Args["offset"], r.Next.Args["limit"] = e.Line, max(1, e.EndLine-e.Line+1)
 	default:
-		r.Hint = "Read the file and copy old_string from it."
 		r.Next = read(a.path)
 	}
+	a.now["offer"] = offer
+	a.tell(r)
 	if encoding, given := asMap(a.args)["encoding"]; given && r.Next != nil && r.Next.Tool == "Read" {
 		r.Next.Args["encoding"] = encoding // else another text might be shown
 	}
@@ -553,64 +529,3 @@ func (a *about) withStrings(e edit.Edit) *NextCall {
 
 // maxShown bounds each text that a refused edit shows of the file, in bytes.
 const maxShown = 800
-
-// repairOfNew tells what new_string needs where old_string had to be repaired for this cause.
-func repairOfNew(cause string) string {
-	switch cause {
-	case edit.CauseTabsVsSpaces, edit.CauseIndentation:
-		return "the lines of new_string are indented like it"
-	case edit.CauseWhitespace:
-		return "new_string gets the same blanks and blank lines"
-	case edit.CauseTrailingBlanks:
-		return "new_string keeps its blanks at line ends"
-	case edit.CauseQuotes:
-		return "new_string is written with the file's quotes and dashes"
-	case edit.CauseUnicodeSpace:
-		return "new_string is written with the file's spaces"
-	case edit.CauseNormalisation:
-		return "accents in new_string are composed or decomposed as in it"
-	case edit.CauseEscaped:
-		return "backslashes in new_string stand where they stand in the file"
-	case edit.CauseEntity:
-		return "<, > and & in new_string are written as in the file"
-	case edit.CauseLineNumbers:
-		return "new_string loses its line numbers, with the blanks around them"
-	case edit.CauseCase:
-		return "names in new_string are spelled as in the file"
-	}
-	return "new_string is made to fit it"
-}
-
-func because(cause string) string {
-	switch cause {
-	case "tabs_vs_spaces":
-		return " (the file indents with other tabs and spaces)"
-	case "indentation":
-		return " (the file indents it to another depth)"
-	case "whitespace":
-		return " (blanks inside lines, or blank lines, differ)"
-	case "trailing_blanks":
-		return " (blanks at line ends differ)"
-	case "line_endings":
-		return " (line endings differ)"
-	case "quotes":
-		return " (quotes or dashes are typographic in one of them)"
-	case "unicode_space":
-		return " (a space is another Unicode space)"
-	case "normalisation":
-		return " (accents are composed in one and decomposed in the other)"
-	case "escaped":
-		return " (escapes such as \\n stand for themselves)"
-	case "entity":
-		return " (HTML entities stand for themselves)"
-	case "line_numbers":
-		return " (it carries line numbers of a Read)"
-	case "case":
-		return " (upper and lower case differ)"
-	case edit.CauseApplied:
-		return ", and new_string stands there already"
-	case "stale":
-		return " (the text was there when the file was read, and is no longer)"
-	}
-	return ""
-}

@@ -16,6 +16,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/readings"
+	"moltisfs/internal/refusal"
 )
 
 // GlobArgs is what a model may say to Glob.
@@ -118,6 +119,10 @@ var globTool = define[GlobArgs](Tool{
 		{Theirs: verbNames, Says: "glob find search list", Hint: "leave it out"},
 	},
 	answers: []Payload{&Glob{}},
+	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NoDirectory: func(a *about, r *Refusal) {
+		r.FilePath = a.Path
+		r.Next = &NextCall{"Glob", map[string]any{"pattern": a.args.(*GlobArgs).Pattern, "path": path.Dir(a.Path)}}
+	}},
 }, runGlob, func(path string, _ bool) GlobArgs { return GlobArgs{Pattern: "**", Path: &path} })
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
@@ -155,7 +160,7 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 	out := &Glob{Paths: []string{}}
 	err = s.engine.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
 		if w.File != nil {
-			return notADirectory(a, w.Name)
+			return engine.Refuse(refusal.NoDirectory, cmp.Or(value(a.Path), w.Name), nil)
 		}
 		w.NoIgnore = w.NoIgnore || all
 		r, err := grep.Files(ctx, w, q)
@@ -252,12 +257,8 @@ func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
 	case len(outside) == 0:
 		base = root
 	case len(relative) > 0:
-		return &Refusal{
-			Reason: KindBadRequest, FilePath: value(a.Path),
-			Message: fmt.Sprintf("the list speaks of several directories: %s is looked for in %s, %s is not",
-				quote(strings.Join(relative, ",")), quote(root), quote(strings.Join(outside, ","))),
-			Hint: `Call Glob once for each directory. A comma within a name is written "\,".`,
-		}
+		return engine.Refuse(refusal.SeveralDirectories, "", refusal.GlobFacts{Relative: quote(strings.Join(relative, ",")),
+			Root: quote(root), Outside: quote(strings.Join(outside, ","))})
 	default:
 		a.Path = &base
 	}
@@ -291,15 +292,6 @@ func literalLead(pattern string) (lead, rest string) {
 		lead, parts[k] = lead+"..", "" // "a/.." ends in a directory, not in a file
 	}
 	return lead, strings.Join(parts[k:], "/")
-}
-
-func notADirectory(a *GlobArgs, file string) *Refusal {
-	asked := cmp.Or(value(a.Path), file)
-	return &Refusal{
-		Reason: KindBadRequest, FilePath: asked, Message: quote(asked) + " is a file, not a directory",
-		Hint: "Give its directory as path.",
-		Next: &NextCall{"Glob", map[string]any{"pattern": a.Pattern, "path": path.Dir(file)}},
-	}
 }
 
 // Skipped says by reason what a walk left out, and how to have it included.
