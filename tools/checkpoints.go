@@ -80,14 +80,10 @@ func (c *CheckpointRow) what() string {
 // marks are what a rewind can go by, and the pin; "" when there is none.
 func (c *CheckpointRow) marks() string {
 	var marks []string
-	if c.Session != "" {
-		marks = append(marks, "session "+edit.ShownPath(c.Session))
-	}
-	if c.Turn != "" {
-		marks = append(marks, "turn "+edit.ShownPath(c.Turn))
-	}
-	if c.Label != "" {
-		marks = append(marks, "label "+edit.ShownPath(c.Label))
+	for _, m := range [][2]string{{"session ", c.Session}, {"turn ", c.Turn}, {"label ", c.Label}} {
+		if m[1] != "" {
+			marks = append(marks, m[0]+edit.ShownPath(m[1]))
+		}
 	}
 	if c.Pinned {
 		marks = append(marks, "pinned")
@@ -162,11 +158,10 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointsListArgs) (Payload, error) {
 	if a.Path != nil {
-		if r := s.asRecorded(*a.Path); r != nil {
-			if whole := s.spelled(*a.Path); whole != "" {
-				r.Next = again("checkpoints_list", a, map[string]any{"file_path": whole})
-			}
-			return nil, r
+		if err := s.recorded(*a.Path, func(whole string) *NextCall {
+			return again("checkpoints_list", a, map[string]any{"file_path": whole})
+		}); err != nil {
+			return nil, err
 		}
 	}
 	f := checkpoint.Filter{
@@ -247,18 +242,13 @@ func (s *Suite) listed(c *engine.Call, out *Checkpoints, cp *checkpoint.Checkpoi
 	out.Denied += denied
 }
 
-// rowFor is the row of a checkpoint as a caller sees it.
-func rowFor(c *engine.Call, cp *checkpoint.Checkpoint) CheckpointRow {
-	row := rowOf(cp)
-	if cp.Session != c.Session {
-		row.Session = cp.Session
-	}
-	return row
-}
-
-func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
+// rowFor is the row of the checkpoint c as the caller of call sees it.
+func rowFor(call *engine.Call, c *checkpoint.Checkpoint) CheckpointRow {
 	row := CheckpointRow{ID: string(c.ID), CreatedAt: c.Time.Unix(), Reason: cmp.Or(c.Tool, c.Kind),
 		Label: c.Label, Turn: c.Turn, Pinned: c.Pinned}
+	if c.Session != call.Session {
+		row.Session = c.Session
+	}
 	if c.Outcome != checkpoint.Committed { // which is what everybody presumes
 		row.Outcome = string(c.Outcome)
 	}
@@ -278,7 +268,7 @@ func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
 			row.Appended = ch.After.Size - ch.Before.Size
 		}
 		if row.SourcePath == "" {
-			row.SourcePath, row.SourceKind = ch.Path, sourceKind(ch.Before.Kind)
+			row.SourcePath, row.SourceKind = ch.Path, sourceKinds[ch.Before.Kind]
 			row.Existed = ch.Before.Kind != checkpoint.Absent
 		}
 		paths = append(paths, ch.Path)
@@ -288,22 +278,15 @@ func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
 	}
 	if len(paths) == 0 && len(c.Changes) > 0 { // of directories alone
 		ch := &c.Changes[0]
-		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKind(ch.Before.Kind),
+		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKinds[ch.Before.Kind],
 			ch.Before.Kind != checkpoint.Absent
 	}
 	return row
 }
 
-// sourceKind is Moltis' word for what was there.
-func sourceKind(k checkpoint.Kind) string {
-	switch k {
-	case checkpoint.Dir:
-		return "directory"
-	case checkpoint.Absent:
-		return ""
-	}
-	return string(k)
-}
+// sourceKinds are Moltis' words for what was there.
+var sourceKinds = map[checkpoint.Kind]string{checkpoint.Dir: "directory", checkpoint.Absent: "",
+	checkpoint.File: string(checkpoint.File), checkpoint.Symlink: string(checkpoint.Symlink)}
 
 // CheckpointDiffArgs is what a model may say to checkpoint_diff.
 type CheckpointDiffArgs struct {
@@ -436,55 +419,26 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	return out, nil
 }
 
-// labelledFields lists who carries a label.
-type labelledFields struct {
-	Carry []labelledRow `json:"labelled"`
-	More  int           `json:"more,omitempty"`
+// ambiguousFields list what one name may mean: the checkpoints that carry a label, or the beginnings of turns.
+type ambiguousFields struct {
+	Carry []ambiguousRow `json:"labelled,omitempty"`
+	Begun []ambiguousRow `json:"begun,omitempty"`
+	More  int            `json:"more,omitempty"`
 }
 
-type labelledRow struct {
-	ID      checkpoint.ID `json:"id"`
-	Since   string        `json:"since"` // its time: as since it says what the label was to say
-	Session string        `json:"session"`
+type ambiguousRow struct {
+	ID      checkpoint.ID `json:"id,omitempty"`
+	Since   string        `json:"since"` // its time: as since it says what the name was to say
+	Session string        `json:"session,omitempty"`
+	First   checkpoint.ID `json:"first,omitempty"` // of the turn
 }
 
-// Text is a line a checkpoint.
-func (f labelledFields) Text() string {
+// Text is a line for each.
+func (f ambiguousFields) Text() string {
 	var b strings.Builder
-	for _, c := range f.Carry {
-		fmt.Fprintf(&b, "%s since %s session %s\n", c.ID, c.Since, edit.ShownPath(c.Session))
+	for _, r := range f.Carry {
+		fmt.Fprintf(&b, "%s since %s session %s\n", r.ID, r.Since, edit.ShownPath(r.Session))
 	}
-	if f.More > 0 {
-		fmt.Fprintf(&b, "and %d older\n", f.More)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// ambiguousLabel is the refusal of a label that several checkpoints carry.
-func ambiguousLabel(a *about, r *Refusal) {
-	e := factsOf[*checkpoint.AmbiguousLabelError](a)
-	const most = 20
-	f := labelledFields{More: max(0, len(e.Carry)-most)}
-	for _, c := range e.Carry[f.More:] {
-		f.Carry = append(f.Carry, labelledRow{c.ID, c.Time.UTC().Format(time.RFC3339Nano), c.Session})
-	}
-	r.Fields = f
-}
-
-// begunFields lists the beginnings of the turns of one name.
-type begunFields struct {
-	Begun []begunRow `json:"begun"`
-	More  int        `json:"more,omitempty"`
-}
-
-type begunRow struct {
-	Since string        `json:"since"` // as since it says what turn was to say
-	First checkpoint.ID `json:"first,omitempty"`
-}
-
-// Text is a line a beginning.
-func (f begunFields) Text() string {
-	var b strings.Builder
 	for _, r := range f.Begun {
 		if fmt.Fprintf(&b, "since %s", r.Since); r.First != "" {
 			fmt.Fprintf(&b, " first checkpoint %s", r.First)
@@ -497,13 +451,21 @@ func (f begunFields) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// ambiguousTurn is the refusal of a turn whose name was used several times.
-func ambiguousTurn(a *about, r *Refusal) {
-	e := factsOf[*checkpoint.AmbiguousTurnError](a)
+// ambiguous is the refusal of a label or a turn that may mean several.
+func ambiguous(a *about, r *Refusal) {
 	const most = 20
-	f := begunFields{More: max(0, len(e.Begun)-most)}
-	for _, b := range e.Begun[f.More:] {
-		f.Begun = append(f.Begun, begunRow{stampOf(b.Time), b.First})
+	var f ambiguousFields
+	switch e := a.Facts.(type) {
+	case *checkpoint.AmbiguousLabelError:
+		f.More = max(0, len(e.Carry)-most)
+		for _, c := range e.Carry[f.More:] {
+			f.Carry = append(f.Carry, ambiguousRow{ID: c.ID, Since: stampOf(c.Time), Session: c.Session})
+		}
+	case *checkpoint.AmbiguousTurnError:
+		f.More = max(0, len(e.Begun)-most)
+		for _, b := range e.Begun[f.More:] {
+			f.Begun = append(f.Begun, ambiguousRow{Since: stampOf(b.Time), First: b.First})
+		}
 	}
 	r.Fields = f
 }
@@ -555,33 +517,31 @@ func (s *Suite) only(tool string, args any, paths []string) error {
 		return bad("Leave paths out to mean all of them.", "paths is empty")
 	}
 	for i, p := range paths {
-		r := s.asRecorded(p)
-		if r == nil {
-			continue
-		}
-		if whole := s.spelled(p); whole != "" {
+		if err := s.recorded(p, func(whole string) *NextCall {
 			to := slices.Clone(paths)
 			to[i] = whole
-			r.Next = again(tool, args, map[string]any{"paths": to})
+			return again(tool, args, map[string]any{"paths": to})
+		}); err != nil {
+			return err
 		}
-		return r
 	}
 	return nil
 }
 
-// asRecorded refuses a path that can't be one of the store's, because it is relative or passes . or
-// ..; nil when it can.
-func (s *Suite) asRecorded(p string) *Refusal {
+// recorded refuses a path that can't be one of the store's, because it is relative or passes . or .. on its way.
+// next gives the call for the path as the store has it.
+func (s *Suite) recorded(p string, next func(whole string) *NextCall) error {
 	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quotePath(p) +
 		" is not the absolute path of anything", Hint: "Send an absolute path."}
 	switch whole := s.spelled(p); {
+	case p != "" && whole == p:
+		return nil
 	case p == "":
 		r.Message, r.Hint = "a path is empty", "Leave it out to mean all, or send an absolute path."
-	case whole == p:
-		return nil
 	case whole != "":
 		r.Message, r.Hint = quotePath(p)+" is not spelled as checkpoints have their paths", "Send it "+
 			"absolute and plain: "+fmt.Sprintf("%.1000s", whole)
+		r.Next = next(whole)
 	}
 	return r
 }
@@ -931,7 +891,17 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 		}
 		out.Files = append(out.Files, f)
 	}
-	out.walked(string(id), done)
+	if of := done.Plan; of.UndoOf != "" && of.RestoreOf != "" {
+		out.Run = &RestoredRun{len(of.Undoes), of.RestoreOf, of.UndoOf}
+	}
+	if done.Passed {
+		again := "restore " + string(done.Plan.UndoOf)
+		if out.Run != nil {
+			again = "redo and undo"
+		}
+		out.warn("Nothing of it was taken back; the next " + string(id) + " goes on with the change beyond it. " +
+			"To try this one again, " + again + ".")
+	}
 	out.Unchanged = done.Idle && len(out.Skipped)+out.Denied == 0
 	// What is there already counts as restored.
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0)
@@ -949,20 +919,6 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 		}
 	}
 	return out, nil
-}
-
-// walked says which run an undo took back, and how to try again what it passed by.
-func (p *CheckpointRestore) walked(id string, done *engine.Restored) {
-	of := done.Plan
-	again := "restore " + string(of.UndoOf)
-	if of.UndoOf != "" && of.RestoreOf != "" {
-		p.Run = &RestoredRun{len(of.Undoes), of.RestoreOf, of.UndoOf}
-		again = "redo and undo"
-	}
-	if done.Passed {
-		p.warn("Nothing of it was taken back; the next " + id + " goes on with the change beyond it. " +
-			"To try this one again, " + again + ".")
-	}
 }
 
 // visibleRow is the row of a checkpoint without the paths that are denied today. hidden says that
@@ -1187,7 +1143,7 @@ var checkpointRefusals = map[engine.Cause]func(*about, *Refusal){
 			listing(a, r)
 		}
 	},
-	engine.AmbiguousLabel: ambiguousLabel, engine.AmbiguousTurn: ambiguousTurn,
+	engine.AmbiguousLabel: ambiguous, engine.AmbiguousTurn: ambiguous,
 	engine.PartialHistory: func(a *about, r *Refusal) {
 		r.Fields = partialFields{partialOf(&factsOf[*checkpoint.PartialError](a).Lost)}
 	},
