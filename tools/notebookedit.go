@@ -13,6 +13,7 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/refusal"
 	"moltisfs/internal/session"
 	"moltisfs/readers/notebook"
 )
@@ -60,8 +61,9 @@ type NotebookEdit struct {
 	Changed
 }
 
-func (*NotebookEdit) Kind() string { return "notebook_edit" }
-func (*NotebookEdit) payload()     {}
+func (*NotebookEdit) Kind() string     { return "notebook_edit" }
+func (*NotebookEdit) payload()         {}
+func (n *NotebookEdit) noted() *string { return &n.Note }
 
 // Text says it as Claude Code does.
 func (n *NotebookEdit) Text() string {
@@ -103,6 +105,10 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 		{Theirs: "mode " + verbNames, Ours: "edit_mode"},
 	},
 	answers: []Payload{&NotebookEdit{}},
+	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NoSuchCell: noCell, refusal.CellUnseen: func(a *about, r *Refusal) {
+		r.Next = read(a.path)
+		r.Next.Args["offset"], r.Next.Args["limit"] = factsOf[refusal.CellFacts](a).Cell, 1
+	}},
 }, runNotebookEdit, func(path string, _ bool) NotebookEditArgs {
 	return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
 })
@@ -155,11 +161,7 @@ func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) erro
 	if seen != nil && seen.Unit == "line" && session.Cover(seen.Ranges, r.FirstLine, r.LastLine) {
 		return nil
 	}
-	return &Refusal{Reason: KindMustRead, Message: fmt.Sprintf("this session has not seen the "+
-		"source of cell %s (cell %d), and must before it changes it", quote(r.CellID), r.Cell),
-		Hint: "Read it (a cell that is cut: by column, or the source with encoding: utf-8), then " +
-			"repeat the call.", Next: &NextCall{"Read",
-			map[string]any{"file_path": t.Path, "offset": r.Cell, "limit": 1}}}
+	return engine.Refuse(refusal.CellUnseen, t.Path, refusal.CellFacts{ID: quote(r.CellID), Cell: r.Cell})
 }
 
 // cellsAfter is what a session knows of a notebook after an edit, if it knew seen: the same cells

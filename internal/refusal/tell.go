@@ -133,7 +133,7 @@ func plural(n, noun string) string {
 }
 
 // may are the words that are not said where they are "".
-var may = []string{"skip", "by", "off", "editor"}
+var may = []string{"skip", "by", "off", "editor", "because"}
 
 // secret are the facts that may name a path of the engine's.
 var secret = []string{"at", "one", "first", "Left", "Held", "Missing", "Target", "Path", "Err", "Holder"}
@@ -278,6 +278,9 @@ func derived(facts any) map[string]string {
 	case *session.Seen:
 		return map[string]string{"seen": seen(f), "nothing": is(len(f.Ranges) == 0 && f.Unit == ""),
 			"derived": is(f.Lossy && f.Lines >= 0 && f.FirstUnseen() > f.Lines)}
+	case *edit.NoMatchError:
+		words := noMatches[f.Cause]
+		return map[string]string{"because": words.because, "repair": cmp.Or(words.repair, "new_string is made to fit it")}
 	case *edit.UnencodableError:
 		why := f.Encoding + " can't hold"
 		if f.Refuted {
