@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -255,26 +256,6 @@ func (in *invocation) likeThis(command string) string {
 	return line
 }
 
-var plainWord = regexp.MustCompile(`^[\w./:@%+=,-]*$`)
-
-// shellWord writes a word as a shell reads it.
-func shellWord(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// count says how many of the options are given.
-func (in *invocation) count(names ...string) (n int) {
-	for _, name := range names {
-		if in.given(name) {
-			n++
-		}
-	}
-	return n
-}
-
 // show writes the answer of a call.
 func (in *invocation) show(p tools.Payload) error {
 	if !in.given("json") {
@@ -360,4 +341,50 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 		err = in.show(in.forOperator(p))
 	}
 	return closing(e, storeError(err))
+}
+
+// newestSession has --session name the session that changed something last below the root or the
+// working directory, or else anywhere, where nobody named one: each run of a server has its own.
+func (in *invocation) newestSession(ctx context.Context, db *checkpoint.DB) error {
+	if in.given("session") {
+		return nil
+	}
+	here, err := in.root()
+	if err == nil && here == "" {
+		here, err = os.Getwd()
+	}
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here)
+	}
+	if err != nil {
+		here = "" // it is gone: anywhere then
+	}
+	for _, dir := range []string{here, ""} {
+		page, err := db.List(ctx, checkpoint.Filter{Principal: cmp.Or(in.option("principal"), "local"),
+			AllSessions: true, NoReads: true, PathContains: dir, Limit: 100})
+		if err != nil {
+			return err
+		}
+		for i := range page.Checkpoints {
+			c := &page.Checkpoints[i]
+			if !madeByTools(c) || !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
+				return strings.HasPrefix(ch.Path, strings.TrimSuffix(dir, "/")+"/")
+			}) {
+				continue
+			}
+			if c.Session != "default" {
+				in.values["session"] = c.Session
+				fmt.Fprintf(in.err, "%s: of session %s, which changed something last\n", program,
+					visible(c.Session))
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// madeByTools says that a checkpoint is of a change that a call made.
+func madeByTools(c *checkpoint.Checkpoint) bool {
+	return !slices.Contains([]string{checkpoint.KindExternal, checkpoint.KindRead,
+		checkpoint.KindManual, checkpoint.KindImport}, c.Kind)
 }

@@ -139,11 +139,3 @@ func exampleConfig(_ context.Context, in *invocation) error {
 	}
 	return nil
 }
-
-// write is the answer of a command.
-func (in *invocation) write(answer []byte) error {
-	if _, err := in.out.Write(answer); err != nil {
-		return fmt.Errorf("writing the answer: %w", err)
-	}
-	return nil
-}

@@ -10,7 +10,9 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/confine"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/js"
 )
 
 func jsCommand() *command {
@@ -165,4 +167,26 @@ func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Ca
 			"filesystem = true in [tools.js]"
 	}
 	return &exitError{status: exitRefused, what: said.Error, hint: said.Hint}
+}
+
+// jsWorkerCommand runs one script. We start it; it bounds itself, and the kernel keeps it from
+// every file and every connection where it can.
+func jsWorkerCommand() *command {
+	return &command{
+		name: "js-worker", hidden: true, short: "run one script in a process of its own",
+		run: func(_ context.Context, in *invocation) error {
+			if confine.ABI() > 0 {
+				if err := confine.Restrict(nil, false, nil); err != nil {
+					return err
+				}
+			}
+			return js.Work(in.in, in.out)
+		},
+	}
+}
+
+// jsProgram is the command that runs it.
+func jsProgram() (js.Program, error) {
+	self, err := ownProgram()
+	return js.Program{self, jsWorkerCommand().name}, err
 }
