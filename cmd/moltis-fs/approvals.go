@@ -19,10 +19,6 @@ import (
 )
 
 func approvalsCommand() *command {
-	options := func(more ...option) []option {
-		return append(more, opt("json", "", "answer in JSON"), opt("data-dir", "DIR",
-			"where the questions wait; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"))
-	}
 	reason := opt("reason", "TEXT", "in your words; whoever asked reads it")
 	return &command{
 		name: "approvals", payload: true,
@@ -34,7 +30,7 @@ func approvalsCommand() *command {
 waits for approval_timeout, and as long as its process lives.
 
 With --all it lists what became of the others too. That is kept for a week.`,
-				options:  options(opt("all", "", "those that are over too")),
+				options:  options("json data-dir", opt("all", "", "those that are over too")),
 				examples: []string{"moltis-fs approvals list", "moltis-fs approvals list --all --json"},
 				run:      listApprovals,
 			},
@@ -42,7 +38,7 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				name: "show", args: "ID", min: 1, max: 1, run: showApproval,
 				short:    "show one with its whole diff",
 				long:     "What can't be seen in a name or a text is shown as \\u{…}.",
-				options:  options(),
+				options:  options("json data-dir"),
 				examples: []string{"moltis-fs approvals show 3fa9"},
 			},
 			{
@@ -51,14 +47,14 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				long: answersLong + `
 
 A diff that you were not shown, by show, is approved only with --unseen. The record says so.`,
-				options:  options(reason, opt("unseen", "", "approve what you were not shown")),
+				options:  options("json data-dir", reason, opt("unseen", "", "approve what you were not shown")),
 				examples: []string{"moltis-fs approvals approve 3fa9"},
 			},
 			{
 				name: "deny", args: "ID", min: 1, max: 1, run: answerApproval(approval.Denied),
 				short:    "refuse a change",
 				long:     answersLong,
-				options:  options(reason),
+				options:  options("json data-dir", reason),
 				examples: []string{"moltis-fs approvals deny 3fa9 --reason 'put it into docs/'"},
 			},
 		},
@@ -70,7 +66,7 @@ counts. It is for this one change as it was shown: if a file moves on meanwhile,
 
 // queue is where the questions of this data directory wait.
 func (in *invocation) queue() (*queue.Queue, error) {
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	return queue.Open(filepath.Join(dir, "approvals")), err
 }
 
@@ -228,8 +224,6 @@ func (y yesBut) Ask(ctx context.Context, q tools.Question) (tools.Answer, error)
 // A call that an agent may have written takes --yes-exec for what runs code.
 func (in *invocation) approver(instead ...string) tools.Approver {
 	switch {
-	case in.given("yes-exec"):
-		return approveAll("--yes-exec")
 	case in.given("yes") && slices.Contains([]string{"call", "js run", "js repl"}, in.command.path):
 		return yesBut{approval.Yes("--yes"), &terminal{streams: in.streams, instead: instead}}
 	case in.given("yes"):
@@ -239,12 +233,6 @@ func (in *invocation) approver(instead ...string) tools.Approver {
 		return approval.Remember(&terminal{streams: in.streams, grants: true, instead: instead})
 	}
 	return &terminal{streams: in.streams, instead: instead}
-}
-
-// approveOption is that of every command that carries out the calls of agents.
-func approveOption(unless string) option {
-	return opt("approve", "HOW", "who approves changes; "+unless+" unless told",
-		"elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec")
 }
 
 // approveBy is who approves as --approve says. Who can ask by elicitation does not come here.
@@ -284,10 +272,8 @@ func (t *terminal) Ask(ctx context.Context, q tools.Question) (tools.Answer, err
 	t.once.Do(func() {
 		t.ask = approval.Nobody(t.instead)
 		if r, w, err := controlling(); err == nil {
-			t.ask = approval.Screen{In: r, Out: w, Ink: t.ink(w), Grants: t.grants,
-				Page: func(text string) error { return t.page(w, text) }}.Approver()
+			t.ask = approval.Screen{In: r, Out: w, Ink: t.ink(w), Grants: t.grants}.Approver()
 		}
 	})
-	defer t.asideBar()()
 	return t.ask.Ask(ctx, q)
 }

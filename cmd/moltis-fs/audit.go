@@ -25,18 +25,13 @@ func auditCommand() *command {
 "no outcome" was begun and is under way, or its process was killed. docs/operations.md says what a
 record holds; --json gives the records as they are.`,
 		below: []*command{verifyCommand()},
-		options: []option{
+		options: options("session since json data-dir sandbox config",
 			opt("tool", "NAME", "of this tool, or of an operator's action, as purge or start"),
-			opt("session", "NAME", "of this session"),
 			opt("outcome", "NAME", "with this outcome, as ok or path_denied"),
 			opt("path", "TEXT", "of paths that hold this"),
-			opt("since", "TIME", "not before"),
 			opt("limit", "N", "the last so many, up to 1000000; else 100, or with --since all"),
 			opt("follow", "", "go on with what comes, until Ctrl-C; also -f"),
-			opt("json", "", "the records, one a line"),
-			opt("data-dir", "DIR", "whose log; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-			sandboxOption(), configOption(),
-		},
+		),
 		examples: []string{
 			"moltis-fs audit --since 1h --outcome path_denied",
 			"moltis-fs audit -f --session s1",
@@ -70,7 +65,7 @@ func showAudit(ctx context.Context, in *invocation) error {
 			return err
 		}
 	}
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}
@@ -220,14 +215,11 @@ Where rotation removed records of changes and the others do not reach back 30 da
 
 Exit status: 0, nothing is wrong with what is there; 1, something is; 2, there is no log, or FILE
 can't be used; 3, it could not be read.`,
-		options: []option{
+		options: options(onStore,
 			many("earlier", "FILE", "what audit verify printed then"),
 			opt("archived", "N", "records up to number N may be missing: you moved them elsewhere"),
 			opt("archived-changes", "N", "the same of the log of changes, which has its own numbers"),
-			opt("json", "", "as JSON"),
-			opt("data-dir", "DIR", "whose log; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-			sandboxOption(), configOption(),
-		},
+		),
 		examples: []string{
 			"moltis-fs audit verify > /media/stick/verified",
 			"moltis-fs audit verify --earlier /media/stick/verified",
@@ -236,7 +228,7 @@ can't be used; 3, it could not be read.`,
 }
 
 func verifyAudit(ctx context.Context, in *invocation) error {
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}

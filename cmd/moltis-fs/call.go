@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"moltisfs/config"
-	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/ndjson"
 	"moltisfs/internal/refusal"
@@ -35,7 +34,7 @@ input. "moltis-fs help TOOL" explains them. Relative paths are taken from the wo
 On a terminal, and with --text, the answer is text, and a refusal is told on standard error.
 Elsewhere, and with --json, it is the payload as one line of JSON. Approvals are asked on the
 terminal, or with --approve queue answered from elsewhere, as by moltis-fs approvals; --yes answers
-them with yes, but for what runs code later; --yes-exec answers that too.
+them with yes, but for what runs code later; --approve yes-exec answers that too.
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
 the host is broken, and 130 after Ctrl-C.
@@ -48,15 +47,10 @@ A line that can't be carried out is answered by an error, and the next one is re
   {"id": 1, "error": {"code": "unknown_tool", "message": "...", "hint": "..."}}
 with the code bad_line, unknown_tool or host_error. The exit status is that of the worst line.`,
 		args: "TOOL [JSON | -]", min: 0, max: 2, values: names,
-		options: suiteOptions(
-			opt("yes", "", "approve every change of this run, but not of what runs code later"),
-			opt("yes-exec", "", "approve that, too"),
-			approveOption("terminal"),
+		options: options("yes approve json dialect read-only"+onSuite,
 			opt("text", "", "answer as text for people; the default on a terminal"),
-			opt("json", "", "answer as one line of JSON; the default elsewhere"),
 			opt("batch", "", "read calls from standard input, one a line"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
-			dialectOption(), readOnlyOption(),
 		),
 		examples: []string{
 			`moltis-fs call --root / Read '{"file_path": "/etc/hostname"}'`,
@@ -120,7 +114,7 @@ func runCall(ctx context.Context, in *invocation) error {
 
 // forCalls opens what the calls of this command line are made on.
 func (in *invocation) forCalls(ctx context.Context) (s *stand, err error) {
-	if (in.given("yes") || in.given("yes-exec")) && in.given("approve") {
+	if in.given("yes") && in.given("approve") {
 		return nil, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
 	approver := in.approver("run it with --yes", "run it in a terminal",
@@ -141,9 +135,7 @@ func (in *invocation) forCalls(ctx context.Context) (s *stand, err error) {
 }
 
 func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.Call) error {
-	done := in.working()
 	a, err := d.Call(ctx, c)
-	done()
 	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
 		return misuse(unknownToolHint(u, d), "there is no tool %q", u.Tool)
 	}
@@ -264,7 +256,7 @@ func (in *invocation) showAnswer(a dialect.Answer) error {
 	}
 	p, ok := inside.(payload)
 	if !ok {
-		return in.showText(a.Text(), a.Refused(), false)
+		return in.showText(a.Text(), a.Refused())
 	}
 	return in.showPayload(p.Unwrap(), where)
 }
@@ -280,28 +272,16 @@ func (in *invocation) showPayload(p tools.Payload, where string) error {
 		return e
 	}
 	text := strings.TrimRight(in.textOf(p), "\n") + "\n" + where
-	return in.showText(text, tools.Refused(p), tools.HasDiffs(p))
+	return in.showText(text, tools.Refused(p))
 }
 
-// showText writes a text; on a terminal with colour, where it holds diffs, and through the pager.
-func (in *invocation) showText(text string, isRefusal, diffs bool) error {
+// showText writes a text; one of a refusal goes to standard error.
+func (in *invocation) showText(text string, isRefusal bool) error {
 	text = strings.TrimRight(text, "\n") + "\n"
 	if isRefusal {
 		return &exitError{status: exitRefused, what: strings.TrimSpace(text)}
 	}
-	f := in.terminal()
-	if f == nil {
-		return in.write([]byte(text))
-	}
-	text = approval.Escape(text, true)
-	if ink := in.ink(f); diffs && bool(ink) {
-		lines := strings.Split(text, "\n")
-		for i, l := range lines {
-			lines[i] = ink.DiffLine(l)
-		}
-		text = strings.Join(lines, "\n")
-	}
-	return in.page(f, text)
+	return in.write([]byte(text))
 }
 
 // forOperator is an answer with the hint for a person. A next call of a tool is none of it.

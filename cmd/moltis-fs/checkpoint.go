@@ -24,16 +24,12 @@ func checkpointCommand() *command {
 			{
 				name: "list", short: "list checkpoints, newest first", run: listCheckpoints,
 				long: "All sessions, unless --session or --principal says otherwise." + timesTaken,
-				options: storeOptions(append(whose(),
+				options: options("contains since until limit cursor principal session"+onStore,
 					opt("path", "PATH", "of this path"),
-					opt("contains", "TEXT", "of paths that hold this, letters of either case"),
 					opt("turn", "NAME", "of this turn"),
 					opt("tool", "NAME", "of this tool or kind"),
-					opt("kind", "NAME", "of this kind", kinds()...),
 					opt("label", "TEXT", "with this label"),
-					opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
-					opt("limit", "N", "so many, up to 1000; else 20"), opt("cursor", "ID", "go on after it"),
-				)...),
+				),
 				examples: []string{
 					"moltis-fs checkpoint list",
 					"moltis-fs checkpoint list --path ./main.go --since 24h",
@@ -43,7 +39,7 @@ func checkpointCommand() *command {
 			{
 				name: "show", args: "ID", min: 1, max: 1, run: showCheckpoint,
 				short:    "show one checkpoint with all its paths",
-				options:  storeOptions(whose()...),
+				options:  options("principal session" + onStore),
 				examples: []string{"moltis-fs checkpoint show ck-1H0"},
 			},
 			checkpointDiffCommand(), checkpointRestoreCommand(), checkpointRewindCommand(),
@@ -52,14 +48,14 @@ func checkpointCommand() *command {
 			{
 				name: "pin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
 				short: "keep a checkpoint whatever retention says",
-				options: storeOptions(append(whose(),
-					opt("label", "TEXT", "give it a name to find it and rewind to it by"))...),
+				options: options("principal session"+onStore,
+					opt("label", "TEXT", "give it a name to find it and rewind to it by")),
 				examples: []string{"moltis-fs checkpoint pin ck-1H0 --label before-cleanup"},
 			},
 			{
 				name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
-				short:    "let retention have it again",
-				options:  storeOptions(append(whose(), opt("no-label", "", "take its name away too"))...),
+				short:    "let retention have it again; it keeps its label",
+				options:  options("principal session" + onStore),
 				examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
 			},
 			checkpointExportCommand(), checkpointImportCommand(), checkpointBackupCommand(),
@@ -75,15 +71,6 @@ const timesTaken = `
 A TIME is one as listed, with its zone. Without a zone, or a day alone, it is local. It may
 also be an age like 2h, 7d or 2w.`
 
-func kinds() []string {
-	return []string{
-		checkpoint.KindWrite, checkpoint.KindEdit, checkpoint.KindMultiEdit, checkpoint.KindAppend,
-		checkpoint.KindDelete, checkpoint.KindMove, checkpoint.KindCopy, checkpoint.KindMkdir,
-		checkpoint.KindRestore, checkpoint.KindExternal, checkpoint.KindRead, checkpoint.KindManual,
-		checkpoint.KindImport,
-	}
-}
-
 // find is the checkpoint that the first argument names, within --principal and --session.
 func (in *invocation) find(ctx context.Context, db *checkpoint.DB) (*checkpoint.Checkpoint, error) {
 	c, err := db.Get(ctx, checkpoint.ID(in.arg(0)), in.operator()) // which looks at no session
@@ -97,7 +84,7 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 	who := in.operator()
 	f := checkpoint.Filter{
 		PathContains: in.option("contains"), Turn: in.option("turn"), Tool: in.option("tool"),
-		Kind: in.option("kind"), Label: in.option("label"), Cursor: in.option("cursor"),
+		Label: in.option("label"), Cursor: in.option("cursor"),
 		Principal: who.Principal, Session: who.Session, AllSessions: true,
 	}
 	var err error
@@ -135,7 +122,7 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 		}
 		if len(page.Checkpoints) == 0 {
 			in.empty("there are no checkpoints", "principal", "session", "path", "contains", "turn",
-				"tool", "kind", "label", "since", "until", "cursor")
+				"tool", "label", "since", "until", "cursor")
 		}
 		var b strings.Builder
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -194,7 +181,7 @@ func pinCheckpoint(ctx context.Context, in *invocation) error {
 		if err == nil {
 			err = set(ctx, c.ID, who)
 		}
-		if err == nil && in.count("label", "no-label") > 0 {
+		if err == nil && in.given("label") {
 			err = db.Label(ctx, c.ID, who, in.option("label"))
 		}
 		if err == nil {
@@ -219,7 +206,7 @@ func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB,
 	for _, o := range page.Checkpoints {
 		if o.ID != c.ID {
 			fmt.Fprintf(in.err, "%s: %s has that label too; rewind --label is refused until one of them "+
-				"has another, or none (unpin --no-label)\n", program, o.ID)
+				"has another (pin --label)\n", program, o.ID)
 		}
 	}
 	return err

@@ -24,38 +24,32 @@ import (
 // maxPaths bounds the paths on a command line.
 const maxPaths = 10_000
 
-// operatorOptions are suiteOptions with what principal and session mean to the operator.
-func operatorOptions(principal, session string, more ...option) []option {
-	all := suiteOptions(append(more, sandboxOption())...) // these two are its last
-	all[len(all)-2].doc, all[len(all)-1].doc = principal+`; "local" unless told`, session
-	return all
-}
+// onRestore are the shared options of every restore.
+const onRestore = " dry-run yes json identity" + onSuite + " sandbox"
 
-// Whose what is restored is, and where the restore itself is recorded.
-const (
-	sessionOfID = "only if it is of this session; of any unless told. The restore belongs to " +
-		"it, or to \"default\""
-	sessionOfPoint = "the session; unless told the one that changed something here last"
-)
-
-func restoreOptions(session string, more ...option) []option {
-	return operatorOptions("whose history", session, append(more,
+func restoreOptions(more ...option) []option {
+	return options(onRestore, append(more,
 		opt("on-conflict", "HOW", "what to do with paths that others changed; refuse unless told",
 			"refuse", "merge", "force", "skip"),
-		opt("dry-run", "", "show what would be done"),
-		opt("keep-times", "", "keep the old modification times; without it, builds notice the restore"),
-		opt("yes", "", "approve it"), opt("json", "", "answer with the payload in JSON"),
-		identityOption(),
-	)...)
+		opt("keep-times", "", "keep the old modification times; without it, builds notice the restore"))...)
 }
+
+// Whose history it is where the command line does not say.
+const (
+	ofAnySession = `
+
+ID may be of any session. With --session it has to be of that one. The restore is a call of that
+session, or of "default".`
+	ofNewestSession = "Without --session it is the session that changed something here last."
+)
 
 func checkpointRestoreCommand() *command {
 	return &command{
 		name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "make files what " +
 			"they were before a checkpoint's call",
 		long: `All its paths or none, or only the PATHs and what is below them. The restore has a
-checkpoint of its own and can be undone. ID may also be an entry of the trash.`,
-		options: restoreOptions(sessionOfID, opt("mode", "MODE",
+checkpoint of its own and can be undone. ID may also be an entry of the trash.` + ofAnySession,
+		options: restoreOptions(opt("mode", "MODE",
 			"inverse takes back this change and keeps later ones; state unless told", "state", "inverse")),
 		examples: []string{
 			"moltis-fs checkpoint restore ck-1H0",
@@ -73,8 +67,8 @@ func checkpointRewindCommand() *command {
 		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session " +
 			"changed since a point in time",
 		long: `Exactly one of --turn, --since and --label says since when. What other sessions
-changed is left alone.` + timesTaken,
-		options: restoreOptions(sessionOfPoint, pointOptions()...),
+changed is left alone. ` + ofNewestSession + timesTaken,
+		options: restoreOptions(pointOptions()...),
 		examples: []string{
 			"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run",
 			"moltis-fs checkpoint rewind --session s1 --since 30m src",
@@ -110,7 +104,7 @@ func (in *invocation) point() map[string]any {
 // checkpointWalkCommand is undo or redo.
 func checkpointWalkCommand(name, short string) *command {
 	return &command{
-		name: name, short: short, options: restoreOptions(sessionOfPoint),
+		name: name, short: short, long: ofNewestSession, options: restoreOptions(),
 		examples: []string{"moltis-fs checkpoint " + name + " --session s1"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.restore(ctx, map[string]any{"id": name}, nil)
@@ -124,13 +118,9 @@ func checkpointDiffCommand() *command {
 			"before a checkpoint's call",
 		long: `It shows what has become of the files until now, whoever changed them. With --after
 it shows only what that call changed. Instead of ID, --turn, --since or --label may say since
-when; then all arguments are PATHs.` + timesTaken,
-		options: operatorOptions("whose history",
-			"whose turns and labels, \"default\" unless told; ID only if it is of it",
-			append(pointOptions(),
-				opt("after", "", "show what the call itself changed, not what has become of it"),
-				opt("json", "", "answer with the payload in JSON"),
-				identityOption())...),
+when; then all arguments are PATHs. ` + ofNewestSession + timesTaken,
+		options: options("json identity"+onSuite+" sandbox", append(pointOptions(),
+			opt("after", "", "show what the call itself changed, not what has become of it"))...),
 		examples: []string{
 			"moltis-fs checkpoint diff ck-1H0",
 			"moltis-fs checkpoint diff ck-1H0 --after",
@@ -294,7 +284,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return fmt.Errorf("encoding the arguments: %w", err)
 	}
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err == nil {
 		err = thereIsAStore(filepath.Join(dir, "checkpoints")) // opening the suite would make one
 	}
@@ -327,12 +317,10 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return err
 	}
-	done := in.working()
 	p, err := tools.Over(e).Call(ctx, tools.Call{
 		Principal: in.option("principal"), Session: in.option("session"),
 		Tool: tool, Args: raw, ByUser: true, Client: program + " " + in.command.path,
 	})
-	done()
 	if _, none := errors.AsType[*dialect.UnknownToolError](err); none {
 		err = &exitError{exitRefused, "nothing is restored: read_only is true in [tools.fs]",
 			"take it out of the configuration, or name another with --config", tools.KindPermissionDenied}

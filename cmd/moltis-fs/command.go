@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
 	"moltisfs/internal/nearest"
@@ -56,13 +55,53 @@ func many(name, value, doc string) option {
 	return option{name: name, value: value, doc: doc + "; may be given more than once", many: true}
 }
 
+// shared are the options that several commands take. Each has one name and one meaning everywhere.
+var shared = []option{
+	opt("json", "", "answer in JSON"),
+	opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else "+
+		"$XDG_CONFIG_HOME/moltis-fs/moltis.toml (~/.config without that), else the defaults"),
+	opt("data-dir", "DIR", "for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
+	opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the configuration allows"),
+	opt("principal", "NAME", "who calls, or whose it is; for calls \"local\" unless told"),
+	opt("session", "NAME", "the session: its reads, its checkpoints, its trash"),
+	opt("sandbox", "NAME", "of this sandbox: its name, as answers and records have it, or a session of it"),
+	opt("policies-json", "JSON|FILE", "the policy chain, in the place of tools.fs.policies: "+
+		policiesForm+", or a file with that"),
+	opt("dialect", "NAMES", "what is offered: some of "+dialectNames()+", with commas between them; tools unless told"),
+	opt("read-only", "", "offer nothing that changes files, whatever the configuration says"),
+	opt("approve", "HOW", "who approves changes; unless told whom the command can ask: the client, the editor, the "+
+		"terminal, and for serve the queue", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
+	opt("yes", "", "do it, or approve it, without a question; a call's is no yes to what runs code later"),
+	opt("dry-run", "", "change nothing, and say what would be done"),
+	opt("identity", "FILE", "the age identity that encrypted content can be read with"),
+	opt("contains", "TEXT", "of paths that hold this, letters of either case"),
+	opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
+	opt("limit", "N", "so many, up to 1000; else 20"), opt("cursor", "ID", "go on after it"),
+	opt("allow-weaker", "", "start it where the kernel holds less than the policy says"),
+}
+
+// The shared options of commands that open the suite, and of those that work on the store itself.
+const (
+	onSuite = " config policies-json data-dir root principal session"
+	onStore = " json config data-dir sandbox"
+)
+
+// options are a command's own, and then the shared ones of these names, with blanks between them.
+func options(names string, own ...option) []option {
+	for name := range strings.FieldsSeq(names) {
+		i := slices.IndexFunc(shared, func(o option) bool { return o.name == name })
+		own = append(own, shared[i])
+	}
+	return own
+}
+
 // commands is the table, in the order of help.
 func commands() []*command {
 	all := []*command{
 		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
 		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
-		doctorCommand(), sandboxCommand(),
-		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), lentCommand(),
+		doctorCommand(),
+		versionCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), lentCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name
@@ -80,7 +119,6 @@ type invocation struct {
 	command *command
 	args    []string
 	values  map[string]string // of the options given; "true" for a switch
-	told    bool              // of an earlier data directory
 	lasting *lasting          // nil: nothing lives longer than a call
 	implied bool              // --root is the working directory, and nobody gave it
 }
@@ -310,7 +348,6 @@ Environment:
   MOLTIS_CONFIG    the configuration, unless --config is given
   MOLTIS_DATA_DIR  the data directory, absolute, unless --data-dir is given; else ~/.moltis-fs
   NO_COLOR         no colour on a terminal
-  PAGER            what long answers are shown with there; else less -R
 
 Exit status:
   0  success
@@ -387,32 +424,6 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			return c.Help()
 		},
 	}
-}
-
-func manCommand() *command {
-	return &command{
-		name: "man", short: "write the manual page of a command", args: "[COMMAND]", max: 2,
-		examples: []string{"moltis-fs man > moltis-fs.1", "moltis-fs man checkpoint restore | man -l -"},
-		run:      writeMan,
-	}
-}
-
-func writeMan(_ context.Context, in *invocation) error {
-	root := tree(commands(), streams{out: io.Discard, err: io.Discard}, func(*invocation) {})
-	c, rest, err := root.Find(in.args)
-	if err != nil || len(rest) > 0 {
-		return misuse(fmt.Sprintf("see %s help", program), "there is no command %q",
-			strings.Join(in.args, " "))
-	}
-	// Indented lines are examples; Markdown wants four columns and a blank line for them.
-	c.Long = strings.ReplaceAll(c.Long, "\n  ", "\n\n    ")
-	c.DisableAutoGenTag = true
-	build := readBuild()
-	header := &doc.GenManHeader{Section: "1", Source: build.Version}
-	if when, err := time.Parse(time.RFC3339, build.Time); err == nil {
-		header.Date = &when
-	}
-	return doc.GenMan(c, header, in.out)
 }
 
 // when reads an option that is a time or an age.

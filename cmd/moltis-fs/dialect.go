@@ -61,16 +61,6 @@ func dialects() []offered {
 	}
 }
 
-// readOnlyOption and dialectOption are those of every command that offers tools.
-func readOnlyOption() option {
-	return opt("read-only", "", "offer no tool that changes files, whatever the configuration says")
-}
-
-func dialectOption() option {
-	return opt("dialect", "NAMES", "what is offered: some of "+dialectNames()+", with commas "+
-		"between them; "+dialects()[0].name+" unless told")
-}
-
 // dialects are those that the command line names.
 func (in *invocation) dialects() (out []offered, err error) {
 	all := dialects()

@@ -22,17 +22,6 @@ func jsCommand() *command {
 	}
 }
 
-func jsOptions(more ...option) []option {
-	return suiteOptions(append(more,
-		opt("timeout", "SECONDS", "how long a run may take; 30 unless told, and at most what [tools.js] says"),
-		opt("memory", "MB", "how much memory it may take; 64 unless told, and at most what [tools.js] says"),
-		opt("yes", "", "approve every change of this run, but not of what runs code later"),
-		opt("yes-exec", "", "approve that, too"),
-		approveOption("terminal"),
-		readOnlyOption(),
-	)...)
-}
-
 func jsRunCommand() *command {
 	return &command{
 		name: "run", short: "run one script", args: "FILE | -", min: 1, max: 1,
@@ -51,8 +40,9 @@ With checkpoints, checkpoint undo takes back all that a run changed. So does che
 
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
 when the host is broken, and 130 after Ctrl-C.`,
-		options: jsOptions(
-			opt("json", "", "answer as one line of JSON: output, error, what was changed"),
+		options: options("json yes approve read-only"+onSuite,
+			opt("timeout", "SECONDS", "how long a run may take; 30 unless told, and at most what [tools.js] says"),
+			opt("memory", "MB", "how much memory it may take; 64 unless told, and at most what [tools.js] says"),
 			opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),
 		),
 		examples: []string{

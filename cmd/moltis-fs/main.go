@@ -11,10 +11,10 @@
 //     3 when the host is broken, 130 after Ctrl-C. If the reader of the answer goes away, the status says it alone.
 //   - A misspelt command, option or tool is told its nearest neighbour.
 //   - Of the environment, it reads MOLTIS_CONFIG, MOLTIS_DATA_DIR, XDG_CONFIG_HOME and the home
-//     directory, and where it writes to a terminal NO_COLOR, TERM, PAGER and LESS.
+//     directory, and where it writes to a terminal NO_COLOR and TERM.
 //   - SIGINT and SIGTERM let the call under way end, unchanged or complete. A second one kills.
 //
-// [commands] is the one table that help, man pages and completions derive from.
+// [commands] is the one table that help and completions derive from.
 package main
 
 import (
@@ -61,7 +61,7 @@ func main() {
 	// the write fails instead; no change ends half-way, and the exit status stays true
 	signal.Ignore(syscall.SIGPIPE)
 	limitMemory(os.Getenv)
-	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
 }
 
 // limitMemory has garbage collection work to stay below [config.Memory], unless GOMEMLIMIT says
@@ -265,7 +265,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 func versionCommand() *command {
 	return &command{
 		name: "version", short: "say which version this is",
-		options:  []option{opt("json", "", "answer with one JSON object")},
+		options:  options("json"),
 		examples: []string{"moltis-fs version", "moltis-fs version --json"},
 		run:      writeVersion,
 	}

@@ -20,29 +20,10 @@ import (
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
 	"moltisfs/internal/approval"
-	"moltisfs/internal/datadir"
 	"moltisfs/internal/doctor"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
-
-// suiteOptions are those of every command that opens the suite.
-func suiteOptions(more ...option) []option {
-	return append(more,
-		configOption(), policiesOption(),
-		opt("data-dir", "DIR",
-			"for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-		opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the "+
-			"configuration allows"),
-		opt("principal", "NAME", "who calls, for records and read history; \"local\" unless told"),
-		opt("session", "NAME", "whose history of reads and checkpoints counts; see mcp, and \"default\" for call"),
-	)
-}
-
-func configOption() option {
-	return opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else "+
-		"$XDG_CONFIG_HOME/moltis-fs/moltis.toml (~/.config without that), else the defaults")
-}
 
 // configPlace is where a configuration is found that nobody names: with the user's own, never in a
 // workspace, which agents write to. "" where there is no such place.
@@ -181,7 +162,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		locate(from, problemsOf(err))
 		return nil, cfg, misuse("", "%v", err)
 	}
-	dir, earlier, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return nil, cfg, err
 	}
@@ -193,7 +174,6 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if err != nil {
 		return nil, cfg, err
 	}
-	protect = append(protect, earlier...)
 	identities, err := in.identities()
 	if err != nil {
 		return nil, cfg, err
@@ -431,7 +411,7 @@ func (in *invocation) tellOpen(cfg config.Config) {
 	if what := lifted(fs); what != "" {
 		open += "; not protected: " + what
 	}
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return // the engine is open, so it was found
 	}
@@ -450,73 +430,35 @@ func lifted(fs config.FS) string {
 	return strings.Join(append(out, fs.Unprotected...), ", ")
 }
 
-// dataDir is where our own files live, or those of --sandbox, as an absolute path. earlier are files of ours in the place
-// of earlier days, which nobody may touch either.
-func (in *invocation) dataDir() (dir string, earlier []string, err error) {
-	if dir, earlier, err = in.hostData(); err == nil {
+// dataDir is where our own files live, or those of --sandbox, as an absolute path.
+func (in *invocation) dataDir() (string, error) {
+	dir, err := in.hostData()
+	if err == nil {
 		dir, err = in.sandboxDir(dir)
 	}
-	return dir, earlier, err
+	return dir, err
 }
 
-func (in *invocation) hostData() (dir string, earlier []string, err error) {
+func (in *invocation) hostData() (dir string, err error) {
 	if dir = in.option("data-dir"); dir == "" {
 		if dir = in.env("MOLTIS_DATA_DIR"); dir != "" && !filepath.IsAbs(dir) {
 			// Each program that has the variable starts somewhere else.
-			return "", nil, misuse("give an absolute path there; --data-dir takes a relative one",
+			return "", misuse("give an absolute path there; --data-dir takes a relative one",
 				"MOLTIS_DATA_DIR is the relative path %s", visible(dir))
 		}
 	}
 	if dir == "" {
 		home, err := os.UserHomeDir()
 		if err != nil || !filepath.IsAbs(home) {
-			return "", nil, misuse("name one with --data-dir or MOLTIS_DATA_DIR",
+			return "", misuse("name one with --data-dir or MOLTIS_DATA_DIR",
 				"there is no home directory for the data directory to be in")
 		}
-		dir = filepath.Join(home, ".moltis-fs")
-		return dir, in.earlier(filepath.Join(home, ".moltis"), dir), nil
+		return filepath.Join(home, ".moltis-fs"), nil
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
-		return "", nil, fmt.Errorf("finding the data directory: %w", err)
+		return "", fmt.Errorf("finding the data directory: %w", err)
 	}
-	return dir, nil, nil
-}
-
-// earlier looks for a data directory of ours in old, where they were before they had a place of
-// their own, and says so. The directory is Moltis': only what is listed there is ours.
-func (in *invocation) earlier(old, now string) (paths []string) {
-	found := datadir.In(old)
-	if found == nil {
-		return nil
-	}
-	moves := map[string]string{} // by directory below
-	for _, name := range found {
-		paths = append(paths, filepath.Join(old, name))
-		below, base := filepath.Split(name)
-		moves[below] += " " + shellWord(base)
-	}
-	if in.told {
-		return paths
-	}
-	in.told = true
-	hint := "to go on with it use --data-dir " + shellWord(old)
-	if runtime.GOOS != "windows" {
-		to := shellWord(now)
-		steps := []string{"mkdir -m 700 " + to, "cd " + shellWord(old)}
-		if names := moves[""]; names != "" {
-			steps = append(steps, "mv"+names+" "+to)
-		}
-		if names := moves["checkpoints/"]; names != "" {
-			steps = append(steps, "mkdir -m 700 "+to+"/checkpoints", "cd checkpoints",
-				"mv"+names+" "+to+"/checkpoints")
-		}
-		// This run makes the new one: it steps aside.
-		hint += ", or end every " + program + " and move it: mv " + to + " " + to + ".unused; " +
-			strings.Join(steps, " && ")
-	}
-	fmt.Fprintf(in.err, "%s: there is a history of ours in %s, but the data directory is %s "+
-		"now\nhint: %s\n", program, old, now, hint)
-	return paths
+	return dir, nil
 }
 
 // gitUser says where the user's git configuration is, by the rules of git-config(1). Conditional

@@ -34,73 +34,59 @@ func operations() (out []string) {
 const inputForm = `{"operation": "readFile", "path": "/ws/a", "resolved_path": "/ws/a"}`
 
 func policyCommand() *command {
-	const input = `INPUT is JSON as a policy sees it as input, a file with that, or - for standard
-input: ` + inputForm + `.
-docs/policies.md has the fields.`
-	jsonOption := opt("json", "", "answer with one JSON object")
 	return &command{
-		name: "policy", payload: true,
-		short: "try Rego policies, and see which rule decides",
-		below: []*command{
-			{
-				name: "test", args: "FILE INPUT", min: 2, max: 2, run: testPolicy,
-				short: "say what one policy decides, and by which rule",
-				long: `FILE is a .rego file, a directory of them, or the URL of an OPA server. ` + input + `
+		name: "policy", short: "try Rego policies, and see which rule decides",
+		below: []*command{{
+			name: "test", args: "[FILE] INPUT", min: 1, max: 2, run: testPolicy,
+			short: "say what a policy, or the chain of the configuration, decides, and by which rule",
+			long: `FILE is a .rego file, a directory of them, or the URL of an OPA server. Without it each policy of the
+configuration is asked, in order, until one decides. INPUT is JSON as a policy sees it as input, a
+file with that, or - for standard input: ` + inputForm + `.
+docs/policies.md has the fields.
+
 The answer has the decision, the file and line of the rules that held and of those that did not, the
-version of Rego and the time that it took. The exit status is 0 where it allows and 1 where it does
-not or fails; 2 where the policy can't be loaded.`,
-				options: []option{jsonOption, opt("rule", "RULE", "what to evaluate; unless told "+
-					"data.mcp.filesystem.allow, and at a server the path mcp/filesystem")},
-				examples: []string{`moltis-fs policy test fs.rego '{"operation": "rm", "path": "/ws/a"}'`,
-					"moltis-fs policy test policies/ input.json --rule data.team.allow --json"},
-			},
-			{
-				name: "explain", args: "INPUT", min: 1, max: 1, run: explainPolicies,
-				short: "say what the whole chain of the configuration decides, policy by policy",
-				long: input + `
-Each policy that is asked is told as in policy test, in order, until one decides. The guard of paths
-runs after the chain in any case and is not asked here. The exit status is 0 where the chain allows,
-and 1 where it does not.`,
-				options: []option{configOption(), policiesOption(), jsonOption},
-				examples: []string{"moltis-fs policy explain --config moltis.toml input.json",
-					"moltis-fs policy explain --policies-json policies.json input.json --json"},
-			},
-		},
+version of Rego and the time that it took. The guard of paths runs after the chain in any case and is
+not asked here. The exit status is 0 where it allows and 1 where it does not or fails; 2 where the
+policy can't be loaded.`,
+			options: options("json config policies-json", opt("rule", "RULE", "what to evaluate of FILE; unless told "+
+				"data.mcp.filesystem.allow, and at a server the path mcp/filesystem")),
+			examples: []string{`moltis-fs policy test fs.rego '{"operation": "rm", "path": "/ws/a"}'`,
+				"moltis-fs policy test policies/ input.json --rule data.team.allow --json",
+				"moltis-fs policy test --config moltis.toml input.json"},
+		}},
 	}
 }
 
 func testPolicy(ctx context.Context, in *invocation) error {
-	at := in.arg(0)
-	if !strings.HasPrefix(at, "http://") && !strings.HasPrefix(at, "https://") &&
-		!strings.HasPrefix(at, "file:") {
-		name, err := absolute(at)
-		if err != nil {
-			return err
-		}
-		at = (&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Clean(name))}).String()
-	}
-	chain, err := rego.Open("all", []string{at + " " + in.option("rule")})
-	if err != nil {
-		return misuse("", "%v", err)
-	}
-	return in.explain(ctx, chain, in.arg(1))
-}
-
-func explainPolicies(ctx context.Context, in *invocation) error {
 	cfg, from, err := in.loadConfig(in.option("config"))
 	if err != nil {
 		return unusableConfig(err, from)
 	}
-	fs := cfg.Tools.FS
-	if !fs.HasPolicies() {
-		return misuse("set tools.fs.policies, or give --policies-json",
+	mode, policies, input := cfg.Tools.FS.PoliciesMode, cfg.Tools.FS.Policies, in.arg(0)
+	switch one := len(in.args) == 2; {
+	case one && in.count("config", "policies-json") > 0:
+		return misuse("leave FILE out to ask the configuration's policies", "it is FILE that is asked, or a configuration")
+	case !one && in.given("rule"):
+		return misuse("the rules of a configuration stand there", "--rule is about FILE")
+	case one:
+		at := in.arg(0)
+		if !strings.HasPrefix(at, "http://") && !strings.HasPrefix(at, "https://") && !strings.HasPrefix(at, "file:") {
+			name, err := absolute(at)
+			if err != nil {
+				return err
+			}
+			at = (&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Clean(name))}).String()
+		}
+		mode, policies, input = "all", []string{at + " " + in.option("rule")}, in.arg(1)
+	case !cfg.Tools.FS.HasPolicies():
+		return misuse("name FILE, set tools.fs.policies, or give --policies-json",
 			"there are no policies: everything is allowed that the rest of the configuration allows")
 	}
-	chain, err := rego.Open(fs.PoliciesMode, fs.Policies)
+	chain, err := rego.Open(mode, policies)
 	if err != nil {
 		return misuse("", "%v", err)
 	}
-	return in.explain(ctx, chain, in.arg(0))
+	return in.explain(ctx, chain, input)
 }
 
 // explain answers with what a chain says of an input.
@@ -182,11 +168,6 @@ func (in *invocation) policyInput(text string) (asked policy.Input, err error) {
 }
 
 const policiesForm = `{"filesystem": {"mode": "all", "policies": [{"url": "file:///etc/fs.rego"}]}}`
-
-func policiesOption() option {
-	return opt("policies-json", "JSON|FILE", "the policy chain, in the place of tools.fs.policies: "+
-		policiesForm+", or a file with that")
-}
 
 // overridePolicies puts what --policies-json says in the place of what the configuration does.
 func (in *invocation) overridePolicies(cfg *config.Config) error {

@@ -22,28 +22,6 @@ import (
 // How the commands come to a store: options that name one, opening it, and what is said of
 // failures.
 
-// storeOptions are those of every command that works on the store itself.
-func storeOptions(more ...option) []option {
-	return append(more,
-		opt("json", "", "answer in JSON"),
-		configOption(),
-		opt("data-dir", "DIR", "where checkpoints are kept; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-		sandboxOption(),
-	)
-}
-
-// whose are the options of commands that can work for one session alone. The others refuse them.
-func whose() []option {
-	return []option{
-		opt("principal", "NAME", "only of this one"), opt("session", "NAME", "only of this one"),
-	}
-}
-
-// identityOption is for commands that read contents.
-func identityOption() option {
-	return opt("identity", "FILE", "the age identity that encrypted content can be read with")
-}
-
 // openStore opens the store as the configuration says. One that is not there is not made, unless
 // create is set, for which there has to be a data directory.
 func (in *invocation) openStore(create bool) (*checkpoint.DB, error) {
@@ -65,7 +43,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	if err != nil {
 		return "", o, unusableConfig(err, from)
 	}
-	data, _, err := in.dataDir()
+	data, err := in.dataDir()
 	if err != nil {
 		return "", o, err
 	}
@@ -261,7 +239,7 @@ func (in *invocation) recorded(do func() error) error {
 	if err != nil {
 		return unusableConfig(err, from)
 	}
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}
