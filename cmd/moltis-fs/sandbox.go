@@ -16,6 +16,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/confine"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/sandbox"
@@ -89,7 +90,7 @@ func (in *invocation) sandboxed(ctx context.Context, s, before *stand, o opener)
 		say = "the tools operate on this machine, for all sessions; bound them with allow_paths"
 	}
 	in.warn([]*config.Problem{{Key: "tools.sandbox", Why: "no real sandbox backend is available (" + sandbox.Cause(err) + "): " + say,
-		Hint: program + " sandbox check tries it"}})
+		Hint: program + " doctor says more"}})
 }
 
 // unboxed refuses what can't be used with sandboxes, at a start and at a reload.
@@ -377,11 +378,6 @@ func (l located) Brief() ([]byte, error) {
 	return l.JSON(false)
 }
 
-// sandboxOption is that of the commands of operators, who have the history of a sandbox by it.
-func sandboxOption() option {
-	return opt("sandbox", "NAME", "of this sandbox: its name, as answers and records have it, or a session of it")
-}
-
 // named is the sandbox that --sandbox names: p is nil where only its history can be told.
 func (o *opener) named(name string) (id string, p *place.Place, err error) {
 	who := cmp.Or(o.in.option("principal"), "local")
@@ -435,14 +431,14 @@ func (in *invocation) opener() (*opener, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, earlier, err := in.hostData()
+	dir, err := in.hostData()
 	if err != nil {
 		return nil, err
 	}
 	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
 	return &opener{in: in, cfg: cfg, root: cmp.Or(root, cfg.Tools.FS.WorkspaceRoot), log: in.sandboxLog,
 		as: tools.Options{Worker: []string{self, workerCommand().name}, DataDir: dir,
-			Protect: append(protect, earlier...)}}, err
+			Protect: protect}}, err
 }
 
 func (in *invocation) sandboxLog(line string) {
@@ -502,4 +498,31 @@ func (in *invocation) emptyTrash(ctx context.Context, db *checkpoint.DB, going [
 	}
 	defer done()
 	return engine.EmptyTrash(ctx, at, db, going)
+}
+
+// sandboxWorkerCommand makes the system calls of sandboxed sessions where it runs. The program that
+// serves the sessions starts it by what [tools.sandbox] says.
+func sandboxWorkerCommand() *command {
+	return &command{
+		name: "worker", hidden: true, short: "make the system calls of a sandboxed session",
+		options: options("root"),
+		run: func(_ context.Context, in *invocation) error {
+			w := sandbox.Work{Root: in.values["root"], Build: readBuild().id(), Confine: confineWorker}
+			return w.Run(0, 1)
+		},
+	}
+}
+
+// confineWorker has the kernel keep the process in the root, where it can.
+func confineWorker(root string) (bool, error) {
+	if confine.ABI() == 0 {
+		return false, nil
+	}
+	return true, confine.Restrict([]confine.Rule{{Path: root, Right: confine.Write, Dir: true},
+		{Path: "/proc/self/mountinfo", Right: confine.Read}}, false, nil) // searches look at that
+}
+
+// id tells builds apart.
+func (b build) id() string {
+	return fmt.Sprintf("%s %s %v %s/%s", b.Version, b.Revision, b.Modified, b.OS, b.Arch)
 }
