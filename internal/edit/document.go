@@ -305,14 +305,14 @@ func Encode(content string, like []byte, encoding string) (raw []byte, name stri
 	if len(d.bom) > 0 {
 		content = strings.TrimPrefix(content, "\ufeff")
 	}
-	if !d.enc.Mapped() {
-		return append(append(make([]byte, 0, len(d.bom)+len(content)), d.bom...), content...), d.enc.Name, nil
+	body := []byte(content)
+	if d.enc.Mapped() {
+		bad := -1
+		if body, bad = d.encode(content); bad >= 0 {
+			return nil, "", d.unencodable(0, content, content, bad)
+		}
 	}
-	body, bad := d.encode(content)
-	if bad >= 0 {
-		return nil, "", d.unencodable(0, content, content, bad)
-	}
-	return append(append(make([]byte, 0, len(d.bom)+len(body)), d.bom...), body...), d.enc.Name, nil
+	return slices.Concat(d.bom, body), d.enc.Name, nil
 }
 
 // trim takes the common ends off a replacement, in whole characters: of "one two" for "one six" it leaves "two" for "six".

@@ -217,11 +217,8 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 	if e.Old == e.New {
 		return Step{}, &SameError{index}
 	}
-	if e.Old == "" {
-		if len(d.text) > 0 {
-			return Step{}, &EmptyOldError{index}
-		}
-		return d.fill(index, e, o)
+	if e.Old == "" && len(d.text) > 0 {
+		return Step{}, &EmptyOldError{index}
 	}
 	src := newSource(d.text)
 	if d.enc.Mapped() && !utf8.ValidString(e.Old) {
@@ -310,12 +307,6 @@ func tolerated(src *source, e Edit) *Edit {
 		return nil
 	}
 	return offered(src, p.rs[0])
-}
-
-// fill gives an empty text its content.
-func (d *document) fill(index int, e Edit, o Options) (Step, error) {
-	spans, err := d.put(index, e, []replacement{{0, 0, e.New}}, o)
-	return Step{Replacements: 1, Strategy: StrategyExact, Line: 1, Spans: spans}, err
 }
 
 // put trims the replacements, encodes them, checks the new size, and splices. e is the edit that they come from.
