@@ -264,7 +264,7 @@ func asLines(in []string) [][]byte {
 func parts(l string) (lead, body, trail string) {
 	blank := func(r rune) bool {
 		s, odd := foldRune(r)
-		return odd && strings.TrimSpace(s) == "" || r < utf8.RuneSelf && isBlankByte(byte(r))
+		return odd && strings.TrimSpace(s) == "" || strings.ContainsRune(blanks, r)
 	}
 	body = strings.TrimRightFunc(l, blank)
 	trail = l[len(body):]

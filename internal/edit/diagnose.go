@@ -107,20 +107,13 @@ func (n *quote) nearFolded(src *source) (diagnosis, bool) {
 		return d, true
 	}
 	d := diagnosis{start: best.start, end: best.end, rival: found > 1}
-	switch best.tier {
-	case tierExact, tierEndings:
-		d.cause = CauseLineEndings
-	case tierTrailing:
-		d.cause = CauseTrailingBlanks
-		if best.noFinal {
-			d.detail = "the file ends there without a line break"
-		}
-	case tierQuotes:
-		d.cause = CauseUnicodeSpace // or quotes, as plainly finds
-	case tierUnicode:
-		d.cause = CauseNormalisation
-	case tierIndent:
-		d.cause = CauseIndentation
+	d.cause = [...]string{tierExact: CauseLineEndings, tierEndings: CauseLineEndings, tierTrailing: CauseTrailingBlanks,
+		tierQuotes:  CauseUnicodeSpace, // or quotes, as proven finds
+		tierUnicode: CauseNormalisation, tierIndent: CauseIndentation}[best.tier]
+	if best.noFinal && best.tier == tierTrailing {
+		d.detail = "the file ends there without a line break"
+	}
+	if best.tier == tierIndent {
 		pairs := best.indents
 		if n.top == 0 {
 			pre := src.text[best.lineAt:best.from.start]
@@ -417,26 +410,15 @@ func charDiff(a, b string) string {
 
 // visible writes blanks as signs and odd characters by their number.
 func visible(s string) string {
+	signs := map[rune]string{' ': "·", '\t': "→", '\r': "␍", '\n': "␊", 0xa0: "<NBSP>", 0x200b: "<ZWSP>", 0xfeff: "<BOM>"}
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, "<%02X>", s[i])
-		case r == ' ':
-			b.WriteRune('·')
-		case r == '\t':
-			b.WriteRune('→')
-		case r == '\r':
-			b.WriteRune('␍')
-		case r == '\n':
-			b.WriteRune('␊')
-		case r == 0xa0:
-			b.WriteString("<NBSP>")
-		case r == 0x200b:
-			b.WriteString("<ZWSP>")
-		case r == 0xfeff:
-			b.WriteString("<BOM>")
+		case signs[r] != "":
+			b.WriteString(signs[r])
 		case r < ' ' || r == 0x7f || oddSpace(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cf, r):
 			fmt.Fprintf(&b, "<U+%04X>", r)
 		default:

@@ -305,14 +305,66 @@ func Encode(content string, like []byte, encoding string) (raw []byte, name stri
 	if len(d.bom) > 0 {
 		content = strings.TrimPrefix(content, "\ufeff")
 	}
-	if !d.enc.Mapped() {
-		return append(append(make([]byte, 0, len(d.bom)+len(content)), d.bom...), content...), d.enc.Name, nil
+	body := []byte(content)
+	if d.enc.Mapped() {
+		bad := -1
+		if body, bad = d.encode(content); bad >= 0 {
+			return nil, "", d.unencodable(0, content, content, bad)
+		}
 	}
-	body, bad := d.encode(content)
-	if bad >= 0 {
-		return nil, "", d.unencodable(0, content, content, bad)
+	return slices.Concat(d.bom, body), d.enc.Name, nil
+}
+
+// put trims the replacements, encodes them, checks the new size, and splices. e is the edit that they come from.
+func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, error) {
+	if len(d.bom) > 0 && rs[0].start == 0 && len(rs[0].with) >= 3 && rs[0].with[:3] == "\ufeff" {
+		rs[0].with = rs[0].with[3:]
 	}
-	return append(append(make([]byte, 0, len(d.bom)+len(body)), d.bom...), body...), d.enc.Name, nil
+	kept := rs[:0]
+	for _, r := range rs {
+		if r = d.trim(r); r.start < r.end || r.with != "" {
+			kept = append(kept, r)
+		}
+	}
+	var encoded [][]byte
+	if d.enc.Mapped() {
+		var err error
+		if encoded, err = d.encodeAll(index, e, kept); err != nil {
+			return nil, err
+		}
+	}
+	spans, size := d.spans(kept, encoded)
+	if size > o.MaxBytes {
+		return nil, &TooLargeError{index, size, o.MaxBytes}
+	}
+	line := 0
+	if risky := slices.IndexFunc(kept, d.afterOpaque); risky >= 0 {
+		line = lineAt(d.text, kept[risky].start)
+	}
+	if !d.splice(kept, encoded, spans, size) {
+		return nil, &DamagedError{index, line, d.enc.Name}
+	}
+	return spans, nil
+}
+
+func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {
+	done := make(map[string][]byte)
+	encoded := make([][]byte, len(rs))
+	for i, r := range rs {
+		raw, ok := done[r.with]
+		if !ok {
+			bad := -1
+			if raw, bad = d.encode(r.with); bad >= 0 {
+				return nil, d.unencodable(index, e.New, r.with, bad)
+			}
+			if raw == nil {
+				raw = []byte{}
+			}
+			done[r.with] = raw
+		}
+		encoded[i] = raw
+	}
+	return encoded, nil
 }
 
 // trim takes the common ends off a replacement, in whole characters: of "one two" for "one six" it leaves "two" for "six".

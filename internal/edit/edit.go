@@ -41,6 +41,17 @@
 //
 // An empty New deletes Old and no more: the line break of a line quoted without it stays.
 //
+// # Files, in the order of a call
+//
+//	edit.go              Apply and its types
+//	match.go             the place of Old, tier by tier
+//	adapt.go             New, written as the place is written
+//	document.go          the bytes of the file: charset, spans, splices
+//	diagnose.go          no match, or several: why, and what to show
+//	nearest.go           the region that is likest to Old
+//	repair.go, offer.go  damage undone, and edits to send instead
+//	normalize.go         characters that look alike, words, lines
+//
 // Everything in this package is safe for concurrent use; arguments are not changed, and results
 // share no memory with them that will be written to.
 package edit
@@ -217,11 +228,8 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 	if e.Old == e.New {
 		return Step{}, &SameError{index}
 	}
-	if e.Old == "" {
-		if len(d.text) > 0 {
-			return Step{}, &EmptyOldError{index}
-		}
-		return d.fill(index, e, o)
+	if e.Old == "" && len(d.text) > 0 {
+		return Step{}, &EmptyOldError{index}
 	}
 	src := newSource(d.text)
 	if d.enc.Mapped() && !utf8.ValidString(e.Old) {
@@ -310,64 +318,6 @@ func tolerated(src *source, e Edit) *Edit {
 		return nil
 	}
 	return offered(src, p.rs[0])
-}
-
-// fill gives an empty text its content.
-func (d *document) fill(index int, e Edit, o Options) (Step, error) {
-	spans, err := d.put(index, e, []replacement{{0, 0, e.New}}, o)
-	return Step{Replacements: 1, Strategy: StrategyExact, Line: 1, Spans: spans}, err
-}
-
-// put trims the replacements, encodes them, checks the new size, and splices. e is the edit that they come from.
-func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, error) {
-	if len(d.bom) > 0 && rs[0].start == 0 && len(rs[0].with) >= 3 && rs[0].with[:3] == "\ufeff" {
-		rs[0].with = rs[0].with[3:]
-	}
-	kept := rs[:0]
-	for _, r := range rs {
-		if r = d.trim(r); r.start < r.end || r.with != "" {
-			kept = append(kept, r)
-		}
-	}
-	var encoded [][]byte
-	if d.enc.Mapped() {
-		var err error
-		if encoded, err = d.encodeAll(index, e, kept); err != nil {
-			return nil, err
-		}
-	}
-	spans, size := d.spans(kept, encoded)
-	if size > o.MaxBytes {
-		return nil, &TooLargeError{index, size, o.MaxBytes}
-	}
-	line := 0
-	if risky := slices.IndexFunc(kept, d.afterOpaque); risky >= 0 {
-		line = lineAt(d.text, kept[risky].start)
-	}
-	if !d.splice(kept, encoded, spans, size) {
-		return nil, &DamagedError{index, line, d.enc.Name}
-	}
-	return spans, nil
-}
-
-func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {
-	done := make(map[string][]byte)
-	encoded := make([][]byte, len(rs))
-	for i, r := range rs {
-		raw, ok := done[r.with]
-		if !ok {
-			bad := -1
-			if raw, bad = d.encode(r.with); bad >= 0 {
-				return nil, d.unencodable(index, e.New, r.with, bad)
-			}
-			if raw == nil {
-				raw = []byte{}
-			}
-			done[r.with] = raw
-		}
-		encoded[i] = raw
-	}
-	return encoded, nil
 }
 
 // A Replacement puts With in the place of the bytes from Start to End of a text, as [Decode] gives

@@ -18,6 +18,9 @@ type plan struct {
 
 // find looks for the place of e in src, tier by tier. Its errors have no index, and NoMatchError is empty but for Detail.
 func find(src *source, e Edit, strict bool) (*plan, error) {
+	if e.Old == "" { // it gives an empty text its content
+		return &plan{rs: []replacement{{0, 0, e.New}}, strategy: StrategyExact}, nil
+	}
 	text, old, f := src.text, []byte(e.Old), newFitter(src.text, e.Old, e.New)
 	limit := tierIndent
 	if strict {
@@ -429,25 +432,17 @@ func blankEdge(b, want []byte, atEnd bool) (n int, t tier) {
 	}
 }
 
-// isBlankByte leaves out CR: before the CR of a CRLF nothing could keep one.
-func isBlankByte(c byte) bool { return c == ' ' || c == '\t' || c == '\f' || c == '\v' }
+// blanks leave out CR: before the CR of a CRLF nothing could keep one.
+const blanks = " \t\f\v"
 
 // trimBlanks cuts ASCII blanks off the end.
 func trimBlanks(b []byte) []byte {
-	n := len(b)
-	for n > 0 && isBlankByte(b[n-1]) {
-		n--
-	}
-	return b[:n]
+	return bytes.TrimRight(b, blanks)
 }
 
 // indentOf gives the blanks that a line starts with.
 func indentOf(b []byte) []byte {
-	n := 0
-	for n < len(b) && (b[n] == ' ' || b[n] == '\t') {
-		n++
-	}
-	return b[:n]
+	return b[:len(b)-len(bytes.TrimLeft(b, " \t"))]
 }
 
 // tier is the looseness that a comparison needed, in the order of the package comment.

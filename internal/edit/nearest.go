@@ -268,23 +268,26 @@ func hitsOf(parts, olds [][]byte, most int, keys func(part []byte, f func(key ui
 		last int // number of the last of them, from 1
 	}
 	want := make(map[uint64]*wanted)
-	for i, part := range olds {
-		keys(part, func(k uint64, size int) {
-			if want[k] == nil && len(want) < maxOldKeys {
-				want[k] = &wanted{old: i, size: size}
-				total += weigh(size, 1)
-			}
-		})
+	i := 0 // number of the part
+	note := func(k uint64, size int) {
+		if want[k] == nil && len(want) < maxOldKeys {
+			want[k] = &wanted{old: i, size: size}
+			total += weigh(size, 1)
+		}
 	}
-	for i, part := range parts {
-		keys(part, func(k uint64, _ int) {
-			if w := want[k]; w != nil && w.last != i+1 {
-				w.last = i + 1
-				if w.seen++; w.seen <= most {
-					hits = append(hits, hit{i, w.old, k, 0})
-				}
+	look := func(k uint64, _ int) { // one function for all parts: one a part would be one in memory
+		if w := want[k]; w != nil && w.last != i+1 {
+			w.last = i + 1
+			if w.seen++; w.seen <= most {
+				hits = append(hits, hit{i, w.old, k, 0})
 			}
-		})
+		}
+	}
+	for i = range olds {
+		keys(olds[i], note)
+	}
+	for i = range parts {
+		keys(parts[i], look)
 	}
 	kept := hits[:0]
 	for _, x := range hits {

@@ -434,25 +434,16 @@ func apostrophe(before, after string) bool {
 
 const whyOrphan = "a sign that ends the last line of old_string stands behind it, and new_string goes on below that line"
 
-// orphan gives the signs behind a match that end its last line, where New repeats that line and goes on
-// below: they would come to end another.
+// orphan gives the signs behind a match that end its last line, if New repeats that line, with them or without, and goes on below: they
+// would come to end another. end is the end of the match. Given "a()" in "a();" and the New "a()\nb()", it gives ";".
 func orphan(src *source, old, new string, end int) string {
-	rest := strings.TrimSpace(string(src.text[end:lineFrom(src.text, end).end]))
-	if rest == "" || len(rest) > 4 || strings.Trim(rest, ";,.:)]}>") != "" || goesOn(old, new, rest) < 0 {
+	signs := strings.TrimSpace(string(src.text[end:lineFrom(src.text, end).end]))
+	olds, news := contents(old), contents(new)
+	mine, last := strings.TrimSpace(olds[len(olds)-1]), len(news)-1
+	repeats := func(l string) bool { return strings.TrimSuffix(strings.TrimSpace(l), signs) == mine }
+	if signs == "" || len(signs) > 4 || strings.Trim(signs, ";,.:)]}>") != "" || mine == "" ||
+		strings.TrimSpace(news[last]) == mine || !slices.ContainsFunc(news[:last], repeats) {
 		return ""
 	}
-	return rest
-}
-
-// goesOn is the index in New of the last line of Old, with the signs or without, where others follow;
-// -1 where they don't.
-func goesOn(old, new, signs string) int {
-	olds, news := contents(old), contents(new)
-	mine := strings.TrimSpace(olds[len(olds)-1])
-	if strings.TrimSpace(news[len(news)-1]) == mine {
-		return -1
-	}
-	return slices.IndexFunc(news[:len(news)-1], func(l string) bool {
-		return mine != "" && strings.TrimSuffix(strings.TrimSpace(l), signs) == mine
-	})
+	return signs
 }

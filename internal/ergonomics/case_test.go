@@ -24,8 +24,7 @@ type Case struct {
 	// of the call Right. Refuse: there is nothing right to be done.
 	Want  map[string]string
 	Right map[string]any
-	// As is the call that was meant, where what it writes is the tool's business: the tree becomes what
-	// that makes of it.
+	// As is the call that was meant, if the tool chooses the content: the tree becomes its result.
 	As     map[string]any
 	Refuse bool
 	// Contract: the call is exact, and the fault is in what it writes: it is done as sent.
