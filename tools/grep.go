@@ -175,18 +175,8 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 
 // contextOf: an explicit -A or -B beats -C, and -C beats context.
 func contextOf(a *GrepArgs) (before, after int) {
-	around := value(a.Context)
-	if a.Around != nil {
-		around = *a.Around
-	}
-	before, after = around, around
-	if a.Before != nil {
-		before = *a.Before
-	}
-	if a.After != nil {
-		after = *a.After
-	}
-	return min(before, maxContext), min(after, maxContext)
+	around := cmp.Or(a.Around, a.Context)
+	return min(value(cmp.Or(a.Before, around)), maxContext), min(value(cmp.Or(a.After, around)), maxContext)
 }
 
 // listNote says how a list of globs was read whose blanks look like those of a name.
