@@ -10,7 +10,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/refusal"
 	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
@@ -159,7 +158,6 @@ var readTool = define[ReadArgs](Tool{
 	}),
 	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
 		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
-	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NotShown: unshown},
 }, runRead, func(path string, _ bool) ReadArgs { return ReadArgs{FilePath: path} })
 
 // defaultLines is how many lines a Read shows unless told.

@@ -299,6 +299,7 @@ var extras = map[engine.Cause]func(*about, *Refusal){
 		}{clip(factsOf[string](a), maxDiff)}
 	},
 
+	refusal.NotShown: unshown,
 	engine.BadEncoding: func(a *about, r *Refusal) {
 		if e := factsOf[*edit.EncodingError](a); e.Is || slices.Contains(readers.Encodings(), strings.ToLower(e.Name)) {
 			r.Reason = KindUnsupported // at best it can be read: its bytes can't be spliced

@@ -388,28 +388,12 @@ func TestNullIsNoValue(t *testing.T) {
 	}
 }
 
-// hosted is a suite over a directory with one file, that an embedder has opened.
 func hosted(t *testing.T, ask tools.Approver) (*tools.Suite, string) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	work := filepath.Join(dir, "work")
-	file := filepath.Join(work, "a.txt")
-	if err := errors.Join(os.Mkdir(work, 0o755), os.WriteFile(file, []byte("one\ntwo\n"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	cfg := config.Default()
-	cfg.Tools.FS.AllowPaths = []string{work + "/**"}
-	cfg.Tools.FS.RequireApproval = ask != nil
-	cfg.Tools.FS.CheckpointBeforeMutation = true
-	s, err := tools.Open(cfg, tools.Options{DataDir: filepath.Join(dir, "data"), Approver: ask})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s, file
+	s, root := suite(t, func(fs *config.FS) {
+		fs.WorkspaceRoot, fs.RequireApproval, fs.CheckpointBeforeMutation = "", ask != nil, true
+	}, tools.Options{Approver: ask})
+	return s, write(t, root+"/a.txt", "one\ntwo\n")
 }
 
 func TestDo(t *testing.T) {
