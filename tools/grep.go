@@ -132,9 +132,12 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 		return nil, err
 	}
 	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only)}
-	p := newPage(value(a.Offset), defaultHead, s.page.Bytes)
+	p := page{value(a.Offset), defaultHead, s.page.Bytes}
 	if a.HeadLimit != nil {
-		p = newPage(p.offset, *a.HeadLimit, p.most)
+		p.limit = *a.HeadLimit
+	}
+	if p.limit <= 0 || p.limit > maxEntries {
+		p.limit = maxEntries // as many as one answer holds
 	}
 	q.Offset, q.Limit = p.offset, p.limit
 	if t := value(a.Type); t != "" {
@@ -148,13 +151,15 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 	}
 	switch out.Mode {
 	case "content":
-		q.Mode = grep.Content
+		q.Mode, out.Matches = grep.Content, []GrepMatch{}
 		q.Offset, q.Limit = p.around()
 		if !q.OnlyMatching {
 			q.Before, q.After = contextOf(a)
 		}
 	case "count":
-		q.Mode = grep.Count
+		q.Mode, out.Counts = grep.Count, []GrepCount{}
+	default:
+		out.Files = []string{}
 	}
 	err = s.engine.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
 		w.NoIgnore = w.NoIgnore || all
@@ -192,9 +197,9 @@ func listNote(list string) string {
 // Grep is the payload of kind "grep".
 type Grep struct {
 	Mode    string      `json:"mode"`
-	Files   []string    `json:"files,omitempty"`
-	Matches []GrepMatch `json:"matches,omitempty"`
-	Counts  []GrepCount `json:"counts,omitempty"`
+	Files   []string    `json:"files,omitzero"`
+	Matches []GrepMatch `json:"matches,omitzero"`
+	Counts  []GrepCount `json:"counts,omitzero"`
 	// ContextOnly are lines of this page around matches that are on another one.
 	ContextOnly []GrepContext `json:"context_only,omitempty"`
 	// Truncated: there are more rows or files, with NextOffset to go on; or a row is cut. SizeLimited:
@@ -276,30 +281,6 @@ func (*Grep) Kind() string     { return "grep" }
 func (*Grep) payload()         {}
 func (g *Grep) noted() *string { return &g.Note }
 
-// MarshalJSON makes the list of the mode present even when it is empty.
-func (g *Grep) MarshalJSON() ([]byte, error) {
-	type plain Grep
-	switch g.Mode {
-	case "content":
-		return plainJSON(struct {
-			Mode    string      `json:"mode"`
-			Matches []GrepMatch `json:"matches"`
-			*plain
-		}{g.Mode, orEmpty(g.Matches), (*plain)(g)})
-	case "count":
-		return plainJSON(struct {
-			Mode   string      `json:"mode"`
-			Counts []GrepCount `json:"counts"`
-			*plain
-		}{g.Mode, orEmpty(g.Counts), (*plain)(g)})
-	}
-	return plainJSON(struct {
-		Mode  string   `json:"mode"`
-		Files []string `json:"files"`
-		*plain
-	}{g.Mode, orEmpty(g.Files), (*plain)(g)})
-}
-
 // Text is the answer in ripgrep's and Claude Code's shape.
 func (g *Grep) Text() string {
 	var b strings.Builder
@@ -313,8 +294,7 @@ func (g *Grep) Text() string {
 	case g.Mode == "content":
 		g.contentText(&b)
 	case g.Mode == "count":
-		root := g.above(len(g.Counts))
-		b.WriteString(inRoot(root))
+		root := g.inRoot(&b, len(g.Counts))
 		for _, c := range g.Counts {
 			fmt.Fprintf(&b, "%s:%d\n", relative(root, c.Path), c.Count)
 		}
@@ -328,9 +308,9 @@ func (g *Grep) Text() string {
 		if len(g.Files) == 0 {
 			b.WriteString(noneFound("files", g.Partial))
 		} else {
-			root := g.above(len(g.Files))
-			fmt.Fprintf(&b, "Found %s", plural(g.Total.Files, "file"))
-			if root != "" {
+			root := ""
+			if fmt.Fprintf(&b, "Found %s", plural(g.Total.Files, "file")); len(g.Files) > 1 {
+				root = g.Root
 				b.WriteString(" in " + root)
 			}
 			for _, f := range g.Files {
@@ -361,14 +341,24 @@ func (g *Grep) Text() string {
 	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total.Files > 0)
 }
 
+// inRoot begins a text with the directory that so many paths are in, and gives it: "" for a single path, which is
+// named whole.
+func (g *Grep) inRoot(b *strings.Builder, paths int) string {
+	if paths < 2 {
+		return ""
+	}
+	b.WriteString("In " + g.Root + ":\n")
+	return g.Root
+}
+
 func (g *Grep) contentText(b *strings.Builder) {
 	if len(g.rows) == 0 {
 		b.WriteString(noneFound("matches", g.Partial))
 		return
 	}
-	root := g.above(len(g.rows))
+	root := ""
 	if !g.single {
-		b.WriteString(inRoot(root))
+		root = g.inRoot(b, len(g.rows))
 	}
 	for i, r := range g.rows {
 		if i > 0 {
@@ -393,22 +383,6 @@ func (g *Grep) contentText(b *strings.Builder) {
 	}
 }
 
-// above is the directory that the text names once: "" for a single path, which is named whole.
-func (g *Grep) above(paths int) string {
-	if paths < 2 {
-		return ""
-	}
-	return g.Root
-}
-
-// inRoot is the line before paths that are below root.
-func inRoot(root string) string {
-	if root == "" {
-		return ""
-	}
-	return "In " + root + ":\n"
-}
-
 // windowed marks a line that is longer than what is shown of it.
 func windowed(r grep.Row) string {
 	if !r.Cut {
@@ -427,14 +401,6 @@ const (
 type page struct {
 	offset, limit int
 	most          int // bytes of text
-}
-
-// newPage reads offset and head_limit; 0 is as many as one answer holds.
-func newPage(offset, limit, most int) page {
-	if limit <= 0 || limit > maxEntries {
-		limit = maxEntries
-	}
-	return page{offset, limit, most}
 }
 
 // around is the page with one row more on each side. Those tell whether a block goes on there.

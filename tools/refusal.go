@@ -326,7 +326,7 @@ func (a *about) named() string { return cmp.Or(a.path, a.Path) }
 // modified shows what is there of a change of what is not the content that was read or named.
 func modified(a *about, r *Refusal) {
 	f := factsOf[engine.HashFacts](a)
-	r.Next, r.Fields = read(a.path), modifiedFields{Diff: clip(f.Diff, maxDiff), SHA256: f.Hash, was: f.Was}
+	r.Next, r.Fields = read(a.path), modifiedFields{Diff: clip(f.Diff, maxDiff), SHA256: f.Hash}
 }
 
 // An about is what a sentence is made from: the facts, and the call that they are about.
@@ -400,7 +400,6 @@ type guardField struct {
 type modifiedFields struct {
 	Diff   string `json:"diff,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
-	was    string
 }
 
 // Text shows what changed.
@@ -583,7 +582,7 @@ func (a *about) notRegular(r *Refusal) {
 			}
 		}
 		names := near.Names[min(first-1, len(near.Names)):]
-		f := entriesField{Entries: orEmpty(names), first: first, total: len(near.Names)}
+		f := entriesField{Entries: append([]string{}, names...), first: first, total: len(near.Names)}
 		if len(names) > most {
 			f.Entries, f.More, f.NextOffset = names[:most], len(names)-most, first+most
 		}

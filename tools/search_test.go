@@ -200,7 +200,7 @@ func TestSizeOfAnAnswer(t *testing.T) {
 		for {
 			args["offset"] = offset
 			g := call(t, s, "Grep", args).(*tools.Grep)
-			b, err := g.MarshalJSON()
+			b, err := tools.Encode(g)
 			if err != nil || len(b) > 4_800_000 {
 				t.Fatalf("%s: %d bytes, %v", name, len(b), err)
 			}
