@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/readings"
 )
 
 // Hunk is one item of Claude Code's structuredPatch. Lines start with ' ', '+' or '-'; they are
@@ -231,7 +231,7 @@ func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 		base := path.Base(made)
 		near := s.engine.Near(c, made).Names
 		if i := slices.IndexFunc(near, func(n string) bool {
-			return strings.TrimSuffix(n, "/") != base && readings.Fold(n) == readings.Fold(base)
+			return strings.TrimSuffix(n, "/") != base && alternatives.Fold(n) == alternatives.Fold(base)
 		}); i >= 0 {
 			by := quote(near[i]) + " too, which differs by letter case only"
 			if !strings.EqualFold(strings.TrimSuffix(near[i], "/"), base) {

@@ -823,7 +823,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	}
 	var done *engine.Restored
 	switch {
-	case walks(string(id)) && (len(a.Paths) > 0 ||
+	case isUndoOrRedo(string(id)) && (len(a.Paths) > 0 ||
 		value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without "+
 			"paths and mode", id)
@@ -940,8 +940,8 @@ func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
 	return out
 }
 
-// walks says that the id is undo or redo: of a session's newest change.
-func walks(id string) bool { return id == "undo" || id == "redo" }
+// isUndoOrRedo says that the id is undo or redo: of a session's newest change.
+func isUndoOrRedo(id string) bool { return id == "undo" || id == "redo" }
 
 // fromTrash says that the id is one of the trash.
 func fromTrash(a *CheckpointRestoreArgs) bool {

@@ -462,7 +462,7 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	case len(e.Readings) > 1 && a.tool == "Edit":
 		f.Readings = brief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
 	case len(e.All) > 0 && a.tool == "MultiEdit":
-		f.next = again(a.tool, a.args, map[string]any{"edits": mendedEdits(e.All)})
+		f.next = again(a.tool, a.args, map[string]any{"edits": repairedEdits(e.All)})
 	}
 	if brief(f.next) == nil {
 		f.next = nil

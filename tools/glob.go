@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"moltisfs/grep"
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/readings"
 	"moltisfs/internal/refusal"
 )
 
@@ -134,7 +134,7 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 	if out.Total == 0 && !out.Partial {
 		ctx, cancel := tries(ctx, time.Since(start))
 		defer cancel()
-		s.otherGlobs(ctx, c, &sent, out)
+		s.otherGlob(ctx, c, &sent, out)
 	}
 	if err := s.notSearched(ctx, c, out.Root, &out.Skipped); err != nil {
 		return nil, err
@@ -465,8 +465,8 @@ func commonDir(paths []string) string {
 	return dir
 }
 
-// otherGlobs looks for a call that finds files where a found none, and puts it into out.
-func (s *Suite) otherGlobs(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) {
+// otherGlob looks for a call that finds files where a found none, and puts it into out.
+func (s *Suite) otherGlob(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) {
 	try := func(as string, change func(*GlobArgs)) bool {
 		b := GlobArgs{Pattern: a.Pattern, Path: a.Path, Limit: a.Limit}
 		if change(&b); ctx.Err() != nil {
@@ -490,16 +490,16 @@ func (s *Suite) otherGlobs(ctx context.Context, c *engine.Call, a *GlobArgs, out
 	if s.throughLink(ctx, c, a, out) {
 		return
 	}
-	for _, g := range readings.Globs(a.Pattern) {
+	for _, g := range alternatives.Globs(a.Pattern) {
 		if with(g) {
-			if rival := readings.Rival(a.Pattern, g); rival != "" && with(rival) {
+			if rival := alternatives.Rival(a.Pattern, g); rival != "" && with(rival) {
 				out.Next = nil // which of the two is meant can't be told
 			}
 			return
 		}
 	}
 	if value(a.Path) == "" {
-		for _, g := range readings.GlobsBelow(a.Pattern, s.cfg.WorkspaceRoot) {
+		for _, g := range alternatives.GlobsBelow(a.Pattern, s.cfg.WorkspaceRoot) {
 			if with(g) {
 				return
 			}

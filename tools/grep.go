@@ -12,10 +12,10 @@ import (
 
 	"moltisfs/grep"
 	"moltisfs/grep/match"
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/readings"
 	"moltisfs/internal/refusal"
 )
 
@@ -108,7 +108,7 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 	if out.Total.Files+out.Total.Binary == 0 && !out.Partial {
 		ctx, cancel := tries(ctx, time.Since(start))
 		defer cancel()
-		s.others(ctx, c, a, out)
+		s.otherSearch(ctx, c, a, out)
 	}
 	root := cmp.Or(value(a.Path), s.cfg.WorkspaceRoot)
 	if err := s.notSearched(ctx, c, root, &out.Skipped); err != nil {
@@ -610,12 +610,12 @@ func badPattern(a *about, r *Refusal) {
 
 // fill offers the pattern that finds something.
 func (r *Refusal) fill(a *about, suggest string) {
-	found, hits := a.mended(suggest)
+	found, hits := a.otherPattern(suggest)
 	sent, _ := a.args.(*GrepArgs)
 	switch {
 	case found != nil:
 		b := *sent
-		reread(&b, *found)
+		withPattern(&b, *found)
 		r.Next = again(a.tool, &b, nil)
 		as := "use"
 		if found.Text == regexp.QuoteMeta(sent.Pattern) {
@@ -640,8 +640,8 @@ func unknownType(a *about, r *Refusal) {
 	}
 }
 
-// others looks for a call that finds something where a found nothing, and puts it into out.
-func (s *Suite) others(ctx context.Context, c *engine.Call, a *GrepArgs, out *Grep) {
+// otherSearch looks for a call that finds something where a found nothing, and puts it into out.
+func (s *Suite) otherSearch(ctx context.Context, c *engine.Call, a *GrepArgs, out *Grep) {
 	plain := *a
 	plain.Offset, plain.HeadLimit = nil, nil
 	try := func(as string, change func(*GrepArgs)) bool {
@@ -664,18 +664,18 @@ func (s *Suite) others(ctx context.Context, c *engine.Call, a *GrepArgs, out *Gr
 		with := func(glob string) bool {
 			return try("glob "+glob, func(b *GrepArgs) { b.Glob = &glob })
 		}
-		for _, other := range append(readings.Globs(g), "**/"+g) {
+		for _, other := range append(alternatives.Globs(g), "**/"+g) {
 			if with(other) {
-				if rival := readings.Rival(g, other); rival != "" && with(rival) {
+				if rival := alternatives.Rival(g, other); rival != "" && with(rival) {
 					out.Next = nil // which of the two is meant can't be told
 				}
 				return
 			}
 		}
 	}
-	for _, r := range readings.Patterns(a.Pattern, value(a.IgnoreCase), value(a.Multiline)) {
+	for _, r := range alternatives.Patterns(a.Pattern, value(a.IgnoreCase), value(a.Multiline)) {
 		as := "as " + r.As + ", pattern " + r.Text + flagged(r)
-		if try(as, func(b *GrepArgs) { reread(b, r) }) {
+		if try(as, func(b *GrepArgs) { withPattern(b, r) }) {
 			return
 		}
 	}
@@ -688,7 +688,7 @@ func (s *Suite) others(ctx context.Context, c *engine.Call, a *GrepArgs, out *Gr
 	}
 }
 
-func flagged(r readings.Pattern) (out string) {
+func flagged(r alternatives.Pattern) (out string) {
 	if r.IgnoreCase {
 		out += " with -i"
 	}
@@ -698,7 +698,7 @@ func flagged(r readings.Pattern) (out string) {
 	return out
 }
 
-func reread(a *GrepArgs, r readings.Pattern) {
+func withPattern(a *GrepArgs, r alternatives.Pattern) {
 	yes := true
 	if a.Pattern = r.Text; r.IgnoreCase {
 		a.IgnoreCase = &yes
@@ -747,22 +747,22 @@ func (s *Suite) ignoredToo(ctx context.Context, c *engine.Call, a *GrepArgs, out
 	return false
 }
 
-// mended is the pattern that finds something in place of one that is no regular expression.
-func (a *about) mended(suggest string) (r *readings.Pattern, hits string) {
+// otherPattern is the pattern that finds something in place of one that is no regular expression.
+func (a *about) otherPattern(suggest string) (r *alternatives.Pattern, hits string) {
 	args, ok := a.args.(*GrepArgs)
 	if !ok || a.call == nil {
 		return nil, ""
 	}
 	ctx, cancel := tries(context.Background(), 0)
 	defer cancel()
-	all := readings.Patterns(args.Pattern, value(args.IgnoreCase), value(args.Multiline))
+	all := alternatives.Patterns(args.Pattern, value(args.IgnoreCase), value(args.Multiline))
 	if suggest != "" { // behind the literal text: what was meant as a whole is not a part of it
-		at := slices.IndexFunc(all, func(r readings.Pattern) bool { return r.As == "literal text" })
-		all = slices.Insert(all, at+1, readings.Pattern{Text: suggest})
+		at := slices.IndexFunc(all, func(r alternatives.Pattern) bool { return r.As == "literal text" })
+		all = slices.Insert(all, at+1, alternatives.Pattern{Text: suggest})
 	}
 	for _, r := range all {
 		b := *args
-		reread(&b, r)
+		withPattern(&b, r)
 		b.Offset = nil
 		if found, err := a.s.search(ctx, a.call, &b, false); err == nil && found.Total.Files > 0 {
 			return &r, found.howMany()

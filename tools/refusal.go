@@ -17,11 +17,11 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
-	"moltisfs/internal/readings"
 	"moltisfs/internal/refusal"
 	"moltisfs/internal/session"
 	"moltisfs/readers"
@@ -148,7 +148,7 @@ func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusa
 		if facts.Cause == engine.Unknown {
 			s.logger.Error("a call failed for a reason without a row", "tool", tool, "err", err)
 		}
-		r = s.told(c, tool, args, facts)
+		r = s.refusalOf(c, tool, args, facts)
 	}
 	if r.FilePath == "" {
 		r.FilePath = pathOf(args)
@@ -157,8 +157,8 @@ func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusa
 	return r
 }
 
-// told is a refusal in the words of the table, with what a tool adds: fields, a next call, what may be meant.
-func (s *Suite) told(c *engine.Call, tool string, args any, facts *engine.Refusal) *Refusal {
+// refusalOf is a refusal in the words of the table, with what a tool adds: fields, a next call, what may be meant.
+func (s *Suite) refusalOf(c *engine.Call, tool string, args any, facts *engine.Refusal) *Refusal {
 	a := &about{Refusal: facts, s: s, call: c, tool: tool, args: args, path: pathOf(args)}
 	a.now = a.moments()
 	r := &Refusal{Reason: string(facts.Code), facts: facts}
@@ -223,7 +223,7 @@ func (a *about) moments() map[string]string {
 	if args, ok := a.args.(*CheckpointRestoreArgs); ok {
 		set("restore", true)
 		set("trash", fromTrash(args))
-		set("undo", walks(strings.TrimSpace(value(args.ID))) || a.Cause == engine.PartialHistory && args.ID != nil)
+		set("undo", isUndoOrRedo(strings.TrimSpace(value(args.ID))) || a.Cause == engine.PartialHistory && args.ID != nil)
 		set("merging", value(args.OnConflict) == engine.OnConflictMerge || value(args.Mode) == checkpoint.ModeInverse)
 		if !fromTrash(args) {
 			now["skip"] = ", or leave that path alone with {on_conflict} skip"
@@ -707,7 +707,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 	}
 	dir := ""
 	if a.tool == "Write" { // a file that need not be there, in a directory that must
-		for _, p := range append([]string{asked}, readings.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
+		for _, p := range append([]string{asked}, alternatives.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
 			if path.IsAbs(p) && t.is(path.Dir(p), true, true) && p != asked && !t.is(p, true, false) &&
 				!slices.Contains(noPath, path.Base(p)) {
 				a.offer(r, []string{p}, true)
@@ -718,7 +718,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 		t.dirs = true
 		asked, dir = path.Dir(dir), path.Base(dir)
 	}
-	found, sure := readings.Find(t, asked, a.s.cfg.WorkspaceRoot)
+	found, sure := alternatives.Find(t, asked, a.s.cfg.WorkspaceRoot)
 	near := len(found) > 0
 	if a.tool == "Write" {
 		for i := range found {
@@ -804,7 +804,7 @@ func (a *about) tried(next *NextCall, path string) *NextCall {
 	case none && e.Repaired != nil && a.tool == "Edit":
 		next.Args["old_string"], next.Args["new_string"] = e.Repaired.Old, e.Repaired.New
 	case none && len(e.All) > 0 && a.tool == "MultiEdit":
-		next.Args["edits"] = mendedEdits(e.All)
+		next.Args["edits"] = repairedEdits(e.All)
 	default:
 		return nil
 	}
@@ -813,8 +813,8 @@ func (a *about) tried(next *NextCall, path string) *NextCall {
 
 // globbed offers a search where the path is a glob.
 func (a *about) globbed(r *Refusal, asked string) bool {
-	for _, p := range append([]string{asked}, readings.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
-		dir, glob, ok := readings.CutGlob(p)
+	for _, p := range append([]string{asked}, alternatives.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
+		dir, glob, ok := alternatives.CutGlob(p)
 		if !ok || !path.IsAbs(p) || row(a.tool).Effect != Reads {
 			continue
 		}
@@ -861,7 +861,7 @@ func (a *about) files(dir string, q grep.GlobQuery) (*grep.FilesResult, error) {
 // patience is how long is looked for what a call may have meant.
 var patience = 100 * time.Millisecond // a var for tests, on machines with more to do
 
-// tree is what a session may see, for readings.Find.
+// tree is what a session may see, for alternatives.Find.
 type tree struct {
 	*about
 	dirs   bool // directories are wanted, whatever the tool takes
@@ -892,10 +892,10 @@ func (t *tree) Named(base string) (out []string) {
 	if root == "" {
 		return nil
 	}
-	glob := "**/" + readings.NameGlob(base)
+	glob := "**/" + alternatives.NameGlob(base)
 	_, file := pathKey(t.args)
 	add := func(p string) {
-		if readings.Fold(path.Base(p)) == readings.Fold(base) && !slices.Contains(out, p) {
+		if alternatives.Fold(path.Base(p)) == alternatives.Fold(base) && !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}
@@ -921,8 +921,8 @@ func (t *tree) Named(base string) (out []string) {
 // maxDiff bounds a diff inside a refusal, in bytes.
 const maxDiff = 8 << 10
 
-// mendedEdits are the edits of a MultiEdit with other strings.
-func mendedEdits(all []edit.Edit) (out []map[string]any) {
+// repairedEdits are the edits of a MultiEdit with other strings.
+func repairedEdits(all []edit.Edit) (out []map[string]any) {
 	for _, e := range all {
 		one := map[string]any{"old_string": e.Old, "new_string": e.New}
 		if e.All {
