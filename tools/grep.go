@@ -19,7 +19,7 @@ import (
 	"moltisfs/internal/refusal"
 )
 
-// GrepArgs is what a model may say to Grep.
+// GrepArgs are the arguments of Grep.
 type GrepArgs struct {
 	Pattern    string  `json:"pattern" form:"number" doc:"regular expression"`
 	Path       *string `json:"path,omitempty" doc:"as in Glob, or a file"`
@@ -383,7 +383,7 @@ func (g *Grep) contentText(b *strings.Builder) {
 	}
 }
 
-// windowed marks a line that is longer than what is shown of it.
+// windowed gives the text of a row, marked if it shows only a window of a longer line.
 func windowed(r grep.Row) string {
 	if !r.Cut {
 		return r.Text
@@ -708,7 +708,7 @@ func withPattern(a *GrepArgs, r alternatives.Pattern) {
 	}
 }
 
-// howMany is what a search found, in a word.
+// howMany counts the hits of a search in words, as "3 lines in 2 files".
 func (g *Grep) howMany() string {
 	n := plural(g.Total.Files, "file")
 	if g.Mode == "content" && g.Total.Lines > 0 {
@@ -720,7 +720,7 @@ func (g *Grep) howMany() string {
 	return n
 }
 
-// ignoredToo looks into what ignore rules keep out of searches.
+// ignoredToo searches the files that ignore rules keep out, and offers the call that finds something there.
 func (s *Suite) ignoredToo(ctx context.Context, c *engine.Call, a *GrepArgs, out *Grep) bool {
 	if out.Skipped["ignored"].Count == 0 || ctx.Err() != nil {
 		return false

@@ -19,12 +19,12 @@ import (
 	"moltisfs/internal/nearest"
 )
 
-// A Tree is what a session may see of one. It must not tell of anything else.
+// A Tree shows the paths that a session may see, and must tell of no others.
 type Tree interface {
 	// Near is the deepest directory on the way to p that can be listed, how many names above the last
 	// one of p are missing in it, and its entries; directories end in a slash.
 	Near(p string) (dir string, missing int, names []string)
-	// Fits says whether p can be what is wanted.
+	// Fits reports whether p is there and of the wanted kind.
 	Fits(p string) bool
 	// Named finds files by the last part of their name, in whatever case, or directories.
 	Named(base string) []string
@@ -42,8 +42,8 @@ type finder struct {
 	looks int // so many more directories may be listed
 }
 
-// Find looks for what asked may mean, likeliest first. sure says that the first is asked but for how
-// it is written: its quotes, its case, the root before it.
+// Find gives the paths that asked may mean, likeliest first. sure: the first differs from asked only in its spelling,
+// such as quotes, letter case or the root before it.
 func Find(t Tree, asked, root string) (found []string, sure bool) {
 	if strings.Count(asked, "/")+strings.Count(asked, `\`) > maxDeep {
 		return nil, false
@@ -234,7 +234,7 @@ var (
 	diffSide = regexp.MustCompile(`^/?[abciow]/(.+)$`)
 )
 
-// wraps are what models put around a path, each with what stays of it; ROOT is the root.
+// wraps are the wrappings that models put around a path, each with its replacement; ROOT is the root.
 var wraps = []struct {
 	around *regexp.Regexp
 	stays  string
@@ -258,7 +258,7 @@ var (
 	label  = regexp.MustCompile(`^(?i:file(?:_?path|name)?|path)\s*[:=]\s+(.+)$`)
 )
 
-// unwrapped takes off, one after the other, what models put around a path. Each stage is a reading.
+// unwrapped takes the wraps off a path, one after the other. Each stage is an alternative.
 func unwrapped(p, root string) (out []string) {
 	asked, stages := p, []string{firstLine(p)}
 	for range 3 {
@@ -426,7 +426,7 @@ func unquoted(p string) (plain, flags string) {
 	return plain, flags
 }
 
-// inQuotes is what stands within quotes.
+// inQuotes gives s without the quotes around it.
 func inQuotes(s string) string {
 	if n := len(s); n > 2 && s[0] == s[n-1] && strings.IndexByte("\"'`", s[0]) >= 0 {
 		return s[1 : n-1]

@@ -216,7 +216,7 @@ func load(t *testing.T, ar *txtar.Archive) *goldenCase {
 	return c
 }
 
-// played is what came of playing a case.
+// played has the answers of a case, and its tree.
 type played struct {
 	root     string
 	before   map[string]string
@@ -333,7 +333,7 @@ func (p *played) render(t *testing.T, prose *sentences) (want, text string) {
 	return wants.String(), texts.String()
 }
 
-// changes is what the calls did to the tree.
+// changes gives the files that the calls changed.
 func (p *played) changes(t *testing.T) map[string]string {
 	out := map[string]string{}
 	now := Snapshot(t, p.root)
@@ -390,7 +390,7 @@ func section(ar *txtar.Archive, name string) string {
 	return ""
 }
 
-// said is what a refusal says in prose.
+// said is the prose of a refusal.
 type said struct{ message, hint string }
 
 // A sentences knows each prose that a refusal of the golden calls may have, and the cause of it.
@@ -425,7 +425,7 @@ func loadSentences(t *testing.T, dir string) *sentences {
 	return s
 }
 
-// proseOfRefusal is what stands in an indented payload.
+// proseOfRefusal finds the prose in an indented payload.
 var proseOfRefusal = regexp.MustCompile(`(?m)^  "error": (".*"),\n  "hint": (".*")(,?)$`)
 
 // hide puts the cause in the place of the prose, in a payload and in its text, as want has them. The carrier may not
