@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/readings"
 )
 
 // Hunk is one item of Claude Code's structuredPatch. Lines start with ' ', '+' or '-'; they are
@@ -24,7 +24,7 @@ type Hunk struct {
 	Lines    []string `json:"lines"`
 }
 
-// Changed is what every payload of a change says of it.
+// Changed has the fields that the payload of every change has.
 type Changed struct {
 	// SHA256 is of the content after the change: of a Write, and of an edit that sent expected_hash.
 	SHA256  string `json:"sha256,omitempty"`
@@ -78,7 +78,7 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 	return ch
 }
 
-// unlessAsked leaves the hash of an edit to those who work with hashes: it is a sixth of the answer.
+// unlessAsked drops the hash of an edit unless the call sent an expected_hash: it is a sixth of the answer.
 func (c *Changed) unlessAsked(expected *string) {
 	if expected == nil {
 		c.SHA256 = ""
@@ -107,7 +107,7 @@ func capHunks(hunks []diff.Hunk) (out []Hunk, truncated bool) {
 	return out, false
 }
 
-// placed is how many lines of context show the place of a hunk: what both removes and adds needs none.
+// placed gives the number of context lines that show the place of the hunk h: none if it both removes and adds, else one.
 func placed(h diff.Hunk) int {
 	has := func(sign byte) bool {
 		return slices.ContainsFunc(h.Lines, func(l string) bool { return l[0] == sign })
@@ -231,7 +231,7 @@ func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 		base := path.Base(made)
 		near := s.engine.Near(c, made).Names
 		if i := slices.IndexFunc(near, func(n string) bool {
-			return strings.TrimSuffix(n, "/") != base && readings.Fold(n) == readings.Fold(base)
+			return strings.TrimSuffix(n, "/") != base && alternatives.Fold(n) == alternatives.Fold(base)
 		}); i >= 0 {
 			by := quote(near[i]) + " too, which differs by letter case only"
 			if !strings.EqualFold(strings.TrimSuffix(near[i], "/"), base) {

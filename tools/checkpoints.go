@@ -25,7 +25,7 @@ import (
 	"moltisfs/internal/refusal"
 )
 
-// CheckpointsListArgs is what a model may say to checkpoints_list.
+// CheckpointsListArgs are the arguments of checkpoints_list.
 type CheckpointsListArgs struct {
 	Limit        *int    `json:"limit,omitempty" min:"1" max:"100" default:"20"`
 	PathContains *string `json:"path_contains,omitempty"`
@@ -69,7 +69,7 @@ type CheckpointRow struct {
 	Appended  int64  `json:"appended,omitempty"` // bytes, in place; below 0: they were cut off again
 }
 
-// what names its paths, the first for all of them.
+// what names the paths of the checkpoint: "/w/a and 2 more" for three.
 func (c *CheckpointRow) what() string {
 	if len(c.Paths) > 1 {
 		return fmt.Sprintf("%s and %d more", edit.ShownPath(c.SourcePath), len(c.Paths)-1)
@@ -77,7 +77,7 @@ func (c *CheckpointRow) what() string {
 	return edit.ShownPath(c.SourcePath)
 }
 
-// marks are what a rewind can go by, and the pin; "" when there is none.
+// marks lists the names that a rewind can go by, and the pin, as " [turn t1, pinned]"; "" when there is none.
 func (c *CheckpointRow) marks() string {
 	var marks []string
 	for _, m := range [][2]string{{"session ", c.Session}, {"turn ", c.Turn}, {"label ", c.Label}} {
@@ -288,7 +288,7 @@ func rowFor(call *engine.Call, c *checkpoint.Checkpoint) CheckpointRow {
 var sourceKinds = map[checkpoint.Kind]string{checkpoint.Dir: "directory", checkpoint.Absent: "",
 	checkpoint.File: string(checkpoint.File), checkpoint.Symlink: string(checkpoint.Symlink)}
 
-// CheckpointDiffArgs is what a model may say to checkpoint_diff.
+// CheckpointDiffArgs are the arguments of checkpoint_diff.
 type CheckpointDiffArgs struct {
 	ID      *string  `json:"id,omitempty"`
 	Turn    *string  `json:"turn,omitempty"`
@@ -419,7 +419,7 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	return out, nil
 }
 
-// ambiguousFields list what one name may mean: the checkpoints that carry a label, or the beginnings of turns.
+// ambiguousFields list the meanings of one name: the checkpoints that carry a label, or the beginnings of turns.
 type ambiguousFields struct {
 	Carry []ambiguousRow `json:"labelled,omitempty"`
 	Begun []ambiguousRow `json:"begun,omitempty"`
@@ -491,7 +491,7 @@ func partialOf(l *checkpoint.Lost) *Partial {
 	return p
 }
 
-// Text says what can be rewound to.
+// Text names the points that a rewind can go back to.
 func (p *Partial) Text() string {
 	s := "Nothing that is left of this session's changes is whole."
 	if p.Since != "" {
@@ -577,7 +577,7 @@ func oneOf(which ...*string) error {
 	return nil
 }
 
-// CheckpointRestoreArgs is what a model may say to checkpoint_restore.
+// CheckpointRestoreArgs are the arguments of checkpoint_restore.
 type CheckpointRestoreArgs struct {
 	ID         *string  `json:"id,omitempty" doc:"undo this checkpoint's call; or undo, redo: this session's last"`
 	Turn       *string  `json:"turn,omitempty" doc:"all since this turn began"`
@@ -635,7 +635,7 @@ type RestoredRun struct {
 	Last    checkpoint.ID `json:"last"`
 }
 
-// RestoredFile is what became of one path.
+// RestoredFile tells the outcome of a restore for one path.
 type RestoredFile struct {
 	Path    string `json:"path"`
 	Action  string `json:"action"` // "restored", "created", "removed", "merged", "unchanged"
@@ -823,7 +823,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	}
 	var done *engine.Restored
 	switch {
-	case walks(string(id)) && (len(a.Paths) > 0 ||
+	case isUndoOrRedo(string(id)) && (len(a.Paths) > 0 ||
 		value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without "+
 			"paths and mode", id)
@@ -930,7 +930,7 @@ func (s *Suite) visibleRow(c *engine.Call, cp *checkpoint.Checkpoint) (row Check
 	return rowFor(c, cp), len(cp.Changes) == 0 && n > 0
 }
 
-// named leaves out what this session may not read today.
+// named gives those of paths that this session may read today.
 func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
 	for _, p := range paths {
 		if !s.engine.Denies(c, p) {
@@ -940,8 +940,8 @@ func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
 	return out
 }
 
-// walks says that the id is undo or redo: of a session's newest change.
-func walks(id string) bool { return id == "undo" || id == "redo" }
+// isUndoOrRedo says that the id is undo or redo: of a session's newest change.
+func isUndoOrRedo(id string) bool { return id == "undo" || id == "redo" }
 
 // fromTrash says that the id is one of the trash.
 func fromTrash(a *CheckpointRestoreArgs) bool {
@@ -994,7 +994,7 @@ func (a *about) untrashes() bool {
 	return ok && fromTrash(r)
 }
 
-// skipping is the call that leaves alone what can't be restored; nil where none can.
+// skipping gives the same restore with on_conflict skip, which leaves alone the paths that can't be restored; nil for the trash.
 func (a *about) skipping() *NextCall {
 	if a.untrashes() {
 		return nil
@@ -1009,7 +1009,7 @@ type Conflict struct {
 	Diff string `json:"diff,omitempty"` // from what the store knows to what is there
 }
 
-// conflictFields lists what stands against a restore.
+// conflictFields lists the paths that stand against a restore.
 type conflictFields struct {
 	Conflicts []Conflict `json:"conflicts"`
 }
@@ -1023,7 +1023,7 @@ func (f conflictFields) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// conflicts lists what others' changes a restore would lose.
+// conflicts lists the changes of others that a restore would lose.
 func conflicts(a *about, r *Refusal) {
 	const most = 20
 	blocked := factsOf[[]engine.Blocked](a)
@@ -1082,7 +1082,7 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 	return time.Time{}, errors.New("neither a time nor an age")
 }
 
-// inZone is the moment at which the clocks of zone show what wall shows.
+// inZone gives the moment at which the clocks of zone show the time wall.
 func inZone(wall time.Time, zone *time.Location) (t time.Time, err error) {
 	n, last := 0, 1<<31
 	// On both sides of a change of the clocks.

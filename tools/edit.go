@@ -18,7 +18,7 @@ import (
 	"moltisfs/readers"
 )
 
-// EditArgs is what a model may say to Edit.
+// EditArgs are the arguments of Edit.
 type EditArgs struct {
 	FilePath     string  `json:"file_path" doc:"absolute"`
 	OldString    string  `json:"old_string" doc:"empty: create the file, or fill an empty one"`
@@ -176,7 +176,7 @@ func (s *Suite) number() func(int) string {
 	return nil
 }
 
-// MultiEditArgs is what a model may say to MultiEdit.
+// MultiEditArgs are the arguments of MultiEdit.
 type MultiEditArgs struct {
 	FilePath     string    `json:"file_path" doc:"absolute"`
 	Edits        []OneEdit `json:"edits" min:"1" max:"1000"`
@@ -320,7 +320,7 @@ type causeField struct {
 	Cause string `json:"cause"`
 }
 
-// noMatchFields are what helps a model to send an old_string that matches.
+// noMatchFields help a model to send an old_string that matches.
 type noMatchFields struct {
 	EditIndex *int   `json:"edit,omitempty"` // 1-based, MultiEdit only
 	Cause     string `json:"cause"`
@@ -401,8 +401,8 @@ func (a *about) index(i int) *int {
 	return &i
 }
 
-// noMatch says what to do about an old_string that was not found. It gives a next only where that
-// was tried and changes the file as old_string and the file together show that it was meant.
+// noMatch offers the next move for an old_string that was not found. It sets r.Next only where that call was
+// tried, and changes the file as old_string and the file together show that it was meant.
 func noMatch(a *about, r *Refusal) {
 	e := factsOf[*edit.NoMatchError](a)
 	f := noMatchFields{EditIndex: a.index(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine,
@@ -441,8 +441,8 @@ func noMatch(a *about, r *Refusal) {
 	}
 }
 
-// offerOf fills in what is offered in place of a text that was not found: a call, two that may be
-// meant, or what stands there.
+// offerOf fills f with the offers in place of a text that was not found: a call, two calls of which one may be
+// meant, or the region that is most alike.
 func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	there := a.elsewhere(e)
 	switch {
@@ -462,7 +462,7 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	case len(e.Readings) > 1 && a.tool == "Edit":
 		f.Readings = brief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
 	case len(e.All) > 0 && a.tool == "MultiEdit":
-		f.next = again(a.tool, a.args, map[string]any{"edits": mendedEdits(e.All)})
+		f.next = again(a.tool, a.args, map[string]any{"edits": repairedEdits(e.All)})
 	}
 	if brief(f.next) == nil {
 		f.next = nil

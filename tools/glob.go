@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"moltisfs/grep"
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/readings"
 	"moltisfs/internal/refusal"
 )
 
-// GlobArgs is what a model may say to Glob.
+// GlobArgs are the arguments of Glob.
 type GlobArgs struct {
 	Pattern string  `json:"pattern" form:"list" offer:"*" doc:"like **/*.rs or *.go,!*_test.go; without a slash it matches at any depth"`
 	Path    *string `json:"path,omitempty" doc:"absolute directory; default: the workspace"`
@@ -134,7 +134,7 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 	if out.Total == 0 && !out.Partial {
 		ctx, cancel := tries(ctx, time.Since(start))
 		defer cancel()
-		s.otherGlobs(ctx, c, &sent, out)
+		s.otherGlob(ctx, c, &sent, out)
 	}
 	if err := s.notSearched(ctx, c, out.Root, &out.Skipped); err != nil {
 		return nil, err
@@ -294,7 +294,7 @@ func literalLead(pattern string) (lead, rest string) {
 	return lead, strings.Join(parts[k:], "/")
 }
 
-// Skipped says by reason what a walk left out, and how to have it included.
+// Skipped counts by reason the entries that a walk left out, and tells how to have them included.
 // Denied entries are counted and never named.
 type Skipped map[string]SkippedReason
 
@@ -411,8 +411,8 @@ func (g *Grep) listed(use func(string) bool) {
 	}
 }
 
-// fitting is how many entries of an answer fit into so many bytes, given what each adds to it. The
-// first is given whatever it takes.
+// fitting gives how many of n entries fit into most bytes, where cost(i) is the size of entry i. The first always
+// counts as fitting.
 func fitting(n, most int, cost func(i int) int) int {
 	sum := 0
 	for i := range n {
@@ -423,7 +423,7 @@ func fitting(n, most int, cost func(i int) int) int {
 	return n
 }
 
-// jsonSize is about what s takes in JSON.
+// jsonSize gives about the bytes that s takes in JSON.
 func jsonSize(s string) int {
 	n := len(s) + 3
 	for i := range len(s) {
@@ -437,7 +437,7 @@ func jsonSize(s string) int {
 	return n
 }
 
-// shownBytes is what the name of a file adds to a text, without what all have in common.
+// shownBytes gives the bytes that a line for path adds to a text that names root once.
 func shownBytes(root, path string) int { return len(relative(root, path)) + 1 }
 
 // relative is a path below root without it.
@@ -465,8 +465,8 @@ func commonDir(paths []string) string {
 	return dir
 }
 
-// otherGlobs looks for a call that finds files where a found none, and puts it into out.
-func (s *Suite) otherGlobs(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) {
+// otherGlob looks for a call that finds files where a found none, and puts it into out.
+func (s *Suite) otherGlob(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) {
 	try := func(as string, change func(*GlobArgs)) bool {
 		b := GlobArgs{Pattern: a.Pattern, Path: a.Path, Limit: a.Limit}
 		if change(&b); ctx.Err() != nil {
@@ -490,16 +490,16 @@ func (s *Suite) otherGlobs(ctx context.Context, c *engine.Call, a *GlobArgs, out
 	if s.throughLink(ctx, c, a, out) {
 		return
 	}
-	for _, g := range readings.Globs(a.Pattern) {
+	for _, g := range alternatives.Globs(a.Pattern) {
 		if with(g) {
-			if rival := readings.Rival(a.Pattern, g); rival != "" && with(rival) {
+			if rival := alternatives.Rival(a.Pattern, g); rival != "" && with(rival) {
 				out.Next = nil // which of the two is meant can't be told
 			}
 			return
 		}
 	}
 	if value(a.Path) == "" {
-		for _, g := range readings.GlobsBelow(a.Pattern, s.cfg.WorkspaceRoot) {
+		for _, g := range alternatives.GlobsBelow(a.Pattern, s.cfg.WorkspaceRoot) {
 			if with(g) {
 				return
 			}
@@ -561,7 +561,7 @@ func (s *Suite) throughLink(ctx context.Context, c *engine.Call, a *GlobArgs, ou
 	return false
 }
 
-// whyNone adds to what was skipped how to have it included, which matters where nothing was found.
+// whyNone drops how to have skipped entries included if something was found: it matters where nothing was.
 func (s Skipped) whyNone(found int) Skipped {
 	if found > 0 {
 		for reason, r := range s {

@@ -12,14 +12,14 @@ import (
 
 	"moltisfs/grep"
 	"moltisfs/grep/match"
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/readings"
 	"moltisfs/internal/refusal"
 )
 
-// GrepArgs is what a model may say to Grep.
+// GrepArgs are the arguments of Grep.
 type GrepArgs struct {
 	Pattern    string  `json:"pattern" form:"number" doc:"regular expression"`
 	Path       *string `json:"path,omitempty" doc:"as in Glob, or a file"`
@@ -108,7 +108,7 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 	if out.Total.Files+out.Total.Binary == 0 && !out.Partial {
 		ctx, cancel := tries(ctx, time.Since(start))
 		defer cancel()
-		s.others(ctx, c, a, out)
+		s.otherSearch(ctx, c, a, out)
 	}
 	root := cmp.Or(value(a.Path), s.cfg.WorkspaceRoot)
 	if err := s.notSearched(ctx, c, root, &out.Skipped); err != nil {
@@ -132,9 +132,12 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 		return nil, err
 	}
 	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only)}
-	p := newPage(value(a.Offset), defaultHead, s.page.Bytes)
+	p := page{value(a.Offset), defaultHead, s.page.Bytes}
 	if a.HeadLimit != nil {
-		p = newPage(p.offset, *a.HeadLimit, p.most)
+		p.limit = *a.HeadLimit
+	}
+	if p.limit <= 0 || p.limit > maxEntries {
+		p.limit = maxEntries // as many as one answer holds
 	}
 	q.Offset, q.Limit = p.offset, p.limit
 	if t := value(a.Type); t != "" {
@@ -148,13 +151,15 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 	}
 	switch out.Mode {
 	case "content":
-		q.Mode = grep.Content
+		q.Mode, out.Matches = grep.Content, []GrepMatch{}
 		q.Offset, q.Limit = p.around()
 		if !q.OnlyMatching {
 			q.Before, q.After = contextOf(a)
 		}
 	case "count":
-		q.Mode = grep.Count
+		q.Mode, out.Counts = grep.Count, []GrepCount{}
+	default:
+		out.Files = []string{}
 	}
 	err = s.engine.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
 		w.NoIgnore = w.NoIgnore || all
@@ -175,18 +180,8 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 
 // contextOf: an explicit -A or -B beats -C, and -C beats context.
 func contextOf(a *GrepArgs) (before, after int) {
-	around := value(a.Context)
-	if a.Around != nil {
-		around = *a.Around
-	}
-	before, after = around, around
-	if a.Before != nil {
-		before = *a.Before
-	}
-	if a.After != nil {
-		after = *a.After
-	}
-	return min(before, maxContext), min(after, maxContext)
+	around := cmp.Or(a.Around, a.Context)
+	return min(value(cmp.Or(a.Before, around)), maxContext), min(value(cmp.Or(a.After, around)), maxContext)
 }
 
 // listNote says how a list of globs was read whose blanks look like those of a name.
@@ -202,9 +197,9 @@ func listNote(list string) string {
 // Grep is the payload of kind "grep".
 type Grep struct {
 	Mode    string      `json:"mode"`
-	Files   []string    `json:"files,omitempty"`
-	Matches []GrepMatch `json:"matches,omitempty"`
-	Counts  []GrepCount `json:"counts,omitempty"`
+	Files   []string    `json:"files,omitzero"`
+	Matches []GrepMatch `json:"matches,omitzero"`
+	Counts  []GrepCount `json:"counts,omitzero"`
 	// ContextOnly are lines of this page around matches that are on another one.
 	ContextOnly []GrepContext `json:"context_only,omitempty"`
 	// Truncated: there are more rows or files, with NextOffset to go on; or a row is cut. SizeLimited:
@@ -286,30 +281,6 @@ func (*Grep) Kind() string     { return "grep" }
 func (*Grep) payload()         {}
 func (g *Grep) noted() *string { return &g.Note }
 
-// MarshalJSON makes the list of the mode present even when it is empty.
-func (g *Grep) MarshalJSON() ([]byte, error) {
-	type plain Grep
-	switch g.Mode {
-	case "content":
-		return plainJSON(struct {
-			Mode    string      `json:"mode"`
-			Matches []GrepMatch `json:"matches"`
-			*plain
-		}{g.Mode, orEmpty(g.Matches), (*plain)(g)})
-	case "count":
-		return plainJSON(struct {
-			Mode   string      `json:"mode"`
-			Counts []GrepCount `json:"counts"`
-			*plain
-		}{g.Mode, orEmpty(g.Counts), (*plain)(g)})
-	}
-	return plainJSON(struct {
-		Mode  string   `json:"mode"`
-		Files []string `json:"files"`
-		*plain
-	}{g.Mode, orEmpty(g.Files), (*plain)(g)})
-}
-
 // Text is the answer in ripgrep's and Claude Code's shape.
 func (g *Grep) Text() string {
 	var b strings.Builder
@@ -323,8 +294,7 @@ func (g *Grep) Text() string {
 	case g.Mode == "content":
 		g.contentText(&b)
 	case g.Mode == "count":
-		root := g.above(len(g.Counts))
-		b.WriteString(inRoot(root))
+		root := g.inRoot(&b, len(g.Counts))
 		for _, c := range g.Counts {
 			fmt.Fprintf(&b, "%s:%d\n", relative(root, c.Path), c.Count)
 		}
@@ -338,9 +308,9 @@ func (g *Grep) Text() string {
 		if len(g.Files) == 0 {
 			b.WriteString(noneFound("files", g.Partial))
 		} else {
-			root := g.above(len(g.Files))
-			fmt.Fprintf(&b, "Found %s", plural(g.Total.Files, "file"))
-			if root != "" {
+			root := ""
+			if fmt.Fprintf(&b, "Found %s", plural(g.Total.Files, "file")); len(g.Files) > 1 {
+				root = g.Root
 				b.WriteString(" in " + root)
 			}
 			for _, f := range g.Files {
@@ -371,14 +341,24 @@ func (g *Grep) Text() string {
 	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total.Files > 0)
 }
 
+// inRoot begins a text with the directory that so many paths are in, and gives it: "" for a single path, which is
+// named whole.
+func (g *Grep) inRoot(b *strings.Builder, paths int) string {
+	if paths < 2 {
+		return ""
+	}
+	b.WriteString("In " + g.Root + ":\n")
+	return g.Root
+}
+
 func (g *Grep) contentText(b *strings.Builder) {
 	if len(g.rows) == 0 {
 		b.WriteString(noneFound("matches", g.Partial))
 		return
 	}
-	root := g.above(len(g.rows))
+	root := ""
 	if !g.single {
-		b.WriteString(inRoot(root))
+		root = g.inRoot(b, len(g.rows))
 	}
 	for i, r := range g.rows {
 		if i > 0 {
@@ -403,23 +383,7 @@ func (g *Grep) contentText(b *strings.Builder) {
 	}
 }
 
-// above is the directory that the text names once: "" for a single path, which is named whole.
-func (g *Grep) above(paths int) string {
-	if paths < 2 {
-		return ""
-	}
-	return g.Root
-}
-
-// inRoot is the line before paths that are below root.
-func inRoot(root string) string {
-	if root == "" {
-		return ""
-	}
-	return "In " + root + ":\n"
-}
-
-// windowed marks a line that is longer than what is shown of it.
+// windowed gives the text of a row, marked if it shows only a window of a longer line.
 func windowed(r grep.Row) string {
 	if !r.Cut {
 		return r.Text
@@ -437,14 +401,6 @@ const (
 type page struct {
 	offset, limit int
 	most          int // bytes of text
-}
-
-// newPage reads offset and head_limit; 0 is as many as one answer holds.
-func newPage(offset, limit, most int) page {
-	if limit <= 0 || limit > maxEntries {
-		limit = maxEntries
-	}
-	return page{offset, limit, most}
 }
 
 // around is the page with one row more on each side. Those tell whether a block goes on there.
@@ -654,12 +610,12 @@ func badPattern(a *about, r *Refusal) {
 
 // fill offers the pattern that finds something.
 func (r *Refusal) fill(a *about, suggest string) {
-	found, hits := a.mended(suggest)
+	found, hits := a.otherPattern(suggest)
 	sent, _ := a.args.(*GrepArgs)
 	switch {
 	case found != nil:
 		b := *sent
-		reread(&b, *found)
+		withPattern(&b, *found)
 		r.Next = again(a.tool, &b, nil)
 		as := "use"
 		if found.Text == regexp.QuoteMeta(sent.Pattern) {
@@ -684,8 +640,8 @@ func unknownType(a *about, r *Refusal) {
 	}
 }
 
-// others looks for a call that finds something where a found nothing, and puts it into out.
-func (s *Suite) others(ctx context.Context, c *engine.Call, a *GrepArgs, out *Grep) {
+// otherSearch looks for a call that finds something where a found nothing, and puts it into out.
+func (s *Suite) otherSearch(ctx context.Context, c *engine.Call, a *GrepArgs, out *Grep) {
 	plain := *a
 	plain.Offset, plain.HeadLimit = nil, nil
 	try := func(as string, change func(*GrepArgs)) bool {
@@ -708,18 +664,18 @@ func (s *Suite) others(ctx context.Context, c *engine.Call, a *GrepArgs, out *Gr
 		with := func(glob string) bool {
 			return try("glob "+glob, func(b *GrepArgs) { b.Glob = &glob })
 		}
-		for _, other := range append(readings.Globs(g), "**/"+g) {
+		for _, other := range append(alternatives.Globs(g), "**/"+g) {
 			if with(other) {
-				if rival := readings.Rival(g, other); rival != "" && with(rival) {
+				if rival := alternatives.Rival(g, other); rival != "" && with(rival) {
 					out.Next = nil // which of the two is meant can't be told
 				}
 				return
 			}
 		}
 	}
-	for _, r := range readings.Patterns(a.Pattern, value(a.IgnoreCase), value(a.Multiline)) {
+	for _, r := range alternatives.Patterns(a.Pattern, value(a.IgnoreCase), value(a.Multiline)) {
 		as := "as " + r.As + ", pattern " + r.Text + flagged(r)
-		if try(as, func(b *GrepArgs) { reread(b, r) }) {
+		if try(as, func(b *GrepArgs) { withPattern(b, r) }) {
 			return
 		}
 	}
@@ -732,7 +688,7 @@ func (s *Suite) others(ctx context.Context, c *engine.Call, a *GrepArgs, out *Gr
 	}
 }
 
-func flagged(r readings.Pattern) (out string) {
+func flagged(r alternatives.Pattern) (out string) {
 	if r.IgnoreCase {
 		out += " with -i"
 	}
@@ -742,7 +698,7 @@ func flagged(r readings.Pattern) (out string) {
 	return out
 }
 
-func reread(a *GrepArgs, r readings.Pattern) {
+func withPattern(a *GrepArgs, r alternatives.Pattern) {
 	yes := true
 	if a.Pattern = r.Text; r.IgnoreCase {
 		a.IgnoreCase = &yes
@@ -752,7 +708,7 @@ func reread(a *GrepArgs, r readings.Pattern) {
 	}
 }
 
-// howMany is what a search found, in a word.
+// howMany counts the hits of a search in words, as "3 lines in 2 files".
 func (g *Grep) howMany() string {
 	n := plural(g.Total.Files, "file")
 	if g.Mode == "content" && g.Total.Lines > 0 {
@@ -764,7 +720,7 @@ func (g *Grep) howMany() string {
 	return n
 }
 
-// ignoredToo looks into what ignore rules keep out of searches.
+// ignoredToo searches the files that ignore rules keep out, and offers the call that finds something there.
 func (s *Suite) ignoredToo(ctx context.Context, c *engine.Call, a *GrepArgs, out *Grep) bool {
 	if out.Skipped["ignored"].Count == 0 || ctx.Err() != nil {
 		return false
@@ -791,22 +747,22 @@ func (s *Suite) ignoredToo(ctx context.Context, c *engine.Call, a *GrepArgs, out
 	return false
 }
 
-// mended is the pattern that finds something in place of one that is no regular expression.
-func (a *about) mended(suggest string) (r *readings.Pattern, hits string) {
+// otherPattern is the pattern that finds something in place of one that is no regular expression.
+func (a *about) otherPattern(suggest string) (r *alternatives.Pattern, hits string) {
 	args, ok := a.args.(*GrepArgs)
 	if !ok || a.call == nil {
 		return nil, ""
 	}
 	ctx, cancel := tries(context.Background(), 0)
 	defer cancel()
-	all := readings.Patterns(args.Pattern, value(args.IgnoreCase), value(args.Multiline))
+	all := alternatives.Patterns(args.Pattern, value(args.IgnoreCase), value(args.Multiline))
 	if suggest != "" { // behind the literal text: what was meant as a whole is not a part of it
-		at := slices.IndexFunc(all, func(r readings.Pattern) bool { return r.As == "literal text" })
-		all = slices.Insert(all, at+1, readings.Pattern{Text: suggest})
+		at := slices.IndexFunc(all, func(r alternatives.Pattern) bool { return r.As == "literal text" })
+		all = slices.Insert(all, at+1, alternatives.Pattern{Text: suggest})
 	}
 	for _, r := range all {
 		b := *args
-		reread(&b, r)
+		withPattern(&b, r)
 		b.Offset = nil
 		if found, err := a.s.search(ctx, a.call, &b, false); err == nil && found.Total.Files > 0 {
 			return &r, found.howMany()

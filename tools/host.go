@@ -161,5 +161,5 @@ func ServeMCP(ctx context.Context, d Dialect, in io.Reader, out io.Writer, o MCP
 //	Read  func(ctx context.Context, path string) (text string, err error) // fs/read_text_file
 //	Write func(ctx context.Context, path, text string) error              // fs/write_text_file
 //
-// nil is what the client does not offer.
+// Leave a callback nil if the client lacks it.
 type Editor = dialect.Editor

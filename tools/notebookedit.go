@@ -18,7 +18,7 @@ import (
 	"moltisfs/readers/notebook"
 )
 
-// NotebookEditArgs is what a model may say to NotebookEdit.
+// NotebookEditArgs are the arguments of NotebookEdit.
 type NotebookEditArgs struct {
 	NotebookPath string  `json:"notebook_path" doc:"absolute"`
 	CellID       *string `json:"cell_id,omitempty" form:"number" doc:"insert: after this cell; left out: first"`
@@ -164,7 +164,7 @@ func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) erro
 	return engine.Refuse(refusal.CellUnseen, t.Path, refusal.CellFacts{ID: quote(r.CellID), Cell: r.Cell})
 }
 
-// cellsAfter is what a session knows of a notebook after an edit, if it knew seen: the same cells
+// cellsAfter gives the knowledge of a session that knew seen before an edit of a notebook: the same cells
 // in their new places, and the cell it wrote.
 func cellsAfter(seen *session.Seen, mode string, r *notebook.Result) *engine.Sight {
 	after := &engine.Sight{Unit: "cell", Lines: r.Cells}

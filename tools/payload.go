@@ -20,10 +20,10 @@ import (
 	"moltisfs/readers"
 )
 
-// A Payload is what a tool answers: one plain struct a kind, or a *Refusal.
+// A Payload is the answer of a tool: one plain struct a kind, or a *Refusal.
 // The set is sealed; switch on the type, or on Kind.
 //
-// A payload is also what a model reads: Text is the same answer in the shape
+// A model may read a payload as text, too: Text is the same answer in the shape
 // that models trained on Claude Code know, without JSON around it.
 type Payload interface {
 	// Kind is the discriminator, the first key of the JSON.
@@ -42,7 +42,7 @@ func Refused(p Payload) bool {
 	return no
 }
 
-// HasDiffs says whether the text of p may hold diffs, for who shows them in colour.
+// HasDiffs reports whether the text of p may hold diffs, which a terminal shows in colour.
 func HasDiffs(p Payload) bool {
 	_, yes := p.(interface{ diffs() })
 	return yes
@@ -75,7 +75,7 @@ func Encode(p Payload) ([]byte, error) {
 
 var plainJSON = args.Encode
 
-// Replaced is what a hook of ToolResultPersist made of an answer: fields of any names.
+// Replaced is an answer that a hook of ToolResultPersist made: fields of any names.
 type Replaced struct {
 	kind    string
 	fields  map[string]json.RawMessage
@@ -96,13 +96,13 @@ func replaced(raw json.RawMessage, refused bool) (*Replaced, error) {
 	return r, nil
 }
 
-// Kind is what the hook says it is.
+// Kind is the "kind" that the hook gave.
 func (r *Replaced) Kind() string { return r.kind }
 
 // MarshalJSON gives the fields, sorted by name.
 func (r *Replaced) MarshalJSON() ([]byte, error) { return plainJSON(r.fields) }
 
-// Text is the JSON: what words would fit it is not known.
+// Text is the JSON: no words are known for it.
 func (r *Replaced) Text() string {
 	text, err := Encode(r)
 	if err != nil {
@@ -129,7 +129,7 @@ func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error
 // answer is a payload on its way out.
 type answer struct{ Payload }
 
-// Unwrap is the payload, for who knows those of the tools.
+// Unwrap gives the payload to callers that know the payloads of the tools.
 func (a answer) Unwrap() Payload { return a.Payload }
 
 func (a answer) Refused() bool { return Refused(a.Payload) }
@@ -303,7 +303,7 @@ func valueOf(t reflect.Type) object {
 
 var _ dialect.Brief = answer{}
 
-// Brief is the JSON without what Text says too.
+// Brief is the JSON without the members that Text has too.
 func (a answer) Brief() ([]byte, error) {
 	b, ok := a.Payload.(bulky)
 	if !ok {
@@ -407,8 +407,7 @@ func quotePath(p string) string {
 	return quote(p)
 }
 
-// quoteShort is quote of what need not be shown whole: nobody looks for the end of a name of 100 KB
-// in an error.
+// quoteShort is quote of at most 200 bytes of s: nobody looks for the end of a name of 100 KB in an error.
 func quoteShort(s string) string {
 	const most = 200
 	if len(s) <= most {
@@ -425,13 +424,6 @@ func quoteShort(s string) string {
 type NextCall struct {
 	Tool string         `json:"tool"`
 	Args map[string]any `json:"args"`
-}
-
-func orEmpty[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
 }
 
 // within says whether clean path p is dir or lies below it.

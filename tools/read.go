@@ -10,12 +10,11 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/refusal"
 	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
-// ReadArgs is what a model may say to Read.
+// ReadArgs are the arguments of Read.
 type ReadArgs struct {
 	FilePath   string  `json:"file_path" doc:"absolute"`
 	Offset     *int    `json:"offset,omitempty" doc:"first line, from 1; negative: from the end"`
@@ -54,7 +53,7 @@ func given(body readers.Content) int64 {
 	return 0
 }
 
-// check has 0 for what is left out, as Moltis does.
+// check takes 0 as an argument that is left out, as Moltis does.
 func (a *ReadArgs) check() error {
 	if a.Offset != nil && *a.Offset == 0 {
 		a.Offset = nil
@@ -159,7 +158,6 @@ var readTool = define[ReadArgs](Tool{
 	}),
 	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
 		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
-	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NotShown: unshown},
 }, runRead, func(path string, _ bool) ReadArgs { return ReadArgs{FilePath: path} })
 
 // defaultLines is how many lines a Read shows unless told.
@@ -187,7 +185,7 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 	return out, nil
 }
 
-// look reads the file and says what of it was shown.
+// look reads the file and gives the parts of it that are shown.
 func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
 ) (*engine.Sight, error) {
@@ -491,7 +489,7 @@ func (l *loops) reset(c *engine.Call) {
 	delete(l.sessions, [2]string{c.Principal, c.Session})
 }
 
-// unshown refuses what a reader can't show, in the reader's words.
+// unshown refuses a file that a reader can't show, in the reader's words.
 func unshown(a *about, r *Refusal) {
 	switch e := factsOf[readers.Hinter](a).(type) {
 	case *readers.BadRequest, *readers.BadPages, *readers.BadEncoding:

@@ -17,11 +17,11 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
-	"moltisfs/internal/readings"
 	"moltisfs/internal/refusal"
 	"moltisfs/internal/session"
 	"moltisfs/readers"
@@ -70,8 +70,8 @@ type Refusal struct {
 	person string // what a person reads in place of a hint of our own
 }
 
-// ForPerson is the hint for a person at a terminal. names says what the person calls a tool or an argument, ""
-// for what the person has not; nil: as the tools do. now is what else is so.
+// ForPerson is the hint for a person at a terminal. names gives the word of that person for a tool or an argument,
+// "" if there is none; nil: the words of the tools. now adds to the moments of the call.
 func (r *Refusal) ForPerson(names func(string) string, now map[string]string) string {
 	if r.facts == nil || r.Hint != r.table {
 		return cmp.Or(r.person, r.Hint)
@@ -85,8 +85,8 @@ func (r *Refusal) ForPerson(names func(string) string, now map[string]string) st
 	return refusal.Tell(r.facts, v).Person
 }
 
-// Facts are what the refusal says, for this module's command line, which says it in other words;
-// nil where a tool itself refuses.
+// Facts are the facts of the refusal, for this module's command line, which has other words for them; nil if the
+// tool itself refuses.
 func (r *Refusal) Facts() *engine.Refusal { return r.facts }
 
 // Unwrap is the error behind it, where there is one: errors.Is(r, fs.ErrNotExist) may hold, and
@@ -148,7 +148,7 @@ func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusa
 		if facts.Cause == engine.Unknown {
 			s.logger.Error("a call failed for a reason without a row", "tool", tool, "err", err)
 		}
-		r = s.told(c, tool, args, facts)
+		r = s.refusalOf(c, tool, args, facts)
 	}
 	if r.FilePath == "" {
 		r.FilePath = pathOf(args)
@@ -157,8 +157,8 @@ func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusa
 	return r
 }
 
-// told is a refusal in the words of the table, with what a tool adds: fields, a next call, what may be meant.
-func (s *Suite) told(c *engine.Call, tool string, args any, facts *engine.Refusal) *Refusal {
+// refusalOf puts facts into the words of the table, and has the tool add fields, a next call, and a guess at the meaning.
+func (s *Suite) refusalOf(c *engine.Call, tool string, args any, facts *engine.Refusal) *Refusal {
 	a := &about{Refusal: facts, s: s, call: c, tool: tool, args: args, path: pathOf(args)}
 	a.now = a.moments()
 	r := &Refusal{Reason: string(facts.Code), facts: facts}
@@ -198,7 +198,7 @@ func quoted(path string) string {
 	return quotePath(path)
 }
 
-// moments are what is so of the call, for the words of the table.
+// moments tell the state of the call for the words of the table: see refusal.Voice.Now.
 func (a *about) moments() map[string]string {
 	now := map[string]string{"root": a.s.cfg.WorkspaceRoot}
 	set := func(name string, is bool) {
@@ -223,7 +223,7 @@ func (a *about) moments() map[string]string {
 	if args, ok := a.args.(*CheckpointRestoreArgs); ok {
 		set("restore", true)
 		set("trash", fromTrash(args))
-		set("undo", walks(strings.TrimSpace(value(args.ID))) || a.Cause == engine.PartialHistory && args.ID != nil)
+		set("undo", isUndoOrRedo(strings.TrimSpace(value(args.ID))) || a.Cause == engine.PartialHistory && args.ID != nil)
 		set("merging", value(args.OnConflict) == engine.OnConflictMerge || value(args.Mode) == checkpoint.ModeInverse)
 		if !fromTrash(args) {
 			now["skip"] = ", or leave that path alone with {on_conflict} skip"
@@ -232,7 +232,7 @@ func (a *about) moments() map[string]string {
 	return now
 }
 
-// extras are what a tool adds to the words of a cause.
+// extras add to the words of a cause, whichever tool is refused. Tool.refuses comes before them.
 var extras = map[engine.Cause]func(*about, *Refusal){
 	engine.HalfMade: func(a *about, r *Refusal) {
 		const most = 20
@@ -299,6 +299,7 @@ var extras = map[engine.Cause]func(*about, *Refusal){
 		}{clip(factsOf[string](a), maxDiff)}
 	},
 
+	refusal.NotShown: unshown,
 	engine.BadEncoding: func(a *about, r *Refusal) {
 		if e := factsOf[*edit.EncodingError](a); e.Is || slices.Contains(readers.Encodings(), strings.ToLower(e.Name)) {
 			r.Reason = KindUnsupported // at best it can be read: its bytes can't be spliced
@@ -322,13 +323,13 @@ func (a *about) skips(r *Refusal) bool {
 // named is the path that the call names, else the one that the facts do.
 func (a *about) named() string { return cmp.Or(a.path, a.Path) }
 
-// modified shows what is there of a change of what is not the content that was read or named.
+// modified adds the diff and the hash to the refusal of a change whose file is not as it was read or named.
 func modified(a *about, r *Refusal) {
 	f := factsOf[engine.HashFacts](a)
-	r.Next, r.Fields = read(a.path), modifiedFields{Diff: clip(f.Diff, maxDiff), SHA256: f.Hash, was: f.Was}
+	r.Next, r.Fields = read(a.path), modifiedFields{Diff: clip(f.Diff, maxDiff), SHA256: f.Hash}
 }
 
-// An about is what a sentence is made from: the facts, and the call that they are about.
+// An about holds the facts of a refusal, and the call that they are about.
 type about struct {
 	*engine.Refusal
 	s    *Suite
@@ -342,7 +343,7 @@ type about struct {
 // factsOf are the facts of a refusal whose cause tells their type.
 func factsOf[T any](a *about) T { return a.Facts.(T) }
 
-// halfMadeFields tells what a call that failed has left behind.
+// halfMadeFields names the paths that a call left changed when it failed half-way.
 type halfMadeFields struct {
 	NotPutBack []string `json:"not_put_back"` // the first ones
 	Total      int      `json:"not_put_back_total"`
@@ -399,7 +400,6 @@ type guardField struct {
 type modifiedFields struct {
 	Diff   string `json:"diff,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
-	was    string
 }
 
 // Text shows what changed.
@@ -480,7 +480,7 @@ func pathKey(args any) (key string, isFile bool) {
 	return "path", false
 }
 
-// badPath looks for what a path that names nothing may mean.
+// badPath looks for the meaning of a path that is malformed.
 func (a *about) badPath(r *Refusal) {
 	if r.FilePath = a.Path; len(a.Path) <= guardfs.MaxPath {
 		a.suggest(r, a.Path)
@@ -516,8 +516,8 @@ func (a *about) instead(r *Refusal, path string) {
 
 func (a *about) near(path string) engine.Nearby { return a.s.engine.Near(a.call, path) }
 
-// absolute is what a path that is not absolute most likely means, "" when
-// that can't be told.
+// absolute gives the absolute path that p most likely means: "src/a" is below workspace_root. "" if that can't be
+// told.
 func (s *Suite) absolute(p string) string {
 	root := s.cfg.WorkspaceRoot
 	switch {
@@ -582,7 +582,7 @@ func (a *about) notRegular(r *Refusal) {
 			}
 		}
 		names := near.Names[min(first-1, len(near.Names)):]
-		f := entriesField{Entries: orEmpty(names), first: first, total: len(near.Names)}
+		f := entriesField{Entries: append([]string{}, names...), first: first, total: len(near.Names)}
 		if len(names) > most {
 			f.Entries, f.More, f.NextOffset = names[:most], len(names)-most, first+most
 		}
@@ -640,8 +640,7 @@ func (a *about) pathDenied(r *Refusal) {
 	}
 }
 
-// missing answers for a path where nothing is: the nearest names, among what
-// this session may see.
+// missing offers the names nearest to a path where nothing is, among those that this session may see.
 func (a *about) missing(r *Refusal) {
 	asked := a.named()
 	if r.FilePath = asked; asked == "" {
@@ -686,8 +685,8 @@ func (a *about) missing(r *Refusal) {
 	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
 }
 
-// suggest looks for what a path may mean that leads to nothing, and offers the same call for it. It
-// says whether it found something. What this session may not see is not found.
+// suggest looks for a path that asked may mean, and offers the same call for it. It reports whether it found one. It
+// finds nothing that this session may not see.
 func (a *about) suggest(r *Refusal, asked string) bool {
 	if a.call == nil {
 		return false
@@ -707,7 +706,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 	}
 	dir := ""
 	if a.tool == "Write" { // a file that need not be there, in a directory that must
-		for _, p := range append([]string{asked}, readings.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
+		for _, p := range append([]string{asked}, alternatives.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
 			if path.IsAbs(p) && t.is(path.Dir(p), true, true) && p != asked && !t.is(p, true, false) &&
 				!slices.Contains(noPath, path.Base(p)) {
 				a.offer(r, []string{p}, true)
@@ -718,7 +717,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 		t.dirs = true
 		asked, dir = path.Dir(dir), path.Base(dir)
 	}
-	found, sure := readings.Find(t, asked, a.s.cfg.WorkspaceRoot)
+	found, sure := alternatives.Find(t, asked, a.s.cfg.WorkspaceRoot)
 	near := len(found) > 0
 	if a.tool == "Write" {
 		for i := range found {
@@ -751,7 +750,7 @@ func (a *about) several(t *tree, r *Refusal, asked string) bool {
 	return true
 }
 
-// noPath is what models send as the path of a search where they mean none.
+// noPath lists the paths that models send with a search if they mean none.
 var noPath = []string{"", "/", "undefined", "null", "None", "none", "nil"}
 
 // offer names what was found. likely says that the first is the one that is meant; a call that
@@ -804,7 +803,7 @@ func (a *about) tried(next *NextCall, path string) *NextCall {
 	case none && e.Repaired != nil && a.tool == "Edit":
 		next.Args["old_string"], next.Args["new_string"] = e.Repaired.Old, e.Repaired.New
 	case none && len(e.All) > 0 && a.tool == "MultiEdit":
-		next.Args["edits"] = mendedEdits(e.All)
+		next.Args["edits"] = repairedEdits(e.All)
 	default:
 		return nil
 	}
@@ -813,8 +812,8 @@ func (a *about) tried(next *NextCall, path string) *NextCall {
 
 // globbed offers a search where the path is a glob.
 func (a *about) globbed(r *Refusal, asked string) bool {
-	for _, p := range append([]string{asked}, readings.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
-		dir, glob, ok := readings.CutGlob(p)
+	for _, p := range append([]string{asked}, alternatives.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
+		dir, glob, ok := alternatives.CutGlob(p)
 		if !ok || !path.IsAbs(p) || row(a.tool).Effect != Reads {
 			continue
 		}
@@ -858,10 +857,10 @@ func (a *about) files(dir string, q grep.GlobQuery) (*grep.FilesResult, error) {
 	return a.s.engine.Files(ctx, a.call, dir, q)
 }
 
-// patience is how long is looked for what a call may have meant.
+// patience bounds the search for another meaning of a call.
 var patience = 100 * time.Millisecond // a var for tests, on machines with more to do
 
-// tree is what a session may see, for readings.Find.
+// tree shows alternatives.Find the paths that a session may see.
 type tree struct {
 	*about
 	dirs   bool // directories are wanted, whatever the tool takes
@@ -892,10 +891,10 @@ func (t *tree) Named(base string) (out []string) {
 	if root == "" {
 		return nil
 	}
-	glob := "**/" + readings.NameGlob(base)
+	glob := "**/" + alternatives.NameGlob(base)
 	_, file := pathKey(t.args)
 	add := func(p string) {
-		if readings.Fold(path.Base(p)) == readings.Fold(base) && !slices.Contains(out, p) {
+		if alternatives.Fold(path.Base(p)) == alternatives.Fold(base) && !slices.Contains(out, p) {
 			out = append(out, p)
 		}
 	}
@@ -921,8 +920,8 @@ func (t *tree) Named(base string) (out []string) {
 // maxDiff bounds a diff inside a refusal, in bytes.
 const maxDiff = 8 << 10
 
-// mendedEdits are the edits of a MultiEdit with other strings.
-func mendedEdits(all []edit.Edit) (out []map[string]any) {
+// repairedEdits are the edits of a MultiEdit with other strings.
+func repairedEdits(all []edit.Edit) (out []map[string]any) {
 	for _, e := range all {
 		one := map[string]any{"old_string": e.Old, "new_string": e.New}
 		if e.All {

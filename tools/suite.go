@@ -99,8 +99,8 @@ type Suite struct {
 // its approver. Such a call has changed nothing.
 var ErrClosed = engine.ErrClosed
 
-// Options is what the host supplies. The zero value is safe: nobody can
-// approve, so with require_approval every change is refused.
+// Options are supplied by the host. The zero value is safe: nobody can approve, so with require_approval every
+// change is refused.
 type Options struct {
 	// DataDir is our own directory: audit, checkpoints, locks, read ledger. Required; made 0700 when
 	// missing. One that exists must be ours or empty, and nobody else may write in it: else it is a
@@ -118,7 +118,7 @@ type Options struct {
 	// with respect_gitignore. It also says where "~/" leads in a repository's. The zero value:
 	// nowhere.
 	GitUser ignore.User
-	// Program is what opens the suite, for the record.
+	// Program names the program that opens the suite, for the audit log.
 	Program Program
 	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
 	Identities []string
@@ -127,7 +127,7 @@ type Options struct {
 	// Root is an absolute directory: workspace_root, what ${ROOT} stands for in rules, and the only
 	// tree that may be touched, of which allow_paths may leave less. "": the configuration says it all.
 	Root string
-	// RootMayBeGone opens the suite although workspace_root can't be searched: for who brings it back.
+	// RootMayBeGone opens the suite although workspace_root can't be searched, so that a restore can bring it back.
 	RootMayBeGone bool
 	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer follows calls,
 	// for metrics and traces: *[Metrics] is one.
@@ -137,7 +137,7 @@ type Options struct {
 	Worker []string
 }
 
-// Program is what opens a suite: its name and version, as the audit log has them at its start and
+// Program names the program that opens a suite, with its version, as the audit log has them at its start and
 // stop. Reloads says that it goes on for another suite, after a change of the configuration: that is
 // on record as a reload, not a start.
 type Program struct {
@@ -171,9 +171,9 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at
 	return s, nil
 }
 
-// OpenEngine opens what a suite stands on, as Open does. It is for who has other dialects stand on
-// it too; others are what those offer. Over makes the suite. policies evaluates tools.fs.policies: a
-// suite that Open opens has nothing for that, because it is large, and refuses them.
+// OpenEngine opens the engine of a suite, as Open does, for a host that offers other dialects on it too: others are
+// their definitions. Over makes the suite. policies evaluates tools.fs.policies. Open has no evaluator, because one is
+// large, and refuses such a configuration.
 func OpenEngine(cfg config.Config, o Options, policies engine.Policies,
 	others ...Definition) (*engine.Engine, error) {
 	return openEngine(cfg, o, policies, others, nil, engine.Place{Where: o.Program.Where})
@@ -237,7 +237,7 @@ func Check(cfg config.Config) error {
 	return engine.Check(cfg.Tools)
 }
 
-// someTool refuses lists that leave no tool: who starts a server wants to call something.
+// someTool refuses a configuration that leaves no tool to call.
 func someTool(cfg config.Tools) error {
 	if defs, err := DefinitionsUnder(cfg); err != nil || len(defs) > 0 {
 		return err
@@ -260,8 +260,8 @@ func someTool(cfg config.Tools) error {
 		"\"Read\""}
 }
 
-// Warnings are what is right and may still be meant otherwise: those of the configuration itself,
-// and rules that a look at the file system shows to do nothing.
+// Warnings are valid settings that may be meant otherwise: those of the configuration itself, and rules that do
+// nothing, as a look at the file system shows.
 func Warnings(cfg config.Config) []*config.Problem {
 	rooted, _ := cfg.At("") // a rule that nothing can be put into is passed by
 	out := cfg.Warnings()
@@ -305,8 +305,7 @@ func (s *Suite) fitted(p dialect.Page) *Suite {
 
 // Close lets no call in any more, takes back the questions that wait for an answer, waits for the
 // calls under way, and gives back what Open took. A call whose question was taken back changes
-// nothing and ends with ErrClosed. Every other call runs to its end: whoever is in a hurry cancels
-// the contexts of its calls.
+// nothing and ends with ErrClosed. Every other call runs to its end: to hurry, cancel the contexts of the calls.
 //
 // Closing again, at the same time too, waits likewise and answers the same. Options.Progress must
 // not call it: a call under way waits for that. A suite that is Over an engine leaves it open.
@@ -501,20 +500,19 @@ func (s *Suite) unknown(name string) *UnknownToolError {
 	return &UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
 }
 
-// Undo takes back the last change of the session that as names, and Redo that undo. They are what
-// checkpoint_restore does with the ids "undo" and "redo"; its other arguments go by Do.
+// Undo takes back the last change of the session that as names: checkpoint_restore with the id "undo". Use Do for its
+// other arguments.
 func (s *Suite) Undo(ctx context.Context, as Call) (*CheckpointRestore, error) {
 	return Do[*CheckpointRestore](ctx, s, CheckpointRestoreArgs{ID: new("undo")}, as)
 }
 
-// Redo makes anew what Undo took back.
+// Redo makes the change again that Undo took back.
 func (s *Suite) Redo(ctx context.Context, as Call) (*CheckpointRestore, error) {
 	return Do[*CheckpointRestore](ctx, s, CheckpointRestoreArgs{ID: new("redo")}, as)
 }
 
-// Upkeep gives do the checkpoint store, for what a host does to it beside calls: pins, labels,
-// retention ([checkpoint.DB.GC]), purges, a look into the trash. name is what the audit log says of
-// it, as "pin". The record stands there before do begins; where it can't be written, do is not run.
+// Upkeep gives do the checkpoint store, for the work of a host beside calls: pins, labels, retention
+// ([checkpoint.DB.GC]), purges, a look into the trash. name is the name of that work in the audit log, as "pin". The record stands there before do begins; where it can't be written, do is not run.
 // do must not keep the store, nor close it.
 //
 //	err := suite.Upkeep(ctx, "pin", func(ctx context.Context, db *checkpoint.DB) error {
@@ -640,7 +638,7 @@ func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (
 	return t
 }
 
-// decode makes the argument struct of a call, checked. note says what was taken as what.
+// decode makes the argument struct of a call, checked. note tells which names were taken for which.
 func (t *Tool) decode(raw json.RawMessage) (in any, note string, err error) {
 	in, note, err = t.args.Take(raw)
 	if err == nil {
@@ -661,7 +659,7 @@ func (t *Tool) allowed(p policy.Tools) bool {
 	return p.Allows(t.Name, t.Effect != Reads, t.Follows...)
 }
 
-// definition is what a model is told.
+// definition gives the texts and schemas that a model is told.
 func (t *Tool) definition() Definition {
 	return Definition{
 		Name:         t.Name,

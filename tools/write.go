@@ -10,7 +10,7 @@ import (
 	"moltisfs/internal/engine"
 )
 
-// WriteArgs is what a model may say to Write.
+// WriteArgs are the arguments of Write.
 type WriteArgs struct {
 	FilePath     string  `json:"file_path" doc:"absolute"`
 	Content      string  `json:"content"`

@@ -187,7 +187,7 @@ func (t teller) show(path string) string {
 	return t.v.Show(path)
 }
 
-// fact is what the facts say of themselves.
+// fact gives the facts in their own words.
 func (t teller) fact() string {
 	switch f := t.Facts.(type) {
 	case nil:
