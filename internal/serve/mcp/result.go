@@ -1,10 +1,12 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -77,4 +79,44 @@ func (a tooLate) JSON(bool) ([]byte, error) {
 		Error string `json:"error"`
 		Hint  string `json:"hint"`
 	}{a.Kind(), tooLateError, tooLateHint})
+}
+
+// progress tells a client that asked for it each second that its call goes on, and how many files it
+// has come to: a search of a large tree, a restore of many files. stop ends it, and returns when
+// nothing more is sent.
+func progress(ctx context.Context, req *sdk.CallToolRequest, p *dialect.Progress) (stop func()) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		far := 0.0
+		for n := 1; ; n++ {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			files, total := p.Files.Load(), p.Total.Load()
+			told := &sdk.ProgressNotificationParams{ProgressToken: token, Total: float64(total)}
+			switch {
+			case total > 0:
+				told.Message = fmt.Sprintf("%s: %d of %d files, %d s", req.Params.Name, files, total, n)
+			case files > 0:
+				told.Message = fmt.Sprintf("%s: %d files so far, %d s", req.Params.Name, files, n)
+			default:
+				told.Message = fmt.Sprintf("%s goes on, %d s", req.Params.Name, n)
+			}
+			far = max(float64(files), far+1./1024) // it has to grow each time, also while a question waits
+			told.Progress = far
+			// One that can't be sent is no loss: the answer meets the same fault.
+			_ = req.Session.NotifyProgress(ctx, told)
+		}
+	}()
+	return func() { cancel(); <-ended }
 }
