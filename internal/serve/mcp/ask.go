@@ -110,11 +110,11 @@ func choices(all []choice, revision string) map[string]any {
 
 // offered are the words that the field "allow" takes. What carries a warning is allowed once.
 func offered(q approval.Question) map[string]approval.Grant {
-	if len(q.Warnings) > 0 {
-		return map[string]approval.Grant{once: approval.Once}
+	words := map[string]approval.Grant{once: approval.Once}
+	if len(q.Warnings) == 0 {
+		words[thisFile], words[thisSession] = approval.ThisFile, approval.ThisSession
 	}
-	return map[string]approval.Grant{once: approval.Once, thisFile: approval.ThisFile,
-		thisSession: approval.ThisSession}
+	return words
 }
 
 // decision makes an answer of the filled form r. Only "accept" approves, and only with values that the form
@@ -329,8 +329,7 @@ const asked = "approval"
 
 // held are the calls that wait for their client, by an unguessable handle good for one use.
 type held struct {
-	mu    sync.Mutex
-	calls map[string]*heldCall
+	calls sync.Map // of string to *heldCall
 	group sync.WaitGroup
 }
 
@@ -387,7 +386,12 @@ func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.C
 	s.held.group.Go(func() {
 		defer cancel()
 		h.outcome <- s.run(own, c)
-		s.held.drop(h)
+		s.held.calls.Range(func(handle, other any) bool {
+			if other == h {
+				s.held.calls.Delete(handle)
+			}
+			return true
+		})
 	})
 	return s.follow(ctx, req, h)
 }
@@ -403,8 +407,9 @@ func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCa
 				continue
 			}
 			h.put, h.at = p, time.Now()
-			form := sdk.InputRequestMap{asked: s.form(p.Question, statelessVersion)}
-			return &sdk.CallToolResult{InputRequests: form, Content: []sdk.Content{}, RequestState: s.held.put(h)}, nil
+			form, handle := sdk.InputRequestMap{asked: s.form(p.Question, statelessVersion)}, rand.Text()
+			s.held.calls.Store(handle, h)
+			return &sdk.CallToolResult{InputRequests: form, Content: []sdk.Content{}, RequestState: handle}, nil
 		case o := <-h.outcome:
 			return s.answer(req, o)
 		case <-ctx.Done():
@@ -416,10 +421,11 @@ func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCa
 
 // resume brings a held call its answer.
 func (s *server) resume(ctx context.Context, req *sdk.CallToolRequest, c dialect.Call) (*sdk.CallToolResult, error) {
-	h := s.held.take(req.Params.RequestState)
-	if h == nil {
-		return s.answer(req, outcome{answer: tooLate{}})
+	found, ok := s.held.calls.LoadAndDelete(req.Params.RequestState)
+	if !ok {
+		return s.answer(req, outcome{answer: newTooLate()})
 	}
+	h := found.(*heldCall)
 	if h.of != fingerprint(c) {
 		h.cancel()
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState belongs to another call; repeat the call that it came from, unchanged"}
@@ -428,32 +434,3 @@ func (s *server) resume(ctx context.Context, req *sdk.CallToolRequest, c dialect
 	h.put.answer <- s.decision(h.put.Question, r, time.Since(h.at))
 	return s.follow(ctx, req, h)
 }
-
-func (h *held) put(c *heldCall) (handle string) {
-	handle = rand.Text()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.calls == nil {
-		h.calls = map[string]*heldCall{}
-	}
-	h.calls[handle] = c
-	return handle
-}
-
-func (h *held) take(handle string) *heldCall {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.calls[handle]
-	delete(h.calls, handle)
-	return c
-}
-
-// drop forgets a call that has ended.
-func (h *held) drop(c *heldCall) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	maps.DeleteFunc(h.calls, func(_ string, other *heldCall) bool { return other == c })
-}
-
-// wait lets the calls that are held end.
-func (h *held) wait() { h.group.Wait() }

@@ -139,7 +139,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 		<-ended
 	case err = <-ended:
 		hangUp()
-		s.held.wait()
+		s.held.group.Wait()
 	}
 	s.endSessions(context.WithoutCancel(ctx))
 	if ctx.Err() != nil {

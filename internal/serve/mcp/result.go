@@ -61,25 +61,20 @@ func content(b dialect.Block) sdk.Content {
 }
 
 // tooLate answers a call that comes back when its question is over.
-type tooLate struct{}
+type tooLate struct{ *dialect.Object }
 
 const (
 	tooLateError = "the approval question of this call is over; nothing was changed"
 	tooLateHint  = "Tell the user that an approval is wanted, then call again."
 )
 
-func (tooLate) Kind() string                     { return "approval_timeout" }
-func (tooLate) Refused() bool                    { return true }
-func (tooLate) Text() string                     { return tooLateError + "\n" + tooLateHint }
-func (tooLate) Blocks() ([]dialect.Block, error) { return nil, nil }
-
-func (a tooLate) JSON(bool) ([]byte, error) {
-	return json.Marshal(struct {
-		Kind  string `json:"kind"`
-		Error string `json:"error"`
-		Hint  string `json:"hint"`
-	}{a.Kind(), tooLateError, tooLateHint})
+func newTooLate() tooLate {
+	const kind = "approval_timeout"
+	return tooLate{&dialect.Object{Of: kind, No: true,
+		Content: fmt.Appendf(nil, `{"kind":%q,"error":%q,"hint":%q}`, kind, tooLateError, tooLateHint)}}
 }
+
+func (tooLate) Text() string { return tooLateError + "\n" + tooLateHint }
 
 // progress tells a client that asked for it each second that its call goes on, and how many files it
 // has come to: a search of a large tree, a restore of many files. stop ends it, and returns when
