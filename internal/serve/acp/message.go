@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"moltisfs/internal/ndjson"
 )
 
 // A message is one line, and what of it decides where it goes. All are parts of the line.
@@ -105,7 +107,7 @@ func hides(body []byte) bool {
 // of them may be two.
 func pick(object []byte, names []string) (parts [][]byte, err error) {
 	parts = make([][]byte, len(names))
-	each(object, func(key []byte, from, to int) {
+	ndjson.Members(object, func(key []byte, from, to int) {
 		name := string(key[1 : len(key)-1])
 		if bytes.IndexByte(key, '\\') >= 0 {
 			_ = json.Unmarshal(key, &name) // it is valid
@@ -123,75 +125,15 @@ func pick(object []byte, names []string) (parts [][]byte, err error) {
 	return parts, err
 }
 
-// each goes through the members of an object in valid JSON: the key as it stands, and from where to where
-// the value is. Given {"a":1} it calls f with "a", 5 and 6.
-func each(object []byte, f func(key []byte, from, to int)) {
-	if len(object) == 0 || object[0] != '{' {
-		return
-	}
-	for at := space(object, 1); object[at] != '}'; {
-		if object[at] == ',' {
-			at = space(object, at+1)
-		}
-		end := skip(object, at)
-		from := space(object, space(object, end)+1)
-		to := skip(object, from)
-		f(object[at:end], from, to)
-		at = space(object, to)
-	}
-}
-
-func space(b []byte, at int) int {
-	for b[at] == ' ' || b[at] == '\t' || b[at] == '\n' || b[at] == '\r' {
-		at++
-	}
-	return at
-}
-
-// skip is where the value at a place of valid JSON ends.
-func skip(b []byte, at int) int {
-	for depth := 0; ; at++ {
-		switch c := b[at]; {
-		case c == '"':
-			if at = text(b, at); depth == 0 {
-				return at
-			}
-			at--
-		case c == '{' || c == '[':
-			depth++
-		case c == '}' || c == ']':
-			if depth--; depth < 0 { // of what a number stands in
-				return at
-			} else if depth == 0 {
-				return at + 1
-			}
-		case depth == 0 && (c == ',' || c <= ' '):
-			return at
-		}
-	}
-}
-
-// text is where the string at a place ends.
-func text(b []byte, at int) int {
-	for at++; ; at++ {
-		at += bytes.IndexByte(b[at:], '"')
-		back := 0
-		for ; b[at-1-back] == '\\'; back++ { // the string begins with a quote
-		}
-		if back%2 == 0 {
-			return at + 1
-		}
-	}
-}
-
 // with is an object with a member set, and all else as it stands. What is no object becomes one.
 func with(object []byte, name string, value []byte) []byte {
 	if object = bytes.TrimSpace(object); len(object) == 0 || object[0] != '{' {
 		object = []byte("{}")
 	}
 	var out []byte
-	each(object, func(key []byte, from, to int) {
-		if out == nil && string(key) == `"`+name+`"` {
+	others := false
+	ndjson.Members(object, func(key []byte, from, to int) {
+		if others = true; out == nil && string(key) == `"`+name+`"` {
 			out = slices.Concat(object[:from], value, object[to:])
 		}
 	})
@@ -199,7 +141,7 @@ func with(object []byte, name string, value []byte) []byte {
 		return out
 	}
 	member := append([]byte(`{"`+name+`":`), value...)
-	if object[space(object, 1)] != '}' {
+	if others {
 		member = append(member, ',')
 	}
 	return append(member, object[1:]...)

@@ -11,7 +11,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -259,47 +258,51 @@ func (c *connection) refuse(id jsonrpc.ID, code int64, message string) error {
 // unguessable, so that no other string begins so.
 type numbers struct{ mark string }
 
-// given are the members of a request whose number the client gets back, or names a request by.
-var given = []string{"id", "params.requestId", "params._meta.progressToken"}
-
-// in is a line with these numbers as strings, if it is a request.
+// in is a line with these numbers as strings, if it is a request: its id, the id that it names in
+// params.requestId, and params._meta.progressToken.
 func (n numbers) in(line []byte) []byte {
+	if !json.Valid(line) {
+		return line
+	}
 	var out []byte
-	var keys [4]string // of the objects that we are in, from 1 on
-	depth, done, isRequest := 0, 0, false
-	for i := 0; i < len(line); {
-		shallow := depth > 0 && depth < len(keys)
-		switch c := line[i]; {
-		case c == '{' || c == '[':
-			if depth++; depth < len(keys) {
-				keys[depth] = ""
-			}
-			i++
-		case c == '}' || c == ']':
-			depth--
-			i++
-		case c == '"':
-			end := stringEnd(line, i)
-			if after := bytes.TrimLeft(line[end:], " \t\r\n"); shallow && len(after) > 0 && after[0] == ':' {
-				keys[depth] = strings.Trim(string(line[i:end]), `"`)
-				isRequest = isRequest || depth == 1 && keys[1] == "method"
-			}
-			i = end
-		case c == '-' || '0' <= c && c <= '9':
-			end := i + len(number(line[i:]))
-			if shallow && slices.Contains(given, strings.Join(keys[1:depth+1], ".")) && json.Valid(line[i:end]) {
-				out = append(append(append(append(out, line[done:i]...), '"'), n.mark...), line[i:end]...)
-				out, done = append(out, '"'), end
-			}
-			i = end
-		default:
-			i++
+	done, isRequest := 0, false
+	mark := func(from, to int) {
+		if c := line[from]; c == '-' || '0' <= c && c <= '9' {
+			out = append(append(append(append(out, line[done:from]...), '"'), n.mark...), line[from:to]...)
+			out, done = append(out, '"'), to
 		}
 	}
+	at := len(line) - len(bytes.TrimLeft(line, " \t\r\n"))
+	members(line, at, len(line), func(key string, from, to int) {
+		switch key {
+		case "method":
+			isRequest = true
+		case "id":
+			mark(from, to)
+		case "params":
+			members(line, from, to, func(key string, from, to int) {
+				switch key {
+				case "requestId":
+					mark(from, to)
+				case "_meta":
+					members(line, from, to, func(key string, from, to int) {
+						if key == "progressToken" {
+							mark(from, to)
+						}
+					})
+				}
+			})
+		}
+	})
 	if !isRequest || done == 0 {
 		return line
 	}
 	return append(out, line[done:]...)
+}
+
+// members goes through those of the object at line[from:to], with places in line.
+func members(line []byte, from, to int, f func(key string, from, to int)) {
+	ndjson.Members(line[from:to], func(key []byte, a, b int) { f(string(key[1:len(key)-1]), from+a, from+b) })
 }
 
 // out is a line with the numbers as the client gave them.
@@ -322,20 +325,6 @@ func (n numbers) out(line []byte) []byte {
 // number is the beginning of text that can be one.
 func number(text []byte) []byte {
 	return text[:len(text)-len(bytes.TrimLeft(text, "+-.eE0123456789"))]
-}
-
-// stringEnd is where the string ends that begins at i.
-func stringEnd(line []byte, i int) int {
-	for end := i + 1; ; {
-		at := bytes.IndexByte(line[end:], '"')
-		if at < 0 {
-			return len(line)
-		}
-		end += at + 1
-		if text := line[i+1 : end-1]; (len(text)-len(bytes.TrimRight(text, `\`)))%2 == 0 {
-			return end
-		}
-	}
 }
 
 // The SDK encodes a result and then goes over all of its bytes three times more: of a long Read that
