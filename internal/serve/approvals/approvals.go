@@ -48,6 +48,10 @@ const (
 	codeDenied   = -32001
 	codeNotFound = -32005
 	codeOver     = -32006
+
+	codeMethod   = -32601 // these three are for the WebSocket alone
+	codeInternal = -32603
+	codeProtocol = -32000
 )
 
 // A Method carries out one request of an operator; by is their principal.

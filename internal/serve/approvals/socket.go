@@ -66,12 +66,11 @@ const (
 	oldest, newest = 3, 4 // protocols
 	requested      = "exec.approval.requested"
 	alerted        = "alert"
-	invalidRequest = "INVALID_REQUEST"
 )
 
 // codes are the wire form's for those of JSON-RPC.
-var codes = map[int]string{codeParams: invalidRequest, codeDenied: "FORBIDDEN",
-	codeNotFound: "NOT_FOUND", codeOver: "CONFLICT"}
+var codes = map[int]string{codeParams: "INVALID_REQUEST", codeDenied: "FORBIDDEN", codeNotFound: "NOT_FOUND",
+	codeOver: "CONFLICT", codeMethod: "UNKNOWN_METHOD", codeProtocol: "PROTOCOL_ERROR", codeInternal: "INTERNAL"}
 
 // Tell has an alert sent to all clients, escaped as questions are. told: one takes it.
 func (g *Gateway) Tell(a Alert) (told bool) {
@@ -267,24 +266,17 @@ func (c *client) read(ctx context.Context) error {
 		payload, err := c.call(ctx, f)
 		r := response{Type: "res", ID: f.ID, OK: err == nil, Payload: payload}
 		if err != nil {
-			r.Payload, r.Error = nil, c.wireError(f.Method, err)
+			e, ok := errors.AsType[*Error](err)
+			if !ok {
+				c.logger.Error("a request failed", "method", f.Method, "by", c.by, "err", err)
+				e = &Error{codeInternal, "internal error; the server's log says more"}
+			}
+			r.Payload, r.Error = nil, map[string]string{"code": codes[e.code], "message": e.what}
 		}
 		if c.send(ctx, r) != nil {
 			return nil
 		}
 	}
-}
-
-// wireError is an error as the client hears it.
-func (c *client) wireError(method string, err error) *wireError {
-	if e, ok := errors.AsType[*wireError](err); ok {
-		return e
-	}
-	if e, ok := errors.AsType[*Error](err); ok {
-		return &wireError{codes[e.code], e.what}
-	}
-	c.logger.Error("a request failed", "method", method, "by", c.by, "err", err)
-	return &wireError{"INTERNAL", "internal error; the server's log says more"}
 }
 
 func (c *client) call(ctx context.Context, f frame) (any, error) {
@@ -299,7 +291,7 @@ func (c *client) call(ctx context.Context, f frame) (any, error) {
 	case f.Method == "connect":
 		return c.hello(f.Params, slices.Sorted(maps.Keys(methods)))
 	}
-	return nil, &wireError{"UNKNOWN_METHOD", "there is no such method"}
+	return nil, &Error{codeMethod, "there is no such method"}
 }
 
 func (c *client) list(params json.RawMessage) (any, error) {
@@ -307,7 +299,7 @@ func (c *client) list(params json.RawMessage) (any, error) {
 		SessionKey *string `json:"sessionKey"`
 	}
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
-		return nil, &wireError{invalidRequest, "sessionKey is a string"}
+		return nil, &Error{codeParams, "sessionKey is a string"}
 	}
 	entries, err := c.queue.List(false)
 	if err != nil {
@@ -339,7 +331,7 @@ func (c *client) resolve(params json.RawMessage) (any, error) {
 		Unseen    bool   `json:"unseen"`
 	}
 	if json.Unmarshal(params, &p) != nil {
-		return nil, &wireError{invalidRequest, "requestId and decision are strings, unseen is true or false"}
+		return nil, &Error{codeParams, "requestId and decision are strings, unseen is true or false"}
 	}
 	d, who := approval.Approved, operator(c.by)
 	who.Unseen = p.Unseen
@@ -347,7 +339,7 @@ func (c *client) resolve(params json.RawMessage) (any, error) {
 	case p.Decision == "denied":
 		d = approval.Denied
 	case p.Decision != "approved":
-		return nil, &wireError{invalidRequest, `decision is "approved" or "denied"`}
+		return nil, &Error{codeParams, `decision is "approved" or "denied"`}
 	}
 	_, err := c.queue.Answer(p.RequestID, d, who, p.Reason)
 	if errors.Is(err, queue.ErrNotFound) {
@@ -369,11 +361,11 @@ func (c *client) hello(params json.RawMessage, methods []string) (any, error) {
 		MinProtocol, MaxProtocol int
 	}
 	if len(params) > 0 && json.Unmarshal(params, &p) != nil {
-		return nil, &wireError{invalidRequest, "connect names its protocols"}
+		return nil, &Error{codeParams, "connect names its protocols"}
 	}
 	low, high := max(p.Protocol.Min, p.MinProtocol), max(p.Protocol.Max, p.MaxProtocol)
 	if low > newest || high < oldest {
-		return nil, &wireError{"PROTOCOL_ERROR",
+		return nil, &Error{codeProtocol,
 			fmt.Sprintf("the protocols are %d to %d", oldest, newest)}
 	}
 	return map[string]any{
@@ -398,19 +390,12 @@ type frame struct {
 }
 
 type response struct {
-	Type    string     `json:"type"`
-	ID      string     `json:"id"`
-	OK      bool       `json:"ok"`
-	Payload any        `json:"payload,omitempty"`
-	Error   *wireError `json:"error,omitempty"`
+	Type    string `json:"type"`
+	ID      string `json:"id"`
+	OK      bool   `json:"ok"`
+	Payload any    `json:"payload,omitempty"`
+	Error   any    `json:"error,omitempty"` // its code and message
 }
-
-type wireError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
-func (e *wireError) Error() string { return e.Message }
 
 type event struct {
 	Type    string `json:"type"`
