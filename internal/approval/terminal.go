@@ -51,9 +51,9 @@ const (
 type terminal struct {
 	Screen
 	in   *bufio.Reader
-	tty  *os.File            // in, when it is a file
+	tty  *os.File    // in, when it is a file
 	turn *share.Pool // of the question that is put
-	late chan line           // the read in progress, or nil; it cannot be cancelled
+	late chan line   // the read in progress, or nil; it cannot be cancelled
 }
 
 type line struct {

@@ -139,7 +139,7 @@ func (p *Proxy) Serve(ctx context.Context, editor, agent io.Reader, hangUp func(
 	go func() {
 		_ = p.pass(ctx, editor, p.fromEditor) // whatever ended it, there is nobody to tell
 		p.deaf()
-		p.settle(stop)
+		p.awaitCalls(stop)
 		hangUp()
 	}()
 	err := p.pass(ctx, agent, p.fromAgent)
@@ -150,9 +150,9 @@ func (p *Proxy) Serve(ctx context.Context, editor, agent io.Reader, hangUp func(
 	return err
 }
 
-// settle waits for the calls under way, and stops those that take too long. It does not wait for
+// awaitCalls waits for the calls under way, and stops those that take too long. It does not wait for
 // those then: an agent that reads nothing holds them until its input is closed.
-func (p *Proxy) settle(stop func()) {
+func (p *Proxy) awaitCalls(stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

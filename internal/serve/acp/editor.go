@@ -234,11 +234,11 @@ func toolCall(q approval.Question) map[string]any {
 		at = append(at, located{path})
 	}
 	var content []any
-	told := q
+	shown := q
 	if len(q.Paths) == 1 {
-		told.Diff = ""
+		shown.Diff = ""
 	}
-	if details := approval.Details(told, 1<<20); len(q.Warnings) > 0 || told.Diff != "" {
+	if details := approval.Details(shown, 1<<20); len(q.Warnings) > 0 || shown.Diff != "" {
 		content = append(content, map[string]any{"type": "content",
 			"content": map[string]any{"type": "text", "text": details}})
 	}

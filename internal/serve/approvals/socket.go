@@ -72,8 +72,8 @@ const (
 var codes = map[int]string{codeParams: "INVALID_REQUEST", codeDenied: "FORBIDDEN", codeNotFound: "NOT_FOUND",
 	codeOver: "CONFLICT", codeMethod: "UNKNOWN_METHOD", codeProtocol: "PROTOCOL_ERROR", codeInternal: "INTERNAL"}
 
-// Tell has an alert sent to all clients, escaped as questions are. told: one takes it.
-func (g *Gateway) Tell(a Alert) (told bool) {
+// Tell has an alert sent to all clients, escaped as questions are. It reports whether one takes it.
+func (g *Gateway) Tell(a Alert) (taken bool) {
 	for _, s := range []*string{&a.Principal, &a.SessionKey} {
 		*s = approval.Escape(*s, false)
 	}
@@ -81,12 +81,12 @@ func (g *Gateway) Tell(a Alert) (told bool) {
 	g.clients.Range(func(c, _ any) bool {
 		select {
 		case c.(*client).alerts <- a:
-			told = true
+			taken = true
 		default: // it is told of no more than it takes
 		}
 		return true
 	})
-	return told
+	return taken
 }
 
 // Serve makes a WebSocket of a request of the operator by, and serves it until either side ends it
@@ -347,7 +347,7 @@ func (c *client) resolve(params json.RawMessage) (any, error) {
 		return map[string]any{"ok": true, "warning": "there is no such question"}, nil
 	}
 	if err != nil {
-		return nil, told(err)
+		return nil, asError(err)
 	}
 	return map[string]any{"ok": true}, nil
 }

@@ -432,9 +432,9 @@ func clientOf(info *sdk.Implementation) client {
 	return client{}
 }
 
-// told are the places in a call's _meta where clients name their conversation and the prompt that a
+// conversationKeys are the places in a call's _meta where clients name their conversation and the prompt that a
 // call belongs to: in, where there is one, holds an object, or its JSON in a string.
-var told = []struct{ in, session, turn string }{
+var conversationKeys = []struct{ in, session, turn string }{
 	{"x-codex-turn-metadata", "session_id", "turn_id"},
 	{"", "vscode.conversationId", "vscode.requestId"},
 }
@@ -442,7 +442,7 @@ var told = []struct{ in, session, turn string }{
 // conversation gives the session and turn that a client names in _meta. A value that can't be used counts as
 // left out: these keys are not ours.
 func conversation(meta map[string]any) (session, turn string) {
-	for _, t := range told {
+	for _, t := range conversationKeys {
 		m := meta
 		if t.in != "" {
 			m, _ = meta[t.in].(map[string]any)

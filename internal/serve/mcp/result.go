@@ -98,19 +98,19 @@ func progress(ctx context.Context, req *sdk.CallToolRequest, p *dialect.Progress
 				return
 			}
 			files, total := p.Files.Load(), p.Total.Load()
-			told := &sdk.ProgressNotificationParams{ProgressToken: token, Total: float64(total)}
+			note := &sdk.ProgressNotificationParams{ProgressToken: token, Total: float64(total)}
 			switch {
 			case total > 0:
-				told.Message = fmt.Sprintf("%s: %d of %d files, %d s", req.Params.Name, files, total, n)
+				note.Message = fmt.Sprintf("%s: %d of %d files, %d s", req.Params.Name, files, total, n)
 			case files > 0:
-				told.Message = fmt.Sprintf("%s: %d files so far, %d s", req.Params.Name, files, n)
+				note.Message = fmt.Sprintf("%s: %d files so far, %d s", req.Params.Name, files, n)
 			default:
-				told.Message = fmt.Sprintf("%s goes on, %d s", req.Params.Name, n)
+				note.Message = fmt.Sprintf("%s goes on, %d s", req.Params.Name, n)
 			}
 			far = max(float64(files), far+1./1024) // it has to grow each time, also while a question waits
-			told.Progress = far
+			note.Progress = far
 			// One that can't be sent is no loss: the answer meets the same fault.
-			_ = req.Session.NotifyProgress(ctx, told)
+			_ = req.Session.NotifyProgress(ctx, note)
 		}
 	}()
 	return func() { cancel(); <-ended }
