@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"moltisfs/internal/share"
 )
 
 // A Grant says how far a yes goes beyond the change that it was given to. It never goes to another
@@ -82,21 +82,21 @@ func (g *Grants) Holds(q Question, now time.Time) (scope Grant, end time.Time) {
 // Remember is an approver whose answers hold as far as their Grant says. It puts one question at a
 // time: the answer may be for those that wait.
 func Remember(of Approver) Approver {
-	return &remembering{of: of, turn: semaphore.NewWeighted(1)}
+	return &remembering{of: of, turn: share.New(1)}
 }
 
 type remembering struct {
 	of     Approver
-	turn   *semaphore.Weighted // of the question that is put
+	turn   *share.Pool // of the question that is put
 	grants Grants
 }
 
 func (r *remembering) Ask(ctx context.Context, q Question) (Answer, error) {
-	if r.turn.Acquire(ctx, 1) != nil {
+	if ctx.Err() != nil || r.turn.Take(ctx, "", 1) != nil { // a call that is done must not get its turn by chance
 		a, _ := ContextAnswer(ctx)
 		return a, nil
 	}
-	defer r.turn.Release(1)
+	defer r.turn.Give("", 1)
 	if scope, end := r.grants.Holds(q, time.Now()); scope != Once {
 		return Answer{Decision: Approved, By: "an earlier yes to " + scope.Until(end)}, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode"
 
-	"golang.org/x/sync/semaphore"
+	"moltisfs/internal/share"
 )
 
 // A Screen is where a person is asked.
@@ -38,7 +38,7 @@ func Terminal(in io.Reader, out io.Writer) Approver { return Screen{In: in, Out:
 // for an earlier question, which has timed out, never answers a later one. When In is a terminal,
 // nor does anything typed before the question was shown.
 func (s Screen) Approver() Approver {
-	t := &terminal{Screen: s, in: bufio.NewReader(s.In), turn: semaphore.NewWeighted(1)}
+	t := &terminal{Screen: s, in: bufio.NewReader(s.In), turn: share.New(1)}
 	t.tty, _ = s.In.(*os.File)
 	return t
 }
@@ -51,9 +51,9 @@ const (
 type terminal struct {
 	Screen
 	in   *bufio.Reader
-	tty  *os.File            // in, when it is a file
-	turn *semaphore.Weighted // of the question that is put
-	late chan line           // the read in progress, or nil; it cannot be cancelled
+	tty  *os.File    // in, when it is a file
+	turn *share.Pool // of the question that is put
+	late chan line   // the read in progress, or nil; it cannot be cancelled
 }
 
 type line struct {
@@ -67,11 +67,11 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		ctx, cancel = context.WithDeadline(ctx, q.Expires)
 		defer cancel()
 	}
-	if t.turn.Acquire(ctx, 1) != nil {
+	if ctx.Err() != nil || t.turn.Take(ctx, "", 1) != nil { // a call that is done must not get its turn by chance
 		a, _ := ContextAnswer(ctx)
 		return a, nil
 	}
-	defer t.turn.Release(1)
+	defer t.turn.Give("", 1)
 
 	stale := t.late != nil // its line was begun for a question that has timed out
 	select {

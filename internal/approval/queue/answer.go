@@ -235,7 +235,7 @@ func (q *Queue) Answer(id string, d approval.Decision, by By, reason string) (En
 		by.Name += approval.UnseenBy(n)
 	}
 	e.State, e.By, e.Reason, e.Answered = state, by.Name, reason, time.Now()
-	if err = q.settle(context.Background(), e); errors.Is(err, fs.ErrExist) {
+	if err = q.recordEnd(context.Background(), e); errors.Is(err, fs.ErrExist) {
 		if e, err = q.Get(id); err == nil {
 			err = &OverError{e}
 		}

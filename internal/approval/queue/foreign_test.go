@@ -159,7 +159,7 @@ func TestRetention(t *testing.T) {
 		must(t, err)
 		defer answered.Close()
 		asked.State, asked.By = Approved, "ann"
-		must(t, q.settle(t.Context(), asked))
+		must(t, q.recordEnd(t.Context(), asked))
 		for i := range c.over {
 			name := q.file(fmt.Sprintf("%012x", i), answerFile)
 			must(t, os.WriteFile(name, nil, 0o600))

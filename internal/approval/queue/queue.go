@@ -222,7 +222,7 @@ func (q *Queue) end(ctx context.Context, e Entry) (approval.Answer, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	err := q.settle(ctx, e)
+	err := q.recordEnd(ctx, e)
 	if errors.Is(err, fs.ErrExist) && e.State == Expired {
 		return q.answered(e)
 	}
@@ -248,8 +248,8 @@ func (q *Queue) answered(e Entry) (approval.Answer, error) {
 	return out, nil
 }
 
-// settle puts the end of a question on record. It is fs.ErrExist if there is one already.
-func (q *Queue) settle(ctx context.Context, e Entry) error {
+// recordEnd puts the end of a question on record. It is fs.ErrExist if there is one already.
+func (q *Queue) recordEnd(ctx context.Context, e Entry) error {
 	turn, err := q.turn(ctx)
 	if err != nil {
 		return err
@@ -258,7 +258,7 @@ func (q *Queue) settle(ctx context.Context, e Entry) error {
 	return q.record(e)
 }
 
-// record is settle for who has the turn.
+// record is recordEnd for a caller that has the turn.
 func (q *Queue) record(e Entry) error {
 	name, temp := q.file(e.ID, answerFile), filepath.Join(q.dir, tempFile)
 	if _, err := os.Lstat(name); err == nil {

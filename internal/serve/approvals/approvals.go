@@ -48,6 +48,10 @@ const (
 	codeDenied   = -32001
 	codeNotFound = -32005
 	codeOver     = -32006
+
+	codeMethod   = -32601 // these three are for the WebSocket alone
+	codeInternal = -32603
+	codeProtocol = -32000
 )
 
 // A Method carries out one request of an operator; by is their principal.
@@ -65,7 +69,7 @@ func Methods(q *queue.Queue) map[string]Method {
 			}
 			list, err := q.List(p.All)
 			if err != nil {
-				return nil, told(err)
+				return nil, asError(err)
 			}
 			return map[string]any{"approvals": append([]queue.Entry{}, list...)}, nil
 		},
@@ -81,7 +85,7 @@ func Methods(q *queue.Queue) map[string]Method {
 				err = q.Saw(e.ID, operator(by))
 			}
 			if err != nil {
-				return nil, told(err)
+				return nil, asError(err)
 			}
 			return map[string]any{"approval": e, "card": approval.Card(e.Question, math.MaxInt)}, nil
 		},
@@ -104,7 +108,7 @@ func answers(q *queue.Queue, d approval.Decision) Method {
 		who.Unseen = p.Unseen
 		e, err := q.Answer(p.ID, d, who, p.Reason)
 		if err != nil {
-			return nil, told(err)
+			return nil, asError(err)
 		}
 		e.Question.Diff = ""
 		return map[string]any{"approval": e}, nil
@@ -138,8 +142,8 @@ func decode(params json.RawMessage, v any) error {
 	return nil
 }
 
-// told is an error of the queue as the operator hears it.
-func told(err error) error {
+// asError gives the error err of the queue as the operator hears it.
+func asError(err error) error {
 	over, late := errors.AsType[*queue.OverError](err)
 	switch {
 	case late:
