@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"cmp"
 	"context"
 	"path"
 
@@ -8,6 +9,7 @@ import (
 	matching "moltisfs/grep/match"
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/engine/replace"
 )
 
 type searchContentArgs struct {
@@ -58,6 +60,18 @@ type places struct {
 	PerFile   []fileCount    `json:"files,omitzero"`
 }
 
+// fileCount is a file, and how many of its lines match.
+type fileCount struct {
+	Path  string `json:"path"`
+	Count int    `json:"match_count"`
+}
+
+// valueCount is what a group of the pattern holds, and how often.
+type valueCount struct {
+	Value string `json:"value"`
+	Count int    `json:"count"`
+}
+
 func runSearchContent(ctx context.Context, c *call, a *searchContentArgs) (any, error) {
 	if a.TotalOnly || a.FilesOnly || value(a.CountBy, "") != "" {
 		return c.counted(ctx, a)
@@ -71,6 +85,56 @@ func runSearchContent(ctx context.Context, c *call, a *searchContentArgs) (any, 
 	}
 	if q, several := asWords(a.Pattern, a.Case); several { // nowhere do they stand like that
 		return c.ranked(ctx, a, q, "words")
+	}
+	return out, nil
+}
+
+// counted answers total_only, count_by and files_only, the first of them that was asked for. The
+// pattern is taken as it is, as filesystem.edit does.
+func (c *call) counted(ctx context.Context, a *searchContentArgs) (*places, error) {
+	m, err := c.matcher(a, a.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	most, by := value(a.MaxResults, 20), value(a.CountBy, "")
+	q := grep.Query{Matcher: m, Mode: grep.Count, Limit: most}
+	var values *replace.Count
+	if !a.TotalOnly && by != "" {
+		if values, err = replace.NewCount(a.Pattern, !a.Case, by, m); err != nil {
+			return nil, err
+		}
+		q.Mode, q.MaxColumns, q.Limit, q.Found = grep.Content, 1<<20, 0, values.Found
+	}
+	r, err := c.looked(ctx, a, q)
+	if err != nil {
+		return nil, err
+	}
+	out := answered(a, r)
+	out.Matches, out.Files = r.Totals.Matches, r.Totals.Files
+	switch {
+	case a.TotalOnly:
+	case values != nil:
+		found, err := values.Counted()
+		if err != nil {
+			return nil, err
+		}
+		counts := map[string]tally{}
+		out.Matches, out.Counts = 0, []valueCount{}
+		for v, n := range found {
+			key := cmp.Or(v, noKey)
+			counts[key] = tally{key: key, n: counts[key].n + n}
+			out.Matches += n
+		}
+		rows, cut := rowsOf(counts, "count", most)
+		out.Truncated = r.Partial || cut
+		for _, t := range rows {
+			out.Counts = append(out.Counts, valueCount{t.key, t.n})
+		}
+	default:
+		out.Matches, out.PerFile, out.Truncated = r.Totals.Lines, []fileCount{}, r.Partial || r.Truncated
+		for _, f := range r.Files {
+			out.PerFile = append(out.PerFile, fileCount{f.Path, f.Lines})
+		}
 	}
 	return out, nil
 }

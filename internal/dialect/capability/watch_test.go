@@ -139,7 +139,11 @@ func TestWatch(t *testing.T) {
 	f.write(t, "g/e/f", "y")
 	f.tells("a directory that moved", "rename d > g", "modify g/e/f")
 	f.rename("../"+filepath.Base(f.root), "../moved") // the root itself
-	if got := f.next(); len(got) != 1 || !strings.HasPrefix(got[0], "gone") {
+	got := f.next()
+	for tries := 0; len(got) == 0 && tries < 25; tries++ { // a busy machine takes its time
+		got = f.next()
+	}
+	if len(got) != 1 || !strings.HasPrefix(got[0], "gone") {
 		t.Errorf("the root went: %q", got)
 	}
 	if a := f.call(t, "agent.events", `{"cursor":0,"limit":2}`); len(a["events"].([]any)) != 2 ||
