@@ -1,10 +1,4 @@
-// Package feed keeps what happened for each session, until somebody fetches it or it is too much,
-// and since when and how often a session calls. It knows who watches and how often they may; what a
-// watch is, it is told. It touches no file.
-//
-// Cursors only grow. A cursor that is older than what is kept has missed something: an event of type
-// Rescan says so. Feeds is safe for concurrent use.
-package feed
+package capability
 
 import (
 	"context"
@@ -13,29 +7,24 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"moltisfs/internal/engine"
 )
 
 // What watches may take. A user of the system has 128 queues for all its programs. The engine divides
 // the directories.
 const (
-	OfSession   = 16
-	OfPrincipal = 32
-	Kept        = 16_384 // events of a session
-
-	ofAll = 64
+	watchesOfSession   = 16
+	watchesOfPrincipal = 32
+	watchesOfAll       = 64
+	eventsKept         = 16_384 // of a session
 )
 
-// The types of events that are of any concern here.
-const (
-	Modify = "modify" // two in a row are one
-	Rescan = "rescan"
-)
+// errEnded says that the session ended before its watch had begun.
+var errEnded = errors.New("the session has ended")
 
-// ErrEnded says that the session ended before its watch had begun.
-var ErrEnded = errors.New("the session has ended")
-
-// An Event is told with the cursor after which the next one comes.
-type Event struct {
+// An event is told with the cursor after which the next one comes.
+type event struct {
 	Cursor    int64  `json:"cursor"`
 	Type      string `json:"type"`
 	Watch     string `json:"watch_id,omitempty"`
@@ -45,25 +34,27 @@ type Event struct {
 	Directory bool   `json:"directory"`
 	Time      string `json:"time"`
 
-	of *Watch
+	of *feedWatch
 }
 
-// Now is the time of an event that is noticed at this moment.
-func Now() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+// timeNow is the time of an event that is noticed at this moment.
+func timeNow() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
-// A Watch is one of a session.
-type Watch struct {
+// A feedWatch is one of a session.
+type feedWatch struct {
 	ID    string
 	Close func() error // ends Run
 	// Run hands over events until the watch ends, by Close or by itself.
-	Run func(tell func([]Event))
+	Run func(tell func([]event))
 	// Judge says how an event may be told to the one who fetches it; false: not at all.
-	Judge func(e Event, by any) (Event, bool)
-	Gone  Event // that tells of its end
+	Judge func(e event, by *fetcher) (event, bool)
+	Gone  event // that tells of its end
 }
 
-// Feeds are the events of all sessions. The zero value is ready.
-type Feeds struct {
+// feeds keeps the events of all sessions until somebody fetches them or they are too many. It knows who watches and how often they may.
+// Cursors only grow; a cursor that is older than what is kept has missed something, and an event rescan says so. The zero value is ready,
+// and safe for concurrent use.
+type feeds struct {
 	mu    sync.Mutex
 	of    map[[2]string]*feed // by principal and session
 	count int                 // watches
@@ -72,19 +63,19 @@ type Feeds struct {
 // A feed is there while somebody watches, waits, or may come back for what is kept.
 type feed struct {
 	key      [2]string
-	watches  []*Watch
+	watches  []*feedWatch
 	reserved int     // watches that are being made
-	kept     []Event // the last of them
+	kept     []event // the last of them
 	dropped  int64   // cursor of the last that is not kept any more
 	read     int64   // cursor of the last that somebody was given
 	waiting  int
 	changed  chan struct{} // closed with the next event
 	ended    bool
-	renewed  int // times that its watches were ended by EndWatches
+	renewed  int // times that its watches were ended by endWatches
 	running  sync.WaitGroup
 }
 
-func (s *Feeds) feed(key [2]string) *feed {
+func (s *feeds) feed(key [2]string) *feed {
 	f := s.of[key]
 	if f == nil {
 		if s.of == nil {
@@ -97,26 +88,26 @@ func (s *Feeds) feed(key [2]string) *feed {
 }
 
 // tidy forgets a feed that holds nothing.
-func (s *Feeds) tidy(f *feed) {
+func (s *feeds) tidy(f *feed) {
 	if f.waiting+f.reserved+len(f.watches)+len(f.kept) == 0 && f.dropped == 0 && s.of[f.key] == f {
 		delete(s.of, f.key)
 	}
 }
 
-// LimitError says that there are too many watches already.
-type LimitError struct {
+// limitError says that there are too many watches already.
+type limitError struct {
 	Used, Most int
 	What       string
 }
 
-func (e *LimitError) Error() string {
+func (e *limitError) Error() string {
 	return fmt.Sprintf("%d of %d %s are used", e.Used, e.Most, e.What)
 }
 
-// Begin begins a watch of a session, if it may have one more. The error is a *LimitError, ErrEnded,
+// begin begins a watch of a session, if it may have one more. The error is a *limitError, errEnded,
 // or what begin fails with.
-func (s *Feeds) Begin(principal, session string, begin func() (*Watch, error)) error {
-	f, err := s.reserve([2]string{principal, session})
+func (s *feeds) begin(key [2]string, begin func() (*feedWatch, error)) error {
+	f, err := s.reserve(key)
 	if err != nil {
 		return err
 	}
@@ -131,11 +122,13 @@ func (s *Feeds) Begin(principal, session string, begin func() (*Watch, error)) e
 	case f.ended:
 		s.count--
 		w.Close() //nolint:errcheck // nothing was asked of it
-		return ErrEnded
+		return errEnded
 	default:
 		f.watches = append(f.watches, w)
 		f.running.Go(func() {
-			w.Run(func(events []Event) { s.add(f, w, events) })
+			w.Run(func(events []event) { s.add(f, w, events) })
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.drop(f, w)
 		})
 	}
@@ -143,7 +136,7 @@ func (s *Feeds) Begin(principal, session string, begin func() (*Watch, error)) e
 }
 
 // reserve takes the place of one watch, or says why there is none.
-func (s *Feeds) reserve(key [2]string) (*feed, error) {
+func (s *feeds) reserve(key [2]string) (*feed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := 0
@@ -154,10 +147,10 @@ func (s *Feeds) reserve(key [2]string) (*feed, error) {
 	}
 	f := s.feed(key)
 	defer s.tidy(f)
-	for _, limit := range []LimitError{
-		{len(f.watches) + f.reserved, OfSession, "watches of this session"},
-		{own, OfPrincipal, "watches of this principal"},
-		{s.count, ofAll, "watches of all"},
+	for _, limit := range []limitError{
+		{len(f.watches) + f.reserved, watchesOfSession, "watches of this session"},
+		{own, watchesOfPrincipal, "watches of this principal"},
+		{s.count, watchesOfAll, "watches of all"},
 	} {
 		if limit.Used >= limit.Most {
 			return nil, &limit
@@ -168,11 +161,9 @@ func (s *Feeds) reserve(key [2]string) (*feed, error) {
 	return f, nil
 }
 
-// drop takes a watch that has ended out of its feed.
-func (s *Feeds) drop(f *feed, w *Watch) {
+// drop closes a watch, and takes it out of its feed if it is still there. s.mu is held.
+func (s *feeds) drop(f *feed, w *feedWatch) {
 	w.Close() //nolint:errcheck // nothing more is asked of it
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if i := slices.Index(f.watches, w); i >= 0 {
 		f.watches = slices.Delete(f.watches, i, i+1)
 		s.count--
@@ -180,28 +171,23 @@ func (s *Feeds) drop(f *feed, w *Watch) {
 	s.tidy(f)
 }
 
-// Unwatch ends a watch of a session. ok: there was one.
-func (s *Feeds) Unwatch(principal, session, id string) (ok bool) {
+// unwatch ends a watch of a session. ok is false if there is none of this id.
+func (s *feeds) unwatch(key [2]string, id string) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.of[[2]string{principal, session}]
+	f := s.of[key]
 	if f == nil {
 		return false
 	}
-	i := slices.IndexFunc(f.watches, func(w *Watch) bool { return w.ID == id })
-	if i < 0 {
-		return false
+	i := slices.IndexFunc(f.watches, func(w *feedWatch) bool { return w.ID == id })
+	if i >= 0 {
+		s.drop(f, f.watches[i])
 	}
-	f.watches[i].Close() //nolint:errcheck // its Run ends by that
-	f.watches = slices.Delete(f.watches, i, i+1)
-	s.count--
-	s.tidy(f)
-	return true
+	return i >= 0
 }
 
-// End ends the watches of a session, and returns when nothing of them runs any more.
-func (s *Feeds) End(principal, session string) {
-	key := [2]string{principal, session}
+// end ends the watches of a session, and returns when nothing of them runs any more.
+func (s *feeds) end(key [2]string) {
 	s.mu.Lock()
 	f := s.of[key]
 	if f == nil {
@@ -220,10 +206,10 @@ func (s *Feeds) End(principal, session string) {
 	f.running.Wait()
 }
 
-// EndWatches ends the watches of all sessions, for another engine takes the place of theirs. What
+// endWatches ends the watches of all sessions, for another engine takes the place of theirs. What
 // was kept of them is judged by rules that hold no more, so it is told no more: their ends are, each
 // by its Gone, and whoever waits is woken.
-func (s *Feeds) EndWatches() {
+func (s *feeds) endWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.of {
@@ -232,7 +218,7 @@ func (s *Feeds) EndWatches() {
 		for _, w := range f.watches {
 			w.Close() //nolint:errcheck // its Run ends by that
 			e := w.Gone
-			e.Cursor, e.Watch, e.Time, e.of = f.last()+1, w.ID, Now(), w
+			e.Cursor, e.Watch, e.Time, e.of = f.last()+1, w.ID, timeNow(), w
 			f.kept = append(f.kept, e)
 		}
 		s.count -= len(f.watches)
@@ -248,7 +234,7 @@ func (f *feed) wake() {
 }
 
 // add gives the events of a watch their cursors and wakes who waits. The oldest give way.
-func (s *Feeds) add(f *feed, w *Watch, events []Event) {
+func (s *feeds) add(f *feed, w *feedWatch, events []event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(events) == 0 || !slices.Contains(f.watches, w) { // it was ended meanwhile
@@ -261,7 +247,7 @@ func (s *Feeds) add(f *feed, w *Watch, events []Event) {
 		e.Cursor, e.Watch, e.of = f.last()+1, w.ID, w
 		f.kept = append(f.kept, e)
 	}
-	if more := len(f.kept) - Kept; more > 0 {
+	if more := len(f.kept) - eventsKept; more > 0 {
 		f.dropped += int64(more)
 		f.kept = slices.Delete(f.kept, 0, more)
 	}
@@ -269,18 +255,18 @@ func (s *Feeds) add(f *feed, w *Watch, events []Event) {
 }
 
 // repeats says that an event adds nothing to the one before it, which nobody has read yet.
-func (e *Event) repeats(last *Event) bool {
-	return e.Type == Modify && last.Type == e.Type && last.of == e.of && last.Path == e.Path
+func (e *event) repeats(last *event) bool {
+	return e.Type == engine.EventModify && last.Type == e.Type && last.of == e.of && last.Path == e.Path
 }
 
 func (f *feed) last() int64 { return f.dropped + int64(len(f.kept)) }
 
-// after are the events after a cursor. A cursor that is older than what is kept, or that is none of
+// since gives at most so many events after a cursor. A cursor that is older than what is kept, or that is none of
 // this feed, has missed some: a rescan says so, and all that is kept follows.
-func (f *feed) after(cursor int64, most int) (list []Event, next int64) {
+func (f *feed) since(cursor int64, most int) (list []event, next int64) {
 	if cursor < f.dropped || cursor > f.last() {
 		cursor = f.dropped
-		list = append(list, Event{Cursor: cursor, Type: Rescan, Directory: true, Time: Now()})
+		list = append(list, event{Cursor: cursor, Type: engine.EventRescan, Directory: true, Time: timeNow()})
 	}
 	from := int(cursor - f.dropped)
 	n := min(len(f.kept)-from, max(most-len(list), 0))
@@ -288,14 +274,13 @@ func (f *feed) after(cursor int64, most int) (list []Event, next int64) {
 	return append(list, f.kept[from:from+n]...), cursor + int64(n)
 }
 
-// After gives the events of a session after a cursor, as they may be told to by, which is what Judge
+// after gives the events of a session after a cursor, as they may be told to by, which is what Judge
 // is given, and waits for the first until ctx ends, closing is closed, or the watches are ended. next
 // is the cursor to go on with.
-func (s *Feeds) After(ctx context.Context, closing <-chan struct{}, principal, session string,
-	cursor int64, most int, by any) (list []Event, next int64) {
+func (s *feeds) after(ctx context.Context, closing <-chan struct{}, key [2]string, cursor int64, most int, by *fetcher) (list []event, next int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.feed([2]string{principal, session})
+	f := s.feed(key)
 	f.waiting++
 	defer func() { f.waiting--; s.tidy(f) }()
 	over, renewed := false, f.renewed
@@ -304,7 +289,7 @@ func (s *Feeds) After(ctx context.Context, closing <-chan struct{}, principal, s
 			return nil, cursor
 		}
 		over = over || f.renewed != renewed
-		list, next = f.after(cursor, most)
+		list, next = f.since(cursor, most)
 		changed := f.changed
 		s.mu.Unlock()
 		none := len(list) == 0
@@ -325,7 +310,7 @@ func (s *Feeds) After(ctx context.Context, closing <-chan struct{}, principal, s
 }
 
 // judged are the events that may be told to somebody.
-func judged(list []Event, by any) (out []Event) {
+func judged(list []event, by *fetcher) (out []event) {
 	for _, e := range list {
 		told := true
 		if e.of != nil && e.of.Judge != nil {

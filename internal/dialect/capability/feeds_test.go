@@ -1,25 +1,27 @@
-package feed
+package capability
 
 import (
 	"context"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"moltisfs/internal/engine"
 )
 
 // watched is a feed with a watch of one session, which tells what comes by a channel.
-func watched(t *testing.T, s *Feeds, judge func(Event, any) (Event, bool)) (tell func(...string)) {
+func watched(t *testing.T, s *feeds, judge func(event, *fetcher) (event, bool)) (tell func(...string)) {
 	t.Helper()
-	closed, told := make(chan struct{}), make(chan []Event)
-	err := s.Begin("p", "s", func() (*Watch, error) {
-		return &Watch{ID: "w", Judge: judge, Gone: Event{Type: "gone"}, Close: func() error {
+	closed, told := make(chan struct{}), make(chan []event)
+	err := s.begin([2]string{"p", "s"}, func() (*feedWatch, error) {
+		return &feedWatch{ID: "w", Judge: judge, Gone: event{Type: "gone"}, Close: func() error {
 			select {
 			case <-closed:
 			default:
 				close(closed)
 			}
 			return nil
-		}, Run: func(tell func([]Event)) {
+		}, Run: func(tell func([]event)) {
 			for {
 				select {
 				case events := <-told:
@@ -34,9 +36,9 @@ func watched(t *testing.T, s *Feeds, judge func(Event, any) (Event, bool)) (tell
 		t.Fatal(err)
 	}
 	return func(paths ...string) {
-		var events []Event
+		var events []event
 		for _, p := range paths {
-			events = append(events, Event{Type: "create", Path: p})
+			events = append(events, event{Type: "create", Path: p})
 		}
 		told <- events
 	}
@@ -47,18 +49,18 @@ func watched(t *testing.T, s *Feeds, judge func(Event, any) (Event, bool)) (tell
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var s Feeds
+		var s feeds
 		denied := map[string]bool{"secret": true}
-		tell := watched(t, &s, func(e Event, _ any) (Event, bool) { return e, !denied[e.Path] })
+		tell := watched(t, &s, func(e event, _ *fetcher) (event, bool) { return e, !denied[e.Path] })
 		closing := make(chan struct{})
 		type answer struct {
-			list []Event
+			list []event
 			next int64
 		}
 		waits := make(chan answer, 1)
 		wait := func(cursor int64) {
 			go func() {
-				list, next := s.After(t.Context(), closing, "p", "s", cursor, 10, nil)
+				list, next := s.after(t.Context(), closing, [2]string{"p", "s"}, cursor, 10, nil)
 				waits <- answer{list, next}
 			}()
 			synctest.Wait()
@@ -76,31 +78,31 @@ func TestWaiting(t *testing.T) {
 		denied["a"] = true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if list, next := s.After(ctx, closing, "p", "s", 0, 10, nil); len(list) > 0 || next != 3 {
+		if list, next := s.after(ctx, closing, [2]string{"p", "s"}, 0, 10, nil); len(list) > 0 || next != 3 {
 			t.Errorf("it was told before: %v, next %d", list, next)
 		}
 		wait(3)
-		s.End("p", "s")
+		s.end([2]string{"p", "s"})
 		if a := <-waits; len(a.list) > 0 || a.next != 3 {
 			t.Errorf("the session ended: %+v", a)
 		}
 		wait(0)
-		s.EndWatches()
+		s.endWatches()
 		if a := <-waits; len(a.list) > 0 || a.next != 0 {
 			t.Errorf("the watches ended, and there was none: %+v", a)
 		}
-		tell = watched(t, &s, func(e Event, _ any) (Event, bool) { return e, true })
+		tell = watched(t, &s, func(e event, _ *fetcher) (event, bool) { return e, true })
 		tell("b", "c")
 		synctest.Wait()
 		wait(2)
-		s.EndWatches()
+		s.endWatches()
 		if a := <-waits; len(a.list) != 1 || a.list[0].Type != "gone" || a.next != 3 {
 			t.Errorf("the watches ended: %+v", a)
 		}
-		if list, _ := s.After(ctx, closing, "p", "s", 0, 10, nil); len(list) != 2 || list[0].Type != Rescan || list[1].Cursor != 3 {
+		if list, _ := s.after(ctx, closing, [2]string{"p", "s"}, 0, 10, nil); len(list) != 2 || list[0].Type != engine.EventRescan || list[1].Cursor != 3 {
 			t.Errorf("what was kept is told by rules of before: %+v", list)
 		}
-		s.End("p", "s")
+		s.end([2]string{"p", "s"})
 		wait(0)
 		close(closing)
 		<-waits
@@ -115,12 +117,12 @@ func TestWaiting(t *testing.T) {
 // A reader that comes too late, or with a cursor of another time, is told so.
 func TestFeed(t *testing.T) {
 	t.Parallel()
-	var s Feeds
-	w := &Watch{ID: "w"}
+	var s feeds
+	w := &feedWatch{ID: "w"}
 	f := s.feed([2]string{"p", "s"})
 	f.watches = append(f.watches, w)
-	for range Kept/100 + 5 {
-		s.add(f, w, make([]Event, 100))
+	for range eventsKept/100 + 5 {
+		s.add(f, w, make([]event, 100))
 	}
 	last := f.last()
 	for _, c := range []struct {
@@ -137,13 +139,13 @@ func TestFeed(t *testing.T) {
 		{0, 1, 1, f.dropped, f.dropped, true},
 		{last + 1, 3, 3, f.dropped + 2, f.dropped, true},
 	} {
-		list, next := f.after(c.cursor, c.most)
+		list, next := f.since(c.cursor, c.most)
 		if len(list) != c.n || next != c.next ||
-			c.n > 0 && (list[0].Cursor != c.first || (list[0].Type == Rescan) != c.rescan) {
+			c.n > 0 && (list[0].Cursor != c.first || (list[0].Type == engine.EventRescan) != c.rescan) {
 			t.Errorf("after %d at most %d: %d events, next %d", c.cursor, c.most, len(list), next)
 		}
 	}
-	if len(f.kept) != Kept || last != int64(len(f.kept))+f.dropped {
+	if len(f.kept) != eventsKept || last != int64(len(f.kept))+f.dropped {
 		t.Errorf("%d are kept of %d", len(f.kept), last)
 	}
 }
