@@ -68,9 +68,6 @@ type Config struct {
 	// CacheDir is a directory of our own for compiled decoders (about 20 MB). Empty, or writable by others, whose code would then
 	// be run: no cache, and the first PDF of a process costs some seconds.
 	CacheDir string
-	// Worker is the command line of a program that calls [RunWorker] on its standard input and output: usually
-	// the program itself with a hidden subcommand. It decodes AVIF and HEIC images, which are refused when this is empty.
-	Worker []string
 	// Deadline bounds for one call, each for itself and below any deadline of the context, the wait for room in DecoderMemory, the
 	// sandbox, the worker, and the decoding of images. Zero: 20 s.
 	Deadline time.Duration
@@ -183,7 +180,6 @@ type Readers struct {
 	config  Config
 	indexes *lineIndexes
 	code    *wasm.Cache // of all decoders
-	images  image.Decoders
 	pdfs    *pdf.Engine
 }
 
@@ -206,8 +202,7 @@ func New(c Config) (*Readers, error) {
 		c.Now = time.Now
 	}
 	code := &wasm.Cache{Dir: c.CacheDir}
-	images := image.Decoders{Worker: c.Worker, Deadline: c.Deadline, Cache: code}
-	return &Readers{c, newLineIndexes(64), code, images, pdf.New(c.PDFMemory, code)}, nil
+	return &Readers{c, newLineIndexes(64), code, pdf.New(c.PDFMemory, code)}, nil
 }
 
 // Close ends what was started. No Read may run any more, and one after it that needs the PDF engine fails.
@@ -350,8 +345,3 @@ func sum(b []byte) string {
 	h := sha256.Sum256(b)
 	return hex.EncodeToString(h[:])
 }
-
-// RunWorker does one piece of work for a [Readers] in another process, whose Config.Worker started this one: it reads the
-// request and the file from in, puts limits on its own process (on Linux: memory, processor time, no files written, no core) and
-// writes the reply to out. Call it from a subcommand that does nothing else, and exit afterwards.
-func RunWorker(in io.Reader, out io.Writer) error { return image.RunWorker(in, out) }

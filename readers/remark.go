@@ -21,12 +21,7 @@ func remark(f *file, c Content, o *Options) {
 		add(raw)
 	}
 	if b, ok := c.(*Binary); ok && b.StartOffset == 0 {
-		known := b.Summary != "" || b.MediaType != "application/octet-stream" && !strings.HasPrefix(b.MediaType, "text/")
-		if !known && textButForNULs(f.head) {
-			add(`It has a NUL byte near its beginning; encoding: "utf-8" shows it as text.`)
-		} else {
-			add(`Its bytes are not shown; ask the operator for binary_policy = "base64" if they are needed.`)
-		}
+		add(b.wayOut(f.head))
 	}
 	if empty := nothingThere(c, o); empty != "" {
 		add(empty)
@@ -34,6 +29,17 @@ func remark(f *file, c Content, o *Options) {
 	if ignored := o.ignoredBy(c); len(ignored) > 0 {
 		add(fmt.Sprintf("Ignored, because they mean nothing for this %s: %s.", thing(c), strings.Join(ignored, ", ")))
 	}
+}
+
+// wayOut is how a model comes by the content of a binary file that begins with head.
+func (b *Binary) wayOut(head []byte) string {
+	switch media := b.MediaType; {
+	case strings.HasPrefix(media, "image/"):
+		return "Of images PNG, JPEG, GIF and WebP are shown; convert it to one of them first."
+	case b.Summary == "" && (media == "application/octet-stream" || strings.HasPrefix(media, "text/")) && textButForNULs(head):
+		return `It has a NUL byte near its beginning; encoding: "utf-8" shows it as text.`
+	}
+	return `Its bytes are not shown; ask the operator for binary_policy = "base64" if they are needed.`
 }
 
 // rawBytes says that an encoding made bytes be shown as text that would not be without it.
@@ -111,7 +117,7 @@ func (o *Options) ignoredBy(c Content) []string {
 	case *Image:
 		window()
 		when(o.Encoding != "", "encoding")
-		when(pages && c.Page == 0, "pages")
+		when(pages, "pages")
 		when(o.Render, "render")
 	case *PDF:
 		when(o.Offset != 0, "offset")

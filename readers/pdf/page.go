@@ -12,9 +12,9 @@ package pdf
 import (
 	"context"
 	"encoding/base64"
-	"image"
+	stdimage "image"
 
-	"moltisfs/readers/image/fit"
+	"moltisfs/readers/image"
 	"moltisfs/readers/unreadable"
 )
 
@@ -62,9 +62,9 @@ type PageImage struct {
 }
 
 // pageImage encodes a rendered page.
-func pageImage(ctx context.Context, number int, img image.Image, limit int64) (*PageImage, error) {
+func pageImage(ctx context.Context, number int, img stdimage.Image, limit int64) (*PageImage, error) {
 	b := img.Bounds()
-	m, err := fit.Within(ctx, img, 1, max(b.Dx(), b.Dy()), limit)
+	m, err := image.Fit(ctx, img, 1, max(b.Dx(), b.Dy()), limit)
 	if err != nil {
 		return nil, err
 	}
