@@ -65,7 +65,7 @@ var fileAccess = map[string]string{
 	"internal/datadir":     "the data directory itself",
 	"internal/confine":     "the trees that it opens to a program, which it looks at by name only",
 	"internal/doctor":      "modes of the operator's files, and the flags of a root",
-	"readers/wasm":         "its own compiled code",
+	"readers/pdf/cache.go": "its own compiled code",
 	"cmd/moltis-fs":        "the configuration, and the terminal",
 	"grep/ignore/peers":    "the trees of tests, with the packages that are compared",
 	"scripts/pack":         "the file of a module that it compresses",

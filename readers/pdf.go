@@ -10,7 +10,6 @@ import (
 
 	"moltisfs/internal/text"
 	"moltisfs/readers/pdf"
-	"moltisfs/readers/wasm"
 )
 
 // pdfWindow is the longest PDF that is opened when pages are asked for.
@@ -88,7 +87,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		}
 		return nil, &Damaged{What: "PDF", Why: "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
-	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+wasm.MemoryStep+min(max(f.Size, 0), pdf.Held))
+	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+pdf.MemoryStep+min(max(f.Size, 0), pdf.Held))
 	if err != nil {
 		return nil, err
 	}

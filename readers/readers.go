@@ -44,7 +44,6 @@ import (
 
 	"moltisfs/readers/image"
 	"moltisfs/readers/pdf"
-	"moltisfs/readers/wasm"
 )
 
 // The limits that hold where an Options field is zero.
@@ -179,7 +178,6 @@ func (s Sight) Seen() Sight { return s }
 type Readers struct {
 	config  Config
 	indexes *lineIndexes
-	code    *wasm.Cache // of all decoders
 	pdfs    *pdf.Engine
 }
 
@@ -201,14 +199,12 @@ func New(c Config) (*Readers, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	code := &wasm.Cache{Dir: c.CacheDir}
-	return &Readers{c, newLineIndexes(64), code, pdf.New(c.PDFMemory, code)}, nil
+	return &Readers{c, newLineIndexes(64), pdf.New(c.PDFMemory, c.CacheDir)}, nil
 }
 
 // Close ends what was started. No Read may run any more, and one after it that needs the PDF engine fails.
 func (r *Readers) Close() error {
-	r.pdfs.Close()
-	return r.code.Close()
+	return r.pdfs.Close()
 }
 
 // Read reads the source as what its bytes say it is. A bad request or a bad file is one of this package's errors;

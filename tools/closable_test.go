@@ -219,7 +219,7 @@ func TestClosedTwice(t *testing.T) {
 }
 
 // inner are closed with what holds them, once, and are nobody else's.
-var inner = map[string]bool{"checkpoint/blob.Packer": true, "readers/pdf.Engine": true, "readers/wasm.Cache": true}
+var inner = map[string]bool{"checkpoint/blob.Packer": true, "readers/pdf.Engine": true}
 
 // TestClosable: every exported type that can be closed is among them.
 func TestClosable(t *testing.T) {

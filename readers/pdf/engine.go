@@ -1,7 +1,17 @@
+// Package pdf reads the pages of a PDF: text, annotations and form fields, and how the page looks.
+//
+// PDFium does it, a C++ library compiled to WebAssembly. PDFs are strangers' programs in all but
+// name, so it runs in a sandbox without files, network or clock, with a cap on memory, and a
+// deadline cuts it off. Every document gets an instance of its own. After a trap the sandbox is
+// thrown away whole; the compiled code stays (cache.go).
+//
+// It opens no file but compiled code, and starts nothing else. Which pages are read, and what is said of them,
+// is its caller's business.
 package pdf
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +31,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"moltisfs/internal/share"
+	"moltisfs/readers/image"
 	"moltisfs/readers/unreadable"
-	"moltisfs/readers/wasm"
 )
 
 //go:generate go run ../../scripts/pack pdfium.wasm.zst
@@ -38,13 +48,56 @@ const (
 	pageImageBytes = 3
 )
 
+// Job is what the engine is asked.
+type Job struct {
+	Pages     func(total int) ([]int, error) // which pages, of so many
+	Render    bool
+	Edge      int
+	ImageMax  int64
+	TextBytes int64
+}
+
+// Page is what the engine answers for one page.
+type Page struct {
+	Number      int
+	Text        string // the text layer, and behind it what annotations and form fields say
+	NoText      bool   // there is no text layer
+	Objects     int    // drawn on the page itself, counted where there is no text layer; -1 when the engine cannot tell
+	Annotations int    // links included
+	Overlaid    bool   // a form field or an annotation is shown on it
+	Unsaid      bool   // one of them has no text
+	Failed      bool
+	Image       *PageImage
+}
+
+// DrawnOn says that a viewer shows something on the page.
+func (p *Page) DrawnOn() bool { return p.Objects != 0 || p.Overlaid }
+
+// Pages is the engine's whole answer.
+type Pages struct {
+	Total int
+	Asked []int
+	Pages []Page // a prefix of Asked: the engine stops when the text is longer than the answer may be
+	Late  bool   // the rest was not read in time
+}
+
+// PageImage is one page as it looks.
+type PageImage struct {
+	Page      int    `json:"page"`
+	Width     int    `json:"width"`
+	Height    int    `json:"height"`
+	Format    string `json:"format"`
+	MediaType string `json:"media_type"`
+	Base64    string `json:"base64"`
+}
+
 // Engine is PDFium in its sandbox, which the first PDF starts.
 type Engine struct {
-	memory int64 // bytes of the sandbox
-	cache  *wasm.Cache
+	memory int64       // bytes of the sandbox
 	turn   *share.Pool // one, held while a document is read
 
 	mu     sync.Mutex // guards the rest; never held while PDFium runs
+	cache  codeCache
 	pool   engine.Pool
 	stop   context.CancelFunc
 	closed bool
@@ -58,17 +111,20 @@ func (e *engineStart) Unwrap() error { return e.err }
 
 var errClosed = errors.New("the readers are closed")
 
-// New starts nothing.
-func New(memory int64, cache *wasm.Cache) *Engine {
-	return &Engine{memory: memory, cache: cache, turn: share.New(1)}
+// New is an engine whose sandbox has memory bytes. Compiled code is kept in the directory cache; "" is none. It starts nothing.
+func New(memory int64, cache string) *Engine {
+	return &Engine{memory: memory, cache: codeCache{dir: cache}, turn: share.New(1)}
 }
 
 // Close ends the sandbox. A Read after it fails.
-func (p *Engine) Close() {
+func (p *Engine) Close() error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.drop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cache.close()
 }
 
 // start returns the running sandbox.
@@ -91,13 +147,13 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 		pool, stop, err = p.launch() // what could only not be stored is in memory now
 	}
 	if err != nil {
-		p.cache.LeaveDisk()
+		p.cache.leaveDisk()
 		pool, stop, err = p.launch()
 	}
 	if err != nil {
 		return nil, &engineStart{err}
 	}
-	p.cache.Keep()
+	p.cache.keep()
 	p.pool, p.stop = pool, stop
 	return pool, nil
 }
@@ -106,7 +162,7 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 // processors.
 func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
-	ctx, stop := context.WithCancel(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(wasm.NewMemory)))
+	ctx, stop := context.WithCancel(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newMemory)))
 	pool, err := sandbox(webassembly.Config{
 		Context:  ctx,
 		MaxIdle:  1,
@@ -117,7 +173,7 @@ func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 		Stdout: io.Discard,
 		Stderr: io.Discard,
 		RuntimeConfig: wazero.NewRuntimeConfig().
-			WithCompilationCache(p.cache.Get()).
+			WithCompilationCache(p.cache.get()).
 			WithMemoryLimitPages(uint32(p.memory >> 16)).
 			WithCloseOnContextDone(true),
 	})
@@ -127,6 +183,38 @@ func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 	}
 	return pool, stop, nil
 }
+
+// MemoryStep is up to how many bytes the memory of a sandbox grows by doubling.
+const MemoryStep = 64 << 20
+
+// memory is that of a WebAssembly module. Left to itself the engine copies it with each growth by a
+// quarter, and the copies fill the heap with several times its cap. Here it is doubled at
+// first, and then given all that it may have, of which the system counts only the pages that are written to.
+// So the cap plus MemoryStep is all that it takes.
+type memory struct {
+	b   []byte
+	max uint64
+}
+
+// newMemory is for experimental.MemoryAllocatorFunc: memory of at most so many bytes.
+func newMemory(_, most uint64) experimental.LinearMemory { return &memory{max: most} }
+
+func (m *memory) Reallocate(size uint64) []byte {
+	if size > uint64(cap(m.b)) {
+		have := max(size, 2*uint64(cap(m.b)))
+		if have > MemoryStep {
+			runtime.GC() // of an earlier sandbox nothing may be left
+			have = max(size, m.max)
+		}
+		grown := make([]byte, size, have)
+		copy(grown, m.b)
+		m.b = grown
+	}
+	m.b = m.b[:size]
+	return m.b
+}
+
+func (m *memory) Free() { m.b = nil }
 
 // Ready starts the sandbox under the caller's context alone: compiling it without a cache takes
 // seconds, which are not the document's fault and must not count against its deadline. An engine
@@ -385,8 +473,17 @@ func drawPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMEN
 			return err
 		}
 		defer img.Cleanup()
-		page.Image, err = pageImage(ctx, page.Number, img.Result.RenderedImage, job.ImageMax)
-		return err
+		b := img.Result.RenderedImage.Bounds()
+		m, err := image.Fit(ctx, img.Result.RenderedImage, 1, max(b.Dx(), b.Dy()), job.ImageMax)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return &unreadable.Limit{What: "PDF", Resource: "bytes of base64 for a page image", Max: job.ImageMax}
+		}
+		page.Image = &PageImage{Page: page.Number, Width: m.Width, Height: m.Height, Format: m.Format, MediaType: "image/" + m.Format,
+			Base64: base64.StdEncoding.EncodeToString(m.Data)}
+		return nil
 	}
 	if page.Annotations == 0 {
 		return draw()

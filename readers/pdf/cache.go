@@ -1,6 +1,7 @@
-package wasm
+package pdf
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -9,15 +10,56 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+
+	"github.com/tetratelabs/wazero"
 )
 
-// private makes the directory if it is missing and reports whether it and what is in it belong to
+// codeCache keeps compiled WebAssembly: in the directory dir where that may be used, else in memory, so that a new sandbox after a
+// trap need not compile again. The directory holds machine code that is run as it lies there: so it must be ours alone, every entry
+// has a checksum beside it, and whatever is odd is passed by and compiled again. These are the only files that readers open.
+// A codeCache is not safe for concurrent use.
+type codeCache struct {
+	dir string // "": none
+	c   wazero.CompilationCache
+}
+
+// get makes the cache on first use.
+func (c *codeCache) get() wazero.CompilationCache {
+	if c.c == nil && c.usable() && checked(c.dir) {
+		c.c, _ = wazero.NewCompilationCacheWithDir(c.dir)
+	}
+	if c.c == nil {
+		c.c = wazero.NewCompilationCache()
+	}
+	return c.c
+}
+
+// keep makes the code that was compiled good for the next process.
+func (c *codeCache) keep() {
+	if c.usable() {
+		seal(c.dir)
+	}
+}
+
+// leaveDisk makes do with memory from now on. Compiled code is not freed: something may still run in it.
+func (c *codeCache) leaveDisk() { *c = codeCache{} }
+
+// close frees the compiled code. Nothing may run any more.
+func (c *codeCache) close() error {
+	if c.c == nil {
+		return nil
+	}
+	err := c.c.Close(context.Background())
+	c.c = nil
+	return err
+}
+
+func (c *codeCache) usable() bool { return c.dir != "" && private(c.dir) }
+
+// private makes the directory if it is missing and reports whether it and everything in it belong to
 // us alone: no link, no other owner, no leave to write for anybody else.
 func private(dir string) bool {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return false
-	}
-	if !ours(dir) {
+	if err := os.MkdirAll(dir, 0o700); err != nil || !ours(dir) {
 		return false
 	}
 	entries, err := os.ReadDir(dir)
@@ -42,9 +84,8 @@ func ours(dir string) bool {
 // to, or memory asked for after it.
 const sealed = ".crc"
 
-// sound takes out of the cache what is not as it was written, and reports whether that was
-// possible.
-func sound(dir string) bool {
+// checked removes the entries that differ from their seal, and reports whether that was possible.
+func checked(dir string) bool {
 	for entry := range cacheEntries(dir) {
 		want, err := os.ReadFile(entry + sealed)
 		if got, ok := checksum(entry); err == nil && ok && got == string(want) {
@@ -58,8 +99,7 @@ func sound(dir string) bool {
 	return true
 }
 
-// seal says of new entries that they are as they were written. One that gets no seal is compiled
-// again.
+// seal writes the checksums of new entries. An entry that gets none is compiled again.
 func seal(dir string) {
 	for entry := range cacheEntries(dir) {
 		if _, err := os.Stat(entry + sealed); err == nil {

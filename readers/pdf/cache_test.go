@@ -1,0 +1,195 @@
+package pdf
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+)
+
+// TestMain lets the test binary compile in a process of its own.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "compile" {
+		if _, _, err := compile(context.Background(), os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// compile compiles a module with one function, "f", that gives 42, as the engine compiles its own.
+func compile(ctx context.Context, dir string) (wazero.Runtime, wazero.CompiledModule, error) {
+	c := codeCache{dir: dir}
+	run := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(c.get()))
+	code := []byte("\x00asm\x01\x00\x00\x00\x01\x05\x01\x60\x00\x01\x7f\x03\x02\x01\x00\x07\x05\x01\x01f\x00\x00\x0a\x06\x01\x04\x00\x41\x2a\x0b")
+	module, err := run.CompileModule(ctx, code)
+	if err != nil {
+		module, err = run.CompileModule(ctx, code) // what could only not be stored is at hand now
+	}
+	if err == nil {
+		c.keep()
+	}
+	return run, module, err
+}
+
+// A damaged cache is never run: newly compiled code takes its place.
+func TestDamagedCodeCache(t *testing.T) {
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "cache")
+	answer := func(what string) {
+		t.Helper()
+		if !private(dir) {
+			t.Fatalf("%s: the directory is not ours", what)
+		}
+		run, module, err := compile(ctx, dir)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		defer run.Close(ctx)
+		m, err := run.InstantiateModule(ctx, module, wazero.NewModuleConfig())
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got, err := m.ExportedFunction("f").Call(ctx); err != nil || !slices.Equal(got, []uint64{42}) {
+			t.Fatalf("%s: %v %v", what, got, err)
+		}
+	}
+	answer("empty")
+	entries := slices.Collect(cacheEntries(dir))
+	if len(entries) != 1 {
+		t.Fatalf("%d entries: %v", len(entries), entries)
+	}
+	entry := entries[0]
+	good, err := os.ReadFile(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := func() bool {
+		got, err := os.ReadFile(entry)
+		return err == nil && bytes.Equal(got, good) && checked(dir) && len(slices.Collect(cacheEntries(dir))) == 1
+	}
+	if !kept() {
+		t.Fatal("what was compiled is not kept")
+	}
+	for i := range good { // the table of functions and its length among them, of which wazero has no checksum
+		bad := bytes.Clone(good)
+		bad[i] ^= 0x80
+		if err := os.WriteFile(entry, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		answer("a byte is another")
+		if !kept() {
+			t.Fatalf("byte %d: the damaged entry is still there", i)
+		}
+	}
+	for _, bad := range []string{"", "WAZ", string(good[:len(good)/2]), string(good) + "x"} {
+		if err := os.WriteFile(entry, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		answer("another length")
+		if !kept() {
+			t.Fatalf("%d bytes: the damaged entry is still there", len(bad))
+		}
+	}
+	if err := os.WriteFile(entry+sealed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer("the seal is empty")
+	if !kept() {
+		t.Error("the seal is not mended")
+	}
+	// What can't be taken away is passed by.
+	if err := os.Remove(entry); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(entry, "inner"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	answer("a directory in its place")
+}
+
+// Where nothing can be stored, as on a full disk, what was compiled is used all the same.
+func TestCodeCacheThatCannotBeWritten(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("SKIPPED: no shell to set a limit with")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("sh", "-c", `ulimit -f 0 && exec "$0" compile "$1"`, os.Args[0], dir).CombinedOutput()
+	if err != nil || len(slices.Collect(cacheEntries(dir))) != 0 {
+		t.Errorf("%v: %.300s", err, out)
+	}
+}
+
+// What lies in the cache is run: it is not used when others could have put it there.
+func TestCacheDirIsOurs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	if !private(dir) {
+		t.Fatal("a new directory is not ours")
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("made as %v, %v", info.Mode(), err)
+	}
+	link := filepath.Join(filepath.Dir(dir), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip("SKIPPED: no symbolic links here")
+	}
+	if private(link) {
+		t.Error("a link is followed")
+	}
+	inner := filepath.Join(dir, "wazero")
+	if err := os.Mkdir(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !private(dir) {
+		t.Error("a directory of ours in it is refused")
+	}
+	for _, d := range []string{inner, dir} {
+		if err := os.Chmod(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if os.PathSeparator == '/' && private(dir) {
+			t.Errorf("%s may be written by everybody, and is used", d)
+		}
+		os.Chmod(d, 0o700)
+	}
+	if c := (codeCache{dir: link}); c.get() == nil || c.close() != nil {
+		t.Error("without a directory there is no cache in memory")
+	}
+}
+
+// TestSandboxCap: while a sandbox grows to its cap, page by page, no more than the cap and one step
+// is ever held, and little is copied.
+func TestSandboxCap(t *testing.T) {
+	const most = 512 << 20
+	m := newMemory(0, most)
+	copies, held, last := 0, 0, 0
+	for size := uint64(1 << 20); size <= most; size += 64 << 10 {
+		b := m.Reallocate(size)
+		if uint64(len(b)) != size {
+			t.Fatalf("%d bytes of %d", len(b), size)
+		}
+		if cap(b) != last {
+			copies, held = copies+1, max(held, last+cap(b))
+			last = cap(b)
+		}
+		if size == 1<<20 {
+			b[99] = 42
+		} else if b[99] != 42 || b[size-1] != 0 {
+			t.Fatal("the content is lost")
+		}
+	}
+	if held > most+MemoryStep || copies > 8 {
+		t.Errorf("%d bytes at once, %d copies", held, copies)
+	}
+}
