@@ -156,19 +156,6 @@ func TestImageFormsRefused(t *testing.T) {
 	}
 }
 
-// Images of other formats are binary files, whose note names the formats that are shown.
-func TestOtherImageFormats(t *testing.T) {
-	for media, head := range map[string]string{
-		"image/heic": "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "image/avif": "\x00\x00\x00\x1cftypavif\x00\x00\x00\x00avifmif1miaf",
-		"image/tiff": "II*\x00\x08\x00\x00\x00\x00\x00", "image/bmp": "BM\x00\x01\x00\x00\x00\x00\x00\x00\x36\x00\x00\x00\x28\x00\x00\x00",
-	} {
-		b := readAs[*Binary](t, []byte(head), Options{})
-		if b.MediaType != media || !strings.Contains(b.Note, "PNG, JPEG, GIF and WebP") || !strings.Contains(b.Note, "convert") {
-			t.Errorf("%s: %q, %q", media, b.MediaType, b.Note)
-		}
-	}
-}
-
 // turnedAs is what the quarters look like after an orientation is applied, when the stored picture is asDrawn.
 var turnedAs = map[int][4]color.RGBA{
 	1: {red, green, blue, yellow},

@@ -31,12 +31,24 @@ func remark(f *file, c Content, o *Options) {
 	}
 }
 
-// wayOut is how a model comes by the content of a binary file that begins with head.
+// waysOut say how a model comes by the content of a binary file whose media type begins with media.
+var waysOut = []struct{ media, say string }{
+	{"image/", "Of images PNG, JPEG, GIF and WebP are shown; convert it to one of them first."},
+	{"application/vnd.oasis.opendocument", toDocument}, {"application/epub+zip", toDocument}, {"application/x-ole-storage", toDocument},
+	{"application/msword", toDocument}, {"application/vnd.ms-", toDocument},
+	{"application/vnd.sqlite3", "Query it with a program for SQLite databases."},
+}
+
+const toDocument = "Of documents docx, xlsx, pptx and PDF are read; convert it to one of them first."
+
+// wayOut is what the note of a binary file that begins with head says of the next move.
 func (b *Binary) wayOut(head []byte) string {
-	switch media := b.MediaType; {
-	case strings.HasPrefix(media, "image/"):
-		return "Of images PNG, JPEG, GIF and WebP are shown; convert it to one of them first."
-	case b.Summary == "" && (media == "application/octet-stream" || strings.HasPrefix(media, "text/")) && textButForNULs(head):
+	for _, way := range waysOut {
+		if strings.HasPrefix(b.MediaType, way.media) {
+			return way.say
+		}
+	}
+	if b.Summary == "" && (b.MediaType == "application/octet-stream" || strings.HasPrefix(b.MediaType, "text/")) && textButForNULs(head) {
 		return `It has a NUL byte near its beginning; encoding: "utf-8" shows it as text.`
 	}
 	return `Its bytes are not shown; ask the operator for binary_policy = "base64" if they are needed.`
@@ -149,7 +161,7 @@ func (o *Options) ignoredBy(c Content) []string {
 // packed says that the format is one of a zip's documents, whose text has no encoding to be told.
 func packed(format string) bool {
 	switch format {
-	case "docx", "pptx", "xlsx", "odt", "ods", "odp", "epub":
+	case "docx", "pptx", "xlsx":
 		return true
 	}
 	return false
