@@ -17,9 +17,7 @@ import (
 )
 
 const (
-	// unpackedText is how much of a compressed text is held. A longer one is unpacked anew for each window.
-	unpackedText = memoryLimit
-	// unpackedList is how much of a compressed tar is walked for its listing.
+	// unpackedList is how many bytes of a compressed tar are walked for its listing. Of a compressed text memoryLimit are read.
 	unpackedList = 256 << 20
 )
 
@@ -82,66 +80,54 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	defer free()
 	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
-	u := &unpacker{in: &countReader{r: contextReader{ctx, f.section()}}, max: unpackedText}
+	u := &unpacker{in: &countReader{r: contextReader{ctx, f.section()}}, max: memoryLimit}
 	if u.out, err = p.open(u.in); err != nil {
 		return nil, damagedOr(ctx, p.name+" file", err)
 	}
 	if c, ok := u.out.(io.Closer); ok {
 		defer c.Close()
 	}
-	head := make([]byte, headBytes)
-	// Not io.ReadFull: its own ErrUnexpectedEOF could not be told from that of a file which is cut off.
-	n, ended, stop := 0, false, error(nil)
-	for n < len(head) && !ended {
-		m, err := u.Read(head[n:])
-		n += m
-		ended = err != nil
-		if err != nil && err != io.EOF {
-			if stop = damagedOr(ctx, p.name+" file", err); ctx.Err() != nil || n == 0 {
-				return nil, lateUnpacking(stop, head[:n])
+	var buf bytes.Buffer
+	_, stop := io.CopyN(&buf, u, headBytes)
+	ended := stop == io.EOF
+	if head := buf.Bytes(); stop == nil || ended || ctx.Err() == nil && len(head) > 0 {
+		b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
+		b.Changed = f.grown
+		b.window(o)
+		inner := &file{head: head, ended: ended}
+		tar := len(head) >= 263 && string(head[257:262]) == "ustar"
+		if tar || o.Encoding == "" && isBinary(head) || image.FormatOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
+			if o.BinaryPolicy == "base64" {
+				if err := b.encode(ctx, f, o); err != nil {
+					return nil, err
+				}
 			}
-		}
-	}
-	head = head[:n]
-	if n >= 263 && string(head[257:262]) == "ustar" {
-		b, err := packedBinary(ctx, f, o, p)
-		if err != nil {
-			return nil, err
-		}
-		u.max = unpackedList
-		err = b.describeTar(contextReader{ctx, io.MultiReader(bytes.NewReader(head), u)}, p.name+"-compressed tar archive")
-		return b, err
-	}
-	inner := &file{head: head, ended: ended}
-	if o.Encoding == "" && isBinary(head) || image.FormatOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
-		b, err := packedBinary(ctx, f, o, p)
-		if err != nil {
-			return nil, err
-		}
-		b.Summary = fmt.Sprintf("%s-compressed %s", p.name, mediaType(head))
-		return b, nil
-	}
-	raw := append(make([]byte, 0, 4*headBytes), head...)
-	if !ended {
-		var buf bytes.Buffer
-		buf.Write(raw)
-		if _, err = io.Copy(&buf, u); err != nil {
-			if stop = damagedOr(ctx, p.name+" file", err); ctx.Err() != nil {
-				return nil, lateUnpacking(stop, buf.Bytes())
+			if tar {
+				u.max = unpackedList
+				return b, b.describeTar(contextReader{ctx, io.MultiReader(bytes.NewReader(head), u)}, p.name+"-compressed tar archive")
 			}
+			b.Summary = fmt.Sprintf("%s-compressed %s", p.name, mediaType(head))
+			return b, nil
 		}
-		raw = buf.Bytes()
 	}
-	if errors.Is(stop, errUnpacked) {
-		return r.readPacked(ctx, f, o, p)
+	if stop == nil {
+		_, stop = io.Copy(&buf, u)
+	} else if ended {
+		stop = nil
 	}
-	note := ""
+	raw, note := buf.Bytes(), ""
 	if stop != nil {
-		if o.Tail || o.Offset < 0 {
+		stop = damagedOr(ctx, p.name+" file", stop)
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return nil, &Limit{What: "file", Resource: "time"}
+		case ctx.Err() != nil || len(raw) == 0:
+			return nil, stop
+		case o.fromEnd():
 			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: stop.Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
 		}
 		note = fmt.Sprintf("Only the first %s of the text are here: %s.", unreadable.Bytes(int64(len(raw))), stop)
-		if !isDamage(stop) {
+		if !errors.As(stop, new(*Damaged)) {
 			note += " Unpack it with another program to read the rest."
 			if i := bytes.LastIndexByte(raw, '\n'); i >= 0 {
 				raw = raw[:i+1] // half a line could be taken for a whole one
@@ -164,65 +150,6 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	return t, f.addSum(ctx, &t.Sight)
 }
 
-// lateUnpacking says how far a compressed text was unpacked when the time was over.
-func lateUnpacking(err error, raw []byte) error {
-	if !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return &OutOfTime{Line: bytes.Count(raw, newline) + 1, Byte: int64(len(raw)), Size: -1, Unpacks: true}
-}
-
-// readPacked shows a window of a text that is too long to hold unpacked, within the caller's deadline.
-func (r *Readers) readPacked(ctx context.Context, f *file, o *Options, p *packing) (Content, error) {
-	src := &packedAt{ctx: ctx, open: func() (io.Reader, error) {
-		u := &unpacker{in: &countReader{r: f.section()}, max: 1 << 62}
-		var err error
-		u.out, err = p.open(u.in)
-		return u, err
-	}}
-	defer src.close()
-	inner := &file{Source: Source{R: src, ID: f.ID, Changed: f.Changed}}
-	if err := inner.begin(); err != nil {
-		return nil, damagedOr(ctx, p.name+" file", err)
-	}
-	defer inner.release()
-	inner.Size = -1
-	inner.unpacks = true
-	c, err := r.readWindow(ctx, inner, o)
-	if err != nil {
-		return nil, damagedOr(ctx, p.name+" file", err)
-	}
-	t := c.(*Text)
-	if src.short() {
-		if o.fromEnd() {
-			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: damagedOr(ctx, p.name+" file", src.stop).Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
-		}
-		t.unknownTotal(fmt.Sprintf("What follows cannot be unpacked: %s.", damagedOr(ctx, p.name+" file", src.stop)))
-		if t.NextOffset > t.TotalLinesAtLeast {
-			t.NextOffset = 0
-		}
-	}
-	t.Format, t.Unit, t.Lossy = p.name, p.name+" line", true
-	t.Changed, t.ChangedBelow = f.grown, f.grown
-	return t, f.addSum(ctx, &t.Sight)
-}
-
-func isDamage(err error) bool {
-	var d *Damaged
-	return errors.As(err, &d)
-}
-
-// packedBinary describes a compressed file that holds no text, with its own bytes where the policy gives them.
-func packedBinary(ctx context.Context, f *file, o *Options, p *packing) (*Binary, error) {
-	b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
-	b.Changed = f.grown
-	b.window(o)
-	if o.BinaryPolicy != "base64" {
-		return b, nil
-	}
-	return b, b.encode(ctx, f, o)
-}
-
 // addSum adds the hash of a file whose bytes were read in another way than as a whole.
 func (f *file) addSum(ctx context.Context, s *Sight) error {
 	if f.Size < 0 || f.Size > memoryLimit {
@@ -239,9 +166,8 @@ func (f *file) addSum(ctx context.Context, s *Sight) error {
 // damagedOr keeps our own errors and the context's, and calls everything else damage.
 func damagedOr(ctx context.Context, what string, err error) error {
 	var ours Hinter
-	var late *OutOfTime
 	switch {
-	case errors.Is(err, errUnpacked), errors.As(err, &late):
+	case errors.Is(err, errUnpacked):
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -284,12 +210,4 @@ func (u *unpacker) Read(p []byte) (int, error) {
 		return n, &Limit{What: "file", Resource: "compression ratio", Max: unreadable.RatioCap}
 	}
 	return n, err
-}
-
-// Close frees what the decompressor holds.
-func (u *unpacker) Close() error {
-	if c, ok := u.out.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
 }

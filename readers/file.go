@@ -16,11 +16,9 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b 
 // file is a source whose beginning has been read.
 type file struct {
 	Source
-	max     int64
 	head    []byte // the first bytes; all of them when ended
 	ended   bool   // head reaches the end of the file
 	grown   bool
-	unpacks bool // its end can be come to, though its size is not known
 	scratch *[]byte
 }
 

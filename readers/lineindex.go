@@ -112,9 +112,6 @@ func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) {
 	if f.ID == "" || f.grown || f.Changed.IsZero() || now.Sub(f.Changed) < settled {
 		return
 	}
-	if p, ok := f.R.(*packedAt); ok && p.short() {
-		return // where it ended is not the end
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.known[f.ID]; !ok {

@@ -224,7 +224,7 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f := &file{Source: s, max: o.MaxFileBytes}
+	f := &file{Source: s}
 	if err := f.begin(); err != nil {
 		return nil, fmt.Errorf("reading the beginning of the file: %w", err)
 	}

@@ -64,7 +64,7 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 	defer func() {
 		r.indexes.put(f, s.index, r.config.Now())
 		if errors.Is(err, context.DeadlineExceeded) {
-			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size, Unpacks: f.unpacks}
+			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size}
 		}
 	}()
 
@@ -75,9 +75,6 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 		back := limit
 		if o.Offset < 0 {
 			back = -max(o.Offset, -1<<40)
-		}
-		if f.unpacks {
-			s.index.total = -1 // the size is wanted too
 		}
 		total, err := s.countToEnd(tailCount)
 		if err != nil {
@@ -190,9 +187,6 @@ func (s *scan) walk(p linePoint, line int, budget int64) (int64, error) {
 			if !ended {
 				s.index.total++
 			}
-			if s.f.unpacks {
-				s.size = off
-			}
 			return -1, nil
 		}
 		n, after := s.enc.CountLines(b)
@@ -226,9 +220,7 @@ func (s *scan) countToEnd(budget int64) (int, error) {
 		return s.index.total, nil
 	}
 	from := s.index.last()
-	if s.f.unpacks && budget == tailCount {
-		budget = math.MaxInt64
-	} else if s.f.Size < 0 || s.size-from.offset > budget {
+	if s.f.Size < 0 || s.size-from.offset > budget {
 		return -1, nil
 	}
 	_, err := s.walk(from, math.MaxInt, math.MaxInt64)
