@@ -50,7 +50,7 @@ func openZstd(r io.Reader) (io.Reader, error) {
 	return d.IOReadCloser(), nil
 }
 
-// openXZ relies on the cap on what is unpacked: a dictionary may be declared as 4 GB, but only what is written to it is ever
+// openXZ relies on the cap on unpacked bytes: a dictionary may be declared as 4 GB, but only written bytes are ever
 // memory.
 func openXZ(r io.Reader) (io.Reader, error) {
 	return xz.ReaderConfig{SingleStream: false}.NewReader(r)
@@ -67,7 +67,7 @@ func packingOf(head []byte) *packing {
 
 func knowsCompressed(f *file, o *Options) bool { return packingOf(f.head) != nil }
 
-// readCompressed reads a compressed text as the text, and says of anything else what is inside.
+// readCompressed reads a compressed text, and the names or the media type of any other compressed file.
 func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	p := packingOf(f.head)
 	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
@@ -81,8 +81,14 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
 	u := &unpacker{in: &countReader{r: contextReader{ctx, f.section()}}, max: memoryLimit}
+	why := func(err error) error {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return &Limit{What: "file", Resource: "time"}
+		}
+		return damagedOr(ctx, p.name+" file", err)
+	}
 	if u.out, err = p.open(u.in); err != nil {
-		return nil, damagedOr(ctx, p.name+" file", err)
+		return nil, why(err)
 	}
 	if c, ok := u.out.(io.Closer); ok {
 		defer c.Close()
@@ -104,7 +110,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 			}
 			if tar {
 				u.max = unpackedList
-				return b, b.describeTar(contextReader{ctx, io.MultiReader(bytes.NewReader(head), u)}, p.name+"-compressed tar archive")
+				return b, b.describeTar(ctx, io.MultiReader(bytes.NewReader(head), u), p.name+"-compressed tar archive")
 			}
 			b.Summary = fmt.Sprintf("%s-compressed %s", p.name, mediaType(head))
 			return b, nil
@@ -117,10 +123,8 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	}
 	raw, note := buf.Bytes(), ""
 	if stop != nil {
-		stop = damagedOr(ctx, p.name+" file", stop)
+		stop = why(stop)
 		switch {
-		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return nil, &Limit{What: "file", Resource: "time"}
 		case ctx.Err() != nil || len(raw) == 0:
 			return nil, stop
 		case o.fromEnd():
@@ -147,34 +151,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	if stop != nil {
 		t.unknownTotal(note)
 	}
-	return t, f.addSum(ctx, &t.Sight)
-}
-
-// addSum adds the hash of a file whose bytes were read in another way than as a whole.
-func (f *file) addSum(ctx context.Context, s *Sight) error {
-	if f.Size < 0 || f.Size > memoryLimit {
-		return nil
-	}
-	raw, err := f.all(ctx, memoryLimit, "file", true)
-	if err != nil {
-		return err
-	}
-	s.Sum = sum(raw)
-	return nil
-}
-
-// damagedOr keeps our own errors and the context's, and calls everything else damage.
-func damagedOr(ctx context.Context, what string, err error) error {
-	var ours Hinter
-	switch {
-	case errors.Is(err, errUnpacked):
-		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.As(err, &ours):
-		return err
-	}
-	return &Damaged{What: what, Why: err.Error()}
+	return t, f.addSum(ctx, &t.ReadRecord)
 }
 
 type countReader struct {
@@ -191,7 +168,7 @@ func (c *countReader) Read(p []byte) (int, error) {
 // errUnpacked ends the unpacking where the limit is.
 var errUnpacked = errors.New("the limit of unpacked bytes is reached")
 
-// unpacker reads what a decompressor gives, within bounds: absolute, and in proportion to what went in.
+// unpacker reads the output of a decompressor within bounds: absolute, and in proportion to what went in.
 type unpacker struct {
 	in  *countReader
 	out io.Reader

@@ -291,7 +291,7 @@ func TestEmail(t *testing.T) {
 	}
 	text := readAs[*Text](t, []byte(mail), Options{})
 	if !strings.Contains(text.Note, "render: false") || text.Whole || len(text.Shown) != 0 || text.Sum == "" {
-		t.Errorf("the text counts as seen for what it is not: %q %+v", text.Note, text.Sight)
+		t.Errorf("the text counts as seen for what it is not: %q %+v", text.Note, text.ReadRecord)
 	}
 	plain := "From: a@example.org\r\nTo: b@example.org\r\nSubject: plain\r\nContent-Type: text/plain\r\n\r\nhello\r\n"
 	if m := readAs[*Text](t, []byte(plain), Options{}); !strings.Contains(m.Content, "     4→Content-Type: text/plain") || !m.Whole {

@@ -405,3 +405,19 @@ func TestPDFScansGoOn(t *testing.T) {
 		t.Errorf("the rest: %d images, next %q, %q", len(rest.Images), rest.NextPages, rest.Note)
 	}
 }
+
+// Unpacking that takes too long is a limit, with the way out, and not the end of the caller's time.
+func TestUnpackingOutOfTime(t *testing.T) { // not parallel: in a bubble of synctest nobody may wait for the memory that all decoders share
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.NoCompression)
+	z.Write(bytes.Repeat([]byte("a line of the log\n"), 60_000))
+	z.Close()
+	synctest.Test(t, func(t *testing.T) {
+		r := newReaders(t, 100*time.Millisecond)
+		var limit *Limit
+		src := Source{R: &slow{ReaderAt: bytes.NewReader(packed.Bytes())}, Size: int64(packed.Len())}
+		if c, err := r.Read(t.Context(), src, Options{}); !errors.As(err, &limit) || limit.Resource != "time" || !strings.Contains(limit.Hint(), "Unpack it") {
+			t.Errorf("%v %v", c, err)
+		}
+	})
+}

@@ -16,7 +16,7 @@ const imageMemory = 64 << 20
 // Image is a PNG, JPEG, GIF or WebP that a model can look at. The bytes are the file's own when they already fit; else it was turned as
 // its EXIF data says, scaled, and encoded again as PNG or JPEG. Sizes are in pixels.
 type Image struct {
-	Sight `json:"-"`
+	ReadRecord `json:"-"`
 
 	Width          int    `json:"width"`
 	Height         int    `json:"height"`
@@ -31,7 +31,7 @@ type Image struct {
 	Scale  float64 `json:"scale"`
 	Frames int     `json:"frames,omitempty"` // of an animation, of which only the first is looked at, and shown when it was encoded again
 	Bytes  int     `json:"bytes"`            // of the encoded image
-	// TokenEstimate is what looking at it costs a model; a token for 750 pixels.
+	// TokenEstimate is how many tokens the image costs a model: one for 750 pixels.
 	TokenEstimate int    `json:"token_estimate"`
 	Note          string `json:"note,omitempty"`
 	Base64        string `json:"base64"`

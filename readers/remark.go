@@ -7,8 +7,8 @@ import (
 	"moltisfs/readers/unreadable"
 )
 
-// remark adds what must not go without saying: arguments that mean nothing for this kind of content, and a window in which there is
-// nothing. The note of the reader itself comes first.
+// remark adds to the note of c: the way out of a binary file, a window in which there is nothing, and arguments of o that mean nothing for
+// this kind of content. The note of the reader itself comes first.
 func remark(f *file, c Content, o *Options) {
 	note := noteOf(c)
 	add := func(s string) {
@@ -41,7 +41,7 @@ var waysOut = []struct{ media, say string }{
 
 const toDocument = "Of documents docx, xlsx, pptx and PDF are read; convert it to one of them first."
 
-// wayOut is what the note of a binary file that begins with head says of the next move.
+// wayOut is the next move for a binary file that begins with head, as its note says it.
 func (b *Binary) wayOut(head []byte) string {
 	for _, way := range waysOut {
 		if strings.HasPrefix(b.MediaType, way.media) {

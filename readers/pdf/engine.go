@@ -5,8 +5,8 @@
 // deadline cuts it off. Every document gets an instance of its own. After a trap the sandbox is
 // thrown away whole; the compiled code stays (cache.go).
 //
-// It opens no file but compiled code, and starts nothing else. Which pages are read, and what is said of them,
-// is its caller's business.
+// It opens no file but compiled code, and starts nothing else. Its caller
+// chooses the pages, and the words about them.
 package pdf
 
 import (
@@ -48,7 +48,7 @@ const (
 	pageImageBytes = 3
 )
 
-// Job is what the engine is asked.
+// Job is one question to the engine: which pages, whether as images too, and the bounds of the answer.
 type Job struct {
 	Pages     func(total int) ([]int, error) // which pages, of so many
 	Render    bool
@@ -57,10 +57,10 @@ type Job struct {
 	TextBytes int64
 }
 
-// Page is what the engine answers for one page.
+// Page is the engine's answer for one page.
 type Page struct {
 	Number      int
-	Text        string // the text layer, and behind it what annotations and form fields say
+	Text        string // the text layer, and behind it the words of annotations and form fields
 	NoText      bool   // there is no text layer
 	Objects     int    // drawn on the page itself, counted where there is no text layer; -1 when the engine cannot tell
 	Annotations int    // links included
@@ -144,7 +144,7 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 	}()
 	pool, stop, err := p.launch()
 	if err != nil {
-		pool, stop, err = p.launch() // what could only not be stored is in memory now
+		pool, stop, err = p.launch() // code that could only not be stored is in memory now
 	}
 	if err != nil {
 		p.cache.leaveDisk()
@@ -187,7 +187,7 @@ func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 // MemoryStep is up to how many bytes the memory of a sandbox grows by doubling.
 const MemoryStep = 64 << 20
 
-// memory is that of a WebAssembly module. Left to itself the engine copies it with each growth by a
+// memory is the linear memory of a WebAssembly module. Left to itself the engine copies it with each growth by a
 // quarter, and the copies fill the heap with several times its cap. Here it is doubled at
 // first, and then given all that it may have, of which the system counts only the pages that are written to.
 // So the cap plus MemoryStep is all that it takes.
@@ -243,7 +243,7 @@ func (p *Engine) drop() {
 		return
 	}
 	stop()
-	defer func() { recover() }() // closing what has trapped may trap again
+	defer func() { recover() }() // a sandbox that has trapped may trap again when it is closed
 	pool.Close()
 }
 
@@ -369,7 +369,7 @@ func pdfReason(err error) string {
 	return "the engine gave up on it"
 }
 
-// readPages reads one page after the other, and tells done after each what there is.
+// readPages reads one page after the other, and calls done after each with all pages so far.
 func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job Job, done func(Pages)) (*Pages, error) {
 	count, err := in.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc})
 	if err != nil {
@@ -433,7 +433,7 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 	return out, nil
 }
 
-// readPage takes the page's text, and behind it what annotations and form fields say.
+// readPage takes the page's text, and behind it the words of annotations and form fields.
 func readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, page *Page) error {
 	text, err := pageText(in, at)
 	if err != nil {
