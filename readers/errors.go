@@ -97,10 +97,11 @@ func (e *BadEncoding) Hint() string {
 
 // OutOfTime is a window of a long text that was not reached within the deadline.
 type OutOfTime struct {
-	Line   int   // that was being read, from 1
-	Column int   // in it, where a column was asked for; else 0
-	Byte   int64 // of the file, as far as it was read
-	Size   int64 // of the file; below zero when it does not say
+	Line    int   // that was being read, from 1
+	Column  int   // in it, where a column was asked for; else 0
+	Byte    int64 // of the file, as far as it was read
+	Size    int64 // of the file; below zero when it does not say
+	Unpacks bool  // it is a compressed file, of which every call unpacks all from the beginning; Byte counts what was unpacked
 }
 
 func (e *OutOfTime) Error() string {
@@ -117,6 +118,9 @@ func (e *OutOfTime) Error() string {
 
 // Hint says whether to ask again.
 func (e *OutOfTime) Hint() string {
+	if e.Unpacks {
+		return fmt.Sprintf("Ask for lines up to %d, or unpack the file with another program to read further.", e.Line)
+	}
 	if e.Column > 0 {
 		return fmt.Sprintf("Ask for a column up to %d, or search the file with Grep.", e.Column)
 	}

@@ -66,7 +66,7 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 	defer func() {
 		r.indexes.put(f, s.index, r.config.Now())
 		if errors.Is(err, context.DeadlineExceeded) {
-			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size}
+			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size, Unpacks: f.unpacks}
 		}
 	}()
 
@@ -77,6 +77,9 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 		back := limit
 		if o.Offset < 0 {
 			back = -max(o.Offset, -1<<40)
+		}
+		if f.unpacks {
+			s.index.total = -1 // the size is wanted too
 		}
 		total, err := s.countToEnd(tailCount)
 		if err != nil {
@@ -189,6 +192,9 @@ func (s *scan) walk(p linePoint, line int, budget int64) (int64, error) {
 			if !ended {
 				s.index.total++
 			}
+			if s.f.unpacks {
+				s.size = off
+			}
 			return -1, nil
 		}
 		n, after := s.enc.CountLines(b)
@@ -222,7 +228,9 @@ func (s *scan) countToEnd(budget int64) (int, error) {
 		return s.index.total, nil
 	}
 	from := s.index.last()
-	if s.f.Size < 0 || s.size-from.offset > budget {
+	if s.f.unpacks && budget == tailCount {
+		budget = math.MaxInt64
+	} else if s.f.Size < 0 || s.size-from.offset > budget {
 		return -1, nil
 	}
 	_, err := s.walk(from, math.MaxInt, math.MaxInt64)
@@ -592,6 +600,9 @@ func (s *lineIndexes) take(f *file) *lineIndex {
 func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) {
 	if f.ID == "" || f.grown || f.Changed.IsZero() || now.Sub(f.Changed) < settled {
 		return
+	}
+	if p, ok := f.R.(*packedAt); ok && p.short() {
+		return // where it ended is not the end
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

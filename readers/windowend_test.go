@@ -1,21 +1,34 @@
 package readers
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // The end of a file is its end, also where the last line is longer than what is read from there.
 func TestEndOfAGiantLine(t *testing.T) {
 	t.Parallel()
-	times := 9 << 20 // 45 MB, 36 M characters
+	const large = 9 << 20 // times: 45 MB, 36 M characters
+	times := large
 	if testing.Short() {
-		times /= 2 // above lineSearch still
+		times /= 2 // above lineSearch still, though it could be held unpacked
 	}
 	line := strings.Repeat("ab·d", times)
+	packed := func(s string) []byte {
+		var b bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+		z.Write([]byte(s))
+		z.Close()
+		return b.Bytes()
+	}
 	wide := []byte("\xff\xfe" + strings.Repeat("a\x00b\x00\xb7\x00d\x00", times/2) + "T\x00H\x00E\x00 \x00E\x00N\x00D\x00")
 	for _, c := range []struct {
 		name string
@@ -24,6 +37,7 @@ func TestEndOfAGiantLine(t *testing.T) {
 	}{
 		{"one line", []byte(line + "THE END"), 1},
 		{"with a newline", []byte("first\n" + line + "THE END\r\n"), 2},
+		{"packed", packed("first\n" + strings.Repeat("ab·d", large) + "THE END\n"), 2},
 		{"UTF-16", wide, 1},
 		{"too far to count", []byte(strings.Repeat(line, tailCount/len(line)+1) + "THE END"), -1},
 	} {
@@ -38,6 +52,49 @@ func TestEndOfAGiantLine(t *testing.T) {
 	tiny := readAs[*Text](t, []byte(line+"THE END"), Options{Tail: true, MaxBytes: 60})
 	if !strings.HasSuffix(tiny.Content, "THE END\n") || len(tiny.Content) > 60 {
 		t.Errorf("within 60 bytes: %q", tiny.Content)
+	}
+}
+
+// lateSource takes longer than any deadline of the test from a place of the file on. The clock is
+// that of synctest.
+type lateSource struct {
+	*bytes.Reader
+	from int64
+}
+
+func (s lateSource) ReadAt(b []byte, off int64) (int, error) {
+	if off >= s.from {
+		time.Sleep(1500 * time.Millisecond)
+	}
+	return s.Reader.ReadAt(b, off)
+}
+
+// An answer says how far unpacking came when the time was over: at the beginning, in the part that is held, and in a longer text.
+func TestUnpackingOutOfTime(t *testing.T) { // not parallel: in a bubble of synctest nobody may wait for the memory that all decoders share
+	noise := make([]byte, 24<<20)
+	rand.NewChaCha8([32]byte{5}).Read(noise)
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.HuffmanOnly)
+	lines := make([]byte, 0, len(noise)/32*65)
+	for ; len(noise) > 0; noise = noise[32:] {
+		lines = append(hex.AppendEncode(lines, noise[:32]), '\n')
+	}
+	z.Write(lines)
+	z.Close()
+	for _, part := range []int64{0, 2, 15} { // sixteenths of the file; the text is too long to hold at about eleven
+		synctest.Test(t, func(t *testing.T) {
+			r := newReaders(t, time.Second)
+			src := lateSource{bytes.NewReader(b.Bytes()), int64(b.Len()) * part / 16}
+			_, err := r.Read(t.Context(), Source{R: src, Size: int64(b.Len())}, Options{Offset: 10_000_000, Limit: 2})
+			var late *OutOfTime
+			var limit *Limit
+			if part == 0 && errors.As(err, &limit) && limit.Resource == "time" && strings.Contains(limit.Hint(), "Unpack it") {
+				return
+			}
+			if !errors.As(err, &late) || late.Line < 2 || strings.Contains(late.Hint(), "tail") || !strings.Contains(late.Hint(), fmt.Sprint(late.Line)) {
+				t.Errorf("%d sixteenths: %v", part, err)
+			}
+		})
 	}
 }
 
