@@ -14,6 +14,7 @@ import (
 
 	"github.com/gabriel-vasile/mimetype"
 
+	"moltisfs/readers/sqlite"
 	"moltisfs/readers/unreadable"
 )
 
@@ -166,9 +167,12 @@ const (
 	zipDirectory = 8 << 20 // bytes of a zip's central directory: archive/zip holds all of it
 )
 
-// describe lists the entries of an archive. Every other file has its media type only.
+// describe lists the entries of an archive, and the schema of a database. Every other file has its media type only.
 func (b *Binary) describe(ctx context.Context, f *file) error {
 	switch {
+	case bytes.HasPrefix(f.head, []byte("SQLite format 3\x00")):
+		b.Summary, b.EntriesCut = sqlite.Describe(f.R, f.head, b.Bytes, b.entry)
+		b.listedAll()
 	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
 		b.describeZip(f)
 	case len(f.head) >= 263 && string(f.head[257:262]) == "ustar":

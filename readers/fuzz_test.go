@@ -15,12 +15,13 @@ import (
 // FuzzRead: whatever the bytes, there is an answer within its bounds, or an error with a next move.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"image/palette.png", "refused/animated.webp", "image/lossy.webp", "image/animated.gif", "image/cmyk.jpg",
-		"document/letter.docx", "document/sheet.xlsx", "document/talk.pptx", "document/letter.html"} {
+		"document/letter.docx", "document/sheet.xlsx", "document/talk.odp", "document/letter.epub", "document/letter.html"} {
 		f.Add(corpusFile(f, name), false, 0)
 	}
 	f.Add([]byte("From: a@b\nTo: c@d\nSubject: e\n\nx"), true, 1)
 	f.Add([]byte(`{"nbformat":4,"cells":[{"source":["a"],"outputs":[{"data":{"text/plain":1}}]}]}`), false, -1)
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b\x04\x00\x43\xbe\xb7\xe8\x01\x00\x00\x00"), false, 2)
+	f.Add(append([]byte("SQLite format 3\x00\x10\x00"), make([]byte, 4096)...), false, 0)
 	r, err := New(Config{})
 	if err != nil {
 		f.Fatal(err)
@@ -153,14 +154,15 @@ func FuzzDetectText(f *testing.F) {
 func FuzzDocument(f *testing.F) {
 	f.Add(`<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>a</w:t></w:r></w:p><w:tbl><w:tr><w:tc><w:p><w:r><w:t>b</w:t></w:r></w:p></w:tc></w:tr></w:tbl>`, byte(0))
 	f.Add(`<row r="2"><c r="B2" t="s"><v>0</v></c><c r="AAA2" t="inlineStr"><is><t>x</t></is></c></row>`, byte(1))
-	f.Add(`<p:sp><p:txBody><a:p><a:r><a:t>a</a:t></a:r></a:p></p:txBody></p:sp>`, byte(2))
+	f.Add(`<text:h text:outline-level="2">a</text:h><table:table><table:table-row table:number-rows-repeated="99999999"><table:table-cell table:number-columns-repeated="99999999"><text:p>b</text:p></table:table-cell></table:table-row></table:table>`, byte(2))
+	f.Add(`<p:sp><p:txBody><a:p><a:r><a:t>a</a:t></a:r></a:p></p:txBody></p:sp>`, byte(3))
 	r, err := New(Config{})
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body string, kind byte) {
 		var raw []byte
-		switch kind % 3 {
+		switch kind % 4 {
 		case 0:
 			raw = docxOf(t, body)
 		case 1:
@@ -168,6 +170,8 @@ func FuzzDocument(f *testing.F) {
 				"xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`,
 				"xl/sharedStrings.xml", "<sst><si><t>shared</t></si></sst>", "xl/worksheets/s.xml", "<worksheet><sheetData>"+body+"</sheetData></worksheet>")
 		case 2:
+			raw = zipOf(t, "mimetype", "application/vnd.oasis.opendocument.text", "content.xml", "<office:document-content><office:body><office:text>"+body+"</office:text></office:body></office:document-content>")
+		case 3:
 			raw = zipOf(t, "ppt/presentation.xml", `<p:presentation><p:sldIdLst><p:sldId r:id="r1"/></p:sldIdLst></p:presentation>`,
 				"ppt/_rels/presentation.xml.rels", `<Relationships><Relationship Id="r1" Target="slides/s.xml"/></Relationships>`, "ppt/slides/s.xml", "<p:sld>"+body+"</p:sld>")
 		}

@@ -21,6 +21,11 @@ func TestHiddenPartsOfDocuments(t *testing.T) {
 		"xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`,
 		"xl/worksheets/s.xml", `<worksheet><cols><col min="1" max="1"/><col min="2" max="2" hidden="1"/><col min="4" max="6" hidden="1"/></cols><sheetData>`+
 			`<row r="1"><c><v>7</v></c></row><row r="2" hidden="1"><c><v>8</v></c></row></sheetData></worksheet>`)
+	odf := func(kind, styles, body string) []byte {
+		return zipOf(t, "mimetype", "application/vnd.oasis.opendocument."+kind, "content.xml",
+			`<office:document-content><office:automatic-styles>`+styles+`</office:automatic-styles><office:body>`+body+`</office:body></office:document-content>`)
+	}
+	const hide = `<style:style style:name="H"><style:text-properties text:display="none"/><style:table-properties table:display="false"/><style:drawing-page-properties presentation:visibility="hidden"/></style:style>`
 	for _, c := range []struct {
 		name     string
 		raw      []byte
@@ -29,6 +34,11 @@ func TestHiddenPartsOfDocuments(t *testing.T) {
 	}{
 		{"pptx", pptx, "## Slide 1 (hidden)\n\nsecret\n\n## Slide 2\n\nopen\n", "", 0},
 		{"xlsx", xlsx, "Hidden columns: B, D-F\n\n1 | 7\n2 (hidden) | 8\n", "", 0},
+		{"odt", odf("text", hide, `<text:p>in <text:span text:style-name="H">größe</text:span> out</text:p><text:section text:display="none"><text:p>ab</text:p></text:section>`), "in größe out\n\nab\n", "", 7},
+		{"odp", odf("presentation", hide, `<draw:page draw:style-name="H"><text:p>secret</text:p></draw:page><draw:page><text:p>open</text:p></draw:page>`), "## Slide 1 (hidden)\n\nsecret\n\n## Slide 2\n\nopen\n", "", 0},
+		{"ods", odf("spreadsheet", hide, `<table:table table:name="T" table:style-name="H"><table:table-column/><table:table-column table:number-columns-repeated="2" table:visibility="collapse"/>`+
+			`<table:table-row><table:table-cell><text:p>a</text:p></table:table-cell></table:table-row><table:table-row table:visibility="filter" table:number-rows-repeated="2"><table:table-cell><text:p>b</text:p></table:table-cell></table:table-row></table:table>`),
+			"## Table: T (hidden)\n\nHidden columns: B-C\n\n| a |\n| --- |\n| (hidden) b |\n| (hidden) b |\n", "", 0},
 		{"html", []byte("<!doctype html><p>seen</p><div style='color: red; Display : None'>one <div>two</div> three</div><p hidden>four<p>five<span hidden>six</span></p>"), "five", "", 18},
 		{"html without", []byte("<!doctype html><p>seen <br hidden> and <input hidden> more</p>"), "more", "", 0},
 	} {

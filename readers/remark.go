@@ -34,12 +34,11 @@ func remark(f *file, c Content, o *Options) {
 // waysOut say how a model comes by the content of a binary file whose media type begins with media.
 var waysOut = []struct{ media, say string }{
 	{"image/", "Of images PNG, JPEG, GIF and WebP are shown; convert it to one of them first."},
-	{"application/vnd.oasis.opendocument", toDocument}, {"application/epub+zip", toDocument}, {"application/x-ole-storage", toDocument},
-	{"application/msword", toDocument}, {"application/vnd.ms-", toDocument},
+	{"application/x-ole-storage", toDocument}, {"application/msword", toDocument}, {"application/vnd.ms-", toDocument},
 	{"application/vnd.sqlite3", "Query it with a program for SQLite databases."},
 }
 
-const toDocument = "Of documents docx, xlsx, pptx and PDF are read; convert it to one of them first."
+const toDocument = "Of documents docx, xlsx, pptx, odt, ods, odp, epub and PDF are read; convert it to one of them first."
 
 // wayOut is the next move for a binary file that begins with head, as its note says it.
 func (b *Binary) wayOut(head []byte) string {
@@ -161,7 +160,7 @@ func (o *Options) ignoredBy(c Content) []string {
 // packed says that the format is one of a zip's documents, whose text has no encoding to be told.
 func packed(format string) bool {
 	switch format {
-	case "docx", "pptx", "xlsx":
+	case "docx", "pptx", "xlsx", "odt", "ods", "odp", "epub":
 		return true
 	}
 	return false

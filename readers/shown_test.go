@@ -45,7 +45,7 @@ func TestTextThatBeginsLikeAPDF(t *testing.T) {
 }
 
 func TestShownAs(t *testing.T) {
-	for name, want := range map[string]string{"image/rgb.png": "png image", "pdf/scan.pdf": "PDF", "document/sheet.xlsx": "xlsx", "document/letter.epub": "zip archive",
+	for name, want := range map[string]string{"image/rgb.png": "png image", "pdf/scan.pdf": "PDF", "document/sheet.xlsx": "xlsx", "document/letter.epub": "epub",
 		"document/letter.html": "", "binary/one.db": "application/vnd.sqlite3", "encoding/russian.txt": "", "image/drawing.svg": ""} {
 		if got := ShownAs(corpusFile(t, name), ""); got != want {
 			t.Errorf("%s is shown as %q, want %q", name, got, want)
@@ -72,6 +72,16 @@ func TestSpreadsheetColumnsFarOut(t *testing.T) {
 	}
 	if m := readAs[*Text](t, sheet(`<c r="A1"><v>7</v></c>`), Options{}); m.Truncated || m.Note != "" || !m.Whole {
 		t.Errorf("all is shown: %q", m.Note)
+	}
+	ods := func(n string) []byte {
+		return zipOf(t, "mimetype", "application/vnd.oasis.opendocument.spreadsheet", "content.xml",
+			`<office:document-content><table:table table:name="S"><table:table-row><table:table-cell table:number-columns-repeated="`+n+`"/><table:table-cell table:number-columns-repeated="3"><text:p>v</text:p></table:table-cell></table:table-row></table:table></office:document-content>`)
+	}
+	if m := readAs[*Text](t, ods("499"), Options{Offset: 3, Column: 1}); m.LinesCut > 0 || m.Note != "" || !strings.HasSuffix(m.Content, "|  | v | SG-SH: v |\n") {
+		t.Errorf("ods: %q: %q", m.Note, m.Content[max(len(m.Content)-40, 0):])
+	}
+	if m := readAs[*Text](t, ods("4"), Options{}); m.Truncated || m.Note != "" {
+		t.Errorf("ods: %q", m.Note)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestEditOfRenderedTextAndOfBadBytes(t *testing.T) {
 // What Read shows of a document cannot be found in its bytes. Edit says so; it does not send the model back to Read for a text that can never match.
 func TestEditRefusesWhatIsShownFromOtherBytes(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
-	for _, name := range []string{"document/letter.docx", "document/sheet.xlsx", "pdf/office_letter.pdf", "image/rgb.png"} {
+	for _, name := range []string{"document/letter.docx", "document/sheet.ods", "pdf/office_letter.pdf", "image/rgb.png"} {
 		raw, err := os.ReadFile("../testdata/readers/" + name)
 		if err != nil {
 			t.Fatal(err)

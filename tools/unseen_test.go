@@ -131,10 +131,12 @@ func TestWriteOverWhatCannotBeShown(t *testing.T) {
 		"odd.ipynb":    `{"cells":[{"cell_type":"raw","source":"x","notes":"PRECIOUS"}],"metadata":{},"nbformat":4,"nbformat_minor":5}`,
 		"deleted.docx": docx("word/document.xml", `<w:document><w:body><w:p><w:r><w:t>kept</w:t></w:r><w:del><w:r><w:delText>PRECIOUS</w:delText></w:r></w:del></w:p></w:body></w:document>`),
 		"macros.docx":  docx("word/document.xml", `<w:document><w:body><w:p><w:r><w:t>kept</w:t></w:r></w:p></w:body></w:document>`, "word/vbaProject.bin", "x"),
+		"tracked.odt": docx("mimetype", "application/vnd.oasis.opendocument.text", "content.xml", `<office:document-content><office:body><office:text><text:tracked-changes><text:changed-region><text:deletion><office:change-info>`+
+			`<dc:creator>me</dc:creator></office:change-info><text:p>PREC<text:s/>IOUS</text:p></text:deletion></text:changed-region></text:tracked-changes><text:p>kept</text:p></office:text></office:body></office:document-content>`),
 	} {
 		file := write(t, filepath.Join(root, name), raw)
 		p := call(t, s, "Read", map[string]any{"file_path": file})
-		if said := map[string]string{"deleted.docx": "8 characters of tracked deletions", "macros.docx": "macros", "odd.ipynb": "What is not shown"}[name]; !strings.Contains(p.Text(), said) {
+		if said := map[string]string{"deleted.docx": "8 characters of tracked deletions", "tracked.odt": "8 characters of tracked deletions", "macros.docx": "macros", "odd.ipynb": "What is not shown"}[name]; !strings.Contains(p.Text(), said) {
 			t.Errorf("%s: Read does not say %q: %s", name, said, mustEncode(t, p))
 		}
 		over := map[string]any{"file_path": file, "content": "gone"}

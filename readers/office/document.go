@@ -1,5 +1,5 @@
-// Package office makes text of documents: docx, xlsx, pptx, web pages and email. It is pure: an archive or a reader
-// in, text out. It runs nothing found in a document, follows no reference out of it, and bounds the bytes it unpacks, the depth
+// Package office makes text of documents: docx, xlsx, pptx, OpenDocument, EPUB, web pages and email. It is pure: an archive or
+// a reader in, text out. It runs nothing found in a document, follows no reference out of it, and bounds the bytes it unpacks, the depth
 // of elements and the text it keeps. Errors are those of package unreadable, ErrFull, the context's and those of the parsers.
 package office
 
@@ -99,6 +99,22 @@ func (d *Document) format() (string, func(*Document) error) {
 		return "pptx", (*Document).pptx
 	case has("xl/workbook.xml"):
 		return "xlsx", (*Document).xlsx
+	case has("META-INF/container.xml") && has("mimetype"), has("content.xml") && has("mimetype"):
+		media, err := d.part("mimetype", 256)
+		if err != nil {
+			return "", nil
+		}
+		switch m := strings.TrimSpace(string(media)); {
+		case m == "application/epub+zip":
+			return "epub", (*Document).epub
+		case !has("content.xml"):
+		case strings.HasSuffix(m, "opendocument.text"), strings.HasSuffix(m, "opendocument.text-template"), strings.HasSuffix(m, "opendocument.text-web"):
+			return "odt", (*Document).opendocument
+		case strings.HasSuffix(m, "opendocument.spreadsheet"):
+			return "ods", (*Document).opendocument
+		case strings.HasSuffix(m, "opendocument.presentation"):
+			return "odp", (*Document).opendocument
+		}
 	}
 	return "", nil
 }
@@ -166,7 +182,7 @@ func (d *Document) margins() int {
 // macros says whether there are programs in the document.
 func (d *Document) macros() bool {
 	for name := range d.parts {
-		if path.Base(name) == "vbaProject.bin" {
+		if path.Base(name) == "vbaProject.bin" || strings.HasPrefix(name, "Basic/") {
 			return true
 		}
 	}
@@ -177,7 +193,7 @@ func (d *Document) macros() bool {
 func (d *Document) Pictures() int {
 	n := 0
 	for name := range d.parts {
-		if strings.HasPrefix(name, "docProps/") {
+		if strings.HasPrefix(name, "Thumbnails/") || strings.HasPrefix(name, "docProps/") {
 			continue // of the document itself
 		}
 		switch strings.ToLower(path.Ext(name)) {

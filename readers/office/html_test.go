@@ -1,6 +1,8 @@
 package office
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -169,8 +171,42 @@ func TestHTMLWithoutEndTags(t *testing.T) {
 			if got := wordsOf(body); !slices.Equal(got, want) {
 				t.Fatalf("seed %d: the mail has the words %v", seed, got)
 			}
+			if got := wordsOf(bookOf(t, page)); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: the book has the words %v", seed, got)
+			}
 		}
 	}
+}
+
+// bookOf is the text of a book of one chapter.
+func bookOf(t *testing.T, chapter string) string {
+	t.Helper()
+	var raw bytes.Buffer
+	w := zip.NewWriter(&raw)
+	for _, part := range [][2]string{
+		{"mimetype", "application/epub+zip"},
+		{"META-INF/container.xml", `<container><rootfiles><rootfile full-path="book.opf"/></rootfiles></container>`},
+		{"book.opf", `<package><manifest><item id="c" href="c.xhtml" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="c"/></spine></package>`},
+		{"c.xhtml", chapter},
+	} {
+		f, err := w.Create(part[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Write([]byte(part[1]))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	z, err := zip.NewReader(bytes.NewReader(raw.Bytes()), int64(raw.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Open(context.Background(), z, Window{})
+	if err := d.Write(); err != nil {
+		t.Fatal(err)
+	}
+	return string(d.Text())
 }
 
 func TestHTMLDropsNothing(t *testing.T) {

@@ -44,11 +44,13 @@ soffice "--infilter=HTML (StarWriter)" --convert-to odt letter.html
 soffice --convert-to docx letter.odt
 soffice --convert-to epub letter.odt
 soffice --convert-to pdf letter.odt
+soffice --convert-to ods sheet.fods
 soffice --convert-to xlsx sheet.fods
 soffice --convert-to pdf sheet.fods
+soffice --convert-to odp talk.fodp
 soffice --convert-to pptx talk.fodp
 soffice --convert-to pdf talk.fodp
-for f in letter.odt letter.docx letter.epub sheet.xlsx talk.pptx letter.html; do cp "$f" "$out/document/$f"; done
+for f in letter.odt letter.docx letter.epub sheet.ods sheet.xlsx talk.odp talk.pptx letter.html; do cp "$f" "$out/document/$f"; done
 cp letter.pdf "$out/pdf/office_letter.pdf"
 cp sheet.pdf "$out/pdf/office_sheet.pdf"
 cp talk.pdf "$out/pdf/office_talk.pdf"
