@@ -3,12 +3,15 @@
 # Pinned, and fetched by go run, so that go.mod stays free of tools.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
+# What users build is what is tested: AVIF and HEIC are read with this tag only.
+export GOFLAGS = -tags=nodynamic
+
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
 # The one static file that the README has users install; `make build` leaves it here. packed holds PDFium compressed, and no server of
 # ours speaks HTTP/2. Functions are aligned to 16 bytes, not 32: 0.2 MB less.
-BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -funcalign=16' -tags packed,nethttpomithttp2
+BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -funcalign=16' -tags nodynamic,packed,nethttpomithttp2
 # JavaScript is QuickJS.
 # Rego is 11.4 MB: OPA's parser, compiler, evaluator and builtins, and 4 MB of tables that no tag leaves out. Its package rego would be 4 MB more.
 LARGEST = 50500000
@@ -77,7 +80,7 @@ race:
 	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $(RACED)
 
 # The code for systems without openat2, as on macOS and Windows: what killed processes leave is taken back there too.
-ROOTED = -tags=rooted -count=1 -vet=off ./tools ./internal/engine ./internal/guardfs
+ROOTED = -tags=rooted,nodynamic -count=1 -vet=off ./tools ./internal/engine ./internal/guardfs
 ROOTEDRUN = ^(TestKill|TestSwap|TestOthers|TestFault)
 rooted:
 	go test $(ROOTED) -run '$(ROOTEDRUN)'
@@ -113,7 +116,7 @@ soak:
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -rebuilt -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks)$$' -processes 64 -increments 1000
 	go test ./internal/guardfs -count=1 -timeout 2h -run '^TestRace' -args -tries 1000000
 	go test ./internal/races -count=1 -v -timeout 6h -calls 1000000 -views 16
-	go test -tags rooted ./internal/races -count=1 -v -timeout 6h -calls 1000000 -views 16
+	go test -tags rooted,nodynamic ./internal/races -count=1 -v -timeout 6h -calls 1000000 -views 16
 	go test ./internal/guardfs -count=20 -timeout 2h -run '^(TestRestlessWriter|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls)$$'
 
 # Who tries to get out, to see what is denied, or to lose data: in every room, each with its bad engine that must be caught. First the
@@ -125,7 +128,7 @@ attacks:
 	go test ./internal/guardfs -count=1 -run '^(TestResolve|TestNoOracle|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls|TestRestlessWriter|TestFaultAtEveryCall|TestNothingWorksFromTheNthCallOn|TestHardLinkToDenied|TestRace|TestRaceControl|TestRaceOfTheDirectoryItself|TestKill)$$'
 	go test -tags rooted ./internal/guardfs -count=1
 	go test ./internal/races -count=1 -v -calls 100000 -views 8 -for 90s
-	go test -tags rooted ./internal/races -count=1 -v -calls 100000 -views 8 -for 30s
+	go test -tags rooted,nodynamic ./internal/races -count=1 -v -calls 100000 -views 8 -for 30s
 	go test ./internal/policy -count=1
 	go test ./approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine)$$'
 	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'

@@ -37,10 +37,10 @@ var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
 	{"net net/http net/netip", "cmd/moltis-fs internal/serve/jsonrpc internal/serve/approvals internal/listen internal/policy/rego internal/testbox internal/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
-	{"os/exec", "cmd/moltis-fs hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir scripts/pack scripts/searchbench"},
+	{"os/exec", "cmd/moltis-fs hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
 	{"os/signal", "cmd/moltis-fs"},
 	{"database/sql database/sql/driver", "checkpoint checkpoint/catalog"},
-	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers"},
+	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers readers/image"},
 	{"flag log testing", "internal/testbox internal/testdir internal/toolstest scripts/pack scripts/searchbench"},
 	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"},                                                                                           // whoever embeds a public package carries no evaluator of policies
 	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", ""}, // tests only

@@ -29,7 +29,7 @@ func TestDecodersShareMemory(t *testing.T) {
 		"png": drawing.Bytes(), "gzip": packed.Bytes(), "docx": docxOf(t, "<w:p><w:r><w:t>words</w:t></w:r></w:p>"),
 		"pdf": corpusFile(t, "pdf/latex_german.pdf"),
 	}
-	for _, name := range []string{"still.gif", "lossy.webp"} {
+	for _, name := range []string{"still.gif", "lossy.webp", "rgb24.bmp", "rgb16.tiff", "still.avif", "still.heic"} {
 		files[name] = corpusFile(t, "image/"+name)
 	}
 	c := testConfig()
@@ -140,7 +140,7 @@ func TestDecodersOfOthers(t *testing.T) {
 	for decoders.Try("alice", DecoderMemory/8) { // until she has her part
 		decoders.Give("alice", DecoderMemory/8)
 	}
-	for _, name := range []string{"image/still.gif", "pdf/latex_german.pdf"} {
+	for _, name := range []string{"image/still.gif", "image/lzw.tiff", "pdf/latex_german.pdf"} {
 		if strings.HasPrefix(name, "pdf") {
 			go func() {
 				for ctx.Err() == nil {

@@ -14,7 +14,7 @@ import (
 
 // FuzzRead: whatever the bytes, there is an answer within its bounds, or an error with a next move.
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"image/palette.png", "refused/animated.webp", "image/lossy.webp", "image/animated.gif", "image/cmyk.jpg",
+	for _, name := range []string{"image/palette.png", "refused/animated.webp", "image/lossy.webp", "image/animated.gif", "image/group4.tiff", "image/cmyk.jpg", "image/rgba32.bmp",
 		"document/letter.docx", "document/sheet.xlsx", "document/talk.odp", "document/letter.epub", "document/letter.html"} {
 		f.Add(corpusFile(f, name), false, 0)
 	}

@@ -13,8 +13,8 @@ import (
 // imageMemory is the longest image file that AllowLarge lets in.
 const imageMemory = 64 << 20
 
-// Image is a PNG, JPEG, GIF or WebP that a model can look at. The bytes are the file's own when they already fit; else it was turned as
-// its EXIF data says, scaled, and encoded again as PNG or JPEG. Sizes are in pixels.
+// Image is a picture that a model can look at. The bytes are the file's own when they already fit and models take its format; else it
+// was turned as its EXIF data says, scaled, and encoded again as PNG or JPEG. Sizes are in pixels.
 type Image struct {
 	ReadRecord `json:"-"`
 
@@ -29,8 +29,11 @@ type Image struct {
 	// Scale times a coordinate in this image is the coordinate in the original. 1 when it was not
 	// resized.
 	Scale  float64 `json:"scale"`
-	Frames int     `json:"frames,omitempty"` // of an animation, of which only the first is looked at, and shown when it was encoded again
-	Bytes  int     `json:"bytes"`            // of the encoded image
+	Frames int     `json:"frames,omitempty"` // of an animation, of which only the first is looked at, and shown when it was encoded again; or the pages of a TIFF
+	// Page is the number of the TIFF page that is shown. NextPages is a Pages argument for those that follow.
+	Page      int    `json:"page,omitempty"`
+	NextPages string `json:"next_pages,omitempty"`
+	Bytes     int    `json:"bytes"` // of the encoded image
 	// TokenEstimate is how many tokens the image costs a model: one for 750 pixels.
 	TokenEstimate int    `json:"token_estimate"`
 	Note          string `json:"note,omitempty"`
@@ -55,6 +58,11 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	}
 	m := &Image{OriginalFormat: format.Name, Scale: 1}
 	m.Sum, m.Whole, m.Lossy, m.Changed = sum(raw), true, true, f.grown
+	if format.Name == "tiff" {
+		if raw, err = m.turnToPage(raw, o); err != nil {
+			return nil, err
+		}
+	}
 	p, err := format.Open(raw)
 	if err != nil {
 		if !noText(f.head) {
@@ -77,7 +85,7 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	if p.CutShort {
 		m.Note = strings.TrimSpace(m.Note + " The file is cut off: it ends within a frame.")
 	}
-	shown, err := p.Show(ctx, r.config.Deadline, o.ImageMaxEdge, o.ImageMaxBytes)
+	shown, err := p.Show(ctx, &r.images, o.ImageMaxEdge, o.ImageMaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +97,28 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	m.Bytes, m.Base64 = len(shown.Data), base64.StdEncoding.EncodeToString(shown.Data)
 	m.TokenEstimate = imageTokens(m.Width, m.Height)
 	return m, nil
+}
+
+// turnToPage returns the TIFF file b with the page that was asked for as its first.
+func (m *Image) turnToPage(b []byte, o *Options) ([]byte, error) {
+	all := image.TIFFPages(b)
+	if len(all) < 2 {
+		return b, nil
+	}
+	list, err := parsePages(o.Pages, len(all))
+	if err != nil {
+		return nil, err
+	}
+	b = image.TIFFPage(b, all[list[0]-1])
+	m.Frames, m.Page = len(all), list[0]
+	m.Note = fmt.Sprintf("Page %d of %d; an answer shows one.", m.Page, m.Frames)
+	if o.Pages == "" || len(list) == 1 {
+		list = span(list[0], min(list[0]+MaxPages, m.Frames))
+	}
+	m.NextPages = pageList(list[1:])
+	m.Unit, m.Total, m.Whole = "page", m.Frames, false
+	m.shows(m.Page)
+	return b, nil
 }
 
 // imageTokens estimates what an image costs a model: a token for 750 pixels, and not more than

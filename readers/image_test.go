@@ -13,12 +13,14 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"golang.org/x/image/tiff"
 	_ "golang.org/x/image/webp"
 )
 
@@ -92,6 +94,14 @@ func TestImageFormats(t *testing.T) {
 		{"cmyk.jpg", "png", false, asDrawn, 45},
 		{"still.gif", "gif", true, asDrawn, 1},
 		{"animated.gif", "gif", true, asDrawn, 1},
+		{"rgb24.bmp", "png", false, asDrawn, 1},
+		{"rgba32.bmp", "png", false, asDrawn, 1},
+		{"palette.bmp", "png", false, asDrawn, 1},
+		{"none.tiff", "png", false, asDrawn, 1},
+		{"lzw.tiff", "png", false, asDrawn, 1},
+		{"zip.tiff", "png", false, asDrawn, 1},
+		{"rgb16.tiff", "png", false, asDrawn, 1},
+		{"group4.tiff", "png", false, bits, 0},
 		{"lossy.webp", "webp", true, asDrawn, 12},
 		{"lossless.webp", "webp", true, asDrawn, 1},
 		{"alpha.webp", "webp", true, half, 14},
@@ -138,11 +148,19 @@ func TestImageFormats(t *testing.T) {
 // Forms that the decoders do not read, or read in wrong colours, are refused with a way out.
 func TestImageFormsRefused(t *testing.T) {
 	refused := map[string][]byte{}
-	refused["animated.webp"] = corpusFile(t, "refused/animated.webp")
+	for _, name := range []string{"planes.tiff", "cmyk.tiff", "jpeg.tiff", "animated.webp"} {
+		refused[name] = corpusFile(t, "refused/"+name)
+	}
 	// Four inks without Adobe's marker: whether they are inverted nobody says.
 	inks := corpusFile(t, "image/cmyk.jpg")
 	at := bytes.Index(inks, []byte("\xff\xee"))
 	refused["inks without a marker"] = append(bytes.Clone(inks[:at]), inks[at+2+int(binary.BigEndian.Uint16(inks[at+2:])):]...)
+	// A fourth colour that is not said to be transparency.
+	var four bytes.Buffer
+	if err := tiff.Encode(&four, image.NewNRGBA(image.Rect(0, 0, 9, 9)), nil); err != nil {
+		t.Fatal(err)
+	}
+	refused["four colours"] = tiffWith(t, four.Bytes(), 338, 0)
 	flat := webpWith(corpusFile(t, "image/lossy.webp"), nil)
 	flat[20] |= 2 // said to be an animation
 	refused["a still in an animation"] = flat
@@ -153,6 +171,106 @@ func TestImageFormsRefused(t *testing.T) {
 				t.Errorf("%s: %v %v", name, c, err)
 			}
 		}
+	}
+}
+
+// needDecoders skips where the build has no decoders. Such a build refuses sample with a hint.
+func needDecoders(t *testing.T, sample string) {
+	t.Helper()
+	m, err := readBytes(t, corpusFile(t, sample), Options{})
+	var un *Unsupported
+	if err == nil || errors.As(err, &un) && !strings.Contains(un.Why, "nodynamic") {
+		return
+	}
+	if un == nil || un.Hint() == "" {
+		t.Fatalf("%s: got %v, %v; want a refusal with a hint", sample, m, err)
+	}
+	t.Skip("SKIPPED: no decoders for AVIF and HEIC; test with -tags nodynamic, as users build")
+}
+
+func TestAVIF(t *testing.T) {
+	needDecoders(t, "image/still.avif")
+	raw := corpusFile(t, "image/still.avif")
+	img := decodeImage(t, readAs[*Image](t, raw, Options{}).Base64)
+	checkQuarters(t, img, asDrawn, 4)
+	for x := range 24 {
+		if got := color.RGBAModel.Convert(img.At(x, 0)).(color.RGBA); !near(got, asDrawn[0], 6) {
+			t.Errorf("%d, 0 is %v", x, got)
+		}
+	}
+	// libavif does not say that no frame could be decoded: a blank picture would pass for the file's.
+	bad := bytes.Clone(raw)
+	clear(bad[len(bad)-60:])
+	var damaged *Damaged
+	if m, err := readBytes(t, bad, Options{}); !errors.As(err, &damaged) {
+		t.Errorf("pixels that are damaged: %v %v", m, err)
+	}
+}
+
+// Every kind of sampling has its colours, to the first pixel and the last.
+func TestHEIC(t *testing.T) {
+	needDecoders(t, "image/still.heic")
+	for _, file := range []string{"still", "half", "full", "deep", "odd"} {
+		m := readAs[*Image](t, corpusFile(t, "image/"+file+".heic"), Options{})
+		img := decodeImage(t, m.Base64)
+		checkQuarters(t, img, asDrawn, 6)
+		w, h := 60, 40
+		if file == "odd" {
+			w, h = 301, 203
+		}
+		if m.OriginalWidth != w || m.OriginalHeight != h || m.Width != w || m.OriginalFormat != "heic" || m.Scale != 1 {
+			t.Errorf("%s: %d x %d of %d x %d, %s", file, m.Width, m.Height, m.OriginalWidth, m.OriginalHeight, m.OriginalFormat)
+		}
+		// The first row and the last: what a decoder frees too early, or reads with the wrong stride, shows there.
+		for x := range w/2 - 8 {
+			for _, c := range []struct {
+				y    int
+				want color.RGBA
+			}{{0, asDrawn[0]}, {h - 1, asDrawn[2]}} {
+				if got := color.RGBAModel.Convert(img.At(x, c.y)).(color.RGBA); !near(got, c.want, 12) {
+					t.Fatalf("%s: %d, %d is %v, want %v", file, x, c.y, got, c.want)
+				}
+			}
+		}
+	}
+	gray := decodeImage(t, readAs[*Image](t, corpusFile(t, "image/gray.heic"), Options{}).Base64)
+	want := decodeImage(t, readAs[*Image](t, corpusFile(t, "image/gray.png"), Options{}).Base64)
+	for _, p := range []image.Point{{0, 0}, {15, 10}, {45, 10}, {15, 30}, {59, 39}} {
+		a, b := color.GrayModel.Convert(gray.At(p.X*2, p.Y*2)).(color.Gray), color.GrayModel.Convert(want.At(p.X, p.Y)).(color.Gray)
+		if max(a.Y, b.Y)-min(a.Y, b.Y) > 4 {
+			t.Errorf("grey %v: %d, want %d", p, a.Y, b.Y)
+		}
+	}
+}
+
+// The compiled code of a decoder is kept, and found by the next worker.
+func TestDecodersAreCompiledOnce(t *testing.T) {
+	needDecoders(t, "image/still.heic")
+	if testing.Short() {
+		t.Skip("SKIPPED: two decoders are compiled; it runs without -short")
+	}
+	c := testConfig()
+	c.CacheDir = filepath.Join(t.TempDir(), "cache")
+	kept := func() (names []string) {
+		filepath.WalkDir(c.CacheDir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && filepath.Ext(path) != ".crc" {
+				names = append(names, path)
+			}
+			return nil
+		})
+		return names
+	}
+	for i, name := range []string{"still.heic", "still.heic", "still.avif", "still.avif"} {
+		r, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := corpusFile(t, "image/"+name)
+		_, err = r.Read(context.Background(), Source{R: bytes.NewReader(raw), Size: int64(len(raw))}, Options{})
+		if got := len(kept()); err != nil || got != i/2+1 {
+			t.Errorf("%s: %d decoders are kept, %v", name, got, err)
+		}
+		r.Close()
 	}
 }
 
@@ -207,6 +325,21 @@ func webpWith(raw, exif []byte) []byte {
 	return out
 }
 
+// tiffWith changes the value of a tag that is there.
+func tiffWith(t *testing.T, raw []byte, tag uint16, value int) []byte {
+	t.Helper()
+	raw = bytes.Clone(raw)
+	at := int(binary.LittleEndian.Uint32(raw[4:]))
+	for i := range int(binary.LittleEndian.Uint16(raw[at:])) {
+		if e := at + 2 + i*12; binary.LittleEndian.Uint16(raw[e:]) == tag {
+			binary.LittleEndian.PutUint16(raw[e+8:], uint16(value))
+			return raw
+		}
+	}
+	t.Fatalf("no tag %d in the file", tag)
+	return nil
+}
+
 func TestOrientation(t *testing.T) {
 	for turn := 1; turn <= 8; turn++ {
 		for name, raw := range map[string][]byte{
@@ -216,6 +349,7 @@ func TestOrientation(t *testing.T) {
 			"png":      pngWith(corpusFile(t, "image/rgb.png"), "eXIf", exif(turn, binary.BigEndian)),
 			"png 16":   pngWith(corpusFile(t, "image/rgb16.png"), "eXIf", exif(turn, binary.LittleEndian)),
 			"webp":     webpWith(corpusFile(t, "image/lossy.webp"), exif(turn, binary.LittleEndian)),
+			"tiff":     tiffWith(t, corpusFile(t, "image/lzw.tiff"), 274, turn),
 		} {
 			t.Run(fmt.Sprintf("%s %d", name, turn), func(t *testing.T) {
 				by := 20.0
@@ -334,9 +468,21 @@ func TestImageBombsAndDamage(t *testing.T) {
 		return binary.BigEndian.AppendUint32(append(b, ihdr...), crc32.ChecksumIEEE(ihdr))
 	}
 	gifBomb := append([]byte("GIF89a"), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0x2c, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 2, 0, 0, 0x3b)
+	var tiffBomb bytes.Buffer
+	if err := tiff.Encode(&tiffBomb, image.NewGray(image.Rect(0, 0, 4, 4)), nil); err != nil {
+		t.Fatal(err)
+	}
+	wide := tiffBomb.Bytes()
+	at := int(binary.LittleEndian.Uint32(wide[4:]))
+	for i := range int(binary.LittleEndian.Uint16(wide[at:])) {
+		if e := at + 2 + i*12; binary.LittleEndian.Uint16(wide[e:]) == 256 || binary.LittleEndian.Uint16(wide[e:]) == 257 {
+			binary.LittleEndian.PutUint16(wide[e+2:], 4)
+			binary.LittleEndian.PutUint32(wide[e+8:], 60000)
+		}
+	}
 	webpBomb := webpWith(corpusFile(t, "image/lossy.webp"), nil)
 	copy(webpBomb[24:], []byte{0xff, 0x3f, 0, 0xff, 0x3f, 0})
-	for name, raw := range map[string][]byte{"png": header(60000, 60000), "png, one side": header(1, 1<<30), "gif": gifBomb, "webp": webpBomb} {
+	for name, raw := range map[string][]byte{"png": header(60000, 60000), "png, one side": header(1, 1<<30), "gif": gifBomb, "tiff": wide, "webp": webpBomb} {
 		var limit *Limit
 		if _, err := readBytes(t, raw, Options{}); !errors.As(err, &limit) || limit.Resource != "pixels" {
 			t.Errorf("%s of billions of pixels: %v", name, err)
@@ -360,7 +506,11 @@ func TestImageBombsAndDamage(t *testing.T) {
 			continue
 		}
 		raw := corpusFile(t, "image/"+base)
-		for i := range 40 {
+		step := 1
+		if strings.HasSuffix(name, ".avif") || strings.HasSuffix(name, ".heic") {
+			step = 10 // each starts a worker
+		}
+		for i := 0; i < 40; i += step {
 			bad := raw[:len(raw)*(i%20)/20]
 			if i >= 20 {
 				bad = mutate(rng, raw)
@@ -385,3 +535,66 @@ func TestImageBombsAndDamage(t *testing.T) {
 }
 
 func toBase64(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// pagesTIFF, by the numbers of TIFF 6.0, has a page of one shade of grey for each shade, and a small copy of each, which is no page.
+func pagesTIFF(shades ...byte) []byte {
+	const side = 40
+	order := binary.LittleEndian
+	b := append([]byte("II*\x00"), 0, 0, 0, 0)
+	link := 4 // where the offset of the next directory stands
+	for _, shade := range shades {
+		for _, smaller := range []uint32{0, 1} {
+			at := uint32(len(b))
+			for range side * side {
+				b = append(b, shade)
+			}
+			order.PutUint32(b[link:], uint32(len(b)))
+			entries := [][2]uint32{{254, smaller}, {256, side}, {257, side}, {258, 8}, {259, 1}, {262, 1},
+				{273, at}, {278, side}, {279, side * side}}
+			b = order.AppendUint16(b, uint16(len(entries)))
+			for _, e := range entries {
+				b = order.AppendUint16(b, uint16(e[0]))
+				b = order.AppendUint16(b, 4)
+				b = order.AppendUint32(b, 1)
+				b = order.AppendUint32(b, e[1])
+			}
+			link = len(b)
+			b = append(b, 0, 0, 0, 0)
+		}
+	}
+	return b
+}
+
+// A fax of several pages says how many, and shows each.
+func TestTIFFPages(t *testing.T) {
+	raw := pagesTIFF(10, 120, 230)
+	for _, c := range []struct {
+		pages string
+		page  int
+		shade uint8
+		next  string
+	}{{"", 1, 10, "2-3"}, {"2", 2, 120, "3"}, {"3", 3, 230, ""}, {"2-3", 2, 120, "3"}, {"1,3", 1, 10, "3"}} {
+		m := readAs[*Image](t, raw, Options{Pages: c.pages})
+		got := color.GrayModel.Convert(decodeImage(t, m.Base64).At(5, 5)).(color.Gray).Y
+		if m.Frames != 3 || m.Page != c.page || m.NextPages != c.next || got != c.shade || m.Whole || m.Note != fmt.Sprintf("Page %d of 3; an answer shows one.", c.page) {
+			t.Errorf("pages %q: page %d of %d, shade %d, next %q, %q", c.pages, m.Page, m.Frames, got, m.NextPages, m.Note)
+		}
+		if fmt.Sprintf("%s %d %v", m.Unit, m.Total, m.Shown) != fmt.Sprintf("page 3 [{%d %d}]", c.page, c.page) {
+			t.Errorf("pages %q: shown %v of %d %ss", c.pages, m.Shown, m.Total, m.Unit)
+		}
+	}
+	var bad *BadPages
+	if _, err := readBytes(t, raw, Options{Pages: "4"}); !errors.As(err, &bad) {
+		t.Errorf("page 4 of 3: %v", err)
+	}
+	one := readAs[*Image](t, pagesTIFF(10), Options{Pages: "1"})
+	if one.Frames != 0 || one.Page != 0 || !one.Whole || !strings.Contains(one.Note, "pages") {
+		t.Errorf("one page: %d of %d, %q", one.Page, one.Frames, one.Note)
+	}
+	// A chain of directories that comes back to its beginning ends.
+	loop := pagesTIFF(10, 120)
+	binary.LittleEndian.PutUint32(loop[len(loop)-4:], binary.LittleEndian.Uint32(loop[4:]))
+	if m := readAs[*Image](t, loop, Options{}); m.Frames != 2 {
+		t.Errorf("a loop has %d pages", m.Frames)
+	}
+}

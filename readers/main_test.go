@@ -11,8 +11,15 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary do one workload in a process of its own.
+// TestMain lets the test binary be its own worker.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "readers-worker" {
+		if err := RunWorker(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) == 3 && os.Args[1] == "readers-workload" {
 		runWorkload(os.Args[2])
 		os.Exit(0)
@@ -65,6 +72,7 @@ func testReaders(t testing.TB) *Readers {
 func testConfig() Config {
 	return Config{
 		CacheDir: filepath.Join(os.TempDir(), "moltisfs-readers-test"),
+		Worker:   []string{os.Args[0], "readers-worker"},
 	}
 }
 

@@ -67,8 +67,11 @@ type Config struct {
 	// CacheDir is a directory of our own for compiled decoders (about 20 MB). Empty, or writable by others, whose code would then
 	// be run: no cache, and the first PDF of a process costs some seconds.
 	CacheDir string
+	// Worker is the command line of a program that calls [RunWorker] on its standard input and output: usually
+	// the program itself with a hidden subcommand. It decodes AVIF and HEIC images, which are refused when this is empty.
+	Worker []string
 	// Deadline bounds for one call, each for itself and below any deadline of the context, the wait for room in DecoderMemory, the
-	// sandbox, and the decoding of images. Zero: 20 s.
+	// sandbox, the worker, and the decoding of images. Zero: 20 s.
 	Deadline time.Duration
 	// PDFMemory caps the sandbox's memory in bytes. Zero: 512 MiB. While it grows there may be 64 MiB more.
 	PDFMemory int64
@@ -178,6 +181,7 @@ func (s ReadRecord) Seen() ReadRecord { return s }
 type Readers struct {
 	config  Config
 	indexes *lineIndexes
+	images  image.Decoders
 	pdfs    *pdf.Engine
 }
 
@@ -199,7 +203,8 @@ func New(c Config) (*Readers, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Readers{c, newLineIndexes(64), pdf.New(c.PDFMemory, c.CacheDir)}, nil
+	images := image.Decoders{Worker: c.Worker, Deadline: c.Deadline, CacheDir: c.CacheDir}
+	return &Readers{c, newLineIndexes(64), images, pdf.New(c.PDFMemory, c.CacheDir)}, nil
 }
 
 // Close ends the PDF engine. No Read may run any more, and one after it that needs the PDF engine fails.
@@ -341,3 +346,8 @@ func sum(b []byte) string {
 	h := sha256.Sum256(b)
 	return hex.EncodeToString(h[:])
 }
+
+// RunWorker does one piece of work for a [Readers] in another process, whose Config.Worker started this one: it reads the
+// request and the file from in, puts limits on its own process (on Linux: memory, processor time, no files written, no core) and
+// writes the reply to out. Call it from a subcommand that does nothing else, and exit afterwards.
+func RunWorker(in io.Reader, out io.Writer) error { return image.RunWorker(in, out) }

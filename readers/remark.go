@@ -33,7 +33,7 @@ func remark(f *file, c Content, o *Options) {
 
 // waysOut say how a model comes by the content of a binary file whose media type begins with media.
 var waysOut = []struct{ media, say string }{
-	{"image/", "Of images PNG, JPEG, GIF and WebP are shown; convert it to one of them first."},
+	{"image/", "Of images PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF and HEIC are shown; convert it to one of them first."},
 	{"application/x-ole-storage", toDocument}, {"application/msword", toDocument}, {"application/vnd.ms-", toDocument},
 	{"application/vnd.sqlite3", "Query it with a program for SQLite databases."},
 }
@@ -128,7 +128,7 @@ func (o *Options) ignoredBy(c Content) []string {
 	case *Image:
 		window()
 		when(o.Encoding != "", "encoding")
-		when(pages, "pages")
+		when(pages && c.Page == 0, "pages")
 		when(o.Render, "render")
 	case *PDF:
 		when(o.Offset != 0, "offset")

@@ -22,6 +22,9 @@ func (c *Content) Text() string {
 		}
 		b.WriteString("]")
 		bracket(&b, body.Note)
+		if body.NextPages != "" {
+			b.WriteString("\n[go on with pages " + body.NextPages + "]")
+		}
 	case *readers.PDF:
 		pdfText(&b, body)
 	case *readers.Notebook:

@@ -101,6 +101,9 @@ type Options struct {
 	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer is for
 	// metrics and traces: package telemetry makes one.
 	Hooks hook.Set
+	// Worker is the command line that runs a reader in a process of its own; see readers.RunWorker.
+	// Empty: such readers are off.
+	Worker []string
 }
 
 // Program is what opens a suite: its name and version, as the audit log has them at its start and
@@ -170,7 +173,7 @@ func openEngine(cfg config.Config, o Options, policies engine.Policies, others [
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
 		GitUser:    o.GitUser,
 		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
-		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads,
+		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker,
 			Policies: policies},
 		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: at}, ReadOnly: !changes,
 	})

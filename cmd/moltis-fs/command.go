@@ -58,7 +58,7 @@ func commands() []*command {
 		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
 		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
 		doctorCommand(), sandboxCommand(),
-		versionCommand(), manCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), lentCommand(),
+		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), lentCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name

@@ -194,7 +194,8 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	}
 	o := tools.Options{
 		Identities: identities, Progress: progressOn(in.err),
-		DataDir: dir, Root: root, Approver: approver, Protect: protect, GitUser: in.gitUser(&rooted),
+		DataDir: dir, Root: root, Approver: approver, Protect: protect, Worker: []string{self,
+			workerCommand().name}, GitUser: in.gitUser(&rooted),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&cfg, &o)

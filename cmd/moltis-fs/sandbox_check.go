@@ -151,7 +151,7 @@ func (in *invocation) compare(ctx context.Context, o *opener, there *engine.Engi
 		return nil, err
 	}
 	cfg := o.cfg
-	e, err := tools.OpenEngine(cfg, tools.Options{DataDir: filepath.Join(dir, "here"), Root: here}, loadPolicies)
+	e, err := tools.OpenEngine(cfg, tools.Options{DataDir: filepath.Join(dir, "here"), Root: here, Worker: o.as.Worker}, loadPolicies)
 	if err != nil {
 		return nil, err
 	}

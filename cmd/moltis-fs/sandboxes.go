@@ -108,11 +108,7 @@ func (in *invocation) unboxed(cfg config.Sandbox) error {
 
 // place is the sandbox of a session.
 func (o *opener) place(principal, session string) (*place.Place, error) {
-	self, err := ownProgram()
-	if err != nil {
-		return nil, err
-	}
-	return place.Of(o.cfg.Tools.Sandbox, self, o.root, principal, session)
+	return place.Of(o.cfg.Tools.Sandbox, o.as.Worker[0], o.root, principal, session)
 }
 
 // open opens an engine in a sandbox. Closing it ends the worker. The configuration is that of inside.
@@ -137,7 +133,7 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: sandboxData(o.as.DataDir, p.ID), Approver: o.as.Approver, Logger: o.as.Logger, GitUser: o.as.GitUser,
 		Identities: o.as.Identities, Progress: o.as.Progress, Hooks: o.as.Hooks,
-		Program: engine.Program{Name: o.as.Program.Name, Reloads: o.as.Program.Reloads,
+		Program: engine.Program{Name: o.as.Program.Name, Reloads: o.as.Program.Reloads, Worker: o.as.Worker,
 			Policies: loadPolicies},
 		Root: engine.Root{Only: wall, MayBeGone: o.as.RootMayBeGone,
 			Place: engine.Place{Calls: s.Calls(), Where: p.ID, End: s.Close}},
@@ -445,7 +441,8 @@ func (in *invocation) opener() (*opener, error) {
 	}
 	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
 	return &opener{in: in, cfg: cfg, root: cmp.Or(root, cfg.Tools.FS.WorkspaceRoot), log: in.sandboxLog,
-		as: tools.Options{DataDir: dir, Protect: append(protect, earlier...)}}, err
+		as: tools.Options{Worker: []string{self, workerCommand().name}, DataDir: dir,
+			Protect: append(protect, earlier...)}}, err
 }
 
 func (in *invocation) sandboxLog(line string) {

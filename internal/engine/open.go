@@ -37,11 +37,13 @@ type Host struct {
 }
 
 // A Program has an engine. Name, with its version, is for the records of its start and stop; "":
-// there are none. Reloads: it goes on for another engine of the program, which is handed over.
-// Policies makes the chain that a configuration asks for; nil: one that does can't be used.
+// there are none. Reloads: it goes on for another engine of the program, which is handed over. Worker
+// runs a reader in a process of its own. Policies makes the chain that a configuration asks for;
+// nil: one that does can't be used.
 type Program struct {
 	Name     string
 	Reloads  bool
+	Worker   []string
 	Policies Policies
 }
 
@@ -122,7 +124,8 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		return nil, errors.Join(err, o.close())
 	}
 	cache := filepath.Join(o.dataDir, "cache")
-	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Memory: config.Memory / 2}); err != nil {
+	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Worker: h.Program.Worker,
+		Memory: config.Memory / 2}); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
 	e, err := OpenOver(Options{

@@ -1,11 +1,15 @@
-// Package image decodes PNG, JPEG, GIF and WebP and makes them fit for a model. A form of these that
-// the decoders of the standard library and of golang.org/x/image do not read is refused: a picture in
-// wrong colours would be worse.
+// Package image decodes images and makes them fit for a model: PNG, JPEG, GIF, WebP, BMP, TIFF,
+// AVIF and HEIC. A form of these that the decoders of the standard library and of golang.org/x/image
+// do not read is refused: a picture in wrong colours would be worse.
 //
 // The files are strangers'. So the header is read first, and its pixels are bounded ([MaxPixels],
-// [Picture.Memory]) before one is decoded. A decoder's panic costs the image alone. Every error is one
-// of package unreadable, or the context's. The package opens no file, and its functions are safe for
-// concurrent use.
+// [Picture.Memory]) before one is decoded. Most decoders are Go and run here, where a panic costs the
+// image alone. Those of AVIF and HEIC are C compiled to WebAssembly: each file has a worker process of
+// its own, which the system bounds in memory and time, and in it a sandbox (worker.go). Every error is
+// one of package unreadable, or the context's.
+//
+// The package opens no file but compiled code, through package wasm, and starts no program but the
+// worker that it was given. Its functions are safe for concurrent use.
 package image
 
 import (
@@ -19,9 +23,13 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
+	"golang.org/x/image/bmp"
 	"golang.org/x/image/draw"
+	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
 
 	"moltisfs/readers/unreadable"
@@ -30,25 +38,39 @@ import (
 // MaxPixels is how many pixels an image may have.
 const MaxPixels = 50_000_000
 
+// Decoders is the host's part in decoding.
+type Decoders struct {
+	Worker   []string      // the command line of a program that calls [RunWorker]; empty: no AVIF and no HEIC
+	Deadline time.Duration // of one image
+	CacheDir string        // of compiled decoders; see [wasm.Cache]
+}
+
 // Format is one image format: how to recognise it, how to read its header, how to decode it.
 type Format struct {
 	Name  string
 	knows func(head []byte) bool
 	size  func(io.Reader) (image.Config, error)
-	// decode returns the first frame of b. It may trust size to have been in bounds.
+	// decode returns the first frame of b. It may trust size to have been in bounds. A format that has
+	// neither of the two is decoded in a worker.
 	decode func(ctx context.Context, b []byte) (image.Image, error)
+	// passes says that models take the format as it is.
+	passes bool
 	// memory is how many bytes a pixel takes at most while an image is decoded and fitted: in a PNG
-	// of 16 bits and interlaced, a progressive JPEG of four inks.
+	// of 16 bits and interlaced, a progressive JPEG of four inks, a TIFF of 16 bits.
 	memory int64
 }
 
 var formats = [...]Format{
-	{"png", begins("\x89PNG\r\n\x1a\n"), png.DecodeConfig, decoder(png.Decode), 12},
-	{"jpeg", begins("\xff\xd8\xff"), jpeg.DecodeConfig, decoder(jpeg.Decode), 24},
-	{"gif", begins("GIF87a", "GIF89a"), gif.DecodeConfig, decodeGIF, 6},
+	{"png", begins("\x89PNG\r\n\x1a\n"), png.DecodeConfig, decoder(png.Decode), true, 12},
+	{"jpeg", begins("\xff\xd8\xff"), jpeg.DecodeConfig, decoder(jpeg.Decode), true, 24},
+	{"gif", begins("GIF87a", "GIF89a"), gif.DecodeConfig, decodeGIF, true, 6},
 	{"webp", func(h []byte) bool {
 		return len(h) >= 16 && string(h[:4]) == "RIFF" && string(h[8:12]) == "WEBP"
-	}, webp.DecodeConfig, decodeWebP, 16},
+	}, webp.DecodeConfig, decodeWebP, true, 16},
+	{"bmp", isBMP, bmp.DecodeConfig, decoder(bmp.Decode), false, 8},
+	{"tiff", begins("II*\x00", "MM\x00*"), tiff.DecodeConfig, decodeTIFF, false, 16},
+	{"avif", branded("avif", "avis"), nil, nil, false, 0},
+	{"heic", branded("heic", "heix", "hevc", "mif1"), nil, nil, false, 0},
 }
 
 func begins(prefixes ...string) func([]byte) bool {
@@ -81,6 +103,36 @@ func (c reader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
+// branded asks for one of the brands of a file of the ISO base media format. The first is its own,
+// those that follow are kinds that it can be read as.
+func branded(names ...string) func([]byte) bool {
+	return func(h []byte) bool {
+		if len(h) < 16 || string(h[4:8]) != "ftyp" {
+			return false
+		}
+		n := int(min(binary.BigEndian.Uint32(h), uint32(len(h)), 256))
+		if n < 16 {
+			return false
+		}
+		all := string(h[8:12]) + string(h[16:n])
+		return slices.ContainsFunc(names, func(name string) bool {
+			return strings.Contains(all, name) && (name != "mif1" || strings.HasPrefix(all, name))
+		})
+	}
+}
+
+// isBMP asks for a known header size after the two letters, which begin many texts.
+func isBMP(h []byte) bool {
+	if len(h) < 26 || h[0] != 'B' || h[1] != 'M' || h[15] != 0 || h[16] != 0 || h[17] != 0 {
+		return false
+	}
+	switch h[14] {
+	case 12, 40, 52, 56, 64, 108, 124:
+		return true
+	}
+	return false
+}
+
 // FormatOf returns the format of an image that begins with head; nil for any other file.
 func FormatOf(head []byte) *Format {
 	for i := range formats {
@@ -103,11 +155,14 @@ type Picture struct {
 
 // Open reads the header of the file raw.
 func (f *Format) Open(raw []byte) (*Picture, error) {
-	c, err := f.size(bytes.NewReader(raw))
-	if err != nil {
+	p := &Picture{format: f, raw: raw}
+	if f.size == nil {
+		return p, nil
+	}
+	var err error
+	if p.header, err = f.size(bytes.NewReader(raw)); err != nil {
 		return nil, f.failed(err)
 	}
-	p := &Picture{format: f, raw: raw, header: c}
 	switch f.Name {
 	case "gif":
 		n, whole := gifFrames(raw)
@@ -165,6 +220,9 @@ func gifFrames(b []byte) (n int, whole bool) {
 
 // Memory is how many bytes [Picture.Show] takes at most. It refuses a picture of too many pixels.
 func (p *Picture) Memory() (int64, error) {
+	if p.format.decode == nil {
+		return workerMemory, nil
+	}
 	if err := checkPixels(p.header.Width, p.header.Height); err != nil {
 		return 0, err
 	}
@@ -191,11 +249,14 @@ type Shown struct {
 	OriginalWidth, OriginalHeight int // upright
 }
 
-// Show decodes the picture, turns it upright, and makes it fit as [Fit] does. Its bytes stay as they are when they fit already.
-// deadline bounds all of that.
-func (p *Picture) Show(ctx context.Context, deadline time.Duration, edge int, most int64) (*Shown, error) {
-	ctx, cancel := context.WithTimeout(ctx, deadline)
+// Show decodes the picture, turns it upright, and makes it fit as [Fit] does. Its bytes stay as they are when models take its
+// format and they fit already.
+func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (*Shown, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.Deadline)
 	defer cancel()
+	if p.format.decode == nil {
+		return d.inWorker(ctx, p.format.Name, p.raw, edge, most)
+	}
 	// Decoded even when the bytes are passed on: what cannot be decoded must not reach a model, where
 	// one bad image spoils a whole conversation.
 	img, err := p.format.tryDecode(ctx, p.raw)
@@ -209,9 +270,14 @@ func (p *Picture) Show(ctx context.Context, deadline time.Duration, edge int, mo
 		img = rgb
 	}
 	w, h, turn := p.header.Width, p.header.Height, orientation(p.format.Name, p.raw)
-	if !ink && turn == 1 && max(w, h) <= edge && fits(len(p.raw), most) {
+	if p.format.passes && !ink && turn == 1 && max(w, h) <= edge && fits(len(p.raw), most) {
 		return &Shown{Encoded{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h}, nil
 	}
+	return fitted(ctx, img, turn, edge, most)
+}
+
+// fitted makes the decoded image img fit for a model.
+func fitted(ctx context.Context, img image.Image, turn, edge int, most int64) (*Shown, error) {
 	out, err := Fit(ctx, img, turn, edge, most)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -221,7 +287,8 @@ func (p *Picture) Show(ctx context.Context, deadline time.Duration, edge int, mo
 	case out == nil:
 		return nil, &unreadable.Limit{What: "image", Resource: "bytes of base64", Max: most}
 	}
-	if w, h = img.Bounds().Dx(), img.Bounds().Dy(); turn >= 5 {
+	w, h := img.Bounds().Dx(), img.Bounds().Dy()
+	if turn >= 5 {
 		w, h = h, w
 	}
 	return &Shown{*out, w, h}, nil
@@ -254,10 +321,17 @@ func (f *Format) tryDecode(ctx context.Context, raw []byte) (img image.Image, er
 func (f *Format) failed(err error) error {
 	var j jpeg.UnsupportedError
 	var n png.UnsupportedError
-	if errors.As(err, &j) || errors.As(err, &n) {
-		return &unreadable.Unsupported{What: "this kind of " + f.Name + " image", Why: err.Error(), Do: "Convert it to a plain JPEG or PNG first."}
+	var t tiff.UnsupportedError
+	var form tiff.FormatError
+	more := errors.As(err, &form) && strings.Contains(string(form), "samples") // whole, with more than three colours
+	if errors.As(err, &j) || errors.As(err, &n) || errors.As(err, &t) || more || errors.Is(err, bmp.ErrUnsupported) {
+		return convertIt("this kind of "+f.Name+" image", err.Error())
 	}
 	return &unreadable.Damaged{What: f.Name + " image", Why: err.Error()}
+}
+
+func convertIt(what, why string) error {
+	return &unreadable.Unsupported{What: what, Why: why, Do: "Convert it to a plain JPEG or PNG first."}
 }
 
 // decodeGIF puts the first frame in its place on the canvas, of which it may be a part.
@@ -286,35 +360,21 @@ func decodeWebP(ctx context.Context, b []byte) (image.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	var m *image.YCbCr
-	var alpha *image.NYCbCrA
-	switch i := img.(type) {
+	studio := nclx{kr: jfif.kr, kb: jfif.kb}
+	switch m := img.(type) {
 	case *image.YCbCr:
-		m = i
+		return studio.apply(m), nil
 	case *image.NYCbCrA:
-		m, alpha = &i.YCbCr, i
-	default:
-		return img, nil
-	}
-	// The matrix of ITU-R BT.601.
-	out := image.NewNRGBA(m.Rect)
-	for y := m.Rect.Min.Y; y < m.Rect.Max.Y; y++ {
-		p := out.Pix[out.PixOffset(m.Rect.Min.X, y):]
-		for x := m.Rect.Min.X; x < m.Rect.Max.X; x++ {
-			at := m.COffset(x, y)
-			l := (float32(m.Y[m.YOffset(x, y)]) - 16) * 255 / 219
-			cb, cr := (float32(m.Cb[at])-128)*255/224, (float32(m.Cr[at])-128)*255/224
-			p[0], p[1], p[2], p[3] = clamp(l+1.402*cr), clamp(l-0.344136*cb-0.714136*cr), clamp(l+1.772*cb), 0xff
-			if alpha != nil {
-				p[3] = alpha.A[alpha.AOffset(x, y)]
+		out := image.NRGBA(*studio.apply(&m.YCbCr))
+		for y := m.Rect.Min.Y; y < m.Rect.Max.Y; y++ {
+			for x := m.Rect.Min.X; x < m.Rect.Max.X; x++ {
+				out.Pix[out.PixOffset(x, y)+3] = m.A[m.AOffset(x, y)]
 			}
-			p = p[4:]
 		}
+		return &out, nil
 	}
-	return out, nil
+	return img, nil
 }
-
-func clamp(v float32) uint8 { return uint8(min(max(v+0.5, 0), 255)) }
 
 // orientation reads the EXIF orientation, 1 to 8, of the file b; 1 where there is none or it cannot be read. EXIF
 // is a TIFF file behind a mark: that of a JPEG segment, or the name of a chunk, with which PNG and
@@ -323,11 +383,14 @@ func orientation(format string, b []byte) int {
 	const jpegMark = "Exif\x00\x00"
 	mark, length := jpegMark, 0
 	switch format {
+	case "tiff":
+		return tiffTurned(b)
+	case "jpeg":
 	case "png":
 		mark = "eXIf"
 	case "webp":
 		mark, length = "EXIF", 4
-	case "gif":
+	default:
 		return 1
 	}
 	for {
@@ -336,37 +399,8 @@ func orientation(format string, b []byte) int {
 			return 1
 		}
 		b = b[i+len(mark):]
-		switch exif := bytes.TrimPrefix(b[length:], []byte(jpegMark)); {
-		case begins("II*\x00")(exif):
-			return tiffTurn(exif, binary.LittleEndian)
-		case begins("MM\x00*")(exif):
-			return tiffTurn(exif, binary.BigEndian)
+		if exif := bytes.TrimPrefix(b[length:], []byte(jpegMark)); begins("II*\x00", "MM\x00*")(exif) {
+			return tiffTurned(exif)
 		}
 	}
-}
-
-// tiffTurn looks for the orientation in the first directory of the TIFF file b.
-func tiffTurn(b []byte, order binary.ByteOrder) int {
-	if len(b) < 8 {
-		return 1
-	}
-	at := int64(order.Uint32(b[4:])) + 2
-	if at > int64(len(b)) {
-		return 1
-	}
-	for n := order.Uint16(b[at-2:]); n > 0 && at+12 <= int64(len(b)); n-- {
-		entry := b[at : at+12]
-		at += 12
-		if order.Uint16(entry) != 274 { // the tag of TIFF 6.0
-			continue
-		}
-		v := uint32(order.Uint16(entry[8:]))
-		if order.Uint16(entry[2:]) == 4 { // of four bytes
-			v = order.Uint32(entry[8:])
-		}
-		if v >= 1 && v <= 8 {
-			return int(v)
-		}
-	}
-	return 1
 }

@@ -3,10 +3,9 @@
 // PDFium does it, a C++ library compiled to WebAssembly. PDFs are strangers' programs in all but
 // name, so it runs in a sandbox without files, network or clock, with a cap on memory, and a
 // deadline cuts it off. Every document gets an instance of its own. After a trap the sandbox is
-// thrown away whole; the compiled code stays (cache.go).
+// thrown away whole; the compiled code stays (package wasm).
 //
-// It opens no file but compiled code, and starts nothing else. Its caller
-// chooses the pages, and the words about them.
+// It opens no file, and starts nothing else. Its caller chooses the pages, and the words about them.
 package pdf
 
 import (
@@ -33,6 +32,7 @@ import (
 	"moltisfs/internal/share"
 	"moltisfs/readers/image"
 	"moltisfs/readers/unreadable"
+	"moltisfs/readers/wasm"
 )
 
 //go:generate go run ../../scripts/pack pdfium.wasm.zst
@@ -97,7 +97,7 @@ type Engine struct {
 	turn   *share.Pool // one, held while a document is read
 
 	mu     sync.Mutex // guards the rest; never held while PDFium runs
-	cache  codeCache
+	cache  wasm.Cache
 	pool   engine.Pool
 	stop   context.CancelFunc
 	closed bool
@@ -113,7 +113,7 @@ var errClosed = errors.New("the readers are closed")
 
 // New is an engine whose sandbox has memory bytes. Compiled code is kept in the directory cache; "" is none. It starts nothing.
 func New(memory int64, cache string) *Engine {
-	return &Engine{memory: memory, cache: codeCache{dir: cache}, turn: share.New(1)}
+	return &Engine{memory: memory, cache: wasm.Cache{Dir: cache}, turn: share.New(1)}
 }
 
 // Close ends the sandbox. A Read after it fails.
@@ -124,7 +124,7 @@ func (p *Engine) Close() error {
 	p.drop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.cache.close()
+	return p.cache.Close()
 }
 
 // start returns the running sandbox.
@@ -147,13 +147,13 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 		pool, stop, err = p.launch() // code that could only not be stored is in memory now
 	}
 	if err != nil {
-		p.cache.leaveDisk()
+		p.cache.LeaveDisk()
 		pool, stop, err = p.launch()
 	}
 	if err != nil {
 		return nil, &engineStart{err}
 	}
-	p.cache.keep()
+	p.cache.Keep()
 	p.pool, p.stop = pool, stop
 	return pool, nil
 }
@@ -173,7 +173,7 @@ func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 		Stdout: io.Discard,
 		Stderr: io.Discard,
 		RuntimeConfig: wazero.NewRuntimeConfig().
-			WithCompilationCache(p.cache.get()).
+			WithCompilationCache(p.cache.Get()).
 			WithMemoryLimitPages(uint32(p.memory >> 16)).
 			WithCloseOnContextDone(true),
 	})

@@ -3,7 +3,7 @@
 # none of the programs. On Debian 12:
 #
 #	apt-get install --no-install-recommends chromium fonts-dejavu-core fonts-hosny-amiri fonts-ipafont-gothic ghostscript groff \
-#		imagemagick libreoffice-calc-nogui libreoffice-impress-nogui libreoffice-writer-nogui \
+#		imagemagick libavif-bin libheif-examples libreoffice-calc-nogui libreoffice-impress-nogui libreoffice-writer-nogui libtiff-tools \
 #		lmodern poppler-utils qpdf texlive-lang-german texlive-latex-base texlive-latex-recommended texlive-xetex sqlite3 webp zip
 #
 # Other versions give other bytes with the same words. A script whose program is missing stops; the files made before stay.

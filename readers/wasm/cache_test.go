@@ -1,4 +1,4 @@
-package pdf
+package wasm
 
 import (
 	"bytes"
@@ -25,19 +25,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// compile compiles a module with one function, "f", that gives 42, as the engine compiles its own.
+// compile compiles a module with one function, "f", that gives 42.
 func compile(ctx context.Context, dir string) (wazero.Runtime, wazero.CompiledModule, error) {
-	c := codeCache{dir: dir}
-	run := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(c.get()))
 	code := []byte("\x00asm\x01\x00\x00\x00\x01\x05\x01\x60\x00\x01\x7f\x03\x02\x01\x00\x07\x05\x01\x01f\x00\x00\x0a\x06\x01\x04\x00\x41\x2a\x0b")
-	module, err := run.CompileModule(ctx, code)
-	if err != nil {
-		module, err = run.CompileModule(ctx, code) // what could only not be stored is at hand now
-	}
-	if err == nil {
-		c.keep()
-	}
-	return run, module, err
+	return (&Cache{Dir: dir}).Compile(ctx, wazero.NewRuntimeConfig(), code)
 }
 
 // A damaged cache is never run: newly compiled code takes its place.
@@ -163,33 +154,7 @@ func TestCacheDirIsOurs(t *testing.T) {
 		}
 		os.Chmod(d, 0o700)
 	}
-	if c := (codeCache{dir: link}); c.get() == nil || c.close() != nil {
+	if c := (&Cache{Dir: link}); c.Get() == nil || c.Close() != nil {
 		t.Error("without a directory there is no cache in memory")
-	}
-}
-
-// TestSandboxCap: while a sandbox grows to its cap, page by page, no more than the cap and one step
-// is ever held, and little is copied.
-func TestSandboxCap(t *testing.T) {
-	const most = 512 << 20
-	m := newMemory(0, most)
-	copies, held, last := 0, 0, 0
-	for size := uint64(1 << 20); size <= most; size += 64 << 10 {
-		b := m.Reallocate(size)
-		if uint64(len(b)) != size {
-			t.Fatalf("%d bytes of %d", len(b), size)
-		}
-		if cap(b) != last {
-			copies, held = copies+1, max(held, last+cap(b))
-			last = cap(b)
-		}
-		if size == 1<<20 {
-			b[99] = 42
-		} else if b[99] != 42 || b[size-1] != 0 {
-			t.Fatal("the content is lost")
-		}
-	}
-	if held > most+MemoryStep || copies > 8 {
-		t.Errorf("%d bytes at once, %d copies", held, copies)
 	}
 }

@@ -1,4 +1,9 @@
-package pdf
+// Package wasm compiles WebAssembly, and keeps the compiled code for the next process.
+//
+// The directory of a [Cache] holds machine code that is run as it lies there. So the directory must be
+// ours alone, every entry has a checksum beside it, and whatever is odd is passed by and compiled
+// again. These are the only files that readers open.
+package wasm
 
 import (
 	"context"
@@ -10,23 +15,23 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 )
 
-// codeCache keeps compiled WebAssembly: in the directory dir where that may be used, else in memory, so that a new sandbox after a
-// trap need not compile again. The directory holds machine code that is run as it lies there: so it must be ours alone, every entry
-// has a checksum beside it, and whatever is odd is passed by and compiled again. These are the only files that readers open.
-// A codeCache is not safe for concurrent use.
-type codeCache struct {
-	dir string // "": none
+// Cache keeps compiled WebAssembly: in the directory Dir where that may be used, else in memory, so that a new sandbox after a
+// trap need not compile again. It is not safe for concurrent use.
+type Cache struct {
+	Dir string // "": none
 	c   wazero.CompilationCache
 }
 
-// get makes the cache on first use.
-func (c *codeCache) get() wazero.CompilationCache {
-	if c.c == nil && c.usable() && checked(c.dir) {
-		c.c, _ = wazero.NewCompilationCacheWithDir(c.dir)
+// Get makes the cache on first use.
+func (c *Cache) Get() wazero.CompilationCache {
+	if c.c == nil && c.usable() && checked(c.Dir) {
+		c.c, _ = wazero.NewCompilationCacheWithDir(c.Dir)
 	}
 	if c.c == nil {
 		c.c = wazero.NewCompilationCache()
@@ -34,18 +39,18 @@ func (c *codeCache) get() wazero.CompilationCache {
 	return c.c
 }
 
-// keep makes the code that was compiled good for the next process.
-func (c *codeCache) keep() {
+// Keep makes the code that was compiled good for the next process.
+func (c *Cache) Keep() {
 	if c.usable() {
-		seal(c.dir)
+		seal(c.Dir)
 	}
 }
 
-// leaveDisk makes do with memory from now on. Compiled code is not freed: something may still run in it.
-func (c *codeCache) leaveDisk() { *c = codeCache{} }
+// LeaveDisk makes do with memory from now on. Compiled code is not freed: something may still run in it.
+func (c *Cache) LeaveDisk() { *c = Cache{} }
 
-// close frees the compiled code. Nothing may run any more.
-func (c *codeCache) close() error {
+// Close frees the compiled code. Nothing may run any more.
+func (c *Cache) Close() error {
 	if c.c == nil {
 		return nil
 	}
@@ -54,7 +59,27 @@ func (c *codeCache) close() error {
 	return err
 }
 
-func (c *codeCache) usable() bool { return c.dir != "" && private(c.dir) }
+// Compile makes native code of the WebAssembly code, or takes it from the cache. A cache that can't be read or written costs
+// time, and nothing else.
+func (c *Cache) Compile(ctx context.Context, config wazero.RuntimeConfig, code []byte) (wazero.Runtime, wazero.CompiledModule, error) {
+	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
+	run := wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(c.Get()))
+	module, err := run.CompileModule(ctx, code)
+	if err != nil {
+		module, err = run.CompileModule(ctx, code) // what could only not be stored is at hand now
+	}
+	if err != nil {
+		c.LeaveDisk()
+		run = wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(c.Get()))
+		module, err = run.CompileModule(ctx, code)
+	}
+	if err == nil {
+		c.Keep()
+	}
+	return run, module, err
+}
+
+func (c *Cache) usable() bool { return c.Dir != "" && private(c.Dir) }
 
 // private makes the directory if it is missing and reports whether it and everything in it belong to
 // us alone: no link, no other owner, no leave to write for anybody else.
