@@ -9,16 +9,16 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
-	"moltisfs/internal/edit"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/refusal"
+	"moltisfs/internal/session"
 	"moltisfs/readers/notebook"
 )
 
-// NotebookEditArgs is what a model may say to NotebookEdit.
+// NotebookEditArgs are the arguments of NotebookEdit.
 type NotebookEditArgs struct {
 	NotebookPath string  `json:"notebook_path" doc:"absolute"`
 	CellID       *string `json:"cell_id,omitempty" form:"number" doc:"insert: after this cell; left out: first"`
@@ -61,8 +61,9 @@ type NotebookEdit struct {
 	Changed
 }
 
-func (*NotebookEdit) Kind() string { return "notebook_edit" }
-func (*NotebookEdit) payload()     {}
+func (*NotebookEdit) Kind() string     { return "notebook_edit" }
+func (*NotebookEdit) payload()         {}
+func (n *NotebookEdit) noted() *string { return &n.Note }
 
 // Text says it as Claude Code does.
 func (n *NotebookEdit) Text() string {
@@ -104,6 +105,10 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 		{Theirs: "mode " + verbNames, Ours: "edit_mode"},
 	},
 	answers: []Payload{&NotebookEdit{}},
+	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NoSuchCell: noCell, refusal.CellUnseen: func(a *about, r *Refusal) {
+		r.Next = read(a.path)
+		r.Next.Args["offset"], r.Next.Args["limit"] = factsOf[refusal.CellFacts](a).Cell, 1
+	}},
 }, runNotebookEdit, func(path string, _ bool) NotebookEditArgs {
 	return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
 })
@@ -122,9 +127,6 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 		}
 		if result, err = notebook.Apply(t.Before.Content, e); err != nil {
 			return err
-		}
-		if len(result.Content) > engine.MaxResult {
-			return &edit.TooLargeError{Size: int64(len(result.Content)), Max: engine.MaxResult}
 		}
 		if err := s.cellSeen(t, e.Mode, result); err != nil {
 			return err
@@ -153,29 +155,25 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) error {
 	seen := t.Known.Seen
 	if mode == "insert" || !s.cfg.MustReadBeforeWrite || !t.Known.Tracked || seen != nil &&
-		(seen.Whole || ledger.Cover(seen.Sources, r.Cell, r.Cell)) {
+		(seen.Whole || session.Cover(seen.Sources, r.Cell, r.Cell)) {
 		return nil
 	}
-	if seen != nil && seen.Unit == "line" && ledger.Cover(seen.Ranges, r.FirstLine, r.LastLine) {
+	if seen != nil && seen.Unit == "line" && session.Cover(seen.Ranges, r.FirstLine, r.LastLine) {
 		return nil
 	}
-	return &Refusal{Reason: KindMustRead, Message: fmt.Sprintf("this session has not seen the "+
-		"source of cell %s (cell %d), and must before it changes it", quote(r.CellID), r.Cell),
-		Hint: "Read it (a cell that is cut: by column, or the source with encoding: utf-8), then " +
-			"repeat the call.", Next: &NextCall{"Read",
-			map[string]any{"file_path": t.Path, "offset": r.Cell, "limit": 1}}}
+	return engine.Refuse(refusal.CellUnseen, t.Path, refusal.CellFacts{ID: quote(r.CellID), Cell: r.Cell})
 }
 
-// cellsAfter is what a session knows of a notebook after an edit, if it knew seen: the same cells
+// cellsAfter gives the knowledge of a session that knew seen before an edit of a notebook: the same cells
 // in their new places, and the cell it wrote.
-func cellsAfter(seen *ledger.Seen, mode string, r *notebook.Result) *engine.Sight {
+func cellsAfter(seen *session.Seen, mode string, r *notebook.Result) *engine.Sight {
 	after := &engine.Sight{Unit: "cell", Lines: r.Cells}
 	if seen != nil {
 		if after.Sources = shiftCells(seen.Sources, mode, r.Cell); seen.Unit == "cell" {
 			after.Ranges = shiftCells(seen.Ranges, mode, r.Cell)
 		}
 	}
-	own := ledger.Range{First: r.Cell, Last: r.Cell}
+	own := session.Range{First: r.Cell, Last: r.Cell}
 	if mode != "delete" {
 		after.Sources = append(after.Sources, own)
 	}
@@ -187,19 +185,19 @@ func cellsAfter(seen *ledger.Seen, mode string, r *notebook.Result) *engine.Sigh
 
 // shiftCells moves the cells from cell on, after one was inserted before them, or the first of them
 // deleted.
-func shiftCells(in []ledger.Range, mode string, cell int) (out []ledger.Range) {
+func shiftCells(in []session.Range, mode string, cell int) (out []session.Range) {
 	for _, r := range in {
-		before := ledger.Range{First: r.First, Last: min(r.Last, cell-1)}
+		before := session.Range{First: r.First, Last: min(r.Last, cell-1)}
 		switch mode {
 		case "insert":
-			out = append(out, before, ledger.Range{First: max(r.First, cell) + 1, Last: r.Last + 1})
+			out = append(out, before, session.Range{First: max(r.First, cell) + 1, Last: r.Last + 1})
 		case "delete":
-			out = append(out, before, ledger.Range{First: max(r.First, cell+1) - 1, Last: r.Last - 1})
+			out = append(out, before, session.Range{First: max(r.First, cell+1) - 1, Last: r.Last - 1})
 		default:
 			out = append(out, r)
 		}
 	}
-	return slices.DeleteFunc(out, func(r ledger.Range) bool { return r.Last < r.First })
+	return slices.DeleteFunc(out, func(r session.Range) bool { return r.Last < r.First })
 }
 
 // ignoredByDelete names what was sent along with a delete and meant nothing. An empty source is

@@ -10,16 +10,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"moltisfs/config"
 	"moltisfs/internal/dialect/capability"
-	"moltisfs/internal/listen"
-	"moltisfs/internal/metrics"
+	"moltisfs/internal/hook"
+	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/approvals"
 	"moltisfs/internal/serve/jsonrpc"
-	"moltisfs/internal/token"
 	"moltisfs/tools"
 )
 
@@ -44,14 +42,12 @@ It listens on loopback only. There is no TLS: for other machines put a proxy bef
 --approve says who approves changes while require_approval is true. "queue" waits for an answer from
 elsewhere, as of moltis-fs approvals; "terminal" asks on the controlling terminal; "yes" approves
 everything but what runs code later, "yes-exec" that too; "never" refuses everything at once.`,
-		options: slices.DeleteFunc(suiteOptions(
+		options: options("approve dialect read-only config policies-json data-dir root principal",
 			many("listen", "ADDRESS", "127.0.0.1:PORT, with 0 for any port, or unix:PATH"),
-			approveOption("queue"),
 			many("allow-host", "NAME", "a name by which requests may call this server"),
 			many("allow-origin", "ORIGIN", "a web page that may send requests, as https://host:port"),
 			opt("beyond-loopback", "", "let other machines in, without TLS"),
-			dialectOption(), readOnlyOption(),
-		), func(o option) bool { return o.name == "session" }),
+		),
 		examples: []string{
 			"moltis-fs serve --root ~/project --listen 127.0.0.1:7780",
 			"moltis-fs serve --config moltis.toml --dialect capability --listen unix:",
@@ -73,7 +69,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err := in.implyRoot(); err != nil {
 		return err
 	}
-	calls := &metrics.Calls{}
+	calls := &hook.Metrics{}
 	d, err := in.stands(ctx, approver, func(_ *config.Config, o *tools.Options) {
 		o.Hooks.Observer = calls
 	})
@@ -82,7 +78,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	defer func() { err = closing(d, err) }()
 	defer d.hearing(in, stop)()
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}
@@ -97,7 +93,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 			Principal: a.Principal, SessionKey: a.Session})
 	}
 	server := jsonrpc.New(d, jsonrpc.Options{
-		Tokens: token.At(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
+		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,
 		Operator: approvals.Methods(q),
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},
@@ -127,8 +123,8 @@ func (in *invocation) listen(dataDir string) (all []net.Listener, err error) {
 			}
 			addr += filepath.Join(dir, "rpc.sock")
 		}
-		l, err := listen.On(addr, in.given("beyond-loopback"))
-		if e, ok := errors.AsType[*listen.AddressError](err); ok {
+		l, err := serve.Listen(addr, in.given("beyond-loopback"))
+		if e, ok := errors.AsType[*serve.AddressError](err); ok {
 			return all, misuse(e.Do, "%v", e)
 		}
 		if err != nil {

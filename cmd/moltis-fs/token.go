@@ -13,7 +13,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/datadir"
-	"moltisfs/internal/token"
+	"moltisfs/internal/serve"
 	"moltisfs/tools"
 )
 
@@ -21,7 +21,6 @@ import (
 const tokenDays = 90
 
 func tokenCommand() *command {
-	dataDir := opt("data-dir", "DIR", "else $MOLTIS_DATA_DIR, else ~/.moltis-fs")
 	return &command{
 		name: "token", payload: true,
 		short: "make and revoke the tokens with which callers of serve are known",
@@ -36,8 +35,7 @@ What may be written may be read. Without either, all that the configuration allo
 
 An operator's token answers approvals and reads metrics. It makes no calls, so that nobody approves
 what they asked for.`,
-				options: []option{
-					opt("principal", "NAME", "whose token it is"),
+				options: options("principal data-dir",
 					opt("user", "", "a person's, not an agent's: its trash stays for a week"),
 					opt("operator", "", "an operator's"),
 					opt("expires", "TIME", "how long it holds, as 12h or 30d; \"never\"; 90d unless told"),
@@ -45,8 +43,7 @@ what they asked for.`,
 					many("write", "DIR", "a directory that it may read and change"),
 					opt("tier", "TIER", "how freely it may change things; as configured unless told",
 						"notify", "ask", "blocked"),
-					dataDir,
-				},
+				),
 				examples: []string{
 					"moltis-fs token create --principal ci --read ~/project --write ~/project/build",
 					"moltis-fs token create --principal ann --user --expires 12h > ann.token",
@@ -55,13 +52,13 @@ what they asked for.`,
 			},
 			{
 				name: "list", short: "list the tokens, without their secrets", run: listTokens,
-				options:  []option{opt("json", "", "as JSON"), dataDir},
+				options:  options("json data-dir"),
 				examples: []string{"moltis-fs token list"},
 			},
 			{
 				name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
 				short:    "take a token away, at once and for good",
-				options:  []option{opt("json", "", "as JSON"), dataDir},
+				options:  options("json data-dir"),
 				examples: []string{"moltis-fs token revoke tk-4xk2m7qa"},
 			},
 		},
@@ -69,9 +66,9 @@ what they asked for.`,
 }
 
 // tokens is where they are kept.
-func (in *invocation) tokens() (*token.Store, error) {
-	dir, _, err := in.dataDir()
-	return token.At(filepath.Join(dir, tokensIn)), err
+func (in *invocation) tokens() (*serve.TokenStore, error) {
+	dir, err := in.dataDir()
+	return serve.Tokens(filepath.Join(dir, tokensIn)), err
 }
 
 // tokensIn is the directory of the tokens in the data directory.
@@ -79,7 +76,7 @@ const tokensIn = "tokens"
 
 // unusableTokens is a file of tokens that can't be read or written as it is.
 func unusableTokens(err error) error {
-	if err == token.ErrUnknown || err == nil {
+	if err == serve.ErrUnknownToken || err == nil {
 		return err
 	}
 	return misuse("chmod 600 the file if it is yours; else remove it, and make new tokens", "%v", err)
@@ -87,7 +84,7 @@ func unusableTokens(err error) error {
 
 // takeDataDir makes the data directory if there is none.
 func (in *invocation) takeDataDir() error {
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err == nil {
 		err = datadir.Take(dir, slog.New(slog.NewTextHandler(in.err, nil)))
 	}
@@ -106,12 +103,12 @@ func createToken(_ context.Context, in *invocation) error {
 			"an operator's token makes no calls: --operator goes without --user, --read, --write "+
 				"and --tier")
 	}
-	t := token.Token{
+	t := serve.Token{
 		Principal: in.option("principal"), Tier: in.option("tier"), ByUser: in.given("user"),
 		Operator: in.given("operator"),
 	}
 	if in.count("read", "write") > 0 {
-		t.Scope = &token.Scope{Readable: []string{}, Writable: []string{}}
+		t.Scope = &serve.Scope{Readable: []string{}, Writable: []string{}}
 		for _, name := range []string{"read", "write"} {
 			for _, dir := range in.all(name) {
 				abs, err := filepath.Abs(dir)
@@ -156,7 +153,7 @@ func createToken(_ context.Context, in *invocation) error {
 }
 
 // endOf says until when a token holds.
-func endOf(t token.Token) string {
+func endOf(t serve.Token) string {
 	switch {
 	case t.Expires.IsZero():
 		return "holds until it is revoked"
@@ -167,7 +164,7 @@ func endOf(t token.Token) string {
 }
 
 // tokenMay says what a token may do.
-func tokenMay(t token.Token) string {
+func tokenMay(t serve.Token) string {
 	var words []string
 	switch {
 	case t.Operator:
@@ -193,12 +190,12 @@ func tokenMay(t token.Token) string {
 
 // tokenRow is a token as list and revoke answer it; its hash is of no use to anybody.
 type tokenRow struct {
-	token.Token
+	serve.Token
 	Hash    string `json:"sha256,omitempty"`
 	Expired bool   `json:"expired"`
 }
 
-func tokenRowOf(t token.Token) tokenRow {
+func tokenRowOf(t serve.Token) tokenRow {
 	return tokenRow{Token: t, Expired: t.Expired(time.Now())}
 }
 
@@ -227,15 +224,15 @@ func revokeToken(_ context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	var t token.Token
+	var t serve.Token
 	revoke := func() (err error) {
-		if t, err = s.Revoke(in.arg(0)); err == token.ErrUnknown {
+		if t, err = s.Revoke(in.arg(0)); err == serve.ErrUnknownToken {
 			return &exitError{exitRefused, "there is no such token: " + visible(in.arg(0)),
 				program + " token list shows the ids", tools.KindNotFound}
 		}
 		return unusableTokens(err)
 	}
-	dir, _, _ := in.dataDir() // tokens has looked
+	dir, _ := in.dataDir() // tokens has looked
 	if _, gone := os.Lstat(dir); gone == nil {
 		err = in.recorded(revoke)
 	} else { // to write that down would make it

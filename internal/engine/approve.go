@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 )
 

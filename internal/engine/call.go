@@ -15,7 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/share"

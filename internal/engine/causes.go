@@ -11,12 +11,12 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
-	"moltisfs/hook"
 	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 )
 
 // The causes of refusals, with the types of their facts. Errors of the packages below are their own
@@ -51,7 +51,7 @@ var (
 	ClientFailed  = With[error](CodeIOError, "client_failed") // what it said of its text
 
 	Unread     = own(CodeMustRead, "unread")
-	PartUnread = With[*ledger.Seen](CodeMustRead, "part_unread")
+	PartUnread = With[*session.Seen](CodeMustRead, "part_unread")
 	Modified   = With[HashFacts](CodeModified, "modified")
 	Unexpected = With[HashFacts](CodeModified, "not_expected_hash") // Hash is "" where no file is
 	ReadOnly   = With[string](CodePermissionDenied, "read_only")    // the mode
@@ -60,7 +60,7 @@ var (
 	NotAsShown  = With[string](CodeUnsupported, "not_as_shown") // the kind of file
 	OverBinary  = With[string](CodeBadRequest, "over_binary")   // the kind of file
 	Accident    = With[GuardFacts](CodeBadRequest, "accident")
-	DropsUnseen = With[*ledger.Seen](CodeBadRequest, "drops_unseen")
+	DropsUnseen = With[*session.Seen](CodeBadRequest, "drops_unseen")
 
 	NoMatch        = Typed[*edit.NoMatchError](CodeNoMatch, "no_match")
 	NotUnique      = Typed[*edit.NotUniqueError](CodeNotUnique, "not_unique")
@@ -71,6 +71,7 @@ var (
 	NoChange       = Typed[*edit.NoopError](CodeBadRequest, "no_change")
 	BadEncoding    = Typed[*edit.EncodingError](CodeBadRequest, "bad_encoding")
 	TooManyEdits   = Typed[*edit.TooManyError](CodeLimit, "too_many_edits")
+	WriteTooLarge  = With[SizeFacts](CodeTooLarge, "write_too_large") // over max_write_bytes
 	ResultTooLarge = Typed[*edit.TooLargeError](CodeLimit, "result_too_large")
 
 	NotApproved   = With[string](CodeApprovalDenied, "not_approved")  // what the approver said

@@ -13,9 +13,9 @@ import (
 	"strings"
 
 	"moltisfs/config"
-	"moltisfs/hook"
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
 )
 

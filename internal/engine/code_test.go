@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	gitignore "moltisfs/grep/ignore"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
-	"moltisfs/internal/protect"
+	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 )
 
 // Bounds of Holding: a hint is not worth more.
@@ -60,12 +60,12 @@ func (e *Engine) SawAll(c *Call, path string) bool {
 		return false
 	}
 	seen, _ := e.ledger.Latest(c.key(), maxHeld)
-	return slices.ContainsFunc(seen, func(s ledger.Seen) bool { return s.Path == path && s.Whole })
+	return slices.ContainsFunc(seen, func(s session.Seen) bool { return s.Path == path && s.Whole })
 }
 
 // RunsCode says that a file runs code later by its name, so that a change of it is asked about.
 func (e *Engine) RunsCode(path string) bool {
-	return e.classes.Of(path) == protect.Exec
+	return e.classes.Of(path) == policy.Exec
 }
 
 // Content is the content of a file that the caller may read and that is not large; else nil.

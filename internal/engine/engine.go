@@ -36,12 +36,12 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 )
 
 // Options are the parts of an Engine, once its rules are ready. Config, Judge and DataDir are
@@ -78,7 +78,7 @@ type shared struct {
 	locks       *guardfs.Locks
 	lockWait    time.Duration
 	expiry      expiry
-	ledger      *ledger.Ledger // nil when reads are not tracked
+	ledger      *session.ReadLog // nil when reads are not tracked
 	excluded    func(path string) bool
 	log         *audit.Log
 	checkpoints *checkpointStore
@@ -143,7 +143,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		return nil, err
 	}
 	if e.cfg.TrackReads {
-		if e.ledger, err = ledger.Open(filepath.Join(o.DataDir, "ledger")); err != nil {
+		if e.ledger, err = session.Open(filepath.Join(o.DataDir, "ledger")); err != nil {
 			return nil, err
 		}
 	}
@@ -279,4 +279,4 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 	}
 }
 
-func (c *Call) key() ledger.Key { return ledger.Key{Principal: c.Principal, Session: c.Session} }
+func (c *Call) key() session.Key { return session.Key{Principal: c.Principal, Session: c.Session} }

@@ -1,12 +1,12 @@
 package engine
 
-import "moltisfs/internal/ledger"
+import "moltisfs/internal/session"
 
 // Knowledge is the knowledge that the session has of a file that it is about to change.
 type Knowledge struct {
-	Tracked bool         // reads are tracked; the rest is meaningless without
-	Seen    *ledger.Seen // nil: never read
-	Stale   bool         // read, but the content is another one now
+	Tracked bool          // reads are tracked; the rest is meaningless without
+	Seen    *session.Seen // nil: never read
+	Stale   bool          // read, but the content is another one now
 }
 
 // know looks the file up. It judges nothing: fresh and the tools do.

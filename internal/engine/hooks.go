@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/hook"
 	"moltisfs/internal/args"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/hook"
 )
 
 // hooksOf adds the programs that the configuration names to the hooks of the host.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 )
 
 const mostOddNames = 5 // that are told; a tree in two scripts may have many

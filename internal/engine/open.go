@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"slices"
 
-	"moltisfs/approval"
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
-	"moltisfs/hook"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/datadir"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
-	"moltisfs/internal/protect"
 	"moltisfs/readers"
 )
 
@@ -309,8 +308,8 @@ func classesOf(cfg config.FS, root string, free *guardfs.FS) (*policy.Classes, e
 		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: free.Canonical})
 }
 
-func holds(cfg config.FS) protect.Holds {
-	return protect.Holds{Secret: cfg.ProtectSecret != "allow", Exec: cfg.ProtectExec != "allow"}
+func holds(cfg config.FS) policy.Holds {
+	return policy.Holds{Secret: cfg.ProtectSecret != "allow", Exec: cfg.ProtectExec != "allow"}
 }
 
 // rules are the operator's.

@@ -12,13 +12,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
-	"moltisfs/dialect"
 	"moltisfs/grep"
-	"moltisfs/internal/buffer"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/session"
 )
 
 // Client is the program at the other end of a call.
@@ -159,7 +159,7 @@ func (t *Target) unsaved() bool {
 // saved says that text is what a client shows of raw, which the disk has. Nothing on the disk is no
 // text. Line ends, a byte order mark and a last line break make no difference: clients have their own.
 func saved(text, raw []byte) bool {
-	return bytes.Equal(text, raw) || len(raw) > 0 && buffer.Same(string(text), string(asText(raw)))
+	return bytes.Equal(text, raw) || len(raw) > 0 && session.SameText(string(text), string(asText(raw)))
 }
 
 // asText is raw decoded, or raw where it is no text.

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"moltisfs/internal/buffer"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/session"
 )
 
 // A Source is a content that is being read.
@@ -24,7 +23,7 @@ type Source struct {
 
 	Unsaved bool // a client holds it; Info is of the file on the disk, but for the size
 	// Beside is what the editor of the call has of it, where that is not the disk's.
-	Beside buffer.State
+	Beside session.BufferState
 	// Given counts the bytes that the answer has of it, for the record. Bytes and Lines count theirs.
 	Given int64
 
@@ -61,7 +60,7 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 		}
 		defer f.Close() //nolint:errcheck // nothing was written through it
 		s := &Source{ReaderAt: f, Path: h.Object().True, Info: f.Info(), e: e, file: f}
-		if beside := c.editor().state(s.Path); beside == buffer.Behind {
+		if beside := c.editor().state(s.Path); beside == session.Stale {
 			s.Beside = beside
 		}
 		if s.Info.Size <= InMemory {
@@ -219,7 +218,7 @@ func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *
 	s.hash = hex.EncodeToString(sum.Sum(nil))
 	sight := &Sight{Unit: "line", Lines: line, Whole: int64(len(part)) == size, Hash: s.hash}
 	if shown > 0 {
-		sight.Ranges = []ledger.Range{{First: first, Last: shown}}
+		sight.Ranges = []session.Range{{First: first, Last: shown}}
 	}
 	return part, sight, nil
 }

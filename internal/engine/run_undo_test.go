@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 )
 

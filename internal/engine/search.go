@@ -117,12 +117,12 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string,
 
 // A searcher has searches run where the files are, under rules that judge asks once more of what they find.
 type searcher interface {
-	Elsewhere(rules policy.Told, judge guardfs.Judge) grep.Elsewhere
+	Elsewhere(rules policy.Rules, judge guardfs.Judge) grep.Elsewhere
 }
 
 // rulesTold are the operator's rules for another process.
-func (e *Engine) rulesTold() policy.Told {
-	return policy.Told{Allow: e.cfg.AllowPaths, Deny: e.cfg.DenyPaths, Only: e.root, Work: e.cfg.WorkspaceRoot,
+func (e *Engine) rulesTold() policy.Rules {
+	return policy.Rules{Allow: e.cfg.AllowPaths, Deny: e.cfg.DenyPaths, Only: e.root, Work: e.cfg.WorkspaceRoot,
 		Holds: holds(e.cfg), Lifted: e.cfg.Unprotected}
 }
 

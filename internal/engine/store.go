@@ -14,8 +14,8 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 )
 
 // checkpointStore opens the store at its first use: a session that only reads
@@ -117,13 +117,13 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 // how many there were. They are what sessions read, for the diff of a conflict. Nothing depends on
 // them, so sessions may be at work.
 func PurgeKept(dataDir string) (int, error) {
-	return ledger.PurgeContents(filepath.Join(dataDir, "ledger"))
+	return session.PurgeContents(filepath.Join(dataDir, "ledger"))
 }
 
 // PurgeHashes makes the read histories under the data directory forget these contents. recorded is
 // how many records of the audit log name them: that log is only ever appended to.
 func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
-	if err := ledger.PurgeHashes(filepath.Join(dataDir, "ledger"), hashes); err != nil {
+	if err := session.PurgeHashes(filepath.Join(dataDir, "ledger"), hashes); err != nil {
 		return 0, err
 	}
 	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"moltisfs/approval"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 )
 
 // Taken is a call as the engine takes it, in a dialect that has this name for the tool.

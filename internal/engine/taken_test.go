@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 )
 
 // An approver has all of his time beside that of the call.

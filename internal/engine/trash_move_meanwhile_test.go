@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )

@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/session"
 )
 
 // A View is a look of a reading tool at one path.
@@ -23,13 +23,13 @@ type View struct {
 // Sight is the part of a file that was shown.
 type Sight struct {
 	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
-	Unit   string // what Lines and Ranges count, see ledger.Seen
+	Unit   string // what Lines and Ranges count, see session.Seen
 	Lines  int
-	Ranges []ledger.Range
+	Ranges []session.Range
 	Whole  bool
-	// See ledger.Seen.
+	// See session.Seen.
 	Lossy   bool
-	Sources []ledger.Range
+	Sources []session.Range
 }
 
 // View is the reading chain. Nothing is changed by it but our own ledger.
@@ -58,7 +58,7 @@ func (e *Engine) remember(c *Call, o guardfs.Object, s *Sight) error {
 	if e.ledger == nil {
 		return nil
 	}
-	err := e.ledger.Saw(c.key(), ledger.Seen{
+	err := e.ledger.Saw(c.key(), session.Seen{
 		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit,
 		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
 		When: e.now(),

@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"sync"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/guardfs"
 )
 

@@ -19,12 +19,12 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/checkpoint"
-	"moltisfs/hook"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
@@ -133,7 +133,7 @@ func plural(n, noun string) string {
 }
 
 // may are the words that are not said where they are "".
-var may = []string{"skip", "by", "off", "editor"}
+var may = []string{"skip", "by", "off", "editor", "because"}
 
 // secret are the facts that may name a path of the engine's.
 var secret = []string{"at", "one", "first", "Left", "Held", "Missing", "Target", "Path", "Err", "Holder"}
@@ -187,7 +187,7 @@ func (t teller) show(path string) string {
 	return t.v.Show(path)
 }
 
-// fact is what the facts say of themselves.
+// fact gives the facts in their own words.
 func (t teller) fact() string {
 	switch f := t.Facts.(type) {
 	case nil:
@@ -275,9 +275,12 @@ func derived(facts any) map[string]string {
 	is := func(yes bool) string { return map[bool]string{true: "yes"}[yes] }
 	until := func(l *checkpoint.Lost) string { return l.Until.UTC().Format(time.RFC3339Nano) }
 	switch f := facts.(type) {
-	case *ledger.Seen:
+	case *session.Seen:
 		return map[string]string{"seen": seen(f), "nothing": is(len(f.Ranges) == 0 && f.Unit == ""),
 			"derived": is(f.Lossy && f.Lines >= 0 && f.FirstUnseen() > f.Lines)}
+	case *edit.NoMatchError:
+		words := noMatches[f.Cause]
+		return map[string]string{"because": words.because, "repair": cmp.Or(words.repair, "new_string is made to fit it")}
 	case *edit.UnencodableError:
 		why := f.Encoding + " can't hold"
 		if f.Refuted {
@@ -311,7 +314,7 @@ func derived(facts any) map[string]string {
 }
 
 // seen says how much of a file was seen: "2 of the 3 lines (not 1)".
-func seen(s *ledger.Seen) string {
+func seen(s *session.Seen) string {
 	all := plural(strconv.Itoa(s.Lines), " "+cmp.Or(s.Unit, "line")+"s")
 	switch {
 	case s.Lines < 0:
@@ -321,7 +324,7 @@ func seen(s *ledger.Seen) string {
 	}
 	var missing []string
 	next := 1
-	for _, r := range append(slices.Clone(s.Ranges), ledger.Range{First: s.Lines + 1, Last: s.Lines + 1}) {
+	for _, r := range append(slices.Clone(s.Ranges), session.Range{First: s.Lines + 1, Last: s.Lines + 1}) {
 		switch last := r.First - 1; {
 		case last < next:
 		case len(missing) == 5:

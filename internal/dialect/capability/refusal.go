@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/dialect"
 	matching "moltisfs/grep/match"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -244,6 +244,8 @@ func contextOf(r *engine.Refusal, kind string, paths []string) map[string]any {
 	case engine.HalfFacts:
 		out["left"], out["checkpoint"] = f.Left, f.Checkpoint
 	case *guardfs.TooLargeError:
+		out["size"], out["most"] = f.Size, f.Max
+	case engine.SizeFacts:
 		out["size"], out["most"] = f.Size, f.Max
 	case *matching.PatternError:
 		if f.Suggest != "" {

@@ -12,18 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/internal/listen"
-	"moltisfs/internal/token"
+	"moltisfs/internal/serve"
 )
 
 // Whoever has no token takes the place of others who have none, from where most of them come: who has one is let in and stays,
 // and so does a stranger from elsewhere. A principal has its share of those that are known.
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	tokens := token.At(filepath.Join(t.TempDir(), "tokens"))
+	tokens := serve.Tokens(filepath.Join(t.TempDir(), "tokens"))
 	secrets := map[string]string{}
 	for _, who := range []string{"alice", "bob"} {
-		_, secret, err := tokens.Create(token.Token{Principal: who})
+		_, secret, err := tokens.Create(serve.Token{Principal: who})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +30,7 @@ func TestConnections(t *testing.T) {
 	}
 	s := New(&toy{}, Options{Tokens: tokens})
 	s.connections = newConnections(32) // eight strangers, eight that are known, four for each principal
-	l, err := listen.On("127.0.0.1:0", false)
+	l, err := serve.Listen("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,4 +116,17 @@ func TestConnections(t *testing.T) {
 	letIn(secrets["bob"])
 	held[0].Close()
 	letIn(secrets["alice"])
+}
+
+// What a policy sees of a request: nothing that keeps a secret, and no header hidden by another.
+func TestPolicyHeaders(t *testing.T) {
+	t.Parallel()
+	h := http.Header{}
+	for _, kv := range [][2]string{{"x-mcp-Team", "red"}, {"X-MCP-User-ID", "7"}, {"X-Mcp-User-Id", "8"}, {"X-MCP-", "none"},
+		{"Authorization", "Bearer s"}, {"X-McpTeam", "blue"}, {"Cookie", "c"}} {
+		h.Add(kv[0], kv[1])
+	}
+	if got := fmt.Sprint(policyHeaders(h)); got != "map[team:red user-id:7, 8]" {
+		t.Error(got)
+	}
 }
