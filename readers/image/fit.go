@@ -1,7 +1,4 @@
-// Package fit makes an image small enough for a model: its longer side, and its bytes as base64. It
-// takes pixels and gives PNG or JPEG, and knows neither files nor their formats. Photographs and
-// pages of PDFs both pass it.
-package fit
+package image
 
 import (
 	"bytes"
@@ -20,17 +17,17 @@ import (
 // sharp and small.
 const fewColours = 256
 
-// Image is an encoded image.
-type Image struct {
+// Encoded is a picture as a model can take it.
+type Encoded struct {
 	Data          []byte
-	Format        string // "png" or "jpeg"
+	Format        string // "png" or "jpeg"; of a file that was passed on, its own
 	Width, Height int
 }
 
-// Within scales the image to the edge, turns it upright from its EXIF orientation, and encodes it
-// in at most so many bytes of base64. Where the lowest quality is too large still, it takes fewer
-// pixels; it gives nil where not even a few of them fit.
-func Within(ctx context.Context, img image.Image, turn, edge int, bytes int64) (*Image, error) {
+// Fit scales img until its longer side has at most edge pixels, turns it upright from the EXIF orientation turn, and encodes it
+// as PNG or JPEG in at most so many bytes of base64. Where the lowest quality is too large still, it takes fewer
+// pixels; it returns nil where not even a few of them fit. Photographs and pages of PDFs both pass it.
+func Fit(ctx context.Context, img image.Image, turn, edge int, bytes int64) (*Encoded, error) {
 	for {
 		out := upright(scale(img, edge), turn)
 		if err := ctx.Err(); err != nil {
@@ -42,7 +39,7 @@ func Within(ctx context.Context, img image.Image, turn, edge int, bytes int64) (
 			return nil, err
 		}
 		if data != nil {
-			return &Image{data, format, b.Dx(), b.Dy()}, nil
+			return &Encoded{data, format, b.Dx(), b.Dy()}, nil
 		}
 		if edge = max(b.Dx(), b.Dy()) * 3 / 4; edge < 64 {
 			return nil, nil
@@ -106,9 +103,9 @@ func shrink(img image.Image, n int) image.Image {
 	return dst
 }
 
-// Fits reports whether so many bytes are within the limit as base64. APIs of models count that, and
+// fits reports whether so many bytes are within the limit as base64. APIs of models count that, and
 // refuse the whole conversation above it.
-func Fits(n int, limit int64) bool { return int64(base64.StdEncoding.EncodedLen(n)) <= limit }
+func fits(n int, limit int64) bool { return int64(base64.StdEncoding.EncodedLen(n)) <= limit }
 
 // encode gives PNG for images with transparency or few colours when that fits, else JPEG of falling
 // quality. A nil result means that nothing fits.
@@ -124,7 +121,7 @@ func encode(img image.Image, limit int64) (data []byte, format string, err error
 		if err := e.Encode(&buf, whole); err != nil {
 			return nil, "", err
 		}
-		if Fits(buf.Len(), limit) {
+		if fits(buf.Len(), limit) {
 			return buf.Bytes(), "png", nil
 		}
 		if alpha {
@@ -136,7 +133,7 @@ func encode(img image.Image, limit int64) (data []byte, format string, err error
 		if err := jpeg.Encode(&buf, img, &jpeg.Options{Quality: q}); err != nil {
 			return nil, "", err
 		}
-		if Fits(buf.Len(), limit) {
+		if fits(buf.Len(), limit) {
 			return buf.Bytes(), "jpeg", nil
 		}
 	}

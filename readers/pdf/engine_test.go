@@ -1,4 +1,4 @@
-package wasm
+package pdf
 
 import "testing"
 
@@ -6,7 +6,7 @@ import "testing"
 // is ever held, and little is copied.
 func TestSandboxCap(t *testing.T) {
 	const most = 512 << 20
-	m := NewMemory(0, most)
+	m := newMemory(0, most)
 	copies, held, last := 0, 0, 0
 	for size := uint64(1 << 20); size <= most; size += 64 << 10 {
 		b := m.Reallocate(size)
