@@ -827,7 +827,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 		value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without "+
 			"paths and mode", id)
-	case fromTrash(a):
+	case a.fromTrash():
 		if len(a.Paths) > 0 || a.Mode != nil || cmp.Or(value(a.OnConflict),
 			engine.OnConflictRefuse) != engine.OnConflictRefuse {
 			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over "+
@@ -943,9 +943,17 @@ func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
 // isUndoOrRedo says that the id is undo or redo: of a session's newest change.
 func isUndoOrRedo(id string) bool { return id == "undo" || id == "redo" }
 
-// fromTrash says that the id is one of the trash.
-func fromTrash(a *CheckpointRestoreArgs) bool {
+// fromTrash reports whether the id is one of the trash, from which an entry comes back whole or not at all.
+func (a *CheckpointRestoreArgs) fromTrash() bool {
 	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-")
+}
+
+// moments adds the state of a restore to that of a call.
+func (a *CheckpointRestoreArgs) moments(c engine.Cause, set func(name string, is bool)) {
+	set("restore", true)
+	set("trash", a.fromTrash())
+	set("undo", isUndoOrRedo(strings.TrimSpace(value(a.ID))) || c == engine.PartialHistory && a.ID != nil)
+	set("merging", value(a.OnConflict) == engine.OnConflictMerge || value(a.Mode) == checkpoint.ModeInverse)
 }
 
 func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
@@ -983,23 +991,6 @@ func leftOf(blocked []engine.Blocked) (out []Left) {
 		out = append(out, Left{b.Path, refusal.Why(b.Why)})
 	}
 	return out
-}
-
-// restores says that the call is a restore, which a refusal has not begun.
-func (a *about) restores() bool { return a.tool == "checkpoint_restore" }
-
-// untrashes says that it would bring an entry of the trash back, which comes whole or not at all.
-func (a *about) untrashes() bool {
-	r, ok := a.args.(*CheckpointRestoreArgs)
-	return ok && fromTrash(r)
-}
-
-// skipping gives the same restore with on_conflict skip, which leaves alone the paths that can't be restored; nil for the trash.
-func (a *about) skipping() *NextCall {
-	if a.untrashes() {
-		return nil
-	}
-	return again("checkpoint_restore", a.args, map[string]any{"on_conflict": "skip"})
 }
 
 // Conflict is a path that stands against a restore.
@@ -1139,7 +1130,7 @@ func (s *Suite) idOf(ctx context.Context, c *engine.Call, given *string) (checkp
 var checkpointRefusals = map[engine.Cause]func(*about, *Refusal){
 	engine.BadID: listing, engine.BadRestore: listing, engine.NothingToUndo: listing,
 	engine.NoCheckpoint: func(a *about, r *Refusal) {
-		if !a.untrashes() {
+		if a.now["trash"] == "" {
 			listing(a, r)
 		}
 	},
@@ -1149,8 +1140,9 @@ var checkpointRefusals = map[engine.Cause]func(*about, *Refusal){
 	},
 	engine.Conflicts: conflicts, engine.BothKinds: conflicts, engine.Hidden: hidden,
 	engine.NotStored: ofPath, engine.NoTrash: ofPath, engine.NotInPlan: ofPath,
-	engine.WouldLose: skipping, engine.NotPermitted: skipping, engine.DiskReadOnly: skipping, engine.ReadOnly: skipping,
+	engine.WouldLose: skipsPath, engine.NotPermitted: skipsPath, engine.DiskReadOnly: skipsPath, engine.ReadOnly: skipsPath,
 }
 
-func listing(_ *about, r *Refusal)  { r.Next = &NextCall{"checkpoints_list", map[string]any{}} }
-func skipping(a *about, r *Refusal) { a.skips(r) }
+func listing(_ *about, r *Refusal) { r.Next = &NextCall{"checkpoints_list", map[string]any{}} }
+
+func skipsPath(a *about, r *Refusal) { a.skips(r) }

@@ -447,24 +447,24 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	there := a.elsewhere(e)
 	switch {
 	case there != nil && e.Repaired != nil && a.tool == "Edit":
-		f.Readings = brief(a.withStrings(*e.Repaired), there)
+		f.Readings = callsIfBrief(a.withStrings(*e.Repaired), there)
 	case there != nil && e.Resend != "" && a.tool == "Edit": // alike here, and so there
-		f.Readings = brief(again(a.tool, a.args, map[string]any{"old_string": e.Resend}), there)
+		f.Readings = callsIfBrief(again(a.tool, a.args, map[string]any{"old_string": e.Resend}), there)
 	case there != nil && e.Resend != "":
 		there = nil
 	case there != nil:
-		if brief(there) != nil {
+		if callsIfBrief(there) != nil {
 			f.next = there
 		}
 		f.In, f.Line, f.EndLine = there.Args["file_path"].(string), 0, 0
 	case e.Repaired != nil && a.tool == "Edit":
 		f.next = a.withStrings(*e.Repaired)
 	case len(e.Readings) > 1 && a.tool == "Edit":
-		f.Readings = brief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
+		f.Readings = callsIfBrief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
 	case len(e.All) > 0 && a.tool == "MultiEdit":
 		f.next = again(a.tool, a.args, map[string]any{"edits": repairedEdits(e.All)})
 	}
-	if brief(f.next) == nil {
+	if callsIfBrief(f.next) == nil {
 		f.next = nil
 	}
 	if f.next != nil || f.Readings != nil || f.In != "" {
@@ -485,8 +485,8 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 // maxOffered bounds what a refusal offers, in bytes of JSON.
 const maxOffered = 3400
 
-// brief gives the calls if together they are short enough to be offered.
-func brief(calls ...*NextCall) []*NextCall {
+// callsIfBrief gives the calls if together they are short enough to be offered.
+func callsIfBrief(calls ...*NextCall) []*NextCall {
 	size := 0
 	for _, c := range calls {
 		if c == nil {

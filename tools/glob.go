@@ -411,6 +411,9 @@ func (g *Grep) listed(use func(string) bool) {
 	}
 }
 
+// maxAnswer is about how many bytes of JSON the rows or files of one answer take.
+const maxAnswer = 4_000_000
+
 // fitting gives how many of n entries fit into most bytes, where cost(i) is the size of entry i. The first always
 // counts as fitting.
 func fitting(n, most int, cost func(i int) int) int {
@@ -548,7 +551,7 @@ func (s *Suite) throughLink(ctx context.Context, c *engine.Call, a *GlobArgs, ou
 		out.Note = joined(edit.ShownPath(at)+" is a symbolic link, and no search follows one", out.Note)
 		switch o, ok := s.engine.There(c, at); {
 		case ok && o.Info.Kind == guardfs.KindFile && rest == "":
-			out.Next = again("Read", &ReadArgs{FilePath: at}, nil)
+			out.Next = read(at)
 		case ok && o.Info.Kind == guardfs.KindDir:
 			b := GlobArgs{Path: &at, Pattern: cmp.Or(rest, "*")}
 			next := again("Glob", &b, nil)

@@ -132,7 +132,7 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 		return nil, err
 	}
 	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only)}
-	p := page{value(a.Offset), defaultHead, s.page.Bytes}
+	p := grepPage{value(a.Offset), defaultHead, s.page.Bytes}
 	if a.HeadLimit != nil {
 		p.limit = *a.HeadLimit
 	}
@@ -392,19 +392,18 @@ func windowed(r grep.Row) string {
 }
 
 const (
-	maxAnswer  = 4_000_000 // bytes of JSON that the rows or files of one answer take, about
-	maxEntries = 50_000    // rows or files of one answer
-	maxBinary  = 20        // binary files that are named
+	maxEntries = 50_000 // rows or files of one answer
+	maxBinary  = 20     // binary files that are named
 )
 
-// page is the part of the rows or files that one answer shows.
-type page struct {
+// grepPage is the part of the rows or files that one answer shows.
+type grepPage struct {
 	offset, limit int
 	most          int // bytes of text
 }
 
 // around is the page with one row more on each side. Those tell whether a block goes on there.
-func (p page) around() (offset, limit int) {
+func (p grepPage) around() (offset, limit int) {
 	if p.offset == 0 {
 		return 0, p.limit + 1
 	}
@@ -412,7 +411,7 @@ func (p page) around() (offset, limit int) {
 }
 
 // part takes the page out of the rows that around asked for.
-func (p page) part(rows []grep.Row) (before, rest []grep.Row) {
+func (p grepPage) part(rows []grep.Row) (before, rest []grep.Row) {
 	if p.offset > 0 {
 		k := min(1, len(rows))
 		return rows[:k], rows[k:]
@@ -420,7 +419,7 @@ func (p page) part(rows []grep.Row) (before, rest []grep.Row) {
 	return nil, rows
 }
 
-func (g *Grep) fill(r *grep.Result, q grep.Query, p page) {
+func (g *Grep) fill(r *grep.Result, q grep.Query, p grepPage) {
 	g.Root, g.Partial, g.Skipped = r.Root, r.Partial, skippedOf(r.Skipped)
 	g.Total = GrepTotals{Files: r.Totals.Files, Lines: r.Totals.Lines, Matches: r.Totals.Matches, Binary: len(r.Binary)}
 	g.Binary = r.Binary[:min(len(r.Binary), maxBinary)]
@@ -451,7 +450,7 @@ func (g *Grep) fill(r *grep.Result, q grep.Query, p page) {
 
 // end says whether there is more than this page, and whether that is for want of room: found rows
 // or files could have been on it.
-func (g *Grep) end(p page, found, all int) {
+func (g *Grep) end(p grepPage, found, all int) {
 	g.Truncated = g.LinesCut > 0
 	if p.offset+g.shown >= all || g.shown == 0 {
 		return
@@ -463,7 +462,7 @@ func (g *Grep) end(p page, found, all int) {
 // fillRows turns rows into Moltis' matches: one a matching line, with the lines around it as its
 // block. Lines of context whose match is on another page are listed apart. It says how many rows
 // the page could have had.
-func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p page) (found int) {
+func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p grepPage) (found int) {
 	g.context = q.Before > 0 || q.After > 0
 	before, rows := p.part(rows)
 	found = min(len(rows), p.limit)

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,19 +39,6 @@ func (a *ReadArgs) asked() engine.Asked {
 		w = strings.TrimSpace(w + " tail")
 	}
 	return engine.Asked{Window: w}
-}
-
-// given counts the bytes of content in an answer; 0 where its text is all of it.
-func given(body readers.Content) int64 {
-	switch b := body.(type) {
-	case *readers.Text:
-		return int64(len(b.Content))
-	case *readers.Image:
-		return int64(len(b.Base64) / 4 * 3)
-	case *readers.Binary:
-		return int64(len(b.Base64) / 4 * 3)
-	}
-	return 0
 }
 
 // check takes 0 as an argument that is left out, as Moltis does.
@@ -197,7 +185,15 @@ func (s *Suite) look(
 	if err != nil {
 		return nil, err
 	}
-	out.Body, f.Given = body, given(body)
+	switch b := body.(type) { // bytes of content in the answer; 0 where its text is all of it
+	case *readers.Text:
+		f.Given = int64(len(b.Content))
+	case *readers.Image:
+		f.Given = int64(len(b.Base64) / 4 * 3)
+	case *readers.Binary:
+		f.Given = int64(len(b.Base64) / 4 * 3)
+	}
+	out.Body = body
 	seen := body.Seen()
 	sight := &engine.Sight{
 		Hash: seen.Sum, Whole: seen.Whole && !seen.Lossy, Lossy: seen.Lossy,
@@ -489,22 +485,50 @@ func (l *loops) reset(c *engine.Call) {
 	delete(l.sessions, [2]string{c.Principal, c.Session})
 }
 
-// unshown refuses a file that a reader can't show, in the reader's words.
-func unshown(a *about, r *Refusal) {
-	switch e := factsOf[readers.Hinter](a).(type) {
-	case *readers.BadRequest, *readers.BadPages, *readers.BadEncoding:
-		r.Reason = KindBadRequest
-	case *readers.Limit:
-		r.Reason = KindLimit
-	case *readers.Busy, *readers.OutOfTime:
-		r.Reason = KindDeadline
-	case *readers.TooLarge:
-		r.Reason, r.Fields = KindTooLarge, sizes{e.Size, e.Max}
-		switch {
-		case e.Windowed && e.What == "PDF":
-			r.Next = again(a.tool, a.args, map[string]any{"pages": fmt.Sprintf("1-%d", readers.MaxPages)})
-		case e.Windowed:
-			r.Next = again(a.tool, a.args, map[string]any{"offset": 1, "limit": defaultLines})
+// blocks are the images of the content, and the bytes of a binary file.
+func (c *Content) blocks() (out []dialect.Block, err error) {
+	add := func(path, mediaType, encoded string) {
+		data, derr := base64.StdEncoding.DecodeString(encoded)
+		if err == nil {
+			err = derr
+		}
+		if len(data) > 0 {
+			out = append(out, dialect.Block{Path: path, MediaType: mediaType, Data: data})
 		}
 	}
+	switch body := c.Body.(type) {
+	case *readers.Image:
+		add("", body.MediaType, body.Base64)
+	case *readers.PDF:
+		for i := range body.Images {
+			add("", body.Images[i].MediaType, body.Images[i].Base64)
+		}
+	case *readers.Notebook:
+		for _, cell := range body.Cells {
+			for _, o := range cell.Outputs {
+				add("", o.MediaType, o.Base64)
+			}
+		}
+	case *readers.Binary:
+		add(c.FilePath, body.MediaType, body.Base64)
+	}
+	return out, err
+}
+
+func (c *Content) schema() any { return c.Body }
+
+// window gives the first of total names, from 1, and how many of them the arguments ask for, most if they don't say.
+func (a *ReadArgs) window(total, most int) (first, _ int) {
+	if a.Limit != nil {
+		most = *a.Limit
+	}
+	switch offset := value(a.Offset); {
+	case offset < 0:
+		first = total + 1 + offset
+	case value(a.Tail) && offset == 0:
+		first = total + 1 - most
+	default:
+		first = offset
+	}
+	return max(first, 1), most
 }

@@ -557,7 +557,7 @@ type Tool struct {
 	// restore of many files does.
 	OwnTime bool
 
-	Search Search
+	Search dialect.Search // for clients that load tools on demand
 
 	aliases []args.Alias // other agents' names for the arguments
 
@@ -741,3 +741,16 @@ func numbers(parts ...any) string {
 	}
 	return strings.TrimPrefix(b.String(), " ")
 }
+
+func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	p, err := s.Suite.call(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return answer{p}, nil
+}
+
+type served struct{ *Suite }
+
+// Dialect is the suite for whatever serves calls and knows no payloads.
+func (s *Suite) Dialect() Dialect { return served{s} }
