@@ -283,7 +283,7 @@ func (g *Grep) noted() *string { return &g.Note }
 
 // Text is the answer in ripgrep's and Claude Code's shape.
 func (g *Grep) Text() string {
-	var b strings.Builder
+	var b lines
 	all, unit := g.Total.Files, "file"
 	if g.Mode == "content" {
 		all, unit = g.Total.Rows, "row"
@@ -320,12 +320,8 @@ func (g *Grep) Text() string {
 	}
 	if g.NextOffset > 0 {
 		fmt.Fprintf(&b, "\n[%d of %s", g.shown, plural(all, unit))
-		if g.SizeLimited {
-			b.WriteString(", as many as one answer holds")
-		}
-		if g.parted {
-			b.WriteString(", cut within a block")
-		}
+		b.add(g.SizeLimited, ", as many as one answer holds")
+		b.add(g.parted, ", cut within a block")
 		fmt.Fprintf(&b, "; go on with offset %d]", g.NextOffset)
 	}
 	if n := len(g.Binary); n > 0 {
@@ -335,15 +331,13 @@ func (g *Grep) Text() string {
 		}
 		b.WriteString(`; Read with encoding: "utf-8" shows its text]`)
 	}
-	if g.Note != "" {
-		b.WriteString("\n[" + g.Note + "]")
-	}
+	b.add(g.Note != "", "\n[%s]", g.Note)
 	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total.Files > 0)
 }
 
 // inRoot begins a text with the directory that so many paths are in, and gives it: "" for a single path, which is
 // named whole.
-func (g *Grep) inRoot(b *strings.Builder, paths int) string {
+func (g *Grep) inRoot(b *lines, paths int) string {
 	if paths < 2 {
 		return ""
 	}
@@ -351,7 +345,7 @@ func (g *Grep) inRoot(b *strings.Builder, paths int) string {
 	return g.Root
 }
 
-func (g *Grep) contentText(b *strings.Builder) {
+func (g *Grep) contentText(b *lines) {
 	if len(g.rows) == 0 {
 		b.WriteString(noneFound("matches", g.Partial))
 		return

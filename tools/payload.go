@@ -394,3 +394,13 @@ type NextCall struct {
 func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
+
+// lines is a text that is put together from lines, most of which come only where there is something to say.
+type lines struct{ strings.Builder }
+
+// add writes a line, or a part of one, if is.
+func (l *lines) add(is bool, format string, a ...any) {
+	if is {
+		fmt.Fprintf(l, format, a...)
+	}
+}

@@ -231,20 +231,16 @@ func (s *Suite) readOptions(a *ReadArgs) readers.Options {
 // Text is the content as Claude Code's models know it: for text the numbered
 // lines and nothing else, with what a model must know besides in brackets.
 func (c *Content) Text() string {
-	var b strings.Builder
+	var b lines
 	switch body := c.Body.(type) {
 	case *readers.Text:
 		textText(&b, body)
 	case *readers.Image:
 		fmt.Fprintf(&b, "[%s image, %d x %d", body.Format, body.Width, body.Height)
-		if body.WasResized {
-			fmt.Fprintf(&b, ", shown smaller than the original %d x %d; multiply coordinates by %v", body.OriginalWidth, body.OriginalHeight, body.Scale)
-		}
+		b.add(body.WasResized, ", shown smaller than the original %d x %d; multiply coordinates by %v", body.OriginalWidth, body.OriginalHeight, body.Scale)
 		b.WriteString("]")
-		bracket(&b, body.Note)
-		if body.NextPages != "" {
-			b.WriteString("\n[go on with pages " + body.NextPages + "]")
-		}
+		b.add(body.Note != "", "\n[%s]", body.Note)
+		b.add(body.NextPages != "", "\n[go on with pages %s]", body.NextPages)
 	case *readers.PDF:
 		pdfText(&b, body)
 	case *readers.Notebook:
@@ -261,16 +257,12 @@ func (c *Content) Text() string {
 	case session.Stale:
 		b.WriteString("\n[this is on the disk; the user's editor still shows an earlier text]")
 	}
-	if c.Note != "" {
-		b.WriteString("\n[" + c.Note + "]")
-	}
-	if c.LoopWarning != "" {
-		b.WriteString("\n[" + c.LoopWarning + "]")
-	}
+	b.add(c.Note != "", "\n[%s]", c.Note)
+	b.add(c.LoopWarning != "", "\n[%s]", c.LoopWarning)
 	return b.String()
 }
 
-func textText(b *strings.Builder, t *readers.Text) {
+func textText(b *lines, t *readers.Text) {
 	b.WriteString(strings.TrimSuffix(t.Content, "\n"))
 	note := func(format string, args ...any) {
 		if b.Len() > 0 {
@@ -342,7 +334,7 @@ func totalLines(t *readers.Text) string {
 	return fmt.Sprint(t.TotalLines)
 }
 
-func pdfText(b *strings.Builder, p *readers.PDF) {
+func pdfText(b *lines, p *readers.PDF) {
 	b.WriteString(strings.TrimSuffix(p.Text, "\n"))
 	switch {
 	case p.NextColumn > 0:
@@ -350,44 +342,27 @@ func pdfText(b *strings.Builder, p *readers.PDF) {
 	case p.NextPages != "":
 		fmt.Fprintf(b, "\n[%d of %s; go on with pages %s]", p.RenderedPages, plural(p.Pages, "page"), p.NextPages)
 	}
-	if len(p.PagesFailed) > 0 {
-		fmt.Fprintf(b, "\n[could not be read: pages %s]", strings.Trim(fmt.Sprint(p.PagesFailed), "[]"))
-	}
-	if p.HiddenChars > 0 {
-		fmt.Fprintf(b, "\n[%s hidden in this text, in %s]", plural(p.HiddenChars, "invisible character"), places("page", p.HiddenPages))
-	}
-	bracket(b, p.Note)
+	b.add(len(p.PagesFailed) > 0, "\n[could not be read: pages %s]", strings.Trim(fmt.Sprint(p.PagesFailed), "[]"))
+	b.add(p.HiddenChars > 0, "\n[%s hidden in this text, in %s]", plural(p.HiddenChars, "invisible character"), places("page", p.HiddenPages))
+	b.add(p.Note != "", "\n[%s]", p.Note)
 }
 
-// bracket writes a reader's note on a line of its own.
-func bracket(b *strings.Builder, note string) {
-	if note != "" {
-		b.WriteString("\n[" + note + "]")
-	}
-}
-
-func binaryText(b *strings.Builder, n *readers.Binary) {
+func binaryText(b *lines, n *readers.Binary) {
 	fmt.Fprintf(b, "[binary file, %s, %s]", n.MediaType, size(n.Bytes))
-	if n.Summary != "" {
-		b.WriteString("\n" + n.Summary)
-	}
+	b.add(n.Summary != "", "\n%s", n.Summary)
 	for _, l := range n.Listing {
 		b.WriteString("\n" + l)
 	}
 	if first := max(n.StartEntry, 1); n.Entries > len(n.Listing) && len(n.Listing) > 0 {
 		fmt.Fprintf(b, "\n[entries %d to %d of %d]", first, first+len(n.Listing)-1, n.Entries)
 	}
-	if n.Base64 != "" {
-		b.WriteString("\n" + n.Base64)
-	}
-	if n.NextOffset > 0 {
-		fmt.Fprintf(b, "\n[go on with offset %d]", n.NextOffset)
-	}
-	bracket(b, n.Note)
+	b.add(n.Base64 != "", "\n%s", n.Base64)
+	b.add(n.NextOffset > 0, "\n[go on with offset %d]", n.NextOffset)
+	b.add(n.Note != "", "\n[%s]", n.Note)
 }
 
 // notebookText is Claude Code's form: each cell in a tag of its id.
-func notebookText(b *strings.Builder, n *readers.Notebook) {
+func notebookText(b *lines, n *readers.Notebook) {
 	for _, c := range n.Cells {
 		tag := ""
 		switch {
@@ -398,38 +373,20 @@ func notebookText(b *strings.Builder, n *readers.Notebook) {
 		}
 		fmt.Fprintf(b, "<cell id=%q>%s%s</cell id=%q>\n", c.ID, tag, c.Source, c.ID)
 		for _, o := range c.Outputs {
-			if o.Text != "" {
-				b.WriteString(strings.TrimSuffix(o.Text, "\n") + "\n")
-			}
-			if o.Base64 != "" {
-				fmt.Fprintf(b, "[%s, %d x %d]\n", o.MediaType, o.Width, o.Height)
-			}
-			if len(o.LeftOut) > 0 {
-				fmt.Fprintf(b, "[not shown: %s]\n", strings.Join(o.LeftOut, ", "))
-			}
+			b.add(o.Text != "", "%s\n", strings.TrimSuffix(o.Text, "\n"))
+			b.add(o.Base64 != "", "[%s, %d x %d]\n", o.MediaType, o.Width, o.Height)
+			b.add(len(o.LeftOut) > 0, "[not shown: %s]\n", strings.Join(o.LeftOut, ", "))
 		}
 	}
-	if n.NextOffset > 0 && n.NextColumn == 0 {
-		fmt.Fprintf(b, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
-	}
-	if n.NextColumn > 0 {
-		fmt.Fprintf(b, "[cell %d of %d is cut; go on with offset %d, column %d]\n", n.StartCell, n.TotalCells, n.StartCell, n.NextColumn)
-	}
-	if n.CellsCut > 0 {
-		fmt.Fprintf(b, "[the source of %s is cut]\n", plural(n.CellsCut, "cell"))
-	}
-	if n.OutputsCut > 0 {
-		fmt.Fprintf(b, "[%s cut or left out]\n", plural(n.OutputsCut, "output"))
-	}
+	b.add(n.NextOffset > 0 && n.NextColumn == 0, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
+	b.add(n.NextColumn > 0, "[cell %d of %d is cut; go on with offset %d, column %d]\n", n.StartCell, n.TotalCells, n.StartCell, n.NextColumn)
+	b.add(n.CellsCut > 0, "[the source of %s is cut]\n", plural(n.CellsCut, "cell"))
+	b.add(n.OutputsCut > 0, "[%s cut or left out]\n", plural(n.OutputsCut, "output"))
 	if len(n.Incomplete) > 0 {
 		fmt.Fprintf(b, "[not all of cell %s; one of them in full: offset %d, column 1]\n", runs(n.Incomplete), n.Incomplete[0])
 	}
-	if n.HiddenChars > 0 {
-		fmt.Fprintf(b, "[%s hidden in this text, in %s]\n", plural(n.HiddenChars, "invisible character"), places("cell", n.HiddenCells))
-	}
-	if n.Note != "" {
-		fmt.Fprintf(b, "[%s]\n", n.Note)
-	}
+	b.add(n.HiddenChars > 0, "[%s hidden in this text, in %s]\n", plural(n.HiddenChars, "invisible character"), places("cell", n.HiddenCells))
+	b.add(n.Note != "", "[%s]\n", n.Note)
 }
 
 // loops notices a session that reads the same unchanged window again and

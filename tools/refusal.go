@@ -106,11 +106,9 @@ func (*Refusal) payload() {}
 
 // Text is the refusal in two or three lines.
 func (r *Refusal) Text() string {
-	var b strings.Builder
+	var b lines
 	b.WriteString(r.Message)
-	if r.Hint != "" {
-		b.WriteString("\n" + r.Hint)
-	}
+	b.add(r.Hint != "", "\n%s", r.Hint)
 	if t, ok := r.Fields.(interface{ Text() string }); ok {
 		b.WriteString("\n" + t.Text())
 	}
