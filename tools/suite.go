@@ -542,6 +542,9 @@ const (
 	Overwrites
 )
 
+// Search tells a client that defers tools when to look for one. It is [dialect.Search].
+type Search = dialect.Search
+
 // A Tool is one row of [All]: everything a surface needs to list and run it.
 type Tool struct {
 	Name, Title string
@@ -557,7 +560,7 @@ type Tool struct {
 	// restore of many files does.
 	OwnTime bool
 
-	Search dialect.Search // for clients that load tools on demand
+	Search Search
 
 	aliases []args.Alias // other agents' names for the arguments
 
