@@ -46,9 +46,7 @@ func through(t *testing.T, editor, agent io.Reader, terminal string) (toEditor, 
 		<-hungUp
 		_ = end.Close()
 	}()
-	if err := p.Serve(t.Context(), editor, reading, func() { close(hungUp) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Serve(t.Context(), editor, reading, func() { close(hungUp) }))
 	return e.String(), a.String(), d
 }
 
@@ -176,5 +174,12 @@ func BenchmarkPass(b *testing.B) {
 		if err := p.fromAgent(b.Context(), line); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -87,23 +87,15 @@ type served struct {
 func serveTools(t testing.TB, cfg config.Config, o tools.Options) *served {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o.DataDir = filepath.Join(t.TempDir(), "data")
 	suite, err := tools.Open(cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tokens := serve.Tokens(filepath.Join(o.DataDir, "tokens"))
 	_, secret, err := tokens.Create(serve.Token{Principal: "bench"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := serve.Listen("127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- jsonrpc.New(suite.Dialect(), jsonrpc.Options{Tokens: tokens}).Serve(ctx, l) }()
@@ -140,4 +132,11 @@ func (s *served) send(t testing.TB, method, params string) []byte {
 		t.Error(err)
 	}
 	return answer
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
