@@ -288,6 +288,14 @@ func reply(id []byte, as string, value []byte) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"%s":%s}`+"\n", id, as, value)
 }
 
+// request is the line of a request, or without an id of a notification.
+func request(id []byte, method string, params []byte) []byte {
+	if id != nil {
+		id = fmt.Appendf(nil, `"id":%s,`, id)
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0",%s"method":"%s","params":%s}`+"\n", id, method, params)
+}
+
 // encoded gives v as JSON, which can't fail for the values of this package.
 func encoded(v any) []byte {
 	var b bytes.Buffer
@@ -369,31 +377,25 @@ func (p *Proxy) carryOut(ctx context.Context, m message) {
 
 func (p *Proxy) run(ctx context.Context, m message, s *session) {
 	a, err := p.files.Call(ctx, s.call(m.method, m.params))
-	if err != nil {
+	var content []byte
+	if err == nil {
+		content, err = a.JSON(true)
+	}
+	to, line := &p.agent, []byte(nil)
+	switch {
+	case err != nil:
 		p.o.Tell("%s: %v", m.method, err)
-		_ = p.agent.send(failure(m.id, -32603, "the guard is broken")) // else it has gone
-		return
+		line = failure(m.id, -32603, "the guard is broken")
+	case a.Refused() && ctx.Err() != nil:
+		line = failure(m.id, -32800, "Request cancelled")
+	case a.Refused():
+		line = reply(m.id, "error", content)
+	case m.method == runProgram:
+		to, line = &p.editor, request(m.id, runProgram, content)
+	default:
+		line = reply(m.id, "result", content)
 	}
-	if a.Refused() && ctx.Err() != nil {
-		_ = p.agent.send(failure(m.id, -32800, "Request cancelled")) // else it has gone
-		return
-	}
-	as := "result"
-	if a.Refused() {
-		as = "error"
-	}
-	content, err := a.JSON(true)
-	if err != nil {
-		p.o.Tell("%s: %v", m.method, err)
-		_ = p.agent.send(failure(m.id, -32603, "the guard is broken")) // else it has gone
-		return
-	}
-	if m.method == runProgram && !a.Refused() {
-		_ = p.editor.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"%s","params":%s}`+"\n", // else nobody waits for it
-			m.id, runProgram, content))
-		return
-	}
-	_ = p.agent.send(reply(m.id, as, content)) // else it has gone
+	_ = to.send(line) // else it has gone
 }
 
 // turn has calls of one path follow each other. before ends when it is this one's turn; done ends
