@@ -99,28 +99,46 @@ type Proxy struct {
 	open
 }
 
-// open holds the requests under way. Maps by id have the ids as they stand in messages.
+// open holds the requests under way. Tables by id have the ids as they stand in messages.
 type open struct {
-	mu       sync.Mutex
-	waiting  map[string]chan message       // our requests
-	opening  map[string]*session           // requests that the agent answers with a session
-	running  map[string]context.CancelFunc // calls of the agent
-	sessions map[string]*session
-	keys     map[string]*session           // by the key of our MCP server
-	turns    map[[2]string]<-chan struct{} // the last call of a path, by session and path
+	waiting  table[chan message]       // our requests
+	opening  table[*session]           // requests that the agent answers with a session
+	running  table[context.CancelFunc] // calls of the agent
+	sessions table[*session]
+	keys     table[*session] // by the key of our MCP server
+
+	mu    sync.Mutex
+	turns map[[2]string]<-chan struct{} // the last call of a path, by session and path
 
 	hello        string // id of initialize
 	client       string // the agent's program
 	gives, takes bool   // the editor its texts, and texts
 }
 
+// A table keeps values by name, for several goroutines. A value that is not there is the zero one.
+type table[V any] struct{ all sync.Map }
+
+func (t *table[V]) put(name string, v V) { t.all.Store(name, v) }
+
+func (t *table[V]) get(name string) (v V) {
+	if found, ok := t.all.Load(name); ok {
+		v = found.(V)
+	}
+	return v
+}
+
+func (t *table[V]) take(name string) (v V) {
+	if found, ok := t.all.LoadAndDelete(name); ok {
+		v = found.(V)
+	}
+	return v
+}
+
 // New is a proxy whose lines go to editor and agent.
 func New(files Files, editor, agent io.Writer, o Options) *Proxy {
 	p := &Proxy{o: o, files: files, ours: `"moltis-fs-` + strings.ToLower(rand.Text()) + `-`,
 		room: make(chan struct{}, most),
-		open: open{waiting: map[string]chan message{}, opening: map[string]*session{},
-			running: map[string]context.CancelFunc{}, sessions: map[string]*session{},
-			keys: map[string]*session{}, turns: map[[2]string]<-chan struct{}{}}}
+		open: open{turns: map[[2]string]<-chan struct{}{}}}
 	p.editor.out, p.agent.out = editor, agent
 	p.gone, p.deaf = context.WithCancel(context.Background())
 	return p
@@ -191,11 +209,7 @@ func (p *Proxy) pass(ctx context.Context, from io.Reader,
 func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 	m, err := read(line)
 	if err == nil && m.answers() && bytes.HasPrefix(m.id, []byte(p.ours)) {
-		p.mu.Lock()
-		got := p.waiting[string(m.id)]
-		delete(p.waiting, string(m.id))
-		p.mu.Unlock()
-		if got != nil { // else nobody waits any more
+		if got := p.waiting.take(string(m.id)); got != nil { // else nobody waits any more
 			m.line, m.result, m.failed = nil, bytes.Clone(m.result), bytes.Clone(m.failed)
 			got <- m
 		}
@@ -356,14 +370,10 @@ func (p *Proxy) carryOut(ctx context.Context, m message) {
 	p.room <- struct{}{}
 	before, done := p.turn(m, s)
 	ctx, cancel := context.WithCancel(ctx)
-	p.mu.Lock()
-	p.running[string(m.id)] = cancel
-	p.mu.Unlock()
+	p.running.put(string(m.id), cancel)
 	p.calls.Go(func() {
 		defer func() {
-			p.mu.Lock()
-			delete(p.running, string(m.id))
-			p.mu.Unlock()
+			p.running.take(string(m.id))
 			cancel()
 			done()
 			<-p.room
@@ -426,11 +436,9 @@ func (p *Proxy) cancels(m message) bool {
 	if err != nil || parts[0] == nil {
 		return false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	cancel, ours := p.running[string(parts[0])]
-	if ours {
+	cancel := p.running.get(string(parts[0]))
+	if cancel != nil {
 		cancel()
 	}
-	return ours
+	return cancel != nil
 }

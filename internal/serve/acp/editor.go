@@ -27,14 +27,8 @@ func (e *editorError) Error() string {
 func (p *Proxy) request(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	id := fmt.Sprintf(`%s%d"`, p.ours, p.count.Add(1))
 	got := make(chan message, 1)
-	p.mu.Lock()
-	p.waiting[id] = got
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		delete(p.waiting, id)
-		p.mu.Unlock()
-	}()
+	p.waiting.put(id, got)
+	defer p.waiting.take(id)
 	if err := p.editor.send(request([]byte(id), method, encoded(params))); err != nil {
 		return nil, err
 	}
