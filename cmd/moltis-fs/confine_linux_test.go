@@ -79,22 +79,17 @@ func TestConfine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir := realDir(t)
 			ws, out, conf := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml")
 			for _, f := range []string{"ws/a", "ws/sub/b", "ws/sub2/.env", "ws/sub2/.git/config", "ws/sub2/hooks/h", "ws/userhooks/h", "ws/secrets/k", "out/o", "out/p"} {
-				err = errors.Join(err, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o755), os.WriteFile(filepath.Join(dir, f), []byte("[core]\nhooksPath = hooks\n"), 0o644))
+				laid(t, filepath.Join(dir, f), "[core]\nhooksPath = hooks\n")
 			}
 			rules := "[tools.fs]\nallow_paths = [\"$W/**\"]\n"
 			if c.deny != "*" {
 				rules += "protect_secret = \"allow\"\nprotect_exec = \"allow\"\ndeny_paths = [" + c.deny + "]\n"
 			}
 			rules = strings.ReplaceAll(rules, "$W", ws)
-			if err := errors.Join(err, os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			laid(t, conf, rules)
 			var script, all strings.Builder
 			for i, a := range attempts {
 				if strings.HasPrefix(a.name, "passwords") && os.Geteuid() != 0 {
@@ -111,9 +106,7 @@ func TestConfine(t *testing.T) {
 				shell = exec.Command(binary(t), append(append(args, "--"), shell.Args...)...)
 			}
 			global := filepath.Join(dir, "gitconfig")
-			if err := os.WriteFile(global, []byte("[core]\nhooksPath = "+ws+"/userhooks\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(global, []byte("[core]\nhooksPath = "+ws+"/userhooks\n"), 0o600))
 			shell.Env = append(os.Environ(), "W="+ws, "O="+out, "GIT_CONFIG_GLOBAL="+global)
 			var errs bytes.Buffer
 			shell.Stderr = &errs
@@ -145,9 +138,7 @@ func TestConfineStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, example, _ := strings.Cut(string(readme), "`moltis-fs confine --root ~/project")
 	example, _, _ = strings.Cut(example, " -- bash`")
 	for _, c := range []struct {
@@ -220,9 +211,7 @@ func TestConfineNetwork(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	go func() {
 		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
@@ -258,10 +247,7 @@ func TestConfinedServer(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
 	for _, c := range []struct{ option string }{{"--confine"}, {""}} {
-		dir, err := filepath.EvalSymlinks(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := realDir(t)
 		ws, out, conf, hook := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml"), filepath.Join(dir, "hook")
 		rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ncheckpoint_before_mutation = true\nrequire_approval = false\n[tools.fs.hooks]\n"+
 			"before_tool_call = [%q]\n", ws+"/**", "/bin/sh "+hook)
@@ -281,9 +267,7 @@ func TestConfinedServer(t *testing.T) {
 		stdout, oerr := cmd.StdoutPipe()
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
-		if err := errors.Join(err, oerr, cmd.Start()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, oerr, cmd.Start()))
 		answers := bufio.NewReader(stdout)
 		answer := ""
 		for i, line := range []string{in, call(2, "Write", `{"file_path":"`+file+`","content":"one"}`), call(3, "Edit", `{"file_path":"`+file+`","old_string":"one","new_string":"two"}`),
