@@ -224,7 +224,7 @@ func (y yesBut) Ask(ctx context.Context, q tools.Question) (tools.Answer, error)
 // A call that an agent may have written takes --yes-exec for what runs code.
 func (in *invocation) approver(instead ...string) tools.Approver {
 	switch {
-	case in.given("yes") && slices.Contains([]string{"call", "js run", "js repl"}, in.command.path):
+	case in.given("yes") && slices.Contains([]string{"call", "js run"}, in.command.path):
 		return yesBut{approval.Yes("--yes"), &terminal{streams: in.streams, instead: instead}}
 	case in.given("yes"):
 		return approveAll("--yes")

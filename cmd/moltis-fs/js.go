@@ -58,9 +58,26 @@ func runScript(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	return in.running(ctx, func(ctx context.Context, d dialect.Dialect, c dialect.Call) error {
-		return in.runJS(ctx, d, c, code)
-	})
+	args := map[string]any{"code": code}
+	for option, name := range map[string]string{"timeout": "timeout_secs", "memory": "heap_memory_max_mb"} {
+		if v := in.option(option); v != "" {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 {
+				return misuse("write a whole number", "--%s can't be %q", option, v)
+			}
+			args[name] = n
+		}
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	in.values["dialect"] = "jsfs"
+	s, err := in.forCalls(ctx)
+	if err != nil {
+		return err
+	}
+	return closing(s, in.runJS(ctx, s, dialect.Call{Principal: in.option("principal"),
+		Session: in.option("session"), Turn: in.option("turn"), Tool: "run_js",
+		Client: program + " " + in.command.path}, args))
 }
 
 // script is the text of a script that the command line names.
@@ -75,36 +92,8 @@ func (in *invocation) script(name string) (string, error) {
 	return string(code), nil
 }
 
-// running opens what scripts run on.
-func (in *invocation) running(ctx context.Context,
-	run func(context.Context, dialect.Dialect, dialect.Call) error) error {
-	for _, name := range []string{"timeout", "memory"} {
-		if v := in.option(name); v != "" {
-			if n, err := strconv.Atoi(v); err != nil || n < 1 {
-				return misuse("write a whole number", "--%s can't be %q", name, v)
-			}
-		}
-	}
-	ctx, stop := untilSignal(ctx)
-	defer stop()
-	in.values["dialect"] = "jsfs"
-	s, err := in.forCalls(ctx)
-	if err != nil {
-		return err
-	}
-	return closing(s, run(ctx, s, dialect.Call{Principal: in.option("principal"),
-		Session: in.option("session"), Turn: in.option("turn"), Tool: "run_js",
-		Client: program + " " + in.command.path}))
-}
-
 // runJS runs one script and shows what came of it.
-func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Call, code string) error {
-	args := map[string]any{"code": code}
-	for option, name := range map[string]string{"timeout": "timeout_secs", "memory": "heap_memory_max_mb"} {
-		if n, err := strconv.Atoi(in.option(option)); err == nil {
-			args[name] = n
-		}
-	}
+func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Call, args map[string]any) error {
 	var err error
 	if c.Args, err = json.Marshal(args); err != nil {
 		return err
