@@ -23,11 +23,9 @@ func TestNoRoomNoChange(t *testing.T) {
 	write := []string{"call", "--data-dir", data, "--root", filepath.Dir(file), "--approve", "yes", "Write",
 		fmt.Sprintf(`{"file_path":%q,"content":"new"}`, file)}
 	old := `{"time":"2026-11-23T00:00:00Z","phase":"outcome","error":"` + strings.Repeat("x", 3<<20) + "\"}\n"
-	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("old"), 0o644),
+	must(t, errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("old"), 0o644),
 		os.MkdirAll(filepath.Dir(log), 0o700), os.WriteFile(log, []byte(old), 0o600), os.Chmod(data, 0o700),
-		os.WriteFile(filepath.Join(data, "moltis-fs-data"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(filepath.Join(data, "moltis-fs-data"), nil, 0o600)))
 	blocks := (len(old) + 1000) / 512 // room for the start, and for a part of the intent
 	sh := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -f %d && exec "$@"`, blocks), "sh", binary(t)}, write...)...)
 	withoutTerminal(sh)

@@ -132,11 +132,9 @@ func TestConfineStatus(t *testing.T) {
 	dir := t.TempDir()
 	conf, chain := filepath.Join(dir, "c.toml"), filepath.Join(dir, "chain.toml")
 	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\"]\nprotect_secret = \"allow\"\nprotect_exec = \"allow\"\n", dir+"/ws/**")
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600),
+	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600),
 		os.WriteFile(chain, []byte("[tools.fs]\nallow_paths = [\""+dir+"/ws/**\"]\npolicies = [\"file://"+dir+"/p.rego\"]\n"), 0o600),
-		os.WriteFile(dir+"/p.rego", []byte("package p\nallow := true\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(dir+"/p.rego", []byte("package p\nallow := true\n"), 0o600)))
 	readme, err := os.ReadFile("../../README.md")
 	must(t, err)
 	_, example, _ := strings.Cut(string(readme), "`moltis-fs confine --root ~/project")
@@ -252,10 +250,8 @@ func TestConfinedServer(t *testing.T) {
 		rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ncheckpoint_before_mutation = true\nrequire_approval = false\n[tools.fs.hooks]\n"+
 			"before_tool_call = [%q]\n", ws+"/**", "/bin/sh "+hook)
 		script := "#!/bin/sh\nif cat " + out + " >/dev/null 2>&1; then echo held by nobody >&2; exit 1; fi\n"
-		if err := errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(out, []byte("o"), 0o644), os.WriteFile(conf, []byte(rules), 0o600),
-			os.WriteFile(hook, []byte(script), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(out, []byte("o"), 0o644), os.WriteFile(conf, []byte(rules), 0o600),
+			os.WriteFile(hook, []byte(script), 0o644)))
 		call := func(id int, tool, args string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", id, tool, args)
 		}
