@@ -21,17 +21,11 @@ var scriptTrees = map[string]func(r *rand.Rand, add func(name, text string)){
 func makeTree(t testing.TB, name string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	scriptTrees[name](rand.New(rand.NewPCG(7, uint64(len(name)))), func(file, text string) {
 		p := filepath.Join(root, file)
-		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(p), 0o700))
+		must(t, os.WriteFile(p, []byte(text), 0o600))
 	})
 	return root
 }
