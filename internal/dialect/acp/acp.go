@@ -34,9 +34,6 @@ const (
 	Terminal = "terminal/create"
 )
 
-// Names are the methods as [tools.policy] names them.
-func Names() []string { return []string{Read, Write, Terminal} }
-
 // A Giver is an Overlay that may only give texts.
 type Giver interface{ Takes() bool }
 
@@ -122,41 +119,18 @@ func (d *Dialect) Enter(ctx context.Context, in dialect.Call, cwd string) (
 
 func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 	decode func(json.RawMessage) error, run func(context.Context) error) (dialect.Answer, error) {
-	out := &dialect.Object{Of: in.Tool}
-	answer := func() (json.RawMessage, error) { return out.Content, nil }
-	if in.Tool == Terminal { // what was approved goes to the editor as it is
-		answer = nil
-	}
-	err := c.e.Do(ctx, c.Call, engine.Operation{
-		Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit,
+	op := engine.Operation{Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit,
 		Decode: func(raw json.RawMessage) (any, error) {
 			err := decode(raw)
 			return c.params, err
-		},
-		Run: func(ctx context.Context) (err error) {
-			if err = run(ctx); err == nil {
-				out.Content, err = args.Encode(c.answer)
-			}
-			return err
-		},
-		Refuse: func(_ context.Context, err error) string {
-			reason := engine.Reason(err)
-			if reason == nil {
-				return ""
-			}
-			out.Of, out.No = string(reason.Code), true
-			if out.Content, err = args.Encode(c.refusal(reason)); err != nil {
-				return ""
-			}
-			return out.Of
-		},
-		Answer:  answer,
-		Replace: func(raw json.RawMessage) error { out.Content = raw; return nil },
-	})
-	if err != nil {
-		return nil, err
+		}}
+	if in.Tool == Terminal { // what was approved goes to the editor as it is
+		op.Answer = func() (json.RawMessage, error) { return nil, nil }
 	}
-	return out, nil
+	return refusal.Do(ctx, c.e, c.Call, op, func(ctx context.Context) (any, error) {
+		err := run(ctx)
+		return c.answer, err
+	}, func(r *engine.Refusal) any { return c.refusal(r) })
 }
 
 // params are those of all methods. What is optional is decoded leniently, as the protocol's schema

@@ -1,8 +1,6 @@
 package capability
 
 import (
-	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os/exec"
@@ -12,9 +10,6 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/grep"
-	matching "moltisfs/grep/match"
-	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 )
 
@@ -145,49 +140,6 @@ func TestSearchContentOfGo(t *testing.T) {
 		if got := found(a, src+"/net/http"); len(got) == 0 || !strings.HasPrefix(got[0], want+":") {
 			t.Errorf("%s: %.300s", query, mustJSON(a))
 		}
-	}
-}
-
-// What ranking costs beside a plain search for the same lines, as Grep of tools has it.
-func BenchmarkSearchContent(b *testing.B) {
-	src := goSource(b)
-	cfg := config.Default()
-	cfg.Tools.FS.AllowPaths = []string{src + "/**"}
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(b.TempDir(), "data")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close() //nolint:errcheck // nothing is read of it any more
-	d, err := Over(e, cfg.Tools.Capability)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, pattern := range []string{"ListenAndServe", "http.Server", "Builder", "err"} {
-		b.Run(pattern+"/ranked", func(b *testing.B) {
-			args := json.RawMessage(fmt.Sprintf(`{"path":%q,"pattern":%q}`, src, pattern))
-			for b.Loop() {
-				a, err := d.Call(b.Context(), dialect.Call{Tool: "filesystem.search_content", Args: args})
-				if err != nil || a.Refused() {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(pattern+"/plain", func(b *testing.B) {
-			m, err := matching.Compile(pattern, matching.Options{IgnoreCase: true, Literal: true, CRLF: true})
-			if err != nil {
-				b.Fatal(err)
-			}
-			q := grep.Query{Matcher: m, Mode: grep.Content, Before: 2, After: 2, Limit: 250}
-			c := &engine.Call{}
-			for b.Loop() {
-				if err := e.Do(b.Context(), c, engine.Operation{Run: func(ctx context.Context) error {
-					_, err := e.Search(ctx, c, src, q)
-					return err
-				}}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
 

@@ -133,23 +133,23 @@ func remove(ctx context.Context, c *call) error {
 
 // why says why a call was refused: in the page's words where it has some. It names no path of the host's.
 func (c *call) why(r *engine.Refusal) string {
-	c.path = fmt.Sprintf("%.1000s", c.path)
+	shown := fmt.Sprintf("%.1000s", c.path)
 	inList := c.Tool == "jettson_files_list"
 	file, _ := r.Facts.(*guardfs.NotRegularError)
 	switch {
 	case r.Code == engine.CodePathDenied && r.Class() == "" && r.Rule() != policy.RuleChain:
 		return errEscapes.What
 	case file != nil && file.Kind == "directory" && c.Tool == "jettson_files_read":
-		return c.path + " is a directory — use jettson_files_list for that."
+		return shown + " is a directory — use jettson_files_list for that."
 	case r.Cause == engine.NotADirectory && inList:
-		return c.path + " is a file — use jettson_files_read for that."
+		return shown + " is a file — use jettson_files_read for that."
 	case r.Cause == engine.NotADirectory:
 	case r.Code == engine.CodeNotFound && inList:
-		return "no such directory: " + c.path
+		return "no such directory: " + shown
 	case r.Code == engine.CodeNotFound:
-		return "no such file: " + c.path
+		return "no such file: " + shown
 	}
-	told := refusal.Tell(r, refusal.Voice{Path: c.path, Private: true, Now: map[string]string{
+	told := refusal.Tell(r, refusal.Voice{Path: shown, Private: true, Now: map[string]string{
 		"plain": "yes", "by": " with jettson_files_read"}, Names: func(name string) string {
 		return map[string]string{"Glob": "jettson_files_list"}[name]
 	}})

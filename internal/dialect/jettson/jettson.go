@@ -20,6 +20,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/refusal"
 )
 
 // Dialect is the four tools. It is safe for concurrent use.
@@ -135,8 +136,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		return nil, d.e.Unknown(ctx, c.Call, in, nil, unknown)
 	}
 	c.Scope = (*engine.Scope)(in.Scope.Within(c.home))
-	out := &dialect.Object{Of: t.name}
-	err := d.e.Do(ctx, c.Call, engine.Operation{
+	return refusal.Do(ctx, d.e, c.Call, engine.Operation{
 		Args: in.Args, Changes: t.follows != nil, Follows: t.follows,
 		Time: d.e.TimeFor(t.follows != nil, in.Tier),
 		Decode: func(raw json.RawMessage) (any, error) {
@@ -146,47 +146,16 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			}
 			return given, err
 		},
-		Run: func(ctx context.Context) (err error) {
-			if c.at == "" {
-				return errEscapes
-			}
-			if err = d.homes.Enter(ctx, c.Call, c.home); err == nil {
-				err = t.run(ctx, c)
-			}
-			if err == nil {
-				out.Content, err = args.Encode(c.answer)
-			}
-			return err
-		},
-		Refuse: func(_ context.Context, err error) string {
-			reason := engine.Reason(err)
-			if reason == nil {
-				return ""
-			}
-			out.Of, out.No = string(reason.Code), true
-			if out.Content, err = rejected(c.why(reason)); err != nil {
-				return ""
-			}
-			return out.Of
-		},
-		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
-		Replace: func(raw json.RawMessage) error { out.Content = raw; return nil },
-	})
-	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
-		c := &call{Dialect: d, home: c.home, Call: engine.Taken(in, "jettson", in.Tool)}
-		out := &dialect.Object{Of: string(left.Refusal.Code), No: true}
-		out.Content, err = rejected(c.why(left.Refusal))
-		return out, err
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// rejected is the answer of a refusal.
-func rejected(why string) (json.RawMessage, error) {
-	return args.Encode(reply{Error: "Jettson Files rejected the operation: " + why})
+	}, func(ctx context.Context) (any, error) {
+		if c.at == "" {
+			return nil, errEscapes
+		}
+		err := d.homes.Enter(ctx, c.Call, c.home)
+		if err == nil {
+			err = t.run(ctx, c)
+		}
+		return c.answer, err
+	}, func(r *engine.Refusal) any { return reply{Error: "Jettson Files rejected the operation: " + c.why(r)} })
 }
 
 func (d *Dialect) tool(name string) (tool, error) {
