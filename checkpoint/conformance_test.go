@@ -29,7 +29,7 @@ func TestSealedDBConforms(t *testing.T) {
 			}
 			defer db.Close()
 			var plain int
-			if err := db.QueryRow("SELECT count(*) FROM data WHERE codec & 8 = 0").Scan(&plain); err != nil || plain > 0 {
+			if err := db.QueryRow("SELECT count(*) FROM content WHERE codec & 8 = 0").Scan(&plain); err != nil || plain > 0 {
 				t.Errorf("%d contents are not sealed: %v", plain, err)
 			}
 		})

@@ -126,36 +126,37 @@ func TestGCKeepsNone(t *testing.T) {
 	}
 }
 
-func TestGCRekeys(t *testing.T) {
+// What stays of a chain of deltas keeps what it stands on, and no more.
+func TestGCKeepsBases(t *testing.T) {
 	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	d := open(t, t.TempDir(), checkpoint.Options{KeepWithin: time.Hour, KeepLast: 1, Now: c.now})
-	rng := rand.New(rand.NewSource(1))
-	v := [][]byte{source(12000, 1)}
-	for i := range 30 {
-		b := nextVersion(rng, v[i])
-		for range 12 { // large enough edits that the dead ones weigh more than a key frame
-			b = nextVersion(rng, b)
-		}
-		v = append(v, b)
-		save(t, d, op(edit("/w/a", v[i], v[i+1])))
-	}
-	if s := stats(t, d); s.DeepestChain < 20 {
-		t.Fatalf("the test needs a chain, this is %d deep", s.DeepestChain)
+	v := series(t, d, "/w/a", 12000, 80, 1)
+	if s := stats(t, d); s.Deltas < 60 {
+		t.Fatalf("the test needs chains, there are %d deltas", s.Deltas)
 	}
 	c.t = c.t.Add(2 * time.Hour)
 	r, err := d.GC(ctx, checkpoint.GCOptions{})
-	if err != nil || r.Rekeyed != 1 {
-		t.Fatalf("the chain must be cut: %+v %v", r, err)
-	}
-	if s := stats(t, d); s.Contents != 2 {
-		t.Errorf("two contents are wanted, %d are stored", s.Contents)
+	if s := stats(t, d); err != nil || s.Contents > 34 || s.Contents+r.Contents != 81 || s.Checkpoints != 1 {
+		t.Errorf("%d contents are left of %d checkpoints: %+v %v", s.Contents, s.Checkpoints, r, err)
 	}
 	sound(t, d)
-	for _, b := range v[29:] {
+	for _, b := range v[79:] {
 		if got, err := d.Content(ctx, sum(b)); err != nil || string(got) != string(b) {
 			t.Error("what stays must be readable:", err)
 		}
 	}
+	save(t, d, op(edit("/w/b", nil, []byte("the newest stays"))))
+	c.t = c.t.Add(2 * time.Hour)
+	save(t, d, op(edit("/w/a", v[80], []byte("whole"))))
+	c.t = c.t.Add(2 * time.Hour)
+	save(t, d, op(edit("/w/a", []byte("whole"), nil)))
+	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := stats(t, d); s.Contents != 2 {
+		t.Errorf("a chain that nothing needs any more goes: %d contents", s.Contents)
+	}
+	sound(t, d)
 }
 
 func TestQuotaEvictsOldestFirst(t *testing.T) {

@@ -201,12 +201,13 @@ var storeErrors = []struct {
 	{as[*checkpoint.NetworkError], exitMisuse, "", "name another: --data-dir or MOLTIS_DATA_DIR", ""},
 	{noPlace, exitMisuse, "", "name a directory of your own with --data-dir or MOLTIS_DATA_DIR", ""},
 	{is(checkpoint.ErrDamaged), exitBroken, "",
-		program + " checkpoint check --repair saves what it can, and keeps the damaged file", ""},
+		"stop every " + program + " that uses this data directory and try again: then it is moved aside " +
+			"and a new store is begun", ""},
 	{is(checkpoint.ErrBusy), exitBroken, "",
 		"a stopped process may hold this data directory: let it go on (kill -CONT) or end it", ""},
 	{is(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
 	{is(checkpoint.ErrInUse), exitMisuse, "",
-		"stop the servers that use this data directory, or wait for the repair, and try again", ""},
+		"stop the servers that use this data directory and try again", ""},
 }
 
 func noPlace(err error) bool {

@@ -18,14 +18,14 @@ import (
 var deeds = map[string]string{
 	"checkpoint pin": "pin", "checkpoint unpin": "unpin", "checkpoint gc": "gc",
 	"checkpoint purge": "purge", "checkpoint export": "export", "checkpoint backup": "backup",
-	"checkpoint import-moltis": "import", "checkpoint check": "repair", "trash empty": "empty_trash",
+	"checkpoint import-moltis": "import", "trash empty": "empty_trash",
 	"token create": "token_create", "token revoke": "token_revoke",
 }
 
 // recorded runs do, between two records where the command is one of deeds. A dry run is none.
 func (in *invocation) recorded(do func() error) error {
 	name := deeds[in.command.path]
-	if name == "" || in.given("dry-run") || name == "repair" && !in.given("repair") {
+	if name == "" || in.given("dry-run") {
 		return do()
 	}
 	cfg, from, err := in.loadConfig(in.option("config"))

@@ -68,7 +68,7 @@ var optionCases = []optionCase{
 	{"checkpoint backup", "$W/out.git", nil, false, false},
 	{"checkpoint gc", "", nil, false, false},
 	{"checkpoint gc", "--config $W/brief.toml", map[string]string{"dry-run": ""}, false, false},
-	{"checkpoint check", "", map[string]string{"data": "", "repair": ""}, false, false},
+	{"checkpoint check", "", map[string]string{"data": ""}, false, false},
 	{"checkpoint stats", "", nil, false, false},
 	{"checkpoint purge", "--path a.txt --yes", map[string]string{"dry-run": ""}, false, false},
 	{"checkpoint purge", "--path a.txt", map[string]string{"yes": ""}, false, false},

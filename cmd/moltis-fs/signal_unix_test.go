@@ -167,5 +167,4 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	}
 	run(exitRefused, "", append([]string{"checkpoint", "check", "--data"}, in...)...)
 	run(exitRefused, "", append([]string{"checkpoint", "check", "--data", "--json"}, in...)...)
-	run(exitRefused, "", append([]string{"checkpoint", "check", "--repair"}, in...)...)
 }
