@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/checkpointtest"
 )
 
 // unzip reads a file of testdata. format7.db is a store that the last program of that format wrote, but
@@ -38,7 +39,7 @@ func unzip(t *testing.T, name string) []byte {
 func format7(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	large := []byte(noise(300 << 10))
+	large := []byte(checkpointtest.Noise(300 << 10))
 	blob := filepath.Join(dir, "blobs", sum(large)[:2], sum(large)+"-dbbdbda9")
 	if err := os.MkdirAll(filepath.Dir(blob), 0o700); err != nil {
 		t.Fatal(err)

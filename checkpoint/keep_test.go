@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/checkpointtest"
 )
 
 // clock is a time that the test moves.
@@ -250,7 +251,7 @@ func TestRandomWhileCleaning(t *testing.T) {
 	if testing.Short() {
 		steps = 150
 	}
-	drive(t, d, 7, steps)
+	checkpointtest.Drive(t, d, 7, steps)
 	close(stop)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -302,18 +303,18 @@ func TestExternal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seen := func(path string, b []byte) observed {
-		o := observed{Path: path, Content: b}
+	seen := func(path string, b []byte) checkpointtest.Observed {
+		o := checkpointtest.Observed{Path: path, Content: b}
 		if b != nil {
 			o.State = file(b)
 		}
 		return o
 	}
-	calm, err := seenOutside(ctx, d, ann, "t", []observed{seen("/w/read", []byte("r")), seen("/w/a", []byte("2")), seen("/w/b", []byte("1")), seen("/w/unknown", []byte("u"))})
+	calm, err := checkpointtest.SeenOutside(ctx, d, ann, "t", []checkpointtest.Observed{seen("/w/read", []byte("r")), seen("/w/a", []byte("2")), seen("/w/b", []byte("1")), seen("/w/unknown", []byte("u"))})
 	if err != nil || calm.ID != "" {
 		t.Fatalf("nothing changed outside: a state before an open edit is one of its two; %+v %v", calm, err)
 	}
-	got, err := seenOutside(ctx, d, ann, "t", []observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
+	got, err := checkpointtest.SeenOutside(ctx, d, ann, "t", []checkpointtest.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
 	if err != nil || got.ID == "" {
 		t.Fatal("what a shell changed must be recorded:", err)
 	}
@@ -324,7 +325,7 @@ func TestExternal(t *testing.T) {
 	if p.Items[0].Want.Hash != sum([]byte("2")) || p.Items[1].Want.Hash != sum([]byte("r")) || !p.Items[1].Stored {
 		t.Errorf("and can be taken back, even the rm of what was only read: %+v", p.Items)
 	}
-	again, err := seenOutside(ctx, d, ann, "t", []observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
+	again, err := checkpointtest.SeenOutside(ctx, d, ann, "t", []checkpointtest.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
 	if err != nil || again.ID != "" {
 		t.Errorf("it is recorded once: %+v %v", again, err)
 	}

@@ -2,7 +2,6 @@ package checkpoint_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"testing"
 
@@ -49,28 +48,4 @@ func TestRoomIsNotExceeded(t *testing.T) {
 	}
 	save(t, d, op(edit("/w/small", randomText(1<<19, 3), nil)))
 	sound(t, d)
-}
-
-// observed is what a path turned out to be when somebody looked.
-type observed struct {
-	Path    string
-	State   checkpoint.State
-	Content []byte
-}
-
-// seenOutside records what changed behind the tools, as a host does at the beginning of a turn.
-func seenOutside(ctx context.Context, d store, who checkpoint.Scope, turn string, seen []observed) (checkpoint.Saved, error) {
-	known, err := d.Known(ctx, who)
-	op := checkpoint.Op{Kind: checkpoint.KindExternal, Principal: who.Principal, Session: who.Session, Turn: turn}
-	for _, k := range known {
-		for _, o := range seen {
-			if o.Path == k.Path && !k.Expects(o.State) {
-				op.Changes = append(op.Changes, checkpoint.Change{Path: k.Path, Role: "target", Before: k.Own, After: o.State, AfterContent: o.Content})
-			}
-		}
-	}
-	if err != nil || len(op.Changes) == 0 {
-		return checkpoint.Saved{}, err
-	}
-	return d.Save(ctx, op)
 }
