@@ -185,7 +185,7 @@ func (d *DB) gc(ctx context.Context, o GCOptions, need int64, all bool) (r GCRes
 			for _, s := range p.steps {
 				r.Checkpoints, r.Evicted = r.Checkpoints+count(s.op != 0), r.Evicted+count(s.evicted)
 			}
-			r.Contents, r.Bytes = p.contents, p.bytes
+			r.Contents, r.Bytes = p.stored, p.bytes
 		}
 		return r, err
 	}
@@ -232,12 +232,13 @@ func (d *DB) gc(ctx context.Context, o GCOptions, need int64, all bool) (r GCRes
 
 // gcPlan says what goes, in order.
 type gcPlan struct {
-	steps    []gcStep
-	contents int
-	bytes    int64
+	steps  []gcStep
+	stored int   // contents whose bytes go
+	bytes  int64 // about
 
-	q     querier
-	needs map[int64]int // how many changes and deltas that stay need the content
+	q        querier
+	gone     map[int64]bool // checkpoints
+	contents map[int64]*gcContent
 }
 
 // gcStep is a checkpoint that goes, 0 for none, and the contents that nothing needs once it is gone, a
@@ -275,7 +276,7 @@ const (
 
 // planGC plans what goes: see GC.
 func (d *DB) planGC(ctx context.Context, need int64, all bool) (*gcPlan, error) {
-	p := &gcPlan{needs: map[int64]int{}}
+	p := &gcPlan{gone: map[int64]bool{}, contents: map[int64]*gcContent{}}
 	err := d.snapshot(ctx, func(h *history) error {
 		p.q = h.q
 		if all {
@@ -285,44 +286,35 @@ func (d *DB) planGC(ctx context.Context, need int64, all bool) (*gcPlan, error) 
 		}
 		cut := clampNs(d.o.Now().Add(-d.o.KeepWithin))
 		aged, err := column[int64](ctx, h.q, agedQuery, cut, d.o.KeepLast, cut)
-		if err != nil {
-			return err
-		}
-		gone := map[int64]bool{}
-		for _, seq := range aged {
-			gone[seq] = true
-			if err := p.take(ctx, seq, false); err != nil {
-				return err
+		for some := range slices.Chunk(aged, maxIn) {
+			if err == nil {
+				err = p.take(ctx, some, false, func() bool { return false })
 			}
 		}
-		if err := d.measure(ctx, h.q); err != nil || d.used.Load()-p.bytes+need <= d.o.MaxBytes {
+		if err == nil {
+			err = d.measure(ctx, h.q)
+		}
+		within := func(bytes int64) func() bool {
+			return func() bool { return d.used.Load()-p.bytes+need <= bytes }
+		}
+		if err != nil || within(d.o.MaxBytes)() {
 			return err
 		}
-		for keepTrash := 1; keepTrash >= 0; keepTrash-- {
-			for after := int64(0); ; {
+		// The trash goes only where nothing else is enough.
+		for keepTrash := 1; keepTrash >= 0 && !within(d.o.MaxBytes)(); keepTrash-- {
+			for after := int64(0); !within(d.o.MaxBytes / 10 * 9)(); {
 				seqs, err := column[int64](ctx, h.q, evictQuery, after, keepTrash, nothing)
-				if err != nil {
-					return err
-				}
-				if len(seqs) == 0 {
-					break
-				}
-				for _, seq := range seqs {
-					if d.used.Load()-p.bytes+need <= d.o.MaxBytes/10*9 {
-						return nil
-					}
-					if gone[seq] {
-						continue
-					}
-					gone[seq] = true
-					if err := p.take(ctx, seq, true); err != nil {
+				if err != nil || len(seqs) == 0 {
+					if err != nil {
 						return err
 					}
+					break
 				}
 				after = seqs[len(seqs)-1]
-			}
-			if d.used.Load()-p.bytes+need <= d.o.MaxBytes {
-				return nil // the trash goes only where nothing else is enough
+				seqs = slices.DeleteFunc(seqs, func(seq int64) bool { return p.gone[seq] })
+				if err := p.take(ctx, seqs, true, within(d.o.MaxBytes/10*9)); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -333,9 +325,12 @@ func (d *DB) planGC(ctx context.Context, need int64, all bool) (*gcPlan, error) 
 // takeLoose plans to remove contents that nothing refers to.
 func (p *gcPlan) takeLoose(ctx context.Context) error {
 	ids, err := column[int64](ctx, p.q, "SELECT id FROM content WHERE"+notNeeded)
+	if err == nil {
+		err = p.load(ctx, ids)
+	}
 	for _, id := range ids {
 		if err == nil {
-			p.needs[id] = 1
+			p.contents[id].needs = 1
 			s := gcStep{}
 			err = p.drop(ctx, id, &s)
 			p.steps = append(p.steps, s)
@@ -344,50 +339,89 @@ func (p *gcPlan) takeLoose(ctx context.Context) error {
 	return err
 }
 
-// take plans to remove a checkpoint.
-func (p *gcPlan) take(ctx context.Context, seq int64, evicted bool) error {
-	s := gcStep{op: seq, evicted: evicted}
-	var uses []int64
-	const of = "SELECT coalesce(bobj, 0), coalesce(aobj, 0) FROM change WHERE op=?"
-	err := each(ctx, p.q, of, []any{seq}, func(row scanner) error {
-		var b, a int64
-		err := row.Scan(&b, &a)
-		uses = append(uses, b, a)
+// take plans to remove checkpoints, until enough says so.
+func (p *gcPlan) take(ctx context.Context, seqs []int64, evicted bool, enough func() bool) error {
+	uses := map[int64][]int64{}
+	var ids []int64
+	q := "SELECT op, coalesce(bobj, 0), coalesce(aobj, 0) FROM change WHERE op" + in(seqs)
+	err := each(ctx, p.q, q, nil, func(row scanner) error {
+		var op, b, a int64
+		err := row.Scan(&op, &b, &a)
+		uses[op] = append(uses[op], b, a)
+		ids = append(ids, b, a)
 		return err
 	})
-	for _, id := range uses {
-		if err == nil && id != 0 {
-			err = p.drop(ctx, id, &s)
+	if err == nil {
+		err = p.load(ctx, ids)
+	}
+	for _, seq := range seqs {
+		if err != nil || enough() {
+			return err
+		}
+		s := gcStep{op: seq, evicted: evicted}
+		for _, id := range uses[seq] {
+			if err == nil {
+				err = p.drop(ctx, id, &s)
+			}
+		}
+		p.bytes += opBytes + changeBytes*int64(len(uses[seq])/2)
+		p.steps = append(p.steps, s)
+		p.gone[seq] = true
+	}
+	return err
+}
+
+// gcContent is a content of which something that needs it may go.
+type gcContent struct {
+	needs       int // how many changes and deltas that stay need it
+	bytes, base int64
+}
+
+// load looks up the contents of ids that are not known yet.
+func (p *gcPlan) load(ctx context.Context, ids []int64) error {
+	ids = slices.DeleteFunc(distinct(ids), func(id int64) bool { return id == 0 || p.contents[id] != nil })
+	for some := range slices.Chunk(ids, maxIn) {
+		q := `SELECT id, (SELECT count(*) FROM change WHERE bobj=content.id) + (SELECT count(*) FROM change WHERE aobj=content.id)
+			+ (SELECT count(*) FROM content d WHERE d.base=content.id), coalesce(bytes, -1), coalesce(base, 0)
+			FROM content WHERE id` + in(some)
+		err := each(ctx, p.q, q, nil, func(row scanner) error {
+			var id int64
+			var c gcContent
+			err := row.Scan(&id, &c.needs, &c.bytes, &c.base)
+			p.contents[id] = &c
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
-	p.bytes += opBytes + changeBytes*int64(len(uses)/2)
-	p.steps = append(p.steps, s)
-	return err
+	return nil
 }
 
 // drop notes that one of those that need the content id goes. If it was the last one the content goes
 // too, and its base is needed by one less.
-func (p *gcPlan) drop(ctx context.Context, id int64, s *gcStep) (err error) {
-	for id != 0 && err == nil {
-		n, ok := p.needs[id]
-		if !ok {
-			n, err = one[int](ctx, p.q, `SELECT (SELECT count(*) FROM change WHERE bobj=?)
-				+ (SELECT count(*) FROM change WHERE aobj=?) + (SELECT count(*) FROM content WHERE base=?)`, id, id, id)
+func (p *gcPlan) drop(ctx context.Context, id int64, s *gcStep) error {
+	for id != 0 {
+		c := p.contents[id]
+		if c == nil {
+			if err := p.load(ctx, []int64{id}); err != nil {
+				return err
+			}
+			if c = p.contents[id]; c == nil {
+				return nil // a row that points nowhere: Check tells it
+			}
 		}
-		n--
-		if p.needs[id] = n; n > 0 || err != nil {
-			break
+		if c.needs--; c.needs > 0 {
+			return nil
 		}
 		s.contents = append(s.contents, id)
-		const row = "SELECT coalesce(bytes, -1), coalesce(base, 0) FROM content WHERE id=?"
-		var bytes, base int64
-		if err = p.q.QueryRowContext(ctx, row, id).Scan(&bytes, &base); bytes >= 0 {
-			p.contents++
-			p.bytes += bytes
+		if c.bytes >= 0 {
+			p.stored++
+			p.bytes += c.bytes
 		}
-		id = base
+		id = c.base
 	}
-	return err
+	return nil
 }
 
 // notNeeded is of contents that nothing refers to.
