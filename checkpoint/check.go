@@ -207,12 +207,12 @@ func (c *checker) data(ctx context.Context) error {
 	recent := map[int64][]byte{}
 	var order []int64
 	held, n := 0, 0
-	const all = `SELECT id, codec, coalesce(base, 0), coalesce(key, 0), bytes, coalesce(name, ''), z, size, hash
+	const all = `SELECT codec, coalesce(base, 0), coalesce(key, 0), bytes, coalesce(name, ''), z, size, hash, id
 		FROM content WHERE codec IS NOT NULL ORDER BY id`
 	return each(ctx, c.q, all, nil, func(row scanner) error {
 		var id int64
 		var r blob.Row
-		base, err := scanContent(withID{row, &id}, &r)
+		base, err := scanContent(row, &r, &id)
 		if err != nil {
 			return err
 		}
@@ -245,14 +245,6 @@ func (c *checker) data(ctx context.Context) error {
 		return ctx.Err()
 	})
 }
-
-// withID scans one more column in front.
-type withID struct {
-	scanner
-	id *int64
-}
-
-func (w withID) Scan(to ...any) error { return w.scanner.Scan(append([]any{w.id}, to...)...) }
 
 // Stats describes the store.
 type Stats struct {

@@ -22,13 +22,14 @@
 //     transaction.
 //   - Content is compared with its SHA-256 before a byte of it is handed out. Damage is a
 //     *CorruptError, never other bytes.
-//   - A mistyped ID is a *BadIDError, an unknown one ErrNotFound. Neither finds another checkpoint.
+//   - An ID is drawn and never given out again. A mistyped one is a *BadIDError or ErrNotFound; it finds
+//     no other checkpoint.
 //   - A session sees its own history only. Another session's checkpoint answers ErrNotFound,
 //     exactly like one that does not exist, unless the caller says AllSessions.
-//   - Options.MaxBytes bounds the store, its log included, before anything is written. A save that
-//     can't be made to fit fails with *FullError, or with ErrBusy where somebody reads an older
-//     state. The caller must not make the change then. Purge and Repair write the store anew, and
-//     take as much again while they run.
+//   - Options.MaxBytes bounds the store beside its log. A save that can't be made to fit fails with
+//     *FullError, and the caller must not make the change. Purge writes the store anew, and takes as
+//     much again while it runs.
+//   - A damaged catalog is moved aside, never changed: see Open.
 //   - What is not stored is said: Saved.Skipped, and Missing of a plan's item.
 //
 // # Does not
@@ -45,9 +46,15 @@
 //
 // # Concurrency
 //
-// All methods of DB may be called from many goroutines; concurrent saves share one commit. Many
-// processes may have one store open. The directory must be on a local file system: Open refuses
-// network file systems.
+// All methods of DB may be called from many goroutines. A save is one transaction; of several, in this
+// process or others, one waits for the other. Many processes may have one store open. The directory
+// must be on a local file system: Open refuses network file systems.
+//
+// # Where things are
+//
+// The catalog is a database that the package uses by plain SQL, but for sqlite.go and schema.go. Large
+// contents are in a blob.Store. Package checkpointtest has what another catalog or another blob.Store
+// has to pass.
 package checkpoint
 
 import (
@@ -198,7 +205,6 @@ const (
 	SkipNotRead  = "not_read"  // nor a hash
 	SkipParked   = "parked"    // moved to the trash as a whole: Trashed.Parked
 	SkipPurged   = "purged"
-	SkipDamaged  = "damaged" // it was there; Repair could not read it any more
 )
 
 // Op is the change that one call is about to make.
@@ -269,7 +275,7 @@ type Recorded struct {
 	Stored        bool   // content of Before can be had by Content(Before.Hash)
 	AfterStored   bool   // likewise of After
 	Skipped       string // why content of Before is not stored
-	AfterSkipped  string // SkipPurged or SkipDamaged: content of After is not stored any more
+	AfterSkipped  string // SkipPurged: content of After is not stored any more
 }
 
 // Errors that callers tell apart.

@@ -250,8 +250,8 @@ type gcStep struct {
 }
 
 // mayGo are the checkpoints that are not pinned, not open, and not the newest: its number must not be
-// given out again.
-const mayGo = ` pin=0 AND seq < (SELECT max(seq) FROM op)
+// given out again. (The plus keeps the database from going through all by that.)
+const mayGo = ` pin=0 AND +seq < (SELECT max(seq) FROM op)
 	AND NOT EXISTS (SELECT 1 FROM open_op WHERE open_op.op=op.seq)`
 
 // agedQuery finds what retention may let go by its age: what is wanted by the trash, and what is
@@ -260,7 +260,7 @@ const agedQuery = `WITH newest(path, op) AS (SELECT path, op FROM
 		(SELECT path, op, row_number() OVER (PARTITION BY path ORDER BY op DESC) AS n FROM change
 			WHERE path IN (SELECT path FROM change WHERE op IN (SELECT seq FROM op WHERE ts < ?))) c
 		WHERE n <= ?)
-	SELECT seq FROM op WHERE ts < ? AND` + mayGo + `
+	SELECT seq FROM op WHERE seq IN (SELECT seq FROM op WHERE ts < ?) AND` + mayGo + `
 		AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)
 		AND seq NOT IN (SELECT op FROM newest) ORDER BY seq`
 

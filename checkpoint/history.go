@@ -83,6 +83,16 @@ func (s Scope) sessions() (w where) {
 	return w
 }
 
+// scopeOfFew is scope for a query with a condition that holds for few checkpoints: the plus keeps the
+// database from going through all of a session instead.
+func (h *history) scopeOfFew(ctx context.Context, who Scope) (where, error) {
+	w, err := h.scope(ctx, who)
+	if !who.AllSessions && err == nil {
+		w.terms[0] = "+" + w.terms[0]
+	}
+	return w, err
+}
+
 // scope is the condition that only the checkpoints of who are wanted.
 func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 	ses := who.sessions()
@@ -165,20 +175,20 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 
 // sinceStart is the number before the first checkpoint at or after t.
 func (h *history) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
-	w, err := h.scope(ctx, who)
+	w, err := h.scopeOfFew(ctx, who)
 	if err != nil {
 		return 0, err
 	}
 	w.and("op.ts >= ?", clampNs(t))
 	var seq int64
-	const before = "SELECT coalesce(min(op.seq)-1, 4611686018427387904) FROM op"
+	const before = "SELECT coalesce(min(+op.seq)-1, 4611686018427387904) FROM op"
 	err = h.q.QueryRowContext(ctx, before+w.sql(), w.args...).Scan(&seq)
 	return seq, err
 }
 
 // labelled lists who carries the label, oldest first.
 func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labelled, error) {
-	w, err := h.scope(ctx, who)
+	w, err := h.scopeOfFew(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -304,8 +314,9 @@ func (h *history) fillChanges(ctx context.Context, es []entry) error {
 
 // fillChange reads only the change of one path.
 func (h *history) fillChange(ctx context.Context, e entry, path string) error {
-	return h.eachChange(ctx, changesOfPath+" AND c.op=?",
-		func(int64) *Checkpoint { return e.c }, []byte(path), e.seq)
+	// As a range, so that it goes by the path: an operation may have as many changes as a tree has files.
+	return h.eachChange(ctx, changesOfPath+" AND c.op>=? AND c.op<=?",
+		func(int64) *Checkpoint { return e.c }, []byte(path), e.seq, e.seq)
 }
 
 func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint,

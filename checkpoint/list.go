@@ -30,7 +30,11 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 			return Page{}, &BadOpError{"", "the cursor is none that a list gave out"}
 		}
 	}
-	w, err := h.scope(ctx, f.scope())
+	scope := h.scope
+	if f.Turn != "" || f.Label != "" {
+		scope = h.scopeOfFew
+	}
+	w, err := scope(ctx, f.scope())
 	if err != nil {
 		return Page{}, err
 	}

@@ -88,39 +88,23 @@ func (r *Restore) lostSince(ctx context.Context, h *history, start int64) (*Lost
 	return lost, nil
 }
 
-// begun lists the beginnings of turns of that name, oldest first. First need not be set when there
-// is only one.
+// begun lists the beginnings of turns of that name, oldest first.
 func (h *history) begun(ctx context.Context, who Scope, turn string) (out []Begun, err error) {
-	const q = `SELECT after, ts FROM turn
-		WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id`
+	const q = `SELECT t.after, t.ts, coalesce(op.id, ''), coalesce(op.ts, 0) FROM turn t LEFT JOIN op ON op.seq=
+			(SELECT min(seq) FROM op o WHERE o.session=t.session AND o.seq > t.after)
+		WHERE t.name=? AND t.session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY t.id`
 	err = each(ctx, h.q, q, []any{turn, who.Principal, who.Session}, func(row scanner) error {
 		var b Begun
-		var ts int64
-		err := row.Scan(&b.after, &ts)
+		var ts, first int64
+		err := row.Scan(&b.after, &ts, &b.First, &first)
+		if b.First != "" {
+			ts = first
+		}
 		b.Time = time.Unix(0, ts)
 		out = append(out, b)
 		return err
 	})
-	if err != nil || len(out) < 2 {
-		return out, err
-	}
-	for i := range out {
-		b := &out[i]
-		var id string
-		var ts int64
-		err := h.q.QueryRowContext(ctx, `SELECT id, ts FROM op
-			WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) AND seq > ?
-			ORDER BY seq LIMIT 1`,
-			who.Principal, who.Session, b.after).Scan(&id, &ts)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		b.First, b.Time = ID(id), time.Unix(0, ts)
-	}
-	return out, nil
+	return out, err
 }
 
 // lost gives the changes of who that retention took; nil when there are none.

@@ -176,8 +176,8 @@ func (w *purger) find(ctx context.Context, q querier) error {
 		if err != nil {
 			return err
 		}
-		for _, column := range []string{"bobj", "aobj"} {
-			ids, err := columnIn[int64](ctx, q, "SELECT DISTINCT "+column+" FROM change WHERE "+column+" IS NOT NULL AND path", paths)
+		for _, side := range []string{"bobj", "aobj"} {
+			ids, err := columnIn[int64](ctx, q, "SELECT DISTINCT "+side+" FROM change WHERE "+side+" IS NOT NULL AND path", paths)
 			if err != nil {
 				return err
 			}
@@ -205,20 +205,22 @@ func (w *purger) find(ctx context.Context, q querier) error {
 	}
 	slices.Sort(w.r.Hashes)
 	var ops, paths []int64
-	for _, column := range []string{"bobj", "aobj"} {
-		some, err := columnIn[int64](ctx, q, "SELECT op FROM change WHERE "+column, w.targets)
+	for some := range slices.Chunk(w.targets, maxIn) {
+		uses := "SELECT op, path FROM change WHERE bobj" + in(some) + " UNION SELECT op, path FROM change WHERE aobj" + in(some)
+		err := each(ctx, q, uses, nil, func(row scanner) error {
+			var op, path int64
+			err := row.Scan(&op, &path)
+			if ops = append(ops, op); !match[path] {
+				paths = append(paths, path)
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		at, err := columnIn[int64](ctx, q, "SELECT path FROM change WHERE "+column, w.targets)
-		if err != nil {
-			return err
-		}
-		ops, paths = append(ops, some...), append(paths, at...)
 	}
-	ops = distinct(ops)
+	ops, paths = distinct(ops), distinct(paths)
 	w.r.Checkpoints = len(ops)
-	paths = slices.DeleteFunc(distinct(paths), func(id int64) bool { return match[id] })
 	if w.r.AlsoAt, err = columnIn[string](ctx, q, "SELECT path FROM path WHERE id", paths); err != nil {
 		return err
 	}

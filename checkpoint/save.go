@@ -409,10 +409,10 @@ func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error
 	return out, nil
 }
 
-// scanContent reads codec, base, key, bytes, name, z, size and hash of a row.
-func scanContent(row scanner, r *blob.Row) (base int64, err error) {
+// scanContent reads codec, base, key, bytes, name, z, size and hash of a row, and more that follows.
+func scanContent(row scanner, r *blob.Row, more ...any) (base int64, err error) {
 	var h []byte
-	err = row.Scan(&r.Codec, &base, &r.Key, &r.Bytes, &r.Name, &r.Z, &r.Size, &h)
+	err = row.Scan(append([]any{&r.Codec, &base, &r.Key, &r.Bytes, &r.Name, &r.Z, &r.Size, &h}, more...)...)
 	if len(h) == len(r.Hash) {
 		r.Hash = blob.Hash(h)
 	}
