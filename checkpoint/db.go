@@ -139,7 +139,8 @@ func Open(dir string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
 	// SQLite does not wait for the lock by which a new file gets its log: of several processes that
-	// make a store at once, some are told at once that it is busy.
+	// make a store at once, some are told at once that it is busy. Nor does whoever finds a damaged
+	// one that another process moves aside.
 	var d *DB
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		d, err = opened(dir, o)
@@ -151,7 +152,14 @@ func Open(dir string, o Options) (*DB, error) {
 				continue
 			}
 		}
-		if !errors.Is(named(err), ErrBusy) || time.Since(start) > 10*time.Second {
+		wait := time.Duration(0)
+		switch err := named(err); {
+		case errors.Is(err, ErrBusy):
+			wait = 10 * time.Second
+		case errors.Is(err, ErrInUse):
+			wait = time.Second
+		}
+		if time.Since(start) > wait {
 			return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
 		}
 	}

@@ -151,12 +151,15 @@ func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
 	seen := map[string]bool{}
 	for i := range op.Changes {
 		c := &op.Changes[i]
-		for hash, body := range map[string][]byte{c.Before.Hash: c.Content, c.After.Hash: c.AfterContent} {
-			if body == nil || seen[hash] {
+		for _, side := range []struct {
+			hash string
+			body []byte
+		}{{c.Before.Hash, c.Content}, {c.After.Hash, c.AfterContent}} {
+			if side.body == nil || seen[side.hash] {
 				continue
 			}
-			seen[hash] = true
-			h, err := blob.ParseHash(hash)
+			seen[side.hash] = true
+			h, err := blob.ParseHash(side.hash)
 			if err != nil {
 				return 0, err
 			}
@@ -165,7 +168,7 @@ func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
 				return 0, err
 			}
 			if there == 0 {
-				n += int64(len(body))
+				n += int64(len(side.body))
 			}
 		}
 	}

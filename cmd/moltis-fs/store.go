@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -60,6 +61,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 		return "", o, err
 	}
 	o.Progress = progressOn(in.err)
+	o.Logger = slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o.Alive = func(tag string) bool { // looked at only when asked: it may be a place to read only
 		alive := engine.Alive(data)
 		return alive == nil || alive(tag)
