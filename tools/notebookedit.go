@@ -11,7 +11,6 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
-	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/refusal"
@@ -128,9 +127,6 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 		}
 		if result, err = notebook.Apply(t.Before.Content, e); err != nil {
 			return err
-		}
-		if len(result.Content) > engine.MaxResult {
-			return &edit.TooLargeError{Size: int64(len(result.Content)), Max: engine.MaxResult}
 		}
 		if err := s.cellSeen(t, e.Mode, result); err != nil {
 			return err

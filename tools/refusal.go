@@ -261,6 +261,10 @@ var extras = map[engine.Cause]func(*about, *Refusal){
 		e := factsOf[*guardfs.TooLargeError](a)
 		r.Fields = sizes{e.Size, e.Max}
 	},
+	engine.WriteTooLarge: func(a *about, r *Refusal) {
+		e := factsOf[engine.SizeFacts](a)
+		r.Fields = sizes{e.Size, e.Max}
+	},
 	engine.ChangedAtOnce: reading, engine.BufferDiffers: reading, engine.Unread: reading,
 
 	engine.PartUnread: func(a *about, r *Refusal) { a.readRest(r, true) },

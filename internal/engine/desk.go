@@ -38,6 +38,10 @@ type Rules struct {
 	Parents bool   // directories that are missing are made
 	Link    bool   // the symbolic link itself is meant; else one is refused
 
+	// for the rules on what a change may be
+	encoding    string // as the call names it; "": as it is detected
+	text, edits bool   // a text replaces the whole file; or parts of its text are replaced
+
 	above int64 // a file of more bytes is not read; 0: all are
 }
 
@@ -93,7 +97,7 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 	if t.Known, err = d.e.know(d.c, t); err != nil {
 		return nil, err
 	}
-	return t, d.e.fresh(t)
+	return t, cmp.Or(d.e.fresh(t), d.e.keeps(t, "", true))
 }
 
 // forget takes back the last Load.
@@ -122,6 +126,9 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 			if err := d.e.changeable(t); err != nil {
 				return nil, err
 			}
+		}
+		if err := d.e.keeps(t, p.Op.Kind, false); err != nil {
+			return nil, err
 		}
 		s := t.step()
 		if t.givesWay() {

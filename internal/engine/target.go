@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
@@ -110,6 +111,9 @@ type After struct {
 	Target string // of a symlink
 	// how Before became Content, from whoever knows it already; nil: compared when wanted
 	Hunks []diff.Hunk
+	// for the rules: the whole text, and the text that it replaces; or what edits made
+	was, text []byte
+	edits     *edit.Result
 	// KeptCRLF: the text was sent with bare LF, and Content has the CRLF of the file.
 	KeptCRLF bool
 	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there
