@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"moltisfs/internal/ids"
 	"moltisfs/internal/testbox"
 	"moltisfs/internal/testdir"
 )
@@ -33,6 +34,7 @@ var copied struct {
 }
 
 func TestMain(m *testing.M) {
+	ids.Numbered = true
 	if self, err := os.Executable(); err == nil && filepath.Base(self) == fileName {
 		main()
 	}

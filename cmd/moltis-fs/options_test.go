@@ -34,7 +34,7 @@ type optionCase struct {
 // that all have. $T is the tree, $W the directory above it, $H the hash of what d.txt was first, $B the checkpoint of b.txt. A sealed row runs on a store that is encrypted to a key that is not at hand.
 var optionCases = []optionCase{
 	{"checkpoint list", "", map[string]string{"path": "$T/a.txt", "contains": "NEW", "turn": "t2", "tool": "Write", "label": "L", "since": "0s",
-		"until": "1h", "limit": "1", "cursor": "ck-2VR", "principal": "p2", "session": "s2"}, false, false},
+		"until": "1h", "limit": "1", "cursor": "2", "principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint show", "ck-1H0", map[string]string{"principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint diff", "ck-1H0 --principal p1", map[string]string{"after": "", "root": "$T/sub", "session": "s2"}, false, false},
 	{"checkpoint diff", "ck-1H0", map[string]string{"principal": "p1"}, false, false},
@@ -67,7 +67,7 @@ var optionCases = []optionCase{
 	{"checkpoint backup", "$W/out.git", nil, false, false},
 	{"checkpoint gc", "", nil, false, false},
 	{"checkpoint gc", "--config $W/brief.toml", map[string]string{"dry-run": ""}, false, false},
-	{"checkpoint check", "", map[string]string{"data": "", "repair": ""}, false, false},
+	{"checkpoint check", "", map[string]string{"data": ""}, false, false},
 	{"checkpoint stats", "", nil, false, false},
 	{"checkpoint purge", "--path a.txt --yes", map[string]string{"dry-run": ""}, false, false},
 	{"checkpoint purge", "--path a.txt", map[string]string{"yes": ""}, false, false},

@@ -153,5 +153,4 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Join(data, "checkpoints", "blobs")))
 	run(exitRefused, "", append([]string{"checkpoint", "check", "--data"}, in...)...)
 	run(exitRefused, "", append([]string{"checkpoint", "check", "--data", "--json"}, in...)...)
-	run(exitRefused, "", append([]string{"checkpoint", "check", "--repair"}, in...)...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -46,6 +47,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 		return "", o, err
 	}
 	o.Progress = progressOn(in.err)
+	o.Logger = slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o.Alive = func(tag string) bool { // looked at only when asked: it may be a place to read only
 		alive := engine.Alive(data)
 		return alive == nil || alive(tag)
@@ -149,12 +151,13 @@ var storeErrors = []struct {
 	{isType[*checkpoint.NetworkError], exitMisuse, "", "name another: --data-dir or MOLTIS_DATA_DIR", ""},
 	{noPlace, exitMisuse, "", "name a directory of your own with --data-dir or MOLTIS_DATA_DIR", ""},
 	{isErr(checkpoint.ErrDamaged), exitBroken, "",
-		program + " checkpoint check --repair saves what it can, and keeps the damaged file", ""},
+		"stop every " + program + " that uses this data directory and try again: then it is moved aside " +
+			"and a new store is begun", ""},
 	{isErr(checkpoint.ErrBusy), exitBroken, "",
 		"a stopped process may hold this data directory: let it go on (kill -CONT) or end it", ""},
 	{isErr(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
 	{isErr(checkpoint.ErrInUse), exitMisuse, "",
-		"stop the servers that use this data directory, or wait for the repair, and try again", ""},
+		"stop the servers that use this data directory and try again", ""},
 }
 
 func noPlace(err error) bool {
@@ -189,14 +192,14 @@ func (in *invocation) operator() checkpoint.Scope {
 var recordedActions = map[string]string{
 	"checkpoint pin": "pin", "checkpoint unpin": "unpin", "checkpoint gc": "gc",
 	"checkpoint purge": "purge", "checkpoint export": "export", "checkpoint backup": "backup",
-	"checkpoint import-moltis": "import", "checkpoint check": "repair", "trash empty": "empty_trash",
+	"checkpoint import-moltis": "import", "trash empty": "empty_trash",
 	"token create": "token_create", "token revoke": "token_revoke",
 }
 
 // recorded runs do, between two records where the command is one of deeds. A dry run is none.
 func (in *invocation) recorded(do func() error) error {
 	name := recordedActions[in.command.path]
-	if name == "" || in.given("dry-run") || name == "repair" && !in.given("repair") {
+	if name == "" || in.given("dry-run") {
 		return do()
 	}
 	cfg, from, err := in.loadConfig(in.option("config"))

@@ -2,10 +2,92 @@ package blob
 
 import (
 	"bytes"
+	"context"
+	"crypto/sha256"
 	"errors"
 	"math/rand"
 	"testing"
+
+	"filippo.io/age"
 )
+
+// rows are the data keys of a test.
+type rows [][]byte
+
+func (r *rows) Newest(context.Context) (int64, error) { return int64(len(*r)), nil }
+
+func (r *rows) Wrapped(_ context.Context, id int64) ([]byte, error) { return (*r)[id-1], nil }
+
+func (r *rows) Add(_ context.Context, wrapped []byte) (int64, error) {
+	*r = append(*r, wrapped)
+	return int64(len(*r)), nil
+}
+
+// TestRoundTrip: whatever becomes of a content, it comes back, and sealed only to who has the key.
+func TestRoundTrip(t *testing.T) {
+	ctx := context.Background()
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise := make([]byte, 600<<10)
+	rand.New(rand.NewSource(1)).Read(noise)
+	text := bytes.Repeat([]byte("a line of text that repeats\n"), 500)
+	for name, c := range map[string]struct {
+		content []byte
+		base    []byte
+		codec   Codec
+	}{
+		"empty":   {[]byte{}, text, 0},
+		"short":   {[]byte("short"), nil, 0},
+		"text":    {text, nil, codecZstd},
+		"a delta": {append([]byte("new\n"), text...), text, CodecDelta},
+		"large":   {noise, nil, CodecStore},
+	} {
+		for _, to := range []string{"", id.Recipient().String()} {
+			keys := &rows{}
+			files := &Files{Dir: t.TempDir()}
+			p := packer(t, Options{Store: files, EncryptTo: to, Keys: keys})
+			row, err := p.Pack(ctx, sha256.Sum256(c.content), c.content, c.base, 0)
+			want := c.codec
+			if to != "" {
+				want |= CodecSealed
+			}
+			if err != nil || row.Codec != want || row.Key != int64(len(*keys)) {
+				t.Errorf("%s: codec %b, not %b, key %d: %v", name, row.Codec, want, row.Key, err)
+			}
+			reader := packer(t, Options{Store: files, Identities: []string{id.String()}, Keys: keys})
+			if got, err := reader.Unpack(ctx, &row, text); err != nil || !bytes.Equal(got, c.content) {
+				t.Errorf("%s: it does not come back: %v", name, err)
+			}
+			other := packer(t, Options{Store: files, Keys: keys})
+			if _, err := other.Unpack(ctx, &row, text); errors.Is(err, ErrSealed) != (to != "") {
+				t.Errorf("%s: without the key: %v", name, err)
+			}
+			var names []string
+			if err := files.List(ctx, func(name string, _ int64) error { names = append(names, name); return nil }); err != nil {
+				t.Error(err)
+			}
+			if row.Name == "" && len(names) > 0 || row.Name != "" && (len(names) != 1 || names[0] != row.Name) {
+				t.Errorf("%s: %q lies in %q", name, row.Name, names)
+			}
+			row.Hash[0] ^= 1
+			if _, err := reader.Unpack(ctx, &row, text); to != "" && err == nil {
+				t.Errorf("%s: what was sealed for another hash was opened", name)
+			}
+		}
+	}
+}
+
+func packer(t *testing.T, o Options) *Packer {
+	t.Helper()
+	p, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
 
 func TestDelta(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))

@@ -1,10 +1,12 @@
-package checkpoint_test
+package checkpointtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,7 +36,7 @@ func wants(p *checkpoint.Plan) []string {
 	return out
 }
 
-func expectPlan(t *testing.T, s store, why string, r checkpoint.Restore, want ...string) *checkpoint.Plan {
+func expectPlan(t *testing.T, s DB, why string, r checkpoint.Restore, want ...string) *checkpoint.Plan {
 	t.Helper()
 	p, err := s.Plan(ctx, r)
 	if err != nil {
@@ -48,7 +50,7 @@ func expectPlan(t *testing.T, s store, why string, r checkpoint.Restore, want ..
 
 func at(path, content string) string { return path + "=" + textSum(content)[:6] }
 
-func planState(t *testing.T, s store) {
+func planState(t *testing.T, s DB) {
 	created := save(t, s, opBy(me, checkpoint.KindWrite, textEdit("/w/a", "-", "1")))
 	edited := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	deleted := save(t, s, openBy(me, checkpoint.KindDelete, textEdit("/w/a", "2", "-")))
@@ -56,7 +58,7 @@ func planState(t *testing.T, s store) {
 	p := expectPlan(t, s, "what was edited must be as before", byID(me, edited), at("/w/a", "1"))
 	it := p.Items[0]
 	if !it.Stored || it.Missing != "" || it.Head.Kind != checkpoint.Absent || it.Foreign || it.HeadID != deleted || it.Base.Hash != textSum("2") {
-		t.Errorf("the item must hold head (the last known state), base and whether content is stored: %+v", it)
+		t.Errorf("the item must hold head (the last known state), base and whether content is DBd: %+v", it)
 	}
 	if !it.Expects(absent) || !it.Expects(textFile("2")) || it.Expects(textFile("1")) {
 		t.Error("of an open head both its states are expected on disk, and no other")
@@ -80,7 +82,7 @@ func planState(t *testing.T, s store) {
 	}
 }
 
-func planOrder(t *testing.T, s store) {
+func planOrder(t *testing.T, s DB) {
 	dir := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755}
 	made := save(t, s, opBy(me, checkpoint.KindWrite,
 		checkpoint.Change{Path: "/w/n", Role: checkpoint.RoleParent, Before: absent, After: dir},
@@ -108,7 +110,7 @@ func planOrder(t *testing.T, s store) {
 	expectPlan(t, s, "a move is undone", byID(me, save(t, s, opBy(me, checkpoint.KindMove, src, dst))), at("/w/src", "m"), "/w/dst=absent")
 }
 
-func planInverse(t *testing.T, s store) {
+func planInverse(t *testing.T, s DB) {
 	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	mid := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "3", "4")))
@@ -120,7 +122,7 @@ func planInverse(t *testing.T, s store) {
 	}
 }
 
-func planBad(t *testing.T, s store) {
+func planBad(t *testing.T, s DB) {
 	id := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	var bad *checkpoint.BadOpError
 	for name, r := range map[string]checkpoint.Restore{
@@ -148,7 +150,7 @@ func planBad(t *testing.T, s store) {
 	}
 }
 
-func rewind(t *testing.T, s store) {
+func rewind(t *testing.T, s DB) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	step := 0
 	do := func(turn, label, kind string, c ...checkpoint.Change) checkpoint.ID {
@@ -209,7 +211,7 @@ func rewind(t *testing.T, s store) {
 	}
 }
 
-func isolation(t *testing.T, s store) {
+func isolation(t *testing.T, s DB) {
 	if _, err := s.BeginTurn(ctx, me, "t"); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +243,7 @@ func isolation(t *testing.T, s store) {
 }
 
 // Whoever changed a path between two changes of this session loses by a rewind, so that must be marked too; who only read it does not.
-func between(t *testing.T, s store) {
+func between(t *testing.T, s DB) {
 	first := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2"), textEdit("/w/b", "1", "2"), textEdit("/w/c", "1", "2"), textEdit("/w/d", "1", "2")))
 	save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 	save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/b", "2", "3")))
@@ -264,7 +266,7 @@ func between(t *testing.T, s store) {
 }
 
 // What somebody changed whom nobody recorded shows as a gap between two changes of this session.
-func gaps(t *testing.T, s store) {
+func gaps(t *testing.T, s DB) {
 	var first checkpoint.ID
 	own := func(path string, states ...string) {
 		for i := 0; i+1 < len(states); i += 2 {
@@ -364,7 +366,7 @@ func mustPlan(p *checkpoint.Plan, err error) *checkpoint.Plan {
 }
 
 // A restore brings back what this session did to mode, owner and extended attributes, and leaves alone what others set.
-func metadata(t *testing.T, s store) {
+func metadata(t *testing.T, s DB) {
 	with := func(body string, mode fs.FileMode, gid uint32, x string) checkpoint.State {
 		st := textFile(body)
 		st.Mode, st.GID, st.Xattrs = mode, gid, map[string][]byte{"user.x": []byte(x)}
@@ -399,7 +401,7 @@ func metadata(t *testing.T, s store) {
 	}
 }
 
-func outcomes(t *testing.T, s store) {
+func outcomes(t *testing.T, s DB) {
 	first := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	second := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 	if err := s.Settle(ctx, second, checkpoint.Aborted); err != nil {
@@ -429,7 +431,7 @@ func outcomes(t *testing.T, s store) {
 	}
 }
 
-func undoRedo(t *testing.T, s store) {
+func undoRedo(t *testing.T, s DB) {
 	none := func(name string, f func() (*checkpoint.Plan, error)) {
 		t.Helper()
 		if p, err := f(); !errors.Is(err, checkpoint.ErrNothing) {
@@ -487,7 +489,7 @@ func undoRedo(t *testing.T, s store) {
 	}
 }
 
-func known(t *testing.T, s store) {
+func known(t *testing.T, s DB) {
 	save(t, s, opBy(me, checkpoint.KindRead, textEdit("/w/r", "r", "r")))
 	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	save(t, s, openBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3"), textEdit("/w/o", "1", "2")))
@@ -513,9 +515,112 @@ func known(t *testing.T, s store) {
 	}
 	// What was seen outside took place: that it is taken back is a change again.
 	for i, to := range []string{"4", "3"} {
-		seen := []observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: textSum(to), Size: 1}, Content: []byte(to)}}
-		if saved, err := seenOutside(ctx, s, me, fmt.Sprint("t", i), seen); err != nil || saved.ID == "" {
+		seen := []Observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: textSum(to), Size: 1}, Content: []byte(to)}}
+		if saved, err := SeenOutside(ctx, s, me, fmt.Sprint("t", i), seen); err != nil || saved.ID == "" {
 			t.Fatalf("change %d from outside is not recorded: %v", i, err)
 		}
+	}
+}
+
+// Observed is what a path turned out to be when somebody looked.
+type Observed struct {
+	Path    string
+	State   checkpoint.State
+	Content []byte
+}
+
+// SeenOutside records what changed behind the tools, as a host does at the beginning of a turn.
+func SeenOutside(ctx context.Context, d DB, who checkpoint.Scope, turn string, seen []Observed) (checkpoint.Saved, error) {
+	known, err := d.Known(ctx, who)
+	op := checkpoint.Op{Kind: checkpoint.KindExternal, Principal: who.Principal, Session: who.Session, Turn: turn}
+	for _, k := range known {
+		for _, o := range seen {
+			if o.Path == k.Path && !k.Expects(o.State) {
+				op.Changes = append(op.Changes, checkpoint.Change{Path: k.Path, Role: "target", Before: k.Own, After: o.State, AfterContent: o.Content})
+			}
+		}
+	}
+	if err != nil || len(op.Changes) == 0 {
+		return checkpoint.Saved{}, err
+	}
+	return d.Save(ctx, op)
+}
+
+// turnsOfOneName: each conversation may count its turns from one.
+func turnsOfOneName(t *testing.T, s DB) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	step := 0
+	begin := func(who checkpoint.Scope, name string, want bool) {
+		t.Helper()
+		if began, err := s.BeginTurn(ctx, who, name); err != nil || began != want {
+			t.Errorf("turn %s: began is %v, %v", name, began, err)
+		}
+	}
+	do := func(who checkpoint.Scope, turn string, c ...checkpoint.Change) checkpoint.ID {
+		o := opBy(who, checkpoint.KindEdit, c...)
+		o.Turn, o.Time = turn, start.Add(time.Duration(step)*time.Minute)
+		step++
+		return save(t, s, o)
+	}
+	begin(me, "t1", true)
+	first := do(me, "t1", textEdit("/w/a", "a0", "a1"))
+	begin(me, "t1", false)
+	begin(you, "t1", true)
+	begin(me, "t1", false)
+	do(me, "t1", textEdit("/w/a", "a1", "a2"))
+	begin(me, "t2", true)
+	do(me, "t2", textEdit("/w/a", "a2", "a3"))
+	r := restoreOf(me)
+	r.Turn = "t1"
+	expectPlan(t, s, "a turn that was begun once", r, at("/w/a", "a0"))
+	begin(me, "t1", true)
+	do(you, "t1", textEdit("/w/y", "y0", "y1"))
+	second := do(me, "t1", textEdit("/w/b", "b0", "b1"))
+	do(me, "t2", textEdit("/w/c", "c0", "c1")) // a late call of the turn before begins none
+	begin(me, "t1", false)
+	_, err := s.Plan(ctx, r)
+	e, ok := errors.AsType[*checkpoint.AmbiguousTurnError](err)
+	if !ok || e.Turn != "t1" || len(e.Begun) != 2 || e.Begun[0].First != first || e.Begun[1].First != second {
+		t.Fatalf("of two turns of one name none is taken, and both are told: %+v %v", e, err)
+	}
+	for i, want := range [][]string{{at("/w/a", "a0"), at("/w/b", "b0"), at("/w/c", "c0")}, {at("/w/b", "b0"), at("/w/c", "c0")}} {
+		r := restoreOf(me)
+		r.Since = e.Begun[i].Time
+		expectPlan(t, s, "since its time is that turn", r, want...)
+	}
+	r.Turn = "t2"
+	expectPlan(t, s, "another name", r, at("/w/a", "a2"), at("/w/b", "b0"), at("/w/c", "c0"))
+	r = restoreOf(you)
+	r.Turn = "t1"
+	expectPlan(t, s, "another session's turn of that name", r, at("/w/y", "y0"))
+	p, err := s.List(ctx, checkpoint.Filter{Principal: me.Principal, Session: me.Session, Turn: "t1"})
+	if err != nil || len(p.Checkpoints) != 3 {
+		t.Errorf("a list by turn shows all turns of that name: %+v %v", p, err)
+	}
+}
+
+// outside: what others did is no part of a rewind, which leaves it there again if the session had taken it back in between.
+func outside(t *testing.T, s DB) {
+	if _, err := s.BeginTurn(ctx, me, "t1"); err != nil {
+		t.Fatal(err)
+	}
+	one := save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/a", "a0", "-")))   // the session takes it back
+	two := save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/b", "b0", "b1")))  // it stays
+	save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/c", "c0", "c1")))         // another one follows
+	last := save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/c", "c1", "c2"))) // which the session changes
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/d", "d0", "d1")))             // the session was first:
+	save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/d", "d1", "d2")))         // that goes, or is a conflict
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/d", "d2", "d3")))             //
+	save(t, s, opBy(me, checkpoint.KindRestore, textEdit("/w/a", "-", "a0")))           //
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/c", "c2", "c3")))             //
+	r := restoreOf(me)
+	r.Turn = "t1"
+	p, err := s.Plan(ctx, r)
+	if err != nil || !slices.Equal(p.Outside, []checkpoint.ID{one, two, last}) {
+		t.Errorf("the rewind leaves %v, which others made: %+v %v", []checkpoint.ID{one, two, last}, p, err)
+	}
+	r.Paths = []string{"/w/a"}
+	if p, err = s.Plan(ctx, r); err != nil || !slices.Equal(p.Outside, []checkpoint.ID{one}) {
+		t.Errorf("of one path: %+v %v", p, err)
 	}
 }

@@ -24,44 +24,22 @@ type OpenOp struct {
 	Made  bool   // see DB.Made
 }
 
-const (
-	maxTag = 64
-	// settleAfter is how long an outcome waits for the next save to take it along.
-	settleAfter = 200 * time.Millisecond
-)
-
-// checkOpen checks the run, the tag and the steps.
-func (op *Op) checkOpen() error {
-	switch {
-	case op.Run < 0:
-		return &BadOpError{"", "a run has a number above 0"}
-	case op.Tag == "" && op.Steps == nil:
-		return nil
-	case op.Tag == "" || len(op.Tag) > maxTag:
-		return &BadOpError{"", "steps need a tag of reasonable length"}
-	case !changesFiles(op.Kind):
-		return &BadOpError{"", "only what changes files can be open"}
-	}
-	return nil
-}
-
 // Open lists the open operations, the newest first: they are taken back in this order.
 func (d *DB) Open(ctx context.Context) (ops []OpenOp, err error) {
 	err = d.view(ctx, func(h *history) error {
-		const q = "SELECT op, tag, steps, made FROM open_op ORDER BY op DESC"
+		const q = `SELECT o.op, op.id, o.tag, o.steps, o.made FROM open_op o JOIN op ON op.seq=o.op ORDER BY o.op DESC`
 		return each(ctx, h.q, q, nil, func(row scanner) error {
 			var seq int64
 			var o OpenOp
-			err := row.Scan(&seq, &o.Tag, &o.Steps, &o.Made)
+			err := row.Scan(&seq, &o.ID, &o.Tag, &o.Steps, &o.Made)
 			if _, settled := h.pending[seq]; err == nil && !settled {
-				o.ID = idOf(seq)
 				ops = append(ops, o)
 			}
 			return err
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing open operations: %w", named(err))
+		return nil, fmt.Errorf("listing open operations: %w", err)
 	}
 	return ops, nil
 }
@@ -69,12 +47,12 @@ func (d *DB) Open(ctx context.Context) (ops []OpenOp, err error) {
 // Made notes that all steps of the open operation id are done: from here on it is brought to its
 // end, not taken back. It is durable on return. ErrNotFound: the operation is not open.
 func (d *DB) Made(ctx context.Context, id ID) error {
-	seq, err := id.seq()
+	id, err := ParseID(string(id))
 	if err != nil {
 		return err
 	}
-	const made = "UPDATE open_op SET made=1 WHERE op=?"
-	return d.update(ctx, "noting that an operation was made", made, seq)
+	const made = "UPDATE open_op SET made=1 WHERE op=(SELECT seq FROM op WHERE id=?)"
+	return d.update(ctx, "noting that an operation was made", made, id)
 }
 
 // Settle writes the outcome of the operation id, which is not open any more then. One without a tag
@@ -82,42 +60,58 @@ func (d *DB) Made(ctx context.Context, id ID) error {
 // written along with the next save, or in a moment. Until then other processes take an operation
 // with a tag for open. Aborted and Foreign are durable on return.
 func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
-	seq, err := id.seq()
+	id, err := ParseID(string(id))
 	if err != nil {
 		return err
 	}
+	const find = "SELECT seq FROM op WHERE id=?"
 	switch o {
 	case Committed:
 		if err := d.enter(); err != nil {
 			return err
 		}
 		defer d.active.Done()
-		d.com.settled.add(seq, o, d.flushLater)
-		return nil
+		seq, err := one[int64](ctx, d.r, find, id)
+		if err == nil && seq != 0 {
+			d.settled.add(seq, o, d.flushLater)
+		}
+		return named(err)
 	case Aborted, Foreign:
 	default:
 		return &BadOpError{"", fmt.Sprintf("%q is no outcome", o)}
 	}
-	const doing = "settling checkpoint"
-	return d.write(ctx, doing, func(ctx context.Context, c *committer) error {
-		err := c.must(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq)
+	return d.write(ctx, "settling checkpoint", func(ctx context.Context, tx *tx) error {
+		seq, err := one[int64](ctx, tx, find, id)
+		if err == nil && seq == 0 {
+			err = ErrNotFound
+		}
 		if err == nil && o == Aborted { // then it put nothing into the trash either
-			err = c.exec(ctx, "UPDATE trash SET phase=3 WHERE op=? AND phase<>3", seq)
+			err = tx.exec(ctx, "UPDATE trash SET phase=3 WHERE op=? AND phase<>3", seq)
 		}
 		if err != nil {
 			return err
 		}
-		return c.settle(ctx, seq, o)
+		return tx.settle(ctx, seq, o)
 	})
+}
+
+// settle writes what became of an operation, which is not open any more.
+func (tx *tx) settle(ctx context.Context, seq int64, o Outcome) error {
+	if err := tx.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
+		return err
+	}
+	return tx.exec(ctx, "DELETE FROM open_op WHERE op=?", seq)
 }
 
 // settled are the outcomes that wait for the next save to take them along.
 type settled struct {
-	mu      sync.Mutex
-	of      map[int64]Outcome
-	written map[int64]Outcome // of those, by the transaction under way; only for whose turn it is
-	quiet   *time.Timer       // runs when no save has come for a while
+	mu    sync.Mutex
+	of    map[int64]Outcome
+	quiet *time.Timer // runs when no save has come for a while
 }
+
+// settleAfter is how long an outcome waits for the next save to take it along.
+const settleAfter = 200 * time.Millisecond
 
 // add has later called when no save has taken the outcome along.
 func (s *settled) add(seq int64, o Outcome, later func()) {
@@ -145,17 +139,16 @@ func (s *settled) pending() map[int64]Outcome {
 	return maps.Clone(s.of)
 }
 
-// forget forgets what the transaction has written, once it is committed. Not sooner: readers find
-// it only here until then, and when the commit fails it has to be written again.
-func (s *settled) forget() {
+// forget forgets what a transaction has written, once it is committed. Not sooner: readers find it
+// only here until then, and when the commit fails it has to be written again.
+func (s *settled) forget(written map[int64]Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for seq, o := range s.written {
+	for seq, o := range written {
 		if s.of[seq] == o {
 			delete(s.of, seq)
 		}
 	}
-	s.written = nil
 }
 
 // flushLater is Flush by itself.
@@ -171,28 +164,15 @@ func (d *DB) Flush() error {
 		return err
 	}
 	defer d.active.Done()
-	if err := d.com.flush(); err != nil {
+	return d.flush(context.Background())
+}
+
+func (d *DB) flush(ctx context.Context) error {
+	if len(d.settled.pending()) == 0 {
+		return nil
+	}
+	if err := d.transact(ctx, func(context.Context, *tx) error { return nil }); err != nil {
 		return fmt.Errorf("writing outcomes: %w", named(err))
 	}
 	return nil
-}
-
-// settle writes what became of an operation, which is not open any more.
-func (c *committer) settle(ctx context.Context, seq int64, o Outcome) error {
-	if err := c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
-		return err
-	}
-	return c.exec(ctx, "DELETE FROM open_op WHERE op=?", seq)
-}
-
-// writeOpen makes the operation open, if it has a tag.
-func (s *save) writeOpen(ctx context.Context, c *committer) error {
-	if s.op.Tag == "" {
-		return nil
-	}
-	steps := s.op.Steps
-	if steps == nil {
-		steps = []byte{}
-	}
-	return c.exec(ctx, "INSERT INTO open_op(op, tag, steps) VALUES(?,?,?)", s.seq, s.op.Tag, steps)
 }

@@ -2,8 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 )
 
@@ -19,44 +17,36 @@ func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool,
 	if name == "" || len(name) > maxName {
 		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
 	}
-	var last string
-	err = d.r.QueryRowContext(ctx, `SELECT name FROM turn
+	last, err := one[string](ctx, d.r, `SELECT name FROM turn
 		WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id DESC LIMIT 1`,
-		who.Principal, who.Session).Scan(&last)
+		who.Principal, who.Session)
 	if err == nil && last == name {
 		return false, nil // a process for every call asks for every call: no transaction for that
 	}
-	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		s, err := c.session(ctx, who.Principal, who.Session)
+	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
+		s, err := tx.session(ctx, who.Principal, who.Session)
 		if err != nil {
 			return err
 		}
-		var last string
-		const newest = "SELECT name FROM turn WHERE session=? ORDER BY id DESC LIMIT 1"
-		err = c.QueryRowContext(ctx, newest, s).Scan(&last)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		last, err := one[string](ctx, tx, "SELECT name FROM turn WHERE session=? ORDER BY id DESC LIMIT 1", s)
+		if began = last != name; err != nil || !began {
 			return err
 		}
-		if began = err != nil || last != name; !began {
-			return nil
-		}
-		_, err = c.newTurn(ctx, s, name)
+		_, err = tx.newTurn(ctx, s, name, d.o.Now().UnixNano())
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("beginning turn: %w", err)
+		return false, fmt.Errorf("beginning turn: %w", named(err))
 	}
 	return began, nil
 }
 
 // Pin protects a checkpoint from retention; Unpin takes that back.
-func (d *DB) Pin(ctx context.Context, id ID, who Scope) error {
-	return d.mark(ctx, id, who, "pin=1")
-}
+func (d *DB) Pin(ctx context.Context, id ID, who Scope) error { return d.mark(ctx, id, who, "pin", 1) }
 
 // Unpin lets retention have the checkpoint.
 func (d *DB) Unpin(ctx context.Context, id ID, who Scope) error {
-	return d.mark(ctx, id, who, "pin=0")
+	return d.mark(ctx, id, who, "pin", 0)
 }
 
 // Label names the checkpoint; an empty label takes the name away.
@@ -64,20 +54,13 @@ func (d *DB) Label(ctx context.Context, id ID, who Scope, label string) error {
 	if len(label) > maxName {
 		return &BadOpError{"", "the label is too long"}
 	}
-	if label == "" {
-		return d.mark(ctx, id, who, "label=NULL")
-	}
-	return d.mark(ctx, id, who, "label=?2", label)
+	return d.mark(ctx, id, who, "label", orNull(label))
 }
 
-func (d *DB) mark(ctx context.Context, id ID, who Scope, set string, args ...any) error {
-	if _, err := d.Get(ctx, id, who); err != nil {
-		return err
-	}
-	seq, err := id.seq()
+func (d *DB) mark(ctx context.Context, id ID, who Scope, column string, v any) error {
+	c, err := d.Get(ctx, id, who)
 	if err != nil {
 		return err
 	}
-	set = "UPDATE op SET " + set + " WHERE seq=?1"
-	return d.update(ctx, "marking checkpoint", set, append([]any{seq}, args...)...)
+	return d.update(ctx, "marking checkpoint", "UPDATE op SET "+column+"=? WHERE id=?", v, c.ID)
 }
