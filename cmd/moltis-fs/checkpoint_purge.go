@@ -97,7 +97,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		if !in.given("excluded") && r.Paths+r.Contents+recorded+len(a.InTrash) == 0 && !r.Resumed {
 			return in.nothingToPurge(a.Beside)
 		}
-		return in.answer(a, "%s", a.text(filepath.Join(dir, "audit")))
+		return in.answer(a, "%s", a.forPeople(filepath.Join(dir, "audit")))
 	})
 }
 
@@ -164,7 +164,7 @@ type purgeAnswer struct {
 	DryRun bool     `json:"dry_run"`
 }
 
-func (a *purgeAnswer) text(auditDir string) string {
+func (a *purgeAnswer) forPeople(auditDir string) string {
 	var b strings.Builder
 	verb := "purged"
 	if a.DryRun {

@@ -173,7 +173,7 @@ Retention holds for old checkpoints too: raise keep_within and keep_last first t
 					"%s is not a directory", visible(in.arg(0)))
 			}
 			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
-				// Whoever calls without a name is "local", so that he is who can restore them.
+				// Calls without a name are of "local", so that they can restore them.
 				r, err := moltis.Import(ctx, db, in.arg(0), cmp.Or(in.option("principal"), "local"),
 					progressOn(in.err))
 				answer := struct {

@@ -164,3 +164,19 @@ func matches(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s holds %q", args[0], got)
 	}
 }
+
+// must ends a test whose preparation failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// realDir is a temporary directory by its true name.
+func realDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	return dir
+}
