@@ -15,14 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// saveText saves the change of a path from one text to another.
-func saveText(d *DB, path, before, after string) error {
-	state := func(s string) State { return State{Kind: File, Size: int64(len(s))} }
-	_, err := d.Save(context.Background(), Op{Tool: "Edit", Kind: KindEdit, Principal: "p", Session: "s", Opening: Opening{Tag: "t"}, Changes: []Change{
-		{Path: path, Role: "target", Before: state(before), Content: []byte(before), After: state(after), AfterContent: []byte(after)}}})
-	return err
-}
-
 // noWrites lets no file of this process be written until it is called.
 func noWrites(t *testing.T) (again func()) {
 	t.Helper()

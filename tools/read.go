@@ -148,9 +148,6 @@ var readTool = define[ReadArgs](Tool{
 		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
 }, runRead, func(path string, _ bool) ReadArgs { return ReadArgs{FilePath: path} })
 
-// defaultLines is how many lines a Read shows unless told.
-const defaultLines = readers.DefaultLines
-
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
 	out := &Content{}
 	look := func(ctx context.Context, src *engine.Source) (*engine.Sight, error) {

@@ -1,15 +1,3 @@
-// Package protect knows by name which files keep secrets and which run code later.
-//
-// For example ".ssh/id_rsa" and ".env.local" are [Secret], ".git/hooks/pre-commit" and
-// ".claude/settings.json" are [Exec], and a Makefile is [Marked]. Names say all: nothing is looked
-// at, so a name that leads to nothing has its class too.
-//
-// Names MUST be folded as package policy folds them: here they are in small letters, without
-// invisible characters, and without dots and blanks at their end. Everything in a directory of a class
-// has that class. docs/decisions/0041-protected-classes.md says why each name is here, and why some
-// are not.
-//
-// The package holds tables and pure functions. It opens nothing.
 package policy
 
 import (
@@ -20,6 +8,19 @@ import (
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 )
+
+// The protected classes say by name which files keep secrets and which run code later.
+//
+// For example ".ssh/id_rsa" and ".env.local" are [Secret], ".git/hooks/pre-commit" and
+// ".claude/settings.json" are [Exec], and a Makefile is [Marked]. Names say all: nothing is looked
+// at, so a name that leads to nothing has its class too.
+//
+// Names MUST be folded (foldPath): here they are in small letters, without
+// invisible characters, and without dots and blanks at their end. Everything in a directory of a class
+// has that class. docs/decisions/0041-protected-classes.md says why each name is here, and why some
+// are not.
+//
+// These are tables and pure functions. They open nothing.
 
 // A Class says how much a name is protected, each more than the one before.
 type Class uint8
