@@ -35,6 +35,39 @@ func (e *Engine) AppendText(ctx context.Context, c *Call, path, content string,
 	})
 }
 
+// encoded is a text in the encoding of the file at whose end it will stand. Where the bytes before it are damaged, so that it would be read as something
+// else, or hide in which encoding they are, it is refused.
+func (e *Engine) encoded(t *Target, content string) ([]byte, error) {
+	like := t.Before.Content
+	if t.Unsaved() {
+		return []byte(content), nil
+	}
+	size := int64(len(like))
+	if t.large() {
+		var err error
+		if like, err = e.ends(t); err != nil {
+			return nil, err
+		}
+		size = t.Before.Info.Size
+	}
+	enc, mark, _ := encodings.Of("", like)
+	if enc.Unit == 1 && utf8.RuneCountInString(content) == len(content) { // ASCII
+		return []byte(content), nil
+	}
+	raw, _, err := edit.Encode(content, like, "")
+	if err != nil {
+		return nil, err
+	}
+	whole := (size-int64(mark))%int64(enc.Unit) == 0
+	if enc.Mapped() && enc.Unit == 1 {
+		_, whole = enc.Exact(like[mark:])
+	}
+	if !whole {
+		return nil, &edit.DamagedError{Index: -1, Line: bytes.Count(like, []byte{'\n'}) + 1, Encoding: enc.Name}
+	}
+	return raw[mark:], nil
+}
+
 // append adds what tail makes of about so many bytes, once the file is known.
 func (e *Engine) append(ctx context.Context, c *Call, path string, about int, r Rules,
 	made func(*Target) ([]byte, error)) (*Done, error) {
@@ -74,39 +107,6 @@ func (e *Engine) append(ctx context.Context, c *Call, path string, about int, r 
 		}
 		return d.plan(p)
 	})
-}
-
-// encoded is a text in the encoding of the file at whose end it will stand. Where the bytes before it are damaged, so that it would be read as something
-// else, or hide in which encoding they are, it is refused.
-func (e *Engine) encoded(t *Target, content string) ([]byte, error) {
-	like := t.Before.Content
-	if t.Unsaved() {
-		return []byte(content), nil
-	}
-	size := int64(len(like))
-	if t.large() {
-		var err error
-		if like, err = e.ends(t); err != nil {
-			return nil, err
-		}
-		size = t.Before.Info.Size
-	}
-	enc, mark, _ := encodings.Of("", like)
-	if enc.Unit == 1 && utf8.RuneCountInString(content) == len(content) { // ASCII
-		return []byte(content), nil
-	}
-	raw, _, err := edit.Encode(content, like, "")
-	if err != nil {
-		return nil, err
-	}
-	whole := (size-int64(mark))%int64(enc.Unit) == 0
-	if enc.Mapped() && enc.Unit == 1 {
-		_, whole = enc.Exact(like[mark:])
-	}
-	if !whole {
-		return nil, &edit.DamagedError{Index: -1, Line: bytes.Count(like, []byte{'\n'}) + 1, Encoding: enc.Name}
-	}
-	return raw[mark:], nil
 }
 
 // ends is a part of a large file by which its encoding is told: whole lines of its beginning and end.
