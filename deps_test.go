@@ -22,9 +22,9 @@ import (
 // thing: it stands on the lowest floor, and imports only others there.
 var floors = []string{
 	"cmd/moltis-fs scripts/*",
-	"mcp internal/toolstest",
-	"internal/serve/*",
+	"internal/toolstest internal/serve/*",
 	"tools internal/dialect/*",
+	"internal/serve/mcp",
 	"internal/refusal",
 	"internal/engine internal/sandbox internal/confine internal/doctor internal/policy/rego",
 	"internal/policy grep internal/datadir internal/readings",
@@ -35,9 +35,9 @@ var floors = []string{
 // reserved are imports that only some packages may have, each with those packages. Third-party modules have theirs in docs/dependencies.md.
 var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
-	{"net net/http net/netip", "cmd/moltis-fs internal/serve/jsonrpc internal/serve/approvals internal/listen internal/policy/rego internal/testbox internal/toolstest"},
+	{"net net/http net/netip", "cmd/moltis-fs internal/serve internal/serve/jsonrpc internal/serve/approvals internal/policy/rego internal/testbox internal/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
-	{"os/exec", "cmd/moltis-fs hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
+	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
 	{"os/signal", "cmd/moltis-fs"},
 	{"database/sql database/sql/driver", "checkpoint checkpoint/catalog"},
 	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers readers/image"},
@@ -49,29 +49,28 @@ var reserved = []struct{ imports, by string }{
 // fileAccess lists who may open, list, change or look at files by name, and whose files those are. A key is a package or one
 // file of it. Everybody else works on handles of guardfs, or on what is handed in.
 var fileAccess = map[string]string{
-	"internal/guardfs":     "the agent's tree; nobody else touches it",
-	"approval/queue":       "its own questions and answers",
-	"checkpoint":           "its own store",
-	"checkpoint/blob":      "the files of large contents",
-	"checkpoint/catalog":   "the database that is being mended",
-	"checkpoint/localdir":  "the directory of the store",
-	"checkpoint/moltis":    "the folder of Moltis that it reads",
-	"internal/audit":       "its own log",
-	"internal/ledger":      "its own records",
-	"internal/listen":      "the socket that it listens on, and the lock beside it",
-	"internal/policy/rego": "the policies that the operator names",
-	"internal/token":       "the file of tokens",
-	"internal/tty":         "the null device, to tell it from others",
-	"internal/datadir":     "the data directory itself",
-	"internal/confine":     "the trees that it opens to a program, which it looks at by name only",
-	"internal/doctor":      "modes of the operator's files, and the flags of a root",
-	"readers/wasm":         "its own compiled code",
-	"cmd/moltis-fs":        "the configuration, and the terminal",
-	"grep/ignore/peers":    "the trees of tests, with the packages that are compared",
-	"scripts/pack":         "the file of a module that it compresses",
-	"internal/testbox":     "the keys of a server of tests",
-	"internal/testdir":     "temporary directories of tests",
-	"internal/toolstest":   "trees for tests",
+	"internal/guardfs":        "the agent's tree; nobody else touches it",
+	"internal/approval/queue": "its own questions and answers",
+	"checkpoint":              "its own store",
+	"checkpoint/blob":         "the files of large contents",
+	"checkpoint/catalog":      "the database that is being mended",
+	"checkpoint/localdir":     "the directory of the store",
+	"checkpoint/moltis":       "the folder of Moltis that it reads",
+	"internal/audit":          "its own log",
+	"internal/session":        "its own records",
+	"internal/policy/rego":    "the policies that the operator names",
+	"internal/serve":          "the socket that it listens on, the lock beside it, and the file of tokens",
+	"internal/tty":            "the null device, to tell it from others",
+	"internal/datadir":        "the data directory itself",
+	"internal/confine":        "the trees that it opens to a program, which it looks at by name only",
+	"internal/doctor":         "modes of the operator's files, and the flags of a root",
+	"readers/wasm":            "its own compiled code",
+	"cmd/moltis-fs":           "the configuration, and the terminal",
+	"grep/ignore/peers":       "the trees of tests, with the packages that are compared",
+	"scripts/pack":            "the file of a module that it compresses",
+	"internal/testbox":        "the keys of a server of tests",
+	"internal/testdir":        "temporary directories of tests",
+	"internal/toolstest":      "trees for tests",
 }
 
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on
@@ -183,7 +182,7 @@ func roomOf(pkg string) (room string, floor int) {
 			if !each {
 				dir += "/"
 			}
-			if !strings.HasPrefix(pkg+"/", dir) || len(dir) <= longest {
+			if !strings.HasPrefix(pkg+"/", dir) || len(dir) <= longest || each && pkg+"/" == dir {
 				continue
 			}
 			room, floor, longest = strings.TrimSuffix(dir, "/"), i, len(dir)

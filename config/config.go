@@ -96,7 +96,7 @@ type FS struct {
 	Checkpoint Checkpoint `toml:"checkpoint" doc:"The store behind checkpoint_before_mutation."`
 	Audit      Audit      `toml:"audit" doc:"The record of every call, DATA-DIR/audit/audit.jsonl; docs/operations.md says what is in it."`
 	Limits     Limits     `toml:"limits" doc:"What a caller that runs wild is kept to; 0 lifts a limit. The refusal names the limit."`
-	Hooks      Hooks      `toml:"hooks" doc:"Programs that are asked about each call; package hook says what they read and write."`
+	Hooks      Hooks      `toml:"hooks" doc:"Programs that are asked about each call; internal/hook/hook.go says what they read and write."`
 }
 
 // Audit is [tools.fs.audit].

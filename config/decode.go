@@ -20,7 +20,7 @@ import (
 // MaxSize is how many bytes a configuration may have.
 const MaxSize = 1 << 20
 
-// mostProblems is how many problems are looked for: what nears each unknown name takes its time.
+// mostProblems bounds the problems that are looked for: the search for the nearest name of each unknown one takes its time.
 const mostProblems = 100
 
 // Decode reads one TOML document over Default. name is what problems call the file. The error joins

@@ -9,7 +9,7 @@ import (
 )
 
 // A whole moltis.toml can be given. Its sections about other things are passed by, and Warnings
-// tells which. What is nearly a name of ours, or holds a key of ours, is an error as ever: a rule in
+// tells which. A section that is nearly a name of ours, or holds a key of ours, is an error as ever: a rule in
 // a section that nobody reads would hold nobody.
 
 // ofMoltis are sections of Moltis that are near ours by name; and its keys directly below [tools].

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )

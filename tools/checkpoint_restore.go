@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"

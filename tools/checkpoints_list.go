@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/refusal"

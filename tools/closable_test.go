@@ -19,9 +19,9 @@ import (
 	"moltisfs/internal/audit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/sandbox"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -53,12 +53,12 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		must(t, use())
 		return l.Close, use
 	},
-	"internal/ledger.Ledger": func(t *testing.T, dir string) (func() error, func() error) {
-		l, err := ledger.Open(dir + "/ledger")
+	"internal/session.ReadLog": func(t *testing.T, dir string) (func() error, func() error) {
+		l, err := session.Open(dir + "/ledger")
 		must(t, err)
-		must(t, l.Saw(ledger.Key{Session: "s"}, ledger.Seen{Path: "/a", ID: "1", Hash: "h"}))
+		must(t, l.Saw(session.Key{Session: "s"}, session.Seen{Path: "/a", ID: "1", Hash: "h"}))
 		return l.Close, func() error { // the session is another one
-			_, _, err := l.Look(ledger.Key{Session: "late"}, "1", "/a")
+			_, _, err := l.Look(session.Key{Session: "late"}, "1", "/a")
 			return err
 		}
 	},

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"moltisfs/internal/buffer"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
@@ -33,12 +33,12 @@ func (c *Content) Text() string {
 		binaryText(&b, body)
 	}
 	switch c.beside {
-	case buffer.Own:
+	case session.Unsaved:
 		b.WriteString("\n[this is unsaved text of the user's editor; the disk has another]")
-	case buffer.Apart:
+	case session.Diverged:
 		b.WriteString("\n[this is unsaved text of the user's editor; the disk has another, which " +
 			"has changed too]")
-	case buffer.Behind:
+	case session.Stale:
 		b.WriteString("\n[this is on the disk; the user's editor still shows an earlier text]")
 	}
 	if c.Note != "" {

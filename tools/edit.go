@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"

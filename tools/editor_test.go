@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/tools"
 )
 

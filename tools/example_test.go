@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	"moltisfs/config"
-	"moltisfs/hook"
 	"moltisfs/tools"
 )
 
@@ -113,7 +112,7 @@ type sink struct{}
 
 func (sink) Name() string { return "sink" }
 
-func (sink) AfterToolCall(_ context.Context, c hook.AfterToolCall) error {
+func (sink) AfterToolCall(_ context.Context, c tools.AfterToolCall) error {
 	fmt.Println(c.Tool, c.Outcome)
 	return nil
 }
@@ -128,7 +127,7 @@ func ExampleOptions_hooks() {
 	suite, err := tools.Open(config.Default(), tools.Options{
 		DataDir: filepath.Join(dir, "data"),
 		Program: tools.Program{Name: "my-gateway 1.0"}, // on record at start and stop
-		Hooks:   hook.Set{After: []hook.After{sink{}}},
+		Hooks:   tools.Hooks{After: []tools.AfterHook{sink{}}},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/dialect"
 	"moltisfs/grep"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/dialect"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/tools"
 )
 

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/hook"
+	"moltisfs/internal/hook"
 	"moltisfs/tools"
 )
 

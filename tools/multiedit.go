@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"moltisfs/checkpoint"
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )

@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/session"
 	"moltisfs/readers/notebook"
 )
 
@@ -153,10 +153,10 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) error {
 	seen := t.Known.Seen
 	if mode == "insert" || !s.cfg.MustReadBeforeWrite || !t.Known.Tracked || seen != nil &&
-		(seen.Whole || ledger.Cover(seen.Sources, r.Cell, r.Cell)) {
+		(seen.Whole || session.Cover(seen.Sources, r.Cell, r.Cell)) {
 		return nil
 	}
-	if seen != nil && seen.Unit == "line" && ledger.Cover(seen.Ranges, r.FirstLine, r.LastLine) {
+	if seen != nil && seen.Unit == "line" && session.Cover(seen.Ranges, r.FirstLine, r.LastLine) {
 		return nil
 	}
 	return &Refusal{Reason: KindMustRead, Message: fmt.Sprintf("this session has not seen the "+
@@ -168,14 +168,14 @@ func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) erro
 
 // cellsAfter is what a session knows of a notebook after an edit, if it knew seen: the same cells
 // in their new places, and the cell it wrote.
-func cellsAfter(seen *ledger.Seen, mode string, r *notebook.Result) *engine.Sight {
+func cellsAfter(seen *session.Seen, mode string, r *notebook.Result) *engine.Sight {
 	after := &engine.Sight{Unit: "cell", Lines: r.Cells}
 	if seen != nil {
 		if after.Sources = shiftCells(seen.Sources, mode, r.Cell); seen.Unit == "cell" {
 			after.Ranges = shiftCells(seen.Ranges, mode, r.Cell)
 		}
 	}
-	own := ledger.Range{First: r.Cell, Last: r.Cell}
+	own := session.Range{First: r.Cell, Last: r.Cell}
 	if mode != "delete" {
 		after.Sources = append(after.Sources, own)
 	}
@@ -187,19 +187,19 @@ func cellsAfter(seen *ledger.Seen, mode string, r *notebook.Result) *engine.Sigh
 
 // shiftCells moves the cells from cell on, after one was inserted before them, or the first of them
 // deleted.
-func shiftCells(in []ledger.Range, mode string, cell int) (out []ledger.Range) {
+func shiftCells(in []session.Range, mode string, cell int) (out []session.Range) {
 	for _, r := range in {
-		before := ledger.Range{First: r.First, Last: min(r.Last, cell-1)}
+		before := session.Range{First: r.First, Last: min(r.Last, cell-1)}
 		switch mode {
 		case "insert":
-			out = append(out, before, ledger.Range{First: max(r.First, cell) + 1, Last: r.Last + 1})
+			out = append(out, before, session.Range{First: max(r.First, cell) + 1, Last: r.Last + 1})
 		case "delete":
-			out = append(out, before, ledger.Range{First: max(r.First, cell+1) - 1, Last: r.Last - 1})
+			out = append(out, before, session.Range{First: max(r.First, cell+1) - 1, Last: r.Last - 1})
 		default:
 			out = append(out, r)
 		}
 	}
-	return slices.DeleteFunc(out, func(r ledger.Range) bool { return r.Last < r.First })
+	return slices.DeleteFunc(out, func(r session.Range) bool { return r.Last < r.First })
 }
 
 // ignoredByDelete names what was sent along with a delete and meant nothing. An empty source is

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -10,62 +9,12 @@ import (
 	"strings"
 	"sync"
 
-	"moltisfs/approval"
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
-	"moltisfs/hook"
 	"moltisfs/internal/datadir"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
-)
-
-// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx
-// ends with the approval timeout, and Ask must return then. It must be safe for concurrent use.
-// [ApproverFunc] makes one of a function; package approval has some that are ready.
-type Approver interface {
-	Ask(ctx context.Context, q Question) (Answer, error)
-}
-
-// Question is one change, ready to happen: what an Approver is asked. It is [approval.Question]:
-//
-//	ID                       string
-//	Principal, Session, Tool string
-//	Paths, New               []string // real names; those of them where nothing is yet
-//	Summary                  string   // one line
-//	Diff                     string   // unified, not escaped: show it through approval.Escape
-//	Added, Removed           int      // lines
-//	Code                     []string // those of Paths that run code later
-//	Warnings                 []string // what to look at before saying yes
-//	Digest                   string   // of everything that the change is
-//	Expires                  time.Time
-type Question = approval.Question
-
-// Answer is what an Approver says. The zero Answer refuses. It is [approval.Answer]:
-//
-//	Decision Decision
-//	By       string         // who answered
-//	Reason   string         // why not, in their own words: the model is told
-//	Grant    approval.Grant // how far a yes goes; counts behind approval.Remember
-//	Over     interface{ Over(made bool) } // nil, or told of a yes whether the change was made then
-type Answer = approval.Answer
-
-// Decision is Approved, Denied, TimedOut, NobodyToAsk or Cancelled.
-type Decision = approval.Decision
-
-// ApproverFunc is a function as an Approver.
-type ApproverFunc func(context.Context, Question) (Answer, error)
-
-// Ask calls f.
-func (f ApproverFunc) Ask(ctx context.Context, q Question) (Answer, error) { return f(ctx, q) }
-
-// What an Approver may answer.
-const (
-	Approved    = approval.Approved
-	Denied      = approval.Denied
-	TimedOut    = approval.TimedOut
-	NobodyToAsk = approval.NobodyToAsk
-	Cancelled   = approval.Cancelled
 )
 
 // Options is what the host supplies. The zero value is safe: nobody can
@@ -98,9 +47,9 @@ type Options struct {
 	Root string
 	// RootMayBeGone opens the suite although workspace_root can't be searched: for who brings it back.
 	RootMayBeGone bool
-	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer is for
-	// metrics and traces: package telemetry makes one.
-	Hooks hook.Set
+	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer follows calls,
+	// for metrics and traces: *[Metrics] is one.
+	Hooks Hooks
 	// Worker is the command line that runs a reader in a process of its own; see readers.RunWorker.
 	// Empty: such readers are off.
 	Worker []string

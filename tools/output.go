@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 )
 
 // A bulky payload has members that Text says too: a brief answer, see [answer.Brief], goes without

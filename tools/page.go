@@ -3,7 +3,7 @@ package tools
 import (
 	"cmp"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/readers"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/tools"
 )
 

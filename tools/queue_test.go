@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/approval"
-	"moltisfs/approval/queue"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/approval/queue"
 	"moltisfs/tools"
 )
 

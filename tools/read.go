@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
-	"moltisfs/internal/buffer"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
@@ -88,7 +87,7 @@ type Content struct {
 	BufferDiffers bool   `json:"buffer_differs_from_disk,omitempty"`
 	Shown         string `json:"shown,omitempty"`
 
-	beside buffer.State
+	beside session.BufferState
 }
 
 // inText and brief leave out the text of what was read.
@@ -178,9 +177,9 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 	look := func(ctx context.Context, src *engine.Source) (*engine.Sight, error) {
 		out.FilePath, out.beside = src.Path, src.Beside
 		switch src.Beside {
-		case buffer.Own, buffer.Apart:
+		case session.Unsaved, session.Diverged:
 			out.BufferDiffers, out.Shown = true, "editor"
-		case buffer.Behind:
+		case session.Stale:
 			out.BufferDiffers, out.Shown = true, "disk"
 		}
 		return s.look(ctx, src, a, out)
@@ -220,10 +219,10 @@ func (s *Suite) look(
 		}
 	}
 	for _, s := range seen.Shown {
-		sight.Ranges = append(sight.Ranges, ledger.Range(s))
+		sight.Ranges = append(sight.Ranges, session.Range(s))
 	}
 	for _, s := range seen.Sources {
-		sight.Sources = append(sight.Sources, ledger.Range(s))
+		sight.Sources = append(sight.Sources, session.Range(s))
 	}
 	return sight, nil
 }

@@ -13,8 +13,8 @@ import (
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
 	"moltisfs/internal/refusal"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
@@ -394,7 +394,7 @@ func (f halfMadeFields) Text() string {
 
 // readRest offers to read what the session has not seen of a file, if that can be shown.
 func (a *about) readRest(r *Refusal, count bool) {
-	seen := factsOf[*ledger.Seen](a)
+	seen := factsOf[*session.Seen](a)
 	first, unit := seen.FirstUnseen(), cmp.Or(seen.Unit, "line")
 	args := map[string]any{"file_path": a.path, "offset": first}
 	switch {

@@ -16,14 +16,14 @@ import (
 	"moltisfs/config"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
-	"moltisfs/hook"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/refusal"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
@@ -46,7 +46,7 @@ var refusals = []struct {
 	{engine.Refuse(engine.Unsettled, "", checkpoint.ID("ck-1H0")), KindConflict},
 	{engine.Refuse(engine.NotEmpty, "/d", nil), KindConflict},
 	{engine.Refuse(engine.Unread, "/f", nil), KindMustRead},
-	{engine.Refuse(engine.PartUnread, "/f", &ledger.Seen{Lines: 2}), KindMustRead},
+	{engine.Refuse(engine.PartUnread, "/f", &session.Seen{Lines: 2}), KindMustRead},
 	{engine.Refuse(engine.Modified, "/f", engine.HashFacts{}), KindModified},
 	{engine.Refuse(engine.Unexpected, "/f", engine.HashFacts{}), KindModified},
 	{engine.Refuse(engine.LinesUnseen, "/f", engine.LineFacts{First: 1, Last: 2}), KindMustRead},
@@ -54,7 +54,7 @@ var refusals = []struct {
 	{engine.Refuse(engine.Accident, "/f", engine.GuardFacts{}), KindBadRequest},
 	{engine.Refuse(engine.Accident, "/f", engine.GuardFacts{Finding: guard.Finding{Guard: "empties"}, Edits: true}), KindBadRequest},
 	{engine.Refuse(engine.OverBinary, "/f", "png image"), KindBadRequest},
-	{engine.Refuse(engine.DropsUnseen, "/f", &ledger.Seen{Lines: 2}), KindBadRequest},
+	{engine.Refuse(engine.DropsUnseen, "/f", &session.Seen{Lines: 2}), KindBadRequest},
 	{engine.Refuse(engine.ReadOnly, "/f", "-r--r--r--"), KindPermissionDenied},
 	{engine.Refuse(engine.NotApproved, "/f", "no"), KindApprovalDenied},
 	{engine.Refuse(engine.NobodyToAsk, "/f", ""), KindApprovalDenied},
@@ -185,7 +185,7 @@ func TestHintsNameWhatThereIs(t *testing.T) {
 // A single page is written as one.
 func TestRestOfADocument(t *testing.T) {
 	r := &Refusal{}
-	facts := &engine.Refusal{Facts: &ledger.Seen{Unit: "page", Lines: 100, Ranges: []ledger.Range{{First: 1, Last: 99}}}}
+	facts := &engine.Refusal{Facts: &session.Seen{Unit: "page", Lines: 100, Ranges: []session.Range{{First: 1, Last: 99}}}}
 	(&about{Refusal: facts, path: "/f"}).readRest(r, true)
 	if r.Next == nil || r.Next.Args["pages"] != "100" {
 		t.Errorf("%+v", r.Next)

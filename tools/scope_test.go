@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
 )

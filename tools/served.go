@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/base64"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/readers"
 )
 
 // Dialect is the suite for whatever serves calls and knows no payloads.
-func (s *Suite) Dialect() dialect.Dialect { return served{s} }
+func (s *Suite) Dialect() Dialect { return served{s} }
 
 type served struct{ *Suite }
 

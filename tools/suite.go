@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"

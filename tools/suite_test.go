@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
 )

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/tools"
 )
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/policy"
@@ -37,7 +36,7 @@ type Tool struct {
 	// restore of many files does.
 	OwnTime bool
 
-	Search dialect.Search
+	Search Search
 
 	aliases []args.Alias // other agents' names for the arguments
 

@@ -6,8 +6,8 @@ import (
 	"path"
 	"slices"
 
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 )
 

@@ -16,9 +16,9 @@ import (
 	"syscall"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	acpdialect "moltisfs/internal/dialect/acp"
-	"moltisfs/internal/listen"
+	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/acp"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
@@ -226,12 +226,12 @@ func (in *invocation) lend(d dialect.Dialect, cfg config.Config) (*lent, error) 
 			" Text that is not saved in the user's editor is read and changed there; Grep and Glob of a " +
 			"directory search what is saved."}}
 	for i := range lentSockets {
-		l.Listener, err = listen.On(fmt.Sprintf("unix:%s/acp-%d.sock", dir, i), false)
+		l.Listener, err = serve.Listen(fmt.Sprintf("unix:%s/acp-%d.sock", dir, i), false)
 		if err == nil {
 			return l, nil
 		}
 	}
-	if e, ok := errors.AsType[*listen.AddressError](err); ok {
+	if e, ok := errors.AsType[*serve.AddressError](err); ok {
 		return nil, misuse(e.Do, "%v", e)
 	}
 	return nil, err
@@ -251,7 +251,7 @@ func (l *lent) serve(ctx context.Context, p *acp.Proxy) {
 		}
 		go func() {
 			defer c.Close()
-			if _, known, ours := listen.Peer(c); known && !ours {
+			if _, known, ours := serve.Peer(c); known && !ours {
 				return
 			}
 			in := bufio.NewReader(c)

@@ -11,8 +11,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"moltisfs/approval"
-	"moltisfs/approval/queue"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/approval/queue"
 	"moltisfs/tools"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/tools"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
 )
 

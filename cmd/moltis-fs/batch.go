@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/ndjson"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/tools"
 )
 

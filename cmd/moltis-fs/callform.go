@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/approval"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/tools"
 )
 

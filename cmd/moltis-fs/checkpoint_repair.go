@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
+	"moltisfs/internal/approval"
 )
 
 // repairStore is check --repair. What is lost is told; the exit status is then 1.

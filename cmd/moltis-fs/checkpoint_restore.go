@@ -13,7 +13,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/tools"
 )
 

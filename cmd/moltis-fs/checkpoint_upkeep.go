@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/checkpoint/moltis"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 )
 
 func checkpointGCCommand() *command {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/engine"
 )

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/acp"
 	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/engine"

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/dialect/jettson"
 	"moltisfs/internal/dialect/jsfs"

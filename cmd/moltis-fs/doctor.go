@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/doctor"
 	"moltisfs/internal/glob"
 )

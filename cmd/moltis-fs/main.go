@@ -31,8 +31,8 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/tty"
 	"moltisfs/tools"
 )

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"syscall"
 
-	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/doctor"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"

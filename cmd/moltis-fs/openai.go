@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 )
 
 // openAITool is a function as the Responses API and the Agents SDK have it.

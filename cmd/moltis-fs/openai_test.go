@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/tools"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"

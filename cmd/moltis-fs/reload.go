@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/sandbox/place"

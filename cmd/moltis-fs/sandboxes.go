@@ -16,7 +16,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/sandbox"
 	"moltisfs/internal/sandbox/place"

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/sandbox/place"
 	"moltisfs/tools"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/tty"
 )
 

@@ -15,11 +15,10 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/dialect/capability"
-	"moltisfs/internal/listen"
-	"moltisfs/internal/metrics"
+	"moltisfs/internal/hook"
+	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/approvals"
 	"moltisfs/internal/serve/jsonrpc"
-	"moltisfs/internal/token"
 	"moltisfs/tools"
 )
 
@@ -73,7 +72,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err := in.implyRoot(); err != nil {
 		return err
 	}
-	calls := &metrics.Calls{}
+	calls := &hook.Metrics{}
 	d, err := in.stands(ctx, approver, func(_ *config.Config, o *tools.Options) {
 		o.Hooks.Observer = calls
 	})
@@ -97,7 +96,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 			Principal: a.Principal, SessionKey: a.Session})
 	}
 	server := jsonrpc.New(d, jsonrpc.Options{
-		Tokens: token.At(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
+		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,
 		Operator: approvals.Methods(q),
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},
@@ -127,8 +126,8 @@ func (in *invocation) listen(dataDir string) (all []net.Listener, err error) {
 			}
 			addr += filepath.Join(dir, "rpc.sock")
 		}
-		l, err := listen.On(addr, in.given("beyond-loopback"))
-		if e, ok := errors.AsType[*listen.AddressError](err); ok {
+		l, err := serve.Listen(addr, in.given("beyond-loopback"))
+		if e, ok := errors.AsType[*serve.AddressError](err); ok {
 			return all, misuse(e.Do, "%v", e)
 		}
 		if err != nil {

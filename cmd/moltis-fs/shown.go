@@ -5,7 +5,7 @@ import (
 	"os"
 	"unicode/utf8"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 )
 
 // Names and contents that we show were chosen by agents. Two things keep them from speaking to the

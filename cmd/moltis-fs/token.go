@@ -13,7 +13,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/datadir"
-	"moltisfs/internal/token"
+	"moltisfs/internal/serve"
 	"moltisfs/tools"
 )
 
@@ -69,9 +69,9 @@ what they asked for.`,
 }
 
 // tokens is where they are kept.
-func (in *invocation) tokens() (*token.Store, error) {
+func (in *invocation) tokens() (*serve.TokenStore, error) {
 	dir, _, err := in.dataDir()
-	return token.At(filepath.Join(dir, tokensIn)), err
+	return serve.Tokens(filepath.Join(dir, tokensIn)), err
 }
 
 // tokensIn is the directory of the tokens in the data directory.
@@ -79,7 +79,7 @@ const tokensIn = "tokens"
 
 // unusableTokens is a file of tokens that can't be read or written as it is.
 func unusableTokens(err error) error {
-	if err == token.ErrUnknown || err == nil {
+	if err == serve.ErrUnknownToken || err == nil {
 		return err
 	}
 	return misuse("chmod 600 the file if it is yours; else remove it, and make new tokens", "%v", err)
@@ -106,12 +106,12 @@ func createToken(_ context.Context, in *invocation) error {
 			"an operator's token makes no calls: --operator goes without --user, --read, --write "+
 				"and --tier")
 	}
-	t := token.Token{
+	t := serve.Token{
 		Principal: in.option("principal"), Tier: in.option("tier"), ByUser: in.given("user"),
 		Operator: in.given("operator"),
 	}
 	if in.count("read", "write") > 0 {
-		t.Scope = &token.Scope{Readable: []string{}, Writable: []string{}}
+		t.Scope = &serve.Scope{Readable: []string{}, Writable: []string{}}
 		for _, name := range []string{"read", "write"} {
 			for _, dir := range in.all(name) {
 				abs, err := filepath.Abs(dir)
@@ -156,7 +156,7 @@ func createToken(_ context.Context, in *invocation) error {
 }
 
 // endOf says until when a token holds.
-func endOf(t token.Token) string {
+func endOf(t serve.Token) string {
 	switch {
 	case t.Expires.IsZero():
 		return "holds until it is revoked"
@@ -167,7 +167,7 @@ func endOf(t token.Token) string {
 }
 
 // tokenMay says what a token may do.
-func tokenMay(t token.Token) string {
+func tokenMay(t serve.Token) string {
 	var words []string
 	switch {
 	case t.Operator:
@@ -193,12 +193,12 @@ func tokenMay(t token.Token) string {
 
 // tokenRow is a token as list and revoke answer it; its hash is of no use to anybody.
 type tokenRow struct {
-	token.Token
+	serve.Token
 	Hash    string `json:"sha256,omitempty"`
 	Expired bool   `json:"expired"`
 }
 
-func tokenRowOf(t token.Token) tokenRow {
+func tokenRowOf(t serve.Token) tokenRow {
 	return tokenRow{Token: t, Expired: t.Expired(time.Now())}
 }
 
@@ -227,9 +227,9 @@ func revokeToken(_ context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	var t token.Token
+	var t serve.Token
 	revoke := func() (err error) {
-		if t, err = s.Revoke(in.arg(0)); err == token.ErrUnknown {
+		if t, err = s.Revoke(in.arg(0)); err == serve.ErrUnknownToken {
 			return &exitError{exitRefused, "there is no such token: " + visible(in.arg(0)),
 				program + " token list shows the ids", tools.KindNotFound}
 		}

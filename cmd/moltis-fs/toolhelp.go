@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/nearest"
 	"moltisfs/tools"
 )

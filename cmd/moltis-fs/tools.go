@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve/mcp"
 )
 

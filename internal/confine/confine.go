@@ -3,7 +3,7 @@
 //
 // Landlock only ever opens trees. So what a rule closes in a tree that is there when the program
 // starts is kept out by opening what lies beside it, one by one. In a directory of that kind nothing
-// new can be made, and with something unreadable in it, it can't be listed. What a rule closes by a
+// new can be made, and with something unreadable in it, it can't be listed. A path that a rule closes by a
 // pattern, and is not there yet, can't be kept out at all where files may be made: a Plan names such
 // rules, and its maker must ask before it goes on.
 //

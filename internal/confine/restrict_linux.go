@@ -53,7 +53,7 @@ func Restrict(rules []Rule, network bool, ports []uint16) error {
 	if err := c.BestEffort().Restrict(all...); err != nil {
 		return fmt.Errorf("restricting: %w", err)
 	}
-	// What was open before is not held: it stays with this program.
+	// Descriptors that were open before are not held: they stay with this program.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keeping open files: %w", err)
 	}

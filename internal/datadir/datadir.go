@@ -101,7 +101,7 @@ func Take(dir string, logger *slog.Logger) error {
 }
 
 // foreign says what of a data directory another user may have written: itself, a part, or a file right
-// in a part that is his, and a record that is open to all. "" is nothing. What is gone by the time of the
+// in a part that is his, and a record that is open to all. "" is nothing. A file that is gone by the time of the
 // look is passed by.
 func foreign(dir string, entries []fs.DirEntry) string {
 	if info, err := os.Stat(dir); err != nil || localdir.Own(info) != nil {

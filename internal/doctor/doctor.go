@@ -1,4 +1,4 @@
-// Package doctor says what an operator should mend before an agent is let in: who else may write to
+// Package doctor finds faults that an operator should mend before an agent is let in: who else may write to
 // the files that are obeyed, what is open, who is asked, and whether the kernel is too old.
 //
 // For example, a configuration that others may write to is a "hazard". It changes nothing and looks

@@ -2,5 +2,5 @@
 
 package doctor
 
-// oldKernel: what other systems lack, no operator can add.
+// oldKernel gives nothing: no operator can add to other systems.
 func oldKernel() bool { return false }

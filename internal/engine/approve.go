@@ -13,12 +13,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"moltisfs/approval"
 	"moltisfs/grep/ignore"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/protect"
+	"moltisfs/internal/policy"
 	encodings "moltisfs/internal/text"
 )
 
@@ -329,8 +329,8 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 	}
 	hooks := map[string][]string{}
 	// The name that has the class is told first: it is the one to lift.
-	add := func(name string, is protect.Class) {
-		if is < protect.Exec && !e.isHook(name, hooks) {
+	add := func(name string, is policy.Class) {
+		if is < policy.Exec && !e.isHook(name, hooks) {
 			return
 		}
 		if len(out) <= mostCode && !slices.Contains(out, name) {
@@ -347,13 +347,13 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 			if s.Action == Mkdir || s.Action == Rmdir {
 				as += "/-" // some names count for files only, as HEAD
 			}
-			if is := e.classes.Of(as); is >= protect.Exec || e.isHook(as, hooks) {
-				add(name, protect.Exec)
+			if is := e.classes.Of(as); is >= policy.Exec || e.isHook(as, hooks) {
+				add(name, policy.Exec)
 			}
 		}
 		if t := s.file; t != nil {
 			by, is := t.Path, e.classes.Of(t.Path)
-			if t.place != nil && is < protect.Exec {
+			if t.place != nil && is < policy.Exec {
 				by, is = e.classes.Worst(t.place.Object())
 			}
 			add(by, is)
@@ -507,7 +507,7 @@ func (e *Engine) codeWarnings(p *Plan, code []string) (out []string) {
 			edit.ShownPath(name)+" runs code later, or tells an agent what to do (class exec)")
 	}
 	for _, name := range p.Paths() {
-		if e.classes.Of(name) == protect.Marked && len(out) < 2*mostCode {
+		if e.classes.Of(name) == policy.Marked && len(out) < 2*mostCode {
 			out = append(out, fmt.Sprintf("%s runs code when it is used", edit.ShownPath(name)))
 		}
 	}

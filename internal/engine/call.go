@@ -19,14 +19,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/dialect"
-	"moltisfs/hook"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 	"moltisfs/internal/share"
 )
 
@@ -913,7 +913,7 @@ func (f CallFacts) String() string {
 type limits struct {
 	config.Limits
 	mu       sync.Mutex
-	sessions map[ledger.Key]*rate
+	sessions map[session.Key]*rate
 }
 
 // rate counts the calls of one session. It may have saved up ten seconds of calls.
@@ -962,7 +962,7 @@ func tooMany(limit string, most int, wait time.Duration) error {
 }
 
 // session gives the rate of k. A session that has saved up everything is as a new one, and is forgotten.
-func (l *limits) session(k ledger.Key, now time.Time) *rate {
+func (l *limits) session(k session.Key, now time.Time) *rate {
 	if r := l.sessions[k]; r != nil {
 		return r
 	}
@@ -974,7 +974,7 @@ func (l *limits) session(k ledger.Key, now time.Time) *rate {
 		}
 	}
 	if l.sessions == nil {
-		l.sessions = map[ledger.Key]*rate{}
+		l.sessions = map[session.Key]*rate{}
 	}
 	r := &rate{left: savedUp * float64(l.CallsPerSecond), at: now}
 	l.sessions[k] = r

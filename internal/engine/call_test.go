@@ -17,11 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"

@@ -13,11 +13,11 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/hook"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
 )
 

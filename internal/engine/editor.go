@@ -14,14 +14,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
-	"moltisfs/dialect"
 	"moltisfs/grep"
-	"moltisfs/internal/buffer"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/session"
 	encodings "moltisfs/internal/text"
 )
 
@@ -30,14 +29,14 @@ import (
 type editorOverlay struct {
 	e    *Engine
 	by   dialect.Overlay
-	seen *buffer.Seen
+	seen *session.Buffers
 	all  bool // it holds the text of every file, saved ones too: what differs is but noted
 }
 
 // editors remembers the texts that the editor of each session had.
 type editors struct {
 	mu   sync.Mutex
-	seen map[ledger.Key]*buffer.Seen
+	seen map[session.Key]*session.Buffers
 }
 
 // maxEditors bounds the sessions that are remembered. What is forgotten is looked at as if for the
@@ -61,11 +60,11 @@ func (o *editorOverlay) Load(ctx context.Context, path string) (string, bool, er
 	}
 	switch state := o.seen.Look(path, shown, raw, string(asText(raw))); {
 	case o.all: // no text of a file that is not there is no file
-		return shown, state != buffer.Behind && (shown != "" || raw != nil), nil
-	case state == buffer.Damaged:
+		return shown, state != session.Stale && (shown != "" || raw != nil), nil
+	case state == session.Damaged:
 		return "", false, errDamaged
 	default:
-		return shown, state == buffer.Own || state == buffer.Apart, nil
+		return shown, state == session.Unsaved || state == session.Diverged, nil
 	}
 }
 
@@ -99,7 +98,7 @@ func (e *Engine) raw(path string) (raw []byte, isText bool) {
 // legible says that a client's text of a path is one: of bytes that it can't decode it has none, and
 // the disk counts. If it has more than those, nobody may write it back.
 func legible(path string, text, raw []byte) (bool, error) {
-	damaged, same := buffer.Damage(string(text), raw)
+	damaged, same := session.Damage(string(text), raw)
 	if damaged && !same {
 		return false, Refuse(ClientFailed, path, errDamaged)
 	}
@@ -126,10 +125,10 @@ func (e *Engine) edited(c *Call) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.seen == nil || len(m.seen) >= maxEditors {
-		m.seen = map[ledger.Key]*buffer.Seen{}
+		m.seen = map[session.Key]*session.Buffers{}
 	}
 	if m.seen[c.key()] == nil {
-		m.seen[c.key()] = &buffer.Seen{}
+		m.seen[c.key()] = &session.Buffers{}
 	}
 	c.Overlay = &editorOverlay{e, c.Overlay, m.seen[c.key()], !ok}
 }
@@ -141,14 +140,14 @@ func (c *Call) editor() *editorOverlay {
 }
 
 // state gives the text that the editor had of a path at the last look; o may be nil.
-func (o *editorOverlay) state(path string) buffer.State {
+func (o *editorOverlay) state(path string) session.BufferState {
 	if o == nil {
-		return buffer.Saved
+		return session.Saved
 	}
-	if is := o.seen.State(path); !o.all || is == buffer.Saved {
+	if is := o.seen.State(path); !o.all || is == session.Saved {
 		return is
 	}
-	return buffer.Own
+	return session.Unsaved
 }
 
 // Takes says whether the editor takes texts.
@@ -165,7 +164,7 @@ func (o *editorOverlay) takes(path string) error {
 	if o == nil {
 		return nil
 	}
-	if o.state(path) == buffer.Apart {
+	if o.state(path) == session.Diverged {
 		return Refuse(BufferDiffers, path, nil)
 	}
 	return nil
@@ -188,7 +187,7 @@ func (e *Engine) Unsaved(ctx context.Context, c *Call, root string) (out []strin
 		if err == nil { // an editor that does not answer is asked once
 			_, _, held, err = e.overlaid(ctx, c, path)
 		}
-		if held && o.state(path) != buffer.Saved || err != nil {
+		if held && o.state(path) != session.Saved || err != nil {
 			out = append(out, path)
 		}
 	}
@@ -334,7 +333,7 @@ func (t *Target) unsaved() bool {
 // saved says that text is what a client shows of raw, which the disk has. Nothing on the disk is no
 // text. Line ends, a byte order mark and a last line break make no difference: clients have their own.
 func saved(text, raw []byte) bool {
-	return bytes.Equal(text, raw) || len(raw) > 0 && buffer.Same(string(text), string(asText(raw)))
+	return bytes.Equal(text, raw) || len(raw) > 0 && session.SameText(string(text), string(asText(raw)))
 }
 
 // asText is raw decoded, or raw where it is no text.

@@ -45,17 +45,16 @@ import (
 	"sync"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
-	"moltisfs/hook"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/datadir"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
-	"moltisfs/internal/protect"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
@@ -93,7 +92,7 @@ type shared struct {
 	locks       *guardfs.Locks
 	lockWait    time.Duration
 	expiry      expiry
-	ledger      *ledger.Ledger // nil when reads are not tracked
+	ledger      *session.ReadLog // nil when reads are not tracked
 	excluded    func(path string) bool
 	log         *audit.Log
 	checkpoints *checkpointStore
@@ -158,7 +157,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		return nil, err
 	}
 	if e.cfg.TrackReads {
-		if e.ledger, err = ledger.Open(filepath.Join(o.DataDir, "ledger")); err != nil {
+		if e.ledger, err = session.Open(filepath.Join(o.DataDir, "ledger")); err != nil {
 			return nil, err
 		}
 	}
@@ -294,7 +293,7 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 	}
 }
 
-func (c *Call) key() ledger.Key { return ledger.Key{Principal: c.Principal, Session: c.Session} }
+func (c *Call) key() session.Key { return session.Key{Principal: c.Principal, Session: c.Session} }
 
 // Host holds the parts that a program supplies besides the configuration. DataDir is needed.
 type Host struct {
@@ -643,8 +642,8 @@ func outOfReach(dir string, fs config.FS, root string) error {
 	return nil
 }
 
-func holds(cfg config.FS) protect.Holds {
-	return protect.Holds{Secret: cfg.ProtectSecret != "allow", Exec: cfg.ProtectExec != "allow"}
+func holds(cfg config.FS) policy.Holds {
+	return policy.Holds{Secret: cfg.ProtectSecret != "allow", Exec: cfg.ProtectExec != "allow"}
 }
 
 // rules are the operator's.
@@ -744,13 +743,13 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 // how many there were. They are what sessions read, for the diff of a conflict. Nothing depends on
 // them, so sessions may be at work.
 func PurgeKept(dataDir string) (int, error) {
-	return ledger.PurgeContents(filepath.Join(dataDir, "ledger"))
+	return session.PurgeContents(filepath.Join(dataDir, "ledger"))
 }
 
 // PurgeHashes makes the read histories under the data directory forget these contents. recorded is
 // how many records of the audit log name them: that log is only ever appended to.
 func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
-	if err := ledger.PurgeHashes(filepath.Join(dataDir, "ledger"), hashes); err != nil {
+	if err := session.PurgeHashes(filepath.Join(dataDir, "ledger"), hashes); err != nil {
 		return 0, err
 	}
 	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/guardfs"
 )
 

@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"

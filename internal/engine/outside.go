@@ -9,13 +9,13 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/session"
 )
 
 // outside remembers turns and looks, to notice changes that were not made by the tools.
 type outside struct {
 	mu    sync.Mutex
-	turns map[ledger.Key]string // the turn that a session is in
+	turns map[session.Key]string // the turn that a session is in
 	// by path, what the last look found: what did not move is not read again
 	looks map[string]look
 	// which recordClosedDirs has seen in this turn
@@ -51,7 +51,7 @@ func (e *Engine) BeginTurn(ctx context.Context, c *Call) {
 	}
 	o.mu.Lock()
 	if o.turns == nil || len(o.turns) > maxLooks {
-		o.turns = map[ledger.Key]string{}
+		o.turns = map[session.Key]string{}
 	}
 	o.turns[c.key()] = c.Turn
 	o.dirs = nil

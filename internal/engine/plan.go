@@ -21,8 +21,8 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 )
 
 // Reading is the knowledge that a session must have of a file that it changes.
@@ -838,9 +838,9 @@ func (e *Engine) changeable(t *Target) error {
 
 // Knowledge is the knowledge that the session has of a file that it is about to change.
 type Knowledge struct {
-	Tracked bool         // reads are tracked; the rest is meaningless without
-	Seen    *ledger.Seen // nil: never read
-	Stale   bool         // read, but the content is another one now
+	Tracked bool          // reads are tracked; the rest is meaningless without
+	Seen    *session.Seen // nil: never read
+	Stale   bool          // read, but the content is another one now
 }
 
 // know looks the file up. It judges nothing: fresh and the tools do.

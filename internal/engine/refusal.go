@@ -16,13 +16,13 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
-	"moltisfs/hook"
 	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 )
 
 // A Code is the kind of a refusal. It is the same in every dialect.
@@ -282,7 +282,7 @@ var (
 	ClientFailed  = With[error](CodeIOError, "client_failed") // what it said of its text
 
 	Unread     = own(CodeMustRead, "unread")
-	PartUnread = With[*ledger.Seen](CodeMustRead, "part_unread")
+	PartUnread = With[*session.Seen](CodeMustRead, "part_unread")
 	Modified   = With[HashFacts](CodeModified, "modified")
 	Unexpected = With[HashFacts](CodeModified, "not_expected_hash") // Hash is "" where no file is
 	ReadOnly   = With[string](CodePermissionDenied, "read_only")    // the mode
@@ -291,7 +291,7 @@ var (
 	NotAsShown  = With[string](CodeUnsupported, "not_as_shown") // the kind of file
 	OverBinary  = With[string](CodeBadRequest, "over_binary")   // the kind of file
 	Accident    = With[GuardFacts](CodeBadRequest, "accident")
-	DropsUnseen = With[*ledger.Seen](CodeBadRequest, "drops_unseen")
+	DropsUnseen = With[*session.Seen](CodeBadRequest, "drops_unseen")
 
 	NoMatch        = Typed[*edit.NoMatchError](CodeNoMatch, "no_match")
 	NotUnique      = Typed[*edit.NotUniqueError](CodeNotUnique, "not_unique")

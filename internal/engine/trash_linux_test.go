@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/testdir"

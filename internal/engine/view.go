@@ -22,13 +22,11 @@ import (
 	"moltisfs/grep"
 	"moltisfs/grep/ignore"
 	"moltisfs/grep/rulefiles"
-	"moltisfs/internal/buffer"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
-	"moltisfs/internal/protect"
+	"moltisfs/internal/session"
 	encodings "moltisfs/internal/text"
 )
 
@@ -44,13 +42,13 @@ type View struct {
 // Sight is the part of a file that was shown.
 type Sight struct {
 	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
-	Unit   string // what Lines and Ranges count, see ledger.Seen
+	Unit   string // what Lines and Ranges count, see session.Seen
 	Lines  int
-	Ranges []ledger.Range
+	Ranges []session.Range
 	Whole  bool
-	// See ledger.Seen.
+	// See session.Seen.
 	Lossy   bool
-	Sources []ledger.Range
+	Sources []session.Range
 }
 
 // View is the reading chain. Nothing is changed by it but our own ledger.
@@ -79,7 +77,7 @@ func (e *Engine) remember(c *Call, o guardfs.Object, s *Sight) error {
 	if e.ledger == nil {
 		return nil
 	}
-	err := e.ledger.Saw(c.key(), ledger.Seen{
+	err := e.ledger.Saw(c.key(), session.Seen{
 		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit,
 		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
 		When: e.now(),
@@ -115,7 +113,7 @@ type Source struct {
 
 	Unsaved bool // a client holds it; Info is of the file on the disk, but for the size
 	// Beside is what the editor of the call has of it, where that is not the disk's.
-	Beside buffer.State
+	Beside session.BufferState
 	// Given counts the bytes that the answer has of it, for the record. Bytes and Lines count theirs.
 	Given int64
 
@@ -152,7 +150,7 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 		}
 		defer f.Close() //nolint:errcheck // nothing was written through it
 		s := &Source{ReaderAt: f, Path: h.Object().True, Info: f.Info(), e: e, file: f}
-		if beside := c.editor().state(s.Path); beside == buffer.Behind {
+		if beside := c.editor().state(s.Path); beside == session.Stale {
 			s.Beside = beside
 		}
 		if s.Info.Size <= InMemory {
@@ -310,7 +308,7 @@ func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *
 	s.hash = hex.EncodeToString(sum.Sum(nil))
 	sight := &Sight{Unit: "line", Lines: line, Whole: int64(len(part)) == size, Hash: s.hash}
 	if shown > 0 {
-		sight.Ranges = []ledger.Range{{First: first, Last: shown}}
+		sight.Ranges = []session.Range{{First: first, Last: shown}}
 	}
 	return part, sight, nil
 }
@@ -780,14 +778,14 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string,
 }
 
 // rulesTold are the operator's rules for another process.
-func (e *Engine) rulesTold() policy.Told {
-	return policy.Told{Allow: e.cfg.AllowPaths, Deny: e.cfg.DenyPaths, Only: e.root, Work: e.cfg.WorkspaceRoot,
+func (e *Engine) rulesTold() policy.Rules {
+	return policy.Rules{Allow: e.cfg.AllowPaths, Deny: e.cfg.DenyPaths, Only: e.root, Work: e.cfg.WorkspaceRoot,
 		Holds: holds(e.cfg), Lifted: e.cfg.Unprotected}
 }
 
 // A searcher has searches run where the files are, under rules that judge asks once more of what they find.
 type searcher interface {
-	Elsewhere(rules policy.Told, judge guardfs.Judge) grep.Elsewhere
+	Elsewhere(rules policy.Rules, judge guardfs.Judge) grep.Elsewhere
 }
 
 // Search looks for q in the content of a file, or of what lies below a directory.
@@ -1151,12 +1149,12 @@ func (e *Engine) SawAll(c *Call, path string) bool {
 		return false
 	}
 	seen, _ := e.ledger.Latest(c.key(), maxHeld)
-	return slices.ContainsFunc(seen, func(s ledger.Seen) bool { return s.Path == path && s.Whole })
+	return slices.ContainsFunc(seen, func(s session.Seen) bool { return s.Path == path && s.Whole })
 }
 
 // RunsCode says that a file runs code later by its name, so that a change of it is asked about.
 func (e *Engine) RunsCode(path string) bool {
-	return e.classes.Of(path) == protect.Exec
+	return e.classes.Of(path) == policy.Exec
 }
 
 // Content is the content of a file that the caller may read and that is not large; else nil.

@@ -14,7 +14,7 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
@@ -218,7 +218,7 @@ func proven(t *Target, r *edit.Result, encoding string) error {
 	byLine := cmp.Or(seen.Unit, "line") == "line"
 	for _, h := range t.After.Hunks {
 		first, last := changedLines(h)
-		if byLine && ledger.Cover(seen.Ranges, first, last) {
+		if byLine && session.Cover(seen.Ranges, first, last) {
 			continue
 		}
 		f := LineFacts{First: first, Last: last}

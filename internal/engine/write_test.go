@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	gitignore "moltisfs/grep/ignore"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"

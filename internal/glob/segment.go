@@ -169,7 +169,7 @@ func (s *segment) match(name string) bool {
 	return name != "" && matchTokens(s.tokens, name)
 }
 
-// matchTokens goes back to the latest star only. What an earlier star could take, the latest can
+// matchTokens goes back to the latest star only. A piece that an earlier star could take, the latest can
 // take as well, so no other choice can help.
 func matchTokens(tokens []token, name string) bool {
 	t, n := 0, 0

@@ -2,7 +2,7 @@ package policy
 
 import "context"
 
-// A Chain is the operator's own policy: what lists of globs can't say. It is asked before the
+// A Chain is the operator's own policy, for rules that lists of globs can't say. It is asked before the
 // guard, which always runs after it: a chain narrows and never widens.
 //
 // Decide tells whether the operation may go on. An error is no decision, and denies; its text is

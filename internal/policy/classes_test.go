@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/protect"
 )
 
 func classes(t *testing.T, o ClassOptions) *Classes {
@@ -17,7 +16,7 @@ func classes(t *testing.T, o ClassOptions) *Classes {
 	return c
 }
 
-var all = protect.Holds{Secret: true, Exec: true}
+var all = Holds{Secret: true, Exec: true}
 
 // TestSecretsAreClosed: under each name, in each spelling, for each access, and whether or not
 // something is there. An allow rule does not open them, and without the class they are open.
@@ -117,12 +116,12 @@ func TestLifted(t *testing.T) {
 		return p
 	}
 	c := classes(t, ClassOptions{Holds: all, Lifted: []string{"/ws/certs/**", "/ws/.env", "/l/x/**"}, Root: "/home/.claude/wt", Canonical: real})
-	for name, want := range map[string]protect.Class{
-		"/ws/certs/a.key": protect.None, "/ws/certs/.git/config": protect.None, "/ws/.env": protect.None, "/ws/.env/x": protect.None,
-		"/ws/.ENV": protect.Secret, "/ws/.env.local": protect.Secret, "/ws/Certs/a.key": protect.Secret, "/real/x/.env": protect.None,
-		"/home/.claude/wt": protect.None, "/home/.claude/wt/a.go": protect.None, "/home/.claude/wt/.env": protect.Secret,
-		"/home/.claude/wt/a~": protect.None, "/home/.claude/wt/a:b": protect.None, "/home/.claude/wt/ENV~1": protect.Secret,
-		`/home/.claude/wt/a\..\..\.env`: protect.Secret, "/home/.claude/other~": protect.Exec, "/home/.claude/other": protect.Exec, "/home/.claude/wt/../x": protect.Exec, "relative/.env": protect.None,
+	for name, want := range map[string]Class{
+		"/ws/certs/a.key": NoClass, "/ws/certs/.git/config": NoClass, "/ws/.env": NoClass, "/ws/.env/x": NoClass,
+		"/ws/.ENV": Secret, "/ws/.env.local": Secret, "/ws/Certs/a.key": Secret, "/real/x/.env": NoClass,
+		"/home/.claude/wt": NoClass, "/home/.claude/wt/a.go": NoClass, "/home/.claude/wt/.env": Secret,
+		"/home/.claude/wt/a~": NoClass, "/home/.claude/wt/a:b": NoClass, "/home/.claude/wt/ENV~1": Secret,
+		`/home/.claude/wt/a\..\..\.env`: Secret, "/home/.claude/other~": Exec, "/home/.claude/other": Exec, "/home/.claude/wt/../x": Exec, "relative/.env": NoClass,
 	} {
 		if got := c.Of(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -159,11 +158,11 @@ func TestWorst(t *testing.T) {
 		{Spelled: "/ws/a", True: "/ws/b", Also: []string{"/ws/.GIT/hooks/x"}},
 		{Spelled: "/ws/GIT~1/config", True: "/ws/GIT~1/config"},
 	} {
-		if by, got := c.Worst(o); got != protect.Exec || c.Of(by) != got {
+		if by, got := c.Worst(o); got != Exec || c.Of(by) != got {
 			t.Errorf("%v is %q by %s", o, got, by)
 		}
 	}
-	if _, got := c.Worst(guardfs.Object{Spelled: "/ws/a", True: "/ws/b"}); got != protect.None {
+	if _, got := c.Worst(guardfs.Object{Spelled: "/ws/a", True: "/ws/b"}); got != NoClass {
 		t.Errorf("a plain file is %q", got)
 	}
 }

@@ -2,13 +2,11 @@ package policy
 
 import (
 	"testing"
-
-	"moltisfs/internal/protect"
 )
 
 // BenchmarkHides is what the class of secrets costs a walk for each entry.
 func BenchmarkHides(b *testing.B) {
-	c, err := NewClasses(ClassOptions{Holds: protect.Holds{Secret: true, Exec: true}})
+	c, err := NewClasses(ClassOptions{Holds: Holds{Secret: true, Exec: true}})
 	if err != nil {
 		b.Fatal(err)
 	}

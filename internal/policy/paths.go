@@ -59,8 +59,8 @@ func NewPaths(globs []string, canonical func(string) string) (*Paths, error) {
 	return p, nil
 }
 
-// Follow looks where the links lead now. Where they led before stays covered: what was written
-// there is still there.
+// Follow looks where the links lead now. Where they led before stays covered: the files written
+// there are still there.
 func (p *Paths) Follow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

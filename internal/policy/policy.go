@@ -52,6 +52,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"path"
 	"slices"
@@ -61,7 +62,6 @@ import (
 
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/protect"
 )
 
 // Options are the rules of the operator, and the few looks at the file system that rules need. The
@@ -281,7 +281,7 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 	}
 	if rule := p.refusedByName(d, &o, a); rule != "" {
 		no := &Denied{Path: o.Spelled, Rule: rule}
-		if rule == ruleSecret && p.classes.Of(o.Spelled) == protect.Secret {
+		if rule == ruleSecret && p.classes.Of(o.Spelled) == Secret {
 			no.Class = ruleSecret
 		}
 		return no
@@ -390,4 +390,25 @@ func (d *denials) refuses(name string) rank {
 		}
 	}
 	return worst
+}
+
+// Rules holds the rules for another process, which applies them to a tree that holds nothing of
+// ours.
+type Rules struct {
+	Allow, Deny []string
+	Only        string // Options.Root
+	Work        string // where the work is, if not Only
+	Holds       Holds
+	Lifted      []string
+}
+
+// Policy compiles t over the tree that free opens; free asks no judge.
+func (t Rules) Policy(free *guardfs.FS) (*Policy, error) {
+	classes, err := NewClasses(ClassOptions{Holds: t.Holds, Lifted: t.Lifted,
+		Root: cmp.Or(t.Only, t.Work), Canonical: free.Canonical})
+	if err != nil {
+		return nil, err
+	}
+	return New(Options{Allow: t.Allow, Deny: t.Deny, Root: t.Only,
+		Classes: classes, Canonical: free.Canonical, Identify: Identify(free), Census: Census(free)})
 }

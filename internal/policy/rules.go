@@ -2,7 +2,12 @@ package policy
 
 import (
 	"errors"
+	"path"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"moltisfs/internal/glob"
 )
@@ -193,4 +198,163 @@ func segments(path string) []string {
 		return nil
 	}
 	return strings.Split(path[1:], "/")
+}
+
+// denials are the denied and protected paths, under all names that are known to lead there. It never
+// changes: one judgement takes one denials from beginning to end.
+type denials struct {
+	deny        node // by the names in the rules
+	folded      node // the same rules, folded
+	shortNames  []shortName
+	censusRoots []string // where a census must look
+	full        bool     // links led to too many places: everything is denied
+}
+
+// denyRule is a deny rule or a protected path, with all names of its literal beginning: as it is
+// spelled, and where links have led from there.
+type denyRule struct {
+	roots         []string
+	exact, folded *glob.Pattern // nil: protected
+}
+
+// ruleTracker keeps the denials up to date with the links that rules go through. Where a link once
+// led stays denied. Otherwise a link could be turned away and back, and open what is denied in
+// between.
+type ruleTracker struct {
+	sources    []*denyRule
+	otherRoots []string // more places where a census must look
+	canonical  func(string) string
+	now        func() time.Time
+	started    time.Time
+	mu         sync.Mutex
+	followed   int          // names added after the start
+	nextCheck  atomic.Int64 // when to look again, after begun
+	denials    atomic.Pointer[denials]
+}
+
+const (
+	// linkCheckInterval is how long a look at the links is good for: a new link is noticed that
+	// late at most. Slow looks are made less often, so that they take a fiftieth of the time at
+	// most.
+	linkCheckInterval = 10 * time.Millisecond
+	// maxFollowed bounds the memory: an agent may turn links again and again.
+	maxFollowed = 1000
+)
+
+// current gives the denials of this moment.
+func (f *ruleTracker) current() *denials {
+	if int64(f.now().Sub(f.started)) < f.nextCheck.Load() {
+		return f.denials.Load()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now().Sub(f.started)
+	d := f.denials.Load()
+	if int64(now) < f.nextCheck.Load() {
+		return d
+	}
+	changed := d == nil
+	for _, s := range f.sources {
+		if spelled := s.roots[0]; spelled != "/" && f.followed <= maxFollowed {
+			real := path.Clean(f.canonical(spelled))
+			changed = s.add(real, &f.followed) || changed
+			if dir, base := path.Split(spelled); real != spelled && dir != "/" {
+				// The last name may itself be a link. It is denied at its own place too.
+				above := f.canonical(path.Clean(dir))
+				changed = s.add(path.Join(above, base), &f.followed) || changed
+			}
+		}
+	}
+	if d == nil {
+		f.followed = 0
+	}
+	if changed {
+		d = f.build()
+		f.denials.Store(d)
+	}
+	end := f.now().Sub(f.started)
+	f.nextCheck.Store(int64(end + max(linkCheckInterval, 50*(end-now))))
+	return d
+}
+
+func (s *denyRule) add(name string, count *int) bool {
+	if slices.Contains(s.roots, name) {
+		return false
+	}
+	s.roots = append(s.roots, name)
+	*count++
+	return true
+}
+
+func (f *ruleTracker) build() *denials {
+	d := &denials{full: f.followed > maxFollowed}
+	roots := slices.Clone(f.otherRoots)
+	for _, s := range f.sources {
+		for i, name := range s.roots {
+			exact, folded := rule{rank: protected}, segments(foldPath(name))
+			if s.exact != nil {
+				exact = rule{denied, s.exact}
+				if i == 0 {
+					folded = s.folded.Literal()
+				}
+			}
+			d.deny.insert(segments(name), exact)
+			d.folded.insert(folded, rule{exact.rank, s.folded})
+			if name != "/" {
+				roots = append(roots, name)
+			}
+			if s.exact == nil {
+				d.addShortNames(folded)
+			}
+		}
+		if s.exact != nil {
+			d.addShortNames(s.folded.Names())
+		}
+	}
+	d.censusRoots = outermost(roots)
+	return d
+}
+
+func (d *denials) addShortNames(names []string) {
+	for _, name := range names {
+		s, ok := newShortName(name)
+		for i := range d.shortNames {
+			ok = ok && d.shortNames[i].long != s.long
+		}
+		if ok {
+			d.shortNames = append(d.shortNames, s)
+		}
+	}
+}
+
+// refusesAny tries all names of one thing.
+func (d *denials) refusesAny(name string, also []string) rank {
+	worst := d.refuses(name)
+	for _, other := range also {
+		worst = max(worst, d.refuses(other))
+	}
+	return worst
+}
+
+// holdsProtected says whether removing a thing would remove something protected with it.
+func (d *denials) holdsProtected(name string) bool {
+	if !d.folded.holdsProtected {
+		return false
+	}
+	n := d.folded.find(foldPath(name))
+	return n != nil && n.holdsProtected
+}
+
+// mayCoverBelow reports whether a deny rule may cover something below a directory. It may say yes
+// too often.
+func (d *denials) mayCoverBelow(dir string) bool {
+	if ambiguous(dir) {
+		return true
+	}
+	cursors, below, _ := d.folded.cursorsAt(foldPath(dir), nil)
+	if len(cursors) > 0 || len(below) > 0 {
+		return true
+	}
+	cursors, below, _ = d.deny.cursorsAt(dir, nil)
+	return len(cursors) > 0 || len(below) > 0
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/tools"
 )

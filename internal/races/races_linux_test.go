@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/engine"

@@ -12,7 +12,7 @@ import (
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
@@ -33,7 +33,7 @@ func has(facts reflect.Type, name string) bool {
 
 // sample has facts of the types that have words beside their fields.
 var sample = map[reflect.Type]any{
-	reflect.TypeFor[*ledger.Seen]():             &ledger.Seen{},
+	reflect.TypeFor[*session.Seen]():            &session.Seen{},
 	reflect.TypeFor[*edit.UnencodableError]():   &edit.UnencodableError{},
 	reflect.TypeFor[*edit.EncodingError]():      &edit.EncodingError{Name: "x"},
 	reflect.TypeFor[*checkpoint.NothingError](): &checkpoint.NothingError{Lost: &checkpoint.Lost{}},
@@ -177,8 +177,8 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for s, want := range map[string]string{
-		"2 of the 3 lines (not 1)": seen(&ledger.Seen{Lines: 3, Ranges: []ledger.Range{{First: 2, Last: 3}}}), "only a part of the file": seen(&ledger.Seen{Lines: -1}),
-		"none of the 1 cell as they are now": seen(&ledger.Seen{Lines: 1, Unit: "cell"}),
+		"2 of the 3 lines (not 1)": seen(&session.Seen{Lines: 3, Ranges: []session.Range{{First: 2, Last: 3}}}), "only a part of the file": seen(&session.Seen{Lines: -1}),
+		"none of the 1 cell as they are now": seen(&session.Seen{Lines: 1, Unit: "cell"}),
 	} {
 		if s != want {
 			t.Errorf("%q, want %q", want, s)

@@ -19,12 +19,12 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/checkpoint"
-	"moltisfs/hook"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 	"moltisfs/readers"
 )
 
@@ -275,7 +275,7 @@ func derived(facts any) map[string]string {
 	is := func(yes bool) string { return map[bool]string{true: "yes"}[yes] }
 	until := func(l *checkpoint.Lost) string { return l.Until.UTC().Format(time.RFC3339Nano) }
 	switch f := facts.(type) {
-	case *ledger.Seen:
+	case *session.Seen:
 		return map[string]string{"seen": seen(f), "nothing": is(len(f.Ranges) == 0 && f.Unit == ""),
 			"derived": is(f.Lossy && f.Lines >= 0 && f.FirstUnseen() > f.Lines)}
 	case *edit.UnencodableError:
@@ -311,7 +311,7 @@ func derived(facts any) map[string]string {
 }
 
 // seen says how much of a file was seen: "2 of the 3 lines (not 1)".
-func seen(s *ledger.Seen) string {
+func seen(s *session.Seen) string {
 	all := plural(strconv.Itoa(s.Lines), " "+cmp.Or(s.Unit, "line")+"s")
 	switch {
 	case s.Lines < 0:
@@ -321,7 +321,7 @@ func seen(s *ledger.Seen) string {
 	}
 	var missing []string
 	next := 1
-	for _, r := range append(slices.Clone(s.Ranges), ledger.Range{First: s.Lines + 1, Last: s.Lines + 1}) {
+	for _, r := range append(slices.Clone(s.Ranges), session.Range{First: s.Lines + 1, Last: s.Lines + 1}) {
 		switch last := r.First - 1; {
 		case last < next:
 		case len(missing) == 5:

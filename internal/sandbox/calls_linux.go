@@ -61,7 +61,7 @@ func (p *process) fresh(fd int, take func(o *opened) bool) bool {
 	return false
 }
 
-// ask makes a call on a descriptor; what was known of it is not true any more.
+// ask makes a call on a descriptor, and forgets all that was known of it.
 func (c calls) ask(q *request, into []byte) (reply, error) {
 	p, fd, err := c.s.of(q.fd)
 	if err != nil {
@@ -254,7 +254,7 @@ func (k *known) add(fd int, o *opened) bool {
 }
 
 // openedAhead gives the file that was opened with a handle, once. It is the one behind the handle
-// however long ago that was; what was told of it is another matter.
+// however long ago that was; the metadata that was told of it may be old.
 func (p *process) openedAhead(handle int) (fd int, ok bool) {
 	p.openMu.Lock()
 	defer p.openMu.Unlock()

@@ -1,6 +1,6 @@
 // Package sandbox makes the system calls of a session elsewhere: in a container, a namespace or on
 // another machine. A worker there, which is this program, makes them and answers; here stands its
-// client, which is guardfs.Calls. What guardfs guarantees is the same code on both ways.
+// client, which is guardfs.Calls. The guarantees of guardfs are the same code on both ways.
 //
 // The parent starts the worker by a command of the operator's (docker exec -i, bwrap, ssh) and
 // speaks frames with it over its standard input and output. The worker opens nothing outside its

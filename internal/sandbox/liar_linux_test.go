@@ -161,7 +161,7 @@ func everything(ctx context.Context, f *guardfs.FS, s *Session, root string) (na
 				below.Close()
 			}
 			m, _ := match.Compile("x", match.Options{})
-			w := grep.Walk{Dir: grep.Guarded(d), Elsewhere: calls{s}.Elsewhere(policy.Told{}, anything{})}
+			w := grep.Walk{Dir: grep.Guarded(d), Elsewhere: calls{s}.Elsewhere(policy.Rules{}, anything{})}
 			hit := func(name string, counts ...int) {
 				if names = append(names, d.True()+"/"+strings.TrimPrefix(name, d.True()+"/")); slices.Min(counts) < 0 {
 					names = append(names, "less than none")

@@ -35,7 +35,7 @@ type process struct {
 	command
 	out  sink
 	in   frames
-	read chan struct{} // has one token: whoever holds it reads
+	read chan struct{} // has one token: its holder reads
 
 	ending
 	waiting

@@ -23,7 +23,7 @@ import (
 
 // query is a search as it travels.
 type query struct {
-	Rules policy.Told
+	Rules policy.Rules
 	Walk  walk
 	Lines *lines // nil: by name
 	Names *grep.GlobQuery
@@ -76,12 +76,12 @@ type hit struct {
 // elsewhere lets the worker search, and judges what it finds once more.
 type elsewhere struct {
 	s     *Session
-	rules policy.Told
+	rules policy.Rules
 	judge guardfs.Judge
 }
 
 // Elsewhere searches inside, under rules that are those of judge.
-func (c calls) Elsewhere(rules policy.Told, judge guardfs.Judge) grep.Elsewhere {
+func (c calls) Elsewhere(rules policy.Rules, judge guardfs.Judge) grep.Elsewhere {
 	return elsewhere{c.s, rules, judge}
 }
 

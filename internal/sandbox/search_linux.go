@@ -49,7 +49,7 @@ func (w *worker) searched(ctx context.Context, q *request, r *reply) error {
 }
 
 // judge makes the policy of rules, once.
-func (w *worker) judge(rules policy.Told) (guardfs.Judge, error) {
+func (w *worker) judge(rules policy.Rules) (guardfs.Judge, error) {
 	key := fmt.Sprintf("%+v", rules)
 	w.tasks.mu.Lock()
 	defer w.tasks.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *worker) judge(rules policy.Told) (guardfs.Judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := rules.Over(free) // which goes on asking free
+	j, err := rules.Policy(free) // which goes on asking free
 	if err != nil {
 		return nil, errors.Join(err, free.Close())
 	}

@@ -41,13 +41,13 @@ func TestSearchElsewhere(t *testing.T) {
 		"a.go": "one needle\ntwo\n", "sub/b.go": "needle\nneedle \xff\n", "no/c.go": "needle\n",
 		".gitignore": "skipped\n", "skipped": "needle\n", "n\xffme.txt": "needle", "big": strings.Repeat("needle\n", 1000),
 	})
-	rules := policy.Told{Only: dir, Deny: []string{dir + "/no/**"}}
+	rules := policy.Rules{Only: dir, Deny: []string{dir + "/no/**"}}
 	here, err := guardfs.New(guardfs.Options{Judge: anything{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer here.Close()
-	judge, err := rules.Over(here)
+	judge, err := rules.Policy(here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestMoreIsFoundThanFits(t *testing.T) {
 	}
 	plant(t, dir, files)
 	s := begin(t, dir)
-	rules := policy.Told{Only: dir}
+	rules := policy.Rules{Only: dir}
 	w, end := open(t, over(t, s), dir)
 	defer end()
 	w.Elsewhere = s.Calls().(calls).Elsewhere(rules, anything{})

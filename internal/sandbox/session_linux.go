@@ -51,7 +51,7 @@ func (s *Session) Hello() Hello { return s.first }
 // Calls are the system calls inside.
 func (s *Session) Calls() guardfs.Calls { return calls{s} }
 
-// Close ends the worker. What is under way ends with guardfs.ErrUnavailable.
+// Close ends the worker. Calls under way end with guardfs.ErrUnavailable.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true

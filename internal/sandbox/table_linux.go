@@ -12,7 +12,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// table has the descriptors that a worker gave, and its policy: what lies outside of the root is
+// table has the descriptors that a worker gave, and its policy: a path outside of the root is
 // passed through by handles that read nothing.
 type table struct {
 	calls guardfs.Calls

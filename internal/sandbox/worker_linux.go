@@ -221,7 +221,7 @@ func (w *worker) take(id uint32, q *request, r *reply) error {
 	return w.answer(id, r)
 }
 
-// call makes a call and notes its error. That of a write which nobody waits for is that of all that
+// call makes a call and notes its error. The error of a write which nobody waits for is the error of all that
 // follows on the descriptor.
 func (w *worker) call(q *request, r *reply, make func() error) {
 	hook := w.hook

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/dialect"
-	"moltisfs/hook"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/hook"
 )
 
 // under is a dialect with its data directory.

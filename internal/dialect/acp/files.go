@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/ledger"
 	"moltisfs/internal/refusal"
+	"moltisfs/internal/session"
 	"moltisfs/internal/text"
 )
 
@@ -71,7 +71,7 @@ func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.Sig
 	}
 	sight = &engine.Sight{Unit: "line", Lines: total, Hash: sight.Hash}
 	if last >= first {
-		sight.Ranges = []ledger.Range{{First: first, Last: last}}
+		sight.Ranges = []session.Range{{First: first, Last: last}}
 	}
 	return part, sight, nil
 }

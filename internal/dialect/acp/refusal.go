@@ -3,7 +3,7 @@ package acp
 import (
 	"net/url"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/refusal"
 )

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
 )
 

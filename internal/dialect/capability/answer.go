@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 )
 
 // An answer is the data of a success, or the one object of an error, on one line.

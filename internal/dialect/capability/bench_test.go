@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 )
 
 // What the dialect adds to a read of 4 KB: the plain one is beside it.

@@ -18,10 +18,10 @@ import (
 	"slices"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/feed"
 	"moltisfs/internal/nearest"

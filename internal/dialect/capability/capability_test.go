@@ -11,7 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/refusal"
 )

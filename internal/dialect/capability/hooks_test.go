@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
-	"moltisfs/hook"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/hook"
 )
 
 // told is a hook that does as it was told.

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"testing"
 
-	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )

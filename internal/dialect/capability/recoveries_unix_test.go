@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/feed"
 )

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/dialect"
 	matching "moltisfs/grep/match"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
 	"moltisfs/grep"
 	matching "moltisfs/grep/match"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 )
 

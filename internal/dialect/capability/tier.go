@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/policy"
 )
 

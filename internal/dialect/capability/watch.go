@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/dialect"
 	"moltisfs/grep"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/feed"
 	"moltisfs/internal/glob"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/feed"
 	"moltisfs/internal/testdir"

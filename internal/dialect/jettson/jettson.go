@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"

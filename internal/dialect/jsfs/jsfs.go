@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/js"
 	"moltisfs/internal/nearest"

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/js"
 	"moltisfs/internal/policy"

@@ -1,5 +1,5 @@
 // Package rego asks the operator's Rego policies: files of this machine, which it evaluates itself,
-// and OPA servers. It is the only importer of Open Policy Agent, which is large: who embeds the
+// and OPA servers. It is the only importer of Open Policy Agent, which is large: a host that embeds the
 // public packages does not carry it, and the program hands it to the engine.
 //
 // A Chain asks its policies in order. With mode "all" the first that says no denies; with "any" the

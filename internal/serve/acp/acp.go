@@ -34,8 +34,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"moltisfs/approval"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 )
 
 // Files is the dialect that carries calls out.

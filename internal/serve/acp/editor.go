@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 )
 
 var errGone = errors.New("the editor has gone")

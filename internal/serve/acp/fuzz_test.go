@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 )
 
 // deaf is a dialect that carries nothing out, and notes what it is called with.

@@ -19,8 +19,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	dialect "moltisfs/internal/dialect/acp"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/serve/acp"

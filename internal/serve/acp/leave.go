@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 )
 
 // leave asks the user by way of the editor, as agents do.

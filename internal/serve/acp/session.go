@@ -12,8 +12,8 @@ import (
 	"strings"
 	"sync"
 
-	"moltisfs/approval"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 )
 
 // A session is one of the protocol's.

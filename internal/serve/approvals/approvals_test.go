@@ -15,8 +15,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"moltisfs/approval"
-	"moltisfs/approval/queue"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/approval/queue"
 	"moltisfs/internal/testdir"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"moltisfs/approval"
-	"moltisfs/approval/queue"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/approval/queue"
 )
 
 // client is one connection.

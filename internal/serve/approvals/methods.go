@@ -27,8 +27,8 @@ import (
 	"io"
 	"math"
 
-	"moltisfs/approval"
-	"moltisfs/approval/queue"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/approval/queue"
 )
 
 // Error is a fault of a request.

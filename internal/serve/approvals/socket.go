@@ -11,8 +11,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"moltisfs/approval"
-	"moltisfs/approval/queue"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/approval/queue"
 )
 
 // A Gateway serves WebSockets in the wire form of Moltis' gateway, protocols 3 and 4. Frames are

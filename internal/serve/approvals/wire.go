@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 )
 
 // A frame of the wire form that comes in.

@@ -16,9 +16,8 @@ import (
 	"testing"
 
 	"moltisfs/config"
-	"moltisfs/internal/listen"
+	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/jsonrpc"
-	"moltisfs/internal/token"
 	"moltisfs/tools"
 )
 
@@ -39,12 +38,12 @@ func serveTools(t testing.TB, cfg config.Config, o tools.Options) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens := token.At(filepath.Join(o.DataDir, "tokens"))
-	_, secret, err := tokens.Create(token.Token{Principal: "bench"})
+	tokens := serve.Tokens(filepath.Join(o.DataDir, "tokens"))
+	_, secret, err := tokens.Create(serve.Token{Principal: "bench"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listen.On("127.0.0.1:0", false)
+	l, err := serve.Listen("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"sync"
 
-	"moltisfs/internal/listen"
+	"moltisfs/internal/serve"
 	"moltisfs/internal/share"
 )
 
@@ -56,7 +56,7 @@ func (l counted) Accept() (net.Conn, error) {
 // enter takes a stranger in. Where there are too many, the oldest connection of the busiest address goes:
 // a caller with a token shows it at once, and one without can only push out their like.
 func (s *connections) enter(c net.Conn) *connection {
-	socket, known, ours := listen.Peer(c)
+	socket, known, ours := serve.Peer(c)
 	from, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil {
 		from = strconv.FormatBool(ours)

@@ -12,18 +12,17 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/internal/listen"
-	"moltisfs/internal/token"
+	"moltisfs/internal/serve"
 )
 
 // Whoever has no token takes the place of others who have none, from where most of them come: who has one is let in and stays,
 // and so does a stranger from elsewhere. A principal has its share of those that are known.
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	tokens := token.At(filepath.Join(t.TempDir(), "tokens"))
+	tokens := serve.Tokens(filepath.Join(t.TempDir(), "tokens"))
 	secrets := map[string]string{}
 	for _, who := range []string{"alice", "bob"} {
-		_, secret, err := tokens.Create(token.Token{Principal: who})
+		_, secret, err := tokens.Create(serve.Token{Principal: who})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +30,7 @@ func TestConnections(t *testing.T) {
 	}
 	s := New(&toy{}, Options{Tokens: tokens})
 	s.connections = newConnections(32) // eight strangers, eight that are known, four for each principal
-	l, err := listen.On("127.0.0.1:0", false)
+	l, err := serve.Listen("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

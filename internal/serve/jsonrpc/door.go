@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/approval"
-	"moltisfs/dialect"
-	"moltisfs/internal/token"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
+	"moltisfs/internal/serve"
 )
 
 // caller is the sender of a request, with its rights.
@@ -109,7 +109,7 @@ type place func(http.ResponseWriter, *http.Request, *caller)
 func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next place) {
 	c, err := s.authenticate(r, p)
 	switch {
-	case errors.Is(err, token.ErrUnknown):
+	case errors.Is(err, serve.ErrUnknownToken):
 		if r.Header.Get("Authorization") != "" {
 			s.delay(r.Context())
 		}
@@ -146,18 +146,18 @@ func policyHeaders(all http.Header) map[string]string {
 	return out
 }
 
-// authenticate finds out whose request it is. The error is token.ErrUnknown, or that of the store.
+// authenticate finds out whose request it is. The error is serve.ErrUnknownToken, or that of the store.
 func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 && p.socket && p.ours {
 		return &caller{principal: cmp.Or(s.o.Local, "local"), calls: true, operates: true}, nil
 	}
 	if len(header) != 1 || s.o.Tokens == nil {
-		return nil, token.ErrUnknown
+		return nil, serve.ErrUnknownToken
 	}
 	scheme, secret, _ := strings.Cut(header[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
-		return nil, token.ErrUnknown
+		return nil, serve.ErrUnknownToken
 	}
 	t, err := s.o.Tokens.Check(secret, time.Now())
 	if err != nil {

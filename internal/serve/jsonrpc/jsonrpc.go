@@ -45,15 +45,14 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"moltisfs/dialect"
-	"moltisfs/internal/listen"
-	"moltisfs/internal/metrics"
-	"moltisfs/internal/token"
+	"moltisfs/internal/dialect"
+	"moltisfs/internal/hook"
+	"moltisfs/internal/serve"
 )
 
 // Options is how to serve. Without Tokens nobody but the sockets' own user gets in.
 type Options struct {
-	Tokens *token.Store
+	Tokens *serve.TokenStore
 	Local  string // the principal of who comes by a Unix socket without a token; "local" when empty
 	Run    string // the session of calls that name none; "" leaves that to the dialect
 	// Origins and Hosts are let in besides what the package comment says.
@@ -64,7 +63,7 @@ type Options struct {
 	// context of a handler ends with its token and with the server.
 	Operator map[string]func(ctx context.Context, by string, params json.RawMessage) (any, error)
 	Handlers map[string]func(by string, w http.ResponseWriter, r *http.Request)
-	Metrics  *metrics.Calls // nil: there are none
+	Metrics  *hook.Metrics // nil: there are none
 	Logger   *slog.Logger
 }
 
@@ -114,7 +113,7 @@ func New(d dialect.Dialect, o Options) *Server {
 	s := &Server{
 		o: o, catalog: newCatalog(d.Definitions()), dialect: d, sessions: newSessions(d),
 		guesses: make(chan struct{}, 64), running: map[*visit]bool{},
-		bodyTime: bodyTime, connections: newConnections(listen.Descriptors()),
+		bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s

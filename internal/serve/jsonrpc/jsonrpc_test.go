@@ -17,11 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/dialect"
-	"moltisfs/hook"
-	"moltisfs/internal/listen"
-	"moltisfs/internal/metrics"
-	"moltisfs/internal/token"
+	"moltisfs/internal/dialect"
+	"moltisfs/internal/hook"
+	"moltisfs/internal/serve"
 )
 
 // toy is a dialect that says who called, and keeps events.
@@ -122,7 +120,7 @@ type running struct {
 	server *Server
 	url    string
 	unix   *http.Client // of the socket
-	tokens *token.Store
+	tokens *serve.TokenStore
 	stop   func() error // ends it and gives what Serve gave
 }
 
@@ -131,19 +129,19 @@ func run(t testing.TB, change ...func(*Options)) *running { return runWith(t, bo
 func runWith(t testing.TB, bodyTime time.Duration, change ...func(*Options)) *running {
 	t.Helper()
 	r := &running{t: t, toy: &toy{event: make(chan json.RawMessage), begun: make(chan struct{}), finish: make(chan struct{})}}
-	r.tokens = token.At(filepath.Join(t.TempDir(), "tokens"))
+	r.tokens = serve.Tokens(filepath.Join(t.TempDir(), "tokens"))
 	o := Options{Tokens: r.tokens, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&o)
 	}
 	r.server = New(r.toy, o)
 	r.server.bodyTime = bodyTime
-	l, err := listen.On("127.0.0.1:0", false)
+	l, err := serve.Listen("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "s")
-	u, err := listen.On("unix:"+path, false)
+	u, err := serve.Listen("unix:"+path, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +162,7 @@ func runWith(t testing.TB, bodyTime time.Duration, change ...func(*Options)) *ru
 	return r
 }
 
-func (r *running) token(like token.Token) (id, secret string) {
+func (r *running) token(like serve.Token) (id, secret string) {
 	r.t.Helper()
 	made, secret, err := r.tokens.Create(like)
 	if err != nil {
@@ -216,7 +214,7 @@ func invocation(tool, more string) string {
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	r := run(t)
-	_, secret := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	for _, c := range []struct{ method, params, want string }{
 		{"capabilities.list", `{}`, `{"capabilities":[{"name":"filesystem.read"},{"name":"Read",`},
 		{"capabilities.list", `{"category":"filesystem"}`, `{"capabilities":[{"name":"filesystem.read"}]}`},
@@ -274,7 +272,7 @@ func TestMethods(t *testing.T) {
 func TestHostileBodies(t *testing.T) {
 	t.Parallel()
 	r := run(t)
-	_, secret := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	call := invocation("Read", "")
 	for name, c := range map[string]struct{ body, want string }{
 		"nothing":          {"", `"id":null,"error":{"code":-32700`},
@@ -324,7 +322,7 @@ func TestHostileBodies(t *testing.T) {
 func TestBatchesAndNotifications(t *testing.T) {
 	t.Parallel()
 	r := run(t)
-	_, secret := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	note := strings.Replace(invocation("Read", ""), `"id":1,`, "", 1)
 	for _, c := range []struct {
 		body, want string
@@ -355,7 +353,7 @@ func TestBatchesAndNotifications(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	r := run(t, func(o *Options) {
-		o.Metrics = &metrics.Calls{}
+		o.Metrics = &hook.Metrics{}
 		o.Operator = map[string]func(context.Context, string, json.RawMessage) (any, error){
 			"approvals.list": func(_ context.Context, by string, p json.RawMessage) (any, error) { return by + string(p), nil },
 			"approvals.deny": func(context.Context, string, json.RawMessage) (any, error) { return nil, coded{} },
@@ -364,10 +362,10 @@ func TestTokens(t *testing.T) {
 			"/ws": func(by string, w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "%q", by) },
 		}
 	})
-	id, revoked := r.token(token.Token{Principal: "ci"})
-	_, expired := r.token(token.Token{Principal: "ci", Expires: time.Now().Add(-time.Minute)})
-	_, agent := r.token(token.Token{Principal: "ci", Tier: "ask", ByUser: true, Scope: &token.Scope{Readable: []string{"/a"}}})
-	_, operator := r.token(token.Token{Principal: "boss", Operator: true})
+	id, revoked := r.token(serve.Token{Principal: "ci"})
+	_, expired := r.token(serve.Token{Principal: "ci", Expires: time.Now().Add(-time.Minute)})
+	_, agent := r.token(serve.Token{Principal: "ci", Tier: "ask", ByUser: true, Scope: &serve.Scope{Readable: []string{"/a"}}})
+	_, operator := r.token(serve.Token{Principal: "boss", Operator: true})
 	if status, _ := r.send(revoked, invocation("Read", "")); status != 200 {
 		t.Fatalf("before it is revoked: %d", status)
 	}
@@ -435,7 +433,7 @@ func (coded) RPCCode() int  { return -32044 }
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	r := run(t, func(o *Options) { o.Hosts, o.Origins = []string{"files.example"}, []string{"https://app.example"} })
-	_, secret := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	header := func(name, value string) func(*http.Request) {
 		return func(q *http.Request) { q.Header.Set(name, value) }
 	}
@@ -467,8 +465,8 @@ func TestDoors(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	r := run(t)
-	_, secret := r.token(token.Token{Principal: "ci"})
-	_, other := r.token(token.Token{Principal: "other"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
+	_, other := r.token(serve.Token{Principal: "other"})
 	if status, _ := r.send(secret, "", func(q *http.Request) {
 		q.Body, q.ContentLength = io.NopCloser(strings.NewReader("x")), maxBody+1
 		q.Header.Set("Expect", "100-continue") // nothing is sent before it is said to be welcome
@@ -512,7 +510,7 @@ func (blanks) Read(p []byte) (int, error) {
 // token.
 func TestSocket(t *testing.T) {
 	t.Parallel()
-	r := run(t, func(o *Options) { o.Metrics = &metrics.Calls{} })
+	r := run(t, func(o *Options) { o.Metrics = &hook.Metrics{} })
 	_, end := r.server.o.Metrics.Begin(t.Context(), hook.Info{Tool: "Read"})
 	end(hook.End{Outcome: "ok", Known: true, Duration: 3 * time.Millisecond})
 	send := func(path, secret string) (int, string) {
@@ -534,7 +532,7 @@ func TestSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, known, _ := listen.Peer(c)
+	_, known, _ := serve.Peer(c)
 	c.Close()
 	if !known {
 		if status, _ := send("/rpc", ""); status != 401 {
@@ -550,7 +548,7 @@ func TestSocket(t *testing.T) {
 		!strings.Contains(got, "\nmoltis_tool_executions_in_flight 0\n") {
 		t.Errorf("%d %s", status, got)
 	}
-	_, secret := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	if status, got := send("/rpc", secret); status != 200 || !strings.Contains(got, `"by":"ci"`) {
 		t.Errorf("%d %s", status, got)
 	}

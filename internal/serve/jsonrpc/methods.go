@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/dialect"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
 )
 
 // catalog holds the tools that may be called, as list and describe tell of them.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 )
 
 const (

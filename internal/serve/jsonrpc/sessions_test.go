@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
+	"moltisfs/internal/serve"
 	"moltisfs/internal/testdir"
-	"moltisfs/internal/token"
 )
 
 func (r *running) session(secret string) string {
@@ -66,9 +66,9 @@ func soon[T any](t testing.TB, c <-chan T) (v T) {
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	r := run(t)
-	_, secret := r.token(token.Token{Principal: "ci"})
-	_, same := r.token(token.Token{Principal: "ci"})
-	_, other := r.token(token.Token{Principal: "other"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
+	_, same := r.token(serve.Token{Principal: "ci"})
+	_, other := r.token(serve.Token{Principal: "other"})
 	id := r.session(secret)
 	use := invocation("Read", `,"session_id":"`+id+`"`)
 	for _, c := range []struct{ secret, body, want string }{
@@ -92,7 +92,7 @@ func TestSessions(t *testing.T) {
 func TestPolls(t *testing.T) {
 	t.Parallel()
 	r := run(t)
-	_, secret := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	id := r.session(secret)
 
 	answer := r.later(secret, poll(id, 60_000))
@@ -119,7 +119,7 @@ func TestPolls(t *testing.T) {
 		t.Error("at the end of the session: " + got)
 	}
 
-	revoked, short := r.token(token.Token{Principal: "ci"})
+	revoked, short := r.token(serve.Token{Principal: "ci"})
 	answer = r.later(short, poll(r.session(short), 60_000))
 	soon(t, r.begun)
 	if _, err := r.tokens.Revoke(revoked); err != nil {
@@ -130,7 +130,7 @@ func TestPolls(t *testing.T) {
 	}
 	id = r.session(secret)
 	for life := time.Second; ; life *= 2 {
-		_, brief := r.token(token.Token{Principal: "ci", Expires: time.Now().Add(life)})
+		_, brief := r.token(serve.Token{Principal: "ci", Expires: time.Now().Add(life)})
 		answer = r.later(brief, poll(id, 60_000))
 		select {
 		case <-r.begun:
@@ -169,8 +169,8 @@ func TestPolls(t *testing.T) {
 func TestCallsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := run(t)
-	tokenID, brief := r.token(token.Token{Principal: "ci"})
-	_, secret := r.token(token.Token{Principal: "ci"})
+	tokenID, brief := r.token(serve.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	answer := r.later(brief, invocation("slow", ""))
 	soon(t, r.begun)
 	if _, err := r.tokens.Revoke(tokenID); err != nil {
@@ -209,7 +209,7 @@ func TestCallsUnderWay(t *testing.T) {
 func TestTimeOfABody(t *testing.T) {
 	t.Parallel()
 	r := runWith(t, time.Second) // in which a busy machine still takes a small body
-	_, secret := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	answer := r.later(secret, invocation("slow", ""))
 	soon(t, r.begun)
 	for who, want := range map[string]string{secret: "408", "a stranger": "401"} {
@@ -234,7 +234,7 @@ func TestTimeOfABody(t *testing.T) {
 func TestHangingUp(t *testing.T) {
 	t.Parallel()
 	r := run(t)
-	_, secret := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +308,7 @@ func TestAtTheSameTime(t *testing.T) {
 	for i := range 16 {
 		all.Go(func() {
 			who := fmt.Sprint("p", i)
-			tokenID, secret := r.token(token.Token{Principal: who})
+			tokenID, secret := r.token(serve.Token{Principal: who})
 			id := r.session(secret)
 			for range 10 {
 				if _, got := r.send(secret, invocation("Read", `,"session_id":"`+id+`"`)); !strings.Contains(got, `"by":"`+who+`","session":"`+id+`"`) {
@@ -380,7 +380,7 @@ func TestWithoutEvents(t *testing.T) {
 func TestStrangersBlockNobody(t *testing.T) {
 	t.Parallel()
 	r := run(t)
-	_, secret := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(serve.Token{Principal: "ci"})
 	for range 200 {
 		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 		if err != nil {

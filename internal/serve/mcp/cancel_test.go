@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/dialect"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/internal/testdir"
 	"moltisfs/internal/toolstest"

@@ -5,7 +5,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 )
 
 // A client describes a program that calls us: measured with it, see docs/clients.md.

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 )
 
 // diffLines is how much of a diff a question carries: more than is read, too little to break a

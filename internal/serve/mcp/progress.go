@@ -7,7 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 )
 
 // progress tells a client that asked for it each second that its call goes on, and how many files it

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"moltisfs/approval"
+	"moltisfs/internal/approval"
 )
 
 // message is a question for clients that show three lines of it, as Claude Code does: what happens,

@@ -8,7 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 )
 
 // briefOver is how long a text may be, in bytes, that stands in the structured part as well. That may

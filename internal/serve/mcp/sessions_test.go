@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"moltisfs/dialect"
+	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve/mcp"
 )
 

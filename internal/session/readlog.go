@@ -1,0 +1,548 @@
+// Package session remembers what a session has seen. [ReadLog] has the files that its calls have read, [Buffers] the texts that its editor shows.
+//
+// A ReadLog remembers which object, which content and which lines were read. It answers the questions behind must_read_before_write and
+// modified_since_read.
+//
+// An entry belongs to the identity of the object (device, inode, birth) and to its canonical path.
+// Either finds it. So a renamed file keeps what was seen of it, and a file that an editor saved by
+// replacing it counts as changed, not as never seen. The hash of the content decides, never a time
+// stamp: a touch without a change is no change.
+//
+// Entries are kept per principal and session, in append-only JSON lines under our own data
+// directory, one file for each session. They survive a restart, and the processes of one session
+// share them. A torn last line (a crash while appending) is skipped: what was seen is forgotten,
+// never invented.
+//
+// Losing the log fails closed: a file counts as unread. All methods are safe for concurrent use.
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Key says whose history it is.
+type Key struct{ Principal, Session string }
+
+// Range is a run of whole lines, or of what else Unit says. It is 1-based, both ends included.
+type Range struct{ First, Last int }
+
+// Seen is what a session knows of one object.
+type Seen struct {
+	ID   string // identity of the object as guardfs prints it
+	Path string // canonical path when it was seen
+	Hash string // SHA-256 of the whole content in hex; "" where the file was too large to hash
+	// Stamp stands in for Hash on files too large to hash: size, mtime and ctime.
+	Stamp string
+	// Unit is what Lines and Ranges count: "line" (also ""), "cell", "page", "byte" …
+	Unit  string `json:",omitempty"`
+	Lines int    // lines in the file then; below zero: not counted
+	// Ranges are the lines shown, sorted and merged. Whole says that everything was shown, or was
+	// written by the session itself.
+	Ranges []Range
+	Whole  bool
+	// Lossy says that Ranges count a text made from the file, which leaves things out. Then having
+	// seen all of it is not Whole.
+	Lossy bool `json:",omitempty"`
+	// Sources are the cells of a notebook whose source was shown. Their outputs do not matter.
+	Sources []Range `json:",omitempty"`
+	When    time.Time
+}
+
+// FirstUnseen is the first line, or other unit, that was not shown.
+func (s *Seen) FirstUnseen() int {
+	next := 1
+	for _, r := range s.Ranges {
+		if r.First > next {
+			break
+		}
+		next = r.Last + 1
+	}
+	return next
+}
+
+// Bounds: a session that reads for weeks must not grow without end.
+const (
+	maxEntries   = 10_000              // objects per session; the oldest are forgotten
+	rewriteAfter = 4 << 20             // bytes of journal after which reading compacts it
+	staleAfter   = 30 * 24 * time.Hour // Open removes journals untouched for so long
+)
+
+// ReadLog is the set of histories under one directory.
+type ReadLog struct {
+	dir string
+
+	mu       sync.Mutex
+	sessions map[Key]*journal
+	closed   bool
+}
+
+// Open uses dir, which it makes with mode 0700 when missing. It drops journals that were not
+// touched for 30 days.
+func Open(dir string) (*ReadLog, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of the read log: %w", err)
+	}
+	old, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the directory of the read log: %w", err)
+	}
+	for _, f := range old {
+		info, err := f.Info()
+		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
+			os.Remove(filepath.Join(dir, f.Name())) // losing it costs a second reading, no more
+		}
+	}
+	if err := expireContents(dir); err != nil {
+		return nil, fmt.Errorf("sweeping the read log: %w", err)
+	}
+	return &ReadLog{dir: dir, sessions: map[Key]*journal{}}, nil
+}
+
+// Look finds what the session knows of the object: by identity first, then by canonical path. ok is
+// false when the session never saw it.
+func (l *ReadLog) Look(k Key, id, path string) (s Seen, ok bool, err error) {
+	ses := l.session(k)
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if err := ses.catchUp(); err != nil {
+		return Seen{}, false, err
+	}
+	if e := ses.byID[id]; e != nil && id != "" {
+		return *e, true, nil
+	}
+	if e := ses.byPath[path]; e != nil {
+		return *e, true, nil
+	}
+	return Seen{}, false, nil
+}
+
+// Latest gives the objects that the session has seen, those that it saw last first, at most n.
+func (l *ReadLog) Latest(k Key, n int) ([]Seen, error) {
+	ses := l.session(k)
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if err := ses.catchUp(); err != nil {
+		return nil, err
+	}
+	out := make([]Seen, 0, len(ses.byPath))
+	for _, s := range ses.byPath {
+		out = append(out, *s)
+	}
+	slices.SortFunc(out, func(a, b Seen) int {
+		return cmp.Or(b.When.Compare(a.When), cmp.Compare(a.Path, b.Path))
+	})
+	return out[:min(n, len(out))], nil
+}
+
+// Saw adds what was just shown. If the content is the same as before, the ranges grow. If it is
+// another, they are replaced.
+func (l *ReadLog) Saw(k Key, s Seen) error {
+	ses := l.session(k)
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if err := ses.catchUp(); err != nil {
+		return err
+	}
+	old := ses.byPath[s.Path]
+	same := old != nil && old.Hash == s.Hash && old.Stamp == s.Stamp
+	if same && !s.Whole {
+		s.Whole = old.Whole
+		s.Sources = merge(append(s.Sources, old.Sources...))
+		switch {
+		case len(s.Ranges) == 0: // nothing new was shown: what was known stays
+			s.Unit, s.Lines, s.Ranges, s.Lossy = old.Unit, old.Lines, old.Ranges, old.Lossy
+		case cmp.Or(s.Unit, "line") == cmp.Or(old.Unit, "line"): // cells do not add up with lines
+			s.Ranges = merge(append(s.Ranges, old.Ranges...))
+			s.Lines = max(s.Lines, old.Lines)
+		}
+		if s.Whole == old.Whole && s.ID == old.ID && s.Lines == old.Lines && s.Lossy == old.Lossy &&
+			slices.Equal(s.Ranges, old.Ranges) && slices.Equal(s.Sources, old.Sources) {
+			return nil // nothing new: the journal stays as it is
+		}
+	} else if old != nil && s.Whole && old.Whole && old.Hash == s.Hash &&
+		old.ID == s.ID && s.Hash != "" {
+		return nil
+	}
+	s.Ranges, s.Sources = merge(s.Ranges), merge(s.Sources)
+	if !s.Lossy && len(s.Ranges) == 1 && s.Lines > 0 {
+		s.Whole = s.Whole || s.Ranges[0].First <= 1 && s.Ranges[0].Last >= s.Lines
+	}
+	if s.Whole {
+		s.Ranges, s.Sources = nil, nil
+	}
+	return ses.append(s)
+}
+
+// Forget drops what the session knows of a path that is gone.
+func (l *ReadLog) Forget(k Key, path string) error {
+	ses := l.session(k)
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if err := ses.catchUp(); err != nil {
+		return err
+	}
+	if ses.byPath[path] == nil {
+		return nil
+	}
+	return ses.append(Seen{Path: path})
+}
+
+// Close closes the journals. Whatever needs one then fails with fs.ErrClosed. Closing again does
+// nothing.
+func (l *ReadLog) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	var errs []error
+	for _, ses := range l.sessions {
+		ses.mu.Lock()
+		ses.closed = true
+		if ses.f != nil {
+			errs = append(errs, ses.f.Close())
+			ses.f = nil
+		}
+		ses.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+func (l *ReadLog) session(k Key) *journal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ses := l.sessions[k]
+	if ses == nil {
+		// Names come from callers. They are hashed: no session name may become a path. The NUL
+		// keeps ("a","bc") apart from ("ab","c").
+		sum := sha256.Sum256([]byte(k.Principal + "\x00" + k.Session))
+		name := hex.EncodeToString(sum[:16]) + ".jsonl"
+		ses = &journal{path: filepath.Join(l.dir, name), closed: l.closed}
+		l.sessions[k] = ses
+	}
+	return ses
+}
+
+// session is one journal and what it says. Other processes append to the same file; catchUp reads
+// what they added.
+type journal struct {
+	mu      sync.Mutex
+	path    string
+	closed  bool
+	f       *os.File
+	applied int64 // bytes of the journal already in the maps
+	byID    map[string]*Seen
+	byPath  map[string]*Seen
+}
+
+func (s *journal) catchUp() error {
+	if s.closed {
+		return fmt.Errorf("opening the read log: %w", fs.ErrClosed)
+	}
+	if s.f == nil {
+		f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return fmt.Errorf("opening the read log: %w", err)
+		}
+		s.f, s.applied = f, 0
+		s.byID, s.byPath = map[string]*Seen{}, map[string]*Seen{}
+	}
+	info, err := s.f.Stat()
+	if err != nil {
+		return fmt.Errorf("looking at the read log: %w", err)
+	}
+	there, err := os.Stat(s.path)
+	replaced := errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, there)
+	if replaced || info.Size() < s.applied {
+		// Another process compacted the journal, or it was removed: start over with what is there.
+		s.f.Close()
+		s.f = nil
+		return s.catchUp()
+	}
+	if info.Size() == s.applied {
+		return nil
+	}
+	tail := make([]byte, info.Size()-s.applied)
+	n, err := s.f.ReadAt(tail, s.applied)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("reading the read log: %w", err)
+	}
+	tail = tail[:n]
+	for {
+		line, rest, whole := bytes.Cut(tail, []byte("\n"))
+		if !whole {
+			break // a torn or unfinished line: read it again next time
+		}
+		s.applied += int64(len(line)) + 1
+		tail = rest
+		var e Seen
+		if json.Unmarshal(line, &e) == nil && e.Path != "" {
+			s.apply(e)
+		}
+	}
+	if s.applied > rewriteAfter && len(s.byPath) > 0 {
+		return s.compact()
+	}
+	return nil
+}
+
+func (s *journal) apply(e Seen) {
+	if old := s.byPath[e.Path]; old != nil && s.byID[old.ID] == old {
+		delete(s.byID, old.ID)
+	}
+	if e.ID == "" {
+		delete(s.byPath, e.Path)
+		return
+	}
+	if old := s.byID[e.ID]; old != nil && old.Path != e.Path && s.byPath[old.Path] == old {
+		delete(s.byPath, old.Path) // the object was renamed
+	}
+	s.byPath[e.Path], s.byID[e.ID] = &e, &e
+	for len(s.byPath) > maxEntries {
+		s.dropOldest()
+	}
+}
+
+func (s *journal) dropOldest() {
+	var oldest *Seen
+	for _, e := range s.byPath {
+		if oldest == nil || e.When.Before(oldest.When) {
+			oldest = e
+		}
+	}
+	delete(s.byPath, oldest.Path)
+	delete(s.byID, oldest.ID)
+}
+
+// append writes one line in one write. O_APPEND keeps the lines of several processes whole. The
+// maps change when catchUp reads the line back, so that they follow the order in the file.
+func (s *journal) append(e Seen) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encoding an entry of the read log: %w", err)
+	}
+	// A torn line that a crash left would swallow this one. A newline first ends it; empty lines
+	// are skipped.
+	if info, err := s.f.Stat(); err == nil && info.Size() > s.applied {
+		line = append([]byte("\n"), line...)
+	}
+	if _, err := s.f.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("writing the read log: %w", err)
+	}
+	return s.catchUp()
+}
+
+// compact rewrites the journal with one line for each object. Another process that appends to the
+// old file at this moment loses those lines. Its session then counts these files as unread, which
+// is safe.
+func (s *journal) compact() error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, e := range s.byPath {
+		if err := enc.Encode(e); err != nil {
+			return fmt.Errorf("encoding the read log: %w", err)
+		}
+	}
+	if err := replace(s.path, b.Bytes()); err != nil {
+		return fmt.Errorf("compacting the read log: %w", err)
+	}
+	s.f.Close()
+	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		s.f = nil
+		return fmt.Errorf("opening the read log: %w", err)
+	}
+	s.f, s.applied = f, int64(b.Len())
+	return nil
+}
+
+// replace puts a new journal in the place of the one at path. A process that has the old one open
+// sees that it is another file.
+func replace(path string, journal []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "compact-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(journal)
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
+}
+
+// Contents that were read are kept for a while, so that a later conflict can show what changed.
+// This is a convenience: nothing depends on finding one.
+const (
+	maxContent = 256 << 10          // larger files are not kept
+	contentTTL = 7 * 24 * time.Hour // since it was last read
+)
+
+// Keep stores content under its SHA-256, unless it is there already or too large.
+func (l *ReadLog) Keep(hash string, content []byte) error {
+	if len(content) > maxContent || len(hash) != 2*sha256.Size {
+		return nil
+	}
+	name := l.contentPath(hash)
+	if _, err := os.Stat(name); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return fmt.Errorf("storing a content that was read: %w", err)
+	}
+	// Complete before it has its name: another process takes what is there as stored. Not synced: a
+	// torn file does not match its hash and counts as missing.
+	f, err := os.CreateTemp(filepath.Dir(name), "new-")
+	if err != nil {
+		return fmt.Errorf("storing a content that was read: %w", err)
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name()) //nolint:errcheck // nothing needs it
+		return fmt.Errorf("storing a content that was read: %w", err)
+	}
+	return nil
+}
+
+// Content finds the content with this hash. A file that does not match its hash counts as missing.
+func (l *ReadLog) Content(hash string) ([]byte, bool) {
+	if len(hash) != 2*sha256.Size {
+		return nil, false
+	}
+	content, err := os.ReadFile(l.contentPath(hash))
+	if err != nil {
+		return nil, false
+	}
+	sum := sha256.Sum256(content)
+	return content, hex.EncodeToString(sum[:]) == hash
+}
+
+func (l *ReadLog) contentPath(hash string) string {
+	return filepath.Join(l.dir, "content", hash[:2], hash)
+}
+
+// PurgeContents removes every content that Keep stored under the directory of the read log dir, of all
+// sessions, and gives their number. Nothing depends on them. A session may be storing more
+// meanwhile.
+func PurgeContents(dir string) (n int, err error) {
+	contents := filepath.Join(dir, "content")
+	err = filepath.WalkDir(contents, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if err = os.Remove(path); err == nil {
+				n++
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another process removed it
+		}
+		return err
+	})
+	if err != nil {
+		return n, fmt.Errorf("removing stored contents: %w", err)
+	}
+	return n, nil
+}
+
+// PurgeHashes takes every entry of a content with one of these hashes out of the journals under
+// dir. Those files then count as unread, or as changed since an earlier reading. What a session
+// records at the same moment may be lost too, which is safe.
+func PurgeHashes(dir string, hashes []string) error {
+	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		return fmt.Errorf("purging the read log: %w", err)
+	}
+	purge := map[string]bool{}
+	for _, h := range hashes {
+		purge[h] = true
+	}
+	for _, name := range names {
+		old, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("purging the read log: %w", err)
+		}
+		var kept []byte
+		for line := range bytes.Lines(old) {
+			var e Seen
+			// A torn line says nothing, and may hold a hash that must go: drop it too.
+			if json.Unmarshal(line, &e) == nil && !purge[e.Hash] {
+				kept = append(kept, line...)
+			}
+		}
+		if len(kept) == len(old) {
+			continue
+		}
+		if err := replace(name, kept); err != nil {
+			return fmt.Errorf("purging the read log: %w", err)
+		}
+	}
+	return nil
+}
+
+// expireContents drops contents that were stored too long ago.
+func expireContents(dir string) error {
+	contents := filepath.Join(dir, "content")
+	err := filepath.WalkDir(contents, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if info, err := d.Info(); err == nil && time.Since(info.ModTime()) > contentTTL {
+			os.Remove(path)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// merge sorts the ranges and joins those that touch or overlap. It drops empty ones.
+func merge(in []Range) []Range {
+	in = slices.DeleteFunc(slices.Clone(in), func(r Range) bool { return r.Last < r.First })
+	slices.SortFunc(in, func(a, b Range) int { return a.First - b.First })
+	var out []Range
+	for _, r := range in {
+		if n := len(out); n > 0 && r.First <= out[n-1].Last+1 {
+			out[n-1].Last = max(out[n-1].Last, r.Last)
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// Cover says that one of the ranges has all from first to last.
+func Cover(ranges []Range, first, last int) bool {
+	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= first && last <= r.Last })
+}
+
+// Shown counts the lines in the ranges of s: all of them when Whole.
+func (s Seen) Shown() int {
+	if s.Whole {
+		return s.Lines
+	}
+	n := 0
+	for _, r := range s.Ranges {
+		n += r.Last - r.First + 1
+	}
+	return n
+}

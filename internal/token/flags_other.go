@@ -1,5 +1,0 @@
-//go:build !unix
-
-package token
-
-const openFlags = 0
