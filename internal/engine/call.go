@@ -122,7 +122,7 @@ var errNotBegun = &hostError{"taking a call",
 // begun is the engine under the scope of a call, of which it refuses those that do not come by Do.
 // Every function that takes a Call begins with it.
 func (e *Engine) begun(c *Call) (*Engine, error) {
-	if e.place.Calls != nil && e.temps.Behind() { // a worker has died in a change
+	if e.place.Calls != nil && e.left.Swap(false) { // a worker has died in a change
 		if err := e.recover(context.Background(), time.Now()); err != nil {
 			return nil, notSaved(err)
 		}

@@ -3,9 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -120,8 +118,20 @@ func (p *Plan) dropped() []string {
 func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
 	approved bool) (_ *Plan, unlock func(), err error) {
 	const rounds = 16 // as often as directories may come and go under us
-	asked, tag := p, newTag()
+	asked, tag := p, guardfs.NewTag()
 	p.Op.Tag = tag
+	d.e.live.Store(tag, true)
+	held := func(unlock func()) func() {
+		return func() {
+			d.e.live.Delete(tag) // first, so that what is left open is seen
+			unlock()
+		}
+	}
+	defer func() {
+		if err != nil {
+			d.e.live.Delete(tag)
+		}
+	}()
 	for range rounds {
 		keys := p.keys()
 		unlock, err := d.e.lockSteps(ctx, d.c, p, d.files.paths())
@@ -131,7 +141,7 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
 		moved, err := d.moved(ctx)
 		if err == nil && !moved {
 			if err = d.unmixed(ctx, p); err == nil {
-				return p, unlock, nil
+				return p, held(unlock), nil
 			}
 		}
 		if err == nil {
@@ -148,7 +158,7 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
 		}
 		if err == nil &&
 			!slices.ContainsFunc(p.keys(), func(k string) bool { return !slices.Contains(keys, k) }) {
-			return p, unlock, nil
+			return p, held(unlock), nil
 		}
 		unlock()
 		if err != nil {
@@ -159,8 +169,8 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
 }
 
 // lockSteps takes the locks of a plan. If a process died half-way through another change of these
-// paths, that change is taken back first. A restore then gets an *interruptedError, since its plan
-// came from the store before that.
+// paths, that change is ended first. Where it was taken back a restore gets an *interruptedError, since
+// its plan came from the store before that.
 func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan,
 	looked []string) (unlock func(), err error) {
 	// Another process may be taking it back, or about to finish.
@@ -172,13 +182,14 @@ func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan,
 			return unlock, nil
 		}
 		unlock()
-		if _, cut := errors.AsType[*interruptedError](err); !cut {
+		open, cut := errors.AsType[*interruptedError](err)
+		if !cut {
 			return nil, err
 		}
 		if err := e.recover(ctx, start.Add(e.lockWait)); err != nil {
 			return nil, err
 		}
-		if p.Op.Kind == checkpoint.KindRestore || time.Since(start) > e.lockWait || ctx.Err() != nil {
+		if p.Op.Kind == checkpoint.KindRestore && !open.stands(ctx) || time.Since(start) > e.lockWait || ctx.Err() != nil {
 			return nil, err
 		}
 	}
@@ -242,10 +253,9 @@ type apply struct {
 	done  *Done
 	moves []movement
 	gone  map[string]bool // what goes, and what is in it with it
-	db    *checkpoint.DB
-	id    checkpoint.ID // "" until it is saved
+	id    checkpoint.ID   // "" until it is saved
 
-	staged bool
+	saved bool // it is on record, and may be published
 }
 
 // A movement is a step with its two names open.
@@ -256,7 +266,8 @@ type movement struct {
 	was         guardfs.Expect
 	before      checkpoint.State // of a directory that goes
 	pub         *guardfs.Published
-	mode        fs.FileMode // of a file that is closed until it is in its directory
+	top         int // the step that makes the directory in which it is staged; -1: it has a temporary name of its own
+	closed      bool
 }
 
 // single says that a plan puts one file where its directory is there. Its checkpoint follows the
@@ -267,54 +278,144 @@ func (p *Plan) single() bool {
 		p.Steps[0].Before.Kind != checkpoint.Symlink
 }
 
-// apply carries out a plan: stage, save, sync, swap, commit. Nothing is to be seen of it before the
-// first swap.
+// apply carries out a plan: stage, save, publish, settle. Nothing is to be seen of it before the first step is published.
 func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
 	s := &apply{c: c, p: p, done: &Done{Targets: ts}, gone: map[string]bool{}}
-	s.e, s.tag, s.steps, s.moves = e, p.Op.Tag, make([]stepRecord, len(p.Steps)), make([]movement,
-		len(p.Steps))
-	s.stored = func(string) bool { return false }
+	s.e, s.tag, s.live, s.hidden, s.steps, s.moves = e, p.Op.Tag, true, true, make([]record, len(p.Steps)), make([]movement, len(p.Steps))
 	defer s.close()
-	for i := range p.Steps {
-		if st := &p.Steps[i]; st.Action == Remove || st.Action == Rmdir && !st.Optional {
-			s.gone[st.Path] = true
-		}
-	}
 	tell := c.expects(len(s.moves))
-	var staged atomic.Int64
-	err := each(len(s.moves), func(i int) error {
-		tell()
-		defer func() { e.told("preparing files", int(staged.Add(1)), len(s.moves)) }()
-		return s.stage(ctx, i)
-	})
+	err := s.stageAll(ctx, tell)
 	switch {
 	case err != nil:
 	case p.single(): // both wait for one disk, and mostly for one commit of its journal
-		saveErr, syncErr := inParallel(func() error { return s.save(ctx) }, s.syncHolds)
+		saveErr, syncErr := inParallel(func() error { return s.save(ctx) }, s.sync)
 		err = errors.Join(saveErr, syncErr)
 	default:
-		if err = s.save(ctx); err == nil {
-			err = s.syncHolds()
+		if err = s.sync(); err == nil {
+			err = s.save(ctx)
 		}
-	}
-	if err == nil && !p.single() { // what is half made must be found after a power cut
-		err = e.temps.Sync()
 	}
 	for i := 0; err == nil && i < len(s.moves); i++ {
 		tell()
+		s.hidden = s.hidden && s.steps[i].Dir == ""
 		err = s.swap(ctx, i)
 		e.told("changing files", i+1, len(s.moves))
 	}
+	ctx = context.WithoutCancel(ctx)
+	if err != nil {
+		return nil, s.abort(ctx, err)
+	}
+	if s.rollback.single() {
+		return s.done, s.endSingle(ctx)
+	}
+	if err = s.syncNames(); err == nil {
+		if err = s.db.Made(ctx, s.id); err != nil {
+			err = notSaved(err)
+		}
+	}
+	if err != nil {
+		return nil, s.abort(ctx, err)
+	}
+	err = s.tidyAll()
 	if err == nil {
 		err = s.syncNames()
 	}
-	if err == nil {
-		err = s.commit(context.WithoutCancel(ctx))
+	return s.done, s.end(ctx, err)
+}
+
+// endSingle ends a change that one rename has made. From that rename on it is made; where the disk does not confirm that, the next start
+// decides.
+func (s *apply) endSingle(ctx context.Context) error {
+	err := s.tidyAll()
+	serr := s.syncNames() // that of the temporary name too
+	if serr != nil {
+		serr = s.syncNames()
 	}
-	if err != nil {
-		return nil, s.abort(context.WithoutCancel(ctx), err)
+	if serr != nil {
+		s.e.left.Store(true)
+		return halfMade(serr, s.rollback.paths(), s.id, true)
 	}
-	return s.done, s.end(context.WithoutCancel(ctx))
+	return s.end(ctx, err)
+}
+
+// stageAll makes what the steps bring, complete. What comes into a directory that the plan makes is staged in that directory.
+func (s *apply) stageAll(ctx context.Context, tell func()) error {
+	tops := map[string]int{}
+	for i := range s.p.Steps {
+		st, m := &s.p.Steps[i], &s.moves[i]
+		m.top = -1
+		switch st.Action {
+		case Remove, Rmdir:
+			if !st.Optional {
+				s.gone[st.Path] = true
+			}
+		case Mkdir, Put, Link:
+			for dir := path.Dir(st.Path); len(dir) > 1 && m.top < 0; dir = path.Dir(dir) {
+				if top, ok := tops[dir]; ok {
+					m.top = top
+				}
+			}
+			if st.Action == Mkdir && m.top < 0 {
+				tops[st.Path] = i
+			}
+		}
+	}
+	var staged atomic.Int64
+	one := func(i int) error {
+		tell()
+		defer func() { s.e.told("preparing files", int(staged.Add(1)), len(s.moves)) }()
+		return s.stage(ctx, i)
+	}
+	var rest, dirs []int
+	for i := range s.p.Steps {
+		if s.p.Steps[i].Action != Mkdir {
+			rest = append(rest, i)
+		} else if err := one(i); err != nil {
+			return err
+		} else {
+			dirs = append(dirs, i)
+		}
+	}
+	err := each(len(rest), func(k int) error { return one(rest[k]) })
+	for _, i := range slices.Backward(dirs) {
+		if err == nil {
+			err = s.filled(i)
+		}
+	}
+	for i := range s.moves {
+		if m := &s.moves[i]; m.top >= 0 && err == nil {
+			st, top := &s.p.Steps[i], &s.steps[m.top]
+			top.Tree = append(top.Tree, entry{st.Path[len(top.Path)+1:], objectOf(m.made.Info, st.hash())})
+		}
+	}
+	return err
+}
+
+// filled gives a staged directory, in which everything is now, the mode that it is to have.
+func (s *apply) filled(i int) error {
+	st, m := &s.p.Steps[i], &s.moves[i]
+	mode := m.made.Info.Mode
+	if st.Exact {
+		mode = mode&^0o700 | st.After.Mode&0o700
+	}
+	if err := m.hold.Filled(m.made, mode); err != nil {
+		return err
+	}
+	if m.top < 0 {
+		s.steps[i].After = objectOf(m.made.Info, "")
+	}
+	return nil
+}
+
+// hash is that of the content that the step brings.
+func (s *Step) hash() string {
+	switch s.Action {
+	case Put:
+		return s.file.After.Hash
+	case Link:
+		return HashOf([]byte(s.After.Target))
+	}
+	return ""
 }
 
 // expects says of how many files a change is. What it gives tells that one of them was staged, or
@@ -337,59 +438,56 @@ func inParallel(first, second func() error) (error, error) {
 	return err, <-done
 }
 
-// syncHolds puts what is staged on stable storage.
-func (s *apply) syncHolds() error {
-	return each(len(s.moves), func(i int) error {
-		if s.moves[i].hold == nil || s.steps[i].action == Rename {
+// sync puts what is staged on stable storage: files, then the directories that they are in.
+func (s *apply) sync() error {
+	err := each(len(s.moves), func(i int) error {
+		if s.moves[i].hold == nil || s.p.Steps[i].Action == Rename {
 			return nil
 		}
 		return s.moves[i].hold.Sync()
 	})
-}
-
-// commit says that all was made. Where the last swap is the commit nobody needs to say it.
-func (s *apply) commit(ctx context.Context) error {
-	if s.lastCommits() {
-		return nil
+	synced := map[string]bool{}
+	for i := range slices.Backward(s.moves) {
+		if m := &s.moves[i]; m.top >= 0 && err == nil && !synced[m.hold.ParentTrue()] {
+			synced[m.hold.ParentTrue()] = true
+			err = m.hold.SyncNames()
+		}
 	}
-	if err := s.db.Made(ctx, s.id); err != nil {
-		return notSaved(err)
-	}
-	return nil
+	return err
 }
 
 // abort ends a change that failed with cause. What was made of it is taken back.
 func (s *apply) abort(ctx context.Context, cause error) error {
-	if !s.staged { // nothing was made; of some not even the hold
+	if !s.saved { // nothing was made; of some not even the temporary name
+		var left error
 		for i := range s.moves {
-			if m := &s.moves[i]; m.hold != nil && s.steps[i].action != Rename {
-				m.hold.Drop(m.made.Expect()) //nolint:errcheck // it is on record
+			if m := &s.moves[i]; m.hold != nil && m.top < 0 && s.p.Steps[i].Action != Rename {
+				left = errors.Join(left, s.e.discard(ctx, m.hold, m.made.Info))
 			}
+		}
+		if left == nil {
+			s.e.journal.Forget(s.tag)
 		}
 		return cause
 	}
+	s.drop()
 	outcome := checkpoint.Aborted
 	stuck, again := s.rollBack(ctx)
-	if s.id != "" && !again {
-		s.settleTrash(ctx, s.db)
+	if again == nil {
+		again = s.settleTrash(ctx)
 	}
 	if stuck != nil {
 		outcome = checkpoint.Foreign
 	}
-	if err := s.clearHolds(false); !again && err != nil && stuck != nil {
-		again = true
-	} else if err != nil {
-		s.e.logger.Warn("temporary names of a change that failed are left", "id", s.id, "err", err)
-	}
-	if again {
-		s.e.temps.Abandon()
+	if again != nil {
+		s.e.left.Store(true)
 	} else {
 		s.settle(ctx, outcome)
 	}
-	if stuck == nil {
+	if stuck == nil && again == nil {
 		return cause
 	}
-	return halfMade(cause, stuck, s.id, again)
+	return halfMade(cause, stuck, s.id, again != nil)
 }
 
 // told says how far long work is.
@@ -439,8 +537,8 @@ func each(n int, one func(i int) error) error {
 func (s *apply) swap(ctx context.Context, i int) (err error) {
 	st, m := &s.p.Steps[i], &s.moves[i]
 	switch t := st.file; {
-	case s.steps[i].dir == "":
-		return nil
+	case s.steps[i].Dir == "":
+		return nil // it is in a directory that is staged, or goes in the end
 	case st.Action == Rename:
 		if err := s.announce(ctx, i); err != nil {
 			return err
@@ -470,9 +568,6 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 		return s.rename(ctx, st.move, m)
 	}
 	m.pub, err = m.place.Swap(ctx, m.hold, m.was, m.made.Expect())
-	if err == nil && m.mode != 0 {
-		err = m.place.Reveal(m.made.Expect(), m.mode)
-	}
 	return err
 }
 
@@ -545,7 +640,7 @@ func (s *apply) syncNames() error {
 	synced := map[string]bool{}
 	for i := range s.moves {
 		m := &s.moves[i]
-		if m.hold == nil {
+		if m.hold == nil || m.top >= 0 {
 			continue
 		}
 		for _, place := range []*guardfs.Place{m.place, m.hold} {
@@ -560,10 +655,26 @@ func (s *apply) syncNames() error {
 	return nil
 }
 
-// end brings a change to its end that was made. The error is that directories are left of it because
-// nobody is there to remove them, which whoever takes it up does.
-func (s *apply) end(ctx context.Context) error {
+// tidyAll removes what the change has displaced.
+func (s *apply) tidyAll() error {
 	var errs []error
+	for i := range slices.Backward(s.moves) {
+		m := &s.moves[i]
+		if s.steps[i].Dir == "" || s.p.Steps[i].Action == Rename {
+			continue
+		}
+		err := m.hold.Drop(m.pub.Displaced)
+		if inUse(err) { // somebody put something into the directory as it went
+			_, err = m.hold.Keep()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// end brings a change to its end that was made. left is why temporary names are still there. The error is that directories are left of it
+// because nobody is there to remove them, which whoever takes it up does.
+func (s *apply) end(ctx context.Context, left error) error {
 	for i := range s.moves {
 		m := &s.moves[i]
 		if mv := s.p.Steps[i].move; mv != nil {
@@ -573,39 +684,35 @@ func (s *apply) end(ctx context.Context) error {
 			}
 			continue
 		}
-		if m.hold == nil {
+		t := s.p.Steps[i].file
+		if t == nil || m.hold == nil {
 			continue
 		}
-		err := m.hold.Drop(m.pub.Displaced)
-		if inUse(err) { // somebody put something into the directory as it went
-			_, err = m.hold.Keep()
+		if m.top >= 0 {
+			m.pub = &guardfs.Published{True: t.True, Info: m.made.Info}
 		}
-		errs = append(errs, err)
-		if t := s.p.Steps[i].file; t != nil {
-			if m.pub.Dropped = m.made.Dropped; s.p.Steps[i].Action == Remove {
-				m.pub.LinksBroken = 0 // the other names are as they were
-			}
-			t.Published = m.pub
+		if m.pub.Dropped = m.made.Dropped; s.p.Steps[i].Action == Remove {
+			m.pub.LinksBroken = 0 // the other names are as they were
 		}
+		t.Published = m.pub
 	}
 	s.done.Made = s.p.of(Mkdir)
 	var optional []string
 	for i := range s.steps {
-		if tr := &s.steps[i]; tr.dir == "" && tr.before != "" {
-			optional = append(optional, tr.path)
+		if tr := &s.steps[i]; tr.Dir == "" && tr.Before.ID != "" {
+			optional = append(optional, tr.Path)
 		}
 	}
-	if err := errors.Join(errs...); errors.Is(err, guardfs.ErrUnavailable) && optional != nil {
-		s.e.temps.Abandon()
-		return err
+	if errors.Is(left, guardfs.ErrUnavailable) && optional != nil {
+		s.e.left.Store(true)
+		return left
 	}
 	s.done.Kept = s.e.drop(optional)
 	s.done.Dropped = slices.DeleteFunc(s.p.dropped(), func(d string) bool {
 		return slices.ContainsFunc(s.done.Kept, func(k Blocked) bool { return k.Path == d })
 	})
-	errs = append(errs, s.settleTrash(ctx, s.db))
-	if err := errors.Join(errs...); err != nil { // another start removes what is left, as the row says
-		s.e.temps.Abandon()
+	if err := errors.Join(left, s.settleTrash(ctx)); err != nil { // another start removes what is left, as the row says
+		s.e.left.Store(true)
 		s.e.logger.Warn("temporary names of a change are left", "id", s.id, "err", err)
 		return nil
 	}
@@ -616,6 +723,7 @@ func (s *apply) end(ctx context.Context) error {
 // settle writes outcome o to the checkpoint of the change, if it has one. Committed costs nothing.
 func (s *apply) settle(ctx context.Context, o checkpoint.Outcome) {
 	if s.id == "" {
+		s.e.journal.Forget(s.tag)
 		return
 	}
 	if err := s.db.Settle(ctx, s.id, o); err != nil {
@@ -625,22 +733,22 @@ func (s *apply) settle(ctx context.Context, o checkpoint.Outcome) {
 }
 
 func (s *apply) close() {
+	s.drop()
 	for i := range s.moves {
-		m := &s.moves[i]
-		if m.own && m.place != nil {
+		if m := &s.moves[i]; m.own && m.place != nil {
 			m.place.Close() //nolint:errcheck // nothing was written through it
-		}
-		if m.hold != nil && s.steps[i].action != Rename {
-			m.hold.Close() //nolint:errcheck // nothing was written through it
 		}
 	}
 }
 
-// newTag is one that no other operation has.
-func newTag() string {
-	var b [guardfs.TagLen / 2]byte
-	rand.Read(b[:]) //nolint:errcheck // never fails
-	return hex.EncodeToString(b[:])
+// drop closes what is staged.
+func (s *apply) drop() {
+	for i := range s.moves {
+		if m := &s.moves[i]; m.hold != nil && s.p.Steps[i].Action != Rename && !m.closed {
+			m.hold.Close() //nolint:errcheck // what it holds is synced, or is not wanted
+			m.closed = true
+		}
+	}
 }
 
 // object gives the object that a step makes.
@@ -657,7 +765,9 @@ func (s *Step) object() guardfs.NewObject {
 		return guardfs.NewObject{Kind: guardfs.KindSymlink, Content: []byte(s.After.Target)}
 	case Mkdir:
 		if s.Exact {
-			return guardfs.NewObject{Kind: guardfs.KindDir, Meta: dirMetadata(s.After.State)}
+			meta := dirMetadata(s.After.State)
+			meta.Mode |= 0o700 // until everything is in it
+			return guardfs.NewObject{Kind: guardfs.KindDir, Meta: meta}
 		}
 		mode := s.After.Mode
 		if mode.Perm() == 0 { // nobody knows it
@@ -672,7 +782,10 @@ func (s *Step) object() guardfs.NewObject {
 // its path that is there and stays.
 func (s *apply) stage(ctx context.Context, i int) error {
 	st, m, tr := &s.p.Steps[i], &s.moves[i], &s.steps[i]
-	tr.action, tr.path = st.Action, st.Path
+	if m.top >= 0 {
+		return s.stageBelow(ctx, i)
+	}
+	tr.N, tr.Do, tr.Path = i, st.Action, st.Path
 	if st.Action == Rename {
 		return s.parting(i)
 	}
@@ -683,14 +796,13 @@ func (s *apply) stage(ctx context.Context, i int) error {
 	}
 	var at *guardfs.Place
 	if t := st.file; t != nil {
-		tr.hash = t.After.Hash
 		if at = t.place; t.place != nil && kind(st.Before) != checkpoint.Absent {
 			info, err := t.place.CopyUp()
 			if err != nil {
 				return err
 			}
 			t.Before.Info.ID = info.ID
-			m.was, tr.before = guardfs.Found(t.Before), info.ID.Lasting()
+			m.was, tr.Before = guardfs.Found(t.Before), objectOf(t.Before.Info, t.Before.Hash)
 		}
 	}
 	anchor := st.Path // in the directory that stays
@@ -711,10 +823,30 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		}
 		at = foreseen
 	}
+	if err := s.make(ctx, i, at, guardfs.TempName(s.tag, i)); err != nil {
+		return err
+	}
+	tr.Dir, tr.After = at.ParentTrue(), objectOf(m.made.Info, st.hash())
+	return nil
+}
+
+// stageBelow makes what a step brings in a directory that is staged.
+func (s *apply) stageBelow(ctx context.Context, i int) error {
+	m := &s.moves[i]
+	top := s.moves[m.top].hold
+	at, err := s.e.trash.PlaceLink(path.Join(top.ParentTrue(), top.Base()) + s.p.Steps[i].Path[len(s.p.Steps[m.top].Path):])
+	if err != nil {
+		return err
+	}
+	defer at.Close() //nolint:errcheck // nothing was written through it
+	return s.make(ctx, i, at, at.Base())
+}
+
+// make makes what the i-th step brings, under the name base in the directory of at.
+func (s *apply) make(ctx context.Context, i int, at *guardfs.Place, base string) (err error) {
+	st, m := &s.p.Steps[i], &s.moves[i]
 	what := st.object()
-	what.Private = st.Action == Put && s.closed(path.Dir(st.Path))
 	what.Open = s.p.single()
-	var err error
 	if st.file != nil && st.file.After.From != nil {
 		if what.Source, err = s.e.source(st.file.After.From); err != nil {
 			return err
@@ -722,20 +854,16 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		defer what.Source.Close() //nolint:errcheck // nothing was written through it
 		what.Size = st.file.After.From.size
 	}
-	if m.hold, m.made, err = at.Hold(ctx, s.tag, s.number(i), what); err != nil {
+	if m.hold, m.made, err = at.Hold(ctx, base, what); err != nil {
 		return fmt.Errorf("writing beside %s: %w", st.Path, err)
 	}
-	tr.dir, tr.after = at.ParentTrue(), lasting(m.made.Info)
 	if t := st.file; t != nil {
 		if what.Source != nil {
-			t.After.Hash, tr.hash = m.made.Hash, m.made.Hash
+			t.After.Hash = m.made.Hash
 		}
 		if t.fresh = m.made.Meta; t.place == nil {
 			t.above = m.hold
 		}
-	}
-	if what.Private {
-		m.mode = st.file.metaAfter().Mode
 	}
 	if what.Kind == guardfs.KindDir && m.made.Dropped != nil {
 		s.e.logger.Warn("a directory that came back did not get all that it had", "path", st.Path,
@@ -751,29 +879,30 @@ func (s *apply) parting(i int) error {
 	if mv.To != "" {
 		info, err := mv.place.CopyUp()
 		mv.info, m.place, m.hold = info, mv.place, mv.slot // which may have to be made
-		tr.dir, tr.before = mv.To, info.ID.Lasting()
+		tr.To, tr.Dir, tr.Before = mv.To, mv.place.ParentTrue(), objectOf(info, "")
 		m.was = guardfs.Expect{ID: info.ID}
 		for _, from := range mv.pairs {
 			if from.True == mv.Path {
 				from.Before.Info.ID = info.ID
-				m.was = guardfs.Found(from.Before)
+				m.was, tr.Before.Hash = guardfs.Found(from.Before), from.Before.Hash
 			}
 		}
 		if err == nil && info.Kind == guardfs.KindDir {
-			mv.mid, _, err = mv.place.Hold(context.Background(), s.tag, s.number(i), guardfs.NewObject{})
+			mv.mid, _, err = mv.place.Hold(context.Background(), guardfs.TempName(s.tag, i), guardfs.NewObject{})
 		}
 		return err
 	}
 	if mv.Back {
 		m.place, m.hold = mv.slot, mv.place // which may have to be made
-		tr.path, tr.dir, tr.before = mv.Entry.Parked, mv.Path, mv.Entry.Identity
+		tr.Path, tr.To = mv.Entry.Parked, mv.Path
 	} else {
 		if err := s.e.readySlot(mv); err != nil {
 			return err
 		}
 		m.place, m.hold = mv.place, mv.slot
-		tr.path, tr.dir, tr.before = mv.Path, mv.Entry.Parked, mv.Entry.Identity
+		tr.Path, tr.To = mv.Path, mv.Entry.Parked
 	}
+	tr.Dir, tr.Before = path.Dir(tr.Path), objectOf(mv.info, "")
 	m.was = guardfs.Expect{ID: mv.info.ID}
 	return nil
 }
@@ -795,11 +924,11 @@ func (s *apply) leaving(i int) (goes bool, err error) {
 	case !there:
 		return false, &guardfs.ConflictError{Path: st.Path, Why: guardfs.Replaced}
 	case st.Optional:
-		tr.before = lasting(m.place.Object().Info)
+		tr.Before = objectOf(m.place.Object().Info, "")
 		return false, nil
 	}
 	info, err := m.place.CopyUp()
-	m.was, tr.before = guardfs.Expect{ID: info.ID}, info.ID.Lasting()
+	m.was, tr.Before = guardfs.Expect{ID: info.ID}, objectOf(info, "")
 	return true, err
 }
 
@@ -818,20 +947,9 @@ func (e *Engine) source(f *From) (*guardfs.File, error) {
 	return file, nil
 }
 
-// closed says that the plan makes the directory name and that not everybody may go there.
-func (s *apply) closed(name string) bool {
-	for i := range s.p.Steps {
-		if st := &s.p.Steps[i]; st.Action == Mkdir && (st.Path == name || below(name, st.Path)) &&
-			st.After.Mode&0o005 != 0o005 {
-			return true
-		}
-	}
-	return false
-}
-
-// changes gives the changes for the checkpoint: of each path the state before all steps,
+// all gives the changes for the checkpoint: of each path the state before all steps,
 // and what is after.
-func (s *apply) changes() (out []checkpoint.Change) {
+func (s *apply) all() (out []checkpoint.Change) {
 	traded := map[string]*Target{}
 	for i := range s.p.Steps {
 		if t := s.p.Steps[i].file; t != nil && (t.givesWay() || t.becomesDir()) {
@@ -887,29 +1005,16 @@ func (m *movement) dirAfter(st *Step) checkpoint.State {
 // on can be taken back.
 func (s *apply) save(ctx context.Context) error {
 	e, c := s.e, s.c
-	for i := range s.moves {
-		h := s.moves[i].hold
-		if mv := s.p.Steps[i].move; mv != nil {
-			h = mv.mid
-		}
-		if h == nil {
-			continue
-		}
-		_, process, _ := guardfs.ParseHold(h.Base())
-		if s.process != "" && process != s.process { // another change has abandoned the record meanwhile
-			return &guardfs.ConflictError{Path: s.p.first(), Why: guardfs.BeingTakenBack}
-		}
-		s.process = process
-	}
-	s.staged = true
 	if s.p.single() && !s.p.Checkpoint && !e.cfg.CheckpointBeforeMutation {
-		return nil
-	}
-	if s.process == "" { // it has no holds
 		var err error
-		if s.process, err = e.temps.Tag(); err != nil {
-			return err
+		if len(s.steps) > 0 { // else the disk tells nothing
+			line, merr := json.Marshal(&s.steps[0])
+			if err = merr; err == nil {
+				err = e.journal.Note(s.tag, string(line))
+			}
 		}
+		s.saved = err == nil
+		return err
 	}
 	if t := s.done.Targets; len(t) > 0 { // of what was not in memory it is known now
 		c.Trace.After = t[0].After.Hash
@@ -918,7 +1023,7 @@ func (s *apply) save(ctx context.Context) error {
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
 		e.now()
 	op.Run = c.Run
-	op.Changes, op.Steps = s.changes(), s.encode()
+	op.Changes, op.Steps = s.all(), s.encode()
 	if op.Kind == checkpoint.KindDelete && !slices.ContainsFunc(op.Changes, trashes) {
 		return &guardfs.ConflictError{Path: s.p.first(), Why: guardfs.DirMoved}
 	}
@@ -930,7 +1035,8 @@ func (s *apply) save(ctx context.Context) error {
 	if err != nil {
 		return notSaved(err)
 	}
-	s.db, s.id = db, saved.ID
+	s.db, s.id, s.saved = db, saved.ID, true
+	e.journal.Forget(s.tag) // the row has its names
 	missing := map[string]bool{}
 	for _, skip := range saved.Skipped {
 		missing[skip.Path] = true
@@ -945,7 +1051,10 @@ func (s *apply) save(ctx context.Context) error {
 			}
 		}
 	}
-	s.stored = func(path string) bool { return !missing[path] }
+	for i := range op.Changes {
+		ch := &op.Changes[i]
+		s.changes = append(s.changes, checkpoint.Recorded{Path: ch.Path, Role: ch.Role, Before: ch.Before, Stored: !missing[ch.Path]})
+	}
 	if s.p.Whole {
 		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
 			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
@@ -964,20 +1073,9 @@ func trashes(ch checkpoint.Change) bool { return ch.Trash != nil }
 
 // encode gives the steps for the row of the operation.
 func (p *rollback) encode() []byte {
-	var b []byte
-	add := func(fields ...string) {
-		for _, f := range fields {
-			b = append(binary.AppendUvarint(b, uint64(len(f))), f...)
-		}
-	}
-	add(p.process)
-	for i := range p.steps {
-		s := &p.steps[i]
-		dir := s.dir
-		if dir == path.Dir(s.path) {
-			dir = "."
-		}
-		add(string(s.action), s.path, dir, s.before, s.after)
+	b, err := json.Marshal(slices.DeleteFunc(slices.Clone(p.steps), func(s record) bool { return s.Do == "" }))
+	if err != nil {
+		panic(err) // it is made of strings and numbers
 	}
 	return b
 }

@@ -43,6 +43,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -88,7 +89,9 @@ type shared struct {
 
 	cfg         config.FS
 	trash       *guardfs.FS // sees the directories of the trash, and nothing else
-	temps       *guardfs.Temporaries
+	journal     *guardfs.Journal
+	live        sync.Map    // the tags of the changes that are carried out
+	left        atomic.Bool // one of them was left to recovery
 	locks       *guardfs.Locks
 	lockWait    time.Duration
 	expiry      expiry
@@ -135,13 +138,13 @@ func OpenOver(o Options) (_ *Engine, err error) {
 			e.Close()
 		}
 	}()
-	e.temps = guardfs.OpenTemporaries(filepath.Join(o.DataDir, temporariesName))
+	e.journal = guardfs.OpenJournal(filepath.Join(o.DataDir, journalName))
 	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault,
-		Temporaries: e.temps, Calls: o.Calls}); err != nil {
+		Journal: e.journal, Underway: e.underway, Calls: o.Calls}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
 	}
 	if e.trash, err = guardfs.New(guardfs.Options{Judge: ownTrash{}, Fault: o.Fault,
-		Temporaries: e.temps, Calls: o.Calls}); err != nil {
+		Journal: e.journal, Calls: o.Calls}); err != nil {
 		return nil, fmt.Errorf("opening the trash: %w", err)
 	}
 	if e.mayHang = e.fs.MayHang; o.Calls != nil {
@@ -191,7 +194,7 @@ func (e *Engine) Close() error {
 			errs = append(errs, f.Close())
 		}
 	}
-	errs = append(errs, e.temps.Close(), e.opened.close())
+	errs = append(errs, e.opened.close())
 	if e.place.End != nil {
 		errs = append(errs, e.place.End())
 	}

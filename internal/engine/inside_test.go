@@ -303,31 +303,29 @@ type nothing struct{ anything }
 
 func (nothing) Judge(guardfs.Object, guardfs.Access) error { return os.ErrPermission }
 
-// The next start removes what the record of a killed process names, in directories that nobody
-// changes too; where policy does not let it, it is left to another start. What no record names
-// stays.
-func TestTheNextStartSweeps(t *testing.T) {
+// The next start removes the names that a killed process gave while it made a change ready, in directories that nobody changes too; where
+// policy does not let it, that is left to another start. What no record names stays.
+func TestTheNextStartRemovesWhatWasStaged(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	data := t.TempDir()
 	const tag = "0123456789abcdef"
-	record := filepath.Join(data, temporariesName, tag)
-	litter := []string{"a/.moltis-0123456789abcdef01234567-" + tag + ".tmp", "b/" + guardfs.HoldName("fedcba9876543210", 1, tag)}
-	stay := []string{"a/f", "a/.moltis-0123456789abcdef01234567.tmp", "a/.moltis-0123456789abcdef01234567-fedcba9876543210.tmp"}
-	for _, dir := range []string{root + "/a", root + "/b", filepath.Dir(record)} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+	record := filepath.Join(data, journalName, tag)
+	litter := []string{"a/" + guardfs.TempName(tag, 0), "b/" + guardfs.TempName(tag, 1), "b/" + guardfs.TempName(tag, 2) + "/in/it"}
+	stay := []string{"a/f", "a/" + guardfs.TempName(tag, 7), "a/" + guardfs.TempName("fedcba9876543210", 0)}
 	for _, name := range slices.Concat(litter, stay) {
-		if err := os.WriteFile(filepath.Join(root, name), []byte("x"), 0o600); err != nil {
+		name = filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("x"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	lines := `"` + root + `/a/f"` + "\n" + `"` + root + `/b/gone"` + "\n" + `"` + root + `/removed/f"` + "\n" + `"cut`
-	if err := os.WriteFile(record, []byte(lines), 0o600); err != nil {
+	lines := ""
+	for n, beside := range []string{"/a/f", "/b/gone", "/b/gone", "/removed/f"} {
+		lines += `"` + root + beside + `" ` + guardfs.TempName(tag, n) + "\n"
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(record), 0o700), os.WriteFile(record, []byte(lines+`"cut`), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	there := func(path string) bool { _, err := os.Lstat(path); return err == nil }
@@ -360,13 +358,12 @@ func TestKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := guardfs.OpenTemporaries(filepath.Join(dir, temporariesName))
-	f, err := guardfs.New(guardfs.Options{Judge: anything{}, Temporaries: names})
+	f, err := guardfs.New(guardfs.Options{Judge: anything{}, Journal: guardfs.OpenJournal(filepath.Join(dir, journalName))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	theirs := filepath.Join(dir, guardfs.HoldName("fedcba9876543210", 0, "0123456789abcdef"))
+	theirs := filepath.Join(dir, guardfs.TempName("fedcba9876543210", 0))
 	if err := os.WriteFile(theirs, []byte("theirs"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +372,12 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer place.Close()
-	if _, err := place.Sweep("0123456789abcdef", func(string) bool { return true }); err != nil {
+	temp, err := place.Held(filepath.Base(theirs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer temp.Close()
+	if _, err := temp.Keep(); err != nil {
 		t.Fatal(err)
 	}
 	for _, remove := range []bool{false, true, false} {
@@ -390,7 +392,7 @@ func TestKept(t *testing.T) {
 		} else if len(kept) > 0 || remove {
 			t.Errorf("remove %v: %+v", remove, kept)
 		}
-		if left, _ := filepath.Glob(filepath.Join(dir, temporariesName, "kept", "*")); !remove && (len(left) > 0) != (len(kept) > 0) {
+		if left, _ := filepath.Glob(filepath.Join(dir, journalName, "kept", "*")); !remove && (len(left) > 0) != (len(kept) > 0) {
 			t.Errorf("records %v of %v", left, kept)
 		}
 	}

@@ -109,7 +109,7 @@ func TestWhatTheKillCutOff(t *testing.T) {
 	}
 }
 
-// What somebody wrote into the file right before the swap, and which only the process that died could have put back, is kept beside it.
+// What somebody wrote into the file right before the rename, and which the process that died could not put back, is put back.
 func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 	for _, saved := range []bool{true, false} {
 		x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = saved })
@@ -127,48 +127,58 @@ func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 		must(t, os.WriteFile(holds[0], []byte("theirs"), 0o600))
 		x.Close()
 		x.open()
-		x.has("b", "y")
-		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
-		must(t, err)
-		if len(kept) != 1 {
-			t.Fatalf("saved %v: kept %v", saved, kept)
-		}
-		if b, err := os.ReadFile(kept[0].Path); err != nil || string(b) != "theirs" {
-			t.Errorf("saved %v: it holds %q: %v", saved, b, err)
+		x.has("b", "theirs")
+		if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil {
+			t.Errorf("saved %v: there is still %v", saved, left)
 		}
 	}
 }
 
-// A change whose temporary names got to be on two records, because another one of its process abandoned the first, is refused: after
-// a kill it could not be found as a whole. The next one goes, and nothing is left.
-func TestRecordAbandonedAsAChangeIsStaged(t *testing.T) {
-	x := grow(t, nil)
-	x.write("a", "old")
-	x.write("b", "old")
-	system := callsOf(x)
-	writes := 0
-	hook := func(op string) *guardfs.Fault {
-		if op == "write" {
-			if writes++; writes == 1 {
-				x.Abandon()
+// Where others removed what a change that was cut off had displaced, as git clean does, it comes back from the checkpoint; also where the start
+// that does that is cut off. What the checkpoint does not hold can't come back: then the new content stays.
+func TestDisplacedIsRemovedByOthers(t *testing.T) {
+	for _, stored := range []bool{true, false} {
+		for n := int64(1); ; n++ {
+			x := grow(t, func(fs *config.FS) {
+				if !stored {
+					fs.Checkpoint.MaxFileBytes = 2
+				}
+			})
+			system := callsOf(x)
+			for _, name := range []string{"a", "b", "c"} {
+				x.write(name, "old")
+			}
+			must(t, os.Chmod(x.ws+"/a", 0o640))
+			id := x.cut("rename", 3, makes("new", "a", "b", "c"))
+			x.has("b", "new")
+			temps, _ := filepath.Glob(x.ws + "/.moltis-*-[01].tmp")
+			if len(temps) != 2 {
+				t.Fatal(temps)
+			}
+			for _, name := range temps {
+				must(t, os.Remove(name))
+			}
+			x.Close()
+			met, _ := system.ends(n, func() error { x.open(); return nil })
+			x.Close()
+			x.open()
+			want, outcome := "old", checkpoint.Aborted
+			if !stored {
+				want, outcome = "new", checkpoint.Foreign
+			}
+			x.has("a", want)
+			x.has("b", want)
+			x.has("c", "old")
+			if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil || x.outcome(id) != outcome {
+				t.Fatalf("stored %v, cut off before %d: %v is left, it is %s", stored, n, left, x.outcome(id))
+			}
+			if i, err := os.Stat(x.ws + "/a"); err != nil || i.Mode() != 0o640 {
+				t.Errorf("%v %v", i, err)
+			}
+			if !met {
+				break
 			}
 		}
-		return nil
-	}
-	system.hook.Store(&hook)
-	var conflict *guardfs.ConflictError
-	if err := makes("new", "a", "b")(x); !errors.As(err, &conflict) {
-		t.Errorf("it went: %v", err)
-	}
-	system.hook.Store(nil)
-	x.has("a", "old")
-	x.has("b", "old")
-	must(t, makes("new", "a", "b")(x))
-	x.has("b", "new")
-	x.Close()
-	x.open()
-	if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil {
-		t.Errorf("there is still %v", left)
 	}
 }
 
@@ -462,29 +472,29 @@ func TestContentGoesAfterThePlan(t *testing.T) {
 }
 
 // A process dies while a directory has the name of ours that it has between two names: whoever comes next finds
-// it under its old name. If somebody has made another thing there meanwhile that stays, and the tree is kept beside it.
+// it under its old name. If somebody has made another thing there meanwhile that stays, and the tree goes on to its new name.
 func TestKilledBetweenTwoNames(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		meanwhile func(x *tree)
-		kept      int
+		goesOn    bool
 	}{
-		"a start": {func(*tree) {}, 0},
+		"a start": {func(*tree) {}, false},
 		"a call below the old name": {func(x *tree) {
 			other := x.open2(x.ws)
 			_, err := other.Create(ctx, x.call("s"), x.ws+"/d/n/new", []byte("new\n"), engine.Rules{Parents: true})
 			must(t, errors.Join(err, other.Close()))
 			must(t, os.RemoveAll(x.ws+"/d/n"))
-		}, 0},
+		}, false},
 		"a call below the new name": {func(x *tree) {
 			other := x.open2(x.ws)
 			_, err := other.Create(ctx, x.call("s"), x.ws+"/e/g/new", []byte("new\n"), engine.Rules{Parents: true})
 			must(t, errors.Join(err, other.Close()))
 			must(t, os.RemoveAll(x.ws+"/e/g"))
-		}, 0},
-		"another at the new name": {func(x *tree) { x.write("e/g/theirs", "theirs\n") }, 0},
-		"another at the old name": {func(x *tree) { x.write("d/theirs", "theirs\n") }, 1},
-		"a file at the old name":  {func(x *tree) { x.write("d", "theirs\n") }, 1},
+		}, false},
+		"another at the new name": {func(x *tree) { x.write("e/g/theirs", "theirs\n") }, false},
+		"another at the old name": {func(x *tree) { x.write("d/theirs", "theirs\n") }, true},
+		"a file at the old name":  {func(x *tree) { x.write("d", "theirs\n") }, true},
 	} {
 		x := grow(t, nil)
 		x.layMove()
@@ -501,12 +511,12 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		x.open()
 		must(t, x.Recover(ctx))
 		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
-		if err != nil || x.halfWay() != nil || len(kept) != c.kept {
+		if err != nil || x.halfWay() != nil || len(kept) != 0 {
 			t.Errorf("%s: kept %v %v, half-way %v", what, kept, err, x.halfWay())
 		}
-		if c.kept > 0 {
+		if c.goesOn {
 			theirs := x.looks()
-			must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.Rename(kept[0].Path, x.ws+"/d")))
+			must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.Rename(x.ws+"/e/g", x.ws+"/d")))
 			if x.looks() == theirs {
 				t.Errorf("%s: nothing of theirs was there", what)
 			}

@@ -656,11 +656,12 @@ func (e *Engine) setOwn(name string, content []byte) error {
 	if content != nil {
 		what = guardfs.NewObject{Kind: guardfs.KindFile, Content: content, Sync: true}
 	}
-	// A number above 0 is swept whatever it has: all of it is ours.
-	hold, made, err := p.Hold(context.Background(), newTag(), 1, what)
+	tag := guardfs.NewTag()
+	hold, made, err := p.Hold(context.Background(), guardfs.TempName(tag, 0), what)
 	if err != nil {
 		return err
 	}
+	defer e.journal.Forget(tag)
 	defer hold.Close() //nolint:errcheck // nothing was written through it
 	if what.Sync {
 		err = hold.Sync()

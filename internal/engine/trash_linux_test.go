@@ -699,7 +699,7 @@ func TestParkedTradeFindsTheDiskFull(t *testing.T) {
 		full := func(op string) *guardfs.Fault {
 			mu.Lock()
 			defer mu.Unlock()
-			if names, _ := filepath.Glob(x.ws + "/.moltis-*"); op == "write" && len(names) >= 5 {
+			if names, _ := filepath.Glob(x.ws + "/.moltis-*/n*"); op == "write" && len(names) >= 5 {
 				waiting = max(waiting, len(names))
 				return &guardfs.Fault{Err: syscall.ENOSPC}
 			}
@@ -726,9 +726,8 @@ func (x *tree) closedDuring(system *calls, step func(*engine.Engine, context.Con
 		if op == "link" || op == "rename" {
 			mu.Lock()
 			defer mu.Unlock()
-			names, _ := filepath.Glob(x.ws + "/*/.moltis-*")
-			beside, _ := filepath.Glob(x.ws + "/.moltis-*")
-			most = max(most, len(names)+len(beside))
+			names, _ := filepath.Glob(x.ws + "/.moltis-*/*")
+			most = max(most, len(names))
 		}
 		return nil
 	}
