@@ -75,7 +75,7 @@ plan:
 RACE = -race -short -vet=off -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/libquickjs=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/ssa=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/frontend=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...=-race=false -gcflags=github.com/ulikunitz/xz/...=-race=false -gcflags=compress/...=-race=false
 RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestEndOfAGiantLine\b|^TestImageBombsAndDamage\b|^TestBlocked|^TestFaultAtEveryCall|^TestFaultsOfAParkedTrade|^TestKilledMaking|^TestKilledTakingBack|^TestMove\b|^TestParkedAndItsDirectoryAppears\b|^TestCopyLargeBesideOthers\b|^TestTheSameMadeByOthers\b|^TestTradesAgainstSnapshots\b|^TestDirectoryMovedDuringARewind\b|^TestHistoryAgainstModel\b|^TestOldAndNewDamagedAlike\b|^TestEncodingsOfTheWorld\b|^TestEveryPathTimesEveryToolInAScope\b|^TestHalfMadeIsTold\b|^TestFaultAtEveryOperation\b|^TestNoExistenceOracleThroughDotDot\b|^TestTheLogIsPartOfTheBound\b|^TestRepair(KeepsWhatTheOldCatalogNamed)?\b|^TestTheWidestLimitsHold\b|^TestOnlyOnLongLine\b|^TestLongLines\b|^TestTrailBytes\b|^TestTradingPlaces\b
 # The packages in which something runs side by side, in them or in their tests, the slowest first. A new one is written here.
-RACED = ./internal/engine ./cmd/moltis-fs ./readers ./tools ./checkpoint ./grep ./internal/sandbox ./internal/guardfs ./internal/serve/jsonrpc ./grep/match ./internal/dialect/capability ./internal/js ./internal/races ./internal/approval/queue ./internal/audit ./internal/serve/mcp ./internal/ergonomics ./internal/policy ./internal/dialect/jsfs ./internal/serve/approvals ./checkpoint/moltis ./internal/guardfs/flock ./internal/hook ./internal/policy/rego ./internal/rank ./internal/serve/acp ./internal/session ./internal/serve ./internal/approval ./grep/match/syntax ./grep/tree ./internal/engine/replace ./internal/feed ./internal/tally ./readers/pdf ./internal/share
+RACED = ./internal/engine ./cmd/moltis-fs ./readers ./tools ./checkpoint ./grep ./internal/sandbox ./internal/guardfs ./internal/serve/jsonrpc ./grep/match ./internal/dialect/capability ./internal/js ./internal/races ./internal/approval/queue ./internal/audit ./internal/serve/mcp ./internal/ergonomics ./internal/policy ./internal/dialect/jsfs ./internal/serve/approvals ./checkpoint/moltis ./internal/guardfs/flock ./internal/hook ./internal/policy/rego ./internal/serve/acp ./internal/session ./internal/serve ./internal/approval ./grep/match/syntax ./grep/tree ./internal/engine/replace ./readers/pdf ./internal/share
 race:
 	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $(RACED)
 
@@ -111,7 +111,7 @@ soak:
 	go test ./grep -count=1 -timeout 2h -run '^TestRipgrep$$' -tree "$$(go env GOROOT)/src"
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWatchManyCreates$$' -creates 30000
 	go test ./internal/serve/jsonrpc -count=1 -run '^TestManySessions$$' -sessions 1000
-	go test ./internal/rank -count=1 -timeout 1h -run '^TestGoTree$$' -tree
+	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWhereInGo$$' -tree
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^TestExportedHistories$$' -histories 2000
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -rebuilt -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks)$$' -processes 64 -increments 1000
 	go test ./internal/guardfs -count=1 -timeout 2h -run '^TestRace' -args -tries 1000000
@@ -131,7 +131,7 @@ attacks:
 	go test -tags rooted,nodynamic ./internal/races -count=1 -v -calls 100000 -views 8 -for 30s
 	go test ./internal/policy -count=1
 	go test ./internal/approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine)$$'
-	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
+	go test ./internal/audit -count=1 -run '^(TestTornAnywhere|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
 	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte|TestWritesFail|TestDiskFull|TestPowerCut|TestDiskFails)$$'
 	go test ./internal/engine -count=1 -run '^(TestFaultAtEveryCallOfARewind|TestFaultAtEveryCallOfAParking|TestKilledParking|TestParkedRefusals|TestTrashRefusals|TestHistoryAgainstModel)$$'
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^(TestAttacks|TestAttacksOnTheTrash|TestRaces|TestPersistence|TestEveryPathTimesEveryCapability)$$' -every 1

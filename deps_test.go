@@ -27,7 +27,7 @@ var floors = []string{
 	"internal/serve/mcp",
 	"internal/refusal",
 	"internal/engine internal/sandbox internal/confine internal/doctor internal/policy/rego",
-	"internal/policy grep internal/datadir internal/readings",
+	"internal/policy grep internal/datadir internal/alternatives",
 	"internal/guardfs checkpoint readers config internal/edit",
 	"internal/guardfs/flock", // and every package in no room
 }

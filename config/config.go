@@ -74,6 +74,7 @@ type FS struct {
 	RequireApproval     bool     `toml:"require_approval" doc:"Ask the operator, with the diff, before each change."`
 	ApprovalTimeout     Duration `toml:"approval_timeout" doc:"How long a question waits before the change is refused."`
 	MaxReadBytes        int64    `toml:"max_read_bytes" doc:"Read refuses larger files whole; a window by offset and limit is still served."`
+	MaxWriteBytes       int64    `toml:"max_write_bytes" sample:"10485760" doc:"The largest file that a change may leave, in bytes: of a write, an edit, an append or a copy, in every dialect. Restores and moves are not bound by it. Without it there is no limit but those of memory and disk."`
 	BinaryPolicy        string   `toml:"binary_policy" enum:"reject|base64" doc:"What Read gives of a binary file: \"reject\" its size only, \"base64\" the bytes too."`
 	LineNumbers         string   `toml:"line_numbers" enum:"auto|arrow|tab|compact" doc:"How Read sets line numbers off: \"arrow\" as Claude Code did, \"tab\" as it does now, \"compact\" with a colon; \"auto\" is tab for Claude Code, arrow for others."`
 

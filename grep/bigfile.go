@@ -1,6 +1,7 @@
 package grep
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"sync/atomic"
@@ -29,7 +30,7 @@ type part struct {
 	done                   bool // searched to its end
 }
 
-// rowGrace is how long after the deadline rows may still be gathered for what was found before it.
+// rowGrace is how long after the deadline rows may still be gathered for matches found before it.
 const rowGrace = 200 * time.Millisecond
 
 // split shares the file with all workers that are free.
@@ -68,7 +69,7 @@ func (f *bigFile) searchRanges(w *worker) {
 	}
 }
 
-// count counts what one range holds.
+// count counts the lines and matches of range i.
 func (f *bigFile) count(w *worker, st *state, i int) {
 	s := &st.scan
 	s.reset(0)
@@ -122,10 +123,7 @@ func (f *bigFile) rangeOf(
 	x.at = off
 	x.r = io.NewSectionReader(f.file, off, 1<<62-off)
 	return x.run(func(c chunk) bool {
-		if c.at == 0 && c.from == 0 {
-			k := bomLen(c.b)
-			c.b, c.at = c.b[k:], int64(k)
-		}
+		c.skipMark()
 		if st.scan.mark < 0 {
 			st.scan.mark = c.at + int64(c.from)
 		}
@@ -160,12 +158,8 @@ func (f *bigFile) assemble(w *worker, st *state) {
 		if e := f.gatherRows(w, st); err == nil {
 			err = e
 		}
-		if e := s.foreign; e != nil {
-			f.decoded(w, st, e)
-			return
-		}
 	}
-	f.finish(w, s, err)
+	f.decide(w, st, nil, false, err)
 }
 
 // gatherRows reads the ranges with hits again, in order, for their rows. Without context it stops
@@ -228,7 +222,7 @@ func (f *bigFile) gatherRows(w *worker, st *state) error {
 	return nil
 }
 
-// needed marks the ranges with hits, and those that hold context of a hit.
+// needed marks the ranges with hits, and the ranges that hold context of a hit.
 func (f *bigFile) needed() []bool {
 	need := make([]bool, len(f.parts))
 	mark := func(order func(i int) int, context int) {
@@ -247,11 +241,10 @@ func (f *bigFile) needed() []bool {
 	return need
 }
 
+// countLines counts the lines of b. The last one may lack its end.
 func countLines(b []byte) int {
-	n := 0
-	for len(b) > 0 {
-		k := lineAfter(b, 0)
-		b = b[k:]
+	n := bytes.Count(b, newline)
+	if len(b) > 0 && b[len(b)-1] != '\n' {
 		n++
 	}
 	return n

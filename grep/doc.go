@@ -6,20 +6,20 @@
 //	r, err := grep.Search(ctx, tree, grep.Query{Matcher: m, Mode: grep.Content, Limit: 250})
 //	f, err := grep.Files(ctx, tree, grep.GlobQuery{Pattern: "**/*.go"})
 //
-// The tree is a Dir. FS makes one of any fs.FS; who has another kind of tree implements Dir.
+// The tree is a Dir. FS makes one of any fs.FS; for another kind of tree implement Dir.
 // Package match has the patterns, package ignore the ignore rules. Guarded and GuardedFile are for this module's own handles.
 //
 // # What it guarantees
 //
-//   - The answer is that of one worker searching in order: more workers change only the time.
-//   - Totals count everything that matches, also what a limit leaves out. Skipped counts what was
-//     not searched, by reason.
+//   - The answer is the same as if one worker searched in order: more workers change only the time.
+//   - Totals count everything that matches, also what a limit leaves out. Skipped counts the
+//     files and directories that were not searched, by reason.
 //   - Time is linear in the bytes searched, except for patterns that need backtracking, which have
 //     a limit of their own. Besides the result it uses a few buffers for each worker, whatever the
 //     size of the files.
 //   - Text in UTF-16 or a legacy encoding is decoded and searched. A file that is not text is
 //     recognised by its content, not its name, and skipped.
-//   - A context that reaches its deadline ends with what was found by then, marked Partial.
+//   - A context that reaches its deadline ends with the matches found by then, marked Partial.
 //   - A root that is not there is an error, and no empty answer.
 //   - Links are not followed, and other mounts not entered unless Walk says so.
 //
@@ -42,13 +42,13 @@
 //   - Empty matches: OnlyMatching and Count have as many as package regexp finds, none behind the
 //     line end, one at the end of a last line without one.
 //   - Globs: "?" and classes take a character; an empty alternative in braces is one; "src/" means
-//     what is below it, "./x" is "/x".
-//   - Ignored: what package ignore says, which is what git says.
+//     everything below it, "./x" is "/x".
+//   - Ignored: as package ignore says, which follows git.
 //
 // # What it does not
 //
 //   - It is no snapshot: a file that changes meanwhile is searched as it is read.
-//   - It decides nothing about access. The caller who hands in the Dir does.
+//   - It decides nothing about access. The Dir does.
 //
 // Search and Files may be called from many goroutines.
 package grep

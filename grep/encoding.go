@@ -63,10 +63,10 @@ func (t *target) read(w *worker, st *state, r io.Reader) {
 // When the part is foreign, the file must be decoded from e, or from an unknown encoding when e is
 // nil. UTF-8 with a few errors is not foreign.
 //
-// torn: b may begin within a character. whole: b does not end within one.
-func encodingOf(b []byte, torn, whole bool) (e *text.Encoding, foreign bool) {
+// cut says that b may begin within a character, whole that it does not end within one.
+func encodingOf(b []byte, cut, whole bool) (e *text.Encoding, foreign bool) {
 	all := b // to guess from: a character that UTF-8 would cut is whole in other encodings
-	b = trimPartialRunes(b, torn, !whole)
+	b = trimPartialRunes(b, cut, !whole)
 	switch {
 	case text.IsPlainUTF8(b):
 		return nil, false

@@ -26,7 +26,7 @@ type GlobQuery struct {
 
 // Files finds files by name, newest first, ties by path. It walks only where the pattern can match,
 // and holds only Offset+Limit files. A context at its deadline makes the result Partial; its
-// cancellation is an error. Other errors: *GlobError, and that of the root directory.
+// cancellation is an error. Other errors: *GlobError, and the error of the root directory.
 func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	if w.Dir == nil {
 		return nil, errors.New("grep: Files needs Walk.Dir")

@@ -11,9 +11,6 @@ import (
 // TypeError is a type in [Query].Type that is unknown: its Name, and the Nearest that is known.
 type TypeError = filetype.Unknown
 
-// TypeNames lists every type, sorted.
-func TypeNames() []string { return filetype.Names() }
-
 // filter decides by name which files are searched, as ripgrep's -g and -t do. A file must be of one
 // of the types. Then the last glob that matches decides. A file that no glob matches is searched,
 // unless some glob includes. An excluding glob that matches a directory excludes everything below
@@ -82,6 +79,7 @@ func (f *filter) addList(list string, parts []string, rooted func(string) (strin
 	return nil
 }
 
+// add reads one glob of a list.
 func (f *filter) add(p string, rooted func(string) (string, error)) error {
 	p, not := strings.CutPrefix(p, "!")
 	p, err := rooted(p)

@@ -3,6 +3,7 @@ package grep
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -98,18 +99,29 @@ func readAlternative(t string, excludes bool) (a alternative, err error) {
 func segments(p string) []string {
 	var out []string
 	from := 0
-	for i := 0; i < len(p); i++ {
-		switch p[i] {
-		case '\\':
-			i++
-		case '[':
-			i += classEnd(p[i:])
-		case '/':
+	for i, c := range signs(p) {
+		if c == '/' {
 			out = append(out, p[from:i])
 			from = i + 1
 		}
 	}
 	return append(out, p[from:])
+}
+
+// signs gives the bytes of p that are neither escaped nor in a class, each with its offset.
+func signs(p string) iter.Seq2[int, byte] {
+	return func(yield func(int, byte) bool) {
+		for i := 0; i < len(p); i++ {
+			switch c := p[i]; {
+			case c == '\\':
+				i++
+			case c == '[' && classEnd(p[i:]) > 0:
+				i += classEnd(p[i:])
+			case !yield(i, c):
+				return
+			}
+		}
+	}
 }
 
 // match decides for the entry name in directory rel, which is "" or ends in a slash.
@@ -138,23 +150,13 @@ func (g *glob) match(rel, name string, isDir bool, s *ignore.Scratch) bool {
 
 // under says whether a file below directory rel could match.
 func (g *glob) under(rel string) bool {
-	for i := range g.alts {
-		if g.alts[i].name || g.alts[i].Under(strings.TrimSuffix(rel, "/")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.alts, func(a alternative) bool { return a.name || a.Under(strings.TrimSuffix(rel, "/")) })
 }
 
 // leads says whether g names directory rel as one to pass through: "a/*/c" leads through "a" and
 // "a/b". "**/c" names no directory.
 func (g *glob) leads(rel string) bool {
-	for i := range g.alts {
-		if !g.alts[i].name && g.alts[i].Leads(strings.TrimSuffix(rel, "/")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.alts, func(a alternative) bool { return !a.name && a.Leads(strings.TrimSuffix(rel, "/")) })
 }
 
 // expand writes out the braces of p. A brace without a partner is an error; one within a class is
@@ -162,14 +164,8 @@ func (g *glob) leads(rel string) bool {
 func expand(p string) ([]string, error) {
 	open, depth := -1, 0
 	var commas []int
-	for i := 0; i < len(p); i++ {
-		switch p[i] {
-		case '\\':
-			i++
-		case '[':
-			if end := classEnd(p[i:]); end > 0 {
-				i += end
-			}
+	for i, c := range signs(p) {
+		switch c {
 		case '{':
 			if depth == 0 {
 				open, commas = i, commas[:0]
@@ -195,6 +191,7 @@ func expand(p string) ([]string, error) {
 	return []string{p}, nil
 }
 
+// expandAt writes out the brace at p[open:end+1], of which commas are the offsets of its commas, and all braces within and behind.
 func expandAt(p string, open, end int, commas []int) ([]string, error) {
 	tails, err := expand(p[end+1:])
 	if err != nil {
@@ -248,12 +245,8 @@ func SplitGlobs(list, at string) []string {
 			out = append(out, list[from:to])
 		}
 	}
-	for i := 0; i < len(list); i++ {
-		switch c := list[i]; {
-		case c == '\\':
-			i++
-		case c == '[':
-			i += classEnd(list[i:])
+	for i, c := range signs(list) {
+		switch {
 		case c == '{':
 			depth++
 		case c == '}':
@@ -268,7 +261,7 @@ func SplitGlobs(list, at string) []string {
 }
 
 // ListGlobs cuts the list of globs of a Query at its commas and blanks. "!my file.txt" stays one
-// glob: cut in two it would ask for what it excludes.
+// glob: cut in two it would ask for the files that it excludes.
 func ListGlobs(list string) []string {
 	var out []string
 	for _, part := range SplitGlobs(list, ",") {

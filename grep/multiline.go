@@ -67,22 +67,14 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				keep = end // one line fills the window
 			}
 			if k := bytes.LastIndexByte(b[:keep], '\n') + 1; k > 0 {
-				s.torn = x.at + int64(k)
+				s.lineStart = x.at + int64(k)
 			}
 			x.shift(keep)
 			from = 0
 		}
 	}()
 	giveBack() // legacy may want it
-	if foreign {
-		t.legacy(w, st, e)
-		return
-	}
-	if e := s.foreign; e != nil {
-		t.decoded(w, st, e)
-		return
-	}
-	t.finish(w, s, err)
+	t.decide(w, st, e, foreign, err)
 }
 
 // blocks counts the matches that start in b[from:end], makes rows of their lines, and says where to
@@ -186,7 +178,7 @@ func (s *scan) row(b []byte, at int64, line, next, start int) {
 // startOf is where in the file the line at place line of the window begins.
 func (s *scan) startOf(at int64, line int) int64 {
 	if line == 0 {
-		return s.torn
+		return s.lineStart
 	}
 	return at + int64(line)
 }

@@ -69,7 +69,7 @@ func (n *newest) put(h FileHit) {
 	}
 }
 
-// merge takes over what another worker kept.
+// merge takes over the files that another worker kept.
 func (n *newest) merge(o *newest) {
 	for _, h := range o.files {
 		n.put(h)

@@ -38,9 +38,9 @@ type Query struct {
 	MaxFileBytes int64 // larger files are skipped and counted, except Walk.File; 0: no limit
 
 	// Found, in Content, is handed the rows of each file instead of the result, in no order and by
-	// many workers at once. Limit is then that of one file. Path is from the root.
+	// many workers at once. Limit then holds for each file. Path is from the root.
 	Found func(f FileHit, rows []Row)
-	// Named is told of every file that is searched, in the same way.
+	// Named is called for every file that is searched, in the same way.
 	Named func(path string)
 }
 
@@ -56,6 +56,7 @@ func (q *Query) columns() int {
 	return defaultColumns
 }
 
+// check refuses a query that can't be run, and brings its numbers within their bounds.
 func (q *Query) check() error {
 	switch {
 	case q.Matcher == nil:

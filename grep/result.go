@@ -47,7 +47,7 @@ type Result struct {
 	Binary    []string
 	Totals    Totals
 	Truncated bool // rows or files were left out by Limit or Offset
-	Partial   bool // the deadline came first: what is in the result is right, and there may be more
+	Partial   bool // the deadline came first: the result is right, and there may be more
 	Engine    string
 	Skipped   Skipped
 }
@@ -63,7 +63,7 @@ type FilesResult struct {
 	Link      string // a symbolic link that matches, the first by name: its path from the root
 }
 
-// Skipped counts what was left out, by reason. A directory counts once, with everything below it.
+// Skipped counts the files and directories that were left out, by reason. A directory counts once, with everything below it.
 // Of files and links only those count that the globs and types of the query asked for.
 type Skipped struct {
 	Ignored    int // files and directories under an ignore rule

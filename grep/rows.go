@@ -113,5 +113,5 @@ func cutText(line []byte, at, max int) (text string, from int, cut bool) {
 	return string(line[from:to]), from, true
 }
 
-// validText replaces what is not UTF-8, so that JSON can hold the row.
+// validText replaces bytes that are not UTF-8, so that JSON can hold the row.
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -59,7 +59,7 @@ type rowPosition struct {
 type windowPosition struct {
 	fresh                    int64 // lines from here on did not match yet
 	lineFrom, lineTo, lineAt int64 // the line of the last match, as the chunk at lineAt shows it
-	torn                     int64 // start of the line in which the window begins
+	lineStart                int64 // start of the line in which the window begins
 	open                     int   // 1 + the first row of a line that ends behind the window
 	openLine                 int64 // where that line starts
 }
@@ -127,6 +127,7 @@ func (s *scan) chunk(c chunk) bool {
 
 var newline = []byte{'\n'}
 
+// lineAfter gives the start of the line after the one that ends at end, or the length of b.
 func lineAfter(b []byte, end int) int {
 	if i := bytes.IndexByte(b[end:], '\n'); i >= 0 {
 		return end + i + 1
@@ -181,7 +182,7 @@ func (s *scan) number(b []byte, at int64, start int) {
 	}
 }
 
-// leadingContext emits what is due between the last row and a match at b[start]: first the context
+// leadingContext emits the rows due between the last row and a match at b[start]: first the context
 // after that row, then the context before the match.
 func (s *scan) leadingContext(b []byte, at int64, start int) {
 	gap := s.line - 1 - s.covered
@@ -229,9 +230,10 @@ func (s *scan) trailingContext(b []byte, at int64) {
 	}
 }
 
-// enoughRows: no more rows are wanted, only counts.
+// enoughRows says that no more rows are wanted, only counts.
 func (s *scan) enoughRows() bool { return s.want >= 0 && len(s.out) >= s.want }
 
+// context makes a row of a line around a match.
 func (s *scan) context(line []byte, number int) {
 	s.rows++
 	if s.enoughRows() {
@@ -243,26 +245,20 @@ func (s *scan) context(line []byte, number int) {
 	s.out = append(s.out, r)
 }
 
+// matched makes a row of the matching line b[start:end].
 func (s *scan) matched(b []byte, start, end int) {
 	s.rows++
 	if s.enoughRows() {
 		return
 	}
-	at := -1
-	s.first(b, start, end, &at)
-	line := b[start:end]
-	text, from, cut := cutText(trimEnd(line), max(at, 0), s.q.columns())
-	at = max(at, 0)
-	r := Row{Line: s.line, Text: text, Column: at + 1, Cut: cut, From: from, Bytes: len(line)}
-	s.out = append(s.out, r)
-}
-
-// first finds where the first match of a line begins, relative to the line.
-func (s *scan) first(b []byte, start, end int, at *int) {
+	at := 0 // where the first match begins
 	s.eachMatch(b, start, end, func(from, _ int) bool {
-		*at = from - start
+		at = from - start
 		return false
 	})
+	text, from, cut := cutText(trimEnd(b[start:end]), at, s.q.columns())
+	r := Row{Line: s.line, Text: text, Column: at + 1, Cut: cut, From: from, Bytes: end - start}
+	s.out = append(s.out, r)
 }
 
 // only makes a row of the match alone. It returns false when no more rows are wanted.
@@ -288,7 +284,7 @@ func trimEnd(line []byte) []byte {
 //
 // The end of a piece is not the end of the line. So a match that reaches the end of a piece, or
 // begins in the overlap, is left to the next piece, which shows more of it. A search begins behind
-// the first character of a piece, so that "^" and \b see what stands before. Of a match longer than
+// the first character of a piece, so that "^" and \b see the one before. Of a match longer than
 // the overlap only the end may be shown.
 func (s *scan) piece(c chunk) bool {
 	b := c.b

@@ -23,6 +23,7 @@ func Search(ctx context.Context, w Walk, q Query) (*Result, error) {
 	return searchSized(ctx, w, q, defaultSizes())
 }
 
+// searchSized is Search with other sizes of its memory, for tests.
 func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -89,18 +90,18 @@ type search struct {
 	big    chan []byte
 	size   sizes
 
-	// nonASCII: the pattern names characters outside ASCII. Then a file that is not UTF-8 must be
+	// nonASCII says that the pattern names characters outside ASCII. Then a file that is not UTF-8 must be
 	// decoded.
 	nonASCII bool
 	deadline time.Time
-	// backtracking: the engine takes a file in one piece, and gives it up as a whole.
+	// backtracking says that the engine takes a file in one piece, and gives it up as a whole.
 	backtracking bool
 }
 
 // state is one worker's.
 type state struct {
 	buf    []byte
-	lent   *[]byte // of buffers, which gets it back
+	pooled *[]byte // buf, if it goes back to buffers
 	scan   scan
 	target target // the file that look is at
 	newest newest
@@ -129,8 +130,8 @@ func (s *search) report(res *Result) {
 		if st.scan.sc != nil {
 			s.q.Matcher.Put(st.scan.sc)
 		}
-		if st.lent != nil {
-			buffers.Put(st.lent)
+		if st.pooled != nil {
+			buffers.Put(st.pooled)
 		}
 	}
 	slices.SortFunc(res.Binary, comparePaths)
@@ -145,14 +146,11 @@ func (s *search) report(res *Result) {
 	res.Truncated = len(res.Files) < res.Totals.Files
 }
 
+// file opens a file that the walk found, and searches it.
 func (s *search) file(w *worker, n *node, name string) {
 	if s.q.Named != nil {
 		s.q.Named(n.rel() + name)
 	}
-	s.open(w, n, name)
-}
-
-func (s *search) open(w *worker, n *node, name string) {
 	f, err := n.dir.OpenFile(name)
 	if err != nil {
 		w.failed(err)
@@ -165,8 +163,8 @@ func (s *search) open(w *worker, n *node, name string) {
 func (s *search) ready(w *worker) *state {
 	st := &s.states[w.id]
 	if st.buf == nil {
-		st.lent = takeBuffer(s.size.buffer)
-		st.buf = *st.lent
+		st.pooled = takeBuffer(s.size.buffer)
+		st.buf = *st.pooled
 		st.scan.q, st.scan.size = &s.q, &s.size
 	}
 	if st.scan.sc == nil {
@@ -219,15 +217,11 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	case eof:
 		c := chunk{b: b[bomLen(b):], last: true, at: int64(bomLen(b))}
 		if e, foreign := t.encoding(&st.scan, c); foreign {
-			t.legacy(w, st, e)
+			t.decide(w, st, e, true, nil)
 			break
 		}
 		st.scan.chunk(c)
-		if e := st.scan.foreign; e != nil {
-			t.decoded(w, st, e)
-			break
-		}
-		t.finish(w, &st.scan, nil)
+		t.decide(w, st, nil, false, nil)
 	case t.info.Size >= s.size.split && len(s.states) > 1 && !s.backtracking:
 		t.split(w, st)
 		return // the worker that finishes it closes it
@@ -237,7 +231,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	t.close()
 }
 
-// readText reads what buf can hold of a file. It stops early when the beginning says that it is text
+// readText reads as much of a file as buf can hold. It stops early when the beginning says that it is text
 // that must be decoded.
 func readText(f File, size int64, buf []byte) (n int, eof bool, kind text.Content, err error) {
 	n, eof, err = readAll(f, size, buf[:min(len(buf), headLen)])
@@ -265,6 +259,7 @@ func readAll(f File, size int64, buf []byte) (n int, eof bool, err error) {
 	return n + k, eof, err
 }
 
+// readFull reads until buf is full or f ends. eof says that it ended.
 func readFull(f io.Reader, buf []byte) (n int, eof bool, err error) {
 	for n < len(buf) {
 		k, err := f.Read(buf[n:])
@@ -315,27 +310,29 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 	var e *text.Encoding
 	foreign := false
 	err := x.run(func(c chunk) bool {
-		if c.at == 0 && c.from == 0 {
-			k := bomLen(c.b)
-			c.b, c.at = c.b[k:], int64(k)
-		}
+		c.skipMark()
 		if e, foreign = t.encoding(&st.scan, c); foreign {
 			return false
 		}
 		return st.scan.chunk(c)
 	})
-	if foreign {
-		t.legacy(w, st, e)
-		return
-	}
-	if e := st.scan.foreign; e != nil {
-		t.decoded(w, st, e)
-		return
-	}
-	t.finish(w, &st.scan, err)
+	t.decide(w, st, e, foreign, err)
 }
 
-// finish adds what the scan of a file found. A scan that the deadline stopped counts as far as it
+// decide finishes the file, or searches it again if its bytes can't be searched as they are: foreign says so before the
+// search, with its encoding e; scan.foreign says so for a line that matches.
+func (t *target) decide(w *worker, st *state, e *text.Encoding, foreign bool, err error) {
+	switch {
+	case foreign:
+		t.legacy(w, st, e)
+	case st.scan.foreign != nil:
+		t.decoded(w, st, st.scan.foreign)
+	default:
+		t.finish(w, &st.scan, err)
+	}
+}
+
+// finish adds the results of the scan of a file. A scan that the deadline stopped counts as far as it
 // came.
 func (t *target) finish(w *worker, c *scan, err error) {
 	st := &t.states[w.id]

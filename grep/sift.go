@@ -42,15 +42,15 @@ func (w *walker) sift(
 	return entries[:k], dirs, ways
 }
 
-// passes is enters for a directory with Entry.Way. It counts nothing: a count would tell of what
-// policy hides.
+// passes is enters for a directory with Entry.Way. It counts nothing: a count would give away
+// that policy hides something.
 func (w *walker) passes(rel, name string, depth int) bool {
 	uncounted := worker{walk: w}
 	return w.enters(&uncounted, rel, name, depth)
 }
 
 // searches says whether an entry other than a directory is a file to search, ignore rules apart. It
-// counts what will not be searched.
+// counts the others, by reason.
 func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 	if e.Kind == KindFile {
 		p.seen++
@@ -83,7 +83,7 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 	return e.Kind == KindFile
 }
 
-// enters says whether to enter a directory, ignore rules apart. It counts what will not be entered.
+// enters says whether to enter a directory, ignore rules apart. It counts the others, by reason.
 func (w *walker) enters(p *worker, rel, name string, depth int) bool {
 	switch {
 	case !w.descend(rel + name + "/"):
@@ -99,7 +99,7 @@ func (w *walker) enters(p *worker, rel, name string, depth int) bool {
 
 // failed counts an object that could not be opened or read.
 //
-// A second name of a hidden file is denied for what it is, not for its name. It counts only when
+// A second name of a hidden file is denied because of the file, not of the name. It counts only when
 // everything is asked for: with a glob, the change of the count would tell which name it is.
 func (p *worker) failed(err error) {
 	if p.walk.picks() && errors.Is(err, ErrDenied) {

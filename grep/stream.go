@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// sizes are the memory of a search, in bytes. Tests shrink them to reach every seam.
+// sizes are the memory of a search, in bytes. Tests shrink them to reach every boundary.
 type sizes struct {
 	buffer   int   // each worker's
 	big      int   // the one big buffer of a search, for lines and multiline texts over buffer
@@ -33,6 +33,14 @@ type chunk struct {
 	last  bool  // nothing follows
 	piece int   // not pieceNone: b[from:] is a part of one line
 	at    int64 // offset of b[0] in the file
+}
+
+// skipMark leaves the mark of UTF-8 at the beginning of a file out.
+func (c *chunk) skipMark() {
+	if c.at == 0 && c.from == 0 {
+		k := bomLen(c.b)
+		c.b, c.at = c.b[k:], int64(k)
+	}
 }
 
 const (
@@ -187,17 +195,9 @@ func (s *stream) borrow() bool {
 
 // fill reads until the buffer is full or the reader ends.
 func (s *stream) fill() (eof bool, err error) {
-	for s.n < len(s.buf) {
-		n, err := s.r.Read(s.buf[s.n:])
-		s.n += n
-		if err == io.EOF {
-			return true, nil
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	return false, nil
+	n, eof, err := readFull(s.r, s.buf[s.n:])
+	s.n += n
+	return eof, err
 }
 
 func (s *stream) shift(k int) {

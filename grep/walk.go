@@ -48,7 +48,7 @@ type Elsewhere interface {
 }
 
 const (
-	maxWorkers = 16  // 16 buffers of 256 KiB are a small part of what a search may use
+	maxWorkers = 16  // 16 buffers of 256 KiB are a small part of the memory of a search
 	maxHeld    = 384 // handles held for waiting subdirectories; more are reopened from the root
 	splitFiles = 192 // a directory with more files than this is shared between workers,
 	batchFiles = 128 // in batches of this many
@@ -84,7 +84,7 @@ type node struct {
 	full  string // base + path from the root, "" or with a trailing slash
 	cut   int    // len(base)
 	depth int
-	way   bool // Entry.Way: nothing in it is counted except what is found
+	way   bool // Entry.Way: nothing in it is counted except matches
 }
 
 func (n *node) rel() string { return n.full[n.cut:] }
@@ -146,7 +146,7 @@ func (w *Walk) workers() int {
 	return min(runtime.GOMAXPROCS(0), maxWorkers)
 }
 
-// walk visits everything, or what it can before ctx ends. start, if set, replaces the walk by a
+// walk visits everything, or as much as it can before ctx ends. start, if set, replaces the walk by a
 // single job. err says that the root can't be listed, for another reason than its permissions.
 func walk(
 	ctx context.Context, o Walk, v visitor, start func(*worker),
@@ -195,6 +195,7 @@ func (w *walker) begin(skipped *Skipped) func(*worker) {
 	return func(p *worker) { w.list(p, w.root, rules) }
 }
 
+// do runs a job.
 func (w *walker) do(p *worker, j job) {
 	switch {
 	case j.run != nil:
@@ -255,6 +256,7 @@ func (w *walker) handle(n *node) (Dir, error) {
 	return tree.OpenBelow(w.root.dir, n.rel(), w.CrossMounts)
 }
 
+// release gives up a reference to n, and closes it with the last one.
 func (w *walker) release(n *node) {
 	if n.refs.Add(-1) == 0 && n.dir != nil {
 		n.dir.Close()

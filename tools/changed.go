@@ -1,12 +1,16 @@
 package tools
 
 import (
-	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 
+	"moltisfs/internal/alternatives"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
 )
 
@@ -20,7 +24,7 @@ type Hunk struct {
 	Lines    []string `json:"lines"`
 }
 
-// Changed is what every payload of a change says of it.
+// Changed has the fields that the payload of every change has.
 type Changed struct {
 	// SHA256 is of the content after the change: of a Write, and of an edit that sent expected_hash.
 	SHA256  string `json:"sha256,omitempty"`
@@ -74,7 +78,7 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 	return ch
 }
 
-// unlessAsked leaves the hash of an edit to those who work with hashes: it is a sixth of the answer.
+// unlessAsked drops the hash of an edit unless the call sent an expected_hash: it is a sixth of the answer.
 func (c *Changed) unlessAsked(expected *string) {
 	if expected == nil {
 		c.SHA256 = ""
@@ -103,7 +107,7 @@ func capHunks(hunks []diff.Hunk) (out []Hunk, truncated bool) {
 	return out, false
 }
 
-// placed is how many lines of context show the place of a hunk: what both removes and adds needs none.
+// placed gives the number of context lines that show the place of the hunk h: none if it both removes and adds, else one.
 func placed(h diff.Hunk) int {
 	has := func(sign byte) bool {
 		return slices.ContainsFunc(h.Lines, func(l string) bool { return l[0] == sign })
@@ -154,12 +158,6 @@ func region(hunks []diff.Hunk, number func(line int) string) string {
 	return diff.Snippet(short, number)
 }
 
-// jsonLen is how many bytes s takes in an answer, where an odd one takes up to six.
-func jsonLen(s string) int {
-	b, _ := json.Marshal(s) // a string never fails
-	return len(b)
-}
-
 func (c *Changed) dry() string {
 	if c.DryRun {
 		return "would be "
@@ -205,22 +203,8 @@ func (c *Changed) notes() string {
 	return b.String()
 }
 
-func value[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
-// pointer is null for "".
-func pointer(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-func (*Changed) diffs() {}
+func (*Changed) diffs()           {}
+func (c *Changed) noted() *string { return &c.Note }
 
 // warn adds something that went wrong after the change was made.
 func (c *Changed) warn(what string) {
@@ -228,4 +212,40 @@ func (c *Changed) warn(what string) {
 		c.Warning += "; "
 	}
 	c.Warning += what
+}
+
+// oddities warns of what looks broken now and did not before, and of a new file or directory beside one whose name
+// looks the same. The change is done.
+func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
+	if odd := guard.Odd(t.True, t.Before.Content, t.After.Content); odd != "" {
+		ch.warn("look at it again: " + odd)
+	}
+	if t.Before.Exists {
+		return
+	}
+	base := path.Base(t.True)
+	if like := approval.Lookalike(base); like != "" {
+		ch.warn(like)
+	}
+	for _, made := range append(ch.ParentsMade, t.True) {
+		base := path.Base(made)
+		near := s.engine.Near(c, made).Names
+		if i := slices.IndexFunc(near, func(n string) bool {
+			return strings.TrimSuffix(n, "/") != base && alternatives.Fold(n) == alternatives.Fold(base)
+		}); i >= 0 {
+			by := quote(near[i]) + " too, which differs by letter case only"
+			if !strings.EqualFold(strings.TrimSuffix(near[i], "/"), base) {
+				by = strconv.QuoteToASCII(near[i]) + " too, which looks the same: a blank, a dash, a quote or an accent is another character"
+			}
+			ch.warn("there is " + by)
+			return
+		}
+	}
+}
+
+func notUTF8(encoding string) string {
+	if strings.EqualFold(encoding, "utf-8") {
+		return ""
+	}
+	return encoding
 }

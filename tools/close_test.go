@@ -5,18 +5,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/audit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+	"moltisfs/internal/sandbox"
+	"moltisfs/internal/session"
+	"moltisfs/readers"
 	"moltisfs/tools"
 )
 
-// TestCloseTwice: a second Close is harmless to whoever has got the numbers of our descriptors meanwhile, and a call after it is
-// refused, whatever the tool.
+// TestCloseTwice: Close may be called again, at the same time too, and a call after it is refused, whatever the tool.
 func TestCloseTwice(t *testing.T) {
 	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation, fs.TrackReads = true, true }, tools.Options{})
 	f := write(t, root+"/a.txt", "one\n")
@@ -25,15 +37,6 @@ func TestCloseTwice(t *testing.T) {
 	call(t, s, "Grep", map[string]any{"pattern": "two"})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
-	}
-	var theirs []*os.File
-	for i := range 60 {
-		g, err := os.Create(filepath.Join(t.TempDir(), fmt.Sprint(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer g.Close()
-		theirs = append(theirs, g)
 	}
 	for _, d := range tools.Definitions() {
 		p, err := s.Call(context.Background(), tools.Call{Tool: d.Name, Args: json.RawMessage(`{"file_path":"` + f + `","pattern":"two","content":"three\n"}`)})
@@ -50,11 +53,6 @@ func TestCloseTwice(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, g := range theirs {
-		if _, err := g.WriteString("still mine"); err != nil {
-			t.Errorf("a file of the host's was closed: %v", err)
-		}
-	}
 	if got := content(t, f); got != "two\n" {
 		t.Errorf("a call after Close changed the file: %q", got)
 	}
@@ -119,5 +117,206 @@ func TestCloseDuringAQuestion(t *testing.T) {
 				t.Errorf("it is not on record: %s", log)
 			}
 		}
+	}
+}
+
+// closable opens one of each exported type that can be closed, and has it do something. use is what a user who is late may
+// try; its error has to say that it is closed. nil: it needs nothing that was given back.
+var closable = map[string]func(t *testing.T, dir string) (close func() error, use func() error){
+	"tools.Suite": func(t *testing.T, dir string) (func() error, func() error) {
+		s, err := tools.Open(config.Default(), tools.Options{DataDir: dir + "/data"})
+		must(t, err)
+		return s.Close, func() error {
+			_, err := s.Call(context.Background(), tools.Call{Tool: "Glob"})
+			return err
+		}
+	},
+	"internal/engine.Engine": func(t *testing.T, dir string) (func() error, func() error) {
+		cfg := config.Default().Tools.FS
+		cfg.TrackReads, cfg.CheckpointBeforeMutation = true, true
+		e, err := engine.OpenOver(engine.Options{Config: cfg, Judge: policy.AllowAll{}, DataDir: dir})
+		must(t, err)
+		use := func() error { return e.Record(&engine.Call{}, time.Now(), "ok", nil) }
+		must(t, use())
+		return e.Close, use
+	},
+	"internal/audit.Log": func(t *testing.T, dir string) (func() error, func() error) {
+		l, err := audit.Options{}.Open(dir + "/audit")
+		must(t, err)
+		use := func() error { return l.Append(audit.Record{Tool: "Read"}) }
+		must(t, use())
+		return l.Close, use
+	},
+	"internal/session.ReadLog": func(t *testing.T, dir string) (func() error, func() error) {
+		l, err := session.Open(dir + "/ledger")
+		must(t, err)
+		must(t, l.Saw(session.Key{Session: "s"}, session.Seen{Path: "/a", ID: "1", Hash: "h"}))
+		return l.Close, func() error { // the session is another one
+			_, _, err := l.Look(session.Key{Session: "late"}, "1", "/a")
+			return err
+		}
+	},
+	"internal/sandbox.Session": func(t *testing.T, dir string) (func() error, func() error) {
+		s, err := sandbox.Start(t.Context(), sandbox.Options{
+			Command: []string{os.Args[0], workerArg, dir}, Root: dir, Build: "test"})
+		if err != nil && strings.Contains(err.Error(), "takes Linux") {
+			t.Skip("SKIPPED: ", err)
+		}
+		must(t, err)
+		f, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}, Calls: s.Calls()})
+		must(t, err)
+		t.Cleanup(func() { f.Close() })
+		return s.Close, func() error { _, err := f.Resolve(dir, guardfs.Read); return err }
+	},
+	"checkpoint.DB": func(t *testing.T, dir string) (func() error, func() error) {
+		db, err := checkpoint.Open(dir+"/checkpoints", checkpoint.Options{})
+		must(t, err)
+		return db.Close, func() error { _, err := db.List(context.Background(), checkpoint.Filter{}); return err }
+	},
+	"readers.Readers": func(t *testing.T, dir string) (func() error, func() error) {
+		r, err := readers.New(readers.Config{CacheDir: dir + "/cache"})
+		must(t, err)
+		_, err = r.Read(context.Background(), readers.Source{R: strings.NewReader("one\n"), Size: 4}, readers.Options{})
+		must(t, err)
+		return r.Close, nil
+	},
+	"internal/guardfs.FS": func(t *testing.T, dir string) (func() error, func() error) {
+		f := guarded(t)
+		use := func() error {
+			h, err := f.Resolve(dir, guardfs.Read)
+			if err == nil {
+				h.Close()
+			}
+			return err
+		}
+		must(t, use())
+		return f.Close, use
+	},
+	"internal/guardfs.Handle": func(t *testing.T, dir string) (func() error, func() error) {
+		h, err := guarded(t).Resolve(dir, guardfs.Read)
+		must(t, err)
+		return h.Close, func() error { _, err := h.Dir(); return err }
+	},
+	"internal/guardfs.File": func(t *testing.T, dir string) (func() error, func() error) {
+		h, err := guarded(t).Resolve(write(t, dir+"/a.txt", "one\n"), guardfs.Read)
+		must(t, err)
+		defer h.Close()
+		f, err := h.Open()
+		must(t, err)
+		return f.Close, func() error { _, err := f.Read(make([]byte, 1)); return err }
+	},
+	"internal/guardfs.Dir": func(t *testing.T, dir string) (func() error, func() error) {
+		h, err := guarded(t).Resolve(dir, guardfs.Read)
+		must(t, err)
+		defer h.Close()
+		d, err := h.Dir()
+		must(t, err)
+		return d.Close, func() error { _, _, err := d.List(nil); return err }
+	},
+	"internal/guardfs.Place": func(t *testing.T, dir string) (func() error, func() error) {
+		p, err := guarded(t).Place(dir + "/new")
+		must(t, err)
+		return p.Close, func() error { _, err := p.Load(-1); return err }
+	},
+	"internal/engine.Watching": func(t *testing.T, dir string) (func() error, func() error) {
+		e, err := engine.OpenOver(engine.Options{
+			Config: config.Default().Tools.FS, Judge: policy.AllowAll{}, DataDir: t.TempDir(),
+		})
+		must(t, err)
+		t.Cleanup(func() { e.Close() })
+		w, err := e.Watch(t.Context(), &engine.Call{}, dir, true)
+		if errors.Is(err, guardfs.ErrUnwatchable) {
+			t.Skip("SKIPPED: nothing can be watched here: ", err)
+		}
+		must(t, err)
+		return w.Close, func() error { _, err := w.Events(t.Context(), 1); return err }
+	},
+	"internal/guardfs.Watcher": func(t *testing.T, dir string) (func() error, func() error) {
+		w, err := guarded(t).NewWatcher()
+		if err != nil {
+			t.Skip("SKIPPED: nothing can be watched here: ", err)
+		}
+		return w.Close, func() error { return w.Events(func(guardfs.Event) {}) }
+	},
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// guarded is a file system that stays open until the test ends.
+func guarded(t *testing.T) *guardfs.FS {
+	f, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestClosedTwice: whatever is closed again, or used when it is closed, does no harm to files that have got its numbers.
+func TestClosedTwice(t *testing.T) {
+	for name, open := range closable {
+		t.Run(name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			must(t, err)
+			close, use := open(t, dir)
+			must(t, close())
+			var theirs []*os.File
+			for i := range 60 {
+				f, err := os.Create(filepath.Join(t.TempDir(), fmt.Sprint(i)))
+				must(t, err)
+				defer f.Close()
+				theirs = append(theirs, f)
+			}
+			if use != nil {
+				if err := use(); err == nil || !strings.Contains(err.Error(), "closed") {
+					t.Errorf("used when it is closed it says %v", err)
+				}
+			}
+			for range 2 {
+				if err := close(); err != nil {
+					t.Errorf("closed again it says %v", err)
+				}
+			}
+			for _, f := range theirs {
+				if info, err := f.Stat(); err != nil || info.Size() != 0 {
+					t.Errorf("another one's file: %v, %v", info, err)
+				}
+				if _, err := f.WriteString("still mine"); err != nil {
+					t.Errorf("another one's file was closed: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// inner are closed with what holds them, once, and are nobody else's.
+var inner = map[string]bool{"checkpoint/blob.Packer": true, "readers/pdf.Engine": true, "readers/wasm.Cache": true}
+
+// TestClosable: every exported type that can be closed is among them.
+func TestClosable(t *testing.T) {
+	method := regexp.MustCompile(`(?m)^func \(\w+ \*?([A-Z]\w*)\) (?:Close|Discard)\(\)`)
+	found := map[string]bool{}
+	must(t, filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() == "testdata" || d.Name() == "node_modules" {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(p)
+		pkg, _ := filepath.Rel("..", filepath.Dir(p))
+		for _, m := range method.FindAllSubmatch(text, -1) {
+			if name := filepath.ToSlash(pkg) + "." + string(m[1]); !inner[name] {
+				found[name] = true
+			}
+		}
+		return err
+	}))
+	want := slices.Sorted(maps.Keys(closable))
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+		t.Errorf("what can be closed is\n%q, and tried is\n%q", got, want)
 	}
 }

@@ -1,25 +1,24 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
-	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/readings"
+	"moltisfs/internal/refusal"
+	"moltisfs/readers"
 )
 
-// EditArgs is what a model may say to Edit.
+// EditArgs are the arguments of Edit.
 type EditArgs struct {
 	FilePath     string  `json:"file_path" doc:"absolute"`
 	OldString    string  `json:"old_string" doc:"empty: create the file, or fill an empty one"`
@@ -34,6 +33,7 @@ type EditArgs struct {
 
 func (a *EditArgs) target() string { return a.FilePath }
 func (a *EditArgs) dryRun() bool   { return value(a.DryRun) }
+func (a *EditArgs) makes() bool    { return a.OldString == "" }
 
 func (a *EditArgs) edits() []edit.Edit {
 	return []edit.Edit{{Old: a.OldString, New: a.NewString, All: value(a.ReplaceAll)}}
@@ -86,7 +86,7 @@ var editTool = define[EditArgs](Tool{
 		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
 		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
 	}),
-	answers: []Payload{&Edit{}},
+	answers: []Payload{&Edit{}}, refuses: editRefusals,
 }, runEdit, func(path string, there bool) EditArgs {
 	return EditArgs{FilePath: path, OldString: map[bool]string{true: "a"}[there], NewString: "b"}
 })
@@ -96,7 +96,7 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: one,
 		Encoding: value(a.Encoding), Kind: checkpoint.KindEdit,
 		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),
-			Meant: value(a.Acknowledge), Parents: s.parents(a.Parents)}})
+			Meant: value(a.Acknowledge), Parents: value(a.Parents)}})
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +139,8 @@ func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
 	if ch.Warning == "" && slices.ContainsFunc(r.Steps, func(s edit.Step) bool { return s.Shallow }) {
 		ch.warn("look at it again: the lines below the first begin further left than it")
 	}
-	if i := slices.IndexFunc(r.Steps, func(s edit.Step) bool { return s.Torn != "" }); i >= 0 && ch.Warning == "" {
-		ch.warn("look at it again: the " + r.Steps[i].Torn + " behind old_string now ends another line")
+	if i := slices.IndexFunc(r.Steps, func(s edit.Step) bool { return s.Orphan != "" }); i >= 0 && ch.Warning == "" {
+		ch.warn("look at it again: the " + r.Steps[i].Orphan + " behind old_string now ends another line")
 	}
 	ch.snippet = region(engine.Hunks(t), s.number())
 	if t.Known.Stale {
@@ -150,35 +150,6 @@ func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
 		}
 	}
 	return ch
-}
-
-// oddities warns of what looks broken now and did not before, and of a new file or directory beside one whose name
-// looks the same. The change is done.
-func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
-	if odd := guard.Odd(t.True, t.Before.Content, t.After.Content); odd != "" {
-		ch.warn("look at it again: " + odd)
-	}
-	if t.Before.Exists {
-		return
-	}
-	base := path.Base(t.True)
-	if like := approval.Lookalike(base); like != "" {
-		ch.warn(like)
-	}
-	for _, made := range append(ch.ParentsMade, t.True) {
-		base := path.Base(made)
-		near := s.engine.Near(c, made).Names
-		if i := slices.IndexFunc(near, func(n string) bool {
-			return strings.TrimSuffix(n, "/") != base && readings.Fold(n) == readings.Fold(base)
-		}); i >= 0 {
-			by := quote(near[i]) + " too, which differs by letter case only"
-			if !strings.EqualFold(strings.TrimSuffix(near[i], "/"), base) {
-				by = strconv.QuoteToASCII(near[i]) + " too, which looks the same: a blank, a dash, a quote or an accent is another character"
-			}
-			ch.warn("there is " + by)
-			return
-		}
-	}
 }
 
 // tolerant is a strategy worth telling.
@@ -205,16 +176,356 @@ func (s *Suite) number() func(int) string {
 	return nil
 }
 
-func notUTF8(encoding string) string {
-	if strings.EqualFold(encoding, "utf-8") {
-		return ""
-	}
-	return encoding
+// MultiEditArgs are the arguments of MultiEdit.
+type MultiEditArgs struct {
+	FilePath     string    `json:"file_path" doc:"absolute"`
+	Edits        []OneEdit `json:"edits" min:"1" max:"1000"`
+	ExpectedHash *string   `json:"expected_hash,omitempty" form:"sha256" doc:"as in Write, like the rest"`
+	DryRun       *bool     `json:"dry_run,omitempty"`
+	Acknowledge  *bool     `json:"acknowledge,omitempty"`
+	Encoding     *string   `json:"encoding,omitempty"`
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+// OneEdit is one of the edits of a MultiEdit.
+type OneEdit struct {
+	OldString  string `json:"old_string"`
+	NewString  string `json:"new_string"`
+	ReplaceAll *bool  `json:"replace_all,omitempty"`
 }
+
+func (a *MultiEditArgs) target() string { return a.FilePath }
+func (a *MultiEditArgs) dryRun() bool   { return value(a.DryRun) }
+
+func (a *MultiEditArgs) edits() (out []edit.Edit) {
+	for _, e := range a.Edits {
+		out = append(out, edit.Edit{Old: e.OldString, New: e.NewString, All: value(e.ReplaceAll)})
+	}
+	return out
+}
+
+// MultiEdit is the payload of kind "multi_edit".
+type MultiEdit struct {
+	FilePath            string   `json:"file_path"`
+	EditsApplied        int      `json:"edits_applied"`
+	Replacements        int      `json:"replacements"`
+	ReplacementsPerEdit []int    `json:"replacements_per_edit"`
+	RecoveredViaCRLF    bool     `json:"recovered_via_crlf"`
+	CheckpointID        *string  `json:"checkpoint_id"`
+	MatchStrategies     []string `json:"match_strategies"`
+	Encoding            string   `json:"encoding,omitempty"`
+	Changed
+}
+
+func (*MultiEdit) Kind() string { return "multi_edit" }
+func (*MultiEdit) payload()     {}
+
+// Text says it as Claude Code did, with the regions that changed.
+func (m *MultiEdit) Text() string {
+	strategy := ""
+	for _, s := range m.MatchStrategies {
+		strategy = cmp.Or(tolerant(s), strategy)
+	}
+	return editText(m.FilePath, m.Replacements, strategy, &m.Changed)
+}
+
+var multiEditTool = define[MultiEditArgs](Tool{
+	Name:  "MultiEdit",
+	Title: "Several edits of one file",
+	Description: "Applies edits in order, each to the result of the one before; all or none. A " +
+		"first edit with an empty old_string creates the file.",
+	Effect: Overwrites,
+	Search: dialect.Search{Hint: "several changes of one file at once"},
+	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
+		{Theirs: "changes replacements operations modifications editlist replacementchunks", Ours: "edits"},
+		{Theirs: oldNames + " " + newNames + " oldstring newstring replaceall", Ours: "edits", Turn: args.OneEdit},
+		{Theirs: verbNames, Says: "strreplace replace edit update multiedit", Hint: "leave it out"},
+	}),
+	answers: []Payload{&MultiEdit{}}, refuses: editRefusals,
+}, runMultiEdit, func(path string, there bool) MultiEditArgs {
+	return MultiEditArgs{FilePath: path, Edits: []OneEdit{{OldString: map[bool]string{true: "a"}[there], NewString: "b"}}}
+})
+
+func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
+	a *MultiEditArgs) (Payload, error) {
+	edits := a.edits()
+	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: edits,
+		Encoding: value(a.Encoding), Kind: checkpoint.KindMultiEdit,
+		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),
+			Meant: value(a.Acknowledge)}})
+	if err != nil {
+		return nil, err
+	}
+	t := done.Targets[0]
+	p := &MultiEdit{
+		FilePath: t.True, EditsApplied: len(edits), Replacements: r.Replacements,
+		CheckpointID: pointer(done.Checkpoint),
+		Encoding:     notUTF8(r.Encoding), Changed: s.editChanged(c, done, t, r),
+	}
+	p.unlessAsked(a.ExpectedHash)
+	for i, step := range r.Steps {
+		p.ReplacementsPerEdit = append(p.ReplacementsPerEdit, step.Replacements)
+		p.MatchStrategies = append(p.MatchStrategies, step.Strategy)
+		p.RecoveredViaCRLF = p.RecoveredViaCRLF || recovered(edits[i], step)
+	}
+	return p, nil
+}
+
+// shownOtherwise refuses an old_string that was probably taken from what Read shows of a file instead of its
+// text; nil where it was not.
+func shownOtherwise(path string, content []byte, encoding, old string, e *edit.NoMatchError) error {
+	shown, sent := readers.ShownDecoded(content, encoding), strings.TrimSpace(old)
+	switch {
+	case shown != "":
+	case e.Resend != "" && !e.Partial:
+		return nil // it is in the file, written a little differently
+	case strings.ContainsRune(sent, utf8.RuneError) && !utf8.Valid(content):
+		return engine.Refuse(refusal.ReplacedBytes, path, encoding)
+	case sent != "" && strings.Contains(readers.RenderedHTML(content, encoding), sent):
+		shown = "HTML"
+	default:
+		return nil
+	}
+	return engine.Refuse(refusal.ShownDecoded, path, shown)
+}
+
+// editRefusals add to the refusals of Edit and MultiEdit.
+var editRefusals = map[engine.Cause]func(*about, *Refusal){
+	engine.NoMatch: noMatch,
+	engine.NotUnique: func(a *about, r *Refusal) {
+		e := factsOf[*edit.NotUniqueError](a)
+		f := notUniqueFields{EditIndex: a.index(e.Index), Count: e.Count, Lines: e.Lines}
+		for _, c := range e.Contexts {
+			f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
+		}
+		r.Fields = f
+	},
+	refusal.ShownDecoded: func(a *about, r *Refusal) {
+		if r.Next = read(a.path); a.Facts == "notebook" {
+			r.Next.Args["encoding"] = "utf-8"
+		} else {
+			r.Next.Args["render"] = false
+		}
+		r.Fields = causeField{a.Cause.Name}
+	},
+	refusal.ReplacedBytes: func(a *about, r *Refusal) {
+		if a.Facts != "" {
+			r.Next = read(a.path)
+		}
+		r.Fields = causeField{a.Cause.Name}
+	},
+}
+
+// causeField is the cause where a kind of refusal has several.
+type causeField struct {
+	Cause string `json:"cause"`
+}
+
+// noMatchFields help a model to send an old_string that matches.
+type noMatchFields struct {
+	EditIndex *int   `json:"edit,omitempty"` // 1-based, MultiEdit only
+	Cause     string `json:"cause"`
+	Line      int    `json:"line,omitempty"`       // first line of the closest region
+	EndLine   int    `json:"end_line,omitempty"`   // last line of it
+	Region    string `json:"region,omitempty"`     // the region as it stands in the file
+	Diff      string `json:"diff,omitempty"`       // character diff with visible blanks
+	Resend    string `json:"resend,omitempty"`     // the exact old_string that would match
+	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: what the edits before this one made, around the last of them
+	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
+	// Readings are the calls that may be meant, each of them tried; which of them can't be told.
+	Readings []*NextCall `json:"readings,omitempty"`
+	In       string      `json:"in,omitempty"` // a file that the session has read, and that has the text
+	next     *NextCall
+}
+
+// Text shows the difference and what to send, under the names by which the hint speaks of it.
+func (n noMatchFields) Text() string {
+	var b strings.Builder
+	if n.Detail != "" {
+		b.WriteString("why: " + n.Detail + "\n")
+	}
+	if n.Diff != "" {
+		fmt.Fprintf(&b, "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
+	}
+	if n.TextThere != "" {
+		b.WriteString("text_there, which this edit saw:\n" + n.TextThere)
+	}
+	if n.Region != "" {
+		b.WriteString("the region:\n" + n.Region + "\n")
+	}
+	if n.Resend != "" {
+		b.WriteString("resend, the old_string that would match:\n" + n.Resend)
+	}
+	if n.next != nil && n.next.Tool == "Edit" && n.In == "" {
+		fmt.Fprintf(&b, "old_string:\n%s\nnew_string:\n%s", n.next.Args["old_string"],
+			n.next.Args["new_string"])
+	}
+	for i, r := range n.Readings {
+		fmt.Fprintf(&b, "reading %d, of %s: old_string:\n%s\nnew_string:\n%s\n", i+1, r.Args["file_path"],
+			r.Args["old_string"], r.Args["new_string"])
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+type notUniqueFields struct {
+	EditIndex *int             `json:"edit,omitempty"`
+	Count     int              `json:"count"`
+	Lines     []int            `json:"lines"`
+	Contexts  []contextOfMatch `json:"contexts,omitempty"`
+}
+
+type contextOfMatch struct {
+	Line      int    `json:"line"`
+	OldString string `json:"old_string"`
+}
+
+// Text shows where the matches are and how the first ones become unique.
+func (n notUniqueFields) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "matches at lines %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(n.Lines), " ",
+		", "), "[]"))
+	for i, c := range n.Contexts {
+		if i > 0 && c == n.Contexts[i-1] {
+			continue // two places of one line
+		}
+		fmt.Fprintf(&b, "\ncontexts, for line %d:\n%s", c.Line, c.OldString)
+	}
+	return b.String()
+}
+
+// index is the number of an edit of several.
+func (a *about) index(i int) *int {
+	if a.tool != "MultiEdit" {
+		return nil
+	}
+	i++
+	return &i
+}
+
+// noMatch offers the next move for an old_string that was not found. It sets r.Next only where that call was
+// tried, and changes the file as old_string and the file together show that it was meant.
+func noMatch(a *about, r *Refusal) {
+	e := factsOf[*edit.NoMatchError](a)
+	f := noMatchFields{EditIndex: a.index(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine,
+		Detail: e.Detail}
+	a.offerOf(e, &f)
+	r.Next, r.Fields = f.next, f
+	offer := ""
+	switch {
+	case e.Cause == edit.CauseApplied:
+		offer = "nothing"
+	case f.In != "":
+		offer = f.In
+		a.now["in"] = "yes"
+	case f.next != nil:
+		offer, r.Fields = "next", noMatchFields{EditIndex: f.EditIndex, Cause: f.Cause, Line: f.Line, next: f.next}
+	case f.Readings != nil:
+		offer = "readings"
+	case e.Partial && f.Resend != "": // merely alike: whether it is the place is for the model to see
+		offer = "alike"
+	case f.Resend != "": // no next: new_string is most likely damaged as old_string was
+		offer = "resend"
+	case f.Region != "" && (!strings.HasSuffix(f.Region, "…") || strings.HasPrefix(f.Region, "…")):
+		offer = "region"
+	case e.TextThere == "" && a.call != nil && a.s.engine.SawAll(a.call, cmp.Or(a.Path, a.path)):
+		offer = "read" // and need not be read again
+	case e.Line > 0:
+		offer, r.Next = "lines", read(a.path)
+		r.Next.Args["offset"], r.Next.Args["limit"] = e.Line, max(1, e.EndLine-e.Line+1)
+	default:
+		r.Next = read(a.path)
+	}
+	a.now["offer"] = offer
+	a.tell(r)
+	if encoding, given := asMap(a.args)["encoding"]; given && r.Next != nil && r.Next.Tool == "Read" {
+		r.Next.Args["encoding"] = encoding // else another text might be shown
+	}
+}
+
+// offerOf fills f with the offers in place of a text that was not found: a call, two calls of which one may be
+// meant, or the region that is most alike.
+func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
+	there := a.elsewhere(e)
+	switch {
+	case there != nil && e.Repaired != nil && a.tool == "Edit":
+		f.Readings = brief(a.withStrings(*e.Repaired), there)
+	case there != nil && e.Resend != "" && a.tool == "Edit": // alike here, and so there
+		f.Readings = brief(again(a.tool, a.args, map[string]any{"old_string": e.Resend}), there)
+	case there != nil && e.Resend != "":
+		there = nil
+	case there != nil:
+		if brief(there) != nil {
+			f.next = there
+		}
+		f.In, f.Line, f.EndLine = there.Args["file_path"].(string), 0, 0
+	case e.Repaired != nil && a.tool == "Edit":
+		f.next = a.withStrings(*e.Repaired)
+	case len(e.Readings) > 1 && a.tool == "Edit":
+		f.Readings = brief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
+	case len(e.All) > 0 && a.tool == "MultiEdit":
+		f.next = again(a.tool, a.args, map[string]any{"edits": repairedEdits(e.All)})
+	}
+	if brief(f.next) == nil {
+		f.next = nil
+	}
+	if f.next != nil || f.Readings != nil || f.In != "" {
+		return
+	}
+	f.Region, f.Diff, f.TextThere = clip(e.Region, maxShown), clip(e.Diff, maxShown), clip(e.TextThere, maxShown)
+	if len(e.Resend) <= 2*maxShown {
+		f.Resend = e.Resend
+	}
+	if strings.TrimSpace(f.Region) == strings.TrimSpace(f.Resend) || jsonLen(f.Region)+jsonLen(f.Resend) > maxOffered {
+		f.Region = ""
+	}
+	if f.Resend != "" && jsonLen(f.Diff)+jsonLen(f.Resend) > maxOffered {
+		f.Diff = ""
+	}
+}
+
+// maxOffered bounds what a refusal offers, in bytes of JSON.
+const maxOffered = 3400
+
+// brief gives the calls if together they are short enough to be offered.
+func brief(calls ...*NextCall) []*NextCall {
+	size := 0
+	for _, c := range calls {
+		if c == nil {
+			return nil
+		}
+		raw, err := plainJSON(c)
+		if size += len(raw); err != nil || size > maxOffered {
+			return nil
+		}
+	}
+	return calls
+}
+
+// elsewhere is the call for the one file that the session has read and that has the text exactly,
+// where nothing but likeness speaks for the file that was named.
+func (a *about) elsewhere(e *edit.NoMatchError) *NextCall {
+	const least = 12 // bytes; less may stand anywhere
+	if e.Cause != edit.CauseUnknown || a.call == nil {
+		return nil
+	}
+	var texts []string
+	for _, one := range a.args.(editor).edits() {
+		if texts = append(texts, one.Old); len(strings.TrimSpace(one.Old)) < least {
+			return nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	in := a.s.engine.Holding(ctx, a.call, cmp.Or(a.Path, a.path), texts)
+	if len(in) != 1 {
+		return nil
+	}
+	return again(a.tool, a.args, map[string]any{"file_path": in[0], "expected_hash": nil})
+}
+
+// withStrings is the Edit again, with other strings.
+func (a *about) withStrings(e edit.Edit) *NextCall {
+	return again(a.tool, a.args, map[string]any{"old_string": e.Old, "new_string": e.New})
+}
+
+// maxShown bounds each text that a refused edit shows of the file, in bytes.
+const maxShown = 800

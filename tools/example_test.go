@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,24 +10,32 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"moltisfs/config"
 	"moltisfs/tools"
 )
 
-// A gateway opens one suite and hands it the calls of its models. Here the
-// operator opens one directory and approves nothing by hand.
-func Example() {
+// workspace makes a directory for an example, and in it one to work in. done removes both.
+func workspace() (dir, work string, done func()) {
 	dir, err := os.MkdirTemp("", "example")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if work = filepath.Join(dir, "work"); err == nil {
+		err = os.Mkdir(work, 0o755)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
-	dir, _ = filepath.EvalSymlinks(dir)
-	work := filepath.Join(dir, "work")
-	if err := os.Mkdir(work, 0o755); err != nil {
-		log.Fatal(err)
-	}
+	return dir, work, func() { os.RemoveAll(dir) }
+}
+
+// A gateway opens one suite and hands it the calls of its models. Here the
+// operator opens one directory and approves nothing by hand.
+func Example() {
+	dir, work, done := workspace()
+	defer done()
 
 	cfg := config.Default()
 	cfg.Tools.FS.AllowPaths = []string{work + "/**"}
@@ -61,16 +70,8 @@ func Example() {
 
 // The host asks its own user: a Question has the diff, and what was approved is what runs.
 func ExampleApproverFunc() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	dir, _ = filepath.EvalSymlinks(dir)
-	work := filepath.Join(dir, "work")
-	if err := os.Mkdir(work, 0o755); err != nil {
-		log.Fatal(err)
-	}
+	dir, work, done := workspace()
+	defer done()
 
 	ask := tools.ApproverFunc(func(_ context.Context, q tools.Question) (tools.Answer, error) {
 		fmt.Printf("%s %s +%d −%d?\n", q.Tool, filepath.Base(q.Paths[0]), q.Added, q.Removed)
@@ -89,11 +90,11 @@ func ExampleApproverFunc() {
 
 	ctx, as := context.Background(), tools.Call{Session: "s1"}
 	args := tools.WriteArgs{FilePath: filepath.Join(work, "notes.md"), Content: "buy milk\n"}
-	done, err := tools.Do[*tools.Write](ctx, suite, args, as)
+	made, err := tools.Do[*tools.Write](ctx, suite, args, as)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("created:", done.Created)
+	fmt.Println("created:", made.Created)
 
 	args.FilePath = filepath.Join(work, "main.go")
 	_, err = tools.Do[*tools.Write](ctx, suite, args, as)
@@ -119,11 +120,8 @@ func (sink) AfterToolCall(_ context.Context, c tools.AfterToolCall) error {
 
 // Hooks run around every call, whichever way it comes in.
 func ExampleOptions_hooks() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
+	dir, _, done := workspace()
+	defer done()
 	suite, err := tools.Open(config.Default(), tools.Options{
 		DataDir: filepath.Join(dir, "data"),
 		Program: tools.Program{Name: "my-gateway 1.0"}, // on record at start and stop
@@ -144,15 +142,10 @@ func ExampleOptions_hooks() {
 // An agent in an editor hands in the fs methods of its client, which a connection of the Agent Client
 // Protocol offers in clientCapabilities. A method that is not offered stays nil.
 func ExampleEditor() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	dir, _ = filepath.EvalSymlinks(dir)
-	work := filepath.Join(dir, "work")
+	dir, work, done := workspace()
+	defer done()
 	file := filepath.Join(work, "notes.md")
-	if err := errors.Join(os.Mkdir(work, 0o755), os.WriteFile(file, []byte("saved\n"), 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(file, []byte("saved\n"), 0o644)); err != nil {
 		log.Fatal(err)
 	}
 	buffers := map[string]string{file: "typed, not saved\n"} // here the client is this map
@@ -183,16 +176,57 @@ func ExampleEditor() {
 		log.Fatal(err)
 	}
 	fmt.Println(read.Text())
-	done, err := tools.Do[*tools.Edit](ctx, suite, tools.EditArgs{FilePath: file, OldString: "typed", NewString: "edited"}, as)
+	made, err := tools.Do[*tools.Edit](ctx, suite, tools.EditArgs{FilePath: file, OldString: "typed", NewString: "edited"}, as)
 	if err != nil {
 		log.Fatal(err)
 	}
 	disk, _ := os.ReadFile(file)
-	fmt.Printf("in the editor: %v\n%s%s", done.InEditor, buffers[file], disk)
+	fmt.Printf("in the editor: %v\n%s%s", made.InEditor, buffers[file], disk)
 	// Output:
 	//      1→typed, not saved
 	// [this is unsaved text of the user's editor; the disk has another]
 	// in the editor: true
 	// edited, not saved
 	// saved
+}
+
+// A host that has a client on a pair of streams serves its suite there.
+func ExampleServeMCP() {
+	dir, work, done := workspace()
+	defer done()
+	if err := os.WriteFile(filepath.Join(work, "a.txt"), []byte("hello\n"), 0o644); err != nil {
+		log.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Tools.FS.AllowPaths = []string{work + "/**"}
+	suite, err := tools.Open(cfg, tools.Options{DataDir: filepath.Join(dir, "data"), Program: tools.Program{Name: "example 1.0"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer suite.Close()
+
+	in := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"probe","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Glob","arguments":{"pattern":"*.txt","path":"` + work + `"}}}
+`)
+	var out bytes.Buffer
+	if err := tools.ServeMCP(context.Background(), suite.Dialect(), in, &out, tools.MCPOptions{Version: "1.0"}); err != nil {
+		log.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		var m struct {
+			ID     int
+			Result struct {
+				ServerInfo struct{ Name string }
+				IsError    bool
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(m.ID, m.Result.ServerInfo.Name, m.Result.IsError, strings.Contains(line, "a.txt"))
+	}
+	// Output:
+	// 1 moltis-fs false false
+	// 2  false true
 }

@@ -10,12 +10,16 @@ import (
 	"time"
 
 	"moltisfs/grep"
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/refusal"
 )
 
-// GlobArgs is what a model may say to Glob.
+// GlobArgs are the arguments of Glob.
 type GlobArgs struct {
 	Pattern string  `json:"pattern" form:"list" offer:"*" doc:"like **/*.rs or *.go,!*_test.go; without a slash it matches at any depth"`
 	Path    *string `json:"path,omitempty" doc:"absolute directory; default: the workspace"`
@@ -55,8 +59,9 @@ func (g *Glob) brief() (Payload, []string) {
 	return &out, g.inText()
 }
 
-func (*Glob) Kind() string { return "glob" }
-func (*Glob) payload()     {}
+func (*Glob) Kind() string     { return "glob" }
+func (*Glob) payload()         {}
+func (g *Glob) noted() *string { return &g.Note }
 
 // Text is a path a line, newest first, below the root that it names once.
 func (g *Glob) Text() string {
@@ -114,6 +119,10 @@ var globTool = define[GlobArgs](Tool{
 		{Theirs: verbNames, Says: "glob find search list", Hint: "leave it out"},
 	},
 	answers: []Payload{&Glob{}},
+	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NoDirectory: func(a *about, r *Refusal) {
+		r.FilePath = a.Path
+		r.Next = &NextCall{"Glob", map[string]any{"pattern": a.args.(*GlobArgs).Pattern, "path": path.Dir(a.Path)}}
+	}},
 }, runGlob, func(path string, _ bool) GlobArgs { return GlobArgs{Pattern: "**", Path: &path} })
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
@@ -125,7 +134,7 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 	if out.Total == 0 && !out.Partial {
 		ctx, cancel := tries(ctx, time.Since(start))
 		defer cancel()
-		s.otherGlobs(ctx, c, &sent, out)
+		s.otherGlob(ctx, c, &sent, out)
 	}
 	if err := s.notSearched(ctx, c, out.Root, &out.Skipped); err != nil {
 		return nil, err
@@ -151,7 +160,7 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 	out := &Glob{Paths: []string{}}
 	err = s.engine.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
 		if w.File != nil {
-			return notADirectory(a, w.Name)
+			return engine.Refuse(refusal.NoDirectory, cmp.Or(value(a.Path), w.Name), nil)
 		}
 		w.NoIgnore = w.NoIgnore || all
 		r, err := grep.Files(ctx, w, q)
@@ -248,12 +257,8 @@ func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
 	case len(outside) == 0:
 		base = root
 	case len(relative) > 0:
-		return &Refusal{
-			Reason: KindBadRequest, FilePath: value(a.Path),
-			Message: fmt.Sprintf("the list speaks of several directories: %s is looked for in %s, %s is not",
-				quote(strings.Join(relative, ",")), quote(root), quote(strings.Join(outside, ","))),
-			Hint: `Call Glob once for each directory. A comma within a name is written "\,".`,
-		}
+		return engine.Refuse(refusal.SeveralDirectories, "", refusal.GlobFacts{Relative: quote(strings.Join(relative, ",")),
+			Root: quote(root), Outside: quote(strings.Join(outside, ","))})
 	default:
 		a.Path = &base
 	}
@@ -270,11 +275,6 @@ func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
 		a.Pattern = strings.Join(kept, ",")
 	}
 	return nil
-}
-
-// within says whether clean path p is dir or lies below it.
-func within(p, dir string) bool {
-	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // literalLead cuts a glob in two: the directories that it names before its first wildcard, with
@@ -294,11 +294,281 @@ func literalLead(pattern string) (lead, rest string) {
 	return lead, strings.Join(parts[k:], "/")
 }
 
-func notADirectory(a *GlobArgs, file string) *Refusal {
-	asked := cmp.Or(value(a.Path), file)
-	return &Refusal{
-		Reason: KindBadRequest, FilePath: asked, Message: quote(asked) + " is a file, not a directory",
-		Hint: "Give its directory as path.",
-		Next: &NextCall{"Glob", map[string]any{"pattern": a.Pattern, "path": path.Dir(file)}},
+// Skipped counts by reason the entries that a walk left out, and tells how to have them included.
+// Denied entries are counted and never named.
+type Skipped map[string]SkippedReason
+
+// SkippedReason is one reason.
+type SkippedReason struct {
+	Count   int    `json:"count"`
+	Include string `json:"how,omitempty"`
+}
+
+func skippedOf(s grep.Skipped) Skipped {
+	var out Skipped
+	for _, n := range s.Notes() {
+		if out == nil {
+			out = Skipped{}
+		}
+		out[n.Reason] = SkippedReason{n.Count, n.How}
 	}
+	return out
+}
+
+// noneFound says that nothing was found, and never that there is nothing where not all was searched.
+func noneFound(what string, partial bool) string {
+	if partial {
+		return "No " + what + " found before the deadline"
+	}
+	return "No " + what + " found"
+}
+
+// unsaved are files that were searched as the disk has them.
+const unsaved = "unsaved"
+
+// notSearched adds the files of which the user's editor has unsaved text, as far as this session
+// has met it.
+func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk *Skipped) error {
+	paths, err := s.engine.Unsaved(ctx, c, root)
+	if len(paths) > 0 {
+		if *sk == nil {
+			*sk = Skipped{}
+		}
+		(*sk)[unsaved] = SkippedReason{len(paths), "Read them, or Grep each as path: " +
+			strings.Join(paths, ", ")}
+	}
+	return err
+}
+
+// text is what a model must know of an answer that is not all there is. That ignored files are left
+// out is as it should be: it matters where nothing was found.
+func (s Skipped) text(partial, found bool) string {
+	var b strings.Builder
+	if partial {
+		b.WriteString("\n[the deadline came first: there may be more; search a smaller part]")
+	}
+	// Version control directories and links are always there and never meant: not worth a line.
+	var notes []string
+	if r, ok := s[unsaved]; ok {
+		fmt.Fprintf(&b, "\n[unsaved text of %s in the user's editor was not searched. %s]",
+			plural(r.Count, "file"), r.Include)
+	}
+	for reason, r := range s {
+		switch reason {
+		case unsaved:
+			continue
+		case "vcs", "links", "special", "deadline":
+			continue
+		case "ignored":
+			if found {
+				continue
+			}
+		}
+		notes = append(notes, fmt.Sprintf("%d %s", r.Count, strings.ReplaceAll(reason, "_", " ")))
+	}
+	if notes != nil {
+		slices.Sort(notes)
+		b.WriteString("\n[not searched: " + strings.Join(notes, ", ") + "]")
+	}
+	return b.String()
+}
+
+// searchRoot is the path of a search, workspace_root when none is given.
+func (s *Suite) searchRoot(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	if root := s.cfg.WorkspaceRoot; root != "" {
+		return root, nil
+	}
+	return "", bad("send path, an absolute directory, or have workspace_root configured", "no path "+
+		"is given and there is no workspace_root")
+}
+
+func oddText(names []string) string {
+	if names == nil {
+		return ""
+	}
+	return "\n[names that are not what they seem: " + strings.Join(names, ", ") + "]"
+}
+
+// listed are the paths of an answer, as often as it has them.
+func (g *Grep) listed(use func(string) bool) {
+	for _, p := range g.Files {
+		if !use(p) {
+			return
+		}
+	}
+	for i := range g.Counts {
+		if !use(g.Counts[i].Path) {
+			return
+		}
+	}
+	for i := range g.Matches {
+		if !use(g.Matches[i].Path) {
+			return
+		}
+	}
+}
+
+// fitting gives how many of n entries fit into most bytes, where cost(i) is the size of entry i. The first always
+// counts as fitting.
+func fitting(n, most int, cost func(i int) int) int {
+	sum := 0
+	for i := range n {
+		if sum += cost(i); sum > most && i > 0 {
+			return i
+		}
+	}
+	return n
+}
+
+// jsonSize gives about the bytes that s takes in JSON.
+func jsonSize(s string) int {
+	n := len(s) + 3
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ':
+			n += 5
+		case c == '"' || c == '\\':
+			n++
+		}
+	}
+	return n
+}
+
+// shownBytes gives the bytes that a line for path adds to a text that names root once.
+func shownBytes(root, path string) int { return len(relative(root, path)) + 1 }
+
+// relative is a path below root without it.
+func relative(root, path string) string {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	if !ok || root == "" {
+		return path
+	}
+	return rest
+}
+
+// tries is the time for that, of a search that took so long.
+func tries(ctx context.Context, took time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, max(patience, took/10))
+}
+
+// commonDir is the deepest directory that all the paths lie in.
+func commonDir(paths []string) string {
+	dir := path.Dir(paths[0])
+	for _, p := range paths {
+		for !within(p, dir) {
+			dir = path.Dir(dir)
+		}
+	}
+	return dir
+}
+
+// otherGlob looks for a call that finds files where a found none, and puts it into out.
+func (s *Suite) otherGlob(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) {
+	try := func(as string, change func(*GlobArgs)) bool {
+		b := GlobArgs{Pattern: a.Pattern, Path: a.Path, Limit: a.Limit}
+		if change(&b); ctx.Err() != nil {
+			return false
+		}
+		sent := b
+		r, err := s.list(ctx, c, &b, false)
+		if err != nil || r.Total == 0 {
+			return false
+		}
+		n := plural(r.Total, "file")
+		if r.Partial {
+			n = "at least " + n
+		}
+		out.Next, out.Note = again("Glob", &sent, nil), joined(fmt.Sprintf("%s: %s", as, n), out.Note)
+		return true
+	}
+	with := func(g string) bool {
+		return try("pattern "+g, func(b *GlobArgs) { b.Pattern = g })
+	}
+	if s.throughLink(ctx, c, a, out) {
+		return
+	}
+	for _, g := range alternatives.Globs(a.Pattern) {
+		if with(g) {
+			if rival := alternatives.Rival(a.Pattern, g); rival != "" && with(rival) {
+				out.Next = nil // which of the two is meant can't be told
+			}
+			return
+		}
+	}
+	if value(a.Path) == "" {
+		for _, g := range alternatives.GlobsBelow(a.Pattern, s.cfg.WorkspaceRoot) {
+			if with(g) {
+				return
+			}
+		}
+	}
+	if out.Skipped["ignored"].Count > 0 && ctx.Err() == nil {
+		b := GlobArgs{Pattern: a.Pattern, Path: a.Path}
+		if r, err := s.list(ctx, c, &b, true); err == nil && len(r.Paths) > 0 {
+			in := commonDir(r.Paths)
+			name := path.Base(a.Pattern)
+			if try("what ignore rules leave out, path "+in+" and pattern "+name,
+				func(b *GlobArgs) { b.Path, b.Pattern = &in, name }) {
+				return
+			}
+		}
+	}
+	if root := s.cfg.WorkspaceRoot; root != "" && value(a.Path) != "" && value(a.Path) != root &&
+		!path.IsAbs(a.Pattern) {
+		try("in the whole workspace", func(b *GlobArgs) { b.Path = nil })
+		out.Next = nil // it was not asked for
+	}
+}
+
+// throughLink tells of a symbolic link that fits the pattern of a, or its beginning, and offers the
+// call that goes there, if there is one.
+func (s *Suite) throughLink(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) bool {
+	parts, r := strings.Split(a.Pattern, "/"), out
+	if len(grep.SplitGlobs(a.Pattern, ",")) > 1 {
+		parts = []string{a.Pattern}
+	}
+	for n := len(parts); n > 0 && ctx.Err() == nil; n-- {
+		if strings.Trim(parts[n-1], "*?") == "" {
+			continue // any name fits it
+		}
+		rest := strings.Join(parts[n:], "/")
+		if n < len(parts) {
+			b := GlobArgs{Path: a.Path, Pattern: strings.Join(parts[:n], "/")}
+			if r, _ = s.list(ctx, c, &b, false); r == nil {
+				return false
+			}
+		}
+		if r.link == "" {
+			continue
+		}
+		at := path.Join(r.Root, r.link)
+		out.Note = joined(edit.ShownPath(at)+" is a symbolic link, and no search follows one", out.Note)
+		switch o, ok := s.engine.There(c, at); {
+		case ok && o.Info.Kind == guardfs.KindFile && rest == "":
+			out.Next = again("Read", &ReadArgs{FilePath: at}, nil)
+		case ok && o.Info.Kind == guardfs.KindDir:
+			b := GlobArgs{Path: &at, Pattern: cmp.Or(rest, "*")}
+			next := again("Glob", &b, nil)
+			if r, err := s.list(ctx, c, &b, false); err == nil && r.Total > 0 {
+				out.Next = next
+			}
+		}
+		return out.Next != nil
+	}
+	return false
+}
+
+// whyNone drops how to have skipped entries included if something was found: it matters where nothing was.
+func (s Skipped) whyNone(found int) Skipped {
+	if found > 0 {
+		for reason, r := range s {
+			if reason != unsaved {
+				s[reason] = SkippedReason{Count: r.Count}
+			}
+		}
+	}
+	return s
 }

@@ -10,6 +10,36 @@ import (
 	"moltisfs/internal/serve/mcp"
 )
 
+// A Call is one tool call as it came in. It is [dialect.Call], of which most hosts need
+//
+//	Principal, Session string          // who calls, and whose history counts
+//	Turn               string          // groups the checkpoints of one prompt; may be empty
+//	Tool               string
+//	Args               json.RawMessage
+//	Approver           approval.Approver // asked in the place of the host's
+//	Client             string          // the program that calls, for the record
+//	ByUser             bool            // a person calls, not an agent
+//	Overlay            dialect.Overlay // as a *Editor: whose unsaved text counts
+//
+// The others are Heard, Tier, Scope, Page, Progress, Headers and Unavailable: until when an approver's
+// answer has a hearer, how freely, where, how long answers are, how far it is, what a policy chain sees
+// of the request, and why it can't run.
+type Call = dialect.Call
+
+// A Definition is what a model is told of a tool. It is [dialect.Definition]:
+//
+//	Name, Title, Description                     string
+//	ReadOnly, Destructive, Idempotent, OpenWorld bool
+//	InputSchema, OutputSchema                    json.RawMessage // JSON Schema 2020-12
+//	Also                                         []string // other names it is called by
+//	Entry                                        json.RawMessage // of a catalog, if it has one
+//	Search                                       dialect.Search // for deferred tools
+type Definition = dialect.Definition
+
+// UnknownToolError is a call of a tool that is not there, or that this caller may not call. Its
+// fields are Tool and Nearest, "" when nothing is close.
+type UnknownToolError = dialect.UnknownToolError
+
 // An Approver decides about one change. It is asked with no lock held and may take minutes; ctx
 // ends with the approval timeout, and Ask must return then. It must be safe for concurrent use.
 // [ApproverFunc] makes one of a function; [Nobody], [Terminal], [Yes] and [Remember] give ready ones.
@@ -123,3 +153,13 @@ type MCPOptions = mcp.Options
 func ServeMCP(ctx context.Context, d Dialect, in io.Reader, out io.Writer, o MCPOptions) error {
 	return mcp.Serve(ctx, d, in, out, o)
 }
+
+// An Editor is the user's editor, as a client of the Agent Client Protocol. Read, Edit, MultiEdit
+// and Write see and change its unsaved text, and the disk where it has none. Grep and Glob see the
+// disk, and name the files of which this session has met unsaved text. It is [dialect.Editor]:
+//
+//	Read  func(ctx context.Context, path string) (text string, err error) // fs/read_text_file
+//	Write func(ctx context.Context, path, text string) error              // fs/write_text_file
+//
+// Leave a callback nil if the client lacks it.
+type Editor = dialect.Editor

@@ -11,14 +11,14 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
-	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/refusal"
 	"moltisfs/internal/session"
 	"moltisfs/readers/notebook"
 )
 
-// NotebookEditArgs is what a model may say to NotebookEdit.
+// NotebookEditArgs are the arguments of NotebookEdit.
 type NotebookEditArgs struct {
 	NotebookPath string  `json:"notebook_path" doc:"absolute"`
 	CellID       *string `json:"cell_id,omitempty" form:"number" doc:"insert: after this cell; left out: first"`
@@ -61,8 +61,9 @@ type NotebookEdit struct {
 	Changed
 }
 
-func (*NotebookEdit) Kind() string { return "notebook_edit" }
-func (*NotebookEdit) payload()     {}
+func (*NotebookEdit) Kind() string     { return "notebook_edit" }
+func (*NotebookEdit) payload()         {}
+func (n *NotebookEdit) noted() *string { return &n.Note }
 
 // Text says it as Claude Code does.
 func (n *NotebookEdit) Text() string {
@@ -104,6 +105,10 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 		{Theirs: "mode " + verbNames, Ours: "edit_mode"},
 	},
 	answers: []Payload{&NotebookEdit{}},
+	refuses: map[engine.Cause]func(*about, *Refusal){refusal.NoSuchCell: noCell, refusal.CellUnseen: func(a *about, r *Refusal) {
+		r.Next = read(a.path)
+		r.Next.Args["offset"], r.Next.Args["limit"] = factsOf[refusal.CellFacts](a).Cell, 1
+	}},
 }, runNotebookEdit, func(path string, _ bool) NotebookEditArgs {
 	return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
 })
@@ -122,9 +127,6 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 		}
 		if result, err = notebook.Apply(t.Before.Content, e); err != nil {
 			return err
-		}
-		if len(result.Content) > engine.MaxResult {
-			return &edit.TooLargeError{Size: int64(len(result.Content)), Max: engine.MaxResult}
 		}
 		if err := s.cellSeen(t, e.Mode, result); err != nil {
 			return err
@@ -159,14 +161,10 @@ func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) erro
 	if seen != nil && seen.Unit == "line" && session.Cover(seen.Ranges, r.FirstLine, r.LastLine) {
 		return nil
 	}
-	return &Refusal{Reason: KindMustRead, Message: fmt.Sprintf("this session has not seen the "+
-		"source of cell %s (cell %d), and must before it changes it", quote(r.CellID), r.Cell),
-		Hint: "Read it (a cell that is cut: by column, or the source with encoding: utf-8), then " +
-			"repeat the call.", Next: &NextCall{"Read",
-			map[string]any{"file_path": t.Path, "offset": r.Cell, "limit": 1}}}
+	return engine.Refuse(refusal.CellUnseen, t.Path, refusal.CellFacts{ID: quote(r.CellID), Cell: r.Cell})
 }
 
-// cellsAfter is what a session knows of a notebook after an edit, if it knew seen: the same cells
+// cellsAfter gives the knowledge of a session that knew seen before an edit of a notebook: the same cells
 // in their new places, and the cell it wrote.
 func cellsAfter(seen *session.Seen, mode string, r *notebook.Result) *engine.Sight {
 	after := &engine.Sight{Unit: "cell", Lines: r.Cells}

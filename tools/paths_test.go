@@ -1,6 +1,8 @@
 package tools_test
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -257,4 +259,443 @@ func readPlain(path string) ([]byte, error) {
 		return nil, os.ErrInvalid
 	}
 	return os.ReadFile(path)
+}
+
+// Under rules with wildcards a directory that holds nothing allowed answers as if it were not there, whatever is asked of it, and
+// its neighbour that does can be searched.
+func TestNoExistenceOracleOnTheWay(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) {
+		fs.AllowPaths = []string{fs.WorkspaceRoot + "/**/*.go", fs.WorkspaceRoot + "/.gitignore"}
+		fs.DenyPaths = []string{fs.WorkspaceRoot + "/shut/**"}
+	}, tools.Options{})
+	toolstest.Layout(t, root, strings.Join([]string{
+		"pkg/a.go = needle", "pkg/notes.txt = needle", "pkg/deep/b.go = needle", "main.go = needle", "TODO = needle",
+		"hr/salaries.txt = needle", "hr/deep/more.txt = needle", "empty/", "vcs/.git/x.go = needle", "shut/c.go = needle", "out/o.txt = o",
+		"afile = needle",
+		".gitignore = " + strings.Join([]string{"hr/", "missing/", "empty/"}, "\n"),
+	}, "\n"))
+	// The calls, with NAME for the directory. What is allowed in NAME is not asked for: to do that is to ask whether NAME is there.
+	calls := []struct{ tool, args string }{
+		{"Glob", `{"pattern":"**","path":"$ROOT/NAME"}`},
+		{"Glob", `{"pattern":"**/*.txt","path":"$ROOT/NAME"}`},
+		{"Glob", `{"pattern":"NAME/**"}`},
+		{"Glob", `{"pattern":"NAME/*"}`},
+		{"Glob", `{"pattern":"NAME"}`},
+		{"Glob", `{"pattern":"NAME/deep/**"}`},
+		{"Glob", `{"pattern":"$ROOT/NAME/*.txt"}`},
+		{"Glob", `{"pattern":"**","path":"$ROOT/NAME/deep"}`},
+		{"Grep", `{"pattern":"needle","path":"$ROOT/NAME"}`},
+		{"Grep", `{"pattern":"needle","glob":"NAME/**"}`},
+		{"Grep", `{"pattern":"needle","glob":"!NAME"}`},
+		{"Grep", `{"pattern":"needle","path":"$ROOT/NAME/salaries.txt"}`},
+		{"Read", `{"file_path":"$ROOT/NAME"}`},
+		{"Read", `{"file_path":"$ROOT/NAME/salaries.txt"}`},
+		{"Read", `{"file_path":"$ROOT/NAME/../main.go"}`},
+		{"Write", `{"file_path":"$ROOT/NAME","content":"x","dry_run":true}`},
+		{"Write", `{"file_path":"$ROOT/NAME/x.txt","content":"x","dry_run":true}`},
+		{"Edit", `{"file_path":"$ROOT/NAME/salaries.txt","old_string":"a","new_string":"b"}`},
+	}
+	ask := func(tool, args, name string) string {
+		t.Helper()
+		var in map[string]any
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(args, "$ROOT", root), "NAME", name)), &in); err != nil {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(mustEncode(t, call(t, s, tool, in)), name, "NAME")
+	}
+	for _, c := range calls {
+		want := ask(c.tool, c.args, "missing")
+		for _, name := range []string{"hr", "empty", "vcs", "shut", "afile"} {
+			if got := ask(c.tool, c.args, name); got != want {
+				t.Errorf("%s %s for %s answers\n%s, for a missing one\n%s", c.tool, c.args, name, got, want)
+			}
+		}
+	}
+	// Read of an allowed name in them: the same, and no name beside it.
+	for _, name := range []string{"hr", "empty"} {
+		if got, want := ask("Read", `{"file_path":"$ROOT/NAME/x.go"}`, name), ask("Read", `{"file_path":"$ROOT/NAME/x.go"}`, "missing"); got != want {
+			t.Errorf("Read %s/x.go answers\n%s, in a missing directory\n%s", name, got, want)
+		}
+	}
+
+	for _, c := range []struct{ tool, args, want string }{
+		{"Glob", `{"pattern":"**"}`, `"total":4,`}, // two in pkg, main.go, .gitignore
+		{"Glob", `{"pattern":"**","path":"$ROOT/pkg"}`, `"total":2,`},
+		{"Glob", `{"pattern":"*.md","path":"$ROOT/pkg"}`, `"total":0,"skipped":{"denied":{"count":2,`},
+		{"Grep", `{"pattern":"needle","path":"$ROOT/pkg/deep"}`, `"files":["$ROOT/pkg/deep/b.go"]`},
+		{"Read", `{"file_path":"$ROOT/pkg/aa.go"}`, `Did you mean $ROOT/pkg/a.go?`},
+		{"Read", `{"file_path":"$ROOT/pkg"}`, `"kind":"path_denied"`},
+		{"Read", `{"file_path":"$ROOT"}`, `"entries":[".gitignore","main.go"]`},
+	} {
+		got := ask(c.tool, c.args, "NAME")
+		if got = strings.ReplaceAll(got, root, "$ROOT"); !strings.Contains(got, c.want) || strings.Contains(got, "notes") || strings.Contains(got, "hr") {
+			t.Errorf("%s %s answers %s, without %s", c.tool, c.args, got, c.want)
+		}
+	}
+}
+
+// With an allow list narrower than the root nothing but what is allowed is ever named, read or matched, by whatever road.
+func TestNarrowAllowList(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) {
+		fs.AllowPaths = []string{fs.WorkspaceRoot + "/src/**", fs.WorkspaceRoot + "/*.md", fs.WorkspaceRoot + "/ways/**/in/*.go", fs.WorkspaceRoot + "/later/**"}
+	}, tools.Options{})
+	toolstest.Layout(t, root, strings.Join([]string{
+		"src/main.go = SECRETLESS", "src/deep/er/x.txt = SECRETLESS", "a.md = SECRETLESS", "ways/a/b/in/y.go = SECRETLESS", "ways/in/z.go = SECRETLESS", "elsewhere/e.go = SECRETLESS",
+		"other/o.go = SECRET", "SRC2/s.go = SECRET", "b.MD = SECRET", "ways/a/b/out/y.go = SECRET", "ways/a/b/in/deep/y.go = SECRET", ".env = SECRET",
+		"src/out => ../other", "dir.md/inside.txt = SECRET", "ways/link => ../other", "later => elsewhere", // the rule was made for the name, before it was a link
+	}, "\n"))
+	allowed := []string{"src/main.go", "src/deep/er/x.txt", "a.md", "ways/a/b/in/y.go", "ways/in/z.go"}
+	for _, c := range []struct {
+		path string
+		want []string
+	}{
+		{root, allowed},
+		{root + "/src", allowed[:2]},
+		{root + "/ways", allowed[3:]},
+		{root + "/ways/a", allowed[3:4]},
+		{root + "/ways/a/b/in", allowed[3:4]},
+		{filepath.Dir(root), allowed},
+	} {
+		if c.path == filepath.Dir(root) && *sandboxed == "bwrap" {
+			continue // the root is a mount there, which no walk from above goes into
+		}
+		for _, p := range []tools.Payload{
+			call(t, s, "Glob", map[string]any{"pattern": "**", "path": c.path}),
+			call(t, s, "Grep", map[string]any{"pattern": "SECRET", "path": c.path}),
+			call(t, s, "Grep", map[string]any{"pattern": "SECRET", "path": c.path, "output_mode": "content", "-C": 3}),
+		} {
+			got := mustEncode(t, p)
+			for _, name := range allowed {
+				if want := strings.Contains(strings.Join(c.want, " "), name); strings.Contains(got, root+"/"+name) != want {
+					t.Errorf("%s: %s is named: %v in %s", c.path, name, !want, got)
+				}
+			}
+			for _, no := range []string{"other", "SRC2", "b.MD", "/out", ".env", "inside", "in/deep", "elsewhere", `SECRET"`} {
+				if strings.Contains(got, no) {
+					t.Errorf("%s: %q in %s", c.path, no, got)
+				}
+			}
+		}
+	}
+	for _, dir := range []string{"/other", "/SRC", "/Src", "/src2", "/ways/a/b/out", "/ways/a/b/in/deep", "/src/out", "/ways/link", "/dir.md/x", "/elsewhere", "/later"} {
+		for _, tool := range []string{"Glob", "Grep"} {
+			if p := call(t, s, tool, map[string]any{"pattern": "**", "path": root + dir}); p.Kind() != tools.KindPathDenied && !(tool == "Grep" && p.Kind() == tools.KindBadRequest) {
+				t.Errorf("%s %s answers %s", tool, dir, mustEncode(t, p))
+			}
+		}
+	}
+}
+
+// TestClassIsToldOfTheSpelling: the class is told of the name that was asked for, and of no name that
+// a link leads to. A name that a rule closes, too, answers like any other that a rule closes. The
+// answer is the same whether or not something is there.
+func TestClassIsToldOfTheSpelling(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, func(fs *config.FS) {
+		fs.DenyPaths, fs.Unprotected = []string{"**/closed/**"}, []string{"**/open/**"}
+	}, tools.Options{})
+	for _, name := range []string{"there/.env", "closed/.env", "closed/x", "open/.env"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(root, name), []byte("TOKEN\n"), 0o600))
+	}
+	must(t, os.MkdirAll(filepath.Join(root, "none"), 0o700))
+	must(t, os.Symlink("there/.env", filepath.Join(root, "link")))
+	must(t, os.Symlink("none/.env", filepath.Join(root, "dangling")))
+	answers := map[string]string{}
+	for _, name := range []string{"there/.env", "none/.env", "there/.ENV", "closed/.env", "closed/x", "closed/none", "link", "dangling", "open/.env"} {
+		p := call(t, s, "Read", map[string]any{"file_path": root + "/" + name})
+		answers[name] = strings.ReplaceAll(p.Text(), root+"/"+name, "PATH")
+	}
+	for name, want := range map[string]string{"none/.env": "there/.env", "there/.ENV": "there/.env", "closed/none": "closed/x", "closed/.env": "closed/x",
+		"link": "closed/x", "dangling": "closed/x"} {
+		if answers[name] != answers[want] {
+			t.Errorf("%s answers\n%s\nand %s\n%s", name, answers[name], want, answers[want])
+		}
+	}
+	if !strings.Contains(answers["there/.env"], "class secret") || strings.Contains(answers["closed/x"], "class") || !strings.Contains(answers["open/.env"], "TOKEN") {
+		t.Errorf("%v", answers)
+	}
+}
+
+// TestWhatIsNotSeenIsTold: hidden characters of a file with their lines, a name that reads as another,
+// and on the card both, and that a file runs code.
+func TestWhatIsNotSeenIsTold(t *testing.T) {
+	t.Parallel()
+	var warned []string
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{
+		Approver: asker(func(q tools.Question) tools.Answer {
+			warned = q.Warnings
+			return tools.Answer{Decision: tools.Approved}
+		})})
+	must(t, os.WriteFile(root+"/a", []byte("plain\na\u200bb\u200b\nplain\n\u202eend\n"), 0o600))
+	if p := call(t, s, "Read", map[string]any{"file_path": root + "/a"}); !strings.Contains(p.Text(), "[3 invisible characters hidden in this text, in lines 2, 4]") {
+		t.Error(p.Text())
+	}
+	for _, c := range []struct{ name, content, card, answer string }{
+		{"plain.py", "x\n", "", ""},
+		{"\u0430pp.py", "x\n", "letters that look like others", "letters that look like others"},
+		{"b.py", "x\u202e\n", "cannot be seen", ""},
+		{"c.py", "p\u0430y()\n", "two scripts", ""},
+		{"Makefile", "all:\n", "runs code when it is used", ""},
+		{".envrc", "x\n", "class exec", ""},
+	} {
+		warned = nil
+		p := call(t, s, "Write", map[string]any{"file_path": root + "/" + c.name, "content": c.content})
+		card := strings.Join(warned, "\n")
+		if !strings.Contains(card, c.card) || c.card == "" && card != "" {
+			t.Errorf("the card of %s warns %q", c.name, card)
+		}
+		if got := mustEncode(t, p); !strings.Contains(got, `"kind":"write"`) || !strings.Contains(got, c.answer) || c.answer == "" && strings.Contains(got, "warning") {
+			t.Errorf("%s answers %s", c.name, got)
+		}
+	}
+}
+
+const temporaryName = ".moltis-0123456789abcdef"
+
+// What a killed process left beside a file is removed by the next start, which finds it in that
+// process's record, and no search shows it before. What may be somebody's content is shown and
+// stays.
+func TestLitterOfKilledProcesses(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	data := filepath.Join(filepath.Dir(root), "data")
+	write(t, filepath.Join(root, "a.txt"), "needle\n")
+	tag := "0123456789abcdef"
+	litter, kept := temporaryName+"-0.tmp", temporaryName+"01234567.kept"
+	for _, name := range []string{litter, kept} {
+		write(t, filepath.Join(root, name), "needle\n")
+	}
+	write(t, filepath.Join(data, "temporaries", tag), `"`+root+`/a.txt" `+litter+"\n")
+	for tool, args := range searches {
+		answer := mustEncode(t, call(t, s, tool, args))
+		if strings.Contains(answer, litter) || strings.Contains(answer, "denied") || !strings.Contains(answer, "a.txt") || !strings.Contains(answer, kept) {
+			t.Errorf("%s: %s", tool, answer)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = root, []string{root + "/**"}
+	s, err := tools.Open(cfg, tools.Options{DataDir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := os.Lstat(filepath.Join(root, litter)); err == nil {
+		t.Error("the next start did not remove it")
+	}
+	if _, err := os.Lstat(filepath.Join(root, kept)); err != nil {
+		t.Error(err)
+	}
+}
+
+var searches = map[string]map[string]any{
+	"Glob": {"pattern": "**"}, "Grep": {"pattern": "needle", "output_mode": "files_with_matches"},
+}
+
+// A file of the user's own with a name like our temporary ones is refused to every tool, also as
+// the target of a restore, and counted by a search. It is there at any age, whatever is changed
+// beside it and however often somebody starts.
+func TestOurNamesHideNothing(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = true }, tools.Options{})
+	for _, name := range []string{temporaryName + "-0.tmp", temporaryName + "-1.old", temporaryName + "-12.new", strings.ToUpper(temporaryName) + "-3.TMP"} {
+		path := filepath.Join(root, name)
+		refuses := func(when string) {
+			t.Helper()
+			for tool, args := range map[string]map[string]any{
+				"Write": {"file_path": path, "content": "payload"}, "Read": {"file_path": path}, "Grep": {"pattern": "x", "path": path},
+				"Edit":        {"file_path": path, "old_string": "", "new_string": "payload"},
+				"Glob":        {"pattern": "*", "path": path},
+				"Write below": {"file_path": path + "/f", "content": "payload"},
+			} {
+				tool, _, _ = strings.Cut(tool, " ")
+				p := call(t, s, tool, args)
+				if p.Kind() != tools.KindPathDenied {
+					t.Errorf("%s, %s: %s", when, tool, mustEncode(t, p))
+				}
+			}
+		}
+		refuses("nothing there")
+		write(t, path, "needle\n")
+		old := time.Now().Add(-10000 * time.Hour)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		refuses("a file there")
+		for tool, args := range searches {
+			if answer := mustEncode(t, call(t, s, tool, args)); strings.Contains(answer, name) || !strings.Contains(answer, `"denied":{"count":1`) {
+				t.Errorf("%s does not count it: %s", tool, answer)
+			}
+		}
+		if p := call(t, s, "Write", map[string]any{"file_path": root + "/beside", "content": name}); tools.Refused(p) {
+			t.Fatal(mustEncode(t, p))
+		}
+		if got := content(t, path); got != "needle\n" {
+			t.Errorf("it holds %q", got)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPathsAsWritten: a path that leads to nothing is answered with the same call for the file that
+// is meant. Nothing is done before that call comes.
+func TestPathsAsWritten(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	write(t, root+"/py/sched.py", "a = 1\n")
+	write(t, root+"/docs/guide.md", "b\n")
+	write(t, root+"/lib/deep/json/decoder.py", "c\n")
+	write(t, root+"/src/a.go", "d\n")
+	write(t, root+"/src/b.go", "d\n")
+	write(t, root+"/caf\u00e9 x.txt", "e\n")
+	write(t, root+"/one/twin.txt", "f\n")
+	write(t, root+"/two/twin.txt", "f\n")
+	edit := map[string]any{"old_string": "a = 1", "new_string": "a = 2"}
+	for _, c := range []struct{ tool, asked, meant string }{
+		{"Read", `"$/py/sched.py"`, "$/py/sched.py"},
+		{"Edit", " $/py/sched.py:12 ", "$/py/sched.py"},
+		{"Edit", "py/sched.py", "$/py/sched.py"},
+		{"Edit", "$/py/shced.py", "$/py/sched.py"},
+		{"MultiEdit", "$/PY/Sched.py", "$/py/sched.py"},
+		{"Read", "/workspace/project/py/sched.py", "$/py/sched.py"},
+		{"Read", "/home/user/repo/lib/deep/json/decoder.py", "$/lib/deep/json/decoder.py"},
+		{"Read", "$/lib/json/decoder.py", "$/lib/deep/json/decoder.py"},
+		{"Read", "$/decoder.py", "$/lib/deep/json/decoder.py"},
+		{"Read", "$/doc/guide.md", "$/docs/guide.md"},
+		{"Read", "$/cafe\u0301\u00a0x.txt", "$/caf\u00e9 x.txt"},
+		{"Read", "$/py/sched.py/", "$/py/sched.py"},
+		{"Write", "$/doc/new.md", "$/docs/new.md"},
+		{"Write", "/workspace/py/new.py", "$/py/new.py"},
+		{"Write", `"$/py/new.py"`, "$/py/new.py"},
+		{"Grep", "/workspace/lib/deep", "$/lib/deep"},
+		{"Grep", "deep", "$/lib/deep"},
+		{"Glob", "$/Lib/Deep", "$/lib/deep"},
+		{"Grep", ".", "$"},
+		// What is not there is not offered, and a change not where there are two.
+		{"Read", "/workspace/undefined", ""},
+		{"Read", "$/nothing/like/it.zzz", ""},
+		{"Edit", "$/twin.txt", ""},
+		{"Write", "$/nowhere/sched.py", "$/nowhere/sched.py"}, // with create_parents
+		{"Write", "$/dos/guide.md", ""},                       // it is there, with other content
+	} {
+		args := map[string]any{"pattern": "*", "content": "x"}
+		asked := strings.ReplaceAll(c.asked, "$", root)
+		key := "file_path"
+		switch c.tool {
+		case "Grep", "Glob":
+			key = "path"
+			delete(args, "content")
+			args["pattern"] = "a"
+		case "Write":
+			delete(args, "pattern")
+		case "Edit":
+			args = map[string]any{"old_string": edit["old_string"], "new_string": "a = 2"}
+		case "MultiEdit":
+			args = map[string]any{"edits": []any{edit}}
+		default:
+			args = map[string]any{}
+		}
+		args[key] = asked
+		r, ok := call(t, s, c.tool, args).(*tools.Refusal)
+		if !ok {
+			t.Errorf("%s %q was carried out", c.tool, asked)
+			continue
+		}
+		got := ""
+		if r.Next != nil && r.Next.Tool == c.tool {
+			got, _ = r.Next.Args[key].(string)
+		}
+		want := strings.ReplaceAll(c.meant, "$", root)
+		if got != want {
+			t.Errorf("%s %q: offered %q, want %q: %s %s", c.tool, asked, got, want, r.Message, r.Hint)
+		}
+		if want != "" && want != asked && !strings.Contains(r.Text(), want) {
+			t.Errorf("%s %q: the text does not name it: %s", c.tool, asked, r.Text())
+		}
+	}
+	if content(t, root+"/py/sched.py") != "a = 1\n" {
+		t.Error("a refused call changed the file")
+	}
+}
+
+// An edit of another file than the one that was named is offered as it applies there: with its own
+// strings, with those made to fit, or not at all.
+func TestAnotherFileIsTried(t *testing.T) {
+	t.Parallel()
+	const text = "import os\n\ndef f(x):\n    total = x * 2\n    return total\n"
+	s, root := suite(t, nil, tools.Options{})
+	for old, want := range map[string]string{
+		"    return total\n":                            "    return total\n",
+		"def f(x):\n    totl = x * 2\n    return total": "    return total",
+		"    something = else_entirely(there)\n":        "",
+	} {
+		one := map[string]any{"old_string": old, "new_string": strings.ReplaceAll(old, "return total", "return total + 1") + "#"}
+		for tool, args := range map[string]map[string]any{"Edit": maps.Clone(one), "MultiEdit": {"edits": []any{one}}} {
+			write(t, root+"/py/sched.py", text)
+			args["file_path"] = root + "/py/shced.py"
+			r := call(t, s, tool, args).(*tools.Refusal)
+			if !strings.Contains(r.Hint, "py/sched.py") {
+				t.Errorf("%s: %s", tool, r.Hint)
+			}
+			if (r.Next == nil) != (want == "") {
+				t.Errorf("%s %q: offered %v", tool, old, r.Next)
+			}
+			if r.Next == nil {
+				continue
+			}
+			raw, err := json.Marshal(r.Next.Args)
+			if quoted, _ := json.Marshal(want); err != nil || !strings.Contains(string(raw), string(quoted)) ||
+				r.Next.Args["file_path"] != root+"/py/sched.py" {
+				t.Errorf("%s %q: offered %s", tool, old, raw)
+			}
+			if r, ok := call(t, s, tool, r.Next.Args).(*tools.Refusal); ok {
+				t.Errorf("%s: what is offered is refused: %s: %s", tool, raw, r.Message)
+			}
+		}
+	}
+}
+
+// TestSuggestionsKeepTheRules: a denied path answers as a missing one, and nothing that is denied is
+// offered, by whatever reading.
+func TestSuggestionsKeepTheRules(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**", "/**/*.key"} }, tools.Options{})
+	write(t, root+"/secret/plan.txt", "needle\n")
+	write(t, root+"/open/id.key", "needle\n")
+	write(t, root+"/open/a.txt", "b\n")
+	asked := []string{"plan.txt", "$/plan.txt", "$/Secret/plan.txt", `"$/secret/plan.txt"`, "/workspace/secret/plan.txt", "$/open/Id.key", "$/open/id.ky",
+		"secret/plan.txt:12", "$/secrt/plan.txt", "$/open/../secret/*", "$/secret*/plan.txt", "id.key", "/home/user/open/id.key", "$/*/id.key"}
+	answers := func() (out []string) {
+		for _, p := range asked {
+			for _, c := range []struct{ tool, key, with string }{{"Read", "file_path", ""}, {"Grep", "path", "pattern"}, {"Glob", "path", "pattern"}, {"Edit", "file_path", "old_string"}} {
+				args := map[string]any{c.key: strings.ReplaceAll(p, "$", root)}
+				if c.tool == "Edit" {
+					args["new_string"] = "x"
+				}
+				if c.with != "" {
+					args[c.with] = "needle"
+				}
+				raw, err := tools.Encode(call(t, s, c.tool, args))
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, c.tool+" "+string(raw))
+			}
+		}
+		return out
+	}
+	with := answers()
+	for _, dir := range []string{"/secret", "/open/id.key"} {
+		if err := os.RemoveAll(root + dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, without := range answers() {
+		if with[i] != without {
+			t.Errorf("what is denied shows:\n%s\n%s", with[i], without)
+		}
+	}
 }

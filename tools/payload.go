@@ -1,16 +1,29 @@
 package tools
 
 import (
+	"bytes"
+	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
+	"moltisfs/internal/guardfs"
+	"moltisfs/readers"
 )
 
-// A Payload is what a tool answers: one plain struct a kind, or a *Refusal.
+// A Payload is the answer of a tool: one plain struct a kind, or a *Refusal.
 // The set is sealed; switch on the type, or on Kind.
 //
-// A payload is also what a model reads: Text is the same answer in the shape
+// A model may read a payload as text, too: Text is the same answer in the shape
 // that models trained on Claude Code know, without JSON around it.
 type Payload interface {
 	// Kind is the discriminator, the first key of the JSON.
@@ -29,7 +42,7 @@ func Refused(p Payload) bool {
 	return no
 }
 
-// HasDiffs says whether the text of p may hold diffs, for who shows them in colour.
+// HasDiffs reports whether the text of p may hold diffs, which a terminal shows in colour.
 func HasDiffs(p Payload) bool {
 	_, yes := p.(interface{ diffs() })
 	return yes
@@ -61,3 +74,359 @@ func Encode(p Payload) ([]byte, error) {
 }
 
 var plainJSON = args.Encode
+
+// Replaced is an answer that a hook of ToolResultPersist made: fields of any names.
+type Replaced struct {
+	kind    string
+	fields  map[string]json.RawMessage
+	refused bool
+}
+
+// replaced takes the answer of a hook. A refusal stays one.
+func replaced(raw json.RawMessage, refused bool) (*Replaced, error) {
+	r := &Replaced{refused: refused}
+	if err := json.Unmarshal(raw, &r.fields); err != nil || r.fields == nil {
+		return nil, errors.New("the result is no JSON object")
+	}
+	if err := json.Unmarshal(r.fields["kind"], &r.kind); err != nil || r.kind == "" {
+		return nil, errors.New("the result has no kind")
+	}
+	r.fields = maps.Clone(r.fields)
+	delete(r.fields, "kind")
+	return r, nil
+}
+
+// Kind is the "kind" that the hook gave.
+func (r *Replaced) Kind() string { return r.kind }
+
+// MarshalJSON gives the fields, sorted by name.
+func (r *Replaced) MarshalJSON() ([]byte, error) { return plainJSON(r.fields) }
+
+// Text is the JSON: no words are known for it.
+func (r *Replaced) Text() string {
+	text, err := Encode(r)
+	if err != nil {
+		return fmt.Sprintf("a hook made an answer that can't be shown: %v", err)
+	}
+	return string(text)
+}
+
+func (*Replaced) payload() {}
+
+// Dialect is the suite for whatever serves calls and knows no payloads.
+func (s *Suite) Dialect() Dialect { return served{s} }
+
+type served struct{ *Suite }
+
+func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	p, err := s.Suite.call(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return answer{p}, nil
+}
+
+// answer is a payload on its way out.
+type answer struct{ Payload }
+
+// Unwrap gives the payload to callers that know the payloads of the tools.
+func (a answer) Unwrap() Payload { return a.Payload }
+
+func (a answer) Refused() bool { return Refused(a.Payload) }
+
+func (a answer) JSON(bytes bool) ([]byte, error) {
+	body, err := Encode(a.Payload)
+	if _, ok := a.Payload.(*Content); err == nil && ok && !bytes {
+		body = withoutBytes(body)
+	}
+	return body, err
+}
+
+// Blocks are the images of a payload, and the bytes of a binary file.
+func (a answer) Blocks() (out []dialect.Block, err error) {
+	c, ok := a.Payload.(*Content)
+	if !ok {
+		return nil, nil
+	}
+	add := func(path, mediaType, encoded string) {
+		data, derr := base64.StdEncoding.DecodeString(encoded)
+		if err == nil {
+			err = derr
+		}
+		if len(data) > 0 {
+			out = append(out, dialect.Block{Path: path, MediaType: mediaType, Data: data})
+		}
+	}
+	switch body := c.Body.(type) {
+	case *readers.Image:
+		add("", body.MediaType, body.Base64)
+	case *readers.PDF:
+		for i := range body.Images {
+			add("", body.Images[i].MediaType, body.Images[i].Base64)
+		}
+	case *readers.Notebook:
+		for _, cell := range body.Cells {
+			for _, o := range cell.Outputs {
+				add("", o.MediaType, o.Base64)
+			}
+		}
+	case *readers.Binary:
+		add(c.FilePath, body.MediaType, body.Base64)
+	}
+	return out, err
+}
+
+// withoutBytes takes every "base64" member out of an encoded payload. No text can be mistaken for
+// the key: within a string its quotes would be escaped. It is never the first member, and its value
+// holds no quotes.
+func withoutBytes(body []byte) []byte {
+	key := []byte(`,"base64":"`)
+	var out []byte
+	for {
+		i := bytes.Index(body, key)
+		if i < 0 {
+			return append(out, body...)
+		}
+		out = append(out, body[:i]...)
+		body = body[i+len(key):]
+		body = body[bytes.IndexByte(body, '"')+1:]
+	}
+}
+
+// A bulky payload has members that Text says too: a brief answer, see [answer.Brief], goes without
+// them. inText names all that may be left out; brief is a copy where they are empty, and names those
+// that are.
+type bulky interface {
+	inText() []string
+	brief() (Payload, []string)
+}
+
+// refusalKinds are those that a Refusal has.
+var refusalKinds = []string{KindNotFound, KindPermissionDenied, KindTooLarge, KindNotRegularFile,
+	KindPathDenied, KindBadRequest, KindSymlinkRefused, KindMustRead, KindModified, KindNoMatch,
+	KindNotUnique, KindConflict, KindApprovalDenied, KindApprovalTimeout, KindApprovalStale,
+	KindUnsupported, KindLimit, KindDeadline, KindPolicyError, KindIOError, KindUnavailable}
+
+// inTextMember is the member of a brief answer that names what it goes without.
+const inTextMember = "in_text"
+
+// object is a JSON Schema.
+type object = map[string]any
+
+// outputSchema describes every payload that a tool can answer: its successes, which are open objects
+// with the fields of their types; the refusals, which carry fields of their own; and what a hook may
+// make of either.
+func outputSchema(answers []Payload) object {
+	known := slices.Clone(refusalKinds)
+	var any []object
+	for _, p := range answers {
+		known = append(known, p.Kind())
+		any = append(any, schemaOf(p))
+	}
+	text := object{"type": "string"}
+	any = append(any, object{
+		"properties": object{"kind": object{"enum": refusalKinds}, "error": text, "hint": text},
+		"required":   []string{"kind", "error", "hint"},
+	}, object{"properties": object{"kind": object{"not": object{"enum": known}}}})
+	return object{"type": "object", "properties": object{"kind": text}, "required": []string{"kind"},
+		"anyOf": any}
+}
+
+func schemaOf(p Payload) object {
+	properties := object{"kind": object{"const": p.Kind()}}
+	required := membersOf(reflect.TypeOf(p).Elem(), properties)
+	if c, ok := p.(*Content); ok {
+		required = append(required, membersOf(reflect.TypeOf(c.Body).Elem(), properties)...)
+	}
+	var left []string
+	if b, ok := p.(bulky); ok {
+		left = b.inText()
+	}
+	if left != nil {
+		properties[inTextMember] = object{"type": "array", "items": object{"enum": left}}
+	}
+	required = slices.DeleteFunc(required, func(name string) bool { return slices.Contains(left, name) })
+	return object{"properties": properties, "required": append([]string{"kind"}, required...)}
+}
+
+// membersOf adds the members of a struct as encoding/json writes it, and gives those that are always
+// there.
+func membersOf(t reflect.Type, properties object) (required []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "":
+			required = append(required, membersOf(f.Type, properties)...)
+			continue
+		case !f.IsExported(), name == "-":
+			continue
+		}
+		properties[name] = valueOf(f.Type)
+		if !strings.Contains(rest, "omit") {
+			required = append(required, name)
+		}
+	}
+	return required
+}
+
+// valueOf is the schema of a member's value.
+func valueOf(t reflect.Type) object {
+	switch t.Kind() {
+	case reflect.Interface:
+		return object{} // anything: the arguments of a call to make next
+	case reflect.Pointer:
+		v := valueOf(t.Elem())
+		if v["type"] != nil {
+			v["type"] = []any{v["type"], "null"}
+		}
+		return v
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Float64:
+		return object{"type": "number"}
+	case reflect.Int, reflect.Int64:
+		return object{"type": "integer"}
+	case reflect.Slice:
+		return object{"type": "array", "items": valueOf(t.Elem())}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": valueOf(t.Elem())}
+	case reflect.Struct:
+		properties := object{}
+		required := append([]string{}, membersOf(t, properties)...)
+		return object{"type": "object", "properties": properties, "required": required}
+	}
+	panic("tools: no schema for " + t.String()) // found by any test that lists the tools
+}
+
+var _ dialect.Brief = answer{}
+
+// Brief is the JSON without the members that Text has too.
+func (a answer) Brief() ([]byte, error) {
+	b, ok := a.Payload.(bulky)
+	if !ok {
+		return a.JSON(false)
+	}
+	short, left := b.brief()
+	if left == nil {
+		return answer{short}.JSON(false)
+	}
+	out, err := Encode(short)
+	if err != nil {
+		return nil, err
+	}
+	return withoutEmpty(withoutBytes(out), left)
+}
+
+// withoutEmpty takes empty members out of an encoded object, which are not its last, and names them
+// at its end. No text can be mistaken for one: within a string its quotes would be escaped.
+func withoutEmpty(body []byte, names []string) ([]byte, error) {
+	s := string(body)
+	for _, n := range names {
+		for _, empty := range []string{`""`, `[]`} {
+			s = strings.Replace(s, `,"`+n+`":`+empty, "", 1)
+		}
+	}
+	list, err := plainJSON(names)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(strings.TrimSuffix(s, "}") + `,"` + inTextMember + `":` + string(list) + "}"), nil
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// pointer is null for "".
+func pointer(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// jsonLen is how many bytes s takes in an answer, where an odd one takes up to six.
+func jsonLen(s string) int {
+	b, _ := json.Marshal(s) // a string never fails
+	return len(b)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}
+
+// clip bounds a text at a line's end and says that it did.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	cut := strings.LastIndexByte(s[:most], '\n') + 1
+	if cut == 0 { // one long line
+		for cut = most; cut > 0 && !utf8.RuneStart(s[cut]); cut-- {
+		}
+	}
+	return fmt.Sprintf("%s… %d more bytes\n", s[:cut], len(s)-cut)
+}
+
+// size prints bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// quote shows a name so that control characters and direction marks in it
+// can't play tricks.
+func quote(s string) string { return strconv.QuoteToGraphic(s) }
+
+// quotePath is quote of a path, and quoteShort where nothing can have it.
+func quotePath(p string) string {
+	if len(p) > guardfs.MaxPath {
+		return quoteShort(p)
+	}
+	return quote(p)
+}
+
+// quoteShort is quote of at most 200 bytes of s: nobody looks for the end of a name of 100 KB in an error.
+func quoteShort(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return quote(s)
+	}
+	cut := most
+	for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s… (%d bytes)", quote(s[:cut]), len(s))
+}
+
+// NextCall is a tool call ready to be sent.
+type NextCall struct {
+	Tool string         `json:"tool"`
+	Args map[string]any `json:"args"`
+}
+
+// within says whether clean path p is dir or lies below it.
+func within(p, dir string) bool {
+	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+}

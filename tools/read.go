@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
@@ -13,7 +14,7 @@ import (
 	"moltisfs/readers"
 )
 
-// ReadArgs is what a model may say to Read.
+// ReadArgs are the arguments of Read.
 type ReadArgs struct {
 	FilePath   string  `json:"file_path" doc:"absolute"`
 	Offset     *int    `json:"offset,omitempty" doc:"first line, from 1; negative: from the end"`
@@ -39,17 +40,6 @@ func (a *ReadArgs) asked() engine.Asked {
 	return engine.Asked{Window: w}
 }
 
-// numbers is the numbers that are given, each behind its name.
-func numbers(parts ...any) string {
-	var b strings.Builder
-	for i := 0; i < len(parts); i += 2 {
-		if n, ok := parts[i+1].(*int); ok && n != nil {
-			fmt.Fprintf(&b, " %s %d", parts[i], *n)
-		}
-	}
-	return strings.TrimPrefix(b.String(), " ")
-}
-
 // given counts the bytes of content in an answer; 0 where its text is all of it.
 func given(body readers.Content) int64 {
 	switch b := body.(type) {
@@ -63,7 +53,7 @@ func given(body readers.Content) int64 {
 	return 0
 }
 
-// check has 0 for what is left out, as Moltis does.
+// check takes 0 as an argument that is left out, as Moltis does.
 func (a *ReadArgs) check() error {
 	if a.Offset != nil && *a.Offset == 0 {
 		a.Offset = nil
@@ -123,8 +113,9 @@ func (c *Content) brief() (Payload, []string) {
 	return &out, c.inText()
 }
 
-func (c *Content) Kind() string { return c.Body.Kind() }
-func (*Content) payload()       {}
+func (c *Content) Kind() string   { return c.Body.Kind() }
+func (*Content) payload()         {}
+func (c *Content) noted() *string { return &c.Note }
 
 // MarshalJSON splices the reader's fields behind the path.
 func (c *Content) MarshalJSON() ([]byte, error) {
@@ -194,7 +185,7 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 	return out, nil
 }
 
-// look reads the file and says what of it was shown.
+// look reads the file and gives the parts of it that are shown.
 func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
 ) (*engine.Sight, error) {
@@ -239,4 +230,281 @@ func (s *Suite) readOptions(a *ReadArgs) readers.Options {
 		ImageMaxEdge: fs.ImageMaxEdge,
 	}
 	return o
+}
+
+// Text is the content as Claude Code's models know it: for text the numbered
+// lines and nothing else, with what a model must know besides in brackets.
+func (c *Content) Text() string {
+	var b strings.Builder
+	switch body := c.Body.(type) {
+	case *readers.Text:
+		textText(&b, body)
+	case *readers.Image:
+		fmt.Fprintf(&b, "[%s image, %d x %d", body.Format, body.Width, body.Height)
+		if body.WasResized {
+			fmt.Fprintf(&b, ", shown smaller than the original %d x %d; multiply coordinates by %v", body.OriginalWidth, body.OriginalHeight, body.Scale)
+		}
+		b.WriteString("]")
+		bracket(&b, body.Note)
+		if body.NextPages != "" {
+			b.WriteString("\n[go on with pages " + body.NextPages + "]")
+		}
+	case *readers.PDF:
+		pdfText(&b, body)
+	case *readers.Notebook:
+		notebookText(&b, body)
+	case *readers.Binary:
+		binaryText(&b, body)
+	}
+	switch c.beside {
+	case session.Unsaved:
+		b.WriteString("\n[this is unsaved text of the user's editor; the disk has another]")
+	case session.Diverged:
+		b.WriteString("\n[this is unsaved text of the user's editor; the disk has another, which " +
+			"has changed too]")
+	case session.Stale:
+		b.WriteString("\n[this is on the disk; the user's editor still shows an earlier text]")
+	}
+	if c.Note != "" {
+		b.WriteString("\n[" + c.Note + "]")
+	}
+	if c.LoopWarning != "" {
+		b.WriteString("\n[" + c.LoopWarning + "]")
+	}
+	return b.String()
+}
+
+func textText(b *strings.Builder, t *readers.Text) {
+	b.WriteString(strings.TrimSuffix(t.Content, "\n"))
+	note := func(format string, args ...any) {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(b, "["+format+"]", args...)
+	}
+	switch {
+	case t.Empty:
+		note("the file is empty")
+	case t.NextOffset > 0 && t.NextColumn == 0:
+		note("lines %d to %d of %s; go on with offset %d", t.StartLine, t.StartLine+t.RenderedLines-1, totalLines(t), t.NextOffset)
+	}
+	switch {
+	case t.NextColumn > 0 && t.StartLine != 1:
+		note("line %d of %s is cut; go on with offset %d, column %d", t.StartLine, totalLines(t), t.StartLine, t.NextColumn)
+	case t.NextColumn > 0:
+		note("line 1 of %s is cut; go on with column %d", totalLines(t), t.NextColumn)
+	case t.LinesCut > 0:
+		note("%s cut (%s); one of them goes on with offset %d, column %d", plural(t.LinesCut, "long line"), runs(t.CutLines), t.CutLines[0], t.CutColumn)
+	}
+	if t.Encoding != "" && !strings.HasPrefix(t.Encoding, "utf-8") {
+		note("read as %s", t.Encoding)
+	}
+	if t.InvalidBytes > 0 {
+		note("%s shown as \uFFFD", plural(t.InvalidBytes, "invalid byte"))
+	}
+	if t.ChangedBelow {
+		note("the file changed while it was read")
+	}
+	if t.HiddenChars > 0 {
+		note("%s hidden in this text, in %s", plural(t.HiddenChars, "invisible character"), places("line", t.HiddenLines))
+	}
+	if t.Note != "" {
+		note("%s", t.Note)
+	}
+}
+
+// places names the lines, pages or cells that have something.
+func places(what string, known []int) string {
+	if len(known) > 1 {
+		what += "s"
+	}
+	return what + " " + runs(known)
+}
+
+// runs writes ascending numbers as "3, 5-8".
+func runs(known []int) string {
+	var s []string
+	for i := 0; i < len(known); {
+		j := i
+		for j+1 < len(known) && known[j+1] == known[j]+1 {
+			j++
+		}
+		if i == j {
+			s = append(s, fmt.Sprint(known[i]))
+		} else {
+			s = append(s, fmt.Sprintf("%d-%d", known[i], known[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(s, ", ")
+}
+
+func totalLines(t *readers.Text) string {
+	if t.TotalLinesAtLeast > 0 {
+		return fmt.Sprintf("%d or more", t.TotalLinesAtLeast)
+	}
+	return fmt.Sprint(t.TotalLines)
+}
+
+func pdfText(b *strings.Builder, p *readers.PDF) {
+	b.WriteString(strings.TrimSuffix(p.Text, "\n"))
+	switch {
+	case p.NextColumn > 0:
+		fmt.Fprintf(b, "\n[the text of page %d of %d is cut; go on with pages %s, column %d]", p.PagesCut[0], p.Pages, p.NextPages, p.NextColumn)
+	case p.NextPages != "":
+		fmt.Fprintf(b, "\n[%d of %s; go on with pages %s]", p.RenderedPages, plural(p.Pages, "page"), p.NextPages)
+	}
+	if len(p.PagesFailed) > 0 {
+		fmt.Fprintf(b, "\n[could not be read: pages %s]", strings.Trim(fmt.Sprint(p.PagesFailed), "[]"))
+	}
+	if p.HiddenChars > 0 {
+		fmt.Fprintf(b, "\n[%s hidden in this text, in %s]", plural(p.HiddenChars, "invisible character"), places("page", p.HiddenPages))
+	}
+	bracket(b, p.Note)
+}
+
+// bracket writes a reader's note on a line of its own.
+func bracket(b *strings.Builder, note string) {
+	if note != "" {
+		b.WriteString("\n[" + note + "]")
+	}
+}
+
+func binaryText(b *strings.Builder, n *readers.Binary) {
+	fmt.Fprintf(b, "[binary file, %s, %s]", n.MediaType, size(n.Bytes))
+	if n.Summary != "" {
+		b.WriteString("\n" + n.Summary)
+	}
+	for _, l := range n.Listing {
+		b.WriteString("\n" + l)
+	}
+	if first := max(n.StartEntry, 1); n.Entries > len(n.Listing) && len(n.Listing) > 0 {
+		fmt.Fprintf(b, "\n[entries %d to %d of %d]", first, first+len(n.Listing)-1, n.Entries)
+	}
+	if n.Base64 != "" {
+		b.WriteString("\n" + n.Base64)
+	}
+	if n.NextOffset > 0 {
+		fmt.Fprintf(b, "\n[go on with offset %d]", n.NextOffset)
+	}
+	bracket(b, n.Note)
+}
+
+// notebookText is Claude Code's form: each cell in a tag of its id.
+func notebookText(b *strings.Builder, n *readers.Notebook) {
+	for _, c := range n.Cells {
+		tag := ""
+		switch {
+		case c.Type != "code":
+			tag = "<cell_type>" + c.Type + "</cell_type>"
+		case n.Language != "" && n.Language != "python":
+			tag = "<language>" + n.Language + "</language>"
+		}
+		fmt.Fprintf(b, "<cell id=%q>%s%s</cell id=%q>\n", c.ID, tag, c.Source, c.ID)
+		for _, o := range c.Outputs {
+			if o.Text != "" {
+				b.WriteString(strings.TrimSuffix(o.Text, "\n") + "\n")
+			}
+			if o.Base64 != "" {
+				fmt.Fprintf(b, "[%s, %d x %d]\n", o.MediaType, o.Width, o.Height)
+			}
+			if len(o.LeftOut) > 0 {
+				fmt.Fprintf(b, "[not shown: %s]\n", strings.Join(o.LeftOut, ", "))
+			}
+		}
+	}
+	if n.NextOffset > 0 && n.NextColumn == 0 {
+		fmt.Fprintf(b, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
+	}
+	if n.NextColumn > 0 {
+		fmt.Fprintf(b, "[cell %d of %d is cut; go on with offset %d, column %d]\n", n.StartCell, n.TotalCells, n.StartCell, n.NextColumn)
+	}
+	if n.CellsCut > 0 {
+		fmt.Fprintf(b, "[the source of %s is cut]\n", plural(n.CellsCut, "cell"))
+	}
+	if n.OutputsCut > 0 {
+		fmt.Fprintf(b, "[%s cut or left out]\n", plural(n.OutputsCut, "output"))
+	}
+	if len(n.Incomplete) > 0 {
+		fmt.Fprintf(b, "[not all of cell %s; one of them in full: offset %d, column 1]\n", runs(n.Incomplete), n.Incomplete[0])
+	}
+	if n.HiddenChars > 0 {
+		fmt.Fprintf(b, "[%s hidden in this text, in %s]\n", plural(n.HiddenChars, "invisible character"), places("cell", n.HiddenCells))
+	}
+	if n.Note != "" {
+		fmt.Fprintf(b, "[%s]\n", n.Note)
+	}
+}
+
+// loops notices a session that reads the same unchanged window again and
+// again (docs/rulings.md, loop detection). It only warns: the content is always
+// sent. It forgets at a restart, which is harmless.
+type loops struct {
+	mu       sync.Mutex
+	sessions map[[2]string]*lastRead
+}
+
+type lastRead struct {
+	key   string
+	times int
+}
+
+const loopAfter = 3 // identical reads in a row
+
+func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
+	body, err := plainJSON(out.Body)
+	if err != nil {
+		return ""
+	}
+	key := fmt.Sprint(out.FilePath, value(a.Offset), value(a.Limit), value(a.Column), value(a.Tail),
+		value(a.Pages), engine.HashOf(body))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	who := [2]string{c.Principal, c.Session}
+	last := l.sessions[who]
+	if last == nil {
+		if len(l.sessions) > 10_000 {
+			clear(l.sessions)
+		}
+		last = &lastRead{}
+		l.sessions[who] = last
+	}
+	if last.key != key {
+		last.key, last.times = key, 0
+	}
+	if last.times++; last.times < loopAfter {
+		return ""
+	}
+	return fmt.Sprintf("this is the same unchanged content, read %d times in a row; work with "+
+		"what you have, or read another window", last.times)
+}
+
+// reset forgets what the session read last: it changed something meanwhile.
+func (l *loops) reset(c *engine.Call) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.sessions, [2]string{c.Principal, c.Session})
+}
+
+// unshown refuses a file that a reader can't show, in the reader's words.
+func unshown(a *about, r *Refusal) {
+	switch e := factsOf[readers.Hinter](a).(type) {
+	case *readers.BadRequest, *readers.BadPages, *readers.BadEncoding:
+		r.Reason = KindBadRequest
+	case *readers.Limit:
+		r.Reason = KindLimit
+	case *readers.Busy, *readers.OutOfTime:
+		r.Reason = KindDeadline
+	case *readers.TooLarge:
+		r.Reason, r.Fields = KindTooLarge, sizes{e.Size, e.Max}
+		switch {
+		case e.Windowed && e.What == "PDF":
+			r.Next = again(a.tool, a.args, map[string]any{"pages": fmt.Sprintf("1-%d", readers.MaxPages)})
+		case e.Windowed:
+			r.Next = again(a.tool, a.args, map[string]any{"offset": 1, "limit": defaultLines})
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -175,7 +176,7 @@ func TestHintsNameWhatThereIs(t *testing.T) {
 	for _, c := range engine.Causes {
 		row := refusal.Of(c)
 		for _, w := range word.FindAllString(condition.ReplaceAllString(row.Hint+" "+row.Person, ""), -1) {
-			if !strings.HasPrefix(w, "{") && !strings.Contains(string(keys), w) && !known[w] && w != "shift_jis" && w != "checkpoint" {
+			if !strings.HasPrefix(w, "{") && !strings.Contains(string(keys), w) && !known[w] && !slices.Contains([]string{"shift_jis", "checkpoint", "text_there"}, w) {
 				t.Errorf("a hint of %s names %s", c.Name, w)
 			}
 		}
@@ -189,5 +190,55 @@ func TestRestOfADocument(t *testing.T) {
 	(&about{Refusal: facts, path: "/f"}).readRest(r, true)
 	if r.Next == nil || r.Next.Args["pages"] != "100" {
 		t.Errorf("%+v", r.Next)
+	}
+}
+
+// TestOddNames: names that can't be read as they are, told once and in ASCII; a root's own name and
+// names of one script are not told.
+func TestOddNames(t *testing.T) {
+	t.Parallel()
+	got := engine.OddNames("/z\u200b", slices.Values([]string{"/z\u200b/ok.txt", "/z\u200b/a\u202egnp.exe",
+		"/z\u200b/a\u202egnp.exe", "/z\u200b/ünï.txt", "/z\u200b/日本.txt", "/z\u200b/p\u0430.py", "/z\u200b/e\x1b[2J"}))
+	if want := []string{`"a\u202egnp.exe"`, `"p\u0430.py"`, `"e\x1b[2J"`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	const line = "\n[names that are not what they seem: \"a\\u202eb\"]"
+	odd := []string{`"a\u202eb"`}
+	if g := (&Glob{Paths: []string{"/a"}, OddNames: odd}).Text(); g != "/a"+line {
+		t.Errorf("%q", g)
+	}
+	g := &Grep{Files: []string{"/r/a\u202eb"}, Counts: []GrepCount{{Path: "/r/b\u202e"}}, Matches: []GrepMatch{{Path: "/r/c\u202e"}}}
+	if got := engine.OddNames("/r", g.listed); !slices.Equal(got, []string{`"a\u202eb"`, `"b\u202e"`, `"c\u202e"`}) {
+		t.Errorf("%q", got)
+	}
+	many := []string{"/1\u202e", "/2\u202e", "/3\u202e", "/4\u202e", "/5\u202e", "/6\u202e"}
+	if got := engine.OddNames("/", slices.Values(many)); len(got) != 5 {
+		t.Errorf("%q", got)
+	}
+}
+
+// An undo of 300 files says how many, and names the first.
+func TestLongRestoreIsTold(t *testing.T) {
+	t.Parallel()
+	p := &CheckpointRestore{Restored: true, Run: &RestoredRun{Changes: 306}, Checkpoint: &CheckpointRow{Paths: make([]string, 300)}}
+	for i := range 300 {
+		p.Files = append(p.Files, RestoredFile{Path: fmt.Sprint("/w/f", i), Action: "restored", Added: 1})
+	}
+	text := p.Text()
+	for _, want := range []string{"All that a script's run did, 306 changes:\n", "restored /w/f19 +1 -0\n", "and 280 more restored"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	raw, err := answer{p}.Brief()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Files []RestoredFile
+		More  int `json:"files_more"`
+	}
+	if err := json.Unmarshal(raw, &got); err != nil || len(got.Files) != 20 || got.More != 280 || len(raw) > 2000 || len(p.Files) != 300 {
+		t.Errorf("%d files and %d more in %d bytes: %v", len(got.Files), got.More, len(raw), err)
 	}
 }

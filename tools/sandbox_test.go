@@ -3,12 +3,16 @@ package tools_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"moltisfs/config"
 	"moltisfs/internal/dialect"
@@ -99,4 +103,122 @@ func TestPathsInSandbox(t *testing.T) {
 	}
 	t.Parallel()
 	everyPathTimesEveryTool(t, "worker", pathCases[:3], func(*config.FS) *dialect.Scope { return nil })
+}
+
+// BenchmarkSandboxed makes the same calls on this machine and through a worker, in turns: on files of 4 KB, and
+// a search of Go's source tree. Report: medians in µs, and what the sandbox adds.
+func BenchmarkSandboxed(b *testing.B) {
+	how := "bwrap"
+	if _, err := exec.LookPath(how); err != nil {
+		how = "worker"
+	}
+	for _, tool := range []string{"Read", "Edit", "Write", "Grep"} {
+		b.Run(tool, func(b *testing.B) {
+			sides := [2]string{"", how}
+			var suites [2]*tools.Suite
+			var files [2]string
+			for i := range sides {
+				var root string
+				suites[i], root = suiteIn(b, sides[i], func(fs *config.FS) {
+					fs.CheckpointBeforeMutation = true
+				}, tools.Options{})
+				if tool == "Grep" {
+					plantGo(b, root)
+				}
+				files[i] = write(b, root+"/f.go", "counter 0;\n"+strings.Repeat("some line of code that is about sixty-four bytes in its length\n", 64))
+			}
+			var spent [2][]time.Duration
+			b.ResetTimer()
+			for n := range b.N {
+				for i, s := range suites {
+					args := map[string]string{
+						"Read":  fmt.Sprintf(`{"file_path":%q}`, files[i]),
+						"Edit":  fmt.Sprintf(`{"file_path":%q,"old_string":"counter %d;","new_string":"counter %d;"}`, files[i], n, n+1),
+						"Grep":  `{"pattern":"func Test[A-Z]+x","output_mode":"content"}`,
+						"Write": fmt.Sprintf(`{"file_path":"%s%d","content":"counter %d"}`, files[i], n, n),
+					}[tool]
+					start := time.Now()
+					benchCall(b, s, tool, args)
+					spent[i] = append(spent[i], time.Since(start))
+				}
+			}
+			b.StopTimer()
+			var median [2]float64
+			for i, d := range spent {
+				slices.Sort(d)
+				median[i] = float64(d[len(d)/2].Nanoseconds()) / 1e3
+			}
+			b.ReportMetric(median[0], "here-µs")
+			b.ReportMetric(median[1], "inside-µs")
+			b.ReportMetric(median[1]-median[0], "added-µs")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// plantGo copies the source tree of Go.
+func plantGo(b *testing.B, root string) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		b.Skip("SKIPPED: ", err)
+	}
+	if err := os.CopyFS(root+"/go", os.DirFS(strings.TrimSpace(string(out))+"/src")); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func benchCall(b *testing.B, s *tools.Suite, tool, args string) {
+	b.Helper()
+	p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: json.RawMessage(args)})
+	if err != nil || tools.Refused(p) {
+		b.Fatal(err, p)
+	}
+}
+
+func BenchmarkRead4K(b *testing.B) {
+	for _, track := range []bool{false, true} {
+		b.Run(fmt.Sprintf("track=%v", track), func(b *testing.B) {
+			s, root := suite(b, func(fs *config.FS) { fs.TrackReads = track }, tools.Options{})
+			f := write(b, root+"/f.go", strings.Repeat("some line of code that is about sixty-four bytes in its length\n", 64))
+			args := fmt.Sprintf(`{"file_path":%q}`, f)
+			b.SetBytes(4096)
+			b.ReportAllocs()
+			for b.Loop() {
+				benchCall(b, s, "Read", args)
+			}
+		})
+	}
+}
+
+func BenchmarkEdit(b *testing.B) {
+	for _, c := range []struct {
+		name       string
+		size       int
+		checkpoint bool
+	}{
+		{"4KB", 4 << 10, false},
+		{"10KB", 10 << 10, false},
+		{"10KB+checkpoint", 10 << 10, true},
+		{"200KB", 200 << 10, false},
+		{"200KB+checkpoint", 200 << 10, true},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s, root := suite(b, func(fs *config.FS) { fs.CheckpointBeforeMutation = c.checkpoint }, tools.Options{})
+			f := write(b, root+"/f.go", "counter 0;\n"+strings.Repeat("some line of code that is about sixty-four bytes in its length\n", c.size/63))
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				benchCall(b, s, "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"counter %d;","new_string":"counter %d;"}`, f, i, i+1))
+			}
+		})
+	}
+}
+
+// BenchmarkRefused is the envelope of a call and nothing within: an argument is wrong.
+func BenchmarkRefused(b *testing.B) {
+	s, _ := suite(b, nil, tools.Options{})
+	for b.Loop() {
+		if _, err := s.Call(b.Context(), tools.Call{Tool: "Read", Args: json.RawMessage(`{}`)}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

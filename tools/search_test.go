@@ -1,15 +1,19 @@
 package tools_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
+	"moltisfs/internal/dialect"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -33,66 +37,6 @@ func TestTheUsersOwnExcludes(t *testing.T) {
 		}
 		if l := call(t, s, "Glob", map[string]any{"pattern": "*"}).(*tools.Glob); len(l.Paths) != want {
 			t.Errorf("respect %v: Glob %v", respect, l.Paths)
-		}
-	}
-}
-
-// TestSearchText: the text that a model sees has the shapes of Claude Code's Grep and Glob, and says what is not there.
-func TestSearchText(t *testing.T) {
-	s, root := suite(t, nil, tools.Options{})
-	write(t, filepath.Join(root, "a.txt"), "one\nneedle 1\nthree\nfour\nfive\nsix\nneedle needle\r\n")
-	write(t, filepath.Join(root, "b.txt"), "needle\n")
-	write(t, filepath.Join(root, "bin"), "\x00other\n")
-	old := time.Now().Add(-time.Hour)
-	for _, f := range []string{"b.txt", "bin"} {
-		if err := os.Chtimes(filepath.Join(root, f), old, old); err != nil {
-			t.Fatal(err)
-		}
-	}
-	named := "\n[binary file matches: ROOT/bin; Read with encoding: \"utf-8\" shows its text]"
-	for _, c := range []struct{ tool, args, want string }{
-		{"Grep", `{"pattern":"needle"}`, "Found 2 files in ROOT\na.txt\nb.txt"},
-		{"Grep", `{"pattern":"needle","head_limit":1}`, "Found 2 files\nROOT/a.txt\n[1 of 2 files; go on with offset 1]"},
-		{"Grep", `{"pattern":"other"}`, "No files found" + named},
-		{"Grep", `{"pattern":"other|needle"}`, "Found 2 files in ROOT\na.txt\nb.txt" + named},
-		{"Grep", `{"pattern":"other","output_mode":"content","path":"ROOT/bin"}`, "No matches found" + named},
-		{"Grep", `{"pattern":"other","output_mode":"content"}`, "No matches found" + named},
-		{"Grep", `{"pattern":"needle","offset":7}`, "No entries at this offset, of 2 files"},
-		{"Grep", `{"pattern":"nothing","offset":7}`, "No files found"},
-		{"Grep", `{"pattern":"needle","output_mode":"content","offset":7}`, "No entries at this offset, of 3 rows"},
-		{"Grep", `{"pattern":"nothing","output_mode":"content"}`, "No matches found"},
-		{"Grep", `{"pattern":"needle","output_mode":"count","offset":7}`, "No entries at this offset, of 2 files"},
-		{"Grep", `{"pattern":"nothing","output_mode":"count"}`, "No matches found"},
-		{"Grep", `{"pattern":"needle","output_mode":"count"}`, "In ROOT:\na.txt:2\nb.txt:1\n\nFound 4 total occurrences across 2 files."},
-		{"Grep", `{"pattern":"needle$","output_mode":"content"}`, "In ROOT:\na.txt:7:needle needle\nb.txt:1:needle"},
-		{"Grep", `{"pattern":"needle","output_mode":"content","-n":false,"-o":true}`,
-			"In ROOT:\na.txt:needle\na.txt:needle\na.txt:needle\nb.txt:needle"},
-		{"Grep", `{"pattern":"needle","output_mode":"content","-C":1}`,
-			"In ROOT:\na.txt-1-one\na.txt:2:needle 1\na.txt-3-three\n--\na.txt-6-six\na.txt:7:needle needle\n--\nb.txt:1:needle"},
-		{"Grep", `{"pattern":"needle","output_mode":"content","path":"ROOT/a.txt","-B":1,"-C":3}`,
-			"1-one\n2:needle 1\n3-three\n4-four\n5-five\n6-six\n7:needle needle"},
-		{"Grep", `{"pattern":"needle","output_mode":"content","-C":1,"head_limit":4}`,
-			"In ROOT:\na.txt-1-one\na.txt:2:needle 1\na.txt-3-three\n--\na.txt-6-six\n[4 of 6 rows, cut within a block; go on with offset 4]"},
-		{"Grep", `{"pattern":"needle","output_mode":"","glob":"b.txt a"}`,
-			"Found 1 file\nROOT/b.txt\n[glob was read as the list b.txt | a, and as one name; within a list a blank of a name is written \"\\ \"]"},
-		{"Grep", `{"pattern":"needle","glob":"!a file b.txt"}`, "Found 2 files in ROOT\na.txt\nb.txt"},
-		{"Grep", `{"pattern":"needle","glob":"!a.txt !b.txt"}`, "No files found"},
-		{"Glob", `{"pattern":"*.txt,!a*"}`, "ROOT/b.txt"},
-		{"Glob", `{"pattern":"*.txt"}`, "In ROOT:\na.txt\nb.txt"},
-		{"Glob", `{"pattern":"*","limit":1}`, "ROOT/a.txt\n[1 of 3 files; go on with offset 1]"},
-		{"Glob", `{"pattern":"*","offset":9}`, "No files at this offset, of 3"},
-		{"Glob", `{"pattern":"*.go"}`, "No files found"},
-		{"Glob", `{"pattern":"*.go *.md"}`, "No files found"},
-		{"Glob", `{"pattern":" "}`, "No files found"},
-		{"Glob", `{"pattern":"src"}`, "No files found"},
-		{"Grep", `{"pattern":"x","output_mode":"files"}`, "output_mode is \"files\"; it takes files_with_matches, content, count\nUse files_with_matches."},
-	} {
-		p, err := s.Call(t.Context(), tools.Call{Principal: "local", Session: "s", Tool: c.tool, Args: []byte(strings.ReplaceAll(c.args, "ROOT", root))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.ReplaceAll(p.Text(), root, "ROOT"); got != c.want {
-			t.Errorf("%s %s:\n%s\nwant\n%s", c.tool, c.args, got, c.want)
 		}
 	}
 }
@@ -125,6 +69,566 @@ func TestReadAndGrepAgreeOnBinaries(t *testing.T) {
 			if m, ok := call(t, s, "Read", map[string]any{"file_path": path, "encoding": "utf-8"}).(*tools.Content).Body.(*readers.Text); !ok || !strings.Contains(m.Content, "f") {
 				t.Errorf("%s with an encoding: %+v", name, m)
 			}
+		}
+	}
+}
+
+// rowsOf gives the rows that a page of content shows, each once, and the lines of its matches' blocks.
+func rowsOf(g *tools.Grep) (rows map[string]bool, matches []string, blocks map[string][]string) {
+	rows, blocks = map[string]bool{}, map[string][]string{}
+	for _, m := range g.Matches {
+		key := fmt.Sprint(m.Path, ":", m.Line)
+		matches = append(matches, key)
+		blocks[key] = m.Block
+		for _, l := range append(m.Block, fmt.Sprint(m.Line, ":", m.Match)) {
+			rows[m.Path+":"+l] = true
+		}
+	}
+	for _, c := range g.ContextOnly {
+		for i, l := range c.Block {
+			if !strings.HasPrefix(l, fmt.Sprint(c.Line+i, ":")) {
+				l = "not in order: " + l
+			}
+			rows[c.Path+":"+l] = true
+		}
+	}
+	return rows, matches, blocks
+}
+
+// textRows are the lines of an answer's text that are rows.
+func textRows(g *tools.Grep) []string {
+	rows := slices.DeleteFunc(strings.Split(g.Text(), "\n"),
+		func(l string) bool { return l == "--" || strings.HasPrefix(l, "[") || strings.HasPrefix(l, "In ") })
+	for i := range rows { // a single row has its whole path
+		rows[i] = strings.TrimPrefix(rows[i], g.Root+"/")
+	}
+	return rows
+}
+
+// TestGrepPagesTile: the pages of an answer, one after the other, are the whole answer: no row is lost, none comes twice, in the payload as in the text;
+// and a block that goes on upon another page says so.
+func TestGrepPagesTile(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 1))
+	rounds := 60
+	if testing.Short() {
+		rounds = 8
+	}
+	s, root := suite(t, nil, tools.Options{})
+	for range rounds {
+		for f := range 3 {
+			var b strings.Builder
+			for range r.IntN(30) {
+				b.WriteString([]string{"x\n", "x y\n", "needle\n", "a needle here\n"}[r.IntN(1+r.IntN(4))])
+			}
+			write(t, filepath.Join(root, fmt.Sprint("f", f)), b.String()+[]string{"", "end", "needle"}[r.IntN(3)])
+		}
+		args := map[string]any{"pattern": "needle", "output_mode": "content", "-A": r.IntN(4), "-B": r.IntN(4)}
+		if r.IntN(3) == 0 {
+			args["-C"] = r.IntN(6)
+		}
+		args["head_limit"] = 0
+		whole := call(t, s, "Grep", args).(*tools.Grep)
+		all, wholeMatches, wholeBlocks := rowsOf(whole)
+		if len(all) != whole.Total.Rows || whole.Truncated || len(whole.ContextOnly) > 0 {
+			t.Fatalf("%v: %d rows, of %d; %v", args, len(all), whole.Total.Rows, whole)
+		}
+		for limit := 1; limit <= whole.Total.Rows+1; limit += 1 + r.IntN(5) {
+			args["head_limit"], args["offset"] = limit, 0
+			seen := map[string]bool{}
+			var matches, text []string
+			for {
+				g := call(t, s, "Grep", args).(*tools.Grep)
+				rows, m, blocks := rowsOf(g)
+				if len(rows) > limit {
+					t.Fatalf("%v: %d rows", args, len(rows))
+				}
+				for l := range rows {
+					if seen[l] {
+						t.Fatalf("%v: twice: %s", args, l)
+					}
+				}
+				maps.Copy(seen, rows)
+				matches, text = append(matches, m...), append(text, textRows(g)...)
+				for _, m := range g.Matches {
+					key := fmt.Sprint(m.Path, ":", m.Line)
+					want := wholeBlocks[key]
+					if len(blocks[key]) == 0 && len(want) == 0 {
+						continue
+					}
+					k := slices.Index(want, blocks[key][0])
+					cut := ""
+					switch start, end := k > 0, k+len(blocks[key]) < len(want); {
+					case start && end:
+						cut = "both"
+					case start:
+						cut = "start"
+					case end:
+						cut = "end"
+					}
+					if cut != m.BlockCut {
+						t.Fatalf("%v: %s is cut %q, and says %q", args, key, cut, m.BlockCut)
+					}
+				}
+				if !g.Truncated {
+					break
+				}
+				args["offset"] = g.NextOffset
+			}
+			if len(whole.Matches) == 0 {
+				break
+			}
+			if !maps.Equal(seen, all) || !slices.Equal(matches, wholeMatches) || !slices.Equal(text, textRows(whole)) {
+				t.Fatalf("%v: the pages make\n%v\nthe whole is\n%v", args, text, textRows(whole))
+			}
+		}
+	}
+}
+
+// TestSizeOfAnAnswer: head_limit 0 is as much as one answer holds; it says so, and the rest is on the pages behind it.
+func TestSizeOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	const lines = 3_000 // several pages
+	write(t, filepath.Join(root, "a.txt"), strings.Repeat("needle "+strings.Repeat("x", 300)+"\n", lines))
+	for name, args := range map[string]map[string]any{
+		"rows":   {"pattern": "needle", "output_mode": "content", "head_limit": 0},
+		"blocks": {"pattern": "needle", "output_mode": "content", "head_limit": 0, "-C": 20},
+		"limit":  {"pattern": "needle", "output_mode": "content", "head_limit": lines},
+	} {
+		n, pages, offset := 0, 0, 0
+		for {
+			args["offset"] = offset
+			g := call(t, s, "Grep", args).(*tools.Grep)
+			b, err := tools.Encode(g)
+			if err != nil || len(b) > 4_800_000 {
+				t.Fatalf("%s: %d bytes, %v", name, len(b), err)
+			}
+			n, pages = n+len(g.Matches), pages+1
+			text := g.Text()
+			if len(text) > 256<<10+200 {
+				t.Fatalf("%s: %d bytes of text", name, len(text))
+			}
+			if g.SizeLimited != g.Truncated || g.Truncated != strings.Contains(text, "rows, as many as one answer holds") {
+				t.Fatalf("%s: truncated %v, by size %v: %s", name, g.Truncated, g.SizeLimited, text[len(text)-100:])
+			}
+			if !g.Truncated {
+				break
+			}
+			if len(b) < 3_200_000 && len(text) < 255<<10 {
+				t.Fatalf("%s: a page of %d bytes, %d of text", name, len(b), len(text))
+			}
+			offset = g.NextOffset
+		}
+		if n != lines || pages < 2 {
+			t.Errorf("%s: %d matches on %d pages", name, n, pages)
+		}
+	}
+}
+
+// TestGlobLists: a list of globs finds what each of its globs does, in Glob as in Grep, and what has the name that it is as a whole.
+func TestGlobLists(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	for _, f := range []string{"a.go", "a_test.go", "b.ts", "sub/c.go", "a,b.txt", "sp ace f", "ace", "My Docs/r.md", "My"} {
+		write(t, filepath.Join(root, f), "x\n")
+	}
+	glob := func(pattern, path string) []string {
+		args := map[string]any{"pattern": pattern}
+		if path != "" {
+			args["path"] = path
+		}
+		p := call(t, s, "Glob", args)
+		if tools.Refused(p) {
+			return []string{p.Text()}
+		}
+		return relative(root, p.(*tools.Glob).Paths)
+	}
+	grep := func(list string) []string {
+		return relative(root, call(t, s, "Grep", map[string]any{"pattern": "x", "glob": list}).(*tools.Grep).Files)
+	}
+	for _, c := range []struct {
+		list string
+		want []string
+	}{
+		{"*.go,!*_test.go", []string{"a.go", "sub/c.go"}},
+		{"*.go, !*_test.go", []string{"a.go", "sub/c.go"}},
+		{"*.{go,ts},!sub", []string{"a.go", "a_test.go", "b.ts"}},
+		{"a,b.txt", []string{"a,b.txt"}},
+		{`a\,b.txt`, []string{"a,b.txt"}},
+		{"*.ts,", []string{"b.ts"}},
+		{root + "/*.ts," + root + "/sub/**", []string{"b.ts", "sub/c.go"}},
+	} {
+		if got := glob(c.list, ""); !slices.Equal(got, c.want) {
+			t.Errorf("Glob %q: %v, want %v", c.list, got, c.want)
+		}
+		if got := grep(c.list); !slices.Equal(got, c.want) {
+			t.Errorf("Grep %q: %v, want %v", c.list, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		list       string
+		glob, grep []string
+	}{
+		{"sp ace f", []string{"sp ace f"}, []string{"ace", "sp ace f"}},
+		{`sp\ ace\ f`, []string{"sp ace f"}, []string{"sp ace f"}},
+		{"My Docs/*", []string{"My Docs/r.md"}, []string{"My", "My Docs/r.md"}},
+		{"*.ts *.md", nil, []string{"My Docs/r.md", "b.ts"}},
+	} {
+		if got := glob(c.list, ""); !slices.Equal(got, c.glob) {
+			t.Errorf("Glob %q: %v, want %v", c.list, got, c.glob)
+		}
+		if got := grep(c.list); !slices.Equal(got, c.grep) {
+			t.Errorf("Grep %q: %v, want %v", c.list, got, c.grep)
+		}
+	}
+	// The root may be spelled through a link, and so may absolute globs.
+	link := filepath.Join(root, "link")
+	if err := os.Symlink(filepath.Join(root, "sub"), link); err != nil {
+		t.Skip("SKIPPED, NOTHING CHECKED: no links here")
+	}
+	if got := glob(link+"/*.go,"+link+"/*.ts", link); !slices.Equal(got, []string{"sub/c.go"}) {
+		t.Errorf("Glob through a link: %v", got)
+	}
+	p := call(t, s, "Grep", map[string]any{"pattern": "x", "glob": link + "/*.go", "path": link})
+	if g, ok := p.(*tools.Grep); !ok || len(g.Files) != 1 {
+		t.Errorf("Grep through a link: %v", p)
+	}
+	// A list means what each of its globs means alone, or it is refused.
+	for _, f := range []string{"proj/main.go", "proj/a.txt", "proj/d", "proj/sub/main.go", "other/b.txt", "other/x.go", "odd", "comma/a,b.txt"} {
+		write(t, filepath.Join(root, f), "x\n")
+	}
+	for pattern, want := range map[string]string{
+		"*.go,R/other/*.txt":               "refused",
+		"../odd,d":                         "refused",
+		"!sub/*,R/other/*":                 "refused",
+		"R/comma/a,b.txt":                  "refused", // may be a list
+		`R/comma/a\,b.txt`:                 "comma/a,b.txt",
+		"*.go,R/proj/*.txt":                "proj/a.txt proj/main.go proj/sub/main.go",
+		"R/odd,R/other/*.txt":              "odd other/b.txt",
+		"../odd,../other/*.txt":            "odd other/b.txt",
+		"*.go,!R/other/b.txt":              "proj/main.go proj/sub/main.go",
+		"*.go,!../other/b.txt":             "proj/main.go proj/sub/main.go",
+		"*.go,!R/proj/sub/main.go":         "proj/main.go",
+		"R/other/*,!R/other/b.txt":         "other/x.go",
+		"R/other/*,!b.txt":                 "other/x.go",
+		"sub/../*.txt,d":                   "proj/a.txt proj/d",
+		"../other/*,!../other/x.go":        "other/b.txt",
+		"!R/other/b.txt,!main.go,!R/odd":   "proj/a.txt proj/d",
+		"!R/other/b.txt,!R/odd":            "proj/a.txt proj/d proj/main.go proj/sub/main.go",
+		"R/other/b.txt,R/proj/{main.go,d}": "other/b.txt proj/d proj/main.go",
+	} {
+		got := glob(strings.ReplaceAll(pattern, "R/", root+"/"), filepath.Join(root, "proj"))
+		if want == "refused" != (len(got) == 1 && strings.Contains(got[0], "several directories")) || want != "refused" && strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %s", pattern, got, want)
+		}
+	}
+}
+
+func relative(root string, paths []string) []string {
+	var out []string
+	for _, p := range paths {
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			rel = p
+		}
+		out = append(out, rel)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestGitFileIsNoFile: what stands for a repository elsewhere is version control, and no file of the project.
+func TestGitFileIsNoFile(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	write(t, filepath.Join(root, "sub", ".git"), "gitdir: needle\n")
+	write(t, filepath.Join(root, "a"), "needle\n")
+	if g := call(t, s, "Glob", map[string]any{"pattern": "*"}).(*tools.Glob); len(g.Paths) != 1 || g.Skipped["vcs"].Count != 1 {
+		t.Errorf("Glob: %v, skipped %v", g.Paths, g.Skipped)
+	}
+	if g := call(t, s, "Grep", map[string]any{"pattern": "needle"}).(*tools.Grep); len(g.Files) != 1 || g.Skipped["vcs"].Count != 1 {
+		t.Errorf("Grep: %v, skipped %v", g.Files, g.Skipped)
+	}
+}
+
+// Rows that show a window of a longer line are counted, and make the answer truncated.
+func TestGrepCountsCutLines(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	write(t, filepath.Join(root, "wide.csv"), strings.Repeat(strings.Repeat("x", 9000)+"needle\n", 3)+"needle\n")
+	g := call(t, s, "Grep", map[string]any{"pattern": "needle", "path": root, "output_mode": "content"}).(*tools.Grep)
+	if len(g.Matches) != 4 || g.LinesCut != 3 || g.Matches[0].LineBytes != 9006 || !g.Truncated || g.NextOffset != 0 || g.SizeLimited {
+		t.Errorf("%d matches, %d lines cut: %+v", len(g.Matches), g.LinesCut, g.Matches)
+	}
+}
+
+// TestPagesFitTheCaller: an answer has no more text than its caller takes, whatever it asks for, says
+// so, and what is left out comes on the next page.
+func TestPagesFitTheCaller(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tokens, bytes int
+		hard          bool
+		want          int
+	}{
+		{0, 0, false, 256 << 10},
+		{0, 10_000, true, 10_000},
+		{0, 87_500, false, 87_500},
+		{1000, 0, false, 8 << 10}, // the floor
+		{1000, 87_500, false, 8 << 10},
+		{200_000, 87_500, false, 160_000}, // the operator knows the model
+		{200_000, 10_000, true, 10_000},   // but can't keep the client from cutting
+	} {
+		s, root := suite(t, func(fs *config.FS) { fs.ContextWindowTokens = c.tokens }, tools.Options{})
+		write(t, filepath.Join(root, "a.txt"), strings.Repeat("needle "+strings.Repeat("x", 900)+"\n", 600))
+		for i := range 80 {
+			write(t, filepath.Join(root, strings.Repeat("d", 120), fmt.Sprintf("%0150d.go", i)), "needle\n")
+		}
+		for _, call := range []struct{ tool, args string }{
+			{"Read", `{"file_path":"` + root + `/a.txt"}`},
+			{"Grep", `{"pattern":"needle","output_mode":"content","head_limit":0}`},
+			{"Grep", `{"pattern":"needle","output_mode":"content","head_limit":0,"path":"` + root + `/a.txt"}`},
+			{"Grep", `{"pattern":"needle","head_limit":0}`},
+			{"Grep", `{"pattern":"needle","output_mode":"count","head_limit":0}`},
+			{"Glob", `{"pattern":"**"}`},
+		} {
+			p, err := s.Call(t.Context(), tools.Call{Session: "s", Tool: call.tool, Args: []byte(call.args),
+				Page: dialect.Page{Bytes: c.bytes, Hard: c.hard}})
+			if err != nil || tools.Refused(p) {
+				t.Fatal(p, err)
+			}
+			text := p.Text()
+			if n := len(text); n > c.want+300 {
+				t.Errorf("%+v: %s %s: %d bytes", c, call.tool, call.args, n)
+			} else if n < c.want-2000 && strings.Contains(text, "go on with") {
+				t.Errorf("%+v: %s %s: only %d bytes", c, call.tool, call.args, n)
+			}
+			if b, _ := tools.Encode(p); strings.Contains(text, "go on with") !=
+				strings.Contains(string(b), `"truncated":true`) {
+				t.Errorf("%+v: %s: %.300s", c, call.tool, b)
+			}
+		}
+	}
+}
+
+// TestNothingFound: a search without a hit says which other reading has one, and next finds it.
+func TestNothingFound(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	write(t, root+"/Makefile", "\t$(INSTALL) x\nfoo bar\n")
+	write(t, root+"/src/a.py", "def count():\n    return issue.count()\nclass Big:\n    pass\n")
+	write(t, root+"/src/b.go", "func Parse(x int) {}\nvar y = a?.b\n")
+	write(t, root+"/src/[id].ts", "alpha\nbeta ${issue.expected}\n")
+	write(t, root+"/src/UP.PYX", "x\n")
+	write(t, root+"/.gitignore", "out/\n")
+	write(t, root+"/out/gen/made.txt", "generated_only\n")
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		next map[string]any // what differs; nil: nothing is offered
+	}{
+		{"Grep", map[string]any{"pattern": "$(INSTALL)"}, map[string]any{"pattern": `\$\(INSTALL\)`}},
+		{"Grep", map[string]any{"pattern": "${issue.expected}"}, map[string]any{"pattern": `\$\{issue\.expected\}`}},
+		{"Grep", map[string]any{"pattern": `nope\|Parse`}, map[string]any{"pattern": "nope|Parse"}},
+		{"Grep", map[string]any{"pattern": "/Par.e/"}, map[string]any{"pattern": "Par.e"}},
+		{"Grep", map[string]any{"pattern": `"Parse"`}, map[string]any{"pattern": "Parse"}},
+		{"Grep", map[string]any{"pattern": "-i parse"}, map[string]any{"pattern": "parse", "-i": true}},
+		{"Grep", map[string]any{"pattern": `count\\(\\)`}, map[string]any{"pattern": `count\(\)`}},
+		{"Grep", map[string]any{"pattern": `Big:[\s\S]*pass`}, map[string]any{"multiline": true}},
+		{"Grep", map[string]any{"pattern": "PARSE"}, map[string]any{"-i": true}},
+		{"Grep", map[string]any{"pattern": "foo  bar"}, map[string]any{"pattern": `foo\s+bar`}},
+		{"Grep", map[string]any{"pattern": "Parse", "glob": "*.(py|go)"}, map[string]any{"glob": "*.{py,go}"}},
+		{"Grep", map[string]any{"pattern": "Parse", "glob": `**\*.go`}, map[string]any{"glob": "**/*.go"}},
+		{"Grep", map[string]any{"pattern": "Parse", "glob": ".go"}, map[string]any{"glob": "*.go"}},
+		{"Grep", map[string]any{"pattern": "alpha", "glob": "src/[id].ts"}, map[string]any{"glob": `src/\[id\].ts`}},
+		{"Grep", map[string]any{"pattern": "generated_only"}, map[string]any{"path": "$/out/gen"}},
+		{"Grep", map[string]any{"pattern": "stands_nowhere"}, nil},
+		{"Grep", map[string]any{"pattern": "stands(nowhere)"}, nil},
+		{"Grep", map[string]any{"pattern": "?.b"}, map[string]any{"pattern": `\?\.b`}},
+		{"Glob", map[string]any{"pattern": "*.(py|go)"}, map[string]any{"pattern": "*.{py,go}"}},
+		{"Glob", map[string]any{"pattern": `src\*.py`}, map[string]any{"pattern": "src/*.py"}},
+		{"Glob", map[string]any{"pattern": "*.pyx"}, map[string]any{"pattern": "*.[pP][yY][xX]"}},
+		{"Glob", map[string]any{"pattern": ".py"}, map[string]any{"pattern": "*.py"}},
+		{"Glob", map[string]any{"pattern": "src/[id].ts"}, map[string]any{"pattern": `src/\[id\].ts`}},
+		{"Glob", map[string]any{"pattern": "made.txt"}, map[string]any{"path": "$/out/gen"}},
+		{"Glob", map[string]any{"pattern": "src"}, map[string]any{"pattern": "src/**"}},
+		{"Glob", map[string]any{"pattern": `.*\.py$`}, map[string]any{"pattern": "*.py"}},
+		{"Glob", map[string]any{"pattern": "*.py *.go"}, map[string]any{"pattern": "*.py,*.go"}},
+		{"Glob", map[string]any{"pattern": "**/ *.py"}, map[string]any{"pattern": "**/*.py"}},
+		{"Glob", map[string]any{"pattern": "~/src/*.py"}, map[string]any{"pattern": "src/*.py"}},
+		{"Glob", map[string]any{"pattern": "${workspaceFolder}/src/*.py"}, map[string]any{"pattern": "src/*.py"}},
+		{"Glob", map[string]any{"pattern": filepath.Base(root) + "/src/*.py"}, map[string]any{"pattern": "src/*.py"}},
+		{"Glob", map[string]any{"pattern": "~/src/*.zig"}, nil},
+		{"Glob", map[string]any{"pattern": "*.zig"}, nil},
+		{"Glob", map[string]any{"pattern": "docs/*.go"}, nil}, // what is elsewhere was not asked for
+	} {
+		got := payloadMap(t, call(t, s, c.tool, c.args))
+		next, _ := got["next"].(map[string]any)
+		for try := 0; c.next != nil && next == nil && try < 20; try++ { // a moment is short on a busy machine
+			got = payloadMap(t, call(t, s, c.tool, c.args))
+			next, _ = got["next"].(map[string]any)
+		}
+		if c.next == nil {
+			if next != nil || got["note"] != nil {
+				t.Errorf("%s %v: offered %v, %v", c.tool, c.args, next, got["note"])
+			}
+			continue
+		}
+		want := map[string]any{}
+		for k, v := range c.args {
+			want[k] = v
+		}
+		for k, v := range c.next {
+			if want[k] = v; v == nil {
+				delete(want, k)
+			} else if text, ok := v.(string); ok {
+				want[k] = strings.ReplaceAll(text, "$/", root+"/")
+			}
+		}
+		if next == nil || !same(next["args"], want) {
+			t.Errorf("%s %v: next %v, want %v (%v)", c.tool, c.args, next, want, got["note"])
+			continue
+		}
+		hit := payloadMap(t, call(t, s, c.tool, want))
+		if hit["total"] == float64(0) || hit["next"] != nil {
+			t.Errorf("%s %v: what was offered finds nothing", c.tool, want)
+		}
+		if note, _ := got["note"].(string); got["kind"] != "bad_request" && note == "" || len(note) > 200 {
+			t.Errorf("%s %v: the note is %q", c.tool, c.args, note)
+		}
+	}
+}
+
+// TestAWordThatIsTwoThings: a bare word that is an extension and a directory is answered with both,
+// and no call.
+func TestAWordThatIsTwoThings(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	write(t, root+"/web/js/a.css", "needle\n")
+	write(t, root+"/b.js", "needle\n")
+	for tool, args := range map[string]map[string]any{"Glob": {"pattern": "js"}, "Grep": {"pattern": "needle", "glob": "js"}} {
+		got := payloadMap(t, call(t, s, tool, args))
+		note, _ := got["note"].(string)
+		if got["next"] != nil || !strings.Contains(note, "*.js: 1 file") || !strings.Contains(note, "**/js/**: 1 file") {
+			t.Errorf("%s: %v, next %v", tool, note, got["next"])
+		}
+	}
+}
+
+func same(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// TestNothingDeniedIsFound: what is denied is in no other reading either.
+func TestNothingDeniedIsFound(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"} }, tools.Options{})
+	write(t, root+"/secret/plan.txt", "Needle(x)\n")
+	write(t, root+"/.gitignore", "secret/\n")
+	write(t, root+"/a.txt", "b\n")
+	for tool, patterns := range map[string][]string{"Grep": {"needle", "Needle(x)", `"Needle"`, `x\|Needle`}, "Glob": {"plan.txt", "PLAN.TXT", "secret", "secret/plan.*"}} {
+		for _, p := range patterns {
+			got := payloadMap(t, call(t, s, tool, map[string]any{"pattern": p}))
+			if got["next"] != nil || got["note"] != nil {
+				t.Errorf("%s %s: %v %v", tool, p, got["next"], got["note"])
+			}
+		}
+	}
+}
+
+// payloadMap is a payload as a gateway sees it.
+func payloadMap(t *testing.T, p tools.Payload) map[string]any {
+	t.Helper()
+	raw, err := tools.Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(raw, &m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// A Glob that finds nothing tells of a symbolic link that fits its pattern or the beginning of it, and offers the call that goes there, where one
+// does. Of what policy closes it offers nothing.
+func TestGlobTellsOfLinks(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{"**/closed/**"} }, tools.Options{})
+	for _, f := range []string{"AGENTS.md", "real/f.go", "real/sub/g.py", "closed/k", "x/y/z"} {
+		must(t, os.MkdirAll(root+"/"+f[:strings.LastIndex("/"+f, "/")], 0o755))
+		write(t, root+"/"+f, "text\n")
+	}
+	for link, to := range map[string]string{
+		"CLAUDE.md": "AGENTS.md", "lnk": "real", "x/y/deep": "../../real", "dangling": "nowhere", "shut": "closed", "shutfile": "closed/k",
+	} {
+		must(t, os.Symlink(to, root+"/"+link))
+	}
+	for pattern, want := range map[string]struct{ link, next string }{
+		"CLAUDE.md":         {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
+		"CLAUDE*":           {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
+		"**/CLAUDE.md":      {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
+		"ROOT/CLAUDE.md":    {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
+		"none.md,CLAUDE.md": {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
+		"lnk":               {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"*"}}`},
+		"lnk/":              {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"*"}}`},
+		"lnk/*":             {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"*"}}`},
+		"lnk/sub/*.py":      {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"sub/*.py"}}`},
+		"**/lnk/**":         {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"**"}}`},
+		"**/lnk/**/*.py":    {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"**/*.py"}}`},
+		"**/deep/*.go":      {"x/y/deep", `{"tool":"Glob","args":{"path":"ROOT/x/y/deep","pattern":"*.go"}}`},
+		"{lnk,none}/*":      {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"*"}}`},
+		"lnk/none*":         {"lnk", ""},
+		"dangling":          {"dangling", ""},
+		"shut/*":            {"shut", ""},
+		"shutfile":          {"shutfile", ""},
+		"*/none":            {"", ""},
+		"none":              {"", ""},
+		"**/none/**":        {"", ""},
+		"real/f.go":         {"", ""}, // it is found
+	} {
+		p := call(t, s, "Glob", map[string]any{"pattern": strings.ReplaceAll(pattern, "ROOT", root)}).(*tools.Glob)
+		next := ""
+		if p.Next != nil {
+			next = nextOf(t, p)
+		}
+		if want := strings.ReplaceAll(want.next, "ROOT", root); next != want {
+			t.Errorf("%s: next is %s, want %s", pattern, next, want)
+		}
+		if want.link != "" && !strings.Contains(p.Text(), root+"/"+want.link+" is a symbolic link") || want.link == "" && strings.Contains(p.Text(), "symbolic") {
+			t.Errorf("%s: %s", pattern, p.Text())
+		}
+		if p.Next != nil {
+			if got := call(t, s, p.Next.Tool, p.Next.Args); tools.Refused(got) || strings.Contains(got.Text(), "No files") {
+				t.Errorf("%s: the next call gives %s", pattern, got.Text())
+			}
+		}
+	}
+}
+
+func nextOf(t *testing.T, p *tools.Glob) string {
+	t.Helper()
+	_, next, _ := strings.Cut(mustEncode(t, p), `"next":`)
+	return strings.TrimSuffix(next, "}")
+}
+
+// Where the deadline came first, the first line says so: nothing found is not nothing there.
+func TestNothingFoundBeforeTheDeadline(t *testing.T) {
+	t.Parallel()
+	for want, p := range map[string]tools.Payload{
+		"No files found\n":                       nil,
+		"No files found before the deadline\n":   &tools.Glob{Partial: true},
+		"No matches found before the deadline\n": &tools.Grep{Mode: "content", Partial: true},
+	} {
+		if p == nil {
+			p = &tools.Grep{Mode: "files_with_matches"}
+		}
+		if got := p.Text() + "\n"; !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, mode := range []string{"files_with_matches", "count"} {
+		if got := (&tools.Grep{Mode: mode, Partial: true}).Text(); !strings.Contains(got, " found before the deadline\n[the deadline came first: there may be more") {
+			t.Errorf("%s: %q", mode, got)
 		}
 	}
 }

@@ -1,58 +1,87 @@
+// Package tools is the suite that agents call by name: Read, Write, Edit,
+// MultiEdit, NotebookEdit, Glob, Grep and the checkpoint tools, with the
+// arguments that Claude Code and Moltis trained models on, behind one policy.
+//
+//	cfg, err := config.Decode(data, "moltis.toml") // or config.Default()
+//	suite, err := tools.Open(cfg, tools.Options{DataDir: dir, Approver: ask})
+//	defer suite.Close()
+//	call := tools.Call{Principal: "ci", Session: "s1", Tool: "Edit", Args: raw}
+//	payload, err := suite.Call(ctx, call)
+//	data, err := tools.Encode(payload)      // JSON whose first key is "kind"
+//	text := payload.Text()                  // the same for a model that reads text
+//	defs := suite.Definitions()             // what may be called, as JSON Schemas
+//
+// A host that makes calls of its own writes them with types, and asks its users by an [Approver]:
+//
+//	done, err := tools.Do[*tools.Edit](ctx, suite, tools.EditArgs{…}, tools.Call{Session: "s1"})
+//	_, err = suite.Undo(ctx, tools.Call{Session: "s1"})
+//
+// A host in an editor hands in that one's unsaved text with each call, see [Editor].
+//
+// # Answers
+//
+// A call answers one of a sealed set of payloads. A *Refusal is an answer too. Its Error says what
+// is so, and its Hint is the next move in one sentence. Next, where there is one, is a call that
+// can be sent as it stands.
+//
+// Call returns an error when the host is broken: a full disk under our own data directory, an audit
+// log that can't be written. *UnknownToolError means that there is no such tool, ErrClosed that
+// Close was called, context.Canceled that the call was cancelled. An error never means that the model asked for something impossible.
+//
+// # Guarantees
+//
+//   - A refused call has changed nothing. (When a hook withholds an answer, the answer says that
+//     the call has ended.)
+//   - Every path is judged by its true name, by handle, at the moment of use. Links lead nowhere
+//     that the policy doesn't allow. A denied path answers the same whether or not it exists.
+//   - A change lands whole or not at all, only over the bytes that it was computed from, and only
+//     after the person saw exactly that change, where approval is required.
+//   - Every call, refused ones included, is in the audit log before its answer.
+//   - What an answer leaves out, it counts.
+//
+// # Not guaranteed
+//
+//   - It guards its own calls. An agent that also has a shell is not held by it.
+//   - A foreign program that writes to a file in the instant of the exchange is noticed, and the
+//     call is a conflict. A program that keeps the old file open goes on writing to that file.
+//   - Outside Linux a path is held as firmly as os.Root does it; Suite.Containment says so.
+//
+// # Concurrency
+//
+// A Suite is safe for concurrent use, and many processes may share a data
+// directory: changes of one file wait for each other. Approvers are asked with no
+// lock held. Close waits for the calls under way, takes back their questions, and
+// may be called again.
+//
+// One tool is one file, one row in [All] and its golden calls under
+// testdata/calls.
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/grep/ignore"
+	"moltisfs/internal/args"
+	"moltisfs/internal/datadir"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
+	"moltisfs/readers"
 )
-
-// A Call is one tool call as it came in. It is [dialect.Call], of which most hosts need
-//
-//	Principal, Session string          // who calls, and whose history counts
-//	Turn               string          // groups the checkpoints of one prompt; may be empty
-//	Tool               string
-//	Args               json.RawMessage
-//	Approver           approval.Approver // asked in the place of the host's
-//	Client             string          // the program that calls, for the record
-//	ByUser             bool            // a person calls, not an agent
-//	Overlay            dialect.Overlay // as a *Editor: whose unsaved text counts
-//
-// The others are Heard, Tier, Scope, Page, Progress, Headers and Unavailable: until when an approver's
-// answer has a hearer, how freely, where, how long answers are, how far it is, what a policy chain sees
-// of the request, and why it can't run.
-type Call = dialect.Call
-
-// An Editor is the user's editor, as a client of the Agent Client Protocol. Read, Edit, MultiEdit
-// and Write see and change its unsaved text, and the disk where it has none. Grep and Glob see the
-// disk, and name the files of which this session has met unsaved text. It is [dialect.Editor]:
-//
-//	Read  func(ctx context.Context, path string) (text string, err error) // fs/read_text_file
-//	Write func(ctx context.Context, path, text string) error              // fs/write_text_file
-//
-// nil is what the client does not offer.
-type Editor = dialect.Editor
-
-// A Definition is what a model is told of a tool. It is [dialect.Definition]:
-//
-//	Name, Title, Description                     string
-//	ReadOnly, Destructive, Idempotent, OpenWorld bool
-//	InputSchema, OutputSchema                    json.RawMessage // JSON Schema 2020-12
-//	Also                                         []string // other names it is called by
-//	Entry                                        json.RawMessage // of a catalog, if it has one
-//	Search                                       dialect.Search // for deferred tools
-type Definition = dialect.Definition
-
-// UnknownToolError is a call of a tool that is not there, or that this caller may not call. Its
-// fields are Tool and Nearest, "" when nothing is close.
-type UnknownToolError = dialect.UnknownToolError
 
 // Suite is the tools over one policy, one audit record and one checkpoint
 // history. It is safe for concurrent use.
@@ -70,6 +99,183 @@ type Suite struct {
 // its approver. Such a call has changed nothing.
 var ErrClosed = engine.ErrClosed
 
+// Options are supplied by the host. The zero value is safe: nobody can approve, so with require_approval every
+// change is refused.
+type Options struct {
+	// DataDir is our own directory: audit, checkpoints, locks, read ledger. Required; made 0700 when
+	// missing. One that exists must be ours or empty, and nobody else may write in it: else it is a
+	// *DataDirError. Its mode stays as it is.
+	DataDir string
+	// Approver answers for calls that bring none of their own. nil: nobody can be asked.
+	Approver Approver
+	// Protect lists files and trees that no tool may touch besides DataDir: the config file, the
+	// binary. Each is held under all its names: as spelled, by each link on the way, and where it
+	// ends. So is DataDir.
+	Protect []string
+	// Logger gets what an operator should know. nil: silent. Never file contents.
+	Logger *slog.Logger
+	// GitUser says where the user's own git configuration is. Glob and Grep obey its core.excludesFile
+	// with respect_gitignore. It also says where "~/" leads in a repository's. The zero value:
+	// nowhere.
+	GitUser ignore.User
+	// Program names the program that opens the suite, for the audit log.
+	Program Program
+	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
+	Identities []string
+	// Progress hears how far long work is, see checkpoint.Options. May be nil.
+	Progress func(what string, done, total int)
+	// Root is an absolute directory: workspace_root, what ${ROOT} stands for in rules, and the only
+	// tree that may be touched, of which allow_paths may leave less. "": the configuration says it all.
+	Root string
+	// RootMayBeGone opens the suite although workspace_root can't be searched, so that a restore can bring it back.
+	RootMayBeGone bool
+	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer follows calls,
+	// for metrics and traces: *[Metrics] is one.
+	Hooks Hooks
+	// Worker is the command line that runs a reader in a process of its own; see readers.RunWorker.
+	// Empty: such readers are off.
+	Worker []string
+}
+
+// Program names the program that opens a suite, with its version, as the audit log has them at its start and
+// stop. Reloads says that it goes on for another suite, after a change of the configuration: that is
+// on record as a reload, not a start.
+type Program struct {
+	Name    string // "host" when empty
+	Reloads bool
+	Where   string // as the audit log names this machine; "": not at all
+}
+
+// DataDirError is a data directory that can't be ours.
+type DataDirError struct{ Dir, Why, Do string }
+
+func (e *DataDirError) Error() string { return "data directory " + e.Dir + ": " + e.Why }
+
+// Hint says where it could be instead.
+func (e *DataDirError) Hint() string { return e.Do }
+
+// Open readies the suite. Problems of the configuration come back all at
+// once; nothing of the agent's tree is touched.
+func Open(cfg config.Config, o Options) (*Suite, error) {
+	return open(cfg, o, nil, engine.Place{Where: o.Program.Where})
+}
+
+func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at engine.Place) (*Suite, error) {
+	o.Program.Name = cmp.Or(o.Program.Name, "host")
+	e, err := openEngine(cfg, o, nil, nil, fault, at)
+	if err != nil {
+		return nil, err
+	}
+	s := Over(e)
+	s.close = sync.OnceValue(e.Close)
+	return s, nil
+}
+
+// OpenEngine opens the engine of a suite, as Open does, for a host that offers other dialects on it too: others are
+// their definitions. Over makes the suite. policies evaluates tools.fs.policies. Open has no evaluator, because one is
+// large, and refuses such a configuration.
+func OpenEngine(cfg config.Config, o Options, policies engine.Policies,
+	others ...Definition) (*engine.Engine, error) {
+	return openEngine(cfg, o, policies, others, nil, engine.Place{Where: o.Program.Where})
+}
+
+func openEngine(cfg config.Config, o Options, policies engine.Policies, others []Definition,
+	fault func(op string) *guardfs.Fault, at engine.Place) (*engine.Engine, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	wall := o.Root
+	if len(cfg.Tools.FS.AllowPaths) == 0 {
+		wall = "" // the allow list will say the same
+	}
+	cfg, err := cfg.At(o.Root)
+	if err != nil {
+		return nil, err
+	}
+	defs, err := DefinitionsUnder(cfg.Tools)
+	if defs = append(defs, others...); err == nil && len(defs) == 0 {
+		err = someTool(cfg.Tools)
+	}
+	if err != nil {
+		return nil, err
+	}
+	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
+	e, err := engine.Open(cfg, engine.Host{
+		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
+		GitUser:    o.GitUser,
+		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
+		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker,
+			Policies: policies},
+		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: at}, ReadOnly: !changes,
+	})
+	if d, ok := errors.AsType[*datadir.Error](err); ok {
+		return nil, (*DataDirError)(d)
+	}
+	return e, err
+}
+
+// Check finds what is wrong with a configuration: what config.Check finds, and what takes the
+// tools, or a look at the file system, to know. Open does the same. Its errors are *config.Problem,
+// joined where there are several; config.Locate adds where in a file they stand.
+func Check(cfg config.Config) error {
+	err := cfg.Check()
+	if err == nil {
+		err = someTool(cfg.Tools)
+	}
+	if err != nil {
+		return err
+	}
+	if rooted, err := cfg.At(""); err == nil { // else --root says where: what can be looked at waits
+		cfg = rooted
+	} else {
+		fs := &cfg.Tools.FS
+		fs.AllowPaths, fs.DenyPaths, fs.Unprotected = nil, nil, nil
+	}
+	if cfg.Tools.Sandbox.All() {
+		cfg.Tools.FS.WorkspaceRoot, cfg.Tools.Jettson.Workspaces = "", "" // nobody works in it
+	}
+	return engine.Check(cfg.Tools)
+}
+
+// someTool refuses a configuration that leaves no tool to call.
+func someTool(cfg config.Tools) error {
+	if defs, err := DefinitionsUnder(cfg); err != nil || len(defs) > 0 {
+		return err
+	}
+	p, key := cfg.Policy, "tools.policy.deny"
+	if defs, _ := DefinitionsUnder(config.Tools{Policy: p}); len(defs) > 0 {
+		return &config.Problem{Key: "tools.fs.read_only", Why: "leaves no tool at all of those that " +
+			"[tools.policy] has", Hint: "allow one that only reads, as \"Read\""}
+	}
+	if len(p.Allow) == 0 && len(p.Names()) > 0 {
+		return &config.Problem{Key: "tools.policy.profile", Why: strconv.Quote(p.Profile) +
+			" leaves no tool at all of ours: it has " + strings.Join(p.Names(), ", "),
+			Hint: `add allow = ["Read", …] with the names that are wanted, or write profile = "full"`}
+	}
+	p = config.Policy{Allow: p.Allow}
+	if defs, _ := DefinitionsUnder(config.Tools{Policy: p}); len(defs) == 0 {
+		key = "tools.policy.allow"
+	}
+	return &config.Problem{Key: key, Why: "leaves no tool at all", Hint: "name one of them, as " +
+		"\"Read\""}
+}
+
+// Warnings are valid settings that may be meant otherwise: those of the configuration itself, and rules that do
+// nothing, as a look at the file system shows.
+func Warnings(cfg config.Config) []*config.Problem {
+	rooted, _ := cfg.At("") // a rule that nothing can be put into is passed by
+	out := cfg.Warnings()
+	for _, w := range cfg.Crossing() {
+		if !slices.ContainsFunc(out, func(o *config.Problem) bool { return *o == *w }) {
+			out = append(out, w)
+		}
+	}
+	if cfg.Tools.Sandbox.All() { // the rules are about paths there
+		return out
+	}
+	return append(out, engine.IdleRules(rooted.Tools.FS, "")...)
+}
+
 // Over is the suite over an engine that is open already, and that other dialects may stand on: one
 // policy, one audit record and one history for all of them. Who opened the engine closes it.
 func Over(e *engine.Engine) *Suite {
@@ -81,10 +287,25 @@ func Over(e *engine.Engine) *Suite {
 	return s
 }
 
+// fitted is the suite as it answers a caller with such a page.
+func (s *Suite) fitted(p dialect.Page) *Suite {
+	f := *s
+	tokens := s.cfg.ContextWindowTokens
+	window := int(readers.WindowBytes(tokens))
+	if p.Bytes <= 0 || tokens > 0 && !p.Hard {
+		p.Bytes = window
+	}
+	p.Bytes = min(p.Bytes, window)
+	if s.cfg.LineNumbers == "auto" {
+		f.cfg.LineNumbers = cmp.Or(p.Numbers, "arrow")
+	}
+	f.page = p
+	return &f
+}
+
 // Close lets no call in any more, takes back the questions that wait for an answer, waits for the
 // calls under way, and gives back what Open took. A call whose question was taken back changes
-// nothing and ends with ErrClosed. Every other call runs to its end: whoever is in a hurry cancels
-// the contexts of its calls.
+// nothing and ends with ErrClosed. Every other call runs to its end: to hurry, cancel the contexts of the calls.
 //
 // Closing again, at the same time too, waits likewise and answers the same. Options.Progress must
 // not call it: a call under way waits for that. A suite that is Over an engine leaves it open.
@@ -99,6 +320,19 @@ func (s *Suite) Close() error {
 // or "best_effort".
 func (s *Suite) Containment() string { return s.engine.Containment() }
 
+// Definitions are those of every tool, for a host that shows them without a
+// suite.
+func Definitions() []Definition { return (&Suite{}).Definitions() }
+
+// DefinitionsUnder are those of the tools that a configuration leaves.
+func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
+	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
+	if err != nil {
+		return nil, err
+	}
+	return (&Suite{tools: lists}).Definitions(), nil
+}
+
 // Definitions are the tools that may be called, in the order of [All]. A tool
 // that [tools.policy] denies is not among them.
 func (s *Suite) Definitions() []Definition {
@@ -109,6 +343,64 @@ func (s *Suite) Definitions() []Definition {
 		}
 	}
 	return out
+}
+
+// Do is a call with typed arguments and a typed answer. The struct says which tool is meant: an
+// EditArgs, or a pointer to one, is a call of Edit. as says whose call it is; its Tool and Args are
+// set here.
+//
+//	args := tools.EditArgs{FilePath: p, OldString: "a", NewString: "b"}
+//	done, err := tools.Do[*tools.Edit](ctx, suite, args, tools.Call{Session: "s1"})
+//	if no, ok := errors.AsType[*tools.Refusal](err); ok { … }
+//
+// A refusal is an error here, the *Refusal itself. So is an answer of another type, as a hook may
+// put in the place of the tool's. With Payload for P every answer is taken, refusals excepted.
+func Do[P Payload](ctx context.Context, s *Suite, args any, as Call) (P, error) {
+	var none P
+	for i := range table {
+		if table[i].is(args) {
+			as.Tool = table[i].Name
+			break
+		}
+		if i == len(table)-1 {
+			return none, fmt.Errorf("a %T is the arguments of no tool", args)
+		}
+	}
+	raw, err := plainJSON(args)
+	if err != nil {
+		return none, fmt.Errorf("encoding the arguments: %w", err)
+	}
+	as.Args = raw
+	p, err := s.Call(ctx, as)
+	if err != nil {
+		return none, err
+	}
+	if r, ok := p.(*Refusal); ok {
+		return none, r
+	}
+	answer, ok := p.(P)
+	if !ok || Refused(p) {
+		return none, fmt.Errorf("%s answered %s, a %T, not a %T", as.Tool, p.Kind(), p, none)
+	}
+	return answer, nil
+}
+
+// Call runs one tool. Whatever the model asked for comes back as a payload, a *Refusal included. An
+// error means that the host is broken, or, as an *UnknownToolError, that there is no such tool, or,
+// as ErrClosed, that the suite is closed.
+//
+// A call whose ctx was cancelled before it was done has changed nothing and ends with an error that
+// is context.Canceled. One whose deadline passed is a *Refusal of KindDeadline: a model can ask for
+// less.
+func (s *Suite) Call(ctx context.Context, in Call) (Payload, error) {
+	p, err := s.call(ctx, in)
+	if err != nil || !Refused(p) || !errors.Is(ctx.Err(), context.Canceled) {
+		return p, err
+	}
+	if r, ok := p.(*Refusal); ok && r.facts != nil && r.facts.Cause == engine.Withheld {
+		return p, nil // it may have changed something
+	}
+	return nil, fmt.Errorf("%s was cancelled: %w", in.Tool, ctx.Err())
 }
 
 // call is Call, and a call that was cancelled is a refusal too.
@@ -157,8 +449,8 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			case c.Trace.Bytes == 0:
 				c.Trace.Bytes = int64(len(out.Text()))
 			}
-			if n, ok := out.(interface{ read(string) }); ok && note != "" {
-				n.read(note)
+			if n, ok := out.(interface{ noted() *string }); ok {
+				*n.noted() = joined(note, *n.noted())
 			}
 			return err
 		},
@@ -206,4 +498,246 @@ func (s *Suite) unknown(name string) *UnknownToolError {
 		names = append(names, d.Name)
 	}
 	return &UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
+}
+
+// Undo takes back the last change of the session that as names: checkpoint_restore with the id "undo". Use Do for its
+// other arguments.
+func (s *Suite) Undo(ctx context.Context, as Call) (*CheckpointRestore, error) {
+	return Do[*CheckpointRestore](ctx, s, CheckpointRestoreArgs{ID: new("undo")}, as)
+}
+
+// Redo makes the change again that Undo took back.
+func (s *Suite) Redo(ctx context.Context, as Call) (*CheckpointRestore, error) {
+	return Do[*CheckpointRestore](ctx, s, CheckpointRestoreArgs{ID: new("redo")}, as)
+}
+
+// Upkeep gives do the checkpoint store, for the work of a host beside calls: pins, labels, retention
+// ([checkpoint.DB.GC]), purges, a look into the trash. name is the name of that work in the audit log, as "pin". The record stands there before do begins; where it can't be written, do is not run.
+// do must not keep the store, nor close it.
+//
+//	err := suite.Upkeep(ctx, "pin", func(ctx context.Context, db *checkpoint.DB) error {
+//		return db.Pin(ctx, id, checkpoint.Scope{AllSessions: true})
+//	})
+//
+// What is in the trash comes back by Do, with its id in CheckpointRestoreArgs.
+func (s *Suite) Upkeep(ctx context.Context, name string,
+	do func(context.Context, *checkpoint.DB) error) error {
+	return s.engine.Upkeep(ctx, name, do)
+}
+
+// EmptyTrash removes entries of the trash for good, those that [checkpoint.DB.TrashList] gives.
+func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) error {
+	return s.Upkeep(ctx, "empty_trash", func(ctx context.Context, db *checkpoint.DB) error {
+		return engine.EmptyTrash(ctx, s.engine.Place(), db, entries)
+	})
+}
+
+// Effect says what a tool may do to the world; the MCP annotations follow.
+type Effect uint8
+
+const (
+	// Reads changes nothing.
+	Reads Effect = iota
+	// Overwrites replaces or removes what was there.
+	Overwrites
+)
+
+// A Tool is one row of [All]: everything a surface needs to list and run it.
+type Tool struct {
+	Name, Title string
+	// Description is for a model that knows the tool by heart: only what differs or surprises.
+	Description string
+	Effect      Effect
+	Idempotent  bool
+	// Follows are tools that this one does the work of by another road. It is denied with the last of
+	// them, unless it is allowed by name.
+	Follows []string
+
+	// OwnTime says that the tool sets its own deadline, as a search does, or takes what it takes, as a
+	// restore of many files does.
+	OwnTime bool
+
+	Search Search
+
+	aliases []args.Alias // other agents' names for the arguments
+
+	// refuses adds to the words of a cause: fields, a call to make next, what may be meant.
+	refuses map[engine.Cause]func(*about, *Refusal)
+
+	// answers has an empty one of each kind of success: their types are the schema of the answers.
+	answers []Payload
+
+	args *args.Spec        // schema and decoder
+	is   func(in any) bool // whether these are its arguments, as a struct
+	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
+	at   func(path string, there bool) any
+
+	output func() json.RawMessage // the schema of its answers
+}
+
+// All is every tool, in the order in which it is listed. Order matters: models and prompt caches
+// see it. It is a copy: what a host changes in it changes no suite.
+func All() []Tool {
+	out := slices.Clone(table)
+	for i := range out {
+		out[i].Follows = slices.Clone(out[i].Follows)
+	}
+	return out
+}
+
+var table = []Tool{
+	readTool,
+	writeTool,
+	editTool,
+	multiEditTool,
+	notebookEditTool,
+	globTool,
+	grepTool,
+	checkpointsListTool,
+	checkpointDiffTool,
+	checkpointRestoreTool,
+}
+
+// A checker is an argument struct with rules beyond its types. Problems come
+// back as *args.Error.
+type checker interface{ check() error }
+
+// An asker is an argument struct that names a part of a tree or of a file.
+type asker interface{ asked() engine.Asked }
+
+// A dryRunner is an argument struct that can ask what would be changed.
+type dryRunner interface{ dryRun() bool }
+
+// define makes a row out of a typed run function. A is the argument struct. at makes arguments that
+// have the tool work on a path: tests send them for every strange one. there says that a file with
+// the text "a" is there.
+func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error),
+	at func(path string, there bool) A) Tool {
+	if len(t.answers) == 0 {
+		panic("tools: " + t.Name + " has no answers")
+	}
+	t.at = func(path string, there bool) any { return at(path, there) }
+	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Effect != Reads, Aliases: t.aliases})
+	t.output = sync.OnceValue(func() json.RawMessage {
+		out, err := plainJSON(outputSchema(t.answers))
+		if err != nil {
+			panic("tools: a schema that can't be encoded: " + err.Error())
+		}
+		return out
+	})
+	t.is = func(in any) bool {
+		switch in.(type) {
+		case A, *A:
+			return true
+		}
+		return false
+	}
+	t.run = func(ctx context.Context, s *Suite, c *engine.Call, in any) (Payload, error) {
+		return run(ctx, s, c, in.(*A))
+	}
+	return t
+}
+
+// decode makes the argument struct of a call, checked. note tells which names were taken for which.
+func (t *Tool) decode(raw json.RawMessage) (in any, note string, err error) {
+	in, note, err = t.args.Take(raw)
+	if err == nil {
+		if a, ok := in.(checker); ok {
+			err = a.check()
+		}
+	}
+	return in, note, err
+}
+
+type badArgument = args.Error
+
+// bad is an argument that can't be taken.
+func bad(hint, format string, a ...any) error { return args.Errorf(hint, format, a...) }
+
+// allowed reports whether [tools.policy] leaves the tool.
+func (t *Tool) allowed(p policy.Tools) bool {
+	return p.Allows(t.Name, t.Effect != Reads, t.Follows...)
+}
+
+// definition gives the texts and schemas that a model is told.
+func (t *Tool) definition() Definition {
+	return Definition{
+		Name:         t.Name,
+		Title:        t.Title,
+		Description:  t.Description,
+		InputSchema:  t.args.Schema(),
+		OutputSchema: t.output(),
+		ReadOnly:     t.Effect == Reads,
+		Destructive:  t.Effect == Overwrites,
+		Idempotent:   t.Idempotent || t.Effect == Reads,
+		OpenWorld:    false,
+		Search:       t.Search,
+	}
+}
+
+// The names that several tools share. What others call a path, a glob or a text is theirs to say; a
+// name is taken for what the tool that has it means by it.
+const (
+	fileNames = "path file filename filepath filepathname targetfile absolutepath absolutefilepath " +
+		"fullpath fullfilepath pathname targetpath location filetoread filetoedit relativepath " +
+		"relativeworkspacepath filelocation inputfile sourcefile uri fileuri document"
+	dirNames = "directory dir folder dirpath directorypath folderpath root rootdir rootpath cwd " +
+		"basepath basedir searchpath searchdir searchdirectory searchin targetdirectory targetdir " +
+		"workdir workingdirectory location absolutepath fullpath filepath file directories " +
+		"paths searchpaths startpath startdir relativeworkspacepath"
+	notNames = "exclude excludes excludepattern excludepatterns excludeglob excludeglobs ignore " +
+		"ignorepattern ignorepatterns ignoreglobs exclusions excludeddirs excludedirs"
+	oldNames = "oldtext oldstr old oldcode oldcontent oldvalue oldsnippet oldblock search searchtext " +
+		"searchstring searchblock searchfor searchcontent find findtext findstring target targettext " +
+		"targetcontent targetstring original originaltext originalcode originalcontent " +
+		"originalstring texttoreplace texttofind codetoreplace"
+	newNames = "newtext newstr new newcode newcontent newvalue newsnippet newblock replace " +
+		"replacetext replacestring replaceblock replacewith replacement replacementtext " +
+		"replacementstring replacementcontent replacementcode updatedtext updatedcode with"
+	verbNames = "command action operation op"
+	maxNames  = "maxresults maxmatches maxcount numresults resultlimit limit maxitems maxhits top " +
+		"topk max"
+	hiddenName = "hidden includehidden searchhidden showhidden dot"
+	gitNames   = "respectgitignore respectignore usegitignore gitignore respectgitignorefiles"
+	noGitNames = "noignore includeignored nogitignore"
+	idNames    = "checkpointid checkpoint cp cpid snapshot snapshotid checkpointname"
+)
+
+// fileAliases are for the path of one file.
+var fileAliases = []args.Alias{
+	{Theirs: "path", Ours: "file_path", Quiet: true},
+	{Theirs: fileNames, Ours: "file_path"},
+}
+
+// editAliases are for one replacement, alone or in a list.
+var editAliases = []args.Alias{
+	{Theirs: "oldstr", Ours: "old_string", Quiet: true},
+	{Theirs: "newstr", Ours: "new_string", Quiet: true},
+	{Theirs: oldNames, Ours: "old_string"},
+	{Theirs: newNames, Ours: "replace_all", Turn: args.Switch},
+	{Theirs: newNames, Ours: "new_string"},
+	{Theirs: "before from", Ours: "old_string", Turn: args.Offered},
+	{Theirs: "after to text content value updated insert", Ours: "new_string", Turn: args.Offered},
+	{Theirs: "all global replaceallmatches replaceallinstances alloccurrences replacealloccurrences " +
+		"allowmultiple allowmultiplereplacements allmatches replaceeverywhere", Ours: "replace_all"},
+	{Theirs: "expectedreplacements count expectedoccurrences", Says: "1",
+		Hint: "set replace_all to change every place"},
+}
+
+// timeAliases are for the points in time of checkpoints.
+var timeAliases = []args.Alias{
+	{Theirs: "turnid", Ours: "turn"},
+	{Theirs: "after sincetime starttime newerthan", Ours: "since"},
+	{Theirs: "tag", Ours: "label"},
+}
+
+// numbers is the numbers that are given, each behind its name.
+func numbers(parts ...any) string {
+	var b strings.Builder
+	for i := 0; i < len(parts); i += 2 {
+		if n, ok := parts[i+1].(*int); ok && n != nil {
+			fmt.Fprintf(&b, " %s %d", parts[i], *n)
+		}
+	}
+	return strings.TrimPrefix(b.String(), " ")
 }

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
 
 	"moltisfs/internal/args"
@@ -11,7 +10,7 @@ import (
 	"moltisfs/internal/engine"
 )
 
-// WriteArgs is what a model may say to Write.
+// WriteArgs are the arguments of Write.
 type WriteArgs struct {
 	FilePath     string  `json:"file_path" doc:"absolute"`
 	Content      string  `json:"content"`
@@ -24,6 +23,7 @@ type WriteArgs struct {
 
 func (a *WriteArgs) target() string { return a.FilePath }
 func (a *WriteArgs) dryRun() bool   { return value(a.DryRun) }
+func (*WriteArgs) makes() bool      { return true }
 
 // Write is the payload of kind "write".
 type Write struct {
@@ -78,31 +78,12 @@ var writeTool = define[WriteArgs](Tool{
 	answers: []Payload{&Write{}},
 }, runWrite, func(path string, _ bool) WriteArgs { return WriteArgs{FilePath: path, Content: "b\n"} })
 
-// parents says whether a call may make the directories that are missing.
-func (s *Suite) parents(asked *bool) bool {
-	return s.cfg.CreateParents || value(asked)
-}
-
-// makesParents says whether the call that was refused would make them if it asked.
-func (a *about) makesParents() bool {
-	if path.Clean(a.path) != a.path {
-		return false // nothing goes up from a directory that is not there
-	}
-	switch args := a.args.(type) {
-	case *WriteArgs:
-		return true
-	case *EditArgs:
-		return args.OldString == ""
-	}
-	return false
-}
-
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {
 	done, encoding, err := s.engine.Write(ctx, c,
 		engine.WriteArgs{Path: a.FilePath, Text: a.Content, Encoding: value(a.Encoding),
 			DryRun: value(a.DryRun),
 			Rules: engine.Rules{Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge),
-				Parents: s.parents(a.Parents)}})
+				Parents: s.cfg.CreateParents || value(a.Parents)}})
 	if err != nil {
 		return nil, err
 	}

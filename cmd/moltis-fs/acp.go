@@ -55,12 +55,10 @@ What the agent writes to standard error goes to ours. It ends with the editor, a
 its exit status. SIGINT and SIGTERM are passed on. What the agent has started ends too, unless it
 went into a process group of its own; so does the agent where we are killed (not on Windows). At SIGHUP the configuration is read again, as
 moltis-fs mcp does it.`,
-		options: suiteOptions(
-			approveOption("editor"),
+		options: options("approve dialect read-only"+onSuite,
 			opt("terminal", "WHAT", "what becomes of programs that the agent runs by way of the "+
 				"editor; pass unless told", "pass", "refuse", "ask"),
 			opt("with-mcp", "", "give the agent our tools too"),
-			dialectOption(), readOnlyOption(),
 		),
 		examples: []string{
 			"moltis-fs acp -- gemini --acp",
@@ -186,7 +184,7 @@ func confined(dir string) string {
 func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
 	if o.Confine == nil {
 		in.tellOpen(cfg)
-	} else if dir, _, err := in.dataDir(); err == nil {
+	} else if dir, err := in.dataDir(); err == nil {
 		fmt.Fprintf(in.err, "%s: open is the working directory of each session and nothing else "+
 			"(no --root, no configuration); data is in %s\n", program, visible(dir))
 	}
@@ -212,7 +210,7 @@ func (in *invocation) lend(d dialect.Dialect, cfg config.Config) (*lent, error) 
 	if err != nil {
 		return nil, err
 	}
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,9 @@ import (
 	"math"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -17,10 +19,6 @@ import (
 )
 
 func approvalsCommand() *command {
-	options := func(more ...option) []option {
-		return append(more, opt("json", "", "answer in JSON"), opt("data-dir", "DIR",
-			"where the questions wait; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"))
-	}
 	reason := opt("reason", "TEXT", "in your words; whoever asked reads it")
 	return &command{
 		name: "approvals", payload: true,
@@ -32,7 +30,7 @@ func approvalsCommand() *command {
 waits for approval_timeout, and as long as its process lives.
 
 With --all it lists what became of the others too. That is kept for a week.`,
-				options:  options(opt("all", "", "those that are over too")),
+				options:  options("json data-dir", opt("all", "", "those that are over too")),
 				examples: []string{"moltis-fs approvals list", "moltis-fs approvals list --all --json"},
 				run:      listApprovals,
 			},
@@ -40,7 +38,7 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				name: "show", args: "ID", min: 1, max: 1, run: showApproval,
 				short:    "show one with its whole diff",
 				long:     "What can't be seen in a name or a text is shown as \\u{…}.",
-				options:  options(),
+				options:  options("json data-dir"),
 				examples: []string{"moltis-fs approvals show 3fa9"},
 			},
 			{
@@ -49,14 +47,14 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				long: answersLong + `
 
 A diff that you were not shown, by show, is approved only with --unseen. The record says so.`,
-				options:  options(reason, opt("unseen", "", "approve what you were not shown")),
+				options:  options("json data-dir", reason, opt("unseen", "", "approve what you were not shown")),
 				examples: []string{"moltis-fs approvals approve 3fa9"},
 			},
 			{
 				name: "deny", args: "ID", min: 1, max: 1, run: answerApproval(approval.Denied),
 				short:    "refuse a change",
 				long:     answersLong,
-				options:  options(reason),
+				options:  options("json data-dir", reason),
 				examples: []string{"moltis-fs approvals deny 3fa9 --reason 'put it into docs/'"},
 			},
 		},
@@ -68,7 +66,7 @@ counts. It is for this one change as it was shown: if a file moves on meanwhile,
 
 // queue is where the questions of this data directory wait.
 func (in *invocation) queue() (*queue.Queue, error) {
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	return queue.Open(filepath.Join(dir, "approvals")), err
 }
 
@@ -204,4 +202,78 @@ func approvalsError(in *invocation, err error) error {
 			tools.KindNotFound}
 	}
 	return fmt.Errorf("looking into the queue: %w", err)
+}
+
+func approveAll(onWhoseWord string) tools.Approver    { return approval.YesToCode(onWhoseWord) }
+func approveNothing(instead ...string) tools.Approver { return approval.Nobody(instead) }
+
+// yesBut approves what does not run code later, and has the other asked about that.
+type yesBut struct {
+	yes   tools.Approver
+	other *terminal
+}
+
+func (y yesBut) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	if len(q.Code) > 0 {
+		return y.other.Ask(ctx, q)
+	}
+	return y.yes.Ask(ctx, q)
+}
+
+// approver says yes with --yes. Else the terminal asks; instead is what helps where there is none.
+// A call that an agent may have written takes --yes-exec for what runs code.
+func (in *invocation) approver(instead ...string) tools.Approver {
+	switch {
+	case in.given("yes") && slices.Contains([]string{"call", "js run", "js repl"}, in.command.path):
+		return yesBut{approval.Yes("--yes"), &terminal{streams: in.streams, instead: instead}}
+	case in.given("yes"):
+		return approveAll("--yes")
+	}
+	if in.given("batch") {
+		return approval.Remember(&terminal{streams: in.streams, grants: true, instead: instead})
+	}
+	return &terminal{streams: in.streams, instead: instead}
+}
+
+// approveBy is who approves as --approve says. Who can ask by elicitation does not come here.
+func (in *invocation) approveBy(how string) (tools.Approver, error) {
+	switch how {
+	case "queue":
+		q, err := in.queue()
+		return q, err
+	case "yes":
+		return approval.Yes("--approve yes"), nil
+	case "yes-exec":
+		return approveAll("--approve yes-exec"), nil
+	case "never":
+		return approveNothing("have the operator start " + in.command.path +
+			" with another --approve, such as queue"), nil
+	case "terminal":
+		return approval.Remember(&terminal{streams: in.streams, grants: true, instead: []string{
+			"have the operator start " + in.command.path + " from a terminal",
+			"with --approve queue or --approve yes"}}), nil
+	}
+	return nil, misuse("use terminal, queue, yes, yes-exec or never", "%s can't ask by %s",
+		in.command.path, how)
+}
+
+// terminal asks on the controlling terminal, wherever standard input and output lead. It is opened
+// for the first question; calls that ask nothing need none. Without one, instead says what would
+// help.
+type terminal struct {
+	streams
+	grants  bool // more questions may come: a yes can be for them too
+	instead []string
+	once    sync.Once
+	ask     tools.Approver
+}
+
+func (t *terminal) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	t.once.Do(func() {
+		t.ask = approval.Nobody(t.instead)
+		if r, w, err := controlling(); err == nil {
+			t.ask = approval.Screen{In: r, Out: w, Ink: t.ink(w), Grants: t.grants}.Approver()
+		}
+	})
+	return t.ask.Ask(ctx, q)
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,18 +25,13 @@ func auditCommand() *command {
 "no outcome" was begun and is under way, or its process was killed. docs/operations.md says what a
 record holds; --json gives the records as they are.`,
 		below: []*command{verifyCommand()},
-		options: []option{
+		options: options("session since json data-dir sandbox config",
 			opt("tool", "NAME", "of this tool, or of an operator's action, as purge or start"),
-			opt("session", "NAME", "of this session"),
 			opt("outcome", "NAME", "with this outcome, as ok or path_denied"),
 			opt("path", "TEXT", "of paths that hold this"),
-			opt("since", "TIME", "not before"),
 			opt("limit", "N", "the last so many, up to 1000000; else 100, or with --since all"),
 			opt("follow", "", "go on with what comes, until Ctrl-C; also -f"),
-			opt("json", "", "the records, one a line"),
-			opt("data-dir", "DIR", "whose log; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-			sandboxOption(), configOption(),
-		},
+		),
 		examples: []string{
 			"moltis-fs audit --since 1h --outcome path_denied",
 			"moltis-fs audit -f --session s1",
@@ -68,7 +65,7 @@ func showAudit(ctx context.Context, in *invocation) error {
 			return err
 		}
 	}
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}
@@ -200,3 +197,161 @@ func auditLine(e *audit.Entry) string {
 }
 
 func shortHash(h string) string { return h[:min(len(h), 12)] }
+
+func verifyCommand() *command {
+	return &command{
+		name: "verify", run: verifyAudit,
+		short: "check that the audit log is as it was written",
+		long: `Follows the records of both logs, that of changes and that of all other calls. Each record has the
+hash of the record before. So a record that was changed, removed, put in or moved is told, and so is
+an end that is missing.
+
+Whoever can write the log can write it anew, with all hashes. Against that, keep elsewhere what this
+prints. --earlier FILE later says whether the last records of then, and so all before them, are still
+what they were.
+
+Where rotation removed records of changes and the others do not reach back 30 days, that is a flaw,
+"early": whoever makes many changes could have pushed others out.
+
+Exit status: 0, nothing is wrong with what is there; 1, something is; 2, there is no log, or FILE
+can't be used; 3, it could not be read.`,
+		options: options(onStore,
+			many("earlier", "FILE", "what audit verify printed then"),
+			opt("archived", "N", "records up to number N may be missing: you moved them elsewhere"),
+			opt("archived-changes", "N", "the same of the log of changes, which has its own numbers"),
+		),
+		examples: []string{
+			"moltis-fs audit verify > /media/stick/verified",
+			"moltis-fs audit verify --earlier /media/stick/verified",
+		},
+	}
+}
+
+func verifyAudit(ctx context.Context, in *invocation) error {
+	dir, err := in.dataDir()
+	if err != nil {
+		return err
+	}
+	var calls, changes audit.Known
+	for option, known := range map[string]*audit.Known{"archived": &calls, "archived-changes": &changes} {
+		n, err := in.number(option, 0, 1<<53)
+		if err != nil {
+			return err
+		}
+		known.Archived = uint64(n)
+	}
+	for _, name := range in.all("earlier") {
+		if err := seenIn(name, &calls, &changes); err != nil {
+			return err
+		}
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	dir = filepath.Join(dir, "audit")
+	p, err := audit.Verify(ctx, dir, calls)
+	if errors.Is(err, fs.ErrNotExist) {
+		return misuse("it is made by the first call; --data-dir names another place",
+			"there is no audit log in %s", visible(dir))
+	}
+	if err != nil {
+		return err
+	}
+	c, err := audit.VerifyChanges(ctx, dir, changes)
+	if err != nil {
+		return err
+	}
+	ok := len(p.Flaws)+len(c.Flaws) == 0
+	if in.given("json") {
+		return ending(writeJSON(in, struct {
+			OK bool `json:"ok"` // there is no flaw
+			audit.Proof
+			Changes audit.Proof `json:"changes"`
+		}{ok, p, c}), refusedIf(!ok))
+	}
+	return ending(in.write([]byte(proofText("calls", p)+proofText("changes", c))), refusedIf(!ok))
+}
+
+var lastRecord = regexp.MustCompile(`(?m)^(calls|changes): last record ([0-9]{1,18}) ([0-9a-f]{64})\r?$`)
+
+// seenIn adds the last records that an earlier verification printed.
+func seenIn(name string, calls, changes *audit.Known) error {
+	const hint = "name a file that audit verify printed"
+	text, err := readAtMost(name, maxKeyFile)
+	if err != nil {
+		return misuse(hint, "reading what was verified earlier: %v", err)
+	}
+	found := lastRecord.FindAllSubmatch(text, -1)
+	if found == nil {
+		return misuse(hint, "%s names no last record", visible(name))
+	}
+	for _, f := range found {
+		n, _ := strconv.ParseUint(string(f[2]), 10, 64) // it has 18 digits at most
+		known := map[string]*audit.Known{"calls": calls, "changes": changes}[string(f[1])]
+		known.Seen = append(known.Seen, audit.Seen{Number: n, Hash: string(f[3])})
+	}
+	return nil
+}
+
+// proofText is a proof for people: a line for each flaw and each note, then what holds.
+func proofText(log string, p audit.Proof) string {
+	var lines []string
+	for _, f := range p.Flaws {
+		lines = append(lines, fmt.Sprintf("%-11s %s", f.Flaw, findingText(f)))
+	}
+	for _, f := range p.Notes {
+		lines = append(lines, fmt.Sprintf("%-11s %s", "note", findingText(f)))
+	}
+	whole := "the chain is whole"
+	if slices.ContainsFunc(p.Flaws, func(f audit.Finding) bool { return f.Flaw != audit.Early }) {
+		whole = "not as they were written"
+	}
+	if p.Records == 0 {
+		lines = append(lines, "no record is there")
+	} else {
+		lines = append(lines, fmt.Sprintf("%d records, number %d to %d: %s", p.Records, p.First, p.Last, whole),
+			fmt.Sprintf("last record %d %s", p.Last, p.Hash))
+	}
+	return log + ": " + strings.Join(lines, "\n"+log+": ") + "\n"
+}
+
+// findingText says what a finding means, and where.
+func findingText(f audit.Finding) string {
+	where := ""
+	if f.File != "" {
+		where = visible(f.File)
+		if f.Line > 0 {
+			where += fmt.Sprint(":", f.Line)
+		}
+		where += ": "
+	}
+	records := fmt.Sprintf("record %d", f.First)
+	if f.Last > f.First {
+		records = fmt.Sprintf("records %d to %d", f.First, f.Last)
+	}
+	switch f.Flaw {
+	case audit.Changed:
+		return where + "it is not as it was written"
+	case audit.Dropped:
+		return where + records + " missing before it"
+	case audit.Truncated:
+		return where + records + " missing at the end; a power cut may do that as well"
+	case audit.Inserted:
+		return where + "the log did not write this here"
+	case audit.NewChain:
+		return where + "the log was begun anew here; nothing binds it to what stands before"
+	case audit.NoEnd:
+		return "audit.last, or all of the log, is missing or was put back; the next record writes audit.last anew"
+	case audit.Not:
+		if f.File == "" {
+			return records + " was there at an earlier verification, and is missing"
+		}
+		return where + "it is not the record that an earlier verification saw"
+	case audit.Interrupted:
+		return where + "what a killed process left of a record; what it was about has not happened"
+	case audit.Early:
+		return records + " removed by rotation, and what is left does not reach back 30 days"
+	case audit.Gone:
+		return records + " removed by rotation, or moved elsewhere"
+	}
+	return where + string(f.Flaw)
+}

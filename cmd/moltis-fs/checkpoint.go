@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,8 +14,6 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/nearest"
-	"moltisfs/tools"
 )
 
 func checkpointCommand() *command {
@@ -24,16 +24,12 @@ func checkpointCommand() *command {
 			{
 				name: "list", short: "list checkpoints, newest first", run: listCheckpoints,
 				long: "All sessions, unless --session or --principal says otherwise." + timesTaken,
-				options: storeOptions(append(whose(),
+				options: options("contains since until limit cursor principal session"+onStore,
 					opt("path", "PATH", "of this path"),
-					opt("contains", "TEXT", "of paths that hold this, letters of either case"),
 					opt("turn", "NAME", "of this turn"),
 					opt("tool", "NAME", "of this tool or kind"),
-					opt("kind", "NAME", "of this kind", kinds()...),
 					opt("label", "TEXT", "with this label"),
-					opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
-					opt("limit", "N", "so many, up to 1000; else 20"), opt("cursor", "ID", "go on after it"),
-				)...),
+				),
 				examples: []string{
 					"moltis-fs checkpoint list",
 					"moltis-fs checkpoint list --path ./main.go --since 24h",
@@ -43,7 +39,7 @@ func checkpointCommand() *command {
 			{
 				name: "show", args: "ID", min: 1, max: 1, run: showCheckpoint,
 				short:    "show one checkpoint with all its paths",
-				options:  storeOptions(whose()...),
+				options:  options("principal session" + onStore),
 				examples: []string{"moltis-fs checkpoint show ck-1H0"},
 			},
 			checkpointDiffCommand(), checkpointRestoreCommand(), checkpointRewindCommand(),
@@ -52,14 +48,14 @@ func checkpointCommand() *command {
 			{
 				name: "pin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
 				short: "keep a checkpoint whatever retention says",
-				options: storeOptions(append(whose(),
-					opt("label", "TEXT", "give it a name to find it and rewind to it by"))...),
+				options: options("principal session"+onStore,
+					opt("label", "TEXT", "give it a name to find it and rewind to it by")),
 				examples: []string{"moltis-fs checkpoint pin ck-1H0 --label before-cleanup"},
 			},
 			{
 				name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
-				short:    "let retention have it again",
-				options:  storeOptions(append(whose(), opt("no-label", "", "take its name away too"))...),
+				short:    "let retention have it again; it keeps its label",
+				options:  options("principal session" + onStore),
 				examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
 			},
 			checkpointExportCommand(), checkpointImportCommand(), checkpointBackupCommand(),
@@ -75,15 +71,6 @@ const timesTaken = `
 A TIME is one as listed, with its zone. Without a zone, or a day alone, it is local. It may
 also be an age like 2h, 7d or 2w.`
 
-func kinds() []string {
-	return []string{
-		checkpoint.KindWrite, checkpoint.KindEdit, checkpoint.KindMultiEdit, checkpoint.KindAppend,
-		checkpoint.KindDelete, checkpoint.KindMove, checkpoint.KindCopy, checkpoint.KindMkdir,
-		checkpoint.KindRestore, checkpoint.KindExternal, checkpoint.KindRead, checkpoint.KindManual,
-		checkpoint.KindImport,
-	}
-}
-
 // find is the checkpoint that the first argument names, within --principal and --session.
 func (in *invocation) find(ctx context.Context, db *checkpoint.DB) (*checkpoint.Checkpoint, error) {
 	c, err := db.Get(ctx, checkpoint.ID(in.arg(0)), in.operator()) // which looks at no session
@@ -97,7 +84,7 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 	who := in.operator()
 	f := checkpoint.Filter{
 		PathContains: in.option("contains"), Turn: in.option("turn"), Tool: in.option("tool"),
-		Kind: in.option("kind"), Label: in.option("label"), Cursor: in.option("cursor"),
+		Label: in.option("label"), Cursor: in.option("cursor"),
 		Principal: who.Principal, Session: who.Session, AllSessions: true,
 	}
 	var err error
@@ -135,7 +122,7 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 		}
 		if len(page.Checkpoints) == 0 {
 			in.empty("there are no checkpoints", "principal", "session", "path", "contains", "turn",
-				"tool", "kind", "label", "since", "until", "cursor")
+				"tool", "label", "since", "until", "cursor")
 		}
 		var b strings.Builder
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -194,7 +181,7 @@ func pinCheckpoint(ctx context.Context, in *invocation) error {
 		if err == nil {
 			err = set(ctx, c.ID, who)
 		}
-		if err == nil && in.count("label", "no-label") > 0 {
+		if err == nil && in.given("label") {
 			err = db.Label(ctx, c.ID, who, in.option("label"))
 		}
 		if err == nil {
@@ -219,62 +206,178 @@ func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB,
 	for _, o := range page.Checkpoints {
 		if o.ID != c.ID {
 			fmt.Fprintf(in.err, "%s: %s has that label too; rewind --label is refused until one of them "+
-				"has another, or none (unpin --no-label)\n", program, o.ID)
+				"has another (pin --label)\n", program, o.ID)
 		}
 	}
 	return err
 }
 
-// empty says on standard error that a list is, and what narrows it.
-func (in *invocation) empty(what string, narrowing ...string) {
-	var by []string
-	for _, name := range narrowing {
-		if in.given(name) {
-			by = append(by, "--"+name+" "+visible(in.option(name)))
-		}
-	}
-	if len(by) > 0 {
-		what += " with " + strings.Join(by, ", ")
-	}
-	fmt.Fprintf(in.err, "%s: %s\n", program, what)
-	if tool := in.option("tool"); tool != "" {
-		var names []string
-		for _, d := range tools.Definitions() {
-			names = append(names, d.Name)
-		}
-		if near := nearest.Of(tool, names); near != "" && near != tool {
-			fmt.Fprintf(in.err, "hint: did you mean --tool %s?\n", near)
-		}
-	}
+// How a checkpoint is written: a row of JSON, and the words for people.
+
+// checkpointRow is a checkpoint as the commands write it in JSON.
+type checkpointRow struct {
+	ID        checkpoint.ID   `json:"id"`
+	Time      time.Time       `json:"time"`
+	Tool      string          `json:"tool,omitempty"`
+	Kind      string          `json:"kind"`
+	Principal string          `json:"principal"`
+	Session   string          `json:"session"`
+	Turn      string          `json:"turn,omitempty"`
+	Label     string          `json:"label,omitempty"`
+	Outcome   string          `json:"outcome,omitempty"`
+	Pinned    bool            `json:"pinned"`
+	UndoOf    checkpoint.ID   `json:"undo_of,omitempty"`
+	RestoreOf checkpoint.ID   `json:"restore_of,omitempty"`
+	Changes   []checkpointWas `json:"changes"`
 }
 
-// when reads an option that is a time or an age.
-func (in *invocation) when(name string) (time.Time, error) {
-	s := in.option(name)
-	if s == "" {
-		return time.Time{}, nil
-	}
-	t, err := tools.ParseTime(s, time.Now())
-	if err != nil {
-		return t, misuse("write a time as it is listed, like 2026-11-21T10:00:00+01:00, in local time "+
-			"2026-11-21 10:00 or 2026-11-21, or an age like 2h, 7d or 2w",
-			"--%s is %.200q, %v", name, s, err)
-	}
-	return t, nil
+type checkpointWas struct {
+	Path    string          `json:"path"`
+	Role    string          `json:"role,omitempty"`
+	Before  checkpointState `json:"before"`
+	After   checkpointState `json:"after"`
+	Stored  bool            `json:"stored"` // the content of before
+	Skipped string          `json:"skipped,omitempty"`
+	// AfterSkipped is why the content of after, once stored, is not any more.
+	AfterSkipped string `json:"after_skipped,omitempty"`
 }
 
-// timeText is a time for people, in their zone and with it: as --since and --until take it.
-func timeText(t time.Time) string { return t.Local().Format(time.RFC3339) }
+type checkpointState struct {
+	Kind   checkpoint.Kind `json:"kind"`
+	Mode   string          `json:"mode,omitempty"`
+	Size   int64           `json:"size,omitempty"`
+	SHA256 string          `json:"sha256,omitempty"`
+	Target string          `json:"target,omitempty"`
+	MTime  *time.Time      `json:"mtime,omitempty"`
+	UID    *uint32         `json:"uid,omitempty"`
+	GID    *uint32         `json:"gid,omitempty"`
+	Xattrs []string        `json:"xattrs,omitempty"` // their names
+}
 
-// number reads an option that is a number from 1 to most.
-func (in *invocation) number(name string, fallback, most int) (int, error) {
-	s := in.option(name)
-	if s == "" {
-		return fallback, nil
+func stateRow(s checkpoint.State) checkpointState {
+	out := checkpointState{Kind: s.Kind, Size: s.Size, SHA256: s.Hash, Target: s.Target}
+	if s.Kind == checkpoint.File || s.Kind == checkpoint.Dir {
+		out.Mode = fmt.Sprintf("%04o", s.Mode.Perm())
 	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > most {
-		return 0, misuse(fmt.Sprintf("write a number from 1 to %d", most), "--%s can't be %q", name, s)
+	// a state that was looked at; what was only announced has neither time nor owner
+	if !s.ModTime.IsZero() {
+		out.MTime, out.UID, out.GID = &s.ModTime, &s.UID, &s.GID
 	}
-	return n, nil
+	out.Xattrs = slices.Sorted(maps.Keys(s.Xattrs))
+	return out
+}
+
+func rowOf(c *checkpoint.Checkpoint) checkpointRow {
+	r := checkpointRow{c.ID, c.Time, c.Tool, c.Kind, c.Principal, c.Session, c.Turn, c.Label,
+		string(c.Outcome), c.Pinned, c.UndoOf, c.RestoreOf, []checkpointWas{}}
+	for _, ch := range c.Changes {
+		r.Changes = append(r.Changes,
+			checkpointWas{ch.Path, ch.Role, stateRow(ch.Before), stateRow(ch.After), ch.Stored,
+				ch.Skipped, ch.AfterSkipped})
+	}
+	return r
+}
+
+// toolOf is the tool or else the kind of call.
+func toolOf(c *checkpoint.Checkpoint) string { return visible(cmp.Or(c.Tool, c.Kind)) }
+
+func pathsOf(c *checkpoint.Checkpoint) string {
+	n, path := 0, ""
+	for _, ch := range c.Changes {
+		if ch.Role != checkpoint.RoleParent || path == "" {
+			if path == "" {
+				path = ch.Path
+			} else {
+				n++
+			}
+		}
+	}
+	if n > 0 {
+		return fmt.Sprintf("%s and %d more", visible(path), n)
+	}
+	return visible(path)
+}
+
+func notesOf(c *checkpoint.Checkpoint) string {
+	var notes []string
+	if c.Turn != "" {
+		notes = append(notes, "turn "+visible(c.Turn))
+	}
+	if c.Label != "" {
+		notes = append(notes, "label "+visible(c.Label))
+	}
+	if c.Pinned {
+		notes = append(notes, "pinned")
+	}
+	if c.Outcome == checkpoint.Aborted || c.Outcome == checkpoint.Foreign {
+		notes = append(notes, string(c.Outcome))
+	}
+	if n := purged(c); n > 0 {
+		notes = append(notes, plural(n, "content purged", "contents purged"))
+	}
+	for _, ch := range c.Changes {
+		if n := ch.After.Size - ch.Before.Size; ch.Role == checkpoint.RoleAppended && n > 0 {
+			notes = append(notes, plural(int(n), "byte appended", "bytes appended"))
+		} else if ch.Role == checkpoint.RoleAppended {
+			notes = append(notes, plural(int(-n), "appended byte taken back", "appended bytes taken back"))
+		}
+		if ch.Skipped != "" && ch.Skipped != checkpoint.SkipPurged &&
+			ch.Skipped != checkpoint.SkipParked && ch.Skipped != checkpoint.SkipAppended {
+			notes = append(notes, "content not stored ("+ch.Skipped+")")
+			break
+		}
+	}
+	switch {
+	case c.UndoOf != "" && c.RestoreOf != "":
+		notes = append(notes, "undoes the run from "+string(c.RestoreOf)+" to "+string(c.UndoOf))
+	case c.UndoOf != "":
+		notes = append(notes, "undoes "+string(c.UndoOf))
+	}
+	return strings.Join(notes, ", ")
+}
+
+// purged counts the contents that were purged, old and new ones.
+func purged(c *checkpoint.Checkpoint) (n int) {
+	for _, ch := range c.Changes {
+		for _, why := range []string{ch.Skipped, ch.AfterSkipped} {
+			if why == checkpoint.SkipPurged {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// absence says why a content is not in the store; "" when it is.
+func absence(why string) string {
+	switch why {
+	case "":
+		return ""
+	case checkpoint.SkipPurged:
+		return "; its content was purged"
+	}
+	return "; its content is not stored (" + why + ")"
+}
+
+func describe(s checkpoint.State) string {
+	switch s.Kind {
+	case checkpoint.File:
+		what := fmt.Sprintf("a file of %s, mode %04o", plural(int(s.Size), "byte", "bytes"),
+			s.Mode.Perm())
+		if s.Hash != "" {
+			what += fmt.Sprintf(", sha256 %.12s", s.Hash)
+		}
+		if !s.ModTime.IsZero() {
+			what += ", modified " + timeText(s.ModTime)
+		}
+		return what
+	case checkpoint.Symlink:
+		return "a link to " + visible(s.Target)
+	case checkpoint.Dir:
+		if s.Mode == 0 { // nobody looked
+			return "a directory"
+		}
+		return fmt.Sprintf("a directory, mode %04o", s.Mode.Perm())
+	}
+	return "absent"
 }

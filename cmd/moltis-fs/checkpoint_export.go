@@ -1,17 +1,21 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
+	"compress/zlib"
 	"context"
+	"crypto/sha1"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit/diff"
@@ -21,33 +25,22 @@ import (
 func checkpointExportCommand() *command {
 	return &command{
 		name: "export", short: "write the history as a patch",
-		long: `--patch writes one diff for each path that the calls changed. A diff goes from
-before the path's first change to after its last one. git apply takes the patch in the tree as it
-was, and git apply -R in the tree as it is. If others changed such a path in between, the diff has
-their changes too, and the comments and standard error say so. Paths are relative to --root.
-Without it they are relative to the git repository or the directory that you are in, if it holds
-every path, and else to /. The first line says to which.
+		long: `It writes one diff for each path that the calls changed, from before the path's first
+change to after its last one. git apply takes the patch in the tree as it was, and git apply -R in the
+tree as it is. If others changed such a path in between, the diff has their changes too, and the
+comments and standard error say so. Paths are relative to --root. Without it they are relative to the
+git repository or the directory that you are in, if it holds every path, and else to /. The first line
+says to which.
 
 Left out are paths outside of --root, paths that git refuses (such as .git), and what the store does
-not hold. The command says how many changes that are. It needs the git program, and does not touch
-your own repositories. Meanwhile the contents are in a temporary directory, which nobody else can
-read.` + timesTaken,
-		options: storeOptions(append(whose(),
-			opt("patch", "", "as diffs for git apply, binary ones too"),
-			opt("root", "DIR", "only what is below, and paths relative to it"),
-			opt("turn", "NAME", "only of this turn"),
-			opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
-			identityOption(),
-		)...),
-		examples: []string{"moltis-fs checkpoint export --session s1 --turn t7 --patch > t7.patch"},
+not hold. The command says how many changes that are.` + timesTaken,
+		options:  options("root since until identity principal session"+onStore, opt("turn", "NAME", "only of this turn")),
+		examples: []string{"moltis-fs checkpoint export --session s1 --turn t7 > t7.patch"},
 		run:      exportCheckpoints,
 	}
 }
 
 func exportCheckpoints(ctx context.Context, in *invocation) error {
-	if !in.given("patch") {
-		return misuse(seeHelp(in.command), "export needs --patch")
-	}
 	if in.given("json") {
 		return misuse("leave --json out", "a patch has no form in JSON")
 	}
@@ -75,7 +68,21 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 		if x.root, err = in.exportRoot(ops); err != nil {
 			return err
 		}
-		return x.patch(in, ops)
+		if err := x.series(seriesOf(ops)); err != nil {
+			return err
+		}
+		if err := in.write(x.text.Bytes()); err != nil {
+			return err
+		}
+		for _, why := range slices.Sorted(maps.Keys(x.left)) {
+			n := plural(x.left[why], "change is", "changes are")
+			fmt.Fprintf(in.err, "%s: %s not in the patch: %s\n", program, n, why)
+		}
+		if x.mixed > 0 {
+			fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too: "+
+				"its comments say where\n", program, plural(x.mixed, "path was", "paths were"))
+		}
+		return nil
 	})
 }
 
@@ -102,61 +109,93 @@ func history(ctx context.Context, db *checkpoint.DB,
 
 // An export is a history on its way into a patch.
 type export struct {
-	ctx  context.Context
-	db   *checkpoint.DB
-	root string         // paths are relative to it
-	left map[string]int // changes that are left out, by the reason
+	ctx   context.Context
+	db    *checkpoint.DB
+	root  string         // paths are relative to it
+	text  bytes.Buffer   // the patch: nothing of it is written before all of it is there
+	left  map[string]int // changes that are left out, by the reason
+	mixed int            // paths that others changed, too
 }
 
-// Why a change is left out.
-const (
-	refusedByGit = "git takes no path with a name that stands for a repository"
-	notStored    = "its content is not in the store"
-)
-
-func (x *export) outside() string { return "it is outside of " + visible(x.root) }
-
-// refuses says why no side of a change can be in git; "" where it can.
-func (x *export) refuses(ch *checkpoint.Recorded) string {
-	name, below := relative(ch.Path, x.root)
-	switch before, after := gitModes(ch); {
-	case !below:
-		return x.outside()
-	case gitRefuses(name, before == gitLink || after == gitLink):
-		return refusedByGit
-	}
-	return ""
-}
-
-// put writes into the current commit of w that path is a file or a link.
-func (x *export) put(w *bufio.Writer, path, mode string, s checkpoint.State) error {
-	content := []byte(s.Target)
-	if s.Kind == checkpoint.File {
-		var err error
-		content, err = x.db.Content(x.ctx, s.Hash)
-		if errors.Is(err, checkpoint.ErrSealed) { // half a history would look like a whole one
-			return misuse("--identity names the file with the key", "%v", err)
+// series writes comments on all changes, and a diff for each path that can be told. git apply wants
+// each path once: of one that comes twice it forgets that it was created or removed.
+func (x *export) series(all []*series) error {
+	fmt.Fprintf(&x.text, "# paths are relative to %s\n", visible(x.root))
+	var told []*series
+	for _, s := range all {
+		if x.comment(s) {
+			told = append(told, s)
 		}
+	}
+	for _, s := range told {
+		ch := s.whole()
+		before, err := x.content(s.path, &ch.Before)
 		if err != nil {
-			return fmt.Errorf("%s: %w", visible(path), err)
+			return err
 		}
+		after, err := x.content(s.path, &ch.After)
+		if err != nil {
+			return err
+		}
+		name, _ := relative(s.path, x.root)
+		from, to := gitModes(ch)
+		writeDiff(&x.text, name, from, to, before, after)
 	}
-	name, _ := relative(path, x.root)
-	return putFile(w, name, mode, content)
+	return nil
 }
 
-func putFile(w *bufio.Writer, name, mode string, content []byte) error {
-	_, err := fmt.Fprintf(w, "M %s inline %s\ndata %d\n%s\n", mode, diff.QuotePath(name),
-		len(content), content)
-	return err
+// comment writes a line for each change of s, counts what is left out, and says whether there is a
+// diff to write.
+func (x *export) comment(s *series) bool {
+	ch, why := s.whole(), ""
+	name, below := relative(s.path, x.root)
+	before, after := gitModes(ch)
+	switch {
+	case before == "" && after == "" && s.to-s.from == len(s.changes):
+		if ch.Role != checkpoint.RoleTree {
+			return false // git knows of no directories
+		}
+		why = "a directory was moved as a whole"
+	case !below:
+		why = "it is outside of " + visible(x.root)
+	case gitRefuses(name, before == gitLink || after == gitLink):
+		why = "git takes no path with a name that stands for a repository"
+	}
+	mixed := false
+	for i, c := range s.by {
+		note, reason := "", why
+		if reason == "" && (i < s.from || i >= s.to) {
+			reason = "its content is not in the store"
+		}
+		switch {
+		case reason != "":
+			x.left[reason]++
+			note = ": left out, " + reason
+		case s.others(i) && (i > s.from || c.Kind == checkpoint.KindExternal):
+			mixed = true
+			note = ": not of the calls alone, what others changed is in the diff too"
+		}
+		fmt.Fprintf(&x.text, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), toolOf(c), visible(s.path), note)
+	}
+	if mixed {
+		x.mixed++
+	}
+	return why == "" && s.from < s.to
 }
 
-// sayLeft says on standard error which changes are not in the patch.
-func (x *export) sayLeft(in *invocation) {
-	for _, why := range slices.Sorted(maps.Keys(x.left)) {
-		n := plural(x.left[why], "change is", "changes are")
-		fmt.Fprintf(in.err, "%s: %s not in the patch: %s\n", program, n, why)
+// content is what git would store of a state of a path.
+func (x *export) content(path string, s *checkpoint.State) ([]byte, error) {
+	if s.Kind != checkpoint.File {
+		return []byte(s.Target), nil
 	}
+	content, err := x.db.Content(x.ctx, s.Hash)
+	if errors.Is(err, checkpoint.ErrSealed) { // half a history would look like a whole one
+		return nil, misuse("--identity names the file with the key", "%v", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", visible(path), err)
+	}
+	return content, nil
 }
 
 // A series is all changes of a path. changes[from:to] can be told: they go from the first state
@@ -221,87 +260,91 @@ func follows(after, before *checkpoint.State) bool {
 		unknown(before) && after.Kind == checkpoint.File
 }
 
-// patch writes what git finds between two trees: each path as it was before its first change, and
-// as it was after its last. So it fits the tree as it was and, taken back, the tree as it is. git
-// apply wants each path once: of one that comes twice it forgets that it was created or removed.
-func (x *export) patch(in *invocation, ops []checkpoint.Checkpoint) error {
-	all := seriesOf(ops)
-	mixed := 0
-	comments := []byte("# paths are relative to " + visible(x.root) + "\n")
-	for _, s := range all {
-		var others bool
-		if comments, others = s.comment(x, comments); others {
-			mixed++
-		}
+// writeDiff writes how a path became another, as git diff --binary --full-index does. A mode of "" is
+// no file.
+func writeDiff(w *bytes.Buffer, name, from, to string, before, after []byte) {
+	switch {
+	case from == to && bytes.Equal(before, after):
+		return
+	case from != "" && to != "" && (from == gitLink) != (to == gitLink): // of another type: away, and made
+		writeDiff(w, name, from, "", before, nil)
+		writeDiff(w, name, "", to, nil, after)
+		return
 	}
-	sides := func(w *bufio.Writer) error {
-		for side, branch := range []string{"before", "after"} {
-			beginCommit(w, branch)
-			for _, s := range all {
-				ch := s.whole()
-				before, after := gitModes(ch)
-				mode, state := []string{before, after}[side], []checkpoint.State{ch.Before, ch.After}[side]
-				if mode == "" || s.from == s.to || x.refuses(ch) != "" {
-					continue
+	fmt.Fprintf(w, "diff --git %s %s\n", gitName("a/"+name), gitName("b/"+name))
+	index := fmt.Sprintf("index %s..%s", gitHash(from, before), gitHash(to, after))
+	switch {
+	case from == "":
+		fmt.Fprintf(w, "new file mode %s\n", to)
+	case to == "":
+		fmt.Fprintf(w, "deleted file mode %s\n", from)
+	case from != to:
+		fmt.Fprintf(w, "old mode %s\nnew mode %s\n", from, to)
+	default:
+		index += " " + from
+	}
+	if bytes.Equal(before, after) && from != "" && to != "" {
+		return // the modes are all
+	}
+	w.WriteString(index + "\n")
+	if isText(before) && isText(after) {
+		w.WriteString(diff.Unified(name, diff.EndsOf(from != "", to != ""), diff.Patch(before, after)))
+		return
+	}
+	w.WriteString("GIT binary patch\n")
+	for _, content := range [][]byte{after, before} {
+		fmt.Fprintf(w, "literal %d\n", len(content))
+		var packed bytes.Buffer
+		z := zlib.NewWriter(&packed)
+		_, _ = z.Write(content) // into memory
+		_ = z.Close()
+		for chunk := range slices.Chunk(packed.Bytes(), 52) {
+			w.WriteByte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"[len(chunk)-1])
+			for four := range slices.Chunk(chunk, 4) {
+				var n uint32
+				for i := range 4 {
+					n <<= 8
+					if i < len(four) {
+						n |= uint32(four[i])
+					}
 				}
-				if err := x.put(w, s.path, mode, state); err != nil {
-					return err
+				var digits [5]byte
+				for i := len(digits) - 1; i >= 0; i-- {
+					digits[i] = base85[n%85]
+					n /= 85
 				}
+				w.Write(digits[:])
 			}
 			w.WriteByte('\n')
 		}
-		return nil
+		w.WriteByte('\n')
 	}
-	git, err := newScratch(x.ctx, in.env("PATH"))
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(git.dir) //nolint:errcheck // nobody can do anything about it
-	if err = git.take(sides); err == nil {
-		err = in.write(comments)
-	}
-	if err == nil {
-		err = git.diff(in.out)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
-	}
-	x.sayLeft(in)
-	if mixed > 0 {
-		fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too: "+
-			"its comments say where\n", program, plural(mixed, "path was", "paths were"))
-	}
-	return nil
 }
 
-// comment adds a line for each change and counts what is left out. others: others changed it too.
-func (s *series) comment(x *export, b []byte) (_ []byte, others bool) {
-	ch := s.whole()
-	why := x.refuses(ch)
-	if before, after := gitModes(ch); before == "" && after == "" && s.to-s.from == len(s.changes) {
-		if ch.Role != checkpoint.RoleTree {
-			return b, false // git knows of no directories
-		}
-		why = "a directory was moved as a whole"
+// base85 are git's digits.
+const base85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+
+// isText says by git's rule whether a content is shown as lines.
+func isText(content []byte) bool { return bytes.IndexByte(content[:min(len(content), 8000)], 0) < 0 }
+
+// gitName is a name as a header of git's has it.
+func gitName(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
+		return diff.QuotePath(name)
 	}
-	for i, c := range s.by {
-		note, reason := "", why
-		if reason == "" && (i < s.from || i >= s.to) {
-			reason = notStored
-		}
-		switch {
-		case reason != "":
-			x.left[reason]++
-			note = ": left out, " + reason
-		case s.others(i) && (i > s.from || c.Kind == checkpoint.KindExternal):
-			others = true
-			note = ": not of the calls alone, what others changed is in the diff too"
-		}
-		b = fmt.Appendf(b, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), toolOf(c),
-			visible(s.path), note)
-	}
-	return b, others
+	return name
 }
+
+// gitHash is the name that git gives a content; that of no file is all zeros.
+func gitHash(mode string, content []byte) string {
+	if mode == "" {
+		return strings.Repeat("0", 2*sha1.Size)
+	}
+	return fmt.Sprintf("%x", sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(content), content)))
+}
+
+// gitLink is git's mode of a symbolic link.
+const gitLink = "120000"
 
 // gitMode is the mode of what git would store, "" for nothing.
 func gitMode(s checkpoint.State) string {
@@ -376,4 +419,29 @@ func trueDir(dir string) (string, error) {
 		return real, nil
 	}
 	return abs, nil
+}
+
+// gitModulesName are the names of .gitmodules on NTFS, and some more.
+var gitModulesName = regexp.MustCompile(`^(?:\.gitmodules|gitmod~.*|g?i?[0-9a-f]*~[0-9]+)$`)
+
+// gitRefuses says whether git may take no file of that path, which is relative and has slashes. One
+// such path, and git apply takes nothing of a whole patch. A name that leads into a repository on
+// some file system is refused on all, because nobody knows where the patch goes: with letters that
+// HFS+ ignores, or with dots, spaces or a stream behind it, or by its short name, on NTFS.
+func gitRefuses(path string, link bool) bool {
+	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		name = strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.Cf, r) {
+				return -1
+			}
+			return unicode.ToLower(r)
+		}, name)
+		name, _, _ = strings.Cut(name, string(unicode.ReplacementChar)) // git reads no further
+		name, _, _ = strings.Cut(name, ":")
+		name = strings.TrimRight(name, ". ")
+		if name == ".git" || name == "git~1" || link && gitModulesName.MatchString(name) {
+			return true
+		}
+	}
+	return path == "" // the root directory itself
 }

@@ -228,7 +228,7 @@ func TestExportedHistories(t *testing.T) {
 					gitIn(t, where, patch, slices.Concat([]string{"-c", "core.autocrlf=false", "apply", "--whitespace=nowarn"}, args)...)
 				}
 			}
-			patch := export("--patch")
+			patch := export()
 			apply(start, patch)
 			compareFiles(t, "applied", files(t, start), after)
 			apply(start, patch, "-R")

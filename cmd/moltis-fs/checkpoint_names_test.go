@@ -47,5 +47,5 @@ func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
 			t.Errorf("%s:\n%q", what, text)
 		}
 	}
-	told("the patch", export("--patch", "--root", "/"))
+	told("the patch", export("--root", "/"))
 }

@@ -29,14 +29,12 @@ which can confirm a guess of the content. The answer says how many; remove the f
 DATA-DIR/audit where that is too much. Files that were moved to the trash as a whole stay until it
 is emptied. So do directories in which a repair left the store as it was (damaged-…): remove them.
 Both are listed.`,
-		options: storeOptions(
+		options: options("dry-run yes identity"+onStore,
 			opt("path", "GLOB", "an absolute glob and all below; without a slash it holds at any depth"),
 			opt("sha256", "HASH", "this content"),
 			opt("excluded", "", "whatever [tools.fs.checkpoint] exclude names today"),
 			opt("cut-off", "",
 				"also what would take back an interrupted change: some of its paths may stay changed"),
-			opt("dry-run", "", "only count"), opt("yes", "", "do it; needed unless --dry-run"),
-			identityOption(),
 		),
 		examples: []string{
 			"moltis-fs checkpoint purge --path '.env*' --dry-run",
@@ -71,7 +69,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	if p.Match, err = in.purgedPaths(); err != nil {
 		return err
 	}
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}

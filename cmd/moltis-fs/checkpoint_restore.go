@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -23,38 +24,32 @@ import (
 // maxPaths bounds the paths on a command line.
 const maxPaths = 10_000
 
-// operatorOptions are suiteOptions with what principal and session mean to the operator.
-func operatorOptions(principal, session string, more ...option) []option {
-	all := suiteOptions(append(more, sandboxOption())...) // these two are its last
-	all[len(all)-2].doc, all[len(all)-1].doc = principal+`; "local" unless told`, session
-	return all
-}
+// onRestore are the shared options of every restore.
+const onRestore = " dry-run yes json identity" + onSuite + " sandbox"
 
-// Whose what is restored is, and where the restore itself is recorded.
-const (
-	sessionOfID = "only if it is of this session; of any unless told. The restore belongs to " +
-		"it, or to \"default\""
-	sessionOfPoint = "the session; unless told the one that changed something here last"
-)
-
-func restoreOptions(session string, more ...option) []option {
-	return operatorOptions("whose history", session, append(more,
+func restoreOptions(more ...option) []option {
+	return options(onRestore, append(more,
 		opt("on-conflict", "HOW", "what to do with paths that others changed; refuse unless told",
 			"refuse", "merge", "force", "skip"),
-		opt("dry-run", "", "show what would be done"),
-		opt("keep-times", "", "keep the old modification times; without it, builds notice the restore"),
-		opt("yes", "", "approve it"), opt("json", "", "answer with the payload in JSON"),
-		identityOption(),
-	)...)
+		opt("keep-times", "", "keep the old modification times; without it, builds notice the restore"))...)
 }
+
+// Whose history it is where the command line does not say.
+const (
+	ofAnySession = `
+
+ID may be of any session. With --session it has to be of that one. The restore is a call of that
+session, or of "default".`
+	ofNewestSession = "Without --session it is the session that changed something here last."
+)
 
 func checkpointRestoreCommand() *command {
 	return &command{
 		name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "make files what " +
 			"they were before a checkpoint's call",
 		long: `All its paths or none, or only the PATHs and what is below them. The restore has a
-checkpoint of its own and can be undone. ID may also be an entry of the trash.`,
-		options: restoreOptions(sessionOfID, opt("mode", "MODE",
+checkpoint of its own and can be undone. ID may also be an entry of the trash.` + ofAnySession,
+		options: restoreOptions(opt("mode", "MODE",
 			"inverse takes back this change and keeps later ones; state unless told", "state", "inverse")),
 		examples: []string{
 			"moltis-fs checkpoint restore ck-1H0",
@@ -72,8 +67,8 @@ func checkpointRewindCommand() *command {
 		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session " +
 			"changed since a point in time",
 		long: `Exactly one of --turn, --since and --label says since when. What other sessions
-changed is left alone.` + timesTaken,
-		options: restoreOptions(sessionOfPoint, pointOptions()...),
+changed is left alone. ` + ofNewestSession + timesTaken,
+		options: restoreOptions(pointOptions()...),
 		examples: []string{
 			"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run",
 			"moltis-fs checkpoint rewind --session s1 --since 30m src",
@@ -109,7 +104,7 @@ func (in *invocation) point() map[string]any {
 // checkpointWalkCommand is undo or redo.
 func checkpointWalkCommand(name, short string) *command {
 	return &command{
-		name: name, short: short, options: restoreOptions(sessionOfPoint),
+		name: name, short: short, long: ofNewestSession, options: restoreOptions(),
 		examples: []string{"moltis-fs checkpoint " + name + " --session s1"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.restore(ctx, map[string]any{"id": name}, nil)
@@ -123,13 +118,9 @@ func checkpointDiffCommand() *command {
 			"before a checkpoint's call",
 		long: `It shows what has become of the files until now, whoever changed them. With --after
 it shows only what that call changed. Instead of ID, --turn, --since or --label may say since
-when; then all arguments are PATHs.` + timesTaken,
-		options: operatorOptions("whose history",
-			"whose turns and labels, \"default\" unless told; ID only if it is of it",
-			append(pointOptions(),
-				opt("after", "", "show what the call itself changed, not what has become of it"),
-				opt("json", "", "answer with the payload in JSON"),
-				identityOption())...),
+when; then all arguments are PATHs. ` + ofNewestSession + timesTaken,
+		options: options("json identity"+onSuite+" sandbox", append(pointOptions(),
+			opt("after", "", "show what the call itself changed, not what has become of it"))...),
 		examples: []string{
 			"moltis-fs checkpoint diff ck-1H0",
 			"moltis-fs checkpoint diff ck-1H0 --after",
@@ -255,26 +246,6 @@ func (in *invocation) likeThis(command string) string {
 	return line
 }
 
-var plainWord = regexp.MustCompile(`^[\w./:@%+=,-]*$`)
-
-// shellWord writes a word as a shell reads it.
-func shellWord(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// count says how many of the options are given.
-func (in *invocation) count(names ...string) (n int) {
-	for _, name := range names {
-		if in.given(name) {
-			n++
-		}
-	}
-	return n
-}
-
 // show writes the answer of a call.
 func (in *invocation) show(p tools.Payload) error {
 	if !in.given("json") {
@@ -313,7 +284,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return fmt.Errorf("encoding the arguments: %w", err)
 	}
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err == nil {
 		err = thereIsAStore(filepath.Join(dir, "checkpoints")) // opening the suite would make one
 	}
@@ -346,12 +317,10 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return err
 	}
-	done := in.working()
 	p, err := tools.Over(e).Call(ctx, tools.Call{
 		Principal: in.option("principal"), Session: in.option("session"),
 		Tool: tool, Args: raw, ByUser: true, Client: program + " " + in.command.path,
 	})
-	done()
 	if _, none := errors.AsType[*dialect.UnknownToolError](err); none {
 		err = &exitError{exitRefused, "nothing is restored: read_only is true in [tools.fs]",
 			"take it out of the configuration, or name another with --config", tools.KindPermissionDenied}
@@ -360,4 +329,50 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 		err = in.show(in.forOperator(p))
 	}
 	return closing(e, storeError(err))
+}
+
+// newestSession has --session name the session that changed something last below the root or the
+// working directory, or else anywhere, where nobody named one: each run of a server has its own.
+func (in *invocation) newestSession(ctx context.Context, db *checkpoint.DB) error {
+	if in.given("session") {
+		return nil
+	}
+	here, err := in.root()
+	if err == nil && here == "" {
+		here, err = os.Getwd()
+	}
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here)
+	}
+	if err != nil {
+		here = "" // it is gone: anywhere then
+	}
+	for _, dir := range []string{here, ""} {
+		page, err := db.List(ctx, checkpoint.Filter{Principal: cmp.Or(in.option("principal"), "local"),
+			AllSessions: true, NoReads: true, PathContains: dir, Limit: 100})
+		if err != nil {
+			return err
+		}
+		for i := range page.Checkpoints {
+			c := &page.Checkpoints[i]
+			if !madeByTools(c) || !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
+				return strings.HasPrefix(ch.Path, strings.TrimSuffix(dir, "/")+"/")
+			}) {
+				continue
+			}
+			if c.Session != "default" {
+				in.values["session"] = c.Session
+				fmt.Fprintf(in.err, "%s: of session %s, which changed something last\n", program,
+					visible(c.Session))
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// madeByTools says that a checkpoint is of a change that a call made.
+func madeByTools(c *checkpoint.Checkpoint) bool {
+	return !slices.Contains([]string{checkpoint.KindExternal, checkpoint.KindRead,
+		checkpoint.KindManual, checkpoint.KindImport}, c.Kind)
 }

@@ -73,10 +73,10 @@ func TestMistakesEndAlike(t *testing.T) {
 	for _, line := range []string{
 		"checkpoint show ck-1H1", "checkpoint pin ck-1H1", "checkpoint unpin ck-1H1", "checkpoint diff ck-1H1", "checkpoint restore ck-1H1", "checkpoint diff ck-1H1 --session s",
 		"trash restore tr-1H1", "checkpoint restore tr-1H1", "checkpoint diff nonsense", "checkpoint restore nonsense --dry-run",
-		"checkpoint list --since monday", "checkpoint list --until monday", "checkpoint diff --since monday", "checkpoint rewind --since monday", "checkpoint export --patch --since monday",
+		"checkpoint list --since monday", "checkpoint list --until monday", "checkpoint diff --since monday", "checkpoint rewind --since monday", "checkpoint export --since monday",
 	} {
 		for _, how := range []string{"", " --json"} {
-			if how != "" && strings.Contains(line, "export --patch") {
+			if how != "" && strings.Contains(line, "export") {
 				continue
 			}
 			var out, errs bytes.Buffer

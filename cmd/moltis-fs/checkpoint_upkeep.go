@@ -3,10 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"moltisfs/checkpoint"
@@ -23,7 +23,7 @@ configuration, it keeps to the widest keep_within, keep_last and max_bytes that 
 under in the last 30 days, or in the last keep_within if that is longer: several projects may
 share a store. With a configuration it keeps to the limits of that, now and from now on. The
 answer says which ones it kept to.`,
-		options:  storeOptions(opt("dry-run", "", "only count")),
+		options:  options("dry-run" + onStore),
 		examples: []string{"moltis-fs checkpoint gc --dry-run"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
@@ -69,10 +69,9 @@ A change of several paths that a crash interrupted is named, and is no fault of 
 The next start takes it back. If allow or deny rules close one of its paths to that start
 (checkpoint show lists them), it stays until a moltis-fs that may reach all of them has started,
 such as checkpoint undo --dry-run with a --config without that rule.`,
-		options: storeOptions(
+		options: options("identity"+onStore,
 			opt("data", "", "read every content and compare it with its hash"),
 			opt("repair", "", "repair the store if it is damaged; reads every content"),
-			identityOption(),
 		),
 		examples: []string{"moltis-fs checkpoint check --data", "moltis-fs checkpoint check --repair"},
 		run: func(ctx context.Context, in *invocation) error {
@@ -118,7 +117,7 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 func checkpointStatsCommand() *command {
 	return &command{
 		name: "stats", short: "say how large the store is and what it holds",
-		options: storeOptions(), examples: []string{"moltis-fs checkpoint stats"},
+		options: options(onStore), examples: []string{"moltis-fs checkpoint stats"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 				s, err := db.Stats(ctx)
@@ -129,7 +128,7 @@ func checkpointStatsCommand() *command {
 				row := func(name, format string, args ...any) {
 					fmt.Fprintf(&b, "%-12s "+format+"\n", append([]any{name}, args...)...)
 				}
-				dir, _, err := in.dataDir()
+				dir, err := in.dataDir()
 				if err != nil {
 					return err
 				}
@@ -166,7 +165,7 @@ holds more than 256 MiB, what does not fit into the store, and what of turns.jso
 the names of sessions and turns, what can't be printed is spelled \u{1b}.
 
 Retention holds for old checkpoints too: raise keep_within and keep_last first to keep more.`,
-		options:  storeOptions(opt("principal", "NAME", "whose they are to be; \"local\" unless told")),
+		options:  options("principal" + onStore),
 		examples: []string{"moltis-fs checkpoint import-moltis ~/.moltis/checkpoints"},
 		run: func(ctx context.Context, in *invocation) error {
 			if info, err := os.Stat(in.arg(0)); err != nil || !info.IsDir() {
@@ -201,20 +200,53 @@ Retention holds for old checkpoints too: raise keep_within and keep_last first t
 	}
 }
 
-// plural counts: one is the word, or words, for exactly one.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+func checkpointBackupCommand() *command {
+	return &command{
+		name: "backup", args: "DIR", min: 1, max: 1,
+		short: "copy the store, while it is in use, and check the copy",
+		long: `DIR is empty or not there yet. It becomes a data directory with the store as it is at this moment:
+every command takes it as --data-dir, such as checkpoint restore. Servers go on meanwhile. The copy
+is read back, every content, before it counts; the exit status is 1 if something is wrong with it.
+
+Not in it: the audit log, tokens, and what was moved to the trash as a whole, which lies beside the
+tree (docs/operations.md).`,
+		options:  options("identity" + onStore),
+		examples: []string{"moltis-fs checkpoint backup /backup/monday"},
+		run: func(ctx context.Context, in *invocation) error {
+			to, err := filepath.Abs(in.arg(0))
+			if err != nil {
+				return fmt.Errorf("finding the backup: %w", err)
+			}
+			if names, err := os.ReadDir(to); err == nil && len(names) > 0 {
+				return misuse("name a directory that is empty or not there yet", "%s is not empty", visible(to))
+			}
+			var report *checkpoint.Report
+			err = in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+				if err := db.Backup(ctx, filepath.Join(to, "checkpoints")); err != nil {
+					return err
+				}
+				report, err = in.readBack(ctx, filepath.Join(to, "checkpoints"))
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return ending(in.writeReport(report), refusedIf(len(report.Problems) > 0))
+		},
 	}
-	return strconv.Itoa(n) + " " + many
 }
 
-func bytesText(n int64) string {
-	switch {
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 10<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
+// readBack opens a copy of the store and reads every content.
+func (in *invocation) readBack(ctx context.Context, dir string) (r *checkpoint.Report, err error) {
+	_, o, err := in.storePlace(false)
+	if err != nil {
+		return nil, err
 	}
-	return plural(int(n), "byte", "bytes")
+	o.Alive = nil
+	db, err := checkpoint.Open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	r, err = db.Check(ctx, true)
+	return r, errors.Join(err, db.Close())
 }

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -52,13 +55,53 @@ func many(name, value, doc string) option {
 	return option{name: name, value: value, doc: doc + "; may be given more than once", many: true}
 }
 
+// shared are the options that several commands take. Each has one name and one meaning everywhere.
+var shared = []option{
+	opt("json", "", "answer in JSON"),
+	opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else "+
+		"$XDG_CONFIG_HOME/moltis-fs/moltis.toml (~/.config without that), else the defaults"),
+	opt("data-dir", "DIR", "for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
+	opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the configuration allows"),
+	opt("principal", "NAME", "who calls, or whose it is; for calls \"local\" unless told"),
+	opt("session", "NAME", "the session: its reads, its checkpoints, its trash"),
+	opt("sandbox", "NAME", "of this sandbox: its name, as answers and records have it, or a session of it"),
+	opt("policies-json", "JSON|FILE", "the policy chain, in the place of tools.fs.policies: "+
+		policiesForm+", or a file with that"),
+	opt("dialect", "NAMES", "what is offered: some of "+dialectNames()+", with commas between them; tools unless told"),
+	opt("read-only", "", "offer nothing that changes files, whatever the configuration says"),
+	opt("approve", "HOW", "who approves changes; unless told whom the command can ask: the client, the editor, the "+
+		"terminal, and for serve the queue", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
+	opt("yes", "", "do it, or approve it, without a question; a call's is no yes to what runs code later"),
+	opt("dry-run", "", "change nothing, and say what would be done"),
+	opt("identity", "FILE", "the age identity that encrypted content can be read with"),
+	opt("contains", "TEXT", "of paths that hold this, letters of either case"),
+	opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
+	opt("limit", "N", "so many, up to 1000; else 20"), opt("cursor", "ID", "go on after it"),
+	opt("allow-weaker", "", "start it where the kernel holds less than the policy says"),
+}
+
+// The shared options of commands that open the suite, and of those that work on the store itself.
+const (
+	onSuite = " config policies-json data-dir root principal session"
+	onStore = " json config data-dir sandbox"
+)
+
+// options are a command's own, and then the shared ones of these names, with blanks between them.
+func options(names string, own ...option) []option {
+	for name := range strings.FieldsSeq(names) {
+		i := slices.IndexFunc(shared, func(o option) bool { return o.name == name })
+		own = append(own, shared[i])
+	}
+	return own
+}
+
 // commands is the table, in the order of help.
 func commands() []*command {
 	all := []*command{
 		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
 		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
-		doctorCommand(), sandboxCommand(),
-		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), lentCommand(),
+		doctorCommand(),
+		versionCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), lentCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name
@@ -76,7 +119,6 @@ type invocation struct {
 	command *command
 	args    []string
 	values  map[string]string // of the options given; "true" for a switch
-	told    bool              // of an earlier data directory
 	lasting *lasting          // nil: nothing lives longer than a call
 	implied bool              // --root is the working directory, and nobody gave it
 }
@@ -298,4 +340,126 @@ func optionError(cc *cobra.Command, err error) error {
 		return misuse(hint, "%s has no option %s%s", path, dashes, e.GetSpecifiedName())
 	}
 	return misuse(hint, "%s: %v", path, err)
+}
+
+const overview = `One guarded filesystem for LLM agents.
+
+Environment:
+  MOLTIS_CONFIG    the configuration, unless --config is given
+  MOLTIS_DATA_DIR  the data directory, absolute, unless --data-dir is given; else ~/.moltis-fs
+  NO_COLOR         no colour on a terminal
+
+Exit status:
+  0  success
+  1  a refusal: the answer says which; or problems that config check found
+  2  misuse: of the command line, the configuration or the data directory
+  3  the host is broken
+  130  Ctrl-C ended it`
+
+// writeHelp is the help of a command, in cobra's form. It is code, because a template would link
+// package text/template, and with it every exported method of the program: 5 MB.
+func writeHelp(c *cobra.Command, _ []string) {
+	width := streams{out: c.OutOrStdout()}.width()
+	var b strings.Builder
+	title := c.CommandPath()
+	if c.Short != "" {
+		title += ": " + c.Short
+	}
+	b.WriteString(wrap(title, width))
+	b.WriteString("\n\nUsage:\n")
+	if runs := c.Example != ""; runs || !c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s\n", strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND [OPTIONS] [ARGUMENTS]\n", c.CommandPath())
+	}
+	if c.Long != "" {
+		fmt.Fprintf(&b, "\n%s\n", wrap(c.Long, width))
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\nCommands:\n")
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() {
+				indent := c.NamePadding() + 4
+				short := wrap(below.Short, width-indent)
+				fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), below.Name(),
+					strings.ReplaceAll(short, "\n", "\n"+strings.Repeat(" ", indent)))
+			}
+		}
+		fmt.Fprintf(&b, "\n%s COMMAND --help explains one, with examples\n", c.CommandPath())
+	}
+	if c.HasAvailableLocalFlags() && (c.Example != "" || !c.HasAvailableSubCommands()) {
+		fmt.Fprintf(&b, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(width))
+	}
+	if c.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+	}
+	fmt.Fprint(c.OutOrStdout(), b.String())
+}
+
+// helpCommand explains a command; what is not there is misuse.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND | TOOL]", Short: "explain a command, or a tool such as Read",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err != nil {
+				return misuse("", "%v", err)
+			}
+			if len(rest) == 1 && !c.HasParent() {
+				if d, ok := isTool(rest[0]); ok {
+					_, err := io.WriteString(root.OutOrStdout(),
+						toolHelp(d, streams{out: root.OutOrStdout()}.width()))
+					return err
+				}
+			}
+			if len(rest) > 0 && c.HasAvailableSubCommands() {
+				return c.RunE(c, rest) // says which is near
+			}
+			if len(rest) > 0 {
+				return misuse("", "%s has no commands of its own",
+					strings.TrimPrefix(c.CommandPath(), program+" "))
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}
+
+// when reads an option that is a time or an age.
+func (in *invocation) when(name string) (time.Time, error) {
+	s := in.option(name)
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := tools.ParseTime(s, time.Now())
+	if err != nil {
+		return t, misuse("write a time as it is listed, like 2026-11-21T10:00:00+01:00, in local time "+
+			"2026-11-21 10:00 or 2026-11-21, or an age like 2h, 7d or 2w",
+			"--%s is %.200q, %v", name, s, err)
+	}
+	return t, nil
+}
+
+// number reads an option that is a number from 1 to most.
+func (in *invocation) number(name string, fallback, most int) (int, error) {
+	s := in.option(name)
+	if s == "" {
+		return fallback, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > most {
+		return 0, misuse(fmt.Sprintf("write a number from 1 to %d", most), "--%s can't be %q", name, s)
+	}
+	return n, nil
+}
+
+// count says how many of the options are given.
+func (in *invocation) count(names ...string) (n int) {
+	for _, name := range names {
+		if in.given(name) {
+			n++
+		}
+	}
+	return n
 }

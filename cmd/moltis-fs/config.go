@@ -19,8 +19,7 @@ func configCommand() *command {
 		short: "check the configuration, show it, or write an example",
 		below: []*command{
 			{
-				name: "check", args: "[FILE]", max: 1, options: []option{configOption(),
-					opt("json", "", "answer with one JSON object")},
+				name: "check", args: "[FILE]", max: 1, options: options("config json"),
 				short: "say what is wrong with a configuration, all of it",
 				long: `Each problem is one line on standard output, with file, line, column, key
 and what to write instead. The exit status is 1 when there are problems. Without problems, what
@@ -31,7 +30,7 @@ rule about a path that is not there, a workspace_root without allow_paths.`,
 				run: checkConfig,
 			},
 			{
-				name: "show", args: "[FILE]", max: 1, options: []option{configOption()},
+				name: "show", args: "[FILE]", max: 1, options: options("config"),
 				short:    "write the configuration with every key, as it is in force",
 				examples: []string{"moltis-fs config show", "moltis-fs config show moltis.toml"},
 				run:      showConfig,
@@ -136,14 +135,6 @@ func exampleConfig(_ context.Context, in *invocation) error {
 	_, err = f.Write(config.Example())
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("writing the example: %w", err)
-	}
-	return nil
-}
-
-// write is the answer of a command.
-func (in *invocation) write(answer []byte) error {
-	if _, err := in.out.Write(answer); err != nil {
-		return fmt.Errorf("writing the answer: %w", err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ const (
 
 func confineCommand() *command {
 	return &command{
-		name: "confine", run: runConfine, args: "-- COMMAND [ARGUMENT…]", max: 1 << 20,
+		name: "confine", run: runConfine, args: "-- COMMAND [ARGUMENT…]", min: 1, max: 1 << 20,
 		short: "run a program, as an agent's shell, held to the policy by the kernel",
 		long: `Linux with Landlock. The program, and all that it starts, may read and write what the policy
 allows below --root, or the beginnings of allow_paths, and a TMPDIR of its own; read and run what is
@@ -55,13 +55,10 @@ System V. Nobody is asked about a change, no checkpoint is made, and the audit l
 
 Exit status: that of the command, 128 and the signal that killed it; 125, it was not started,
 because it would not be held; 126 and 127, the program can't be run, or is not there.`,
-		options: append(confineOptions(),
-			opt("print", "WHAT", "print a profile instead, or what would be opened", "bwrap", "systemd",
-				"rules")),
+		options: confineOptions(),
 		examples: []string{
 			"moltis-fs confine --root ~/project --read-only -- grep -rn TODO .",
 			"moltis-fs confine --root ~/project --allow-weaker --read ~/.cargo -- bash -c 'cargo test'",
-			"moltis-fs confine --root ~/project --print bwrap",
 		},
 	}
 }
@@ -77,23 +74,12 @@ func confinedCommand() *command {
 }
 
 func confineOptions() []option {
-	return []option{
-		opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the "+
-			"configuration allows"),
+	return options("root read-only allow-weaker config data-dir",
 		many("read", "DIR", "it may read and run what is below, too, whatever the rules say"),
 		many("write", "DIR", "it may do anything below, too, whatever the rules say"),
 		opt("network", "", "it may use the network"),
 		many("connect", "PORT", "it may connect to this port by TCP"),
-		readOnlyOption(),
-		weakerOption(),
-		opt("quiet", "", "do not say what is held less"),
-		configOption(),
-		opt("data-dir", "DIR", "whose files stay closed; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-	}
-}
-
-func weakerOption() option {
-	return opt("allow-weaker", "", "start it where the kernel holds less than the policy says")
+	)
 }
 
 // A held is a plan with what it was made from.
@@ -139,7 +125,7 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 		return h, misuse("give --root, or allow_paths in the configuration",
 			"everything is open: there is nothing to hold to")
 	}
-	dir, earlier, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return h, err
 	}
@@ -151,9 +137,8 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 	if err != nil {
 		return h, err
 	}
-	data := append(earlier, dir)
 	free, judge, asked, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: dir,
-		Protect: slices.Concat(protect, earlier), Root: engine.Root{Only: root},
+		Protect: protect, Root: engine.Root{Only: root},
 		GitUser: in.gitUser(&cfg)})
 	if err != nil {
 		return h, misuse("", "%v", err)
@@ -161,10 +146,10 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 	defer free.Close() //nolint:errcheck // nothing was written through it
 	o := confine.Options{Roots: h.roots, Judge: judge, Asked: asked, ReadOnly: cfg.Tools.FS.ReadOnly,
 		Weaker: in.given("allow-weaker"), Patterns: patterns(cfg.Tools.FS)}
-	if o.Reads, err = in.besides("read", free.Canonical, data, h.roots); err != nil {
+	if o.Reads, err = in.besides("read", free.Canonical, []string{dir}, h.roots); err != nil {
 		return h, err
 	}
-	protect = append(protect, data...)
+	protect = append(protect, dir)
 	if o.Writes, err = in.besides("write", free.Canonical, protect, h.roots); err != nil {
 		return h, err
 	}
@@ -254,12 +239,10 @@ func (h *held) unheld() (out []string) {
 // tell says what is less than the policy, and refuses to go on unless that was allowed.
 func (h *held) tell(in *invocation) error {
 	less := h.unheld()
-	if !in.given("quiet") || !in.given("allow-weaker") {
-		for _, what := range less {
-			fmt.Fprintf(in.err, "%s: not held: %s\n", program, visible(what))
-		}
+	for _, what := range less {
+		fmt.Fprintf(in.err, "%s: not held: %s\n", program, visible(what))
 	}
-	if len(h.Frozen) > 0 && !in.given("quiet") {
+	if len(h.Frozen) > 0 {
 		more := ""
 		if n := len(h.Frozen) - 1; n > 0 {
 			more = fmt.Sprintf(", and in %d more", n)
@@ -274,17 +257,7 @@ func (h *held) tell(in *invocation) error {
 		"--allow-weaker starts it all the same; --read-only holds rules for names that come later", ""}
 }
 
-func runConfine(ctx context.Context, in *invocation) error {
-	if what := in.option("print"); what != "" {
-		h, err := in.plan(ctx, "")
-		if err != nil {
-			return err
-		}
-		return in.write([]byte(h.profile(what, in.args)))
-	}
-	if len(in.args) == 0 {
-		return misuse(seeHelp(in.command), "confine needs %s", in.command.args)
-	}
+func runConfine(_ context.Context, in *invocation) error {
 	self, err := ownProgram()
 	if err != nil {
 		return err
@@ -337,7 +310,7 @@ func becomeConfined(ctx context.Context, in *invocation) error {
 	if err := h.tell(in); err != nil {
 		return err
 	}
-	if fs := h.cfg.Tools.FS; fs.RequireApproval && !fs.ReadOnly && !in.given("quiet") {
+	if fs := h.cfg.Tools.FS; fs.RequireApproval && !fs.ReadOnly {
 		fmt.Fprintf(in.err, "%s: nobody is asked about its changes (require_approval), and no checkpoint "+
 			"is made\n", program)
 	}
@@ -359,4 +332,71 @@ func becomeConfined(ctx context.Context, in *invocation) error {
 	err = confine.Become(name, args, environ, h.network || len(h.ports) > 0)
 	return &exitError{exitCannotRun, fmt.Sprintf("running %s: %v", name, err),
 		"what is outside of /usr, /bin and their like needs --read DIR to be run", ""}
+}
+
+// hookFiles are the programs of hooks and what they are given by an absolute name, as a script.
+func hookFiles(h config.Hooks) (files []string) {
+	for _, line := range slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist) {
+		for _, word := range strings.Fields(line) {
+			if filepath.IsAbs(word) {
+				files = append(files, word)
+			}
+		}
+	}
+	return files
+}
+
+// confineServer holds this process to what it works on. The policy is narrower; this is for the day
+// that it is got round.
+func (in *invocation) confineServer(cfg config.Config) error {
+	h := held{Plan: &confine.Plan{Rules: confine.System()}}
+	roots := opened(cfg.Tools.FS.AllowPaths)
+	root, err := in.root()
+	if root != "" {
+		roots = []string{root}
+	}
+	dir, derr := in.dataDir()
+	self, serr := ownProgram()
+	if err := errors.Join(err, derr, serr); err != nil {
+		return err
+	}
+	if len(roots) == 0 || slices.Contains(roots, "/") {
+		return misuse("give --root, or allow_paths in the configuration",
+			"everything is open: there is nothing to confine to")
+	}
+	right := confine.Write
+	if cfg.Tools.FS.ReadOnly {
+		right = confine.Read
+	}
+	open := func(right confine.Right, dir bool, paths ...string) {
+		for _, path := range paths {
+			h.Rules = append(h.Rules, confine.Rule{Path: path, Right: right, Dir: dir})
+		}
+	}
+	open(right, true, roots...)
+	open(confine.Write, true, dir)
+	open(confine.Read, false, self)
+	if from := in.findConfig(in.option("config")); from != "" {
+		if from, err = filepath.Abs(from); err != nil {
+			return err
+		}
+		open(confine.Read, false, from)
+	}
+	for _, name := range in.gitUser(&cfg).Files {
+		open(confine.Read, false, name)
+		open(confine.Read, true, filepath.Join(filepath.Dir(name), "git"))
+	}
+	open(confine.Read, false, hookFiles(cfg.Tools.FS.Hooks)...)
+	for _, name := range append(cfg.Tools.FS.PolicyFiles(), in.policiesFile()) {
+		if info, err := os.Stat(name); err == nil { // for a reload
+			open(confine.Read, info.IsDir(), name)
+		}
+	}
+	if err := h.tell(in); err != nil {
+		return err
+	}
+	if err := confine.Restrict(h.Rules, false, policyPorts(cfg.Tools.FS)); err != nil {
+		return &exitError{exitUnconfined, err.Error(), "", ""}
+	}
+	return nil
 }

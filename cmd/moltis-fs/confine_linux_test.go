@@ -158,11 +158,9 @@ func TestConfineStatus(t *testing.T) {
 		{"--root " + dir + "/ws" + example, "exit 9", 9, ""}, // as the README has it
 		{"--config " + conf, "echo ran", exitUnconfined, `not held: deny_paths "**/.env"`},
 		{"--config " + conf + " --allow-weaker", "exit 7", 7, `not held: deny_paths "**/.env"`},
-		{"--config " + conf + " --allow-weaker --quiet", "exit 3", 3, ""},
 		{"--config " + conf + " --read-only", "exit 0", 0, ""},
 		{"--config " + conf + " --allow-weaker", "exit 0", 0, "nobody is asked about its changes"},
 		{"--config " + chain + " --read-only", "echo ran", exitUnconfined, "not held: policies"},
-		{"--config " + chain + " --read-only --print bwrap", "", exitOK, ""},
 		{"--root " + dir + "/ws", "echo ran", exitUnconfined, "not held: protect_exec"},
 		{"--root " + dir + "/ws --read-only", "exec nosuchprogram", 127, ""},
 		{"--root " + dir + "/ws --read-only", "kill -TERM $$", 128 + int(syscall.SIGTERM), ""},
@@ -181,7 +179,7 @@ func TestConfineStatus(t *testing.T) {
 		if got := cmd.ProcessState.ExitCode(); got != c.status || !strings.Contains(errs.String(), c.says) || c.says == "" && c.status < 100 && errs.Len() > 0 {
 			t.Errorf("%s -- %s: status %d, want %d: %s", c.options, c.command, got, c.status, &errs)
 		}
-		if printed := strings.Contains(c.options, "--print"); printed != (out.Len() > 0) || printed && !strings.HasPrefix(out.String(), "# not held: policies") {
+		if out.Len() > 0 {
 			t.Errorf("%s: it ran: %s", c.options, &out)
 		}
 	}
@@ -250,42 +248,6 @@ func TestConfineNetwork(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("%q: %v, %s; want %s", c.options, err, out, c.want)
-		}
-	}
-}
-
-// The profiles close what the plan closes.
-func TestConfineProfiles(t *testing.T) {
-	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conf, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "w --s:x")
-	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\", %q]\n", ws+"/**", ws+"/secrets/**")
-	if err := errors.Join(os.MkdirAll(filepath.Join(ws, "secrets"), 0o755), os.Mkdir(filepath.Join(ws, "sub"), 0o755), os.WriteFile(filepath.Join(ws, ".env"), nil, 0o600),
-		os.WriteFile(filepath.Join(ws, "secrets/.env"), nil, 0o600), os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	// What confine freezes, a profile does not.
-	if _, out, _ := runWith(t, "", "confine", "--root", filepath.Join(ws, "secrets"), "--data-dir", dir+"/data", "--print", "bwrap"); !strings.Contains(out, "# not held for names that come later: protect_secret") {
-		t.Errorf("all is frozen: %s", out)
-	}
-	// What --write opens is not hidden by the empty /tmp.
-	_, out, _ := runWith(t, "", "confine", "--root", ws, "--data-dir", dir+"/data", "--write", "/tmp/x", "--print", "bwrap")
-	if tmp := strings.Index(out, "--tmpfs /tmp"); tmp < 0 || tmp > strings.Index(out, "--bind-try /tmp/x") {
-		t.Errorf("below /tmp: %s", out)
-	}
-	for what, wants := range map[string][]string{
-		"bwrap":   {"--bind '" + ws + "'", "--tmpfs '" + ws + "/secrets'", "--ro-bind /dev/null '" + ws + "/.env'", "--unshare-net", "-- sh -c 'a --b'"},
-		"systemd": {`BindPaths="` + strings.ReplaceAll(ws, ":", `\:`) + `"`, `InaccessiblePaths="-` + ws + `/secrets"`, `InaccessiblePaths="-` + ws + `/.env"`, "PrivateNetwork=yes", "WorkingDirectory=" + ws + "\n"},
-		"rules":   {"no read " + ws + "/secrets", "no new  " + ws + ":", "write   " + ws + "/sub", "read    /usr"},
-	} {
-		status, out, errs := runWith(t, "", "confine", "--config", conf, "--data-dir", dir+"/data", "--print", what, "--", "sh", "-c", "a --b")
-		for _, want := range append(wants, `deny_paths "**/.env"`) {
-			if status != exitOK || !strings.Contains(out, want) {
-				t.Errorf("%s: %q is not in it: %s %s", what, want, out, errs)
-			}
 		}
 	}
 }

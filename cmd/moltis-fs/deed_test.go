@@ -43,7 +43,7 @@ func TestDeedsAreOnRecord(t *testing.T) {
 	}
 	run(exitOK, "checkpoint", "pin", id, "--label", "mine")
 	run(exitOK, "checkpoint", "gc")
-	run(exitOK, "checkpoint", "export", "--patch")
+	run(exitOK, "checkpoint", "export")
 	run(exitOK, "trash", "empty", "--all")
 	run(exitRefused, "checkpoint", "purge", "--path", "/nowhere", "--yes")
 	run(exitOK, "checkpoint", "check", "--repair")

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
+	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/doctor"
 	"moltisfs/internal/glob"
+	"moltisfs/internal/sandbox"
+	"moltisfs/internal/sandbox/place"
+	"moltisfs/tools"
 )
 
 func doctorCommand() *command {
@@ -20,8 +25,7 @@ func doctorCommand() *command {
 at who is asked before a change, at the kernel, and whether there is a real sandbox, where
 [tools.sandbox] wants one. It changes nothing. "weaker" is a promise that holds less here; "hazard" is
 something to mend first, and then the exit status is 1.`,
-		options: slices.DeleteFunc(suiteOptions(opt("json", "", "answer with one JSON object")),
-			func(o option) bool { return o.name == "session" || o.name == "principal" }),
+		options: options("json config policies-json data-dir root"),
 		examples: []string{"moltis-fs doctor --root ~/project",
 			"moltis-fs doctor --config moltis.toml --json"},
 	}
@@ -48,7 +52,7 @@ func runDoctor(ctx context.Context, in *invocation) error {
 		o.Unasked, o.Lasting = !cfg.Tools.FS.RequireApproval, !cfg.Tools.FS.CheckpointBeforeMutation
 	}
 	o.Home, _ = os.UserHomeDir() // "": there is none
-	if o.Data, _, err = in.dataDir(); err != nil {
+	if o.Data, err = in.dataDir(); err != nil {
 		return err
 	}
 	if o.Program, err = ownProgram(); err != nil {
@@ -105,4 +109,67 @@ func opened(rules []string) (dirs []string) {
 	}
 	slices.Sort(dirs)
 	return slices.Compact(dirs)
+}
+
+func about(h sandbox.Hello) string {
+	held := "is not held to the root by the kernel"
+	if h.Confined {
+		held = "is held to the root by the kernel, too"
+	}
+	return fmt.Sprintf("its worker is this build on %s, user %d, works in %s and %s", h.System, h.UID, visible(h.Root), held)
+}
+
+func unreached(p *place.Place, err error) error {
+	return &exitError{exitBroken, fmt.Sprintf("the sandbox %s can't be reached: %s", p.ID, sandbox.Cause(err)),
+		byHand(p), tools.KindUnavailable}
+}
+
+func byHand(p *place.Place) string {
+	return "try it by hand: " + strings.Join(p.Command(p.Program, "version"), " ")
+}
+
+// sandboxOf is the sandbox of the session that the command line names.
+func (in *invocation) sandboxOf() (*opener, *place.Place, error) {
+	o, err := in.opener()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(o.cfg.Tools.Sandbox.Command) == 0 {
+		return nil, nil, misuse("name one in [tools.sandbox]; docs/sandbox.md says how", "the configuration has no sandbox")
+	}
+	p, err := o.place(cmp.Or(in.option("principal"), "local"), cmp.Or(in.option("session"), "default"))
+	if err != nil {
+		return nil, nil, misuse("name a session with --session", "%v", err)
+	}
+	return o, p, nil
+}
+
+// sandboxFinding says whether the sandbox of a configuration is real.
+func (in *invocation) sandboxFinding(ctx context.Context, cfg config.Sandbox) []doctor.Finding {
+	if cfg.Mode == "off" {
+		return nil
+	}
+	f := doctor.Finding{Level: doctor.OK, About: "sandbox", What: strings.Join(cfg.Command, " ") + ": each session has its own"}
+	o, p, err := in.sandboxOf()
+	if err == nil {
+		err = cmp.Or(p.Real(), o.outOfReach(p))
+	}
+	if err == nil {
+		var s *sandbox.Session
+		if s, err = sandbox.Start(ctx, sandbox.Options{Command: p.Worker(), Root: p.Root, Build: readBuild().id()}); err == nil {
+			f.What = p.ID + " is real; " + about(s.Hello())
+			err = s.Close()
+		}
+	}
+	if err != nil && (o != nil || !place.PerSession(cfg)) {
+		f.Level, f.What = doctor.Weaker, "no real sandbox is there: "+sandbox.Cause(err)+"; its calls are refused"
+		if p != nil {
+			f.Hint = byHand(p)
+		}
+		if !cfg.Require {
+			f.Level, f.Hint = doctor.Hazard, "require = true refuses them instead"
+			f.What = strings.TrimSuffix(f.What, "its calls are refused") + "a start has the calls run on this machine"
+		}
+	}
+	return []doctor.Finding{f}
 }

@@ -10,7 +10,9 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/confine"
 	"moltisfs/internal/dialect"
+	"moltisfs/internal/js"
 )
 
 func jsCommand() *command {
@@ -18,17 +20,6 @@ func jsCommand() *command {
 		name: "js", short: "run scripts that work on files", payload: true,
 		below: []*command{jsRunCommand()},
 	}
-}
-
-func jsOptions(more ...option) []option {
-	return suiteOptions(append(more,
-		opt("timeout", "SECONDS", "how long a run may take; 30 unless told, and at most what [tools.js] says"),
-		opt("memory", "MB", "how much memory it may take; 64 unless told, and at most what [tools.js] says"),
-		opt("yes", "", "approve every change of this run, but not of what runs code later"),
-		opt("yes-exec", "", "approve that, too"),
-		approveOption("terminal"),
-		readOnlyOption(),
-	)...)
 }
 
 func jsRunCommand() *command {
@@ -49,8 +40,9 @@ With checkpoints, checkpoint undo takes back all that a run changed. So does che
 
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
 when the host is broken, and 130 after Ctrl-C.`,
-		options: jsOptions(
-			opt("json", "", "answer as one line of JSON: output, error, what was changed"),
+		options: options("json yes approve read-only"+onSuite,
+			opt("timeout", "SECONDS", "how long a run may take; 30 unless told, and at most what [tools.js] says"),
+			opt("memory", "MB", "how much memory it may take; 64 unless told, and at most what [tools.js] says"),
 			opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),
 		),
 		examples: []string{
@@ -165,4 +157,26 @@ func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Ca
 			"filesystem = true in [tools.js]"
 	}
 	return &exitError{status: exitRefused, what: said.Error, hint: said.Hint}
+}
+
+// jsWorkerCommand runs one script. We start it; it bounds itself, and the kernel keeps it from
+// every file and every connection where it can.
+func jsWorkerCommand() *command {
+	return &command{
+		name: "js-worker", hidden: true, short: "run one script in a process of its own",
+		run: func(_ context.Context, in *invocation) error {
+			if confine.ABI() > 0 {
+				if err := confine.Restrict(nil, false, nil); err != nil {
+					return err
+				}
+			}
+			return js.Work(in.in, in.out)
+		},
+	}
+}
+
+// jsProgram is the command that runs it.
+func jsProgram() (js.Program, error) {
+	self, err := ownProgram()
+	return js.Program{self, jsWorkerCommand().name}, err
 }

@@ -11,10 +11,10 @@
 //     3 when the host is broken, 130 after Ctrl-C. If the reader of the answer goes away, the status says it alone.
 //   - A misspelt command, option or tool is told its nearest neighbour.
 //   - Of the environment, it reads MOLTIS_CONFIG, MOLTIS_DATA_DIR, XDG_CONFIG_HOME and the home
-//     directory, and where it writes to a terminal NO_COLOR, TERM, PAGER and LESS.
+//     directory, and where it writes to a terminal NO_COLOR and TERM.
 //   - SIGINT and SIGTERM let the call under way end, unchanged or complete. A second one kills.
 //
-// [commands] is the one table that help, man pages and completions derive from.
+// [commands] is the one table that help and completions derive from.
 package main
 
 import (
@@ -25,6 +25,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/tty"
+	"moltisfs/readers"
 	"moltisfs/tools"
 )
 
@@ -59,7 +61,7 @@ func main() {
 	// the write fails instead; no change ends half-way, and the exit status stays true
 	signal.Ignore(syscall.SIGPIPE)
 	limitMemory(os.Getenv)
-	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
 }
 
 // limitMemory has garbage collection work to stay below [config.Memory], unless GOMEMLIMIT says
@@ -258,4 +260,59 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 		}
 	}()
 	return ctx, func() { signal.Stop(came); cancel() }
+}
+
+func versionCommand() *command {
+	return &command{
+		name: "version", short: "say which version this is",
+		options:  options("json"),
+		examples: []string{"moltis-fs version", "moltis-fs version --json"},
+		run:      writeVersion,
+	}
+}
+
+// build is what the program knows of how it was made.
+type build struct {
+	Version  string `json:"version"`            // "(devel)" when it was built from a working tree
+	Revision string `json:"revision,omitempty"` // of the source
+	Time     string `json:"time,omitempty"`     // of that revision, RFC 3339
+	Modified bool   `json:"modified,omitempty"` // the source had changes that are in no revision
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+}
+
+func readBuild() build {
+	b := build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func writeVersion(_ context.Context, in *invocation) error {
+	b := readBuild()
+	return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
+}
+
+// workerCommand reads files whose reader may crash or run away. We start it; it bounds itself.
+func workerCommand() *command {
+	return &command{
+		name: "reader-worker", hidden: true, short: "read one file in a process of its own",
+		run: func(_ context.Context, in *invocation) error { return readers.RunWorker(in.in, in.out) },
+	}
 }

@@ -36,11 +36,11 @@ Code); --session gives it a name. Undo, redo, turn and since are about its chang
 other sessions can be listed, and restored by id. A client may name the session of a call, and the
 user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session" and
 "moltis-fs/turn", both strings. Any other key of ours there is refused.`,
-		options: suiteOptions(
-			approveOption("elicitation"),
+		options: options("approve dialect read-only allow-weaker"+onSuite,
 			opt("structured", "WHEN", "which clients get structuredContent; auto unless told",
 				"auto", "always", "never"),
-			dialectOption(), readOnlyOption(), confineServerOption(), weakerOption(),
+			opt("confine", "", "have the kernel hold this server, too, and what it starts, to its own "+
+				"files and the roots (Linux); hooks get no TCP and no other files"),
 		),
 		examples: []string{
 			"moltis-fs mcp --root ~/projects/my-app",

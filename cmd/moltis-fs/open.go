@@ -4,39 +4,26 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/user"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 
 	"moltisfs/config"
+	"moltisfs/grep/ignore"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/doctor"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
-
-// suiteOptions are those of every command that opens the suite.
-func suiteOptions(more ...option) []option {
-	return append(more,
-		configOption(), policiesOption(),
-		opt("data-dir", "DIR",
-			"for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-		opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the "+
-			"configuration allows"),
-		opt("principal", "NAME", "who calls, for records and read history; \"local\" unless told"),
-		opt("session", "NAME", "whose history of reads and checkpoints counts; see mcp, and \"default\" for call"),
-	)
-}
-
-func configOption() option {
-	return opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else "+
-		"$XDG_CONFIG_HOME/moltis-fs/moltis.toml (~/.config without that), else the defaults")
-}
 
 // configPlace is where a configuration is found that nobody names: with the user's own, never in a
 // workspace, which agents write to. "" where there is no such place.
@@ -175,7 +162,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		locate(from, problemsOf(err))
 		return nil, cfg, misuse("", "%v", err)
 	}
-	dir, earlier, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return nil, cfg, err
 	}
@@ -187,7 +174,6 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if err != nil {
 		return nil, cfg, err
 	}
-	protect = append(protect, earlier...)
 	identities, err := in.identities()
 	if err != nil {
 		return nil, cfg, err
@@ -312,4 +298,218 @@ func locate(file string, problems []*config.Problem) []*config.Problem {
 		config.Locate(data, file, problems...)
 	}
 	return problems
+}
+
+// root is the directory outside of which nothing may be touched: that of --root, as an absolute
+// path, or "". A relative one depends on where we are started, so it may not be too wide.
+func (in *invocation) root() (string, error) {
+	given := in.option("root")
+	if given == "" {
+		return "", nil
+	}
+	abs, err := filepath.Abs(given)
+	if err != nil {
+		return "", fmt.Errorf("finding the root: %w", err)
+	}
+	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+		return "", misuse("name a directory that exists", "the root %s is not a directory", given)
+	}
+	if what := tooWide(abs); what != "" && !filepath.IsAbs(given) {
+		return "", in.wide("--root " + visible(given) + " is relative, and from here it is " + what)
+	}
+	return abs, nil
+}
+
+// implyRoot has the working directory for --root where neither that nor a configuration says what is
+// open. It refuses one that is more than anybody's work, in which some desktop clients start us.
+func (in *invocation) implyRoot() error {
+	if in.option("root") != "" || in.configured() {
+		return nil
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		return misuse("name a directory with --root", "the working directory can't be told: %v", err)
+	}
+	if what := tooWide(wd); what != "" {
+		return in.wide("there is no --root and no configuration, and the working directory is " + what)
+	}
+	in.values["root"], in.implied = wd, true
+	return nil
+}
+
+// wide refuses a root that nobody has named in full.
+func (in *invocation) wide(why string) error {
+	return misuse(`add the directory of the work, as "args": ["`+in.command.path+
+		`", "--root", "/home/you/project"]; --root / opens everything`, "%s", why)
+}
+
+// tooWide says what dir is, when it is the root of the file system, a home directory, or above one.
+// A home directory is one of homes, or lies in /home or /Users.
+func tooWide(dir string) string {
+	if filepath.Dir(dir) == dir {
+		return dir
+	}
+	at, err := os.Stat(dir)
+	if err != nil {
+		return ""
+	}
+	homes := homes()
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		real = dir
+	}
+	if up := filepath.Dir(real); up == "/home" || up == "/Users" {
+		homes = append(homes, real)
+	}
+	for _, home := range append(homes, "/home/_", "/Users/_") {
+		for up := filepath.Clean(home); filepath.Dir(up) != up; up = filepath.Dir(up) {
+			if info, err := os.Stat(up); err != nil || !os.SameFile(info, at) {
+				continue
+			}
+			if up == filepath.Clean(home) {
+				return "the home directory " + dir
+			}
+			return dir + ", which holds home directories"
+		}
+	}
+	return ""
+}
+
+// homes gives the home directories of the environment and of the account.
+func homes() (dirs []string) {
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
+		dirs = append(dirs, home)
+	}
+	if account, err := user.Current(); err == nil && filepath.IsAbs(account.HomeDir) {
+		dirs = append(dirs, account.HomeDir)
+	}
+	return dirs
+}
+
+// tellOpen says what is open to agents, by what, and where the data is: one line.
+func (in *invocation) tellOpen(cfg config.Config) {
+	file, root := in.findConfig(in.option("config")), in.option("root")
+	fs, open := cfg.Tools.FS, ""
+	if root != "" {
+		root = fs.WorkspaceRoot // the same, absolute
+	}
+	switch {
+	case in.implied:
+		open = root + ", the working directory, and nothing else (no --root, no configuration)"
+	case cfg.Tools.Sandbox.All():
+		open = fmt.Sprintf("what %s allows in the sandbox", file)
+	case root != "" && file != "":
+		open = fmt.Sprintf("what %s allows in %s (--root)", file, root)
+	case root != "":
+		open = root + " and nothing else (--root)"
+	case len(fs.AllowPaths) == 0:
+		open = fmt.Sprintf("all that this account reaches and %s does not deny", file)
+	default:
+		open = fmt.Sprintf("what %s allows: %d allow_paths, %d deny_paths", file, len(fs.AllowPaths),
+			len(fs.DenyPaths))
+	}
+	if what := lifted(fs); what != "" {
+		open += "; not protected: " + what
+	}
+	dir, err := in.dataDir()
+	if err != nil {
+		return // the engine is open, so it was found
+	}
+	fmt.Fprintf(in.err, "%s: open is %s; data is in %s\n", program, visible(open), visible(dir))
+}
+
+// lifted is what a configuration takes from the protected classes; "" for nothing.
+func lifted(fs config.FS) string {
+	var out []string
+	if fs.ProtectSecret == "allow" {
+		out = append(out, "class secret")
+	}
+	if fs.ProtectExec == "allow" {
+		out = append(out, "class exec")
+	}
+	return strings.Join(append(out, fs.Unprotected...), ", ")
+}
+
+// dataDir is where our own files live, or those of --sandbox, as an absolute path.
+func (in *invocation) dataDir() (string, error) {
+	dir, err := in.hostData()
+	if err == nil {
+		dir, err = in.sandboxDir(dir)
+	}
+	return dir, err
+}
+
+func (in *invocation) hostData() (dir string, err error) {
+	if dir = in.option("data-dir"); dir == "" {
+		if dir = in.env("MOLTIS_DATA_DIR"); dir != "" && !filepath.IsAbs(dir) {
+			// Each program that has the variable starts somewhere else.
+			return "", misuse("give an absolute path there; --data-dir takes a relative one",
+				"MOLTIS_DATA_DIR is the relative path %s", visible(dir))
+		}
+	}
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil || !filepath.IsAbs(home) {
+			return "", misuse("name one with --data-dir or MOLTIS_DATA_DIR",
+				"there is no home directory for the data directory to be in")
+		}
+		return filepath.Join(home, ".moltis-fs"), nil
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", fmt.Errorf("finding the data directory: %w", err)
+	}
+	return dir, nil
+}
+
+// gitUser says where the user's git configuration is, by the rules of git-config(1). Conditional
+// includes are about a repository in the workspace root; whether there is one nobody looks.
+func (in *invocation) gitUser(cfg *config.Config) ignore.User {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = ""
+	}
+	u := ignore.User{Home: filepath.ToSlash(home), XDG: filepath.ToSlash(in.env("XDG_CONFIG_HOME")),
+		Read: readGitConfig}
+	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
+		u.GitDir = path.Join(filepath.ToSlash(root), ".git")
+	}
+	add := func(name string) { u.Files = append(u.Files, filepath.ToSlash(name)) }
+	switch system := in.env("GIT_CONFIG_SYSTEM"); {
+	case in.env("GIT_CONFIG_NOSYSTEM") != "":
+	case system != "":
+		add(system)
+	default:
+		add("/etc/gitconfig")
+	}
+	if global := in.env("GIT_CONFIG_GLOBAL"); global != "" {
+		add(global)
+		return u
+	}
+	switch {
+	case u.XDG != "":
+		add(filepath.Join(u.XDG, "git", "config"))
+	case home != "":
+		add(filepath.Join(home, ".config", "git", "config"))
+	}
+	if home != "" {
+		add(filepath.Join(home, ".gitconfig"))
+	}
+	return u
+}
+
+// readGitConfig reads a configuration file of git's, or as much of it as git's rules may be long.
+func readGitConfig(name string) ([]byte, error) {
+	i, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !i.Mode().IsRegular() {
+		return nil, fs.ErrInvalid // a fifo would have us wait for ever
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	return io.ReadAll(io.LimitReader(f, ignore.MaxFile))
 }

@@ -33,7 +33,7 @@ type optionCase struct {
 // optionCases says of every command that works on the history how each of its options changes what base does. The first row of a command shows those
 // that all have. $T is the tree, $W the directory above it, $H the hash of what d.txt was first, $B the checkpoint of b.txt. A sealed row runs on a store that is encrypted to a key that is not at hand.
 var optionCases = []optionCase{
-	{"checkpoint list", "", map[string]string{"path": "$T/a.txt", "contains": "NEW", "turn": "t2", "tool": "Write", "kind": "edit", "label": "L", "since": "0s",
+	{"checkpoint list", "", map[string]string{"path": "$T/a.txt", "contains": "NEW", "turn": "t2", "tool": "Write", "label": "L", "since": "0s",
 		"until": "1h", "limit": "1", "cursor": "ck-2VR", "principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint show", "ck-1H0", map[string]string{"principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint diff", "ck-1H0 --principal p1", map[string]string{"after": "", "root": "$T/sub", "session": "s2"}, false, false},
@@ -61,9 +61,8 @@ var optionCases = []optionCase{
 	{"checkpoint redo", "--principal p1 --yes", map[string]string{"session": "s1"}, false, false},
 	{"checkpoint redo", "--principal p1 --session s2 --yes", map[string]string{"on-conflict": "force"}, false, false},
 	{"checkpoint pin", "ck-2VR", map[string]string{"label": "x", "principal": "p2", "session": "s2"}, false, false},
-	{"checkpoint unpin", "ck-1H0", map[string]string{"no-label": "", "principal": "p2", "session": "s2"}, false, false},
-	{"checkpoint export", "--patch", map[string]string{"root": "$T/sub", "turn": "t2", "since": "0s", "until": "1h", "principal": "p2", "session": "s2"}, false, false},
-	{"checkpoint export", "", map[string]string{"patch": ""}, false, false},
+	{"checkpoint unpin", "ck-1H0", map[string]string{"principal": "p2", "session": "s2"}, false, false},
+	{"checkpoint export", "", map[string]string{"root": "$T/sub", "turn": "t2", "since": "0s", "until": "1h", "principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint import-moltis", "$W/moltis", map[string]string{"principal": "p9"}, false, false},
 	{"checkpoint backup", "$W/out.git", nil, false, false},
 	{"checkpoint gc", "", nil, false, false},
@@ -88,7 +87,7 @@ var optionCases = []optionCase{
 	{"checkpoint rewind", "--principal p1 --session s1 --turn t1 --yes", map[string]string{"identity": "$W/key"}, true, false},
 	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"identity": "$W/key"}, true, false},
 	{"checkpoint redo", "--principal p1 --session s1 --yes", map[string]string{"identity": "$W/key"}, true, false},
-	{"checkpoint export", "--patch", map[string]string{"identity": "$W/key"}, true, false},
+	{"checkpoint export", "", map[string]string{"identity": "$W/key"}, true, false},
 	{"checkpoint check", "--data", map[string]string{"identity": "$W/key"}, true, false},
 	{"checkpoint backup", "$W/out.git", map[string]string{"identity": "$W/key"}, true, false},
 	{"checkpoint purge", "--sha256 $H --yes", map[string]string{"identity": "$W/key"}, true, false},

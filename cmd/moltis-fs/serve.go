@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"moltisfs/config"
@@ -43,14 +42,12 @@ It listens on loopback only. There is no TLS: for other machines put a proxy bef
 --approve says who approves changes while require_approval is true. "queue" waits for an answer from
 elsewhere, as of moltis-fs approvals; "terminal" asks on the controlling terminal; "yes" approves
 everything but what runs code later, "yes-exec" that too; "never" refuses everything at once.`,
-		options: slices.DeleteFunc(suiteOptions(
+		options: options("approve dialect read-only config policies-json data-dir root principal",
 			many("listen", "ADDRESS", "127.0.0.1:PORT, with 0 for any port, or unix:PATH"),
-			approveOption("queue"),
 			many("allow-host", "NAME", "a name by which requests may call this server"),
 			many("allow-origin", "ORIGIN", "a web page that may send requests, as https://host:port"),
 			opt("beyond-loopback", "", "let other machines in, without TLS"),
-			dialectOption(), readOnlyOption(),
-		), func(o option) bool { return o.name == "session" }),
+		),
 		examples: []string{
 			"moltis-fs serve --root ~/project --listen 127.0.0.1:7780",
 			"moltis-fs serve --config moltis.toml --dialect capability --listen unix:",
@@ -81,7 +78,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	defer func() { err = closing(d, err) }()
 	defer d.hearing(in, stop)()
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return err
 	}

@@ -185,17 +185,9 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	}
 }
 
-// Help fits a narrow terminal, and an answer that is longer than it goes through the pager.
+// Help fits a narrow terminal.
 func TestFitsTheTerminal(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "a.txt")
-	if err := os.WriteFile(file, []byte(strings.Repeat("a line\n", 30)), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	show := func(columns, rows uint16, env []string, args ...string) string {
 		tty, cmd := onScreen(t, columns, rows, env, args...)
 		if err := tty.end.Close(); err != nil { // the last end that is closed ends the reading
@@ -219,17 +211,6 @@ func TestFitsTheTerminal(t *testing.T) {
 		if short < 5 {
 			t.Errorf("%v: %d lines of more than 40 columns, %d of more than 60: is that wrapped?", args, short, long)
 		}
-	}
-	read := []string{"call", "--root", dir, "--data-dir", t.TempDir(), "Read", fmt.Sprintf(`{"file_path":%q}`, file)}
-	pager := []string{"PAGER=sed s/^/PAGED/"}
-	if got := show(80, 10, pager, read...); strings.Count(got, "PAGED") < 30 {
-		t.Errorf("30 lines on 10 rows were not paged: %q", got)
-	}
-	if got := show(80, 100, pager, read...); strings.Contains(got, "PAGED") || strings.Count(got, "a line") != 30 {
-		t.Errorf("30 lines on 100 rows were paged: %q", got)
-	}
-	if got := show(80, 10, []string{"PAGER=no-such-pager"}, read...); strings.Count(got, "a line") != 30 {
-		t.Errorf("without a pager: %q", got)
 	}
 }
 
@@ -266,7 +247,7 @@ func TestNoControlsOnTheTerminal(t *testing.T) {
 	if out, err := exec.Command(binary(t), append([]string{"call", "Write", string(raw)}, where...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, args := range [][]string{{"checkpoint", "diff", "ck-1H0", "--after"}, {"checkpoint", "export", "--patch"}, {"checkpoint", "list"}, {"checkpoint", "undo"},
+	for _, args := range [][]string{{"checkpoint", "diff", "ck-1H0", "--after"}, {"checkpoint", "export"}, {"checkpoint", "list"}, {"checkpoint", "undo"},
 		{"trash", "list"}, {"checkpoint", "undo", "--session", "\x1b[31mno\nforged"}, {"checkpoint", "rewind", "--label", "\x1b[31mno\nforged"}} {
 		tty := openTerminal(t)
 		cmd := exec.Command(binary(t), append(args, where...)...)

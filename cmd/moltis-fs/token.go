@@ -21,7 +21,6 @@ import (
 const tokenDays = 90
 
 func tokenCommand() *command {
-	dataDir := opt("data-dir", "DIR", "else $MOLTIS_DATA_DIR, else ~/.moltis-fs")
 	return &command{
 		name: "token", payload: true,
 		short: "make and revoke the tokens with which callers of serve are known",
@@ -36,8 +35,7 @@ What may be written may be read. Without either, all that the configuration allo
 
 An operator's token answers approvals and reads metrics. It makes no calls, so that nobody approves
 what they asked for.`,
-				options: []option{
-					opt("principal", "NAME", "whose token it is"),
+				options: options("principal data-dir",
 					opt("user", "", "a person's, not an agent's: its trash stays for a week"),
 					opt("operator", "", "an operator's"),
 					opt("expires", "TIME", "how long it holds, as 12h or 30d; \"never\"; 90d unless told"),
@@ -45,8 +43,7 @@ what they asked for.`,
 					many("write", "DIR", "a directory that it may read and change"),
 					opt("tier", "TIER", "how freely it may change things; as configured unless told",
 						"notify", "ask", "blocked"),
-					dataDir,
-				},
+				),
 				examples: []string{
 					"moltis-fs token create --principal ci --read ~/project --write ~/project/build",
 					"moltis-fs token create --principal ann --user --expires 12h > ann.token",
@@ -55,13 +52,13 @@ what they asked for.`,
 			},
 			{
 				name: "list", short: "list the tokens, without their secrets", run: listTokens,
-				options:  []option{opt("json", "", "as JSON"), dataDir},
+				options:  options("json data-dir"),
 				examples: []string{"moltis-fs token list"},
 			},
 			{
 				name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
 				short:    "take a token away, at once and for good",
-				options:  []option{opt("json", "", "as JSON"), dataDir},
+				options:  options("json data-dir"),
 				examples: []string{"moltis-fs token revoke tk-4xk2m7qa"},
 			},
 		},
@@ -70,7 +67,7 @@ what they asked for.`,
 
 // tokens is where they are kept.
 func (in *invocation) tokens() (*serve.TokenStore, error) {
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	return serve.Tokens(filepath.Join(dir, tokensIn)), err
 }
 
@@ -87,7 +84,7 @@ func unusableTokens(err error) error {
 
 // takeDataDir makes the data directory if there is none.
 func (in *invocation) takeDataDir() error {
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err == nil {
 		err = datadir.Take(dir, slog.New(slog.NewTextHandler(in.err, nil)))
 	}
@@ -235,7 +232,7 @@ func revokeToken(_ context.Context, in *invocation) error {
 		}
 		return unusableTokens(err)
 	}
-	dir, _, _ := in.dataDir() // tokens has looked
+	dir, _ := in.dataDir() // tokens has looked
 	if _, gone := os.Lstat(dir); gone == nil {
 		err = in.recorded(revoke)
 	} else { // to write that down would make it

@@ -24,19 +24,14 @@ func trashCommand() *command {
 				name: "list", short: "list what is in the trash, newest first", run: listTrash,
 				long: "Below it stands what is kept beside a file: content of others that a call displaced,\n" +
 					"and could not put back because the place was taken again.",
-				options: storeOptions(append(whose(),
-					opt("contains", "TEXT", "of paths that hold this, letters of either case"),
-					opt("limit", "N", "so many, up to 1000; else 20"), opt("cursor", "ID", "go on after it"),
-				)...),
+				options:  options("contains limit cursor principal session" + onStore),
 				examples: []string{"moltis-fs trash list", "moltis-fs trash list --contains draft"},
 			},
 			{
 				name: "restore", args: "ID", min: 1, max: 1, short: "bring an entry back to where it was",
 				long: "Under today's policy, with its old times, and never over something that " +
-					"is there. --principal says whose trash it is.",
-				// It never overwrites, and always keeps the times.
-				options: slices.DeleteFunc(restoreOptions(sessionOfID),
-					func(o option) bool { return o.name == "on-conflict" || o.name == "keep-times" }),
+					"is there. --principal says whose trash it is." + ofAnySession,
+				options:  options(onRestore),
 				examples: []string{"moltis-fs trash restore tr-1H0"},
 				run: func(ctx context.Context, in *invocation) error {
 					if !isTrashID(in.arg(0)) {
@@ -51,11 +46,9 @@ func trashCommand() *command {
 				long: `It asks on the terminal first; not for what has expired, and not with
 --yes. What the store holds of an entry stays in the checkpoint of the deletion, as long as
 retention keeps that. What was moved to the trash as a whole is gone.`,
-				options: storeOptions(append(whose(),
+				options: options("dry-run yes principal session"+onStore,
 					opt("expired", "", "those whose time is over"), opt("all", "", "all of them"),
-					opt("kept", "", "what trash list says is kept beside a file"),
-					opt("dry-run", "", "only list them"), opt("yes", "", "do it without asking"),
-				)...),
+					opt("kept", "", "what trash list says is kept beside a file")),
 				examples: []string{"moltis-fs trash empty --expired"},
 				run:      emptyTrash,
 			},
@@ -130,7 +123,7 @@ func listTrash(ctx context.Context, in *invocation) error {
 
 // kept is what could not be put back and is kept beside its place.
 func (in *invocation) kept(ctx context.Context, remove bool) ([]engine.KeptFile, error) {
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +138,7 @@ func (in *invocation) kept(ctx context.Context, remove bool) ([]engine.KeptFile,
 // withTrash is withStore. If something is kept beside a file, a missing store is a nil db.
 func (in *invocation) withTrash(ctx context.Context, kept bool,
 	use func(context.Context, *checkpoint.DB) error) error {
-	dir, _, err := in.dataDir()
+	dir, err := in.dataDir()
 	if err == nil && kept && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
 		return use(ctx, nil)
 	}

@@ -1,5 +1,5 @@
 // Package filetype knows files by their kind of language or format, as ripgrep's -t does: "go" is
-// *.go, "make" also Makefile. It looks at names only. The table is what `rg --type-list` prints,
+// *.go, "make" also Makefile. It looks at names only. The table is the output of `rg --type-list`,
 // version 15; models know these names by heart.
 package filetype
 
@@ -74,16 +74,6 @@ func Choose(types []string) (*Choice, error) {
 	return t, nil
 }
 
-// oneType is the type of a name in the table.
-func oneType(name string) *Choice {
-	t := new(Choice)
-	globs, _ := typeGlobs(name)
-	for _, p := range globs {
-		t.add(p)
-	}
-	return t
-}
-
 func (t *Choice) add(p string) {
 	if t.ext == nil {
 		t.ext, t.name = map[string]bool{}, map[string]bool{}
@@ -150,8 +140,8 @@ var commonNames = map[string]string{
 }
 
 // nearestTypes gives up to three names that are really near. First the type that people call so, or
-// those with such an extension. Else those that begin the name, or that it begins (by half of the
-// longer one at least), and those a typing mistake away.
+// the types with such an extension. Else the types that begin the name, or that it begins (by half of the
+// longer one at least), and the types a typing mistake away.
 func nearestTypes(name string) []string {
 	name = strings.TrimLeft(strings.TrimPrefix(strings.ToLower(name), "*"), ".")
 	if to, ok := commonNames[name]; ok {
@@ -169,8 +159,8 @@ func nearestTypes(name string) []string {
 		d := nearest.Distance(name, n)
 		apart[n] = d
 		begins := strings.HasPrefix(name, n) && 2*len(n) >= len(name) || strings.HasPrefix(n, name)
-		switch {
-		case oneType(n).Match("x." + name):
+		switch t, _ := Choose([]string{n}); {
+		case t.Match("x." + name):
 			same = append(same, n)
 		case begins, d <= len(name)/3:
 			near = append(near, n)

@@ -72,24 +72,20 @@ func parseSet(p string, d Dialect) (*classSet, int, error) {
 	return s, i, nil
 }
 
-// classChar reads one possibly escaped member of a class.
+// classChar reads one possibly escaped member of a class, and says how many bytes it took.
 func classChar(p string, d Dialect) (r rune, n int, ok bool) {
+	escaped := 0
 	if p[0] == '\\' {
-		if len(p) == 1 {
-			return 0, 0, false
-		}
-		r, n, ok = classChar2(p[1:], d)
-		return r, n + 1, ok
+		escaped = 1
 	}
-	return classChar2(p, d)
-}
-
-func classChar2(p string, d Dialect) (rune, int, bool) {
-	if d.Runes && p[0] >= utf8.RuneSelf {
-		r, n := utf8.DecodeRuneInString(p)
-		return r, n, true
+	switch p = p[escaped:]; {
+	case p == "":
+		return 0, 0, false
+	case d.Runes && p[0] >= utf8.RuneSelf:
+		r, n = utf8.DecodeRuneInString(p)
+		return r, n + escaped, true
 	}
-	return rune(p[0]), 1, true
+	return rune(p[0]), 1 + escaped, true
 }
 
 func (s *classSet) addOne(r rune, d Dialect) {
@@ -113,54 +109,22 @@ func (s *classSet) addRange(lo, hi rune, d Dialect) {
 	}
 }
 
-// addNamed adds a POSIX set, which conditionHolds ASCII characters only.
+// posix are the POSIX sets as pairs of their first and last characters, which are ASCII.
+var posix = map[string]string{
+	"alnum": "09AZaz", "alpha": "AZaz", "blank": "\t\t  ", "cntrl": "\x00\x1f\x7f\x7f", "digit": "09", "graph": "!~", "lower": "az",
+	"print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
+}
+
+// addNamed adds the POSIX set of that name. It gives false when there is none.
 func (s *classSet) addNamed(name string, fold bool) bool {
-	in := func(lo, hi byte) {
-		for x := int(lo); x <= int(hi); x++ {
-			s.put(byte(x))
+	pairs, ok := posix[name]
+	if name == "upper" && fold {
+		pairs = posix["alpha"]
+	}
+	for ; pairs != ""; pairs = pairs[2:] {
+		for x := pairs[0]; x <= pairs[1]; x++ {
+			s.put(x)
 		}
 	}
-	switch name {
-	case "alnum":
-		in('0', '9')
-		in('A', 'Z')
-		in('a', 'z')
-	case "alpha":
-		in('A', 'Z')
-		in('a', 'z')
-	case "blank":
-		s.put(' ')
-		s.put('\t')
-	case "cntrl":
-		in(0, 31)
-		s.put(127)
-	case "digit":
-		in('0', '9')
-	case "graph":
-		in(33, 126)
-	case "lower":
-		in('a', 'z')
-	case "print":
-		in(32, 126)
-	case "punct":
-		in(33, '/')
-		in(':', '@')
-		in('[', '`')
-		in('{', 126)
-	case "space":
-		s.put(' ')
-		in(9, 13)
-	case "upper":
-		in('A', 'Z')
-		if fold {
-			in('a', 'z')
-		}
-	case "xdigit":
-		in('0', '9')
-		in('A', 'F')
-		in('a', 'f')
-	default:
-		return false
-	}
-	return true
+	return ok
 }

@@ -21,9 +21,10 @@ type User struct {
 // ExcludesPath finds the user's core.excludesFile: the last setting in Files, or in the files that
 // they include, wins. Without one it is "ignore" in git's directory below XDG, or below
 // Home/.config. The file need not exist. It is "" when the setting switches it off or nothing says
-// where it would be. What cannot be read counts as empty.
+// where it would be. A file that cannot be read counts as empty.
 func (u User) ExcludesPath() string {
-	c := u.configuration()
+	c := &configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
+	c.files(u.Files)
 	if v, ok := c.values["excludesfile"]; ok {
 		if v = expandHome(v, u.Home); !isAbs(v) {
 			return ""
@@ -63,12 +64,6 @@ func (c *configuration) words(value string) {
 			c.code = append(c.code, rest)
 		}
 	}
-}
-
-func (u User) configuration() *configuration {
-	c := &configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
-	c.files(u.Files)
-	return c
 }
 
 func (c *configuration) files(names []string) {
@@ -162,7 +157,7 @@ func (c *configuration) conditionHolds(condition, dir string) bool {
 	if c.gitDir == "" || pattern == "" {
 		return false
 	}
-	begin := "" // no part of the pattern, whatever it conditionHolds
+	begin := "" // no part of the pattern, whatever it holds
 	switch {
 	case strings.HasPrefix(pattern, "~/"):
 		begin, pattern = c.home, pattern[1:]
@@ -201,7 +196,7 @@ func isAbs(name string) bool { return path.IsAbs(name) || filepath.VolumeName(na
 // eachSetting calls fn for every setting of a configuration file, as git reads it. section is in
 // small letters; a subsection follows after a dot, as it stands. key is in small letters. A key
 // without a value is "true". It gives false when the file is malformed: git then refuses to work,
-// and fn has seen what comes before.
+// and fn has seen the settings before.
 func eachSetting(data []byte, fn func(section, key, value string)) bool {
 	p := configParser{rest: strings.TrimPrefix(string(data), "\xef\xbb\xbf")}
 	section := ""
@@ -313,7 +308,7 @@ func (p *configParser) setting() (key, value string, ok bool) {
 	return "", "", false
 }
 
-// value reads what stands after "=". Quotes may stand anywhere. A comment or the end of the line
+// value reads the text after "=". Quotes may stand anywhere. A comment or the end of the line
 // ends the value; a backslash there continues it on the next line.
 func (p *configParser) value() (string, bool) {
 	var b, spaces strings.Builder

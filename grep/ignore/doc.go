@@ -4,7 +4,7 @@
 // The matcher ([Parse], [File], [Compile], [Glob]) is pure. The loader ([Load], [Set]) reads rule
 // files through the small interface [Dir], by handles only. The caller walks: it lists a directory,
 // asks [Set.Enter] for the rules that hold there, asks [Set.Ignored] about every entry, and does
-// not descend into what is ignored.
+// not descend into ignored directories.
 //
 // The first of these that matches decides, and within a file its last matching line:
 //   - .ignore files, deepest first (they beat .gitignore at any depth, as in ripgrep);

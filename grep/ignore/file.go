@@ -62,7 +62,7 @@ func Parse(data []byte, fold bool) *File {
 	return f
 }
 
-// Empty says that the file conditionHolds no rule.
+// Empty says that the file holds no rule.
 func (f *File) Empty() bool { return f == nil || len(f.rules) == 0 }
 
 func (f *File) add(p string) {

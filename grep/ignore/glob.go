@@ -60,13 +60,13 @@ const (
 
 type segment struct {
 	kind  segKind
-	lit   string // of segOps: what every match ends with
-	must  string // of segOps: what else every match conditionHolds
+	lit   string // of segOps: the end of every match
+	must  string // of segOps: more text that every match holds
 	ops   []op
 	runes bool
 }
 
-// set is a character class: 256 bits for bytes, and ranges of code points above for Dialect.Runes.
+// classSet is a character class: 256 bits for bytes, and ranges of code points above for Dialect.Runes.
 type classSet struct {
 	bits [4]uint64
 	high []runeRange

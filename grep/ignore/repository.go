@@ -74,8 +74,8 @@ func gitEntry(d Dir) (fs.FileMode, bool) {
 	return m, err == nil && (m.IsDir() || m.IsRegular() || m&fs.ModeSymlink != 0)
 }
 
-// isRepository: git takes a directory .git for one when it holds HEAD, and a file .git when it
-// points somewhere. A link that git would follow counts as one that leads to a repository: its
+// isRepository says whether d is the top of a repository. git takes a directory .git for one when it
+// holds HEAD, and a file .git when it points somewhere. A link that git would follow counts as one that leads to a repository: its
 // rules are then unread.
 func isRepository(d Dir) bool {
 	m, ok := gitEntry(d)
@@ -91,7 +91,7 @@ func isRepository(d Dir) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// open reads what a repository's own directory says: info/exclude and core.ignorecase. from is the
+// open reads the rules in a repository's own directory: info/exclude and core.ignorecase. from is the
 // length of the path of d from the base. ok is false when the entry is no repository.
 func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread int, ok bool) {
 	r = &repository{}
@@ -176,7 +176,7 @@ func (r *repository) exclude(o *Options, from int) {
 }
 
 // gitDir opens the directory that holds info/exclude. That is .git itself. For a worktree or a
-// submodule it is the one that the .git file points at, by way of commondir. name is that of the
+// submodule it is the one that the .git file points at, by way of commondir. name is the name of the
 // git directory itself.
 func gitDir(d Dir, git fs.FileMode) (g Dir, name string, err error) {
 	if git&fs.ModeSymlink != 0 {

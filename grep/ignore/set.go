@@ -38,10 +38,10 @@ type repository struct {
 	files []*level // .git/info/exclude, then Options.Excludes
 }
 
-// Options of Load. The zero value reads only what is found in the tree.
+// Options of Load. The zero value reads only files of the tree.
 type Options struct {
 	Excludes   []byte // content of core.excludesFile, which lies outside the tree
-	IgnoreCase *bool  // core.ignorecase; nil: what .git/config says
+	IgnoreCase *bool  // core.ignorecase; nil: as .git/config says
 	Home       string // where "~/" leads in a repository's configuration; "": nowhere
 }
 

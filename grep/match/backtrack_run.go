@@ -11,7 +11,7 @@ import (
 
 // The backtracking engine wants its text as code points, and pushes several words for each code
 // point it may come back to. So it sees a window of the text at a time. A match that begins in the
-// last backOverlap of a window is left to the next window, which shows more of what follows.
+// last backOverlap of a window is left to the next window, which shows more of the text behind it.
 const (
 	backWindow  = 384 << 10 // bytes; a long line comes in shorter parts anyway
 	backOverlap = 64 << 10
@@ -179,7 +179,7 @@ func (r *backtrackRun) run(from int) *regexp2.Match {
 func (s *Scanner) Cut() bool { return s.fallback != nil && s.fallback.cut }
 
 // Forget must be called before a buffer that holds another text at the same address comes again.
-// Otherwise what was remembered of the old text is used for the new one.
+// Otherwise results for the old text are used for the new one.
 func (s *Scanner) Forget() {
 	s.line = lineBounds{}
 	if s.fallback != nil {

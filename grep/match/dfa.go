@@ -30,7 +30,7 @@ const dfaBytes = 1 << 20
 // rowUnknown and those after it. Every special row leads to itself on every byte: a loop may run
 // some bytes too far and still ends up in it.
 //
-// A flush makes all states void. Whoever holds a state across compute must compare flushes before
+// A flush makes all states void. Code that holds a state across compute must compare flushes before
 // and after.
 type dfa struct {
 	p        *program
@@ -46,7 +46,7 @@ type dfa struct {
 	meter *meter
 }
 
-// startStates are the states before the first byte, by what stands before it. They hold nothing
+// startStates are the states before the first byte, by the text before it. They hold nothing
 // but the beginning of the pattern, so a DFA that is in one of them has no started match alive.
 type startStates struct {
 	startText  uint32 // at the start of the text
@@ -175,7 +175,7 @@ func (d *dfa) begin() {
 	d.matched = false
 }
 
-// epsilonClosure adds pc, and what it leads to without taking a byte, in order of preference.
+// epsilonClosure adds pc, and the instructions to which it leads without taking a byte, in order of preference.
 // Assertions stay in the set: only the next byte tells whether they hold.
 func (d *dfa) epsilonClosure(pc int32, stop bool) {
 	if d.mode == dfaFirst && d.p.hasLooks {

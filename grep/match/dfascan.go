@@ -1,7 +1,6 @@
 package match
 
 import (
-	"bytes"
 	"encoding/binary"
 	"unsafe"
 )
@@ -74,27 +73,13 @@ func (d *dfa) finish(s uint32) uint32 {
 //
 // A single stream waits for the load from the table at every byte. Four streams side by side hide
 // that wait from one another. The cuts are at line starts, where a line-mode DFA is in startLine
-// whatever came before: that is what makes the parts independent.
+// in any case: so the parts are independent.
 func (d *dfa) scanLines(b []byte) (int, uint32) {
 	const least = 2 << 10
 	if len(b) < least || d.startLine < d.row(rowCount) {
 		return d.scan(b, d.startLine)
 	}
-	var cut [5]int
-	cut[4] = len(b)
-	for k := 1; k < 4; k++ {
-		at := max(cut[k-1], len(b)*k/4)
-		if nl := bytes.IndexByte(b[at:], '\n'); nl >= 0 {
-			at += nl + 1
-		} else {
-			at = len(b)
-		}
-		cut[k] = at
-	}
-	shared := len(b)
-	for k := range 4 {
-		shared = min(shared, cut[k+1]-cut[k])
-	}
+	cut, shared := quarters(b)
 	if shared == 0 { // the lines are too long to cut
 		return d.scan(b, d.startLine)
 	}
@@ -125,6 +110,18 @@ func (d *dfa) scanLines(b []byte) (int, uint32) {
 		}
 	}
 	return cut[hit] + done, row
+}
+
+// quarters cuts b into four parts at line starts: part k is b[cut[k]:cut[k+1]]. shared is the length of the shortest.
+func quarters(b []byte) (cut [5]int, shared int) {
+	cut[4], shared = len(b), len(b)
+	for k := 1; k < 4; k++ {
+		cut[k] = afterLine(b, max(cut[k-1], len(b)*k/4))
+	}
+	for k := range 4 {
+		shared = min(shared, cut[k+1]-cut[k])
+	}
+	return cut, shared
 }
 
 // lockstep runs the four streams n bytes far, or until one enters a special row. Then hit is that

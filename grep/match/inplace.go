@@ -64,7 +64,7 @@ func (s *Scanner) nextLineInPlace(buf []byte, pos int) (start, end, resume int, 
 // idle once no started match is alive, and then gives the last byte taken and a row that is not
 // special.
 //
-// "No started match is alive" can be read off the state: it is one of those that enterAfter gives,
+// "No started match is alive" can be read off the state: it is one of the states that enterAfter gives,
 // which hold nothing but the beginning of the pattern.
 func (d *dfa) scanInPlace(b []byte, at, idle int, s uint32) (int, uint32) {
 	limit := d.row(rowCount)

@@ -61,7 +61,7 @@ type Options struct {
 	Multiline    bool          // (?ms): a match may span lines and "." matches "\n"
 	Literal      bool          // the pattern is a plain string
 	CRLF         bool          // "\r\n" ends a line
-	FallbackTime time.Duration // what one Scanner may spend in the backtracking engine; 0 means 2 s
+	FallbackTime time.Duration // time that one Scanner may spend in the backtracking engine (default: 2 s)
 }
 
 const defaultFallbackTime = 2 * time.Second

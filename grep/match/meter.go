@@ -2,7 +2,7 @@ package match
 
 import "errors"
 
-// ErrStopped is given by Scanner.Err once the search was told to stop.
+// ErrStopped is given by Scanner.Err once the search was stopped.
 var ErrStopped = errors.New("the search was stopped")
 
 // meterSteps is how much work is done between two calls of stop: well under a millisecond of it. A

@@ -3,7 +3,7 @@ package match
 import "bytes"
 
 // NextMatch finds the leftmost-first match in buf that begins at or after pos. All of buf is
-// context: "^" and \b look at what stands before pos. It is made for Multiline, where buf is the
+// context: "^" and \b look at the text before pos. It is made for Multiline, where buf is the
 // whole text. Call Forget before the same buffer comes with another text.
 func (s *Scanner) NextMatch(buf []byte, pos int) (start, end int, ok bool) {
 	if pos > len(buf) {
@@ -150,21 +150,13 @@ func (s *Scanner) anyText(buf []byte) bool {
 
 // anyInStreams cuts buf into four parts at line starts and scans them side by side. A match may
 // cross a cut: so each stream runs on into the next part until nothing that it has started is
-// alive. Only then the streams together have seen what one stream would have seen.
+// alive. Only then the streams together have done the work of one.
 func (s *Scanner) anyInStreams(buf []byte) (found, sure bool) {
 	d := s.earliest()
 	if d.startText < d.row(rowCount) || d.startLine < d.row(rowCount) {
 		return false, false
 	}
-	var cut [5]int
-	cut[4] = len(buf)
-	shared := len(buf)
-	for k := 1; k < 4; k++ {
-		cut[k] = afterLine(buf, max(cut[k-1], len(buf)*k/4))
-	}
-	for k := range 4 {
-		shared = min(shared, cut[k+1]-cut[k])
-	}
+	cut, shared := quarters(buf)
 	if shared == 0 { // the lines are too long to cut
 		return false, false
 	}

@@ -94,7 +94,7 @@ func (v *pikeVM) find(text []byte, at int, earliest bool) (begin, end int, ok bo
 	}
 }
 
-// follow adds pc and what it leads to without taking a byte.
+// follow adds pc, and the instructions to which it leads without taking a byte.
 func (v *pikeVM) follow(t *threads, pc int32, begin int, text []byte, i int) {
 	v.stack = append(v.stack[:0], pc)
 	for len(v.stack) > 0 {

@@ -9,7 +9,7 @@ import (
 	"moltisfs/grep/match/literal"
 )
 
-// prefilter looks for what every match must hold.
+// prefilter looks for text that every match must hold.
 //
 // next gives the place of the first candidate in text[from:], or -1. A candidate is a byte that may
 // lie within a match; no match is passed over. Once m has stopped, next gives -1 too. Candidates of

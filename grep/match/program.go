@@ -155,7 +155,7 @@ func (c *compiler) emit(i inst) int32 {
 	return int32(len(c.in) - 1)
 }
 
-// node compiles n with next as what follows, and gives the entry.
+// node compiles n to go on at next, and gives the entry.
 func (c *compiler) node(n *syntax.Node, next int32) int32 {
 	if c.tooBig {
 		return next

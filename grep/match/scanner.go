@@ -35,7 +35,7 @@ type prefilterStats struct {
 	prefilterOff   int // bytes to search without the prefilter before it gets another chance
 }
 
-// lookahead carries what Count has seen behind its line over to the next NextLine, so that no byte
+// lookahead carries the place that Count has found behind its line over to the next NextLine, so that no byte
 // is searched twice. It is valid for that one call only: for the line that begins at nextLineAt, in
 // the buffer whose last byte is bufEnd. Any other call searches afresh.
 type lookahead struct {
@@ -84,7 +84,7 @@ func (s *Scanner) Bound(until time.Time, stop func() bool) {
 
 // Err is non-nil once the scanner has given up: it was stopped, the backtracking engine used up
 // Options.FallbackTime or reached the time given to Bound, or that engine failed. From then on the
-// scanner finds nothing. What it found before is right.
+// scanner finds nothing. Its earlier answers are right.
 func (s *Scanner) Err() error {
 	switch {
 	case s.fallback != nil && s.fallback.err != nil:
@@ -231,7 +231,7 @@ func (s *Scanner) Count(buf []byte, start, end int) int {
 	}
 }
 
-// lookAhead keeps for the next NextLine what was found behind the line that ends at end.
+// lookAhead keeps for the next NextLine the place k that was found behind the line that ends at end.
 func (s *Scanner) lookAhead(buf []byte, end, k int) {
 	if s.nextHit = k; k < 0 {
 		s.nextHit = len(buf)
@@ -277,7 +277,7 @@ func (s *Scanner) confirm(line []byte) bool {
 	return to == d.row(rowMatch)
 }
 
-// confirmByPike asks the Pike VM, which can answer what the DFA must leave open.
+// confirmByPike asks the Pike VM, which can answer where the DFA can't.
 func (s *Scanner) confirmByPike(line []byte) bool {
 	_, _, ok := s.pikeVM().find(line[:s.trim(line, 0, len(line))], 0, true)
 	return ok
@@ -386,8 +386,8 @@ func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
 }
 
 // EachMatch calls fn for the matches in the line buf[start:end] that begin at or after from, as
-// Spans would list them, until fn returns false. Before from it looks only at what "^" and \b ask
-// for. It is not for Multiline.
+// Spans would list them, until fn returns false. Before from it looks only at the text that
+// "^" and \b ask for. It is not for Multiline.
 func (s *Scanner) EachMatch(buf []byte, start, end, from int, fn func(begin, end int) bool) {
 	s.Forget()
 	text := buf[start:end]

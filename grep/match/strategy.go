@@ -34,7 +34,7 @@ const (
 	costDFA = 1.5
 
 	costPair  = 0.07 // a byte through the prefilter of one literal
-	costMasks = 0.12 // a byte through that of several literals, or of a window
+	costMasks = 0.12 // a byte through the prefilter of several literals, or of a window
 
 	maxInPlace = 64 // longest prefix with which a candidate is confirmed in place
 
@@ -105,7 +105,7 @@ func (m *Matcher) searchable(needs []literal.Set, items []*syntax.Node, lines, o
 		return sets
 	}
 	for _, l := range sets {
-		// The literals themselves need no confirmation. What they share does, so it must be long
+		// The literals themselves need no confirmation. Their common part does, so it must be long
 		// to be better.
 		if shared, ok := l.Common(); ok && (!onlyWords || len(shared.Members[0].Bytes) >= 6) {
 			sets = append(sets, shared)
@@ -151,7 +151,7 @@ func (m *Matcher) preferWindow(items []*syntax.Node, lines bool, best float64, v
 	}
 }
 
-// cost estimates what looking for l costs per byte of text, confirmations included.
+// cost estimates the cost of looking for l per byte of text, confirmations included.
 func cost(l literal.Set) float64 {
 	scan := costMasks
 	if len(l.Members) == 1 {

@@ -1,5 +1,5 @@
 // Package rulefiles lets the loader of ignore rules read a tree of package tree, and says which
-// entries of a directory have a say in what is ignored.
+// entries of a directory hold ignore rules.
 package rulefiles
 
 import (
@@ -11,7 +11,7 @@ import (
 	"moltisfs/grep/tree"
 )
 
-// dir shows a Dir to the loader of ignore rules. What policy hides does not exist for it. When
+// dir shows a Dir to the loader of ignore rules. An entry that policy hides does not exist for it. When
 // a directory above the root is hidden, the climb ends there, and nothing counts as skipped.
 type dir struct{ d tree.Dir }
 
@@ -27,6 +27,7 @@ func (r dir) ReadSmall(name string, max int64) ([]byte, error) {
 	return b, hidden(err, fs.ErrNotExist)
 }
 
+// hidden gives err, or as if policy denied the entry.
 func hidden(err, as error) error {
 	if errors.Is(err, tree.ErrDenied) {
 		return as
@@ -88,7 +89,7 @@ func In(entries []tree.Entry) (f ignore.Found) {
 	return f
 }
 
-// IsVCS: the directories of version control systems hold no files of the project.
+// IsVCS says whether name is a directory of a version control system. Such a directory holds no files of the project.
 func IsVCS(name string) bool {
 	switch name {
 	case ".git", ".svn", ".hg", ".bzr", ".jj", ".sl":
@@ -97,5 +98,5 @@ func IsVCS(name string) bool {
 	return false
 }
 
-// Is: the entry has a say in what is ignored.
+// Is says whether an entry of this name bears on the ignore rules: .gitignore, .ignore or .git.
 func Is(name string) bool { return name == ".gitignore" || name == ".ignore" || name == ".git" }

@@ -1,6 +1,6 @@
-// Package tree is what a search sees of a tree of files: handles of directories and files. FS makes
-// one of any fs.FS; who has another kind of tree implements Dir. The package reads what it is asked
-// for and decides nothing.
+// Package tree is the view that a search has of a tree of files: handles of directories and files. FS makes
+// one of any fs.FS; for another kind of tree implement Dir. The package reads on request and decides
+// nothing.
 package tree
 
 import (
@@ -25,8 +25,8 @@ const (
 type Entry struct {
 	Name string
 	Kind Kind
-	// Way: policy hides the directory, but not everything below it. It is entered and counted once
-	// as denied. What it holds shows in no count except that of what is found.
+	// Way says that policy hides the directory, but not everything below it. It is entered and counted once
+	// as denied. Its entries show in no count except the one of matches.
 	Way bool
 }
 
@@ -43,12 +43,12 @@ type Info struct {
 // Dir is a directory handle. Every method works relative to the handle, and names are single
 // components. A Dir MUST be safe for concurrent use: several workers open its files at once.
 //
-// Errors answer to fs.ErrNotExist and fs.ErrPermission as usual. What policy forbids answers to
+// Errors answer to fs.ErrNotExist and fs.ErrPermission as usual. An entry that policy forbids answers to
 // ErrDenied.
 type Dir interface {
 	// True is the canonical name of the directory, the prefix of every path in a result.
 	True() string
-	// List appends all entries to buf[:0], without "." and "..". denied counts those that policy
+	// List appends all entries to buf[:0], without "." and "..". denied counts the entries that policy
 	// hides, including those with Way. With an error it also returns the entries read so far.
 	List(buf []Entry) (entries []Entry, denied int, err error)
 	// Stat does not follow a link.
@@ -56,8 +56,8 @@ type Dir interface {
 	// OpenDir does not follow a link; ErrMount when the entry is on another mount and crossMounts
 	// is false.
 	OpenDir(name string, crossMounts bool) (Dir, error)
-	// OpenFile opens a file that List gave, never through a link, and never blocks on what took its
-	// place.
+	// OpenFile opens a file that List gave, never through a link, and never blocks on an object that took
+	// its place.
 	OpenFile(name string) (File, error)
 	// ReadSmall reads a whole regular file of at most max bytes, never through a link.
 	ReadSmall(name string, max int64) ([]byte, error)

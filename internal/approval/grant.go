@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"moltisfs/internal/share"
 )
 
 // A Grant says how far a yes goes beyond the change that it was given to. It never goes to another
@@ -80,21 +82,21 @@ func (g *Grants) Holds(q Question, now time.Time) (scope Grant, end time.Time) {
 // Remember is an approver whose answers hold as far as their Grant says. It puts one question at a
 // time: the answer may be for those that wait.
 func Remember(of Approver) Approver {
-	return &remembering{of: of, turn: make(chan struct{}, 1)}
+	return &remembering{of: of, turn: share.New(1)}
 }
 
 type remembering struct {
 	of     Approver
-	turn   chan struct{} // holds a token while a question is put
+	turn   *share.Pool // of the question that is put
 	grants Grants
 }
 
 func (r *remembering) Ask(ctx context.Context, q Question) (Answer, error) {
-	if !takeTurn(ctx, r.turn) {
+	if ctx.Err() != nil || r.turn.Take(ctx, "", 1) != nil { // a call that is done must not get its turn by chance
 		a, _ := ContextAnswer(ctx)
 		return a, nil
 	}
-	defer func() { <-r.turn }()
+	defer r.turn.Give("", 1)
 	if scope, end := r.grants.Holds(q, time.Now()); scope != Once {
 		return Answer{Decision: Approved, By: "an earlier yes to " + scope.Until(end)}, nil
 	}
@@ -103,17 +105,4 @@ func (r *remembering) Ask(ctx context.Context, q Question) (Answer, error) {
 		a.By += ", for " + a.Grant.Until(r.grants.Add(q, a.Grant, time.Now()))
 	}
 	return a, err
-}
-
-// takeTurn waits until no other question is put. false means that ctx was done first.
-func takeTurn(ctx context.Context, turn chan struct{}) bool {
-	if ctx.Err() != nil { // a call that is done must not get its turn by chance
-		return false
-	}
-	select {
-	case turn <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -57,6 +57,9 @@ func TestOdd(t *testing.T) {
 		"+++ b/p\u0430yload\n":                       "",
 		"--- a/x\n+++ b/p\u0430y\n@@ -1,2 +1,2 @@\n--- x\n+++ \u202ex\n y\n\\ No newline\n--- a/x\n+++ b/p\u0430y\n@@ -0,0 +1,1 @@\n+++ \u200b\n": "what is added holds 2 characters that cannot be seen, the first of them U+202E",
 	} {
+		if !strings.Contains(diff, "+++ b/") {
+			diff = "@@ -1,9 +1,9 @@\n" + diff
+		}
 		if got := strings.Join(Odd(diff), "; "); got != want {
 			t.Errorf("%q: %q, want %q", diff, got, want)
 		}

@@ -8,9 +8,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
+
+	"moltisfs/internal/share"
 )
 
 // A Screen is where a person is asked.
@@ -37,7 +38,7 @@ func Terminal(in io.Reader, out io.Writer) Approver { return Screen{In: in, Out:
 // for an earlier question, which has timed out, never answers a later one. When In is a terminal,
 // nor does anything typed before the question was shown.
 func (s Screen) Approver() Approver {
-	t := &terminal{Screen: s, in: bufio.NewReader(s.In), turn: make(chan struct{}, 1)}
+	t := &terminal{Screen: s, in: bufio.NewReader(s.In), turn: share.New(1)}
 	t.tty, _ = s.In.(*os.File)
 	return t
 }
@@ -50,11 +51,9 @@ const (
 type terminal struct {
 	Screen
 	in   *bufio.Reader
-	tty  *os.File      // in, when it is a file
-	turn chan struct{} // holds a token while a question is put
-
-	mu      sync.Mutex
-	pending chan line // the read in progress, or nil; it cannot be cancelled
+	tty  *os.File    // in, when it is a file
+	turn *share.Pool // of the question that is put
+	late chan line   // the read in progress, or nil; it cannot be cancelled
 }
 
 type line struct {
@@ -68,13 +67,18 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		ctx, cancel = context.WithDeadline(ctx, q.Expires)
 		defer cancel()
 	}
-	if !takeTurn(ctx, t.turn) {
+	if ctx.Err() != nil || t.turn.Take(ctx, "", 1) != nil { // a call that is done must not get its turn by chance
 		a, _ := ContextAnswer(ctx)
 		return a, nil
 	}
-	defer func() { <-t.turn }()
+	defer t.turn.Give("", 1)
 
-	stale := t.dropLateLine()
+	stale := t.late != nil // its line was begun for a question that has timed out
+	select {
+	case <-t.late:
+		t.late, stale = nil, false
+	default:
+	}
 	if !stale && t.tty != nil && discardTypeahead(t.tty) {
 		_, _ = t.in.Discard(t.in.Buffered()) // buffered lines were typed before, too
 	}
@@ -96,7 +100,7 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 			_ = t.say("\n" + over.Reason + ": not changed\n") // if it fails, the answer stands
 			return over, nil
 		case l := <-t.nextLine():
-			t.lineTaken()
+			t.late = nil
 			if over, is := ContextAnswer(ctx); is { // the context ended at the same moment
 				return over, nil
 			}
@@ -145,19 +149,14 @@ func (a *asked) prompt() string {
 		choices = "y/file/session/N or why not/?"
 	}
 	if a.unseen > 0 {
-		choices = fmt.Sprintf(`? shows the %sdiff, %s/"yes, unseen"/N or why not`, a.other(),
-			counted(a.unseen, "line"))
+		rest := ""
+		if a.unseen < len(a.diff) {
+			rest = "rest of the "
+		}
+		choices = fmt.Sprintf(`? shows the %sdiff, %s/"yes, unseen"/N or why not`, rest, counted(a.unseen, "line"))
 	}
-	ask := fmt.Sprintf("Allow %s of %s, +%d −%d?", Escape(a.q.Tool, false), what, a.q.Added,
-		a.q.Removed)
+	ask := fmt.Sprintf("Allow %s of %s, +%d −%d?", Escape(a.q.Tool, false), what, a.q.Added, a.q.Removed)
 	return a.t.Ink.Strong(ask) + " [" + choices + "] "
-}
-
-func (a *asked) other() string {
-	if a.unseen < len(a.diff) {
-		return "rest of the "
-	}
-	return ""
 }
 
 // take makes an answer of the typed line. done is false where the question is to be put again.
@@ -188,12 +187,11 @@ func (a *asked) take(typed string) (_ Answer, done bool, err error) {
 
 // explain shows what has not been seen of the diff, or all of it once more, and the answers.
 func (a *asked) explain() error {
-	rest := renderDiff(a.diff[len(a.diff)-cmp.Or(a.unseen, len(a.diff)):], a.t.Ink)
-	if a.t.Page == nil {
-		if err := a.t.say(rest); err != nil {
-			return err
-		}
-	} else if err := a.t.Page(rest); err != nil {
+	show := a.t.say
+	if a.t.Page != nil {
+		show = a.t.Page
+	}
+	if err := show(renderDiff(a.diff[len(a.diff)-cmp.Or(a.unseen, len(a.diff)):], a.t.Ink)); err != nil {
 		return fmt.Errorf("showing the diff: %w", err)
 	}
 	a.unseen = 0
@@ -217,50 +215,24 @@ func yesUnseen(answer string) bool {
 func reason(typed string) string {
 	typed = strings.TrimSpace(typed)
 	word, rest, _ := strings.Cut(typed, " ")
-	switch strings.ToLower(strings.TrimRight(word, ",;:.!")) {
-	case "n", "no":
+	if w := strings.ToLower(strings.TrimRight(word, ",;:.!")); w == "n" || w == "no" {
 		typed = strings.TrimSpace(rest)
 	}
 	return Escape(typed, false)
 }
 
-// dropLateLine forgets a line that came after its question had timed out. It reports whether one is
-// still being read.
-func (t *terminal) dropLateLine() (pending bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.pending == nil {
-		return false
-	}
-	select {
-	case <-t.pending:
-		t.pending = nil
-		return false
-	default:
-		return true
-	}
-}
-
 // nextLine gives the read in progress, or begins one. Lines are read only on demand: of piped input
 // each question takes one line.
 func (t *terminal) nextLine() <-chan line {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.pending == nil {
+	if t.late == nil {
 		c := make(chan line, 1)
-		t.pending = c
+		t.late = c
 		go func() {
 			text, err := t.readLine()
 			c <- line{text, err}
 		}()
 	}
-	return t.pending
-}
-
-func (t *terminal) lineTaken() {
-	t.mu.Lock()
-	t.pending = nil
-	t.mu.Unlock()
+	return t.late
 }
 
 // readLine reads to the end of the line and keeps only its beginning. An answer is short, and input

@@ -449,7 +449,7 @@ func inPattern(step int, want bool, do func(string) string) Turn {
 	}
 }
 
-// finish does what needs all the arguments.
+// finish makes the changes that need all the arguments.
 func (c *call) finish() {
 	c.endOfLines()
 	slices.SortStableFunc(c.later, func(a, b later) int { return a.step - b.step })

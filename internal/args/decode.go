@@ -90,7 +90,7 @@ type call struct {
 	later []later
 }
 
-// told is what there is to say of a call.
+// told collects the notes and problems of a call.
 type told struct {
 	taken, left, wrong, hints []string
 	lost                      bool // something that was said is in no argument
@@ -190,7 +190,7 @@ func (c *call) object(all []member, into reflect.Value) {
 	}
 }
 
-// fill sets one field to what was given for it.
+// fill sets one field to the value that was given for it.
 func (c *call) fill(f *field, into reflect.Value) {
 	m, ok := c.given[f.name]
 	left := string(m.value) == "null" || f.enum != nil && string(m.value) == `""`
@@ -369,7 +369,7 @@ func (c *call) field(name string) *field {
 	return nil
 }
 
-// set converts value into the field f of what at names. An error may hold a value that would do.
+// set converts value into the field f; at is the name of the object around it. An error may hold a value that would do.
 func (c *call) set(f *field, into reflect.Value, value json.RawMessage, at string) *Error {
 	if into.Kind() == reflect.Pointer {
 		into.Set(reflect.New(into.Type().Elem()))
@@ -490,7 +490,7 @@ var otherWords = map[string]string{
 	"md": "markdown", "python": "code",
 }
 
-// yesOrNo takes true and "false". It offers what "yes" and 0 say.
+// yesOrNo takes true and "false". For "yes" it offers true, for 0 false.
 func (c *call) yesOrNo(value json.RawMessage, name string) (bool, *Error) {
 	plain := strings.Trim(string(value), "\" \t\n")
 	is := strings.ToLower(plain)
@@ -626,7 +626,7 @@ func integer(value json.RawMessage) (int64, error) {
 	return n, nil
 }
 
-// jsonKind says what a value is, short enough for a message.
+// jsonKind describes a value in a few words: "the string \"a\"", "an object".
 func jsonKind(value json.RawMessage) string {
 	v := strings.TrimSpace(string(value))
 	switch {

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"moltisfs/internal/guardfs/flock"
 )
@@ -29,6 +29,20 @@ type Entry struct {
 
 // Name is a path on record: a string, or {"bytes":"base64"} where it is not UTF-8.
 type Name string
+
+// MarshalJSON gives the one or the other form: two names must not become one.
+func (n Name) MarshalJSON() ([]byte, error) {
+	if !utf8.ValidString(string(n)) {
+		return json.Marshal(struct {
+			Bytes []byte `json:"bytes"`
+		}{[]byte(n)})
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(string(n))
+	return b.Bytes(), err
+}
 
 // UnmarshalJSON takes both forms.
 func (n *Name) UnmarshalJSON(b []byte) error {
@@ -69,7 +83,10 @@ func Read(ctx context.Context, dir string, follow bool, caughtUp func() error,
 	defer tick.Stop()
 	for {
 		if err := drain(ctx, tails, fn); err != nil {
-			return unless(follow && ctx.Err() != nil, err)
+			if follow && ctx.Err() != nil {
+				return nil
+			}
+			return err
 		}
 		if caughtUp != nil {
 			if err := caughtUp(); err != nil {
@@ -91,13 +108,6 @@ func Read(ctx context.Context, dir string, follow bool, caughtUp func() error,
 			}
 		}
 	}
-}
-
-func unless(ended bool, err error) error {
-	if ended {
-		return nil
-	}
-	return err
 }
 
 // drain gives fn the lines that are there now, of all tails in the order of time.
@@ -160,11 +170,13 @@ func (t *tail) fill() error {
 	return nil
 }
 
+// begun is how the line of a record begins.
+const begun = `{"time":"`
+
 // timeIn is when a record was written, in a form that sorts; "" where a line does not begin with it.
 func timeIn(line []byte) string {
-	const begin, long = `{"time":"`, len("2006-01-02T15:04:05.000000Z")
-	if rest, ok := bytes.CutPrefix(line, []byte(begin)); ok && len(rest) > long && rest[long] == '"' {
-		return string(rest[:long])
+	if rest, ok := bytes.CutPrefix(line, []byte(begun)); ok && len(rest) > len(timeForm) && rest[len(timeForm)] == '"' {
+		return string(rest[:len(timeForm)])
 	}
 	return ""
 }
@@ -203,28 +215,21 @@ func closeAll(files []*os.File) {
 }
 
 // openLogs opens the files of one directory, the oldest first, and reads the end of their chain, at
-// one moment. at is nil where there is none.
-func openLogs(dir string) (logs []*os.File, at *end, err error) {
+// one moment. at is the zero end where there is none.
+func openLogs(dir string) (logs []*os.File, at end, err error) {
 	last, err := os.Open(filepath.Join(dir, lastName))
 	if err == nil {
-		defer last.Close()
-		if err := lock(last); err != nil {
-			return nil, nil, err
+		defer flock.Close(last) //nolint:errcheck // nothing was written through it
+		if err = lock(last); err == nil {
+			at, _, err = load(last)
 		}
-		defer flock.Unlock(last) //nolint:errcheck // it is given back with the file
-		e, ok, err := loadEnd(last)
-		if err != nil {
-			return nil, nil, err
-		}
-		if ok {
-			at = &e
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, err
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, at, err
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, at, err
 	}
 	var numbers []int // 0 is the current file
 	for _, e := range entries {
@@ -235,8 +240,8 @@ func openLogs(dir string) (logs []*os.File, at *end, err error) {
 			numbers = append(numbers, 0)
 		}
 	}
-	if len(numbers) == 0 && at == nil {
-		return nil, nil, &fs.PathError{Op: "open", Path: filepath.Join(dir, FileName), Err: fs.ErrNotExist}
+	if len(numbers) == 0 && last == nil {
+		return nil, at, &fs.PathError{Op: "open", Path: filepath.Join(dir, FileName), Err: fs.ErrNotExist}
 	}
 	slices.Sort(numbers)
 	for _, n := range slices.Backward(numbers) {
@@ -247,7 +252,7 @@ func openLogs(dir string) (logs []*os.File, at *end, err error) {
 		f, err := os.Open(name)
 		if err != nil {
 			closeAll(logs)
-			return nil, nil, err
+			return nil, at, err
 		}
 		logs = append(logs, f)
 	}
@@ -262,8 +267,11 @@ func CountMentions(dir string, hashes []string) (n int, err error) {
 		wanted[h] = true
 	}
 	err = Read(context.Background(), dir, false, nil, func(line []byte) error {
-		if holdsHash(line, wanted) {
-			n++
+		for word := range bytes.FieldsFuncSeq(line, func(c rune) bool { return (c < '0' || '9' < c) && (c < 'a' || 'f' < c) }) {
+			if wanted[string(word)] {
+				n++
+				break
+			}
 		}
 		return nil
 	})
@@ -271,20 +279,4 @@ func CountMentions(dir string, hashes []string) (n int, err error) {
 		err = nil
 	}
 	return n, err
-}
-
-// holdsHash looks at every run of hex digits that is as long as a hash.
-func holdsHash(line []byte, wanted map[string]bool) bool {
-	run := 0
-	for i := 0; i <= len(line); i++ {
-		if i < len(line) && (line[i] >= '0' && line[i] <= '9' || line[i] >= 'a' && line[i] <= 'f') {
-			run++
-			continue
-		}
-		if run == 2*sha256.Size && wanted[string(line[i-2*sha256.Size:i])] {
-			return true
-		}
-		run = 0
-	}
-	return false
 }

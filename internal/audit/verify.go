@@ -1,6 +1,9 @@
 package audit
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,10 +12,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+
+	"moltisfs/internal/ndjson"
 )
 
 // A Flaw is what Verify can find.
@@ -32,7 +37,6 @@ const (
 
 // What Verify notes besides, and what is no flaw.
 const (
-	NotChained  Flaw = "not_chained" // lines of a log that was not chained yet
 	Interrupted Flaw = "interrupted" // the remains of a record whose writer was killed
 	Gone        Flaw = "gone"        // records that rotation has removed
 )
@@ -104,27 +108,18 @@ func VerifyChanges(ctx context.Context, dir string, known Known) (Proof, error) 
 // A verifier goes through the lines of a log in their order.
 type verifier struct {
 	known  Known
-	last   end // what audit.last says
+	last   end // as audit.last has it
 	proof  Proof
 	oldest time.Time // of the first record that is there
 
-	at      Finding // the line that is looked at
-	next    uint64  // number of the record that should come; 0: none was met
-	head    digest  // the hash of the last record
-	bound   digest  // the same behind the lines since, which are no records
-	sure    bool    // head is known: no record is missing right before
-	before  Finding // the last record
-	differs Finding // the record that audit.last names, where it has another hash
-	inFile  int     // records of this file so far
-	strange []stranger
+	at      Finding   // the line that is looked at
+	inFile  int       // records of its file so far
+	next    uint64    // number of the record that should come
+	head    digest    // hash of the record before, zeros at the beginning
+	before  Finding   // where that stands
+	differs Finding   // the record that audit.last names, where it has another hash
 	gaps    []Finding // records that were not where they belong
 	gone    uint64    // the records up to this one are rightly missing
-}
-
-// A stranger is a line that is no record of the chain where it stands.
-type stranger struct {
-	at   Finding
-	torn bool
 }
 
 func (v *verifier) flaw(f Flaw, at Finding) {
@@ -150,7 +145,7 @@ func (v *verifier) note(f Flaw, at Finding) {
 
 func verify(ctx context.Context, dir string, known Known) (p Proof, oldest time.Time, err error) {
 	known.Seen = slices.Clone(known.Seen)
-	v := verifier{known: known, gone: known.Archived, proof: Proof{Flaws: []Finding{}, Notes: []Finding{}}}
+	v := verifier{known: known, gone: known.Archived, next: 1, proof: Proof{Flaws: []Finding{}, Notes: []Finding{}}}
 	logs, last, err := openLogs(dir)
 	defer closeAll(logs)
 	sizes := make([]int64, len(logs))
@@ -160,141 +155,103 @@ func verify(ctx context.Context, dir string, known Known) (p Proof, oldest time.
 			sizes[i] = info.Size()
 		}
 	}
-	if last != nil {
-		v.last = *last
-	}
+	v.last = last
 	for i, f := range logs {
 		if err == nil {
-			err = v.file(ctx, f, sizes[i])
+			v.at, v.inFile = Finding{File: filepath.Base(f.Name())}, 0
+			err = v.file(ctx, bufio.NewReaderSize(io.NewSectionReader(f, 0, sizes[i]), 64<<10))
 		}
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		v.end()
-	}
-	if err == errEnough {
+	case err == errEnough:
 		err = nil
+	default:
+		err = fmt.Errorf("verifying the audit log: %w", err)
 	}
 	if v.proof.Records > 0 {
 		v.proof.Hash = hex.EncodeToString(v.head[:])
 	}
-	if err != nil {
-		err = fmt.Errorf("verifying the audit log: %w", err)
-	}
 	return v.proof, v.oldest, err
 }
 
-// file follows the chain through one file.
-func (v *verifier) file(ctx context.Context, f *os.File, size int64) error {
-	v.at, v.inFile = Finding{File: filepath.Base(f.Name())}, 0
-	err := eachLine(io.NewSectionReader(f, 0, size), func(_ int64, line []byte, _ bool) error {
+// file follows the chain through one file. A line that is no record is what a killed process left of one,
+// or somebody put it in.
+func (v *verifier) file(ctx context.Context, r *bufio.Reader) error {
+	for {
+		line, err := ndjson.ReadLine(r, maxLine)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil && err != ndjson.ErrTooLong {
+			return err
+		}
 		v.at.Line++
-		t, ok := parse(line)
-		switch {
-		case len(line) == 0:
-		case !ok:
-			v.stray(line)
-		default:
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		torn := len(line) < len(begun) && strings.HasPrefix(begun, string(line)) || bytes.HasPrefix(line, []byte(begun))
+		switch t, ok := parse(line); {
+		case ok:
 			v.record(&t, line)
+		case err != nil || len(line) > 0 && (!torn || json.Valid(line)):
+			v.flaw(Inserted, v.at)
+		case len(line) > 0:
+			v.note(Interrupted, v.at)
 		}
 		if len(v.proof.Flaws) >= mostFlaws {
 			return errEnough
 		}
-		return ctx.Err()
-	})
-	for _, s := range v.strange { // nothing is bound to them
-		switch {
-		case v.next == 0:
-			v.note(NotChained, s.at)
-		case s.torn:
-			v.note(Interrupted, s.at)
-		default:
-			v.flaw(Inserted, s.at)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 	}
-	v.strange, v.bound = nil, v.head
-	return err
 }
 
-func (v *verifier) stray(line []byte) {
-	v.bound = link(v.bound, line)
-	if len(v.strange) < mostFlaws {
-		v.strange = append(v.strange, stranger{v.at, torn(line)})
-	}
-}
-
-// record is a line that claims to be one.
+// record is a line that claims to be one. Its number is where it stands in the chain: given the record 4
+// behind the record 2, the record 3 is missing; behind the record 5, somebody put it in. If it is bound to
+// the record before it is the next one, whatever number it has: then the one after it is not bound to it.
 func (v *verifier) record(t *tie, line []byte) {
-	number, first := t.Seq, v.next == 0
-	if first {
-		v.next, v.sure = 1, true
-		var r struct{ Time time.Time }
-		_ = json.Unmarshal(line, &r)
-		v.oldest = r.Time
-	}
-	bound, clean := t.prev == v.bound, t.prev == v.head
-	if v.sure && (bound || clean) { // it is the next one, whatever it says
-		number = v.next
-	}
-	if number < v.next && (t.Seq > 1 || v.inFile > 0) {
-		v.stray(line)
+	bound := t.Prev == hex.EncodeToString(v.head[:])
+	switch {
+	case bound:
+	case t.Seq > v.next:
+		v.gaps = append(v.gaps, Finding{File: v.at.File, Line: v.at.Line, First: v.next, Last: t.Seq - 1})
+		v.next = t.Seq
+	case t.Seq == v.next:
+		v.flaw(Changed, cmp.Or(v.before, v.at))
+	case t.Seq == 1 && v.inFile == 0:
+		v.flaw(NewChain, v.at)
+		v.next, v.differs = 1, Finding{}
+	default:
+		v.flaw(Inserted, v.at)
 		return
 	}
-	if number < v.next {
-		v.flaw(NewChain, v.at)
-		v.next, v.sure, v.strange, v.differs = 1, false, nil, Finding{}
+	if v.proof.Records == 0 {
+		var r struct{ Time time.Time }
+		_ = json.Unmarshal(line, &r) // else it is as old as can be
+		v.oldest, v.proof.First = r.Time, v.next
 	}
-	missing := number - v.next
-	for _, s := range v.strange {
-		switch {
-		case bound && missing == 0 && first:
-			v.note(NotChained, s.at)
-		case bound && missing == 0 && s.torn:
-			v.note(Interrupted, s.at)
-		case !bound && (missing > 0 || !clean): // it is one of the records that are missing, or it was torn
-			v.flaw(Changed, s.at)
-			if missing > 0 {
-				v.next, missing = v.next+1, missing-1
-				v.sure = false
-			}
-		default:
-			v.flaw(Inserted, s.at)
-		}
-	}
-	if missing > 0 {
-		gap := v.at
-		gap.First, gap.Last = v.next, number-1
-		v.gaps, v.sure = append(v.gaps, gap), false
-	}
-	if v.sure && !bound && !clean && len(v.strange) == 0 {
-		if v.before.Line == 0 {
-			v.before = v.at
-		}
-		v.flaw(Changed, v.before)
-	}
-	v.head = sha256.Sum256(line)
-	v.bound, v.sure, v.next, v.strange = v.head, true, number+1, nil
-	if v.before = v.at; number == v.last.seq && v.head != v.last.hash {
+	v.head, v.before = sha256.Sum256(line), v.at
+	if v.next == v.last.seq && v.head != v.last.hash {
 		v.differs = v.at
 	}
-	v.inFile++
-	v.gone = max(v.gone, t.Gone)
-	if v.proof.Records++; v.proof.First == 0 {
-		v.proof.First = number
-	}
-	v.proof.Last = number
 	for i, s := range v.known.Seen {
-		if s.Number == number {
+		if s.Number == v.next {
 			if hex.EncodeToString(v.head[:]) != s.Hash {
 				v.flaw(Not, v.at)
 			}
 			v.known.Seen[i].Number = 0
 		}
 	}
+	v.gone = max(v.gone, t.Gone)
+	v.proof.Last = v.next
+	v.proof.Records++
+	v.inFile++
+	v.next++
 }
 
 // end adds the flaws that only the whole log shows: records that are missing, and an end that does not fit.
 func (v *verifier) end() {
-	v.next = max(v.next, 1)
 	for _, g := range v.gaps {
 		v.missing(Dropped, g)
 	}
@@ -325,11 +282,7 @@ func (v *verifier) missing(f Flaw, at Finding) {
 		at.First = v.gone + 1
 	}
 	if at.First <= at.Last {
-		v.proof.Flaws = append(v.proof.Flaws, withFlaw(f, at))
+		at.Flaw = f
+		v.proof.Flaws = append(v.proof.Flaws, at)
 	}
-}
-
-func withFlaw(f Flaw, at Finding) Finding {
-	at.Flaw = f
-	return at
 }

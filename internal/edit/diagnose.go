@@ -2,11 +2,14 @@ package edit
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/edit/letters"
 )
 
 // diagnosis is a place in the text that is close to Old, and why it is not Old.
@@ -14,83 +17,84 @@ type diagnosis struct {
 	cause      string
 	start, end int
 	partial    bool
-	open       bool // where Old would begin or end can't be told
+	open       bool // it is in doubt where Old would begin or end
 	rival      bool // another place is nearly as like
 	detail     string
 }
 
-// diagnose fills in a NoMatchError: equivalences first, then what the session last saw, then the
-// other case, then what has most in common. Each step is linear in the text.
-func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) (d diagnosis) {
+// diagnose fills err in with the place of src.text that is meant by e, most likely, and gives it. It looks for an equal text that no tier
+// may take, then for one that the session last saw, then in the other case, then for the lines that have most in common. Each step
+// is linear in the text.
+func diagnose(err *NoMatchError, src *source, seen []byte, e Edit) (d diagnosis) {
 	why := err.Detail // of the tier that found the place
 	err.Cause = CauseUnknown
-	if len(h.text) == 0 {
+	if len(src.text) == 0 {
 		err.Detail = "the file is empty"
 		return d
 	}
-	n := newNeedle([]byte(e.Old))
-	d, ok := n.near(h)
+	n := newQuote([]byte(e.Old))
+	d, ok := n.nearFolded(src)
 	if !ok {
-		d, ok = nearRepaired(h, e)
+		d, ok = nearRepaired(src, e)
 	}
 	if !ok {
-		d, ok = nearSeen(h, seen, e)
+		d, ok = nearSeen(src, seen, e)
 	}
 	if !ok {
-		d, ok = n.nearCase(h)
+		d, ok = n.nearCase(src)
 	}
 	if !ok {
-		d, ok = nearest(h, []byte(e.Old))
+		d, ok = nearest(src, []byte(e.Old))
 	}
 	if !ok {
 		return d
 	}
-	if cause := d.plainly(e.Old, string(h.text[d.start:d.end])); cause != d.cause {
+	if cause := d.proven(e.Old, string(src.text[d.start:d.end])); cause != d.cause {
 		d.cause, d.detail = cause, ""
 	}
 	if err.Cause, err.Detail, err.Partial = d.cause, d.detail, d.partial; why != "" {
 		err.Detail = why
 	}
-	err.Line = lineAt(h.text, d.start)
+	err.Line = lineAt(src.text, d.start)
 	err.EndLine = err.Line
 	if d.end > d.start {
-		err.EndLine += bytes.Count(h.text[d.start:d.end-1], []byte("\n"))
+		err.EndLine += bytes.Count(src.text[d.start:d.end-1], []byte("\n"))
 	}
-	from := lineStart(h.text, d.start)
-	to := lineFrom(h.text, max(d.start, d.end-1)).end
-	err.Region = window(h.text, from, max(from, to), d.start, d.end)
-	err.Diff = letters.Diff(e.Old, string(h.text[d.start:d.end]), err.Line)
+	from := lineStart(src.text, d.start)
+	to := lineFrom(src.text, max(d.start, d.end-1)).end
+	err.Region = shownRegion(src.text, from, max(from, to), d.start, d.end)
+	err.Diff = shownDiff(e.Old, string(src.text[d.start:d.end]), err.Line)
 	if !d.open {
 		var whole bool
-		err.Resend, whole = resend(h, d.start, d.end)
+		err.Resend, whole = resend(src, d.start, d.end)
 		err.Partial = err.Partial || !whole
 	}
 	return d
 }
 
-// plainly is the cause if it alone explains the difference. What was undone in Old before, such as
-// line numbers, is proven by the place that was found.
-func (d *diagnosis) plainly(old, there string) string {
+// proven is the cause if it alone explains the difference. A damage that was undone in Old before, such as line numbers, is proven by the
+// place that was found.
+func (d *diagnosis) proven(old, there string) string {
 	switch d.cause {
 	case CauseEscaped, CauseEntity, CauseLineNumbers, CauseStale, CauseUnknown:
 		return d.cause
 	}
-	return letters.Proven(d.cause, CauseUnknown, old, there)
+	return provenCause(d.cause, old, there)
 }
 
-// near looks for Old by skeleton: found by a tier that may not be used, or differing in white
-// space.
-func (n *needle) near(h *haystack) (diagnosis, bool) {
+// nearFolded looks for Old with both texts folded. It finds text that a tier would take which may not be used here, or that differs in
+// white space alone.
+func (n *quote) nearFolded(src *source) (diagnosis, bool) {
 	if n == nil {
 		return diagnosis{}, false
 	}
-	places, _ := n.candidates(h)
+	places, _ := n.candidates(src)
 	if len(places) == 0 {
 		return diagnosis{}, false
 	}
 	best, found := match{tier: tierNone}, 0
 	for _, c := range places {
-		if m, ok := n.verify(h.text, c); ok {
+		if m, ok := n.verify(src.text, c); ok {
 			found++
 			if m.tier < best.tier {
 				best = m
@@ -99,29 +103,22 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 	}
 	if found == 0 {
 		d := diagnosis{cause: CauseWhitespace, rival: len(places) > 1} // inside lines, or blank lines
-		d.start, d.end = n.around(h.text, places[0])
+		d.start, d.end = n.around(src.text, places[0])
 		return d, true
 	}
 	d := diagnosis{start: best.start, end: best.end, rival: found > 1}
-	switch best.tier {
-	case tierExact, tierEndings:
-		d.cause = CauseLineEndings
-	case tierTrailing:
-		d.cause = CauseTrailingBlanks
-		if best.noFinal {
-			d.detail = "the file ends there without a line break"
-		}
-	case tierQuotes:
-		d.cause = CauseUnicodeSpace // or quotes, as plainly finds
-	case tierUnicode:
-		d.cause = CauseNormalisation
-	case tierIndent:
-		d.cause = CauseIndentation
+	d.cause = [...]string{tierExact: CauseLineEndings, tierEndings: CauseLineEndings, tierTrailing: CauseTrailingBlanks,
+		tierQuotes:  CauseUnicodeSpace, // or quotes, as proven finds
+		tierUnicode: CauseNormalisation, tierIndent: CauseIndentation}[best.tier]
+	if best.noFinal && best.tier == tierTrailing {
+		d.detail = "the file ends there without a line break"
+	}
+	if best.tier == tierIndent {
 		pairs := best.indents
 		if n.top == 0 {
-			pre := h.text[best.lineAt:best.from.start]
+			pre := src.text[best.lineAt:best.from.start]
 			pairs = append(pairs, pair{old: string(n.old[:n.first]), file: string(pre)})
-			if n.first > 0 || bytes.Contains(h.text[best.start:best.end], []byte("\n")) {
+			if n.first > 0 || bytes.Contains(src.text[best.start:best.end], []byte("\n")) {
 				d.start = best.start
 			}
 		}
@@ -139,17 +136,15 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 }
 
 // nearRepaired looks for Old repaired: as the tier does, and then with the looser tiers.
-func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
+func nearRepaired(src *source, e Edit) (diagnosis, bool) {
 	rs := repairs(e)
 	var detail string
 	for _, r := range rs {
-		p, err := r.place(h, false)
-		switch err := err.(type) {
-		case *NotUniqueError:
-			if at := bytes.Index(h.text, []byte(r.old)); at >= 0 {
+		p, err := r.place(src, false)
+		if _, many := err.(*NotUniqueError); many {
+			if at := bytes.Index(src.text, []byte(r.old)); at >= 0 {
 				return diagnosis{cause: r.cause, start: at, end: at + len(r.old), detail: r.unsure}, true
 			}
-			_ = err
 		}
 		if p != nil {
 			if detail = r.unsure; detail == "" && len(rs) > 1 {
@@ -159,8 +154,8 @@ func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
 		}
 	}
 	for _, r := range rs {
-		n := newNeedle([]byte(r.old))
-		if d, ok := n.near(h); ok && (r.numbered == 0 || r.several || lineAt(h.text, d.start) == r.numbered) {
+		n := newQuote([]byte(r.old))
+		if d, ok := n.nearFolded(src); ok && (r.numbered == 0 || r.several || lineAt(src.text, d.start) == r.numbered) {
 			d.cause, d.detail = r.cause, r.unsure
 			return d, true
 		}
@@ -168,12 +163,12 @@ func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
 	return diagnosis{}, false
 }
 
-// nearSeen finds Old in what the session last saw, and where that has gone since.
-func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
-	if len(seen) == 0 || bytes.Equal(seen, h.text) {
+// nearSeen finds Old in seen, the file as the session last saw it, and gives the lines of the text that stand there now.
+func nearSeen(src *source, seen []byte, e Edit) (diagnosis, bool) {
+	if len(seen) == 0 || bytes.Equal(seen, src.text) {
 		return diagnosis{}, false
 	}
-	before := newHaystack(seen)
+	before := newSource(seen)
 	p, err := find(before, Edit{Old: e.Old}, false)
 	at, end := -1, -1
 	if p != nil {
@@ -187,7 +182,7 @@ func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
 		return diagnosis{}, false
 	}
 	first, last := lineAt(seen, at)-1, lineAt(seen, max(at, end-1)) // lines [first,last) of seen
-	a, b := diff.Lines(seen), diff.Lines(h.text)
+	a, b := diff.Lines(seen), diff.Lines(src.text)
 	from, to := first, last
 	for _, c := range diff.Changes(a, b) {
 		shift := (c.B1 - c.B0) - (c.A1 - c.A0)
@@ -203,46 +198,40 @@ func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
 	}
 	from, to = max(0, min(from, len(b))), max(0, min(to, len(b)))
 	d := diagnosis{cause: CauseStale, partial: true, detail: "the file has changed since it was read"}
-	for i, l := range b[:to] {
-		if i < from {
-			d.start += len(l)
-		}
-		d.end += len(l)
-	}
-	d.end = max(d.start, d.end)
+	d.start, d.end = stretchOf(b, from, max(from, to))
 	if len(trimBlanks(seen[lineStart(seen, at):at])) > 0 || len(trimBlanks(seen[end:lineFrom(seen, end).end])) > 0 {
-		d.settle(h, []byte(e.Old)) // it was a part of lines
+		d.alignEnds(src, []byte(e.Old)) // it was a part of lines
 	} else if from < to && !strings.HasSuffix(e.Old, "\n") {
-		d.end = d.start + len(bytes.TrimRight(h.text[d.start:d.end], "\r\n"))
+		d.end = d.start + len(bytes.TrimRight(src.text[d.start:d.end], "\r\n"))
 	}
 	return d, true
 }
 
-// nearCase looks for Old by skeleton without regard to the case of ASCII letters.
-func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
+// nearCase looks for Old with both texts folded and ASCII letters in lower case.
+func (n *quote) nearCase(src *source) (diagnosis, bool) {
 	if n == nil {
 		return diagnosis{}, false
 	}
-	bones, marks := h.skeleton()
-	at := bytes.Index(lowerASCII(bones), lowerASCII(n.bones))
+	folded, marks := src.fold()
+	at := bytes.Index(lowerASCII(folded), lowerASCII(n.folded))
 	if at < 0 {
 		return diagnosis{}, false
 	}
-	start, end, ok := letters.Place(h.text, marks, at, at+len(n.bones))
+	start, end, ok := sourceRange(src.text, marks, at, at+len(n.folded))
 	if !ok {
 		return diagnosis{}, false
 	}
-	start, end = n.around(h.text, extent{start, end})
+	start, end = n.around(src.text, extent{start, end})
 	cause := CauseCase
-	if bytes.Equal(bones[at:at+len(n.bones)], n.bones) { // a long word, maybe with blanks in it
+	if bytes.Equal(folded[at:at+len(n.folded)], n.folded) { // a long word, maybe with blanks in it
 		cause = CauseWhitespace
 	}
-	again := bytes.Contains(lowerASCII(bones)[at+1:], lowerASCII(n.bones))
+	again := bytes.Contains(lowerASCII(folded)[at+1:], lowerASCII(n.folded))
 	return diagnosis{cause: cause, start: start, end: end, rival: again}, true
 }
 
 // around adds to a place the white space that the file has where Old has some at its ends.
-func (n *needle) around(text []byte, at extent) (start, end int) {
+func (n *quote) around(text []byte, at extent) (start, end int) {
 	start, end = at.start, at.end
 	if from := lineStart(text, start); n.first > 0 && len(trimBlanks(text[from:start])) == 0 {
 		start = from
@@ -266,38 +255,333 @@ func lowerASCII(b []byte) []byte {
 	return out
 }
 
-// resend gives text[start:end] with as many lines around it as make it unique; whole: it needs
-// none. What is no text can't be sent and gives "".
-func resend(h *haystack, start, end int) (s string, whole bool) {
+// resend gives src.text[start:end] with as many lines around it as make it unique. whole is true if it needs none. Bytes that are no
+// text can't be sent: it gives "".
+func resend(src *source, start, end int) (s string, whole bool) {
 	budget := lookBudget
-	region := h.text[start:end]
-	if utf8.Valid(region) && len(region) > 0 {
-		if once(h.text, region, start, &budget) {
-			return string(region), true
-		}
-		s, _ = uniqueAround(h.text, start, end, &budget)
-		return s, false
+	region := src.text[start:end]
+	if !utf8.Valid(region) || len(region) == 0 {
+		return "", false
 	}
-	// The lines of the region that are text, the longest run of them.
-	best := extent{start, start}
-	run := extent{start, start}
-	for at := start; at < end; {
-		l := lineFrom(h.text, at)
-		stop := min(l.next, end)
-		if utf8.Valid(h.text[at:stop]) {
-			if run.end != at {
-				run.start = at
+	if once(src.text, region, start, &budget) {
+		return string(region), true
+	}
+	s, _ = uniqueAround(src.text, start, end, &budget)
+	return s, false
+}
+
+// equalities are the causes that two texts are compared for, each with the function that makes both the same then. A refusal names a
+// cause only where it alone keeps old_string and the region apart, but for blanks at line ends and line endings. So it is enough
+// to repair that.
+var equalities = []struct {
+	cause string
+	same  func(s string) string
+}{
+	{CauseLineEndings, lf},
+	{CauseTrailingBlanks, eachLine(func(l string) string { return l })},
+	{CauseIndentation, eachLine(func(l string) string { return strings.TrimLeft(l, " \t") })},
+	{CauseUnicodeSpace, eachLine(foldSpaces)},
+	{CauseQuotes, eachLine(func(l string) string { return string(Plain([]byte(l))) })},
+	{CauseNormalisation, eachLine(norm.NFC.String)},
+	{CauseWhitespace, func(s string) string { return strings.Join(strings.Fields(s), "") }},
+	{CauseCase, eachLine(strings.ToLower)},
+}
+
+// provenCause gives cause if it alone explains how old and there differ, else one that does, else CauseUnknown.
+func provenCause(cause, old, there string) string {
+	named, other := cause, CauseUnknown
+	if cause == CauseTabsVsSpaces {
+		named = CauseIndentation
+	}
+	for _, e := range equalities {
+		switch same := e.same(old) == e.same(there); {
+		case same && e.cause == named:
+			return cause
+		case same && other == CauseUnknown:
+			other = e.cause
+		}
+	}
+	return other
+}
+
+// eachLine changes every line of a text by f, and takes away blanks at line ends and breaks at the end.
+func eachLine(f func(l string) string) func(string) string {
+	return func(s string) string {
+		lines := strings.Split(lf(s), "\n")
+		for i, l := range lines {
+			lines[i] = strings.TrimRight(f(l), " \t\r\f\v")
+		}
+		return strings.Trim(strings.Join(lines, "\n"), "\n")
+	}
+}
+
+// foldSpaces writes odd spaces as a blank, and leaves invisible characters out.
+func foldSpaces(l string) string {
+	return strings.Map(func(r rune) rune {
+		switch s, odd := foldRune(r); {
+		case odd && s == "":
+			return -1
+		case odd && unicode.IsSpace(r):
+			return ' '
+		}
+		return r
+	}, l)
+}
+
+const (
+	maxDiffLines = 8
+	maxDiffBytes = 2048
+	lineContext  = 24 // characters shown on either side of a difference
+)
+
+// shownDiff shows the differences of two texts, line by line: [-sent-]{+in the file+}, blanks and odd
+// characters visible there. first is the number of have's first line. Same lines are left out.
+func shownDiff(sent, have string, first int) string {
+	a, b := diff.Lines([]byte(lf(sent))), diff.Lines([]byte(lf(have)))
+	cs := diff.Changes(a, b)
+	if len(cs) == 0 && sent != have { // only the line breaks differ
+		a, b = diff.Lines([]byte(sent)), diff.Lines([]byte(have))
+		cs = diff.Changes(a, b)
+	}
+	var out strings.Builder
+	rows := 0
+	for _, c := range cs {
+		for i, j := c.A0, c.B0; i < c.A1 || j < c.B1; i, j = i+1, j+1 {
+			if rows++; rows > maxDiffLines || out.Len() > maxDiffBytes {
+				continue
 			}
-			run.end = stop
-			if run.end-run.start > best.end-best.start {
-				best = run
+			switch {
+			case i < c.A1 && j < c.B1:
+				fmt.Fprintf(&out, "line %d: %s\n", first+j, charDiff(string(a[i]), string(b[j])))
+			case i < c.A1:
+				fmt.Fprintf(&out, "only sent: [-%s-]\n", visible(short(string(a[i]))))
+			default:
+				fmt.Fprintf(&out, "line %d, only in the file: {+%s+}\n", first+j, visible(short(string(b[j]))))
 			}
 		}
-		at = stop
 	}
-	if best.end > best.start {
-		if once(h.text, h.text[best.start:best.end], best.start, &budget) {
-			return string(h.text[best.start:best.end]), false
+	if left := rows - strings.Count(out.String(), "\n"); left > 0 {
+		fmt.Fprintf(&out, "%d line%s more\n", left, strings.Repeat("s", min(left-1, 1)))
+	}
+	return out.String()
+}
+
+func short(s string) string { return clip(s, 160) }
+
+// charDiff marks the differences of two lines. Long ones are compared by their common ends only.
+func charDiff(a, b string) string {
+	x, y := []rune(a), []rune(b)
+	cs := diff.Runes(x, y)
+	// Differences that nearly touch read better as one.
+	joined := cs[:0]
+	for _, c := range cs {
+		if n := len(joined); n > 0 && c.A0-joined[n-1].A1 <= 2 {
+			joined[n-1].A1, joined[n-1].B1 = c.A1, c.B1
+			continue
+		}
+		joined = append(joined, c)
+	}
+	var out strings.Builder
+	pos := 0
+	for i, c := range joined {
+		gap := x[pos:c.A0]
+		switch {
+		case i == 0 && len(gap) > lineContext:
+			out.WriteString("…" + string(gap[len(gap)-lineContext:]))
+		case i > 0 && len(gap) > 2*lineContext:
+			out.WriteString(string(gap[:lineContext]) + "…" + string(gap[len(gap)-lineContext:]))
+		default:
+			out.WriteString(string(gap))
+		}
+		if c.A0 < c.A1 {
+			out.WriteString("[-" + visible(short(string(x[c.A0:c.A1]))) + "-]")
+		}
+		if c.B0 < c.B1 {
+			out.WriteString("{+" + visible(short(string(y[c.B0:c.B1]))) + "+}")
+		}
+		pos = c.A1
+	}
+	rest := strings.TrimRight(string(x[pos:]), "\r\n")
+	if utf8.RuneCountInString(rest) > lineContext {
+		rest = string([]rune(rest)[:lineContext]) + "…"
+	}
+	return out.String() + rest
+}
+
+// visible writes blanks as signs and odd characters by their number.
+func visible(s string) string {
+	signs := map[rune]string{' ': "·", '\t': "→", '\r': "␍", '\n': "␊", 0xa0: "<NBSP>", 0x200b: "<ZWSP>", 0xfeff: "<BOM>"}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, "<%02X>", s[i])
+		case signs[r] != "":
+			b.WriteString(signs[r])
+		case r < ' ' || r == 0x7f || oddSpace(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cf, r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
+			if _, odd := foldRune(r); odd {
+				fmt.Fprintf(&b, "<U+%04X>", r)
+			}
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// clip shortens s to about max bytes, at characters, and says so by an ellipsis.
+func clip(s string, max int) string {
+	if len(s) <= max {
+		return strings.ToValidUTF8(s, "\ufffd")
+	}
+	cut := max
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.ToValidUTF8(s[:cut], "\ufffd") + "…"
+}
+
+const (
+	maxLines    = 50 // line numbers in a NotUniqueError
+	maxContexts = 3
+	maxContext  = 8 << 10  // bytes of a context
+	lookBudget  = 64 << 20 // bytes looked at to tell contexts apart
+)
+
+// notUniqueExact lists the places of old in text, of which there are at least two; second is where the second one begins.
+func notUniqueExact(text, old []byte, second int) *NotUniqueError {
+	var places []extent
+	count := 0
+	for pos := 0; ; {
+		i := bytes.Index(text[pos:], old)
+		if i < 0 {
+			break
+		}
+		if count++; len(places) < maxLines {
+			places = append(places, extent{pos + i, pos + i + len(old)})
+		}
+		pos += i + len(old)
+	}
+	if count == 1 { // they overlap
+		count, places = 2, append(places, extent{second, second + len(old)})
+	}
+	return notUnique(text, places, count, tierExact)
+}
+
+func notUniqueLoose(text []byte, ms []match, t tier) *NotUniqueError {
+	regions := make([]extent, 0, maxLines)
+	for _, m := range ms[:min(len(ms), maxLines)] {
+		regions = append(regions, extent{m.start, m.end})
+	}
+	return notUnique(text, regions, len(ms), t)
+}
+
+func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError {
+	e := &NotUniqueError{Count: count, Strategy: t.String()}
+	num, pos := lineAt(text, 0), 0
+	brk := []byte{'\n'}
+	for _, r := range regions {
+		num += bytes.Count(text[pos:max(pos, r.start)], brk)
+		pos = max(pos, r.start)
+		e.Lines = append(e.Lines, num)
+	}
+	budget := lookBudget
+	for i, r := range regions[:min(len(regions), maxContexts)] {
+		if s, ok := uniqueAround(text, r.start, r.end, &budget); ok {
+			e.Contexts = append(e.Contexts, Context{e.Lines[i], s})
+		}
+	}
+	return e
+}
+
+// uniqueAround gives text[start:end] with as many whole lines around it as make it unique and valid UTF-8. Lines are added above and below
+// by turns, and those that are not needed are taken off again. Looking at text costs budget.
+func uniqueAround(text []byte, start, end int, budget *int) (string, bool) {
+	above, below := []int{lineStart(text, start)}, []int{end} // where it begins and ends with none, one, two … more
+	if lineStart(text, end) < end || end == start {
+		below[0] = lineFrom(text, end).end
+	}
+	if above[0]+longLine < below[0] {
+		return uniqueWithin(text, above[0], below[0], start, end, budget)
+	}
+	unique := func(up, down int) bool {
+		s := text[above[len(above)-up]:below[len(below)-down]]
+		return len(s) > 0 && utf8.Valid(s) && once(text, s, above[len(above)-up], budget)
+	}
+	for step := 0; !unique(1, 1); step++ {
+		from, to := above[len(above)-1], below[len(below)-1]
+		next := to // line below
+		if len(below) > 1 || end == start || lineStart(text, to) < to {
+			next = lineFrom(text, to).next
+		}
+		switch {
+		case *budget <= 0, to-from > maxContext+end-start, from == 0 && next == len(text):
+			return "", false
+		case next < len(text) && (step%2 == 1 || from == 0):
+			below = append(below, lineFrom(text, next).end)
+		default:
+			above = append(above, lineStart(text, from-1))
+		}
+	}
+	for len(below) > 1 && unique(1, 2) {
+		below = below[:len(below)-1]
+	}
+	for len(above) > 1 && unique(2, 1) {
+		above = above[:len(above)-1]
+	}
+	return string(text[above[len(above)-1]:below[len(below)-1]]), true
+}
+
+// once reports whether s, which is in text at offset at, is nowhere else in it.
+func once(text, s []byte, at int, budget *int) bool {
+	i := bytes.Index(text, s)
+	*budget -= i + len(s)
+	if i != at {
+		return false
+	}
+	j := bytes.Index(text[at+1:], s)
+	if j < 0 {
+		*budget -= len(text) - at
+		return true
+	}
+	*budget -= j
+	return false
+}
+
+// In minified code a line is the whole file. Of such a line a window around the place is shown or sent, not its beginning.
+
+const (
+	longLine   = 2048 // bytes; of a longer region only a window is shown
+	windowEdge = 80   // bytes shown on either side of the place
+)
+
+// shownRegion shows text[from:to], whole lines, of which start to end is the place.
+func shownRegion(text []byte, from, to, start, end int) string {
+	if to-from <= longLine || end-start > longLine/2 {
+		return clip(string(text[from:to]), longLine)
+	}
+	a, b := wholeWords(text, max(from, start-windowEdge), min(to, end+windowEdge))
+	s := clip(string(text[max(a, from):min(b, to)]), longLine)
+	if a > from {
+		s = "…" + s
+	}
+	if b < to {
+		s += "…"
+	}
+	return s
+}
+
+// uniqueWithin gives text[start:end] with as much around it on its lines, in whole words, as is in
+// the text once. It gives none that is not valid UTF-8: that could not be sent.
+func uniqueWithin(text []byte, from, to, start, end int, budget *int) (string, bool) {
+	for n := 8; n <= longLine/4 && *budget > 0; n *= 2 {
+		a, b := wholeWords(text, max(from, start-n), min(to, end+n))
+		a, b = max(a, from), min(b, to)
+		if once(text, text[a:b], a, budget) {
+			return string(text[a:b]), utf8.Valid(text[a:b])
 		}
 	}
 	return "", false

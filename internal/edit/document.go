@@ -6,14 +6,14 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/text"
 )
 
-// document is a file between two edits: its text as UTF-8, and what is needed to get the bytes
-// back. For UTF-8 the text is the bytes. For every other charset only the text of an edit is encoded:
+// document is a file between two edits: its text as UTF-8, and the means to get the bytes back. For UTF-8 the text is the bytes. For every other charset only the text of an edit is encoded:
 // the bytes around it stay.
 type document struct {
 	enc  *text.Encoding
@@ -204,8 +204,7 @@ func (d *document) spliceText(rs []replacement) {
 	d.own = true
 }
 
-// keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A
-// decoded text is then changed in place, instead of having two of them.
+// keepStretch keeps the lines around r for Patch and the guards. A decoded text is then changed in place, and there is only one of it.
 func (d *document) keepStretch(r replacement) {
 	from, to := r.start, r.end
 	for i := 0; i <= 2*diff.Context && from > 0; i++ {
@@ -219,50 +218,178 @@ func (d *document) keepStretch(r replacement) {
 	d.beforeLine = bytes.Count(d.text[:from], []byte("\n"))
 }
 
-// whole moves offsets in the text out of the middle of characters of the charset. Only combined
-// letters of Big5, two runes in one character, ever need it.
+// whole widens text[start:end] so that no mark is divided from the letter that it stands on: in Big5 two such runes may be one
+// character.
 func (d *document) whole(start, end int) (int, int) {
-	if !d.enc.Mapped() {
-		return start, end
+	mark := func(at int) (size int) {
+		if r, n := utf8.DecodeRune(d.text[at:]); unicode.Is(unicode.Mn, r) {
+			return n
+		}
+		return 0
 	}
-	for start > 0 && !d.onBoundary(start) {
-		_, n := utf8.DecodeLastRune(d.text[:start])
+	for start > 0 && mark(start) > 0 {
+		r, n := utf8.DecodeLastRune(d.text[:start])
+		if r == utf8.RuneError {
+			break
+		}
 		start -= n
 	}
-	for end < len(d.text) && !d.onBoundary(end) {
-		_, n := utf8.DecodeRune(d.text[end:])
-		end += n
+	for mark(end) > 0 {
+		end += mark(end)
 	}
 	return start, end
 }
 
-func (d *document) onBoundary(at int) bool {
-	// The only such characters of any charset here decode to Ê or ê and a combining macron or caron.
-	if at < 2 || at+2 > len(d.text) || d.enc.Name != "big5" {
-		return true
+// encodingOf is text.Of for changes in place. A stateful encoding, which gives ASCII bytes another meaning, is taken for UTF-8 if it was
+// detected; openToChange refuses such a file.
+func encodingOf(asked string, content []byte) (e *text.Encoding, bom int, guessed bool) {
+	e, bom, guessed = text.Of(asked, content)
+	if e != nil && e.Stateful() {
+		if asked != "" {
+			return nil, 0, false
+		}
+		e = text.UTF8
 	}
-	second := string(d.text[at : at+2])
-	if second != "\u0304" && second != "\u030c" {
-		return true
+	if guessed && e.Name == "gb18030" && !fourBytes(content) {
+		e = text.Lookup("gbk") // a reader of GBK stops at a character of four bytes
 	}
-	first := string(d.text[at-2 : at])
-	return first != "Ê" && first != "ê"
+	return e, bom, guessed
 }
 
-// maxSpans bounds what a step reports; past it neighbours are joined.
-const maxSpans = 4096
-
-func fewer(spans []Span) []Span {
-	for len(spans) > maxSpans {
-		half := spans[:0]
-		for i := 0; i < len(spans); i += 2 {
-			a, b := spans[i], spans[min(i+1, len(spans)-1)]
-			if i+1 < len(spans) {
-				a = Span{a.Start, b.End, a.Length + (b.Start - a.End) + b.Length}
+// fourBytes says that a text in GB 18030 has a character of four bytes.
+func fourBytes(raw []byte) bool {
+	for i := 0; i+1 < len(raw); i++ {
+		if raw[i] > 0x80 {
+			if i++; '0' <= raw[i] && raw[i] <= '9' {
+				return true
 			}
-			half = append(half, a)
 		}
-		spans = half
 	}
-	return spans
+	return false
+}
+
+// Decode gives the text of content as UTF-8 without byte order mark, for Patch, Snippet and the
+// guards. encoding "" means detect. For UTF-8 the text is a part of content itself. Bytes that are
+// no character become the bytes FF FF FF in other encodings and stay as they are in UTF-8.
+func Decode(content []byte, encoding string) (text []byte, name string, err error) {
+	d, err := open(content, encoding)
+	if err != nil {
+		return nil, "", err
+	}
+	return d.text, d.enc.Name, nil
+}
+
+// KeepEnds gives content the line ends of the text like, which it replaces: all CRLF where those are,
+// and content has bare LF only. kept says that it has others now than were sent.
+func KeepEnds(content string, like []byte) (text string, kept bool) {
+	if lineEnding(like) != "crlf" || !strings.Contains(content, "\n") || strings.Contains(content, "\r\n") {
+		return content, false
+	}
+	return strings.ReplaceAll(content, "\n", "\r\n"), true
+}
+
+// Encode writes a whole new text the way the file that it replaces is written: in its charset, with
+// its byte order mark if it has one. encoding names another charset; "" keeps that of like, which
+// is UTF-8 when like is nil, empty or binary. Line endings are taken as they are: see KeepEnds. name
+// is the charset as Detect names it.
+//
+// Errors are *UnencodableError (Index 0) and *EncodingError.
+func Encode(content string, like []byte, encoding string) (raw []byte, name string, err error) {
+	d, err := openToChange(like, encoding)
+	if err == nil && encoding != "" && len(d.bom) == 0 {
+		d, err = open(nil, encoding) // a mark is made only if the name asks for one
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if len(d.bom) > 0 {
+		content = strings.TrimPrefix(content, "\ufeff")
+	}
+	body := []byte(content)
+	if d.enc.Mapped() {
+		bad := -1
+		if body, bad = d.encode(content); bad >= 0 {
+			return nil, "", d.unencodable(0, content, content, bad)
+		}
+	}
+	return slices.Concat(d.bom, body), d.enc.Name, nil
+}
+
+// put trims the replacements, encodes them, checks the new size, and splices. e is the edit that they come from.
+func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, error) {
+	if len(d.bom) > 0 && rs[0].start == 0 && len(rs[0].with) >= 3 && rs[0].with[:3] == "\ufeff" {
+		rs[0].with = rs[0].with[3:]
+	}
+	kept := rs[:0]
+	for _, r := range rs {
+		if r = d.trim(r); r.start < r.end || r.with != "" {
+			kept = append(kept, r)
+		}
+	}
+	var encoded [][]byte
+	if d.enc.Mapped() {
+		var err error
+		if encoded, err = d.encodeAll(index, e, kept); err != nil {
+			return nil, err
+		}
+	}
+	spans, size := d.spans(kept, encoded)
+	if size > o.MaxBytes {
+		return nil, &TooLargeError{index, size, o.MaxBytes}
+	}
+	line := 0
+	if risky := slices.IndexFunc(kept, d.afterOpaque); risky >= 0 {
+		line = lineAt(d.text, kept[risky].start)
+	}
+	if !d.splice(kept, encoded, spans, size) {
+		return nil, &DamagedError{index, line, d.enc.Name}
+	}
+	return spans, nil
+}
+
+func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {
+	done := make(map[string][]byte)
+	encoded := make([][]byte, len(rs))
+	for i, r := range rs {
+		raw, ok := done[r.with]
+		if !ok {
+			bad := -1
+			if raw, bad = d.encode(r.with); bad >= 0 {
+				return nil, d.unencodable(index, e.New, r.with, bad)
+			}
+			if raw == nil {
+				raw = []byte{}
+			}
+			done[r.with] = raw
+		}
+		encoded[i] = raw
+	}
+	return encoded, nil
+}
+
+// trim takes the common ends off a replacement, in whole characters: of "one two" for "one six" it leaves "two" for "six".
+func (d *document) trim(r replacement) replacement {
+	n, m := commonEnds(d.text[r.start:r.end], r.with)
+	r.start, r.end, r.with = r.start+n, r.end-m, r.with[n:len(r.with)-m]
+	if d.enc.Mapped() && (r.start < r.end || r.with != "") {
+		if start, end := d.whole(r.start, r.end); start != r.start || end != r.end {
+			r.with = string(d.text[start:r.start]) + r.with + string(d.text[r.end:end])
+			r.start, r.end = start, end
+		}
+	}
+	return r
+}
+
+// unencodable places a character that could not be encoded in the new string as it was sent. with is the part of it that was encoded,
+// perhaps with other indentation or repaired, and bad the offset there.
+func (d *document) unencodable(index int, sent, with string, bad int) error {
+	r, n := utf8.DecodeRuneInString(with[bad:])
+	at := strings.Index(sent, with) + bad
+	if at < bad { // the first such character then
+		at = max(0, strings.Index(sent, with[bad:bad+n]))
+	}
+	head := lf(sent[:at])
+	last := head[strings.LastIndexByte(head, '\n')+1:]
+	return &UnencodableError{Index: index, Char: r, Line: 1 + strings.Count(head, "\n"), Column: 1 + utf8.RuneCountInString(last),
+		Encoding: d.enc.Name, Guessed: d.guessed, Refuted: d.refuted()}
 }

@@ -7,7 +7,7 @@
 //     mark, and even in a file with NULs. Only the changed part of New is ever encoded.
 //   - Nothing is replaced by similarity. The tiers below are equivalences. Each acts only if it finds
 //     exactly one place (or Edit.All is set) and no stricter tier found any.
-//   - All or nothing: after an error no edit took place. Each edit sees what those before it made.
+//   - All or nothing: after an error no edit took place. Each edit sees the text that the edits before it made.
 //   - Errors are typed and say what to send instead. Apply never panics. An edit takes linear time,
 //     but for a sort. Options.MaxBytes bounds the result before memory for it is taken.
 //
@@ -24,7 +24,7 @@
 // Tiers add up, except that repaired text is looked for by the first three only. Options.Strict
 // ends the list after line_endings.
 //
-// # What is written
+// # The text that is written
 //
 // New is written as it is sent, with these exceptions:
 //
@@ -34,12 +34,23 @@
 //   - After repaired, line numbers are taken off New too, and escapes shared with Old are undone.
 //   - The trailing_blanks tier adds no final newline to a file that has none.
 //
-// Who sends a damaged Old most likely sends New with the same damage. An edit is refused, and
-// NoMatchError.Detail says why, if what New adds could have suffered too: escapes, characters of a
+// A client that sends a damaged Old most likely sends New with the same damage. An edit is refused, and
+// NoMatchError.Detail says why, if New's additions could have suffered too: escapes, characters of a
 // kind that differs, an indentation that more than one rule explains, text that may have to stay in
 // its column (a here-document, a raw string, a #directive).
 //
 // An empty New deletes Old and no more: the line break of a line quoted without it stays.
+//
+// # Files, in the order of a call
+//
+//	edit.go              Apply and its types
+//	match.go             the place of Old, tier by tier
+//	adapt.go             New, written as the place is written
+//	document.go          the bytes of the file: charset, spans, splices
+//	diagnose.go          no match, or several: why, and what to show
+//	nearest.go           the region that is likest to Old
+//	repair.go, offer.go  damage undone, and edits to send instead
+//	normalize.go         characters that look alike, words, lines
 //
 // Everything in this package is safe for concurrent use; arguments are not changed, and results
 // share no memory with them that will be written to.
@@ -78,7 +89,7 @@ const (
 	defaultMaxBytes = 64 << 20
 )
 
-// Result is what the edits made.
+// Result is the outcome of Apply or Splice.
 type Result struct {
 	Content      []byte // the file, in its charset, with its mark
 	Steps        []Step // one an edit
@@ -92,10 +103,11 @@ type Result struct {
 	blank         bool   // nothing but blanks is left in all of the text
 }
 
-// Patch tells what was changed, as Patch does for two texts.
+// Patch gives the changes as diff.Patch does for two texts.
 func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line) }
 
-// Guard finds what looks like an accident in the file of that name, as guard.Empties and guard.Placeholder do. May be nil.
+// Guard finds a change that looks like an accident in the file of that name, as guard.Empties and guard.Placeholder do. It gives nil if
+// there is none.
 func (r *Result) Guard(name string) *guard.Finding {
 	if f := guard.Empties(r.before, r.after); f != nil && r.blank {
 		return f
@@ -120,19 +132,19 @@ const (
 	StrategyPattern = "pattern" // of Splice
 )
 
-// Step is what one edit did.
+// Step is the outcome of one edit.
 type Step struct {
 	Replacements  int
 	Strategy      string // the loosest tier that was needed
 	RecoveredCRLF bool   // line endings differed between Old and the file
 	Line          int    // of the first match in the text before this step, 1-based
-	Torn          string // signs behind Old that ended its last line, and now end another that New adds
-	Shallow       bool   // Old is a part of an indented line, and what New adds below begins further left
-	Spans         []Span // what changed, sorted; at most 4096, neighbours are joined past that
+	Orphan        string // signs behind Old that ended its last line, and now end another that New adds
+	Shallow       bool   // Old is a part of an indented line, and the lines that New adds below begin further left
+	Spans         []Span // the changes, sorted
 }
 
-// Span is a run of bytes in the file before a step, replaced by Length bytes. It is the least that
-// changed: what Old and New have in common at either end is not part of it.
+// Span is a run of bytes in the file before a step, replaced by Length bytes. It does not hold the
+// ends that Old and New have in common.
 type Span struct{ Start, End, Length int }
 
 // Apply makes the edits in order, each on the result of those before it. content nil or empty is a
@@ -182,7 +194,7 @@ func begin(content []byte, o *Options) (*document, *Result, error) {
 	return d, &Result{Encoding: d.enc.Name, Guessed: d.guessed, before: d.text}, nil
 }
 
-// end tells what was made of it.
+// end fills in res with the file as the edits left it.
 func (d *document) end(res *Result) *Result {
 	res.Content = d.bytes()
 	res.after = d.text
@@ -216,18 +228,15 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 	if e.Old == e.New {
 		return Step{}, &SameError{index}
 	}
-	if e.Old == "" {
-		if len(d.text) > 0 {
-			return Step{}, &EmptyOldError{index}
-		}
-		return d.fill(index, e, o)
+	if e.Old == "" && len(d.text) > 0 {
+		return Step{}, &EmptyOldError{index}
 	}
-	h := newHaystack(d.text)
+	src := newSource(d.text)
 	if d.enc.Mapped() && !utf8.ValidString(e.Old) {
 		// It is no text, so it is not there. As bytes it might be part of a letter of our UTF-8.
 		return Step{}, &NoMatchError{Index: index, Cause: CauseUnknown, Detail: "old_string is not valid UTF-8"}
 	}
-	p, err := find(h, e, o.Strict)
+	p, err := find(src, e, o.Strict)
 	if err != nil {
 		switch err := err.(type) {
 		case *NotUniqueError:
@@ -237,21 +246,21 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		case *NoMatchError:
 			err.Index = index
 			seen, _, _ := Decode(o.Seen, d.enc.Name)
-			near := diagnose(err, h, seen, e)
+			near := diagnose(err, src, seen, e)
 			if o.Strict && !err.Partial && err.Cause != CauseCase && err.Cause != CauseWhitespace {
 				err.Detail = "" // why no tier took it is beside the point: none was asked
-				err.Repaired = tolerated(h, e)
+				err.Repaired = tolerated(src, e)
 			}
-			if at := applied(h, e); at > 0 && err.Repaired == nil {
+			if at := applied(src, e); at > 0 && err.Repaired == nil {
 				*err = NoMatchError{Index: index, Cause: CauseApplied, Line: at, EndLine: at + strings.Count(e.New, "\n")}
 			} else if err.Repaired == nil && err.Cause != CauseStale {
-				err.Repaired, err.Readings = offers(h, e, near)
+				err.Repaired, err.Readings = offers(src, e, near)
 			}
 		}
 		return Step{}, err
 	}
 	step := Step{Replacements: len(p.rs), Strategy: p.strategy, RecoveredCRLF: p.recovered, Line: lineAt(d.text, p.rs[0].start),
-		Shallow: shallow(h, e, p.rs[0].start), Torn: torn(h, e.Old, e.New, p.rs[0].end)}
+		Shallow: shallow(src, e, p.rs[0].start), Orphan: orphan(src, e.Old, e.New, p.rs[0].end)}
 	if step.Spans, err = d.put(index, e, p.rs, o); err != nil {
 		return Step{}, err
 	}
@@ -262,11 +271,11 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 }
 
 // shallow: see Step. Text that goes on over line ends may begin anywhere.
-func shallow(h *haystack, e Edit, at int) bool { return further(h, e, at) && !spansLines(e.New) }
+func shallow(src *source, e Edit, at int) bool { return further(src, e, at) && !spansLines(e.New) }
 
-// further says that what New adds below begins further left than the line that Old is a part of.
-func further(h *haystack, e Edit, at int) bool {
-	pre := string(h.text[lineStart(h.text, at):at])
+// further says that the lines which New adds below begin further left than the line that Old is a part of.
+func further(src *source, e Edit, at int) bool {
+	pre := string(src.text[lineStart(src.text, at):at])
 	first, rest, many := strings.Cut(e.New, "\n")
 	if pre == "" || strings.TrimSpace(pre) != "" || !many || strings.Contains(e.Old, "\n") || strings.TrimSpace(first) == "" ||
 		strings.TrimSpace(rest) == "" {
@@ -285,86 +294,57 @@ func further(h *haystack, e Edit, at int) bool {
 
 // applied gives the line where new stands in the text as a whole line or more, once, and 0 where it
 // doesn't, or says too little.
-func applied(h *haystack, e Edit) int {
+func applied(src *source, e Edit) int {
 	const least = 12
 	body := strings.TrimSpace(e.New)
 	if len(body) < least || strings.Contains(e.Old, body) {
 		return 0
 	}
-	at := bytes.Index(h.text, []byte(body))
-	if at < 0 || bytes.Contains(h.text[at+1:], []byte(body)) {
+	at := bytes.Index(src.text, []byte(body))
+	if at < 0 || bytes.Contains(src.text[at+1:], []byte(body)) {
 		return 0
 	}
-	l := lineFrom(h.text, at+len(body))
-	if len(trimBlanks(h.text[lineStart(h.text, at):at])) > 0 || len(trimBlanks(h.text[at+len(body):l.end])) > 0 {
+	l := lineFrom(src.text, at+len(body))
+	if len(trimBlanks(src.text[lineStart(src.text, at):at])) > 0 || len(trimBlanks(src.text[at+len(body):l.end])) > 0 {
 		return 0
 	}
-	return lineAt(h.text, at)
+	return lineAt(src.text, at)
 }
 
-// tolerated gives the exact edit for what a tolerant tier would do; nil if none does.
-func tolerated(h *haystack, e Edit) *Edit {
-	p, err := find(h, e, false)
+// tolerated gives the exact edit that does the same as a tolerant tier; nil if no tier finds one place.
+func tolerated(src *source, e Edit) *Edit {
+	p, err := find(src, e, false)
 	if err != nil || len(p.rs) != 1 || e.All {
 		return nil
 	}
-	return offered(h, p.rs[0])
+	return offered(src, p.rs[0])
 }
 
-// fill gives an empty text its content.
-func (d *document) fill(index int, e Edit, o Options) (Step, error) {
-	spans, err := d.put(index, e, []replacement{{0, 0, e.New}}, o)
-	return Step{Replacements: 1, Strategy: StrategyExact, Line: 1, Spans: spans}, err
+// A Replacement puts With in the place of the bytes from Start to End of a text, as [Decode] gives
+// it.
+type Replacement struct {
+	Start, End int
+	With       string
 }
 
-// put trims the replacements to what changes, encodes them, checks the new size, and splices.
-func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, error) {
-	if len(d.bom) > 0 && rs[0].start == 0 && len(rs[0].with) >= 3 && rs[0].with[:3] == "\ufeff" {
-		rs[0].with = rs[0].with[3:]
+// Splice makes replacements that the caller has found, sorted and apart from each other. sent is the text that they were made of, for
+// errors. Its errors are those of Apply.
+func Splice(content []byte, sent string, rs []Replacement, o Options) (*Result, error) {
+	if len(rs) > MaxReplacements {
+		return nil, &TooManyError{What: "replacements", Count: len(rs), Max: MaxReplacements}
 	}
-	kept := rs[:0]
-	for _, r := range rs {
-		if r = d.trim(r); r.start < r.end || r.with != "" {
-			kept = append(kept, r)
-		}
+	d, res, err := begin(content, &o)
+	if err != nil || len(rs) == 0 {
+		return nil, err
 	}
-	var encoded [][]byte
-	if d.enc.Mapped() {
-		var err error
-		if encoded, err = d.encodeAll(index, e, kept); err != nil {
-			return nil, err
-		}
-	}
-	spans, size := d.spans(kept, encoded)
-	if size > o.MaxBytes {
-		return nil, &TooLargeError{index, size, o.MaxBytes}
-	}
-	line := 0
-	if risky := slices.IndexFunc(kept, d.afterOpaque); risky >= 0 {
-		line = lineAt(d.text, kept[risky].start)
-	}
-	if !d.splice(kept, encoded, spans, size) {
-		return nil, &DamagedError{index, line, d.enc.Name}
-	}
-	return fewer(spans), nil
-}
-
-func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {
-	done := make(map[string][]byte)
-	encoded := make([][]byte, len(rs))
+	step := Step{Replacements: len(rs), Strategy: StrategyPattern, Line: lineAt(d.text, rs[0].Start)}
+	list := make([]replacement, len(rs))
 	for i, r := range rs {
-		raw, ok := done[r.with]
-		if !ok {
-			bad := -1
-			if raw, bad = d.encode(r.with); bad >= 0 {
-				return nil, d.unencodable(index, e.New, r.with, bad)
-			}
-			if raw == nil {
-				raw = []byte{}
-			}
-			done[r.with] = raw
-		}
-		encoded[i] = raw
+		list[i] = replacement{r.Start, r.End, r.With}
 	}
-	return encoded, nil
+	if step.Spans, err = d.put(0, Edit{New: sent}, list, o); err != nil {
+		return nil, err
+	}
+	res.Steps, res.Replacements = []Step{step}, len(rs)
+	return d.end(res), nil
 }

@@ -2,7 +2,9 @@ package edit
 
 import (
 	"fmt"
+	"strconv"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Causes of a NoMatchError: why old_string is not in the text although something close to it is.
@@ -33,7 +35,7 @@ type NoMatchError struct {
 	Line, EndLine int    // of the closest region, 1-based, inclusive; 0 when nothing is close
 	Region        string // those lines, shortened to some 2 KB
 	Diff          string // what differs, by character, blanks visible: [-sent-]{+in the file+}
-	Resend        string // matches exactly once if sent as old_string
+	Resend        string // matches exactly once if sent as old_string; "" for bytes that are no text
 	Partial       bool   // Resend covers less or more than old_string meant: check new_string
 	Offers               // what may be sent instead
 	TextThere     string // numbered lines around the last change of earlier edits, if no other help is
@@ -60,7 +62,7 @@ type NotUniqueError struct {
 	Index    int
 	Count    int       // of all matches
 	Lines    []int     // where they start, the first 50
-	Contexts []Context // for the first three: the least that makes each unique
+	Contexts []Context // for the first three: no line of it can be left out at either end
 	Strategy string    // "exact", or the tier that found them
 }
 
@@ -170,4 +172,15 @@ func (e *EncodingError) Error() string {
 		return "the file is in " + e.Name + ", where the same byte is a letter here and a part of another one there"
 	}
 	return fmt.Sprintf("unknown encoding %q", e.Name)
+}
+
+// ShownPath writes a path, or another name, into a text for people and models: in one line and with
+// nothing in it that a terminal obeys. A name that needs it, or looks quoted, is quoted as in Go.
+func ShownPath(name string) string {
+	for i, r := range name {
+		if !strconv.IsPrint(r) || r == utf8.RuneError || i == 0 && r == '"' {
+			return strconv.Quote(name)
+		}
+	}
+	return name
 }

@@ -60,7 +60,7 @@ func checkApplied(t *testing.T, content []byte, edits []Edit, o Options) *Result
 			t.Fatalf("undone by its spans it is %q, was %q", back, content)
 		}
 	}
-	// What is in the file reads as what the edit made.
+	// The file reads as the edit made it.
 	before, name, err := Decode(content, o.Encoding)
 	after, _, aerr := Decode(r.Content, name)
 	if err != nil || aerr != nil {
@@ -161,7 +161,7 @@ func FuzzApply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, old, new string, all, strict bool) {
 		content := []byte(text)
 		r := checkApplied(t, content, []Edit{{old, new, all}}, Options{Encoding: "utf-8", Strict: strict, MaxBytes: 1 << 20})
-		// What is there exactly once, and is no matter of line ends, is replaced by exactly what was sent.
+		// Text that is there exactly once, and is no matter of line ends, is replaced by exactly the text that was sent.
 		body := strings.TrimPrefix(text, "\ufeff")
 		if old != "" && old != new && strings.Count(body, old) == 1 && overlaps(body, old) == 1 && !strings.ContainsAny(old+new, "\r\n") && !strings.HasPrefix(new, "\ufeff") {
 			if r == nil {

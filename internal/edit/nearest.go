@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/edit/letters"
 )
 
 // hit says that a line of the text has something in common with a line of Old.
@@ -23,32 +22,32 @@ type hit struct {
 
 const (
 	maxHitsPerKey = 64 // a line or word that is more frequent says little about the place
-	maxOldWords   = 4096
+	maxOldKeys    = 4096
 )
 
 // nearest finds the stretch of the text that has most in common with Old: whole lines first,
-// compared by skeleton and without case, and words where no line is the same. Each line and word of
+// folded and without case, and words if no line is the same. Each line and word of
 // the text is looked up once; only the few best windows are compared with Old.
-func nearest(h *haystack, old []byte) (best diagnosis, ok bool) {
+func nearest(src *source, old []byte) (best diagnosis, ok bool) {
 	olds := diff.Lines(old)
-	lines := diff.Lines(h.text)
+	lines := diff.Lines(src.text)
 	if len(olds) == 0 {
 		return best, false
 	}
-	hits, total := lineHits(lines, olds, maxHitsPerKey)
+	hits, total := hitsOf(lines, olds, maxHitsPerKey, lineKeys())
 	windows := bestWindows(hits, len(olds))
 	if len(windows) == 0 || windows[0].score < total/4 {
-		hits, total = wordHits(lines, olds)
+		hits, total = hitsOf(lines, olds, 16*maxHitsPerKey, eachWord)
 		windows = bestWindows(hits, len(olds))
 	}
 	least := math.MaxInt
 	for _, w := range windows {
-		for _, w := range []near{w, {w.first, w.first, w.score}, {w.last, w.last, w.score}} {
-			d := w.region(h, lines, olds, old)
-			if d.end <= d.start || w.score < total/4 && !alike(old, h.text[d.start:d.end]) {
+		for _, w := range []window{w, {w.first, w.first, w.score}, {w.last, w.last, w.score}} {
+			d := w.region(src, lines, olds, old)
+			if d.end <= d.start || w.score < total/4 && !alike(old, src.text[d.start:d.end]) {
 				continue
 			}
-			n, other := distance(old, h.text[d.start:d.end]), d.end <= best.start || d.start >= best.end
+			n, other := distance(old, src.text[d.start:d.end]), d.end <= best.start || d.start >= best.end
 			switch {
 			case n < least:
 				d.rival = ok && (other && least <= max(2*n, n+1) || !other && best.rival)
@@ -63,7 +62,7 @@ func nearest(h *haystack, old []byte) (best diagnosis, ok bool) {
 }
 
 // region is the stretch that a window places: the first and the last line in common say where Old would begin and end.
-func (w *near) region(h *haystack, lines, olds [][]byte, old []byte) diagnosis {
+func (w *window) region(src *source, lines, olds [][]byte, old []byte) diagnosis {
 	from := max(0, w.first.line-w.first.old)
 	to := min(len(lines), w.last.line+len(olds)-w.last.old)
 	from, to = min(from, len(lines)-1), max(to, from+1)
@@ -74,16 +73,16 @@ func (w *near) region(h *haystack, lines, olds [][]byte, old []byte) diagnosis {
 	d := diagnosis{cause: CauseUnknown, partial: true}
 	d.start, d.end = stretchOf(lines, from, to)
 	// Old may begin or end inside a line.
-	if stretch := h.text[d.start:d.end]; len(stretch) > longLine && len(stretch) > 4*len(old) {
-		a, b, ok := thickest(stretch, old)
+	if stretch := src.text[d.start:d.end]; len(stretch) > longLine && len(stretch) > 4*len(old) {
+		a, b, ok := closestPart(stretch, old)
 		if !ok || len(olds) > 1 {
 			d.start, d.end, d.open = d.start+a, d.start+b, true
 			return d
 		}
-		a, b = letters.Whole(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
+		a, b = wholeWords(stretch, max(0, a-len(old)/4), min(len(stretch), b+len(old)/4))
 		d.start, d.end = d.start+a, d.start+b
 	}
-	d.settle(h, old)
+	d.alignEnds(src, old)
 	return d
 }
 
@@ -100,10 +99,10 @@ func distance(a, b []byte) (n int) {
 	return n
 }
 
-// thickest finds the part of a long line that has most in common with old, word by word.
-func thickest(line, old []byte) (from, to int, ok bool) {
+// closestPart finds the part of a long line that has most in common with old, word by word.
+func closestPart(line, old []byte) (from, to int, ok bool) {
 	words, olds := tokens(line), tokens(old)
-	hits, _ := lineHits(words, olds, 16*maxHitsPerKey)
+	hits, _ := hitsOf(words, olds, 16*maxHitsPerKey, lineKeys())
 	windows := bestWindows(hits, len(olds))
 	if len(windows) == 0 {
 		return 0, 0, false
@@ -127,10 +126,10 @@ func stretchOf(parts [][]byte, first, last int) (from, to int) {
 // firstLine finds the line at which a region begins that has lines[hit]: the last one up to there that is the first line
 // of olds, but for blanks and case. It gives from, where it would be by its distance, if there is none near.
 func firstLine(lines, olds [][]byte, hit, from int) int {
-	want, buf := lineKey(olds[0], nil)
-	for i := hit; want != 0 && i >= max(0, from-len(olds)); i-- {
+	want, size, buf := lineKey(olds[0], nil)
+	for i := hit; size > 0 && i >= max(0, from-len(olds)); i-- {
 		var k uint64
-		if k, buf = lineKey(lines[i], buf); k == want {
+		if k, _, buf = lineKey(lines[i], buf); k == want {
 			return i
 		}
 	}
@@ -168,41 +167,39 @@ func lastLine(lines, olds [][]byte, from int) int {
 	return 0
 }
 
-// settle moves the ends of a region that is merely alike to where Old begins and ends. Where that can't be told of one
-// of them, d.open is set: the region is whole lines, which can be looked at, but don't stand for Old.
-func (d *diagnosis) settle(h *haystack, old []byte) {
+// alignEnds moves the ends of a region that is merely alike to where Old begins and ends. If one of them is in doubt, d.open is set: the
+// region is then whole lines, which can be looked at, but don't stand for Old.
+func (d *diagnosis) alignEnds(src *source, old []byte) {
 	if d.end <= d.start {
 		return
 	}
-	from, to := lineStart(h.text, d.start), lineFrom(h.text, lineStart(h.text, d.end-1))
+	from, to := lineStart(src.text, d.start), lineFrom(src.text, lineStart(src.text, d.end-1))
 	lines := to.next-from <= longLine+4*len(old)
 	if lines {
 		d.start, d.end = from, to.end
 	}
 	trim := func(l []byte) []byte { return bytes.Trim(l, " \t\r\n") }
-	region := h.text[d.start:d.end]
+	region := src.text[d.start:d.end]
 	olds, there := splitLines(old), splitLines(region)
 	if len(trim(old[olds[len(olds)-1].start:])) == 0 && len(olds) > 1 { // Old ends with a line break
 		olds = olds[:len(olds)-1]
-		if lines {
-			defer func() {
-				if d.end == to.end {
-					d.end = to.next
-				}
-			}()
-		}
+		defer func() {
+			if lines && d.end == to.end {
+				d.end = to.next
+			}
+		}()
 	}
 	if len(indentOf(old)) == 0 {
-		d.start += len(indentOf(h.text[d.start:d.end]))
+		d.start += len(indentOf(src.text[d.start:d.end]))
 	}
 	if len(olds) == 1 && len(there) == 1 {
-		from, to, ok := within(old[:olds[0].end], h.text[d.start:d.end], lines)
+		from, to, ok := within(old[:olds[0].end], src.text[d.start:d.end], lines)
 		d.start, d.end, d.open = d.start+from, d.start+to, !ok
 		return
 	}
 	head, tail := trim(old[:olds[0].end]), trim(old[olds[len(olds)-1].start:olds[len(olds)-1].end])
 	at := d.end - (there[len(there)-1].end - there[len(there)-1].start) // of the last line
-	first, last := trim(h.text[d.start:lineFrom(h.text, d.start).end]), trim(h.text[at:d.end])
+	first, last := trim(src.text[d.start:lineFrom(src.text, d.start).end]), trim(src.text[at:d.end])
 	below := 0 // lines that are like the one of Old with the same number
 	for i := range min(len(olds), len(there)) {
 		if a, b := trim(old[olds[i].start:olds[i].end]), trim(region[there[i].start:there[i].end]); alike(a, b) {
@@ -213,14 +210,14 @@ func (d *diagnosis) settle(h *haystack, old []byte) {
 	switch {
 	case bytes.Equal(head, first):
 	case len(head) > 0 && bytes.HasSuffix(first, head):
-		d.start += bytes.Index(h.text[d.start:], first) + len(first) - len(head)
+		d.start += bytes.Index(src.text[d.start:], first) + len(first) - len(head)
 	case !aligned && !alike(head, first):
 		d.open = true
 	}
 	switch {
 	case bytes.Equal(tail, last):
 	case len(tail) > 0 && bytes.HasPrefix(last, tail):
-		d.end = at + bytes.Index(h.text[at:], last) + len(tail)
+		d.end = at + bytes.Index(src.text[at:], last) + len(tail)
 	case !aligned && !alike(tail, last):
 		d.open = true
 	}
@@ -228,8 +225,9 @@ func (d *diagnosis) settle(h *haystack, old []byte) {
 
 var lineSeed = maphash.MakeSeed()
 
-// lineKey is the same for lines that differ in blanks, typography or case; 0 for blank ones.
-func lineKey(l []byte, buf []byte) (uint64, []byte) {
+// lineKey is the same for lines that differ in blanks, typography or case; size is how much text they have, 0 for blank ones. buf is
+// memory to work in, and is given back.
+func lineKey(l []byte, buf []byte) (key uint64, size int, _ []byte) {
 	buf = buf[:0]
 	for at := 0; at < len(l); {
 		if c := l[at]; c < utf8.RuneSelf {
@@ -242,52 +240,61 @@ func lineKey(l []byte, buf []byte) (uint64, []byte) {
 			at++
 			continue
 		}
-		buf, at = letters.Bone(buf, l, at)
+		buf, at = appendFolded(buf, l, at)
 	}
-	if len(buf) == 0 {
-		return 0, buf
-	}
-	return maphash.Bytes(lineSeed, buf) | 1, buf
+	return maphash.Bytes(lineSeed, buf), len(buf), buf
 }
 
-func lineHits(lines, olds [][]byte, most int) (hits []hit, total float64) {
+// lineKeys gives the keys of a part for hitsOf that is taken as a whole.
+func lineKeys() func(part []byte, f func(key uint64, size int)) {
 	var buf []byte
+	return func(l []byte, f func(uint64, int)) {
+		var k uint64
+		var size int
+		if k, size, buf = lineKey(l, buf); size > 0 {
+			f(k, size)
+		}
+	}
+}
+
+// hitsOf finds the parts of a text that have a key in common with one of olds. keys calls f for each key of a part, with the bytes that it
+// stands for: with lineKeys a part has one key, with eachWord one a word. Keys that are in more than most parts say little about the place and are left out. total is the weight of all keys of
+// olds.
+func hitsOf(parts, olds [][]byte, most int, keys func(part []byte, f func(key uint64, size int))) (hits []hit, total float64) {
 	type wanted struct {
-		at   int // the first line of Old with the key
+		old  int // the first part of olds with the key
 		size int
-		seen int
+		seen int // parts of the text that have it
+		last int // number of the last of them, from 1
 	}
-	want := make(map[uint64]*wanted, len(olds))
-	for i, l := range olds {
-		var k uint64
-		k, buf = lineKey(l, buf)
-		if k == 0 {
-			continue
-		}
-		if want[k] == nil {
-			want[k] = &wanted{at: i, size: len(buf)}
-			total += weigh(len(buf), 1)
+	want := make(map[uint64]*wanted)
+	i := 0 // number of the part
+	note := func(k uint64, size int) {
+		if want[k] == nil && len(want) < maxOldKeys {
+			want[k] = &wanted{old: i, size: size}
+			total += weigh(size, 1)
 		}
 	}
-	for i, l := range lines {
-		var k uint64
-		k, buf = lineKey(l, buf)
-		w := want[k]
-		if k == 0 || w == nil {
-			continue
+	look := func(k uint64, _ int) { // one function for all parts: one a part would be one in memory
+		if w := want[k]; w != nil && w.last != i+1 {
+			w.last = i + 1
+			if w.seen++; w.seen <= most {
+				hits = append(hits, hit{i, w.old, k, 0})
+			}
 		}
-		if w.seen++; w.seen <= most {
-			hits = append(hits, hit{i, w.at, k, 0})
-		}
+	}
+	for i = range olds {
+		keys(olds[i], note)
+	}
+	for i = range parts {
+		keys(parts[i], look)
 	}
 	kept := hits[:0]
 	for _, x := range hits {
-		w := want[x.key]
-		if w.seen > most {
-			continue
+		if w := want[x.key]; w.seen <= most {
+			x.weight = weigh(w.size, w.seen)
+			kept = append(kept, x)
 		}
-		x.weight = weigh(w.size, w.seen)
-		kept = append(kept, x)
 	}
 	return kept, total
 }
@@ -295,43 +302,6 @@ func lineHits(lines, olds [][]byte, most int) (hits []hit, total float64) {
 // weigh favours long and rare.
 func weigh(size, count int) float64 {
 	return math.Log2(float64(size)+1) / math.Sqrt(float64(count))
-}
-
-// wordHits does the same by words.
-func wordHits(lines, olds [][]byte) (hits []hit, total float64) {
-	type wanted struct{ at, size, seen int }
-	want := make(map[uint64]*wanted)
-	for i, l := range olds {
-		eachWord(l, func(k uint64, size int) {
-			if want[k] == nil && len(want) < maxOldWords {
-				want[k] = &wanted{at: i, size: size}
-				total += weigh(size, 1)
-			}
-		})
-	}
-	last := make(map[uint64]int)
-	for i, l := range lines {
-		eachWord(l, func(k uint64, _ int) {
-			w := want[k]
-			if w == nil || last[k] == i+1 {
-				return
-			}
-			last[k] = i + 1
-			if w.seen++; w.seen <= 16*maxHitsPerKey {
-				hits = append(hits, hit{i, w.at, k, 0})
-			}
-		})
-	}
-	kept := hits[:0]
-	for _, x := range hits {
-		w := want[x.key]
-		if w.seen > 16*maxHitsPerKey {
-			continue
-		}
-		x.weight = weigh(w.size, w.seen)
-		kept = append(kept, x)
-	}
-	return kept, total
 }
 
 // eachWord calls f for the runs of letters and digits of l, and for each ideograph.
@@ -378,8 +348,8 @@ func eachWord(l []byte, f func(key uint64, size int)) {
 	end()
 }
 
-// near is a window of the text: its first and last hit, by which Old is placed.
-type near struct {
+// window is a stretch of the text: its first and last hit, by which Old is placed.
+type window struct {
 	first, last hit
 	score       float64
 }
@@ -389,7 +359,7 @@ const maxWindows = 32
 
 // bestWindows slides a window somewhat longer than Old over the hits and gives the best ones, which do not overlap. What
 // several hits say about one key counts once.
-func bestWindows(hits []hit, size int) (out []near) {
+func bestWindows(hits []hit, size int) (out []window) {
 	sort.SliceStable(hits, func(i, j int) bool { return hits[i].line < hits[j].line })
 	span := size + size/4
 	if size > 1 {
@@ -421,7 +391,7 @@ func bestWindows(hits []hit, size int) (out []near) {
 		if len(out) == maxWindows || s.sum < all[0].sum/2 {
 			break
 		}
-		if slices.ContainsFunc(out, func(n near) bool { return a.line <= n.last.line && b.line >= n.first.line }) {
+		if slices.ContainsFunc(out, func(n window) bool { return a.line <= n.last.line && b.line >= n.first.line }) {
 			continue
 		}
 		// The ends are taken from the heaviest hits, those that place Old most surely.
@@ -439,7 +409,7 @@ func bestWindows(hits []hit, size int) (out []near) {
 		if a.line-a.old > b.line+size-b.old {
 			b = a
 		}
-		out = append(out, near{a, b, s.sum})
+		out = append(out, window{a, b, s.sum})
 	}
 	return out
 }
@@ -471,7 +441,7 @@ func within(old, line []byte, whole bool) (from, to int, ok bool) {
 	if ok = whole && 3*best <= len(want); !whole {
 		best = len(want)
 	}
-	tokens := letters.Tokens(trimmed)
+	tokens := tokenEnds(trimmed)
 	if len(tokens) == 0 || len(line) > 4*longLine {
 		return from, to, ok
 	}
@@ -481,7 +451,7 @@ func within(old, line []byte, whole bool) (from, to int, ok bool) {
 	}
 	var begins, ends []int
 	at := 0
-	for _, next := range letters.Tokens(line) {
+	for _, next := range tokenEnds(line) {
 		if sameToken(line[at:next], begin) {
 			begins = append(begins, at)
 		}

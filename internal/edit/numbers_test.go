@@ -59,7 +59,7 @@ func TestSystematic(t *testing.T) {
 		{"an entity in a literal", "", "a &lt; b", `x("&lt;")`, false},
 		{"a sign that is none", "", "a &lt; b", "c < d", false},
 	} {
-		u := unescaping{kinds: c.kinds}
+		u := rewriting{kinds: c.kinds}
 		if got := u.systematic(c.old, c.old+c.own, len(c.old), len(c.old+c.own)); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}

@@ -8,66 +8,64 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/text"
 )
 
-// What a refusal offers is never made by itself: whole edits, each of them tried. One is offered where a
-// repair is in the text, or where Old, the region that is nearest to it and New merge without a
-// conflict; two where the repair is certain and what New adds is not.
+// A refusal offers whole edits, each of them tried, and makes none of them. It offers one if a repair is in the text, or if Old, the
+// region nearest to it and New merge without a conflict. It offers two if the repair is certain, but not how New's additions are meant.
 
 const maxOffered = 64 << 10 // bytes of an edit for which others are looked for
 
 // offers gives the edit that was most likely meant, or the two that may be. region is where Old is likest.
-func offers(h *haystack, e Edit, region diagnosis) (one *Edit, two []Edit) {
+func offers(src *source, e Edit, region diagnosis) (one *Edit, two []Edit) {
 	if e.All || len(e.Old)+len(e.New) > maxOffered || !utf8.ValidString(e.Old) || !utf8.ValidString(e.New) {
 		return nil, nil
 	}
-	found, doubt := byRepair(h, e)
+	found, doubt := byRepair(src, e)
 	if len(found) == 0 && !doubt {
-		if r, ok := byMerge(h, e, region); ok {
+		if r, ok := byMerge(src, e, region); ok {
 			found = append(found, r)
 		}
 	}
 	if len(found) == 1 && !doubt {
-		return offered(h, found[0]), nil
+		return offered(src, found[0]), nil
 	}
-	return nil, readings(h, e)
+	return nil, readings(src, e)
 }
 
-// byRepair gives what repairs make of an edit that no tier could make; doubt: one of them leaves open what is meant.
-func byRepair(h *haystack, e Edit) (found []replacement, doubt bool) {
+// byRepair gives the replacements that repairs make of an edit that no tier could make. doubt says that one of them leaves the meaning open.
+func byRepair(src *source, e Edit) (found []replacement, doubt bool) {
 	for _, r := range append(repairs(e), folded(e)...) {
 		if strings.TrimSpace(r.old) == "" || r.old == r.new {
 			continue
 		}
-		p, err := find(h, Edit{Old: r.old, New: r.new}, false)
-		if p != nil && r.numbered > 0 && !r.inside && lineStart(h.text, p.rs[0].start) < p.rs[0].start {
+		p, err := find(src, Edit{Old: r.old, New: r.new}, false)
+		if p != nil && r.numbered > 0 && !r.inside && lineStart(src.text, p.rs[0].start) < p.rs[0].start {
 			// Whole lines, of which the indentation was lost: all by the same.
-			in := indentAt(h, p.rs[0].start)
+			in := indentAt(src, p.rs[0].start)
 			if in == "" || strings.Contains(r.new, "\n"+otherBlank(in)) {
 				doubt = doubt || in != ""
 				continue
 			}
-			p, err = find(h, Edit{Old: deepened(r.old, in), New: deepened(r.new, in)}, false)
+			p, err = find(src, Edit{Old: deepened(r.old, in), New: deepened(r.new, in)}, false)
 		}
 		switch _, many := err.(*NotUniqueError); {
 		case many:
 			doubt = true
-		case p == nil, r.numbered > 0 && !r.several && lineAt(h.text, p.rs[0].start) != r.numbered:
+		case p == nil, r.numbered > 0 && !r.several && lineAt(src.text, p.rs[0].start) != r.numbered:
 		case strings.Count(r.old, "\n") > strings.Count(e.Old, "\n") && p.strategy == StrategyIndentation: // its lines were one
 		case r.cause == CauseEscaped && len(r.old) < len(e.Old) && strings.Contains(own(r.old, r.new), `\`): // some are left
 			doubt = true
-		case r.unsure != "", cutsRun(h.text, p.rs[0].start), cutsRun(h.text, p.rs[0].end), further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start):
+		case r.unsure != "", cutsRun(src.text, p.rs[0].start), cutsRun(src.text, p.rs[0].end), further(src, Edit{Old: r.old, New: r.new}, p.rs[0].start):
 			doubt = true
 		default:
-			found = withLeast(h, found, p.rs[0])
+			found = withLeast(src, found, p.rs[0])
 		}
 	}
 	return found, doubt
 }
 
-// own is what new has and old has not.
+// own is the part of new that old lacks, between their common ends.
 func own(old, new string) string {
 	_, own, _ := affixes(old, new)
 	return own
@@ -81,45 +79,45 @@ func otherBlank(in string) string {
 	return "\t"
 }
 
-// withLeast adds what is least of a replacement to others, unless it is there.
-func withLeast(h *haystack, found []replacement, r replacement) []replacement {
-	d := document{text: h.text, enc: text.UTF8}
+// withLeast adds a replacement to others, without the ends that it leaves as they are, unless it is among them.
+func withLeast(src *source, found []replacement, r replacement) []replacement {
+	d := document{text: src.text, enc: text.UTF8}
 	if r = d.trim(r); slices.Contains(found, r) {
 		return found
 	}
 	return append(found, r)
 }
 
-// readings gives the two edits that may be meant where the place is certain and what should become of New
-// is not: what it adds was damaged as Old was, or stands for itself; its lines move with the block, or stay.
-func readings(h *haystack, e Edit) []Edit {
+// readings gives the two edits that may be meant if the place is certain, but not how New is to be written: its additions were damaged as
+// Old was, or stand for themselves; its lines move with the block, or stay.
+func readings(src *source, e Edit) []Edit {
 	both := func(a, b *plan) (out []Edit) {
 		if a == nil || b == nil || len(a.rs) != 1 || len(b.rs) != 1 {
 			return nil
 		}
-		found := withLeast(h, withLeast(h, nil, a.rs[0]), b.rs[0])
+		found := withLeast(src, withLeast(src, nil, a.rs[0]), b.rs[0])
 		for _, r := range found {
-			if sent := offered(h, r); sent != nil && len(found) == 2 {
+			if sent := offered(src, r); sent != nil && len(found) == 2 {
 				out = append(out, *sent)
 			}
 		}
 		return out[:len(out)&^1]
 	}
 	rs := append(repairs(e), folded(e)...)
-	slices.Reverse(rs) // what undoes most first
+	slices.Reverse(rs) // those that undo most first
 	for _, r := range rs {
 		if r.unsure == "" || r.other == r.new || strings.TrimSpace(r.old) == "" {
 			continue
 		}
-		a, _ := r.place(h, false)
+		a, _ := r.place(src, false)
 		r.new = r.other
-		b, _ := r.place(h, false)
+		b, _ := r.place(src, false)
 		if out := both(a, b); out != nil {
 			return out
 		}
 	}
-	along, still := *h, *h
-	along.added, still.added = moved, stays
+	along, still := *src, *src
+	along.added, still.added = columnMoved, columnKept
 	a, _ := find(&along, e, false)
 	b, _ := find(&still, e, false)
 	return both(a, b)
@@ -127,17 +125,17 @@ func readings(h *haystack, e Edit) []Edit {
 
 // offered is the edit that is sent for a replacement, with as many lines around it as make it unique; nil where
 // it can't be sent.
-func offered(h *haystack, r replacement) *Edit {
-	d := document{text: h.text, enc: text.UTF8}
+func offered(src *source, r replacement) *Edit {
+	d := document{text: src.text, enc: text.UTF8}
 	r = d.trim(r)
 	budget := lookBudget
-	old, ok := uniqueAround(h.text, r.start, r.end, &budget)
-	at := bytes.Index(h.text, []byte(old))
+	old, ok := uniqueAround(src.text, r.start, r.end, &budget)
+	at := bytes.Index(src.text, []byte(old))
 	if !ok || r.start == r.end && r.with == "" || at > r.start || at+len(old) < r.end {
 		return nil
 	}
 	sent := Edit{Old: old, New: old[:r.start-at] + r.with + old[r.end-at:]}
-	p, err := find(h, sent, true)
+	p, err := find(src, sent, true)
 	if err != nil || len(p.rs) != 1 || !utf8.ValidString(sent.Old) || d.trim(p.rs[0]) != r {
 		return nil
 	}
@@ -145,159 +143,143 @@ func offered(h *haystack, r replacement) *Edit {
 }
 
 // byMerge merges Old, the region that is like it, and New.
-func byMerge(h *haystack, e Edit, d diagnosis) (r replacement, ok bool) {
-	if d.open || d.rival || d.end <= d.start || d.end-d.start > maxOffered || !utf8.Valid(h.text[d.start:d.end]) {
+func byMerge(src *source, e Edit, d diagnosis) (r replacement, ok bool) {
+	if d.open || d.rival || d.end <= d.start || d.end-d.start > maxOffered || !utf8.Valid(src.text[d.start:d.end]) {
 		return r, false
 	}
-	region := lf(string(h.text[d.start:d.end]))
+	region := lf(string(src.text[d.start:d.end]))
 	s := slipsOf(lf(e.Old), region)
-	if !s.likely() || !s.spares(lf(e.New)) || strings.Contains(region, "\r") {
+	spared, lines := s.spares(lf(e.New))
+	if !s.likely() || !spared || strings.Contains(region, "\r") {
 		return r, false
 	}
-	pre, post := h.text[lineStart(h.text, d.start):d.start], h.text[d.end:lineFrom(h.text, d.end).end]
-	if s.lines && len(trimBlanks(pre))+len(trimBlanks(post)) > 0 {
-		return r, false // what New adds would come to stand within another line
+	pre, post := src.text[lineStart(src.text, d.start):d.start], src.text[d.end:lineFrom(src.text, d.end).end]
+	if lines && len(trimBlanks(pre))+len(trimBlanks(post)) > 0 {
+		return r, false // New's lines would come to stand within another line
 	}
 	with, ok := diff.MergeWords([]byte(lf(e.Old)), []byte(region), []byte(lf(e.New)), tokens)
 	if !ok || string(with) == region {
 		return r, false
 	}
-	f := newFitter(h.text, region, string(with))
+	f := newFitter(src.text, region, string(with))
 	return replacement{d.start, d.end, f.fit(d.start, d.end)}, true
 }
 
 // tokens divides a text into words, other characters and line breaks.
 func tokens(s []byte) (out [][]byte) {
 	at := 0
-	for _, end := range letters.Tokens(s) {
+	for _, end := range tokenEnds(s) {
 		out = append(out, s[at:end])
 		at = end
 	}
 	return out
 }
 
-// slips are how Old and the region differ, word by word.
+// slips are how Old and the region differ, token by token.
 type slips struct {
-	old, file [][]byte
-	words     [][2]string // of Old, and of the file
-	signs     string      // that the file has not there, or others
-	unlike    bool        // other words or numbers: another place is meant
-	size      int         // bytes of words and signs that differ
-	lost      bool        // the file has signs more
-	lowered   bool        // the file has capitals, and Old has none
-	less      bool        // the file has blanks within a line that Old has not
-	more      bool        // the other way round
-	indent    bool        // blanks at the beginning of a line differ
-	trails    bool        // blanks at the end of a line differ
-	breaks    bool        // Old has line breaks that the file has not
-	empty     bool        // the other way round
-
-	lines bool // New adds or drops line breaks
+	old     [][]byte
+	words   [][2]string // of Old, and of the file
+	signs   string      // that only one of them has there
+	size    int         // bytes of signs that differ
+	unlike  bool        // other words or numbers: another place is meant
+	lost    bool        // the file has signs more
+	lowered bool        // the file has capitals, and Old has none
+	differs [kinds]bool // kinds of which New may have damaged tokens too: those of white space in which they differ
 }
 
-func slipsOf(old, file string) *slips {
-	s := &slips{old: tokens([]byte(old)), file: tokens([]byte(file))}
-	s.lowered = strings.ToLower(old) == old && strings.ToLower(file) != file
-	for _, c := range diff.Changes(s.old, s.file) {
-		for i, j := c.A0, c.B0; i < c.A1 || j < c.B1; {
-			var a, b string
-			if i < c.A1 {
-				a = string(s.old[i])
-			}
-			if j < c.B1 {
-				b = string(s.file[j])
-			}
-			// Blanks and words are no pair.
-			if a != "" && b != "" && kindOf(a) != kindOf(b) {
-				if c.A1-i > c.B1-j || c.A1-i == c.B1-j && kindOf(a) == blank {
-					b = ""
-				} else {
-					a = ""
-				}
-			}
-			s.note(a, b, i, j)
-			if a != "" {
-				i++
-			}
-			if b != "" {
-				j++
-			}
-		}
-	}
-	return s
-}
-
+// kind is the kind of a token. Of white space it says where it stands: in "a b " the first blank is a spacer, the last one trail.
 type kind int
 
 const (
 	sign kind = iota
 	word
-	blank
-	lineBreak
+	spacer    // the blank between two words
+	inner     // any other within a line
+	indent    // a blank at the beginning of a line
+	trail     // one at its end
+	lineBreak // between two lines that have text
+	emptyLine // a line break beside an empty line
+	kinds
 )
 
-func kindOf(token string) kind {
-	switch r, _ := utf8.DecodeRuneInString(token); {
-	case letters.IsWord(r):
-		return word
-	case r == '\n':
-		return lineBreak
-	case unicode.IsSpace(r):
-		return blank
+// kindAt gives the kind of token i of a text.
+func kindAt(all [][]byte, i int) kind {
+	first := func(at int) rune {
+		if at < 0 || at >= len(all) {
+			return '\n'
+		}
+		r, _ := utf8.DecodeRune(all[at])
+		return r
 	}
-	return sign
-}
-
-// note takes a difference in: a of Old at i, b of the file at j; "" is none.
-func (s *slips) note(a, b string, i, j int) {
-	switch k := kindOf(a + b); {
-	case k == word && a != "" && b != "":
-		s.words = append(s.words, [2]string{a, b})
-		s.unlike = s.unlike || !misspelt(a, b)
-	case k == word:
-		s.unlike = true
-	case k == lineBreak:
-		s.breaks, s.empty = s.breaks || a != "", s.empty || a == ""
-	case k == blank:
-		for _, side := range []struct {
-			token string
-			all   [][]byte
-			at    int
-		}{{a, s.old, i}, {b, s.file, j}} {
-			switch {
-			case side.token == "":
-			case begins(side.all, side.at):
-				s.indent = true
-			case ends(side.all, side.at):
-				s.trails = true
-			default:
-				s.more, s.less = s.more || side.token == a, s.less || side.token == b
+	beside := func(step int) rune { // the next character on that side that is no blank
+		for at := i + step; ; at += step {
+			if r := first(at); !unicode.IsSpace(r) || r == '\n' {
+				return r
 			}
 		}
-	default:
-		s.unlike = s.unlike || a != "" && b != "" && !strings.Contains("\"'`", a) && !bytes.Equal(letters.Plain([]byte(a)), letters.Plain([]byte(b)))
-		s.lost = s.lost || a == ""
-		s.signs += a + b
-		s.size += max(len(a), len(b))
 	}
+	switch r := first(i); {
+	case isWord(r):
+		return word
+	case r == '\n' && (beside(-1) == r || beside(+1) == r):
+		return emptyLine
+	case r == '\n':
+		return lineBreak
+	case !unicode.IsSpace(r):
+		return sign
+	case beside(-1) == '\n':
+		return indent
+	case beside(+1) == '\n':
+		return trail
+	case isWord(first(i-1)) && isWord(first(i+1)):
+		return spacer
+	}
+	return inner
 }
 
-// begins says that nothing but blanks stands before a token on its line, ends that nothing but blanks follows.
-func begins(all [][]byte, at int) bool {
-	for at--; at >= 0 && kindOf(string(all[at])) == blank; at-- {
+// slipsOf compares Old with the text in the file that is like it.
+func slipsOf(old, file string) *slips {
+	s := &slips{old: tokens([]byte(old)), lowered: strings.ToLower(old) == old && strings.ToLower(file) != file}
+	there := tokens([]byte(file))
+	for _, c := range diff.Changes(s.old, there) {
+		for i, j := c.A0, c.B0; i < c.A1 || j < c.B1; {
+			var a, b string // a token of Old for one of the file, or one that the other side lacks
+			var k kind
+			if i < c.A1 {
+				a, k = string(s.old[i]), kindAt(s.old, i)
+			}
+			if j < c.B1 {
+				other := kindAt(there, j)
+				if b = string(there[j]); a != "" && k != other {
+					if c.A1-i > c.B1-j || c.A1-i == c.B1-j && k > word {
+						b = ""
+					} else {
+						a = ""
+					}
+				}
+				if a == "" {
+					k = other
+				}
+			}
+			i, j = i+min(len(a), 1), j+min(len(b), 1)
+			switch k {
+			case word:
+				s.words = append(s.words, [2]string{a, b})
+				s.unlike = s.unlike || a == "" || b == "" || !misspelt(a, b)
+			case sign:
+				s.unlike = s.unlike || a != "" && b != "" && !strings.Contains("\"'`", a) && !bytes.Equal(Plain([]byte(a)), Plain([]byte(b)))
+				s.lost = s.lost || a == ""
+				s.signs += a + b
+				s.size += max(len(a), len(b))
+			default:
+				if k == inner && a == "" {
+					k = sign // New may lack such blanks beside its signs
+				}
+				s.differs[k] = true
+			}
+		}
 	}
-	return at < 0 || kindOf(string(all[at])) == lineBreak
-}
-
-func ends(all [][]byte, at int) bool {
-	for at++; at < len(all) && kindOf(string(all[at])) == blank; at++ {
-	}
-	return at == len(all) || kindOf(string(all[at])) == lineBreak
-}
-
-// between says that a token stands between two words.
-func between(all [][]byte, at int) bool {
-	return at > 0 && at+1 < len(all) && kindOf(string(all[at-1])) == word && kindOf(string(all[at+1])) == word
+	return s
 }
 
 // misspelt says that one word may be the other: so few letters differ, or their case alone. utf8 is not utf7.
@@ -326,64 +308,40 @@ func (s *slips) likely() bool {
 	return !s.unlike && all > 0 && 4*s.size <= all
 }
 
-// spares says that what New adds bears no sign of what befell Old.
-func (s *slips) spares(new string) bool {
+// spares says that New's changes show no sign of the damage of Old: none of the tokens that it adds or drops is of a kind in which Old and
+// the file differ. lines is set if it adds or drops line breaks.
+func (s *slips) spares(new string) (spared, lines bool) {
 	news := tokens([]byte(new))
 	for _, c := range diff.Changes(s.old, news) {
-		if s.lost && (c.A1-c.A0 != c.B1-c.B0) {
-			return false // it may lack the same
-		}
-		if s.empty && c.B0 == c.B1 {
-			return false // whether a line is left can't be told
+		if s.lost && c.A1-c.A0 != c.B1-c.B0 || s.differs[emptyLine] && c.B0 == c.B1 {
+			return false, false // the rest may lack the same
 		}
 		for i := c.A0; i < c.A1; i++ {
-			t := string(s.old[i])
-			if s.lines = s.lines || kindOf(t) == lineBreak; kindOf(t) == sign && strings.Contains(s.signs, t) {
-				return false
+			k := kindAt(s.old, i)
+			if lines = lines || k >= lineBreak; k == sign && strings.Contains(s.signs, string(s.old[i])) {
+				return false, false
 			}
 		}
 		for j := c.B0; j < c.B1; j++ {
 			t := string(news[j])
-			switch kindOf(t) {
-			case word:
-				if s.lowered || slices.ContainsFunc(s.words, func(w [2]string) bool { return kin(t, w[0], w[1]) }) {
-					return false
-				}
-			case sign:
-				if s.less || strings.Contains(s.signs, t) {
-					return false
-				}
-			case blank:
-				first, last := begins(news, j), ends(news, j)
-				if first && s.indent || last && s.trails || !last && s.more && !between(news, j) {
-					return false
-				}
-			case lineBreak:
-				if s.lines = true; s.empty && (begins(news, j) || ends(news, j)) {
-					return false // it is an empty line, or may lack one
-				}
+			switch k := kindAt(news, j); {
+			case k == lineBreak, k == emptyLine && !s.differs[k]:
+				lines = true
+			case s.differs[k],
+				k == word && (s.lowered || slices.ContainsFunc(s.words, func(w [2]string) bool { return sharesSlip(t, w[0], w[1]) })),
+				k == sign && strings.Contains(s.signs, t):
+				return false, false
 			}
 		}
 	}
-	return !s.lines || !s.indent && !s.trails && !s.breaks
+	return !lines || !s.differs[indent] && !s.differs[trail] && !s.differs[lineBreak], lines
 }
 
-// kin says that a word holds the part in which old and the file differ: it begins or ends as old does up to there.
-func kin(w, old, file string) bool {
+// sharesSlip says that the word w holds the part in which old and the file differ: it begins or ends as old does up to there. Given
+// countt in Old and count in the file, countt2 shares the slip, and cow does not.
+func sharesSlip(w, old, file string) bool {
 	const least = 3
-	head, tail := 0, 0
-	for head < min(len(old), len(file)) && old[head] == file[head] {
-		head++
-	}
-	for tail < min(len(old), len(file))-head && old[len(old)-1-tail] == file[len(file)-1-tail] {
-		tail++
-	}
-	n, m := 0, 0
-	for n < min(len(w), len(old)) && w[n] == old[n] {
-		n++
-	}
-	for m < min(len(w), len(old)) && w[len(w)-1-m] == old[len(old)-1-m] {
-		m++
-	}
+	head, tail := commonEnds(old, file)
+	n, m := commonEnds(w, old)
 	return w == old || n >= max(least, head+1) || m >= max(least, tail+1)
 }

@@ -1,11 +1,14 @@
 package edit
 
 import (
+	"fmt"
+	"html"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
-
-	"moltisfs/internal/edit/letters"
 )
 
 // repair undoes one way in which Old may have been damaged, or writes Old as the file is written.
@@ -13,78 +16,59 @@ type repair struct {
 	cause  string
 	old    string
 	new    string
-	unsure string // why what should become of New cannot be told; "" when it can
-	other  string // where it can't: New, of which what it adds stands for itself
+	unsure string // why it is in doubt how New is to be written; "" if it isn't
+	other  string // if it is: New, with its additions taken as they stand
 
-	numbered int // for pasted line numbers: that of the first line; 0 otherwise
+	numbered int // of pasted line numbers the first one; 0 without
 	several  bool
 	inside   bool // the first line had no number: the match may begin anywhere
 }
 
-// repairs lists what could be meant by an edit that no tier could place as it stands.
+// repairs lists the ways to read an edit that no tier could place as it stands.
 func repairs(e Edit) []repair {
 	out := numbersOff(e)
-	for _, u := range unescapings() {
-		if old := u.undo(e.Old); old != e.Old {
-			head, middle, tail := affixes(e.Old, e.New)
-			r := repair{cause: u.cause, old: old, new: u.undo(e.New)}
-			if r.new != u.undo(head)+middle+u.undo(tail) &&
-				!u.systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
-				r.other = u.undo(head) + middle + u.undo(tail)
-				r.unsure = "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"
-			}
-			out = append(out, r)
+	for _, w := range rewritings() {
+		old := w.do(e.Old)
+		if old == e.Old {
+			continue
 		}
-	}
-	for _, x := range escapings() {
-		if old := x.do(e.Old); old != e.Old {
-			head, middle, tail := affixes(e.Old, e.New)
-			r := repair{cause: x.cause, old: old, new: x.do(head) + middle + x.do(tail)}
-			if x.do(middle) != middle {
-				r.other = x.do(e.New)
-				r.unsure = "the file is escaped there, and whether new_string should be cannot be told: write both as they are in the file"
-			}
-			out = append(out, r)
+		head, middle, tail := affixes(e.Old, e.New)
+		r := repair{cause: w.cause, old: old, new: w.do(e.New), other: w.do(head) + middle + w.do(tail),
+			unsure: "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"}
+		if !w.undoes {
+			r.new, r.other = r.other, r.new
+			r.unsure = "the file is escaped there, and whether new_string should be cannot be told: write both as they are in the file"
 		}
+		if r.new == r.other || w.undoes && w.systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
+			r.other, r.unsure = "", ""
+		}
+		out = append(out, r)
 	}
 	return out
 }
 
-// affixes divides new into what it shares with old at its start, the rest, and what at its end.
+// affixes divides new into the start that it shares with old, the rest, and the end that it shares: of "a b c" and "a x c" that is "a ", "x", " c".
 func affixes(old, new string) (head, middle, tail string) {
-	n := 0
-	for n < len(old) && n < len(new) && old[n] == new[n] {
-		n++
-	}
-	for n > 0 && n < len(new) && !utf8.RuneStart(new[n]) {
-		n--
-	}
-	o, s := old[n:], new[n:]
-	m := 0
-	for m < len(o) && m < len(s) && o[len(o)-1-m] == s[len(s)-1-m] {
-		m++
-	}
-	for m > 0 && !utf8.RuneStart(s[len(s)-m]) {
-		m--
-	}
-	return new[:n], s[:len(s)-m], s[len(s)-m:]
+	n, m := commonEnds(old, new)
+	return new[:n], new[n : len(new)-m], new[len(new)-m:]
 }
 
 // findRepaired is the last tier. It acts only if all repairs that find anything agree on one place
 // and what to write there.
-func findRepaired(h *haystack, e Edit) (*plan, error) {
-	var sure, unsure []*plan
+func findRepaired(src *source, e Edit) (*plan, error) {
+	var found *plan
+	agree, sure := true, false
 	for _, r := range repairs(e) {
-		p, err := r.place(h, e.All)
-		if p != nil && torn(h, r.old, r.new, p.rs[0].end) != "" {
-			r.unsure = whyTorn
+		p, err := r.place(src, e.All)
+		if p != nil && orphan(src, r.old, r.new, p.rs[0].end) != "" {
+			r.unsure = whyOrphan
 		}
-		if p != nil && further(h, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
-			switch h.added {
-			case asTold:
+		if p != nil && further(src, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
+			switch src.added {
+			case columnByRule:
 				r.unsure = whyDepth
-			case moved:
-				p, err = r.deepened(h, p.rs[0].start).place(h, e.All)
+			case columnMoved:
+				p, err = r.deepened(src, p.rs[0].start).place(src, e.All)
 			}
 		}
 		switch {
@@ -94,44 +78,39 @@ func findRepaired(h *haystack, e Edit) (*plan, error) {
 			}
 			return nil, err
 		case p == nil:
-		case r.unsure != "":
-			unsure = append(unsure, p) // diagnose says why
+		case found == nil:
+			found, sure = p, r.unsure == ""
 		default:
-			sure = append(sure, p)
+			agree, sure = agree && slices.Equal(p.rs, found.rs), sure || r.unsure == ""
 		}
 	}
-	for _, p := range append(unsure, sure...) {
-		if len(sure) == 0 || !slices.Equal(p.rs, sure[0].rs) {
-			return nil, nil
-		}
+	if !agree || !sure {
+		return nil, nil // diagnose says why
 	}
-	if len(sure) == 0 {
-		return nil, nil
-	}
-	sure[0].strategy = StrategyRepaired
-	return sure[0], nil
+	found.strategy = StrategyRepaired
+	return found, nil
 }
 
 // folded writes the odd characters of old plain again, and those of new, of which new has no other kinds.
 func folded(e Edit) []repair {
-	odd := letters.Odd(e.Old)
+	odd := oddRunes(e.Old)
 	if odd == "" {
 		return nil
 	}
-	r := repair{old: string(letters.Plain([]byte(e.Old))), new: string(letters.Plain([]byte(e.New)))}
-	if strings.Trim(letters.Odd(e.New), odd) != "" {
+	r := repair{old: string(Plain([]byte(e.Old))), new: string(Plain([]byte(e.New)))}
+	if strings.Trim(oddRunes(e.New), odd) != "" {
 		head, own, tail := affixes(e.Old, e.New)
-		plain := func(s string) string { return string(letters.Plain([]byte(s))) }
+		plain := func(s string) string { return string(Plain([]byte(s))) }
 		r.unsure, r.other = whyChars, plain(head)+own+plain(tail)
 	}
 	return []repair{r}
 }
 
 // deepened is the repair with the lines of New behind the first moved to where the match begins.
-func (r repair) deepened(h *haystack, at int) repair {
+func (r repair) deepened(src *source, at int) repair {
 	first, rest, many := strings.Cut(r.new, "\n")
 	if many {
-		r.new = first + "\n" + deepened(rest, indentAt(h, at))
+		r.new = first + "\n" + deepened(rest, indentAt(src, at))
 	}
 	return r
 }
@@ -147,35 +126,324 @@ func deepened(s, in string) string {
 	return strings.Join(lines, "\n")
 }
 
-// indentAt is what stands before an offset on its line, where that is blank.
-func indentAt(h *haystack, at int) string {
-	if pre := h.text[lineStart(h.text, at):at]; len(trimBlanks(pre)) == 0 {
+// indentAt gives the blanks before an offset on its line; "" if there is more than blanks.
+func indentAt(src *source, at int) string {
+	if pre := src.text[lineStart(src.text, at):at]; len(trimBlanks(pre)) == 0 {
 		return string(pre)
 	}
 	return ""
 }
 
 // place looks for a repaired edit by the tiers exact to trailing_blanks.
-func (r repair) place(h *haystack, all bool) (*plan, error) {
+func (r repair) place(src *source, all bool) (*plan, error) {
 	if r.old == "" || strings.TrimSpace(r.old) == "" {
 		return nil, nil
 	}
 	e := Edit{Old: r.old, New: r.new, All: all}
-	f := newFitter(h.text, e.Old, e.New)
-	p, err := findExact(h.text, []byte(e.Old), e, f)
+	f := newFitter(src.text, e.Old, e.New)
+	p, err := findExact(src.text, []byte(e.Old), e, f)
 	if p == nil && err == nil {
-		p, err = findLoose(h, e, f, tierTrailing)
+		p, err = findLoose(src, e, f, tierTrailing)
 	}
 	if p == nil || err != nil || r.numbered == 0 {
 		return p, err
 	}
 	for _, x := range p.rs {
-		if !r.inside && lineStart(h.text, x.start) != x.start {
+		if !r.inside && lineStart(src.text, x.start) != x.start {
 			return nil, nil
 		}
-		if !r.several && lineAt(h.text, x.start) != r.numbered {
+		if !r.several && lineAt(src.text, x.start) != r.numbered {
 			return nil, nil
 		}
 	}
 	return p, nil
+}
+
+// numbersOff lists the ways in which line numbers may have been pasted with Old. The numbers must
+// count up line by line; only the first line may be without, and empty lines.
+func numbersOff(e Edit) (out []repair) {
+	if !strings.ContainsAny(e.Old, "0123456789") {
+		return nil
+	}
+	for _, sign := range numberSigns() {
+		old, first, numbered, bare, ok := stripNumbers(e.Old, sign)
+		if !ok || numbered == 0 || sign == " " && numbered < 2 {
+			continue
+		}
+		r := repair{cause: CauseLineNumbers, old: old, new: e.New, numbered: first, several: numbered > 1, inside: bare}
+		if s, from, n, _, ok := stripNumbers(e.New, sign); ok && n > 0 && from == first {
+			r.new = s
+		} else if each, repeated := stripEach(e.New, e.Old, sign); repeated {
+			r.new = each
+		} else if each != e.New {
+			r.other, r.unsure = each, "new_string carries line numbers that do not follow those of old_string: leave them out of both"
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// numberSigns stand between a line number and the line, as Read, cat -n and grep -n write them.
+func numberSigns() []string { return []string{"→", "→ ", "\t", ": ", ":", " | ", "| ", "|", " "} }
+
+// stripNumbers takes a number and sign off every line of s. bare: the first line had none.
+func stripNumbers(s, sign string) (out string, first, numbered int, bare, ok bool) {
+	var b strings.Builder
+	next := 0
+	for i, l := range strings.SplitAfter(s, "\n") {
+		n, rest, has := cutNumber(l, sign)
+		switch {
+		case has && (next == 0 || n == next):
+			if first == 0 {
+				first = n
+			}
+			next = n
+			numbered++
+			b.WriteString(rest)
+		case strings.TrimSpace(l) == "":
+			b.WriteString(l)
+		case i == 0:
+			bare = true
+			b.WriteString(l)
+		default:
+			return "", 0, 0, false, false
+		}
+		if next > 0 {
+			next++
+		}
+	}
+	return b.String(), first, numbered, bare, true
+}
+
+// cutNumber takes a number n and sign off the line l: of "   12→x" and the sign "→" it leaves "x".
+func cutNumber(l, sign string) (n int, rest string, ok bool) {
+	s := strings.TrimLeft(l, " ")
+	digits := 0
+	for digits < len(s) && digits < 8 && '0' <= s[digits] && s[digits] <= '9' {
+		digits++
+	}
+	if digits == 0 {
+		return 0, "", false
+	}
+	n, err := strconv.Atoi(s[:digits])
+	if err != nil || n == 0 {
+		return 0, "", false
+	}
+	s = s[digits:]
+	if after, found := strings.CutPrefix(s, sign); found {
+		return n, after, true
+	}
+	// Blanks at the end of an empty line are easily lost.
+	if short := strings.TrimRight(sign, " \t"); strings.TrimRight(s, "\r\n") == short {
+		return n, strings.TrimPrefix(s, short), true
+	}
+	// grep marks lines around a match by another sign.
+	if sign == ":" {
+		if after, found := strings.CutPrefix(s, "-"); found {
+			return n, after, true
+		}
+	}
+	return 0, "", false
+}
+
+// stripEach takes a number and sign off each line of new that has one. repeated: those lines are old's
+// as they stand there, or the sign stands in no other text.
+func stripEach(new, old, sign string) (out string, repeated bool) {
+	lines := strings.Split(new, "\n")
+	known := strings.Split(old, "\n")
+	repeated = true
+	for i, l := range lines {
+		if _, rest, ok := cutNumber(l, sign); ok {
+			lines[i] = rest
+			repeated = repeated && (strings.HasPrefix(sign, "→") || slices.Contains(known, l))
+		}
+	}
+	out = strings.Join(lines, "\n")
+	return out, repeated && out != new
+}
+
+// rewriting undoes one kind of escapes, or escapes text as a file may have it.
+type rewriting struct {
+	cause  string
+	kinds  string // the letters behind the backslash that it undoes; "" for entities
+	undoes bool
+	do     func(string) string
+}
+
+// rewritings lists them, simple ones first.
+func rewritings() (out []rewriting) {
+	for _, kinds := range []string{"u", `"'` + "`", "ntr", "ntr\"'`", `\`, "untr\"'`\\/bf"} {
+		out = append(out, rewriting{CauseEscaped, kinds, true, func(s string) string { return unbackslash(s, kinds) }})
+	}
+	out = append(out, rewriting{cause: CauseEntity, undoes: true, do: unentity})
+	pairs := []string{"&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;"}
+	for _, n := range []int{6, 8, 10} {
+		out = append(out, rewriting{cause: CauseEntity, do: strings.NewReplacer(pairs[:n]...).Replace})
+	}
+	for _, format := range []string{"%04x", "%04X"} {
+		out = append(out, rewriting{cause: CauseEscaped, do: func(s string) string { return unicodeEscapes(s, format) }})
+	}
+	for _, pairs := range [][]string{{`"`, `\"`}, {"\n", `\n`, "\t", `\t`}, {`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`}} {
+		out = append(out, rewriting{cause: CauseEscaped, do: strings.NewReplacer(pairs...).Replace})
+	}
+	return out
+}
+
+// escape is one escape: a backslash with a character, or with the number of one.
+var escape = regexp.MustCompile(`(?s)\\(?:u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|u[[:xdigit:]]{4}|u\{[[:xdigit:]]{1,6}\}|.)`)
+
+// unbackslash undoes the escapes of s whose letter is one of kinds, and leaves all others alone. Of "a\\n" with the kinds "n" nothing
+// is undone: the second backslash belongs to the first.
+func unbackslash(s, kinds string) string {
+	return escape.ReplaceAllStringFunc(s, func(e string) string {
+		at := strings.IndexByte("ntrbf", e[1])
+		switch {
+		case strings.IndexByte(kinds, e[1]) < 0, e == `\u`:
+			return e
+		case at >= 0:
+			return "\n\t\r\b\f"[at : at+1]
+		case e[1] != 'u':
+			return e[1:]
+		}
+		number := func(digits string) rune {
+			n, _ := strconv.ParseInt(strings.Trim(digits, "{}"), 16, 32)
+			return rune(n)
+		}
+		if len(e) == len(`\ud83d\ude00`) {
+			return string(utf16.DecodeRune(number(e[2:6]), number(e[8:])))
+		} else if r := number(e[2:]); r <= utf8.MaxRune {
+			return string(r)
+		}
+		return e
+	})
+}
+
+var entity = regexp.MustCompile(`&#?\w{1,10};`)
+
+// unentity decodes the HTML entities of s that end in a semicolon.
+func unentity(s string) string {
+	return entity.ReplaceAllStringFunc(s, func(e string) string {
+		if got := html.UnescapeString(e); got == ";" || !strings.HasSuffix(got, ";") {
+			return got
+		}
+		return e // "&ampx;" begins with an entity without semicolon: that was not meant
+	})
+}
+
+// unicodeEscapes writes all of s but ASCII as \u escapes, their digits by format.
+func unicodeEscapes(s, format string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u`+format+`\u`+format, hi, lo)
+		default:
+			fmt.Fprintf(&b, `\u`+format, r)
+		}
+	}
+	return b.String()
+}
+
+// systematic says that the escapes of new, from one offset to another, come from what befell old as
+// well: in neither string anything of that kind stands bare, and none of them is within a literal,
+// where it may stand for itself.
+func (u rewriting) systematic(old, new string, from, to int) bool {
+	if u.kinds == "" {
+		bare := strings.NewReplacer("&amp;", "", "&lt;", "", "&gt;", "", "&quot;", "", "&#34;", "", "&#39;", "")
+		return !strings.ContainsAny(bare.Replace(old+new), "&<>") && !u.within(new, from, to)
+	}
+	for _, c := range u.kinds {
+		plain := map[rune]string{'n': "\n", 't': "\t", 'r': "\r"}[c]
+		if plain == "" {
+			plain = string(c)
+		}
+		escaped := `\` + string(c)
+		if c == 'u' || c == 'b' || c == 'f' || c == '/' || !strings.Contains(old+new, escaped) {
+			continue
+		}
+		if rest := strings.ReplaceAll(old+"\x00"+new, escaped, ""); strings.Contains(rest, plain) ||
+			!strings.Contains(old, escaped) {
+			return false
+		}
+	}
+	return u.kinds == `\` || !u.within(new, from, to)
+}
+
+// within says that one of the escapes stands between quotes that are not escaped like it.
+func (u rewriting) within(s string, from, to int) bool {
+	var open byte
+	quote := func(c byte) (inside bool) {
+		switch open {
+		case 0:
+			open = c
+		case c:
+			open = 0
+		default:
+			return true
+		}
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		own := i >= from && i < to
+		c, n, escaped := s[i], 1, false
+		if u.kinds != "" && c == '\\' && i+1 < len(s) {
+			c, n = s[i+1], 2
+			if escaped = strings.IndexByte(u.kinds, c) >= 0; !escaped {
+				i++
+				continue
+			}
+		} else if u.kinds == "" && c == '&' {
+			if end := strings.IndexByte(s[i:min(len(s), i+8)], ';'); end > 0 {
+				if got := html.UnescapeString(s[i : i+end+1]); len(got) == 1 {
+					c, n, escaped = got[0], end+1, true
+				}
+			}
+		}
+		if escaped && own && (c == 'n' || c == 't') && i > 0 && s[i-1] == ' ' && strings.HasPrefix(s[i+n:], " ") {
+			return true // prose speaks of it
+		}
+		isQuote := c == '"' || c == '\'' || c == '`'
+		switch {
+		case c == '\n' && !escaped, escaped && c == 'n' && open == 0:
+			open = 0
+		case isQuote && c == '\'' && apostrophe(s[:i], s[i+n:]):
+		case isQuote:
+			if quote(c) && escaped && own {
+				return true
+			}
+		case escaped && own && open != 0 && c != '\\':
+			return true
+		}
+		i += n - 1
+	}
+	return false
+}
+
+// apostrophe tells the sign in "it's" and "don't" from a quote. before and after are the text around it.
+func apostrophe(before, after string) bool {
+	r, _ := utf8.DecodeLastRuneInString(before)
+	if len(after) == 0 || !isWord(r) || after[0] != 's' && after[0] != 't' {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(after[1:])
+	return !isWord(next) && next != '\'' && next != '\\'
+}
+
+const whyOrphan = "a sign that ends the last line of old_string stands behind it, and new_string goes on below that line"
+
+// orphan gives the signs behind a match that end its last line, if New repeats that line, with them or without, and goes on below: they
+// would come to end another. end is the end of the match. Given "a()" in "a();" and the New "a()\nb()", it gives ";".
+func orphan(src *source, old, new string, end int) string {
+	signs := strings.TrimSpace(string(src.text[end:lineFrom(src.text, end).end]))
+	olds, news := contents(old), contents(new)
+	mine, last := strings.TrimSpace(olds[len(olds)-1]), len(news)-1
+	repeats := func(l string) bool { return strings.TrimSuffix(strings.TrimSpace(l), signs) == mine }
+	if signs == "" || len(signs) > 4 || strings.Trim(signs, ";,.:)]}>") != "" || mine == "" ||
+		strings.TrimSpace(news[last]) == mine || !slices.ContainsFunc(news[:last], repeats) {
+		return ""
+	}
+	return signs
 }

@@ -24,8 +24,8 @@ func TestRepairsNotMade(t *testing.T) {
 	}
 }
 
-// TestTorn: a sign behind old_string would end another line than it did. An exact edit says so; others keep it where it was.
-func TestTorn(t *testing.T) {
+// TestOrphan: a sign behind old_string would end another line than it did. An exact edit says so; others keep it where it was.
+func TestOrphan(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, old, new, sign string }{
 		{"exact", "a();\n", "a()", "a()\nb()", ";"},
@@ -34,7 +34,7 @@ func TestTorn(t *testing.T) {
 		{"the text behind is more than a sign", "a() + b;\n", "a()", "a()\nb()", ""},
 	} {
 		r, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: c.new}}, Options{})
-		if err != nil || r.Steps[0].Torn != c.sign {
+		if err != nil || r.Steps[0].Orphan != c.sign {
 			t.Errorf("%s: %v %+v", c.name, err, r)
 		}
 	}

@@ -38,8 +38,9 @@ func TestContextsAreTheSmallest(t *testing.T) {
 	}
 }
 
-// No run of whole lines around a match with fewer lines than its context is in the text once; where there is no context, none is.
-func TestContextsAreTheSmallestOfAll(t *testing.T) {
+// TestContextsNeedTheirLines: a context is in the text once, and is not without its first line, nor without its last. Where there is none, all
+// of the text is not unique.
+func TestContextsNeedTheirLines(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewSource(4))
 	for range 3000 {
@@ -50,18 +51,24 @@ func TestContextsAreTheSmallestOfAll(t *testing.T) {
 		lines[1], lines[len(lines)-1] = "x", "x"
 		text := strings.Join(lines, "\n")
 		for _, c := range allMatches(text, "x") {
-			least := 0
-			for n := 1; n <= len(lines) && least == 0; n++ {
-				for from := max(0, c.line-n+1); from <= c.line && from+n <= len(lines); from++ {
-					if occurrences(text, strings.Join(lines[from:from+n], "\n")) == 1 {
-						least = n
-					}
-				}
-			}
 			budget := lookBudget
 			got, ok := uniqueAround([]byte(text), c.at, c.at+1, &budget)
-			if ok != (least > 0) || ok && (occurrences(text, got) != 1 || strings.Count(got, "\n")+1 != least) {
-				t.Fatalf("%q, match in line %d: context %q, %v; %d lines would do", text, c.line+1, got, ok, least)
+			if !ok {
+				if occurrences(text, text) == 1 {
+					t.Fatalf("%q, match in line %d: no context", text, c.line+1)
+				}
+				continue
+			}
+			_, tail, _ := strings.Cut(got, "\n")
+			head := got[:max(0, strings.LastIndexByte(got, '\n'))]
+			for _, part := range []string{head, tail} {
+				at := strings.Index(text, part)
+				if part != "" && occurrences(text, part) == 1 && at <= c.at && at+len(part) > c.at {
+					t.Fatalf("%q, match in line %d: context %q, and %q would do", text, c.line+1, got, part)
+				}
+			}
+			if occurrences(text, got) != 1 {
+				t.Fatalf("%q: context %q is not unique", text, got)
 			}
 		}
 	}

@@ -100,9 +100,6 @@ func (e *Engine) append(ctx context.Context, c *Call, path string, about int, r 
 			t.After = After{Kind: guardfs.KindFile, Content: tail, Tail: true}
 			p.Checkpoint = true
 		default:
-			if size := int64(len(t.Before.Content) + len(tail)); size > maxLoad {
-				return nil, &edit.TooLargeError{Size: size, Max: maxLoad}
-			}
 			t.After = After{Kind: guardfs.KindFile, Content: slices.Concat(t.Before.Content, tail)}
 		}
 		return d.plan(p)

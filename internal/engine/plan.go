@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
@@ -44,6 +45,10 @@ type Rules struct {
 	Meant   bool   // the caller said "yes, I mean it"
 	Parents bool   // directories that are missing are made
 	Link    bool   // the symbolic link itself is meant; else one is refused
+
+	// for the rules on what a change may be
+	encoding    string // as the call names it; "": as it is detected
+	text, edits bool   // a text replaces the whole file; or parts of its text are replaced
 
 	above int64 // a file of more bytes is not read; 0: all are
 }
@@ -100,7 +105,7 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 	if t.Known, err = d.e.know(d.c, t); err != nil {
 		return nil, err
 	}
-	return t, d.e.fresh(t)
+	return t, cmp.Or(d.e.fresh(t), d.e.keeps(t, "", true))
 }
 
 // forget takes back the last Load.
@@ -129,6 +134,9 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 			if err := d.e.changeable(t); err != nil {
 				return nil, err
 			}
+		}
+		if err := d.e.keeps(t, p.Op.Kind, false); err != nil {
+			return nil, err
 		}
 		s := t.step()
 		if t.givesWay() {
@@ -732,6 +740,9 @@ type After struct {
 	Target string // of a symlink
 	// how Before became Content, from whoever knows it already; nil: compared when wanted
 	Hunks []diff.Hunk
+	// for the rules: the whole text, and the text that it replaces; or what edits made
+	was, text []byte
+	edits     *edit.Result
 	// KeptCRLF: the text was sent with bare LF, and Content has the CRLF of the file.
 	KeptCRLF bool
 	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there

@@ -302,6 +302,7 @@ var (
 	NoChange       = Typed[*edit.NoopError](CodeBadRequest, "no_change")
 	BadEncoding    = Typed[*edit.EncodingError](CodeBadRequest, "bad_encoding")
 	TooManyEdits   = Typed[*edit.TooManyError](CodeLimit, "too_many_edits")
+	WriteTooLarge  = With[SizeFacts](CodeTooLarge, "write_too_large") // over max_write_bytes
 	ResultTooLarge = Typed[*edit.TooLargeError](CodeLimit, "result_too_large")
 
 	NotApproved   = With[string](CodeApprovalDenied, "not_approved")  // what the approver said

@@ -12,7 +12,6 @@ import (
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine/replace"
 	"moltisfs/internal/guardfs"
-	"moltisfs/readers"
 )
 
 // maxReplaced is how many files one Replace changes.
@@ -144,25 +143,22 @@ func (e *Engine) matching(ctx context.Context, c *Call, a ReplaceArgs) (*grep.Re
 // loaded. alone: no other file may change with it.
 func (d *Desk) replaced(ctx context.Context, name string, a ReplaceArgs,
 	alone bool) (t *Target, n int, err error) {
-	if t, err = d.Load(name, Rules{Read: ReadSome}); err != nil {
+	if t, err = d.Load(name, Rules{Read: ReadSome, edits: true}); err != nil {
 		return nil, 0, err
 	}
 	if t.unsaved() && !alone {
 		return t, 0, Refuse(UnsavedText, t.True, nil)
 	}
 	encoding := t.encoding("")
-	if shown := readers.ShownAs(t.Before.Content, encoding); shown != "" {
-		return t, 0, Refuse(NotAsShown, t.True, shown)
-	}
 	r, err := a.Rule.Apply(t.Before.Content,
 		edit.Options{MaxBytes: MaxResult, Encoding: encoding, Err: ctx.Err})
 	if err != nil || r == nil {
 		return t, 0, err
 	}
-	if f := r.Guard(t.True); f != nil {
-		return t, 0, Refuse(Accident, t.True, GuardFacts{*f, true})
+	t.After = After{Kind: guardfs.KindFile, Content: r.Content, Hunks: r.Patch(), edits: r}
+	if err := d.e.keeps(t, checkpoint.KindEdit, false); err != nil {
+		return t, 0, err
 	}
-	t.After = After{Kind: guardfs.KindFile, Content: r.Content, Hunks: r.Patch()}
 	if d.e.cfg.MustReadBeforeWrite {
 		err = proven(t, r, encoding)
 	}

@@ -12,7 +12,6 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
-	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/session"
 	"moltisfs/readers"
@@ -20,12 +19,6 @@ import (
 
 // MaxResult bounds a file after edits, in bytes.
 const MaxResult = 64 << 20
-
-// GuardFacts say why a change is most likely not meant.
-type GuardFacts struct {
-	guard.Finding
-	Edits bool // else a whole text
-}
 
 // LineFacts are lines that were never shown. Encoding is the one to read them in; "" is the
 // default.
@@ -47,19 +40,17 @@ type WriteArgs struct {
 // Write replaces the whole of a file or makes it. encoding is what it was written in.
 func (e *Engine) Write(ctx context.Context, c *Call,
 	a WriteArgs) (done *Done, encoding string, err error) {
-	a.Rules.Read = ReadWhole
+	a.Rules.Read, a.Rules.text, a.Rules.encoding = ReadWhole, !a.Binary, a.Encoding
 	p := Plan{Summary: fmt.Sprintf("write %d bytes", len(a.Text)+len(a.Raw)), DryRun: a.DryRun,
 		Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
 	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) error {
-		before := t.Before.Content
-		if is := overBinary(before, a); is != "" && !a.Rules.Meant && !a.Binary {
-			return Refuse(OverBinary, t.True, is)
-		} else if is != "" {
-			before = nil // nothing of how it is written is kept
-		}
 		if a.Raw != nil {
 			t.After = After{Kind: guardfs.KindFile, Content: a.Raw}
 			return nil
+		}
+		before := t.Before.Content
+		if readers.NoText(before, a.Encoding) != "" {
+			before = nil // nothing of how it is written is kept
 		}
 		old, _, err := edit.Decode(before, "")
 		if err != nil {
@@ -70,42 +61,13 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 		if err != nil {
 			return err
 		}
-		t.After = After{Kind: guardfs.KindFile, Content: raw, KeptCRLF: kept}
+		t.After = After{Kind: guardfs.KindFile, Content: raw, KeptCRLF: kept, was: old, text: []byte(text)}
 		if encoding = name; !strings.EqualFold(name, "utf-8") && t.Before.Exists {
 			t.After.Hunks = diff.Patch(old, []byte(strings.TrimPrefix(text, "\ufeff")))
 		}
-		return e.guardOverwrite(t, old, []byte(text))
+		return nil
 	})
 	return done, encoding, err
-}
-
-// overBinary names what before is if it is a document, an archive, a picture, a database, a program,
-// other binary data or a notebook, and the call would put a text in its place; "" if not. A notebook
-// may take the place of a notebook.
-func overBinary(before []byte, a WriteArgs) string {
-	is := readers.NoText(before, a.Encoding)
-	if is != "" && readers.ShownDecoded(slices.Concat(a.Raw, []byte(a.Text)), "") == is {
-		return ""
-	}
-	return is
-}
-
-// guardOverwrite refuses an overwrite that is most likely not meant: content emptied, real code
-// replaced by a placeholder, more than half dropped of a file of which only a part was seen.
-func (e *Engine) guardOverwrite(t *Target, before, content []byte) error {
-	if !t.Before.Exists || t.rules.Meant {
-		return nil
-	}
-	f := cmp.Or(guard.Placeholder(t.True, before, content), guard.Empties(before, content))
-	if f != nil {
-		return Refuse(Accident, t.True, GuardFacts{*f, false})
-	}
-	seen := t.Known.Seen
-	if t.Known.Tracked && seen != nil && !seen.Whole &&
-		bytes.Count(content, []byte("\n"))*2 < bytes.Count(before, []byte("\n")) {
-		return Refuse(DropsUnseen, t.True, seen)
-	}
-	return nil
 }
 
 // Create makes a file of these bytes where nothing is. What is there is a conflict, also when it
@@ -139,7 +101,7 @@ type EditArgs struct {
 // Edit replaces text in a file, or makes it by a first edit of nothing.
 func (e *Engine) Edit(ctx context.Context, c *Call,
 	a EditArgs) (done *Done, result *edit.Result, err error) {
-	a.Rules.Read = ReadStale
+	a.Rules.Read, a.Rules.edits, a.Rules.encoding = ReadStale, true, a.Encoding
 	if a.Refuse == nil {
 		a.Refuse = func(*Target, error) error { return nil }
 	}
@@ -154,9 +116,6 @@ func (e *Engine) Edit(ctx context.Context, c *Call,
 			return err
 		}
 		encoding := t.encoding(a.Encoding)
-		if shown := readers.ShownAs(t.Before.Content, encoding); shown != "" {
-			return Refuse(NotAsShown, t.True, shown)
-		}
 		how := edit.Options{
 			Strict: e.cfg.EditMatching == "strict", MaxBytes: MaxResult,
 			Seen: e.lastSeen(t), Encoding: encoding, Err: ctx.Err,
@@ -168,10 +127,7 @@ func (e *Engine) Edit(ctx context.Context, c *Call,
 		if err != nil {
 			return cmp.Or(a.Refuse(t, err), err)
 		}
-		if f := result.Guard(t.True); f != nil && !a.Rules.Meant {
-			return Refuse(Accident, t.True, GuardFacts{*f, true})
-		}
-		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}
+		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch(), edits: result}
 		if e.cfg.MustReadBeforeWrite {
 			return proven(t, result, encoding)
 		}

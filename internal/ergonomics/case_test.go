@@ -20,12 +20,11 @@ type Case struct {
 	Outside  map[string]string // what others write after that
 	Tool     string
 	Args     map[string]any // "{root}" in a string is the root
-	// What is meant. A change: the tree becomes Files with Want over it. A look: the answer is that
+	// The intent. A change: the tree becomes Files with Want over it. A look: the answer is that
 	// of the call Right. Refuse: there is nothing right to be done.
 	Want  map[string]string
 	Right map[string]any
-	// As is the call that was meant, where what it writes is the tool's business: the tree becomes what
-	// that makes of it.
+	// As is the call that was meant, if the tool chooses the content: the tree becomes its result.
 	As     map[string]any
 	Refuse bool
 	// Contract: the call is exact, and the fault is in what it writes: it is done as sent.

@@ -65,7 +65,7 @@ func TestErgonomics(t *testing.T) {
 	}
 }
 
-// What the sample gives, in hundredths and in cases.
+// Bounds of the outcome of the sample, in hundredths and in cases.
 const (
 	minSettled    = 79
 	maxDeadEnds   = 2

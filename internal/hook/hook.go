@@ -17,8 +17,13 @@
 package hook
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -118,3 +123,147 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// A Set is the hooks of a host, in the order in which they run. The zero Set has none.
+type Set struct {
+	Before  []Before
+	After   []After
+	Persist []Persist
+	Timeout time.Duration // of each hook; 0: DefaultTimeout
+	Allow   bool          // a hook that fails is passed over
+
+	Observer Observer // of every call; may be nil
+}
+
+// DefaultTimeout is how long a hook may take.
+const DefaultTimeout = 5 * time.Second
+
+// RunBefore runs the hooks of BeforeToolCall. check gives changed arguments in the form
+// that the next hook sees, or says what is wrong with them. notes are for the record. The error is
+// an *Error.
+func (s *Set) RunBefore(ctx context.Context, p BeforeToolCall,
+	check func(json.RawMessage) (json.RawMessage, error),
+) (args json.RawMessage, notes []string, err error) {
+	p.Event = BeforeToolCallEvent
+	for _, h := range s.Before {
+		now := p
+		now.Arguments = bytes.Clone(p.Arguments)
+		var changed json.RawMessage
+		d, note, err := s.decide(ctx, p.Event, h.Name(), func(ctx context.Context) (Decision, error) {
+			return h.BeforeToolCall(ctx, now)
+		}, func(data json.RawMessage) (err error) {
+			changed, err = check(data)
+			return err
+		})
+		notes = append(notes, note...)
+		if err != nil {
+			return nil, notes, err
+		}
+		if d.Modify != nil {
+			p.Arguments = changed
+		}
+	}
+	return p.Arguments, notes, nil
+}
+
+// RunAfter runs the hooks of AfterToolCall.
+func (s *Set) RunAfter(ctx context.Context, p AfterToolCall) (notes []string) {
+	p.Event = AfterToolCallEvent
+	for _, h := range s.After {
+		now := p
+		now.Result = bytes.Clone(p.Result)
+		_, err := s.run(ctx, func(ctx context.Context) (Decision, error) {
+			return Decision{}, h.AfterToolCall(ctx, now)
+		})
+		if err != nil {
+			notes = append(notes, p.Event+" "+h.Name()+" failed: "+clean(err.Error()))
+		}
+	}
+	return notes
+}
+
+// RunPersist runs the hooks of ToolResultPersist over the answer. check says what is wrong with a
+// changed one. The error is an *Error.
+func (s *Set) RunPersist(ctx context.Context, p ToolResultPersist, check func(json.RawMessage) error,
+) (answer json.RawMessage, notes []string, err error) {
+	p.Event = ToolResultPersistEvent
+	answer = p.Result
+	for _, h := range s.Persist {
+		now := p
+		now.Result = slices.Concat([]byte(`{"result":`), answer, []byte("}"))
+		var changed struct{ Result json.RawMessage }
+		d, note, err := s.decide(ctx, p.Event, h.Name(), func(ctx context.Context) (Decision, error) {
+			return h.ToolResultPersist(ctx, now)
+		}, func(data json.RawMessage) error {
+			if err := json.Unmarshal(data, &changed); err != nil || changed.Result == nil {
+				return errors.New(`the data is not {"result": …}`)
+			}
+			return check(changed.Result)
+		})
+		notes = append(notes, note...)
+		if err != nil {
+			return nil, notes, err
+		}
+		if d.Modify != nil {
+			answer = changed.Result
+		}
+	}
+	return answer, notes, nil
+}
+
+// decide runs one hook and judges what it wants.
+func (s *Set) decide(ctx context.Context, event, name string,
+	run func(context.Context) (Decision, error), check func(json.RawMessage) error,
+) (d Decision, notes []string, err error) {
+	d, err = s.run(ctx, run)
+	if err == nil && !d.Block && d.Modify != nil {
+		if err = check(d.Modify); err != nil {
+			err = fmt.Errorf("what it changed is not right: %w", err)
+		}
+	}
+	switch {
+	case err != nil && s.Allow:
+		return Decision{}, []string{event + " " + name + " failed and was passed over: " + clean(err.Error())}, nil
+	case err != nil:
+		no := &Error{Event: event, Hook: name, Err: err}
+		return Decision{}, []string{event + " " + name + " failed: " + clean(err.Error())}, no
+	case d.Block:
+		no := &Error{Event: event, Hook: name, Reason: clean(d.Reason)}
+		return Decision{}, []string{event + " " + name + " blocked: " + no.Reason}, no
+	case d.Modify != nil:
+		return d, []string{event + " " + name + " changed the payload"}, nil
+	}
+	return Decision{}, nil, nil
+}
+
+// run waits for a hook until its time is over. One that does not come back then is left behind.
+func (s *Set) run(ctx context.Context, hook func(context.Context) (Decision, error)) (Decision, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.Timeout, DefaultTimeout))
+	defer cancel()
+	type reply struct {
+		d   Decision
+		err error
+	}
+	got := make(chan reply, 1)
+	go func() {
+		r := reply{err: errors.New("it gave up")} // by runtime.Goexit
+		defer func() {
+			if p := recover(); p != nil {
+				r = reply{err: fmt.Errorf("it panicked: %v", p)}
+			}
+			got <- r
+		}()
+		d, err := hook(ctx)
+		r = reply{d, err}
+	}()
+	var r reply
+	select {
+	case r = <-got:
+	case <-ctx.Done():
+		r.err = ctx.Err()
+	}
+	if errors.Is(r.err, context.DeadlineExceeded) || r.err == nil && ctx.Err() == context.DeadlineExceeded {
+		r.err = errors.New("it took too long")
+	}
+	return r.d, r.err
+}

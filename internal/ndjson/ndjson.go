@@ -1,9 +1,10 @@
-// Package ndjson reads newline-delimited JSON: the program's batch and MCP over stdio. It knows
-// lines only; whoever reads one decodes it.
+// Package ndjson reads newline-delimited JSON: the program's batch, MCP over stdio and the Agent Client
+// Protocol. It finds lines, and the members of an object in one; the reader of a line decodes it.
 package ndjson
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 )
@@ -34,5 +35,66 @@ func ReadLine(r *bufio.Reader, limit int) ([]byte, error) {
 			return line, nil
 		}
 		return nil, err
+	}
+}
+
+// Members calls f for each member of an object in valid JSON, with the key as it stands, and from where to
+// where the value is: given {"a":1}, with "a", 5 and 6. Any other value has none.
+func Members(object []byte, f func(key []byte, from, to int)) {
+	if len(object) == 0 || object[0] != '{' {
+		return
+	}
+	for at := space(object, 1); object[at] != '}'; {
+		if object[at] == ',' {
+			at = space(object, at+1)
+		}
+		end := skip(object, at)
+		from := space(object, space(object, end)+1)
+		to := skip(object, from)
+		f(object[at:end], from, to)
+		at = space(object, to)
+	}
+}
+
+func space(b []byte, at int) int {
+	for b[at] == ' ' || b[at] == '\t' || b[at] == '\n' || b[at] == '\r' {
+		at++
+	}
+	return at
+}
+
+// skip is where the value at a place of valid JSON ends.
+func skip(b []byte, at int) int {
+	for depth := 0; ; at++ {
+		switch c := b[at]; {
+		case c == '"':
+			if at = text(b, at); depth == 0 {
+				return at
+			}
+			at--
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth < 0 { // of what a number stands in
+				return at
+			} else if depth == 0 {
+				return at + 1
+			}
+		case depth == 0 && (c == ',' || c <= ' '):
+			return at
+		}
+	}
+}
+
+// text is where the string at a place ends.
+func text(b []byte, at int) int {
+	for at++; ; at++ {
+		at += bytes.IndexByte(b[at:], '"')
+		back := 0
+		for ; b[at-1-back] == '\\'; back++ { // the string begins with a quote
+		}
+		if back%2 == 0 {
+			return at + 1
+		}
 	}
 }

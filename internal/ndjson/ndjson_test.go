@@ -2,8 +2,11 @@ package ndjson
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -45,3 +48,22 @@ func TestReadLineFails(t *testing.T) {
 type brokenReader struct{ err error }
 
 func (b brokenReader) Read([]byte) (int, error) { return 0, b.err }
+
+// The members are those that encoding/json finds, each where its value is.
+func TestMembers(t *testing.T) {
+	for _, text := range []string{`{}`, `{"a":1}`, ` { "a" : [1,{"b":"}"}] ,"c\"":-1.5e3,"d":"\\" } `, `{"a":{},"b":[],"c":null}`, `[1]`, `"x"`, `7`} {
+		body := bytes.TrimSpace([]byte(text))
+		want, got := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+		_ = json.Unmarshal(body, &want)
+		Members(body, func(key []byte, from, to int) {
+			var name string
+			if err := json.Unmarshal(key, &name); err != nil {
+				t.Error(err)
+			}
+			got[name] = body[from:to]
+		})
+		if !maps.EqualFunc(got, want, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package refusal
 import (
 	"syscall"
 
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/readers"
@@ -11,6 +12,15 @@ import (
 
 // EncodingFacts are the name of an encoding that does not fit, and names near it.
 type EncodingFacts struct{ Name, Near string }
+
+// CellFacts are a cell of a notebook: its id, quoted, and its number from 1.
+type CellFacts struct {
+	ID   string
+	Cell int
+}
+
+// GlobFacts are the globs of a list, quoted: those that are looked for in Root, and those that lie outside of it.
+type GlobFacts struct{ Relative, Root, Outside string }
 
 // The causes that only one dialect meets.
 var (
@@ -23,6 +33,11 @@ var (
 	NotText      = engine.With[struct{}](engine.CodeUnsupported, "not_text")
 	NotUTF8      = engine.With[string](engine.CodeUnsupported, "not_utf8") // where
 	NoDirectory  = engine.With[struct{}](engine.CodeBadRequest, "no_directory")
+
+	ShownDecoded       = engine.With[string](engine.CodeUnsupported, "shown_decoded")     // as what: email, notebook or HTML
+	ReplacedBytes      = engine.With[string](engine.CodeNoMatch, "replacement_character") // the encoding that the call names
+	CellUnseen         = engine.With[CellFacts](engine.CodeMustRead, "cell_unseen")
+	SeveralDirectories = engine.With[GlobFacts](engine.CodeBadRequest, "several_directories")
 )
 
 // moments are what a dialect may say of a call. Those in may are clauses, "" where there is nothing to say.
@@ -43,6 +58,8 @@ var moments = []string{
 	"by",      // the tool that reads
 	"off",     // checkpoints are off
 	"editor",  // an editor may have text that is not seen
+	"offer",   // what is offered in place of an old_string that was not found
+	"in",      // a file that has it, and that offer names
 }
 
 // Names are the tools and arguments that hints name, each as the tools of [tools.fs] call it, and line, by
@@ -167,8 +184,12 @@ var rows = map[engine.Cause]Row{
 		Says:   "{path} is a file of kind {fact}: what is shown of it is not its bytes, which an edit would damage" + untouched,
 		Hint:   "Make the change with a program for such files, or ask the user how.",
 		Person: "Make the change with a program for such files."},
+	engine.WriteTooLarge: {Type: "WriteTooLarge",
+		Says:   "{path} would be {Size} bytes, over the limit of {Max} for a file that is written" + unchanged,
+		Hint:   "Write less, or split it over several files; the operator can raise the limit (max_write_bytes).",
+		Person: "Write less, or raise max_write_bytes."},
 	engine.OverBinary: {Type: "NotText",
-		Says:   "{path} is a file of kind {fact}, and the content, which is none, would replace all of it" + unchanged,
+		Says:   "{path} is a file of kind {fact}; the content to write is plain text and would replace the whole file" + unchanged,
 		Hint:   "Write to another path to keep the file, or send {acknowledge}: true if all of it should be replaced. | Write to another path, or ask the user.",
 		Person: `Write to another path to keep the file, or say "{acknowledge}": true if all of it should be replaced. | Write to another path.`},
 	engine.Accident: {Type: "InvalidArgument",
@@ -186,7 +207,28 @@ var rows = map[engine.Cause]Row{
 		Hint:   `Ask the user to make it writable{skip}.`,
 		Person: `Make it writable{skip}.`},
 
-	engine.NoMatch: {Type: "InvalidArgument", Says: "old_string was not found" + untouched, Hint: "Read the file{by} and copy {old_string} from it."},
+	engine.NoMatch: {Type: "InvalidArgument", Says: "old_string was not found{because}" + untouched,
+		Hint: "{offer=nothing}Nothing is left to do, unless another place is meant: then send more of the text around that. | " +
+			"{in?}The text is in {offer}, which was read here: send next if that file is meant. | {offer=next}Send next: both strings are repaired. | " +
+			"{offer=readings}Two things can be meant: send the one of readings that is. | " +
+			"{offer=alike}If the region is what is meant, send resend as {old_string}, with new_string made to fit it. | " +
+			"{offer=resend}Repair both strings: {old_string} becomes resend, and {repair}. | {offer=region}If the region is what is meant, copy {old_string} from it. | " +
+			"{offer=read}Copy {old_string} from the file as it was read here. | {offer=lines}Read lines {Line} to {EndLine} and copy {old_string} from there. | " +
+			"{TextThere?}text_there is what the edits before this one made, around the last of them: copy {old_string} from there, or Read the file for what lies elsewhere. | " +
+			"Read the file{by} and copy {old_string} from it."},
+	ShownDecoded: {Type: "NotText",
+		Says: "{fact=email}old_string is not in the file: of an email whose text is encoded Read shows the decoded text, which is not the file's bytes" + untouched +
+			" | {fact=notebook}old_string is not in the file: of a notebook Read shows the cells, which are written in another way in the file" + untouched +
+			" | old_string is not in the file: it is in the text that Read shows of HTML with render: true, which is made from the source" + untouched,
+		Hint: "{fact=notebook}Use {NotebookEdit}, or read the source with {encoding}: utf-8 and take {old_string} from there. | Read the source with render: false and take {old_string} from there. | Take the text from the source."},
+	ReplacedBytes: {Type: "EncodingError",
+		Says: "old_string has U+FFFD, which Read shows in place of bytes that are no text in that encoding: it is not in the file" + untouched,
+		Hint: "{fact?}Take an {old_string} without U+FFFD from beside those bytes, or read and edit with the encoding that the file is really in. It was given here; left out, it is detected. | " +
+			"Take an {old_string} without U+FFFD from beside those bytes, or read and edit with the encoding that the file is really in. | Take the text from beside those bytes."},
+	CellUnseen: {Type: "ReadRequired", Says: "this session has not seen the source of cell {ID} (cell {Cell}), and must before it changes it",
+		Hint: "Read it (a cell that is cut: by column, or the source with {encoding}: utf-8), then repeat the call. | Read it, then repeat the call."},
+	SeveralDirectories: {Type: "InvalidPattern", Says: "the list speaks of several directories: {Relative} is looked for in {Root}, {Outside} is not",
+		Hint: "Call {Glob} once for each directory. A comma within a name is written \"\\,\". | Make one call for each directory."},
 	engine.NotUnique: {Type: "InvalidArgument", Says: "old_string matches {Count} places" + untouched,
 		Hint: "{Strategy=exact}" + context + " | {Strategy=line_endings}" + context + " | {Strategy?}None is exactly {old_string}: send one of contexts as {old_string}, with new_string widened the same way and written as the file writes it. | " + context},
 	engine.Unencodable: {Type: "EncodingError",
@@ -209,7 +251,7 @@ var rows = map[engine.Cause]Row{
 			"{known?}If it may be converted, {Read} it with {encoding}: \"{Name}\" and {Write} all of that text with {encoding}: \"utf-8\". | {Is?}Ask the user to convert it to UTF-8. If it only looks like that, send {encoding}: \"utf-8\". | Leave {encoding} out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 or shift_jis.",
 		Person: "{Is?}Convert it to UTF-8. | {known?}Convert it to UTF-8. | Use a name such as utf-8, utf-16le, windows-1252, gb18030 or shift_jis."},
 	engine.TooManyEdits:   {Type: "InvalidArgument", Says: "{Count} {What}, more than {Max}" + untouched, Hint: fewer},
-	engine.ResultTooLarge: {Type: "FileTooLarge", Says: "the result would have {Size} bytes, more than {Max}" + untouched, Hint: fewer},
+	engine.ResultTooLarge: {Type: "WriteTooLarge", Says: "the result would have {Size} bytes, more than {Max}" + untouched, Hint: fewer},
 	engine.BadWindow:      {Type: "InvalidArgument", Says: "nothing of {path} begins at {fact}", Hint: "Lines are counted from 1, bytes from 0."},
 
 	engine.NotApproved: {Type: "ApprovalDenied",
@@ -223,7 +265,7 @@ var rows = map[engine.Cause]Row{
 	engine.RunsCode: {Type: "ApprovalUnavailable",
 		Says:   "{Lifts?}{path} runs code later, or tells an agent what to do (class exec): a change of it takes an approval of its own, and nobody can be asked" + unchanged + " | {path} runs code later, or tells an agent what to do (class exec), which the operator has closed to changes" + unchanged,
 		Hint:   "{Lifts?}Tell the user; the operator can be asked with --approve terminal or queue, can say yes-exec in place of yes, or lift that: {lift}. | Go on without it, or tell the user; the operator can lift that: {lift}.",
-		Person: `Run it in a terminal, or with --yes-exec, or with --approve queue; {lift} lifts it, protect_exec = "allow" for all.`},
+		Person: `Run it in a terminal, or with --approve yes-exec or queue; {lift} lifts it, protect_exec = "allow" for all.`},
 	engine.NotAnswered: {Type: "ApprovalTimeout", Retry: true,
 		Says:   "nobody answered the approval question in time" + unchanged,
 		Hint:   "Tell the user that an approval is wanted, then call again.",
@@ -341,7 +383,7 @@ var rows = map[engine.Cause]Row{
 		Hint:   "{Began?}Tell the user. Read the file{by} when it answers again. | Tell the user that it hangs, and use another path.",
 		Person: "{Began?}Read the file when it answers again. | Use another path."},
 	engine.Unavailable: {Type: "SandboxUnavailable", Retry: true, After: 1, Says: "the sandbox where this call has to run can't be reached",
-		Hint: "Call again: it is started anew. If that fails too, tell the user; the operator's log says why.", Person: "moltis-fs sandbox check says what is wrong with it."},
+		Hint: "Call again: it is started anew. If that fails too, tell the user; the operator's log says why.", Person: "moltis-fs doctor says what is wrong with it."},
 	engine.TookTooLong: {Type: "Timeout", Retry: true, Says: "the call took too long and was stopped",
 		Hint: "{changes?}Look at the file, then send the change in smaller parts. | Ask for less: a narrower path, pattern or window."},
 	engine.Cancelled: {Type: "Cancelled", Retry: true, Says: "the call was cancelled", Hint: "Call again if the answer is still wanted."},
@@ -358,7 +400,7 @@ var rows = map[engine.Cause]Row{
 	CountDiffers: {Type: "CountMismatch", Says: "there would be {Total} replacements instead of {Expected}" + unchanged, Hint: "Look at what is found, then send its number."},
 	NotText:      {Type: "NotText", Says: "{path} is not text", Hint: "Use a program for such files."},
 	NotUTF8:      {Type: "EncodingError", Says: "{path} is not UTF-8: {fact}", Hint: "Read its bytes."},
-	NoDirectory:  {Type: "NotADirectory", Says: "{path} is not a directory", Hint: "Name a directory."},
+	NoDirectory:  {Type: "NotADirectory", Says: "{path} is not a directory", Hint: "Name a directory, such as the one that it is in."},
 }
 
 // whys are the words for each reason; %v is its fact.
@@ -433,4 +475,22 @@ var meanwhiles = map[guardfs.Meanwhile]string{
 	guardfs.NotCompared:       "it could not be compared",
 	guardfs.NotRemoved:        "it could not be removed",
 	guardfs.BeingTakenBack:    "another change of it was interrupted and is being taken back; try again",
+}
+
+// noMatches say for each cause why an old_string was not found, and how new_string is to be repaired with it.
+var noMatches = map[string]struct{ because, repair string }{
+	edit.CauseTabsVsSpaces:   {" (the file indents with other tabs and spaces)", "the lines of new_string are indented like it"},
+	edit.CauseIndentation:    {" (the file indents it to another depth)", "the lines of new_string are indented like it"},
+	edit.CauseWhitespace:     {" (blanks inside lines, or blank lines, differ)", "new_string gets the same blanks and blank lines"},
+	edit.CauseTrailingBlanks: {" (blanks at line ends differ)", "new_string keeps its blanks at line ends"},
+	edit.CauseLineEndings:    {" (line endings differ)", ""},
+	edit.CauseQuotes:         {" (quotes or dashes are typographic in one of them)", "new_string is written with the file's quotes and dashes"},
+	edit.CauseUnicodeSpace:   {" (a space is another Unicode space)", "new_string is written with the file's spaces"},
+	edit.CauseNormalisation:  {" (accents are composed in one and decomposed in the other)", "accents in new_string are composed or decomposed as in it"},
+	edit.CauseEscaped:        {" (escapes such as \\n stand for themselves)", "backslashes in new_string stand where they stand in the file"},
+	edit.CauseEntity:         {" (HTML entities stand for themselves)", "<, > and & in new_string are written as in the file"},
+	edit.CauseLineNumbers:    {" (it carries line numbers of a Read)", "new_string loses its line numbers, with the blanks around them"},
+	edit.CauseCase:           {" (upper and lower case differ)", "names in new_string are spelled as in the file"},
+	edit.CauseApplied:        {", and new_string stands there already", ""},
+	edit.CauseStale:          {" (the text was there when the file was read, and is no longer)", ""},
 }

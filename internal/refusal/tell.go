@@ -133,7 +133,7 @@ func plural(n, noun string) string {
 }
 
 // may are the words that are not said where they are "".
-var may = []string{"skip", "by", "off", "editor"}
+var may = []string{"skip", "by", "off", "editor", "because"}
 
 // secret are the facts that may name a path of the engine's.
 var secret = []string{"at", "one", "first", "Left", "Held", "Missing", "Target", "Path", "Err", "Holder"}
@@ -187,7 +187,7 @@ func (t teller) show(path string) string {
 	return t.v.Show(path)
 }
 
-// fact is what the facts say of themselves.
+// fact gives the facts in their own words.
 func (t teller) fact() string {
 	switch f := t.Facts.(type) {
 	case nil:
@@ -278,6 +278,9 @@ func derived(facts any) map[string]string {
 	case *session.Seen:
 		return map[string]string{"seen": seen(f), "nothing": is(len(f.Ranges) == 0 && f.Unit == ""),
 			"derived": is(f.Lossy && f.Lines >= 0 && f.FirstUnseen() > f.Lines)}
+	case *edit.NoMatchError:
+		words := noMatches[f.Cause]
+		return map[string]string{"because": words.because, "repair": cmp.Or(words.repair, "new_string is made to fit it")}
 	case *edit.UnencodableError:
 		why := f.Encoding + " can't hold"
 		if f.Refuted {

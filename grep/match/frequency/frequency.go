@@ -1,5 +1,5 @@
 // Package frequency knows how often each byte occurs in source text and prose. It only helps to
-// choose what to look for: a bad guess costs time, never a match.
+// choose the bytes to look for: a bad guess costs time, never a match.
 package frequency
 
 import (

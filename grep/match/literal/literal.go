@@ -1,8 +1,8 @@
 // Package literal finds out which strings every match of a pattern holds, and how rare they are. A
 // search that knows one need only look where it stands.
 //
-// It is about patterns and knows no text: looking for the strings is package match's business. What
-// it estimates costs time when it is wrong, but never a match. What it says of a Set must be right.
+// It is about patterns and knows no text: looking for the strings is package match's business. A
+// wrong estimate costs time, but never a match. A wrong Set would cost matches.
 package literal
 
 import (
@@ -228,8 +228,8 @@ func ExtractConcat(subs []*syntax.Node, lines bool) (Set, bool, []Set) {
 			continue
 		}
 		finite = false
-		// x{n,} begins with x and ends with x. So x continues what stands before, and what stands
-		// after continues x: "ab+c" gives "ab" and "bc".
+		// x{n,} begins with x and ends with x. So x continues the text before it, and the text
+		// after it continues x: "ab+c" gives "ab" and "bc".
 		for s.Op == syntax.OpGroup {
 			s = s.Subs[0]
 		}

@@ -27,7 +27,7 @@ const (
 	OpRepeat           // Subs[0], Min to Max times; Max < 0: no bound
 	OpGroup            // capturing group number Min; only back-references ask for it
 
-	// Only the backtracking engine can run what follows; see [Linear].
+	// Only the backtracking engine can run the following; see [Linear].
 	OpAround  // look-around: Subs[0] ahead or behind, negated or not
 	OpAtomic  // Subs[0] without going back into it
 	OpBackref // the text that group Min matched
@@ -55,10 +55,10 @@ const (
 	LookWordEndHalfASCII
 )
 
-// UnicodeWord: it asks for word characters of Unicode.
+// UnicodeWord says that l asks for word characters of Unicode.
 func (l Look) UnicodeWord() bool { return l >= LookWord && l <= LookWordEndHalf }
 
-// Word: it asks for word characters.
+// Word says that l asks for word characters.
 func (l Look) Word() bool { return l >= LookWord }
 
 // Mirror is the assertion that holds in the reversed text where l holds in the text. The two stand
@@ -90,7 +90,7 @@ func (l Look) HoldsWord(before, after bool) bool {
 	return false
 }
 
-// Node is one construct of a pattern, with those that it is made of.
+// Node is one construct of a pattern, with its parts in Subs.
 type Node struct {
 	Op       Op
 	Look     Look
@@ -157,8 +157,7 @@ func Concat(subs []*Node) *Node {
 	return &Node{Op: OpConcat, Subs: subs}
 }
 
-// Sets of code points are sorted pairs.
-
+// cleanRanges sorts and joins ranges. A set of code points is a list of pairs, sorted and apart: 'a', 'c', 'x', 'x' is [a-cx].
 func cleanRanges(r []rune) []rune {
 	if len(r) <= 2 {
 		if len(r) == 2 && r[0] > r[1] {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// escape reads "\" and what follows outside of brackets.
+// escape reads an escape outside of brackets.
 func (p *parser) escape() (*Node, *syntaxError) {
 	at := p.pos
 	if p.pos+1 >= len(p.src) {

@@ -16,7 +16,7 @@ type flags struct {
 	fold, multi, dotall, verbose, swap, unicode bool
 }
 
-// parser reads Go's syntax and that of ripgrep's regex crate. Look-around, atomic groups,
+// parser reads the syntax of Go and of ripgrep's regex crate. Look-around, atomic groups,
 // possessive repetition and back-references become nodes for the backtracking engine.
 //
 // Where Go and ripgrep both accept a text and differ, ripgrep's reading is taken. Where ripgrep

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// group reads "(" and what follows, or a flag setting, for which the node is nil.
+// group reads a group from its "(" on, or a flag setting, for which the node is nil.
 func (p *parser) group() (*Node, *syntaxError) {
 	open := p.pos
 	p.pos++
@@ -130,7 +130,7 @@ func (p *parser) setFlags(open int) (colon bool, err *syntaxError) {
 			p.f.swap = on
 		case 'u':
 			p.f.unicode = on
-		case 'R': // CRLF lines: what Options.CRLF decides
+		case 'R': // CRLF lines: Options.CRLF decides
 		case '-':
 			if !on {
 				return false, fail(p.pos-1, "two \"-\" in one flag group")

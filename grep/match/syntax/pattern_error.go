@@ -10,7 +10,7 @@ type PatternError struct {
 	Offset  int    // byte offset into Pattern
 	Why     string // one clause without a final period
 	Suggest string // a pattern that is accepted, "" when none is known
-	// Multiline: Suggest is accepted with Options.Multiline only. Where Suggest is "" that goes for
+	// Multiline says that Suggest is accepted with Options.Multiline only. Where Suggest is "" that goes for
 	// the pattern as it stands.
 	Multiline bool
 }
@@ -150,7 +150,7 @@ func drivePath(pattern string) string {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// quote escapes what has a meaning in a pattern. Braces that count nothing would need no escape,
+// quote escapes the characters that have a meaning in a pattern. Braces that count nothing would need no escape,
 // but read better with one.
 func quote(s string) string {
 	var b strings.Builder

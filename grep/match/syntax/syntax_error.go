@@ -11,12 +11,13 @@ type syntaxError struct {
 	fixLen int
 	fix    string
 	hasFix bool
-	// understood: what the pattern asks for is clear, but cannot be done. Then its text was not
+	// understood says that the pattern is clear, but cannot be run. Then its text was not
 	// meant literally either.
 	understood     bool
 	needsMultiline bool // it asks for line breaks, and may have them with Options.Multiline
 }
 
+// fail is an error at offset off of the pattern.
 func fail(off int, format string, a ...any) *syntaxError {
 	return &syntaxError{at: off, why: fmt.Sprintf(format, a...)}
 }
@@ -27,7 +28,7 @@ func (e *syntaxError) withFix(n int, fix string) *syntaxError {
 	return e
 }
 
-// refuse is fail for what is understood and cannot be done.
+// refuse is fail for a pattern that is understood and cannot be run.
 func refuse(off int, format string, a ...any) *syntaxError {
 	e := fail(off, format, a...)
 	e.understood = true

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,11 +30,6 @@ const (
 	Cancelled State = "cancelled"
 	Gone      State = "gone"
 )
-
-// over says whether it is the state of an answer on record.
-func (s State) over() bool {
-	return slices.Contains([]State{Approved, Denied, Expired, Cancelled}, s)
-}
 
 // An Entry is a question and what became of it.
 type Entry struct {
@@ -92,59 +88,22 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s is the beginning of %d ids", e.Prefix, len(e.IDs))
 }
 
-// names are the files in a queue that are called like ours.
-type names struct {
-	questions, diffs, temps []string
-	answers                 map[string]bool
-}
-
-func (q *Queue) names() (n names, err error) {
-	n.answers = map[string]bool{}
-	if err := q.check(); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return n, err
-	}
-	entries, err := os.ReadDir(q.dir)
-	if err != nil {
-		return n, err
-	}
-	for _, e := range entries {
-		id, kind, _ := strings.Cut(e.Name(), ".")
-		if !isID(id) {
-			continue
-		}
-		switch "." + kind {
-		case questionFile:
-			n.questions = append(n.questions, id)
-		case diffFile, shownFile:
-			n.diffs = append(n.diffs, id)
-		case answerFile:
-			n.answers[id] = true
-		case tempFile:
-			n.temps = append(n.temps, id)
-		}
-	}
-	return n, nil
-}
-
 // Unanswered are the IDs of the questions without an answer. Some may be gone.
 func (q *Queue) Unanswered() ([]string, error) {
 	n, err := q.names()
-	return slices.DeleteFunc(n.questions, func(id string) bool { return n.answers[id] }), err
+	return slices.DeleteFunc(n[questionFile], func(id string) bool { return slices.Contains(n[answerFile], id) }), err
 }
 
 // List gives the questions that wait, or all on record, oldest first and without their diffs. What
 // can't be read is no question.
 func (q *Queue) List(all bool) ([]Entry, error) {
-	n, err := q.names()
+	ids, err := q.Unanswered()
+	if all && err == nil {
+		ids, err = q.ids("")
+	}
 	var out []Entry
-	for _, id := range n.questions {
-		if !all && n.answers[id] {
-			continue
-		}
-		if e, _, err := q.get(id); err == nil && (all || e.State == Pending) {
+	for _, id := range ids {
+		if e, err := q.get(id, nil); err == nil && (all || e.State == Pending) {
 			out = append(out, e)
 		}
 	}
@@ -154,62 +113,61 @@ func (q *Queue) List(all bool) ([]Entry, error) {
 	return out, err
 }
 
+// ids are those that begin so, sorted.
+func (q *Queue) ids(prefix string) ([]string, error) {
+	n, err := q.names()
+	ids := slices.Concat(n[questionFile], n[answerFile])
+	slices.Sort(ids)
+	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return !strings.HasPrefix(id, prefix) }), err
+}
+
 // Find is the question whose ID begins so, if there is one alone.
 func (q *Queue) Find(prefix string) (Entry, error) {
-	n, err := q.names()
-	if err != nil {
+	ids, err := q.ids(prefix)
+	switch {
+	case err != nil:
 		return Entry{}, err
-	}
-	ids := slices.DeleteFunc(n.questions,
-		func(id string) bool { return prefix == "" || !strings.HasPrefix(id, prefix) })
-	switch len(ids) {
-	case 0:
+	case len(ids) == 0 || prefix == "":
 		return Entry{}, ErrNotFound
-	case 1:
-		return q.Get(ids[0])
+	case len(ids) > 1:
+		return Entry{}, &AmbiguousError{prefix, ids}
 	}
-	slices.Sort(ids)
-	return Entry{}, &AmbiguousError{prefix, ids}
+	return q.Get(ids[0])
 }
 
 // Get is the question with this ID; while it waits, with its diff. With an error its state is
 // Pending while it is being written.
 func (q *Queue) Get(id string) (Entry, error) {
-	e, r, err := q.get(id)
-	if err != nil || e.State != Pending {
-		return e, err
-	}
-	if e.Question.Diff, err = q.readDiff(r); err != nil {
-		if e, _, again := q.get(id); again == nil && e.State != Pending {
-			return e, nil // its end is on record before the diff goes
-		}
+	var diff string
+	e, err := q.get(id, &diff)
+	if e.State == Pending {
+		e.Question.Diff = diff
 	}
 	return e, err
 }
 
-func (q *Queue) get(id string) (e Entry, r record, err error) {
+func (q *Queue) get(id string, diff *string) (Entry, error) {
 	if !isID(id) {
-		return e, r, ErrNotFound
+		return Entry{}, ErrNotFound
 	}
-	// The lock is looked at first: who lets go of it has put the end on record before.
-	var waits bool
-	r, waits, err = q.readRecord(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return e, r, ErrNotFound
+	// The question is looked at first: who removes it, or lets go of its lock, has put the end on record before.
+	e, waits, err := q.readQuestion(id, diff)
+	if !waits {
+		e.State = Gone
 	}
-	e = Entry{ID: id, State: Gone, Question: r.question(), Asked: r.Asked, PID: r.PID}
-	if waits {
-		e.State = Pending
+	none := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !none {
+		return e, err
 	}
-	if err != nil {
-		return e, r, err
+	switch a, err := q.readAnswer(id); {
+	case err == nil:
+		return a, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return e, err
+	case none:
+		return e, ErrNotFound
 	}
-	a, err := q.readAnswer(id)
-	if errors.Is(err, fs.ErrNotExist) {
-		return e, r, nil
-	}
-	e.State, e.By, e.Reason, e.Answered = a.State, a.By, a.Reason, a.At
-	return e, r, err
+	return e, nil
 }
 
 // maxReason is how long the words of who answers may be.
@@ -217,7 +175,7 @@ const maxReason = 4 << 10
 
 // Saw notes that by was shown the question with this ID whole, as Get gives it.
 func (q *Queue) Saw(id string, by By) error {
-	if !isID(id) || q.check() != nil || q.none(id) {
+	if !isID(id) || q.check() != nil || !q.there(id, questionFile) {
 		return ErrNotFound
 	}
 	if info, err := os.Lstat(q.file(id, shownFile)); err == nil && !plausible(info) {
@@ -239,7 +197,7 @@ func (q *Queue) saw(id string, by By) bool {
 		return false
 	}
 	defer f.Close() //nolint:errcheck // nothing was written to it
-	text, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	text, err := io.ReadAll(io.LimitReader(f, maxQuestion))
 	return err == nil && slices.Contains(strings.Split(string(text), "\n"), strconv.Quote(by.Name))
 }
 
@@ -276,15 +234,11 @@ func (q *Queue) Answer(id string, d approval.Decision, by By, reason string) (En
 		}
 		by.Name += approval.UnseenBy(n)
 	}
-	a := answer{ID: id, Digest: e.Question.Digest, State: state, By: by.Name, Reason: reason,
-		At: time.Now()}
-	switch err = q.settle(a); {
-	case errors.Is(err, fs.ErrExist):
+	e.State, e.By, e.Reason, e.Answered = state, by.Name, reason, time.Now()
+	if err = q.recordEnd(context.Background(), e); errors.Is(err, fs.ErrExist) {
 		if e, err = q.Get(id); err == nil {
 			err = &OverError{e}
 		}
-	case err == nil:
-		e.State, e.By, e.Reason, e.Answered = a.State, a.By, a.Reason, a.At
 	}
 	return e, err
 }
@@ -313,6 +267,13 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 		}
 	}
 	return json.Marshal(out)
+}
+
+func mapped(list []string, f func(string) string) (out []string) {
+	for _, s := range list {
+		out = append(out, f(s))
+	}
+	return out
 }
 
 func shown(s string) string {

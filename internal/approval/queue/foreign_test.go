@@ -19,23 +19,22 @@ func TestForeign(t *testing.T) {
 	dir := t.TempDir()
 	q := Open(filepath.Join(dir, "approvals"))
 	must(t, os.Mkdir(q.dir, 0o700))
-	p, err := Open(dir).put(example()) // a real one, elsewhere
+	p, f, _, err := Open(dir).put(example()) // a real one, elsewhere
 	must(t, err)
-	defer p.file.Close()
-	text, err := os.ReadFile(p.file.Name())
+	defer f.Close()
+	text, err := os.ReadFile(f.Name())
 	must(t, err)
 	at := func(name string) string { return filepath.Join(q.dir, name) }
 	must(t, os.Mkdir(at("000000000001.question"), 0o700))
-	must(t, os.WriteFile(at("000000000002.question"), []byte(`{"ID":"000000000002"`), 0o600))
+	must(t, os.WriteFile(at("000000000002.question"), text[:len(text)/2], 0o600))
 	must(t, os.WriteFile(at("000000000003.question"), text, 0o600)) // that of another id
-	must(t, os.WriteFile(at("000000000004.question"), []byte(`{"ID":"000000000004","More":1}`), 0o600))
 	must(t, os.WriteFile(at("notes.txt"), text, 0o600))
 	huge, err := os.Create(at("000000000005.question"))
 	must(t, err)
 	must(t, huge.Truncate(1<<40))
 	must(t, huge.Close())
 	if runtime.GOOS != "windows" {
-		must(t, os.Symlink(p.file.Name(), at(p.ID+questionFile)))
+		must(t, os.Symlink(f.Name(), at(p.ID+questionFile)))
 	}
 	for _, all := range []bool{false, true} {
 		if list, err := q.List(all); err != nil || len(list) > 0 {
@@ -70,34 +69,40 @@ func namesIn(t *testing.T, dir string) (out []string) {
 // An answer that can't be read, or that is for another question, does not approve.
 func TestForeignAnswer(t *testing.T) {
 	t.Parallel()
-	ok := `{"ID":"ID","Digest":"d1","State":"approved","By":"ann","Reason":"","At":"2026-01-01T00:00:00Z"}`
+	good := Entry{State: Approved, By: "ann", Question: approval.Question{Digest: "d1"}}
 	for name, c := range map[string]struct {
-		text     string
+		change   func(*Entry)
+		cut      int // bytes of it that are there; 0: all
 		approves bool
 	}{
-		"good":            {ok, true},
-		"empty":           {"", false},
-		"half":            {ok[:40], false},
-		"another digest":  {strings.Replace(ok, "d1", "d2", 1), false},
-		"another id":      {strings.Replace(ok, `"ID":"ID"`, `"ID":"000000000001"`, 1), false},
-		"no such state":   {strings.Replace(ok, "approved", "gone", 1), false},
-		"of two minds":    {strings.Replace(ok, "}", `,"Approved":true}`, 1), false},
-		"a link":          {"link", false},
-		"a directory":     {"dir", false},
-		"longer than any": {ok + strings.Repeat(" ", maxRecord), false},
+		"good":           {func(*Entry) {}, 0, true},
+		"empty":          {func(*Entry) {}, -1, false},
+		"half":           {func(*Entry) {}, 40, false},
+		"another digest": {func(e *Entry) { e.Question.Digest = "d2" }, 0, false},
+		"another id":     {func(e *Entry) { e.ID = "000000000001" }, 0, false},
+		"no such state":  {func(e *Entry) { e.State = "approved " }, 0, false},
+		"no end":         {func(e *Entry) { e.State = Pending }, 0, false},
+		"a link":         {func(*Entry) {}, 0, false},
+		"a directory":    {func(*Entry) {}, 0, false},
 	} {
 		q := Open(t.TempDir())
 		asked, answer := ask(t.Context(), t, q, example())
 		file, elsewhere := q.file(asked.ID, answerFile), filepath.Join(t.TempDir(), "answer")
-		text := strings.Replace(c.text, `"ID":"ID"`, `"ID":"`+asked.ID+`"`, 1)
-		switch c.text {
-		case "link":
-			must(t, os.WriteFile(elsewhere, []byte(strings.Replace(ok, `"ID":"ID"`, `"ID":"`+asked.ID+`"`, 1)), 0o600))
+		e := good
+		e.ID = asked.ID
+		c.change(&e)
+		text, err := encode(e)
+		must(t, err)
+		if c.cut != 0 {
+			text = text[:max(c.cut, 0)]
+		}
+		must(t, os.WriteFile(elsewhere, text, 0o600))
+		switch name {
+		case "a link":
 			must(t, os.Symlink(elsewhere, file))
-		case "dir":
+		case "a directory":
 			must(t, os.Mkdir(file, 0o700))
 		default:
-			must(t, os.WriteFile(elsewhere, []byte(text), 0o600))
 			must(t, os.Link(elsewhere, file))
 		}
 		a := <-answer
@@ -143,36 +148,41 @@ func TestRetention(t *testing.T) {
 	}{
 		"some":     {3, time.Hour, 1 << 10, 3},
 		"too old":  {3, keptFor + time.Hour, 1 << 10, 0},
-		"too many": {keptMost + 2, time.Hour, 1 << 10, keptMost},
-		"too much": {12, time.Hour, 10 << 20, 6},
+		"too many": {keptMost + 2, time.Hour, 1 << 10, keptMost - 1},
+		"too much": {12, time.Hour, 7 << 20, 9},
 	} {
 		q := Open(t.TempDir())
-		waits, err := q.put(example())
+		_, waits, _, err := q.put(example())
 		must(t, err)
-		defer waits.file.Close()
-		answered, err := q.put(example()) // its asker has not looked yet
+		defer waits.Close()
+		asked, answered, _, err := q.put(example()) // its asker has not looked yet
 		must(t, err)
-		defer answered.file.Close()
-		must(t, q.settle(answer{ID: answered.ID, Digest: "d1", State: Approved, By: "ann"}))
+		defer answered.Close()
+		asked.State, asked.By = Approved, "ann"
+		must(t, q.recordEnd(t.Context(), asked))
 		for i := range c.over {
-			id := fmt.Sprintf("%012x", i)
-			must(t, os.WriteFile(q.file(id, questionFile), []byte("{}"), 0o600))
-			must(t, os.Truncate(q.file(id, questionFile), c.size))
-			must(t, os.WriteFile(q.file(id, answerFile), []byte("{}"), 0o600))
-			must(t, os.WriteFile(q.file(id, diffFile), []byte("+secret\n"), 0o600)) // its asker was killed
-			must(t, os.Chtimes(q.file(id, questionFile), now, now.Add(-c.age-time.Duration(i)*time.Second)))
+			name := q.file(fmt.Sprintf("%012x", i), answerFile)
+			must(t, os.WriteFile(name, nil, 0o600))
+			must(t, os.Truncate(name, c.size))
+			must(t, os.Chtimes(name, now, now.Add(-c.age-time.Duration(i)*time.Second)))
 		}
 		old := now.Add(-100 * keptFor)
-		must(t, os.Chtimes(waits.file.Name(), old, old))
-		must(t, os.Chtimes(answered.file.Name(), old, old))
-		must(t, os.WriteFile(q.file("dddddddddddd", diffFile), []byte("+secret\n"), 0o600))
-		must(t, os.WriteFile(q.file("ffffffffffff", answerFile), []byte("{}"), 0o600)) // a sweep was killed
-		must(t, os.WriteFile(q.file("eeeeeeeeeeee", tempFile), []byte("{"), 0o600))    // an answerer was
+		must(t, os.Chtimes(waits.Name(), old, old))
+		must(t, os.Chtimes(answered.Name(), old, old))
+		killed, dead, _, err := q.put(example())
+		must(t, err)
+		dead.Close()
+		must(t, os.WriteFile(q.file("dddddddddddd", shownFile), nil, 0o600))
+		must(t, os.WriteFile(q.file("eeeeeeeeeeee", questionFile), []byte("half"), 0o600))
+		must(t, os.Chtimes(q.file("eeeeeeeeeeee", questionFile), old, old))
 		waiting, err := q.sweep(now)
 		must(t, err)
 		left := namesIn(t, q.dir)
-		if waiting["agent"] != 1 || len(waiting) != 1 || len(left) != 2*c.left+5 {
+		if waiting["agent"] != 1 || len(waiting) != 1 || len(left) != c.left+4 {
 			t.Errorf("%s: %v wait, %d files are left", name, waiting, len(left))
+		}
+		if e, err := q.Get(killed.ID); err != nil || e.State != Gone || e.Question.Diff != "" {
+			t.Errorf("%s: %+v %v", name, e, err)
 		}
 	}
 }

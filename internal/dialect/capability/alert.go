@@ -3,7 +3,6 @@ package capability
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
@@ -13,7 +12,7 @@ type sessionArgs struct{}
 
 // runSession tells who calls and what is open to them. What the operator denies within is not told.
 func runSession(_ context.Context, c *call, _ *sessionArgs) (any, error) {
-	cfg, one := c.e.Config(), c.sessions.Of(c.Principal, c.Session)
+	cfg := c.e.Config()
 	readable := cfg.AllowPaths
 	switch root := c.e.Root(); {
 	case root != "": // and of that what the list allows
@@ -35,14 +34,10 @@ func runSession(_ context.Context, c *call, _ *sessionArgs) (any, error) {
 	return struct {
 		Session   string   `json:"session_id"`
 		Principal string   `json:"principal"`
-		Connected *string  `json:"connected_at"`
-		Seconds   int64    `json:"duration_seconds"`
-		Calls     int64    `json:"invocation_count"`
 		Workspace *string  `json:"workspace_path"`
 		Readable  []string `json:"readable"`
 		Writable  []string `json:"writable"`
-	}{c.Session, c.Principal, stamp(one.Since), int64(time.Since(one.Since) / time.Second), one.Calls,
-		workspace, append([]string{}, readable...), append([]string{}, writable...)}, nil
+	}{c.Session, c.Principal, workspace, append([]string{}, readable...), append([]string{}, writable...)}, nil
 }
 
 // mayChange says that some capability that changes files is offered to this caller.

@@ -23,7 +23,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/feed"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 )
@@ -41,14 +40,13 @@ type Dialect struct {
 // Kept is what is kept for sessions, which outlives the engine under a dialect.
 type Kept struct {
 	// Alerts tells operators of an alert, and says whether one is there; may be nil.
-	Alerts   func(Alert) bool
-	sessions feed.Sessions
-	feeds    feed.Feeds
+	Alerts func(Alert) bool
+	feeds  feeds
 }
 
 // EndWatches ends all watches, which are told that they are gone: another engine takes the place of
 // theirs.
-func (k *Kept) EndWatches() { k.feeds.EndWatches() }
+func (k *Kept) EndWatches() { k.feeds.endWatches() }
 
 // With is the dialect with what another one has kept. It comes before any call.
 func (d *Dialect) With(k *Kept) *Dialect {
@@ -190,7 +188,6 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			return decoded, err
 		},
 		Run: func(ctx context.Context) error {
-			d.sessions.Saw(c.Principal, c.Session)
 			v, err := t.run(ctx, c, decoded)
 			if err == nil {
 				out, err = succeed(name, v)

@@ -157,7 +157,7 @@ func TestAlert(t *testing.T) {
 		t.Errorf("the log has %s", &log)
 	}
 	record, err := os.ReadFile(r.data + "/audit/audit.jsonl")
-	if err != nil || !strings.Contains(string(record), `"call":"`+id) || !strings.Contains(string(record), `"alert":"critical: two\u000alines {\"n\":1}"`) {
+	if err != nil || !strings.Contains(string(record), `"call":"`+id) || !strings.Contains(string(record), `"alert":"critical: two\nlines {\"n\":1}"`) {
 		t.Errorf("%v: the record is %s", err, record)
 	}
 	if got := r.call(t, "alerts.send", `{"message":"`+strings.Repeat("x", maxAlert+1)+`"}`); got["type"] != "InvalidArgument" {

@@ -13,7 +13,6 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/feed"
 )
 
 // No recovery is the call that was refused, with what it leaves to its defaults too, and none reads or lists what is not there.
@@ -26,7 +25,7 @@ func TestRecoveriesAreOtherCalls(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(x.root, "fifo"), 0o600); err != nil {
 		t.Skip("SKIPPED: there are no fifos here: ", err)
 	}
-	for range feed.OfSession {
+	for range watchesOfSession {
 		if a := x.call(t, "filesystem.watch", `{"path":"R"}`); a["watch_id"] == nil {
 			t.Skip("SKIPPED: nothing can be watched on this system")
 		}

@@ -245,6 +245,8 @@ func contextOf(r *engine.Refusal, kind string, paths []string) map[string]any {
 		out["left"], out["checkpoint"] = f.Left, f.Checkpoint
 	case *guardfs.TooLargeError:
 		out["size"], out["most"] = f.Size, f.Max
+	case engine.SizeFacts:
+		out["size"], out["most"] = f.Size, f.Max
 	case *matching.PatternError:
 		if f.Suggest != "" {
 			out["suggested_pattern"] = f.Suggest

@@ -1,17 +1,19 @@
 package capability
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"moltisfs/grep"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/tally"
 )
 
 type searchArgs struct {
@@ -116,22 +118,25 @@ func (h *hasher) of(name string) string {
 	return sum
 }
 
-// aggregated counts what was found, in groups.
-func (c *call) aggregated(ctx context.Context, a *searchArgs, q grep.GlobQuery,
-	sums *hasher) (*searched, error) {
+// aggregated counts what was found, in groups. With dedupe each content counts once, as the first file by path that has it.
+func (c *call) aggregated(ctx context.Context, a *searchArgs, q grep.GlobQuery, sums *hasher) (*searched, error) {
 	by := a.Aggregate
-	t := &tally.Tally{By: value(by.By, "none"), Now: time.Now()}
+	counts, now := map[string]tally{}, time.Now()
+	count := func(f grep.FileHit) {
+		key := keyBy(value(by.By, "none"), f, now)
+		t := counts[key]
+		counts[key] = tally{key, t.n + 1, t.size + f.Size}
+	}
 	var mu sync.Mutex
-	var all []tally.File // with dedupe
+	var all []grep.FileHit // with dedupe
 	q.Found = func(f grep.FileHit) {
-		one := tally.File{Path: f.Path, Size: f.Size, ModTime: f.ModTime}
-		if !by.Dedupe {
-			t.Add(one)
-			return
-		}
 		mu.Lock()
 		defer mu.Unlock()
-		all = append(all, one)
+		if by.Dedupe {
+			all = append(all, f)
+		} else {
+			count(f)
+		}
 	}
 	r, err := c.e.Files(ctx, c.Call, a.Path, q)
 	if err != nil {
@@ -139,25 +144,117 @@ func (c *call) aggregated(ctx context.Context, a *searchArgs, q grep.GlobQuery,
 	}
 	out := &searched{Matches: []match{}, Total: r.Total, Groups: []group{}}
 	if by.Dedupe {
-		sum := func(name string) string { return sums.of(path.Join(r.Root, name)) }
-		out.Duplicates, out.Large = new(t.AddUnlike(all, sum)), &sums.large
+		unlike := unlike(all, func(name string) string { return sums.of(path.Join(r.Root, name)) })
+		out.Duplicates, out.Large = new(len(all)-len(unlike)), &sums.large
 		c.Trace.Paths = []string{r.Root}
+		for _, f := range unlike {
+			count(f)
+		}
 	}
 	out.Truncated = r.Partial || by.Dedupe && sums.ctx.Err() != nil
-	rows, cut := t.Rows(value(by.SortBy, "count"), value(by.Most, 50))
+	rows, cut := rowsOf(counts, value(by.SortBy, "count"), value(by.Most, 50))
 	out.Cut = &cut
-	for _, row := range rows {
-		g := group{Key: row.Key}
-		if t.By == tally.Dir && row.Key != tally.Other {
-			g.Key = path.Join(r.Root, row.Key)
+	for _, t := range rows {
+		g := group{Key: t.key}
+		if value(by.By, "") == "dir" && t.key != otherKeys {
+			g.Key = path.Join(r.Root, t.key)
 		}
 		if len(by.Metrics) == 0 || slices.Contains(by.Metrics, "count") {
-			g.Count = &row.Count
+			g.Count = &t.n
 		}
 		if len(by.Metrics) == 0 || slices.Contains(by.Metrics, "total_size") {
-			g.Size = &row.Size
+			g.Size = &t.size
 		}
 		out.Groups = append(out.Groups, g)
 	}
 	return out, ctx.Err()
+}
+
+// unlike gives the first file by path of each content. sum tells the hash of a content, or "" for one that is like no other; it is asked
+// only where sizes are the same.
+func unlike(files []grep.FileHit, sum func(name string) string) (out []grep.FileHit) {
+	slices.SortFunc(files, func(a, b grep.FileHit) int { return strings.Compare(a.Path, b.Path) })
+	sizes, seen := map[int64]int{}, map[string]bool{}
+	for _, f := range files {
+		sizes[f.Size]++
+	}
+	for _, f := range files {
+		hash := ""
+		if sizes[f.Size] > 1 {
+			hash = sum(f.Path)
+		}
+		if hash == "" || !seen[hash] {
+			seen[hash] = true
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// The keys that are no extension, directory, age or value.
+const (
+	noKey     = "<none>"  // a file without an extension, a group of a pattern that holds nothing
+	otherKeys = "<other>" // all groups beyond the most
+	allFiles  = "<all>"
+)
+
+// ages are the groups of mtime-bucket, the youngest first.
+var ages = []struct {
+	key string
+	age time.Duration
+}{
+	{"last_hour", time.Hour}, {"last_day", 24 * time.Hour}, {"last_week", 7 * 24 * time.Hour},
+	{"last_month", 30 * 24 * time.Hour}, {"last_year", 365 * 24 * time.Hour}, {"older", 1<<63 - 1},
+}
+
+// keyBy gives the group of a file: ".go" of a/b.GO by extension, a by dir, last_day by mtime-bucket.
+func keyBy(by string, f grep.FileHit, now time.Time) string {
+	switch by {
+	case "extension":
+		name := strings.TrimLeft(path.Base(f.Path), ".") // of a hidden file too
+		if ext := path.Ext(name); len(ext) > 1 {
+			return strings.ToLower(ext)
+		}
+		return noKey
+	case "dir":
+		return path.Dir(f.Path)
+	case "mtime-bucket":
+		for _, a := range ages {
+			if now.Sub(f.ModTime) <= a.age {
+				return a.key
+			}
+		}
+	}
+	return allFiles
+}
+
+// A tally is how many things have a key, and the size of them.
+type tally struct {
+	key  string
+	n    int
+	size int64
+}
+
+// rowsOf gives the rows of counts: the largest first by "count" or "total_size", or in order by "key". Of more than so many rows the rest
+// is one row, otherKeys, at the end, and cut is true.
+func rowsOf(counts map[string]tally, sortBy string, most int) (rows []tally, cut bool) {
+	rows = slices.SortedFunc(maps.Values(counts), func(a, b tally) int {
+		by := 0
+		switch sortBy {
+		case "count":
+			by = cmp.Compare(b.n, a.n)
+		case "total_size":
+			by = cmp.Compare(b.size, a.size)
+		}
+		return cmp.Or(by, strings.Compare(a.key, b.key))
+	})
+	if len(rows) <= most {
+		return rows, false
+	}
+	rest := tally{key: otherKeys}
+	for _, t := range rows[most:] {
+		rest.n += t.n
+		rest.size += t.size
+	}
+	return append(rows[:most:most], rest), true
 }

@@ -1,15 +1,15 @@
 package capability
 
 import (
+	"cmp"
 	"context"
 	"path"
-	"slices"
 
 	"moltisfs/grep"
 	matching "moltisfs/grep/match"
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/rank"
+	"moltisfs/internal/engine/replace"
 )
 
 type searchContentArgs struct {
@@ -47,20 +47,6 @@ const maxBinary = 20
 // maxRowsOfFile bounds the lines of one file, context included, that take part in the ranking.
 const maxRowsOfFile = 5000
 
-// A place is one result of search_content.
-type place struct {
-	Path    string   `json:"path"`
-	Line    int      `json:"line"` // 0: only the file's name matches
-	Column  int      `json:"column"`
-	Text    string   `json:"text"`
-	Before  []string `json:"before"`
-	After   []string `json:"after"`
-	More    []int    `json:"more_lines,omitempty"`
-	Copies  int      `json:"copies,omitempty"`
-	Score   int      `json:"score"`
-	Reasons []string `json:"reasons"`
-}
-
 // places are the answer of search_content.
 type places struct {
 	Results   []place        `json:"results"`
@@ -74,28 +60,88 @@ type places struct {
 	PerFile   []fileCount    `json:"files,omitzero"`
 }
 
+// fileCount is a file, and how many of its lines match.
+type fileCount struct {
+	Path  string `json:"path"`
+	Count int    `json:"match_count"`
+}
+
+// valueCount is what a group of the pattern holds, and how often.
+type valueCount struct {
+	Value string `json:"value"`
+	Count int    `json:"count"`
+}
+
 func runSearchContent(ctx context.Context, c *call, a *searchContentArgs) (any, error) {
 	if a.TotalOnly || a.FilesOnly || value(a.CountBy, "") != "" {
 		return c.counted(ctx, a)
 	}
-	q, as := rank.Literal(a.Pattern, a.Case), "text"
 	if a.Regex {
-		q, as = rank.Pattern(a.Pattern), "regex"
+		return c.ranked(ctx, a, question{text: a.Pattern, exact: true, ofTests: speaksOfTests.MatchString(a.Pattern)}, "regex")
 	}
-	out, err := c.ranked(ctx, a, q, as)
-	if err != nil || a.Regex || out.Files+len(out.Binary) > 0 {
+	out, err := c.ranked(ctx, a, asText(a.Pattern, a.Case), "text")
+	if err != nil || out.Files+len(out.Binary) > 0 {
 		return out, err
 	}
-	if q, several := rank.Words(a.Pattern, a.Case); several { // nowhere do they stand like that
+	if q, several := asWords(a.Pattern, a.Case); several { // nowhere do they stand like that
 		return c.ranked(ctx, a, q, "words")
 	}
 	return out, nil
 }
 
+// counted answers total_only, count_by and files_only, the first of them that was asked for. The
+// pattern is taken as it is, as filesystem.edit does.
+func (c *call) counted(ctx context.Context, a *searchContentArgs) (*places, error) {
+	m, err := c.matcher(a, a.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	most, by := value(a.MaxResults, 20), value(a.CountBy, "")
+	q := grep.Query{Matcher: m, Mode: grep.Count, Limit: most}
+	var values *replace.Count
+	if !a.TotalOnly && by != "" {
+		if values, err = replace.NewCount(a.Pattern, !a.Case, by, m); err != nil {
+			return nil, err
+		}
+		q.Mode, q.MaxColumns, q.Limit, q.Found = grep.Content, 1<<20, 0, values.Found
+	}
+	r, err := c.looked(ctx, a, q)
+	if err != nil {
+		return nil, err
+	}
+	out := answered(a, r)
+	out.Matches, out.Files = r.Totals.Matches, r.Totals.Files
+	switch {
+	case a.TotalOnly:
+	case values != nil:
+		found, err := values.Counted()
+		if err != nil {
+			return nil, err
+		}
+		counts := map[string]tally{}
+		out.Matches, out.Counts = 0, []valueCount{}
+		for v, n := range found {
+			key := cmp.Or(v, noKey)
+			counts[key] = tally{key: key, n: counts[key].n + n}
+			out.Matches += n
+		}
+		rows, cut := rowsOf(counts, "count", most)
+		out.Truncated = r.Partial || cut
+		for _, t := range rows {
+			out.Counts = append(out.Counts, valueCount{t.key, t.n})
+		}
+	default:
+		out.Matches, out.PerFile, out.Truncated = r.Totals.Lines, []fileCount{}, r.Partial || r.Truncated
+		for _, f := range r.Files {
+			out.PerFile = append(out.PerFile, fileCount{f.Path, f.Lines})
+		}
+	}
+	return out, nil
+}
+
 // ranked looks for what q asks for, and puts the best first.
-func (c *call) ranked(ctx context.Context, a *searchContentArgs, q rank.Query,
-	as string) (*places, error) {
-	text := q.Needle()
+func (c *call) ranked(ctx context.Context, a *searchContentArgs, q question, as string) (*places, error) {
+	text := q.needle
 	if a.Regex {
 		text = a.Pattern
 	}
@@ -103,21 +149,19 @@ func (c *call) ranked(ctx context.Context, a *searchContentArgs, q rank.Query,
 	if err != nil {
 		return nil, err
 	}
-	around := value(a.Context, 2)
-	f := finder{m, rank.New(q), around}
-	query := grep.Query{Matcher: m, Mode: grep.Content, Before: around, After: around,
-		Limit: maxRowsOfFile, Found: f.found, Named: f.named}
-	r, err := c.looked(ctx, a, query)
+	r := &ranking{question: q, root: a.Path, m: m, around: value(a.Context, 2), files: map[string]bool{}}
+	found, err := c.looked(ctx, a, grep.Query{Matcher: m, Mode: grep.Content, Before: r.around, After: r.around,
+		Limit: maxRowsOfFile, Found: r.found, Named: r.named})
 	if err != nil {
 		return nil, err
 	}
-	hits, most := f.Best(), value(a.MaxResults, 20)
-	out := answered(a, r)
-	out.Matches, out.Files, out.As = f.Lines(), f.Files(), as
-	out.Truncated = r.Partial || len(hits) > most || !f.Complete()
-	for _, h := range hits[:min(most, len(hits))] {
-		out.Results = append(out.Results, place{path.Join(r.Root, h.Path), h.Line, h.Column, h.Text,
-			list(h.Before), list(h.After), h.More, h.Copies, h.Score, h.Reasons})
+	best, most := r.best(), value(a.MaxResults, 20)
+	out := answered(a, found)
+	out.Matches, out.Files, out.As = r.lines, len(r.files), as
+	out.Truncated = found.Partial || len(best) > most || r.cut
+	out.Results = append(out.Results, best[:min(most, len(best))]...)
+	for i := range out.Results {
+		out.Results[i].Path = path.Join(found.Root, out.Results[i].Path)
 	}
 	return out, nil
 }
@@ -151,76 +195,6 @@ func answered(a *searchContentArgs, r *grep.Result) *places {
 	}
 	for _, n := range r.Skipped.Notes() {
 		out.Skipped[n.Reason] = n.Count
-	}
-	return out
-}
-
-// list is never null.
-func list(lines []string) []string {
-	if lines == nil {
-		return []string{}
-	}
-	return lines
-}
-
-// A finder hands what a search finds to the ranking.
-type finder struct {
-	m *matching.Matcher
-	*rank.Search
-	around int
-}
-
-// spans are the matches in a line or a name.
-func (f *finder) spans(text string) [][2]int {
-	s := f.m.Scanner()
-	defer f.m.Put(s)
-	return slices.DeleteFunc(s.Spans(nil, []byte(text), 0, len(text)), func(x [2]int) bool {
-		return x[0] == x[1]
-	})
-}
-
-func (f *finder) named(name string) {
-	if spans := f.spans(path.Base(name)); len(spans) > 0 {
-		f.Name(rank.File{Path: name, Named: spans})
-	}
-}
-
-func (f *finder) found(h grep.FileHit, rows []grep.Row) {
-	lines, places := make([]rank.Line, 0, h.Lines), make([]int, 0, h.Lines)
-	s, text := f.m.Scanner(), []byte(nil)
-	defer f.m.Put(s)
-	for i := range rows {
-		r := &rows[i]
-		if r.Context {
-			continue
-		}
-		text = append(text[:0], r.Text...)
-		l := rank.Line{Number: r.Line, Text: r.Text, From: r.From,
-			Spans: s.Spans(nil, text, 0, len(text))}
-		if at := min(max(r.Column-1-r.From, 0), len(r.Text)); len(l.Spans) == 0 {
-			l.Spans = [][2]int{{at, at}} // it is empty, or speaks of an end that was cut off
-		}
-		lines, places = append(lines, l), append(places, i)
-	}
-	f.Found(rank.File{Path: h.Path, ModTime: h.ModTime, Named: f.spans(path.Base(h.Path)),
-		Lines: h.Lines, Around: func(i int) (_, _ []string) { return f.context(rows, places[i]) }}, lines)
-}
-
-// context are the rows next to one, without a gap.
-func (f *finder) context(rows []grep.Row, i int) (before, after []string) {
-	from, to, line := i, i+1, rows[i].Line
-	for from > 0 && rows[from-1].Line >= line-f.around && rows[from-1].Line == rows[from].Line-1 {
-		from--
-	}
-	for to < len(rows) && rows[to].Line <= line+f.around && rows[to].Line == rows[to-1].Line+1 {
-		to++
-	}
-	return texts(rows[from:i]), texts(rows[i+1 : to])
-}
-
-func texts(rows []grep.Row) (out []string) {
-	for i := range rows {
-		out = append(out, rows[i].Text)
 	}
 	return out
 }

@@ -124,7 +124,7 @@ func goSource(t testing.TB) string {
 	return src
 }
 
-// Some questions of Go's own source, as an agent asks them. Package rank asks more of them.
+// Some questions of Go's own source, as an agent asks them. TestWhereInGo asks more of them.
 func TestSearchContentOfGo(t *testing.T) {
 	src := goSource(t)
 	root := src + "/net/http"

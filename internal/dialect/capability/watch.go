@@ -15,7 +15,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/feed"
 	"moltisfs/internal/glob"
 )
 
@@ -54,16 +53,16 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 		w.whole = strings.Contains(p, "/")
 	}
 	id := "w_" + rand.Text()[:16]
-	err := c.feeds.Begin(c.Principal, c.Session, func() (_ *feed.Watch, err error) {
+	err := c.feeds.begin(keyOf(c.Principal, c.Session), func() (_ *feedWatch, err error) {
 		if w.Watching, err = c.e.Watch(ctx, c.Call, a.Path, a.Recursive); err != nil {
 			return nil, err
 		}
 		gone, _ := w.pick(engine.Event{What: engine.EventGone, Path: w.Root, Dir: true})
-		return &feed.Watch{ID: id, Close: w.Close, Run: w.run, Judge: w.judge, Gone: gone}, nil
+		return &feedWatch{ID: id, Close: w.Close, Run: w.run, Judge: w.judge, Gone: gone}, nil
 	})
-	if limit, ok := errors.AsType[*feed.LimitError](err); ok {
+	if limit, ok := errors.AsType[*limitError](err); ok {
 		err = engine.Refuse(engine.TooManyWatches, a.Path, limit)
-	} else if errors.Is(err, feed.ErrEnded) {
+	} else if errors.Is(err, errEnded) {
 		err = args.Errorf("begin another session", "%v", err)
 	}
 	if err != nil {
@@ -79,8 +78,8 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 // pick gives an event as the watch wants it told; false: not at all. What tells of the watch itself
 // is always told. A rename of which the pattern, or the types, want one side only is a delete or a
 // create; who wants neither hears of what came by it as modified, as editors save by a rename.
-func (w *watch) pick(e engine.Event) (out feed.Event, ok bool) {
-	out = feed.Event{Type: e.What, Path: e.Path, Directory: e.Dir, Time: feed.Now()}
+func (w *watch) pick(e engine.Event) (out event, ok bool) {
+	out = event{Type: e.What, Path: e.Path, Directory: e.Dir, Time: timeNow()}
 	switch e.What {
 	case engine.EventRescan, engine.EventUnwatched, engine.EventGone:
 		return out, true
@@ -120,11 +119,11 @@ func (w *watch) matches(name string) bool {
 }
 
 // run hands over the events of a watch until it ends.
-func (w *watch) run(tell func([]feed.Event)) {
+func (w *watch) run(tell func([]event)) {
 	gone := false
 	for {
 		events, err := w.Events(context.Background(), 256)
-		var told []feed.Event
+		var told []event
 		for _, e := range events {
 			gone = gone || e.What == engine.EventGone
 			if out, ok := w.pick(e); ok {
@@ -151,11 +150,10 @@ type fetcher struct {
 // judge asks once more when an event is fetched, which may be long after it was noticed: under the
 // scope of the call that began the watch, and under that of by, a *fetcher. The end of the watch is
 // told in any case but outside that scope: it may be that nothing can be looked at any more.
-func (w *watch) judge(e feed.Event, by any) (feed.Event, bool) {
-	f := by.(*fetcher)
-	tells := func(name string) bool { return w.Tells(name) && f.sees(name) }
+func (w *watch) judge(e event, by *fetcher) (event, bool) {
+	tells := func(name string) bool { return w.Tells(name) && by.sees(name) }
 	if e.Type == engine.EventGone {
-		return e, !f.scoped || f.sees(e.Path)
+		return e, !by.scoped || by.sees(e.Path)
 	}
 	if e.From == "" {
 		return e, tells(e.Path)
@@ -206,7 +204,7 @@ type unwatchArgs struct {
 }
 
 func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
-	if !c.feeds.Unwatch(c.Principal, c.Session, a.ID) {
+	if !c.feeds.unwatch(keyOf(c.Principal, c.Session), a.ID) {
 		return nil, args.Errorf("give a watch_id that filesystem.watch answered in this session",
 			"there is no watch %.300s", a.ID)
 	}
@@ -221,9 +219,7 @@ func (d *Dialect) Events(ctx context.Context, in dialect.Call, after int64, most
 	if err != nil {
 		return dialect.Events{}, err
 	}
-	key := keyOf(in.Principal, in.Session)
-	list, next := d.feeds.After(ctx, d.e.Ending().Done(), key[0], key[1], after, most,
-		&fetcher{in.Scope != nil, sees})
+	list, next := d.feeds.after(ctx, d.e.Ending().Done(), keyOf(in.Principal, in.Session), after, most, &fetcher{in.Scope != nil, sees})
 	out := dialect.Events{Next: next}
 	for _, e := range list {
 		raw, err := args.Encode(e)
@@ -237,9 +233,7 @@ func (d *Dialect) Events(ctx context.Context, in dialect.Call, after int64, most
 
 // EndSession implements [dialect.Sessions]: the watches of the session end.
 func (d *Dialect) EndSession(_ context.Context, principal, session string) error {
-	key := keyOf(principal, session)
-	d.feeds.End(key[0], key[1])
-	d.sessions.End(key[0], key[1])
+	d.feeds.end(keyOf(principal, session))
 	return nil
 }
 

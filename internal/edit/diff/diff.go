@@ -71,6 +71,7 @@ const (
 	maxDepth    = 8    // of dividing at unique lines
 )
 
+// emit adds a change, joined with the last one if they touch.
 func (d *differ) emit(a0, a1, b0, b1 int) {
 	if n := len(d.out); n > 0 && d.out[n-1].A1 == a0 && d.out[n-1].B1 == b0 {
 		d.out[n-1].A1, d.out[n-1].B1 = a1, b1
@@ -79,6 +80,7 @@ func (d *differ) emit(a0, a1, b0, b1 int) {
 	d.out = append(d.out, Change{a0, a1, b0, b1})
 }
 
+// solve finds the changes that make lines [b0,b1) of lines [a0,a1). depth counts the divisions at unique lines.
 func (d *differ) solve(a0, a1, b0, b1, depth int) {
 	for a0 < a1 && b0 < b1 && d.a[a0] == d.b[b0] {
 		a0, b0 = a0+1, b0+1

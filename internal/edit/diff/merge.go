@@ -54,6 +54,7 @@ type stretch struct {
 	replaced           bool // theirs put something in the place of all of it
 }
 
+// put gives the parts that a merge puts in.
 func (s *stretch) put() [][]byte {
 	if s.mine {
 		return s.ours

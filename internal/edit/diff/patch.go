@@ -3,6 +3,7 @@ package diff
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -98,6 +99,7 @@ func Lines(text []byte) [][]byte {
 	return out
 }
 
+// hunks groups changes that are no further apart than twice the context.
 func hunks(a, b [][]byte, changes []Change) []Hunk {
 	var out []Hunk
 	for i := 0; i < len(changes); {
@@ -134,6 +136,7 @@ func hunk(a, b [][]byte, cs []Change) Hunk {
 	return h
 }
 
+// add adds the line l, with its break, under a sign.
 func (h *Hunk) add(sign byte, l []byte) {
 	body, crlf, open := l, false, false
 	switch {
@@ -277,33 +280,20 @@ func Snippet(hs []Hunk, number func(line int) string) string {
 	var b strings.Builder
 	shown := 0
 	for i, h := range hs {
-		if shown >= snippetLines {
+		if shown == snippetLines {
 			fmt.Fprintf(&b, "… %s more\n", plural(len(hs)-i, "changed place"))
 			break
 		}
 		if i > 0 {
 			b.WriteString("…\n")
 		}
-		n := h.NewStart
-		for j, l := range h.Lines {
-			if l[0] != ' ' && l[0] != '+' {
-				continue
-			}
-			if shown >= snippetLines {
-				left := 0
-				for _, l := range h.Lines[j:] {
-					if l[0] == ' ' || l[0] == '+' {
-						left++
-					}
-				}
-				fmt.Fprintf(&b, "… %s more\n", plural(left, "line"))
-				break
-			}
-			b.WriteString(number(n))
-			b.WriteString(CutLine(l[1:]))
-			b.WriteByte('\n')
-			n++
-			shown++
+		after := slices.DeleteFunc(slices.Clone(h.Lines), func(l string) bool { return l[0] != ' ' && l[0] != '+' })
+		fit := min(len(after), snippetLines-shown)
+		for k, l := range after[:fit] {
+			b.WriteString(number(h.NewStart+k) + CutLine(l[1:]) + "\n")
+		}
+		if shown += fit; fit < len(after) {
+			fmt.Fprintf(&b, "… %s more\n", plural(len(after)-fit, "line"))
 		}
 	}
 	return b.String()

@@ -167,15 +167,16 @@ func commentMarks() []string {
 func isComment(s string) bool {
 	for _, m := range commentMarks() {
 		if strings.HasPrefix(s, m) && m != "*" && m != "'" && m != `"""` && m != "--" || m == "--" && strings.HasPrefix(s, "-- ") {
-			return !strings.HasPrefix(s, "#include") && !strings.HasPrefix(s, "#define") && !strings.HasPrefix(s, "#if") && !strings.HasPrefix(s, "#[")
+			return !directive.MatchString(s)
 		}
 	}
 	return false
 }
 
 var (
-	trailing = regexp.MustCompile(`[\pL\pN)\]:{}]\s*(?:\.\.\.|…)[\s}\])]*((?:#|//|/\*).*)$`) // a remark behind code and dots
-	glued    = regexp.MustCompile(`(?:\.\.\.|…)[\pL_]`)                                      // ...props, {...rest}
+	trailing  = regexp.MustCompile(`[\pL\pN)\]:{}]\s*(?:\.\.\.|…)[\s}\])]*((?:#|//|/\*).*)$`) // a remark behind code and dots
+	directive = regexp.MustCompile(`^#(?:include|define|if|\[)`)
+	glued     = regexp.MustCompile(`(?:\.\.\.|…)[\pL_]`) // ...props, {...rest}
 )
 
 // placeholder judges one line without blanks around it.

@@ -62,7 +62,7 @@ func TestPlaceholder(t *testing.T) {
 		{"html", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n", "<ul>\n<!-- unchanged -->\n</ul>\n", 2, ""},
 		{"CRLF", "a()\r\nb()\r\n", "// rest of the code unchanged\r\nb()\r\n", 1, ""},
 		{"whole file", strings.Repeat("real()\n", 50), "new()\n// ... (rest of the file unchanged)\n", 2, ""},
-		// What is meant.
+		// Placeholders.
 		{"a body", "def f():\n    a()\n    b()\n    c()\n", "def f():\n    ...\n", 0, "a.py"},
 		{"overloads", "def f(x):\n    a()\n    b()\n    c()\n", "@overload\ndef f(x: int) -> int:\n    ...\n@overload\ndef f(x: str) -> str:  # too\n    ...\ndef f(x):\n    return x\n", 0, "a.py"},
 		{"a protocol", "class P:\n    def f(self):\n        a()\n        b()\n        c()\n", "class P(Protocol):\n    def f(self):\n        \"\"\"Does it.\"\"\"\n        ...\n", 0, "a.py"},
@@ -74,7 +74,7 @@ func TestPlaceholder(t *testing.T) {
 		{"a remark of its own", "f()\ng()\n", "# existing code below is kept for old shells\nh()\n", 0, "a.sh"},
 		{"another remark of its own", "f()\ng()\nh()\ni()\n", "# values stay the same for old clients\nh()\n", 0, "a.sh"},
 		{"in words, and as much comes as goes", "f()\ng()\n", "// the sums are kept as before\nh()\ni()\n", 0, "a.go"},
-		// What is not.
+		// None.
 		{"outside of a fence", "```\na\n```\nb\nc\nd\n", "```\nx\n```\n... (rest of the document unchanged)\n", 4, "a.md"},
 		{"behind code", "def a():\n    pass\n\ndef b():\n    x()\n    y()\n", "def a():\n    pass\n\ndef b(): ...  # unchanged\n", 4, "a.py"},
 		{"JSON", "{\n  \"a\": 1,\n  \"b\": 2,\n  \"c\": 3\n}\n", "{\n  \"a\": 2\n  // other keys unchanged\n}\n", 3, "a.json"},

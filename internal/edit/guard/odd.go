@@ -17,9 +17,9 @@ var oddLines = []struct {
 	says string
 	is   *regexp.Regexp
 }{
-	{"a marker of a merge stands in it", regexp.MustCompile(`^(?:<{7}|>{7}|\|{7})(?: |$)`)},
-	{"a line begins with a line number", regexp.MustCompile(`^\s*\d+→`)},
-	{"a code fence stands in it", regexp.MustCompile("^\\s*```")},
+	{"a marker of a merge stands in it", regexp.MustCompile(`(?m)^(?:<{7}|>{7}|\|{7})(?: |\r?$)`)},
+	{"a line begins with a line number", regexp.MustCompile(`(?m)^[ \t]*\d+→`)},
+	{"a code fence stands in it", regexp.MustCompile("(?m)^[ \\t]*```")},
 }
 
 // Odd gives what looks broken in a text after a change and did not before, in a few words; "" where
@@ -33,7 +33,7 @@ func Odd(name string, before, after []byte) string {
 	added := diff.Lines(after[head : len(after)-tail])
 	for _, o := range oddLines {
 		for _, l := range added {
-			if o.is.Match(l) && !has(before, o.is) {
+			if o.is.Match(l) && !o.is.Match(before) {
 				return o.says
 			}
 		}
@@ -44,9 +44,11 @@ func Odd(name string, before, after []byte) string {
 			return "a line in it only speaks of code"
 		}
 	}
-	was, now := brackets(before), brackets(after)
-	for i, pair := range []string{"()", "[]", "{}"} {
-		if was[i] == 0 && now[i] != 0 {
+	for _, pair := range []string{"()", "[]", "{}"} {
+		more := func(text []byte) int {
+			return bytes.Count(text, []byte(pair[:1])) - bytes.Count(text, []byte(pair[1:]))
+		}
+		if more(before) == 0 && more(after) != 0 {
 			return "its " + pair + " balanced before and don't now"
 		}
 	}
@@ -159,36 +161,6 @@ func blankRecipe(text []byte, from, to int) bool {
 		goes = bytes.HasSuffix(l, []byte(`\`))
 	}
 	return false
-}
-
-func has(text []byte, is *regexp.Regexp) bool {
-	for _, l := range diff.Lines(text) {
-		if is.Match(l) {
-			return true
-		}
-	}
-	return false
-}
-
-// brackets counts those that open, less those that close, of each of the three kinds.
-func brackets(text []byte) (n [3]int) {
-	for _, c := range text {
-		switch c {
-		case '(':
-			n[0]++
-		case ')':
-			n[0]--
-		case '[':
-			n[1]++
-		case ']':
-			n[1]--
-		case '{':
-			n[2]++
-		case '}':
-			n[2]--
-		}
-	}
-	return n
 }
 
 // indents counts the lines that begin with a tab, and with two blanks or more.

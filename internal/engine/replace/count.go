@@ -1,27 +1,23 @@
 package replace
 
 import (
-	"slices"
 	"sync"
 
 	"moltisfs/grep"
 	"moltisfs/grep/match"
 	"moltisfs/internal/args"
-	"moltisfs/internal/tally"
 )
 
 // A Count counts what one group of a pattern holds in the matches of a search. Its Found is for
 // grep.Query.Found, in Content.
 type Count struct {
-	tally.Tally
-
 	matcher *match.Matcher
 	groups  *Groups
 	group   int
 
-	mu      sync.Mutex
-	matches int
-	err     error
+	mu     sync.Mutex
+	counts map[string]int
+	err    error
 }
 
 // NewCount reads a pattern, of which matcher was made, and the name or number of its group. The error
@@ -31,7 +27,7 @@ func NewCount(pattern string, fold bool, group string, matcher *match.Matcher) (
 	if err != nil {
 		return nil, err
 	}
-	c := &Count{matcher: matcher, groups: groups}
+	c := &Count{matcher: matcher, groups: groups, counts: map[string]int{}}
 	var ok bool
 	if c.group, ok = groups.index(group); !ok {
 		return nil, args.Errorf("give the number of a group, or its name", "pattern has no group %q", group)
@@ -43,11 +39,10 @@ func NewCount(pattern string, fold bool, group string, matcher *match.Matcher) (
 func (c *Count) Found(_ grep.FileHit, rows []grep.Row) {
 	s := c.matcher.Scanner()
 	defer c.matcher.Put(s)
-	n := 0
+	var values []string
 	for i := range rows {
 		line := []byte(rows[i].Text)
-		spans := s.Spans(nil, line, 0, len(line))
-		groups, err := c.groups.of(line, 0, spans)
+		groups, err := c.groups.of(line, 0, s.Spans(nil, line, 0, len(line)))
 		if rows[i].Cut {
 			err = args.Errorf("leave count_by out", "a line of more than a megabyte matches")
 		}
@@ -58,22 +53,15 @@ func (c *Count) Found(_ grep.FileHit, rows []grep.Row) {
 			return
 		}
 		for _, g := range groups {
-			value := string(g[c.group])
-			if value == "" {
-				value = tally.None
-			}
-			c.AddKey(value, 0)
+			values = append(values, string(g[c.group]))
 		}
-		n += len(groups)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.matches += n
+	for _, v := range values {
+		c.counts[v]++
+	}
 }
 
-// Counted are the values of the group, the most frequent first, and the number of all matches. Of
-// more than so many values the rest is one row.
-func (c *Count) Counted(most int) (rows []tally.Row, matches int, err error) {
-	rows, _ = c.Rows("count", most)
-	return slices.Clip(rows), c.matches, c.err
-}
+// Counted gives how often each value of the group was found; "" is a group that holds nothing. The search must be over.
+func (c *Count) Counted() (map[string]int, error) { return c.counts, c.err }

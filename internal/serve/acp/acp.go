@@ -139,7 +139,7 @@ func (p *Proxy) Serve(ctx context.Context, editor, agent io.Reader, hangUp func(
 	go func() {
 		_ = p.pass(ctx, editor, p.fromEditor) // whatever ended it, there is nobody to tell
 		p.deaf()
-		p.settle(stop)
+		p.awaitCalls(stop)
 		hangUp()
 	}()
 	err := p.pass(ctx, agent, p.fromAgent)
@@ -150,9 +150,9 @@ func (p *Proxy) Serve(ctx context.Context, editor, agent io.Reader, hangUp func(
 	return err
 }
 
-// settle waits for the calls under way, and stops those that take too long. It does not wait for
+// awaitCalls waits for the calls under way, and stops those that take too long. It does not wait for
 // those then: an agent that reads nothing holds them until its input is closed.
-func (p *Proxy) settle(stop func()) {
+func (p *Proxy) awaitCalls(stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -326,4 +326,109 @@ func (p *Proxy) offer(m message) []byte {
 		able = with(able, "terminal", []byte("false"))
 	}
 	return append(with(m.line, "params", with(m.params, "clientCapabilities", able)), '\n')
+}
+
+// carryOut runs a request of the agent aside and answers it; one for a terminal that may run goes
+// on to the editor, with what was approved of it alone.
+func (p *Proxy) carryOut(ctx context.Context, m message) {
+	if m.id == nil {
+		_ = p.refuse(m, 0, "it has no id, so nobody could be told what came of it")
+		return
+	}
+	m.line, m.id, m.params = nil, bytes.Clone(m.id), bytes.Clone(m.params)
+	s, err := p.of(m.params)
+	if err == nil { // the line counts as a hook, or the editor, would read it
+		_, err = pick(m.params, []string{"path", "content", "line", "limit", "command", "args",
+			"env", "cwd", "outputByteLimit", "sessionId"})
+	}
+	if err != nil {
+		_ = p.refuse(m, -32602, err.Error()) // else it has gone
+		return
+	}
+	p.room <- struct{}{}
+	before, done := p.turn(m, s)
+	ctx, cancel := context.WithCancel(ctx)
+	p.mu.Lock()
+	p.running[string(m.id)] = cancel
+	p.mu.Unlock()
+	p.calls.Go(func() {
+		defer func() {
+			p.mu.Lock()
+			delete(p.running, string(m.id))
+			p.mu.Unlock()
+			cancel()
+			done()
+			<-p.room
+		}()
+		if before != nil {
+			<-before
+		}
+		p.run(ctx, m, s)
+	})
+}
+
+func (p *Proxy) run(ctx context.Context, m message, s *session) {
+	a, err := p.files.Call(ctx, s.call(m.method, m.params))
+	if err != nil {
+		p.o.Tell("%s: %v", m.method, err)
+		_ = p.agent.send(failure(m.id, -32603, "the guard is broken")) // else it has gone
+		return
+	}
+	if a.Refused() && ctx.Err() != nil {
+		_ = p.agent.send(failure(m.id, -32800, "Request cancelled")) // else it has gone
+		return
+	}
+	as := "result"
+	if a.Refused() {
+		as = "error"
+	}
+	content, err := a.JSON(true)
+	if err != nil {
+		p.o.Tell("%s: %v", m.method, err)
+		_ = p.agent.send(failure(m.id, -32603, "the guard is broken")) // else it has gone
+		return
+	}
+	if m.method == runProgram && !a.Refused() {
+		_ = p.editor.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"%s","params":%s}`+"\n", // else nobody waits for it
+			m.id, runProgram, content))
+		return
+	}
+	_ = p.agent.send(reply(m.id, as, content)) // else it has gone
+}
+
+// turn has calls of one path follow each other. before ends when it is this one's turn; done ends
+// it.
+func (p *Proxy) turn(m message, s *session) (before <-chan struct{}, done func()) {
+	var is struct {
+		Path string `json:"path"`
+	}
+	_ = json.Unmarshal(m.params, &is) // the dialect says what is wrong with it
+	key, mine := [2]string{s.history(), is.Path}, make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before = p.turns[key]
+	p.turns[key] = mine
+	return before, func() {
+		close(mine)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.turns[key] == mine {
+			delete(p.turns, key)
+		}
+	}
+}
+
+// cancels ends the call that the agent takes back, if it is one that we carry out.
+func (p *Proxy) cancels(m message) bool {
+	parts, err := pick(m.params, []string{"requestId"})
+	if err != nil || parts[0] == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cancel, ours := p.running[string(parts[0])]
+	if ours {
+		cancel()
+	}
+	return ours
 }

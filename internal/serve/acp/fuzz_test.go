@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"strings"
 	"sync"
@@ -163,4 +164,17 @@ func TestAgentThatReadsNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+var whole = flag.Bool("whole", false, "long lines of 100 MB")
+
+func BenchmarkPass(b *testing.B) {
+	line := []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"text":"` + strings.Repeat("some words ", 30) + `"}}}` + "\n")
+	p := New(&deaf{}, io.Discard, io.Discard, Options{Terminal: "pass", Tell: func(string, ...any) {}})
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		if err := p.fromAgent(b.Context(), line); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

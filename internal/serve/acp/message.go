@@ -1,12 +1,17 @@
 package acp
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
+
+	"moltisfs/internal/ndjson"
 )
 
 // A message is one line, and what of it decides where it goes. All are parts of the line.
@@ -31,11 +36,26 @@ var (
 
 var members = []string{"id", "method", "params", "result", "error"}
 
-// read takes a line apart as far as it can be.
+// read takes a line apart, if it is an object; of a broken one it gives id and method, if they stand before
+// the break.
 func read(line []byte) (m message, err error) {
 	m.line = line
 	body := bytes.TrimSpace(line)
-	if len(body) == 0 || body[0] != '{' {
+	if !json.Valid(body) || body[0] != '{' {
+		var value json.RawMessage
+		d := json.NewDecoder(bytes.NewReader(body))
+		_, err := d.Token()
+		for name := json.Token(nil); err == nil; err = d.Decode(&value) {
+			switch name {
+			case "id":
+				m.id = bytes.Clone(value)
+			case "method":
+				m.method = string(value)
+			}
+			if name, err = d.Token(); err != nil {
+				break
+			}
+		}
 		return m, errNoMessage
 	}
 	parts, err := pick(body, members)
@@ -52,10 +72,10 @@ func readStrictly(line []byte) (message, error) {
 	m, err := read(line)
 	body := bytes.TrimSpace(line)
 	switch {
-	case !utf8.Valid(body) || !json.Valid(body):
-		return m, errNoMessage
 	case err != nil:
 		return m, err
+	case !utf8.Valid(body):
+		return m, errNoMessage
 	case hides(body):
 		return m, errHidden
 	case (m.method == "") != (m.result != nil || m.failed != nil): // both, or neither
@@ -83,129 +103,37 @@ func hides(body []byte) bool {
 	return false
 }
 
-// pick finds the values of an object's members. errTwice: one of them may be two.
-func pick(object []byte, names []string) ([][]byte, error) {
-	parts := make([][]byte, len(names))
-	twice := false
-	ok := walk(object, func(key []byte, from, to int) {
+// pick finds the values of the members of an object, or of any other value, which has none. errTwice: one
+// of them may be two.
+func pick(object []byte, names []string) (parts [][]byte, err error) {
+	parts = make([][]byte, len(names))
+	ndjson.Members(object, func(key []byte, from, to int) {
 		name := string(key[1 : len(key)-1])
-		if bytes.IndexByte(key, '\\') >= 0 && json.Unmarshal(key, &name) != nil {
-			name = ""
+		if bytes.IndexByte(key, '\\') >= 0 {
+			_ = json.Unmarshal(key, &name) // it is valid
 		}
 		for i, n := range names {
 			if !strings.EqualFold(name, n) {
 				continue
 			}
-			twice = twice || name != n || parts[i] != nil
+			if name != n || parts[i] != nil {
+				err = errTwice
+			}
 			parts[i] = object[from:to:to]
 		}
 	})
-	switch {
-	case !ok:
-		return parts, errNoMessage
-	case twice:
-		return parts, errTwice
-	}
-	return parts, nil
-}
-
-// walk goes through the members of an object: the key as it stands, and from where to where the
-// value is. false: it has no end.
-func walk(object []byte, each func(key []byte, from, to int)) bool {
-	at := space(object, 1)
-	for at < len(object) && object[at] != '}' {
-		if object[at] == ',' {
-			at = space(object, at+1)
-			continue
-		}
-		end := skip(object, at)
-		if object[at] != '"' || end < 0 {
-			return false
-		}
-		key := object[at:end]
-		if at = space(object, end); at >= len(object) || object[at] != ':' {
-			return false
-		}
-		at = space(object, at+1)
-		if end = skip(object, at); end < 0 {
-			return false
-		}
-		each(key, at, end)
-		at = space(object, end)
-	}
-	return at < len(object)
-}
-
-func space(b []byte, at int) int {
-	for at < len(b) && (b[at] == ' ' || b[at] == '\t' || b[at] == '\n' || b[at] == '\r') {
-		at++
-	}
-	return at
-}
-
-// skip is where the value at a place ends, -1 where it does not.
-func skip(b []byte, at int) int {
-	for depth := 0; at < len(b); {
-		switch b[at] {
-		case '"':
-			if at = text(b, at); at < 0 {
-				return -1
-			}
-		case '{', '[':
-			depth++
-			at++
-			continue
-		case '}', ']':
-			if depth--; depth < 0 {
-				return -1
-			}
-			at++
-		case ',', ':', ' ', '\t', '\n', '\r':
-			at++
-			if depth == 0 {
-				return -1
-			}
-			continue
-		default:
-			for at++; at < len(b) && !ends(b[at]); at++ {
-			}
-		}
-		if depth == 0 {
-			return at
-		}
-	}
-	return -1
-}
-
-// ends says that a number or a word ends here.
-func ends(c byte) bool {
-	return c == ',' || c == ':' || c == ']' || c == '}' || c == '"' || c <= ' '
-}
-
-// text is where the string at a place ends.
-func text(b []byte, at int) int {
-	for at++; ; at++ {
-		next := bytes.IndexByte(b[at:], '"')
-		if next < 0 {
-			return -1
-		}
-		back := 0
-		for at += next; b[at-1-back] == '\\'; back++ { // the string begins with a quote
-		}
-		if back%2 == 0 {
-			return at + 1
-		}
-	}
+	return parts, err
 }
 
 // with is an object with a member set, and all else as it stands. What is no object becomes one.
 func with(object []byte, name string, value []byte) []byte {
-	if object = bytes.TrimSpace(object); len(object) < 2 || object[0] != '{' {
+	if object = bytes.TrimSpace(object); len(object) == 0 || object[0] != '{' {
 		object = []byte("{}")
 	}
 	var out []byte
-	walk(object, func(key []byte, from, to int) {
-		if out == nil && string(key) == `"`+name+`"` {
+	others := false
+	ndjson.Members(object, func(key []byte, from, to int) {
+		if others = true; out == nil && string(key) == `"`+name+`"` {
 			out = slices.Concat(object[:from], value, object[to:])
 		}
 	})
@@ -213,8 +141,57 @@ func with(object []byte, name string, value []byte) []byte {
 		return out
 	}
 	member := append([]byte(`{"`+name+`":`), value...)
-	if object[space(object, 1)] != '}' {
+	if others {
 		member = append(member, ',')
 	}
 	return append(member, object[1:]...)
+}
+
+// keptLine is how large a line may be for its memory to be kept for the next one.
+const keptLine = 1 << 20
+
+// lines reads lines of any length: the longest one is what it holds.
+type lines struct {
+	r    *bufio.Reader
+	long []byte
+}
+
+func linesOf(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
+
+// next is one line with its end, good until the next call. What comes before the end of the input
+// without one gets one.
+func (l *lines) next() ([]byte, error) {
+	line, err := l.r.ReadSlice('\n')
+	if err == nil {
+		return line, nil
+	}
+	if cap(l.long) > keptLine {
+		l.long = nil
+	}
+	l.long = append(l.long[:0], line...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		line, err = l.r.ReadSlice('\n')
+		l.long = append(l.long, line...)
+	}
+	if errors.Is(err, io.EOF) && len(l.long) > 0 {
+		return append(l.long, '\n'), nil
+	}
+	return l.long, err
+}
+
+// peer is where lines go.
+type peer struct {
+	mu  sync.Mutex
+	out io.Writer
+	err error // of the first write that failed; nothing is written after it
+}
+
+// send writes whole lines.
+func (p *peer) send(line []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		_, p.err = p.out.Write(line)
+	}
+	return p.err
 }

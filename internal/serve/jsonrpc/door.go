@@ -102,11 +102,11 @@ func (s *Server) originOK(r *http.Request) bool {
 	return true
 }
 
-// A place answers requests of callers that are known.
-type place func(http.ResponseWriter, *http.Request, *caller)
+// A handler answers requests of callers that are known.
+type handler func(http.ResponseWriter, *http.Request, *caller)
 
 // withCaller lets a request in whose caller is known.
-func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next place) {
+func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next handler) {
 	c, err := s.authenticate(r, p)
 	switch {
 	case errors.Is(err, serve.ErrUnknownToken):
@@ -198,8 +198,8 @@ func (s *Server) delay(ctx context.Context) {
 	}
 }
 
-// operators keeps a place to those who operate.
-func operators(next place) place {
+// operators keeps next to callers who operate.
+func operators(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, c *caller) {
 		if !c.operates {
 			refuse(w, http.StatusForbidden, codeDenied, "this is for operators")

@@ -1,9 +1,12 @@
 package jsonrpc_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,6 +17,8 @@ import (
 	"time"
 
 	"moltisfs/config"
+	"moltisfs/internal/serve"
+	"moltisfs/internal/serve/jsonrpc"
 	"moltisfs/tools"
 )
 
@@ -71,4 +76,68 @@ func TestManySessions(t *testing.T) {
 	if len(took) != 10**sessions {
 		t.Errorf("%d calls came back", len(took))
 	}
+}
+
+// served is the tools on a loopback port, and a token for them.
+type served struct {
+	dir, url, secret string
+	client           *http.Client
+}
+
+func serveTools(t testing.TB, cfg config.Config, o tools.Options) *served {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.DataDir = filepath.Join(t.TempDir(), "data")
+	suite, err := tools.Open(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := serve.Tokens(filepath.Join(o.DataDir, "tokens"))
+	_, secret, err := tokens.Create(serve.Token{Principal: "bench"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := serve.Listen("127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- jsonrpc.New(suite.Dialect(), jsonrpc.Options{Tokens: tokens}).Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := suite.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 256}}
+	return &served{dir, "http://" + l.Addr().String() + "/rpc", secret, client}
+}
+
+func (s *served) send(t testing.TB, method, params string) []byte {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+	req, err := http.NewRequest("POST", s.url, strings.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	req.Header.Set("Authorization", "Bearer "+s.secret)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return answer
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 	"unicode/utf8"
+
+	"moltisfs/internal/ndjson"
 )
 
 // The codes of errors.
@@ -73,10 +75,21 @@ func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []b
 	start, size := time.Now(), 0
 	var all [][]byte
 	for _, item := range items {
-		one := s.one(ctx, c, item, !batch, size > maxAnswer)
-		if one != nil {
-			all, size = append(all, one), size+len(one)
+		r, e := decode(item)
+		var result json.RawMessage
+		broken := e != nil
+		switch {
+		case broken:
+		case size > maxAnswer:
+			e = wrong(codeBusy, "the batch has too much to answer; send this one again, in another")
+		default:
+			result, e = s.call(ctx, c, r, !batch)
 		}
+		if r.id == nil && !broken { // a notification
+			continue
+		}
+		one := response(r.id, result, e)
+		all, size = append(all, one), size+len(one)
 	}
 	if time.Since(start) > guessDelay && !s.holds(c) { // it waited, as for events
 		return response(nil, nil, wrong(codeAuth, "the token holds no more")), http.StatusUnauthorized
@@ -88,25 +101,6 @@ func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []b
 		return all[0], http.StatusOK
 	}
 	return slices.Concat([]byte("["), bytes.Join(all, []byte(",")), []byte("]")), http.StatusOK
-}
-
-// one answers one request; nil for a notification.
-func (s *Server) one(ctx context.Context, c *caller, raw json.RawMessage,
-	alone, full bool) (answer []byte) {
-	r, e := decode(raw)
-	if e != nil {
-		return response(r.id, nil, e)
-	}
-	var result json.RawMessage
-	if full {
-		e = wrong(codeBusy, "the batch has too much to answer; send this one again, in another")
-	} else {
-		result, e = s.call(ctx, c, r, alone)
-	}
-	if r.id == nil {
-		return nil
-	}
-	return response(r.id, result, e)
 }
 
 // split makes requests of a body: one, or those of a batch.
@@ -166,35 +160,29 @@ func validID(id json.RawMessage) bool { // a string, a number or null; it is val
 }
 
 // members are the values of a request by their keys, each of which is there once.
-func members(raw json.RawMessage) (map[string]json.RawMessage, *rpcError) {
-	m := map[string]json.RawMessage{}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+func members(raw json.RawMessage) (m map[string]json.RawMessage, e *rpcError) {
+	m = map[string]json.RawMessage{}
+	if raw[0] != '{' {
 		return m, wrong(codeRequest, "it is not an object")
 	}
-	for d.More() {
-		t, err := d.Token()
-		key, _ := t.(string)
-		var value json.RawMessage
-		if err == nil {
-			err = d.Decode(&value)
-		}
+	ndjson.Members(raw, func(quoted []byte, from, to int) {
+		var key string
+		_ = json.Unmarshal(quoted, &key) // the body is valid
 		switch {
-		case err != nil:
-			return m, wrong(codeRequest, "it is not an object")
+		case e != nil:
 		case m[key] != nil:
-			return m, wrong(codeRequest, "%.60q is there twice", key)
+			e = wrong(codeRequest, "%.60q is there twice", key)
 		case !slices.Contains([]string{"jsonrpc", "id", "method", "params"}, key):
-			return m, wrong(codeRequest,
-				"there is no %.60q in a request; there are jsonrpc, id, method and params", key)
+			e = wrong(codeRequest, "there is no %.60q in a request; there are jsonrpc, id, method and params", key)
+		default:
+			m[key] = raw[from:to]
 		}
-		m[key] = value
-	}
-	return m, nil
+	})
+	return m, e
 }
 
-// toldAs is the error of an operator's method as its sender is told.
-func toldAs(err error) *rpcError {
+// asRPCError is the error of an operator's method as its sender is told.
+func asRPCError(err error) *rpcError {
 	if coded, ok := errors.AsType[interface {
 		error
 		RPCCode() int

@@ -24,13 +24,13 @@ type catalog struct {
 
 type entry struct {
 	tool, category string
-	told           json.RawMessage
+	json           json.RawMessage
 }
 
 func newCatalog(defs []dialect.Definition) catalog {
 	c := catalog{names: map[string]int{}}
 	for i, d := range defs {
-		e := entry{tool: d.Name, category: "tools", told: d.Entry}
+		e := entry{tool: d.Name, category: "tools", json: d.Entry}
 		for _, name := range append([]string{d.Name}, d.Also...) {
 			dotted := strings.Replace(name, "__", ".", 1)
 			if before, _, ok := strings.Cut(dotted, "."); ok {
@@ -42,8 +42,8 @@ func newCatalog(defs []dialect.Definition) catalog {
 				}
 			}
 		}
-		if e.told == nil {
-			e.told, _ = json.Marshal(d) // strings, booleans and schemas that are valid
+		if e.json == nil {
+			e.json, _ = json.Marshal(d) // strings, booleans and schemas that are valid
 		}
 		c.entries = append(c.entries, e)
 		if !slices.Contains(c.categories, e.category) {
@@ -129,8 +129,8 @@ func (s *Server) call(ctx context.Context, c *caller, r request,
 	if err == nil {
 		return raw, nil
 	}
-	if told := toldAs(err); told != nil {
-		return nil, told
+	if e := asRPCError(err); e != nil {
+		return nil, e
 	}
 	if s.stopping.Err() != nil {
 		return nil, wrong(codeInternal, "the server is ending")
@@ -152,7 +152,7 @@ func (s *Server) list(_ context.Context, _ asker, p *listParams) (any, error) {
 	found := []json.RawMessage{}
 	for _, e := range s.catalog.entries {
 		if p.Category == "" || e.category == p.Category {
-			found = append(found, e.told)
+			found = append(found, e.json)
 		}
 	}
 	return map[string]any{"capabilities": found}, nil
@@ -164,7 +164,7 @@ type describeParams struct {
 
 func (s *Server) describe(_ context.Context, _ asker, p *describeParams) (any, error) {
 	if i, ok := s.catalog.names[p.Name]; ok {
-		return s.catalog.entries[i].told, nil
+		return s.catalog.entries[i].json, nil
 	}
 	return nil, wrong(codeParams, "there is no such capability")
 }

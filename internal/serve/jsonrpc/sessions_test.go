@@ -285,7 +285,7 @@ func TestIdleSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := s.create("ci"); toldAs(err) == nil || toldAs(err).Code != codeBusy {
+		if _, err := s.create("ci"); asRPCError(err) == nil || asRPCError(err).Code != codeBusy {
 			t.Errorf("one too many: %v", err)
 		}
 		if _, err := s.create("other"); err != nil {

@@ -21,6 +21,7 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -35,6 +36,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -136,7 +139,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 		<-ended
 	case err = <-ended:
 		hangUp()
-		s.held.wait()
+		s.held.group.Wait()
 	}
 	s.endSessions(context.WithoutCancel(ctx))
 	if ctx.Err() != nil {
@@ -393,4 +396,128 @@ func fingerprint(c dialect.Call) [sha256.Size]byte {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// A client describes a program that calls us: measured with it, see docs/clients.md.
+type client struct {
+	name string // its clientInfo begins so, in lower case
+	// textOnly: it gives the model structuredContent in place of the text and the images beside it
+	// (anthropics/claude-code issue 79944, microsoft/vscode issue 290063), or beside it, as gemini-cli
+	// with what was refused, so it gets none.
+	textOnly bool
+	page     dialect.Page
+}
+
+// The limits leave room for what stands around the text: our own notes and the client's JSON.
+var clients = []client{
+	// 25,000 tokens, at three and a half bytes each: where its own Read stops.
+	{"claude-code", true, dialect.Page{Bytes: 87_500, Numbers: "tab"}},
+	{"visual studio code", true, dialect.Page{}},
+	{"codex", true, dialect.Page{Bytes: 10_000, Hard: true}},
+	{"gemini-cli", true, dialect.Page{Bytes: 38_000, Hard: true}},
+	{"opencode", false, dialect.Page{Bytes: 49_000, Hard: true, Lines: 1_990}},
+}
+
+// clientOf gives the row of the client that info names; for a stranger the zero client.
+func clientOf(info *sdk.Implementation) client {
+	if info == nil {
+		return client{}
+	}
+	name := strings.ToLower(info.Name)
+	for _, c := range clients {
+		if strings.HasPrefix(name, c.name) {
+			return c
+		}
+	}
+	return client{}
+}
+
+// conversationKeys are the places in a call's _meta where clients name their conversation and the prompt that a
+// call belongs to: in, where there is one, holds an object, or its JSON in a string.
+var conversationKeys = []struct{ in, session, turn string }{
+	{"x-codex-turn-metadata", "session_id", "turn_id"},
+	{"", "vscode.conversationId", "vscode.requestId"},
+}
+
+// conversation gives the session and turn that a client names in _meta. A value that can't be used counts as
+// left out: these keys are not ours.
+func conversation(meta map[string]any) (session, turn string) {
+	for _, t := range conversationKeys {
+		m := meta
+		if t.in != "" {
+			m, _ = meta[t.in].(map[string]any)
+			if text, ok := meta[t.in].(string); ok {
+				_ = json.Unmarshal([]byte(text), &m) // a text that is no object names nothing
+			}
+		}
+		if session = name(m[t.session]); session != "" {
+			return session, name(m[t.turn])
+		}
+	}
+	return "", ""
+}
+
+// name is a value as a session or turn can be called; "" when it can't.
+func name(v any) string {
+	s, _ := v.(string)
+	if s = strings.TrimSpace(s); len(s) > 256 || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+		return ""
+	}
+	return s
+}
+
+// listed holds the tools as a client is told of them, and the names that may be called: some tools have
+// one more than is listed.
+type listed struct {
+	tools []*sdk.Tool
+	known map[string][]byte // as JSON
+}
+
+// list takes over the definitions as they are now. The SDK tells the client of what differs, if the
+// server said that the list may change.
+func (s *server) list(srv *sdk.Server) error {
+	old, now := s.listed.Load(), &listed{known: map[string][]byte{}}
+	var fresh []*sdk.Tool
+	for _, d := range s.dialect.Definitions() {
+		t := tool(d)
+		now.tools = append(now.tools, t)
+		for _, name := range append([]string{d.Name}, d.Also...) { // only the first is listed
+			called := *t
+			called.Name = name
+			text, err := json.Marshal(&called)
+			if err != nil {
+				return err
+			}
+			now.known[name] = text
+			if old == nil || !bytes.Equal(old.known[name], text) {
+				fresh = append(fresh, &called)
+			}
+		}
+	}
+	s.listed.Store(now)
+	for _, t := range fresh {
+		srv.AddTool(t, s.call)
+	}
+	if old != nil {
+		for name := range old.known {
+			if now.known[name] == nil {
+				srv.RemoveTools(name)
+			}
+		}
+	}
+	return nil
+}
+
+// listAnew does so at each word of o.Changed.
+func (s *server) listAnew(srv *sdk.Server) {
+	for {
+		select {
+		case <-s.done.Done():
+			return
+		case <-s.o.Changed:
+			if err := s.list(srv); err != nil {
+				s.o.Logger.Warn("the tools could not be listed anew", "err", err)
+			}
+		}
+	}
 }

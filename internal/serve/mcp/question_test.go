@@ -22,7 +22,6 @@ import (
 // asker is a client that answers forms, and keeps what it was shown.
 type asker struct {
 	answer sdk.ElicitResult
-	after  time.Duration
 	shown  []*sdk.ElicitParams
 }
 
@@ -32,7 +31,6 @@ func (a *asker) connect(t *testing.T, root, revision string) *sdk.ClientSession 
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			a.shown = append(a.shown, r.Params)
-			time.Sleep(a.after)
 			res := a.answer
 			return &res, nil
 		}})
@@ -166,7 +164,7 @@ func TestChoices(t *testing.T) {
 
 // answers is a client on the wire, of any revision, that answers the question about a change with a
 // result as it stands there. It gives what the model reads.
-func answers(t *testing.T, revision, f, result string, after time.Duration) string {
+func answers(t *testing.T, revision, f, result string, after time.Duration) string { // after is for a bubble of synctest
 	t.Helper()
 	p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{Elicit: true})
 	write := `"name":"Write","arguments":{"file_path":` + string(mustJSON(t, f)) + `,"content":"new\n"}`

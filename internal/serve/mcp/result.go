@@ -1,10 +1,12 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -59,22 +61,57 @@ func content(b dialect.Block) sdk.Content {
 }
 
 // tooLate answers a call that comes back when its question is over.
-type tooLate struct{}
+type tooLate struct{ *dialect.Object }
 
 const (
 	tooLateError = "the approval question of this call is over; nothing was changed"
 	tooLateHint  = "Tell the user that an approval is wanted, then call again."
 )
 
-func (tooLate) Kind() string                     { return "approval_timeout" }
-func (tooLate) Refused() bool                    { return true }
-func (tooLate) Text() string                     { return tooLateError + "\n" + tooLateHint }
-func (tooLate) Blocks() ([]dialect.Block, error) { return nil, nil }
+func newTooLate() tooLate {
+	const kind = "approval_timeout"
+	return tooLate{&dialect.Object{Of: kind, No: true,
+		Content: fmt.Appendf(nil, `{"kind":%q,"error":%q,"hint":%q}`, kind, tooLateError, tooLateHint)}}
+}
 
-func (a tooLate) JSON(bool) ([]byte, error) {
-	return json.Marshal(struct {
-		Kind  string `json:"kind"`
-		Error string `json:"error"`
-		Hint  string `json:"hint"`
-	}{a.Kind(), tooLateError, tooLateHint})
+func (tooLate) Text() string { return tooLateError + "\n" + tooLateHint }
+
+// progress tells a client that asked for it each second that its call goes on, and how many files it
+// has come to: a search of a large tree, a restore of many files. stop ends it, and returns when
+// nothing more is sent.
+func progress(ctx context.Context, req *sdk.CallToolRequest, p *dialect.Progress) (stop func()) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		far := 0.0
+		for n := 1; ; n++ {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			files, total := p.Files.Load(), p.Total.Load()
+			note := &sdk.ProgressNotificationParams{ProgressToken: token, Total: float64(total)}
+			switch {
+			case total > 0:
+				note.Message = fmt.Sprintf("%s: %d of %d files, %d s", req.Params.Name, files, total, n)
+			case files > 0:
+				note.Message = fmt.Sprintf("%s: %d files so far, %d s", req.Params.Name, files, n)
+			default:
+				note.Message = fmt.Sprintf("%s goes on, %d s", req.Params.Name, n)
+			}
+			far = max(float64(files), far+1./1024) // it has to grow each time, also while a question waits
+			note.Progress = far
+			// One that can't be sent is no loss: the answer meets the same fault.
+			_ = req.Session.NotifyProgress(ctx, note)
+		}
+	}()
+	return func() { cancel(); <-ended }
 }

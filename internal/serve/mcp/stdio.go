@@ -252,3 +252,143 @@ func (c *connection) refuse(id jsonrpc.ID, code int64, message string) error {
 	}
 	return c.write(line, nil)
 }
+
+// numbers carries the numbers of a client through the SDK, which keeps them in a float64: the id
+// 9007199254740993 goes in as the string "MARK9007199254740993", and comes out as it was. The mark is
+// unguessable, so that no other string begins so.
+type numbers struct{ mark string }
+
+// in is a line with these numbers as strings, if it is a request: its id, the id that it names in
+// params.requestId, and params._meta.progressToken.
+func (n numbers) in(line []byte) []byte {
+	if !json.Valid(line) {
+		return line
+	}
+	var out []byte
+	done, isRequest := 0, false
+	mark := func(from, to int) {
+		if c := line[from]; c == '-' || '0' <= c && c <= '9' {
+			out = append(append(append(append(out, line[done:from]...), '"'), n.mark...), line[from:to]...)
+			out, done = append(out, '"'), to
+		}
+	}
+	at := len(line) - len(bytes.TrimLeft(line, " \t\r\n"))
+	members(line, at, len(line), func(key string, from, to int) {
+		switch key {
+		case "method":
+			isRequest = true
+		case "id":
+			mark(from, to)
+		case "params":
+			members(line, from, to, func(key string, from, to int) {
+				switch key {
+				case "requestId":
+					mark(from, to)
+				case "_meta":
+					members(line, from, to, func(key string, from, to int) {
+						if key == "progressToken" {
+							mark(from, to)
+						}
+					})
+				}
+			})
+		}
+	})
+	if !isRequest || done == 0 {
+		return line
+	}
+	return append(out, line[done:]...)
+}
+
+// members goes through those of the object at line[from:to], with places in line.
+func members(line []byte, from, to int, f func(key string, from, to int)) {
+	ndjson.Members(line[from:to], func(key []byte, a, b int) { f(string(key[1:len(key)-1]), from+a, from+b) })
+}
+
+// out is a line with the numbers as the client gave them.
+func (n numbers) out(line []byte) []byte {
+	quoted := []byte(`"` + n.mark)
+	for from := 0; ; {
+		at := bytes.Index(line[from:], quoted)
+		if at < 0 {
+			return line
+		}
+		from += at
+		digits := number(line[from+len(quoted):])
+		if rest, ok := bytes.CutPrefix(line[from+len(quoted)+len(digits):], []byte(`"`)); ok {
+			line = slices.Concat(line[:from], digits, rest)
+		}
+		from++
+	}
+}
+
+// number is the beginning of text that can be one.
+func number(text []byte) []byte {
+	return text[:len(text)-len(bytes.TrimLeft(text, "+-.eE0123456789"))]
+}
+
+// The SDK encodes a result and then goes over all of its bytes three times more: of a long Read that
+// is most of the time. So a long text travels through it as a mark, and stands in its place when the
+// line is written.
+type longTexts struct {
+	mu     sync.Mutex
+	prefix string // unguessable: no file holds a mark
+	last   int
+	texts  map[string]string // by mark
+}
+
+const (
+	longText = 16 << 10 // bytes from which on a text is marked
+	mostLong = 64       // marks under way; beyond them texts go as they are
+)
+
+// mark gives the text to send in the place of text: a mark for a long one.
+func (l *longTexts) mark(text string) string {
+	if len(text) < longText {
+		return text
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.texts) >= mostLong {
+		return text
+	}
+	if l.texts == nil {
+		l.prefix, l.texts = rand.Text(), map[string]string{}
+	}
+	l.last++
+	mark := fmt.Sprintf("%s-%d.", l.prefix, l.last)
+	l.texts[mark] = text
+	return mark
+}
+
+// restored is a line with the text in the place of its mark.
+func (l *longTexts) restored(line []byte) ([]byte, error) {
+	l.mu.Lock()
+	begin := -1
+	if len(l.texts) > 0 {
+		begin = bytes.Index(line, []byte(`"`+l.prefix))
+	}
+	if begin < 0 {
+		l.mu.Unlock()
+		return line, nil
+	}
+	end := begin + 1 + bytes.IndexByte(line[begin+1:], '"')
+	mark := string(line[begin+1 : end])
+	text, ok := l.texts[mark]
+	delete(l.texts, mark)
+	l.mu.Unlock()
+	if !ok {
+		return line, nil
+	}
+	var b bytes.Buffer
+	b.Grow(len(line) + len(text) + len(text)/8)
+	b.Write(line[:begin])
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
+		return nil, fmt.Errorf("encoding a text: %w", err)
+	}
+	b.Truncate(b.Len() - 1) // its newline
+	b.Write(line[end+1:])
+	return b.Bytes(), nil
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"moltisfs/internal/approval"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/nearest"
+	"moltisfs/internal/tty"
+	"moltisfs/tools"
+)
+
+// Names and contents that we show were chosen by agents. Two things keep them from speaking to the
+// operator in our place: every name goes through visible, which keeps it in its line, and whatever
+// reaches a terminal goes through a shownWriter. A pipe or a file gets contents as they are.
+
+// shownOn is f. If f is a terminal, control characters are shown instead of sent.
+func shownOn(f *os.File) io.Writer {
+	if isTerminal(f) {
+		return &shownWriter{w: f}
+	}
+	return f
+}
+
+type shownWriter struct {
+	w    io.Writer
+	rest []byte // the beginning of a character of which the last write had no more
+}
+
+func (s *shownWriter) Write(p []byte) (int, error) {
+	text := append(s.rest, p...)
+	whole := len(text)
+	for i := max(0, whole-utf8.UTFMax+1); i < whole; i++ {
+		if utf8.RuneStart(text[i]) && !utf8.FullRune(text[i:]) {
+			whole = i
+		}
+	}
+	s.rest = append([]byte(nil), text[whole:]...)
+	if _, err := io.WriteString(s.w, approval.Escape(string(text[:whole]), true)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// What a terminal gets beyond text: colour, a pager, and lines that fit.
+
+// ink is colour for a terminal, unless its user wants none.
+func (s streams) ink(f *os.File) approval.Ink {
+	term := s.env("TERM")
+	return approval.Ink(isTerminal(f) && s.env("NO_COLOR") == "" && term != "" && term != "dumb")
+}
+
+// terminal is standard output where that is a terminal, else nil.
+func (s streams) terminal() *os.File {
+	if w, ok := s.out.(*shownWriter); ok {
+		f, _ := w.w.(*os.File)
+		return f
+	}
+	return nil
+}
+
+// width is that of the terminal, at most 100: longer lines are hard to read.
+func (s streams) width() int {
+	const most, least = 100, 40
+	if f := s.terminal(); f != nil {
+		if columns, _ := tty.Size(f); columns > 0 {
+			return min(max(columns, least), most)
+		}
+	}
+	return most
+}
+
+// wrap breaks the paragraphs of a text at a width. Lines that are indented stay as they are: they
+// are examples.
+func wrap(text string, width int) string {
+	var out []string
+	for _, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		var line string
+		flush := func() {
+			if line != "" {
+				out = append(out, line)
+			}
+			line = ""
+		}
+		for l := range strings.SplitSeq(paragraph, "\n") {
+			if strings.HasPrefix(l, " ") {
+				flush()
+				out = append(out, l)
+				continue
+			}
+			for _, word := range strings.Fields(l) {
+				if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+					flush()
+				}
+				line = strings.TrimSpace(line + " " + word)
+			}
+		}
+		flush()
+		out = append(out, "")
+	}
+	return strings.Join(slices.Clip(out[:len(out)-1]), "\n")
+}
+
+// progressOn tells on w, now and then, how far long work is. It is nil if w is no terminal.
+func progressOn(w io.Writer) func(what string, done, total int) {
+	f, ok := w.(*os.File)
+	if !ok || !isTerminal(f) {
+		return nil
+	}
+	told := time.Now() // what takes less than a moment needs no line
+	var mu sync.Mutex
+	return func(what string, done, total int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(told) < 2*time.Second {
+			return
+		}
+		told = time.Now()
+		of := ""
+		if total > 0 {
+			of = fmt.Sprintf(" of %d", total)
+		}
+		fmt.Fprintf(w, "%s: %s: %d%s\n", program, what, done, of)
+	}
+}
+
+// answer writes v in JSON, or for people what format says.
+func (in *invocation) answer(v any, format string, args ...any) error {
+	if in.given("json") {
+		return writeJSON(in, v)
+	}
+	return in.write(fmt.Appendf(nil, format, args...))
+}
+
+// list is [] in JSON where it is empty, not null.
+func list[T any](l []T) []T { return append([]T{}, l...) }
+
+// writeJSON writes an answer for people and programs: indented, and < > & as they are.
+func writeJSON(in *invocation, answer any) error {
+	b, err := encoded(answer, "  ")
+	if err != nil {
+		return err
+	}
+	return in.write(b)
+}
+
+func encoded(answer any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	if err := enc.Encode(answer); err != nil {
+		return nil, fmt.Errorf("encoding the answer: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// write is the answer of a command.
+func (in *invocation) write(answer []byte) error {
+	if _, err := in.out.Write(answer); err != nil {
+		return fmt.Errorf("writing the answer: %w", err)
+	}
+	return nil
+}
+
+// empty says on standard error that a list is, and what narrows it.
+func (in *invocation) empty(what string, narrowing ...string) {
+	var by []string
+	for _, name := range narrowing {
+		if in.given(name) {
+			by = append(by, "--"+name+" "+visible(in.option(name)))
+		}
+	}
+	if len(by) > 0 {
+		what += " with " + strings.Join(by, ", ")
+	}
+	fmt.Fprintf(in.err, "%s: %s\n", program, what)
+	if tool := in.option("tool"); tool != "" {
+		var names []string
+		for _, d := range tools.Definitions() {
+			names = append(names, d.Name)
+		}
+		if near := nearest.Of(tool, names); near != "" && near != tool {
+			fmt.Fprintf(in.err, "hint: did you mean --tool %s?\n", near)
+		}
+	}
+}
+
+// timeText is a time for people, in their zone and with it: as --since and --until take it.
+func timeText(t time.Time) string { return t.Local().Format(time.RFC3339) }
+
+// visible keeps a name, which an agent may have chosen, in its line; no terminal obeys it.
+func visible(name string) string { return edit.ShownPath(name) }
+
+// plural counts: one is the word, or words, for exactly one.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return plural(int(n), "byte", "bytes")
+}
+
+var plainWord = regexp.MustCompile(`^[\w./:@%+=,-]*$`)
+
+// shellWord writes a word as a shell reads it.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// controlling opens the controlling terminal.
+func controlling() (r, w *os.File, err error) {
+	in, out := "/dev/tty", "/dev/tty"
+	if runtime.GOOS == "windows" {
+		in, out = "CONIN$", "CONOUT$"
+	}
+	if r, err = os.OpenFile(in, os.O_RDONLY, 0); err != nil {
+		return nil, nil, err
+	}
+	if w, err = os.OpenFile(out, os.O_WRONLY, 0); err != nil {
+		_ = r.Close() // nothing was read
+		return nil, nil, err
+	}
+	return r, w, nil
+}
+
+// hasTerminal says whether there is a terminal to ask on.
+func hasTerminal() bool {
+	r, w, err := controlling()
+	if err == nil {
+		_, _ = r.Close(), w.Close() // nothing was read or written
+	}
+	return err == nil
+}
+
+// confirmed asks a question on the controlling terminal. Where there is none, and after Ctrl-C, the
+// answer is no.
+func (in *invocation) confirmed(ctx context.Context, question string) bool {
+	r, w, err := controlling()
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := io.WriteString(w, in.ink(w).Strong(question)+" [y/N] "); err != nil {
+		return false
+	}
+	typed := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(r).ReadString('\n')
+		typed <- line
+	}()
+	select {
+	case line := <-typed:
+		if !strings.HasSuffix(line, "\n") {
+			_, _ = io.WriteString(w, "\n") // Ctrl-D; if it fails, the answer stands
+		}
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return answer == "y" || answer == "yes"
+	case <-ctx.Done():
+		_, _ = io.WriteString(w, "\n") // if it fails, the answer stands
+		return false
+	}
+}
+
+// isTerminal says whether a person may be at the other end of f.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a service has it as standard input, under that name
+	return err != nil || !os.SameFile(info, null)
+}

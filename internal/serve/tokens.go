@@ -1,0 +1,356 @@
+// Package serve has the tokens and the addresses of the servers below it.
+//
+// [TokenStore] keeps the tokens by which a server knows its callers: the principal, the trees that it may read and change, its tier, and the
+// end.
+//
+// A token is 256 random bits. Only its SHA-256 is kept. A slow hash, such as bcrypt, protects
+// secrets that can be guessed; nobody guesses this one, and each call would pay for it.
+//
+// The tokens are in one file of the data directory, DIR/tokens.json, mode 0600. Processes change it
+// one after the other, under a lock, and replace it whole. [TokenStore.Check] looks at it each time and
+// reads it when it is another file, so that a token that was revoked is refused by servers that run. A file that is not as this
+// package writes it, or that others may read or write, is refused whole: then no token holds.
+//
+// A TokenStore is safe for concurrent use. It opens the files in its directory and nothing else.
+//
+// [Listen] opens loopback addresses, others only where that is asked for, and Unix sockets, of which [Peer] tells the user at the other end. It opens the
+// lock beside a socket, and removes nothing but a socket of a dead server.
+package serve
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"moltisfs/internal/guardfs/flock"
+)
+
+// A Token is a token as the file keeps it: all but the secret.
+type Token struct {
+	ID        string `json:"id"`
+	Hash      string `json:"sha256"` // of the secret, in hex
+	Principal string `json:"principal"`
+	// Scope lists the paths that it may read and change, within the configuration; nil: all that is allowed.
+	Scope *Scope `json:"scope,omitempty"`
+	// Tier is the least strict tier that its calls have, see approval.Tier; "" as configured.
+	Tier     string    `json:"tier,omitempty"`
+	ByUser   bool      `json:"by_user,omitempty"`  // a person's, not an agent's
+	Operator bool      `json:"operator,omitempty"` // answers approvals and makes no calls
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires,omitzero"` // zero: never
+}
+
+// Scope is absolute paths, each with all below it.
+type Scope struct {
+	Readable []string `json:"readable"`
+	Writable []string `json:"writable"`
+}
+
+// Expired says whether its time is over.
+func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
+
+// ErrUnknownToken is the error of a token that never was, is revoked, or has expired: the three are the
+// same to who shows it. It is that of an id, too, that Revoke does not find.
+var ErrUnknownToken = errors.New("there is no such token")
+
+// ErrTooManyTokens is the error of one token too many.
+var ErrTooManyTokens = errors.New("there are as many tokens as are kept; revoke some")
+
+const (
+	prefix    = "mfs_" // so that scanners of secrets, and people, know what they see
+	maxSecret = 256    // bytes that are looked at
+	maxTokens = 1000
+	maxName   = 256                 // bytes of a principal
+	keepOld   = 30 * 24 * time.Hour // an expired one is listed for so long
+)
+
+// TokenStore is the tokens of one directory.
+type TokenStore struct {
+	dir string
+
+	mu     sync.Mutex
+	seen   fs.FileInfo // of the file that was read last; nil: read it the next time too
+	tokens []Token     // the tokens in it
+}
+
+// At is the store in dir. Nothing is opened or made yet.
+func Tokens(dir string) *TokenStore { return &TokenStore{dir: dir} }
+
+// Create keeps a token like t, with an id, a secret and a time of creation of its own. The secret
+// is nowhere else from then on.
+func (s *TokenStore) Create(t Token) (_ Token, secret string, err error) {
+	if t.Principal == "" || len(t.Principal) > maxName || !utf8.ValidString(t.Principal) ||
+		strings.ContainsFunc(t.Principal, unicode.IsControl) {
+		return t, "", fmt.Errorf("a principal is 1 to %d bytes of printable text", maxName)
+	}
+	bits := make([]byte, 32)
+	_, _ = rand.Read(bits) // it never fails
+	secret = prefix + base64.RawURLEncoding.EncodeToString(bits)
+	t.Hash, t.Created = hashOf(secret), time.Now().UTC().Truncate(time.Second)
+	err = s.change(func(all []Token) ([]Token, error) {
+		all = slices.DeleteFunc(all, func(o Token) bool { return o.Expired(t.Created.Add(-keepOld)) })
+		if len(all) >= maxTokens {
+			return nil, ErrTooManyTokens
+		}
+		for t.ID == "" || slices.ContainsFunc(all, func(o Token) bool { return o.ID == t.ID }) {
+			t.ID = "tk-" + strings.ToLower(rand.Text()[:8])
+		}
+		return append(all, t), nil
+	})
+	if err != nil {
+		return t, "", fmt.Errorf("making a token: %w", err)
+	}
+	return t, secret, nil
+}
+
+// Revoke takes a token away for good.
+func (s *TokenStore) Revoke(id string) (gone Token, err error) {
+	if all, err := s.read(); err == nil && len(all) == 0 {
+		return gone, ErrUnknownToken // and nothing is made
+	}
+	err = s.change(func(all []Token) ([]Token, error) {
+		i := slices.IndexFunc(all, func(t Token) bool { return t.ID == id })
+		if i < 0 {
+			return nil, ErrUnknownToken
+		}
+		gone = all[i]
+		return slices.Delete(all, i, i+1), nil
+	})
+	if err != nil && err != ErrUnknownToken {
+		err = fmt.Errorf("revoking a token: %w", err)
+	}
+	return gone, err
+}
+
+// List gives all tokens, oldest first, expired ones too.
+func (s *TokenStore) List() ([]Token, error) {
+	all, err := s.read()
+	if err != nil {
+		return nil, fmt.Errorf("reading the tokens: %w", err)
+	}
+	return slices.Clone(all), nil
+}
+
+// Check finds the token with this secret. The error is ErrUnknownToken, or that of tokens that can't be
+// read. How long it takes says nothing of the tokens but their number.
+func (s *TokenStore) Check(secret string, now time.Time) (Token, error) {
+	all, err := s.read()
+	if err != nil {
+		return Token{}, fmt.Errorf("reading the tokens: %w", err)
+	}
+	hash, found := []byte(hashOf(secret[:min(len(secret), maxSecret)])), -1
+	for i := range all {
+		if subtle.ConstantTimeCompare(hash, []byte(all[i].Hash)) == 1 {
+			found = i
+		}
+	}
+	if found < 0 || len(secret) > maxSecret || all[found].Expired(now) {
+		return Token{}, ErrUnknownToken
+	}
+	return all[found], nil
+}
+
+func hashOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// read gives the tokens that are in the file now. Callers must not change the slice.
+func (s *TokenStore) read() ([]Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen != nil && unchanged(s.dir, s.seen) {
+		return s.tokens, nil
+	}
+	s.seen = nil
+	start := time.Now()
+	raw, info, err := readFile(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDir(s.dir); err != nil && len(raw) > 0 {
+		return nil, err
+	}
+	if s.tokens, err = parse(raw); err != nil {
+		return nil, err
+	}
+	// A file that was just written can be written again within the same tick of its clock.
+	if info != nil && start.Sub(info.ModTime()) > time.Second {
+		s.seen = info
+	}
+	return s.tokens, nil
+}
+
+// change replaces the tokens by what edit makes of them, with nobody else changing them meanwhile.
+func (s *TokenStore) change(edit func([]Token) ([]Token, error)) error {
+	return locked(s.dir, func() error {
+		all, err := s.read()
+		if err == nil {
+			all, err = edit(slices.Clone(all))
+		}
+		if err != nil {
+			return err
+		}
+		raw, err := json.MarshalIndent(file{version, all}, "", " ")
+		if err != nil {
+			return err
+		}
+		if len(raw) >= maxFile { // it would not be read again
+			return ErrTooManyTokens
+		}
+		return replaceFile(s.dir, append(raw, '\n'))
+	})
+}
+
+// file is the JSON of the file.
+type file struct {
+	Version int     `json:"version"`
+	Tokens  []Token `json:"tokens"`
+}
+
+const version = 1
+
+// parse is strict: who made another file of it did not know what it says.
+func parse(raw []byte) ([]Token, error) {
+	if len(raw) == 0 {
+		return []Token{}, nil // there is none
+	}
+	var f file
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w", fileName, err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("%s is damaged: there is more after its end", fileName)
+	}
+	if f.Version != version {
+		return nil, fmt.Errorf("%s is of version %d, and this program knows %d", fileName, f.Version,
+			version)
+	}
+	ids := map[string]bool{}
+	for _, t := range f.Tokens {
+		bits, err := hex.DecodeString(t.Hash)
+		if err != nil || len(bits) != sha256.Size || t.ID == "" || t.Principal == "" || ids[t.ID] {
+			return nil, fmt.Errorf("%s is damaged: its token %q is not whole, or there twice",
+				fileName, t.ID)
+		}
+		ids[t.ID] = true
+	}
+	return append([]Token{}, f.Tokens...), nil
+}
+
+const (
+	fileName = "tokens.json"
+	lockName = "tokens.lock"
+	newName  = "tokens.new" // a next file that is not whole yet; whoever has the lock may take it
+	maxFile  = 1 << 20
+)
+
+// readFile gives the whole file and what it is, nothing where there is none.
+func readFile(dir string) ([]byte, fs.FileInfo, error) {
+	name := filepath.Join(dir, fileName)
+	f, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%s is not a file", name)
+	case others(info, 0o077):
+		return nil, nil, fmt.Errorf("%s is open to others (%s)", name, info.Mode())
+	case info.Size() > maxFile:
+		return nil, nil, fmt.Errorf("%s is too large", name)
+	case info.Size() == 0:
+		return nil, nil, fmt.Errorf("%s is damaged: it is empty", name)
+	}
+	raw := make([]byte, info.Size())
+	_, err = io.ReadFull(f, raw)
+	return raw, info, err
+}
+
+// unchanged says whether the file is still the one that was read.
+func unchanged(dir string, seen fs.FileInfo) bool {
+	now, err := os.Lstat(filepath.Join(dir, fileName))
+	return err == nil && os.SameFile(now, seen) && now.Mode() == seen.Mode() &&
+		now.Size() == seen.Size() && now.ModTime().Equal(seen.ModTime())
+}
+
+// checkDir refuses a directory in which others could put another file in the place of ours.
+func checkDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && others(info, 0o022) {
+		err = fmt.Errorf("others may write in %s (%s)", dir, info.Mode())
+	}
+	return err
+}
+
+// others says whether others than its owner may do with a file what the bits say.
+func others(info fs.FileInfo, bits fs.FileMode) bool {
+	return runtime.GOOS != "windows" && info.Mode().Perm()&bits != 0 // there they say nothing
+}
+
+// locked does something while no other process does so.
+func locked(dir string, do func() error) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|openFlags, 0o600)
+	if err != nil {
+		return err
+	}
+	defer flock.Close(lock) // gives the lock back
+	if err := flock.Lock(lock); err != nil {
+		return err
+	}
+	return do()
+}
+
+// replaceFile puts raw in the place of the file. The lock is held.
+func replaceFile(dir string, raw []byte) error {
+	name := filepath.Join(dir, newName)
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(name, filepath.Join(dir, fileName))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	// A token that was revoked must not be back after a power cut.
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync() // not every system can
+		_ = d.Close()
+	}
+	return nil
+}

@@ -1,0 +1,1156 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/refusal"
+)
+
+// CheckpointsListArgs are the arguments of checkpoints_list.
+type CheckpointsListArgs struct {
+	Limit        *int    `json:"limit,omitempty" min:"1" max:"100" default:"20"`
+	PathContains *string `json:"path_contains,omitempty"`
+	Path         *string `json:"file_path,omitempty" doc:"exactly this path"`
+	Tool         *string `json:"tool,omitempty" doc:"only changes by this tool, or external"`
+	Session      *string `json:"session,omitempty"`
+	Turn         *string `json:"turn,omitempty"`
+	Since        *string `json:"since,omitempty" doc:"a local time, one with a zone, or an age like 2h, 7d"`
+	Until        *string `json:"until,omitempty"`
+	Cursor       *string `json:"cursor,omitempty" doc:"next_cursor of the last answer"`
+}
+
+// Checkpoints is the payload of kind "checkpoints".
+type Checkpoints struct {
+	Count       int             `json:"count"`
+	Checkpoints []CheckpointRow `json:"checkpoints"`
+	// Denied counts paths that this session may not read today. They are not named, and a checkpoint
+	// of nothing else is left out.
+	Denied int    `json:"denied,omitempty"`
+	Next   string `json:"next_cursor,omitempty"`
+	Note   string `json:"note,omitempty"` // that there are none to come
+}
+
+// CheckpointRow is one checkpoint in a listing, in Moltis' names.
+type CheckpointRow struct {
+	ID         string   `json:"id"`
+	CreatedAt  int64    `json:"createdAt"` // Unix seconds
+	Reason     string   `json:"reason"`    // the tool, or what it is where no tool made it
+	SourcePath string   `json:"sourcePath"`
+	SourceKind string   `json:"sourceKind"`
+	Existed    bool     `json:"existed"`
+	Paths      []string `json:"paths,omitempty"` // when there are several
+	Label      string   `json:"label,omitempty"`
+	Session    string   `json:"session,omitempty"` // when it is another than the caller's
+	Turn       string   `json:"turn,omitempty"`
+	Pinned     bool     `json:"pinned,omitempty"`
+	Outcome    string   `json:"outcome,omitempty"`
+	Purged     bool     `json:"purged,omitempty"` // old content was removed for good
+	// NotStored says why old content never was in the store: "too_large", "excluded", ...
+	NotStored string `json:"not_stored,omitempty"`
+	Appended  int64  `json:"appended,omitempty"` // bytes, in place; below 0: they were cut off again
+}
+
+// what names the paths of the checkpoint: "/w/a and 2 more" for three.
+func (c *CheckpointRow) what() string {
+	if len(c.Paths) > 1 {
+		return fmt.Sprintf("%s and %d more", edit.ShownPath(c.SourcePath), len(c.Paths)-1)
+	}
+	return edit.ShownPath(c.SourcePath)
+}
+
+// marks lists the names that a rewind can go by, and the pin, as " [turn t1, pinned]"; "" when there is none.
+func (c *CheckpointRow) marks() string {
+	var marks []string
+	for _, m := range [][2]string{{"session ", c.Session}, {"turn ", c.Turn}, {"label ", c.Label}} {
+		if m[1] != "" {
+			marks = append(marks, m[0]+edit.ShownPath(m[1]))
+		}
+	}
+	if c.Pinned {
+		marks = append(marks, "pinned")
+	}
+	if len(marks) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(marks, ", ") + "]"
+}
+
+func (*Checkpoints) Kind() string     { return "checkpoints" }
+func (*Checkpoints) payload()         {}
+func (c *Checkpoints) noted() *string { return &c.Note }
+
+// Text is a line a checkpoint, newest first. It holds all that a next call can be made from: some
+// clients show the model nothing else.
+func (p *Checkpoints) Text() string {
+	var b strings.Builder
+	if p.Count == 0 {
+		b.WriteString("No checkpoints found\n")
+	}
+	for _, c := range p.Checkpoints {
+		what := c.what()
+		if !c.Existed {
+			what += " (was not there)"
+		}
+		if c.Purged {
+			what += " (purged)"
+		}
+		if c.Appended > 0 {
+			what += fmt.Sprintf(" (%d bytes appended)", c.Appended)
+		} else if c.Appended < 0 {
+			what += fmt.Sprintf(" (%d appended bytes taken back)", -c.Appended)
+		}
+		if c.NotStored != "" {
+			what += " (what was there is not stored: " + c.NotStored + ")"
+		}
+		what += c.marks()
+		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339),
+			edit.ShownPath(c.Reason), what)
+	}
+	if p.Denied > 0 {
+		fmt.Fprintf(&b, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
+	}
+	if p.Note != "" {
+		b.WriteString("[" + p.Note + "]\n")
+	}
+	if p.Next != "" {
+		fmt.Fprintf(&b, "[more: cursor %s]\n", p.Next)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+var checkpointsListTool = define[CheckpointsListArgs](Tool{
+	Name:        "checkpoints_list",
+	Title:       "List checkpoints",
+	Description: "Lists the states that checkpoint_restore can go back to, newest first.",
+	Effect:      Reads,
+	Search:      dialect.Search{Wanted: true, Hint: "history of changes to files, list undo points"},
+	aliases: slices.Concat(timeAliases, fileAliases, []args.Alias{
+		{Theirs: maxNames + " n last", Ours: "limit"},
+		{Theirs: "contains query search filter pathfilter substring pattern", Ours: "path_contains"},
+		{Theirs: "toolname", Ours: "tool"},
+		{Theirs: "sessionid", Ours: "session"},
+		{Theirs: "before untiltime endtime olderthan", Ours: "until"},
+		{Theirs: "nextcursor pagetoken nextpagetoken", Ours: "cursor"},
+		{Theirs: verbNames, Says: "list checkpointslist", Hint: "leave it out"},
+	}),
+	answers: []Payload{&Checkpoints{}}, refuses: checkpointRefusals,
+}, runCheckpointsList, func(path string, _ bool) CheckpointsListArgs { return CheckpointsListArgs{Path: &path} })
+
+func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
+	a *CheckpointsListArgs) (Payload, error) {
+	if a.Path != nil {
+		if err := s.recorded(*a.Path, func(whole string) *NextCall {
+			return again("checkpoints_list", a, map[string]any{"file_path": whole})
+		}); err != nil {
+			return nil, err
+		}
+	}
+	f := checkpoint.Filter{
+		Path: value(a.Path), PathContains: strings.TrimSpace(value(a.PathContains)), Tool: value(a.Tool),
+		Turn:    value(a.Turn),
+		Session: value(a.Session), Limit: 20, Cursor: value(a.Cursor),
+	}
+	var names []string // of the path
+	if f.Path != "" {
+		names = s.engine.Names(c, f.Path)
+		f.Path, f.Also = names[0], names[1:]
+	}
+	f.NoReads = f.Path == "" && f.Tool == "" // what was kept of reads is for those who look for it
+	if a.Limit != nil {
+		f.Limit = *a.Limit
+	}
+	var err error
+	if f.Since, err = when("since", a.Since); err != nil {
+		return nil, err
+	}
+	if f.Until, err = when("until", a.Until); err != nil {
+		return nil, err
+	}
+	out := &Checkpoints{Checkpoints: []CheckpointRow{}}
+	if !s.cfg.CheckpointBeforeMutation {
+		out.Note = strings.TrimPrefix(refusal.Off, "; ")
+	}
+	hidden := map[string]bool{} // of a list, most paths come again and again
+	for limit, pages := f.Limit, 0; ; pages++ {
+		page, err := s.engine.Checkpoints(ctx, c, f)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Checkpoints {
+			s.listed(c, out, &page.Checkpoints[i], f, names, hidden)
+		}
+		// What other sessions did elsewhere fills no page.
+		out.Next, f.Cursor, f.Limit = page.Next, page.Next, limit-len(out.Checkpoints)
+		if page.Next == "" || f.Limit <= 0 || pages == maxPasses || ctx.Err() != nil {
+			break
+		}
+	}
+	out.Count = len(out.Checkpoints)
+	return out, nil
+}
+
+// maxPasses is how often a list looks on for what is within reach.
+const maxPasses = 50
+
+// listed adds the row of a checkpoint, as far as its paths may be named. names are those of the path
+// that is asked for.
+func (s *Suite) listed(c *engine.Call, out *Checkpoints, cp *checkpoint.Checkpoint,
+	f checkpoint.Filter, names []string, hidden map[string]bool) {
+	asked, denied := 0, 0
+	cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool {
+		no, known := hidden[ch.Path]
+		if !known {
+			no = s.engine.Denies(c, ch.Path)
+			hidden[ch.Path] = no
+		}
+		switch {
+		case no && ch.Role != checkpoint.RoleParent:
+			denied++
+		case !no && (f.Path == "" || slices.Contains(names, ch.Path)) &&
+			strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains)):
+			asked++
+		}
+		return no
+	})
+	switch {
+	case asked > 0 || denied == 0:
+		out.Checkpoints = append(out.Checkpoints, rowFor(c, cp))
+	case f.Path != "" || f.PathContains != "":
+		return // that there is one would answer whether there is such a name
+	case cp.Session != c.Session:
+		return // the work of another session somewhere else
+	}
+	out.Denied += denied
+}
+
+// rowFor is the row of the checkpoint c as the caller of call sees it.
+func rowFor(call *engine.Call, c *checkpoint.Checkpoint) CheckpointRow {
+	row := CheckpointRow{ID: string(c.ID), CreatedAt: c.Time.Unix(), Reason: cmp.Or(c.Tool, c.Kind),
+		Label: c.Label, Turn: c.Turn, Pinned: c.Pinned}
+	if c.Session != call.Session {
+		row.Session = c.Session
+	}
+	if c.Outcome != checkpoint.Committed { // which is what everybody presumes
+		row.Outcome = string(c.Outcome)
+	}
+	var paths []string
+	for _, ch := range c.Changes {
+		if ch.Role == checkpoint.RoleParent {
+			continue
+		}
+		switch {
+		case ch.Skipped == checkpoint.SkipPurged:
+			row.Purged = true
+		case ch.Role == checkpoint.RoleAppended && ch.Skipped == checkpoint.SkipAppended:
+		case ch.Skipped != checkpoint.SkipParked && row.NotStored == "":
+			row.NotStored = ch.Skipped
+		}
+		if ch.Role == checkpoint.RoleAppended {
+			row.Appended = ch.After.Size - ch.Before.Size
+		}
+		if row.SourcePath == "" {
+			row.SourcePath, row.SourceKind = ch.Path, sourceKinds[ch.Before.Kind]
+			row.Existed = ch.Before.Kind != checkpoint.Absent
+		}
+		paths = append(paths, ch.Path)
+	}
+	if len(paths) > 1 {
+		row.Paths = paths
+	}
+	if len(paths) == 0 && len(c.Changes) > 0 { // of directories alone
+		ch := &c.Changes[0]
+		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKinds[ch.Before.Kind],
+			ch.Before.Kind != checkpoint.Absent
+	}
+	return row
+}
+
+// sourceKinds are Moltis' words for what was there.
+var sourceKinds = map[checkpoint.Kind]string{checkpoint.Dir: "directory", checkpoint.Absent: "",
+	checkpoint.File: string(checkpoint.File), checkpoint.Symlink: string(checkpoint.Symlink)}
+
+// CheckpointDiffArgs are the arguments of checkpoint_diff.
+type CheckpointDiffArgs struct {
+	ID      *string  `json:"id,omitempty"`
+	Turn    *string  `json:"turn,omitempty"`
+	Since   *string  `json:"since,omitempty" doc:"as in checkpoints_list"`
+	Label   *string  `json:"label,omitempty"`
+	Paths   []string `json:"paths,omitempty"`
+	Against *string  `json:"against,omitempty" enum:"now|after" default:"now" doc:"after: what the call itself left"`
+}
+
+func (a *CheckpointDiffArgs) check() error { return oneOf(a.ID, a.Turn, a.Since, a.Label) }
+
+// CheckpointDiff is the payload of kind "checkpoint_diff".
+type CheckpointDiff struct {
+	Against string       `json:"against"`
+	Files   []DiffedFile `json:"files"`
+	Added   int          `json:"added"`
+	Removed int          `json:"removed"`
+	Skipped []Left       `json:"skipped,omitempty"`
+	// Denied counts paths that this session may not read today.
+	Denied int `json:"denied,omitempty"`
+	// Truncated: the diffs of later files were left out; their counts are true.
+	Truncated bool   `json:"truncated"`
+	Note      string `json:"note,omitempty"` // which names of arguments were taken for which
+}
+
+// DiffedFile is one path of a checkpoint_diff.
+type DiffedFile struct {
+	Path    string `json:"path"`
+	Change  string `json:"change"` // "created", "removed", "changed", "unchanged"
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
+	Diff    string `json:"diff,omitempty"`
+	// Odd says what in the diff reads as something else than it is: see approval.Odd.
+	Odd []string `json:"odd,omitempty"`
+}
+
+func (*CheckpointDiff) Kind() string     { return "checkpoint_diff" }
+func (*CheckpointDiff) payload()         {}
+func (c *CheckpointDiff) noted() *string { return &c.Note }
+func (*CheckpointDiff) diffs()           {}
+
+// Text is the diffs, one after the other.
+func (p *CheckpointDiff) Text() string {
+	var b strings.Builder
+	if len(p.Files)+len(p.Skipped) == 0 {
+		b.WriteString("No changes\n")
+	}
+	for _, f := range p.Files {
+		fmt.Fprintf(&b, "%s %s +%d -%d\n%s", f.Change, edit.ShownPath(f.Path), f.Added, f.Removed, f.Diff)
+		for _, odd := range f.Odd {
+			b.WriteString("[" + odd + "]\n")
+		}
+	}
+	for _, s := range p.Skipped {
+		fmt.Fprintf(&b, "%s: %s\n", edit.ShownPath(s.Path), s.Why)
+	}
+	if p.Truncated {
+		b.WriteString("[more diffs are left out: use paths]\n")
+	}
+	if p.Denied > 0 {
+		fmt.Fprintf(&b, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
+	}
+	if p.Note != "" {
+		b.WriteString("[" + p.Note + "]\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
+	Name:        "checkpoint_diff",
+	Title:       "Compare with a checkpoint",
+	Description: "Shows what changed since before a checkpoint's call. Give one of id, turn, since, label.",
+	Effect:      Reads,
+	Search:      dialect.Search{Wanted: true, Hint: "what changed, compare with before, show diff of changes"},
+	aliases: slices.Concat(timeAliases, []args.Alias{
+		{Theirs: idNames, Ours: "id"},
+		{Theirs: fileNames + " filepaths files", Ours: "paths"},
+		{Theirs: "compareto compare comparewith", Ours: "against"},
+		{Theirs: verbNames, Says: "diff show", Hint: "leave it out"},
+	}),
+	answers: []Payload{&CheckpointDiff{}}, refuses: checkpointRefusals,
+}, runCheckpointDiff, func(path string, _ bool) CheckpointDiffArgs {
+	return CheckpointDiffArgs{Since: new("1h"), Paths: []string{path}}
+})
+
+func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
+	a *CheckpointDiffArgs) (Payload, error) {
+	since, err := when("since", a.Since)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.only("checkpoint_diff", a, a.Paths); err != nil {
+		return nil, err
+	}
+	id, err := s.idOf(ctx, c, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &CheckpointDiff{Against: cmp.Or(value(a.Against), "now"), Files: []DiffedFile{}}
+	files, left, denied, err := s.engine.Compare(ctx, c, checkpoint.Restore{
+		ID: id, Turn: value(a.Turn), Since: since,
+		Label: value(a.Label), Paths: a.Paths,
+	}, out.Against == "now")
+	if err != nil {
+		return nil, err
+	}
+	out.Skipped, out.Denied = leftOf(left), denied
+	room := s.page.Bytes
+	for _, f := range files {
+		d := DiffedFile{Path: f.Path, Change: "changed", Added: f.Added, Removed: f.Removed,
+			Binary: f.Binary, Diff: f.Diff}
+		switch {
+		case f.Before == checkpoint.Absent && f.After != checkpoint.Absent:
+			d.Change = "created"
+		case f.Before != checkpoint.Absent && f.After == checkpoint.Absent:
+			d.Change = "removed"
+		case f.Before == f.After && f.Diff == "" && !f.Binary:
+			d.Change = "unchanged"
+		}
+		if room -= len(d.Diff); room < 0 && d.Diff != "" {
+			d.Diff, out.Truncated = "", true
+		}
+		d.Odd = approval.Odd(d.Diff)
+		out.Added, out.Removed = out.Added+f.Added, out.Removed+f.Removed
+		out.Files = append(out.Files, d)
+	}
+	return out, nil
+}
+
+// ambiguousFields list the meanings of one name: the checkpoints that carry a label, or the beginnings of turns.
+type ambiguousFields struct {
+	Carry []ambiguousRow `json:"labelled,omitempty"`
+	Begun []ambiguousRow `json:"begun,omitempty"`
+	More  int            `json:"more,omitempty"`
+}
+
+type ambiguousRow struct {
+	ID      checkpoint.ID `json:"id,omitempty"`
+	Since   string        `json:"since"` // its time: as since it says what the name was to say
+	Session string        `json:"session,omitempty"`
+	First   checkpoint.ID `json:"first,omitempty"` // of the turn
+}
+
+// Text is a line for each.
+func (f ambiguousFields) Text() string {
+	var b strings.Builder
+	for _, r := range f.Carry {
+		fmt.Fprintf(&b, "%s since %s session %s\n", r.ID, r.Since, edit.ShownPath(r.Session))
+	}
+	for _, r := range f.Begun {
+		if fmt.Fprintf(&b, "since %s", r.Since); r.First != "" {
+			fmt.Fprintf(&b, " first checkpoint %s", r.First)
+		}
+		b.WriteByte('\n')
+	}
+	if f.More > 0 {
+		fmt.Fprintf(&b, "and %d older\n", f.More)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// ambiguous is the refusal of a label or a turn that may mean several.
+func ambiguous(a *about, r *Refusal) {
+	const most = 20
+	var f ambiguousFields
+	switch e := a.Facts.(type) {
+	case *checkpoint.AmbiguousLabelError:
+		f.More = max(0, len(e.Carry)-most)
+		for _, c := range e.Carry[f.More:] {
+			f.Carry = append(f.Carry, ambiguousRow{ID: c.ID, Since: stampOf(c.Time), Session: c.Session})
+		}
+	case *checkpoint.AmbiguousTurnError:
+		f.More = max(0, len(e.Begun)-most)
+		for _, b := range e.Begun[f.More:] {
+			f.Begun = append(f.Begun, ambiguousRow{Since: stampOf(b.Time), First: b.First})
+		}
+	}
+	r.Fields = f
+}
+
+// stampOf writes a time so that since finds it again.
+func stampOf(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// Partial says that a rewind is not whole: the store does not know any more what the session
+// changed up to Until.
+type Partial struct {
+	Until string        `json:"until"`
+	Since string        `json:"since,omitempty"` // a rewind since then is whole
+	First checkpoint.ID `json:"first,omitempty"` // the checkpoint of that time
+	Turn  string        `json:"turn,omitempty"`  // the oldest turn that is whole
+	Turns int           `json:"turns"`           // how many are
+}
+
+func partialOf(l *checkpoint.Lost) *Partial {
+	p := &Partial{Until: stampOf(l.Until), First: l.First, Turn: l.Turn, Turns: l.Turns}
+	if !l.Since.IsZero() {
+		p.Since = stampOf(l.Since)
+	}
+	return p
+}
+
+// Text names the points that a rewind can go back to.
+func (p *Partial) Text() string {
+	s := "Nothing that is left of this session's changes is whole."
+	if p.Since != "" {
+		s = "Whole since " + p.Since + ", " + string(p.First) + "."
+	}
+	if p.Turns > 0 {
+		s += fmt.Sprintf(" %s can still be rewound to, the oldest is %s.", plural(p.Turns, "turn"),
+			quote(p.Turn))
+	}
+	return s
+}
+
+type partialFields struct {
+	Partial *Partial `json:"partial"`
+}
+
+func (f partialFields) Text() string { return f.Partial.Text() }
+
+// only checks the paths that a call is to be about, each as the store knows it. An empty path would
+// stand for all.
+func (s *Suite) only(tool string, args any, paths []string) error {
+	if paths != nil && len(paths) == 0 {
+		return bad("Leave paths out to mean all of them.", "paths is empty")
+	}
+	for i, p := range paths {
+		if err := s.recorded(p, func(whole string) *NextCall {
+			to := slices.Clone(paths)
+			to[i] = whole
+			return again(tool, args, map[string]any{"paths": to})
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recorded refuses a path that can't be one of the store's, because it is relative or passes . or .. on its way.
+// next gives the call for the path as the store has it.
+func (s *Suite) recorded(p string, next func(whole string) *NextCall) error {
+	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quotePath(p) +
+		" is not the absolute path of anything", Hint: "Send an absolute path."}
+	switch whole := s.spelled(p); {
+	case p != "" && whole == p:
+		return nil
+	case p == "":
+		r.Message, r.Hint = "a path is empty", "Leave it out to mean all, or send an absolute path."
+	case whole != "":
+		r.Message, r.Hint = quotePath(p)+" is not spelled as checkpoints have their paths", "Send it "+
+			"absolute and plain: "+fmt.Sprintf("%.1000s", whole)
+		r.Next = next(whole)
+	}
+	return r
+}
+
+// spelled is p as a checkpoint would have it; "" when that can't be told.
+func (s *Suite) spelled(p string) string {
+	if !filepath.IsAbs(p) && !path.IsAbs(p) {
+		return s.absolute(p)
+	}
+	clean := filepath.Clean(p)
+	if strings.TrimRight(p, "/") == clean {
+		return p // a slash at the end says that a directory is meant
+	}
+	return clean
+}
+
+// oneOf checks that exactly one argument says which checkpoint is meant.
+func oneOf(which ...*string) error {
+	n := 0
+	for _, s := range which {
+		if strings.TrimSpace(value(s)) != "" {
+			n++
+		}
+	}
+	if n != 1 {
+		given := "none of id, turn, since and label is given"
+		if n > 1 {
+			given = fmt.Sprintf("%d of id, turn, since and label are given", n)
+		}
+		return bad("send the id of a checkpoint from checkpoints_list", "%s; exactly one says which "+
+			"checkpoint is meant", given)
+	}
+	return nil
+}
+
+// CheckpointRestoreArgs are the arguments of checkpoint_restore.
+type CheckpointRestoreArgs struct {
+	ID         *string  `json:"id,omitempty" doc:"undo this checkpoint's call; or undo, redo: this session's last"`
+	Turn       *string  `json:"turn,omitempty" doc:"all since this turn began"`
+	Since      *string  `json:"since,omitempty" doc:"or all since then"`
+	Label      *string  `json:"label,omitempty"`
+	Paths      []string `json:"paths,omitempty" doc:"only these"`
+	Mode       *string  `json:"mode,omitempty" enum:"state|inverse" default:"state" doc:"inverse: take back this change, keep later ones"`
+	OnConflict *string  `json:"on_conflict,omitempty" enum:"refuse|merge|force|skip" default:"refuse" doc:"for paths that others changed"`
+	DryRun     *bool    `json:"dry_run,omitempty"`
+	KeepTimes  *bool    `json:"keep_times,omitempty" doc:"restore modification times too"`
+}
+
+func (a *CheckpointRestoreArgs) dryRun() bool { return value(a.DryRun) }
+
+func (a *CheckpointRestoreArgs) check() error {
+	return oneOf(a.ID, a.Turn, a.Since, a.Label)
+}
+
+// CheckpointRestore is the payload of kind "checkpoint_restore".
+type CheckpointRestore struct {
+	Restored bool `json:"restored"`
+	// Checkpoint is what was restored, in Moltis' names; UndoID restores what was there before.
+	Checkpoint *CheckpointRow `json:"checkpoint"`
+	UndoID     *string        `json:"undo_id"`
+	Files      []RestoredFile `json:"files"`
+	Skipped    []Left         `json:"skipped"`
+	DirsMade   []string       `json:"dirs_made,omitempty"`    // with DryRun: would be
+	DirsGone   []string       `json:"dirs_removed,omitempty"` // likewise
+	DirsKept   []Left         `json:"dirs_kept,omitempty"`    // made by what was taken back: something is in them, or they can't be removed
+	// Outside are the checkpoints of what was changed outside of the tools since the point of a
+	// rewind. They are no part of it; each can be restored.
+	Outside []CheckpointRow `json:"outside,omitempty"`
+	// Partial: of a rewind that was forced, or the undo of a run, retention had taken some of what it
+	// was to take back.
+	Partial *Partial     `json:"partial,omitempty"`
+	Run     *RestoredRun `json:"run,omitempty"` // a script's, whose changes an undo took back together
+	// More are files beyond those of Files: only a brief answer leaves some out.
+	More int `json:"files_more,omitempty"`
+	// Denied counts paths that this session may not read today. They are not named, and were left
+	// alone.
+	Denied int  `json:"denied,omitempty"`
+	DryRun bool `json:"dry_run,omitempty"`
+	// Unchanged: there was nothing to do, everything is as it was before the checkpoint already.
+	Unchanged bool `json:"unchanged,omitempty"`
+	// CheckpointSkipped says why the restore's own checkpoint does not hold all that it replaced.
+	CheckpointSkipped string `json:"checkpoint_skipped,omitempty"`
+	Warning           string `json:"warning,omitempty"`
+	Note              string `json:"note,omitempty"` // which names of arguments were taken for which
+}
+
+// RestoredRun says which changes of a script an undo took back. First is Checkpoint.
+type RestoredRun struct {
+	Changes int           `json:"changes"`
+	First   checkpoint.ID `json:"first"`
+	Last    checkpoint.ID `json:"last"`
+}
+
+// RestoredFile tells the outcome of a restore for one path.
+type RestoredFile struct {
+	Path    string `json:"path"`
+	Action  string `json:"action"` // "restored", "created", "removed", "merged", "unchanged"
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Trash   string `json:"trash,omitempty"` // a removed file's entry in the trash
+	Whole   bool   `json:"whole,omitempty"` // moved to or from the trash with all it holds
+	// Pieces of metadata, like "mode", "owner", "group", "xattr:user.x": what became what it was,
+	// what stays because others made it different since, what could not be set.
+	MetadataSet     []string `json:"metadata_set,omitempty"`
+	MetadataStays   []string `json:"metadata_stays,omitempty"`
+	MetadataDropped []string `json:"metadata_dropped,omitempty"`
+	// LinksBroken counts the other names of the file, which keep what it was before the restore.
+	LinksBroken int `json:"links_broken,omitempty"`
+}
+
+// line says it for people.
+func (f *RestoredFile) line() string {
+	s := fmt.Sprintf("%s %s +%d -%d", f.Action, edit.ShownPath(f.Path), f.Added, f.Removed)
+	for _, m := range []struct {
+		what   string
+		pieces []string
+	}{{"also restored", f.MetadataSet}, {"changed by others since, and left so", f.MetadataStays},
+		{"could not be restored", f.MetadataDropped}} {
+		if len(m.pieces) > 0 {
+			s += "; " + m.what + ": " + shownPaths(m.pieces)
+		}
+	}
+	if f.LinksBroken > 0 {
+		s += fmt.Sprintf("; %d other hard links keep what it was", f.LinksBroken)
+	}
+	return s + "\n"
+}
+
+// shownPaths lists names that agents may have made.
+func shownPaths(names []string) string {
+	var shown []string
+	for _, n := range names {
+		shown = append(shown, edit.ShownPath(n))
+	}
+	return strings.Join(shown, ", ")
+}
+
+// warn adds something that went wrong after the restore was made.
+func (p *CheckpointRestore) warn(what string) { p.Warning = what }
+
+func (*CheckpointRestore) Kind() string     { return "checkpoint_restore" }
+func (*CheckpointRestore) payload()         {}
+func (c *CheckpointRestore) noted() *string { return &c.Note }
+func (*CheckpointRestore) diffs()           {}
+
+// mostFilesTold is how many files a text, or a brief answer, names.
+const mostFilesTold = 20
+
+// brief is the answer with the first files alone: it says itself how many more there are.
+func (p *CheckpointRestore) brief() (Payload, []string) {
+	out := *p
+	if out.More = max(len(p.Files)-mostFilesTold, 0); out.More > 0 {
+		out.Files = p.Files[:mostFilesTold]
+	}
+	if c := p.Checkpoint; c != nil && len(c.Paths) > mostFilesTold {
+		row := *c
+		row.Paths = nil // those of Files
+		out.Checkpoint = &row
+	}
+	return &out, nil
+}
+
+func (*CheckpointRestore) inText() []string { return nil }
+
+// Text is a line a path, of the first ones.
+func (p *CheckpointRestore) Text() string {
+	var b strings.Builder
+	if p.Unchanged && p.Checkpoint == nil {
+		b.WriteString("Of what this session changed, nothing had to be changed: it is as it was " +
+			"already.\n")
+	} else if p.Unchanged {
+		b.WriteString("Nothing had to be changed: everything is as it was already.\n")
+	} else if p.DryRun {
+		b.WriteString("Nothing was changed; the restore would be:\n")
+	}
+	if p.Partial != nil {
+		fmt.Fprintf(&b, "This is not what was there: retention had taken what this session changed up "+
+			"to %s, and each path goes back as far as the store can.\n", p.Partial.Until)
+	}
+	if p.Run != nil {
+		fmt.Fprintf(&b, "All that a script's run did, %s:\n", plural(p.Run.Changes, "change"))
+	}
+	const most = 10 // thousands of them would hide what was done
+	same, told := 0, 0
+	more := map[string]int{}
+	for _, f := range p.Files {
+		line := f.line()
+		if line == "unchanged "+edit.ShownPath(f.Path)+" +0 -0\n" {
+			if same++; same > most {
+				more[f.Action]++
+				continue
+			}
+		} else if told++; told > mostFilesTold {
+			more[f.Action]++
+			continue
+		}
+		b.WriteString(line)
+	}
+	for _, action := range slices.Sorted(maps.Keys(more)) {
+		fmt.Fprintf(&b, "and %d more %s\n", more[action], action)
+	}
+	for _, s := range p.Skipped {
+		fmt.Fprintf(&b, "skipped %s (%s)\n", edit.ShownPath(s.Path), s.Why)
+	}
+	for _, d := range []struct {
+		what string
+		dirs []string
+	}{{"made", p.DirsMade}, {"removed", p.DirsGone}} {
+		for _, dir := range d.dirs[:min(most, len(d.dirs))] {
+			fmt.Fprintf(&b, "%s the directory %s\n", d.what, edit.ShownPath(dir))
+		}
+		if more := len(d.dirs) - most; more > 0 {
+			fmt.Fprintf(&b, "and %d more directories %s\n", more, d.what)
+		}
+	}
+	for _, d := range p.DirsKept {
+		fmt.Fprintf(&b, "kept %s (%s)\n", edit.ShownPath(d.Path), d.Why)
+	}
+	for _, c := range p.Outside {
+		fmt.Fprintf(&b, "changed outside of the tools, and left so: %s; to take that back, restore %s\n", c.what(), c.ID)
+	}
+	if p.Denied > 0 {
+		fmt.Fprintf(&b, "[%s left alone and not named: out of reach]\n", plural(p.Denied, "path"))
+	}
+	if p.CheckpointSkipped != "" {
+		fmt.Fprintf(&b, "What was replaced is not all in a checkpoint: %s.\n", p.CheckpointSkipped)
+	}
+	if p.Warning != "" {
+		b.WriteString(p.Warning + "\n")
+	}
+	if p.Note != "" {
+		b.WriteString("[" + p.Note + "]\n")
+	}
+	if p.UndoID != nil {
+		fmt.Fprintf(&b, "To undo this restore: checkpoint_restore %s\n", *p.UndoID)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
+	Name:  "checkpoint_restore",
+	Title: "Undo changes",
+	Description: "Restores files to what they were before a checkpoint's call; can itself be undone " +
+		"by undo_id. Give one of id, turn, since, label.",
+	Effect:  Overwrites,
+	Search:  dialect.Search{Wanted: true, Hint: "undo, redo, revert, roll back or restore changes to files"},
+	Follows: []string{"Write", "Edit", "MultiEdit"},
+	OwnTime: true,
+	aliases: slices.Concat(timeAliases, []args.Alias{
+		{Theirs: idNames, Ours: "id"},
+		{Theirs: fileNames + " filepaths files", Ours: "paths"},
+		{Theirs: "preview simulate", Ours: "dry_run"},
+		{Theirs: "conflict conflicts conflictstrategy", Ours: "on_conflict"},
+		{Theirs: "preservetimes keepmtime preservemtime", Ours: "keep_times"},
+		{Theirs: "to target version", Ours: "id", Turn: args.Offered},
+		{Theirs: "force overwrite", Says: "false", Hint: "with on_conflict: force, what others changed is overwritten"},
+		{Theirs: "confirm confirmed yes acknowledge", Says: "true", Hint: "leave it out"},
+		{Theirs: verbNames, Says: "restore rollback revert", Hint: "leave it out"},
+	}),
+	answers: []Payload{&CheckpointRestore{}}, refuses: checkpointRefusals,
+}, runCheckpointRestore, func(path string, _ bool) CheckpointRestoreArgs {
+	return CheckpointRestoreArgs{Since: new("1h"), Paths: []string{path}}
+})
+
+func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
+	a *CheckpointRestoreArgs) (Payload, error) {
+	since, err := when("since", a.Since)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.only("checkpoint_restore", a, a.Paths); err != nil {
+		return nil, err
+	}
+	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun),
+		KeepTimes: value(a.KeepTimes)}
+	id, err := s.idOf(ctx, c, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	var done *engine.Restored
+	switch {
+	case isUndoOrRedo(string(id)) && (len(a.Paths) > 0 ||
+		value(a.Mode) == checkpoint.ModeInverse):
+		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without "+
+			"paths and mode", id)
+	case fromTrash(a):
+		if len(a.Paths) > 0 || a.Mode != nil || cmp.Or(value(a.OnConflict),
+			engine.OnConflictRefuse) != engine.OnConflictRefuse {
+			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over "+
+				"something that is there")
+		}
+		done, err = s.engine.Untrash(ctx, c, checkpoint.TrashID(id), o.DryRun)
+	case id == "undo":
+		done, err = s.engine.Undo(ctx, c, o)
+	case id == "redo":
+		done, err = s.engine.Redo(ctx, c, o)
+	default:
+		done, err = s.engine.Restore(ctx, c, checkpoint.Restore{
+			ID: id, Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths,
+			Mode: value(a.Mode),
+		}, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{},
+		Skipped: []Left{}, DryRun: done.DryRun,
+		Denied: done.Denied, DirsMade: s.named(c, done.Made), DirsGone: s.named(c, done.Dropped),
+		CheckpointSkipped: done.Done.Skipped}
+	out.Skipped = append(out.Skipped, leftOf(done.Skipped)...)
+	for _, k := range done.Kept {
+		if !s.engine.Denies(c, k.Path) {
+			out.DirsKept = append(out.DirsKept, Left{k.Path, refusal.Why(k.Why)})
+		}
+	}
+	if done.Plan.Lost != nil {
+		out.Partial = partialOf(done.Plan.Lost)
+	}
+	skipped := map[string]bool{}
+	for _, l := range done.Skipped {
+		skipped[l.Path] = true
+	}
+	trashed := map[string]string{}
+	for _, t := range done.Trashed {
+		trashed[t.Path] = string(t.ID)
+	}
+	for _, t := range done.Targets {
+		if !skipped[t.True] {
+			f := restoredFile(t, done.Merged[t.True], done.DryRun)
+			f.Trash = trashed[t.True]
+			of := done.Metadata[t.True]
+			f.MetadataSet, f.MetadataStays, f.MetadataDropped = of.Set, of.Stays, of.Dropped
+			if t.Published != nil {
+				for _, piece := range t.Published.Dropped {
+					if !slices.Contains(f.MetadataDropped, piece) {
+						f.MetadataDropped = append(f.MetadataDropped, piece)
+					}
+				}
+			}
+			out.Files = append(out.Files, f)
+		}
+	}
+	for _, mv := range done.Moved {
+		f := RestoredFile{Path: mv.Path, Action: "created", Whole: true}
+		if !mv.Back {
+			f.Action, f.Trash = "removed", string(mv.Entry.ID)
+		}
+		out.Files = append(out.Files, f)
+	}
+	if of := done.Plan; of.UndoOf != "" && of.RestoreOf != "" {
+		out.Run = &RestoredRun{len(of.Undoes), of.RestoreOf, of.UndoOf}
+	}
+	if done.Passed {
+		again := "restore " + string(done.Plan.UndoOf)
+		if out.Run != nil {
+			again = "redo and undo"
+		}
+		out.warn("Nothing of it was taken back; the next " + string(id) + " goes on with the change beyond it. " +
+			"To try this one again, " + again + ".")
+	}
+	out.Unchanged = done.Idle && len(out.Skipped)+out.Denied == 0
+	// What is there already counts as restored.
+	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0)
+	for _, of := range done.Outside {
+		if row, err := s.engine.Checkpoint(ctx, c, of); err == nil {
+			if got, hidden := s.visibleRow(c, row); !hidden {
+				out.Outside = append(out.Outside, got)
+			}
+		}
+	}
+	if of := cmp.Or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
+		if row, err := s.engine.Checkpoint(ctx, c, checkpoint.ID(of)); err == nil {
+			got, _ := s.visibleRow(c, row)
+			out.Checkpoint = &got
+		}
+	}
+	return out, nil
+}
+
+// visibleRow is the row of a checkpoint without the paths that are denied today. hidden says that
+// there are no others.
+func (s *Suite) visibleRow(c *engine.Call, cp *checkpoint.Checkpoint) (row CheckpointRow,
+	hidden bool) {
+	n := len(cp.Changes)
+	cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(c, ch.Path) })
+	return rowFor(c, cp), len(cp.Changes) == 0 && n > 0
+}
+
+// named gives those of paths that this session may read today.
+func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
+	for _, p := range paths {
+		if !s.engine.Denies(c, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// isUndoOrRedo says that the id is undo or redo: of a session's newest change.
+func isUndoOrRedo(id string) bool { return id == "undo" || id == "redo" }
+
+// fromTrash says that the id is one of the trash.
+func fromTrash(a *CheckpointRestoreArgs) bool {
+	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-")
+}
+
+func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
+	f := RestoredFile{Path: t.True}
+	f.Added, f.Removed = diff.Counts(engine.Hunks(t))
+	if t.Published != nil {
+		f.LinksBroken = t.Published.LinksBroken
+	} else if dry && t.After.Kind == guardfs.KindFile && t.Before.Info.Kind == guardfs.KindFile &&
+		!t.Unchanged() {
+		f.LinksBroken = max(int(t.Before.Info.Links)-1, 0)
+	}
+	switch {
+	case !dry && t.Published == nil, dry && t.Unchanged():
+		f.Action = "unchanged"
+	case merged:
+		f.Action = "merged"
+	case t.After.Kind == guardfs.KindAbsent:
+		f.Action = "removed"
+	case !t.Before.Exists:
+		f.Action = "created"
+	default:
+		f.Action = "restored"
+	}
+	return f
+}
+
+// Left is a path that a restore left alone, and why.
+type Left struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+func leftOf(blocked []engine.Blocked) (out []Left) {
+	for _, b := range blocked {
+		out = append(out, Left{b.Path, refusal.Why(b.Why)})
+	}
+	return out
+}
+
+// restores says that the call is a restore, which a refusal has not begun.
+func (a *about) restores() bool { return a.tool == "checkpoint_restore" }
+
+// untrashes says that it would bring an entry of the trash back, which comes whole or not at all.
+func (a *about) untrashes() bool {
+	r, ok := a.args.(*CheckpointRestoreArgs)
+	return ok && fromTrash(r)
+}
+
+// skipping gives the same restore with on_conflict skip, which leaves alone the paths that can't be restored; nil for the trash.
+func (a *about) skipping() *NextCall {
+	if a.untrashes() {
+		return nil
+	}
+	return again("checkpoint_restore", a.args, map[string]any{"on_conflict": "skip"})
+}
+
+// Conflict is a path that stands against a restore.
+type Conflict struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+	Diff string `json:"diff,omitempty"` // from what the store knows to what is there
+}
+
+// conflictFields lists the paths that stand against a restore.
+type conflictFields struct {
+	Conflicts []Conflict `json:"conflicts"`
+}
+
+// Text names the paths and shows what changed.
+func (f conflictFields) Text() string {
+	var b strings.Builder
+	for _, c := range f.Conflicts {
+		b.WriteString(edit.ShownPath(c.Path) + ": " + c.Why + "\n" + c.Diff)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// conflicts lists the changes of others that a restore would lose.
+func conflicts(a *about, r *Refusal) {
+	const most = 20
+	blocked := factsOf[[]engine.Blocked](a)
+	f := conflictFields{}
+	for _, b := range blocked[:min(most, len(blocked))] {
+		f.Conflicts = append(f.Conflicts, Conflict{b.Path, refusal.Why(b.Why), clip(b.Diff, maxDiff/4)})
+	}
+	r.Fields, r.Next = f, a.skipping()
+}
+
+// hidden says how many paths are out of reach, which must not be named.
+func hidden(a *about, r *Refusal) {
+	r.Next, r.Fields = a.skipping(), struct {
+		Denied int `json:"denied"`
+	}{factsOf[int](a)}
+	if a.now["undo"] != "" {
+		listing(a, r)
+	}
+}
+
+// zoned and local are the forms of a time besides an age, with fractions of a second or without:
+// RFC 3339 and what people make of it.
+var (
+	zoned = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00",
+		"2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700"}
+	local = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04",
+		"2006-01-02 15:04", time.DateOnly}
+)
+
+// howToSayWhen is a hint.
+const howToSayWhen = "2026-11-21T10:00:00Z, in local time 2026-11-21 10:00 or 2026-11-21, or an " +
+	"age like 2h or 7d"
+
+// ParseTime reads a point in time as since and until have it. With a zone it is in that one;
+// without, or a day alone, in that of now. An age says how long before now, written as a
+// [config.Duration]. A local time that came twice or never, when the clocks changed, is refused.
+func ParseTime(s string, now time.Time) (time.Time, error) {
+	s = strings.TrimSpace(s)
+	for _, form := range zoned {
+		if t, err := time.Parse(form, s); err == nil {
+			if t.IsZero() { // which elsewhere means that none is given
+				t = t.Add(1)
+			}
+			return t, nil
+		}
+	}
+	for _, form := range local {
+		if wall, err := time.Parse(form, s); err == nil {
+			return inZone(wall, now.Location())
+		}
+	}
+	var age config.Duration
+	if err := age.UnmarshalText([]byte(s)); err == nil && age >= 0 {
+		return now.Add(-time.Duration(age)), nil
+	}
+	return time.Time{}, errors.New("neither a time nor an age")
+}
+
+// inZone gives the moment at which the clocks of zone show the time wall.
+func inZone(wall time.Time, zone *time.Location) (t time.Time, err error) {
+	n, last := 0, 1<<31
+	// On both sides of a change of the clocks.
+	for _, about := range []time.Duration{-36 * time.Hour, 36 * time.Hour} {
+		_, offset := wall.Add(about).In(zone).Zone()
+		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)
+		if _, shown := at.Zone(); shown == offset && offset != last {
+			t, n, last = at, n+1, offset
+		}
+	}
+	switch n {
+	case 0:
+		return t, errors.New("a time that the clocks here passed over: write it with its zone")
+	case 1:
+		return t, nil
+	}
+	return time.Time{}, errors.New("a time that the clocks here showed twice: write it with its zone")
+}
+
+// when reads an argument that is a point in time, or an age. It is zero where there is none.
+func when(name string, s *string) (time.Time, error) {
+	if s == nil || *s == "" {
+		return time.Time{}, nil
+	}
+	t, err := ParseTime(*s, time.Now())
+	if err != nil {
+		return t, bad("send a time like "+howToSayWhen, "%s is %s, %v", name, quoteShort(*s), err)
+	}
+	return t, nil
+}
+
+// hexID is an id of Moltis.
+var hexID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+// idOf is the checkpoint that a call names: by its id, or by the one that it had in Moltis, from
+// where it was imported.
+func (s *Suite) idOf(ctx context.Context, c *engine.Call, given *string) (checkpoint.ID, error) {
+	id := strings.TrimSpace(value(given))
+	if !hexID.MatchString(id) {
+		return checkpoint.ID(id), nil
+	}
+	page, err := s.engine.Checkpoints(ctx, c, checkpoint.Filter{Label: "moltis:" + id, Limit: 1})
+	if err == nil && len(page.Checkpoints) == 0 {
+		err = bad("take an id from checkpoints_list; moltis-fs checkpoint import-moltis brings in those of Moltis",
+			"%s is an id of Moltis, and no checkpoint was imported under it", id)
+	}
+	if err != nil {
+		return "", err
+	}
+	return page.Checkpoints[0].ID, nil
+}
+
+// checkpointRefusals add to the refusals of the checkpoint tools.
+var checkpointRefusals = map[engine.Cause]func(*about, *Refusal){
+	engine.BadID: listing, engine.BadRestore: listing, engine.NothingToUndo: listing,
+	engine.NoCheckpoint: func(a *about, r *Refusal) {
+		if !a.untrashes() {
+			listing(a, r)
+		}
+	},
+	engine.AmbiguousLabel: ambiguous, engine.AmbiguousTurn: ambiguous,
+	engine.PartialHistory: func(a *about, r *Refusal) {
+		r.Fields = partialFields{partialOf(&factsOf[*checkpoint.PartialError](a).Lost)}
+	},
+	engine.Conflicts: conflicts, engine.BothKinds: conflicts, engine.Hidden: hidden,
+	engine.NotStored: ofPath, engine.NoTrash: ofPath, engine.NotInPlan: ofPath,
+	engine.WouldLose: skipping, engine.NotPermitted: skipping, engine.DiskReadOnly: skipping, engine.ReadOnly: skipping,
+}
+
+func listing(_ *about, r *Refusal)  { r.Next = &NextCall{"checkpoints_list", map[string]any{}} }
+func skipping(a *about, r *Refusal) { a.skips(r) }

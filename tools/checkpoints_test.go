@@ -1,0 +1,683 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/internal/dialect"
+	"moltisfs/tools"
+)
+
+// Today's policy holds for the names in old checkpoints too.
+func TestListNamesNothingDenied(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	on := func(c *config.FS) { c.CheckpointBeforeMutation = true }
+	s, root := suite(t, on, tools.Options{DataDir: data})
+	for _, name := range []string{"secret", "open"} {
+		if p := call(t, s, "Write", map[string]any{"file_path": root + "/" + name, "content": "x"}); tools.Refused(p) {
+			t.Fatal(p.Text())
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = suite(t, func(c *config.FS) {
+		on(c)
+		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/secret"}
+	}, tools.Options{DataDir: data})
+	for _, x := range []struct {
+		args         map[string]any
+		rows, denied int
+	}{
+		{map[string]any{}, 1, 1},
+		{map[string]any{"path_contains": "OPEN"}, 1, 0},
+		{map[string]any{"path_contains": "secret"}, 0, 0}, // nor is a guess answered
+		{map[string]any{"file_path": root + "/secret"}, 0, 0},
+		{map[string]any{"file_path": root + "/open"}, 1, 0},
+	} {
+		p := call(t, s, "checkpoints_list", x.args)
+		out, err := tools.Encode(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, ok := p.(*tools.Checkpoints)
+		if !ok || list.Count != x.rows || len(list.Checkpoints) != x.rows || list.Denied != x.denied || strings.Contains(string(out)+p.Text(), "secret") {
+			t.Errorf("%v: %s\n%s", x.args, out, p.Text())
+		}
+	}
+}
+
+// A row whose old content the store does not hold says so, as the change's own result did.
+func TestListTellsWhatIsNotStored(t *testing.T) {
+	s, root := suite(t, func(c *config.FS) {
+		c.CheckpointBeforeMutation = true
+		c.Checkpoint.MaxFileBytes = 10
+	}, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
+	for _, content := range []string{"longer than ten bytes", "short"} {
+		if p := call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": content}); tools.Refused(p) {
+			t.Fatal(p.Text())
+		}
+	}
+	p := call(t, s, "checkpoints_list", map[string]any{})
+	list, ok := p.(*tools.Checkpoints)
+	if !ok || list.Count != 2 || list.Checkpoints[0].NotStored != "too_large" || list.Checkpoints[1].NotStored != "" || strings.Count(p.Text(), "too_large") != 1 {
+		t.Errorf("%+v\n%s", p, p.Text())
+	}
+}
+
+// What a checkpoint is said to be made by may come from an imported folder.
+func TestListKeepsALineEach(t *testing.T) {
+	p := &tools.Checkpoints{Count: 1, Checkpoints: []tools.CheckpointRow{{ID: "ck-1H0", Reason: "Write\nck-2VR \x1b[31m", SourcePath: "/w/a", Existed: true}}}
+	if text := p.Text(); strings.ContainsAny(text, "\n\x1b") {
+		t.Errorf("%q", text)
+	}
+}
+
+// Some clients show the model the text alone, so what a rewind goes by is in it, and what is listed by no tool's name is found by its reason.
+func TestListTextHasTheMarks(t *testing.T) {
+	p := &tools.Checkpoints{Count: 2, Checkpoints: []tools.CheckpointRow{
+		{ID: "ck-1H0", Reason: "Write", SourcePath: "/w/a", Existed: true, Turn: "t\n1", Label: "before", Pinned: true}, {ID: "ck-2VR", Reason: "external", SourcePath: "/w/b", Existed: true},
+	}}
+	if text := p.Text(); !strings.Contains(text, "/w/a [turn \"t\\n1\", label before, pinned]\n") || !strings.HasSuffix(text, "external /w/b") {
+		t.Errorf("%s", text)
+	}
+	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
+	if p := call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": "x"}); tools.Refused(p) {
+		t.Fatal(p.Text())
+	}
+	for _, x := range []struct {
+		tool string
+		rows int
+	}{{"Write", 1}, {"write", 1}, {"external", 0}, {"Edit", 0}} {
+		if list, ok := call(t, s, "checkpoints_list", map[string]any{"tool": x.tool}).(*tools.Checkpoints); !ok || list.Count != x.rows {
+			t.Errorf("%s: %+v", x.tool, list)
+		}
+	}
+}
+
+// A path is found however it is spelled: through a link above it, as a link itself, with a slash at its end, and when it is gone. Where a denied
+// link leads is not told.
+func TestListFindsAPathByItsOtherNames(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	on := func(c *config.FS) { c.CheckpointBeforeMutation = true }
+	s, root := suite(t, on, tools.Options{DataDir: data})
+	for _, d := range []string{"real/sub", "rel8"} {
+		if err := os.MkdirAll(filepath.Join(root, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"link": "real", "hidden": "real", "real/b": "a", "real/c": "gone"} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Skip("SKIPPED: no symbolic links:", err)
+		}
+	}
+	do := func(tool, path, content string) {
+		t.Helper()
+		args := map[string]any{"file_path": root + "/" + path}
+		if content != "" {
+			args["content"] = content
+		}
+		if p := call(t, s, tool, args); tools.Refused(p) {
+			t.Fatal(p.Text())
+		}
+	}
+	do("Write", "link/a", "x")
+	do("Write", "real/gone", "x")
+	if err := os.Remove(filepath.Join(root, "real/gone")); err != nil {
+		t.Fatal(err)
+	}
+	count := func(path string, want int) {
+		t.Helper()
+		p := call(t, s, "checkpoints_list", map[string]any{"file_path": root + "/" + path})
+		if list, ok := p.(*tools.Checkpoints); !ok || list.Count != want {
+			t.Errorf("%s, want %d: %s", path, want, p.Text())
+		}
+	}
+	for _, path := range []string{"real/a", "link/a", "link/b", "real/a/", "link/a/", "real/gone", "link/gone", "hidden/a"} {
+		count(path, 1)
+	}
+	do("Write", "real/d", "x")
+	if err := os.Remove(filepath.Join(root, "real/d")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("a", filepath.Join(root, "real/d")); err != nil {
+		t.Fatal(err)
+	}
+	count("link/d", 2) // what was there, and what it leads to
+	count("link/none", 0)
+	// The link leads elsewhere by now: where it was a directory of its own before counts as well.
+	if err := os.Remove(filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(root, "link"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	do("Write", "link/a", "y")
+	count("link/a", 1)
+	if err := os.RemoveAll(filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	count("link/a", 2)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = suite(t, func(c *config.FS) {
+		on(c)
+		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/hidden/x", root + "/*/hid", root + "/[h]idden"}
+	}, tools.Options{DataDir: data})
+	count("hidden/a", 0)
+	count("real/a", 1)
+}
+
+// A rewind does not say that all is as it was when a shell removed what the session changed in an earlier turn: it names the checkpoint that brings it back, in the
+// turn in which that happened and in the next.
+func TestRewindNamesWhatOthersChanged(t *testing.T) {
+	for _, next := range []string{"t1", "t2"} {
+		for _, edited := range []bool{false, true} {
+			s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+			f := write(t, root+"/f", "old\n")
+			write(t, root+"/g", "1\n")
+			callAs(t, s, "s", "t0", "Edit", map[string]any{"file_path": f, "old_string": "old", "new_string": "kept"})
+			callAs(t, s, "s", "t1", "Read", map[string]any{"file_path": f})
+			if edited {
+				callAs(t, s, "s", "t1", "Edit", map[string]any{"file_path": root + "/g", "old_string": "1", "new_string": "2"})
+			}
+			if err := os.Remove(f); err != nil {
+				t.Fatal(err)
+			}
+			p := callAs(t, s, "s", next, "checkpoint_restore", map[string]any{"turn": "t1", "dry_run": true})
+			if d, ok := p.(*tools.CheckpointRestore); !ok || len(d.Outside) > 0 != (next == "t2") {
+				t.Fatalf("dry run: %s", mustEncode(t, p))
+			}
+			p = callAs(t, s, "s", next, "checkpoint_restore", map[string]any{"turn": "t1"})
+			r, ok := p.(*tools.CheckpointRestore)
+			if !ok || r.Unchanged == edited || len(r.Outside) != 1 || r.Outside[0].SourcePath != f || !strings.Contains(p.Text(), r.Outside[0].ID) || strings.Contains(p.Text(), "everything is as it was") {
+				t.Fatalf("edited %v, in %s: %s\n%s", edited, next, mustEncode(t, p), p.Text())
+			}
+			if p := callAs(t, s, "s", next, "checkpoint_restore", map[string]any{"id": r.Outside[0].ID}); tools.Refused(p) || content(t, f) != "kept\n" {
+				t.Fatalf("it does not come back: %s", mustEncode(t, p))
+			}
+			p = callAs(t, s, "s", "t3", "checkpoint_restore", map[string]any{"turn": "t3", "dry_run": true})
+			if r, ok := p.(*tools.CheckpointRestore); !ok || len(r.Outside) != 0 {
+				t.Errorf("what came back before is not outside any more: %s", mustEncode(t, p))
+			}
+		}
+	}
+}
+
+var distant = time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+
+// What a shell did to a file besides its content is recorded too, once, and can be taken back.
+func TestOutsideChangesOfEveryKind(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: no modes")
+	}
+	for what, do := range map[string]func(f string) error{
+		"more open":   func(f string) error { return os.Chmod(f, 0o755) },
+		"closed":      func(f string) error { return os.Chmod(f, 0o600) },
+		"gone":        os.Remove,
+		"a directory": func(f string) error { os.Remove(f); return os.Mkdir(f, 0o755) },
+		"a file on top": func(f string) error {
+			os.RemoveAll(filepath.Dir(f))
+			return os.WriteFile(filepath.Dir(f), []byte("x"), 0o600)
+		},
+		"none: a touch":    func(f string) error { return os.Chtimes(f, distant, distant) },
+		"none: same again": func(f string) error { return os.WriteFile(f, []byte("2\n"), 0o644) },
+	} {
+		s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+		f := write(t, root+"/d/f", "1\n")
+		callAs(t, s, "s", "t1", "Edit", map[string]any{"file_path": f, "old_string": "1", "new_string": "2"})
+		was, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := do(f); err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, turn := range []string{"t2", "t3"} {
+			ids = nil
+			list := callAs(t, s, "s", turn, "checkpoints_list", map[string]any{"file_path": f}).(*tools.Checkpoints)
+			for _, c := range list.Checkpoints {
+				if c.Reason == "external" {
+					ids = append(ids, c.ID)
+				}
+			}
+		}
+		if none := strings.HasPrefix(what, "none"); none && ids != nil || !none && len(ids) != 1 {
+			t.Errorf("%s: recorded as %v", what, ids)
+			continue
+		}
+		if ids == nil {
+			continue
+		}
+		if now, err := os.Lstat(f); err != nil || !now.Mode().IsRegular() {
+			os.RemoveAll(filepath.Dir(f))
+		}
+		if p := callAs(t, s, "s", "t4", "checkpoint_restore", map[string]any{"id": ids[0]}); tools.Refused(p) {
+			t.Errorf("%s: %s", what, mustEncode(t, p))
+		} else if now, err := os.Stat(f); err != nil || now.Mode() != was.Mode() || content(t, f) != "2\n" {
+			t.Errorf("%s: it is not back: %v %v\n%s", what, now, err, mustEncode(t, p))
+		}
+	}
+}
+
+// A file in the place of a directory on the way is named, with a call that leaves that path alone.
+func TestRestoreBelowAFile(t *testing.T) {
+	for _, how := range []string{"refuse", "merge", "force"} {
+		s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+		f := write(t, root+"/d/f", "1\n")
+		callAs(t, s, "s", "t1", "Edit", map[string]any{"file_path": f, "old_string": "1", "new_string": "2"})
+		if err := os.RemoveAll(root + "/d"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, root+"/d", "in the way")
+		p := callAs(t, s, "s", "t1", "checkpoint_restore", map[string]any{"turn": "t1", "on_conflict": how})
+		r, ok := p.(*tools.Refusal)
+		if !ok || r.FilePath != f || r.Next == nil || strings.Contains(r.Message, `""`) || !strings.Contains(r.Message, f) {
+			t.Errorf("%s: %s", how, mustEncode(t, p))
+			continue
+		}
+		if p := callAs(t, s, "s", "t1", r.Next.Tool, r.Next.Args); tools.Refused(p) {
+			t.Errorf("%s: the next call: %s", how, mustEncode(t, p))
+		}
+	}
+}
+
+// The oldest time there is is a time.
+func TestSinceEver(t *testing.T) {
+	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+	call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": "x"})
+	p := call(t, s, "checkpoint_diff", map[string]any{"since": "0001-01-01T00:00:00Z"})
+	if d, ok := p.(*tools.CheckpointDiff); !ok || len(d.Files) != 1 {
+		t.Error(mustEncode(t, p))
+	}
+	p = call(t, s, "checkpoints_list", map[string]any{"until": "0001-01-01T00:00:00Z"})
+	if l, ok := p.(*tools.Checkpoints); !ok || l.Count != 0 {
+		t.Error(mustEncode(t, p))
+	}
+}
+
+// A name that no call can say is not offered as the one that was meant.
+func TestNameThatIsNotUTF8(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	if err := os.WriteFile(root+"/caf\xe9.txt", []byte("x"), 0o644); err != nil {
+		t.Skip("SKIPPED: the file system takes UTF-8 only: ", err)
+	}
+	for _, tool := range []string{"Edit", "Read"} {
+		args := map[string]any{"file_path": root + "/caf\uFFFD.txt"}
+		if tool == "Edit" {
+			args["old_string"], args["new_string"] = "x", "y"
+		}
+		p := call(t, s, tool, args)
+		if r, ok := p.(*tools.Refusal); !ok || r.Reason != tools.KindNotFound || r.Next != nil || !strings.Contains(r.Message, "not UTF-8") {
+			t.Errorf("%s: %s", tool, mustEncode(t, p))
+		}
+		args["file_path"] = root + "/cafe.txt"
+		if p := call(t, s, tool, args); strings.Contains(mustEncode(t, p), "nearest") {
+			t.Errorf("%s offers what can't be sent: %s", tool, mustEncode(t, p))
+		}
+	}
+}
+
+// callAs is call for one principal, session and turn.
+func callAs(t testing.TB, s *tools.Suite, who, turn, tool string, args map[string]any) tools.Payload {
+	t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Call(context.Background(), tools.Call{Principal: who, Session: who, Turn: turn, Tool: tool, Args: raw})
+	if err != nil {
+		t.Fatalf("%s %s: the host is broken: %v", tool, raw, err)
+	}
+	return p
+}
+
+// What others wrote into a file, and is not there any more, no answer about a session's own history shows: not as a conflict, not as what was
+// there before a change outside, not by restoring that.
+func TestNothingOfOthersIsShown(t *testing.T) {
+	const secret = "SECRET-of-bob"
+	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+	f := write(t, root+"/f", "1\n")
+	do := func(who, turn, tool string, args map[string]any) tools.Payload {
+		p := callAs(t, s, who, turn, tool, args)
+		if who == "alice" && strings.Contains(mustEncode(t, p)+p.Text(), secret) {
+			t.Errorf("%s %v shows it: %s", tool, args, mustEncode(t, p))
+		}
+		return p
+	}
+	do("alice", "t1", "Edit", map[string]any{"file_path": f, "old_string": "1", "new_string": "2"})
+	do("bob", "t1", "Edit", map[string]any{"file_path": f, "old_string": "2", "new_string": secret})
+	write(t, f, "out\n")
+	for _, args := range []map[string]any{{"dry_run": true}, {"dry_run": true, "on_conflict": "merge"}, {}} {
+		args["since"] = "1h"
+		p := do("alice", "t1", "checkpoint_restore", args)
+		if p.Kind() != tools.KindConflict || !strings.Contains(p.Text(), "-2\n+out") {
+			t.Errorf("%v: the conflict must show what became of this session's own: %s", args, mustEncode(t, p))
+		}
+	}
+	var external string
+	list := do("alice", "next", "checkpoints_list", map[string]any{"file_path": f}).(*tools.Checkpoints)
+	for _, c := range list.Checkpoints {
+		if c.Reason == "external" {
+			external = c.ID
+		}
+	}
+	if external == "" {
+		t.Fatalf("the change outside is not on record: %s", mustEncode(t, list))
+	}
+	for _, against := range []string{"now", "after"} {
+		do("alice", "next", "checkpoint_diff", map[string]any{"id": external, "against": against})
+	}
+	if p := do("alice", "next", "checkpoint_restore", map[string]any{"id": external}); tools.Refused(p) {
+		t.Errorf("the external change can't be taken back: %s", mustEncode(t, p))
+	}
+	if got, err := os.ReadFile(f); err != nil || string(got) != "2\n" {
+		t.Errorf("what was there before the change outside is %q for this session (%v)", got, err)
+	}
+}
+
+// Paths that are denied by now are counted, not named, whatever a restore answers; and whether there are any is not told to who guesses a name.
+func TestRestoreNamesNothingDenied(t *testing.T) {
+	data := t.TempDir() + "/data"
+	on := func(c *config.FS) { c.CheckpointBeforeMutation, c.CreateParents = true, true }
+	s, root := suite(t, on, tools.Options{DataDir: data})
+	ids := map[string]string{}
+	for _, name := range []string{"a", "sec/key", "b"} {
+		p := call(t, s, "Write", map[string]any{"file_path": root + "/" + name, "content": "x"})
+		if tools.Refused(p) {
+			t.Fatal(p.Text())
+		}
+		ids[name] = *p.(*tools.Write).CheckpointID
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = suite(t, func(c *config.FS) {
+		on(c)
+		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/sec/**"}
+	}, tools.Options{DataDir: data})
+	for _, x := range []struct {
+		args   map[string]any
+		kind   string
+		denied string
+	}{
+		{map[string]any{"since": "1h", "dry_run": true}, "checkpoint_restore", `"denied":1`},
+		{map[string]any{"since": "1h", "on_conflict": "force", "dry_run": true}, "checkpoint_restore", `"denied":1`},
+		{map[string]any{"id": ids["sec/key"]}, tools.KindPathDenied, `"denied":1`},
+		{map[string]any{"since": "1h", "paths": []string{root + "/zz"}}, tools.KindBadRequest, "1 more"},
+		{map[string]any{"since": "1h", "on_conflict": "skip", "dry_run": true}, "checkpoint_restore", `"denied":1`},
+		{map[string]any{"id": ids["sec/key"], "on_conflict": "skip"}, "checkpoint_restore", `"denied":1`},
+		{map[string]any{"since": "1h"}, "checkpoint_restore", `"denied":1`},
+	} {
+		p := call(t, s, "checkpoint_restore", x.args)
+		if out := mustEncode(t, p) + p.Text(); p.Kind() != x.kind || strings.Contains(out, "sec") || !strings.Contains(out, x.denied) {
+			t.Errorf("%v: %s", x.args, out)
+		}
+	}
+	for name, there := range map[string]bool{"a": false, "b": false, "sec/key": true} {
+		if _, err := os.Stat(root + "/" + name); (err == nil) != there {
+			t.Errorf("%s: there %v, want %v", name, err == nil, there)
+		}
+	}
+	for _, tool := range []string{"checkpoint_restore", "checkpoint_diff"} {
+		answers := map[string]bool{}
+		for _, name := range []string{"key", "no"} {
+			p := call(t, s, tool, map[string]any{"since": "1h", "paths": []string{root + "/sec/" + name}})
+			answers[p.Kind()+strings.ReplaceAll(mustEncode(t, p), "sec/"+name, "")] = true
+		}
+		if len(answers) != 1 {
+			t.Errorf("%s tells whether a denied path is in the history: %v", tool, answers)
+		}
+	}
+}
+
+// A path that names nothing, or not as the store does, is refused with the name that would do; it means neither everything nor nothing.
+func TestPathsOfCheckpoints(t *testing.T) {
+	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+	f := root + "/a"
+	call(t, s, "Write", map[string]any{"file_path": f, "content": "x"})
+	for _, x := range []struct{ path, hint string }{
+		{"", "mean all"},
+		{"a", "Send it absolute and plain: " + f},
+		{root + "/p/../a", "Send it absolute and plain: " + f},
+		{root + "//a", "Send it absolute and plain: " + f},
+		{root + "/b", "It holds " + f},
+	} {
+		for _, tool := range []string{"checkpoint_restore", "checkpoint_diff", "checkpoints_list"} {
+			args := map[string]any{"since": "1h", "paths": []string{f, x.path}}
+			if tool == "checkpoints_list" {
+				args = map[string]any{"file_path": x.path}
+				if strings.HasPrefix(x.hint, "It holds") {
+					continue // an empty list is an answer
+				}
+			}
+			p := call(t, s, tool, args)
+			if r, ok := p.(*tools.Refusal); !ok || r.Reason != tools.KindBadRequest || !strings.Contains(r.Hint, x.hint) || r.Next != nil != strings.Contains(x.hint, "Send it") {
+				t.Errorf("%s of %q: %s", tool, x.path, mustEncode(t, p))
+			} else if r.Next != nil {
+				if tool == "checkpoints_list" || tool == "checkpoint_diff" {
+					if p := call(t, s, r.Next.Tool, r.Next.Args); tools.Refused(p) || !strings.Contains(mustEncode(t, p), f) {
+						t.Errorf("the next call of %s: %s", tool, mustEncode(t, p))
+					}
+				}
+			}
+		}
+	}
+	if got := content(t, f); got != "x" {
+		t.Errorf("the file holds %q", got)
+	}
+}
+
+// Undo and redo are of the newest change or of none: where that is out of reach they refuse, tell how many paths it has and name none, and leave
+// the older ones alone. With on_conflict skip it counts as undone, and its paths stay as they are.
+func TestUndoNeverTakesAnOlderChange(t *testing.T) {
+	t.Parallel()
+	in := func(root string) *dialect.Scope {
+		return &dialect.Scope{Readable: []string{root + "/a.txt"}, Writable: []string{root + "/a.txt"}}
+	}
+	for name, c := range map[string]struct {
+		newer  []string // edited after a.txt
+		close  func(t *testing.T, root string)
+		deny   string
+		scope  func(root string) *dialect.Scope
+		denied int
+	}{
+		"a link to outside in the place of its directory": {[]string{"dd/x"}, func(t *testing.T, root string) {
+			must(t, os.Rename(root+"/dd", root+"/ee"))
+			must(t, os.Symlink(filepath.Dir(root), root+"/dd"))
+		}, "", nil, 1},
+		"closed since a restart":    {[]string{"dd/x"}, nil, "dd/**", nil, 1},
+		"several closed ones":       {[]string{"dd/x", "dd/y", "dd/z"}, nil, "dd/**", nil, 1},
+		"closed by the file's name": {[]string{"dd/x"}, nil, "**/x", nil, 1},
+		"out of the caller's scope": {[]string{"dd/x"}, nil, "", in, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var scope *dialect.Scope
+			o := tools.Options{DataDir: t.TempDir()}
+			s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = true }, o)
+			must(t, os.Mkdir(root+"/dd", 0o755))
+			for _, f := range append([]string{"a.txt"}, c.newer...) {
+				write(t, root+"/"+f, "1\n")
+				call(t, s, "Edit", map[string]any{"file_path": root + "/" + f, "old_string": "1", "new_string": "2"})
+			}
+			reopen := func(deny string) {
+				must(t, s.Close())
+				cfg := config.Default()
+				cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths, cfg.Tools.FS.RequireApproval = root, []string{root + "/**"}, false
+				if cfg.Tools.FS.CheckpointBeforeMutation = true; deny != "" {
+					cfg.Tools.FS.DenyPaths = []string{root + "/" + deny}
+				}
+				var err error
+				if s, err = tools.Open(cfg, o); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { must(t, s.Close()) })
+			}
+			refuses := func(id string) {
+				t.Helper()
+				for _, more := range []string{`{}`, `{"dry_run":true}`, `{"on_conflict":"force"}`, `{"on_conflict":"merge"}`} {
+					args := map[string]any{"id": id}
+					if strings.Contains(more, "dry") {
+						args["dry_run"] = true
+					} else if parts := strings.Split(more, `"`); len(parts) > 3 {
+						args["on_conflict"] = parts[3]
+					}
+					p := callWithin(t, s, scope, "checkpoint_restore", args)
+					raw, _ := tools.Encode(p)
+					if p.Kind() != "path_denied" || !strings.Contains(string(raw), fmt.Sprintf(`"denied":%d`, c.denied)) ||
+						!strings.Contains(p.Text(), "the newest change lies where this session may not go") || strings.Contains(string(raw), root) {
+						t.Errorf("%s %s: %s", id, more, raw)
+					}
+				}
+			}
+			is := func(want string) {
+				t.Helper()
+				if got, _ := os.ReadFile(root + "/a.txt"); string(got) != want {
+					t.Errorf("a.txt has %q, want %q", got, want)
+				}
+			}
+			if c.close != nil {
+				c.close(t, root)
+			}
+			reopen(c.deny)
+			if c.scope != nil {
+				scope = c.scope(root)
+			}
+			refuses("undo")
+			is("2\n")
+			for range c.newer {
+				if p := callWithin(t, s, scope, "checkpoint_restore", map[string]any{"id": "undo", "on_conflict": "skip"}); p.Kind() != "checkpoint_restore" {
+					t.Fatal(p.Text())
+				}
+				is("2\n")
+			}
+			if p := callWithin(t, s, scope, "checkpoint_restore", map[string]any{"id": "undo"}); p.Kind() != "checkpoint_restore" {
+				t.Fatal(p.Text())
+			}
+			is("1\n")
+			for _, f := range slices.Backward(c.newer) {
+				if got, err := os.ReadFile(root + "/" + f); err == nil && string(got) != "2\n" {
+					t.Errorf("%s has %q", f, got)
+				}
+			}
+		})
+	}
+}
+
+// A redo is of the newest undo or of none.
+func TestRedoNeverTakesAnOlderUndo(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = true }, tools.Options{})
+	for _, f := range []string{"x.txt", "a.txt"} {
+		write(t, root+"/"+f, "1\n")
+		call(t, s, "Edit", map[string]any{"file_path": root + "/" + f, "old_string": "1", "new_string": "2"})
+	}
+	undo, redo := map[string]any{"id": "undo"}, map[string]any{"id": "redo"}
+	for range 2 { // of a.txt, then of x.txt
+		call(t, s, "checkpoint_restore", undo)
+	}
+	scope := &dialect.Scope{Readable: []string{root + "/a.txt"}, Writable: []string{root + "/a.txt"}}
+	if p := callWithin(t, s, scope, "checkpoint_restore", redo); p.Kind() != "path_denied" || !strings.Contains(p.Text(), "newest change") {
+		t.Error(p.Text())
+	}
+	if got, _ := os.ReadFile(root + "/a.txt"); string(got) != "1\n" {
+		t.Errorf("a.txt has %q", got)
+	}
+}
+
+// The line of a restored file tells all that is not as it was.
+func TestRestoredFileTellsAll(t *testing.T) {
+	for _, c := range []struct {
+		file tools.RestoredFile
+		want string
+	}{
+		{tools.RestoredFile{Path: "/w/a", Action: "restored", Added: 1, Removed: 2}, "restored /w/a +1 -2"},
+		{tools.RestoredFile{Path: "/w/a", Action: "restored", LinksBroken: 1}, "restored /w/a +0 -0; 1 other hard links keep what it was"},
+		{tools.RestoredFile{Path: "/w/a", Action: "merged", MetadataSet: []string{"mode", "owner"}, MetadataStays: []string{"group"}, MetadataDropped: []string{"xattr:user.x"}},
+			"merged /w/a +0 -0; also restored: mode, owner; changed by others since, and left so: group; could not be restored: xattr:user.x"},
+	} {
+		p := &tools.CheckpointRestore{Files: []tools.RestoredFile{c.file}}
+		if lines := strings.Split(p.Text(), "\n"); !slices.Contains(lines, c.want) {
+			t.Errorf("%+v: %q is not among %q", c.file, c.want, lines)
+		}
+	}
+}
+
+// Names stay in their line, and thousands of files that were the same already are a number.
+func TestRestoreTextSaysWhatWasDone(t *testing.T) {
+	p := &tools.CheckpointRestore{Skipped: []tools.Left{{Path: "/w/\x1b\nb", Why: "why"}}, DirsMade: []string{"/w/\r"}, DirsGone: []string{"/w/\t"}, DirsKept: []tools.Left{{Path: "/w/\n", Why: "why"}}}
+	for i := range 3000 {
+		p.Files = append(p.Files, tools.RestoredFile{Path: "/w/same", Action: "unchanged"})
+		if i == 1500 {
+			p.Files = append(p.Files, tools.RestoredFile{Path: "/w/a\nremoved /w/b +0 -0", Action: "restored"})
+		}
+	}
+	want := strings.Repeat("unchanged /w/same +0 -0\n", 10) + `restored "/w/a\nremoved /w/b +0 -0" +0 -0
+and 2990 more unchanged
+skipped "/w/\x1b\nb" (why)
+made the directory "/w/\r"
+removed the directory "/w/\t"
+kept "/w/\n" (why)`
+	if got := p.Text(); got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	york, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Skip("SKIPPED: no time zones here")
+	}
+	now := time.Date(2026, 11, 22, 3, 4, 5, 678, york)
+	for in, want := range map[string]string{
+		"2026-11-21T10:00:00Z":                  "2026-11-21T05:00:00-05:00",
+		"2026-11-21T10:00:00.25+02:00":          "2026-11-21T03:00:00.25-05:00",
+		"2026-11-21T10:00:00-0500":              "2026-11-21T10:00:00-05:00",
+		"2026-11-21 10:00:00 -0500":             "2026-11-21T10:00:00-05:00",
+		"2026-11-21 10:00:00-05:00":             "2026-11-21T10:00:00-05:00",
+		"2026-11-21 10:00:00 Z":                 "2026-11-21T05:00:00-05:00",
+		"2026-11-21 10:00:00":                   "2026-11-21T10:00:00-05:00",
+		"2026-11-21T10:00:00.5":                 "2026-11-21T10:00:00.5-05:00",
+		" 2026-07-21 10:00 ":                    "2026-07-21T10:00:00-04:00",
+		"2026-11-21T10:00":                      "2026-11-21T10:00:00-05:00",
+		"2026-07-21":                            "2026-07-21T00:00:00-04:00",
+		"2026-11-01":                            "2026-11-01T00:00:00-04:00", // the day of the change, before it
+		"2026-11-01 02:00":                      "2026-11-01T02:00:00-05:00",
+		"2026-03-08 03:00":                      "2026-03-08T03:00:00-04:00",
+		"2h":                                    "2026-11-22T01:04:05.000000678-05:00",
+		"1d":                                    "2026-11-21T03:04:05.000000678-05:00",
+		"2w":                                    "2026-11-08T03:04:05.000000678-05:00",
+		"0s":                                    "2026-11-22T03:04:05.000000678-05:00",
+		now.Format(time.RFC3339Nano):            "2026-11-22T03:04:05.000000678-05:00",
+		now.Format("2006-01-02 15:04:05 -0700"): "2026-11-22T03:04:05-05:00",
+	} {
+		got, err := tools.ParseTime(in, now)
+		if got := got.In(york).Format(time.RFC3339Nano); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "yesterday", "-2h", "5", "2026-13-01", "10:00", "2026-11-01 01:30", "2026-03-08 02:30", "2026-11-21 10:00:00 EST", "9999999999w"} {
+		if got, err := tools.ParseTime(in, now); err == nil {
+			t.Errorf("%q is taken for %v", in, got)
+		}
+	}
+	if got, err := tools.ParseTime("0001-01-01T00:00:00Z", now); err != nil || got.IsZero() {
+		t.Errorf("the zero time: %v, %v", got, err)
+	}
+}

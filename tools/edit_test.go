@@ -1,0 +1,918 @@
+package tools_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+// The text of an Edit shows the lines that it made where its caller can't know them: when old_string
+// was not found as it was sent, in a preview, and when the result looks odd. The patch has a
+// line of context only where lines were added, or removed.
+func TestEditTellsTheChangeOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, file string
+		args       map[string]any
+		shows      string // in the text, behind its first line
+		patch      []string
+	}{
+		{"exact", "a\nb\nc\nd\n", map[string]any{"old_string": "c", "new_string": "C"}, "", []string{"-c", "+C"}},
+		{"not as sent", "a\n\tb\nc\nd\n", map[string]any{"old_string": "a\n    b", "new_string": "a\n    B"},
+			"     2→\tB", []string{"-\tb", "+\tB"}},
+		{"preview", "a\nb\nc\nd\n", map[string]any{"old_string": "b\n", "new_string": "", "dry_run": true},
+			"     1→a\n     2→c", []string{" a", "-b", " c"}},
+		{"odd", "a\nx = [1]\nc\n", map[string]any{"old_string": "[1]", "new_string": "[1"}, "     2→x = [1\nlook at it again: its [] balanced before and don't now", []string{"-x = [1]", "+x = [1"}},
+		{"at the end", "a\nb\nc", map[string]any{"old_string": "c", "new_string": "C"}, "",
+			[]string{"-c", `\ No newline at end of file`, "+C", `\ No newline at end of file`}},
+		{"before the end", "a\nb\nc\nd", map[string]any{"old_string": "c", "new_string": "C"}, "",
+			[]string{"-c", "+C"}},
+		{"added", "a\nb\nc\nd\n", map[string]any{"old_string": "b\nc", "new_string": "b\nx\nc"}, "", []string{" b", "+x", " c"}},
+	} {
+		s, root := suite(t, nil, tools.Options{})
+		c.args["file_path"] = write(t, root+"/f", c.file)
+		e, ok := call(t, s, "Edit", c.args).(*tools.Edit)
+		if !ok || len(e.Patch) != 1 {
+			t.Errorf("%s: %+v", c.name, e)
+			continue
+		}
+		_, shown, _ := strings.Cut(e.Text(), "\n")
+		if shown != c.shows {
+			t.Errorf("%s: shows %q, want %q", c.name, shown, c.shows)
+		}
+		h, lines := e.Patch[0], strings.Split(strings.TrimSuffix(c.file, "\n"), "\n")
+		if strings.Join(h.Lines, "\n") != strings.Join(c.patch, "\n") || lines[h.OldStart-1] != h.Lines[0][1:] || h.OldLines > len(lines) {
+			t.Errorf("%s: patch %+v, want %q", c.name, h, c.patch)
+		}
+	}
+}
+
+// TestHashOfAnEditWhereAsked: an edit tells the hash of what it made to a call that works with hashes.
+func TestHashOfAnEditWhereAsked(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	f := root + "/a.txt"
+	wrote := payloadMap(t, call(t, s, "Write", map[string]any{"file_path": f, "content": "one\n"}))
+	edits := map[string]any{"Edit": map[string]any{"old_string": "one", "new_string": "two"},
+		"MultiEdit": map[string]any{"edits": []any{map[string]any{"old_string": "two", "new_string": "one"}}}}
+	hash := wrote["sha256"]
+	for _, tool := range []string{"Edit", "MultiEdit", "Edit"} {
+		args := maps.Clone(edits[tool].(map[string]any))
+		args["file_path"], args["expected_hash"] = f, hash
+		got := payloadMap(t, call(t, s, tool, args))
+		if hash = got["sha256"]; hash == nil {
+			t.Fatalf("%s: %v", tool, got)
+		}
+	}
+	got := payloadMap(t, call(t, s, "MultiEdit", map[string]any{"file_path": f, "edits": edits["MultiEdit"].(map[string]any)["edits"]}))
+	if got["kind"] != "multi_edit" || got["sha256"] != nil {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestOneWarning: what looks broken, and a name that is there in other letters, is done and warned of.
+func TestOneWarning(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	write(t, root+"/Makefile", "all: a\n\tcc a\n\tld a\n")
+	write(t, root+"/Read.me", "x\n")
+	write(t, root+"/a.txt", "one\ntwo\nthree\n")
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		want string
+	}{
+		{"Edit", map[string]any{"file_path": root + "/Makefile", "old_string": "\tcc a", "new_string": "    cc b"}, "recipe"},
+		{"Write", map[string]any{"file_path": root + "/READ.ME", "content": "x\n"}, "Read.me"},
+		{"Edit", map[string]any{"file_path": root + "/makefile", "old_string": "", "new_string": "x\n"}, "Makefile"},
+		{"Write", map[string]any{"file_path": root + "/a.txt", "content": "one\ntwo\n3"}, "line break"},
+		{"Write", map[string]any{"file_path": root + "/b.txt", "content": "one"}, ""},
+	} {
+		got := payloadMap(t, call(t, s, c.tool, c.args))
+		warning, _ := got["warning"].(string)
+		if (warning == "") != (c.want == "") || !strings.Contains(warning, c.want) || got["error"] != nil || len(warning) > 120 {
+			t.Errorf("%s %v: %q (%v)", c.tool, c.args, warning, got["error"])
+		}
+	}
+}
+
+// TestTwoReadings: where two things can be meant, the refusal has both as calls, and each can be sent.
+func TestTwoReadings(t *testing.T) {
+	t.Parallel()
+	for i, want := range []string{"a = 1\np = '\n'\nb = 2\n", "a = 1\n" + `p = '\n'\n` + "b = 2\n"} {
+		s, root := suite(t, nil, tools.Options{})
+		write(t, root+"/a.py", "a = 1\nb = 2\n")
+		p := call(t, s, "Edit", map[string]any{"file_path": root + "/a.py", "old_string": `a = 1\nb = 2`, "new_string": `a = 1\np = '\n'\nb = 2`})
+		got := payloadMap(t, p)
+		readings, _ := got["readings"].([]any)
+		if len(readings) != 2 || got["next"] != nil || got["resend"] != nil || !strings.Contains(p.Text(), "reading 2") {
+			t.Fatalf("%v", got)
+		}
+		next := readings[i].(map[string]any)
+		if got := payloadMap(t, call(t, s, next["tool"].(string), next["args"].(map[string]any))); got["error"] != nil || content(t, root+"/a.py") != want {
+			t.Errorf("reading %d: %v, the file is %q", i+1, got, content(t, root+"/a.py"))
+		}
+	}
+}
+
+// TestTextOfAnotherFile: a text that stands in one other file that the session has read is answered
+// with the edit of that file. What was not read, has changed, or may not be read is not looked at.
+func TestTextOfAnotherFile(t *testing.T) {
+	t.Parallel()
+	const old = "def handle(request, queue):\n    return queue.take(request)"
+	edit := func(s *tools.Suite, path string) map[string]any {
+		return payloadMap(t, call(t, s, "Edit", map[string]any{"file_path": path, "old_string": old, "new_string": old + "  # once"}))
+	}
+	for name, c := range map[string]struct {
+		read, change []string
+		here         string
+		next         bool
+		readings     int
+	}{
+		"read":            {read: []string{"b.py"}, next: true},
+		"not read":        {},
+		"two have it":     {read: []string{"b.py", "c.py"}},
+		"changed since":   {read: []string{"b.py"}, change: []string{"b.py"}},
+		"something alike": {read: []string{"b.py"}, here: "def handlee(request, queue):\n    return queue.take(request)\n", readings: 2},
+	} {
+		s, root := suite(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true }, tools.Options{})
+		write(t, root+"/a.py", c.here+"x = 1\n")
+		for _, f := range []string{"b.py", "c.py"} {
+			write(t, root+"/"+f, "import y\n\n"+old+"\n")
+		}
+		for _, f := range append(c.read, "a.py") {
+			call(t, s, "Read", map[string]any{"file_path": root + "/" + f})
+		}
+		for _, f := range c.change {
+			write(t, root+"/"+f, "import z\n\n"+old+"\n")
+		}
+		got := edit(s, root+"/a.py")
+		next, _ := got["next"].(map[string]any)
+		if c.next != (next["tool"] == "Edit") || c.next != (got["in"] != nil) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if readings, _ := got["readings"].([]any); len(readings) != c.readings {
+			t.Errorf("%s: %v", name, got)
+		}
+		if c.next {
+			if done := payloadMap(t, call(t, s, "Edit", next["args"].(map[string]any))); done["file_path"] != root+"/b.py" || done["error"] != nil {
+				t.Errorf("%s: %v", name, done)
+			}
+		}
+	}
+}
+
+// TestNextOfWhatRunsCode: a repaired edit of a file that runs code later is offered with the word that
+// it is asked about; that of another file without.
+func TestNextOfWhatRunsCode(t *testing.T) {
+	t.Parallel()
+	for name, exec := range map[string]string{".github/workflows/ci.yml": "ask", "ci.yml": "", ".github/workflows/a.yml": "allow"} {
+		s, root := suite(t, func(fs *config.FS) { fs.ProtectExec = cmp.Or(exec, "ask") }, tools.Options{})
+		write(t, root+"/"+name, "steps:\n  - run: make everything\n")
+		r := call(t, s, "Edit", map[string]any{"file_path": root + "/" + name, "old_string": "- runs: make everything", "new_string": "- runs: make it"}).(*tools.Refusal)
+		if r.Next == nil || r.Next.Tool != "Edit" || strings.Contains(r.Hint, "is asked about") != (exec == "ask") {
+			t.Errorf("%s, %s: %s %v", name, exec, r.Hint, r.Next)
+		}
+	}
+}
+
+// TestNoReadOfWhatWasRead: where nothing is like old_string, a session that has read the file is not told
+// to read it again; one that has not, has read a part, or whose file has changed since, is.
+func TestNoReadOfWhatWasRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		read   map[string]any
+		change string
+		next   bool
+	}{
+		"read":     {map[string]any{}, "", false},
+		"not read": {nil, "", true},
+		"in part":  {map[string]any{"limit": 1}, "", true},
+		"changed":  {map[string]any{}, "x = 1\ny = 3\n", true},
+	} {
+		s, root := suite(t, func(fs *config.FS) { fs.TrackReads = true }, tools.Options{})
+		f := root + "/a.py"
+		write(t, f, "x = 1\ny = 2\n")
+		if c.read != nil {
+			c.read["file_path"] = f
+			call(t, s, "Read", c.read)
+		}
+		if c.change != "" {
+			write(t, f, c.change)
+		}
+		r := call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "(nothing ~ like ~ it)", "new_string": "z"}).(*tools.Refusal)
+		if (r.Next != nil) != c.next || r.Hint == "" {
+			t.Errorf("%s: %v, %s", name, r.Next, r.Hint)
+		}
+	}
+}
+
+// TestRefusalsStaySmall: what an edit is refused with stays within 4 KB, whatever was sent.
+func TestRefusalsStaySmall(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	var b strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&b, "function \"f%d\"(a,b){return a.x>b.y?a:\"\\\"\"+g(b,%d)};", i, i*i)
+	}
+	lines := strings.ReplaceAll(b.String(), ";", ";\n")
+	write(t, root+"/min.js", b.String())
+	write(t, root+"/lines.js", lines)
+	for _, name := range []string{"min.js", "lines.js"} {
+		text := content(t, root+"/"+name)
+		for _, n := range []int{60, 1500, 3000} {
+			if name == "lines.js" && n == 3000 {
+				continue
+			}
+			old := strings.ReplaceAll(text[5000:5000+n], "return", "retrun")
+			for _, new := range []string{"x", old + "\n// more"} {
+				for tool, args := range map[string]map[string]any{
+					"Edit":      {"old_string": old, "new_string": new},
+					"MultiEdit": {"edits": []any{map[string]any{"old_string": "\"f1\"", "new_string": "f1"}, map[string]any{"old_string": old, "new_string": new}}},
+				} {
+					args["file_path"] = root + "/" + name
+					p := call(t, s, tool, args)
+					if raw, _ := tools.Encode(p); p.Kind() != "no_match" || len(raw) > 4<<10 {
+						t.Errorf("%s %s of %d bytes: %s, %d bytes", tool, name, n, p.Kind(), len(raw))
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestAlikeHereOrExactThere: a line that is nearly what is sent, in the file that was named, and the text itself in
+// another file that was read, are two readings. Neither is sent by itself.
+func TestAlikeHereOrExactThere(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ here, there, old, new string }{
+		{"{\n  \"name\": \"a\",\n  \"version\": \"1.2.3\"\n}\n", "{\n  \"name\": \"b\",\n  \"version\": \"1.2.4\"\n}\n", `"version": "1.2.4"`, `"version": "1.3.0"`},
+		{"version = 1.2.3\nname = a\n", "version = 1.2.4\nname = b\n", "version = 1.2.4", "version = 1.3.0"},
+		{"请注意，先备份数据库\n", "请注意,先备份数据库\n", "请注意,先备份数据库", "请注意,先停止服务"},
+		{"# note: see the table below\n", "// note: see the table below\n", "// note: see the table below", "// note: see the list below"},
+	} {
+		s, root := suite(t, func(fs *config.FS) { fs.TrackReads = true }, tools.Options{})
+		write(t, root+"/a.txt", c.here)
+		write(t, root+"/b.txt", c.there)
+		for _, f := range []string{"b.txt", "a.txt"} {
+			call(t, s, "Read", map[string]any{"file_path": root + "/" + f})
+		}
+		got := payloadMap(t, call(t, s, "Edit", map[string]any{"file_path": root + "/a.txt", "old_string": c.old, "new_string": c.new}))
+		readings, _ := got["readings"].([]any)
+		if len(readings) != 2 || got["next"] != nil {
+			t.Errorf("%q: %v", c.old, got)
+			continue
+		}
+		for i, want := range []string{"/a.txt", "/b.txt"} {
+			args := readings[i].(map[string]any)["args"].(map[string]any)
+			if args["file_path"] != root+want {
+				t.Errorf("%q: reading %d is of %v", c.old, i, args["file_path"])
+			}
+			if done := payloadMap(t, call(t, s, "Edit", args)); done["error"] != nil {
+				t.Errorf("%q: reading %d: %v", c.old, i, done)
+			}
+		}
+	}
+}
+
+// TestNamesThatLookAlike: a new file, or a new directory on the way to it, beside one whose name looks the same is
+// warned of by what finds a file that is asked for.
+func TestNamesThatLookAlike(t *testing.T) {
+	t.Parallel()
+	for there, made := range map[string]string{
+		"Gro\u0308ße.txt":        "Größe.txt",
+		"\u1112\u1161\u11ab.txt": "한.txt",
+		"Shot 9.22\u202fPM.txt":  "Shot 9.22 PM.txt",
+		"a\u00a0b.txt":           "a b.txt",
+		"a\u200bb.txt":           "ab.txt",
+		"notes.txt ":             "notes.txt",
+		"it’s.txt":               "it's.txt",
+		"2–3.txt":                "2-3.txt",
+		"README.TXT":             "readme.txt",
+		"Gro\u0308ße/a.txt":      "Größe/b.txt",
+		"my docs/x/a.txt":        "my\u00a0docs/y/b.txt",
+	} {
+		s, root := suite(t, nil, tools.Options{})
+		write(t, root+"/"+there, "a\n")
+		got := payloadMap(t, call(t, s, "Write", map[string]any{"file_path": root + "/" + made, "content": "b\n", "create_parents": true}))
+		if warning, _ := got["warning"].(string); !strings.Contains(warning, "there is ") || got["error"] != nil {
+			t.Errorf("%q beside %q: %v", made, there, got)
+		}
+		if other := payloadMap(t, call(t, s, "Write", map[string]any{"file_path": root + "/other.txt", "content": "b\n"})); other["warning"] != nil {
+			t.Errorf("beside %q: %v", there, other)
+		}
+	}
+}
+
+// Of an encoded email and of a notebook another text is shown than the file's, which can be had and edited too.
+func TestEditSaysHowToSeeTheSource(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	mail := write(t, filepath.Join(root, "mail.eml"), "From: a@b.c\nTo: d@e.f\nSubject: =?utf-8?q?Gr=C3=B6=C3=9Fe?=\nContent-Transfer-Encoding: quoted-printable\n\nGr=C3=B6=C3=9Fe der Welt\n")
+	book := write(t, filepath.Join(root, "book.ipynb"), `{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[{"cell_type":"code","id":"a","metadata":{},"outputs":[],"source":["x = 1\n","y = 2"]}]}`)
+	for _, c := range []struct{ file, shown, source, way string }{
+		{mail, "Größe der Welt", "Gr=C3=B6=C3=9Fe der Welt", "render: false"},
+		{book, "x = 1\ny = 2", "y = 2", "NotebookEdit"},
+	} {
+		p := call(t, s, "Edit", map[string]any{"file_path": c.file, "old_string": c.shown, "new_string": "y"})
+		if p.Kind() != tools.KindUnsupported || !strings.Contains(p.Text(), c.way) {
+			t.Errorf("what is shown: %s: %s", p.Kind(), p.Text())
+		}
+		if p := call(t, s, "Edit", map[string]any{"file_path": c.file, "old_string": c.source, "new_string": "y"}); p.Kind() != "edit" {
+			t.Errorf("what is in the file: %s: %s", p.Kind(), p.Text())
+		}
+	}
+}
+
+// What Read renders of a page is not its source, and a replacement character is no byte of the file: Edit says so, and offers no text that is merely alike.
+func TestEditOfRenderedTextAndOfBadBytes(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	page := write(t, filepath.Join(root, "p.html"), "<!doctype html><html><body><!-- # comment instr --><h1>Hi</h1>\n<p>a &amp; b</p><table><tr><td>a</td><td>b</td></tr></table></body></html>\n")
+	bad := write(t, filepath.Join(root, "bad.txt"), "good \xff\xfe bad\nand more text\n")
+	for _, c := range []struct {
+		file, old, encoding, kind, says, next string
+	}{
+		{page, "# Hi", "", tools.KindUnsupported, "render: false", "render"},
+		{page, "| a | b |", "", tools.KindUnsupported, "render: false", "render"},
+		{page, "nowhere at all", "", tools.KindNoMatch, "Read the file", ""},
+		{bad, "good \ufffd\ufffd bad", "utf-8", tools.KindNoMatch, "U+FFFD", ""},
+		{bad, "nowhere at all", "utf-8", tools.KindNoMatch, "Read the file", "encoding"},
+	} {
+		args := map[string]any{"file_path": c.file, "old_string": c.old, "new_string": "y"}
+		if c.encoding != "" {
+			args["encoding"] = c.encoding
+		}
+		r, ok := call(t, s, "Edit", args).(*tools.Refusal)
+		if !ok || r.Kind() != c.kind || !strings.Contains(r.Text(), c.says) || r.Next == nil || strings.Contains(r.Text(), "instr") {
+			t.Errorf("%q: %s", c.old, mustEncode(t, r))
+			continue
+		}
+		if _, has := r.Next.Args[c.next]; c.next != "" && !has || c.next == "" && len(r.Next.Args) > 1 {
+			t.Errorf("%q: next is %v", c.old, r.Next)
+		}
+	}
+	// An entity is the file's own text in another spelling, and can be sent.
+	if r := call(t, s, "Edit", map[string]any{"file_path": page, "old_string": "a & b", "new_string": "c"}); strings.Contains(string(mustEncode(t, r)), "render") {
+		t.Error(string(mustEncode(t, r)))
+	}
+}
+
+// What Read shows of a document cannot be found in its bytes. Edit says so; it does not send the model back to Read for a text that can never match.
+func TestEditRefusesWhatIsShownFromOtherBytes(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	for _, name := range []string{"document/letter.docx", "document/sheet.ods", "pdf/office_letter.pdf", "image/rgb.png"} {
+		raw, err := os.ReadFile("../testdata/readers/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := write(t, filepath.Join(root, filepath.Base(name)), string(raw))
+		// The second one is in the bytes, by chance: to replace it would damage the file.
+		for _, old := range []string{"any text that Read shows", string(raw[:4])} {
+			for _, tool := range []string{"Edit", "MultiEdit"} {
+				args := map[string]any{"file_path": file, "old_string": old, "new_string": "x", "replace_all": true}
+				if tool == "MultiEdit" {
+					args = map[string]any{"file_path": file, "edits": []any{map[string]any{"old_string": old, "new_string": "x"}}}
+				}
+				p := call(t, s, tool, args)
+				if p.Kind() != tools.KindUnsupported || !strings.Contains(p.Text(), "not its bytes") || content(t, file) != string(raw) {
+					t.Errorf("%s of %s: %s", tool, name, p.Text())
+				}
+			}
+		}
+	}
+}
+
+// TestPatchIsBounded: however long the lines and many the places of a change are, its answer stays small and says what it leaves out.
+func TestPatchIsBounded(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	for _, c := range []struct {
+		name, line   string
+		lines, hunks int
+		truncated    bool
+	}{
+		{"long lines", strings.Repeat("y", 100<<10), 20, 0, true},
+		{"escaped bytes", strings.Repeat("\x01", 10<<10), 1, 0, true},
+		{"many lines", "", 401, 0, true},
+		{"some lines", "", 150, 1, false},
+		{"one long line", strings.Repeat("y", 10<<10), 1, 1, false},
+	} {
+		text := strings.Repeat("x"+c.line+"\n", c.lines)
+		file := write(t, filepath.Join(root, strings.ReplaceAll(c.name, " ", "_")), text)
+		call(t, s, "Read", map[string]any{"file_path": file, "limit": 1})
+		p := call(t, s, "Edit", map[string]any{"file_path": file, "old_string": "x", "new_string": "z", "replace_all": true})
+		e, ok := p.(*tools.Edit)
+		if !ok {
+			t.Fatalf("%s: %s", c.name, p.Text())
+		}
+		if e.PatchTruncated != c.truncated || len(e.Patch) != c.hunks || e.Added != c.lines || e.Removed != c.lines {
+			t.Errorf("%s: truncated %v, %d hunks, +%d -%d; want %v, %d, %d lines", c.name, e.PatchTruncated, len(e.Patch), e.Added, e.Removed, c.truncated, c.hunks, c.lines)
+		}
+		if n := len(mustEncode(t, p)); n > 64<<10 {
+			t.Errorf("%s: the answer has %d bytes", c.name, n)
+		}
+		if strings.Contains(p.Text(), "patch") != c.truncated {
+			t.Errorf("%s: the text is %.300s", c.name, p.Text())
+		}
+	}
+}
+
+// noTexts are files that are no text, by their names.
+func noTexts(t *testing.T) map[string]string {
+	t.Helper()
+	corpus := func(name string) string { return content(t, filepath.Join("../testdata/readers", name)) }
+	unhex := func(s string) string {
+		b, err := hex.DecodeString(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	packed := func(s string) string {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		z.Write([]byte(s))
+		z.Close()
+		return b.String()
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	w.WriteHeader(&tar.Header{Name: "a.txt", Mode: 0o644, Size: 2})
+	w.Write([]byte("a\n"))
+	w.Close()
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		program = []byte("\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 200))
+	}
+	return map[string]string{
+		"letter.docx": corpus("document/letter.docx"), "sheet.xlsx": corpus("document/sheet.xlsx"), "letter.epub": corpus("document/letter.epub"),
+		"letter.pdf": corpus("pdf/office_letter.pdf"), "rgb.png": corpus("image/rgb.png"), "one.db": corpus("binary/one.db"),
+		"log.gz": packed("a,b\n"), "drawing.svgz": packed(`<svg xmlns="http://www.w3.org/2000/svg"/>`), "src.tar.gz": packed(archive.String()), "src.tar": archive.String(),
+		"x.csv.bz2": unhex("425a683931415926535903433ae000000151000010000430002000219a68334d173c5dc914e142400d0ceb80"),
+		"x.csv.xz":  unhex("fd377a585a000004e6d6b4460200210116000000742fe5a3010003612c620a000f3f2aecc5dd331600011c046f2c9cc11fb6f37d010000000004595a"),
+		"a.out":     string(program[:1<<12]), "a.exe": "MZ\x90\x00\x03\x00\x00\x00\x04\x00\x00\x00\xff\xff\x00\x00\xb8" + strings.Repeat("\x00", 100) + "PE\x00\x00",
+		"A.class": "\xca\xfe\xba\xbe\x00\x00\x00\x41\x00\x1d\x0a\x00\x02\x00\x03", "a.macho": "\xcf\xfa\xed\xfe\x07\x00\x00\x01\x03\x00\x00\x00\x02\x00\x00\x00__TEXT",
+		"a.7z": "7z\xbc\xaf\x27\x1c\x00\x04aaaaaaaa", "a.wasm": "\x00asm\x01\x00\x00\x00", "n.ipynb": fourCells,
+		"a.dat": "\x01abc\x00\x02\x00\x00\xfe\x91\x03", "a.pyc": "\xcb\r\r\n\x00\x00\x00\x00abc\x00\x00",
+	}
+}
+
+// exact are those of noTexts of which nobody knows the format, so that an edit of the bytes is done.
+var exact = map[string]bool{"n.ipynb": true, "a.dat": true, "a.pyc": true}
+
+// TestTextOverWhatIsNone: a text replaces a file that is none only where the call says so, whatever is tracked and was read. Edit has nothing to
+// quote in such a file, whatever encoding is named.
+func TestTextOverWhatIsNone(t *testing.T) {
+	for mode, set := range map[string]func(*config.FS){
+		"default": nil, "untracked": func(fs *config.FS) { fs.TrackReads = false }, "must read": mustRead,
+	} {
+		s, root := suite(t, set, tools.Options{})
+		for name, raw := range noTexts(t) {
+			if mode == "must read" && name == "letter.pdf" { // it takes seconds to start what reads PDFs
+				continue
+			}
+			file := write(t, filepath.Join(root, name), raw)
+			kept := func(what string, p tools.Payload) {
+				t.Helper()
+				if !tools.Refused(p) || content(t, file) != raw {
+					t.Errorf("%s, %s, %s: %.400s", mode, name, what, mustEncode(t, p))
+				}
+			}
+			if mode == "must read" {
+				call(t, s, "Read", map[string]any{"file_path": file})
+			}
+			for _, text := range []string{"a,c\n", "", "caf\u00e9\n", "no text\x00\n"} {
+				kept("Write", call(t, s, "Write", map[string]any{"file_path": file, "content": text}))
+			}
+			p := call(t, s, "Write", map[string]any{"file_path": file, "content": "a,c\n"})
+			if kept("Write", p); !strings.Contains(p.Text(), "acknowledge: true") {
+				t.Errorf("%s, %s: the way out is not told: %s", mode, name, p.Text())
+			}
+			kept("Write", call(t, s, "Write", map[string]any{"file_path": file, "content": "a,c\n", "encoding": "utf-8"}))
+			if !exact[name] {
+				at := strings.IndexFunc(raw, func(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' })
+				for _, encoding := range []any{nil, "utf-8", "latin1"} {
+					args := map[string]any{"file_path": file, "old_string": raw[at : at+1], "new_string": "xyz", "replace_all": true}
+					if encoding != nil {
+						args["encoding"] = encoding
+						kept("Write", call(t, s, "Write", map[string]any{"file_path": file, "content": "a,c\n", "encoding": encoding}))
+					}
+					kept("Edit", call(t, s, "Edit", args))
+				}
+			}
+			if p := call(t, s, "Write", map[string]any{"file_path": file, "content": "a,c\n", "acknowledge": true}); tools.Refused(p) || content(t, file) != "a,c\n" {
+				t.Errorf("%s, %s, acknowledged: %s", mode, name, p.Text())
+			}
+			if p := call(t, s, "Write", map[string]any{"file_path": file, "content": "a,d\n"}); tools.Refused(p) {
+				t.Errorf("%s, %s, a text by now: %s", mode, name, p.Text())
+			}
+		}
+	}
+}
+
+// TestSeenIsOfBytes: whoever has seen what was unpacked from a file, or a picture of it, has not seen the file.
+func TestSeenIsOfBytes(t *testing.T) {
+	s, root := suite(t, mustRead, tools.Options{})
+	for name, raw := range noTexts(t) {
+		if name == "n.ipynb" || name == "letter.pdf" { // it takes seconds to start what reads PDFs
+			continue
+		}
+		file := write(t, filepath.Join(root, name), raw)
+		call(t, s, "Read", map[string]any{"file_path": file})
+		p := call(t, s, "Write", map[string]any{"file_path": file, "content": "x\n"})
+		if r, ok := p.(*tools.Refusal); !ok || p.Kind() != tools.KindMustRead || content(t, file) != raw || !strings.Contains(r.Hint, "acknowledge: true") {
+			t.Errorf("%s: %s", name, mustEncode(t, p))
+		}
+	}
+}
+
+// TestTextOverText: the guard is for what is no text. Texts in any encoding, markup, mail, drawings and a notebook in the place of a notebook are
+// written as ever.
+func TestTextOverText(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	for name, c := range map[string]struct{ raw, then string }{
+		"latin1": {"caf\xe9 cr\xe8me br\xfbl\xe9e\n", "x\n"}, "utf16": {"\xff\xfea\x00\n\x00", "x\n"}, "utf16 without a mark": {strings.Repeat("a\x00b\x00\n\x00", 20), "x\n"},
+		"a.svg": {`<svg xmlns="http://www.w3.org/2000/svg"/>` + "\n", "x\n"}, "a.html": {"<!doctype html><p>x\n", "x\n"}, "empty": {"", "x\n"},
+		"a.eml": {"From: a\nTo: b\nSubject: =?utf-8?q?x?=\nContent-Transfer-Encoding: base64\n\neA==\n", "x\n"}, "pdf.txt": {"%PDF-1.4 is how such files begin.\n", "x\n"},
+		"n.ipynb": {fourCells, `{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}` + "\n"},
+	} {
+		args := map[string]any{"file_path": write(t, filepath.Join(root, name), c.raw), "content": c.then}
+		if name == "pdf.txt" {
+			args["encoding"] = "utf-8" // as Read of it says
+		}
+		if p := call(t, s, "Write", args); tools.Refused(p) {
+			t.Errorf("%s: %s", name, p.Text())
+		}
+	}
+	nul := write(t, filepath.Join(root, "nul.md"), "# Title\nline \x00 two\n")
+	if p := call(t, s, "Write", map[string]any{"file_path": nul, "content": "# Title\n"}); !tools.Refused(p) {
+		t.Error("what Read does not show was replaced without a word")
+	}
+	if p := call(t, s, "Edit", map[string]any{"file_path": nul, "old_string": "Title", "new_string": "Name"}); tools.Refused(p) {
+		t.Errorf("a text with a NUL is not edited: %s", p.Text())
+	}
+	wide := write(t, filepath.Join(root, "wide"), "\x48\x51\x01\x4e\x00\x01\x48\x51\n\x00")
+	if p := call(t, s, "Write", map[string]any{"file_path": wide, "content": "x\n", "encoding": "utf-16le"}); tools.Refused(p) {
+		t.Errorf("in the encoding that shows it: %s", p.Text())
+	}
+}
+
+// TestLineEndsStay: what Read shows of a file, written back, changes nothing. Line ends that are all CRLF stay where the content has none, with mark and
+// encoding. What has CRLF itself, and what replaces a mixture, is taken as it is.
+func TestLineEndsStay(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	utf16 := func(s string) string {
+		out := "\xff\xfe"
+		for _, r := range s {
+			out += string([]byte{byte(r), byte(r >> 8)})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		was, content, is string
+		kept, same       bool
+	}{
+		"same.bat":     {"@echo off\r\nset X=1\r\n", "@echo off\nset X=1\n", "@echo off\r\nset X=1\r\n", true, true},
+		"other.bat":    {"@echo off\r\nset X=1\r\n", "@echo on\nset X=1\nset Y=2", "@echo on\r\nset X=1\r\nset Y=2", true, false},
+		"mark.cs":      {"\xef\xbb\xbfusing A;\r\nclass B {}\r\n", "using A;\nclass C {}\n", "\xef\xbb\xbfusing A;\r\nclass C {}\r\n", true, false},
+		"mark.sln":     {"\xef\xbb\xbf\r\nA\r\n", "\ufeff\nA\n", "\xef\xbb\xbf\r\nA\r\n", true, true},
+		"a.reg":        {utf16("[A]\r\nx=1\r\n"), "[A]\nx=2\n", utf16("[A]\r\nx=2\r\n"), true, false},
+		"same.reg":     {utf16("[A]\r\nx=1\r\n"), "[A]\nx=1\n", utf16("[A]\r\nx=1\r\n"), true, true},
+		"crlf sent":    {"a\r\nb\r\n", "a\r\nc\r\n", "a\r\nc\r\n", false, false},
+		"mixture sent": {"a\r\nb\r\n", "a\r\nc\n", "a\r\nc\n", false, false},
+		"mixture":      {"a\r\nb\n", "a\nc\n", "a\nc\n", false, false},
+		"lf":           {"a\nb\n", "a\r\nc\r\n", "a\r\nc\r\n", false, false},
+		"one line":     {"a", "a\nc\n", "a\nc\n", false, false},
+		"no end":       {"a\r\nb", "a\nc", "a\r\nc", true, false},
+		"to one line":  {"a\r\nb\r\n", "c", "c", false, false},
+		"cr in it":     {"a\r\nb\r\n", "a\rb\n", "a\rb\r\n", true, false},
+	} {
+		file := write(t, filepath.Join(root, name), c.was)
+		p := call(t, s, "Write", map[string]any{"file_path": file, "content": c.content})
+		w, ok := p.(*tools.Write)
+		if !ok || content(t, file) != c.is || w.Unchanged != c.same || (w.LineEndings == "crlf") != c.kept || strings.Contains(p.Text(), "CRLF") != c.kept {
+			t.Errorf("%s: %q, %s", name, content(t, file), mustEncode(t, p))
+		}
+	}
+}
+
+// TestMustReadAsItIsNow: with must_read_before_write a file that others changed since it was read is not changed, whatever the call quotes. The
+// session's own changes do not make it unread.
+func TestMustReadAsItIsNow(t *testing.T) {
+	s, root := suite(t, mustRead, tools.Options{})
+	file := write(t, filepath.Join(root, "f.txt"), "one\ntwo\nthree\n")
+	call(t, s, "Read", map[string]any{"file_path": file})
+	edits := map[string]map[string]any{
+		"Edit":      {"file_path": file, "old_string": "two", "new_string": "2"},
+		"MultiEdit": {"file_path": file, "edits": []any{map[string]any{"old_string": "two", "new_string": "2"}}},
+		"Write":     {"file_path": file, "content": "one\n2\nthree\n"},
+	}
+	for _, now := range []string{"one\ntwo\nthree\nsomebody's own work\n", "two other words\n"} {
+		for tool, args := range edits {
+			write(t, file, now)
+			if p := call(t, s, tool, args); p.Kind() != tools.KindModified || content(t, file) != now {
+				t.Errorf("%s of what was not read: %s", tool, mustEncode(t, p))
+			}
+		}
+	}
+	call(t, s, "Read", map[string]any{"file_path": file})
+	for _, step := range [][2]string{{"two", "2"}, {"2", "two"}, {"other", "more"}} {
+		if p := call(t, s, "Edit", map[string]any{"file_path": file, "old_string": step[0], "new_string": step[1]}); tools.Refused(p) {
+			t.Error(mustEncode(t, p))
+		}
+	}
+}
+
+// TestEditOfAStaleFile: reads are tracked and no more. An edit goes ahead in a file that others changed only where they did not touch its
+// place, nor made a place of it.
+func TestEditOfAStaleFile(t *testing.T) {
+	const was = "a\ntotal = 0\nb\nc\nd\ntotal = 0\nonce\n"
+	for name, c := range map[string]struct {
+		now, old string
+		goes     bool
+	}{
+		"elsewhere":            {"a\ntotal = 5\nb\nc\nd\ntotal = 0\nonce\n", "once", true},
+		"lines before it":      {"new\nnew\n" + was, "once", true},
+		"the other copy":       {"a\ntotal = 5\nb\nc\nd\ntotal = 0\nonce\n", "total = 0", false},
+		"a copy is made":       {strings.Replace(was, "once", "twice", 1) + "x\ny\nonce\n", "once", false},
+		"in its line":          {strings.Replace(was, "once", "once more", 1), "once", false},
+		"all of it":            {"once upon a time\n", "once", false},
+		"what was never there": {was + "new\n", "new", false},
+	} {
+		s, root := suite(t, func(fs *config.FS) { fs.TrackReads = true }, tools.Options{})
+		file := write(t, filepath.Join(root, "f.txt"), was)
+		call(t, s, "Read", map[string]any{"file_path": file})
+		write(t, file, c.now)
+		p := call(t, s, "Edit", map[string]any{"file_path": file, "old_string": c.old, "new_string": "EDITED"})
+		if c.goes != (p.Kind() == "edit") || !c.goes && (p.Kind() != tools.KindModified || content(t, file) != c.now) {
+			t.Errorf("%s: %s", name, mustEncode(t, p))
+		}
+		if c.goes && !strings.Contains(mustEncode(t, p), "changed_meanwhile") {
+			t.Errorf("%s: nothing is said of what others changed: %s", name, mustEncode(t, p))
+		}
+	}
+}
+
+// TestEditOfUnseenLines: of lines that were not shown, old_string must be exactly what stands there.
+func TestEditOfUnseenLines(t *testing.T) {
+	const text = "one\ntwo\nsay “three”\nfour\nsay “five”\n"
+	for name, c := range map[string]struct {
+		read     map[string]any
+		old, new string
+		refused  bool
+	}{
+		"seen, alike":      {map[string]any{"limit": 3}, `say "three"`, `say "3"`, false},
+		"unseen, exactly":  {map[string]any{"limit": 2}, "say “three”", "say “3”", false},
+		"unseen, alike":    {map[string]any{"limit": 2}, `say "three"`, `say "3"`, true},
+		"partly unseen":    {map[string]any{"limit": 3}, "four\nsay \"five\"", "4\nsay \"5\"", true},
+		"only the changed": {map[string]any{"offset": 4, "limit": 1}, "say \"three\"\nfour", "say \"three\"\n4", false},
+		"added, unseen":    {map[string]any{"limit": 2}, `say "five"`, "say \"five\"\nmore", true},
+		"all":              {map[string]any{}, `say "five"`, `say "5"`, false},
+	} {
+		s, root := suite(t, mustRead, tools.Options{})
+		file := write(t, filepath.Join(root, "f.txt"), text)
+		c.read["file_path"] = file
+		call(t, s, "Read", c.read)
+		edit := map[string]any{"file_path": file, "old_string": c.old, "new_string": c.new}
+		p := call(t, s, "Edit", edit)
+		if c.refused != (p.Kind() == tools.KindMustRead) || c.refused != (content(t, file) == text) {
+			t.Errorf("%s: %s", name, mustEncode(t, p))
+		}
+		if r, ok := p.(*tools.Refusal); ok && c.refused {
+			call(t, s, r.Next.Tool, r.Next.Args)
+			if p := call(t, s, "Edit", edit); tools.Refused(p) {
+				t.Errorf("%s, read as told: %s", name, mustEncode(t, p))
+			}
+		}
+	}
+}
+
+const fourCells = `{"cells":[
+{"cell_type":"markdown","id":"c1","metadata":{},"source":["one"]},
+{"cell_type":"code","id":"c2","metadata":{},"execution_count":1,"outputs":[{"output_type":"display_data","data":{"application/x-chart":{}},"metadata":{}}],"source":["two"]},
+{"cell_type":"markdown","id":"c3","metadata":{},"source":["three"]},
+{"cell_type":"markdown","id":"c4","metadata":{},"source":["four"]}],"metadata":{},"nbformat":4,"nbformat_minor":5}
+`
+
+func mustRead(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true }
+
+// A NotebookEdit holds nothing of the cell it takes away: the cell must have been shown, as cells or in the source.
+func TestNotebookEditOfUnseenCells(t *testing.T) {
+	for name, c := range map[string]struct {
+		read   map[string]any // beside the path
+		edit   map[string]any
+		refuse bool
+	}{
+		"replace unseen": {map[string]any{"limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, true},
+		"delete unseen":  {map[string]any{"limit": 1}, map[string]any{"cell_id": "c4", "edit_mode": "delete"}, true},
+		"replace seen":   {map[string]any{"offset": 3, "limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, false},
+		"insert":         {map[string]any{"limit": 1}, map[string]any{"cell_id": "c3", "edit_mode": "insert", "cell_type": "raw", "new_source": "x"}, false},
+		// What is not shown of a cell's outputs does not matter.
+		"outputs unseen": {map[string]any{"offset": 2, "limit": 1}, map[string]any{"cell_id": "c2", "new_source": "x"}, false},
+		"begun only":     {map[string]any{"offset": 3, "column": 3}, map[string]any{"cell_id": "c3", "new_source": "x"}, true},
+		"source seen":    {map[string]any{"encoding": "utf-8", "offset": 4, "limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, false},
+		"other source":   {map[string]any{"encoding": "utf-8", "offset": 3, "limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, true},
+		"all":            {map[string]any{}, map[string]any{"cell_id": "c4", "edit_mode": "delete"}, false},
+	} {
+		s, root := suite(t, mustRead, tools.Options{})
+		file := write(t, filepath.Join(root, "n.ipynb"), fourCells)
+		c.read["file_path"], c.edit["notebook_path"] = file, file
+		call(t, s, "Read", c.read)
+		p := call(t, s, "NotebookEdit", c.edit)
+		if c.refuse != (p.Kind() == tools.KindMustRead) || c.refuse != (content(t, file) == fourCells) {
+			t.Errorf("%s: %s", name, mustEncode(t, p))
+		}
+		if r, ok := p.(*tools.Refusal); ok && c.refuse {
+			call(t, s, r.Next.Tool, r.Next.Args)
+			if p := call(t, s, "NotebookEdit", c.edit); tools.Refused(p) {
+				t.Errorf("%s, read as told: %s", name, mustEncode(t, p))
+			}
+		}
+	}
+}
+
+// After a NotebookEdit the session knows the cells it knew, in their new places, and the one it wrote.
+func TestNotebookEditKeepsWhatWasSeen(t *testing.T) {
+	s, root := suite(t, mustRead, tools.Options{})
+	file := write(t, filepath.Join(root, "n.ipynb"), fourCells)
+	edit := func(id, mode string) tools.Payload {
+		return call(t, s, "NotebookEdit", map[string]any{"notebook_path": file, "cell_id": id, "edit_mode": mode, "cell_type": "markdown", "new_source": "new"})
+	}
+	call(t, s, "Read", map[string]any{"file_path": file, "limit": 1})
+	call(t, s, "Read", map[string]any{"file_path": file, "offset": 4})
+	for _, step := range []struct {
+		id, mode string
+		refused  bool
+	}{{"c1", "insert", false}, {"c4", "replace", false}, {"c3", "replace", true}, {"c1", "delete", false}, {"c3", "delete", true}, {"c2", "replace", true}, {"c4", "delete", false}} {
+		if p := edit(step.id, step.mode); tools.Refused(p) != step.refused {
+			t.Errorf("%s %s: %s", step.mode, step.id, mustEncode(t, p))
+		}
+	}
+	over := map[string]any{"file_path": file, "content": "{}"} // the cells are: the new one, c2, c3
+	p := call(t, s, "Write", over)
+	r, ok := p.(*tools.Refusal)
+	if !ok || p.Kind() != tools.KindMustRead || !strings.Contains(p.Text(), "1 of the 3 cells (not 2 to 3);") || r.Next == nil || r.Next.Args["offset"] != 2 {
+		t.Errorf("%s", mustEncode(t, p))
+	}
+}
+
+// Where an Edit moved the lines that were seen, reading is offered, and not only to overwrite blindly.
+func TestWriteAfterAnEditThatMovesLines(t *testing.T) {
+	s, root := suite(t, mustRead, tools.Options{})
+	file := write(t, filepath.Join(root, "f.txt"), "a\nb\nc\nd\n")
+	call(t, s, "Read", map[string]any{"file_path": file, "limit": 2})
+	call(t, s, "Edit", map[string]any{"file_path": file, "old_string": "a\n", "new_string": "a\na2\n"})
+	p := call(t, s, "Write", map[string]any{"file_path": file, "content": "x"})
+	if r, ok := p.(*tools.Refusal); !ok || p.Kind() != tools.KindMustRead || r.Next == nil || !strings.Contains(p.Text(), "none of the 5 lines as they are now") {
+		t.Errorf("%s", mustEncode(t, p))
+	}
+}
+
+// What is in a file and was not shown is not overwritten unasked, though all that can be shown was.
+func TestWriteOverWhatCannotBeShown(t *testing.T) {
+	docx := func(parts ...string) string {
+		var b bytes.Buffer
+		z := zip.NewWriter(&b)
+		for i := 0; i < len(parts); i += 2 {
+			w, err := z.CreateHeader(&zip.FileHeader{Name: parts[i], Method: zip.Store})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Write([]byte(parts[i+1]))
+		}
+		z.Close()
+		return b.String()
+	}
+	s, root := suite(t, mustRead, tools.Options{})
+	for name, raw := range map[string]string{
+		"cells twice":    `{"cells":[{"cell_type":"raw","source":"PRECIOUS"}],"metadata":{},"nbformat":4,"nbformat_minor":5,"cells":[]}`,
+		"cells and more": `{"cells":[{"cell_type":"raw","source":"x"}],"metadata":{},"nbformat":4,"nbformat_minor":5,"worksheets":["PRECIOUS"]}`,
+		"cells folded":   `{"cells":[{"cell_type":"raw","source":"PRECIOUS"}],"metadata":{},"nbformat":4,"nbformat_minor":5,"Cells":[]}`,
+		"source folded":  `{"cells":[{"cell_type":"raw","source":"PRECIOUS","\u017fource":""}],"metadata":{},"nbformat":4,"nbformat_minor":5}`,
+		"output twice":   `{"cells":[{"cell_type":"code","source":"x","outputs":[{"output_type":"stream","text":"PRECIOUS","text":""}]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`,
+		"only metadata":  `{"cells":[],"metadata":{"a":"PRECIOUS"},"nbformat":4,"nbformat_minor":5}`,
+	} {
+		file := write(t, filepath.Join(root, name+".ipynb"), raw)
+		if p := call(t, s, "Read", map[string]any{"file_path": file}); !strings.Contains(p.Text(), "PRECIOUS") {
+			t.Errorf("%s: Read does not show it: %s", name, mustEncode(t, p))
+		}
+	}
+	free, there := suite(t, func(fs *config.FS) { fs.TrackReads = true }, tools.Options{})
+	letter := write(t, filepath.Join(there, "l.docx"), docx("word/document.xml", `<w:document><w:body><w:p><w:r><w:t>kept</w:t></w:r></w:p></w:body></w:document>`, "x", strings.Repeat("\n", 20)))
+	call(t, free, "Read", map[string]any{"file_path": letter})
+	if p := call(t, free, "Write", map[string]any{"file_path": letter, "content": "x"}); !tools.Refused(p) || (strings.Contains(p.Text(), "lines were read") || p.(*tools.Refusal).Next != nil) {
+		t.Errorf("there is no more to read: %s", mustEncode(t, p))
+	}
+	for name, raw := range map[string]string{
+		"odd.ipynb":    `{"cells":[{"cell_type":"raw","source":"x","notes":"PRECIOUS"}],"metadata":{},"nbformat":4,"nbformat_minor":5}`,
+		"deleted.docx": docx("word/document.xml", `<w:document><w:body><w:p><w:r><w:t>kept</w:t></w:r><w:del><w:r><w:delText>PRECIOUS</w:delText></w:r></w:del></w:p></w:body></w:document>`),
+		"macros.docx":  docx("word/document.xml", `<w:document><w:body><w:p><w:r><w:t>kept</w:t></w:r></w:p></w:body></w:document>`, "word/vbaProject.bin", "x"),
+		"tracked.odt": docx("mimetype", "application/vnd.oasis.opendocument.text", "content.xml", `<office:document-content><office:body><office:text><text:tracked-changes><text:changed-region><text:deletion><office:change-info>`+
+			`<dc:creator>me</dc:creator></office:change-info><text:p>PREC<text:s/>IOUS</text:p></text:deletion></text:changed-region></text:tracked-changes><text:p>kept</text:p></office:text></office:body></office:document-content>`),
+	} {
+		file := write(t, filepath.Join(root, name), raw)
+		p := call(t, s, "Read", map[string]any{"file_path": file})
+		if said := map[string]string{"deleted.docx": "8 characters of tracked deletions", "tracked.odt": "8 characters of tracked deletions", "macros.docx": "macros", "odd.ipynb": "What is not shown"}[name]; !strings.Contains(p.Text(), said) {
+			t.Errorf("%s: Read does not say %q: %s", name, said, mustEncode(t, p))
+		}
+		over := map[string]any{"file_path": file, "content": "gone"}
+		if p := call(t, s, "Write", over); p.Kind() != tools.KindMustRead || content(t, file) != raw || !strings.Contains(p.Text(), "acknowledge") {
+			t.Errorf("%s: %s", name, mustEncode(t, p))
+		}
+		over["acknowledge"] = true
+		if p := call(t, s, "Write", over); tools.Refused(p) {
+			t.Errorf("%s, acknowledged: %s", name, mustEncode(t, p))
+		}
+	}
+}
+
+// A hint speaks of fields by their names. Who gets text alone finds them there, each once.
+func TestHintsNameWhatTheTextHas(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	f := write(t, root+"/f", "x a x\nfunc main() {\n\tcall(one, two, three)\n}\n")
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		name string
+	}{
+		{"Edit", map[string]any{"old_string": "x", "new_string": "y"}, "contexts"},
+		{"Edit", map[string]any{"old_string": "func main() {\n\tfall(one, 2, three)\n}\n", "new_string": "y"}, "resend"},
+		{"MultiEdit", map[string]any{"edits": []any{map[string]any{"old_string": "x a x", "new_string": "something else"},
+			map[string]any{"old_string": "zzz qqq www", "new_string": "y"}}}, "text_there"},
+	} {
+		c.args["file_path"] = f
+		p := call(t, s, c.tool, c.args)
+		if hint := p.(*tools.Refusal).Hint; !strings.Contains(hint, c.name) || strings.Count(p.Text(), c.name+", ") != 1 {
+			t.Errorf("%s %v: hint %q\n%s", c.tool, c.args, hint, p.Text())
+		}
+	}
+}
+
+// peak runs f with the garbage collector at work and gives the most memory that was in use at any moment, above what was before.
+func peak(f func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(10)) // what is dead goes at once: it is the live part that counts
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	most := before.HeapAlloc
+	end, done := make(chan struct{}), sync.WaitGroup{}
+	done.Go(func() {
+		for {
+			select {
+			case <-end:
+				return
+			case <-time.After(200 * time.Microsecond):
+				runtime.ReadMemStats(&now)
+				most = max(most, now.HeapAlloc)
+			}
+		}
+	})
+	f()
+	close(end)
+	done.Wait()
+	return most - before.HeapAlloc
+}
+
+// TestMemoryOfAnEdit: an edit of one line in a file of 10 MB, from the call to the answer, holds less than four times the file at any moment.
+func TestMemoryOfAnEdit(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	text := strings.Repeat("some line of code that is about sixty-four bytes in its length\n", 80_000)
+	for charset, raw := range map[string]string{
+		"utf-8":      text + "counter = 1;\n" + text,
+		"iso-8859-1": text + "counter = 1; // d\xe9j\xe0 vu\n" + text,
+	} {
+		file := filepath.Join(root, charset+".go")
+		if err := os.WriteFile(file, []byte(raw), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		args := fmt.Sprintf(`{"file_path":%q,"old_string":"counter = 1;","new_string":"counter = 2;"}`, file)
+		got := peak(func() {
+			p, err := s.Call(context.Background(), tools.Call{Tool: "Edit", Args: json.RawMessage(args)})
+			if err != nil || tools.Refused(p) {
+				t.Fatal(err, p)
+			}
+		})
+		times := float64(got) / float64(len(raw))
+		t.Logf("%s: %.2f times the file of %d bytes", charset, times, len(raw))
+		if times >= 4 {
+			t.Errorf("%s: %.2f times the file", charset, times)
+		}
+	}
+}
