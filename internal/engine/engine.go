@@ -4,7 +4,7 @@
 //
 //	view    policy → open → read or walk → remember what was seen
 //	change  policy → load → seen and unchanged? → make the plan → ask, with the diff in hand
-//	        → lock → nothing moved? → checkpoint ‖ temp files → replace → remember
+//	        → lock → nothing moved? → stage → save → publish → settle → remember
 //
 // Guarantees: a call that is refused has changed nothing; the pre-state is
 // durable before a change is visible; what was approved is what runs; a
@@ -19,6 +19,9 @@
 // may still write; its bytes are found in what the exchange displaced, put
 // back, and the call ends as a conflict. A foreign program that has the old
 // file open and writes to it after the exchange writes to the displaced file.
+//
+// A change that fails, or whose process dies, is brought to an end by what stands at the two names of each
+// step: see recover.go.
 //
 // Lock order: file locks in sorted order of their keys, one call at a time;
 // nothing else is locked while a person is asked.
