@@ -182,6 +182,50 @@ func TestDisplacedIsRemovedByOthers(t *testing.T) {
 	}
 }
 
+// Where others have put another file in the place of one that a change had replaced before it was cut off, theirs stays. The one that was there
+// before goes only if it is what was looked at and the checkpoint has it; else it is kept beside.
+func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
+	for what, c := range map[string]struct {
+		stored      bool
+		there, kept string
+	}{
+		"as it was":              {true, "old", ""},
+		"not in the checkpoint":  {false, "old", "old"},
+		"written into meanwhile": {true, "theirs", "theirs"},
+	} {
+		x := grow(t, func(fs *config.FS) {
+			if !c.stored {
+				fs.Checkpoint.MaxFileBytes = 2
+			}
+		})
+		for _, name := range []string{"a", "b", "c"} {
+			x.write(name, "old")
+		}
+		id := x.cut("rename", 3, makes("new", "a", "b", "c"))
+		temps, _ := filepath.Glob(x.ws + "/.moltis-*-0.tmp")
+		if len(temps) != 1 {
+			t.Fatal(temps)
+		}
+		x.write(filepath.Base(temps[0]), c.there)
+		must(t, os.Remove(x.ws+"/a"))
+		x.write("a", "newer")
+		x.Close()
+		x.open()
+		x.has("a", "newer")
+		x.has("b", "old")
+		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
+		if err != nil || (len(kept) == 1) != (c.kept != "") || x.outcome(id) != checkpoint.Foreign {
+			t.Fatalf("%s: kept %v %v, it is %s", what, kept, err, x.outcome(id))
+		}
+		if c.kept != "" {
+			x.has(filepath.Base(kept[0].Path), c.kept)
+		}
+		if left, _ := filepath.Glob(x.ws + "/.moltis-*.tmp"); left != nil {
+			t.Errorf("%s: %v is left", what, left)
+		}
+	}
+}
+
 // Nor does a new file count that never came to have its name.
 func TestANewFileThatTheKillCutOff(t *testing.T) {
 	x := grow(t, nil)
