@@ -147,7 +147,6 @@ bench:
 bench-checkpoint:
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkEdit$$' -benchtime 500x
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkGitOnGoTree$$' -benchtime 50x
-	go test ./checkpoint -run '^$$' -bench '^BenchmarkConcurrentSave$$' -benchtime 2000x
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkList$$' -benchtime 2000x -large
 	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x

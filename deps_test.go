@@ -39,9 +39,9 @@ var reserved = []struct{ imports, by string }{
 	{"net/mail net/textproto", "readers/office"}, // they parse
 	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
 	{"os/signal", "cmd/moltis-fs"},
-	{"database/sql database/sql/driver", "checkpoint checkpoint/catalog"},
+	{"database/sql database/sql/driver", "checkpoint"},
 	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers readers/image"},
-	{"flag log testing", "internal/testbox internal/testdir internal/toolstest scripts/pack scripts/searchbench"},
+	{"flag log testing", "checkpoint/checkpointtest internal/testbox internal/testdir internal/toolstest scripts/pack scripts/searchbench"},
 	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"},                                                                                           // whoever embeds a public package carries no evaluator of policies
 	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", ""}, // tests only
 }
@@ -53,7 +53,6 @@ var fileAccess = map[string]string{
 	"internal/approval/queue": "its own questions and answers",
 	"checkpoint":              "its own store",
 	"checkpoint/blob":         "the files of large contents",
-	"checkpoint/catalog":      "the database that is being mended",
 	"checkpoint/localdir":     "the directory of the store",
 	"checkpoint/moltis":       "the folder of Moltis that it reads",
 	"internal/audit":          "its own log",

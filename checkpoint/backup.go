@@ -2,10 +2,8 @@ package checkpoint
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,35 +40,30 @@ func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 		}
 		return err
 	}
-	defer func() {
-		if err != nil { // half a store must not be taken for one
-			err = fmt.Errorf("making a backup: %w", named(err))
-			names, _ := os.ReadDir(dir)
-			for _, n := range names {
-				err = errors.Join(err, os.RemoveAll(filepath.Join(dir, n.Name())))
-			}
+	to := filesOf(dir)
+	err = os.Mkdir(to.Dir, 0o700)
+	whole := false
+	copied := map[string]bool{}
+	for try := 0; err == nil && !whole; try++ {
+		if try == backupTries {
+			err = fmt.Errorf("the store lost files %d times while they were copied", backupTries)
+			break
 		}
-	}()
-	to := blobsOf(dir)
-	if err := os.Mkdir(to.Dir, 0o700); err != nil {
-		return err
+		whole, err = d.copyTo(ctx, dir, to, copied)
 	}
-	// Most files first, so that few can be gone when the catalog that names them is written.
-	if _, err := d.copyFiles(ctx, d.r, to); err != nil {
-		return err
+	if err == nil {
+		return nil
 	}
-	for range backupTries {
-		whole, err := d.copyOnce(ctx, dir, to)
-		if whole || err != nil {
-			return err
-		}
+	names, _ := os.ReadDir(dir) // half a store must not be taken for one
+	for _, n := range names {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, n.Name())))
 	}
-	return fmt.Errorf("the store lost files %d times while they were copied", backupTries)
+	return fmt.Errorf("making a backup: %w", named(err))
 }
 
-// copyOnce writes the catalog as it is at this moment, and what it names and is not there yet. Not
-// whole: something of that is gone from the store by now.
-func (d *DB) copyOnce(ctx context.Context, dir string, to *blob.Files) (whole bool, err error) {
+// copyTo writes the catalog as it is at this moment, and the large contents that it names and that are
+// not in copied. Not whole: something of that is gone from the store by now.
+func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[string]bool) (whole bool, err error) {
 	file := filepath.Join(dir, fileName)
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
@@ -79,14 +72,14 @@ func (d *DB) copyOnce(ctx context.Context, dir string, to *blob.Files) (whole bo
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()                       //nolint:errcheck // it is synced
-	if err := d.com.flush(); err != nil { // outcomes that wait for the next save
+	defer f.Close()                      //nolint:errcheck // it is synced
+	if err := d.flush(ctx); err != nil { // outcomes that wait for the next save
 		return false, err
 	}
-	if err := vacuumInto(ctx, filepath.Join(d.dir, fileName), file); err != nil {
+	if err := d.vacuumInto(ctx, file); err != nil {
 		return false, err
 	}
-	db, err := sql.Open("sqlite", uriOf(file, "_pragma=journal_mode(DELETE)"))
+	db, err := openCopy(file)
 	if err != nil {
 		return false, err
 	}
@@ -95,80 +88,37 @@ func (d *DB) copyOnce(ctx context.Context, dir string, to *blob.Files) (whole bo
 	if _, err := db.ExecContext(ctx, "DELETE FROM open_op"); err != nil {
 		return false, err
 	}
-	missing, err := d.copyFiles(ctx, db, to)
-	if err != nil || missing > 0 {
+	whole = true
+	named := map[string]bool{}
+	err = each(ctx, db, "SELECT name, bytes FROM content WHERE name IS NOT NULL", nil, func(row scanner) error {
+		var name string
+		var size int64
+		if err := row.Scan(&name, &size); err != nil {
+			return err
+		}
+		if named[name] = true; copied[name] {
+			return nil
+		}
+		d.progress("copying contents", len(copied), 0)
+		z, err := d.blobs.Get(ctx, name, size)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			whole = false
+			return nil
+		case err != nil:
+			return ctx.Err() // it is damaged: the check of the copy says so
+		}
+		err = to.Put(ctx, name, z)
+		copied[name] = true
+		return err
+	})
+	if err != nil || !whole {
 		return false, err
 	}
-	unnamed, err := loose(ctx, db, dir)
-	for _, name := range unnamed {
-		err = errors.Join(err, to.Remove(name))
-	}
-	return true, errors.Join(err, syncBelow(to.Dir))
-}
-
-// vacuumInto writes a snapshot of a database into an empty file. Others may write meanwhile.
-func vacuumInto(ctx context.Context, from, to string) error {
-	db, err := sql.Open("sqlite", uriOf(from, "_pragma=busy_timeout("+busyTimeout+")"))
-	if err != nil {
-		return err
-	}
-	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
-	return errors.Join(err, db.Close())
-}
-
-func syncBelow(dir string) error {
-	subs, err := os.ReadDir(dir)
-	for _, s := range subs {
-		err = errors.Join(err, localdir.Sync(filepath.Join(dir, s.Name())))
-	}
-	return errors.Join(err, localdir.Sync(dir))
-}
-
-// copyFiles copies the files that the rows of q name. missing are those that are not there.
-func (d *DB) copyFiles(ctx context.Context, q querier, to *blob.Files) (missing int, err error) {
-	names, err := column[[]byte](ctx, q, "SELECT z FROM data INDEXED BY data_ext WHERE codec & 4")
-	if err != nil {
-		return 0, err
-	}
-	from := blobsOf(d.dir)
-	for i, name := range names {
-		d.progress("copying contents", i, len(names))
-		if err := ctx.Err(); err != nil {
-			return missing, err
-		}
-		if !blob.IsName(string(name)) {
-			continue // the check of the copy says so
-		}
-		switch err := copyFile(to.Path(string(name)), from.Path(string(name))); {
-		case errors.Is(err, fs.ErrNotExist):
-			missing++
-		case err != nil:
-			return missing, err
+	for name := range copied {
+		if !named[name] {
+			err = errors.Join(err, to.Delete(ctx, name))
 		}
 	}
-	return missing, nil
-}
-
-// copyFile copies a file that never changes, unless that was done before.
-func copyFile(to, from string) (err error) {
-	if _, err := os.Lstat(to); err == nil {
-		return nil
-	}
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
-	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
-		os.Remove(to)
-	}
-	return err
+	return true, err
 }

@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
@@ -205,36 +206,6 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// BenchmarkConcurrentSave measures what group commit gives.
-func BenchmarkConcurrentSave(b *testing.B) {
-	for _, n := range []int{1, 4, 16, 64} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{})
-			must(b, err)
-			defer d.Close()
-			var wg sync.WaitGroup
-			b.ResetTimer()
-			for w := range n {
-				wg.Add(1)
-				go func() {
-					defer wg.Done()
-					rng := rand.New(rand.NewSource(int64(w)))
-					v := source(10<<10, int64(w))
-					for i := w; i < b.N; i += n {
-						next := nextVersion(rng, v)
-						if _, err := d.Save(ctx, op(edit(fmt.Sprintf("/w/f%d", w), v, next))); err != nil {
-							b.Error(err)
-						}
-						v = next
-					}
-				}()
-			}
-			wg.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "saves/s")
-		})
-	}
-}
-
 // BenchmarkGitOnGoTree is what a whole-tree design pays for one edit: git add and write-tree over Go's own source.
 func BenchmarkGitOnGoTree(b *testing.B) {
 	git, err := exec.LookPath("git")
@@ -328,30 +299,54 @@ func BenchmarkLarge(b *testing.B) {
 	}
 }
 
-// BenchmarkReadDeep reads a content at the bottom of the longest chain.
-func BenchmarkReadDeep(b *testing.B) {
-	for _, size := range []int{10 << 10, 200 << 10} {
-		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
-			d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{})
-			must(b, err)
-			defer d.Close()
-			v := series(b, d, "/w/a", size, 32, 1)
-			if s := stats(b, d); s.DeepestChain != 32 {
-				b.Fatalf("the chain is %d deep", s.DeepestChain)
-			}
-			h := sum(v[32])
-			b.ResetTimer()
-			for range b.N {
-				if _, err := d.Content(ctx, h); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
+// held is what the store holds beside its log.
+func held(tb testing.TB, d *checkpoint.DB) int64 { return stats(tb, d).UsedBytes }
 
-// held is what the store holds beside its log, which goes from time to time.
-func held(tb testing.TB, d *checkpoint.DB) int64 {
-	s := stats(tb, d)
-	return s.UsedBytes - s.LogBytes
+// BenchmarkList lists the 20 newest checkpoints of a path in a store with a million of them (with -large; 20,000 without), of 1,000 paths
+// in 100 sessions. The rows are written straight into the catalog: what is measured is the listing.
+//
+//	go test ./checkpoint -run - -bench List -benchtime 2000x -large
+func BenchmarkList(b *testing.B) {
+	n := 20_000
+	if *large {
+		n = 1_000_000
+	}
+	dir := b.TempDir()
+	d, err := checkpoint.Open(dir, checkpoint.Options{MaxBytes: 8 << 30, KeepWithin: 1000 * time.Hour})
+	must(b, err)
+	// One true checkpoint for each session and path makes the names; the others refer to them.
+	for i := range 1000 {
+		o := op(edit(fmt.Sprintf("/w/dir/file%d.go", i), nil, []byte("x")))
+		o.Session = fmt.Sprint("s", i%100)
+		save(b, d, o)
+	}
+	must(b, d.Close())
+	db, err := sql.Open("sqlite", "file:"+dir+"/checkpoints.db?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+	must(b, err)
+	_, err = db.Exec(`WITH RECURSIVE g(value) AS (SELECT 2000 UNION ALL SELECT value+1 FROM g WHERE value < 2000+?)
+		INSERT INTO op(seq, id, ts, session, tool, kind) SELECT value, value, (SELECT min(ts) FROM op)+value, 1+(value%100),
+			(SELECT tool FROM op LIMIT 1), (SELECT kind FROM op LIMIT 1) FROM g`, n)
+	must(b, err)
+	_, err = db.Exec(`INSERT INTO change(op, n, path, role, bkind, bmode, buid, bgid, bobj, akind, aobj)
+		SELECT seq, 0, 1+(seq%1000), 'target', 1, 420, 0, 0, 1, 1, 1 FROM op WHERE seq >= 2000`)
+	must(b, err)
+	must(b, db.Close())
+	if d, err = checkpoint.Open(dir, checkpoint.Options{MaxBytes: 8 << 30, KeepWithin: 1000 * time.Hour}); err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	var ts times
+	b.ResetTimer()
+	for i := range b.N {
+		start := time.Now()
+		page, err := d.List(ctx, checkpoint.Filter{Path: fmt.Sprintf("/w/dir/file%d.go", i*37%1000), AllSessions: true})
+		ts = append(ts, time.Since(start))
+		if err != nil || len(page.Checkpoints) != 20 {
+			b.Fatalf("%d of 20: %v", len(page.Checkpoints), err)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(ts.at(.5), "p50-µs")
+	b.ReportMetric(ts.at(.99), "p99-µs")
+	b.ReportMetric(0, "ns/op")
 }

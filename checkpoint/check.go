@@ -3,10 +3,12 @@ package checkpoint
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"time"
 
 	"moltisfs/checkpoint/blob"
 )
@@ -24,6 +26,8 @@ type Report struct {
 	// first: see Options.Alive. The host does that, and may have to leave it. They are no problem of
 	// the store.
 	Unfinished []ID `json:"unfinished,omitempty"`
+	// Beside are directories in which a damaged store lies that this one took the place of: see Open.
+	Beside []string `json:"beside,omitempty"`
 }
 
 // Problem is one thing that is wrong with the store.
@@ -34,20 +38,34 @@ type Problem struct {
 	Why   string   `json:"why"`
 }
 
-// Check looks whether the store is sound: the pages of the file, the references of the catalog and,
-// with readData, every content against its hash. It changes nothing, works on one snapshot, and
-// does not hold up saves. An error means that the check could not be made; what is wrong is in the
-// report.
+// Check looks whether the store is sound: the pages of the file, the references of the catalog, the
+// large contents and, with readData, every content against its hash. It works on one snapshot, and does
+// not hold up saves. It changes nothing, but if it finds damage in the pages the next Open moves the
+// store aside. An error means that the check could not be made; what is wrong is in the report.
 func (d *DB) Check(ctx context.Context, readData bool) (*Report, error) {
-	if err := d.enter(); err != nil {
+	c := &checker{d: d}
+	err := d.view(ctx, func(h *history) error {
+		c.q = h.q
+		looks := []func(context.Context) error{c.catalog, c.files, c.lost}
+		if readData {
+			looks = append(looks, c.data)
+		}
+		for _, look := range append(looks, c.name) {
+			if err := look(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == ErrClosed {
 		return nil, err
 	}
-	defer d.active.Done()
-	c := &checker{d: d}
-	err := d.readers.snapshot(ctx, func(q querier) error {
-		c.q = q
-		return c.run(ctx, readData)
-	})
+	if err == nil {
+		c.r.Beside, err = aside(d.dir)
+	}
+	if c.unsound && !d.frozen {
+		err = errors.Join(err, os.WriteFile(filepath.Join(d.dir, suspectFile), []byte("checked\n"), 0o600))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("checking the store: %w", err)
 	}
@@ -63,10 +81,11 @@ func (d *DB) Check(ctx context.Context, readData bool) (*Report, error) {
 const maxProblems = 1000
 
 type checker struct {
-	d      *DB
-	q      querier
-	r      Report
-	walked int
+	d *DB
+	q querier
+	r Report
+
+	unsound bool // pages of the catalog
 }
 
 func (c *checker) problem(p Problem) {
@@ -75,51 +94,39 @@ func (c *checker) problem(p Problem) {
 	}
 }
 
-func (c *checker) run(ctx context.Context, readData bool) error {
-	looks := []func(context.Context) error{c.pages, c.references, c.files, c.lost}
-	if readData {
-		looks = append(looks, c.data)
+// catalog counts what there is, and finds what points nowhere.
+func (c *checker) catalog(ctx context.Context) error {
+	found, err := pages(ctx, c.q)
+	if err != nil {
+		return err
 	}
-	for _, look := range append(looks, c.name) {
-		if err := look(ctx); err != nil {
-			return err
+	for _, why := range found {
+		if why != "ok" {
+			c.unsound = true
+			c.problem(Problem{What: "catalog", Why: why})
 		}
 	}
-	return nil
-}
-
-// references counts what there is, and what points nowhere.
-func (c *checker) references(ctx context.Context) error {
-	const count = `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change),
-		(SELECT count(*) FROM data)`
-	err := c.q.QueryRowContext(ctx, count).Scan(&c.r.Checkpoints, &c.r.Changes, &c.r.Contents)
+	err = c.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change),
+		(SELECT count(*) FROM content WHERE codec IS NOT NULL)`).Scan(&c.r.Checkpoints, &c.r.Changes, &c.r.Contents)
 	if err != nil {
 		return err
 	}
 	for _, q := range []struct{ why, rows string }{
-		{"changes without their checkpoint",
-			"change WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=change.op)"},
-		{"changes without their path",
-			"change WHERE NOT EXISTS (SELECT 1 FROM path WHERE id=change.path)"},
+		{"changes without their checkpoint", "change WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=change.op)"},
+		{"changes without their path", "change WHERE NOT EXISTS (SELECT 1 FROM path WHERE id=change.path)"},
 		{"changes without their old content's hash", `change WHERE bobj IS NOT NULL
-			AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.bobj)`},
+			AND NOT EXISTS (SELECT 1 FROM content WHERE id=change.bobj)`},
 		{"changes without their new content's hash", `change WHERE aobj IS NOT NULL
-			AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.aobj)`},
-		{"open operations without their checkpoint",
-			"open_op WHERE op NOT IN (SELECT seq FROM op)"},
-		{"checkpoints without their session",
-			"op WHERE NOT EXISTS (SELECT 1 FROM session WHERE id=op.session)"},
-		{"contents without their hash",
-			"data WHERE NOT EXISTS (SELECT 1 FROM object WHERE id=data.id)"},
-		{"deltas without their base", `data WHERE base IS NOT NULL
-			AND NOT EXISTS (SELECT 1 FROM data b WHERE b.id=data.base)`},
-		{"deltas that are not above their base",
-			"data JOIN data b ON b.id=data.base WHERE data.depth<=b.depth"},
-		{"encrypted contents without their key",
-			"data WHERE codec & 8 AND NOT EXISTS (SELECT 1 FROM seal WHERE id=data.key)"},
+			AND NOT EXISTS (SELECT 1 FROM content WHERE id=change.aobj)`},
+		{"checkpoints without their session", "op WHERE NOT EXISTS (SELECT 1 FROM session WHERE id=op.session)"},
+		{"open operations without their checkpoint", "open_op WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=open_op.op)"},
+		{"deltas without their base", `content WHERE base IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM content b WHERE b.id=content.base AND b.codec IS NOT NULL)`},
+		{"encrypted contents without their key", `content WHERE key IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM seal WHERE id=content.key)`},
 	} {
-		var n int
-		if err := c.q.QueryRowContext(ctx, "SELECT count(*) FROM "+q.rows).Scan(&n); err != nil {
+		n, err := one[int](ctx, c.q, "SELECT count(*) FROM "+q.rows)
+		if err != nil {
 			return err
 		}
 		if n > 0 {
@@ -129,53 +136,47 @@ func (c *checker) references(ctx context.Context) error {
 	return nil
 }
 
-// pages lets SQLite check the file.
-func (c *checker) pages(ctx context.Context) error {
-	found, err := column[string](ctx, c.q, "PRAGMA quick_check(20)")
-	for _, why := range found {
-		if why != "ok" {
-			c.problem(Problem{What: "catalog", Why: why})
-		}
-	}
-	return err
-}
-
 // lost looks for pre-states of files whose content is neither stored nor accounted for.
 func (c *checker) lost(ctx context.Context) error {
-	const find = `SELECT change.op, path.path FROM change JOIN path ON path.id=change.path
-		WHERE bkind=1 AND bobj IS NOT NULL AND skipped IS NULL
-			AND NOT EXISTS (SELECT 1 FROM data WHERE id=change.bobj) LIMIT 100`
+	const find = `SELECT op.id, path.path FROM change JOIN path ON path.id=change.path JOIN op ON op.seq=change.op
+		JOIN content ON content.id=change.bobj
+		WHERE bkind=1 AND skipped IS NULL AND content.codec IS NULL LIMIT 100`
 	return each(ctx, c.q, find, nil, func(row scanner) error {
-		var seq int64
-		var p []byte
-		err := row.Scan(&seq, &p)
+		var id, path string
+		err := row.Scan(&id, &path)
 		if err == nil {
-			why := "the content before " + string(idOf(seq)) + " is gone"
-			c.problem(Problem{What: "checkpoint", Paths: []string{string(p)}, Why: why})
+			c.problem(Problem{What: "checkpoint", Paths: []string{path}, Why: "the content before " + id + " is gone"})
 		}
 		return err
 	})
 }
 
-// files looks whether external files are there and have their size.
+// files looks whether large contents are there and have their size.
 func (c *checker) files(ctx context.Context) error {
-	const all = `SELECT o.hash, d.bytes, d.z FROM data d INDEXED BY data_ext
-		JOIN object o ON o.id=d.id WHERE d.codec & 4`
+	sizes := map[string]int64{}
+	err := c.d.blobs.List(ctx, func(name string, size int64) error {
+		sizes[name] = size
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	const all = "SELECT hash, bytes, name FROM content WHERE name IS NOT NULL"
 	return each(ctx, c.q, all, nil, func(row scanner) error {
-		var h, z []byte
+		var h []byte
 		var n int64
-		if err := row.Scan(&h, &n, &z); err != nil {
+		var name string
+		if err := row.Scan(&h, &n, &name); err != nil {
 			return err
 		}
-		why := ""
-		if !blob.IsName(string(z)) {
-			why = blob.ErrName.Error()
-		} else if fi, err := os.Lstat(c.d.pack.Path(string(z))); err != nil {
-			why = "its file is gone"
-		} else if !fi.Mode().IsRegular() || fi.Size() != n {
-			why = fmt.Sprintf("its file has %d bytes where %d belong", fi.Size(), n)
-		}
-		if why != "" {
+		switch size, ok := sizes[name]; {
+		case !ok:
+			c.problem(Problem{What: "content", Hash: fmt.Sprintf("%x", h), Why: "its file is gone"})
+		case size != n:
+			why := fmt.Sprintf("its file has %d bytes where %d belong", size, n)
+			if size < 0 {
+				why = "its file is no regular file"
+			}
 			c.problem(Problem{What: "content", Hash: fmt.Sprintf("%x", h), Why: why})
 		}
 		return nil
@@ -185,73 +186,117 @@ func (c *checker) files(ctx context.Context) error {
 // name adds to the problems the paths that have the content.
 func (c *checker) name(ctx context.Context) error {
 	const paths = `SELECT DISTINCT path.path FROM change JOIN path ON path.id=change.path
-		WHERE bobj=(SELECT id FROM object WHERE hash=?1)
-			OR aobj=(SELECT id FROM object WHERE hash=?1) LIMIT 10`
+		WHERE bobj=(SELECT id FROM content WHERE hash=?) OR aobj=(SELECT id FROM content WHERE hash=?) LIMIT 10`
 	for i := range c.r.Problems {
 		p := &c.r.Problems[i]
 		h, err := blob.ParseHash(p.Hash)
 		if err != nil {
 			continue // it is none of a content
 		}
-		if p.Paths, err = column[string](ctx, c.q, paths, h[:]); err != nil {
+		if p.Paths, err = column[string](ctx, c.q, paths, h[:], h[:]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// data decodes every content once, each from its base that was decoded just before. Those that hang
-// in the air are not reached; the catalog's check has said so.
+// data decodes every content in the order of saving. A delta's base was decoded a short while before,
+// as a rule, and is still here.
 func (c *checker) data(ctx context.Context) error {
-	roots, err := column[int64](ctx, c.q, "SELECT id FROM data WHERE base IS NULL")
-	for _, id := range roots {
-		if err == nil {
-			err = c.walk(ctx, id, nil, nil)
+	const most = 64 << 20
+	recent := map[int64][]byte{}
+	var order []int64
+	held, n := 0, 0
+	const all = `SELECT codec, coalesce(base, 0), coalesce(key, 0), bytes, coalesce(name, ''), z, size, hash, id
+		FROM content WHERE codec IS NOT NULL ORDER BY id`
+	return each(ctx, c.q, all, nil, func(row scanner) error {
+		var id int64
+		var r blob.Row
+		base, err := scanContent(row, &r, &id)
+		if err != nil {
+			return err
 		}
-	}
-	return err
+		n++
+		c.d.progress("reading contents", n, c.r.Contents)
+		var body []byte
+		if on, ok := recent[base]; ok || base == 0 {
+			if body, err = c.d.pack.Unpack(ctx, &r, on); err == nil && sha256.Sum256(body) != r.Hash {
+				err = errors.New("the hash is another one")
+			}
+		} else {
+			body, err = c.d.content(ctx, c.d.r, r.Hash)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			// reported by files, or moved by gc since the snapshot
+		case errors.Is(err, ErrSealed):
+			c.r.Sealed++
+		case err != nil:
+			c.problem(Problem{What: "content", Hash: r.Hash.String(), Why: err.Error()})
+		default:
+			c.r.Read++
+			c.r.Bytes += int64(len(body))
+			recent[id], order, held = body, append(order, id), held+len(body)
+			for ; held > most; order = order[1:] {
+				held -= len(recent[order[0]])
+				delete(recent, order[0])
+			}
+		}
+		return ctx.Err()
+	})
 }
 
-var errBase = errors.New("what it is based on is damaged")
+// Stats describes the store.
+type Stats struct {
+	Checkpoints  int       `json:"checkpoints"`
+	Paths        int       `json:"paths"`
+	Sessions     int       `json:"sessions"`
+	Pinned       int       `json:"pinned"`
+	Trashed      int       `json:"trashed"`
+	Contents     int       `json:"contents"`
+	Deltas       int       `json:"deltas"`
+	External     int       `json:"external"`
+	ContentBytes int64     `json:"content_bytes"` // of the stored contents, as they were
+	StoredBytes  int64     `json:"stored_bytes"`  // as they are stored
+	UsedBytes    int64     `json:"used_bytes"`    // of MaxBytes: catalog, indexes and contents
+	LogBytes     int64     `json:"log_bytes"`     // of the log beside it, as long as it is now
+	MaxBytes     int64     `json:"max_bytes"`
+	ParkedBytes  int64     `json:"parked_bytes"` // what the trash holds beside the store, on whatever volume
+	Oldest       time.Time `json:"oldest"`
+	Newest       time.Time `json:"newest"`
+}
 
-// walk decodes the content id, and all that stands on it; broken is why base could not be.
-func (c *checker) walk(ctx context.Context, id int64, base []byte, broken error) error {
-	var r link
-	const one = "SELECT " + linkColumns + " FROM data d JOIN object o USING(id) WHERE id=?"
-	err := r.scan(c.q.QueryRowContext(ctx, one, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // without its hash; likewise
-	}
-	if err != nil {
-		return err
-	}
-	c.walked++
-	c.d.progress("reading contents", c.walked, c.r.Contents)
-	var body []byte
-	if broken == nil {
-		body, broken = c.d.pack.Unpack(ctx, &r.Row, base)
-		if broken == nil && sha256.Sum256(body) != r.Hash {
-			broken = errors.New("the hash is another one")
+// Stats counts.
+func (d *DB) Stats(ctx context.Context) (Stats, error) {
+	s := Stats{MaxBytes: d.o.MaxBytes}
+	err := d.view(ctx, func(h *history) (err error) {
+		var oldest, newest int64
+		err = h.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM path),
+			(SELECT count(*) FROM session), (SELECT count(*) FROM op WHERE pin=1),
+			(SELECT count(*) FROM trash WHERE phase IN (0,1)),
+			(SELECT coalesce(sum(size),0) FROM trash WHERE phase < 3 AND parked <> ?),
+			(SELECT coalesce(min(ts),0) FROM op), (SELECT coalesce(max(ts),0) FROM op)`, nothing).
+			Scan(&s.Checkpoints, &s.Paths, &s.Sessions, &s.Pinned, &s.Trashed, &s.ParkedBytes, &oldest, &newest)
+		if err != nil {
+			return err
 		}
-	}
-	switch {
-	case errors.Is(broken, os.ErrNotExist):
-		return nil // reported by files, or moved by gc since the snapshot
-	case errors.Is(broken, ErrSealed):
-		c.r.Sealed++
-	case broken != nil:
-		c.problem(Problem{What: "content", Hash: r.Hash.String(), Why: broken.Error()})
-		broken = errBase
-	default:
-		c.r.Read++
-		c.r.Bytes += int64(len(body))
-	}
-	r.Z = nil // not held while the others are read
-	next, err := column[int64](ctx, c.q, "SELECT id FROM data WHERE base=? AND id<>base", id)
-	for _, k := range next {
+		if s.Checkpoints > 0 {
+			s.Oldest, s.Newest = time.Unix(0, oldest), time.Unix(0, newest)
+		}
+		err = h.q.QueryRowContext(ctx, `SELECT count(*), count(base), count(name), coalesce(sum(size),0),
+			coalesce(sum(bytes),0) FROM content WHERE codec IS NOT NULL`).
+			Scan(&s.Contents, &s.Deltas, &s.External, &s.ContentBytes, &s.StoredBytes)
 		if err == nil {
-			err = c.walk(ctx, k, body, broken)
+			err = d.measure(ctx, h.q)
 		}
+		if err == nil {
+			s.UsedBytes = d.used.Load()
+			s.LogBytes, err = d.logBytes()
+		}
+		return err
+	})
+	if err != nil {
+		return Stats{}, fmt.Errorf("counting the store: %w", err)
 	}
-	return err
+	return s, nil
 }

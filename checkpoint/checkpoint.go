@@ -22,13 +22,14 @@
 //     transaction.
 //   - Content is compared with its SHA-256 before a byte of it is handed out. Damage is a
 //     *CorruptError, never other bytes.
-//   - A mistyped ID is a *BadIDError, an unknown one ErrNotFound. Neither finds another checkpoint.
+//   - An ID is drawn and never given out again. A mistyped one is a *BadIDError or ErrNotFound; it finds
+//     no other checkpoint.
 //   - A session sees its own history only. Another session's checkpoint answers ErrNotFound,
 //     exactly like one that does not exist, unless the caller says AllSessions.
-//   - Options.MaxBytes bounds the store, its log included, before anything is written. A save that
-//     can't be made to fit fails with *FullError, or with ErrBusy where somebody reads an older
-//     state. The caller must not make the change then. Purge and Repair write the store anew, and
-//     take as much again while they run.
+//   - Options.MaxBytes bounds the store beside its log. A save that can't be made to fit fails with
+//     *FullError, and the caller must not make the change. Purge writes the store anew, and takes as
+//     much again while it runs.
+//   - A damaged catalog is moved aside, never changed: see Open.
 //   - What is not stored is said: Saved.Skipped, and Missing of a plan's item.
 //
 // # Does not
@@ -45,19 +46,56 @@
 //
 // # Concurrency
 //
-// All methods of DB may be called from many goroutines; concurrent saves share one commit. Many
-// processes may have one store open. The directory must be on a local file system: Open refuses
-// network file systems.
+// All methods of DB may be called from many goroutines. A save is one transaction; of several, in this
+// process or others, one waits for the other. Many processes may have one store open. The directory
+// must be on a local file system: Open refuses network file systems.
+//
+// # Where things are
+//
+// The catalog is a database that the package uses by plain SQL, but for sqlite.go and schema.go. Large
+// contents are in a blob.Store. Package checkpointtest has what another catalog or another blob.Store
+// has to pass.
 package checkpoint
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 	"time"
 
 	"moltisfs/checkpoint/blob"
+	"moltisfs/internal/ids"
 )
+
+// ID names a checkpoint towards people and models: "ck-" and ten characters that are drawn for it, or
+// fewer that a store of format 7 gave it.
+type ID string
+
+const (
+	checkpointPrefix = "ck-"
+	trashPrefix      = "tr-"
+)
+
+// ParseID checks s and returns it in its canonical spelling.
+func ParseID(s string) (ID, error) {
+	id, err := parseID(checkpointPrefix, s)
+	return ID(id), err
+}
+
+// ParseTrashID is ParseID for an entry of the trash.
+func ParseTrashID(s string) (TrashID, error) {
+	id, err := parseID(trashPrefix, s)
+	return TrashID(id), err
+}
+
+func parseID(prefix, s string) (string, error) {
+	id, why := ids.Parse(prefix, s)
+	if why != "" {
+		return "", &BadIDError{s[:min(len(s), 64)], why}
+	}
+	return id, nil
+}
 
 // Kind is the kind of the object at a path.
 type Kind string
@@ -167,7 +205,6 @@ const (
 	SkipNotRead  = "not_read"  // nor a hash
 	SkipParked   = "parked"    // moved to the trash as a whole: Trashed.Parked
 	SkipPurged   = "purged"
-	SkipDamaged  = "damaged" // it was there; Repair could not read it any more
 )
 
 // Op is the change that one call is about to make.
@@ -238,7 +275,7 @@ type Recorded struct {
 	Stored        bool   // content of Before can be had by Content(Before.Hash)
 	AfterStored   bool   // likewise of After
 	Skipped       string // why content of Before is not stored
-	AfterSkipped  string // SkipPurged or SkipDamaged: content of After is not stored any more
+	AfterSkipped  string // SkipPurged: content of After is not stored any more
 }
 
 // Errors that callers tell apart.
@@ -256,10 +293,10 @@ var (
 	ErrReadOnly = errors.New("the checkpoint store is on a read-only file system")
 	// ErrIdentity: one of Options.Identities is none.
 	ErrIdentity = blob.ErrIdentity
-	// ErrDamaged: the catalog can't be read. Repair may help.
+	// ErrDamaged: the catalog can't be read. It is moved aside when it is opened and nobody else has it
+	// open.
 	ErrDamaged = errors.New("the catalog is damaged")
-	// ErrInUse: another process has the store open and one of the two wants it for itself, to
-	// repair it.
+	// ErrInUse: another process has a store open that would have to be moved aside, or is doing that.
 	ErrInUse = errors.New("the checkpoint store is in use")
 	// ErrUnderWay: taking back a change that is being made needs what is to go.
 	ErrUnderWay = errors.New("a change needs it that is being made at this moment; " +
@@ -276,7 +313,7 @@ var (
 	ErrNothing = errors.New("nothing to undo or redo")
 )
 
-// BadIDError: the id is not one that this store ever gave out.
+// BadIDError: the text is not the id of any checkpoint.
 type BadIDError struct{ ID, Why string }
 
 func (e *BadIDError) Error() string { return fmt.Sprintf("bad id %q: %s", e.ID, e.Why) }
@@ -294,6 +331,42 @@ type FullError struct{ Bytes, Max int64 }
 
 func (e *FullError) Error() string {
 	return fmt.Sprintf("checkpoint store is full: %d bytes of %d", e.Bytes, e.Max)
+}
+
+// DiskFullError: there is no room on the disk of the store. SQLite needs a little even to read, for
+// its log and the log's index, and more to delete. Nothing is lost: all works again when there is
+// room.
+type DiskFullError struct{ Err error }
+
+func (e *DiskFullError) Error() string {
+	return "the disk of the checkpoint store is full: " + e.Err.Error()
+}
+
+func (e *DiskFullError) Unwrap() []error { return []error{syscall.ENOSPC, e.Err} }
+
+// GoneError: the store was removed or moved while this process has it open. Nobody would find what
+// is saved to it. It is usable again when it is put back.
+type GoneError struct{ Dir string }
+
+func (e *GoneError) Error() string {
+	return "the checkpoint store " + e.Dir +
+		" was removed, moved away or replaced while this process has it open"
+}
+
+// VersionError: the store's format is one that must not be used.
+type VersionError struct{ What, Have, Need string }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s is %s, but %s is needed", e.What, e.Have, e.Need)
+}
+
+// NetworkError: the directory is on a file system that cannot keep the store's promises.
+type NetworkError struct{ Dir, Type string }
+
+func (e *NetworkError) Error() string {
+	return fmt.Sprintf(
+		"checkpoint store %s is on a network file system (%s); use a local directory",
+		e.Dir, e.Type)
 }
 
 // SyncError: the disk did not confirm what was to be saved. It may be there or not, so the change
@@ -329,6 +402,8 @@ type Labelled struct {
 	ID      ID
 	Time    time.Time
 	Session string
+
+	seq int64
 }
 
 func (e *AmbiguousLabelError) Error() string {

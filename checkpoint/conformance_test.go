@@ -8,10 +8,22 @@ import (
 	"filippo.io/age"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/blob"
+	"moltisfs/checkpoint/checkpointtest"
 )
 
+func TestFilesConform(t *testing.T) {
+	dirs := map[string]string{}
+	checkpointtest.Blobs(t, func(t *testing.T) blob.Store {
+		if dirs[t.Name()] == "" {
+			dirs[t.Name()] = t.TempDir()
+		}
+		return &blob.Files{Dir: dirs[t.Name()]}
+	})
+}
+
 func TestDBConforms(t *testing.T) {
-	promises(t, func(t *testing.T) store { return open(t, t.TempDir(), checkpoint.Options{}) })
+	checkpointtest.Store(t, func(t *testing.T) checkpointtest.DB { return open(t, t.TempDir(), checkpoint.Options{}) })
 }
 
 // What is sealed to a key that nobody here has is read back by the store that sealed it.
@@ -20,7 +32,7 @@ func TestSealedDBConforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	promises(t, func(t *testing.T) store {
+	checkpointtest.Store(t, func(t *testing.T) checkpointtest.DB {
 		dir := t.TempDir()
 		t.Cleanup(func() { // the suite has closed the store
 			db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db"))
@@ -29,7 +41,7 @@ func TestSealedDBConforms(t *testing.T) {
 			}
 			defer db.Close()
 			var plain int
-			if err := db.QueryRow("SELECT count(*) FROM data WHERE codec & 8 = 0").Scan(&plain); err != nil || plain > 0 {
+			if err := db.QueryRow("SELECT count(*) FROM content WHERE codec & 8 = 0").Scan(&plain); err != nil || plain > 0 {
 				t.Errorf("%d contents are not sealed: %v", plain, err)
 			}
 		})

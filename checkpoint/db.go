@@ -8,31 +8,25 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
-
 	"moltisfs/checkpoint/blob"
-	"moltisfs/checkpoint/catalog"
 	"moltisfs/checkpoint/localdir"
 	"moltisfs/internal/guardfs/flock"
 )
 
 // Options of Open. The zero value is the documented default.
 type Options struct {
-	// Where several processes save to one store under different limits, the widest hold: see
-	// Limits.
-	// Of the whole store; 1 GiB when 0. Contents above 256 KB that several save at the same moment
-	// may pass it until all are saved.
-	MaxBytes     int64
+	MaxBytes     int64         // of the whole store beside its log, which takes some megabytes; 1 GiB when 0
 	MaxFileBytes int64         // content above is skipped; 64 MiB when 0, at most 1 GiB
 	KeepWithin   time.Duration // GC keeps what is younger; 7 days when 0, see KeepNone
 	KeepLast     int           // GC keeps that many of each path; 20 when 0, see KeepNone
@@ -44,8 +38,10 @@ type Options struct {
 	// memory hold it. Content of earlier ones needs Identities.
 	EncryptTo  string
 	Identities []string // age identities ("AGE-SECRET-KEY-1…")
-	Logger     *slog.Logger
-	Now        func() time.Time // time.Now when nil
+	// Blobs keeps large contents. nil: files in the directory of the store.
+	Blobs  blob.Store
+	Logger *slog.Logger
+	Now    func() time.Time // time.Now when nil
 	// Progress hears how far long work is: what is being done, how much of it, and of how much in
 	// all, 0 when nobody knows. It must be fast and safe for concurrent use. nil: nobody wants to
 	// know.
@@ -53,8 +49,6 @@ type Options struct {
 	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask
 	// it about those that nobody has settled. nil: all are taken for alive.
 	Alive func(tag string) bool
-
-	repairing bool // by Repair, which has the store to itself
 }
 
 // KeepNone is a true zero: in Options.KeepWithin nothing is kept for its age, in Options.KeepLast
@@ -79,76 +73,49 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// VersionError: the store's format is one that must not be used.
-type VersionError struct{ What, Have, Need string }
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("%s is %s, but %s is needed", e.What, e.Have, e.Need)
-}
-
-// NetworkError: the directory is on a file system that cannot keep the store's promises.
-type NetworkError struct{ Dir, Type string }
-
-func (e *NetworkError) Error() string {
-	return fmt.Sprintf(
-		"checkpoint store %s is on a network file system (%s); use a local directory",
-		e.Dir, e.Type)
-}
-
 const (
 	fileName   = "checkpoints.db"
 	blobsName  = "blobs"
+	asidePart  = "damaged-" // a directory with what was there before, as
+	asideName  = "checkpoints"
 	defaultMax = 1 << 30
 )
 
-// DB is the store on disk: one SQLite file for catalog and small content, and a directory for large
-// content.
+// DB is an open store: a catalog of rows, and large contents beside it.
 type DB struct {
-	onDisk
-	calls
-	o       Options
-	w       *sql.DB // one connection, for the committer
-	r       *sql.DB
-	readers *readers
-	pack    *blob.Packer
-	com     *committer
-	mem     blob.Versions // the last contents, to hash less and as bases of deltas
-	keep    *keeper
-}
-
-// onDisk is where the store lies, and what is held open there.
-type onDisk struct {
+	o      Options
 	dir    string
 	frozen bool        // on a read-only file system
-	inUse  *os.File    // nil in Repair, which holds the lock itself
+	inUse  *os.File    // see holdOpen
 	file   fs.FileInfo // of the catalog that is open
-}
+	w, r   *sql.DB     // w has one connection: who has it may write
+	doubt  error       // why the last commit failed, if that was the disk's doing; of who has w
+	blobs  blob.Store
+	pack   *blob.Packer
 
-// calls counts the calls under way, so that Close can wait for them.
-type calls struct {
+	settled settled
+	used    atomic.Int64 // bytes of MaxBytes after the last transaction of this process
+
+	cleaning sync.Mutex // one GC or Purge of this process at a time
+	wrote    atomic.Bool
+	looked   atomic.Int64 // when it was looked last whether retention is due
+	live     context.Context
+	die      context.CancelFunc
+
 	mu     sync.Mutex
 	closed bool
-	active sync.WaitGroup
+	active sync.WaitGroup // calls under way
 }
 
-// enter counts a call in. Whoever entered says active.Done at the end.
-func (c *calls) enter() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+// enter counts a call in, so that Close can wait for it. Whoever entered says active.Done at the end.
+func (d *DB) enter() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
 		return ErrClosed
 	}
-	c.active.Add(1)
+	d.active.Add(1)
 	return nil
-}
-
-// shut lets nobody in any more; false when that was so already.
-func (c *calls) shut() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was := c.closed
-	c.closed = true
-	return !was
 }
 
 // Exists says that a store was made in dir, or that nobody can tell.
@@ -159,6 +126,10 @@ func Exists(dir string) bool {
 
 // Open opens the store in dir, making both if they are not there. The directory becomes 0700 and
 // its files are 0600 whatever the umask says.
+//
+// A catalog that can't be read is moved to damaged-…/checkpoints in dir, with the large contents, and a
+// new store is begun: the logger is told, and Check names the directory. There it can be opened and
+// looked at, as a store on a read-only file system, as far as it can be read.
 func Open(dir string, o Options) (*DB, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -167,30 +138,37 @@ func Open(dir string, o Options) (*DB, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
-	d, err := opened(dir, o)
-	for start := time.Now(); errors.Is(named(err), ErrBusy) && time.Since(start) < openWait; {
-		time.Sleep(openPause)
+	// SQLite does not wait for the lock by which a new file gets its log: of several processes that
+	// make a store at once, some are told at once that it is busy. Nor does whoever finds a damaged
+	// one that another process moves aside.
+	var d *DB
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		d, err = opened(dir, o)
-	}
-	if err != nil {
-		e, ok := errors.AsType[*sqlite.Error](err)
-		if ok && (e.Code()&0xff == 11 || e.Code()&0xff == 26) { // SQLITE_CORRUPT, SQLITE_NOTADB
-			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		if err == nil {
+			return d, nil
 		}
-		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
+		if (damaged(err) || errors.Is(err, ErrDamaged)) && !isAside(dir) {
+			if err = o.moveAside(dir, err); err == nil {
+				continue
+			}
+		}
+		wait := time.Duration(0)
+		switch err := named(err); {
+		case errors.Is(err, ErrBusy):
+			wait = 10 * time.Second
+		case errors.Is(err, ErrInUse):
+			wait = time.Second
+		}
+		if time.Since(start) > wait {
+			return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
+		}
 	}
-	return d, nil
 }
 
-// SQLite does not wait for the lock by which a new file gets its log: of several processes that
-// make a store at once, some are told at once that it is busy.
-const (
-	openWait  = 10 * time.Second
-	openPause = 20 * time.Millisecond
-)
-
 func opened(dir string, o Options) (*DB, error) {
-	d := &DB{onDisk: onDisk{dir: dir}, o: o}
+	d := &DB{dir: dir, o: o, settled: settled{of: map[int64]Outcome{}}}
+	d.live, d.die = context.WithCancel(context.Background())
+	d.looked.Store(time.Now().UnixNano())
 	err := d.open()
 	if err != nil {
 		d.release()
@@ -203,94 +181,66 @@ func (d *DB) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if !d.o.repairing {
-		if d.inUse, err = holdOpen(d.dir, false); err != nil && !noRoom(err) {
-			return err
-		}
-		d.frozen = errors.Is(err, syscall.EROFS)
-	}
-	os.Remove(filepath.Join(d.dir, "reserve")) // what earlier versions kept for a full disk
-	if d.w, err = sql.Open("sqlite", d.dsn(true, fresh)); err != nil {
+	if d.inUse, err = holdOpen(d.dir, false); err != nil && !noRoom(err) {
 		return err
 	}
-	d.w.SetMaxOpenConns(1)
+	d.frozen = errors.Is(err, syscall.EROFS) || isAside(d.dir)
+	if err := d.openCatalog(fresh); err != nil {
+		return err
+	}
 	ctx := context.Background()
 	if err := d.migrate(ctx); err != nil {
 		return d.unreadable(err)
 	}
-	if d.r, err = sql.Open("sqlite", d.dsn(false, false)); err != nil {
-		return err
+	// The log exists now, and SQLite's rollback file is gone. SQLite has the directory synced, too,
+	// but takes no notice when that fails. Then a power cut would take the log with all that is in
+	// it, or bring the rollback file back, which undoes the database.
+	if !d.frozen {
+		if err := localdir.Sync(d.dir); err != nil {
+			return err
+		}
 	}
 	if d.file, err = os.Stat(filepath.Join(d.dir, fileName)); err != nil {
 		return err
 	}
-	d.r.SetMaxOpenConns(4 + maxReaders)
-	d.r.SetMaxIdleConns(4)
-	d.readers = newReaders(d.r)
-	d.pack, err = blob.New(blob.Options{Dir: blobsOf(d.dir).Dir, EncryptTo: d.o.EncryptTo,
+	if d.blobs = d.o.Blobs; d.blobs == nil {
+		d.blobs = filesOf(d.dir)
+	}
+	d.pack, err = blob.New(blob.Options{Store: d.blobs, EncryptTo: d.o.EncryptTo,
 		Identities: d.o.Identities, Keys: sealRows{d}})
 	if err != nil {
 		return err
 	}
-	if d.com, err = newCommitter(ctx, d); err != nil {
-		return err
-	}
-	d.mem.Max = 32 << 20
-	d.keep, err = startKeeper(ctx, d)
-	return err
-}
-
-// unreadable says why the log of a store on a read-only file system stops us: SQLite can't make
-// what it reads it by.
-func (d *DB) unreadable(err error) error {
-	e, ok := errors.AsType[*sqlite.Error](err)
-	if ok && d.frozen && e.Code()&0xff == 14 { // SQLITE_CANTOPEN
-		return fmt.Errorf(
-			"%w, and its log can't be read there; open it once where it can be written: %w",
-			ErrReadOnly, err)
-	}
-	return err
-}
-
-const busyTimeout = "20000" // ms that a connection waits for others
-
-func (d *DB) dsn(write, fresh bool) string {
-	q := []string{"_pragma=busy_timeout(" + busyTimeout + ")"}
-	switch {
-	case d.frozen:
-		q = append(q, "mode=ro", "_pragma=query_only(1)")
-		if n, err := d.logBytes(); err != nil || n == 0 {
-			// SQLite can't make the log's index there; without a log it needs none.
-			q = append(q, "immutable=1")
+	if _, err := os.Lstat(filepath.Join(d.dir, suspectFile)); err == nil && !d.frozen {
+		if found, err := pages(ctx, d.r); err != nil || !slices.Equal(found, []string{"ok"}) {
+			return fmt.Errorf("%w: %w", ErrDamaged, errors.Join(err, errors.New(strings.Join(found, "; "))))
 		}
-	case write:
-		if fresh { // else it takes the lock for writing, and opening waits for whoever holds that
-			q = append(q, "_pragma=auto_vacuum(INCREMENTAL)")
-		}
-		// The keeper moves the log into the file. A commit does it only when the keeper has fallen
-		// far behind.
-		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)",
-			"_pragma=wal_autocheckpoint(16000)", "_pragma=secure_delete(FAST)",
-			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")",
-			"_pragma=cache_size(-8000)")
-	default:
-		q = append(q, "mode=rw", "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
+		os.Remove(filepath.Join(d.dir, suspectFile))
 	}
-	return uriOf(filepath.Join(d.dir, fileName), q...)
+	return d.measure(ctx, d.r)
 }
 
-// uriOf is how SQLite wants a file to be named, with what is to hold for the connection.
-func uriOf(file string, query ...string) string {
-	p := filepath.ToSlash(file)
-	if !strings.HasPrefix(p, "/") {
-		p = "/" + p
+// suspectFile is made when something of the catalog could not be read. The next Open looks at all of
+// it then.
+const suspectFile = "suspect"
+
+// suspect is err, and if that says that the catalog is damaged it is noted for the next Open.
+func (d *DB) suspect(err error) error {
+	if damaged(err) && !d.frozen {
+		os.WriteFile(filepath.Join(d.dir, suspectFile), []byte(err.Error()+"\n"), 0o600) //nolint:errcheck // the next one notes it
 	}
-	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(query, "&")}).String()
+	return named(err)
 }
+
+// filesOf are the large contents of the store in dir.
+func filesOf(dir string) *blob.Files { return &blob.Files{Dir: filepath.Join(dir, blobsName)} }
 
 // prepareDir makes the directory, 0700, and the database file with the mode that SQLite then copies
 // to its side files. A directory that is there stays as it is. fresh: nothing is in it yet.
 func prepareDir(dir string) (fresh bool, err error) {
+	unfit := func(path, why string) (bool, error) {
+		return false, &fs.PathError{Op: "open", Path: path, Err: errors.New(why)}
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
 	}
@@ -299,7 +249,7 @@ func prepareDir(dir string) (fresh bool, err error) {
 		return false, err
 	}
 	if !fi.IsDir() {
-		return false, unfit(dir, "not a directory of its own (a symbolic link?)")
+		return unfit(dir, "not a directory of its own (a symbolic link?)")
 	}
 	if err := localdir.Own(fi); err != nil {
 		return false, &fs.PathError{Op: "open", Path: dir, Err: err}
@@ -311,7 +261,7 @@ func prepareDir(dir string) (fresh bool, err error) {
 	}
 	// Its mode is its owner's business, as long as it holds others off.
 	if fi.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows" {
-		return false, unfit(dir, "anybody may write in it ("+fi.Mode().String()+")")
+		return unfit(dir, "anybody may write in it ("+fi.Mode().String()+")")
 	}
 	if err := os.MkdirAll(filepath.Join(dir, blobsName), 0o700); err != nil {
 		return false, err
@@ -321,22 +271,24 @@ func prepareDir(dir string) (fresh bool, err error) {
 		return false, err
 	}
 	if err != nil || fi.Size() == 0 {
-		// Either nobody has come to use the store, or its catalog is lost. SQLite would take the
-		// one for the other, and remove the log too.
-		was, err := wasStore(dir)
+		// Either nobody has come to use the store, or its catalog is lost: then there are contents.
+		lost := false
+		err := filesOf(dir).List(context.Background(), func(string, int64) error {
+			lost = true
+			return fs.SkipAll
+		})
 		if err != nil {
 			return false, err
 		}
 		// Looked at again: another process may have made it meanwhile.
-		if fi, err = os.Lstat(name); was && (err != nil || fi.Size() == 0) {
-			return false, errEmptied
+		if fi, err = os.Lstat(name); lost && (err != nil || fi.Size() == 0) {
+			return false, fmt.Errorf("%w: it is empty, but there are contents of one", ErrDamaged)
 		}
 	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:
-		err := errors.Join(f.Sync(), f.Close(), localdir.Sync(dir),
-			localdir.Sync(filepath.Dir(dir)))
+		err := errors.Join(f.Sync(), f.Close(), localdir.Sync(dir), localdir.Sync(filepath.Dir(dir)))
 		if err != nil {
 			return false, err
 		}
@@ -347,74 +299,109 @@ func prepareDir(dir string) (fresh bool, err error) {
 		return false, err
 	}
 	if !fi.Mode().IsRegular() {
-		return false, unfit(name, "not a regular file")
+		return unfit(name, "not a regular file")
 	}
-	return fi.Size() == 0, chmod(name, fi, 0o600)
-}
-
-// unfit says why a directory or a file can't be the store.
-func unfit(path, why string) error {
-	return &fs.PathError{Op: "open", Path: path, Err: errors.New(why)}
-}
-
-// chmod gives what fi is of the mode, unless it has it or nobody can change it.
-func chmod(name string, fi fs.FileInfo, mode fs.FileMode) error {
-	if fi.Mode().Perm() == mode {
-		return nil
-	}
-	if err := os.Chmod(name, mode); !errors.Is(err, syscall.EROFS) {
-		return err
-	}
-	return nil // reading it makes nothing worse
-}
-
-func (d *DB) migrate(ctx context.Context) error {
-	var v int
-	if err := d.w.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v); err != nil {
-		return err
-	}
-	if d.frozen && v != catalog.Format {
-		return &VersionError{"the format of a store that can't be written",
-			strconv.Itoa(v), strconv.Itoa(catalog.Format)}
-	} else if d.frozen {
-		return nil
-	}
-	// The log exists now, and SQLite's rollback file is gone. SQLite has the directory synced, too,
-	// but takes no notice when that fails. Then a power cut would take the log with all that is in
-	// it, or bring the rollback file back, which undoes the database.
-	if err := localdir.Sync(d.dir); err != nil {
-		return err
-	}
-	if v == catalog.Format {
-		return nil
-	}
-	if v > catalog.Format {
-		return &VersionError{"the store's format", strconv.Itoa(v), "a newer program"}
-	}
-	conn, err := d.w.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	// IMMEDIATE, and look again inside: several processes may open a new store at once.
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	err = conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
-	if err == nil && v == 0 {
-		var was bool
-		if was, err = wasStore(d.dir); was {
-			err = errEmptied
+	if fi.Mode().Perm() != 0o600 {
+		// On a read-only file system nobody can change it, and reading it makes nothing worse.
+		if err := os.Chmod(name, 0o600); err != nil && !errors.Is(err, syscall.EROFS) {
+			return false, err
 		}
 	}
-	if err == nil {
-		err = catalog.Upgrade(ctx, conn, v)
+	return fi.Size() == 0, nil
+}
+
+// inUseFile is locked, shared, by whoever has the store open, and exclusively by who moves a damaged
+// one aside.
+const inUseFile = "in-use"
+
+// holdOpen takes the lock; flock.Close gives it back. ErrInUse says that somebody else holds
+// it in a way that excludes us.
+func holdOpen(dir string, alone bool) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, inUseFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	lock := flock.TryLockShared
+	if alone {
+		lock = flock.TryLock
+	}
+	held, err := lock(f)
+	if err == nil && !held {
+		err = ErrInUse
 	}
 	if err != nil {
-		conn.ExecContext(ctx, "ROLLBACK")
-		return fmt.Errorf("creating the catalog: %w", err)
+		f.Close()
+		return nil, err
 	}
-	_, err = conn.ExecContext(ctx, "COMMIT")
+	return f, nil
+}
+
+// noRoom reports whether a file could not be made because there is no room for it, or nothing may
+// be written there. Such a store can still be read, and nobody can move it aside meanwhile either.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) ||
+		errors.Is(err, syscall.EDQUOT)
+}
+
+// moveAside moves the store in dir, which can't be read because of why, to damaged-…/checkpoints in it.
+// Nobody may have it open. A failure leaves what was not moved for the next try: the catalog goes
+// first, and contents without a catalog are moved again.
+func (o *Options) moveAside(dir string, why error) error {
+	said := func(err error) error { return errors.Join(fmt.Errorf("%w: %w", ErrDamaged, why), err) }
+	lock, err := holdOpen(dir, true)
+	if err != nil {
+		return said(err)
+	}
+	defer flock.Close(lock)
+	beside, err := os.MkdirTemp(dir, asidePart)
+	to := filepath.Join(beside, asideName)
+	if err == nil {
+		err = os.Mkdir(to, 0o700)
+	}
+	if err != nil {
+		return said(err)
+	}
+	for _, name := range []string{fileName, fileName + "-wal", fileName + "-shm", blobsName, suspectFile} {
+		err := os.Rename(filepath.Join(dir, name), filepath.Join(to, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return said(err)
+		}
+	}
+	if err := errors.Join(localdir.Sync(to), localdir.Sync(beside), localdir.Sync(dir)); err != nil {
+		return said(err)
+	}
+	o.Logger.Error("the catalog of the checkpoints is damaged; it was moved aside and a new one is begun",
+		"error", why, "moved_to", beside)
+	return nil
+}
+
+// isAside reports whether moveAside has moved the store in dir there: it can be looked at, as far as it
+// can be read, and stays as it is.
+func isAside(dir string) bool {
+	return filepath.Base(dir) == asideName && strings.HasPrefix(filepath.Base(filepath.Dir(dir)), asidePart)
+}
+
+// aside are the directories with what moveAside has moved, and a repair of an earlier version.
+func aside(dir string) (out []string, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() && (strings.HasPrefix(e.Name(), asidePart) || strings.HasPrefix(e.Name(), "repair-")) {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	return out, err
+}
+
+// inPlace is a *GoneError unless the open catalog is still the one that others find. It costs one
+// stat.
+func (d *DB) inPlace() error {
+	fi, err := os.Stat(filepath.Join(d.dir, fileName))
+	if err == nil && os.SameFile(fi, d.file) {
+		return nil
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return &GoneError{d.dir}
+	}
 	return err
 }
 
@@ -424,30 +411,35 @@ func (d *DB) progress(what string, done, total int) {
 	}
 }
 
+// closeBudget is what Close gives to retention.
+const closeBudget = 250 * time.Millisecond
+
 // Close waits for calls under way, writes outstanding outcomes and closes the store.
 func (d *DB) Close() error {
-	if !d.shut() {
+	d.mu.Lock()
+	was := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if was {
 		return nil
 	}
+	d.settled.stop()
+	d.die()
 	d.active.Wait()
-	d.com.settled.stop()
-	d.keep.stop()
-	return errors.Join(d.com.flush(), d.release())
+	// A process that lives for one call gives retention its share too. Every slice commits for itself,
+	// so that the budget may end it anywhere.
+	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
+	defer cancel()
+	d.retain(ctx)
+	return errors.Join(d.flush(context.Background()), d.release())
 }
 
 func (d *DB) release() error {
 	var errs []error
-	if d.com != nil {
-		errs = append(errs, d.com.close())
-	}
-	if d.readers != nil {
-		d.readers.close()
-	}
-	if d.r != nil {
-		errs = append(errs, d.r.Close())
-	}
-	if d.w != nil {
-		errs = append(errs, d.w.Close())
+	for _, pool := range []*sql.DB{d.r, d.w} { // the last one to go moves the log
+		if pool != nil {
+			errs = append(errs, pool.Close())
+		}
 	}
 	if d.inUse != nil {
 		errs = append(errs, flock.Close(d.inUse))
@@ -456,4 +448,203 @@ func (d *DB) release() error {
 		d.pack.Close()
 	}
 	return errors.Join(errs...)
+}
+
+// tx is a writing transaction.
+type tx struct{ *sql.Tx }
+
+func (tx *tx) exec(ctx context.Context, q string, args ...any) error {
+	_, err := tx.ExecContext(ctx, q, args...)
+	return err
+}
+
+// must is exec for what has to change a row; ErrNotFound when there is none.
+func (tx *tx) must(ctx context.Context, q string, args ...any) error {
+	r, err := tx.ExecContext(ctx, q, args...)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, ErrNotFound)
+	}
+	return nil
+}
+
+// alone runs fn on the writing connection while no transaction of this process is open. It never
+// runs when ctx ended before its turn came. Once it has begun, the true result is waited for.
+func (d *DB) alone(ctx context.Context, fn func(context.Context, *sql.Conn) error) error {
+	if d.frozen {
+		return ErrReadOnly
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	conn, err := d.w.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx = context.WithoutCancel(ctx)
+	if err := d.assure(ctx, conn); err != nil {
+		return err
+	}
+	return fn(ctx, conn)
+}
+
+// transact runs fn in a transaction, which is durable when transact returns nil. Outcomes that have
+// gathered are written with it.
+func (d *DB) transact(ctx context.Context, fn func(context.Context, *tx) error) error {
+	return d.suspect(d.alone(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		t, err := conn.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer t.Rollback() //nolint:errcheck // after a commit there is nothing left
+		tx := &tx{t}
+		outcomes := d.settled.pending()
+		for seq, o := range outcomes {
+			if err := tx.settle(ctx, seq, o); err != nil {
+				return err
+			}
+		}
+		if err := fn(ctx, tx); err != nil {
+			return err
+		}
+		if err := t.Commit(); err != nil {
+			if diskFailed(err) {
+				d.doubt = err
+				err = &SyncError{err}
+			}
+			return fmt.Errorf("writing the checkpoint catalog: %w", err)
+		}
+		d.settled.forget(outcomes)
+		return nil
+	}))
+}
+
+// write is transact for a method of DB: doing says what it does.
+func (d *DB) write(ctx context.Context, doing string, fn func(context.Context, *tx) error) error {
+	err := d.enter()
+	if err == nil {
+		defer d.active.Done()
+		err = d.inPlace()
+	}
+	if err == nil {
+		err = d.transact(ctx, fn)
+	}
+	if err == nil || err == ErrClosed {
+		return err
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// update runs one statement that must change a row.
+func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
+	return d.write(ctx, doing, func(ctx context.Context, tx *tx) error { return tx.must(ctx, q, args...) })
+}
+
+// view runs fn over one snapshot of the catalog.
+func (d *DB) view(ctx context.Context, fn func(*history) error) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
+	return d.snapshot(ctx, fn)
+}
+
+// snapshot is view for a call that has entered.
+func (d *DB) snapshot(ctx context.Context, fn func(*history) error) error {
+	if err := d.inPlace(); err != nil { // another connection may open what is in its place now
+		return err
+	}
+	// Before the snapshot: that begins with the first query, and what is not pending any more is in
+	// it.
+	h := &history{pending: d.settled.pending()}
+	tx, err := d.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return d.suspect(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it has changed nothing
+	h.q = tx
+	return d.suspect(fn(h))
+}
+
+type scanner interface{ Scan(...any) error }
+
+// querier is a connection pool, a connection or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row
+}
+
+// each calls fn with each row of the answer, until fn returns an error. fs.SkipAll ends it without
+// one.
+func each(ctx context.Context, q querier, query string, args []any, fn func(row scanner) error) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			if errors.Is(err, fs.SkipAll) {
+				return nil
+			}
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// column reads an answer of one column.
+func column[T any](ctx context.Context, q querier, query string, args ...any) (out []T, err error) {
+	err = each(ctx, q, query, args, func(row scanner) error {
+		var v T
+		err := row.Scan(&v)
+		out = append(out, v)
+		return err
+	})
+	return out, err
+}
+
+// one reads a single value; the zero value where there is no row.
+func one[T any](ctx context.Context, q querier, query string, args ...any) (v T, err error) {
+	err = q.QueryRowContext(ctx, query, args...).Scan(&v)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return v, err
+}
+
+// in is the numbers as " IN (1,2,…)", at most maxIn of them.
+func in(numbers []int64) string {
+	b := []byte(" IN (")
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return string(append(b, ')'))
+}
+
+const maxIn = 10_000
+
+// count is 1 for yes.
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// nothing is the empty blob.
+var nothing = []byte{}
+
+// orNull is v as a column: NULL for the zero value.
+func orNull[T comparable](v T) any {
+	if v == *new(T) {
+		return nil
+	}
+	return v
 }

@@ -2,12 +2,12 @@ package checkpoint
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
+
+	"moltisfs/checkpoint/blob"
 )
 
 // GCOptions of GC. The zero value does what Options says.
@@ -15,451 +15,623 @@ type GCOptions struct {
 	// Slice is how long one transaction may hold up the saves of others; 50 ms when 0.
 	Slice  time.Duration
 	DryRun bool // only count what would go
-	// Shared keeps to the widest of the limits that anybody has saved under lately, as cleaning by
-	// itself does: see Limits. Without it those of Options hold, now and from now on: what others
-	// saved under counts again when they save again.
-	Shared bool
-
-	need int64 // make room for that many bytes beyond what retention says
 }
 
 // GCResult counts the things that GC removed.
 type GCResult struct {
-	Checkpoints int    `json:"checkpoints"` // expired or evicted
-	Evicted     int    `json:"evicted"`     // of those: for MaxBytes, though retention keeps them
-	Contents    int    `json:"contents"`    // stored contents that nothing refers to any more
-	Rekeyed     int    `json:"-"`           // deltas written anew, so that what they were based on could go
-	Files       int    `json:"files"`       // external files, rubbish of crashes included
-	Bytes       int64  `json:"bytes"`       // given back
-	Limits      Limits `json:"-"`           // that were kept to
+	Checkpoints int   `json:"checkpoints"` // expired or evicted
+	Evicted     int   `json:"evicted"`     // of those: for MaxBytes, though retention keeps them
+	Contents    int   `json:"contents"`    // stored contents that nothing refers to any more
+	Files       int   `json:"files"`       // large ones, rubbish of crashes included
+	Bytes       int64 `json:"bytes"`       // given back
 
-	spent bool // it was not enough, and what is left is pinned or open
+	Limits Limits `json:"-"` // that were kept to
+}
+
+// Limits are the bounds of a store.
+type Limits struct {
+	KeepWithin time.Duration // what is younger is kept; 0: nothing for its age
+	KeepLast   int           // so many of each path are kept; 0: none for their number
+	MaxBytes   int64
 }
 
 // GC removes what retention lets go. First the checkpoints that are older than KeepWithin, not
 // among the KeepLast newest of any of their paths, not pinned and not wanted by the trash. If the
 // store is still larger than MaxBytes, then the oldest that are not pinned, and at the very last
-// what the trash wants. Then the contents that nothing refers to.
+// what the trash wants. With each go the contents that nothing refers to any more.
 //
 // Saves go on between its slices, and it may be stopped at any time. In processes that save it runs
 // by itself; call it to have it now.
 //
 // What is open stays whatever retention and MaxBytes say, whether or not whoever opened it is
-// alive: see DB.Open.
-//
-// A label is a name and protects nothing; Pin does.
-func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
+// alive: see DB.Open. A label is a name and protects nothing; Pin does.
+func (d *DB) GC(ctx context.Context, o GCOptions) (r GCResult, err error) {
 	if err := d.enter(); err != nil {
-		return GCResult{}, err
+		return r, err
 	}
 	defer d.active.Done()
-	d.keep.making.Lock()
-	defer d.keep.making.Unlock()
-	r, err := d.gc(ctx, o)
-	return r, named(err)
-}
-
-const (
-	sliceRows = 400 // rows between two looks at the clock
-)
-
-func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
-	if err := d.inPlace(); err != nil { // it would remove the files of what is in its place now
-		return GCResult{}, fmt.Errorf("cleaning the checkpoint store: %w", err)
+	if err = d.inPlace(); err == nil {
+		d.cleaning.Lock()
+		defer d.cleaning.Unlock()
+		r, err = d.gc(ctx, o, 0, true)
 	}
-	if o.Slice <= 0 {
-		o.Slice = 50 * time.Millisecond
-	}
-	g := &collector{d: d, o: o, limits: d.o.limits()}
-	if o.Shared {
-		var err error
-		if g.limits, err = d.shared(ctx, d.r); err != nil {
-			return g.r, fmt.Errorf("cleaning the checkpoint store: %w", err)
-		}
-	}
-	g.r.Limits = g.limits
-	if o.DryRun {
-		err := g.dryRun(ctx)
-		return g.r, err
-	}
-	before, err := d.held(ctx, d.r)
-	if err == nil {
-		err = g.run(ctx)
-	}
-	after, err2 := d.measure(ctx, d.r)
-	if err == nil {
-		err = err2
-	}
-	g.r.Bytes = max(0, before.used()-after.used())
 	if err != nil {
-		return g.r, fmt.Errorf("cleaning the checkpoint store: %w", err)
+		err = fmt.Errorf("cleaning the checkpoint store: %w", named(err))
 	}
-	return g.r, nil
+	return r, err
 }
 
-type collector struct {
-	d      *DB
-	o      GCOptions
-	r      GCResult
-	limits Limits
-	trash  bool // evict what the trash wants too
-	// floors has the oldest of the KeepLast newest checkpoints of each path, 0 where there are
-	// fewer.
-	floors map[int64]int64
+// gcEvery is how often a process that saves lets retention run, if no other did.
+const gcEvery = time.Hour
+
+// saved looks once in a while, after a save, whether retention is due.
+func (d *DB) saved() {
+	d.wrote.Store(true)
+	now, last := time.Now().UnixNano(), d.looked.Load()
+	if now-last < int64(time.Minute) || !d.looked.CompareAndSwap(last, now) || d.enter() != nil {
+		return
+	}
+	go func() {
+		defer d.active.Done()
+		d.retain(d.live)
+	}()
 }
 
-func (g *collector) run(ctx context.Context) error {
-	// Trash whose content is in a checkpoint expires here. What is parked in the tree is for the
-	// host to remove.
-	err := g.d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		if err := c.dropLimits(ctx, !g.o.Shared); err != nil {
-			return err
-		}
-		const over = trashGone + " WHERE phase=1 AND parked=x'' AND expires<=?"
-		return c.exec(ctx, over, clampNs(g.d.o.Now()))
-	})
+// retain runs gc if this process has saved and gc is due. Errors are logged: each save that depends
+// on the outcome finds out for itself.
+func (d *DB) retain(ctx context.Context) {
+	if !d.wrote.Load() {
+		return // whoever only looks takes nothing away
+	}
+	at, err := one[int64](ctx, d.r, "SELECT v FROM meta WHERE k='gc_at'")
+	if age := d.o.Now().Sub(time.Unix(0, at)); err != nil || age >= 0 && age <= gcEvery {
+		return
+	}
+	d.cleaning.Lock()
+	defer d.cleaning.Unlock()
+	if r, err := d.gc(ctx, GCOptions{}, 0, false); err != nil && ctx.Err() == nil {
+		d.o.Logger.Warn("cleaning the checkpoint store", "error", err)
+	} else if r.Checkpoints+r.Contents > 0 {
+		d.o.Logger.Info("cleaned the checkpoint store", "checkpoints", r.Checkpoints,
+			"contents", r.Contents, "bytes", r.Bytes)
+	}
+}
+
+// measure notes how many bytes of MaxBytes the store takes.
+func (d *DB) measure(ctx context.Context, q querier) error {
+	used, _, err := size(ctx, q)
 	if err != nil {
 		return err
 	}
-	if err := g.expire(ctx, g.letGo, nil); err != nil {
-		return err
+	files, err := one[int64](ctx, q, "SELECT coalesce(sum(bytes), 0) FROM content WHERE name IS NOT NULL")
+	if err == nil {
+		d.used.Store(used + files)
 	}
-	if err := g.sweep(ctx); err != nil {
-		return err
-	}
-	most := g.limits.besideLog()
-	target := most/10*9 - g.o.need
-	for {
-		h, err := g.d.held(ctx, g.d.r)
-		if err != nil {
-			return err
-		}
-		used := h.used()
-		if used+g.o.need <= most/20*19 {
-			break
-		}
-		n, err := g.evict(ctx, used, target)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			if g.trash {
-				g.r.spent = true
-				break
-			}
-			g.trash = true
-			continue
-		}
-		if err := g.sweep(ctx); err != nil {
-			return err
-		}
-	}
-	if err := g.tidy(ctx); err != nil {
-		return err
-	}
-	if err := g.rubbish(ctx); err != nil {
-		return err
-	}
-	return g.vacuum(ctx)
+	return err
 }
 
-// slices calls fn in one transaction after the other until it reports that nothing is left. fn
-// looks at the clock itself.
-func (g *collector) slices(ctx context.Context,
-	fn func(ctx context.Context, c *committer, end time.Time) (more bool, err error)) error {
-	for more := true; more; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := g.write(ctx, func(ctx context.Context, c *committer) (err error) {
-			more, err = fn(ctx, c, time.Now().Add(g.o.Slice))
-			return err
-		})
-		if err != nil {
-			return err
-		}
+// room makes sure that what is new in op fits, and evicts what retention would have kept when it
+// must. look: whatever is known of the store, look at it.
+func (d *DB) room(ctx context.Context, op *Op, look bool) error {
+	rows := int64(64<<10 + changeBytes*len(op.Changes) + len(op.Steps)) // and pages that are half empty
+	most := rows
+	for i := range op.Changes {
+		most += int64(len(op.Changes[i].Content) + len(op.Changes[i].AfterContent))
+	}
+	if d.frozen || !look && d.used.Load()+most <= d.o.MaxBytes {
+		return nil
+	}
+	d.cleaning.Lock()
+	defer d.cleaning.Unlock()
+	if err := d.measure(ctx, d.r); err != nil {
+		return err
+	}
+	need, err := d.newBytes(ctx, op)
+	need += rows
+	if err != nil || d.used.Load()+need <= d.o.MaxBytes { // somebody else made room
+		return err
+	}
+	if need > d.o.MaxBytes {
+		return &FullError{need, d.o.MaxBytes}
+	}
+	if _, err := d.gc(ctx, GCOptions{}, need, false); err != nil {
+		return err
+	}
+	if need, err = d.newBytes(ctx, op); err != nil { // what was there may be gone now
+		return err
+	}
+	if used := d.used.Load(); used+need > d.o.MaxBytes { // the rows may do with less
+		return &FullError{used + need, d.o.MaxBytes}
 	}
 	return nil
 }
 
-// write runs one transaction that takes about rows() rows away.
-func (g *collector) write(ctx context.Context, fn func(context.Context, *committer) error) error {
-	room := growth{log: g.limits.logMost() / 2}
-	return g.d.com.submit(ctx, &job{kind: single, run: fn, grow: room})
-}
-
-// rows is how many rows one transaction may take away, so that they fit into half of the log.
-func (g *collector) rows() int {
-	pages := int(g.limits.logMost()/2/frame) - savePages/2
-	return max(1, pages/rowPages)
-}
-
-const spared = ` AND pin=0 AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)`
-
-// atWork spares what is open.
-const atWork = ` AND seq NOT IN (SELECT op FROM open_op)`
-
-// agedQuery finds what retention may let go by its age. The newest row always stays, because its
-// number must not be given out again.
-const agedQuery = `SELECT seq FROM op
-	WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` +
-	atWork + spared + ` ORDER BY seq LIMIT ?3`
-
-const evictQuery = `SELECT seq FROM op
-	WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND pin=0` +
-	atWork + ` AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq
-	AND (?3 OR parked<>x'')) ORDER BY seq LIMIT ?2`
-
-// A pick finds up to n of the checkpoints above after that may go, the oldest first.
-type pick func(ctx context.Context, q querier, after int64, n int) ([]int64, error)
-
-// letGo finds the next of what retention lets go, at most n. It keeps g.floors, which hold for one
-// state of the catalog only.
-func (g *collector) letGo(ctx context.Context, q querier, after int64, n int) ([]int64, error) {
-	cut := clampNs(g.d.o.Now().Add(-g.limits.KeepWithin))
-	for {
-		aged, err := column[int64](ctx, q, agedQuery, after, cut, n)
-		if err != nil || len(aged) == 0 {
-			return nil, err
-		}
-		kept, err := g.amongNewest(ctx, q, aged)
-		if err != nil {
-			return nil, err
-		}
-		after = aged[len(aged)-1]
-		gone := slices.DeleteFunc(aged, func(seq int64) bool { return kept[seq] })
-		if len(gone) > 0 {
-			return gone, nil
-		}
-	}
-}
-
-// amongNewest says which of the checkpoints are among the KeepLast newest of one of their paths.
-// Where those begin is looked up once a path: to count what is newer, checkpoint by checkpoint, was
-// a third of the time of a gc.
-func (g *collector) amongNewest(ctx context.Context, q querier,
-	seqs []int64) (map[int64]bool, error) {
-	kept := map[int64]bool{}
-	if g.limits.KeepLast == 0 {
-		return kept, nil
-	}
-	pairs, err := queryPairs(ctx, q, `SELECT c.op, c.path FROM json_each(?) j
-		CROSS JOIN change c ON c.op=j.value`, listOf(seqs))
-	if err != nil {
-		return nil, err
-	}
-	if g.floors == nil {
-		g.floors = map[int64]int64{}
-	}
-	for _, p := range pairs {
-		seq, path := p[0], p[1]
-		floor, ok := g.floors[path]
-		if !ok {
-			const nth = "SELECT op FROM change WHERE path=? ORDER BY op DESC LIMIT 1 OFFSET ?"
-			err := q.QueryRowContext(ctx, nth, path, g.limits.KeepLast-1).Scan(&floor)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) { // no such row: all are
-				return nil, err
+// newBytes counts the contents of op that are not stored yet, each once.
+func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
+	seen := map[string]bool{}
+	for i := range op.Changes {
+		c := &op.Changes[i]
+		for _, side := range []struct {
+			hash string
+			body []byte
+		}{{c.Before.Hash, c.Content}, {c.After.Hash, c.AfterContent}} {
+			if side.body == nil || seen[side.hash] {
+				continue
 			}
-			g.floors[path] = floor
-		}
-		if seq >= floor {
-			kept[seq] = true
-		}
-	}
-	return kept, nil
-}
-
-// evict removes the oldest checkpoints that may go, about as many as hold the bytes to be freed.
-func (g *collector) evict(ctx context.Context, used, target int64) (int, error) {
-	var n int64
-	if err := g.d.r.QueryRowContext(ctx, "SELECT count(*) FROM op").Scan(&n); err != nil {
-		return 0, err
-	}
-	share := float64(used-target) / float64(max(used, 1))
-	// Each round looks through the whole store, so that it takes some. Of few, which are large
-	// then, it takes one: the newest must not go for room that nobody needs.
-	left := max(int(share*float64(n)), min(int(n/16), 16), 1)
-	before := g.r.Checkpoints
-	err := g.expire(ctx, func(ctx context.Context, q querier, after int64, n int) ([]int64, error) {
-		return column[int64](ctx, q, evictQuery, after, min(n, left), !g.trash)
-	}, &left)
-	g.r.Evicted += g.r.Checkpoints - before
-	return g.r.Checkpoints - before, err
-}
-
-// expire deletes the checkpoints that next picks; left, if not nil, bounds how many.
-func (g *collector) expire(ctx context.Context, next pick, left *int) error {
-	after := int64(0)
-	return g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
-		g.floors = nil // between two transactions others may remove what is newer
-		for rows := g.rows(); ; {
-			if left != nil && *left <= 0 {
-				return false, nil
-			}
-			seqs, err := next(ctx, c, after, min(rows, sliceRows))
-			if err != nil || len(seqs) == 0 {
-				return false, err
-			}
-			seqs, list, changes, err := c.few(ctx, seqs, rows)
+			seen[side.hash] = true
+			h, err := blob.ParseHash(side.hash)
 			if err != nil {
-				return false, err
+				return 0, err
 			}
-			if err := c.noteGone(ctx, list); err != nil {
-				return false, err
+			there, err := one[int64](ctx, d.r, "SELECT id FROM content WHERE hash=? AND codec IS NOT NULL", h[:])
+			if err != nil {
+				return 0, err
 			}
-			for _, q := range []string{trashGone + " WHERE op IN ",
-				"DELETE FROM change WHERE op IN ", "DELETE FROM op WHERE seq IN "} {
-				if err := c.exec(ctx, q+ofList, list); err != nil {
-					return false, err
-				}
+			if there == 0 {
+				n += int64(len(side.body))
 			}
-			g.r.Checkpoints += len(seqs)
-			g.d.progress("removing checkpoints", g.r.Checkpoints, 0)
-			after = seqs[len(seqs)-1]
-			if left != nil {
-				*left -= len(seqs)
-			}
-			if rows -= changes; rows <= 0 || time.Now().After(end) {
-				return true, nil
-			}
-		}
-	})
-}
-
-// few is the first of seqs, as many as have at most so many changes together, but one at least;
-// also as a JSON list.
-func (c *committer) few(ctx context.Context, seqs []int64, most int) (_ []int64, list string,
-	changes int, err error) {
-	for ; ; seqs = seqs[:len(seqs)/2] {
-		list = listOf(seqs)
-		const count = "SELECT count(*) FROM change WHERE op IN " + ofList
-		err = c.QueryRowContext(ctx, count, list).Scan(&changes)
-		if err != nil || changes <= most || len(seqs) == 1 {
-			return seqs, list, max(changes, len(seqs)), err
 		}
 	}
+	return n, nil
 }
 
-// tidy removes names that nothing refers to.
-func (g *collector) tidy(ctx context.Context) error {
-	if g.r.Checkpoints > 0 {
-		if err := g.tidyPaths(ctx); err != nil {
+// gc plans and carries out, until the store and need more bytes are within MaxBytes or nothing more
+// may go. With all it also looks for contents that nothing refers to without anything else going.
+func (d *DB) gc(ctx context.Context, o GCOptions, need int64, all bool) (r GCResult, err error) {
+	if o.Slice <= 0 {
+		o.Slice = 50 * time.Millisecond
+	}
+	r.Limits = Limits{d.o.KeepWithin, d.o.KeepLast, d.o.MaxBytes}
+	if o.DryRun {
+		p, err := d.planGC(ctx, need, all)
+		if err == nil {
+			for _, s := range p.steps {
+				r.Checkpoints, r.Evicted = r.Checkpoints+count(s.op != 0), r.Evicted+count(s.evicted)
+			}
+			r.Contents, r.Bytes = p.stored, p.bytes
+		}
+		return r, err
+	}
+	// Trash whose content is in a checkpoint expires here. What is parked in the tree is for the
+	// host to remove.
+	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
+		now := clampNs(d.o.Now())
+		err := tx.exec(ctx, trashGone+" WHERE phase=1 AND parked=? AND expires<=?", nothing, nothing, now)
+		if err != nil {
 			return err
 		}
+		return tx.exec(ctx, "INSERT INTO meta(k, v) VALUES('gc_at', ?) ON CONFLICT(k) DO UPDATE SET v=excluded.v", now)
+	})
+	if err == nil {
+		err = d.measure(ctx, d.r)
 	}
-	return g.write(ctx, func(ctx context.Context, c *committer) error {
-		if g.r.Checkpoints > 0 {
-			for _, q := range []string{
-				`DELETE FROM turn WHERE after < (SELECT min(seq) FROM op)
-					AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=turn.session)`,
-				// Of a name that was used again, what nothing is left of.
-				`DELETE FROM turn WHERE after < (SELECT gone FROM session WHERE id=turn.session)
-					AND EXISTS (SELECT 1 FROM turn t
-						WHERE t.session=turn.session AND t.name=turn.name AND t.id > turn.id)
-					AND id NOT IN (SELECT turn FROM op WHERE turn IS NOT NULL)`,
-			} {
-				if err := c.exec(ctx, q); err != nil {
-					return err
-				}
-			}
-			// A session that lost something may come back, and must not take what is left for all.
-			// It is remembered for a year.
-			err := c.exec(ctx, `DELETE FROM session WHERE ifnull(gone_ts < ?, true)
-				AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=session.id)
-					AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.session=session.id)`,
-				clampNs(g.d.o.Now().AddDate(-1, 0, 0)))
-			if err != nil {
+	before := d.used.Load()
+	for err == nil {
+		var p *gcPlan
+		if p, err = d.planGC(ctx, need, all); err != nil {
+			break
+		}
+		if err = d.execute(ctx, p, o.Slice, &r); err == nil {
+			err = d.measure(ctx, d.r)
+		}
+		if len(p.steps) == 0 || d.used.Load()+need <= d.o.MaxBytes {
+			break
+		}
+	}
+	if err == nil {
+		var files int
+		files, err = d.removeLoose(ctx)
+		r.Files += files
+	}
+	for more := true; more && err == nil; {
+		err = d.transact(ctx, func(ctx context.Context, tx *tx) (err error) {
+			more, err = tx.shrink(ctx)
+			return err
+		})
+	}
+	r.Bytes = max(0, before-d.used.Load())
+	return r, err
+}
+
+// gcPlan says what goes, in order.
+type gcPlan struct {
+	steps  []gcStep
+	stored int   // contents whose bytes go
+	bytes  int64 // about
+
+	q        querier
+	gone     map[int64]bool // checkpoints
+	contents map[int64]*gcContent
+}
+
+// gcStep is a checkpoint that goes, 0 for none, and the contents that nothing needs once it is gone, a
+// base after what stands on it.
+type gcStep struct {
+	op       int64
+	evicted  bool // for MaxBytes
+	contents []int64
+}
+
+// mayGo are the checkpoints that are not pinned, not open, and not the newest: its number must not be
+// given out again. (The plus keeps the database from going through all by that.)
+const mayGo = ` pin=0 AND +seq < (SELECT max(seq) FROM op)
+	AND NOT EXISTS (SELECT 1 FROM open_op WHERE open_op.op=op.seq)`
+
+// agedQuery finds what retention may let go by its age: what is wanted by the trash, and what is
+// among the newest of one of its paths, stays.
+const agedQuery = `WITH newest(path, op) AS (SELECT path, op FROM
+		(SELECT path, op, row_number() OVER (PARTITION BY path ORDER BY op DESC) AS n FROM change
+			WHERE path IN (SELECT path FROM change WHERE op IN (SELECT seq FROM op WHERE ts < ?))) c
+		WHERE n <= ?)
+	SELECT seq FROM op WHERE seq IN (SELECT seq FROM op WHERE ts < ?) AND` + mayGo + `
+		AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)
+		AND seq NOT IN (SELECT op FROM newest) ORDER BY seq`
+
+// evictQuery finds the oldest of what may go for MaxBytes.
+const evictQuery = `SELECT seq FROM op WHERE seq > ? AND` + mayGo + `
+	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq AND (1=? OR parked<>?)) ORDER BY seq LIMIT 1000`
+
+// Bytes of the catalog that a checkpoint and each of its changes take, about.
+const (
+	opBytes     = 250
+	changeBytes = 150
+)
+
+// planGC plans what goes: see GC.
+func (d *DB) planGC(ctx context.Context, need int64, all bool) (*gcPlan, error) {
+	p := &gcPlan{gone: map[int64]bool{}, contents: map[int64]*gcContent{}}
+	err := d.snapshot(ctx, func(h *history) error {
+		p.q = h.q
+		if all {
+			if err := p.takeLoose(ctx); err != nil {
 				return err
 			}
 		}
-		return c.exec(ctx, `INSERT INTO meta(k, v) VALUES('gc_at', ?1)
-			ON CONFLICT(k) DO UPDATE SET v=?1`, g.d.o.Now().UnixNano())
-	})
-}
-
-func (g *collector) tidyPaths(ctx context.Context) error {
-	const dead = "FROM path WHERE NOT EXISTS (SELECT 1 FROM change WHERE change.path=path.id)"
-	ids, err := column[int64](ctx, g.d.r, "SELECT id "+dead)
-	if err != nil || len(ids) == 0 {
-		return err
-	}
-	return g.slices(ctx, func(ctx context.Context, c *committer, _ time.Time) (bool, error) {
-		n := min(len(ids), g.rows(), sliceRows)
-		// Asked again: somebody may have changed one of them meanwhile.
-		err := c.exec(ctx, "DELETE "+dead+" AND id IN "+ofList, listOf(ids[:n]))
-		ids = ids[n:]
-		return len(ids) > 0, err
-	})
-}
-
-// rubbish removes external files that no row names and that are too old to be on their way to one.
-func (g *collector) rubbish(ctx context.Context) error {
-	old := time.Now().Add(-time.Hour)
-	names, err := loose(ctx, g.d.r, g.d.dir)
-	for _, name := range names {
-		if err := g.d.inPlace(); err != nil {
+		cut := clampNs(d.o.Now().Add(-d.o.KeepWithin))
+		aged, err := column[int64](ctx, h.q, agedQuery, cut, d.o.KeepLast, cut)
+		for some := range slices.Chunk(aged, maxIn) {
+			if err == nil {
+				err = p.take(ctx, some, false, func() bool { return false })
+			}
+		}
+		if err == nil {
+			err = d.measure(ctx, h.q)
+		}
+		within := func(bytes int64) func() bool {
+			return func() bool { return d.used.Load()-p.bytes+need <= bytes }
+		}
+		if err != nil || within(d.o.MaxBytes)() {
 			return err
 		}
-		file := g.d.pack.Path(name)
-		fi, err := os.Lstat(file)
-		if err == nil && fi.ModTime().Before(old) && os.Remove(file) == nil {
-			g.r.Files++
+		// The trash goes only where nothing else is enough.
+		for keepTrash := 1; keepTrash >= 0 && !within(d.o.MaxBytes)(); keepTrash-- {
+			for after := int64(0); !within(d.o.MaxBytes / 10 * 9)(); {
+				seqs, err := column[int64](ctx, h.q, evictQuery, after, keepTrash, nothing)
+				if err != nil || len(seqs) == 0 {
+					if err != nil {
+						return err
+					}
+					break
+				}
+				after = seqs[len(seqs)-1]
+				seqs = slices.DeleteFunc(seqs, func(seq int64) bool { return p.gone[seq] })
+				if err := p.take(ctx, seqs, true, within(d.o.MaxBytes/10*9)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return p, err
+}
+
+// takeLoose plans to remove contents that nothing refers to.
+func (p *gcPlan) takeLoose(ctx context.Context) error {
+	ids, err := column[int64](ctx, p.q, "SELECT id FROM content WHERE"+notNeeded)
+	if err == nil {
+		err = p.load(ctx, ids)
+	}
+	for _, id := range ids {
+		if err == nil {
+			p.contents[id].needs = 1
+			s := gcStep{}
+			err = p.drop(ctx, id, &s)
+			p.steps = append(p.steps, s)
 		}
 	}
 	return err
 }
 
-// vacuum gives free pages back to the file system, some at a time.
-func (g *collector) vacuum(ctx context.Context) error {
-	for {
-		var free, pages int64
-		err := g.d.r.QueryRowContext(ctx, `SELECT (SELECT freelist_count FROM pragma_freelist_count),
-			(SELECT page_count FROM pragma_page_count)`).Scan(&free, &pages)
-		if err != nil || free <= pages/20+16 { // a little is left for the next saves
+// take plans to remove checkpoints, until enough says so.
+func (p *gcPlan) take(ctx context.Context, seqs []int64, evicted bool, enough func() bool) error {
+	uses := map[int64][]int64{}
+	var ids []int64
+	q := "SELECT op, coalesce(bobj, 0), coalesce(aobj, 0) FROM change WHERE op" + in(seqs)
+	err := each(ctx, p.q, q, nil, func(row scanner) error {
+		var op, b, a int64
+		err := row.Scan(&op, &b, &a)
+		uses[op] = append(uses[op], b, a)
+		ids = append(ids, b, a)
+		return err
+	})
+	if err == nil {
+		err = p.load(ctx, ids)
+	}
+	for _, seq := range seqs {
+		if err != nil || enough() {
 			return err
 		}
-		err = g.write(ctx, func(ctx context.Context, c *committer) error {
-			vacuum := fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(g.rows(), 1024))
-			_, err := c.conn.ExecContext(ctx, vacuum)
+		s := gcStep{op: seq, evicted: evicted}
+		for _, id := range uses[seq] {
+			if err == nil {
+				err = p.drop(ctx, id, &s)
+			}
+		}
+		p.bytes += opBytes + changeBytes*int64(len(uses[seq])/2)
+		p.steps = append(p.steps, s)
+		p.gone[seq] = true
+	}
+	return err
+}
+
+// gcContent is a content of which something that needs it may go.
+type gcContent struct {
+	needs       int // how many changes and deltas that stay need it
+	bytes, base int64
+}
+
+// load looks up the contents of ids that are not known yet.
+func (p *gcPlan) load(ctx context.Context, ids []int64) error {
+	ids = slices.DeleteFunc(distinct(ids), func(id int64) bool { return id == 0 || p.contents[id] != nil })
+	for some := range slices.Chunk(ids, maxIn) {
+		q := `SELECT id, (SELECT count(*) FROM change WHERE bobj=content.id) + (SELECT count(*) FROM change WHERE aobj=content.id)
+			+ (SELECT count(*) FROM content d WHERE d.base=content.id), coalesce(bytes, -1), coalesce(base, 0)
+			FROM content WHERE id` + in(some)
+		err := each(ctx, p.q, q, nil, func(row scanner) error {
+			var id int64
+			var c gcContent
+			err := row.Scan(&id, &c.needs, &c.bytes, &c.base)
+			p.contents[id] = &c
 			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// dryRun counts what retention would let go now. What MaxBytes would take beyond that depends on
-// what is freed.
-func (g *collector) dryRun(ctx context.Context) error {
-	return g.d.readers.snapshot(ctx, func(q querier) error { return g.count(ctx, q) })
+// drop notes that one of those that need the content id goes. If it was the last one the content goes
+// too, and its base is needed by one less.
+func (p *gcPlan) drop(ctx context.Context, id int64, s *gcStep) error {
+	for id != 0 {
+		c := p.contents[id]
+		if c == nil {
+			if err := p.load(ctx, []int64{id}); err != nil {
+				return err
+			}
+			if c = p.contents[id]; c == nil {
+				return nil // a row that points nowhere: Check tells it
+			}
+		}
+		if c.needs--; c.needs > 0 {
+			return nil
+		}
+		s.contents = append(s.contents, id)
+		if c.bytes >= 0 {
+			p.stored++
+			p.bytes += c.bytes
+		}
+		id = c.base
+	}
+	return nil
 }
 
-func (g *collector) count(ctx context.Context, q querier) error {
-	gone := map[int64]bool{}
-	for after := int64(0); ; {
-		seqs, err := g.letGo(ctx, q, after, sliceRows)
+// notNeeded is of contents that nothing refers to.
+const notNeeded = ` NOT EXISTS (SELECT 1 FROM change WHERE change.bobj=content.id)
+	AND NOT EXISTS (SELECT 1 FROM change WHERE change.aobj=content.id)
+	AND NOT EXISTS (SELECT 1 FROM content d WHERE d.base=content.id)`
+
+// execute carries out a plan, in transactions of about that length. What others have come to need
+// since stays.
+func (d *DB) execute(ctx context.Context, p *gcPlan, slice time.Duration, r *GCResult) error {
+	for steps := p.steps; len(steps) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var names []string
+		var was GCResult
+		rest := steps
+		err := d.transact(ctx, func(ctx context.Context, tx *tx) error {
+			for end := time.Now().Add(slice); len(rest) > 0 && time.Now().Before(end); {
+				some := rest[:min(len(rest), 100)]
+				removed, err := tx.remove(ctx, some, &was)
+				if err != nil {
+					return err
+				}
+				names, rest = append(names, removed...), rest[len(some):]
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		if len(seqs) == 0 {
-			break
+		steps = rest
+		r.Checkpoints, r.Evicted = r.Checkpoints+was.Checkpoints, r.Evicted+was.Evicted
+		r.Contents, r.Files = r.Contents+was.Contents, r.Files+len(names)
+		d.progress("removing checkpoints", r.Checkpoints, 0)
+		// Only now: had the transaction failed, they would still be named. What is not removed here is
+		// rubbish later.
+		if err := d.deleteBlobs(ctx, names); err != nil {
+			return err
 		}
-		for _, seq := range seqs {
-			gone[seq] = true
-		}
-		after = seqs[len(seqs)-1]
 	}
-	g.r.Checkpoints = len(gone)
-	m, err := mark(ctx, q, gone)
+	if r.Checkpoints == 0 {
+		return nil
+	}
+	return d.transact(ctx, func(ctx context.Context, tx *tx) error {
+		for _, q := range []string{
+			`DELETE FROM turn WHERE after < (SELECT min(seq) FROM op)
+				AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=turn.session)`,
+			// Of a name that was used again, what nothing is left of.
+			`DELETE FROM turn WHERE after < (SELECT gone FROM session WHERE id=turn.session)
+				AND EXISTS (SELECT 1 FROM turn t
+					WHERE t.session=turn.session AND t.name=turn.name AND t.id > turn.id)
+				AND NOT EXISTS (SELECT 1 FROM op WHERE op.turn=turn.id)`,
+		} {
+			if err := tx.exec(ctx, q); err != nil {
+				return err
+			}
+		}
+		// A session that lost something may come back, and must not take what is left for all.
+		// It is remembered for a year.
+		return tx.exec(ctx, `DELETE FROM session WHERE (gone_ts IS NULL OR gone_ts < ?)
+			AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=session.id)
+			AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.session=session.id)`,
+			clampNs(d.o.Now().AddDate(-1, 0, 0)))
+	})
+}
+
+// remove removes the checkpoints of steps, unless they were pinned meanwhile, and their contents. It
+// returns the names of large ones.
+func (tx *tx) remove(ctx context.Context, steps []gcStep, r *GCResult) (names []string, err error) {
+	var asked []int64
+	for _, s := range steps {
+		asked = append(asked, s.op)
+	}
+	seqs, err := column[int64](ctx, tx, "SELECT seq FROM op WHERE pin=0 AND seq"+in(asked))
+	if err != nil {
+		return nil, err
+	}
+	if len(seqs) > 0 {
+		paths, err := column[int64](ctx, tx, "SELECT DISTINCT path FROM change WHERE op"+in(seqs))
+		if err == nil {
+			err = tx.noteGone(ctx, in(seqs))
+		}
+		if err == nil {
+			err = tx.exec(ctx, trashGone+" WHERE op"+in(seqs), nothing)
+		}
+		for _, q := range []string{"DELETE FROM change WHERE op", "DELETE FROM op WHERE seq"} {
+			if err == nil {
+				err = tx.exec(ctx, q+in(seqs))
+			}
+		}
+		for some := range slices.Chunk(paths, maxIn) {
+			const dead = " AND NOT EXISTS (SELECT 1 FROM change WHERE change.path="
+			if err == nil {
+				err = tx.exec(ctx, "DELETE FROM known WHERE path"+in(some)+dead+"known.path)")
+			}
+			if err == nil {
+				err = tx.exec(ctx, "DELETE FROM path WHERE id"+in(some)+dead+"path.id)")
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range steps {
+			r.Evicted += count(s.evicted && slices.Contains(seqs, s.op))
+		}
+		r.Checkpoints += len(seqs)
+	}
+	del, err := tx.PrepareContext(ctx, "DELETE FROM content WHERE id=? AND"+notNeeded+
+		" RETURNING codec IS NOT NULL, coalesce(name, '')")
+	if err != nil {
+		return nil, err
+	}
+	defer del.Close()
+	for _, s := range steps {
+		for _, id := range s.contents {
+			rows, err := del.QueryContext(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			var stored bool
+			var name string
+			for rows.Next() {
+				if err = rows.Scan(&stored, &name); err == nil && stored {
+					r.Contents++
+				}
+			}
+			if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
+				return nil, err
+			}
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// noteGone remembers whose the checkpoints of list, an IN, are before they are deleted.
+func (tx *tx) noteGone(ctx context.Context, list string) error {
+	aborted := outcomeCode(Aborted)
+	// An operation that was not made, or changed nothing for the session, is no part of a rewind.
+	err := tx.exec(ctx, `UPDATE session SET gone=CASE WHEN coalesce(gone, 0) < x.seq THEN x.seq ELSE gone END,
+			gone_ts=CASE WHEN gone_ts IS NULL OR gone_ts < x.ts THEN x.ts ELSE gone_ts END
+		FROM (SELECT session AS s, max(seq) AS seq, max(ts) AS ts FROM op
+			WHERE seq`+list+` AND outcome<>? AND kind NOT IN (?, ?, ?)
+				AND EXISTS (SELECT 1 FROM change WHERE change.op=op.seq) GROUP BY session) x
+		WHERE session.id=x.s`, aborted, KindExternal, KindRead, KindManual)
 	if err != nil {
 		return err
 	}
-	for _, c := range m.data {
-		if !m.has(c.id, isNeeded) {
-			g.r.Contents++
-			g.r.Bytes += c.bytes
-		}
+	// Of a run that lost a change the rest is not what the script did.
+	err = tx.exec(ctx, `UPDATE op SET run=-run WHERE run > 0 AND run IN (SELECT abs(run) FROM op
+			WHERE seq`+list+` AND outcome<>? AND undo_of IS NULL AND run IS NOT NULL)`, aborted)
+	if err != nil {
+		return err
 	}
-	return nil
+	// As head sees it.
+	return tx.exec(ctx, `UPDATE path SET gone=x.seq
+		FROM (SELECT c.path AS p, max(c.op) AS seq FROM change c JOIN op ON op.seq=c.op
+			WHERE c.op`+list+` AND op.outcome<>? AND op.kind<>? GROUP BY c.path) x
+		WHERE path.id=x.p AND NOT EXISTS (SELECT 1 FROM change k JOIN op o ON o.seq=k.op
+			WHERE k.path=x.p AND k.op > x.seq AND o.outcome<>? AND o.kind<>?)`,
+		aborted, KindRead, aborted, KindRead)
+}
+
+// deleteBlobs removes large contents that rows named until now.
+func (d *DB) deleteBlobs(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if err := d.inPlace(); err != nil { // of another store by now
+		return err
+	}
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, d.blobs.Delete(ctx, name))
+	}
+	return errors.Join(errs...)
+}
+
+// removeLoose removes large contents that no row names: a save or a purge left them that was cut off.
+// Nobody is about to name one, since that happens in the transaction that wrote it.
+func (d *DB) removeLoose(ctx context.Context) (n int, err error) {
+	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
+		names, err := loose(ctx, tx, d.blobs)
+		n = len(names)
+		return errors.Join(err, d.deleteBlobs(ctx, names))
+	})
+	return n, err
+}
+
+// loose are the large contents that no row of q names.
+func loose(ctx context.Context, q querier, blobs blob.Store) (names []string, err error) {
+	all, err := column[string](ctx, q, "SELECT name FROM content WHERE name IS NOT NULL")
+	if err != nil {
+		return nil, err
+	}
+	named := map[string]bool{}
+	for _, name := range all {
+		named[name] = true
+	}
+	err = blobs.List(ctx, func(name string, _ int64) error {
+		if !named[name] {
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"time"
 
 	"moltisfs/checkpoint/blob"
@@ -21,10 +22,10 @@ type history struct {
 }
 
 const (
-	opColumns = `op.seq, op.ts, s.principal, s.name, t.name, op.tool, op.kind, op.outcome, op.pin,
-		op.label, op.undo_of, op.restore_of, op.run`
-	opQuery = "SELECT " + opColumns + " FROM "
-	opJoins = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn`
+	opQuery = `SELECT op.seq, op.id, op.ts, s.principal, s.name, t.name, op.tool, op.kind, op.outcome, op.pin,
+		op.label, op.undo_of, op.restore_of, op.run, u.id, r.id FROM `
+	opJoins = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn
+		LEFT JOIN op u ON u.seq=op.undo_of LEFT JOIN op r ON r.seq=op.restore_of`
 )
 
 // entries reads operations without their changes; from is the query behind FROM.
@@ -38,20 +39,20 @@ func (h *history) entries(ctx context.Context, from string, args ...any) (out []
 	return out, err
 }
 
-// opRow takes opColumns, row after row.
+// opRow takes a row of opQuery, row after row.
 type opRow struct {
-	seq, ts, outcome               int64
-	principal, session, tool, kind string
-	turn, label                    sql.NullString
-	pinned                         bool
-	undo, restore, run             sql.NullInt64
-	to                             []any
+	seq, ts, outcome                   int64
+	id, principal, session, tool, kind string
+	turn, label, undoID, restoreID     sql.NullString
+	pinned                             bool
+	undo, restore, run                 sql.NullInt64
+	to                                 []any
 }
 
 func newOpRow() *opRow {
 	r := &opRow{}
-	r.to = []any{&r.seq, &r.ts, &r.principal, &r.session, &r.turn, &r.tool, &r.kind, &r.outcome,
-		&r.pinned, &r.label, &r.undo, &r.restore, &r.run}
+	r.to = []any{&r.seq, &r.id, &r.ts, &r.principal, &r.session, &r.turn, &r.tool, &r.kind, &r.outcome,
+		&r.pinned, &r.label, &r.undo, &r.restore, &r.run, &r.undoID, &r.restoreID}
 	return r
 }
 
@@ -60,14 +61,19 @@ func (r *opRow) scan(h *history, row scanner) (entry, error) {
 	if err := row.Scan(r.to...); err != nil {
 		return entry{}, err
 	}
-	c := &Checkpoint{ID: idOf(r.seq), Time: time.Unix(0, r.ts), Tool: r.tool, Kind: r.kind,
+	c := &Checkpoint{ID: ID(r.id), Time: time.Unix(0, r.ts), Tool: r.tool, Kind: r.kind,
 		Principal: r.principal, Session: r.session, Turn: r.turn.String, Label: r.label.String,
-		Outcome: byCode(outcomes, r.outcome), Pinned: r.pinned,
-		UndoOf: idOf(r.undo.Int64), RestoreOf: idOf(r.restore.Int64)}
-	if o, ok := h.pending[r.seq]; ok {
-		c.Outcome = o
-	}
+		Outcome: h.outcome(r.seq, r.outcome), Pinned: r.pinned,
+		UndoOf: ID(r.undoID.String), RestoreOf: ID(r.restoreID.String)}
 	return entry{r.seq, r.undo.Int64, r.restore.Int64, r.run.Int64, c}, nil
+}
+
+// outcome is that of the row seq, which has code in the catalog.
+func (h *history) outcome(seq, code int64) Outcome {
+	if o, ok := h.pending[seq]; ok {
+		return o
+	}
+	return byCode(outcomes, code)
 }
 
 // sessions are the rows of table session that s sees.
@@ -77,13 +83,23 @@ func (s Scope) sessions() (w where) {
 	return w
 }
 
+// scopeOfFew is scope for a query with a condition that holds for few checkpoints: the plus keeps the
+// database from going through all of a session instead.
+func (h *history) scopeOfFew(ctx context.Context, who Scope) (where, error) {
+	w, err := h.scope(ctx, who)
+	if !who.AllSessions && err == nil {
+		w.terms[0] = "+" + w.terms[0]
+	}
+	return w, err
+}
+
 // scope is the condition that only the checkpoints of who are wanted.
 func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 	ses := who.sessions()
 	switch {
 	case !who.AllSessions: // by its number, which is quicker; 0 is nobody's
 		var id int64
-		const find = "SELECT ifnull(max(id), 0) FROM session"
+		const find = "SELECT coalesce(max(id), 0) FROM session"
 		err = h.q.QueryRowContext(ctx, find+ses.sql(), ses.args...).Scan(&id)
 		w.and("op.session = ?", id)
 	case len(ses.terms) > 0:
@@ -92,9 +108,10 @@ func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 	return w, err
 }
 
-func (h *history) entry(ctx context.Context, seq int64) (entry, error) {
-	const one = opQuery + "op" + opJoins + " WHERE op.seq=?"
-	e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, one, seq))
+// entry is the one where column, seq or id, is key.
+func (h *history) entry(ctx context.Context, column string, key any) (entry, error) {
+	const one = opQuery + "op" + opJoins + " WHERE op."
+	e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, one+column+"=?", key))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, ErrNotFound
 	}
@@ -133,17 +150,22 @@ func (h *history) sinceRun(ctx context.Context, who Scope, run, seq int64) ([]en
 	return es, h.fillChanges(ctx, es)
 }
 
-// newest walks the checkpoints of who from the newest down, without their changes, until fn says
-// stop.
+// newest walks the checkpoints of who from the newest down, of whom of the checkpoint only kind and
+// outcome are filled in, until fn says stop.
 func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
 	w, err := h.scope(ctx, who)
 	if err != nil {
 		return err
 	}
-	r := newOpRow()
-	all := opQuery + "op" + opJoins + w.sql() + " ORDER BY op.seq DESC"
+	all := `SELECT seq, kind, outcome, coalesce(undo_of, 0), coalesce(restore_of, 0), coalesce(run, 0) FROM op` +
+		w.sql() + " ORDER BY seq DESC"
 	return each(ctx, h.q, all, w.args, func(row scanner) error {
-		e, err := r.scan(h, row)
+		var e entry
+		var c Checkpoint
+		var code int64
+		err := row.Scan(&e.seq, &c.Kind, &code, &e.undoOf, &e.restoreOf, &e.run)
+		c.Outcome = h.outcome(e.seq, code)
+		e.c = &c
 		if err == nil && !fn(e) {
 			err = fs.SkipAll
 		}
@@ -153,20 +175,20 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 
 // sinceStart is the number before the first checkpoint at or after t.
 func (h *history) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
-	w, err := h.scope(ctx, who)
+	w, err := h.scopeOfFew(ctx, who)
 	if err != nil {
 		return 0, err
 	}
 	w.and("op.ts >= ?", clampNs(t))
 	var seq int64
-	const before = "SELECT ifnull(min(op.seq)-1, 1<<62) FROM op"
+	const before = "SELECT coalesce(min(+op.seq)-1, 4611686018427387904) FROM op"
 	err = h.q.QueryRowContext(ctx, before+w.sql(), w.args...).Scan(&seq)
 	return seq, err
 }
 
 // labelled lists who carries the label, oldest first.
 func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labelled, error) {
-	w, err := h.scope(ctx, who)
+	w, err := h.scopeOfFew(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +196,7 @@ func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labe
 	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
 	var out []Labelled
 	for _, e := range es {
-		out = append(out, Labelled{e.c.ID, e.c.Time, e.c.Session})
+		out = append(out, Labelled{e.c.ID, e.c.Time, e.c.Session, e.seq})
 	}
 	return out, err
 }
@@ -244,32 +266,30 @@ func (h *history) movedAway(ctx context.Context, name string, after, before int6
 	return false, nil
 }
 
-// The operations of one path. With CROSS JOIN and the order by cp.op SQLite goes down the index and
-// stops at the limit.
+// The operations of one path.
 const (
-	opsOfPath = "change cp CROSS JOIN op ON op.seq=cp.op"
+	opsOfPath = "change cp JOIN op ON op.seq=cp.op"
 	thisPath  = "cp.path=(SELECT id FROM path WHERE path=?)"
 )
 
 const (
-	changeQuery = changeColumns + " FROM change c" + changeJoins
-	// Through the index of paths: an operation may have as many changes as a tree has files.
-	changesOfPath = changeColumns + " FROM change c INDEXED BY change_path" + changeJoins +
+	changeQuery   = changeColumns + " FROM change c" + changeJoins
+	changesOfPath = changeColumns + " FROM change c" + changeJoins +
 		" WHERE c.path=(SELECT id FROM path WHERE path=?)"
 )
 
 // Few columns, because each costs more than what it holds: the kinds and what is stored are bits of
 // one.
 const changeColumns = `SELECT c.op, p.path, c.role, c.skipped, c.askipped,
-	c.bkind | (c.akind<<8) | ((bd.id IS NOT NULL)<<16) | ((ad.id IS NOT NULL)<<17),
-	c.bmode, c.buid, c.bgid, c.bmtime, bo.hash, ifnull(c.bsize, bo.size), c.btarget, c.bxattrs,
-	ifnull(c.amode, c.bmode), ifnull(c.auid, c.buid), ifnull(c.agid, c.bgid), c.amtime,
-	ao.hash, ifnull(c.asize, ao.size), c.atarget, ifnull(c.axattrs, c.bxattrs)`
+	c.bkind + 256*c.akind + CASE WHEN b.codec IS NULL THEN 0 ELSE 65536 END
+		+ CASE WHEN a.codec IS NULL THEN 0 ELSE 131072 END,
+	c.bmode, c.buid, c.bgid, c.bmtime, b.hash, coalesce(c.bsize, b.size), c.btarget, c.bxattrs,
+	coalesce(c.amode, c.bmode), coalesce(c.auid, c.buid), coalesce(c.agid, c.bgid), c.amtime,
+	a.hash, coalesce(c.asize, a.size), c.atarget, coalesce(c.axattrs, c.bxattrs)`
 
 const changeJoins = `
 	JOIN path p ON p.id=c.path
-	LEFT JOIN object bo ON bo.id=c.bobj LEFT JOIN data bd ON bd.id=c.bobj
-	LEFT JOIN object ao ON ao.id=c.aobj LEFT JOIN data ad ON ad.id=c.aobj`
+	LEFT JOIN content b ON b.id=c.bobj LEFT JOIN content a ON a.id=c.aobj`
 
 // fillChanges reads the changes of all entries in one go.
 func (h *history) fillChanges(ctx context.Context, es []entry) error {
@@ -283,18 +303,20 @@ func (h *history) fillChanges(ctx context.Context, es []entry) error {
 		by[e.seq] = e.c
 		seqs = append(seqs, e.seq)
 	}
-	if len(es) == 0 {
-		return nil
+	for some := range slices.Chunk(seqs, maxIn) {
+		q := changeQuery + " WHERE c.op" + in(some) + " ORDER BY c.op, c.n"
+		if err := h.eachChange(ctx, q, func(seq int64) *Checkpoint { return by[seq] }); err != nil {
+			return err
+		}
 	}
-	const all = changeColumns + " FROM json_each(?) j CROSS JOIN change c ON c.op=j.value" +
-		changeJoins + " ORDER BY j.key, c.n"
-	return h.eachChange(ctx, all, func(seq int64) *Checkpoint { return by[seq] }, listOf(seqs))
+	return nil
 }
 
 // fillChange reads only the change of one path.
 func (h *history) fillChange(ctx context.Context, e entry, path string) error {
-	return h.eachChange(ctx, changesOfPath+" AND c.op=?",
-		func(int64) *Checkpoint { return e.c }, []byte(path), e.seq)
+	// As a range, so that it goes by the path: an operation may have as many changes as a tree has files.
+	return h.eachChange(ctx, changesOfPath+" AND c.op>=? AND c.op<=?",
+		func(int64) *Checkpoint { return e.c }, []byte(path), e.seq, e.seq)
 }
 
 func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint,
@@ -375,33 +397,17 @@ func (r *sideRow) state(kind Kind) (s State, err error) {
 	return s, err
 }
 
-// Known lists the paths that this session has read or changed, by path, with their last recorded
-// state.
-func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
-	var out []Known
-	err := d.planning(ctx, func(h *history) error {
-		w, err := h.scope(ctx, who)
+// planning is view for those who have to know which operations may be half made.
+func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
+	return d.view(ctx, func(h *history) error {
+		open, err := column[int64](ctx, h.q, "SELECT op FROM open_op WHERE made=0")
 		if err != nil {
-			return err
+			return fmt.Errorf("looking what is open: %w", err)
 		}
-		paths, err := column[string](ctx, h.q, `SELECT path FROM path WHERE id IN
-			(SELECT c.path FROM op JOIN change c ON c.op=op.seq`+w.sql()+`) ORDER BY path`, w.args...)
-		if err != nil {
-			return err
+		h.open = map[int64]bool{}
+		for _, seq := range open {
+			h.open[seq] = true
 		}
-		for _, p := range paths {
-			k, err := knownOf(ctx, h, who, p)
-			if err != nil {
-				return err
-			}
-			if k != nil {
-				out = append(out, *k)
-			}
-		}
-		return nil
+		return fn(h)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("listing known paths: %w", err)
-	}
-	return out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/checkpointtest"
 )
 
 // clock is a time that the test moves.
@@ -126,36 +127,37 @@ func TestGCKeepsNone(t *testing.T) {
 	}
 }
 
-func TestGCRekeys(t *testing.T) {
+// What stays of a chain of deltas keeps what it stands on, and no more.
+func TestGCKeepsBases(t *testing.T) {
 	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	d := open(t, t.TempDir(), checkpoint.Options{KeepWithin: time.Hour, KeepLast: 1, Now: c.now})
-	rng := rand.New(rand.NewSource(1))
-	v := [][]byte{source(12000, 1)}
-	for i := range 30 {
-		b := nextVersion(rng, v[i])
-		for range 12 { // large enough edits that the dead ones weigh more than a key frame
-			b = nextVersion(rng, b)
-		}
-		v = append(v, b)
-		save(t, d, op(edit("/w/a", v[i], v[i+1])))
-	}
-	if s := stats(t, d); s.DeepestChain < 20 {
-		t.Fatalf("the test needs a chain, this is %d deep", s.DeepestChain)
+	v := series(t, d, "/w/a", 12000, 80, 1)
+	if s := stats(t, d); s.Deltas < 60 {
+		t.Fatalf("the test needs chains, there are %d deltas", s.Deltas)
 	}
 	c.t = c.t.Add(2 * time.Hour)
 	r, err := d.GC(ctx, checkpoint.GCOptions{})
-	if err != nil || r.Rekeyed != 1 {
-		t.Fatalf("the chain must be cut: %+v %v", r, err)
-	}
-	if s := stats(t, d); s.Contents != 2 {
-		t.Errorf("two contents are wanted, %d are stored", s.Contents)
+	if s := stats(t, d); err != nil || s.Contents > 34 || s.Contents+r.Contents != 81 || s.Checkpoints != 1 {
+		t.Errorf("%d contents are left of %d checkpoints: %+v %v", s.Contents, s.Checkpoints, r, err)
 	}
 	sound(t, d)
-	for _, b := range v[29:] {
+	for _, b := range v[79:] {
 		if got, err := d.Content(ctx, sum(b)); err != nil || string(got) != string(b) {
 			t.Error("what stays must be readable:", err)
 		}
 	}
+	save(t, d, op(edit("/w/b", nil, []byte("the newest stays"))))
+	c.t = c.t.Add(2 * time.Hour)
+	save(t, d, op(edit("/w/a", v[80], []byte("whole"))))
+	c.t = c.t.Add(2 * time.Hour)
+	save(t, d, op(edit("/w/a", []byte("whole"), nil)))
+	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if s := stats(t, d); s.Contents != 2 {
+		t.Errorf("a chain that nothing needs any more goes: %d contents", s.Contents)
+	}
+	sound(t, d)
 }
 
 func TestQuotaEvictsOldestFirst(t *testing.T) {
@@ -249,7 +251,7 @@ func TestRandomWhileCleaning(t *testing.T) {
 	if testing.Short() {
 		steps = 150
 	}
-	drive(t, d, 7, steps)
+	checkpointtest.Drive(t, d, 7, steps)
 	close(stop)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -301,18 +303,18 @@ func TestExternal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seen := func(path string, b []byte) observed {
-		o := observed{Path: path, Content: b}
+	seen := func(path string, b []byte) checkpointtest.Observed {
+		o := checkpointtest.Observed{Path: path, Content: b}
 		if b != nil {
 			o.State = file(b)
 		}
 		return o
 	}
-	calm, err := seenOutside(ctx, d, ann, "t", []observed{seen("/w/read", []byte("r")), seen("/w/a", []byte("2")), seen("/w/b", []byte("1")), seen("/w/unknown", []byte("u"))})
+	calm, err := checkpointtest.SeenOutside(ctx, d, ann, "t", []checkpointtest.Observed{seen("/w/read", []byte("r")), seen("/w/a", []byte("2")), seen("/w/b", []byte("1")), seen("/w/unknown", []byte("u"))})
 	if err != nil || calm.ID != "" {
 		t.Fatalf("nothing changed outside: a state before an open edit is one of its two; %+v %v", calm, err)
 	}
-	got, err := seenOutside(ctx, d, ann, "t", []observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
+	got, err := checkpointtest.SeenOutside(ctx, d, ann, "t", []checkpointtest.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
 	if err != nil || got.ID == "" {
 		t.Fatal("what a shell changed must be recorded:", err)
 	}
@@ -323,7 +325,7 @@ func TestExternal(t *testing.T) {
 	if p.Items[0].Want.Hash != sum([]byte("2")) || p.Items[1].Want.Hash != sum([]byte("r")) || !p.Items[1].Stored {
 		t.Errorf("and can be taken back, even the rm of what was only read: %+v", p.Items)
 	}
-	again, err := seenOutside(ctx, d, ann, "t", []observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
+	again, err := checkpointtest.SeenOutside(ctx, d, ann, "t", []checkpointtest.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
 	if err != nil || again.ID != "" {
 		t.Errorf("it is recorded once: %+v %v", again, err)
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -24,16 +26,19 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	below := int64(1<<63 - 1)
 	if f.Cursor != "" {
 		var err error
-		if below, err = parseID(checkpointPrefix, f.Cursor); err != nil {
+		if below, err = strconv.ParseInt(f.Cursor, 10, 64); err != nil {
 			return Page{}, &BadOpError{"", "the cursor is none that a list gave out"}
 		}
 	}
-	w, err := h.scope(ctx, f.scope())
+	scope := h.scope
+	if f.Turn != "" || f.Label != "" {
+		scope = h.scopeOfFew
+	}
+	w, err := scope(ctx, f.scope())
 	if err != nil {
 		return Page{}, err
 	}
 	w.when(f.Turn != "", "op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
-	w.when(f.Tool != "", "(op.tool=? OR op.kind=?)", f.Tool, f.Tool)
 	w.when(f.Kind != "", "op.kind = ?", f.Kind)
 	w.when(f.NoReads, "op.kind <> ?", KindRead)
 	w.when(f.Label != "", "op.label = ?", f.Label)
@@ -44,50 +49,68 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 		if err != nil {
 			return Page{}, err
 		}
-		w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path IN "+ofList+")", ids)
-	}
-	limit := f.limit()
-	es, err := h.below(ctx, &f, w, below, limit+1)
-	if err != nil {
-		return Page{}, fmt.Errorf("listing checkpoints: %w", err)
+		if len(ids) <= maxIn { // else enough checkpoints have one that none need be looked for
+			w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path" + in(ids) + ")")
+		}
 	}
 	var p Page
-	if len(es) > limit {
-		es = es[:limit]
-		p.Next = string(idOf(es[limit-1].seq)) // it stays true when that is removed, or more is added
-	}
-	if err := h.fillChanges(ctx, es); err != nil {
-		return Page{}, err
-	}
-	p.Checkpoints = make([]Checkpoint, len(es))
-	for i, e := range es {
-		p.Checkpoints[i] = *e.c
+	limit := f.limit()
+	p.Checkpoints = make([]Checkpoint, 0, limit)
+	part := strings.ToLower(f.PathContains)
+	for seq := below; p.Next == ""; {
+		es, err := h.below(ctx, &f, w, seq, limit+1)
+		if err == nil {
+			err = h.fillChanges(ctx, es)
+		}
+		if err != nil {
+			return Page{}, fmt.Errorf("listing checkpoints: %w", err)
+		}
+		for _, e := range es {
+			has := func(c Recorded) bool { return strings.Contains(strings.ToLower(c.Path), part) }
+			if part != "" && !slices.ContainsFunc(e.c.Changes, has) {
+				seq = e.seq
+				continue
+			}
+			if len(p.Checkpoints) == limit {
+				p.Next = strconv.FormatInt(seq, 10) // it stays true when that is removed, or more is added
+				break
+			}
+			p.Checkpoints, seq = append(p.Checkpoints, *e.c), e.seq
+		}
+		if len(es) <= limit {
+			break
+		}
 	}
 	return p, nil
 }
 
 // below returns the n next checkpoints below seq, of whichever of its names where a path is asked
-// for.
-func (h *history) below(ctx context.Context, f *Filter, w where, seq int64,
-	n int) ([]entry, error) {
-	if f.Path == "" {
-		return h.belowOf(ctx, "op", "op.seq", w, seq, n)
-	}
-	var es []entry
-	for _, path := range append([]string{f.Path}, f.Also...) {
-		more, err := h.belowOf(ctx, opsOfPath, "cp.op", w.with(thisPath, []byte(path)), seq, n)
-		if err != nil {
-			return nil, err
+// for, and of either meaning where a tool is.
+func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n int) (es []entry, err error) {
+	add := func(from, column string, w where) {
+		if err == nil {
+			var more []entry
+			more, err = h.belowOf(ctx, from, column, w, seq, n)
+			es = append(es, more...)
 		}
-		es = append(es, more...)
 	}
-	if len(f.Also) == 0 {
-		return es, nil
+	tools := []where{w}
+	if f.Tool != "" { // each through an index of its own
+		tools = []where{w.with("op.tool=?", f.Tool), w.with("op.kind=?", f.Tool)}
+	}
+	for _, w := range tools {
+		if f.Path == "" {
+			add("op", "op.seq", w)
+			continue
+		}
+		for _, path := range append([]string{f.Path}, f.Also...) {
+			add(opsOfPath, "cp.op", w.with(thisPath, []byte(path)))
+		}
 	}
 	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(b.seq, a.seq) })
 	// One checkpoint may be of two of the names.
 	es = slices.CompactFunc(es, func(a, b entry) bool { return a.seq == b.seq })
-	return es[:min(len(es), n)], nil
+	return es[:min(len(es), n)], err
 }
 
 func (h *history) belowOf(ctx context.Context, from, column string, w where, seq int64,
@@ -97,12 +120,11 @@ func (h *history) belowOf(ctx context.Context, from, column string, w where, seq
 	return h.entries(ctx, from+opJoins+w.sql()+order, append(w.args, n)...)
 }
 
-// pathsContaining returns the ids of matching paths as a JSON array. SQLite folds letters of ASCII
-// only, so that the comparing is done here.
-func (h *history) pathsContaining(ctx context.Context, part string) (string, error) {
+// pathsContaining returns the ids of matching paths. A database folds letters of ASCII only, so that
+// the comparing is done here.
+func (h *history) pathsContaining(ctx context.Context, part string) (ids []int64, err error) {
 	part = strings.ToLower(part)
-	var ids []int64
-	err := each(ctx, h.q, "SELECT id, path FROM path", nil, func(row scanner) error {
+	err = each(ctx, h.q, "SELECT id, path FROM path", nil, func(row scanner) error {
 		var id int64
 		var p sql.RawBytes
 		err := row.Scan(&id, &p)
@@ -111,7 +133,7 @@ func (h *history) pathsContaining(ctx context.Context, part string) (string, err
 		}
 		return err
 	})
-	return listOf(ids), err
+	return ids, err
 }
 
 func clampNs(t time.Time) int64 {
@@ -152,4 +174,132 @@ func (w *where) sql() string {
 		return ""
 	}
 	return " WHERE " + strings.Join(w.terms, " AND ")
+}
+
+// Get returns the checkpoint id if who may see it.
+func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
+	var e entry
+	err := d.view(ctx, func(h *history) (err error) {
+		e, err = visible(ctx, h, who, id)
+		return err
+	})
+	return e.c, err
+}
+
+// Known lists the paths that this session has read or changed, by path, with their last recorded
+// state.
+func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
+	var out []Known
+	err := d.planning(ctx, func(h *history) error {
+		ses := who.sessions()
+		paths, err := column[string](ctx, h.q, `SELECT path FROM path WHERE id IN
+			(SELECT path FROM known WHERE session IN (SELECT id FROM session`+ses.sql()+`)) ORDER BY path`, ses.args...)
+		if err != nil {
+			return err
+		}
+		for _, p := range paths {
+			k, err := knownOf(ctx, h, who, p)
+			if err != nil {
+				return err
+			}
+			if k != nil {
+				out = append(out, *k)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing known paths: %w", err)
+	}
+	return out, nil
+}
+
+// Expects reports whether the disk may be in state s without anybody outside having changed it: its
+// content, or the mode or the owner of a file of which they were recorded.
+func (k *Known) Expects(s State) bool {
+	return k.State.likely(s) || (!k.Settled && k.Before.likely(s))
+}
+
+// likely reports whether a path that was recorded as s is as it was if it is found as now.
+func (s State) likely(now State) bool {
+	// Of a content that was purged only the size is known. Were it taken for changed, the next turn
+	// would store it again.
+	purged := s.kind() == File && now.kind() == File && s.Hash == "" && s.ModTime.IsZero() &&
+		s.Size == now.Size
+	if !purged && !s.Same(now) {
+		return false
+	}
+	return s.kind() != File || s.bare() || now.bare() ||
+		s.Mode.Perm() == now.Mode.Perm() && s.UID == now.UID && s.GID == now.GID
+}
+
+// knownOf is what a store knows of a path that who recorded something of; nil when all of that was
+// aborted, or retention took the newest.
+func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, error) {
+	head, err := h.head(ctx, anybody, path)
+	if err != nil || head == nil {
+		return nil, err
+	}
+	if gone, err := h.goneOf(ctx, path); err != nil || gone > head.seq {
+		return nil, err // what it became last is not known any more: another state now is nobody's change
+	}
+	c := head.change(path)
+	stored := c.AfterStored || c.After.Kind != File
+	k := &Known{path, c.After, stored, c.Before, !pending(h, head), c.After}
+	if !who.sees(head.c.Principal, head.c.Session) {
+		own, err := h.head(ctx, who, path)
+		if err != nil || own == nil {
+			return nil, err
+		}
+		k.Own = own.change(path).After
+	}
+	return k, nil
+}
+
+// LastDir is the mode of the directory when anybody recorded it last, on its own or because
+// something was made, read or removed in it.
+func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known bool, err error) {
+	err = d.view(ctx, func(h *history) error {
+		var w where
+		w.and("op.outcome<>?", outcomeCode(Aborted))
+		es, err := h.below(ctx, &Filter{Path: path}, w, 1<<63-1, 1)
+		if err != nil || len(es) == 0 {
+			return err
+		}
+		if err := h.fillChange(ctx, es[0], path); err != nil {
+			return err
+		}
+		c := es[0].change(path)
+		for _, s := range []State{c.After, c.Before} {
+			if s.kind() == Dir && s.Mode.Perm() != 0 {
+				mode, known = s.Mode, true
+				return nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("looking up a directory: %w", err)
+	}
+	return mode, known, err
+}
+
+// Seen reports whether the store has ever seen that session of that principal; "" stands for any.
+// It remembers for a year one that retention took everything of.
+func (d *DB) Seen(ctx context.Context, principal, session string) (bool, error) {
+	if err := d.enter(); err != nil {
+		return false, err
+	}
+	defer d.active.Done()
+	ses := Scope{Principal: principal, Session: session, AllSessions: true}.sessions()
+	var trash where
+	trash.and("phase<>3")
+	trash.when(principal != "", "principal=?", principal)
+	trash.when(session != "", "session=?", session)
+	n, err := one[int](ctx, d.r, "SELECT count(*) FROM (SELECT 1 FROM session"+ses.sql()+" UNION ALL SELECT 1 FROM trash"+
+		trash.sql()+" LIMIT 1) seen", append(ses.args, trash.args...)...)
+	if err != nil {
+		return false, fmt.Errorf("looking for a session: %w", err)
+	}
+	return n > 0, nil
 }

@@ -88,38 +88,23 @@ func (r *Restore) lostSince(ctx context.Context, h *history, start int64) (*Lost
 	return lost, nil
 }
 
-// begun lists the beginnings of turns of that name, oldest first. First need not be set when there
-// is only one.
+// begun lists the beginnings of turns of that name, oldest first.
 func (h *history) begun(ctx context.Context, who Scope, turn string) (out []Begun, err error) {
-	const q = `SELECT after, ts FROM turn
-		WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id`
+	const q = `SELECT t.after, t.ts, coalesce(op.id, ''), coalesce(op.ts, 0) FROM turn t LEFT JOIN op ON op.seq=
+			(SELECT min(seq) FROM op o WHERE o.session=t.session AND o.seq > t.after)
+		WHERE t.name=? AND t.session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY t.id`
 	err = each(ctx, h.q, q, []any{turn, who.Principal, who.Session}, func(row scanner) error {
 		var b Begun
-		var ts int64
-		err := row.Scan(&b.after, &ts)
+		var ts, first int64
+		err := row.Scan(&b.after, &ts, &b.First, &first)
+		if b.First != "" {
+			ts = first
+		}
 		b.Time = time.Unix(0, ts)
 		out = append(out, b)
 		return err
 	})
-	if err != nil || len(out) < 2 {
-		return out, err
-	}
-	for i := range out {
-		b := &out[i]
-		var seq, ts int64
-		err := h.q.QueryRowContext(ctx, `SELECT seq, ts FROM op
-			WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) AND seq > ?
-			ORDER BY seq LIMIT 1`,
-			who.Principal, who.Session, b.after).Scan(&seq, &ts)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		b.First, b.Time = idOf(seq), time.Unix(0, ts)
-	}
-	return out, nil
+	return out, err
 }
 
 // lost gives the changes of who that retention took; nil when there are none.
@@ -144,69 +129,21 @@ func (h *history) lost(ctx context.Context, who Scope) (*Lost, error) {
 	}
 	l.Turn = name.String
 	w.and("seq > ? AND ts > ?", l.seq, ts.Int64)
-	var first, at int64
-	err = h.q.QueryRowContext(ctx, "SELECT seq, ts FROM op"+w.sql()+" ORDER BY seq LIMIT 1",
+	var first string
+	var at int64
+	err = h.q.QueryRowContext(ctx, "SELECT id, ts FROM op"+w.sql()+" ORDER BY seq LIMIT 1",
 		w.args...).Scan(&first, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, nil
 	}
-	l.First, l.Since = idOf(first), time.Unix(0, at)
+	l.First, l.Since = ID(first), time.Unix(0, at)
 	return l, err
 }
 
 // goneOf is the newest checkpoint of path that retention took, if it was newer than all that
 // stayed; else 0, or one that is older than head.
 func (h *history) goneOf(ctx context.Context, path string) (seq int64, err error) {
-	const find = "SELECT ifnull(max(gone), 0) FROM path WHERE path=?"
+	const find = "SELECT coalesce(max(gone), 0) FROM path WHERE path=?"
 	err = h.q.QueryRowContext(ctx, find, []byte(path)).Scan(&seq)
 	return seq, err
-}
-
-// noteGone remembers, before the checkpoints of list (a JSON array) are deleted, whose they are.
-func (c *committer) noteGone(ctx context.Context, list string) error {
-	// An operation that was not made, or changed nothing for the session, is no part of a rewind.
-	err := c.exec(ctx, `UPDATE session SET gone=max(ifnull(gone, 0), x.seq),
-			gone_ts=max(ifnull(gone_ts, x.ts), x.ts)
-		FROM (SELECT session AS s, max(seq) AS seq, max(ts) AS ts FROM op
-			WHERE seq IN (SELECT value FROM json_each(?1)) AND outcome<>?2
-				AND kind NOT IN (?3, ?4, ?5)
-				AND EXISTS (SELECT 1 FROM change WHERE change.op=op.seq) GROUP BY session) x
-		WHERE session.id=x.s`,
-		list, outcomeCode(Aborted), KindExternal, KindRead, KindManual)
-	if err != nil {
-		return err
-	}
-	// Of a run that lost a change the rest is not what the script did.
-	err = c.exec(ctx, `UPDATE op SET run=-run WHERE run > 0 AND run IN (SELECT abs(run) FROM op
-			WHERE seq IN (SELECT value FROM json_each(?1)) AND outcome<>?2 AND undo_of IS NULL)`,
-		list, outcomeCode(Aborted))
-	if err != nil {
-		return err
-	}
-	// As head sees it.
-	return c.exec(ctx, `UPDATE path SET gone=x.seq
-		FROM (SELECT c.path AS p, max(c.op) AS seq FROM change c JOIN op ON op.seq=c.op
-			WHERE c.op IN (SELECT value FROM json_each(?1)) AND op.outcome<>?2
-				AND op.kind<>?3 GROUP BY c.path) x
-		WHERE path.id=x.p AND NOT EXISTS (SELECT 1 FROM change k JOIN op o ON o.seq=k.op
-			WHERE k.path=x.p AND k.op > x.seq AND o.outcome<>?2 AND o.kind<>?3)`,
-		list, outcomeCode(Aborted), KindRead)
-}
-
-// Seen reports whether the store has ever seen that session of that principal; "" stands for any.
-// It remembers for a year one that retention took everything of.
-func (d *DB) Seen(ctx context.Context, principal, session string) (seen bool, err error) {
-	if err := d.enter(); err != nil {
-		return false, err
-	}
-	defer d.active.Done()
-	err = d.r.QueryRowContext(ctx, `SELECT
-		EXISTS (SELECT 1 FROM session WHERE (?1='' OR principal=?1) AND (?2='' OR name=?2))
-		OR EXISTS (SELECT 1 FROM trash
-			WHERE phase<>3 AND (?1='' OR principal=?1) AND (?2='' OR session=?2))`,
-		principal, session).Scan(&seen)
-	if err != nil {
-		return false, fmt.Errorf("looking for a session: %w", err)
-	}
-	return seen, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/checkpointtest"
 )
 
 // partial plans a rewind and wants it refused, because retention took some of it.
@@ -177,8 +178,8 @@ func TestNoChangeFromOutsideWhereRetentionTookTheNewest(t *testing.T) {
 		if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		seen := []observed{{Path: "/w/f", State: file(v[2]), Content: v[2]}}
-		if s, err := seenOutside(ctx, d, ann, "t", seen); err != nil || s.ID != "" {
+		seen := []checkpointtest.Observed{{Path: "/w/f", State: file(v[2]), Content: v[2]}}
+		if s, err := checkpointtest.SeenOutside(ctx, d, ann, "t", seen); err != nil || s.ID != "" {
 			t.Errorf("aborted %v: nobody else was at it: %+v %v", aborted, s, err)
 		}
 		r := checkpoint.Restore{Principal: "ann", Session: ann.Session, ID: pinned}
@@ -191,7 +192,7 @@ func TestNoChangeFromOutsideWhereRetentionTookTheNewest(t *testing.T) {
 			t.Errorf("from the next change on it is known: %+v %v", p, err)
 		}
 		seen[0].State, seen[0].Content = file(v[0]), v[0]
-		if s, err := seenOutside(ctx, d, ann, "t", seen); err != nil || s.ID == "" {
+		if s, err := checkpointtest.SeenOutside(ctx, d, ann, "t", seen); err != nil || s.ID == "" {
 			t.Errorf("and what others do is noticed: %+v %v", s, err)
 		}
 	}

@@ -3,14 +3,9 @@ package checkpoint
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"moltisfs/checkpoint/blob"
 )
@@ -38,8 +33,7 @@ type Purged struct {
 	Hashes      []string // of the contents, sorted: see Purge.Forget
 	Files       int      // that nothing named any more: a purge or a save was cut off
 	Resumed     bool     // an earlier purge had been cut off, and is over with this one
-	// Beside are directories in which a repair has left the store as it was before. No purge touches
-	// them.
+	// Beside are directories in which a damaged store lies as it was. No purge touches them.
 	Beside []string
 }
 
@@ -63,53 +57,49 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if p.Match == nil && p.Hash == "" {
 		return Purged{}, &BadOpError{"", "nothing to purge is named"}
 	}
+	r, err := d.purge(ctx, p)
+	if err != nil {
+		err = fmt.Errorf("purging: %w", named(err))
+	}
+	return r, err
+}
+
+func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 	if err := d.inPlace(); err != nil {
-		return Purged{}, fmt.Errorf("purging: %w", err)
+		return Purged{}, err
 	}
-	d.keep.making.Lock() // no gc meanwhile
-	defer d.keep.making.Unlock()
-	if !p.DryRun {
-		if err := d.pack.NeedKey(ctx); err != nil {
-			return Purged{}, fmt.Errorf("purging: %w", err)
-		}
-	}
-	w := &purger{d: d, p: p, match: map[string]bool{}}
+	d.cleaning.Lock() // no gc meanwhile
+	defer d.cleaning.Unlock()
+	w := &purger{d: d, p: p}
 	left, err := unpurged(ctx, d.r)
 	if err != nil {
-		return Purged{}, fmt.Errorf("purging: %w", err)
+		return Purged{}, err
 	}
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
-		err = d.readers.snapshot(ctx, func(q querier) error {
-			_, err := w.find(ctx, q)
+		err = d.snapshot(ctx, func(h *history) (err error) {
+			if err = w.find(ctx, h.q); err == nil {
+				var names []string
+				names, err = loose(ctx, h.q, d.blobs)
+				w.r.Files = len(names)
+			}
 			return err
 		})
-	} else {
-		err = d.com.do(ctx, w.run)
+	} else if err = d.pack.NeedKey(ctx); err == nil {
+		err = d.transact(ctx, w.run)
 	}
 	if err != nil {
-		return Purged{}, fmt.Errorf("purging: %w", named(err))
+		return Purged{}, err
 	}
-	d.mem.Forget()
+	d.pack.Forget()
 	w.r.Resumed = len(left) > 0
-	if w.r.Beside, err = besides(d.dir); err != nil {
-		return w.r, fmt.Errorf("purging: %w", err)
-	}
-	if p.DryRun {
-		names, err := loose(ctx, d.r, d.dir)
-		w.r.Files = len(names)
+	if w.r.Beside, err = aside(d.dir); err != nil || p.DryRun {
 		return w.r, err
 	}
-	err = d.removeNamed(w.files)
-	if err == nil {
+	if err = d.deleteBlobs(ctx, w.names); err == nil {
 		w.r.Files, err = d.removeLoose(ctx)
 	}
 	if err != nil {
-		return w.r, fmt.Errorf("purging: the catalog is clean, a file is not gone: %w", err)
-	}
-	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
-	if err := d.scour(ctx); err != nil {
-		return w.r, fmt.Errorf("purging: the contents are gone from the catalog, "+
-			"but free space could not be cleaned: %w", named(err))
+		return w.r, fmt.Errorf("the catalog is clean, a file is not gone: %w", err)
 	}
 	if p.Forget != nil {
 		hashes, err := unpurged(ctx, d.r)
@@ -117,136 +107,220 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 			err = p.Forget(hashes)
 		}
 		if err == nil {
-			err = d.com.alone(ctx, forgotten)
+			err = d.transact(ctx, func(ctx context.Context, tx *tx) error { return tx.exec(ctx, "DELETE FROM unpurged") })
 		}
 		if err != nil {
-			return w.r, fmt.Errorf("purging: the contents are gone, but not their hashes elsewhere; "+
-				"run the purge again: %w", named(err))
+			return w.r, errors.Join(fmt.Errorf("the contents are gone, but not their hashes elsewhere; "+
+				"run the purge again: %w", err), d.scour(ctx))
 		}
 	}
-	_, err = d.measure(ctx, d.r)
-	return w.r, err
+	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
+	if err := d.scour(ctx); err != nil {
+		return w.r, fmt.Errorf("the contents are gone from the catalog, but free space could not be cleaned: %w", err)
+	}
+	return w.r, d.measure(ctx, d.r)
 }
 
 type purger struct {
-	d     *DB
-	p     Purge
-	r     Purged
-	files []string
-	match map[string]bool // what Purge.Match said: a path has many changes
+	d       *DB
+	p       Purge
+	r       Purged
+	targets []int64 // contents
+	names   []string
 }
 
-func (w *purger) matches(path []byte) bool {
-	yes, known := w.match[string(path)]
-	if !known && w.p.Match != nil {
-		yes = w.p.Match(string(path))
-		w.match[string(path)] = yes
-	}
-	return yes
-}
-
-// find answers what has to go, and counts it and what refers to it.
-func (w *purger) find(ctx context.Context, q querier) (targets []int64, err error) {
-	going, err := w.targets(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	targets = slices.Collect(maps.Keys(going))
-	const hashes = "SELECT lower(hex(hash)) FROM object WHERE id IN " + ofList + " ORDER BY hash"
-	if w.r.Hashes, err = column[string](ctx, q, hashes, listOf(targets)); err != nil {
-		return nil, err
-	}
-	w.r.Contents = len(going)
-	ops, also := map[int64]bool{}, map[string]bool{}
-	err = eachUse(ctx, q, func(op, b, a int64, path []byte) {
-		if !going[b] && !going[a] {
-			return
-		}
-		ops[op] = true
-		if !w.matches(path) {
-			also[string(path)] = true
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	w.r.Checkpoints, w.r.AlsoAt = len(ops), slices.Sorted(maps.Keys(also))
-	return targets, w.inUse(ctx, q, slices.Collect(maps.Keys(ops)))
-}
-
-// eachUse calls fn with the contents before and after of each change, 0 where there is none.
-func eachUse(ctx context.Context, q querier, fn func(op, before, after int64, path []byte)) error {
-	const all = `SELECT op, ifnull(bobj,0), ifnull(aobj,0), path.path
-		FROM change JOIN path ON path.id=change.path`
-	return each(ctx, q, all, nil, func(row scanner) error {
-		var op, b, a int64
-		var path sql.RawBytes
-		err := row.Scan(&op, &b, &a, &path)
+// columnIn is column for a query that ends in an IN of many numbers.
+func columnIn[T any](ctx context.Context, q querier, query string, numbers []int64) (out []T, err error) {
+	for some := range slices.Chunk(numbers, maxIn) {
 		if err == nil {
-			fn(op, b, a, path)
+			var vs []T
+			vs, err = column[T](ctx, q, query+in(some))
+			out = append(out, vs...)
 		}
-		return err
-	})
+	}
+	return out, err
 }
 
-func (w *purger) run(ctx context.Context, c *committer) error {
-	w.r, w.files = Purged{}, nil
-	targets, err := w.find(ctx, c)
+func distinct[T int64 | string](vs []T) []T {
+	slices.Sort(vs)
+	return slices.Compact(vs)
+}
+
+// noBytes is the hash of the empty content.
+var noBytes = blob.Hash(sha256.Sum256(nil))
+
+// find finds what has to go, and counts it and what refers to it.
+func (w *purger) find(ctx context.Context, q querier) error {
+	w.r, w.targets, w.names = Purged{}, nil, nil
+	if w.p.Hash != "" {
+		h, err := blob.ParseHash(w.p.Hash)
+		if err != nil {
+			return &BadOpError{"", err.Error()}
+		}
+		if w.targets, err = column[int64](ctx, q, "SELECT id FROM content WHERE hash=?", h[:]); err != nil {
+			return err
+		}
+	}
+	match := map[int64]bool{}
+	if w.p.Match != nil {
+		var paths []int64
+		err := each(ctx, q, "SELECT id, path FROM path", nil, func(row scanner) error {
+			var id int64
+			var path []byte
+			err := row.Scan(&id, &path)
+			if err == nil && w.p.Match(string(path)) {
+				paths, match[id] = append(paths, id), true
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, side := range []string{"bobj", "aobj"} {
+			ids, err := columnIn[int64](ctx, q, "SELECT DISTINCT "+side+" FROM change WHERE "+side+" IS NOT NULL AND path", paths)
+			if err != nil {
+				return err
+			}
+			w.targets = append(w.targets, ids...)
+		}
+		// A path whose checkpoints are all gone is in no change.
+		with, err := columnIn[int64](ctx, q, "SELECT DISTINCT path FROM change WHERE path", paths)
+		if err != nil {
+			return err
+		}
+		w.r.Paths = len(with)
+	}
+	empty, err := one[int64](ctx, q, "SELECT id FROM content WHERE hash=?", noBytes[:])
 	if err != nil {
 		return err
 	}
-	if err := w.note(ctx, c); err != nil {
+	w.targets = slices.DeleteFunc(distinct(w.targets), func(id int64) bool { return id == empty })
+	w.r.Contents = len(w.targets)
+	hashes, err := columnIn[[]byte](ctx, q, "SELECT hash FROM content WHERE id", w.targets)
+	if err != nil {
+		return err
+	}
+	for _, h := range hashes {
+		w.r.Hashes = append(w.r.Hashes, fmt.Sprintf("%x", h))
+	}
+	slices.Sort(w.r.Hashes)
+	var ops, paths []int64
+	for some := range slices.Chunk(w.targets, maxIn) {
+		uses := "SELECT op, path FROM change WHERE bobj" + in(some) + " UNION SELECT op, path FROM change WHERE aobj" + in(some)
+		err := each(ctx, q, uses, nil, func(row scanner) error {
+			var op, path int64
+			err := row.Scan(&op, &path)
+			if ops = append(ops, op); !match[path] {
+				paths = append(paths, path)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	ops, paths = distinct(ops), distinct(paths)
+	w.r.Checkpoints = len(ops)
+	if w.r.AlsoAt, err = columnIn[string](ctx, q, "SELECT path FROM path WHERE id", paths); err != nil {
+		return err
+	}
+	slices.Sort(w.r.AlsoAt)
+	return w.inUse(ctx, q, ops)
+}
+
+// inUse refuses to take what putting a change back may need. As a rule that is over in a moment.
+func (w *purger) inUse(ctx context.Context, q querier, ops []int64) error {
+	var cutOff error
+	const open = "SELECT op.seq, op.id, o.tag FROM open_op o JOIN op ON op.seq=o.op"
+	err := each(ctx, q, open, nil, func(row scanner) error {
+		var seq int64
+		var id, tag string
+		if err := row.Scan(&seq, &id, &tag); err != nil {
+			return err
+		}
+		_, needs := slices.BinarySearch(ops, seq)
+		switch {
+		case !needs:
+		case w.d.o.Alive == nil || w.d.o.Alive(tag):
+			return fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrUnderWay)
+		case !w.p.CutOff:
+			cutOff = fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrCutOff)
+		}
+		return nil
+	})
+	return errors.Join(err, cutOff)
+}
+
+func (w *purger) run(ctx context.Context, tx *tx) error {
+	if err := w.find(ctx, tx); err != nil {
+		return err
+	}
+	if err := w.note(ctx, tx); err != nil {
 		return err
 	}
 	// First every delta that stands on one of them and stays, while it can still be read.
-	list := listOf(targets)
-	children, err := column[int64](ctx, c, `SELECT id FROM data
-		WHERE base IN (SELECT value FROM json_each(?1))
-			AND id NOT IN (SELECT value FROM json_each(?1))`, list)
+	children, err := columnIn[int64](ctx, tx, "SELECT id FROM content WHERE base", w.targets)
 	if err != nil {
 		return err
 	}
+	children = slices.DeleteFunc(children, func(id int64) bool { _, goes := slices.BinarySearch(w.targets, id); return goes })
 	for i, id := range children {
 		w.d.progress("purging", i, len(children))
-		p, err := w.d.whole(ctx, c, id)
-		if err != nil {
-			return err
-		}
-		if p == nil {
-			// Sealed to another process's key, or damaged: nobody can tell it from what has to go.
-			return fmt.Errorf("a later version of it cannot be read and stored anew: %w", ErrSealed)
-		}
-		old, err := c.replaceData(ctx, id, p)
-		if err != nil {
-			return err
-		}
-		if old != "" {
-			w.files = append(w.files, old)
-		}
-	}
-	for _, q := range []string{
-		`UPDATE change SET bsize=ifnull(bsize, (SELECT size FROM object WHERE id=bobj)),
-			bobj=NULL, skipped=?2 WHERE bobj IN (SELECT value FROM json_each(?1))`,
-		`UPDATE change SET asize=ifnull(asize, (SELECT size FROM object WHERE id=aobj)),
-			aobj=NULL, askipped=?2 WHERE aobj IN (SELECT value FROM json_each(?1))`,
-	} {
-		if err := c.exec(ctx, q, list, SkipPurged); err != nil {
+		if err := w.standAlone(ctx, tx, id); err != nil {
 			return err
 		}
 	}
-	if err := c.exec(ctx, emptied, SkipPurged, kindCode(Symlink)); err != nil {
+	for some := range slices.Chunk(w.targets, maxIn) {
+		for _, side := range []struct{ obj, size, skipped string }{{"bobj", "bsize", "skipped"}, {"aobj", "asize", "askipped"}} {
+			err := tx.exec(ctx, "UPDATE change SET "+side.size+"=coalesce("+side.size+", (SELECT size FROM content WHERE id="+
+				side.obj+")), "+side.obj+"=NULL, "+side.skipped+"=? WHERE "+side.obj+in(some), SkipPurged)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if err := tx.exec(ctx, emptied, nothing, nothing, []byte("/"), SkipPurged, []byte("/"), kindCode(Symlink)); err != nil {
 		return err
 	}
-	_, files, err := c.dropData(ctx, list)
+	for some := range slices.Chunk(w.targets, maxIn) {
+		names, err := column[string](ctx, tx, "DELETE FROM content WHERE id"+in(some)+" RETURNING coalesce(name, '')")
+		if err != nil {
+			return err
+		}
+		w.names = append(w.names, slices.DeleteFunc(names, func(name string) bool { return name == "" })...)
+	}
+	return nil
+}
+
+// standAlone packs the content id without a base.
+func (w *purger) standAlone(ctx context.Context, tx *tx, id int64) error {
+	var hash []byte
+	var key int64
+	var old string
+	err := tx.QueryRowContext(ctx, "SELECT hash, coalesce(key, 0), coalesce(name, '') FROM content WHERE id=?", id).
+		Scan(&hash, &key, &old)
 	if err != nil {
 		return err
 	}
-	w.files = append(w.files, files...)
-	return c.exec(ctx, "DELETE FROM object WHERE id IN "+ofList, list)
+	h := blob.Hash(hash)
+	body, err := w.d.content(ctx, tx, h)
+	if err != nil {
+		// Sealed to another process's key, or damaged: nobody can tell it from what has to go.
+		return fmt.Errorf("a later version of it cannot be read and stored anew: %w", errors.Join(ErrSealed, err))
+	}
+	r, err := w.d.pack.Pack(ctx, h, body, nil, key)
+	if err != nil {
+		return err // a file that was written is rubbish that gc finds
+	}
+	if old != "" {
+		w.names = append(w.names, old)
+	}
+	return tx.exec(ctx, "UPDATE content SET codec=?, base=NULL, depth=0, key=?, bytes=?, name=?, z=? WHERE id=?",
+		int64(r.Codec), orNull(r.Key), r.Bytes, orNull(r.Name), column8(&r), id)
 }
 
 // note notes what others are to forget.
-func (w *purger) note(ctx context.Context, c *committer) error {
+func (w *purger) note(ctx context.Context, tx *tx) error {
 	if w.p.Forget == nil {
 		return nil
 	}
@@ -257,7 +331,7 @@ func (w *purger) note(ctx context.Context, c *committer) error {
 	for _, hx := range hashes {
 		h, err := blob.ParseHash(hx)
 		if err == nil && h != noBytes {
-			err = c.exec(ctx, "INSERT OR IGNORE INTO unpurged VALUES(?)", h[:])
+			err = tx.exec(ctx, "INSERT INTO unpurged VALUES(?) ON CONFLICT DO NOTHING", h[:])
 		}
 		if err != nil {
 			return err
@@ -270,128 +344,19 @@ func (w *purger) note(ctx context.Context, c *committer) error {
 // and directories without the content of any file in them. One that holds more stays.
 const (
 	ofEntry = `SELECT 1 FROM change JOIN path ON path.id=change.path WHERE change.op=trash.op
-		AND (path.path=trash.path OR
-			substr(path.path, 1, length(trash.path)+1)=CAST(trash.path || '/' AS BLOB))`
-	emptied = trashGone + ` WHERE phase=1 AND parked=x'' AND op IS NOT NULL
-		AND EXISTS (` + ofEntry + ` AND skipped=?1)
-		AND NOT EXISTS (` + ofEntry + ` AND (bobj IS NOT NULL OR bkind=?2))`
+		AND (path.path=trash.path OR substr(path.path, 1, length(trash.path))=trash.path
+			AND substr(path.path, length(trash.path)+1, 1)=?)`
+	emptied = trashGone + ` WHERE phase=1 AND parked=? AND op IS NOT NULL
+		AND EXISTS (` + ofEntry + ` AND skipped=?)
+		AND NOT EXISTS (` + ofEntry + ` AND (bobj IS NOT NULL OR bkind=?))`
 )
-
-// inUse refuses to take what putting a change back may need. As a rule that is over in a moment.
-func (w *purger) inUse(ctx context.Context, q querier, ops []int64) error {
-	const busy = `SELECT op, tag FROM open_op WHERE op IN (SELECT value FROM json_each(?))`
-	var cutOff error
-	err := each(ctx, q, busy, []any{listOf(ops)}, func(row scanner) error {
-		var seq int64
-		var tag string
-		if err := row.Scan(&seq, &tag); err != nil {
-			return err
-		}
-		switch id := idOf(seq); {
-		case w.d.o.Alive == nil || w.d.o.Alive(tag):
-			return fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrUnderWay)
-		case !w.p.CutOff:
-			cutOff = fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrCutOff)
-		}
-		return nil
-	})
-	return errors.Join(err, cutOff)
-}
-
-// noBytes is the hash of the empty content.
-var noBytes = blob.Hash(sha256.Sum256(nil))
-
-// targets finds the contents that have to go.
-func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error) {
-	out := map[int64]bool{}
-	if w.p.Hash != "" {
-		h, err := blob.ParseHash(w.p.Hash)
-		if err != nil {
-			return nil, &BadOpError{"", err.Error()}
-		}
-		ids, err := column[int64](ctx, q, "SELECT id FROM object WHERE hash=?", h[:])
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range ids {
-			out[id] = true
-		}
-	}
-	if w.p.Match != nil {
-		paths := map[string]bool{}
-		err := eachUse(ctx, q, func(_, b, a int64, path []byte) {
-			if w.matches(path) {
-				out[b], out[a], paths[string(path)] = true, true, true
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		w.r.Paths = len(paths)
-	}
-	delete(out, 0)
-	empty, err := column[int64](ctx, q, "SELECT id FROM object WHERE hash=?", noBytes[:])
-	for _, id := range empty {
-		delete(out, id)
-	}
-	return out, err
-}
 
 // unpurged are the hashes that others are still to forget. A purge that is cut off after its commit
 // has forgotten itself what it purged, while the records of others still hold it.
-func unpurged(ctx context.Context, q querier) ([]string, error) {
-	return column[string](ctx, q, "SELECT lower(hex(hash)) FROM unpurged ORDER BY hash")
-}
-
-// forgotten removes those hashes, so that none of their bytes stay.
-func forgotten(ctx context.Context, c *committer) error {
-	const wipe = "PRAGMA secure_delete=ON; DELETE FROM unpurged; PRAGMA secure_delete=FAST"
-	_, err := c.conn.ExecContext(ctx, wipe)
-	return errors.Join(err, c.truncate(ctx))
-}
-
-// scour rewrites the file without its free pages and empties the log.
-func (d *DB) scour(ctx context.Context) error {
-	return d.com.alone(ctx, func(ctx context.Context, c *committer) error {
-		if _, err := c.conn.ExecContext(ctx, "VACUUM"); err != nil {
-			return err
-		}
-		return c.truncate(ctx)
-	})
-}
-
-// truncate empties the log.
-func (c *committer) truncate(ctx context.Context) error {
-	all, err := c.moveLog(ctx, "TRUNCATE")
-	if err == nil && !all {
-		err = errors.New("somebody is reading the store; run the purge again")
+func unpurged(ctx context.Context, q querier) (out []string, err error) {
+	hashes, err := column[[]byte](ctx, q, "SELECT hash FROM unpurged ORDER BY hash")
+	for _, h := range hashes {
+		out = append(out, fmt.Sprintf("%x", h))
 	}
-	return err
-}
-
-// removeLoose removes the files of contents that no row names, however young: a purge or a save
-// left them that was cut off. Nobody commits meanwhile. A save that is about to finds its file gone
-// then, and writes it again: see writePart.
-func (d *DB) removeLoose(ctx context.Context) (n int, err error) {
-	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		names, err := loose(ctx, c, d.dir)
-		n = len(names)
-		return errors.Join(err, d.removeNamed(names))
-	})
-	return n, err
-}
-
-// besides finds the directories in which repairs have left an older state of the store.
-func besides(dir string) (out []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		kind, _, ok := strings.Cut(e.Name(), "-")
-		if ok && e.IsDir() && (kind == "damaged" || kind == "repair") {
-			out = append(out, filepath.Join(dir, e.Name()))
-		}
-	}
-	return out, nil
+	return out, err
 }

@@ -12,7 +12,7 @@ import (
 // inRun is an edit of a run, or with 0 of no script.
 func inRun(t *testing.T, d *checkpoint.DB, run int64, path, before, after string) checkpoint.ID {
 	t.Helper()
-	o := opBy(me, checkpoint.KindEdit, textEdit(path, before, after))
+	o := op(edit(path, []byte(before), []byte(after)))
 	o.Run = run
 	return save(t, d, o)
 }
@@ -20,7 +20,8 @@ func inRun(t *testing.T, d *checkpoint.DB, run int64, path, before, after string
 // carryOut saves the operation that carries out a plan over files that are as the newest operations left them.
 func carryOut(t *testing.T, d *checkpoint.DB, p *checkpoint.Plan) {
 	t.Helper()
-	o := opBy(me, checkpoint.KindRestore)
+	o := op()
+	o.Kind = checkpoint.KindRestore
 	o.UndoOf, o.RestoreOf = p.UndoOf, p.RestoreOf
 	for _, it := range p.Items {
 		c := checkpoint.Change{Path: it.Path, Before: it.Head, After: it.Want}
@@ -39,7 +40,7 @@ func carryOut(t *testing.T, d *checkpoint.DB, p *checkpoint.Plan) {
 // undoes plans the next undo, wants it to be about these, and carries it out.
 func undoes(t *testing.T, d *checkpoint.DB, why string, want ...checkpoint.ID) *checkpoint.Plan {
 	t.Helper()
-	p, err := d.Undo(ctx, me)
+	p, err := d.Undo(ctx, ann)
 	if err != nil || !reflect.DeepEqual(p.Undoes, want) {
 		t.Fatalf("%s: not %v: %v", why, want, err)
 	}
@@ -63,13 +64,13 @@ func TestUndoOfARunPastWhatRetentionTook(t *testing.T) {
 	}
 	last := inRun(t, d, 7, "/w/a", "2", "3") // it goes on
 	p := undoes(t, d, "some of it was taken", kept, last)
-	if p.Lost == nil || p.Lost.Until.IsZero() || wants(p)[0] != at("/w/a", "1") {
+	if p.Lost == nil || p.Lost.Until.IsZero() || p.Items[0].Path != "/w/a" || p.Items[0].Want.Hash != sum([]byte("1")) {
 		t.Errorf("it must say that it is not whole: %+v", p)
 	}
 	if p := undoes(t, d, "nothing of it was taken", other, another); p.Lost != nil {
 		t.Errorf("it is whole: %+v", p.Lost)
 	}
-	if _, err := d.Undo(ctx, me); !errors.Is(err, checkpoint.ErrNothing) {
+	if _, err := d.Undo(ctx, ann); !errors.Is(err, checkpoint.ErrNothing) {
 		t.Error(err)
 	}
 	sound(t, d)
@@ -83,7 +84,7 @@ func TestUndoIsOfTheNewest(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{KeepWithin: time.Hour, KeepLast: checkpoint.KeepNone, Now: c.now})
 	old := inRun(t, d, 0, "/w/a", "0", "1")
 	undoes(t, d, "of the old one", old)
-	if err := d.Pin(ctx, old, me); err != nil {
+	if err := d.Pin(ctx, old, ann); err != nil {
 		t.Fatal(err)
 	}
 	newer := inRun(t, d, 0, "/w/b", "0", "1")
@@ -93,21 +94,21 @@ func TestUndoIsOfTheNewest(t *testing.T) {
 	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints != 2 {
 		t.Fatal(r, err)
 	}
-	if p, err := d.Redo(ctx, me); !errors.Is(err, checkpoint.ErrNothing) {
+	if p, err := d.Redo(ctx, ann); !errors.Is(err, checkpoint.ErrNothing) {
 		t.Errorf("what the undo took back is not known: %+v %v", p, err)
 	}
-	if p, err := d.Undo(ctx, me); err != nil || p.Lost == nil || p.Lost.First == "" {
+	if p, err := d.Undo(ctx, ann); err != nil || p.Lost == nil || p.Lost.First == "" {
 		t.Errorf("newer ones were taken: %+v %v", p, err)
 	}
 	var nothing *checkpoint.NothingError
-	if err := d.Unpin(ctx, old, me); err != nil {
+	if err := d.Unpin(ctx, old, ann); err != nil {
 		t.Fatal(err)
 	}
 	c.t = c.t.Add(2 * time.Hour)
 	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.Undo(ctx, me); !errors.As(err, &nothing) || nothing.Lost == nil {
+	if _, err := d.Undo(ctx, ann); !errors.As(err, &nothing) || nothing.Lost == nil {
 		t.Errorf("all was taken: %v", err)
 	}
 	if _, err := d.Undo(ctx, checkpoint.Scope{Principal: "p", Session: "new"}); !errors.As(err, &nothing) || nothing.Lost != nil {
@@ -145,7 +146,7 @@ func TestWhatAnUndoOfARunTakes(t *testing.T) {
 	three := inRun(t, d, 4, "/w/three", "-", "1")
 	undoes(t, d, "what a run does after its undo", three)
 	undoes(t, d, "and then what is before it all", mine)
-	bad := opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2"))
+	bad := op(edit("/w/a", []byte("1"), []byte("2")))
 	bad.Run = -1
 	if _, err := d.Save(ctx, bad); err == nil {
 		t.Error("a run below 0 is a mark of ours")

@@ -2,458 +2,238 @@ package checkpoint
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
-	"time"
 
 	"moltisfs/checkpoint/blob"
+	"moltisfs/internal/ids"
 )
 
-// Save stores op. It is on stable storage when Save returns. The caller
-// makes the change after that, not before. After an error nothing is stored, and the change must
-// not be made.
+// Save stores op in one transaction. It is on stable storage when Save returns. The caller makes the
+// change after that, not before. After an error nothing is stored, and the change must not be made.
 func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
+	skips, err := op.check(&d.o)
+	if err != nil {
+		return Saved{}, err
+	}
 	if err := d.enter(); err != nil {
 		return Saved{}, err
 	}
 	defer d.active.Done()
-	if err := d.inPlace(); err != nil { // before its files are missed
-		return Saved{}, fmt.Errorf("saving checkpoint: %w", err)
+	var s *save
+	if err = d.inPlace(); err == nil {
+		err = d.pack.NeedKey(ctx) // it would need a transaction of its own
 	}
-	skips, err := op.check(&d.o, d.mem.Find)
-	if err != nil {
-		return Saved{}, err
+	if err == nil {
+		err = d.room(ctx, &op, false)
 	}
-	// Another process may fill or clean the store after room and prepare have looked. The last try
-	// after it was cleaned relies on nothing that they found. Room is made again for a while: what
-	// never fits is refused there.
-	full, stales := false, 0
-	for try, start := 0, time.Now(); ; try++ {
-		if err := d.keep.room(ctx, &op, full); err != nil {
-			return Saved{}, err
+	for try := 0; err == nil; try++ {
+		s = &save{d: d, op: &op}
+		if err = d.transact(ctx, s.run); err == nil {
+			break
 		}
-		s := &save{d: d, op: &op, again: try > 0, blind: stales >= 3}
-		err := s.prepare(ctx)
-		if err == nil {
-			err = d.com.submit(ctx, &job{kind: shared, run: s.write, grow: s.growth()})
-		}
-		if err != nil && !errors.As(err, new(*SyncError)) {
+		if !errors.As(err, new(*SyncError)) {
 			// Not after a SyncError: a power cut may bring back what the disk did not confirm,
-			// and that names these files.
-			s.discard(s.files)
-		}
-		full = errors.As(err, new(*FullError))
-		stale := errors.Is(err, errStale)
-		if stale {
-			stales++
-			d.mem.Forget()
-		}
-		if full && (try < 3 || time.Since(start) < logWait) || stale && !s.blind {
-			continue
-		}
-		if err != nil {
-			return Saved{}, fmt.Errorf("saving checkpoint: %w", named(err))
-		}
-		s.remember()
-		d.keep.saved()
-		return Saved{idOf(s.seq), append(skips, s.missing...), s.trashed}, nil
-	}
-}
-
-// save is one try to store an Op.
-type save struct {
-	d     *DB
-	op    *Op
-	again bool // not the first try
-	blind bool // rely on nothing but the transaction
-	parts []part
-	// files lists external files that were written; unused those whose content turned out to be
-	// there already.
-	files, unused []string
-	seq           int64
-	missing       []Skip
-	trashed       []Trashed
-}
-
-// part is one content of an Op on its way into the store.
-type part struct {
-	ver   *blob.Version
-	known bool // found stored
-	blob.Packed
-}
-
-// orNull is v as a column: NULL for the zero value.
-func orNull[T comparable](v T) any {
-	if v == *new(T) {
-		return nil
-	}
-	return v
-}
-
-// column gives the value of its row: its bytes, or their place.
-func (p *part) column() []byte {
-	if p.Codec&blob.CodecFile != 0 {
-		return []byte(p.File)
-	}
-	return p.Z
-}
-
-// growth gives the bytes that it adds to the store, once it is prepared.
-func (s *save) growth() growth {
-	contents, files := int64(len(s.op.Steps)), int64(0)
-	for i := range s.parts {
-		if p := &s.parts[i]; p.Codec&blob.CodecFile != 0 {
-			files += int64(len(p.Z))
-		} else {
-			contents += int64(len(p.Z)) + page
-		}
-	}
-	return grow(len(s.op.Changes), contents, files)
-}
-
-func (s *save) prepare(ctx context.Context) error {
-	for i := range s.op.Changes {
-		c := &s.op.Changes[i]
-		var base *blob.Version
-		if !s.blind && (c.Content != nil || c.AfterContent != nil) {
-			var err error
-			size := max(len(c.Content), len(c.AfterContent))
-			if base, err = s.d.newest(ctx, c.Path, size); err != nil {
-				return err
+			// and that names these.
+			for _, name := range s.names {
+				d.blobs.Delete(ctx, name) //nolint:errcheck // gc takes what stays for rubbish
 			}
 		}
-		if c.Content != nil {
-			v, err := s.add(ctx, c.Path, c.Before.Hash, c.Content, base)
-			if err != nil {
-				return err
-			}
-			base = v
-		}
-		if c.AfterContent != nil && c.After.Hash != c.Before.Hash {
-			if _, err := s.add(ctx, c.Path, c.After.Hash, c.AfterContent, base); err != nil {
-				return err
-			}
+		if errors.As(err, new(*FullError)) && try == 0 { // others have filled the store since
+			err = d.room(ctx, &op, true)
 		}
 	}
-	return nil
-}
-
-// add packs one content, as a delta against base where that pays.
-func (s *save) add(ctx context.Context, path, hx string, content []byte,
-	base *blob.Version) (*blob.Version, error) {
-	h, err := blob.ParseHash(hx)
 	if err != nil {
-		return nil, err
+		return Saved{}, fmt.Errorf("saving checkpoint: %w", named(err))
 	}
-	for i := range s.parts {
-		if s.parts[i].ver.Hash == h { // a move or a copy: once is enough
-			return s.parts[i].ver, nil
-		}
-	}
-	if base != nil && base.Hash == h {
-		s.parts = append(s.parts, part{ver: base, known: true})
-		return base, nil
-	}
-	if s.blind || !s.d.pack.MayStandOn(base) {
-		base = nil
-	}
-	p := part{ver: &blob.Version{Path: path, Hash: h, Content: content}}
-	// Small content that has a base is packed sooner than looked up. If it is stored already, the
-	// transaction finds that out.
-	if !s.blind && (base == nil || s.again || len(content) > blob.FileAbove) {
-		r, err := rowOf(ctx, s.d.r, h)
-		if err != nil {
-			return nil, err
-		}
-		p.known, p.ver.Depth, p.ver.Key = r.id != 0, r.depth, r.key
-	}
-	if !p.known {
-		if p.Packed, err = s.d.pack.Pack(ctx, h, content, base); err != nil {
-			return nil, err
-		}
-		p.ver.Depth, p.ver.Key = p.Depth, p.Key
-		if p.File != "" {
-			s.files = append(s.files, p.File)
-		}
-	}
-	s.parts = append(s.parts, p)
-	return p.ver, nil
+	d.saved()
+	return Saved{s.id, append(skips, s.missing...), s.trashed}, nil
 }
 
-// write runs inside the transaction. It may be run again after that was rolled back.
-func (s *save) write(ctx context.Context, c *committer) error {
+// save is an Op on its way into the store.
+type save struct {
+	d       *DB
+	op      *Op
+	seq     int64
+	id      ID
+	names   []string // of large contents that were written
+	missing []Skip
+	trashed []Trashed
+}
+
+// stored is the row of a content.
+type stored struct {
+	id, key int64
+	depth   int
+	hash    blob.Hash
+	content []byte // nil: it was not looked at
+}
+
+func (s *save) run(ctx context.Context, tx *tx) error {
 	if err := s.d.inPlace(); err != nil { // it may have waited for long
 		return err
 	}
-	if err := c.noteLimits(ctx); err != nil {
-		return err
-	}
 	op := s.op
-	session, err := c.session(ctx, op.Principal, op.Session)
+	session, err := tx.session(ctx, op.Principal, op.Session)
 	if err != nil {
 		return err
 	}
-	if err := c.notImported(ctx, op); err != nil {
-		return err
+	if op.Kind == KindImport && op.Label != "" {
+		// Two processes may import one folder at once; inside the transaction nobody comes in between.
+		n, err := one[int](ctx, tx, `SELECT count(*) FROM op WHERE label=? AND kind=?
+			AND session IN (SELECT id FROM session WHERE principal=?)`, op.Label, op.Kind, op.Principal)
+		if err != nil || n > 0 {
+			return errors.Join(err, ErrImported)
+		}
 	}
 	var turn int64
 	if op.Turn != "" {
-		if turn, err = c.turnID(ctx, session, op.Turn); err != nil {
-			return err
+		// The last one of that name goes on.
+		turn, err = one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM turn WHERE session=? AND name=?", session, op.Turn)
+		if err == nil && turn == 0 {
+			turn, err = tx.newTurn(ctx, session, op.Turn, s.d.o.Now().UnixNano())
 		}
-	}
-	undoOf, _ := op.UndoOf.seq() // Op.check has looked at them; of "" it is 0
-	restoreOf, _ := op.RestoreOf.seq()
-	ids := map[string]int64{}
-	s.missing, s.trashed = nil, nil
-	s.unused = s.unused[:0]
-	for i := range s.parts {
-		p := &s.parts[i]
-		id, err := s.writePart(ctx, c, p)
 		if err != nil {
 			return err
 		}
-		ids[p.ver.Hash.String()] = id
 	}
-	s.seq, err = c.insert(ctx, `INSERT INTO op(seq, ts, session, turn, tool, kind, label,
-			undo_of, restore_of, run)
-		SELECT 1+max(ifnull((SELECT max(seq) FROM op),0),
-			ifnull((SELECT v FROM meta WHERE k='after'),0)),?1,?2,?3,?4,?5,?6,?7,?8,
-			ifnull(?9, (SELECT run FROM op WHERE seq=?7 AND ?8 IS NOT NULL))`,
-		op.Time.UnixNano(), session, orNull(turn), op.Tool, op.Kind, orNull(op.Label),
-		orNull(undoOf), orNull(restoreOf), orNull(op.Run))
+	undoOf, err := tx.seqOf(ctx, op.UndoOf)
 	if err != nil {
 		return err
 	}
-	if err := c.reach(numbers{op: s.seq}); err != nil {
+	restoreOf, err := tx.seqOf(ctx, op.RestoreOf)
+	if err != nil {
 		return err
 	}
-	if err := s.writeOpen(ctx, c); err != nil {
-		return err
-	}
-	for i := range op.Changes {
-		if err := s.writeChange(ctx, c, i, ids); err != nil {
+	run := op.Run
+	if run == 0 && undoOf != 0 && restoreOf != 0 {
+		if run, err = one[int64](ctx, tx, "SELECT coalesce(run, 0) FROM op WHERE seq=?", undoOf); err != nil {
 			return err
 		}
 	}
-	return s.writeTrash(ctx, c)
-}
-
-// notImported is ErrImported if the principal of op has imported the same before. Two processes may
-// import one folder at once; inside the transaction nobody comes in between.
-func (c *committer) notImported(ctx context.Context, op *Op) error {
-	if op.Kind != KindImport || op.Label == "" {
-		return nil
+	last, err := one[int64](ctx, tx, "SELECT coalesce(max(seq), 0) FROM op")
+	if err != nil {
+		return err
 	}
-	var n int64
-	err := c.QueryRowContext(ctx, `SELECT count(*) FROM op WHERE label=? AND kind=?
-		AND session IN (SELECT id FROM session WHERE principal=?)`,
-		op.Label, op.Kind, op.Principal).Scan(&n)
-	if err == nil && n > 0 {
-		err = ErrImported
+	s.seq = last + 1
+	s.id = ID(ids.New(checkpointPrefix, s.seq))
+	err = tx.exec(ctx, `INSERT INTO op(seq, id, ts, session, turn, tool, kind, label, undo_of, restore_of, run)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?)`, s.seq, s.id, op.Time.UnixNano(), session, orNull(turn), op.Tool,
+		op.Kind, orNull(op.Label), orNull(undoOf), orNull(restoreOf), orNull(run))
+	if err != nil {
+		return err
+	}
+	if op.Tag != "" {
+		const open = "INSERT INTO open_op(op, tag, steps) VALUES(?,?,?)"
+		if err := tx.exec(ctx, open, s.seq, op.Tag, append([]byte{}, op.Steps...)); err != nil {
+			return err
+		}
+	}
+	for i := range op.Changes {
+		if err := s.change(ctx, tx, i, session); err != nil {
+			return err
+		}
+	}
+	err = s.d.measure(ctx, tx)
+	if used := s.d.used.Load(); err == nil && used > s.d.o.MaxBytes {
+		err = &FullError{used, s.d.o.MaxBytes}
 	}
 	return err
 }
 
-// changesFiles says whether an operation of this kind is saved before a change, which it announces.
-func changesFiles(kind string) bool {
-	switch kind {
-	case KindExternal, KindRead, KindManual, KindImport:
-		return false
+// seqOf is the number of the checkpoint id; of "" it is 0.
+func (tx *tx) seqOf(ctx context.Context, id ID) (int64, error) {
+	if id == "" {
+		return 0, nil
 	}
-	return true
-}
-
-// writeTrash makes the entries of what this operation puts into the trash.
-func (s *save) writeTrash(ctx context.Context, c *committer) error {
-	for i := range s.op.Changes {
-		ch := &s.op.Changes[i]
-		if ch.Trash == nil {
-			continue
-		}
-		if ch.Trash.Parked == "" && (ch.Skipped != "" || s.isMissing(ch.Path)) {
-			continue // there would be nothing to bring back
-		}
-		t := *ch.Trash
-		t.Principal, t.Session, t.Path = s.op.Principal, s.op.Session, ch.Path
-		t.Checkpoint = idOf(s.seq)
-		t.Kind, t.Size, t.Deleted = ch.Before.Kind, max(t.Size, ch.Before.Size), s.op.Time
-		if err := t.complete(); err != nil {
-			return err
-		}
-		if err := c.putTrash(ctx, &t, s.seq); err != nil {
-			return err
-		}
-		s.trashed = append(s.trashed, t)
-	}
-	return nil
-}
-
-func (s *save) isMissing(path string) bool {
-	return slices.ContainsFunc(s.missing, func(m Skip) bool { return m.Path == path })
-}
-
-// writePart answers the id of the content's row.
-func (s *save) writePart(ctx context.Context, c *committer, p *part) (id int64, err error) {
-	if p.known {
-		r, err := c.stored(ctx, p.ver.Hash)
-		if err == nil && r.id == 0 {
-			err = errStale
-		}
-		return r.id, err
-	}
-	id, fresh, err := c.newObject(ctx, p.ver.Hash, int64(len(p.ver.Content)))
+	id, err := ParseID(string(id))
 	if err != nil {
 		return 0, err
 	}
-	if !fresh {
-		r, err := c.stored(ctx, p.ver.Hash)
-		if err != nil {
-			return 0, err
-		}
-		if r.id != 0 {
-			p.ver.Depth, p.ver.Key = r.depth, r.key
-			if p.Codec&blob.CodecFile != 0 {
-				s.unused = append(s.unused, p.File)
-			}
-			return id, nil
-		}
+	seq, err := one[int64](ctx, tx, "SELECT seq FROM op WHERE id=?", id)
+	if err == nil && seq == 0 {
+		err = &BadOpError{"", fmt.Sprintf("%s is not in the store", id)}
 	}
-	var base any
-	p.ver.Depth, p.ver.Key = p.Depth, p.Key
-	if p.Base != nil {
-		r, err := c.stored(ctx, p.Base.Hash)
-		if err != nil {
-			return 0, err
-		}
-		if r.id == 0 || r.depth+1 > blob.MaxDepth || r.key != 0 && r.key != p.Key {
-			return 0, errStale // it is gone, or another row than was thought
-		}
-		base, p.ver.Depth = r.id, r.depth+1
-	}
-	if p.Codec&blob.CodecFile != 0 {
-		// No row names the file yet. If this process slept for an hour, gc has taken it for
-		// rubbish; a purge takes it at once. So it is made young here, or written again.
-		now := time.Now()
-		if err := os.Chtimes(s.d.pack.Path(p.File), now, now); errors.Is(err, fs.ErrNotExist) {
-			if p.File, err = s.d.pack.Write(p.ver.Hash, p.Z); err != nil {
-				return 0, err
-			}
-			s.files = append(s.files, p.File)
-		} else if err != nil {
-			return 0, err
-		}
-	}
-	c.know(hashName(p.ver.Hash), row{id, p.Key, p.ver.Depth})
-	return id, c.exec(ctx, `INSERT INTO data(id, codec, base, depth, key, bytes, z)
-		VALUES(?,?,?,?,?,?,?)`, id, int64(p.Codec), base, p.ver.Depth, orNull(p.Key),
-		len(p.Z), p.column())
+	return seq, err
 }
 
-// row is that of a name, or of a stored content.
-type row struct {
-	id, key int64
-	depth   int
+func (tx *tx) session(ctx context.Context, principal, name string) (int64, error) {
+	id, err := one[int64](ctx, tx, "SELECT id FROM session WHERE principal=? AND name=?", principal, name)
+	if err != nil || id != 0 {
+		return id, err
+	}
+	return one[int64](ctx, tx, "INSERT INTO session(principal, name) VALUES(?,?) RETURNING id", principal, name)
 }
 
-// hashName gives the key of a hash in the maps of the committer: no name begins like this.
-func hashName(h blob.Hash) string { return "\x00" + string(h[:]) }
-
-// stored is rowOf for a save.
-func (c *committer) stored(ctx context.Context, h blob.Hash) (r row, err error) {
-	r, ok := c.rows[hashName(h)]
-	if ok {
-		return r, nil
-	}
-	if r, err = rowOf(ctx, c, h); r.id != 0 {
-		c.know(hashName(h), r)
-	}
-	return r, err
+// newTurn begins a turn after the newest checkpoint there is.
+func (tx *tx) newTurn(ctx context.Context, session int64, name string, now int64) (int64, error) {
+	return one[int64](ctx, tx, `INSERT INTO turn(session, name, after, ts)
+		VALUES(?,?,(SELECT coalesce(max(seq),0) FROM op),?) RETURNING id`, session, name, now)
 }
 
-func (c *committer) object(ctx context.Context, h blob.Hash, size int64) (int64, error) {
-	return c.intern(ctx, "", "SELECT id FROM object WHERE hash=?1",
-		"INSERT INTO object(hash, size) VALUES(?1,?2)", h[:], size)
-}
-
-// newObject is object for content that is most likely new; fresh says that it was.
-func (c *committer) newObject(ctx context.Context, h blob.Hash, size int64) (id int64, fresh bool,
-	err error) {
-	const add = "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING"
-	r, err := c.change(ctx, add, h[:], size)
-	if err != nil {
-		return 0, false, err
-	}
-	if n, err := r.RowsAffected(); err != nil || n > 0 {
-		id, _ := r.LastInsertId()
-		return id, true, err
-	}
-	id, err = c.object(ctx, h, size)
-	return id, false, err
-}
-
-func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[string]int64) error {
+// change writes the i-th change, its contents and its entry in the trash.
+func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 	ch := &s.op.Changes[i]
-	path, err := c.path(ctx, ch.Path)
+	path, err := one[int64](ctx, tx, "SELECT id FROM path WHERE path=?", []byte(ch.Path))
+	if err == nil && path == 0 {
+		path, err = one[int64](ctx, tx, "INSERT INTO path(path) VALUES(?) RETURNING id", []byte(ch.Path))
+	}
+	if err != nil {
+		return err
+	}
+	if err := tx.exec(ctx, "INSERT INTO known(session, path) VALUES(?,?) ON CONFLICT DO NOTHING", session, path); err != nil {
+		return err
+	}
+	before, err := s.content(ctx, tx, ch, &ch.Before, ch.Content, path, nil)
+	if err != nil {
+		return err
+	}
+	after, err := s.content(ctx, tx, ch, &ch.After, ch.AfterContent, path, before)
 	if err != nil {
 		return err
 	}
 	skipped := ch.Skipped
-	if skipped == "" && ch.Before.Kind == File && ch.Content == nil {
-		// Only the hash was given: fine if the content is here already, otherwise it has to be
-		// said.
-		h, err := blob.ParseHash(ch.Before.Hash)
-		if err != nil {
-			return err
-		}
-		if r, err := c.stored(ctx, h); err != nil {
-			return err
-		} else if r.id == 0 {
-			skipped = skipHashOnly
-			s.missing = append(s.missing, Skip{ch.Path, skipHashOnly, ch.Before.Size})
-		}
+	if skipped == "" && ch.Before.Kind == File && ch.Content == nil && before.depth < 0 {
+		// Only the hash was given: fine if the content is here already, otherwise it has to be said.
+		skipped = skipHashOnly
+		s.missing = append(s.missing, Skip{ch.Path, skipHashOnly, ch.Before.Size})
 	}
-	args := make([]any, 0, 24)
-	args = append(args, s.seq, i, path, ch.Role, orNull(skipped))
-	for _, st := range []*State{&ch.Before, &ch.After} {
-		var target any
-		size := st.Size // else it is with the hash
-		if st.Tail != "" {
-			if err := c.hashed(ctx, st.Hash, ch.tailSize(), ids); err != nil {
-				return err
+	args := append(make([]any, 0, 24), s.seq, i, path, ch.Role, orNull(skipped))
+	for _, side := range []struct {
+		st *State
+		c  *stored
+	}{{&ch.Before, before}, {&ch.After, after}} {
+		var target, obj any
+		size := side.st.Size // of a content it is in its row
+		if side.c != nil {
+			if obj = side.c.id; side.st.Tail == "" {
+				size = 0
 			}
-		} else if st.Hash != "" {
-			if err := c.hashed(ctx, st.Hash, st.Size, ids); err != nil {
-				return err
-			}
-			size = 0
 		}
-		if st.Kind == Symlink {
-			target = []byte(st.Target)
+		if side.st.Kind == Symlink {
+			target = []byte(side.st.Target)
 		}
-		args = append(args, kindCode(st.kind()), timeNs(st.ModTime), orNull(ids[st.Hash]),
-			orNull(size), target)
+		args = append(args, kindCode(side.st.kind()), timeNs(side.st.ModTime), obj, orNull(size), target)
 	}
 	args = append(append(args, ch.Before.metadata(State{})...), ch.After.metadata(ch.Before)...)
-	return c.exec(ctx, `INSERT INTO change(op, n, path, role, skipped,
+	err = tx.exec(ctx, `INSERT INTO change(op, n, path, role, skipped,
 		bkind, bmtime, bobj, bsize, btarget, akind, amtime, aobj, asize, atarget,
 		bmode, buid, bgid, bxattrs, amode, auid, agid, axattrs)
 		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, args...)
-}
-
-// hashed sees to it that ids has the hash of a content of that size.
-func (c *committer) hashed(ctx context.Context, hash string, size int64,
-	ids map[string]int64) error {
-	if ids[hash] != 0 {
-		return nil
+	if err != nil || ch.Trash == nil || ch.Trash.Parked == "" && skipped != "" { // nothing to bring back
+		return err
 	}
-	h, err := blob.ParseHash(hash)
-	if err == nil {
-		ids[hash], err = c.object(ctx, h, size)
+	t := *ch.Trash
+	t.Principal, t.Session, t.Path, t.Checkpoint = s.op.Principal, s.op.Session, ch.Path, s.id
+	t.Kind, t.Size, t.Deleted = ch.Before.Kind, max(t.Size, ch.Before.Size), s.op.Time
+	if err := t.complete(); err != nil {
+		return err
 	}
+	err = tx.putTrash(ctx, &t, s.seq)
+	s.trashed = append(s.trashed, t)
 	return err
 }
 
@@ -477,18 +257,208 @@ func (s *State) metadata(before State) []any {
 	return out
 }
 
-// remember keeps the newest content of each path as the base of the next delta.
-func (s *save) remember() {
-	for i := range s.parts {
-		s.d.mem.Add(s.parts[i].ver)
-		s.d.pack.Hold(s.parts[i].ver)
+// content finds or makes the row of the content of st, one of the states of ch; nil if that has no
+// hash. body is its bytes, nil if they are not to be stored; then a row without bytes has the depth
+// -1. A new one becomes a delta on base, or, without that, on the newest content of the path.
+func (s *save) content(ctx context.Context, tx *tx, ch *Change, st *State, body []byte, path int64, base *stored) (*stored, error) {
+	if st.Hash == "" {
+		return nil, nil
 	}
-	s.discard(s.unused)
+	h, err := blob.ParseHash(st.Hash)
+	if err != nil {
+		return nil, err
+	}
+	c := &stored{hash: h, content: body, depth: -1}
+	err = each(ctx, tx, "SELECT id, coalesce(depth, -1), coalesce(key, 0) FROM content WHERE hash=?", []any{h[:]},
+		func(row scanner) error { return row.Scan(&c.id, &c.depth, &c.key) })
+	if err != nil {
+		return nil, err
+	}
+	if c.depth < 0 && body == nil {
+		if c.id == 0 {
+			size := st.Size
+			if st.Tail != "" {
+				size = ch.tailSize()
+			}
+			c.id, err = one[int64](ctx, tx, "INSERT INTO content(hash, size) VALUES(?,?) RETURNING id", h[:], size)
+		}
+		return c, err
+	}
+	if c.depth < 0 {
+		err = s.put(ctx, tx, c, path, base)
+	}
+	if body != nil {
+		s.d.pack.Hold(h, c.key, body)
+	}
+	return c, err
 }
 
-// discard removes external files that nothing names.
-func (s *save) discard(files []string) {
-	for _, f := range files {
-		s.d.pack.Remove(f) //nolint:errcheck // gc takes what stays for rubbish
+// put writes the bytes of c.
+func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *stored) (err error) {
+	if len(c.content) > blob.MaxDelta {
+		base = nil
+	} else if base == nil || base.content == nil || base.depth < 0 {
+		if base, err = s.newest(ctx, tx, path); err != nil {
+			return err
+		}
 	}
+	if base != nil && (base.depth >= blob.MaxDepth || !s.d.pack.MayStandOn(base.key)) {
+		base = nil
+	}
+	var on []byte
+	if base != nil {
+		on = base.content
+	}
+	r, err := s.d.pack.Pack(ctx, c.hash, c.content, on, 0)
+	if r.Name != "" {
+		s.names = append(s.names, r.Name)
+	}
+	if err != nil {
+		return err
+	}
+	var baseID any
+	c.key, c.depth = r.Key, 0
+	if r.Codec&blob.CodecDelta != 0 {
+		baseID, c.depth = base.id, base.depth+1
+	}
+	if c.id != 0 {
+		return tx.exec(ctx, "UPDATE content SET codec=?, base=?, depth=?, key=?, bytes=?, name=?, z=? WHERE id=?",
+			int64(r.Codec), baseID, c.depth, orNull(r.Key), r.Bytes, orNull(r.Name), column8(&r), c.id)
+	}
+	c.id, err = one[int64](ctx, tx, `INSERT INTO content(hash, size, codec, base, depth, key, bytes, name, z)
+		VALUES(?,?,?,?,?,?,?,?,?) RETURNING id`, c.hash[:], r.Size, int64(r.Codec), baseID, c.depth,
+		orNull(r.Key), r.Bytes, orNull(r.Name), column8(&r))
+	return err
+}
+
+// column8 is z of a row: NULL if the bytes are in the blob store.
+func column8(r *blob.Row) any {
+	if r.Name != "" {
+		return nil
+	}
+	return append([]byte{}, r.Z...)
+}
+
+// newest is the newest stored content of the path as a base for the next one; nil if there is none
+// or it can't be read: a restore reports that, and a save must not fail for it.
+func (s *save) newest(ctx context.Context, tx *tx, path int64) (*stored, error) {
+	var c *stored
+	// Of the two states of the newest change the later one that has content.
+	err := each(ctx, tx, `SELECT c.id, c.depth, coalesce(c.key, 0), c.hash, c.size FROM
+		(SELECT bobj, aobj FROM change WHERE path=? ORDER BY op DESC LIMIT 1) n
+		JOIN content c ON c.id IN (n.aobj, n.bobj) WHERE c.depth IS NOT NULL
+		ORDER BY CASE WHEN c.id=n.aobj THEN 0 ELSE 1 END LIMIT 1`, []any{path}, func(row scanner) error {
+		var h []byte
+		var size int64
+		n := &stored{}
+		err := row.Scan(&n.id, &n.depth, &n.key, &h, &size)
+		if err == nil && size <= blob.MaxDelta && len(h) == len(n.hash) {
+			c, n.hash = n, blob.Hash(h)
+		}
+		return err
+	})
+	if err != nil || c == nil {
+		return nil, err
+	}
+	if c.content, err = s.d.content(ctx, tx, c.hash); err != nil {
+		return nil, nil //nolint:nilerr // as said
+	}
+	return c, nil
+}
+
+// content reads a content and what it is a delta against.
+func (d *DB) content(ctx context.Context, q querier, h blob.Hash) ([]byte, error) {
+	// In one statement, hence from one snapshot.
+	const chain = `WITH RECURSIVE c(id, codec, base, key, bytes, name, z, size, hash, n) AS (
+		SELECT id, codec, base, key, bytes, name, z, size, hash, 0 FROM content WHERE hash=? AND codec IS NOT NULL
+		UNION ALL
+		SELECT d.id, d.codec, d.base, d.key, d.bytes, d.name, d.z, d.size, d.hash, n+1
+		FROM c JOIN content d ON d.id=c.base WHERE n < 64 AND d.codec IS NOT NULL)
+		SELECT codec, coalesce(base, 0), coalesce(key, 0), bytes, coalesce(name, ''), z, size, hash FROM c ORDER BY n`
+	var rows []blob.Row
+	var base int64
+	err := each(ctx, q, chain, []any{h[:]}, func(row scanner) error {
+		var r blob.Row
+		var err error
+		base, err = scanContent(row, &r)
+		rows = append(rows, r)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading content: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, ErrNoContent
+	}
+	if base != 0 {
+		return nil, &CorruptError{h.String(), "the base of its delta is missing"}
+	}
+	var out []byte
+	for _, r := range slices.Backward(rows) {
+		out, err = d.pack.Unpack(ctx, &r, out)
+		if errors.Is(err, ErrSealed) || errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		if err != nil {
+			return nil, &CorruptError{h.String(), err.Error()}
+		}
+	}
+	if sha256.Sum256(out) != h {
+		return nil, &CorruptError{h.String(), "the hash is another one"}
+	}
+	return out, nil
+}
+
+// scanContent reads codec, base, key, bytes, name, z, size and hash of a row, and more that follows.
+func scanContent(row scanner, r *blob.Row, more ...any) (base int64, err error) {
+	var h []byte
+	err = row.Scan(append([]any{&r.Codec, &base, &r.Key, &r.Bytes, &r.Name, &r.Z, &r.Size, &h}, more...)...)
+	if len(h) == len(r.Hash) {
+		r.Hash = blob.Hash(h)
+	}
+	return base, err
+}
+
+// Content returns the bytes whose SHA-256 is hash, compared with it.
+func (d *DB) Content(ctx context.Context, hash string) ([]byte, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.active.Done()
+	h, err := blob.ParseHash(hash)
+	if err != nil {
+		return nil, &BadOpError{"", err.Error()}
+	}
+	b, err := d.content(ctx, d.r, h)
+	if errors.Is(err, ErrSealed) {
+		if held := d.pack.Held(h); held != nil {
+			return held, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) { // it may have been moved between the row and the file
+		b, err = d.content(ctx, d.r, h)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &CorruptError{hash, "its file is gone"}
+	}
+	return b, err
+}
+
+// sealRows are the data keys of the catalog.
+type sealRows struct{ d *DB }
+
+func (s sealRows) Newest(ctx context.Context) (int64, error) {
+	return one[int64](ctx, s.d.r, "SELECT coalesce(max(id), 0) FROM seal")
+}
+
+func (s sealRows) Wrapped(ctx context.Context, id int64) ([]byte, error) {
+	return one[[]byte](ctx, s.d.r, "SELECT wrapped FROM seal WHERE id=?", id)
+}
+
+func (s sealRows) Add(ctx context.Context, wrapped []byte) (id int64, err error) {
+	err = s.d.transact(ctx, func(ctx context.Context, tx *tx) error {
+		id, err = one[int64](ctx, tx, "INSERT INTO seal(wrapped) VALUES(?) RETURNING id", wrapped)
+		return err
+	})
+	return id, err
 }

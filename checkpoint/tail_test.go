@@ -35,7 +35,7 @@ func TestAppended(t *testing.T) {
 		if back {
 			large, small = ch.Before, ch.After
 		}
-		if large.Size != 1<<30+int64(len(tail)) || small.Size != 1<<30 || large.Tail != textSum(tail) || small.Tail != "" ||
+		if large.Size != 1<<30+int64(len(tail)) || small.Size != 1<<30 || large.Tail != sum([]byte(tail)) || small.Tail != "" ||
 			large.Hash != "" || small.Hash != "" || ch.Stored || ch.AfterStored || ch.Skipped != checkpoint.SkipAppended {
 			t.Errorf("back %v: %+v", back, ch)
 		}
@@ -48,7 +48,7 @@ func TestAppended(t *testing.T) {
 		}
 	}
 	sound(t, d)
-	if p, err := d.Purge(ctx, checkpoint.Purge{Hash: textSum(tail)}); err != nil || p.Contents != 1 {
+	if p, err := d.Purge(ctx, checkpoint.Purge{Hash: sum([]byte(tail))}); err != nil || p.Contents != 1 {
 		t.Fatalf("%+v %v", p, err)
 	}
 	sound(t, d)

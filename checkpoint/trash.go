@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"moltisfs/internal/ids"
 )
 
 // TrashID names an entry of the trash: as ID, with "tr-" in front.
@@ -74,26 +76,24 @@ func (t *Trashed) complete() error {
 	return nil
 }
 
-// putTrash writes the row of an entry that is complete. op is a sequence number, or nil.
-func (c *committer) putTrash(ctx context.Context, t *Trashed, op any) error {
+// putTrash writes the row of an entry that is complete. op is the number of its operation.
+func (tx *tx) putTrash(ctx context.Context, t *Trashed, op int64) error {
 	t.Phase = Parked
 	if t.Parked != "" {
 		t.Phase = Parking
 	}
-	// Ids are never used twice: the newest row stays when it is dropped (see TrashDrop).
-	id, err := c.insert(ctx, `INSERT INTO trash(id, ts, expires, principal, session, path, parked, op,
-			phase, kind, size, files, ident)
-		VALUES(1+max(ifnull((SELECT max(id) FROM trash),0),
-			ifnull((SELECT v FROM meta WHERE k='trash_after'),0)),?,?,?,?,?,?,?,?,?,?,?,?)`,
-		t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
+	last, err := one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM trash")
+	if err != nil {
+		return err
+	}
+	t.ID, t.Agent = TrashID(ids.New(trashPrefix, last+1)), false
+	err = tx.exec(ctx, `INSERT INTO trash(id, name, ts, expires, principal, session, path, parked, op,
+			phase, kind, size, files, ident) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
+		last+1, t.ID, t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
 		[]byte(t.Parked), op, phaseCode(t.Phase), string(t.Kind), t.Size, t.Files, t.Identity)
 	if err != nil {
 		return err
 	}
-	if err := c.reach(numbers{trash: id}); err != nil {
-		return err
-	}
-	t.ID, t.Agent = TrashID(makeID(trashPrefix, id)), false
 	t.Deleted, t.Expires = time.Unix(0, t.Deleted.UnixNano()), time.Unix(0, t.Expires.UnixNano())
 	return nil
 }
@@ -103,48 +103,41 @@ func phaseCode(p Phase) int { return slices.Index(phases, p) }
 // TrashSettle moves an entry on to phase p. One that is Gone stays so: ErrNotFound. It is durable
 // on return.
 func (d *DB) TrashSettle(ctx context.Context, id TrashID, p Phase) error {
-	n, err := parseID(trashPrefix, string(id))
+	id, err := ParseTrashID(string(id))
 	if err != nil {
 		return err
 	}
 	if phaseCode(p) < 0 {
 		return &BadOpError{"", fmt.Sprintf("%q is no phase of trash", p)}
 	}
-	const settle = "UPDATE trash SET phase=?1 WHERE id=?2 AND (phase<>3 OR ?1=3)"
-	return d.update(ctx, "settling trash", settle, phaseCode(p), n)
+	const settle = "UPDATE trash SET phase=? WHERE name=? AND (phase<>3 OR 3=?)"
+	return d.update(ctx, "settling trash", settle, phaseCode(p), id, phaseCode(p))
 }
 
 // TrashRename records that a payload lies elsewhere: its name was taken, or it was moved to another
 // volume.
 func (d *DB) TrashRename(ctx context.Context, id TrashID, parked string) error {
-	n, err := parseID(trashPrefix, string(id))
+	id, err := ParseTrashID(string(id))
 	if err != nil {
 		return err
 	}
 	if parked == "" || !rooted(parked) {
 		return &BadOpError{parked, "path is not absolute"}
 	}
-	const rename = "UPDATE trash SET parked=? WHERE id=?"
-	return d.update(ctx, "renaming trash", rename, []byte(parked), n)
+	const rename = "UPDATE trash SET parked=? WHERE name=?"
+	return d.update(ctx, "renaming trash", rename, []byte(parked), id)
 }
 
-// trashGone makes an entry Gone and forgets what it was.
-const trashGone = "UPDATE trash SET phase=3, op=NULL, path=x'', ident=''"
+// trashGone makes an entry Gone and forgets what it was; its argument is nothing.
+const trashGone = "UPDATE trash SET phase=3, op=NULL, path=?, ident=''"
 
-// TrashDrop forgets an entry that is Gone; others are ErrNotFound. The newest row of all stays, so
-// that its id is not given out again; lists do not show it.
+// TrashDrop forgets an entry that is Gone; others are ErrNotFound.
 func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
-	n, err := parseID(trashPrefix, string(id))
+	id, err := ParseTrashID(string(id))
 	if err != nil {
 		return err
 	}
-	return d.write(ctx, "dropping trash", func(ctx context.Context, c *committer) error {
-		const gone = " WHERE id=? AND phase=3"
-		if err := c.must(ctx, trashGone+", parked=NULL"+gone, n); err != nil {
-			return err
-		}
-		return c.exec(ctx, "DELETE FROM trash"+gone+" AND id < (SELECT max(id) FROM trash)", n)
-	})
+	return d.update(ctx, "dropping trash", "DELETE FROM trash WHERE name=? AND phase=3", id)
 }
 
 // TrashFilter selects entries. Only those of Principal are seen unless AllPrincipals is set.
@@ -167,20 +160,20 @@ type TrashPage struct {
 	Next    string
 }
 
-const trashColumns = `SELECT id, ts, expires, principal, session, path, ifnull(parked,x''),
-	ifnull(op,0), phase, kind, size, files, ident FROM trash`
+const trashColumns = `SELECT t.id, t.name, t.ts, t.expires, t.principal, t.session, t.path, t.parked,
+	coalesce(op.id, ''), t.phase, t.kind, t.size, t.files, t.ident FROM trash t LEFT JOIN op ON op.seq=t.op`
 
 // TrashGet returns an entry of principal, or with all of anybody; ErrNotFound when there is none or
 // it is Gone.
 func (d *DB) TrashGet(ctx context.Context, id TrashID, principal string,
 	all bool) (Trashed, error) {
-	n, err := parseID(trashPrefix, string(id))
+	id, err := ParseTrashID(string(id))
 	if err != nil {
 		return Trashed{}, err
 	}
 	var t Trashed
 	err = d.view(ctx, func(h *history) error {
-		t, err = scanTrashed(h.q.QueryRowContext(ctx, trashColumns+" WHERE id=? AND phase<>3", n))
+		_, t, err = scanTrashed(h.q.QueryRowContext(ctx, trashColumns+" WHERE t.name=? AND t.phase<>3", id))
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) || (err == nil && !all && t.Principal != principal) {
@@ -189,66 +182,58 @@ func (d *DB) TrashGet(ctx context.Context, id TrashID, principal string,
 	return t, err
 }
 
-func scanTrashed(row scanner) (Trashed, error) {
-	var t Trashed
-	var id, ts, expires, op, phase int64
+func scanTrashed(row scanner) (id int64, t Trashed, err error) {
+	var ts, expires, phase int64
 	var path, parked []byte
-	var kind string
-	err := row.Scan(&id, &ts, &expires, &t.Principal, &t.Session, &path, &parked, &op, &phase, &kind,
-		&t.Size, &t.Files, &t.Identity)
-	if err != nil {
-		return t, err
-	}
-	t.ID, t.Checkpoint = TrashID(makeID(trashPrefix, id)), idOf(op)
+	err = row.Scan(&id, &t.ID, &ts, &expires, &t.Principal, &t.Session, &path, &parked, &t.Checkpoint, &phase,
+		&t.Kind, &t.Size, &t.Files, &t.Identity)
 	t.Deleted, t.Expires = time.Unix(0, ts), time.Unix(0, expires)
-	t.Path, t.Parked, t.Kind = string(path), string(parked), Kind(kind)
-	if phase >= 0 && phase < int64(len(phases)) {
-		t.Phase = phases[phase]
-	}
-	return t, nil
+	t.Path, t.Parked, t.Phase = string(path), string(parked), byCode(phases, phase)
+	return id, t, err
 }
 
 // TrashList returns entries, newest first.
 func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 	var w where
 	if f.Cursor != "" {
-		n, err := parseID(trashPrefix, f.Cursor)
+		below, err := strconv.ParseInt(f.Cursor, 10, 64)
 		if err != nil {
 			return TrashPage{}, &BadOpError{"", "the cursor is none that a list gave out"}
 		}
-		w.and("id < ?", n)
+		w.and("t.id < ?", below)
 	}
 	if f.Unsettled {
-		w.and("phase IN (0,2)")
+		w.and("t.phase IN (0,2)")
 	} else {
-		w.and("phase = 1")
+		w.and("t.phase = 1")
 	}
-	w.when(!f.AllPrincipals, "principal = ?", f.Principal)
-	w.when(f.Session != "", "session = ?", f.Session)
-	w.when(f.Path != "", "path = ?", []byte(f.Path))
+	w.when(!f.AllPrincipals, "t.principal = ?", f.Principal)
+	w.when(f.Session != "", "t.session = ?", f.Session)
+	w.when(f.Path != "", "t.path = ?", []byte(f.Path))
 	if f.Checkpoint != "" {
-		op, err := f.Checkpoint.seq()
+		op, err := ParseID(string(f.Checkpoint))
 		if err != nil {
 			return TrashPage{}, err
 		}
-		w.and("op = ?", op)
+		w.and("op.id = ?", op)
 	}
-	w.when(!f.Expired.IsZero(), "expires <= ?", clampNs(f.Expired))
+	w.when(!f.Expired.IsZero(), "t.expires <= ?", clampNs(f.Expired))
 	limit := Filter{Limit: f.Limit}.limit()
 	page := TrashPage{Entries: []Trashed{}}
 	err := d.view(ctx, func(h *history) error {
 		part := strings.ToLower(f.PathContains)
-		all := trashColumns + w.sql() + " ORDER BY id DESC"
+		var last int64
+		all := trashColumns + w.sql() + " ORDER BY t.id DESC"
 		return each(ctx, h.q, all, w.args, func(row scanner) error {
-			t, err := scanTrashed(row)
+			id, t, err := scanTrashed(row)
 			if err != nil || !strings.Contains(strings.ToLower(t.Path), part) {
 				return err
 			}
 			if len(page.Entries) == limit {
-				page.Next = string(page.Entries[limit-1].ID)
+				page.Next = strconv.FormatInt(last, 10)
 				return fs.SkipAll
 			}
-			page.Entries = append(page.Entries, t)
+			page.Entries, last = append(page.Entries, t), id
 			return nil
 		})
 	})

@@ -152,3 +152,14 @@ func randomText(n int, seed int64) []byte {
 	rng.Read(b)
 	return b
 }
+
+func blobFiles(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	filepath.WalkDir(filepath.Join(dir, "blobs"), func(p string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			out = append(out, p)
+		}
+		return err
+	})
+	return out
+}

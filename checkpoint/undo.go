@@ -6,6 +6,28 @@ import (
 	"strings"
 )
 
+// Undo plans to take back the newest change of the session that is not undone, with all that its
+// run did (Op.Run) and that is not undone. The Op that carries the plan out must have UndoOf and
+// RestoreOf set to those of the Plan. Plan.Lost says that retention took some of the run, or what is
+// newer: what is left would not restore what was there before it. Where there is nothing, the error
+// is a *NothingError.
+func (d *DB) Undo(ctx context.Context, who Scope) (*Plan, error) {
+	return d.undo(ctx, walk{who: who})
+}
+
+// Redo plans to take back the newest undo, if nothing was changed after it.
+func (d *DB) Redo(ctx context.Context, who Scope) (*Plan, error) {
+	return d.undo(ctx, walk{who: who, redo: true})
+}
+
+func (d *DB) undo(ctx context.Context, w walk) (p *Plan, err error) {
+	err = d.planning(ctx, func(h *history) error {
+		p, err = w.plan(ctx, h)
+		return err
+	})
+	return p, err
+}
+
 // A walk finds what an undo is to take back: the newest operation of a session that is not undone,
 // and with it what else its run did. With redo it finds the newest undo that no later change has cut
 // off. It never passes one by for another that is older.
@@ -39,15 +61,15 @@ func (w walk) plan(ctx context.Context, h *history) (*Plan, error) {
 	if len(ops) == 0 {
 		return nil, &NothingError{lost}
 	}
-	newest := ops[len(ops)-1].seq
-	p := &Plan{Mode: ModeState, UndoOf: idOf(newest)}
+	newest := ops[len(ops)-1]
+	p := &Plan{Mode: ModeState, UndoOf: newest.c.ID}
 	if len(ops) > 1 {
-		p.RestoreOf = idOf(ops[0].seq)
+		p.RestoreOf = ops[0].c.ID
 	}
-	if lost != nil && lost.seq > newest {
+	if lost != nil && lost.seq > newest.seq {
 		p.Lost = lost
 	} else if !w.redo && slices.ContainsFunc(ops, func(e entry) bool { return e.run < 0 }) {
-		if p.Lost = lost; lost == nil { // a repair may not have found whose it was
+		if p.Lost = lost; lost == nil { // an earlier version may not have noted whose it was
 			p.Lost = &Lost{Until: ops[0].c.Time}
 		}
 	}
@@ -95,7 +117,8 @@ func (w walk) down(ctx context.Context, h *history) (seen *undone, found *entry,
 func (w walk) together(ctx context.Context, h *history, found *entry,
 	seen *undone) ([]entry, error) {
 	if found.run == 0 {
-		return []entry{*found}, h.fillChanges(ctx, []entry{*found})
+		e, err := h.entry(ctx, "seq", found.seq)
+		return []entry{e}, err
 	}
 	es, err := h.sinceRun(ctx, w.who, found.run, found.seq)
 	if err != nil {
@@ -148,7 +171,7 @@ func above(path string) string { return path[:max(strings.LastIndexAny(path, `/\
 // is nil where there is none, and where retention took what would tell.
 func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) ([]entry, error) {
 	for _, e := range undos {
-		of, err := h.entry(ctx, e.undoOf)
+		of, err := h.entry(ctx, "seq", e.undoOf)
 		if err == ErrNotFound {
 			return nil, nil
 		}
@@ -156,7 +179,7 @@ func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) ([]entr
 			return nil, err
 		}
 		if of.undoOf == 0 {
-			e, err = h.entry(ctx, e.seq)
+			e, err = h.entry(ctx, "seq", e.seq)
 			return []entry{e}, err
 		}
 	}

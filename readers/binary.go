@@ -1,21 +1,31 @@
 package readers
 
 import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
+
+	"moltisfs/readers/sqlite"
+	"moltisfs/readers/unreadable"
 )
 
 // Binary is a file that is neither text nor anything else that can be shown.
 type Binary struct {
-	Sight `json:"-"`
+	ReadRecord `json:"-"`
 
 	Bytes     int64  `json:"bytes"`
 	MediaType string `json:"media_type"`
-	// Summary is one line on what is inside an archive or a database: "zip archive, 12 entries, …". Listing names entries of
-	// an archive or tables of a database, a hundred unless Limit says otherwise; Entries is how many there are, or how many were looked at
+	// Summary is one line on the inside of an archive: "zip archive, 12 entries, …". Listing names its entries,
+	// a hundred unless Limit says otherwise; Entries is how many there are, or how many were looked at
 	// when EntriesCut. Where no bytes are given Offset counts entries: StartEntry is set beyond the first, and NextOffset is the next one.
 	Summary    string   `json:"summary,omitempty"`
 	Listing    []string `json:"listing,omitempty"`
@@ -68,7 +78,7 @@ func (b *Binary) entry(name func() string) {
 	b.entries.room -= len(l) + 1
 }
 
-// listedAll says what of the listing is left.
+// listedAll sets StartEntry, EntriesCut and NextOffset once every entry has been counted.
 func (b *Binary) listedAll() {
 	if b.Entries > 0 && b.entries.first > 1 {
 		b.StartEntry = b.entries.first
@@ -149,4 +159,104 @@ func (b *Binary) encode(ctx context.Context, f *file, o *Options) error {
 func mediaType(head []byte) string {
 	name, _, _ := strings.Cut(mimetype.Detect(head[:min(len(head), 3072)]).String(), ";")
 	return name
+}
+
+const (
+	listed       = 100     // entries named unless told
+	tarEntries   = 10_000  // headers walked, or more to get to those asked for
+	zipDirectory = 8 << 20 // bytes of a zip's central directory: archive/zip holds all of it
+)
+
+// describe lists the entries of an archive, and the schema of a database. Every other file has its media type only.
+func (b *Binary) describe(ctx context.Context, f *file) error {
+	switch {
+	case bytes.HasPrefix(f.head, []byte("SQLite format 3\x00")):
+		b.Summary, b.EntriesCut = sqlite.Describe(f.R, f.head, b.Bytes, b.entry)
+		b.listedAll()
+	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
+		b.describeZip(f)
+	case len(f.head) >= 263 && string(f.head[257:262]) == "ustar":
+		return b.describeTar(ctx, f.section(), "tar archive")
+	}
+	return ctx.Err()
+}
+
+// openZip opens a zip whose central directory is of bearable size.
+func openZip(f *file) (*zip.Reader, error) {
+	size := f.section().Size()
+	if f.Size < 0 {
+		return nil, &Damaged{What: "zip archive", Why: "its size is not known"}
+	}
+	tail := make([]byte, min(size, 66<<10))
+	n, err := readAt(f.R, tail, size-int64(len(tail)))
+	if err != nil {
+		return nil, err
+	}
+	tail = tail[:n]
+	if i := bytes.LastIndex(tail, []byte("PK\x05\x06")); i >= 0 && i+22 <= len(tail) {
+		if n := int64(binary.LittleEndian.Uint32(tail[i+12:])); n != 0xffffffff && n > zipDirectory {
+			return nil, &Limit{What: "archive", Resource: "bytes of directory", Is: n, Max: zipDirectory}
+		}
+		if j := bytes.LastIndex(tail[:i], []byte("PK\x06\x06")); j >= 0 && j+56 <= len(tail) {
+			if n := int64(binary.LittleEndian.Uint64(tail[j+40:])); n < 0 || n > zipDirectory {
+				return nil, &Limit{What: "archive", Resource: "bytes of directory", Is: n, Max: zipDirectory}
+			}
+		}
+	}
+	z, err := zip.NewReader(f.R, size)
+	if err != nil && z == nil {
+		return nil, &Damaged{What: "zip archive", Why: err.Error()}
+	}
+	return z, nil
+}
+
+func (b *Binary) describeZip(f *file) {
+	z, err := openZip(f)
+	if err != nil {
+		b.Summary = "zip archive; " + err.Error()
+		return
+	}
+	var total uint64
+	for _, e := range z.File {
+		total += e.UncompressedSize64
+		b.entry(func() string { return unreadable.Entry(e.Name, int64(min(e.UncompressedSize64, 1<<62))) })
+	}
+	b.listedAll()
+	b.Summary = fmt.Sprintf("zip archive, %s, %s unpacked", unreadable.Plural(len(z.File), "entry"), unreadable.Bytes(int64(min(total, 1<<62))))
+}
+
+// describeTar lists headers; the bodies are skipped without being kept.
+func (b *Binary) describeTar(ctx context.Context, r io.Reader, what string) error {
+	t := tar.NewReader(contextReader{ctx, r})
+	var total int64
+	most := b.entries.reach()
+	for b.Entries < most {
+		h, err := t.Next()
+		if err != nil {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			b.EntriesCut = b.EntriesCut || err != io.EOF
+			break
+		}
+		total += h.Size
+		b.entry(func() string {
+			name := h.Name
+			if h.Linkname != "" {
+				name += " -> " + h.Linkname
+			}
+			return unreadable.Entry(name, h.Size)
+		})
+	}
+	b.listedAll()
+	more := ""
+	if b.Entries == most {
+		more = " or more"
+	}
+	entries := "entries"
+	if b.Entries == 1 {
+		entries = "entry"
+	}
+	b.Summary = fmt.Sprintf("%s, %s%s %s, %s", what, unreadable.Number(int64(b.Entries)), more, entries, unreadable.Bytes(total))
+	return nil
 }

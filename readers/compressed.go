@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	// unpackedText is how much of a compressed text is held. A longer one is unpacked anew for each window.
-	unpackedText = memoryLimit
-	// unpackedList is how much of a compressed tar is walked for its listing.
+	// unpackedList is how many bytes of a compressed tar are walked for its listing. Of a compressed text memoryLimit are held; a longer
+	// one is unpacked anew for each window.
 	unpackedList = 256 << 20
+	// packedKeep is how many bytes a packedAt can be read back without starting over.
+	packedKeep = 8 << 20
 )
 
 // packing is one way of compressing a single file.
@@ -52,7 +53,7 @@ func openZstd(r io.Reader) (io.Reader, error) {
 	return d.IOReadCloser(), nil
 }
 
-// openXZ relies on the cap on what is unpacked: a dictionary may be declared as 4 GB, but only what is written to it is ever
+// openXZ relies on the cap on unpacked bytes: a dictionary may be declared as 4 GB, but only written bytes are ever
 // memory.
 func openXZ(r io.Reader) (io.Reader, error) {
 	return xz.ReaderConfig{SingleStream: false}.NewReader(r)
@@ -69,7 +70,7 @@ func packingOf(head []byte) *packing {
 
 func knowsCompressed(f *file, o *Options) bool { return packingOf(f.head) != nil }
 
-// readCompressed reads a compressed text as the text, and says of anything else what is inside.
+// readCompressed reads a compressed text, and the names or the media type of any other compressed file.
 func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	p := packingOf(f.head)
 	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
@@ -82,66 +83,64 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	defer free()
 	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
-	u := &unpacker{in: &countReader{r: contextReader{ctx, f.section()}}, max: unpackedText}
+	u := &unpacker{in: &countReader{r: contextReader{ctx, f.section()}}, max: memoryLimit}
+	var buf bytes.Buffer
+	why := func(err error) error {
+		switch {
+		case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return damagedOr(ctx, p.name+" file", err)
+		case buf.Len() == 0:
+			return &Limit{What: "file", Resource: "time"}
+		}
+		return &OutOfTime{Line: bytes.Count(buf.Bytes(), newline) + 1, Byte: int64(buf.Len()), Size: -1, Unpacks: true}
+	}
 	if u.out, err = p.open(u.in); err != nil {
-		return nil, damagedOr(ctx, p.name+" file", err)
+		return nil, why(err)
 	}
 	if c, ok := u.out.(io.Closer); ok {
 		defer c.Close()
 	}
-	head := make([]byte, headBytes)
-	// Not io.ReadFull: its own ErrUnexpectedEOF could not be told from that of a file which is cut off.
-	n, ended, stop := 0, false, error(nil)
-	for n < len(head) && !ended {
-		m, err := u.Read(head[n:])
-		n += m
-		ended = err != nil
-		if err != nil && err != io.EOF {
-			if stop = damagedOr(ctx, p.name+" file", err); ctx.Err() != nil || n == 0 {
-				return nil, lateUnpacking(stop, head[:n])
+	_, stop := io.CopyN(&buf, u, headBytes)
+	ended := stop == io.EOF
+	if head := buf.Bytes(); stop == nil || ended || ctx.Err() == nil && len(head) > 0 {
+		b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
+		b.Changed = f.grown
+		b.window(o)
+		inner := &file{head: head, ended: ended}
+		tar := len(head) >= 263 && string(head[257:262]) == "ustar"
+		if tar || o.Encoding == "" && isBinary(head) || image.FormatOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
+			if o.BinaryPolicy == "base64" {
+				if err := b.encode(ctx, f, o); err != nil {
+					return nil, err
+				}
 			}
-		}
-	}
-	head = head[:n]
-	if n >= 263 && string(head[257:262]) == "ustar" {
-		b, err := packedBinary(ctx, f, o, p)
-		if err != nil {
-			return nil, err
-		}
-		u.max = unpackedList
-		err = b.describeTar(contextReader{ctx, io.MultiReader(bytes.NewReader(head), u)}, p.name+"-compressed tar archive")
-		return b, err
-	}
-	inner := &file{head: head, ended: ended}
-	if o.Encoding == "" && isBinary(head) || image.FormatOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
-		b, err := packedBinary(ctx, f, o, p)
-		if err != nil {
-			return nil, err
-		}
-		b.Summary = fmt.Sprintf("%s-compressed %s", p.name, mediaType(head))
-		return b, nil
-	}
-	raw := append(make([]byte, 0, 4*headBytes), head...)
-	if !ended {
-		var buf bytes.Buffer
-		buf.Write(raw)
-		if _, err = io.Copy(&buf, u); err != nil {
-			if stop = damagedOr(ctx, p.name+" file", err); ctx.Err() != nil {
-				return nil, lateUnpacking(stop, buf.Bytes())
+			if tar {
+				u.max = unpackedList
+				return b, b.describeTar(ctx, io.MultiReader(bytes.NewReader(head), u), p.name+"-compressed tar archive")
 			}
+			b.Summary = fmt.Sprintf("%s-compressed %s", p.name, mediaType(head))
+			return b, nil
 		}
-		raw = buf.Bytes()
+	}
+	if stop == nil {
+		_, stop = io.Copy(&buf, u)
+	} else if ended {
+		stop = nil
 	}
 	if errors.Is(stop, errUnpacked) {
 		return r.readPacked(ctx, f, o, p)
 	}
-	note := ""
+	raw, note := buf.Bytes(), ""
 	if stop != nil {
-		if o.Tail || o.Offset < 0 {
-			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: stop.Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
+		stop = why(stop)
+		switch {
+		case ctx.Err() != nil || len(raw) == 0:
+			return nil, stop
+		case o.fromEnd():
+			return nil, p.noEnd(stop)
 		}
 		note = fmt.Sprintf("Only the first %s of the text are here: %s.", unreadable.Bytes(int64(len(raw))), stop)
-		if !isDamage(stop) {
+		if !errors.As(stop, new(*Damaged)) {
 			note += " Unpack it with another program to read the rest."
 			if i := bytes.LastIndexByte(raw, '\n'); i >= 0 {
 				raw = raw[:i+1] // half a line could be taken for a whole one
@@ -161,15 +160,12 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	if stop != nil {
 		t.unknownTotal(note)
 	}
-	return t, f.addSum(ctx, &t.Sight)
+	return t, f.addSum(ctx, &t.ReadRecord)
 }
 
-// lateUnpacking says how far a compressed text was unpacked when the time was over.
-func lateUnpacking(err error, raw []byte) error {
-	if !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return &OutOfTime{Line: bytes.Count(raw, newline) + 1, Byte: int64(len(raw)), Size: -1, Unpacks: true}
+// noEnd is the error of a window that was asked for from the end of a file which cannot be unpacked to its end.
+func (p *packing) noEnd(why error) error {
+	return &Unsupported{What: "the end of this " + p.name + " file", Why: why.Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
 }
 
 // readPacked shows a window of a text that is too long to hold unpacked, within the caller's deadline.
@@ -186,69 +182,93 @@ func (r *Readers) readPacked(ctx context.Context, f *file, o *Options, p *packin
 		return nil, damagedOr(ctx, p.name+" file", err)
 	}
 	defer inner.release()
-	inner.Size = -1
-	inner.unpacks = true
+	inner.Size, inner.unpacks = -1, true
 	c, err := r.readWindow(ctx, inner, o)
 	if err != nil {
 		return nil, damagedOr(ctx, p.name+" file", err)
 	}
 	t := c.(*Text)
 	if src.short() {
+		why := damagedOr(ctx, p.name+" file", src.stop)
 		if o.fromEnd() {
-			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: damagedOr(ctx, p.name+" file", src.stop).Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
+			return nil, p.noEnd(why)
 		}
-		t.unknownTotal(fmt.Sprintf("What follows cannot be unpacked: %s.", damagedOr(ctx, p.name+" file", src.stop)))
+		t.unknownTotal(fmt.Sprintf("What follows cannot be unpacked: %s.", why))
 		if t.NextOffset > t.TotalLinesAtLeast {
 			t.NextOffset = 0
 		}
 	}
 	t.Format, t.Unit, t.Lossy = p.name, p.name+" line", true
 	t.Changed, t.ChangedBelow = f.grown, f.grown
-	return t, f.addSum(ctx, &t.Sight)
+	return t, f.addSum(ctx, &t.ReadRecord)
 }
 
-func isDamage(err error) bool {
-	var d *Damaged
-	return errors.As(err, &d)
+// packedAt reads the unpacked bytes of a compressed file at any offset: forward as it unpacks, up to packedKeep back from memory, further back by
+// unpacking from the beginning again. An error of the decompressor ends the file and stands in stop. It is for one goroutine.
+type packedAt struct {
+	ctx  context.Context
+	open func() (io.Reader, error)
+	r    io.Reader
+	kept []byte // the bytes unpacked last
+	at   int64  // the offset of kept
+	stop error
 }
 
-// packedBinary describes a compressed file that holds no text, with its own bytes where the policy gives them.
-func packedBinary(ctx context.Context, f *file, o *Options, p *packing) (*Binary, error) {
-	b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
-	b.Changed = f.grown
-	b.window(o)
-	if o.BinaryPolicy != "base64" {
-		return b, nil
+func (p *packedAt) ReadAt(b []byte, off int64) (n int, err error) {
+	if p.r == nil || off < p.at {
+		if err := p.close(); err != nil {
+			return 0, err
+		}
+		if p.r, err = p.open(); err != nil {
+			return 0, err
+		}
+		p.kept, p.at, p.stop = p.kept[:0], 0, nil
 	}
-	return b, b.encode(ctx, f, o)
+	for {
+		if have := p.at + int64(len(p.kept)) - off; have > 0 {
+			c := copy(b[n:], p.kept[int64(len(p.kept))-have:])
+			n += c
+			off += int64(c)
+		}
+		if n == len(b) {
+			return n, nil
+		}
+		if p.stop != nil {
+			return n, io.EOF
+		}
+		if err := p.ctx.Err(); err != nil {
+			return n, err
+		}
+		p.more()
+	}
 }
 
-// addSum adds the hash of a file whose bytes were read in another way than as a whole.
-func (f *file) addSum(ctx context.Context, s *Sight) error {
-	if f.Size < 0 || f.Size > memoryLimit {
-		return nil
+// more unpacks the next piece.
+func (p *packedAt) more() {
+	const piece = 256 << 10
+	if len(p.kept) > 2*packedKeep {
+		drop := len(p.kept) - packedKeep
+		p.kept = p.kept[:copy(p.kept, p.kept[drop:])]
+		p.at += int64(drop)
 	}
-	raw, err := f.all(ctx, memoryLimit, "file", true)
-	if err != nil {
-		return err
+	if free := cap(p.kept) - len(p.kept); free < piece {
+		p.kept = append(p.kept, make([]byte, piece)...)[:len(p.kept)]
 	}
-	s.Sum = sum(raw)
+	n, err := p.r.Read(p.kept[len(p.kept) : len(p.kept)+piece])
+	p.kept = p.kept[:len(p.kept)+n]
+	p.stop = err
+}
+
+// short reports that the unpacking ended before the end of the text.
+func (p *packedAt) short() bool { return p.stop != nil && p.stop != io.EOF }
+
+func (p *packedAt) close() error {
+	c, ok := p.r.(io.Closer)
+	p.r = nil
+	if ok {
+		return c.Close()
+	}
 	return nil
-}
-
-// damagedOr keeps our own errors and the context's, and calls everything else damage.
-func damagedOr(ctx context.Context, what string, err error) error {
-	var ours Hinter
-	var late *OutOfTime
-	switch {
-	case errors.Is(err, errUnpacked), errors.As(err, &late):
-		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.As(err, &ours):
-		return err
-	}
-	return &Damaged{What: what, Why: err.Error()}
 }
 
 type countReader struct {
@@ -265,7 +285,7 @@ func (c *countReader) Read(p []byte) (int, error) {
 // errUnpacked ends the unpacking where the limit is.
 var errUnpacked = errors.New("the limit of unpacked bytes is reached")
 
-// unpacker reads what a decompressor gives, within bounds: absolute, and in proportion to what went in.
+// unpacker reads the output of a decompressor within bounds: absolute, and in proportion to what went in.
 type unpacker struct {
 	in  *countReader
 	out io.Reader
@@ -286,7 +306,7 @@ func (u *unpacker) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close frees what the decompressor holds.
+// Close frees the buffers of the decompressor.
 func (u *unpacker) Close() error {
 	if c, ok := u.out.(io.Closer); ok {
 		return c.Close()

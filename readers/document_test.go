@@ -288,7 +288,7 @@ func TestEmail(t *testing.T) {
 	}
 	text := readAs[*Text](t, []byte(mail), Options{})
 	if !strings.Contains(text.Note, "render: false") || text.Whole || len(text.Shown) != 0 || text.Sum == "" {
-		t.Errorf("the text counts as seen for what it is not: %q %+v", text.Note, text.Sight)
+		t.Errorf("the text counts as seen for what it is not: %q %+v", text.Note, text.ReadRecord)
 	}
 	plain := "From: a@example.org\r\nTo: b@example.org\r\nSubject: plain\r\nContent-Type: text/plain\r\n\r\nhello\r\n"
 	if m := readAs[*Text](t, []byte(plain), Options{}); !strings.Contains(m.Content, "     4→Content-Type: text/plain") || !m.Whole {
@@ -351,6 +351,25 @@ func TestBinary(t *testing.T) {
 	}
 }
 
+// Formats that are not read are binary files, whose note names the way out.
+func TestFormatsThatAreNotRead(t *testing.T) {
+	const images, documents = "WebP, BMP, TIFF, AVIF and HEIC are shown; convert it", "odt, ods, odp, epub and PDF are read; convert it"
+	for media, c := range map[string]struct{ raw, note string }{
+		"image/x-icon":             {"\x00\x00\x01\x00\x01\x00\x20\x20\x00\x00", images},
+		"image/jxl":                {"\x00\x00\x00\x0cJXL \x0d\x0a\x87\x0a", images},
+		"application/vnd.ms-excel": {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 504) + "\x09\x08\x10\x00\x00\x06\x05\x00", documents},
+		"application/vnd.sqlite3":  {string(corpusFile(t, "binary/one.db")), "SQLite"},
+		"application/octet-stream": {"\x00\x01\x02\x03 noise \x00\x00\x00", "binary_policy"},
+	} {
+		if b := readAs[*Binary](t, []byte(c.raw), Options{}); b.MediaType != media || !strings.Contains(b.Note, c.note) {
+			t.Errorf("%s: %q, %q", media, b.MediaType, b.Note)
+		}
+		if b := readAs[*Binary](t, []byte(c.raw), Options{BinaryPolicy: "base64"}); b.Note != "" {
+			t.Errorf("%s: %q", media, b.Note)
+		}
+	}
+}
+
 // Databases by SQLite itself: a schema of one page, one of many pages, one in UTF-16.
 func TestSQLite(t *testing.T) {
 	one := readAs[*Binary](t, corpusFile(t, "binary/one.db"), Options{})
@@ -366,8 +385,19 @@ func TestSQLite(t *testing.T) {
 	if len(wide.Listing) != 1 || wide.Listing[0] != "table größen: CREATE TABLE größen(größe text)" {
 		t.Errorf("%s: %q", wide.Summary, wide.Listing)
 	}
+	// The summary says when the end is missing; a name that breaks the line is quoted.
+	raw := corpusFile(t, "binary/one.db")
+	for cut, says := range []bool{false, true} {
+		if b := readAs[*Binary](t, raw[:len(raw)-cut], Options{}); strings.Contains(b.Summary, "truncated") != says {
+			t.Errorf("%d bytes cut: %q", cut, b.Summary)
+		}
+	}
+	odd := readAs[*Binary](t, bytes.ReplaceAll(raw, []byte("adults"), []byte("ad\nl\x1bs")), Options{}).Listing[2]
+	if !strings.HasPrefix(odd, `view "ad\nl\x1bs": CREATE VIEW`) || strings.ContainsAny(odd, "\n\x1b") {
+		t.Errorf("%q", odd)
+	}
 	// Damaged ones end, and say what is left out.
-	raw := corpusFile(t, "binary/many.db")
+	raw = corpusFile(t, "binary/many.db")
 	for i := range 300 {
 		bad := bytes.Clone(raw)
 		for j := i * 31 % 211; j < len(bad); j += 1009 {

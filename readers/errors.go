@@ -3,15 +3,15 @@ package readers
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"moltisfs/readers/unreadable"
 )
 
-// Hinter is what all errors of this package have beside their message: Error says what is so, Hint the next move in
-// one sentence.
+// Hinter is the interface of all errors of this package: Error is the fact, Hint the next move in one sentence.
 type Hinter = unreadable.Hinter
 
-// Why a file of a known kind cannot be read. All have What, the file: "image", "PDF". Damaged
+// The errors of a file of a known kind that cannot be read. All have What, the file: "image", "PDF". Damaged
 // and Unsupported have Why, Unsupported what to Do; Limit has Resource ("pixels"), Is and Max.
 type (
 	Damaged     = unreadable.Damaged
@@ -37,7 +37,7 @@ func endUnreachable(o *Options, why string) error {
 	return &BadRequest{Field: field, Why: why, Do: "Unpack or copy it with another tool and read the end of that, or read on from the beginning with offset."}
 }
 
-// TooLarge is a file above MaxFileBytes that was not asked for in parts, or one above what its kind can be read at all.
+// TooLarge is a file above MaxFileBytes that was not asked for in parts, or one that is too large for its kind even so.
 type TooLarge struct {
 	Size, Max int64  // bytes; Size is 0 when the file does not say
 	What      string // "file", "image file", …
@@ -125,4 +125,19 @@ func (e *OutOfTime) Hint() string {
 		return fmt.Sprintf("Ask for a column up to %d, or search the file with Grep.", e.Column)
 	}
 	return fmt.Sprintf("Ask for lines up to %d, search the file with Grep, or read its end with tail.", e.Line)
+}
+
+// Busy is a file for which no memory became free in time: others were being read.
+type Busy struct {
+	What   string
+	Waited time.Duration
+}
+
+func (e *Busy) Error() string {
+	return fmt.Sprintf("the memory for reading files was in use by other calls for %s, so the %s was not read", e.Waited.Round(time.Second/10), e.What)
+}
+
+// Hint says when to ask again.
+func (e *Busy) Hint() string {
+	return "Call again; read large images and documents one after the other, not side by side."
 }

@@ -1,10 +1,20 @@
 package readers
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
+	"time"
+	"unicode/utf8"
+
+	"moltisfs/internal/share"
+	"moltisfs/internal/text"
 )
 
 // headBytes are read first, and all kinds are told apart by them. It is one read of a small file.
@@ -16,11 +26,10 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 256<<10); return &b 
 // file is a source whose beginning has been read.
 type file struct {
 	Source
-	max     int64
 	head    []byte // the first bytes; all of them when ended
 	ended   bool   // head reaches the end of the file
 	grown   bool
-	unpacks bool // its end can be come to, though its size is not known
+	unpacks bool // its end can be reached, though its size is not known
 	scratch *[]byte
 }
 
@@ -162,4 +171,150 @@ func (c contextReader) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return c.r.Read(p)
+}
+
+// Encodings lists the names that Options.Encoding takes, the common ones first. Usual aliases are taken too.
+func Encodings() []string {
+	return slices.DeleteFunc(text.Names(), func(name string) bool {
+		e, _ := text.ToRead(name, nil)
+		return e.Name != name // is read as another that holds it
+	})
+}
+
+// encodingOf is the encoding in which a file that begins with b is read, and the length of its byte order mark. asked overrules
+// detection.
+func encodingOf(asked string, b []byte) (e *text.Encoding, mark int, err error) {
+	if e, mark = text.ToRead(asked, b); e == nil {
+		return nil, 0, &BadEncoding{Name: asked, Why: "there is no such encoding"}
+	}
+	return e, mark, nil
+}
+
+// decodeWhole turns a whole file into UTF-8. For UTF-8 the result is the file itself, bad bytes included.
+func decodeWhole(raw []byte, asked string) (name string, content []byte, err error) {
+	e, mark, err := encodingOf(asked, raw)
+	if err != nil {
+		return "", nil, err
+	}
+	content, err = decode(e, raw[mark:])
+	return encodingLabel(e, mark), content, err
+}
+
+// decode returns UTF-8. Bytes that the encoding does not know become U+FFFD.
+func decode(e *text.Encoding, b []byte) ([]byte, error) {
+	out, err := e.Decode(b)
+	if err != nil {
+		return nil, &BadEncoding{Name: e.Name, Why: fmt.Sprintf("the file is not in it (%v)", err)}
+	}
+	return out, nil
+}
+
+func encodingLabel(e *text.Encoding, mark int) string {
+	if mark > 0 {
+		return e.Name + " with BOM"
+	}
+	return e.Name
+}
+
+// isBinary decides by the first bytes that a file is not text in any encoding.
+func isBinary(head []byte) bool { return text.Sniff(head) == text.Binary }
+
+// noText says of a file that begins like a picture or a PDF that it is no text that only speaks of one.
+func noText(head []byte) bool { return isBinary(head) || !text.MostlyUTF8(head) }
+
+// textButForNULs says that the first bytes of a binary file are text in UTF-8, had they no NULs.
+func textButForNULs(head []byte) bool {
+	rest := bytes.ReplaceAll(head, []byte{0}, nil)
+	controls := 0
+	for _, c := range rest {
+		if c < ' ' && !bytes.ContainsRune([]byte("\t\n\r\f\b\x1b"), rune(c)) {
+			controls++
+		}
+	}
+	return len(rest) > 0 && controls*10 <= len(rest) && text.MostlyUTF8(rest)
+}
+
+// countReplaced counts the bytes that a decoder showed as U+FFFD. In UTF-8 the page counts it, where the bad bytes are still there; a U+FFFD that was written
+// as such, which other encodings can hardly hold, is counted with the others.
+func (t *Text) countReplaced() {
+	name, _, _ := strings.Cut(t.Encoding, " ")
+	if e := text.Lookup(name); e != nil && e.Mapped() {
+		t.InvalidBytes += strings.Count(t.Content, "\uFFFD") * e.Unit
+	}
+}
+
+// skipChars returns how many bytes the first n characters take, and how many of the n there were.
+func skipChars(b []byte, n int) (size, chars int) {
+	for chars < n && size < len(b) {
+		if b[size] < utf8.RuneSelf {
+			size++
+		} else {
+			_, w := utf8.DecodeRune(b[size:])
+			size += w
+		}
+		chars++
+	}
+	return size, chars
+}
+
+// DecoderMemory is about how many bytes all decoders of a process take together, whatever the number of Readers: images, PDFs,
+// documents and compressed files. One principal has half of it at the most, or one file that needs more. A call that finds
+// too little left waits, up to Config.Deadline, and in turn with other principals.
+const DecoderMemory = 1 << 30
+
+// The most bytes that one decoder takes, beside images, whose pixels are counted.
+const (
+	documentMemory = 64 << 20
+	unpackMemory   = 128 << 20
+)
+
+// decoders is one for the process, as its memory is.
+var decoders = share.New(DecoderMemory)
+
+// reserve takes room for a decoder that needs about so many bytes, and gives the function that frees it. Nobody may reserve twice.
+func (r *Readers) reserve(ctx context.Context, what string, bytes int64) (free func(), err error) {
+	bytes = min(bytes, r.config.Memory) // a file that needs more is read alone; of less memory it takes a larger part
+	bytes = int64(float64(bytes) / float64(r.config.Memory) * DecoderMemory)
+	who := share.Of(ctx)
+	if !decoders.Try(who, bytes) {
+		inTime, cancel := context.WithTimeout(ctx, r.config.Deadline)
+		defer cancel()
+		began := time.Now()
+		if err := decoders.Take(inTime, who, bytes); err != nil {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil, ctx.Err()
+			}
+			return nil, &Busy{What: what, Waited: time.Since(began)}
+		}
+		runtime.GC() // garbage of others is no room yet
+	}
+	return func() { decoders.Give(who, bytes) }, nil
+}
+
+// addSum adds the hash of a file whose bytes were read in another way than as a whole.
+func (f *file) addSum(ctx context.Context, s *ReadRecord) error {
+	if f.Size < 0 || f.Size > memoryLimit {
+		return nil
+	}
+	raw, err := f.all(ctx, memoryLimit, "file", true)
+	if err != nil {
+		return err
+	}
+	s.Sum = sum(raw)
+	return nil
+}
+
+// damagedOr keeps our own errors and the context's, and calls everything else damage.
+func damagedOr(ctx context.Context, what string, err error) error {
+	var ours Hinter
+	var late *OutOfTime
+	switch {
+	case errors.Is(err, errUnpacked), errors.As(err, &late):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &ours):
+		return err
+	}
+	return &Damaged{What: what, Why: err.Error()}
 }

@@ -13,10 +13,10 @@ import (
 // imageMemory is the longest image file that AllowLarge lets in.
 const imageMemory = 64 << 20
 
-// Image is a picture that a model can look at. The bytes are the file's own when they already fit;
-// else it was turned as its EXIF data says, scaled, and encoded again.
+// Image is a picture that a model can look at. The bytes are the file's own when they already fit and models take its format; else it
+// was turned as its EXIF data says, scaled, and encoded again as PNG or JPEG. Sizes are in pixels.
 type Image struct {
-	Sight `json:"-"`
+	ReadRecord `json:"-"`
 
 	Width          int    `json:"width"`
 	Height         int    `json:"height"`
@@ -30,12 +30,11 @@ type Image struct {
 	// resized.
 	Scale  float64 `json:"scale"`
 	Frames int     `json:"frames,omitempty"` // of an animation, of which only the first is looked at, and shown when it was encoded again; or the pages of a TIFF
-	// Page is the one of a TIFF's pages that is shown. NextPages is a Pages argument for those that
-	// follow.
+	// Page is the number of the TIFF page that is shown. NextPages is a Pages argument for those that follow.
 	Page      int    `json:"page,omitempty"`
 	NextPages string `json:"next_pages,omitempty"`
 	Bytes     int    `json:"bytes"` // of the encoded image
-	// TokenEstimate is what looking at it costs a model; a token for 750 pixels.
+	// TokenEstimate is how many tokens the image costs a model: one for 750 pixels.
 	TokenEstimate int    `json:"token_estimate"`
 	Note          string `json:"note,omitempty"`
 	Base64        string `json:"base64"`
@@ -100,7 +99,7 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	return m, nil
 }
 
-// turnToPage gives the file of a TIFF with the page that was asked for as its first.
+// turnToPage returns the TIFF file b with the page that was asked for as its first.
 func (m *Image) turnToPage(b []byte, o *Options) ([]byte, error) {
 	all := image.TIFFPages(b)
 	if len(all) < 2 {

@@ -13,6 +13,7 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -203,6 +204,73 @@ func TestAVIF(t *testing.T) {
 	var damaged *Damaged
 	if m, err := readBytes(t, bad, Options{}); !errors.As(err, &damaged) {
 		t.Errorf("pixels that are damaged: %v %v", m, err)
+	}
+}
+
+// Every kind of sampling has its colours, to the first pixel and the last.
+func TestHEIC(t *testing.T) {
+	needDecoders(t, "image/still.heic")
+	for _, file := range []string{"still", "half", "full", "deep", "odd"} {
+		m := readAs[*Image](t, corpusFile(t, "image/"+file+".heic"), Options{})
+		img := decodeImage(t, m.Base64)
+		checkQuarters(t, img, asDrawn, 6)
+		w, h := 60, 40
+		if file == "odd" {
+			w, h = 301, 203
+		}
+		if m.OriginalWidth != w || m.OriginalHeight != h || m.Width != w || m.OriginalFormat != "heic" || m.Scale != 1 {
+			t.Errorf("%s: %d x %d of %d x %d, %s", file, m.Width, m.Height, m.OriginalWidth, m.OriginalHeight, m.OriginalFormat)
+		}
+		// The first row and the last: what a decoder frees too early, or reads with the wrong stride, shows there.
+		for x := range w/2 - 8 {
+			for _, c := range []struct {
+				y    int
+				want color.RGBA
+			}{{0, asDrawn[0]}, {h - 1, asDrawn[2]}} {
+				if got := color.RGBAModel.Convert(img.At(x, c.y)).(color.RGBA); !near(got, c.want, 12) {
+					t.Fatalf("%s: %d, %d is %v, want %v", file, x, c.y, got, c.want)
+				}
+			}
+		}
+	}
+	gray := decodeImage(t, readAs[*Image](t, corpusFile(t, "image/gray.heic"), Options{}).Base64)
+	want := decodeImage(t, readAs[*Image](t, corpusFile(t, "image/gray.png"), Options{}).Base64)
+	for _, p := range []image.Point{{0, 0}, {15, 10}, {45, 10}, {15, 30}, {59, 39}} {
+		a, b := color.GrayModel.Convert(gray.At(p.X*2, p.Y*2)).(color.Gray), color.GrayModel.Convert(want.At(p.X, p.Y)).(color.Gray)
+		if max(a.Y, b.Y)-min(a.Y, b.Y) > 4 {
+			t.Errorf("grey %v: %d, want %d", p, a.Y, b.Y)
+		}
+	}
+}
+
+// The compiled code of a decoder is kept, and found by the next worker.
+func TestDecodersAreCompiledOnce(t *testing.T) {
+	needDecoders(t, "image/still.heic")
+	if testing.Short() {
+		t.Skip("SKIPPED: two decoders are compiled; it runs without -short")
+	}
+	c := testConfig()
+	c.CacheDir = filepath.Join(t.TempDir(), "cache")
+	kept := func() (names []string) {
+		filepath.WalkDir(c.CacheDir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && filepath.Ext(path) != ".crc" {
+				names = append(names, path)
+			}
+			return nil
+		})
+		return names
+	}
+	for i, name := range []string{"still.heic", "still.heic", "still.avif", "still.avif"} {
+		r, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := corpusFile(t, "image/"+name)
+		_, err = r.Read(context.Background(), Source{R: bytes.NewReader(raw), Size: int64(len(raw))}, Options{})
+		if got := len(kept()); err != nil || got != i/2+1 {
+			t.Errorf("%s: %d decoders are kept, %v", name, got, err)
+		}
+		r.Close()
 	}
 }
 
@@ -467,3 +535,66 @@ func TestImageBombsAndDamage(t *testing.T) {
 }
 
 func toBase64(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// pagesTIFF, by the numbers of TIFF 6.0, has a page of one shade of grey for each shade, and a small copy of each, which is no page.
+func pagesTIFF(shades ...byte) []byte {
+	const side = 40
+	order := binary.LittleEndian
+	b := append([]byte("II*\x00"), 0, 0, 0, 0)
+	link := 4 // where the offset of the next directory stands
+	for _, shade := range shades {
+		for _, smaller := range []uint32{0, 1} {
+			at := uint32(len(b))
+			for range side * side {
+				b = append(b, shade)
+			}
+			order.PutUint32(b[link:], uint32(len(b)))
+			entries := [][2]uint32{{254, smaller}, {256, side}, {257, side}, {258, 8}, {259, 1}, {262, 1},
+				{273, at}, {278, side}, {279, side * side}}
+			b = order.AppendUint16(b, uint16(len(entries)))
+			for _, e := range entries {
+				b = order.AppendUint16(b, uint16(e[0]))
+				b = order.AppendUint16(b, 4)
+				b = order.AppendUint32(b, 1)
+				b = order.AppendUint32(b, e[1])
+			}
+			link = len(b)
+			b = append(b, 0, 0, 0, 0)
+		}
+	}
+	return b
+}
+
+// A fax of several pages says how many, and shows each.
+func TestTIFFPages(t *testing.T) {
+	raw := pagesTIFF(10, 120, 230)
+	for _, c := range []struct {
+		pages string
+		page  int
+		shade uint8
+		next  string
+	}{{"", 1, 10, "2-3"}, {"2", 2, 120, "3"}, {"3", 3, 230, ""}, {"2-3", 2, 120, "3"}, {"1,3", 1, 10, "3"}} {
+		m := readAs[*Image](t, raw, Options{Pages: c.pages})
+		got := color.GrayModel.Convert(decodeImage(t, m.Base64).At(5, 5)).(color.Gray).Y
+		if m.Frames != 3 || m.Page != c.page || m.NextPages != c.next || got != c.shade || m.Whole || m.Note != fmt.Sprintf("Page %d of 3; an answer shows one.", c.page) {
+			t.Errorf("pages %q: page %d of %d, shade %d, next %q, %q", c.pages, m.Page, m.Frames, got, m.NextPages, m.Note)
+		}
+		if fmt.Sprintf("%s %d %v", m.Unit, m.Total, m.Shown) != fmt.Sprintf("page 3 [{%d %d}]", c.page, c.page) {
+			t.Errorf("pages %q: shown %v of %d %ss", c.pages, m.Shown, m.Total, m.Unit)
+		}
+	}
+	var bad *BadPages
+	if _, err := readBytes(t, raw, Options{Pages: "4"}); !errors.As(err, &bad) {
+		t.Errorf("page 4 of 3: %v", err)
+	}
+	one := readAs[*Image](t, pagesTIFF(10), Options{Pages: "1"})
+	if one.Frames != 0 || one.Page != 0 || !one.Whole || !strings.Contains(one.Note, "pages") {
+		t.Errorf("one page: %d of %d, %q", one.Page, one.Frames, one.Note)
+	}
+	// A chain of directories that comes back to its beginning ends.
+	loop := pagesTIFF(10, 120)
+	binary.LittleEndian.PutUint32(loop[len(loop)-4:], binary.LittleEndian.Uint32(loop[4:]))
+	if m := readAs[*Image](t, loop, Options{}); m.Frames != 2 {
+		t.Errorf("a loop has %d pages", m.Frames)
+	}
+}

@@ -3,6 +3,7 @@ package readers
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/text"
+	"moltisfs/readers/image"
 	"moltisfs/readers/notebook"
 	"moltisfs/readers/unreadable"
 )
@@ -24,7 +26,7 @@ const (
 
 // Notebook is a Jupyter notebook as its cells. Offset, Limit and Tail count cells; Column pages within one.
 type Notebook struct {
-	Sight `json:"-"`
+	ReadRecord `json:"-"`
 
 	Language   string `json:"language,omitempty"`
 	Format     string `json:"nbformat"` // "4.5"
@@ -58,12 +60,12 @@ type Cell struct {
 	Outputs        []Output `json:"outputs,omitempty"`
 }
 
-// Output is what running a cell gave: text, an error with its traceback, or an image.
+// Output is one result of running a cell: text, an error with its traceback, or an image.
 type Output struct {
 	Type      string `json:"output_type"`
 	Text      string `json:"text,omitempty"`
 	MediaType string `json:"media_type,omitempty"`
-	// LeftOut are the media types of what the output holds and cannot be shown.
+	// LeftOut are the media types of the output's data that cannot be shown.
 	LeftOut []string `json:"left_out,omitempty"`
 	Base64  string   `json:"base64,omitempty"`
 	Width   int      `json:"width,omitempty"`
@@ -201,7 +203,7 @@ func lastCells(cells []notebook.Cell, o *Options) int {
 	return first
 }
 
-// shownCell is a cell and what became of it.
+// shownCell is a cell as it is shown, with the parts that were left out.
 type shownCell struct {
 	Cell
 	used      int  // of the room, by its text
@@ -268,8 +270,8 @@ func (n *Notebook) cell(ctx context.Context, r *Readers, raw *notebook.Cell, ind
 func (n *Notebook) cellFrom(ctx context.Context, r *Readers, raw *notebook.Cell, index int, o *Options) shownCell {
 	c := newCell(raw, index)
 	n.StartColumn = o.Column
-	at, room, images := 1, int(o.MaxBytes)-len(c.ID)-60, 0 // at: the column of what comes next
-	// take returns what is to be shown of a text.
+	at, room, images := 1, int(o.MaxBytes)-len(c.ID)-60, 0 // at: the column of the next character
+	// take returns the part of s that is shown: from Column on, as far as there is room.
 	take := func(s string) string {
 		size, chars := skipChars([]byte(s), o.Column-at)
 		at += chars
@@ -329,7 +331,7 @@ func (n *Notebook) cellFrom(ctx context.Context, r *Readers, raw *notebook.Cell,
 	return c
 }
 
-// weigh counts what is in a cell that is shown.
+// weigh adds the tokens and the hidden characters of a shown cell.
 func (n *Notebook) weigh(c *Cell, index int) {
 	n.TokenEstimate += tokensOf(c.Source) + 12
 	hidden := text.Hidden(c.Source)
@@ -410,4 +412,26 @@ func (out *Output) shorten() bool {
 	}
 	out.Text = unreadable.Clip(out.Text, outputBytes*3/4) + fmt.Sprintf("\n[%s left out]\n", unreadable.Bytes(int64(cut))) + tail
 	return true
+}
+
+// notebookImage passes an embedded image through the image reader, so that it is checked and scaled like a file. Nil when
+// it is none.
+func notebookImage(ctx context.Context, r *Readers, encoded string, o *Options) *Image {
+	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
+	if err != nil || image.FormatOf(data) == nil {
+		return nil
+	}
+	inner := Options{ImageMaxEdge: o.ImageMaxEdge, ImageMaxBytes: o.ImageMaxBytes, MaxFileBytes: memoryLimit}
+	inner.fill()
+	f := &file{Source: Source{R: bytes.NewReader(data), Size: int64(len(data))}}
+	if err := f.begin(); err != nil {
+		return nil
+	}
+	defer f.release()
+	c, err := readImage(ctx, r, f, &inner)
+	if err != nil {
+		return nil
+	}
+	img, _ := c.(*Image)
+	return img
 }

@@ -1,6 +1,6 @@
 // Package readers turns the bytes of an opened file into content that a model can use: numbered text in any
-// encoding, images scaled to what a model looks at, the text and the pages of a PDF, notebook cells, the words of
-// office documents, and for everything else a word on what it is.
+// encoding, images scaled to the size that a model looks at, the text and the pages of a PDF, notebook cells, the words of
+// office documents, and for everything else its media type.
 //
 //	rs, err := readers.New(readers.Config{})
 //	defer rs.Close()
@@ -14,13 +14,13 @@
 //   - The bytes decide the kind, never the name.
 //   - It opens nothing: it reads the io.ReaderAt it was given, and a file that grows or shrinks meanwhile is read as far as
 //     it was said to be long (an empty-looking one, as under /proc, up to a byte limit).
-//   - Every answer is bounded: characters in a line, lines, bytes, pages, pixels, archive entries, unpacked bytes. What was
-//     left out is counted in the answer.
+//   - Every answer is bounded: characters in a line, lines, bytes, pages, pixels, archive entries, unpacked bytes. The answer
+//     counts the parts that were left out.
 //   - Hostile input costs an error of this package, within the deadline of the context. PDFs are parsed in a WebAssembly
-//     sandbox that can reach no file and no network, AVIF and HEIC images in a worker process with limits of its own.
+//     sandbox that can reach no file and no network.
 //
 // What it does not
-//   - It holds no policy and knows no session. What was shown of a file is in [Sight], for a caller who keeps count.
+//   - It holds no policy and knows no session. A [ReadRecord] has the parts of a file that were shown, for a caller who keeps count.
 //   - It runs nothing found in a document: no macro, no script, no external reference.
 //   - The estimate of tokens is an estimate.
 //
@@ -44,7 +44,6 @@ import (
 
 	"moltisfs/readers/image"
 	"moltisfs/readers/pdf"
-	"moltisfs/readers/wasm"
 )
 
 // The limits that hold where an Options field is zero.
@@ -62,8 +61,8 @@ const (
 // memoryLimit is the longest file that is held in memory whole. A longer one is streamed.
 const memoryLimit = 32 << 20
 
-// Config is what a Readers needs from its host. The zero value reads everything but AVIF and HEIC images, and compiles
-// the PDF engine in every process.
+// Config is the part of a Readers that its host decides. The zero value reads everything, and compiles the PDF engine in every
+// process.
 type Config struct {
 	// CacheDir is a directory of our own for compiled decoders (about 20 MB). Empty, or writable by others, whose code would then
 	// be run: no cache, and the first PDF of a process costs some seconds.
@@ -76,7 +75,7 @@ type Config struct {
 	Deadline time.Duration
 	// PDFMemory caps the sandbox's memory in bytes. Zero: 512 MiB. While it grows there may be 64 MiB more.
 	PDFMemory int64
-	// Memory is what all decoders take together, at most (and zero is) DecoderMemory. A file that needs more is read alone.
+	// Memory is how many bytes all decoders take together; zero, and every larger value, is DecoderMemory. A file that needs more is read alone.
 	Memory int64
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -93,13 +92,13 @@ type Source struct {
 	Changed time.Time
 }
 
-// Options is what the caller wants to see. The zero value is the beginning of the file within the default limits.
+// Options choose the part of a file and its form. The zero value is the beginning of the file within the default limits.
 type Options struct {
 	Offset int // first line, from 1; negative: that many lines before the end. Binary content: first byte, from 1, or entry of the listing
 	Limit  int // lines; 0: DefaultLines. Binary content: bytes
 	Tail   bool
 	Column int    // from 1: show the one line or cell at Offset, or the PDF's pages, from this character on, as much as the byte limit holds
-	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of a TIFF, which shows the first of them
+	Pages  string // of a PDF: "3", "1-5", "1-3,7"
 
 	MaxBytes     int64  // rendered text; 0: DefaultMaxBytes. See [WindowBytes]
 	MaxLines     int    // of text in one answer, whatever Limit says; 0: no limit
@@ -127,15 +126,15 @@ func WindowBytes(contextTokens int) int64 {
 	return min(max(int64(contextTokens)*4*20/100, 8<<10), 512<<10)
 }
 
-// Content is what a file turned out to hold: *Text, *Image, *PDF, *Notebook or *Binary.
+// Content is the answer of [Readers.Read]: *Text, *Image, *PDF, *Notebook or *Binary.
 type Content interface {
 	Kind() string // "text", "image", "pdf", "notebook", "binary"
-	Seen() Sight
+	Seen() ReadRecord
 	content()
 }
 
-// Sight tells the caller how much of the file stands behind an answer. It is not part of the answer.
-type Sight struct {
+// ReadRecord tells the caller how much of the file stands behind an answer. It is not part of the answer.
+type ReadRecord struct {
 	// Whole says that the answer shows all of the file (of a document: all of its text).
 	Whole bool
 	// Sum is the sha256 of the file in hex when all its bytes were read, shown or not; else empty.
@@ -146,8 +145,8 @@ type Sight struct {
 	Total int
 	// Shown are the units shown whole, in order. A line, cell or page that was cut is not among them.
 	Shown []Span
-	// Lossy says that what is shown was made from the file, such as the text of a document, of a PDF or of a compressed file, or a picture: who
-	// has seen all of it has not seen the file.
+	// Lossy says that the answer was made from the file, such as the text of a document, of a PDF or of a compressed file, or a picture: to
+	// have seen all of it is not to have seen the file.
 	Lossy bool
 	// Sources are the cells of a notebook whose source was shown whole, in order, whatever became of their outputs.
 	Sources []Span
@@ -158,8 +157,8 @@ type Sight struct {
 // A Span is a run of units from 1, both ends included.
 type Span struct{ First, Last int }
 
-// shows adds one unit to what was shown.
-func (s *Sight) shows(n int) { s.Shown = with(s.Shown, n) }
+// shows adds the unit n, which follows those in Shown.
+func (s *ReadRecord) shows(n int) { s.Shown = with(s.Shown, n) }
 
 // with adds n to spans that end before it.
 func with(spans []Span, n int) []Span {
@@ -171,18 +170,17 @@ func with(spans []Span, n int) []Span {
 }
 
 // all reports whether every unit was shown.
-func (s *Sight) all() bool {
+func (s *ReadRecord) all() bool {
 	return s.Total > 0 && len(s.Shown) == 1 && s.Shown[0] == Span{1, s.Total}
 }
 
-// Seen returns the Sight itself; it makes every content type carry it.
-func (s Sight) Seen() Sight { return s }
+// Seen returns the record itself; it makes every content type carry it.
+func (s ReadRecord) Seen() ReadRecord { return s }
 
 // Readers reads files. Make it with New.
 type Readers struct {
 	config  Config
 	indexes *lineIndexes
-	code    *wasm.Cache // of all decoders
 	images  image.Decoders
 	pdfs    *pdf.Engine
 }
@@ -205,18 +203,16 @@ func New(c Config) (*Readers, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	code := &wasm.Cache{Dir: c.CacheDir}
-	images := image.Decoders{Worker: c.Worker, Deadline: c.Deadline, Cache: code}
-	return &Readers{c, newLineIndexes(64), code, images, pdf.New(c.PDFMemory, code)}, nil
+	images := image.Decoders{Worker: c.Worker, Deadline: c.Deadline, CacheDir: c.CacheDir}
+	return &Readers{c, newLineIndexes(64), images, pdf.New(c.PDFMemory, c.CacheDir)}, nil
 }
 
-// Close ends what was started. No Read may run any more, and one after it that needs the PDF engine fails.
+// Close ends the PDF engine. No Read may run any more, and one after it that needs the PDF engine fails.
 func (r *Readers) Close() error {
-	r.pdfs.Close()
-	return r.code.Close()
+	return r.pdfs.Close()
 }
 
-// Read reads the source as what its bytes say it is. A bad request or a bad file is one of this package's errors;
+// Read reads the source s as the kind that its bytes say. A bad request or a bad file is one of this package's errors;
 // the context's own error, or a failing R, comes back wrapped.
 func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err error) {
 	// No panic is known. Should a stranger's file find one, it costs that file and not the caller's process.
@@ -233,7 +229,7 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f := &file{Source: s, max: o.MaxFileBytes}
+	f := &file{Source: s}
 	if err := f.begin(); err != nil {
 		return nil, fmt.Errorf("reading the beginning of the file: %w", err)
 	}

@@ -7,8 +7,8 @@ import (
 	"moltisfs/readers/unreadable"
 )
 
-// remark adds what must not go without saying: arguments that mean nothing for this kind of content, and a window in which there is
-// nothing. The note of the reader itself comes first.
+// remark adds to the note of c: the way out of a binary file, a window in which there is nothing, and arguments of o that mean nothing for
+// this kind of content. The note of the reader itself comes first.
 func remark(f *file, c Content, o *Options) {
 	note := noteOf(c)
 	add := func(s string) {
@@ -21,12 +21,7 @@ func remark(f *file, c Content, o *Options) {
 		add(raw)
 	}
 	if b, ok := c.(*Binary); ok && b.StartOffset == 0 {
-		known := b.Summary != "" || b.MediaType != "application/octet-stream" && !strings.HasPrefix(b.MediaType, "text/")
-		if !known && textButForNULs(f.head) {
-			add(`It has a NUL byte near its beginning; encoding: "utf-8" shows it as text.`)
-		} else {
-			add(`Its bytes are not shown; ask the operator for binary_policy = "base64" if they are needed.`)
-		}
+		add(b.wayOut(f.head))
 	}
 	if empty := nothingThere(c, o); empty != "" {
 		add(empty)
@@ -34,6 +29,28 @@ func remark(f *file, c Content, o *Options) {
 	if ignored := o.ignoredBy(c); len(ignored) > 0 {
 		add(fmt.Sprintf("Ignored, because they mean nothing for this %s: %s.", thing(c), strings.Join(ignored, ", ")))
 	}
+}
+
+// waysOut say how a model comes by the content of a binary file whose media type begins with media.
+var waysOut = []struct{ media, say string }{
+	{"image/", "Of images PNG, JPEG, GIF, WebP, BMP, TIFF, AVIF and HEIC are shown; convert it to one of them first."},
+	{"application/x-ole-storage", toDocument}, {"application/msword", toDocument}, {"application/vnd.ms-", toDocument},
+	{"application/vnd.sqlite3", "Query it with a program for SQLite databases."},
+}
+
+const toDocument = "Of documents docx, xlsx, pptx, odt, ods, odp, epub and PDF are read; convert it to one of them first."
+
+// wayOut is the next move for a binary file that begins with head, as its note says it.
+func (b *Binary) wayOut(head []byte) string {
+	for _, way := range waysOut {
+		if strings.HasPrefix(b.MediaType, way.media) {
+			return way.say
+		}
+	}
+	if b.Summary == "" && (b.MediaType == "application/octet-stream" || strings.HasPrefix(b.MediaType, "text/")) && textButForNULs(head) {
+		return `It has a NUL byte near its beginning; encoding: "utf-8" shows it as text.`
+	}
+	return `Its bytes are not shown; ask the operator for binary_policy = "base64" if they are needed.`
 }
 
 // rawBytes says that an encoding made bytes be shown as text that would not be without it.

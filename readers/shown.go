@@ -11,9 +11,9 @@ import (
 	"moltisfs/readers/office"
 )
 
-// ShownAs names what a file is whose bytes mean something else than the characters of a text: "png image", "PDF", "docx", "gzip", or the media type
-// of a database, a program or another format that is known by its first bytes. It is empty for text, and for bytes of which only that is known
-// that they are no text. Notebooks, HTML and email are text: what Read shows of them can be changed in the file. encoding is [Options].Encoding.
+// ShownAs names the format of a file with this content whose bytes are not the characters of a text: "png image", "PDF", "docx", "gzip", or the
+// media type of a database, a program or another format that is known by its first bytes. It is empty for text, for binary bytes of no known
+// format, and for notebooks, HTML and email, whose text can be changed in the file. encoding is [Options].Encoding.
 func ShownAs(content []byte, encoding string) string {
 	f, o := inMemory(content), &Options{Encoding: encoding}
 	head := f.head
@@ -40,8 +40,8 @@ func ShownAs(content []byte, encoding string) string {
 	return ""
 }
 
-// NoText names what a file is of which Read, told this encoding, shows something else than its bytes as a text: as [ShownAs] does, "notebook", or the
-// media type of what is binary. A text that is written over it loses what the file is.
+// NoText names the format of a file that Read, given this encoding, does not show as the text of its bytes: as [ShownAs] does, or "notebook", or the
+// media type of any other binary file. A text that is written over such a file destroys it.
 func NoText(content []byte, encoding string) string {
 	f := inMemory(content)
 	switch shown := ShownAs(content, encoding); {
@@ -75,8 +75,7 @@ func inMemory(content []byte) *file {
 	return &file{Source: Source{R: bytes.NewReader(content), Size: int64(len(content))}, head: head, ended: len(head) == len(content)}
 }
 
-// ShownDecoded names what Read shows in another form than the file's own text, though the file is text: "email" of one whose text is encoded,
-// "notebook" of a notebook. The text itself can be read too, and edited: an email's with Options.Source, a notebook's with an Encoding.
+// ShownDecoded names a text file that Read shows in another form: "email" of one whose text is encoded, or "notebook". The text itself can be read too, and edited: an email's with Options.Source, a notebook's with an Encoding.
 func ShownDecoded(content []byte, encoding string) string {
 	f, o := inMemory(content), &Options{Encoding: encoding}
 	switch {
@@ -100,7 +99,7 @@ func RenderedHTML(content []byte, encoding string) string {
 		return ""
 	}
 	d := office.New(context.Background(), office.Window{})
-	_ = d.HTML(bytes.NewReader(page)) // what could be made of it counts
+	_ = d.HTML(bytes.NewReader(page)) // the text so far counts
 	return string(d.Text())
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An overwrite rests on what a Sight says: a part must never pass for the whole.
+// An overwrite rests on what a ReadRecord says: a part must never pass for the whole.
 func TestSightOfAPart(t *testing.T) {
 	docx := func(body string) []byte {
 		return zipOf(t, "word/document.xml", `<w:document xmlns:w="u"><w:body>`+body+`</w:body></w:document>`, "word/media/image1.png", "\x89PNG")

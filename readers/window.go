@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sync"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/text/transform"
@@ -121,7 +123,7 @@ func trimPartial(head []byte) []byte {
 func (s *scan) finish(t *Text, first int) error {
 	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
 	total, err := s.countToEnd(countAhead)
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) { // what was asked for is at hand
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the window itself is at hand
 		return err
 	}
 	next := first + t.RenderedLines
@@ -241,7 +243,7 @@ type piece struct {
 	more     bool // the line goes on
 }
 
-// linesAt renders up to limit lines from the offset. The lines are collected first: what they hold may tell the encoding
+// linesAt renders up to limit lines from the offset. The lines are collected first: their bytes may tell the encoding
 // better than the head did.
 func (s *scan) linesAt(t *Text, off int64, limit int, certain bool, o *Options) error {
 	var raw []byte
@@ -397,4 +399,219 @@ func wholeChars(b []byte) []byte {
 		}
 	}
 	return b
+}
+
+// fromEnd renders the last lines of a file. Where it is too long to count (total is below zero) they are numbered from the end.
+func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error {
+	want := int(min(o.MaxBytes*2, 4<<20)) &^ 3
+	from := max((s.size-int64(want))&^3, int64(mark))
+	raw := make([]byte, s.size-from)
+	n, err := readAt(s.f.R, raw, from)
+	if err != nil {
+		return err
+	}
+	raw = raw[:n]
+	long := false // raw is from the middle of the last line
+	if from > int64(mark) {
+		if i := s.enc.Newline(raw); i >= 0 && i+s.enc.Unit < len(raw) {
+			raw = raw[i+s.enc.Unit:]
+		} else {
+			long = true
+		}
+	}
+	body, err := decode(s.enc, raw)
+	if err != nil {
+		return err
+	}
+	lines := countLines(body)
+	body = body[text.SkipLines(body, max(lines-back, 0)):]
+	if o.Column == 0 {
+		body = body[text.SkipLines(body, fitTail(body, o)):]
+	}
+	lines = countLines(body)
+	p := newPage(o, len(body)+lines*12)
+	first := -lines
+	if total >= 0 {
+		first = total - lines + 1
+	}
+	if o.Column > 0 {
+		if lines < back || long {
+			return &BadRequest{Field: "column", Why: "the line begins too far from the end", Do: "Give its number from the beginning as offset, or search the file with Grep."}
+		}
+		t.StartLine = first
+		t.column(body, o)
+		t.Shown = nil
+		t.goOn(first+1, lines > 1)
+		t.TotalLines, t.TotalLinesAtLeast, t.Truncated = -1, max(s.index.last().line+1, lines), true
+		return nil
+	}
+	t.StartLine = first
+	if long {
+		body = t.lineEnd(body, o)
+	}
+	for n := first; len(body) > 0 && p.lines < limit; n++ {
+		line, rest, _ := bytes.Cut(body, newline)
+		if !p.add(n, line, false) {
+			break
+		}
+		body = rest
+	}
+	t.finish(p, t.StartLine)
+	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
+	if total >= 0 {
+		t.TotalLines, t.Total = Count(total), total
+		t.goOn(total+1, false)
+		t.Truncated = t.Truncated || long
+		if long {
+			t.Shown = nil
+		}
+		return nil
+	}
+	t.Shown = nil // they have no numbers
+	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, lines)
+	t.goOn(-lines+p.lines, p.lines < lines)
+	t.Truncated = true
+	return nil
+}
+
+// lineEnd returns the end of the last line, body, as much as is shown of a long line.
+func (t *Text) lineEnd(body []byte, o *Options) []byte {
+	body = bytes.TrimSuffix(bytes.TrimSuffix(body, newline), []byte{'\r'})
+	room := max(int(o.MaxBytes)-32, 1)
+	if !utf8.Valid(body) {
+		room = max(room/utf8.UTFMax, 1) // a bad byte is shown as more
+	}
+	at, chars := len(body), 0
+	for at > 0 && chars < MaxLineChars {
+		_, n := utf8.DecodeLastRune(body[:at])
+		if len(body)-at+n > room {
+			break
+		}
+		at -= n
+		chars++
+	}
+	t.Note = fmt.Sprintf("Of the last line only its last %s are shown; where in it they begin was not counted.", unreadable.Plural(chars, "character"))
+	return body[at:]
+}
+
+// indexStride is how far apart remembered line beginnings are at first, in bytes. When an index has too many points every
+// second one is dropped and the stride doubles, so that an index takes at most 64 KB.
+const (
+	indexStride = 256 << 10
+	indexPoints = 4096
+	// settled is how old a change must be before an index of the file is believed later: a second change within the
+	// same tick of the file system's clock would not show.
+	settled = 2 * time.Second
+)
+
+// lineIndex remembers where some lines of one file begin. Lines count from 0 here.
+type lineIndex struct {
+	size    int64
+	changed time.Time
+	points  []linePoint // ascending
+	stride  int64
+	total   int // lines in the file; -1 when nobody has seen the end
+}
+
+type linePoint struct {
+	line   int
+	offset int64
+}
+
+// before returns the last remembered beginning at or before the line.
+func (x *lineIndex) before(line int) linePoint {
+	lo, hi := 0, len(x.points)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if x.points[mid].line <= line {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 {
+		return linePoint{}
+	}
+	return x.points[lo-1]
+}
+
+// last is the furthest line beginning known.
+func (x *lineIndex) last() linePoint {
+	if len(x.points) == 0 {
+		return linePoint{}
+	}
+	return x.points[len(x.points)-1]
+}
+
+// learn adds a beginning found while reading, if it is beyond the last one by a stride.
+func (x *lineIndex) learn(p linePoint) {
+	if p.offset < x.last().offset+x.stride {
+		return
+	}
+	x.points = append(x.points, p)
+	if len(x.points) > indexPoints {
+		keep := x.points[:0]
+		for i := 1; i < len(x.points); i += 2 {
+			keep = append(keep, x.points[i])
+		}
+		x.points, x.stride = keep, x.stride*2
+	}
+}
+
+// lineIndexes keeps the indexes of the files read last.
+type lineIndexes struct {
+	mu    sync.Mutex
+	max   int
+	known map[string]*lineIndex
+	order []string // least recently used first
+}
+
+func newLineIndexes(max int) *lineIndexes {
+	return &lineIndexes{max: max, known: map[string]*lineIndex{}}
+}
+
+// take returns the index of the source for one reader's use: nobody else has it until it is put back. It is new when
+// the file is not known or has changed.
+func (s *lineIndexes) take(f *file) *lineIndex {
+	fresh := &lineIndex{size: f.Size, changed: f.Changed, stride: indexStride, total: -1}
+	if f.ID == "" {
+		return fresh
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.known[f.ID]
+	if x == nil {
+		return fresh
+	}
+	delete(s.known, f.ID)
+	for i, id := range s.order {
+		if id == f.ID {
+			s.order = append(s.order[:i], s.order[i+1:]...)
+			break
+		}
+	}
+	if x.size != f.Size || !x.changed.Equal(f.Changed) {
+		return fresh
+	}
+	return x
+}
+
+// put remembers the index, but not where the file is so young that it may change without showing.
+func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) {
+	if f.ID == "" || f.grown || f.Changed.IsZero() || now.Sub(f.Changed) < settled {
+		return
+	}
+	if p, ok := f.R.(*packedAt); ok && p.short() {
+		return // where it ended is not the end
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.known[f.ID]; !ok {
+		s.order = append(s.order, f.ID)
+	}
+	s.known[f.ID] = x
+	for len(s.order) > s.max {
+		delete(s.known, s.order[0])
+		s.order = s.order[1:]
+	}
 }

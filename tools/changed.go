@@ -167,19 +167,11 @@ func (c *Changed) dry() string {
 
 // notes are the facts that a model must not miss, one a line.
 func (c *Changed) notes() string {
-	var b strings.Builder
-	if c.InEditor {
-		b.WriteString("\nIt is the unsaved text in the user's editor; saving is up to that.")
-	}
-	if c.PatchTruncated {
-		fmt.Fprintf(&b, "\nThe patch is not shown whole: +%d -%d lines.", c.Added, c.Removed)
-	}
-	if c.LinksBroken > 0 {
-		fmt.Fprintf(&b, "\n%d other hard links keep the old content.", c.LinksBroken)
-	}
-	if len(c.Dropped) > 0 {
-		fmt.Fprintf(&b, "\nNot carried over: %s.", strings.Join(c.Dropped, ", "))
-	}
+	var b lines
+	b.add(c.InEditor, "\nIt is the unsaved text in the user's editor; saving is up to that.")
+	b.add(c.PatchTruncated, "\nThe patch is not shown whole: +%d -%d lines.", c.Added, c.Removed)
+	b.add(c.LinksBroken > 0, "\n%d other hard links keep the old content.", c.LinksBroken)
+	b.add(len(c.Dropped) > 0, "\nNot carried over: %s.", strings.Join(c.Dropped, ", "))
 	switch c.CheckpointSkipped {
 	case "":
 	case engine.SkippedNewTooLarge:
@@ -191,15 +183,9 @@ func (c *Changed) notes() string {
 	default:
 		fmt.Fprintf(&b, "\nNo checkpoint: %s.", c.CheckpointSkipped)
 	}
-	if c.ChangedMeanwhile != "" {
-		fmt.Fprintf(&b, "\nOthers changed the file since it was read:\n%s", c.ChangedMeanwhile)
-	}
-	if c.Note != "" {
-		b.WriteString("\n[" + c.Note + "]")
-	}
-	if c.Warning != "" {
-		b.WriteString("\n" + c.Warning)
-	}
+	b.add(c.ChangedMeanwhile != "", "\nOthers changed the file since it was read:\n%s", c.ChangedMeanwhile)
+	b.add(c.Note != "", "\n[%s]", c.Note)
+	b.add(c.Warning != "", "\n%s", c.Warning)
 	return b.String()
 }
 

@@ -101,39 +101,21 @@ func (c *Checkpoints) noted() *string { return &c.Note }
 // Text is a line a checkpoint, newest first. It holds all that a next call can be made from: some
 // clients show the model nothing else.
 func (p *Checkpoints) Text() string {
-	var b strings.Builder
-	if p.Count == 0 {
-		b.WriteString("No checkpoints found\n")
-	}
+	var b lines
+	b.add(p.Count == 0, "No checkpoints found\n")
 	for _, c := range p.Checkpoints {
-		what := c.what()
-		if !c.Existed {
-			what += " (was not there)"
-		}
-		if c.Purged {
-			what += " (purged)"
-		}
-		if c.Appended > 0 {
-			what += fmt.Sprintf(" (%d bytes appended)", c.Appended)
-		} else if c.Appended < 0 {
-			what += fmt.Sprintf(" (%d appended bytes taken back)", -c.Appended)
-		}
-		if c.NotStored != "" {
-			what += " (what was there is not stored: " + c.NotStored + ")"
-		}
-		what += c.marks()
-		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339),
-			edit.ShownPath(c.Reason), what)
+		fmt.Fprintf(&b, "%s %s %s %s", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339),
+			edit.ShownPath(c.Reason), c.what())
+		b.add(!c.Existed, " (was not there)")
+		b.add(c.Purged, " (purged)")
+		b.add(c.Appended > 0, " (%d bytes appended)", c.Appended)
+		b.add(c.Appended < 0, " (%d appended bytes taken back)", -c.Appended)
+		b.add(c.NotStored != "", " (what was there is not stored: %s)", c.NotStored)
+		b.WriteString(c.marks() + "\n")
 	}
-	if p.Denied > 0 {
-		fmt.Fprintf(&b, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
-	}
-	if p.Note != "" {
-		b.WriteString("[" + p.Note + "]\n")
-	}
-	if p.Next != "" {
-		fmt.Fprintf(&b, "[more: cursor %s]\n", p.Next)
-	}
+	b.add(p.Denied > 0, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
+	b.add(p.Note != "", "[%s]\n", p.Note)
+	b.add(p.Next != "", "[more: cursor %s]\n", p.Next)
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -333,10 +315,8 @@ func (*CheckpointDiff) diffs()           {}
 
 // Text is the diffs, one after the other.
 func (p *CheckpointDiff) Text() string {
-	var b strings.Builder
-	if len(p.Files)+len(p.Skipped) == 0 {
-		b.WriteString("No changes\n")
-	}
+	var b lines
+	b.add(len(p.Files)+len(p.Skipped) == 0, "No changes\n")
 	for _, f := range p.Files {
 		fmt.Fprintf(&b, "%s %s +%d -%d\n%s", f.Change, edit.ShownPath(f.Path), f.Added, f.Removed, f.Diff)
 		for _, odd := range f.Odd {
@@ -346,15 +326,9 @@ func (p *CheckpointDiff) Text() string {
 	for _, s := range p.Skipped {
 		fmt.Fprintf(&b, "%s: %s\n", edit.ShownPath(s.Path), s.Why)
 	}
-	if p.Truncated {
-		b.WriteString("[more diffs are left out: use paths]\n")
-	}
-	if p.Denied > 0 {
-		fmt.Fprintf(&b, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
-	}
-	if p.Note != "" {
-		b.WriteString("[" + p.Note + "]\n")
-	}
+	b.add(p.Truncated, "[more diffs are left out: use paths]\n")
+	b.add(p.Denied > 0, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
+	b.add(p.Note != "", "[%s]\n", p.Note)
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -435,7 +409,7 @@ type ambiguousRow struct {
 
 // Text is a line for each.
 func (f ambiguousFields) Text() string {
-	var b strings.Builder
+	var b lines
 	for _, r := range f.Carry {
 		fmt.Fprintf(&b, "%s since %s session %s\n", r.ID, r.Since, edit.ShownPath(r.Session))
 	}
@@ -445,9 +419,7 @@ func (f ambiguousFields) Text() string {
 		}
 		b.WriteByte('\n')
 	}
-	if f.More > 0 {
-		fmt.Fprintf(&b, "and %d older\n", f.More)
-	}
+	b.add(f.More > 0, "and %d older\n", f.More)
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -708,7 +680,7 @@ func (*CheckpointRestore) inText() []string { return nil }
 
 // Text is a line a path, of the first ones.
 func (p *CheckpointRestore) Text() string {
-	var b strings.Builder
+	var b lines
 	if p.Unchanged && p.Checkpoint == nil {
 		b.WriteString("Of what this session changed, nothing had to be changed: it is as it was " +
 			"already.\n")
@@ -763,18 +735,10 @@ func (p *CheckpointRestore) Text() string {
 	for _, c := range p.Outside {
 		fmt.Fprintf(&b, "changed outside of the tools, and left so: %s; to take that back, restore %s\n", c.what(), c.ID)
 	}
-	if p.Denied > 0 {
-		fmt.Fprintf(&b, "[%s left alone and not named: out of reach]\n", plural(p.Denied, "path"))
-	}
-	if p.CheckpointSkipped != "" {
-		fmt.Fprintf(&b, "What was replaced is not all in a checkpoint: %s.\n", p.CheckpointSkipped)
-	}
-	if p.Warning != "" {
-		b.WriteString(p.Warning + "\n")
-	}
-	if p.Note != "" {
-		b.WriteString("[" + p.Note + "]\n")
-	}
+	b.add(p.Denied > 0, "[%s left alone and not named: out of reach]\n", plural(p.Denied, "path"))
+	b.add(p.CheckpointSkipped != "", "What was replaced is not all in a checkpoint: %s.\n", p.CheckpointSkipped)
+	b.add(p.Warning != "", "%s\n", p.Warning)
+	b.add(p.Note != "", "[%s]\n", p.Note)
 	if p.UndoID != nil {
 		fmt.Fprintf(&b, "To undo this restore: checkpoint_restore %s\n", *p.UndoID)
 	}
@@ -827,7 +791,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 		value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without "+
 			"paths and mode", id)
-	case fromTrash(a):
+	case a.fromTrash():
 		if len(a.Paths) > 0 || a.Mode != nil || cmp.Or(value(a.OnConflict),
 			engine.OnConflictRefuse) != engine.OnConflictRefuse {
 			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over "+
@@ -943,9 +907,17 @@ func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
 // isUndoOrRedo says that the id is undo or redo: of a session's newest change.
 func isUndoOrRedo(id string) bool { return id == "undo" || id == "redo" }
 
-// fromTrash says that the id is one of the trash.
-func fromTrash(a *CheckpointRestoreArgs) bool {
+// fromTrash reports whether the id is one of the trash, from which an entry comes back whole or not at all.
+func (a *CheckpointRestoreArgs) fromTrash() bool {
 	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-")
+}
+
+// moments adds the state of a restore to that of a call.
+func (a *CheckpointRestoreArgs) moments(c engine.Cause, set func(name string, is bool)) {
+	set("restore", true)
+	set("trash", a.fromTrash())
+	set("undo", isUndoOrRedo(strings.TrimSpace(value(a.ID))) || c == engine.PartialHistory && a.ID != nil)
+	set("merging", value(a.OnConflict) == engine.OnConflictMerge || value(a.Mode) == checkpoint.ModeInverse)
 }
 
 func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
@@ -983,23 +955,6 @@ func leftOf(blocked []engine.Blocked) (out []Left) {
 		out = append(out, Left{b.Path, refusal.Why(b.Why)})
 	}
 	return out
-}
-
-// restores says that the call is a restore, which a refusal has not begun.
-func (a *about) restores() bool { return a.tool == "checkpoint_restore" }
-
-// untrashes says that it would bring an entry of the trash back, which comes whole or not at all.
-func (a *about) untrashes() bool {
-	r, ok := a.args.(*CheckpointRestoreArgs)
-	return ok && fromTrash(r)
-}
-
-// skipping gives the same restore with on_conflict skip, which leaves alone the paths that can't be restored; nil for the trash.
-func (a *about) skipping() *NextCall {
-	if a.untrashes() {
-		return nil
-	}
-	return again("checkpoint_restore", a.args, map[string]any{"on_conflict": "skip"})
 }
 
 // Conflict is a path that stands against a restore.
@@ -1139,7 +1094,7 @@ func (s *Suite) idOf(ctx context.Context, c *engine.Call, given *string) (checkp
 var checkpointRefusals = map[engine.Cause]func(*about, *Refusal){
 	engine.BadID: listing, engine.BadRestore: listing, engine.NothingToUndo: listing,
 	engine.NoCheckpoint: func(a *about, r *Refusal) {
-		if !a.untrashes() {
+		if a.now["trash"] == "" {
 			listing(a, r)
 		}
 	},
@@ -1149,8 +1104,9 @@ var checkpointRefusals = map[engine.Cause]func(*about, *Refusal){
 	},
 	engine.Conflicts: conflicts, engine.BothKinds: conflicts, engine.Hidden: hidden,
 	engine.NotStored: ofPath, engine.NoTrash: ofPath, engine.NotInPlan: ofPath,
-	engine.WouldLose: skipping, engine.NotPermitted: skipping, engine.DiskReadOnly: skipping, engine.ReadOnly: skipping,
+	engine.WouldLose: skipsPath, engine.NotPermitted: skipsPath, engine.DiskReadOnly: skipsPath, engine.ReadOnly: skipsPath,
 }
 
-func listing(_ *about, r *Refusal)  { r.Next = &NextCall{"checkpoints_list", map[string]any{}} }
-func skipping(a *about, r *Refusal) { a.skips(r) }
+func listing(_ *about, r *Refusal) { r.Next = &NextCall{"checkpoints_list", map[string]any{}} }
+
+func skipsPath(a *about, r *Refusal) { a.skips(r) }

@@ -61,16 +61,12 @@ func (e *Edit) Text() string {
 }
 
 func editText(path string, replacements int, strategy string, c *Changed) string {
-	var b strings.Builder
+	var b lines
 	fmt.Fprintf(&b, "The file %s has %sbeen updated (%s", path,
 		strings.Replace(c.dry(), "would be", "not yet", 1), plural(replacements, "replacement"))
-	if strategy != "" {
-		fmt.Fprintf(&b, ", matched by %s", strings.ReplaceAll(strategy, "_", " "))
-	}
+	b.add(strategy != "", ", matched by %s", strings.ReplaceAll(strategy, "_", " "))
 	b.WriteString(").")
-	if c.snippet != "" && (strategy != "" || c.DryRun || c.Warning != "") {
-		b.WriteString("\n" + strings.TrimSuffix(c.snippet, "\n"))
-	}
+	b.add(c.snippet != "" && (strategy != "" || c.DryRun || c.Warning != ""), "\n%s", strings.TrimSuffix(c.snippet, "\n"))
 	return b.String() + c.notes()
 }
 
@@ -339,22 +335,12 @@ type noMatchFields struct {
 
 // Text shows the difference and what to send, under the names by which the hint speaks of it.
 func (n noMatchFields) Text() string {
-	var b strings.Builder
-	if n.Detail != "" {
-		b.WriteString("why: " + n.Detail + "\n")
-	}
-	if n.Diff != "" {
-		fmt.Fprintf(&b, "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
-	}
-	if n.TextThere != "" {
-		b.WriteString("text_there, which this edit saw:\n" + n.TextThere)
-	}
-	if n.Region != "" {
-		b.WriteString("the region:\n" + n.Region + "\n")
-	}
-	if n.Resend != "" {
-		b.WriteString("resend, the old_string that would match:\n" + n.Resend)
-	}
+	var b lines
+	b.add(n.Detail != "", "why: %s\n", n.Detail)
+	b.add(n.Diff != "", "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
+	b.add(n.TextThere != "", "text_there, which this edit saw:\n%s", n.TextThere)
+	b.add(n.Region != "", "the region:\n%s\n", n.Region)
+	b.add(n.Resend != "", "resend, the old_string that would match:\n%s", n.Resend)
 	if n.next != nil && n.next.Tool == "Edit" && n.In == "" {
 		fmt.Fprintf(&b, "old_string:\n%s\nnew_string:\n%s", n.next.Args["old_string"],
 			n.next.Args["new_string"])
@@ -447,24 +433,24 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	there := a.elsewhere(e)
 	switch {
 	case there != nil && e.Repaired != nil && a.tool == "Edit":
-		f.Readings = brief(a.withStrings(*e.Repaired), there)
+		f.Readings = callsIfBrief(a.withStrings(*e.Repaired), there)
 	case there != nil && e.Resend != "" && a.tool == "Edit": // alike here, and so there
-		f.Readings = brief(again(a.tool, a.args, map[string]any{"old_string": e.Resend}), there)
+		f.Readings = callsIfBrief(again(a.tool, a.args, map[string]any{"old_string": e.Resend}), there)
 	case there != nil && e.Resend != "":
 		there = nil
 	case there != nil:
-		if brief(there) != nil {
+		if callsIfBrief(there) != nil {
 			f.next = there
 		}
 		f.In, f.Line, f.EndLine = there.Args["file_path"].(string), 0, 0
 	case e.Repaired != nil && a.tool == "Edit":
 		f.next = a.withStrings(*e.Repaired)
 	case len(e.Readings) > 1 && a.tool == "Edit":
-		f.Readings = brief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
+		f.Readings = callsIfBrief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
 	case len(e.All) > 0 && a.tool == "MultiEdit":
 		f.next = again(a.tool, a.args, map[string]any{"edits": repairedEdits(e.All)})
 	}
-	if brief(f.next) == nil {
+	if callsIfBrief(f.next) == nil {
 		f.next = nil
 	}
 	if f.next != nil || f.Readings != nil || f.In != "" {
@@ -485,8 +471,8 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 // maxOffered bounds what a refusal offers, in bytes of JSON.
 const maxOffered = 3400
 
-// brief gives the calls if together they are short enough to be offered.
-func brief(calls ...*NextCall) []*NextCall {
+// callsIfBrief gives the calls if together they are short enough to be offered.
+func callsIfBrief(calls ...*NextCall) []*NextCall {
 	size := 0
 	for _, c := range calls {
 		if c == nil {

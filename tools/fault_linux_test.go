@@ -73,38 +73,11 @@ func TestFaultAtEveryOperation(t *testing.T) {
 	if testing.Short() {
 		kinds = map[string]guardfs.Fault{"EIO": kinds["EIO"], "EIO, but did": kinds["EIO, but did"]}
 	}
-	base, err := os.MkdirTemp("/dev/shm", "faults")
-	if err != nil {
-		base = t.TempDir()
-	}
-	defer os.RemoveAll(base)
 	cells := 0
 	for _, c := range faultyCalls {
 		for _, checkpoint := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/checkpoint=%v", c.name, checkpoint), func(t *testing.T) {
-				dir, err := os.MkdirTemp(base, "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				root, data := filepath.Join(dir, "ws"), filepath.Join(dir, "data")
-				if err := os.Mkdir(root, 0o755); err != nil {
-					t.Fatal(err)
-				}
-				cfg := config.Default()
-				fs := &cfg.Tools.FS
-				fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
-				fs.CheckpointBeforeMutation, fs.TrackReads, fs.MustReadBeforeWrite = checkpoint, true, false
-				var hook atomic.Pointer[func(string) *guardfs.Fault]
-				s, err := tools.OpenFaulty(cfg, tools.Options{DataDir: data}, func(op string) *guardfs.Fault {
-					if h := hook.Load(); h != nil {
-						return (*h)(op)
-					}
-					return nil
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
+				s, root, hook := faulty(t, func(fs *config.FS) { fs.CheckpointBeforeMutation, fs.TrackReads = checkpoint, true })
 				file := filepath.Join(root, "f")
 				lay := func() (before string) {
 					if os.Remove(file); c.there {
@@ -381,32 +354,30 @@ func (d twoNames) lost(t *testing.T, old string, changed bool, answer string) st
 	return ""
 }
 
-// swapped opens a suite over root/ws, in which hook sees every system call on the tree.
-func swapped(t *testing.T) (s *tools.Suite, root string, hook *atomic.Pointer[func(string)]) {
+// faulty is suite with checkpoints in a directory of its own in memory, and hook says what each system call on the
+// tree comes to.
+func faulty(t *testing.T, change func(*config.FS)) (s *tools.Suite, root string, hook *atomic.Pointer[func(op string) *guardfs.Fault]) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "swapped")
+	dir, err := os.MkdirTemp("/dev/shm", "faulty")
 	if err != nil {
 		dir = t.TempDir()
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	root = filepath.Join(dir, "ws")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(root, 0o755))
 	cfg := config.Default()
 	fs := &cfg.Tools.FS
 	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
 	fs.CheckpointBeforeMutation, fs.MustReadBeforeWrite = true, false
-	hook = new(atomic.Pointer[func(string)])
+	change(fs)
+	hook = new(atomic.Pointer[func(string) *guardfs.Fault])
 	s, err = tools.OpenFaulty(cfg, tools.Options{DataDir: filepath.Join(dir, "data")}, func(op string) *guardfs.Fault {
 		if h := hook.Load(); h != nil {
-			(*h)(op)
+			return (*h)(op)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, root, hook
 }
@@ -424,7 +395,7 @@ func callIn(t *testing.T, s *tools.Suite, session, tool, args, file string) tool
 // from there on: the call answers what is so, and neither is lost.
 func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
 	t.Parallel()
-	s, root, hook := swapped(t)
+	s, root, hook := faulty(t, func(*config.FS) {})
 	cells := 0
 	for name, c := range swappedCalls {
 		for _, restless := range []bool{false, true} {
@@ -435,12 +406,13 @@ func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
 					callIn(t, s, session, "Write", `{"file_path":"$F","content":"changed\n"}`, d.file)
 				}
 				count := 0
-				h := func(string) {
+				h := func(string) *guardfs.Fault {
 					if count++; count == n || restless && count > n {
 						if err := d.swap(); err != nil && !errors.Is(err, os.ErrNotExist) {
 							t.Error(err)
 						}
 					}
+					return nil
 				}
 				hook.Store(&h)
 				p := callIn(t, s, session, c.tool, c.args, d.file)
@@ -466,7 +438,7 @@ func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
 // looks and then replaces, and has to lose the link: else the race proves nothing.
 func TestLinkSwappedInAllTheTime(t *testing.T) {
 	t.Parallel()
-	s, root, _ := swapped(t)
+	s, root, _ := faulty(t, func(*config.FS) {})
 	tries := 300
 	for name, c := range swappedCalls {
 		d := layNames(t, root, c.old)
@@ -529,26 +501,16 @@ func keepSwapping(d twoNames) (stop func(), swaps *atomic.Int64) {
 
 // TestCloseWaits: a call under way when Close begins runs to its end.
 func TestCloseWaits(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := write(t, dir+"/ws/a.txt", "one\n")
-	cfg := config.Default()
-	cfg.Tools.FS.AllowPaths, cfg.Tools.FS.RequireApproval = []string{dir + "/ws/**"}, false
-	hold, under, goOn := false, make(chan struct{}), make(chan struct{})
-	s, err := tools.OpenFaulty(cfg, tools.Options{DataDir: dir + "/data"}, func(op string) *guardfs.Fault {
-		if hold {
-			hold = false
-			close(under)
-			<-goOn
-		}
+	s, root, hook := faulty(t, func(*config.FS) {})
+	f := write(t, root+"/a.txt", "one\n")
+	under, goOn := make(chan struct{}), make(chan struct{})
+	holds := func(string) *guardfs.Fault {
+		hook.Store(nil)
+		close(under)
+		<-goOn
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	hold = true
+	hook.Store(&holds)
 	type outcome struct {
 		p   tools.Payload
 		err error

@@ -65,7 +65,7 @@ func (g *Glob) noted() *string { return &g.Note }
 
 // Text is a path a line, newest first, below the root that it names once.
 func (g *Glob) Text() string {
-	var b strings.Builder
+	var b lines
 	switch {
 	case len(g.Paths) == 0 && g.Total > 0:
 		fmt.Fprintf(&b, "No files at this offset, of %d", g.Total)
@@ -86,9 +86,7 @@ func (g *Glob) Text() string {
 		}
 		fmt.Fprintf(&b, "\n[%d of %d files%s; go on with offset %d]", len(g.Paths), g.Total, why, g.NextOffset)
 	}
-	if g.Note != "" {
-		b.WriteString("\n[" + g.Note + "]")
-	}
+	b.add(g.Note != "", "\n[%s]", g.Note)
 	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total > 0)
 }
 
@@ -343,10 +341,8 @@ func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk
 // text is what a model must know of an answer that is not all there is. That ignored files are left
 // out is as it should be: it matters where nothing was found.
 func (s Skipped) text(partial, found bool) string {
-	var b strings.Builder
-	if partial {
-		b.WriteString("\n[the deadline came first: there may be more; search a smaller part]")
-	}
+	var b lines
+	b.add(partial, "\n[the deadline came first: there may be more; search a smaller part]")
 	// Version control directories and links are always there and never meant: not worth a line.
 	var notes []string
 	if r, ok := s[unsaved]; ok {
@@ -410,6 +406,9 @@ func (g *Grep) listed(use func(string) bool) {
 		}
 	}
 }
+
+// maxAnswer is about how many bytes of JSON the rows or files of one answer take.
+const maxAnswer = 4_000_000
 
 // fitting gives how many of n entries fit into most bytes, where cost(i) is the size of entry i. The first always
 // counts as fitting.
@@ -548,7 +547,7 @@ func (s *Suite) throughLink(ctx context.Context, c *engine.Call, a *GlobArgs, ou
 		out.Note = joined(edit.ShownPath(at)+" is a symbolic link, and no search follows one", out.Note)
 		switch o, ok := s.engine.There(c, at); {
 		case ok && o.Info.Kind == guardfs.KindFile && rest == "":
-			out.Next = again("Read", &ReadArgs{FilePath: at}, nil)
+			out.Next = read(at)
 		case ok && o.Info.Kind == guardfs.KindDir:
 			b := GlobArgs{Path: &at, Pattern: cmp.Or(rest, "*")}
 			next := again("Glob", &b, nil)

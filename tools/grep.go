@@ -132,7 +132,7 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 		return nil, err
 	}
 	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only)}
-	p := page{value(a.Offset), defaultHead, s.page.Bytes}
+	p := grepPage{value(a.Offset), defaultHead, s.page.Bytes}
 	if a.HeadLimit != nil {
 		p.limit = *a.HeadLimit
 	}
@@ -283,7 +283,7 @@ func (g *Grep) noted() *string { return &g.Note }
 
 // Text is the answer in ripgrep's and Claude Code's shape.
 func (g *Grep) Text() string {
-	var b strings.Builder
+	var b lines
 	all, unit := g.Total.Files, "file"
 	if g.Mode == "content" {
 		all, unit = g.Total.Rows, "row"
@@ -320,12 +320,8 @@ func (g *Grep) Text() string {
 	}
 	if g.NextOffset > 0 {
 		fmt.Fprintf(&b, "\n[%d of %s", g.shown, plural(all, unit))
-		if g.SizeLimited {
-			b.WriteString(", as many as one answer holds")
-		}
-		if g.parted {
-			b.WriteString(", cut within a block")
-		}
+		b.add(g.SizeLimited, ", as many as one answer holds")
+		b.add(g.parted, ", cut within a block")
 		fmt.Fprintf(&b, "; go on with offset %d]", g.NextOffset)
 	}
 	if n := len(g.Binary); n > 0 {
@@ -335,15 +331,13 @@ func (g *Grep) Text() string {
 		}
 		b.WriteString(`; Read with encoding: "utf-8" shows its text]`)
 	}
-	if g.Note != "" {
-		b.WriteString("\n[" + g.Note + "]")
-	}
+	b.add(g.Note != "", "\n[%s]", g.Note)
 	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total.Files > 0)
 }
 
 // inRoot begins a text with the directory that so many paths are in, and gives it: "" for a single path, which is
 // named whole.
-func (g *Grep) inRoot(b *strings.Builder, paths int) string {
+func (g *Grep) inRoot(b *lines, paths int) string {
 	if paths < 2 {
 		return ""
 	}
@@ -351,7 +345,7 @@ func (g *Grep) inRoot(b *strings.Builder, paths int) string {
 	return g.Root
 }
 
-func (g *Grep) contentText(b *strings.Builder) {
+func (g *Grep) contentText(b *lines) {
 	if len(g.rows) == 0 {
 		b.WriteString(noneFound("matches", g.Partial))
 		return
@@ -392,19 +386,18 @@ func windowed(r grep.Row) string {
 }
 
 const (
-	maxAnswer  = 4_000_000 // bytes of JSON that the rows or files of one answer take, about
-	maxEntries = 50_000    // rows or files of one answer
-	maxBinary  = 20        // binary files that are named
+	maxEntries = 50_000 // rows or files of one answer
+	maxBinary  = 20     // binary files that are named
 )
 
-// page is the part of the rows or files that one answer shows.
-type page struct {
+// grepPage is the part of the rows or files that one answer shows.
+type grepPage struct {
 	offset, limit int
 	most          int // bytes of text
 }
 
 // around is the page with one row more on each side. Those tell whether a block goes on there.
-func (p page) around() (offset, limit int) {
+func (p grepPage) around() (offset, limit int) {
 	if p.offset == 0 {
 		return 0, p.limit + 1
 	}
@@ -412,7 +405,7 @@ func (p page) around() (offset, limit int) {
 }
 
 // part takes the page out of the rows that around asked for.
-func (p page) part(rows []grep.Row) (before, rest []grep.Row) {
+func (p grepPage) part(rows []grep.Row) (before, rest []grep.Row) {
 	if p.offset > 0 {
 		k := min(1, len(rows))
 		return rows[:k], rows[k:]
@@ -420,7 +413,7 @@ func (p page) part(rows []grep.Row) (before, rest []grep.Row) {
 	return nil, rows
 }
 
-func (g *Grep) fill(r *grep.Result, q grep.Query, p page) {
+func (g *Grep) fill(r *grep.Result, q grep.Query, p grepPage) {
 	g.Root, g.Partial, g.Skipped = r.Root, r.Partial, skippedOf(r.Skipped)
 	g.Total = GrepTotals{Files: r.Totals.Files, Lines: r.Totals.Lines, Matches: r.Totals.Matches, Binary: len(r.Binary)}
 	g.Binary = r.Binary[:min(len(r.Binary), maxBinary)]
@@ -451,7 +444,7 @@ func (g *Grep) fill(r *grep.Result, q grep.Query, p page) {
 
 // end says whether there is more than this page, and whether that is for want of room: found rows
 // or files could have been on it.
-func (g *Grep) end(p page, found, all int) {
+func (g *Grep) end(p grepPage, found, all int) {
 	g.Truncated = g.LinesCut > 0
 	if p.offset+g.shown >= all || g.shown == 0 {
 		return
@@ -463,7 +456,7 @@ func (g *Grep) end(p page, found, all int) {
 // fillRows turns rows into Moltis' matches: one a matching line, with the lines around it as its
 // block. Lines of context whose match is on another page are listed apart. It says how many rows
 // the page could have had.
-func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p page) (found int) {
+func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p grepPage) (found int) {
 	g.context = q.Before > 0 || q.After > 0
 	before, rows := p.part(rows)
 	found = min(len(rows), p.limit)

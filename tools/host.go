@@ -137,9 +137,6 @@ type Metrics = hook.Metrics
 // A Dialect is a set of tools as a server offers them: [Suite.Dialect] gives the suite's own.
 type Dialect = dialect.Dialect
 
-// Search tells a client that defers tools when to look for one. It is [dialect.Search].
-type Search = dialect.Search
-
 // MCPOptions say how [ServeMCP] serves. The zero value is useful: the approver of the suite is asked. With Elicit the client is asked, which shows the
 // question to its user.
 type MCPOptions = mcp.Options

@@ -2,8 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +15,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/guardfs"
-	"moltisfs/readers"
 )
 
 // A Payload is the answer of a tool: one plain struct a kind, or a *Refusal.
@@ -113,19 +110,6 @@ func (r *Replaced) Text() string {
 
 func (*Replaced) payload() {}
 
-// Dialect is the suite for whatever serves calls and knows no payloads.
-func (s *Suite) Dialect() Dialect { return served{s} }
-
-type served struct{ *Suite }
-
-func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
-	p, err := s.Suite.call(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	return answer{p}, nil
-}
-
 // answer is a payload on its way out.
 type answer struct{ Payload }
 
@@ -136,44 +120,24 @@ func (a answer) Refused() bool { return Refused(a.Payload) }
 
 func (a answer) JSON(bytes bool) ([]byte, error) {
 	body, err := Encode(a.Payload)
-	if _, ok := a.Payload.(*Content); err == nil && ok && !bytes {
+	if _, ok := a.Payload.(withBlocks); err == nil && ok && !bytes {
 		body = withoutBytes(body)
 	}
 	return body, err
 }
 
+// A withBlocks payload has images or other bytes, and its members are those of schema too.
+type withBlocks interface {
+	blocks() ([]dialect.Block, error)
+	schema() any
+}
+
 // Blocks are the images of a payload, and the bytes of a binary file.
-func (a answer) Blocks() (out []dialect.Block, err error) {
-	c, ok := a.Payload.(*Content)
-	if !ok {
-		return nil, nil
+func (a answer) Blocks() ([]dialect.Block, error) {
+	if c, ok := a.Payload.(withBlocks); ok {
+		return c.blocks()
 	}
-	add := func(path, mediaType, encoded string) {
-		data, derr := base64.StdEncoding.DecodeString(encoded)
-		if err == nil {
-			err = derr
-		}
-		if len(data) > 0 {
-			out = append(out, dialect.Block{Path: path, MediaType: mediaType, Data: data})
-		}
-	}
-	switch body := c.Body.(type) {
-	case *readers.Image:
-		add("", body.MediaType, body.Base64)
-	case *readers.PDF:
-		for i := range body.Images {
-			add("", body.Images[i].MediaType, body.Images[i].Base64)
-		}
-	case *readers.Notebook:
-		for _, cell := range body.Cells {
-			for _, o := range cell.Outputs {
-				add("", o.MediaType, o.Base64)
-			}
-		}
-	case *readers.Binary:
-		add(c.FilePath, body.MediaType, body.Base64)
-	}
-	return out, err
+	return nil, nil
 }
 
 // withoutBytes takes every "base64" member out of an encoded payload. No text can be mistaken for
@@ -235,8 +199,8 @@ func outputSchema(answers []Payload) object {
 func schemaOf(p Payload) object {
 	properties := object{"kind": object{"const": p.Kind()}}
 	required := membersOf(reflect.TypeOf(p).Elem(), properties)
-	if c, ok := p.(*Content); ok {
-		required = append(required, membersOf(reflect.TypeOf(c.Body).Elem(), properties)...)
+	if c, ok := p.(withBlocks); ok {
+		required = append(required, membersOf(reflect.TypeOf(c.schema()).Elem(), properties)...)
 	}
 	var left []string
 	if b, ok := p.(bulky); ok {
@@ -429,4 +393,14 @@ type NextCall struct {
 // within says whether clean path p is dir or lies below it.
 func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// lines is a text that is put together from lines, most of which come only where there is something to say.
+type lines struct{ strings.Builder }
+
+// add writes a line, or a part of one, if is.
+func (l *lines) add(is bool, format string, a ...any) {
+	if is {
+		fmt.Fprintf(l, format, a...)
+	}
 }

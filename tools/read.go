@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,19 +39,6 @@ func (a *ReadArgs) asked() engine.Asked {
 		w = strings.TrimSpace(w + " tail")
 	}
 	return engine.Asked{Window: w}
-}
-
-// given counts the bytes of content in an answer; 0 where its text is all of it.
-func given(body readers.Content) int64 {
-	switch b := body.(type) {
-	case *readers.Text:
-		return int64(len(b.Content))
-	case *readers.Image:
-		return int64(len(b.Base64) / 4 * 3)
-	case *readers.Binary:
-		return int64(len(b.Base64) / 4 * 3)
-	}
-	return 0
 }
 
 // check takes 0 as an argument that is left out, as Moltis does.
@@ -197,7 +185,15 @@ func (s *Suite) look(
 	if err != nil {
 		return nil, err
 	}
-	out.Body, f.Given = body, given(body)
+	switch b := body.(type) { // bytes of content in the answer; 0 where its text is all of it
+	case *readers.Text:
+		f.Given = int64(len(b.Content))
+	case *readers.Image:
+		f.Given = int64(len(b.Base64) / 4 * 3)
+	case *readers.Binary:
+		f.Given = int64(len(b.Base64) / 4 * 3)
+	}
+	out.Body = body
 	seen := body.Seen()
 	sight := &engine.Sight{
 		Hash: seen.Sum, Whole: seen.Whole && !seen.Lossy, Lossy: seen.Lossy,
@@ -235,20 +231,16 @@ func (s *Suite) readOptions(a *ReadArgs) readers.Options {
 // Text is the content as Claude Code's models know it: for text the numbered
 // lines and nothing else, with what a model must know besides in brackets.
 func (c *Content) Text() string {
-	var b strings.Builder
+	var b lines
 	switch body := c.Body.(type) {
 	case *readers.Text:
 		textText(&b, body)
 	case *readers.Image:
 		fmt.Fprintf(&b, "[%s image, %d x %d", body.Format, body.Width, body.Height)
-		if body.WasResized {
-			fmt.Fprintf(&b, ", shown smaller than the original %d x %d; multiply coordinates by %v", body.OriginalWidth, body.OriginalHeight, body.Scale)
-		}
+		b.add(body.WasResized, ", shown smaller than the original %d x %d; multiply coordinates by %v", body.OriginalWidth, body.OriginalHeight, body.Scale)
 		b.WriteString("]")
-		bracket(&b, body.Note)
-		if body.NextPages != "" {
-			b.WriteString("\n[go on with pages " + body.NextPages + "]")
-		}
+		b.add(body.Note != "", "\n[%s]", body.Note)
+		b.add(body.NextPages != "", "\n[go on with pages %s]", body.NextPages)
 	case *readers.PDF:
 		pdfText(&b, body)
 	case *readers.Notebook:
@@ -265,16 +257,12 @@ func (c *Content) Text() string {
 	case session.Stale:
 		b.WriteString("\n[this is on the disk; the user's editor still shows an earlier text]")
 	}
-	if c.Note != "" {
-		b.WriteString("\n[" + c.Note + "]")
-	}
-	if c.LoopWarning != "" {
-		b.WriteString("\n[" + c.LoopWarning + "]")
-	}
+	b.add(c.Note != "", "\n[%s]", c.Note)
+	b.add(c.LoopWarning != "", "\n[%s]", c.LoopWarning)
 	return b.String()
 }
 
-func textText(b *strings.Builder, t *readers.Text) {
+func textText(b *lines, t *readers.Text) {
 	b.WriteString(strings.TrimSuffix(t.Content, "\n"))
 	note := func(format string, args ...any) {
 		if b.Len() > 0 {
@@ -346,7 +334,7 @@ func totalLines(t *readers.Text) string {
 	return fmt.Sprint(t.TotalLines)
 }
 
-func pdfText(b *strings.Builder, p *readers.PDF) {
+func pdfText(b *lines, p *readers.PDF) {
 	b.WriteString(strings.TrimSuffix(p.Text, "\n"))
 	switch {
 	case p.NextColumn > 0:
@@ -354,44 +342,27 @@ func pdfText(b *strings.Builder, p *readers.PDF) {
 	case p.NextPages != "":
 		fmt.Fprintf(b, "\n[%d of %s; go on with pages %s]", p.RenderedPages, plural(p.Pages, "page"), p.NextPages)
 	}
-	if len(p.PagesFailed) > 0 {
-		fmt.Fprintf(b, "\n[could not be read: pages %s]", strings.Trim(fmt.Sprint(p.PagesFailed), "[]"))
-	}
-	if p.HiddenChars > 0 {
-		fmt.Fprintf(b, "\n[%s hidden in this text, in %s]", plural(p.HiddenChars, "invisible character"), places("page", p.HiddenPages))
-	}
-	bracket(b, p.Note)
+	b.add(len(p.PagesFailed) > 0, "\n[could not be read: pages %s]", strings.Trim(fmt.Sprint(p.PagesFailed), "[]"))
+	b.add(p.HiddenChars > 0, "\n[%s hidden in this text, in %s]", plural(p.HiddenChars, "invisible character"), places("page", p.HiddenPages))
+	b.add(p.Note != "", "\n[%s]", p.Note)
 }
 
-// bracket writes a reader's note on a line of its own.
-func bracket(b *strings.Builder, note string) {
-	if note != "" {
-		b.WriteString("\n[" + note + "]")
-	}
-}
-
-func binaryText(b *strings.Builder, n *readers.Binary) {
+func binaryText(b *lines, n *readers.Binary) {
 	fmt.Fprintf(b, "[binary file, %s, %s]", n.MediaType, size(n.Bytes))
-	if n.Summary != "" {
-		b.WriteString("\n" + n.Summary)
-	}
+	b.add(n.Summary != "", "\n%s", n.Summary)
 	for _, l := range n.Listing {
 		b.WriteString("\n" + l)
 	}
 	if first := max(n.StartEntry, 1); n.Entries > len(n.Listing) && len(n.Listing) > 0 {
 		fmt.Fprintf(b, "\n[entries %d to %d of %d]", first, first+len(n.Listing)-1, n.Entries)
 	}
-	if n.Base64 != "" {
-		b.WriteString("\n" + n.Base64)
-	}
-	if n.NextOffset > 0 {
-		fmt.Fprintf(b, "\n[go on with offset %d]", n.NextOffset)
-	}
-	bracket(b, n.Note)
+	b.add(n.Base64 != "", "\n%s", n.Base64)
+	b.add(n.NextOffset > 0, "\n[go on with offset %d]", n.NextOffset)
+	b.add(n.Note != "", "\n[%s]", n.Note)
 }
 
 // notebookText is Claude Code's form: each cell in a tag of its id.
-func notebookText(b *strings.Builder, n *readers.Notebook) {
+func notebookText(b *lines, n *readers.Notebook) {
 	for _, c := range n.Cells {
 		tag := ""
 		switch {
@@ -402,38 +373,20 @@ func notebookText(b *strings.Builder, n *readers.Notebook) {
 		}
 		fmt.Fprintf(b, "<cell id=%q>%s%s</cell id=%q>\n", c.ID, tag, c.Source, c.ID)
 		for _, o := range c.Outputs {
-			if o.Text != "" {
-				b.WriteString(strings.TrimSuffix(o.Text, "\n") + "\n")
-			}
-			if o.Base64 != "" {
-				fmt.Fprintf(b, "[%s, %d x %d]\n", o.MediaType, o.Width, o.Height)
-			}
-			if len(o.LeftOut) > 0 {
-				fmt.Fprintf(b, "[not shown: %s]\n", strings.Join(o.LeftOut, ", "))
-			}
+			b.add(o.Text != "", "%s\n", strings.TrimSuffix(o.Text, "\n"))
+			b.add(o.Base64 != "", "[%s, %d x %d]\n", o.MediaType, o.Width, o.Height)
+			b.add(len(o.LeftOut) > 0, "[not shown: %s]\n", strings.Join(o.LeftOut, ", "))
 		}
 	}
-	if n.NextOffset > 0 && n.NextColumn == 0 {
-		fmt.Fprintf(b, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
-	}
-	if n.NextColumn > 0 {
-		fmt.Fprintf(b, "[cell %d of %d is cut; go on with offset %d, column %d]\n", n.StartCell, n.TotalCells, n.StartCell, n.NextColumn)
-	}
-	if n.CellsCut > 0 {
-		fmt.Fprintf(b, "[the source of %s is cut]\n", plural(n.CellsCut, "cell"))
-	}
-	if n.OutputsCut > 0 {
-		fmt.Fprintf(b, "[%s cut or left out]\n", plural(n.OutputsCut, "output"))
-	}
+	b.add(n.NextOffset > 0 && n.NextColumn == 0, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
+	b.add(n.NextColumn > 0, "[cell %d of %d is cut; go on with offset %d, column %d]\n", n.StartCell, n.TotalCells, n.StartCell, n.NextColumn)
+	b.add(n.CellsCut > 0, "[the source of %s is cut]\n", plural(n.CellsCut, "cell"))
+	b.add(n.OutputsCut > 0, "[%s cut or left out]\n", plural(n.OutputsCut, "output"))
 	if len(n.Incomplete) > 0 {
 		fmt.Fprintf(b, "[not all of cell %s; one of them in full: offset %d, column 1]\n", runs(n.Incomplete), n.Incomplete[0])
 	}
-	if n.HiddenChars > 0 {
-		fmt.Fprintf(b, "[%s hidden in this text, in %s]\n", plural(n.HiddenChars, "invisible character"), places("cell", n.HiddenCells))
-	}
-	if n.Note != "" {
-		fmt.Fprintf(b, "[%s]\n", n.Note)
-	}
+	b.add(n.HiddenChars > 0, "[%s hidden in this text, in %s]\n", plural(n.HiddenChars, "invisible character"), places("cell", n.HiddenCells))
+	b.add(n.Note != "", "[%s]\n", n.Note)
 }
 
 // loops notices a session that reads the same unchanged window again and
@@ -489,22 +442,50 @@ func (l *loops) reset(c *engine.Call) {
 	delete(l.sessions, [2]string{c.Principal, c.Session})
 }
 
-// unshown refuses a file that a reader can't show, in the reader's words.
-func unshown(a *about, r *Refusal) {
-	switch e := factsOf[readers.Hinter](a).(type) {
-	case *readers.BadRequest, *readers.BadPages, *readers.BadEncoding:
-		r.Reason = KindBadRequest
-	case *readers.Limit:
-		r.Reason = KindLimit
-	case *readers.Busy, *readers.OutOfTime:
-		r.Reason = KindDeadline
-	case *readers.TooLarge:
-		r.Reason, r.Fields = KindTooLarge, sizes{e.Size, e.Max}
-		switch {
-		case e.Windowed && e.What == "PDF":
-			r.Next = again(a.tool, a.args, map[string]any{"pages": fmt.Sprintf("1-%d", readers.MaxPages)})
-		case e.Windowed:
-			r.Next = again(a.tool, a.args, map[string]any{"offset": 1, "limit": defaultLines})
+// blocks are the images of the content, and the bytes of a binary file.
+func (c *Content) blocks() (out []dialect.Block, err error) {
+	add := func(path, mediaType, encoded string) {
+		data, derr := base64.StdEncoding.DecodeString(encoded)
+		if err == nil {
+			err = derr
+		}
+		if len(data) > 0 {
+			out = append(out, dialect.Block{Path: path, MediaType: mediaType, Data: data})
 		}
 	}
+	switch body := c.Body.(type) {
+	case *readers.Image:
+		add("", body.MediaType, body.Base64)
+	case *readers.PDF:
+		for i := range body.Images {
+			add("", body.Images[i].MediaType, body.Images[i].Base64)
+		}
+	case *readers.Notebook:
+		for _, cell := range body.Cells {
+			for _, o := range cell.Outputs {
+				add("", o.MediaType, o.Base64)
+			}
+		}
+	case *readers.Binary:
+		add(c.FilePath, body.MediaType, body.Base64)
+	}
+	return out, err
+}
+
+func (c *Content) schema() any { return c.Body }
+
+// window gives the first of total names, from 1, and how many of them the arguments ask for, most if they don't say.
+func (a *ReadArgs) window(total, most int) (first, _ int) {
+	if a.Limit != nil {
+		most = *a.Limit
+	}
+	switch offset := value(a.Offset); {
+	case offset < 0:
+		first = total + 1 + offset
+	case value(a.Tail) && offset == 0:
+		first = total + 1 - most
+	default:
+		first = offset
+	}
+	return max(first, 1), most
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"moltisfs/checkpoint"
 	"moltisfs/grep"
 	"moltisfs/internal/alternatives"
 	"moltisfs/internal/edit"
@@ -107,11 +106,9 @@ func (*Refusal) payload() {}
 
 // Text is the refusal in two or three lines.
 func (r *Refusal) Text() string {
-	var b strings.Builder
+	var b lines
 	b.WriteString(r.Message)
-	if r.Hint != "" {
-		b.WriteString("\n" + r.Hint)
-	}
+	b.add(r.Hint != "", "\n%s", r.Hint)
 	if t, ok := r.Fields.(interface{ Text() string }); ok {
 		b.WriteString("\n" + t.Text())
 	}
@@ -220,12 +217,8 @@ func (a *about) moments() map[string]string {
 			now["named"] = what + " " + quoteShort(name)
 		}
 	}
-	if args, ok := a.args.(*CheckpointRestoreArgs); ok {
-		set("restore", true)
-		set("trash", fromTrash(args))
-		set("undo", isUndoOrRedo(strings.TrimSpace(value(args.ID))) || a.Cause == engine.PartialHistory && args.ID != nil)
-		set("merging", value(args.OnConflict) == engine.OnConflictMerge || value(args.Mode) == checkpoint.ModeInverse)
-		if !fromTrash(args) {
+	if r, ok := a.args.(restorer); ok {
+		if r.moments(a.Cause, set); !r.fromTrash() {
 			now["skip"] = ", or leave that path alone with {on_conflict} skip"
 		}
 	}
@@ -312,12 +305,27 @@ func reading(a *about, r *Refusal) { r.Next = read(a.path) }
 
 func ofPath(a *about, r *Refusal) { r.FilePath = a.Path }
 
-// skips offers a restore that leaves alone what can't be restored. It says whether this is a restore.
+// A restorer is an argument struct of a restore, which a refusal has not begun.
+type restorer interface {
+	fromTrash() bool
+	moments(c engine.Cause, set func(name string, is bool))
+}
+
+// skips offers a restore that leaves alone what can't be restored. It reports whether the call is a restore.
 func (a *about) skips(r *Refusal) bool {
-	if a.restores() && a.Path != "" {
+	_, is := a.args.(restorer)
+	if is && a.Path != "" {
 		r.FilePath, r.Next = a.Path, a.skipping()
 	}
-	return a.restores()
+	return is
+}
+
+// skipping gives the same restore with on_conflict skip; nil for the trash, from which nothing comes back in part.
+func (a *about) skipping() *NextCall {
+	if r, ok := a.args.(restorer); !ok || r.fromTrash() {
+		return nil
+	}
+	return again("checkpoint_restore", a.args, map[string]any{"on_conflict": "skip"})
 }
 
 // named is the path that the call names, else the one that the facts do.
@@ -567,19 +575,9 @@ func (a *about) notRegular(r *Refusal) {
 	}
 	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": asked}}
 	if near := a.near(path.Join(asked, "x")); near.Dir != "" {
-		most, first := 20, 1
-		if args, ok := a.args.(*ReadArgs); ok {
-			if args.Limit != nil {
-				most = *args.Limit
-			}
-			switch offset := value(args.Offset); {
-			case offset < 0:
-				first = max(len(near.Names)+1+offset, 1)
-			case value(args.Tail) && offset == 0:
-				first = max(len(near.Names)+1-most, 1)
-			default:
-				first = max(offset, 1)
-			}
+		first, most := 1, 20
+		if args, ok := a.args.(interface{ window(int, int) (int, int) }); ok {
+			first, most = args.window(len(near.Names), most)
 		}
 		names := near.Names[min(first-1, len(near.Names)):]
 		f := entriesField{Entries: append([]string{}, names...), first: first, total: len(near.Names)}
@@ -930,4 +928,24 @@ func repairedEdits(all []edit.Edit) (out []map[string]any) {
 		out = append(out, one)
 	}
 	return out
+}
+
+// unshown refuses a file that a reader can't show, in the reader's words.
+func unshown(a *about, r *Refusal) {
+	switch e := factsOf[readers.Hinter](a).(type) {
+	case *readers.BadRequest, *readers.BadPages, *readers.BadEncoding:
+		r.Reason = KindBadRequest
+	case *readers.Limit:
+		r.Reason = KindLimit
+	case *readers.Busy, *readers.OutOfTime:
+		r.Reason = KindDeadline
+	case *readers.TooLarge:
+		r.Reason, r.Fields = KindTooLarge, sizes{e.Size, e.Max}
+		switch {
+		case e.Windowed && e.What == "PDF":
+			r.Next = again(a.tool, a.args, map[string]any{"pages": fmt.Sprintf("1-%d", readers.MaxPages)})
+		case e.Windowed:
+			r.Next = again(a.tool, a.args, map[string]any{"offset": 1, "limit": readers.DefaultLines})
+		}
+	}
 }

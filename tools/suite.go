@@ -542,6 +542,9 @@ const (
 	Overwrites
 )
 
+// Search tells a client that defers tools when to look for one. It is [dialect.Search].
+type Search = dialect.Search
+
 // A Tool is one row of [All]: everything a surface needs to list and run it.
 type Tool struct {
 	Name, Title string
@@ -741,3 +744,16 @@ func numbers(parts ...any) string {
 	}
 	return strings.TrimPrefix(b.String(), " ")
 }
+
+func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	p, err := s.Suite.call(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return answer{p}, nil
+}
+
+type served struct{ *Suite }
+
+// Dialect is the suite for whatever serves calls and knows no payloads.
+func (s *Suite) Dialect() Dialect { return served{s} }

@@ -38,16 +38,18 @@ type sealer struct {
 	ids  []age.Identity
 	rows Keys
 
-	held Versions // by hash: saved by this process, sealed by another
-
 	mu   sync.Mutex
 	own  int64 // row of the key that seals; 0 until the first one is needed
 	keys map[int64]cipher.AEAD
+	// Contents that this process saved and another one sealed, at most maxHeld bytes.
+	held  map[Hash][]byte
+	order []Hash // of held, the oldest first
+	bytes int
 }
 
 func (s *sealer) init(o Options) error {
 	s.keys, s.rows = map[int64]cipher.AEAD{}, o.Keys
-	s.held.Max = 64 << 20
+	s.Forget()
 	if o.EncryptTo != "" {
 		rs, err := age.ParseRecipients(strings.NewReader(o.EncryptTo))
 		if err != nil {
@@ -70,13 +72,6 @@ func (s *sealer) init(o Options) error {
 
 func (s *sealer) on() bool { return s.to != nil }
 
-// ready reports whether sealing needs no new key.
-func (s *sealer) ready() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.own != 0
-}
-
 // NeedKey makes the key that seals, if anything is to be sealed and there is none yet. It writes to
 // the catalog, for which a transaction of the caller is no place.
 func (s *sealer) NeedKey(ctx context.Context) error {
@@ -87,35 +82,43 @@ func (s *sealer) NeedKey(ctx context.Context) error {
 	return err
 }
 
-// MayStandOn says whether a delta of this process may stand on base (nil: none).
-func (s *sealer) MayStandOn(base *Version) bool {
-	if base == nil || base.Key == 0 {
-		return true
-	}
+// MayStandOn reports whether a delta of this process may stand on a row that is sealed with key.
+func (s *sealer) MayStandOn(key int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.on() && base.Key == s.own
+	return key == 0 || s.on() && key == s.own
+}
+
+// maxHeld bounds the contents that Hold keeps.
+const maxHeld = 64 << 20
+
+// Hold keeps a content that was just saved if its row is sealed with a key that this process can't
+// read. The oldest ones go when they get too many.
+func (s *sealer) Hold(h Hash, key int64, content []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if key == 0 || len(s.ids) > 0 || s.keys[key] != nil || s.held[h] != nil || len(content) > maxHeld/4 {
+		return
+	}
+	s.held[h], s.order = content, append(s.order, h)
+	for s.bytes += len(content); s.bytes > maxHeld; s.order = s.order[1:] {
+		s.bytes -= len(s.held[s.order[0]])
+		delete(s.held, s.order[0])
+	}
 }
 
 // Held is a content that Hold has kept; nil when there is none.
 func (s *sealer) Held(h Hash) []byte {
-	if v := s.held.Find(string(h[:])); v != nil {
-		return v.Content
-	}
-	return nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[h]
 }
 
-// Hold keeps a content that was just saved if its row can't be read by this process.
-func (s *sealer) Hold(v *Version) {
-	if v.Key == 0 || len(s.ids) > 0 {
-		return
-	}
+// Forget drops what Hold has kept.
+func (s *sealer) Forget() {
 	s.mu.Lock()
-	readable := s.keys[v.Key] != nil
-	s.mu.Unlock()
-	if !readable {
-		s.held.Add(&Version{Path: string(v.Hash[:]), Hash: v.Hash, Content: v.Content})
-	}
+	defer s.mu.Unlock()
+	s.held, s.order, s.bytes = map[Hash][]byte{}, nil, 0
 }
 
 func newAEAD(key []byte) (cipher.AEAD, error) {
@@ -128,33 +131,25 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 
 func sealedAs(h Hash, c Codec) []byte { return append(h[:], byte(c)) }
 
-// seal encrypts what was packed.
-func (s *sealer) seal(ctx context.Context, h Hash, p *Packed) error {
-	id, aead, err := s.ownKey(ctx)
-	if err != nil {
-		return fmt.Errorf("making a data key: %w", err)
+// seal encrypts r.Z with the key of that row, 0 for this process's own.
+func (s *sealer) seal(ctx context.Context, r *Row, key int64) error {
+	var aead cipher.AEAD
+	var err error
+	if key == 0 {
+		key, aead, err = s.ownKey(ctx)
+	} else {
+		s.mu.Lock()
+		aead, err = s.key(ctx, key)
+		s.mu.Unlock()
 	}
-	p.sealWith(aead, id, h)
-	return nil
-}
-
-// sealAgain encrypts it with the key of a row that this process has read.
-func (s *sealer) sealAgain(ctx context.Context, key int64, h Hash, p *Packed) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	aead, err := s.key(ctx, key)
 	if err != nil {
-		return err
+		return fmt.Errorf("finding a data key: %w", err)
 	}
-	p.sealWith(aead, key, h)
-	return nil
-}
-
-func (p *Packed) sealWith(aead cipher.AEAD, key int64, h Hash) {
-	out := make([]byte, aead.NonceSize(), aead.NonceSize()+len(p.Z)+aead.Overhead())
+	out := make([]byte, aead.NonceSize(), aead.NonceSize()+len(r.Z)+aead.Overhead())
 	rand.Read(out)
-	p.Z = aead.Seal(out, out, p.Z, sealedAs(h, p.Codec))
-	p.Key, p.Codec = key, p.Codec|CodecSealed
+	r.Z = aead.Seal(out, out, r.Z, sealedAs(r.Hash, r.Codec))
+	r.Key, r.Codec = key, r.Codec|CodecSealed
+	return nil
 }
 
 func (s *sealer) ownKey(ctx context.Context) (int64, cipher.AEAD, error) {
@@ -228,10 +223,10 @@ func (s *sealer) key(ctx context.Context, id int64) (cipher.AEAD, error) {
 	return aead, err
 }
 
-// unseal decrypts what seal made.
-func (s *sealer) unseal(ctx context.Context, id int64, h Hash, c Codec, z []byte) ([]byte, error) {
+// unseal decrypts z, the bytes of r.
+func (s *sealer) unseal(ctx context.Context, r *Row, z []byte) ([]byte, error) {
 	s.mu.Lock()
-	aead, err := s.key(ctx, id)
+	aead, err := s.key(ctx, r.Key)
 	s.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -240,7 +235,7 @@ func (s *sealer) unseal(ctx context.Context, id int64, h Hash, c Codec, z []byte
 	if len(z) < n {
 		return nil, errors.New("too short to be encrypted")
 	}
-	out, err := aead.Open(nil, z[:n], z[n:], sealedAs(h, c))
+	out, err := aead.Open(nil, z[:n], z[n:], sealedAs(r.Hash, r.Codec&^(CodecStore|CodecSealed)))
 	if err != nil {
 		return nil, errors.New("it does not decrypt")
 	}

@@ -206,23 +206,16 @@ func readTurns(root *os.Root) (turns map[string]turn, note string) {
 	}
 	defer f.Close()
 	bad := 0
-	r := bufio.NewReader(f)
-	for n := 1; ; n++ {
-		line, err := readLine(r, maxLine)
-		if err == io.EOF {
-			break
-		}
-		if err != nil && !errors.Is(err, errLongLine) {
-			return turns, fmt.Sprintf("line %d and what follows: %v", n, err)
-		}
-		if err == nil && len(bytes.TrimSpace(line)) == 0 {
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxLine)
+	n := 1
+	for ; lines.Scan(); n++ {
+		var t turn
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		var t turn
-		if err == nil {
-			if err = json.Unmarshal(line, &t); err == nil {
-				err = t.trim()
-			}
+		if err = json.Unmarshal(lines.Bytes(), &t); err == nil {
+			err = t.trim()
 		}
 		if err != nil {
 			if bad++; bad == 1 {
@@ -232,6 +225,9 @@ func readTurns(root *os.Root) (turns map[string]turn, note string) {
 		for _, id := range t.CheckpointIDs {
 			turns[id] = t
 		}
+	}
+	if err := lines.Err(); err != nil { // it is too long, or can't be read
+		return turns, fmt.Sprintf("line %d and what follows: %v", n, err)
 	}
 	if bad > 1 {
 		note = fmt.Sprintf("%d lines, the first is %s", bad, note)
@@ -267,33 +263,6 @@ func (t *turn) trim() (err error) {
 		t.SessionKey, err = "", fmt.Errorf("session_key is longer than %d bytes", maxName)
 	}
 	return err
-}
-
-var errLongLine = errors.New("the line is too long")
-
-// readLine answers with the next line, which holds until the next call, io.EOF after the last one, or errLongLine instead of one of
-// more than most bytes.
-func readLine(r *bufio.Reader, most int) ([]byte, error) {
-	var line []byte
-	long := false
-	for {
-		piece, err := r.ReadSlice('\n')
-		if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, err
-		}
-		if long = long || len(line)+len(piece) > most; !long {
-			line = append(line, piece...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case long:
-			return nil, errLongLine
-		case err == io.EOF && len(line) == 0:
-			return nil, io.EOF
-		default:
-			return line, nil
-		}
-	}
 }
 
 // openRegular opens a file that is no link, and nothing that a reader would wait for ever at.

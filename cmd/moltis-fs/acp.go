@@ -21,7 +21,6 @@ import (
 	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/acp"
 	"moltisfs/internal/serve/mcp"
-	"moltisfs/tools"
 )
 
 func acpCommand() *command {
@@ -57,7 +56,7 @@ went into a process group of its own; so does the agent where we are killed (not
 moltis-fs mcp does it.`,
 		options: options("approve dialect read-only"+onSuite,
 			opt("terminal", "WHAT", "what becomes of programs that the agent runs by way of the "+
-				"editor; pass unless told", "pass", "refuse", "ask"),
+				"editor (default: pass)", "pass", "refuse", "ask"),
 			opt("with-mcp", "", "give the agent our tools too"),
 		),
 		examples: []string{
@@ -85,25 +84,25 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	if in.option("root") == "" && !in.configured() {
 		o.Confine = confined
 	}
-	s, err := in.stands(ctx, nil, func(*config.Config, *tools.Options) {})
+	s, err := in.openReloadable(ctx, nil, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = closing(s, err) }()
-	var through *lent
+	var through *relay
 	if in.given("with-mcp") {
-		if through, err = in.lend(s, s.now.cfg); err != nil {
+		if through, err = in.openRelay(s, s.now.cfg); err != nil {
 			return err
 		}
 		defer through.Close()
-		o.Server = through.server
+		o.Server = through.mcpServer
 	}
 	// what we ignore the agent's programs would ignore too; what we are told of they have as usual
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	came := make(chan os.Signal, 4)
 	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(came)
-	agent, err := acp.Start(in.args, agentErr(in.err))
+	agent, err := acp.Start(in.args, in.err)
 	if err != nil {
 		return notStarted(in.args[0], err)
 	}
@@ -127,7 +126,7 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 }
 
 // guarded is the file methods, each call under the configuration that holds when it comes.
-type guarded struct{ *standing }
+type guarded struct{ *reloadable }
 
 func (g guarded) under() (d *acpdialect.Dialect, done func()) {
 	now, done := g.use()
@@ -150,14 +149,6 @@ func (g guarded) Offers(method string) bool {
 	d, done := g.under()
 	defer done()
 	return d.Offers(method)
-}
-
-// agentErr is where an agent's standard error goes: our own as it is, if it is a file.
-func agentErr(w io.Writer) io.Writer {
-	if _, ok := w.(*os.File); ok || w == nil {
-		return w
-	}
-	return os.Stderr
 }
 
 func notStarted(agent string, err error) error {
@@ -195,7 +186,7 @@ func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
 }
 
 // lent is our MCP server as the agent has it: a program that passes bytes on, to a socket.
-type lent struct {
+type relay struct {
 	net.Listener
 	dialect dialect.Dialect
 	o       mcp.Options
@@ -203,9 +194,9 @@ type lent struct {
 }
 
 // lentSockets is how many proxies may have one on one data directory.
-const lentSockets = 64
+const relaySockets = 64
 
-func (in *invocation) lend(d dialect.Dialect, cfg config.Config) (*lent, error) {
+func (in *invocation) openRelay(d dialect.Dialect, cfg config.Config) (*relay, error) {
 	self, err := ownProgram()
 	if err != nil {
 		return nil, err
@@ -218,12 +209,12 @@ func (in *invocation) lend(d dialect.Dialect, cfg config.Config) (*lent, error) 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of the socket: %w", err)
 	}
-	l := &lent{dialect: d, self: self, o: mcp.Options{Principal: in.option("principal"),
+	l := &relay{dialect: d, self: self, o: mcp.Options{Principal: in.option("principal"),
 		Version: readBuild().Version, Root: cfg.Tools.FS.WorkspaceRoot,
 		Instructions: in.instructions(cfg, d.Definitions()) +
 			" Text that is not saved in the user's editor is read and changed there; Grep and Glob of a " +
 			"directory search what is saved."}}
-	for i := range lentSockets {
+	for i := range relaySockets {
 		l.Listener, err = serve.Listen(fmt.Sprintf("unix:%s/acp-%d.sock", dir, i), false)
 		if err == nil {
 			return l, nil
@@ -235,13 +226,13 @@ func (in *invocation) lend(d dialect.Dialect, cfg config.Config) (*lent, error) 
 	return nil, err
 }
 
-func (l *lent) server(key string) acp.Server {
+func (l *relay) mcpServer(key string) acp.Server {
 	return acp.Server{Name: program, Command: l.self, Env: []struct{}{},
-		Args: []string{lentCommand().name, l.Addr().String(), key}}
+		Args: []string{relayCommand().name, l.Addr().String(), key}}
 }
 
-// serve serves whoever connects with the key of a session.
-func (l *lent) serve(ctx context.Context, p *acp.Proxy) {
+// serve serves each connection that shows the key of a session.
+func (l *relay) serve(ctx context.Context, p *acp.Proxy) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
@@ -276,8 +267,8 @@ func (f filled) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error
 	return f.Dialect.Call(ctx, c)
 }
 
-// lentCommand is what the agent starts: it passes on what it hears, to the socket of its proxy.
-func lentCommand() *command {
+// relayCommand passes standard input on to the socket of a proxy, and its answers back. The agent starts it.
+func relayCommand() *command {
 	return &command{
 		name: "acp-tools", hidden: true, short: "pass MCP on to a moltis-fs acp", args: "SOCKET KEY",
 		min: 2, max: 2,

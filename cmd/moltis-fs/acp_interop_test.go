@@ -38,13 +38,8 @@ func newACPRun(t *testing.T) *acpRun {
 		t.Skip("SKIPPED: make interop runs it")
 	}
 	modules, err := filepath.Abs(filepath.Join(*agentsDir, "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	dir := realDir(t)
 	r := &acpRun{t: t, dir: dir, root: filepath.Join(dir, "work"), home: filepath.Join(dir, "home"), modul: modules}
 	r.config = laid(t, filepath.Join(dir, "c.toml"), fmt.Sprintf("[tools.fs]\ncheckpoint_before_mutation = true\ndeny_paths = [%q]\n[tools.acp]\nmissing_read = \"empty\" # gemini-cli makes no file else\n", r.root+"/closed/**"))
 	return r

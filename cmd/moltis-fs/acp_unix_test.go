@@ -116,33 +116,21 @@ func acpBetween(t *testing.T, root, data, config string, options ...string) *bet
 	t.Helper()
 	b := &between{buffers: map[string]string{}}
 	dir, err := os.MkdirTemp("", "acp") // the names of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	args := append([]string{"acp", "--root", root, "--config", config, "--data-dir", data}, options...)
 	b.cmd = exec.Command(binary(t), append(args, "--", binary(t), "acp-tools", l.Addr().String(), "agent")...)
 	in, err := b.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := b.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.cmd.Stderr = os.Stderr
-	if err := b.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.cmd.Start())
 	t.Cleanup(func() { _ = b.cmd.Process.Kill() })
 	c, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := bufio.NewReader(c)
 	if _, err := r.ReadString('\n'); err != nil {
 		t.Fatal(err)
@@ -186,19 +174,13 @@ func (b *between) holds(path string) string {
 func TestACPUndoInTheEditor(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir, err := os.MkdirTemp("", "acp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer os.RemoveAll(dir)
 	config, file := filepath.Join(dir, "c.toml"), filepath.Join(root, "a.txt")
 	for name, text := range map[string]string{file: "disk\n", config: "[tools.fs]\ncheckpoint_before_mutation = true\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	b := acpBetween(t, root, filepath.Join(dir, "data"), config, "--with-mcp")
 	b.buffers[file] = "one\ntwo\n"
@@ -219,16 +201,10 @@ func TestACPUndoInTheEditor(t *testing.T) {
 	}
 	tools := exec.Command(server["command"].(string), args...)
 	in, err := tools.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := tools.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tools.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, tools.Start())
 	mcp := newWire(t, out, in, nothing)
 	mcp.ask("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "t", "version": "1"}})
 	mcp.send(map[string]any{"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -279,9 +255,7 @@ func TestACPReload(t *testing.T) {
 	read := map[string]any{"sessionId": "s", "path": file}
 	b.agent.ask("fs/read_text_file", read)
 	laid(t, config, fmt.Sprintf("[tools.fs]\ndeny_paths = [%q]\n", file))
-	if err := b.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.cmd.Process.Signal(syscall.SIGHUP))
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		b.agent.send(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "fs/read_text_file", "params": read})
 		if m := b.agent.next(); strings.Contains(fmt.Sprint(m["error"]), "path_denied") {
@@ -308,9 +282,7 @@ func TestACPEnds(t *testing.T) {
 		cmd.Dir = root
 		if strings.Contains(script, "PPID") { // else its input ends at once
 			in, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer in.Close()
 		}
 		err := cmd.Run()
@@ -328,17 +300,13 @@ func TestACPEnds(t *testing.T) {
 func TestACPEndsBesideADeafEditor(t *testing.T) {
 	t.Parallel()
 	out, full, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer out.Close()
 	script := `(sleep 0.5; kill -TERM $PPID) & while :; do echo '{"jsonrpc":"2.0","method":"x"}'; done`
 	cmd := exec.Command(binary(t), "acp", "--data-dir", filepath.Join(t.TempDir(), "data"), "--", "sh", "-c", script)
 	cmd.Dir, cmd.Stdout = t.TempDir(), full
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer in.Close()
 	_ = cmd.Run()
 	if got := cmd.ProcessState.ExitCode(); got != 143 {
@@ -354,9 +322,7 @@ func TestACPKilled(t *testing.T) {
 	killed := func(args ...string) (held *os.File) {
 		t.Helper()
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = r.Close() })
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir, cmd.Stderr, cmd.SysProcAttr = t.TempDir(), w, &syscall.SysProcAttr{Setpgid: true}
@@ -364,17 +330,13 @@ func TestACPKilled(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer in.Close()
 		_ = w.Close()
 		t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 		for lines, agent := bufio.NewReader(r), 0; ; {
 			line, err := lines.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if n, _ := fmt.Sscanf(line, "agent %d", &agent); n == 1 {
 				t.Cleanup(func() { _ = syscall.Kill(-agent, syscall.SIGKILL) })
 			} else if line == "up\n" {
@@ -393,9 +355,7 @@ func TestACPKilled(t *testing.T) {
 		most time.Duration
 		want error
 	}{{held, time.Minute, nil}, {left, 100 * time.Millisecond, os.ErrDeadlineExceeded}} {
-		if err := c.r.SetReadDeadline(time.Now().Add(c.most)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.r.SetReadDeadline(time.Now().Add(c.most)))
 		if _, err := io.Copy(io.Discard, c.r); !errors.Is(err, c.want) { // it ends when nobody holds it
 			t.Errorf("%v, want %v", err, c.want)
 		}

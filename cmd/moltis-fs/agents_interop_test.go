@@ -42,9 +42,7 @@ func TestAgents(t *testing.T) {
 		t.Skip("SKIPPED: make interop runs it")
 	}
 	dir, err := filepath.Abs(*agentsDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, a := range agents {
 		t.Run(a.name, func(t *testing.T) {
 			command := filepath.Join(dir, "node_modules", ".bin", a.command)
@@ -57,21 +55,14 @@ func TestAgents(t *testing.T) {
 }
 
 func (a agent) drive(t *testing.T, command string) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	root, home := filepath.Join(dir, "work"), filepath.Join(dir, "home")
 	for _, d := range []string{root, home} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(d, 0o700))
 	}
 	write := func(name, content string) string {
 		path := filepath.Join(root, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	small, pic := write("a.txt", "one\ntwo\n"), filepath.Join(root, "p.png")
@@ -84,9 +75,7 @@ func (a agent) drive(t *testing.T, command string) {
 		write(fmt.Sprintf("file-with-a-rather-long-name-%04d.go", i), "needle\n")
 	}
 	var img bytes.Buffer
-	if err := png.Encode(&img, image.NewGray(image.Rect(0, 0, 40, 30))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, png.Encode(&img, image.NewGray(image.Rect(0, 0, 40, 30))))
 	write("p.png", img.String())
 
 	m := newScriptedModel(t,
@@ -156,12 +145,8 @@ func tail(s string) string { return s[max(0, len(s)-3000):] }
 
 func laid(t *testing.T, path, content string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -234,10 +219,7 @@ func claudeCommand(t *testing.T) string {
 // TestTokens has Claude Code answer the same calls by its own tools and by ours, in one session.
 func TestTokens(t *testing.T) {
 	command := claudeCommand(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	root, home := filepath.Join(dir, "work"), filepath.Join(dir, "home")
 	for i := range 500 {
 		laid(t, filepath.Join(root, fmt.Sprintf("pkg%02d", i/25), fmt.Sprintf("file%02d.go", i%25)), strings.Repeat("func F() {}\n", 39)+"// needle\n")
@@ -278,10 +260,7 @@ func TestTokens(t *testing.T) {
 // TestToolSearch has Claude Code look for tools that it has not loaded, as it does with many servers.
 func TestToolSearch(t *testing.T) {
 	command := claudeCommand(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	root, home := filepath.Join(dir, "work"), filepath.Join(dir, "home")
 	laid(t, filepath.Join(root, "a.txt"), "one\n")
 	server := []string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")}

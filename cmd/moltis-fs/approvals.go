@@ -21,7 +21,7 @@ import (
 func approvalsCommand() *command {
 	reason := opt("reason", "TEXT", "in your words; whoever asked reads it")
 	return &command{
-		name: "approvals", payload: true,
+		name:  "approvals",
 		short: "answer what waits for approval, from another terminal",
 		below: []*command{
 			{
@@ -64,7 +64,7 @@ A diff that you were not shown, by show, is approved only with --unseen. The rec
 const answersLong = `The beginning of an ID is enough, where no other begins so. The first answer
 counts. It is for this one change as it was shown: if a file moves on meanwhile, nothing happens.`
 
-// queue is where the questions of this data directory wait.
+// queue opens the queue of questions in the data directory.
 func (in *invocation) queue() (*queue.Queue, error) {
 	dir, err := in.dataDir()
 	return queue.Open(filepath.Join(dir, "approvals")), err
@@ -166,7 +166,7 @@ func answerApproval(d approval.Decision) func(context.Context, *invocation) erro
 	}
 }
 
-// operator is who is at the command line.
+// operator names the person at the command line.
 func operator() string {
 	u, err := user.Current()
 	if err != nil {
@@ -221,10 +221,10 @@ func (y yesBut) Ask(ctx context.Context, q tools.Question) (tools.Answer, error)
 }
 
 // approver says yes with --yes. Else the terminal asks; instead is what helps where there is none.
-// A call that an agent may have written takes --yes-exec for what runs code.
+// A call that an agent may have written takes --approve yes-exec for what runs code.
 func (in *invocation) approver(instead ...string) tools.Approver {
 	switch {
-	case in.given("yes") && slices.Contains([]string{"call", "js run", "js repl"}, in.command.path):
+	case in.given("yes") && slices.Contains([]string{"call", "js run"}, in.command.path):
 		return yesBut{approval.Yes("--yes"), &terminal{streams: in.streams, instead: instead}}
 	case in.given("yes"):
 		return approveAll("--yes")
@@ -235,7 +235,8 @@ func (in *invocation) approver(instead ...string) tools.Approver {
 	return &terminal{streams: in.streams, instead: instead}
 }
 
-// approveBy is who approves as --approve says. Who can ask by elicitation does not come here.
+// approveBy gives the approver that --approve names as how. Commands that ask by elicitation or in an editor
+// do so themselves.
 func (in *invocation) approveBy(how string) (tools.Approver, error) {
 	switch how {
 	case "queue":

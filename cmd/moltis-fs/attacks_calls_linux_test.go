@@ -135,17 +135,11 @@ func (w *attacked) serve(t *testing.T) *attackedServers {
 		return s // an editor's files are in no sandbox
 	}
 	l, err := net.Listen("unix", filepath.Join(w.base, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	editor := startWire(t, "acp", "--approve", "never", "--config", config, "--data-dir", data, "--", binary(t), "acp-tools", l.Addr().String(), "agent")
 	c, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(filepath.Join(w.base, "s")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.RemoveAll(filepath.Join(w.base, "s")))
 	r := bufio.NewReader(c)
 	if _, err := r.ReadString('\n'); err != nil {
 		t.Fatal(err)
@@ -163,18 +157,12 @@ func startWire(t *testing.T, args ...string) *wire {
 	t.Helper()
 	cmd := exec.Command(binary(t), args...)
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var said strings.Builder
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Process.Kill()

@@ -97,9 +97,7 @@ func controlSwap(t *testing.T) string {
 	if err != nil || !strings.HasPrefix(at, w.root+"/") {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.Remove(p), os.Symlink("../../../out/there", p)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(p), os.Symlink("../../../out/there", p)))
 	if b, err := os.ReadFile(at); err != nil || !told(b) {
 		return ""
 	}
@@ -114,9 +112,7 @@ func controlDoubles(t *testing.T) string {
 	var args struct {
 		Path string `json:"file_path"`
 	}
-	if err := errors.Join(json.Unmarshal(raw, &seen), json.Unmarshal(raw, &args)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(json.Unmarshal(raw, &seen), json.Unmarshal(raw, &args)))
 	if strings.HasPrefix(seen["file_path"], w.root+"/secret/") {
 		return ""
 	}

@@ -39,9 +39,7 @@ func knock(t *testing.T, url string, d stranger) (int, []byte) {
 		body = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"capabilities.list"}`)
 	}
 	q, err := http.NewRequest(d.method, url+d.path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q.Host = d.host
 	for name, v := range map[string]string{"Origin": d.origin, "Content-Type": d.kind, "Authorization": d.auth} {
 		if v != "" {
@@ -53,14 +51,10 @@ func knock(t *testing.T, url string, d stranger) (int, []byte) {
 		q.Header.Set("Upgrade", "websocket")
 	}
 	a, err := (&http.Client{Timeout: 20 * time.Second}).Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer a.Body.Close()
 	b, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a.StatusCode, b
 }
 

@@ -64,9 +64,7 @@ func testNames(t *testing.T) map[string]bool {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -193,11 +191,11 @@ func (r *attackRun) data() string {
 	if r.w.boxed == "" {
 		return dir
 	}
-	boxes, err := filepath.Glob(filepath.Join(dir, "sandboxes", "*"))
-	if err != nil || len(boxes) != 1 {
-		r.t.Fatalf("the sandboxes are %q, %v", boxes, err)
+	sandboxes, err := filepath.Glob(filepath.Join(dir, "sandboxes", "*"))
+	if err != nil || len(sandboxes) != 1 {
+		r.t.Fatalf("the sandboxes are %q, %v", sandboxes, err)
 	}
-	return boxes[0]
+	return sandboxes[0]
 }
 
 // attack makes the calls of a row.

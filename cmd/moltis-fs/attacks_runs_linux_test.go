@@ -338,9 +338,7 @@ func runDoubles(r *attackRun) {
 
 func mustJSON(t *testing.T, v any) string {
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 

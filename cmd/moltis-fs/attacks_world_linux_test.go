@@ -81,17 +81,13 @@ func own(name string) string { return fmt.Sprintf("%s %q\n", canary, name) }
 func newAttacked(t *testing.T) *attacked {
 	t.Helper()
 	base, err := os.MkdirTemp("", "at") // short, for the socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	if base, err = filepath.EvalSymlinks(base); err != nil {
 		t.Fatal(err)
 	}
 	w := &attacked{base: base, root: base + "/ws"}
-	if err := w.plant(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.plant())
 	return w
 }
 
@@ -234,9 +230,7 @@ func (w *attacked) closed(t *testing.T) map[string]string {
 		out[strings.TrimPrefix(path, w.base)] = what
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 

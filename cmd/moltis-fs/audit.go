@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,7 @@ import (
 
 func auditCommand() *command {
 	return &command{
-		name: "audit", payload: true, run: showAudit,
+		name: "audit", run: showAudit,
 		short: "show what was called and what became of it",
 		long: `The audit log, the oldest first: when, which tool, with what outcome, by whom, and on what. One with
 "no outcome" was begun and is under way, or its process was killed. docs/operations.md says what a
@@ -261,14 +262,11 @@ func verifyAudit(ctx context.Context, in *invocation) error {
 		return err
 	}
 	ok := len(p.Flaws)+len(c.Flaws) == 0
-	if in.given("json") {
-		return ending(writeJSON(in, struct {
-			OK bool `json:"ok"` // there is no flaw
-			audit.Proof
-			Changes audit.Proof `json:"changes"`
-		}{ok, p, c}), refusedIf(!ok))
-	}
-	return ending(in.write([]byte(proofText("calls", p)+proofText("changes", c))), refusedIf(!ok))
+	return ending(in.answer(struct {
+		OK bool `json:"ok"` // there is no flaw
+		audit.Proof
+		Changes audit.Proof `json:"changes"`
+	}{ok, p, c}, "%s%s", proofText("calls", p), proofText("changes", c)), refusedIf(!ok))
 }
 
 var lastRecord = regexp.MustCompile(`(?m)^(calls|changes): last record ([0-9]{1,18}) ([0-9a-f]{64})\r?$`)
@@ -314,44 +312,33 @@ func proofText(log string, p audit.Proof) string {
 	return log + ": " + strings.Join(lines, "\n"+log+": ") + "\n"
 }
 
+// flaws are the texts of findings: {at} is the place, and {records} the records that are missing.
+var flaws = map[audit.Flaw]string{
+	audit.Changed:     "{at}it is not as it was written",
+	audit.Dropped:     "{at}{records} missing before it",
+	audit.Truncated:   "{at}{records} missing at the end; a power cut may do that as well",
+	audit.Inserted:    "{at}the log did not write this here",
+	audit.NewChain:    "{at}the log was begun anew here; nothing binds it to what stands before",
+	audit.NoEnd:       "audit.last, or all of the log, is missing or was put back; the next record writes audit.last anew",
+	audit.Not:         "{at}it is not the record that an earlier verification saw",
+	audit.Interrupted: "{at}what a killed process left of a record; what it was about has not happened",
+	audit.Early:       "{records} removed by rotation, and what is left does not reach back 30 days",
+	audit.Gone:        "{records} removed by rotation, or moved elsewhere",
+}
+
 // findingText says what a finding means, and where.
 func findingText(f audit.Finding) string {
-	where := ""
-	if f.File != "" {
-		where = visible(f.File)
-		if f.Line > 0 {
-			where += fmt.Sprint(":", f.Line)
-		}
-		where += ": "
-	}
-	records := fmt.Sprintf("record %d", f.First)
+	at, records := "", fmt.Sprintf("record %d", f.First)
 	if f.Last > f.First {
 		records = fmt.Sprintf("records %d to %d", f.First, f.Last)
 	}
-	switch f.Flaw {
-	case audit.Changed:
-		return where + "it is not as it was written"
-	case audit.Dropped:
-		return where + records + " missing before it"
-	case audit.Truncated:
-		return where + records + " missing at the end; a power cut may do that as well"
-	case audit.Inserted:
-		return where + "the log did not write this here"
-	case audit.NewChain:
-		return where + "the log was begun anew here; nothing binds it to what stands before"
-	case audit.NoEnd:
-		return "audit.last, or all of the log, is missing or was put back; the next record writes audit.last anew"
-	case audit.Not:
-		if f.File == "" {
-			return records + " was there at an earlier verification, and is missing"
-		}
-		return where + "it is not the record that an earlier verification saw"
-	case audit.Interrupted:
-		return where + "what a killed process left of a record; what it was about has not happened"
-	case audit.Early:
-		return records + " removed by rotation, and what is left does not reach back 30 days"
-	case audit.Gone:
-		return records + " removed by rotation, or moved elsewhere"
+	switch {
+	case f.File == "" && f.Flaw == audit.Not:
+		return records + " was there at an earlier verification, and is missing"
+	case f.File != "" && f.Line > 0:
+		at = fmt.Sprintf("%s:%d: ", visible(f.File), f.Line)
+	case f.File != "":
+		at = visible(f.File) + ": "
 	}
-	return where + string(f.Flaw)
+	return strings.NewReplacer("{at}", at, "{records}", records).Replace(cmp.Or(flaws[f.Flaw], "{at}"+string(f.Flaw)))
 }

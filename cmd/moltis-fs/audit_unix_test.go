@@ -19,9 +19,7 @@ func TestAuditFollows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, ws := filepath.Join(dir, "data"), filepath.Join(dir, "ws")
-	if err := os.Mkdir(ws, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(ws, 0o755))
 	read := func(name string) {
 		t.Helper()
 		status, out, errs := runWith(t, "", "call", "--data-dir", data, "--root", ws, "Read", `{"file_path":"`+ws+"/"+name+`"}`)
@@ -31,13 +29,9 @@ func TestAuditFollows(t *testing.T) {
 	}
 	read(`fir\u001bst`)
 	log, err := os.OpenFile(filepath.Join(data, "audit", "audit.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = io.WriteString(log, `{"time":"2026-11-23T00:00:00.000000Z","phase":"intent","call":"x","tool":"Edit","paths":["/cut off"]}`+"\n{\"torn\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log.Close()
 	_, out, _ := runWith(t, "", "audit", "--data-dir", data)
 	if !strings.Contains(out, "Edit  no outcome") || !strings.Contains(out, "Read  not_found") || strings.Contains(out, "\x1b") {
@@ -46,12 +40,8 @@ func TestAuditFollows(t *testing.T) {
 	cmd := exec.Command(binary(t), "audit", "-f", "--data-dir", data)
 	withoutTerminal(cmd)
 	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	defer cmd.Process.Kill() //nolint:errcheck // it has ended, or the test has failed
 	lines := bufio.NewReader(pipe)
 	for _, name := range []string{"fir", "second", "third"} {
@@ -66,9 +56,7 @@ func TestAuditFollows(t *testing.T) {
 			t.Fatalf("%s: %q %v", name, line, err)
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(syscall.SIGINT))
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

@@ -23,11 +23,9 @@ func TestNoRoomNoChange(t *testing.T) {
 	write := []string{"call", "--data-dir", data, "--root", filepath.Dir(file), "--approve", "yes", "Write",
 		fmt.Sprintf(`{"file_path":%q,"content":"new"}`, file)}
 	old := `{"time":"2026-11-23T00:00:00Z","phase":"outcome","error":"` + strings.Repeat("x", 3<<20) + "\"}\n"
-	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("old"), 0o644),
+	must(t, errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("old"), 0o644),
 		os.MkdirAll(filepath.Dir(log), 0o700), os.WriteFile(log, []byte(old), 0o600), os.Chmod(data, 0o700),
-		os.WriteFile(filepath.Join(data, "moltis-fs-data"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(filepath.Join(data, "moltis-fs-data"), nil, 0o600)))
 	blocks := (len(old) + 1000) / 512 // room for the start, and for a part of the intent
 	sh := exec.Command("sh", append([]string{"-c", fmt.Sprintf(`ulimit -f %d && exec "$@"`, blocks), "sh", binary(t)}, write...)...)
 	withoutTerminal(sh)
@@ -44,9 +42,7 @@ func TestNoRoomNoChange(t *testing.T) {
 			OK      bool
 			Changes struct{ Flaws, Notes []struct{ Flaw string } }
 		}
-		if err := json.Unmarshal([]byte(out), &p); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(out), &p))
 		return p.OK, fmt.Sprint(p.Changes)
 	}
 	if ok, what := verify(); !ok || !strings.Contains(what, "interrupted") {
@@ -74,15 +70,11 @@ func TestAuditVerify(t *testing.T) {
 		return out
 	}
 	run(exitMisuse, "there is no audit log", "audit", "verify")
-	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "ws"), 0o755))
 	run(exitOK, "", "token", "create", "--principal", "ci")
 	run(exitOK, "", "call", "--root", filepath.Join(dir, "ws"), "Glob", `{"pattern":"*"}`)
 	text := run(exitOK, "changes: last record 4 ", "audit", "verify")
-	if err := os.WriteFile(seen, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(seen, []byte(text), 0o600))
 	run(exitOK, "the chain is whole", "audit", "verify", "--earlier", seen)
 	for _, c := range []struct {
 		log, says string // what audit verify --earlier says
@@ -96,23 +88,15 @@ func TestAuditVerify(t *testing.T) {
 	} {
 		log := filepath.Join(data, c.log, "audit.jsonl")
 		was, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(log, []byte(c.do(string(was))), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(log, []byte(c.do(string(was))), 0o600))
 		run(exitRefused, c.says, "audit", "verify", "--earlier", seen)
 		run(c.plain, "", "audit", "verify")
-		if err := os.WriteFile(log, was, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(log, was, 0o600))
 	}
 	run(exitOK, "", "audit", "verify", "--earlier", seen)
 	log := filepath.Join(data, "audit-changes", "audit.jsonl")
-	if err := errors.Join(os.Remove(log), os.Remove(filepath.Join(filepath.Dir(log), "audit.last"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(log), os.Remove(filepath.Join(filepath.Dir(log), "audit.last"))))
 	run(exitOK, "", "token", "create", "--principal", "ci") // as if nothing had been before
 	run(exitOK, "", "audit", "verify")
 	run(exitRefused, "changes: not_seen    record 4 was there at an earlier verification", "audit", "verify", "--earlier", seen)

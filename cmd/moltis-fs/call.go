@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,9 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/ndjson"
+	"moltisfs/internal/nearest"
 	"moltisfs/internal/refusal"
+	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
 )
 
@@ -28,7 +31,7 @@ func callCommand() *command {
 	return &command{
 		name:  "call",
 		short: "make one call, or with --batch many",
-		long: `Calls TOOL with the arguments in JSON, {} unless told; "-" reads them from standard
+		long: `Calls TOOL with the arguments in JSON (default: {}); "-" reads them from standard
 input. "moltis-fs help TOOL" explains them. Relative paths are taken from the working directory.
 
 On a terminal, and with --text, the answer is text, and a refusal is told on standard error.
@@ -81,11 +84,8 @@ func runCall(ctx context.Context, in *invocation) error {
 		args = []byte("{}")
 	case "-":
 		var err error
-		if args, err = io.ReadAll(io.LimitReader(in.in, maxArguments+1)); err != nil {
-			return fmt.Errorf("reading the arguments: %w", err)
-		}
-		if len(args) > maxArguments {
-			return misuse("send less at once", "the arguments are longer than %d MiB", maxArguments>>20)
+		if args, err = in.readArgument("-", maxArguments); err != nil {
+			return misuse("send less at once", "reading the arguments: %v", err)
 		}
 	}
 	if !batch {
@@ -113,7 +113,7 @@ func runCall(ctx context.Context, in *invocation) error {
 }
 
 // forCalls opens what the calls of this command line are made on.
-func (in *invocation) forCalls(ctx context.Context) (s *stand, err error) {
+func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
 	if in.given("yes") && in.given("approve") {
 		return nil, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
@@ -127,7 +127,7 @@ func (in *invocation) forCalls(ctx context.Context) (s *stand, err error) {
 	if err := in.implyRoot(); err != nil {
 		return nil, err
 	}
-	s, err = in.opens(ctx, approver, nil, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
+	s, err = in.openInstance(ctx, approver, nil, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
 	if err == nil && in.implied {
 		in.tellOpen(s.cfg)
 	}
@@ -168,8 +168,28 @@ func unknownToolHint(u *dialect.UnknownToolError, d dialect.Dialect) string {
 // pathKeys are the arguments of the tools that hold one path or a list of them.
 var pathKeys = []string{"file_path", "filePath", "path", "notebook_path", "paths"}
 
+// members calls f with each name and value of a JSON object, in its order, a name that comes twice
+// too. It is false where raw is no object.
+func members(raw []byte, f func(name string, v json.RawMessage)) bool {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return false
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		name, ok := key.(string)
+		var v json.RawMessage
+		if err != nil || !ok || dec.Decode(&v) != nil {
+			return false
+		}
+		f(name, v)
+	}
+	_, err := dec.Token()
+	return err == nil && len(bytes.TrimSpace(raw[dec.InputOffset():])) == 0
+}
+
 // absoluteArgs are the arguments of a tool with every relative path taken from the directory
-// here, as a person means it; agents have none. What is not an object is left to the tool.
+// here, as a person means it; agents have none. Arguments that are no object are left to the tool.
 // search is set where a tool wants a path and has no root to fall back on.
 func absoluteArgs(raw []byte, here string, search bool) []byte {
 	absolute := func(v json.RawMessage) json.RawMessage {
@@ -183,18 +203,15 @@ func absoluteArgs(raw []byte, here string, search bool) []byte {
 		}
 		return bytes.TrimSpace(out)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return raw
-	}
 	out := []byte{'{'}
-	for dec.More() { // key by key: one that is given twice stays so, and is refused
-		key, err := dec.Token()
-		name, ok := key.(string)
-		var v json.RawMessage
-		if err != nil || !ok || dec.Decode(&v) != nil {
-			return raw
+	put := func(name string, v json.RawMessage) {
+		if len(out) > 1 {
+			out = append(out, ',')
 		}
+		quoted, _ := json.Marshal(name) // a string is always JSON
+		out = append(append(append(out, quoted...), ':'), v...)
+	}
+	if !members(raw, func(name string, v json.RawMessage) {
 		if slices.Contains(pathKeys, name) {
 			search = false
 			var list []json.RawMessage
@@ -207,20 +224,12 @@ func absoluteArgs(raw []byte, here string, search bool) []byte {
 				v = absolute(v)
 			}
 		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		quoted, _ := json.Marshal(name) // a string is always JSON
-		out = append(append(append(out, quoted...), ':'), v...)
-	}
-	if _, err := dec.Token(); err != nil || len(bytes.TrimSpace(raw[dec.InputOffset():])) > 0 {
+		put(name, v)
+	}) {
 		return raw
 	}
 	if search {
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(append(out, `"path":`...), absolute(json.RawMessage(`"."`))...)
+		put("path", absolute(json.RawMessage(`"."`)))
 	}
 	return append(out, '}')
 }
@@ -244,9 +253,6 @@ func takesPaths(tool string) bool {
 func (in *invocation) asText() bool {
 	return in.given("text") || !in.given("json") && in.terminal() != nil
 }
-
-// payload is an answer of the tools.
-type payload interface{ Unwrap() tools.Payload }
 
 // showAnswer writes an answer for a person; a refusal goes to standard error.
 func (in *invocation) showAnswer(a dialect.Answer) error {
@@ -347,13 +353,12 @@ func runBatch(ctx context.Context, in *invocation, d dialect.Dialect, base diale
 		case <-ctx.Done():
 			return exitOr(worst)
 		}
-		if l.end {
-			if l.err != nil {
-				return fmt.Errorf("reading the calls: %w", l.err)
-			}
+		switch {
+		case l.err == io.EOF:
 			return exitOr(worst)
-		}
-		if len(bytes.TrimSpace(l.text)) == 0 && l.err == nil {
+		case l.err != nil && !errors.Is(l.err, ndjson.ErrTooLong):
+			return fmt.Errorf("reading the calls: %w", l.err)
+		case l.err == nil && len(bytes.TrimSpace(l.text)) == 0:
 			continue
 		}
 		answer, status := answerLine(ctx, d, base, l, number)
@@ -362,8 +367,8 @@ func runBatch(ctx context.Context, in *invocation, d dialect.Dialect, base diale
 		if err != nil {
 			return err
 		}
-		if _, err := in.out.Write(out); err != nil {
-			return ending(fmt.Errorf("writing the answers: %w", err), exitOr(worst))
+		if err := in.write(out); err != nil {
+			return ending(err, exitOr(worst))
 		}
 	}
 }
@@ -386,14 +391,8 @@ func answerLine(ctx context.Context, d dialect.Dialect, base dialect.Call, l raw
 	}
 	c := base
 	c.Tool, c.Args = line.Tool, line.Args
-	for _, over := range []struct {
-		to   *string
-		from string
-	}{{&c.Session, line.Session}, {&c.Principal, line.Principal}, {&c.Turn, line.Turn}} {
-		if over.from != "" {
-			*over.to = over.from
-		}
-	}
+	c.Session, c.Turn = cmp.Or(line.Session, c.Session), cmp.Or(line.Turn, c.Turn)
+	c.Principal = cmp.Or(line.Principal, c.Principal)
 	answer, err := d.Call(ctx, c)
 	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
 		a.Error = &batchError{"unknown_tool", fmt.Sprintf("there is no tool %q", u.Tool),
@@ -416,7 +415,7 @@ func answerLine(ctx context.Context, d dialect.Dialect, base dialect.Call, l raw
 func decodeLine(l rawLine) (batchLine, error) {
 	var line batchLine
 	if l.err != nil {
-		return line, l.err
+		return line, fmt.Errorf("longer than %d MiB", maxArguments>>20)
 	}
 	if err := json.Unmarshal(l.text, &line); err != nil {
 		var only struct{ ID json.RawMessage }
@@ -442,38 +441,240 @@ func decodeLine(l rawLine) (batchLine, error) {
 	return line, nil
 }
 
-// rawLine is a line, why it can't be used, or the end of the input.
+// rawLine is a line, or why there is none.
 type rawLine struct {
 	text []byte
 	err  error
-	end  bool
 }
 
 // readLines reads one line ahead, aside: a read can't be interrupted, and a signal must be heard.
 func readLines(ctx context.Context, in io.Reader, out chan<- rawLine) {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
-		l := readLine(r)
+		text, err := ndjson.ReadLine(r, maxArguments)
 		select {
-		case out <- l:
+		case out <- rawLine{text, err}:
 		case <-ctx.Done():
 			return
 		}
-		if l.end {
+		if err != nil && !errors.Is(err, ndjson.ErrTooLong) {
 			return
 		}
 	}
 }
 
-func readLine(r *bufio.Reader) rawLine {
-	text, err := ndjson.ReadLine(r, maxArguments)
-	switch {
-	case errors.Is(err, ndjson.ErrTooLong):
-		return rawLine{err: fmt.Errorf("longer than %d MiB", maxArguments>>20)}
-	case errors.Is(err, io.EOF):
-		return rawLine{end: true}
-	case err != nil:
-		return rawLine{err: err, end: true}
+func toolsCommand() *command {
+	return &command{
+		name:  "tools",
+		short: "write the definitions of the tools, ready for a model's API",
+		long: `Formats: "anthropic" for the Messages API, "openai" for Chat Completions,
+"openai-responses" for the Responses API and the Agents SDK; "mcp" as tools/list answers, "json" with
+everything that is known of a tool. Tools that the configuration denies are left out. "moltis-fs help
+TOOL" explains one to people.`,
+		options: options("config dialect read-only",
+			opt("format", "FORMAT", "of what shape (default: json)", "anthropic", "openai", "openai-responses", "mcp", "json")),
+		examples: []string{"moltis-fs tools --format anthropic",
+			"moltis-fs tools --format openai --config moltis.toml"},
+		run: writeTools,
 	}
-	return rawLine{text: text}
+}
+
+func writeTools(_ context.Context, in *invocation) error {
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return unusableConfig(err, from)
+	}
+	defs, err := in.definitionsOf(cfg)
+	if err != nil {
+		return err
+	}
+	format := in.option("format")
+	if format == "mcp" {
+		raw, err := mcp.List(defs)
+		if err != nil {
+			return fmt.Errorf("encoding the tools: %w", err)
+		}
+		return writeJSON(in, json.RawMessage(raw))
+	}
+	out := []any{}
+	for _, d := range defs {
+		type function struct {
+			Type        string          `json:"type,omitempty"`
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			InputSchema json.RawMessage `json:"input_schema,omitempty"`
+			Parameters  json.RawMessage `json:"parameters,omitempty"`
+			Strict      *bool           `json:"strict,omitempty"`
+		}
+		f := function{Name: d.Name, Description: d.Description, Parameters: d.InputSchema}
+		switch format {
+		case "anthropic":
+			f.InputSchema, f.Parameters = d.InputSchema, nil
+			out = append(out, f)
+		case "openai":
+			out = append(out, map[string]any{"type": "function", "function": f})
+		case "openai-responses":
+			f.Type, f.Strict = "function", new(bool) // there the default is strict
+			out = append(out, f)
+		default:
+			out = append(out, d)
+		}
+	}
+	return writeJSON(in, out)
+}
+
+// The help of one tool: its arguments, made from the schema that models get.
+
+// A schemaOf is what help tells of a JSON Schema.
+type schemaOf struct {
+	Type        any                        `json:"type"`
+	Description string                     `json:"description"`
+	Enum        []any                      `json:"enum"`
+	Default     any                        `json:"default"`
+	Minimum     any                        `json:"minimum"`
+	Items       *schemaOf                  `json:"items"`
+	Properties  map[string]json.RawMessage `json:"properties"`
+	Required    []string                   `json:"required"`
+}
+
+// typeText is the type of an argument in plain words.
+func (s *schemaOf) typeText() string {
+	if len(s.Enum) > 0 {
+		var words []string
+		for _, e := range s.Enum {
+			words = append(words, fmt.Sprint(e))
+		}
+		return strings.Join(words, " | ")
+	}
+	switch s.Type {
+	case "string":
+		return "text"
+	case "integer", "number":
+		return "number"
+	case "boolean":
+		return "true or false"
+	case "array":
+		if s.Items != nil && s.Items.Type == "object" {
+			return "list of {" + strings.Join(keysOf(s.Items.Properties), ", ") + "}"
+		}
+		return "list of " + cmp.Or(map[any]string{"string": "texts"}[s.Items.Type], "values")
+	}
+	return fmt.Sprint(cmp.Or(s.Type, any("value")))
+}
+
+func keysOf(m map[string]json.RawMessage) (out []string) {
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// orderOf are the names of an object's properties as the schema has them: the important ones come first.
+func orderOf(schema json.RawMessage) (out []string) {
+	var s struct{ Properties json.RawMessage }
+	_ = json.Unmarshal(schema, &s) // it is ours
+	members(s.Properties, func(name string, _ json.RawMessage) { out = append(out, name) })
+	return out
+}
+
+// toolHelp explains how the tool d is called from the command line, in lines of width columns.
+func toolHelp(d dialect.Definition, width int) string {
+	var s schemaOf
+	_ = json.Unmarshal(d.InputSchema, &s) // it is ours
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n\n%s\n\nArguments:\n", d.Name, d.Title, wrap(d.Description, width))
+	example := map[string]any{}
+	for _, name := range orderOf(d.InputSchema) {
+		var a schemaOf
+		_ = json.Unmarshal(s.Properties[name], &a)
+		line := a.typeText()
+		if slices.Contains(s.Required, name) {
+			line += ", required"
+			example[name] = exampleArgs[name]
+		}
+		if a.Default != nil {
+			line += fmt.Sprintf(" (default: %v)", a.Default)
+		}
+		if a.Minimum != nil {
+			line += fmt.Sprintf("; at least %v", a.Minimum)
+		}
+		if a.Description != "" {
+			line += ". " + strings.ToUpper(a.Description[:1]) + a.Description[1:]
+		}
+		if slices.Contains(pathKeys, name) && takesPaths(d.Name) {
+			line = strings.Replace(line, "Absolute", "From the working directory or absolute;", 1)
+			line = strings.TrimSuffix(line, ";")
+		}
+		const column = 18
+		text := strings.ReplaceAll(wrap(line, width-column), "\n", "\n"+strings.Repeat(" ", column))
+		fmt.Fprintf(&b, "  %-*s %s\n", column-3, name, text)
+	}
+	if len(example) == 0 && d.Name == "checkpoint_restore" {
+		example["id"] = "undo"
+	}
+	args, _ := encoded(example, "")
+	fmt.Fprintf(&b, "\nExample:\n  %s call %s %s\n", program, d.Name,
+		shellWord(strings.TrimSpace(string(args))))
+	return b.String()
+}
+
+// exampleArgs are values that fit the arguments that a tool can't do without.
+var exampleArgs = map[string]any{"file_path": "README.md", "notebook_path": "notes.ipynb", "pattern": "TODO", "content": "hello\n",
+	"old_string": "one", "new_string": "two", "edits": []any{map[string]any{"old_string": "one", "new_string": "two"}},
+	"new_source": "x = 1", "id": "undo"}
+
+// definition is a tool by its name, or misuse that names the nearest.
+func definition(name string, defs []dialect.Definition) (dialect.Definition, error) {
+	var names []string
+	for _, d := range defs {
+		if d.Name == name || slices.Contains(d.Also, name) {
+			return d, nil
+		}
+		names = append(names, d.Name)
+	}
+	hint := "the tools are " + strings.Join(names, ", ")
+	if near := nearest.Of(name, names); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	return dialect.Definition{}, misuse(hint, "there is no tool %q", name)
+}
+
+// isTool says whether help is asked for a tool of the dialect tools.
+func isTool(name string) (dialect.Definition, bool) {
+	d, err := definition(name, tools.Definitions())
+	return d, err == nil
+}
+
+// besideEditor says that the history of a session of moltis-fs acp may be about text that is not on
+// the disk.
+func (in *invocation) besideEditor() string {
+	if !strings.HasPrefix(in.option("session"), "acp-") {
+		return ""
+	}
+	return " Text that an editor has not saved is not seen here: undo it there, or save it first."
+}
+
+// textOf is an answer of forOperator for people.
+func (in *invocation) textOf(p tools.Payload) string {
+	switch p := p.(type) {
+	case *tools.CheckpointRestore:
+		text := *p
+		text.UndoID = nil
+		out := text.Text()
+		if p.Unchanged {
+			out += strings.TrimSpace(in.besideEditor())
+		}
+		if p.UndoID != nil {
+			out += "\nTo undo this restore: " + in.likeThis("checkpoint restore "+*p.UndoID)
+		}
+		return strings.TrimPrefix(out, "\n")
+	case *tools.CheckpointDiff:
+		text := *p
+		text.Truncated = false
+		if p.Truncated {
+			return text.Text() + "\n[more diffs are left out: name the PATHs]"
+		}
+	}
+	return p.Text()
 }

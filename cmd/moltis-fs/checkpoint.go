@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -18,7 +17,7 @@ import (
 
 func checkpointCommand() *command {
 	return &command{
-		name: "checkpoint", payload: true,
+		name:  "checkpoint",
 		short: "look at the history of changes, take them back, look after the store",
 		below: []*command{
 			{
@@ -65,21 +64,6 @@ func checkpointCommand() *command {
 	}
 }
 
-// timesTaken is what options that are a TIME take.
-const timesTaken = `
-
-A TIME is one as listed, with its zone. Without a zone, or a day alone, it is local. It may
-also be an age like 2h, 7d or 2w.`
-
-// find is the checkpoint that the first argument names, within --principal and --session.
-func (in *invocation) find(ctx context.Context, db *checkpoint.DB) (*checkpoint.Checkpoint, error) {
-	c, err := db.Get(ctx, checkpoint.ID(in.arg(0)), in.operator()) // which looks at no session
-	if err == nil && in.given("session") && c.Session != in.option("session") {
-		return nil, checkpoint.ErrNotFound
-	}
-	return c, err
-}
-
 func listCheckpoints(ctx context.Context, in *invocation) error {
 	who := in.operator()
 	f := checkpoint.Filter{
@@ -110,43 +94,36 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 		if err != nil {
 			return err
 		}
-		if in.given("json") {
-			rows := []checkpointRow{}
-			for i := range page.Checkpoints {
-				rows = append(rows, rowOf(&page.Checkpoints[i]))
-			}
-			return writeJSON(in, struct {
-				Checkpoints []checkpointRow `json:"checkpoints"`
-				Next        string          `json:"next_cursor,omitempty"`
-			}{rows, page.Next})
-		}
-		if len(page.Checkpoints) == 0 {
+		if len(page.Checkpoints) == 0 && !in.given("json") {
 			in.empty("there are no checkpoints", "principal", "session", "path", "contains", "turn",
 				"tool", "label", "since", "until", "cursor")
 		}
-		var b strings.Builder
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		wide := 0 // of the paths, but for those that would push all notes out of sight
 		for i := range page.Checkpoints {
 			if n := utf8.RuneCountInString(pathsOf(&page.Checkpoints[i])); n <= 80 {
 				wide = max(wide, n)
 			}
 		}
+		var b, text strings.Builder
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		rows := []checkpointRow{}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
+			rows = append(rows, rowOf(c))
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%-*s  %s\n", c.ID, timeText(c.Time), toolOf(c),
 				visible(c.Session), wide, pathsOf(c), notesOf(c))
 		}
 		w.Flush()
 		for line := range strings.Lines(b.String()) {
-			if err := in.write([]byte(strings.TrimRight(line, " \n") + "\n")); err != nil {
-				return err
-			}
+			text.WriteString(strings.TrimRight(line, " \n") + "\n")
 		}
 		if page.Next != "" {
-			return in.write([]byte("more: --cursor " + page.Next + "\n"))
+			text.WriteString("more: --cursor " + page.Next + "\n")
 		}
-		return nil
+		return in.answer(struct {
+			Checkpoints []checkpointRow `json:"checkpoints"`
+			Next        string          `json:"next_cursor,omitempty"`
+		}{rows, page.Next}, "%s", text.String())
 	})
 }
 
@@ -277,9 +254,6 @@ func rowOf(c *checkpoint.Checkpoint) checkpointRow {
 	}
 	return r
 }
-
-// toolOf is the tool or else the kind of call.
-func toolOf(c *checkpoint.Checkpoint) string { return visible(cmp.Or(c.Tool, c.Kind)) }
 
 func pathsOf(c *checkpoint.Checkpoint) string {
 	n, path := 0, ""

@@ -128,7 +128,7 @@ func (x *export) series(all []*series) error {
 		}
 	}
 	for _, s := range told {
-		ch := s.whole()
+		ch := s.asOne()
 		before, err := x.content(s.path, &ch.Before)
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func (x *export) series(all []*series) error {
 // comment writes a line for each change of s, counts what is left out, and says whether there is a
 // diff to write.
 func (x *export) comment(s *series) bool {
-	ch, why := s.whole(), ""
+	ch, why := s.asOne(), ""
 	name, below := relative(s.path, x.root)
 	before, after := gitModes(ch)
 	switch {
@@ -183,7 +183,8 @@ func (x *export) comment(s *series) bool {
 	return why == "" && s.from < s.to
 }
 
-// content is what git would store of a state of a path.
+// content gives the content that git would store for path in the state s: of a file its bytes, of a
+// link its target.
 func (x *export) content(path string, s *checkpoint.State) ([]byte, error) {
 	if s.Kind != checkpoint.File {
 		return []byte(s.Target), nil
@@ -237,8 +238,8 @@ func seriesOf(ops []checkpoint.Checkpoint) []*series {
 	return out
 }
 
-// whole is the series as one change.
-func (s *series) whole() *checkpoint.Recorded {
+// asOne is the series as one change.
+func (s *series) asOne() *checkpoint.Recorded {
 	whole := *s.changes[min(s.from, len(s.changes)-1)]
 	if s.from < s.to {
 		whole.After = s.changes[s.to-1].After

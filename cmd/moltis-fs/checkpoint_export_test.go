@@ -52,9 +52,7 @@ func files(t *testing.T, root string) map[string]string {
 		out[path[len(root)+1:]] = fmt.Sprint(info.Mode()&0o100 != 0, " ", string(content))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -74,9 +72,7 @@ func put(t *testing.T, path, mode string, content []byte) {
 	case mode != "":
 		err = os.WriteFile(path, content, 0o644)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestGitTakesTheExport: git apply takes what export writes, whatever happened to the paths, and git apply -R takes it back: in a

@@ -186,42 +186,31 @@ func (h *randomHistory) call(i int) {
 func TestExportedHistories(t *testing.T) {
 	for seed := range *histories {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir := realDir(t)
 			data := filepath.Join(dir, "data")
 			db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			h := &randomHistory{t, rand.New(rand.NewPCG(uint64(seed), 1)), filepath.Join(dir, "tree"), db, map[string]bool{}, false}
 			for _, p := range historyPaths {
 				if p != "d" && h.r.IntN(2) == 0 {
 					h.change(p)
 				}
 			}
-			if err := os.MkdirAll(h.root, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(h.root, 0o700))
 			start := filepath.Join(dir, "start")
-			if err := os.CopyFS(start, os.DirFS(h.root)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.CopyFS(start, os.DirFS(h.root)))
 			for i := range 1 + h.r.IntN(12) {
 				h.call(i)
 			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, db.Close())
 			before, after := files(t, start), files(t, h.root)
 			export := func(args ...string) []byte {
-				var out, errs bytes.Buffer
 				args = append([]string{"checkpoint", "export", "--data-dir", data, "--root", h.root}, args...)
-				if status := run(args, streams{nil, &out, &errs, os.Getenv}); status != exitOK || strings.Contains(errs.String(), "not in the patch") {
-					t.Fatalf("%v: status %d: %s", args, status, errs.String())
+				status, out, errs := runWith(t, "", args...)
+				if status != exitOK || strings.Contains(errs, "not in the patch") {
+					t.Fatalf("%v: status %d: %s", args, status, errs)
 				}
-				return out.Bytes()
+				return []byte(out)
 			}
 			apply := func(where string, patch []byte, args ...string) {
 				if bytes.Contains(patch, []byte("\ndiff --git ")) || bytes.HasPrefix(patch, []byte("diff --git ")) {
@@ -248,37 +237,26 @@ func TestExportedHistories(t *testing.T) {
 func TestCheckNamesWhatIsUnfinished(t *testing.T) {
 	data := t.TempDir()
 	locks, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unlock, err := locks.For("the one that is alive").Lock(t.Context(), "op:abc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 1}
 	saved, err := db.Save(t.Context(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Opening: checkpoint.Opening{Tag: "abc"}, Changes: []checkpoint.Change{
 		{Path: "/w/a", Role: "target", After: file, AfterContent: []byte("a")}, {Path: "/w/b", Role: "target", After: file, AfterContent: []byte("b")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check := func(want bool) {
 		t.Helper()
 		for _, args := range [][]string{{"checkpoint", "check", "--data-dir", data}, {"checkpoint", "check", "--json", "--data-dir", data}} {
-			var out, errs bytes.Buffer
-			if status := run(args, streams{nil, &out, &errs, os.Getenv}); status != exitOK || strings.Contains(out.String(), string(saved.ID)) != want {
-				t.Errorf("%v: status %d: %s%s", args, status, out.String(), errs.String())
+			if status, out, errs := runWith(t, "", args...); status != exitOK || strings.Contains(out, string(saved.ID)) != want {
+				t.Errorf("%v: status %d: %s%s", args, status, out, errs)
 			}
 		}
 	}
 	check(false) // it is being carried out
 	unlock()
 	check(true)
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	check(true)
 }

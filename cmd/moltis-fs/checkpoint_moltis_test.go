@@ -27,9 +27,7 @@ func layMoltis(t *testing.T, store, work string) {
 	manifest := func(id string, at int, reason, path string, kind any, existed bool, backup any) {
 		b, err := json.MarshalIndent(map[string]any{"id": id, "created_at": at, "reason": reason, "source_path": filepath.Join(work, path),
 			"source_kind": kind, "existed": existed, "backup_path": backup}, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		laid(t, filepath.Join(store, id, "manifest.json"), string(b))
 	}
 	laid(t, filepath.Join(store, moltisOlder, "snapshot", "file"), "first\n")
@@ -78,9 +76,7 @@ func TestMoltisIDs(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.CheckpointBeforeMutation = false, true
 	suite, err := tools.Open(cfg, tools.Options{DataDir: filepath.Join(h.dir, "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer suite.Close()
 	as := tools.Call{Session: "host", Tool: "checkpoint_restore"}
 	as.Args = json.RawMessage(strings.TrimPrefix(restore(moltisFolder, force), "checkpoint_restore "))

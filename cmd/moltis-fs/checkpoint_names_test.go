@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,9 +14,7 @@ func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
 	dir := t.TempDir()
 	bad := "w\r\x1b[2J\ndiff --git a/p/evil b/p/evil\nnew file mode 100755\n--- /dev/null\n+++ b/p/evil\n@@ -0,0 +1 @@\n+evil\n"
 	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	change := func(path, was string) checkpoint.Change {
 		return checkpoint.Change{
 			Path: path, Role: "target", Before: checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(was))},
@@ -31,15 +27,13 @@ func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	export := func(args ...string) string {
-		var out, errs bytes.Buffer
-		if status := run(append([]string{"checkpoint", "export", "--data-dir", dir}, args...), streams{nil, &out, &errs, os.Getenv}); status != exitOK {
-			t.Fatalf("%v: status %d: %s", args, status, errs.String())
+		status, out, errs := runWith(t, "", append([]string{"checkpoint", "export", "--data-dir", dir}, args...)...)
+		if status != exitOK {
+			t.Fatalf("%v: status %d: %s", args, status, errs)
 		}
-		return out.String()
+		return out
 	}
 	told := func(what, text string) {
 		t.Helper()

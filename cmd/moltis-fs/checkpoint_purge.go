@@ -27,7 +27,7 @@ can't be undone, and needs as much free space as the store takes.
 Three things stay. The audit log is only ever appended to: its records still name the SHA-256,
 which can confirm a guess of the content. The answer says how many; remove the files in
 DATA-DIR/audit where that is too much. Files that were moved to the trash as a whole stay until it
-is emptied. So do directories in which a repair left the store as it was (damaged-…): remove them.
+is emptied. So do stores that were damaged and moved aside (damaged-…): remove them.
 Both are listed.`,
 		options: options("dry-run yes identity"+onStore,
 			opt("path", "GLOB", "an absolute glob and all below; without a slash it holds at any depth"),
@@ -97,7 +97,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		if !in.given("excluded") && r.Paths+r.Contents+recorded+len(a.InTrash) == 0 && !r.Resumed {
 			return in.nothingToPurge(a.Beside)
 		}
-		return in.answer(a, "%s", a.text(filepath.Join(dir, "audit")))
+		return in.answer(a, "%s", a.forPeople(filepath.Join(dir, "audit")))
 	})
 }
 
@@ -143,7 +143,7 @@ func (in *invocation) nothingToPurge(beside []string) error {
 			program + " checkpoint list --contains TEXT shows the names"
 	}
 	for _, dir := range beside {
-		hint += "; " + dir + " holds the store as it was before a repair: remove it if it was there"
+		hint += "; " + dir + " holds an earlier store, which was damaged: remove it if it was there"
 	}
 	return &exitError{exitRefused, what, hint, tools.KindNotFound}
 }
@@ -159,12 +159,12 @@ type purgeAnswer struct {
 	AuditRecords int `json:"audit_records"`
 	// Files that nothing named any more, left by a call that was cut off.
 	Files int `json:"files"`
-	// Beside are directories that hold the store as it was before a repair: no purge touches them.
+	// Beside are directories that hold a store that was damaged: no purge touches them.
 	Beside []string `json:"beside"`
 	DryRun bool     `json:"dry_run"`
 }
 
-func (a *purgeAnswer) text(auditDir string) string {
+func (a *purgeAnswer) forPeople(auditDir string) string {
 	var b strings.Builder
 	verb := "purged"
 	if a.DryRun {
@@ -177,7 +177,7 @@ func (a *purgeAnswer) text(auditDir string) string {
 			plural(a.Files, "file", "files"))
 	}
 	for _, d := range a.Beside {
-		fmt.Fprintf(&b, "%s holds the store as it was before a repair: remove that directory\n",
+		fmt.Fprintf(&b, "%s holds an earlier store, which was damaged: remove that directory\n",
 			visible(d))
 	}
 	for _, path := range a.AlsoAt {

@@ -16,34 +16,24 @@ import (
 func TestPurgeByTheNameOfALink(t *testing.T) {
 	base := guardfs.Canonical(t.TempDir())
 	data, tree := filepath.Join(base, "data"), filepath.Join(base, "t")
-	if err := os.MkdirAll(filepath.Join(tree, "rel7"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(tree, "rel7"), 0o700))
 	if err := os.Symlink("rel7", filepath.Join(tree, "current")); err != nil {
 		t.Skip("SKIPPED: no symbolic links:", err)
 	}
 	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range []string{"rel7/.env", "rel7/sub/key", "other"} {
 		secret := []byte("the secret of " + name)
 		_, err := db.Save(context.Background(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Session: "s1", Changes: []checkpoint.Change{{
 			Path: filepath.ToSlash(filepath.Join(tree, name)), Before: checkpoint.State{Kind: checkpoint.File, Size: int64(len(secret))}, Content: secret,
 			After: checkpoint.State{Kind: checkpoint.Absent},
 		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	link := filepath.ToSlash(filepath.Join(tree, "current"))
 	conf := filepath.Join(base, "c.toml")
-	if err := os.WriteFile(conf, []byte("[tools.fs.checkpoint]\nexclude = ['"+link+"']\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(conf, []byte("[tools.fs.checkpoint]\nexclude = ['"+link+"']\n"), 0o600))
 	for _, c := range []struct {
 		args   string
 		status int
@@ -76,32 +66,23 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 func TestPurgeLeavesTheLivingAlone(t *testing.T) {
 	data := guardfs.Canonical(t.TempDir())
 	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = db.Save(t.Context(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Session: "s1", Opening: checkpoint.Opening{Tag: "abc"}, Changes: []checkpoint.Change{{
 		Path: "/w/secret", Before: checkpoint.State{Kind: checkpoint.File, Size: 1}, Content: []byte("s"), After: checkpoint.State{Kind: checkpoint.Absent},
 	}}})
 	if err == nil {
 		err = db.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	locks, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	unlock, err := locks.For("the one that is alive").Lock(t.Context(), "op:abc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	purge := func(want int, says string, more ...string) {
 		t.Helper()
-		var out, errs bytes.Buffer
 		args := append([]string{"checkpoint", "purge", "--data-dir", data, "--path", "secret", "--yes"}, more...)
-		if status := run(args, streams{nil, &out, &errs, os.Getenv}); status != want || !strings.Contains(out.String()+errs.String(), says) {
-			t.Errorf("%v: status %d: %s%s", more, status, out.String(), errs.String())
+		if status, out, errs := runWith(t, "", args...); status != want || !strings.Contains(out+errs, says) {
+			t.Errorf("%v: status %d: %s%s", more, status, out, errs)
 		}
 	}
 	purge(exitRefused, checkpoint.ErrUnderWay.Error())

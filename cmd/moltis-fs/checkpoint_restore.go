@@ -29,7 +29,7 @@ const onRestore = " dry-run yes json identity" + onSuite + " sandbox"
 
 func restoreOptions(more ...option) []option {
 	return options(onRestore, append(more,
-		opt("on-conflict", "HOW", "what to do with paths that others changed; refuse unless told",
+		opt("on-conflict", "HOW", "what to do with paths that others changed (default: refuse)",
 			"refuse", "merge", "force", "skip"),
 		opt("keep-times", "", "keep the old modification times; without it, builds notice the restore"))...)
 }
@@ -50,7 +50,7 @@ func checkpointRestoreCommand() *command {
 		long: `All its paths or none, or only the PATHs and what is below them. The restore has a
 checkpoint of its own and can be undone. ID may also be an entry of the trash.` + ofAnySession,
 		options: restoreOptions(opt("mode", "MODE",
-			"inverse takes back this change and keeps later ones; state unless told", "state", "inverse")),
+			"inverse takes back this change and keeps later ones (default: state)", "state", "inverse")),
 		examples: []string{
 			"moltis-fs checkpoint restore ck-1H0",
 			"moltis-fs checkpoint restore ck-1H0 --mode inverse --dry-run",
@@ -95,7 +95,7 @@ func pointOptions() []option {
 	}
 }
 
-// point is what they say, as arguments of a call.
+// point gives the options of pointOptions as arguments of a call.
 func (in *invocation) point() map[string]any {
 	return map[string]any{"turn": in.option("turn"), "since": in.option("since"),
 		"label": in.option("label")}
@@ -188,8 +188,6 @@ func (in *invocation) ofSession(ctx context.Context) error {
 	})
 }
 
-func isTrashID(id string) bool { return strings.HasPrefix(strings.ToLower(id), "tr-") }
-
 func (in *invocation) restore(ctx context.Context, args map[string]any, paths []string) error {
 	if in.given("on-conflict") {
 		args["on_conflict"] = in.option("on-conflict")
@@ -202,52 +200,8 @@ func (in *invocation) restore(ctx context.Context, args map[string]any, paths []
 	return in.operate(ctx, "checkpoint_restore", args, paths)
 }
 
-// besideEditor says that the history of a session of moltis-fs acp may be about text that is not on
-// the disk.
-func (in *invocation) besideEditor() string {
-	if !strings.HasPrefix(in.option("session"), "acp-") {
-		return ""
-	}
-	return " Text that an editor has not saved is not seen here: undo it there, or save it first."
-}
-
-// textOf is an answer of forOperator for people.
-func (in *invocation) textOf(p tools.Payload) string {
-	switch p := p.(type) {
-	case *tools.CheckpointRestore:
-		text := *p
-		text.UndoID = nil
-		out := text.Text()
-		if p.Unchanged {
-			out += strings.TrimSpace(in.besideEditor())
-		}
-		if p.UndoID != nil {
-			out += "\nTo undo this restore: " + in.likeThis("checkpoint restore "+*p.UndoID)
-		}
-		return strings.TrimPrefix(out, "\n")
-	case *tools.CheckpointDiff:
-		text := *p
-		text.Truncated = false
-		if p.Truncated {
-			return text.Text() + "\n[more diffs are left out: name the PATHs]"
-		}
-	}
-	return p.Text()
-}
-
-// likeThis is a command line with those of our options that say where, and in whose history.
-func (in *invocation) likeThis(command string) string {
-	line := program + " " + command
-	for _, name := range []string{"config", "data-dir", "root", "principal", "session", "sandbox", "identity"} {
-		if in.given(name) {
-			line += " --" + name + " " + shellWord(in.option(name))
-		}
-	}
-	return line
-}
-
-// show writes the answer of a call.
-func (in *invocation) show(p tools.Payload) error {
+// showCall writes the answer of a call.
+func (in *invocation) showCall(p tools.Payload) error {
 	if !in.given("json") {
 		return in.showPayload(p, "")
 	}
@@ -326,7 +280,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 			"take it out of the configuration, or name another with --config", tools.KindPermissionDenied}
 	}
 	if err == nil {
-		err = in.show(in.forOperator(p))
+		err = in.showCall(in.forOperator(p))
 	}
 	return closing(e, storeError(err))
 }

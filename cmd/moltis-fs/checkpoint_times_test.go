@@ -23,9 +23,7 @@ func TestShownTimesAreTaken(t *testing.T) {
 	t.Cleanup(func() { time.Local = was })
 	dir := t.TempDir()
 	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := time.Date(2026, 7, 21, 23, 30, 0, 0, york)
 	for i := range 3 {
 		if _, err := db.Save(context.Background(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Principal: "p", Session: "s", Time: at.Add(time.Duration(i) * time.Minute), Changes: []checkpoint.Change{{
@@ -34,16 +32,14 @@ func TestShownTimesAreTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.Close())
 	list := func(args ...string) []string {
 		t.Helper()
-		var out, errs bytes.Buffer
-		if status := run(append([]string{"checkpoint", "list", "--data-dir", dir}, args...), streams{nil, &out, &errs, os.Getenv}); status != exitOK {
-			t.Fatalf("%v: status %d: %s", args, status, errs.String())
+		status, out, errs := runWith(t, "", append([]string{"checkpoint", "list", "--data-dir", dir}, args...)...)
+		if status != exitOK {
+			t.Fatalf("%v: status %d: %s", args, status, errs)
 		}
-		return strings.Split(strings.TrimSpace(out.String()), "\n")
+		return strings.Split(strings.TrimSpace(out), "\n")
 	}
 	middle := strings.Fields(list()[1])
 	for _, form := range []string{middle[1], "2026-07-21T23:31:00-04:00", "2026-07-21 23:31:00 -0400", "2026-07-21 23:31", "2026-07-22T03:31:00Z"} {
@@ -54,9 +50,8 @@ func TestShownTimesAreTaken(t *testing.T) {
 	if day := list("--since", "2026-07-21", "--until", "2026-07-22"); len(day) != 3 {
 		t.Errorf("of the local day: %s", day)
 	}
-	var out, errs bytes.Buffer
-	if status := run([]string{"checkpoint", "stats", "--data-dir", dir}, streams{nil, &out, &errs, os.Getenv}); status != exitOK || !strings.Contains(out.String(), "2026-07-21T23:30:00-04:00") {
-		t.Errorf("stats: %s%s", out.String(), errs.String())
+	if status, out, errs := runWith(t, "", "checkpoint", "stats", "--data-dir", dir); status != exitOK || !strings.Contains(out, "2026-07-21T23:30:00-04:00") {
+		t.Errorf("stats: %s%s", out, errs)
 	}
 }
 
@@ -64,12 +59,8 @@ func TestShownTimesAreTaken(t *testing.T) {
 func TestMistakesEndAlike(t *testing.T) {
 	dir := t.TempDir()
 	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, db.Close())
 	for _, line := range []string{
 		"checkpoint show ck-1H1", "checkpoint pin ck-1H1", "checkpoint unpin ck-1H1", "checkpoint diff ck-1H1", "checkpoint restore ck-1H1", "checkpoint diff ck-1H1 --session s",
 		"trash restore tr-1H1", "checkpoint restore tr-1H1", "checkpoint diff nonsense", "checkpoint restore nonsense --dry-run",

@@ -18,21 +18,19 @@ import (
 func checkpointGCCommand() *command {
 	return &command{
 		name: "gc", short: "remove now what retention lets go",
-		long: `It also runs by itself in processes that save. By itself, and here without a
-configuration, it keeps to the widest keep_within, keep_last and max_bytes that anybody has saved
-under in the last 30 days, or in the last keep_within if that is longer: several projects may
-share a store. With a configuration it keeps to the limits of that, now and from now on. The
-answer says which ones it kept to.`,
+		long: `It also runs by itself in processes that save. It keeps to keep_within, keep_last and
+max_bytes of the configuration, and without one to their defaults. If several projects share a data
+directory, the limits of whoever cleans hold: pin what must stay. The answer says which ones it
+kept to.`,
 		options:  options("dry-run" + onStore),
 		examples: []string{"moltis-fs checkpoint gc --dry-run"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-				r, err := db.GC(ctx,
-					checkpoint.GCOptions{DryRun: in.given("dry-run"), Shared: !in.configured()})
+				r, err := db.GC(ctx, checkpoint.GCOptions{DryRun: in.given("dry-run")})
 				if err != nil {
 					return err
 				}
-				verb, whose := "removed", "the widest in use here"
+				verb, whose := "removed", "by default"
 				if in.given("dry-run") {
 					verb = "would remove"
 				}
@@ -61,9 +59,10 @@ answer says which ones it kept to.`,
 func checkpointCheckCommand() *command {
 	return &command{
 		name: "check", short: "look whether the store is sound",
-		long: `The exit status is 1 when something is wrong with the store. Nothing is changed
-without --repair. That makes a sound store of what can still be read, says what can't, and keeps
-the old database beside it. It needs the store to itself: stop every server first.
+		long: `The exit status is 1 when something is wrong with the store. If the catalog itself is
+damaged, the next start that has the store to itself moves it to checkpoints/damaged-… in the data
+directory and begins a new one. With that directory as --data-dir, checkpoint list, show, diff and
+export still give what can be read of it.
 
 A change of several paths that a crash interrupted is named, and is no fault of the store.
 The next start takes it back. If allow or deny rules close one of its paths to that start
@@ -71,13 +70,9 @@ The next start takes it back. If allow or deny rules close one of its paths to t
 such as checkpoint undo --dry-run with a --config without that rule.`,
 		options: options("identity"+onStore,
 			opt("data", "", "read every content and compare it with its hash"),
-			opt("repair", "", "repair the store if it is damaged; reads every content"),
 		),
-		examples: []string{"moltis-fs checkpoint check --data", "moltis-fs checkpoint check --repair"},
+		examples: []string{"moltis-fs checkpoint check --data"},
 		run: func(ctx context.Context, in *invocation) error {
-			if in.given("repair") {
-				return in.repairStore(ctx)
-			}
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 				r, err := db.Check(ctx, in.given("data"))
 				if err != nil {
@@ -97,6 +92,9 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 		fmt.Fprintf(&b, "%s was interrupted: the next start that may reach all its paths "+
 			"takes it back; until then it is kept\n", id)
 	}
+	for _, dir := range r.Beside {
+		fmt.Fprintf(&b, "an earlier store, which was damaged, is in %s\n", visible(dir))
+	}
 	fmt.Fprintf(&b, "%s, %s, %d of them read (%s)",
 		plural(r.Checkpoints, "checkpoint", "checkpoints"), plural(r.Contents, "content",
 			"contents"), r.Read, bytesText(r.Bytes))
@@ -112,6 +110,19 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 		OK bool `json:"ok"`
 		*checkpoint.Report
 	}{len(r.Problems) == 0, r}, "%s", b.String())
+}
+
+func writeProblems(b *strings.Builder, ps []checkpoint.Problem) {
+	for _, p := range ps {
+		fmt.Fprintf(b, "%s: %s", p.What, approval.Escape(p.Why, false))
+		if p.Hash != "" {
+			fmt.Fprintf(b, " (sha256 %.12s)", p.Hash)
+		}
+		for _, path := range p.Paths {
+			b.WriteString(" " + visible(path))
+		}
+		b.WriteByte('\n')
+	}
 }
 
 func checkpointStatsCommand() *command {
@@ -141,7 +152,6 @@ func checkpointStatsCommand() *command {
 					bytesText(s.UsedBytes), bytesText(s.MaxBytes), bytesText(s.LogBytes),
 					bytesText(s.ContentBytes), bytesText(s.StoredBytes))
 				row("trash", "%d, %s of them beside the store", s.Trashed, bytesText(s.ParkedBytes))
-				row("SQLite", "%s", s.SQLite)
 				if s.Checkpoints > 0 {
 					row("since", "%s", timeText(s.Oldest))
 					row("until", "%s", timeText(s.Newest))
@@ -173,7 +183,7 @@ Retention holds for old checkpoints too: raise keep_within and keep_last first t
 					"%s is not a directory", visible(in.arg(0)))
 			}
 			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
-				// Whoever calls without a name is "local", so that he is who can restore them.
+				// Calls without a name are of "local", so that they can restore them.
 				r, err := moltis.Import(ctx, db, in.arg(0), cmp.Or(in.option("principal"), "local"),
 					progressOn(in.err))
 				answer := struct {

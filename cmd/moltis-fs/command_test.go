@@ -5,8 +5,11 @@ import (
 	"testing"
 )
 
-// What help shows can be run: every command has an example, and every example fits the table.
+// What help shows can be run: every command has an example, and every example fits the table. The first page of it fits a screen.
 func TestExamplesFitTheTable(t *testing.T) {
+	if _, out, _ := runWith(t, "", "help"); strings.Count(out, "\n") > 24 {
+		t.Errorf("the help has more than 24 lines:\n%s", out)
+	}
 	for _, c := range commands() {
 		for _, one := range leaves(c) {
 			if one.hidden {

@@ -10,6 +10,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/dialect/capability"
+	"moltisfs/internal/policy/rego"
 	"moltisfs/tools"
 )
 
@@ -46,9 +47,6 @@ rule about a path that is not there, a workspace_root without allow_paths.`,
 	}
 }
 
-// standardInput is "-" as a file. It may be a pipe.
-const standardInput = "/dev/stdin"
-
 // configFile is the file that a config command is about: its argument, or else --config.
 func (in *invocation) configFile() (string, error) {
 	if in.arg(0) != "" && in.given("config") {
@@ -83,30 +81,26 @@ func checkConfig(_ context.Context, in *invocation) error {
 	if err == nil { // first what is wrong
 		warnings = locate(from, append(tools.Warnings(cfg), capability.Warnings(cfg.Tools.Capability)...))
 	}
-	var outcome error
-	if err != nil {
-		outcome = refused
-	}
-	if in.given("json") {
-		found := problemsOf(err)
-		if err != nil && len(found) == 0 {
-			found = []*config.Problem{{Why: err.Error()}}
-		}
-		return ending(writeJSON(in, struct {
-			OK       bool              `json:"ok"`
-			File     string            `json:"file,omitempty"`
-			Problems []*config.Problem `json:"problems"`
-			Warnings []*config.Problem `json:"warnings"`
-		}{err == nil, from, list(found), list(warnings)}), outcome)
-	}
-	in.warn(warnings)
+	found := problemsOf(err)
 	text := from + " is valid"
-	if err != nil {
+	switch {
+	case err != nil && len(found) == 0:
+		found = []*config.Problem{{Why: err.Error()}}
+		fallthrough
+	case err != nil:
 		text = err.Error()
-	} else if from == "" {
+	case from == "":
 		text = "the defaults are in force, and valid"
 	}
-	return ending(in.write([]byte(text+"\n")), outcome)
+	if !in.given("json") {
+		in.warn(warnings)
+	}
+	return ending(in.answer(struct {
+		OK       bool              `json:"ok"`
+		File     string            `json:"file,omitempty"`
+		Problems []*config.Problem `json:"problems"`
+		Warnings []*config.Problem `json:"warnings"`
+	}{err == nil, from, list(found), list(warnings)}, "%s\n", text), refusedIf(err != nil))
 }
 
 func showConfig(_ context.Context, in *invocation) error {
@@ -135,6 +129,14 @@ func exampleConfig(_ context.Context, in *invocation) error {
 	_, err = f.Write(config.Example())
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("writing the example: %w", err)
+	}
+	return nil
+}
+
+// checkPolicies says what is wrong with the policies of a configuration.
+func checkPolicies(cfg config.FS) error {
+	if _, err := rego.Open(cfg.PoliciesMode, cfg.Policies); err != nil {
+		return &config.Problem{Key: "tools.fs.policies", Why: err.Error()}
 	}
 	return nil
 }

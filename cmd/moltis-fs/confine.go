@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -82,8 +84,8 @@ func confineOptions() []option {
 	)
 }
 
-// A held is a plan with what it was made from.
-type held struct {
+// A confinement is a plan with what it was made from.
+type confinement struct {
 	*confine.Plan
 	cfg     config.Config
 	roots   []string
@@ -91,8 +93,10 @@ type held struct {
 	ports   []uint16
 }
 
+var allOpen = misuse("give --root, or allow_paths in the configuration", "everything is open: there is nothing to hold to")
+
 // plan looks at the trees and plans what to open, besides temp.
-func (in *invocation) plan(ctx context.Context, temp string) (h held, err error) {
+func (in *invocation) plan(ctx context.Context, temp string) (h confinement, err error) {
 	var ports []uint16
 	for _, p := range in.all("connect") {
 		n, err := strconv.ParseUint(p, 10, 16)
@@ -104,52 +108,31 @@ func (in *invocation) plan(ctx context.Context, temp string) (h held, err error)
 	if err := in.implyRoot(); err != nil {
 		return h, err
 	}
-	cfg, from, err := in.loadConfig(in.option("config"))
-	if err != nil {
-		return h, unusableConfig(err, from)
-	}
-	root, err := in.root()
+	s, err := in.settings()
 	if err != nil {
 		return h, err
 	}
-	if cfg, err = cfg.At(root); err != nil {
-		locate(from, problemsOf(err))
-		return h, misuse("", "%v", err)
-	}
-	h = held{cfg: cfg, network: in.given("network"), ports: ports,
-		roots: opened(cfg.Tools.FS.AllowPaths)}
-	if root != "" {
-		h.roots = []string{root}
-	}
+	cfg := s.at
+	h = confinement{cfg: cfg, network: in.given("network"), ports: ports, roots: s.roots()}
 	if len(h.roots) == 0 || slices.Contains(h.roots, "/") {
-		return h, misuse("give --root, or allow_paths in the configuration",
-			"everything is open: there is nothing to hold to")
+		return h, allOpen
 	}
-	dir, err := in.dataDir()
+	protect, err := in.ownFiles(&s)
 	if err != nil {
 		return h, err
 	}
-	self, err := ownProgram()
-	if err != nil {
-		return h, err
-	}
-	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
-	if err != nil {
-		return h, err
-	}
-	free, judge, asked, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: dir,
-		Protect: protect, Root: engine.Root{Only: root},
-		GitUser: in.gitUser(&cfg)})
+	free, judge, asked, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: s.dir, Protect: protect,
+		Root: engine.Root{Only: s.root}, GitUser: in.gitUser(&cfg)})
 	if err != nil {
 		return h, misuse("", "%v", err)
 	}
 	defer free.Close() //nolint:errcheck // nothing was written through it
 	o := confine.Options{Roots: h.roots, Judge: judge, Asked: asked, ReadOnly: cfg.Tools.FS.ReadOnly,
 		Weaker: in.given("allow-weaker"), Patterns: patterns(cfg.Tools.FS)}
-	if o.Reads, err = in.besides("read", free.Canonical, []string{dir}, h.roots); err != nil {
+	if o.Reads, err = in.besides("read", free.Canonical, []string{s.dir}, h.roots); err != nil {
 		return h, err
 	}
-	protect = append(protect, dir)
+	protect = append(protect, s.dir)
 	if o.Writes, err = in.besides("write", free.Canonical, protect, h.roots); err != nil {
 		return h, err
 	}
@@ -196,12 +179,6 @@ func (in *invocation) besides(option string, canonical func(string) string, ours
 	return dirs, nil
 }
 
-// liesIn says whether a path is dir, or below it. Where that can't be told it is.
-func liesIn(dir, path string) bool {
-	in, err := filepath.Rel(dir, path)
-	return err != nil || filepath.IsLocal(in)
-}
-
 // patterns are the rules that also hold for names which are not there yet, as the operator wrote
 // them.
 func patterns(cfg config.FS) (out []string) {
@@ -225,7 +202,7 @@ func patterns(cfg config.FS) (out []string) {
 const unasked = "policies: nobody asks them about what the program does"
 
 // unheld says what the kernel does not hold of the policy, a line each.
-func (h *held) unheld() (out []string) {
+func (h *confinement) unheld() (out []string) {
 	out = confine.Missing(confine.ABI(), h.network)
 	if h.cfg.Tools.FS.HasPolicies() {
 		out = append(out, unasked)
@@ -237,7 +214,7 @@ func (h *held) unheld() (out []string) {
 }
 
 // tell says what is less than the policy, and refuses to go on unless that was allowed.
-func (h *held) tell(in *invocation) error {
+func (h *confinement) tell(in *invocation) error {
 	less := h.unheld()
 	for _, what := range less {
 		fmt.Fprintf(in.err, "%s: not held: %s\n", program, visible(what))
@@ -334,35 +311,17 @@ func becomeConfined(ctx context.Context, in *invocation) error {
 		"what is outside of /usr, /bin and their like needs --read DIR to be run", ""}
 }
 
-// hookFiles are the programs of hooks and what they are given by an absolute name, as a script.
-func hookFiles(h config.Hooks) (files []string) {
-	for _, line := range slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist) {
-		for _, word := range strings.Fields(line) {
-			if filepath.IsAbs(word) {
-				files = append(files, word)
-			}
-		}
-	}
-	return files
-}
-
 // confineServer holds this process to what it works on. The policy is narrower; this is for the day
 // that it is got round.
 func (in *invocation) confineServer(cfg config.Config) error {
-	h := held{Plan: &confine.Plan{Rules: confine.System()}}
-	roots := opened(cfg.Tools.FS.AllowPaths)
-	root, err := in.root()
-	if root != "" {
-		roots = []string{root}
-	}
-	dir, derr := in.dataDir()
-	self, serr := ownProgram()
-	if err := errors.Join(err, derr, serr); err != nil {
+	h := confinement{Plan: &confine.Plan{Rules: confine.System()}}
+	s, err := in.settings()
+	if err != nil {
 		return err
 	}
+	roots := s.roots()
 	if len(roots) == 0 || slices.Contains(roots, "/") {
-		return misuse("give --root, or allow_paths in the configuration",
-			"everything is open: there is nothing to confine to")
+		return allOpen
 	}
 	right := confine.Write
 	if cfg.Tools.FS.ReadOnly {
@@ -374,10 +333,11 @@ func (in *invocation) confineServer(cfg config.Config) error {
 		}
 	}
 	open(right, true, roots...)
-	open(confine.Write, true, dir)
-	open(confine.Read, false, self)
-	if from := in.findConfig(in.option("config")); from != "" {
-		if from, err = filepath.Abs(from); err != nil {
+	open(confine.Write, true, s.dir)
+	open(confine.Read, false, s.self)
+	if s.file != "" {
+		from, err := filepath.Abs(s.file)
+		if err != nil {
 			return err
 		}
 		open(confine.Read, false, from)
@@ -399,4 +359,21 @@ func (in *invocation) confineServer(cfg config.Config) error {
 		return &exitError{exitUnconfined, err.Error(), "", ""}
 	}
 	return nil
+}
+
+// policyPorts are the ports of policy servers.
+func policyPorts(cfg config.FS) (ports []uint16) {
+	for _, p := range cfg.Policies {
+		where, _, _ := strings.Cut(p, " ")
+		u, err := url.Parse(where)
+		if err != nil || u.Host == "" {
+			continue
+		}
+		usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		if n, err := strconv.ParseUint(cmp.Or(u.Port(), usual), 10, 16); err == nil {
+			ports = append(ports, uint16(n))
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
 }

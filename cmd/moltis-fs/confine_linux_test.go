@@ -79,22 +79,17 @@ func TestConfine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir := realDir(t)
 			ws, out, conf := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml")
 			for _, f := range []string{"ws/a", "ws/sub/b", "ws/sub2/.env", "ws/sub2/.git/config", "ws/sub2/hooks/h", "ws/userhooks/h", "ws/secrets/k", "out/o", "out/p"} {
-				err = errors.Join(err, os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o755), os.WriteFile(filepath.Join(dir, f), []byte("[core]\nhooksPath = hooks\n"), 0o644))
+				laid(t, filepath.Join(dir, f), "[core]\nhooksPath = hooks\n")
 			}
 			rules := "[tools.fs]\nallow_paths = [\"$W/**\"]\n"
 			if c.deny != "*" {
 				rules += "protect_secret = \"allow\"\nprotect_exec = \"allow\"\ndeny_paths = [" + c.deny + "]\n"
 			}
 			rules = strings.ReplaceAll(rules, "$W", ws)
-			if err := errors.Join(err, os.WriteFile(conf, []byte(rules), 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			laid(t, conf, rules)
 			var script, all strings.Builder
 			for i, a := range attempts {
 				if strings.HasPrefix(a.name, "passwords") && os.Geteuid() != 0 {
@@ -111,9 +106,7 @@ func TestConfine(t *testing.T) {
 				shell = exec.Command(binary(t), append(append(args, "--"), shell.Args...)...)
 			}
 			global := filepath.Join(dir, "gitconfig")
-			if err := os.WriteFile(global, []byte("[core]\nhooksPath = "+ws+"/userhooks\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(global, []byte("[core]\nhooksPath = "+ws+"/userhooks\n"), 0o600))
 			shell.Env = append(os.Environ(), "W="+ws, "O="+out, "GIT_CONFIG_GLOBAL="+global)
 			var errs bytes.Buffer
 			shell.Stderr = &errs
@@ -139,15 +132,11 @@ func TestConfineStatus(t *testing.T) {
 	dir := t.TempDir()
 	conf, chain := filepath.Join(dir, "c.toml"), filepath.Join(dir, "chain.toml")
 	rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ndeny_paths = [\"**/.env\"]\nprotect_secret = \"allow\"\nprotect_exec = \"allow\"\n", dir+"/ws/**")
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600),
+	must(t, errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(conf, []byte(rules), 0o600),
 		os.WriteFile(chain, []byte("[tools.fs]\nallow_paths = [\""+dir+"/ws/**\"]\npolicies = [\"file://"+dir+"/p.rego\"]\n"), 0o600),
-		os.WriteFile(dir+"/p.rego", []byte("package p\nallow := true\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(dir+"/p.rego", []byte("package p\nallow := true\n"), 0o600)))
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, example, _ := strings.Cut(string(readme), "`moltis-fs confine --root ~/project")
 	example, _, _ = strings.Cut(example, " -- bash`")
 	for _, c := range []struct {
@@ -220,9 +209,7 @@ func TestConfineNetwork(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	go func() {
 		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
@@ -258,18 +245,13 @@ func TestConfinedServer(t *testing.T) {
 	t.Parallel()
 	needLandlock(t)
 	for _, c := range []struct{ option string }{{"--confine"}, {""}} {
-		dir, err := filepath.EvalSymlinks(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := realDir(t)
 		ws, out, conf, hook := filepath.Join(dir, "ws"), filepath.Join(dir, "out"), filepath.Join(dir, "c.toml"), filepath.Join(dir, "hook")
 		rules := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\ncheckpoint_before_mutation = true\nrequire_approval = false\n[tools.fs.hooks]\n"+
 			"before_tool_call = [%q]\n", ws+"/**", "/bin/sh "+hook)
 		script := "#!/bin/sh\nif cat " + out + " >/dev/null 2>&1; then echo held by nobody >&2; exit 1; fi\n"
-		if err := errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(out, []byte("o"), 0o644), os.WriteFile(conf, []byte(rules), 0o600),
-			os.WriteFile(hook, []byte(script), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(out, []byte("o"), 0o644), os.WriteFile(conf, []byte(rules), 0o600),
+			os.WriteFile(hook, []byte(script), 0o644)))
 		call := func(id int, tool, args string) string {
 			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", id, tool, args)
 		}
@@ -281,9 +263,7 @@ func TestConfinedServer(t *testing.T) {
 		stdout, oerr := cmd.StdoutPipe()
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
-		if err := errors.Join(err, oerr, cmd.Start()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, oerr, cmd.Start()))
 		answers := bufio.NewReader(stdout)
 		answer := ""
 		for i, line := range []string{in, call(2, "Write", `{"file_path":"`+file+`","content":"one"}`), call(3, "Edit", `{"file_path":"`+file+`","old_string":"one","new_string":"two"}`),

@@ -167,9 +167,7 @@ func TestConformance(t *testing.T) {
 	}
 	const name = "conformance suite"
 	modules, err := filepath.Abs(filepath.Join(*agentsDir, "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	suite := filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")
 	if _, err := os.Stat(suite); err != nil {
 		skipped(t, name, "not installed: "+err.Error())
@@ -199,9 +197,7 @@ func TestConformance(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(b, &checks)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		passed, wrong := 0, ""
 		for _, k := range checks {
 			switch {

@@ -16,15 +16,10 @@ import (
 // What an operator does to our own files is on record before it is done, and what became of it; what only looks is not.
 func TestDeedsAreOnRecord(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	conf, data, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "data"), filepath.Join(dir, "ws")
 	settings := "[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"
-	if err := errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(conf, []byte(settings), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(conf, []byte(settings), 0o600)))
 	in := func(args ...string) []string { return append(args, "--config", conf, "--data-dir", data) }
 	run := func(status int, args ...string) string {
 		t.Helper()
@@ -46,21 +41,16 @@ func TestDeedsAreOnRecord(t *testing.T) {
 	run(exitOK, "checkpoint", "export")
 	run(exitOK, "trash", "empty", "--all")
 	run(exitRefused, "checkpoint", "purge", "--path", "/nowhere", "--yes")
-	run(exitOK, "checkpoint", "check", "--repair")
 	for _, args := range [][]string{{"token", "create", "--principal", "ci"}, {"token", "revoke", "tk-nosuch1"}} {
 		runWith(t, "", append(args, "--data-dir", data)...)
 	}
 	text, err := os.ReadFile(filepath.Join(data, "audit-changes", "audit.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	ends := ""
 	for line := range strings.Lines(string(text)) {
 		var r struct{ Phase, Dialect, Tool, Outcome, By, Pattern, Checkpoint, Call string }
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &r))
 		if r.Dialect != "operator" {
 			continue
 		}
@@ -74,7 +64,7 @@ func TestDeedsAreOnRecord(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, d := range []string{"pin ok", "gc ok", "export ok", "empty_trash ok", "purge not_found", "repair ok", "token_create ok", "token_revoke not_found"} {
+	for _, d := range []string{"pin ok", "gc ok", "export ok", "empty_trash ok", "purge not_found", "token_create ok", "token_revoke not_found"} {
 		want = append(want, "intent "+strings.Fields(d)[0], "outcome "+d)
 	}
 	if ends != "start stop " {
@@ -85,13 +75,9 @@ func TestDeedsAreOnRecord(t *testing.T) {
 	}
 
 	// No record, no deed.
-	if err := errors.Join(os.RemoveAll(filepath.Join(data, "audit")), os.WriteFile(filepath.Join(data, "audit"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.RemoveAll(filepath.Join(data, "audit")), os.WriteFile(filepath.Join(data, "audit"), nil, 0o600)))
 	run(exitBroken, "checkpoint", "unpin", id) // and nothing else
-	if err := os.Remove(filepath.Join(data, "audit")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(data, "audit")))
 	if out := run(exitOK, "checkpoint", "show", id); !strings.Contains(out, "pinned") {
 		t.Errorf("it was unpinned without a record: %s", out)
 	}
@@ -113,8 +99,6 @@ func recordsOf(t *testing.T, data string) string {
 		b.Write(append(line[:len(line):len(line)], '\n'))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b.String()
 }

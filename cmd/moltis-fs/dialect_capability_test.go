@@ -28,24 +28,16 @@ func (yes) Ask(context.Context, approval.Question) (approval.Answer, error) {
 // a Write of tools stands in the list beside it, and what the one has read the other may write.
 func TestOneHistory(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg, p := config.Default(), root+"/a"
 	fs := &cfg.Tools.FS
 	fs.RequireApproval, fs.CheckpointBeforeMutation, fs.TrackReads, fs.MustReadBeforeWrite = false, true, true, true
 	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data"), Approver: yes{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	capabilities, err := capability.Over(e, config.Capability{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p, []byte("day"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(p, []byte("day"), 0o600))
 	by := map[string]dialect.Dialect{"capability": capabilities, "tools": tools.Over(e).Dialect()}
 	for _, c := range []struct {
 		dialect, tool, args string

@@ -108,30 +108,20 @@ var (
 func leftBy(t *testing.T, name, tool, args string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for p, text := range map[string]string{"a": "one\n", "dir/c": "c", "secret/b": "b"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, p)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, p), []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, p)), 0o700))
+		must(t, os.WriteFile(filepath.Join(root, p), []byte(text), 0o640))
 	}
 	for p, to := range map[string]string{"link": "a", "out": "secret/b"} {
-		if err := os.Symlink(to, filepath.Join(root, p)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, filepath.Join(root, p)))
 	}
 	cfg, data := config.Default(), filepath.Join(t.TempDir(), "data")
 	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = root, []string{root + "/**"}
 	cfg.Tools.FS.DenyPaths, cfg.Tools.FS.RequireApproval = []string{root + "/secret/**"}, false
 	cfg.Tools.FS.CheckpointBeforeMutation = true
 	e, err := engine.Open(cfg, engine.Host{DataDir: data, Approver: yes{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	var d dialect.Dialect = jsfs.Over(e, jsfs.Options{Config: config.JS{Filesystem: true, Time: config.Duration(time.Minute),
 		Memory: 64 << 20}, Worker: []string{binary(t), "js-worker"}})
@@ -176,9 +166,7 @@ func leftBy(t *testing.T, name, tool, args string) string {
 		fmt.Fprintf(&out, "%s %v %q\n", strings.TrimPrefix(p, root), i.Mode(), content)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(recordsOf(t, data)) {
 		if strings.Contains(line, `"tool":"run_js"`) {
 			continue // it has no path; those of its script are the operations

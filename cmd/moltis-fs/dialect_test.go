@@ -101,20 +101,14 @@ func (s said) Blocks() ([]dialect.Block, error) { return nil, nil }
 // line and MCP know nothing of tools.
 func TestAnyDialectIsServed(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, text := range map[string]string{"open": "day", "closed": "night"} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 	}
 	cfg, data := config.Default(), filepath.Join(t.TempDir(), "data")
 	cfg.Tools.FS.DenyPaths = []string{root + "/closed"}
 	e, err := engine.Open(cfg, engine.Host{DataDir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	d := toy{e}
 	named := func(name string) json.RawMessage { return json.RawMessage(`{"path":"` + root + "/" + name + `"}`) }
@@ -203,22 +197,16 @@ func (d pen) Call(ctx context.Context, in dialect.Call) (answer dialect.Answer, 
 // one has written the other takes back, and each record says by which of them the call came in.
 func TestTwoDialectsOverOneEngine(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg, data, file := config.Default(), filepath.Join(t.TempDir(), "data"), root+"/f"
 	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.CheckpointBeforeMutation, cfg.Tools.FS.MustReadBeforeWrite = false, true, true
 	cfg.Tools.FS.TrackReads = true
 	e, err := tools.OpenEngine(cfg, tools.Options{DataDir: data}, nil, pen{}.Definitions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	suite := tools.Over(e)
 	by := map[string]dialect.Dialect{"tools": suite.Dialect(), "pen": pen{e}}
-	if err := os.WriteFile(file, []byte("day"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("day"), 0o600))
 	for _, c := range []struct{ dialect, tool, args, kind, now string }{
 		{"pen", "put", `{"name":"F","text":"night"}`, "no", "day"}, // nobody has read it
 		{"tools", "Read", `{"file_path":"F"}`, "", "day"},
@@ -231,9 +219,7 @@ func TestTwoDialectsOverOneEngine(t *testing.T) {
 	} {
 		call := dialect.Call{Session: "s", Tool: c.tool, Args: json.RawMessage(strings.ReplaceAll(c.args, `"F"`, `"`+file+`"`))}
 		a, err := by[c.dialect].Call(t.Context(), call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.Refused() != (c.kind == "no") {
 			t.Errorf("%s.%s %s: %s", c.dialect, c.tool, c.args, a.Text())
 		}
@@ -260,14 +246,12 @@ func TestConfigKnowsTheTools(t *testing.T) {
 	var names []string
 	for _, d := range dialects() {
 		defs, err := d.definitions(config.Default().Tools)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, def := range defs {
 			names = append(names, append([]string{def.Name}, def.Also...)[len(def.Also)])
 		}
 	}
-	names = append(append(names, jsfs.Names()[1:]...), acp.Names()...)
+	names = append(append(names, jsfs.Names()[1:]...), acp.Read, acp.Write, acp.Terminal)
 	if got := config.ToolNames(); !slices.Equal(got, names) {
 		t.Errorf("config knows %v, and there are %v", got, names)
 	}
@@ -281,24 +265,16 @@ func TestReadOnly(t *testing.T) {
 	cfg.Tools.FS.WorkspaceRoot = t.TempDir()
 	cfg.Tools.Policy.Allow = []string{"*", "Write", "filesystem.write", "jettson_files_write"}
 	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	reads, changes := 0, 0 // tools that do no more, and those that are gone
 	for _, offered := range dialects() {
 		all, err := offered.definitions(config.Default().Tools)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		listed, err := offered.definitions(cfg.Tools)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d, err := offered.over(e, cfg, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, def := range all {
 			same := func(o dialect.Definition) bool { return o.Name == def.Name }
 			if i := slices.IndexFunc(listed, same); i >= 0 && listed[i].ReadOnly && !def.ReadOnly {

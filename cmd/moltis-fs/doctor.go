@@ -11,15 +11,13 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/doctor"
-	"moltisfs/internal/glob"
 	"moltisfs/internal/sandbox"
 	"moltisfs/internal/sandbox/place"
-	"moltisfs/tools"
 )
 
 func doctorCommand() *command {
 	return &command{
-		name: "doctor", payload: true, run: runDoctor,
+		name: "doctor", run: runDoctor,
 		short: "say what should be mended before an agent is let in",
 		long: `Looks at who may write to the configuration, the program and the data directory, at what is open,
 at who is asked before a change, at the kernel, and whether there is a real sandbox, where
@@ -35,53 +33,28 @@ func runDoctor(ctx context.Context, in *invocation) error {
 	if err := in.implyRoot(); err != nil {
 		return err
 	}
-	cfg, from, err := in.loadConfig(in.option("config"))
-	if err != nil {
-		return unusableConfig(err, from)
-	}
-	root, err := in.root()
+	s, err := in.settings()
 	if err != nil {
 		return err
 	}
-	if cfg, err = cfg.At(root); err != nil {
-		locate(from, problemsOf(err))
-		return misuse("", "%v", err)
-	}
-	o := doctor.Options{Lifted: lifted(cfg.Tools.FS)}
+	cfg := s.at
+	o := doctor.Options{Lifted: lifted(cfg.Tools.FS), Data: s.dir, Program: s.self, Roots: s.roots()}
 	if !cfg.Tools.FS.ReadOnly {
 		o.Unasked, o.Lasting = !cfg.Tools.FS.RequireApproval, !cfg.Tools.FS.CheckpointBeforeMutation
 	}
 	o.Home, _ = os.UserHomeDir() // "": there is none
-	if o.Data, err = in.dataDir(); err != nil {
-		return err
-	}
-	if o.Program, err = ownProgram(); err != nil {
-		return err
-	}
-	if from != "" {
-		if o.Config, err = absolute(from); err != nil {
+	if s.file != "" {
+		if o.Config, err = absolute(s.file); err != nil {
 			return fmt.Errorf("finding the configuration: %w", err)
 		}
 	}
 	o.Obeyed = append(hookFiles(cfg.Tools.FS.Hooks), cfg.Tools.FS.PolicyFiles()...)
-	if o.Roots = opened(cfg.Tools.FS.AllowPaths); cfg.Tools.Sandbox.All() {
+	if cfg.Tools.Sandbox.All() {
 		o.Roots, o.Inside = nil, true
-	} else if root != "" {
-		o.Roots = []string{root}
 	}
 	found := append(doctor.Look(o), in.sandboxFinding(ctx, cfg.Tools.Sandbox)...)
 	hazards := slices.ContainsFunc(found,
 		func(f doctor.Finding) bool { return f.Level == doctor.Hazard })
-	var outcome error
-	if hazards {
-		outcome = refused
-	}
-	if in.given("json") {
-		return ending(writeJSON(in, struct {
-			OK       bool             `json:"ok"` // there is no hazard
-			Findings []doctor.Finding `json:"findings"`
-		}{!hazards, list(found)}), outcome)
-	}
 	var b strings.Builder
 	if len(found) == 0 {
 		b.WriteString("ok      nothing is to be mended\n")
@@ -93,22 +66,10 @@ func runDoctor(ctx context.Context, in *invocation) error {
 			fmt.Fprintf(&b, "%17s-> %s\n", "", f.Hint)
 		}
 	}
-	return ending(in.write([]byte(b.String())), outcome)
-}
-
-// opened are the directories that rules of allow_paths begin with.
-func opened(rules []string) (dirs []string) {
-	for _, rule := range rules {
-		g, err := glob.CompileRule(rule, nil)
-		if err != nil {
-			continue // opening says so
-		}
-		for _, p := range g.Patterns() {
-			dirs = append(dirs, "/"+strings.Join(p.Literal(), "/"))
-		}
-	}
-	slices.Sort(dirs)
-	return slices.Compact(dirs)
+	return ending(in.answer(struct {
+		OK       bool             `json:"ok"` // there is no hazard
+		Findings []doctor.Finding `json:"findings"`
+	}{!hazards, list(found)}, "%s", b.String()), refusedIf(hazards))
 }
 
 func about(h sandbox.Hello) string {
@@ -117,15 +78,6 @@ func about(h sandbox.Hello) string {
 		held = "is held to the root by the kernel, too"
 	}
 	return fmt.Sprintf("its worker is this build on %s, user %d, works in %s and %s", h.System, h.UID, visible(h.Root), held)
-}
-
-func unreached(p *place.Place, err error) error {
-	return &exitError{exitBroken, fmt.Sprintf("the sandbox %s can't be reached: %s", p.ID, sandbox.Cause(err)),
-		byHand(p), tools.KindUnavailable}
-}
-
-func byHand(p *place.Place) string {
-	return "try it by hand: " + strings.Join(p.Command(p.Program, "version"), " ")
 }
 
 // sandboxOf is the sandbox of the session that the command line names.
@@ -156,7 +108,7 @@ func (in *invocation) sandboxFinding(ctx context.Context, cfg config.Sandbox) []
 	}
 	if err == nil {
 		var s *sandbox.Session
-		if s, err = sandbox.Start(ctx, sandbox.Options{Command: p.Worker(), Root: p.Root, Build: readBuild().id()}); err == nil {
+		if s, err = sandbox.Start(ctx, sandbox.Options{Command: p.Worker(), Root: p.Root, Build: readBuild().fingerprint()}); err == nil {
 			f.What = p.ID + " is real; " + about(s.Hello())
 			err = s.Close()
 		}

@@ -19,9 +19,7 @@ import (
 func readmeScript(t *testing.T, dir string, n int) string {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, _ := strings.Cut(string(readme), "\n### Ask a program about each call\n")
 	section, _, _ = strings.Cut(section, "\n### ")
 	scripts := regexp.MustCompile("(?s)\n```sh\n(#!/bin/sh\n.*?)```\n").FindAllStringSubmatch(section, -1)
@@ -46,9 +44,7 @@ func scriptAt(t *testing.T, path, script string) string {
 func called(t *testing.T, config, root, dialect, tool, args string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "moltis.toml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(config), 0o600))
 	cmd := exec.Command(binary(t), "call", "--config", file, "--root", root, "--data-dir", filepath.Join(t.TempDir(), "data"),
 		"--dialect", dialect, "--yes", tool, args)
 	cmd.Env = []string{"HOME=" + t.TempDir()}
@@ -87,10 +83,7 @@ func TestHooksSeeWhatRuns(t *testing.T) {
 	} {
 		t.Run(c.tool+strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir := realDir(t)
 			root, saw := filepath.Join(dir, "ws"), filepath.Join(dir, "saw")
 			codes, _ := json.Marshal(func() (n []int) {
 				for _, b := range []byte(key) {
@@ -100,12 +93,8 @@ func TestHooksSeeWhatRuns(t *testing.T) {
 			}())
 			names := strings.NewReplacer("ROOT", root, "PRIVATE KEY", "PRIVATE KEY", "KEY", key, "CODES", string(codes))
 			for name, text := range map[string]string{"a": "one\n", "n.ipynb": `{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}`} {
-				if err := os.MkdirAll(root, 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.MkdirAll(root, 0o755))
+				must(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
 			}
 			look := scriptAt(t, filepath.Join(dir, "look"), "#!/bin/sh\ncat >>"+saw+"\n")
 			config := "[tools.fs]\nworkspace_root = \"" + root + "\"\n[tools.js]\nfilesystem = true\n[tools.fs.hooks]\nbefore_tool_call = [\"" +
@@ -137,17 +126,12 @@ func TestHooksSeeWhatRuns(t *testing.T) {
 // The program of the README that hides keys of answers does so, and lets others be.
 func TestReadmeAnswerHook(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	config := "[tools.fs]\nworkspace_root = \"" + dir + "\"\n[tools.fs.hooks]\ntool_result_persist = [\"" + readmeScript(t, t.TempDir(), 1) + "\"]\n"
 	for text, want := range map[string]string{
 		"id = AKIAIOSFODNN7EXAMPLE, \"result\":{\"result\":{\\}}\n": `id = (a key), \"result\":{\"result\":{\\}}`, "plain\n": "plain",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644))
 		got := called(t, config, dir, "tools", "Read", `{"file_path":"`+dir+`/f"}`)
 		if !strings.Contains(got, want) || strings.Contains(got, "AKIA") {
 			t.Errorf("%q: %s", text, got)

@@ -32,9 +32,7 @@ func buildBinary(t *testing.T, tags string) string {
 	if tags == "" {
 		return binary(t)
 	}
-	if err := dependOnSources("../.."); err != nil {
-		t.Fatal(err)
-	}
+	must(t, dependOnSources("../.."))
 	name := filepath.Join(t.TempDir(), "moltis-fs")
 	if runtime.GOOS == "windows" {
 		name += ".exe"
@@ -125,10 +123,7 @@ func (c *counter) run(file string, n int) error {
 // beside the file, and the first error that a process met.
 func countTogether(t *testing.T, binary string, processes, increments int) (value int, left []os.DirEntry, failed error) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	root := filepath.Join(dir, "ws")
 	file := filepath.Join(root, "counter.go")
 	config := filepath.Join(dir, "moltis.toml")
@@ -136,12 +131,8 @@ func countTogether(t *testing.T, binary string, processes, increments int) (valu
 		file:   "package counter\n\nvar count = 0;\n" + strings.Repeat("// filler\n", 20),
 		config: fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [%q]\nrequire_approval = false\n", root, root+"/**"),
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -151,16 +142,10 @@ func countTogether(t *testing.T, binary string, processes, increments int) (valu
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		to, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		from, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, cmd.Start())
 		wg.Go(func() {
 			c := &counter{to: to, from: bufio.NewScanner(from), refusals: map[string]int{}, rooted: strings.Contains(t.Name(), "rooted")}
 			c.from.Buffer(nil, 1<<20)
@@ -179,13 +164,9 @@ func countTogether(t *testing.T, binary string, processes, increments int) (valu
 	}
 	wg.Wait()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	entries, err := os.ReadDir(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	left = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == filepath.Base(file) })
 	m := count.FindSubmatch(text)
 	if m == nil {

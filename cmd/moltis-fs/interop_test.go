@@ -26,16 +26,10 @@ func newTheirClient(t *testing.T, url, secret string) *theirClient {
 	cmd := exec.Command("node", filepath.Join("..", "..", ".ci", "inspector", "jsonrpc.mjs"), url, secret)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
 	return &theirClient{t, in, bufio.NewReader(out)}
 }
@@ -62,18 +56,11 @@ func TestCapabilitiesByAnotherClient(t *testing.T) {
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("SKIPPED: there is no node")
 	}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	data, root := filepath.Join(dir, "data"), filepath.Join(dir, "work")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(root, 0o700))
 	quiet := filepath.Join(dir, "c.toml")
-	if err := os.WriteFile(quiet, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(quiet, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600))
 	own := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command(binary(t), append(args, "--data-dir", data)...).Output()
@@ -85,12 +72,8 @@ func TestCapabilitiesByAnotherClient(t *testing.T) {
 	secret := own("token", "create", "--principal", "agent")
 	server := exec.Command(binary(t), "serve", "--config", quiet, "--root", root, "--data-dir", data, "--listen", "127.0.0.1:0", "--dialect", "capability")
 	said, err := server.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, server.Start())
 	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
 	first, _ := bufio.NewReader(said).ReadString('\n')
 	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/rpc`).FindString(first)
@@ -103,9 +86,7 @@ func TestCapabilitiesByAnotherClient(t *testing.T) {
 			Session string `json:"session_id"`
 		}
 	}
-	if err := json.Unmarshal([]byte(client.ask("session.create", `{}`)), &session); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(client.ask("session.create", `{}`)), &session))
 	trash := ""
 	call := func(name, args string) string {
 		t.Helper()
@@ -203,14 +184,9 @@ func TestCapabilitiesByInspector(t *testing.T) {
 		t.Skip("SKIPPED without -whole: fifteen processes of node")
 	}
 	inspector := findInspector(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	root, trash := filepath.Join(dir, "work"), ""
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(root, 0o700))
 	for _, s := range []struct{ name, args, want string }{
 		{"write", "path=$R/a.txt content=one", `"size":3`},
 		{"append", "path=$R/a.txt content=two", `"new_size":6`},

@@ -4,20 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"unicode/utf8"
 
 	"moltisfs/internal/approval"
-	"moltisfs/internal/confine"
 	"moltisfs/internal/dialect"
-	"moltisfs/internal/js"
 )
 
 func jsCommand() *command {
 	return &command{
-		name: "js", short: "run scripts that work on files", payload: true,
+		name: "js", short: "run scripts that work on files",
 		below: []*command{jsRunCommand()},
 	}
 }
@@ -41,8 +37,8 @@ With checkpoints, checkpoint undo takes back all that a run changed. So does che
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
 when the host is broken, and 130 after Ctrl-C.`,
 		options: options("json yes approve read-only"+onSuite,
-			opt("timeout", "SECONDS", "how long a run may take; 30 unless told, and at most what [tools.js] says"),
-			opt("memory", "MB", "how much memory it may take; 64 unless told, and at most what [tools.js] says"),
+			opt("timeout", "SECONDS", "how long a run may take, at most what [tools.js] says (default: 30)"),
+			opt("memory", "MB", "how much memory it may take, at most what [tools.js] says (default: 64)"),
 			opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),
 		),
 		examples: []string{
@@ -62,43 +58,14 @@ func runScript(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	return in.running(ctx, func(ctx context.Context, d dialect.Dialect, c dialect.Call) error {
-		return in.runJS(ctx, d, c, code)
-	})
-}
-
-// script is the text of a script that the command line names.
-func (in *invocation) script(name string) (string, error) {
-	from, what := in.in, "standard input"
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", misuse("", "reading the script: %v", err)
-		}
-		defer f.Close() //nolint:errcheck // it was read
-		from, what = f, name
-	}
-	b, err := io.ReadAll(io.LimitReader(from, maxScript+1))
-	if err != nil {
-		return "", misuse("", "reading the script from %s: %v", what, err)
-	}
-	if len(b) > maxScript {
-		return "", misuse("", "the script is longer than %d MiB", maxScript>>20)
-	}
-	if !utf8.Valid(b) {
-		return "", misuse("", "the script in %s is not UTF-8", what)
-	}
-	return string(b), nil
-}
-
-// running opens what scripts run on.
-func (in *invocation) running(ctx context.Context,
-	run func(context.Context, dialect.Dialect, dialect.Call) error) error {
-	for _, name := range []string{"timeout", "memory"} {
-		if v := in.option(name); v != "" {
-			if n, err := strconv.Atoi(v); err != nil || n < 1 {
-				return misuse("write a whole number", "--%s can't be %q", name, v)
+	args := map[string]any{"code": code}
+	for option, name := range map[string]string{"timeout": "timeout_secs", "memory": "heap_memory_max_mb"} {
+		if v := in.option(option); v != "" {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 {
+				return misuse("write a whole number", "--%s can't be %q", option, v)
 			}
+			args[name] = n
 		}
 	}
 	ctx, stop := untilSignal(ctx)
@@ -108,19 +75,25 @@ func (in *invocation) running(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	return closing(s, run(ctx, s, dialect.Call{Principal: in.option("principal"),
+	return closing(s, in.runJS(ctx, s, dialect.Call{Principal: in.option("principal"),
 		Session: in.option("session"), Turn: in.option("turn"), Tool: "run_js",
-		Client: program + " " + in.command.path}))
+		Client: program + " " + in.command.path}, args))
+}
+
+// script is the text of a script that the command line names.
+func (in *invocation) script(name string) (string, error) {
+	code, err := in.readArgument(name, maxScript)
+	if err == nil && !utf8.Valid(code) {
+		err = fmt.Errorf("%s is not UTF-8", name)
+	}
+	if err != nil {
+		return "", misuse("", "reading the script: %v", err)
+	}
+	return string(code), nil
 }
 
 // runJS runs one script and shows what came of it.
-func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Call, code string) error {
-	args := map[string]any{"code": code}
-	for option, name := range map[string]string{"timeout": "timeout_secs", "memory": "heap_memory_max_mb"} {
-		if n, err := strconv.Atoi(in.option(option)); err == nil {
-			args[name] = n
-		}
-	}
+func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Call, args map[string]any) error {
 	var err error
 	if c.Args, err = json.Marshal(args); err != nil {
 		return err
@@ -157,26 +130,4 @@ func (in *invocation) runJS(ctx context.Context, d dialect.Dialect, c dialect.Ca
 			"filesystem = true in [tools.js]"
 	}
 	return &exitError{status: exitRefused, what: said.Error, hint: said.Hint}
-}
-
-// jsWorkerCommand runs one script. We start it; it bounds itself, and the kernel keeps it from
-// every file and every connection where it can.
-func jsWorkerCommand() *command {
-	return &command{
-		name: "js-worker", hidden: true, short: "run one script in a process of its own",
-		run: func(_ context.Context, in *invocation) error {
-			if confine.ABI() > 0 {
-				if err := confine.Restrict(nil, false, nil); err != nil {
-					return err
-				}
-			}
-			return js.Work(in.in, in.out)
-		},
-	}
-}
-
-// jsProgram is the command that runs it.
-func jsProgram() (js.Program, error) {
-	self, err := ownProgram()
-	return js.Program{self, jsWorkerCommand().name}, err
 }

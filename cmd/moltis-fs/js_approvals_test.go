@@ -27,9 +27,7 @@ func TestScriptAsksOverMCP(t *testing.T) {
 func scriptAsks(t *testing.T, revision string) {
 	root, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
 	config := filepath.Join(t.TempDir(), "moltis.toml")
-	if err := os.WriteFile(config, []byte("[tools.js]\nfilesystem = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte("[tools.js]\nfilesystem = true\n"), 0o600))
 	var mu sync.Mutex
 	var asked []string
 	all := make(chan struct{}) // closed when every question is there
@@ -54,9 +52,7 @@ func scriptAsks(t *testing.T, revision string) {
 	cmd := exec.Command(binary(t), "mcp", "--root", root, "--config", config, "--data-dir", data, "--dialect", "jsfs")
 	withoutTerminal(cmd)
 	s, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close() //nolint:errcheck // it is only ours
 	const code = `const ended = [];
 const all = await Promise.allSettled([..."abcd"].map((n) => fs.writeFile(n + ".txt", n).finally(() => ended.push(n))));
@@ -64,9 +60,7 @@ console.log(all.map((r) => r.status === "fulfilled" ? "made" : r.reason.code + "
 console.log((await fs.readdir(".")).sort().join());
 console.log(ended.sort().join(""));`
 	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "run_js", Arguments: map[string]any{"code": code, "timeout_secs": 20}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	raw, _ := json.Marshal(r.Content)
 	var told []struct{ Text string }
 	var said struct {

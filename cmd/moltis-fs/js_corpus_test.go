@@ -50,9 +50,7 @@ func scripts(t testing.TB) (out []script) {
 	}
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, section := range archive.Files {
 			out = append(out, expand(t, section.Name, string(section.Data))...)
 		}
@@ -114,9 +112,7 @@ func treeOf(t testing.TB, root string) map[string]string {
 		out[name] = string(b)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 

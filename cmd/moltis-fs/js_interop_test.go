@@ -18,9 +18,7 @@ func nodeScript(t testing.TB, file, dir string) *exec.Cmd {
 		t.Skip("SKIPPED: there is no node")
 	}
 	shim, err := filepath.Abs("../../testdata/js/node.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command("node", shim, file)
 	cmd.Dir = dir
 	return cmd
@@ -33,9 +31,7 @@ const withFS = "[tools.fs]\nrequire_approval = false\n[tools.js]\nfilesystem = t
 func ourScript(t testing.TB, file, dir, data string) *exec.Cmd {
 	t.Helper()
 	config := filepath.Join(filepath.Dir(file), "moltis.toml")
-	if err := os.WriteFile(config, []byte(withFS), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte(withFS), 0o600))
 	cmd := exec.Command(binary(t), "js", "run", file, "--root", dir, "--data-dir", data, "--config", config)
 	cmd.Dir = dir
 	return cmd
@@ -45,9 +41,7 @@ func ourScript(t testing.TB, file, dir, data string) *exec.Cmd {
 func runOn(t *testing.T, s script, by func(file, dir string) *exec.Cmd) (string, map[string]string) {
 	t.Helper()
 	dir, file := makeTree(t, s.tree), filepath.Join(t.TempDir(), "script.mjs")
-	if err := os.WriteFile(file, []byte(s.code), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(s.code), 0o600))
 	cmd := by(file, dir)
 	var said strings.Builder
 	cmd.Stderr = &said

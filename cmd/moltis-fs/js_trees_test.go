@@ -21,17 +21,11 @@ var scriptTrees = map[string]func(r *rand.Rand, add func(name, text string)){
 func makeTree(t testing.TB, name string) string {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	scriptTrees[name](rand.New(rand.NewPCG(7, uint64(len(name)))), func(file, text string) {
 		p := filepath.Join(root, file)
-		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(p), 0o700))
+		must(t, os.WriteFile(p, []byte(text), 0o600))
 	})
 	return root
 }
@@ -158,6 +152,5 @@ func addData(r *rand.Rand, add func(string, string)) {
 	add("copies/deep/three.txt", "same")
 	add("empty.txt", "")
 	add("settings.ini", "top = 1\n[server]\nhost = example.com ; the host\nport=80\r\n\n[paths]\nroot=/a=b\n# all\n")
-	add("urls.txt", "https://Example.com:443/a/../b?utm_source=x&id=1#top\nhttp://user@h:8080/?id=a%20b+c\nnot a url\nhttps://münchen.example/ä?utm_source=é\n")
 	add("log/.keep", string(bytes.Repeat([]byte{'x'}, 3)))
 }

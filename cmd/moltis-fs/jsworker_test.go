@@ -61,14 +61,10 @@ func TestHeldWorker(t *testing.T) {
 		t.Skipf("SKIPPED: Landlock has version %d here", confine.ABI())
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	file := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(file, []byte("a"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("a"), 0o600))
 	away := t.TempDir()
 	for _, c := range []struct {
 		before string

@@ -70,9 +70,7 @@ type library struct {
 // libraries are those in CI, and with -agents all.
 func libraries(t *testing.T) []library {
 	ci, err := filepath.Abs(filepath.Join("..", "..", ".ci"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	two := filepath.Join(ci, "inspector", "node_modules", "@modelcontextprotocol", "client")
 	driver := filepath.Join(ci, "inspector", "mcp.mjs")
 	all := []library{
@@ -142,33 +140,22 @@ var libraryCalls = []struct{ what, tool, args, answer, want string }{
 }
 
 func (l library) drive(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	root := filepath.Join(dir, "work")
 	config := laid(t, filepath.Join(dir, "c.toml"), "[tools.fs]\ncheckpoint_before_mutation = true\n")
 	laid(t, filepath.Join(root, "n.ipynb"), `{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
 	png, err := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laid(t, filepath.Join(root, "p.png"), string(png))
 	cmd := exec.Command(l.driver[0], append(l.driver[1:], binary(t), "mcp", "--config", config, "--root", root, "--data-dir", filepath.Join(dir, "data"))...)
 	cmd.WaitDelay = 10 * time.Second
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	lines := bufio.NewReader(out)
 	next := func(into any) string {
 		line, err := lines.ReadString('\n')

@@ -15,9 +15,7 @@ func TestLongNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, data := filepath.ToSlash(filepath.Join(dir, "root")), filepath.Join(dir, "data")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(root, 0o700))
 	for dialect, calls := range map[string][]string{
 		"tools": {`Read {"file_path":LONG}`, `Read {"file_path":ABS}`, `Write {"file_path":ABS,"content":LONG}`, `Grep {"pattern":"x","path":ABS}`, `Grep {"pattern":"x","type":LONG}`,
 			`Grep {"pattern":"x","output_mode":LONG}`, `Read {LONG:1}`, `Read {"file_path":"/x",LONG:1}`, `NotebookEdit {"notebook_path":ABS,"new_source":""}`, `checkpoints_list {"path":LONG}`},

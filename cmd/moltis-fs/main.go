@@ -25,15 +25,25 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"moltisfs/config"
 	"moltisfs/internal/approval"
+	"moltisfs/internal/confine"
+	"moltisfs/internal/js"
+	"moltisfs/internal/nearest"
 	"moltisfs/internal/tty"
 	"moltisfs/readers"
 	"moltisfs/tools"
@@ -50,7 +60,7 @@ const (
 	exitCtrlC   = 130
 )
 
-// streams is what a subcommand has of the world besides the files it is told to open.
+// streams are the input, the outputs and the environment of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -115,13 +125,8 @@ func runLine(ctx context.Context, args []string, s streams) int {
 	return report(s.err, err)
 }
 
-// asksJSON says whether the command line, which need not be a right one, asks for the answer in
-// JSON of a command whose answers are payloads.
+// asksJSON says whether the command line, which need not be a right one, asks for the answer in JSON.
 func asksJSON(args []string) bool {
-	i := slices.IndexFunc(commands(), func(c *command) bool { return c.name == args[0] })
-	if i < 0 || !commands()[i].payload {
-		return false
-	}
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
@@ -271,7 +276,7 @@ func versionCommand() *command {
 	}
 }
 
-// build is what the program knows of how it was made.
+// build describes the build of this program.
 type build struct {
 	Version  string `json:"version"`            // "(devel)" when it was built from a working tree
 	Revision string `json:"revision,omitempty"` // of the source
@@ -315,4 +320,466 @@ func workerCommand() *command {
 		name: "reader-worker", hidden: true, short: "read one file in a process of its own",
 		run: func(_ context.Context, in *invocation) error { return readers.RunWorker(in.in, in.out) },
 	}
+}
+
+// A command is one row of the table. Parsing, help, man pages and completions derive from it.
+type command struct {
+	name     string
+	short    string   // one line, no period
+	long     string   // paragraphs
+	args     string   // the positional arguments as help shows them
+	min, max int      // how many there may be
+	values   []string // what the first of them may be, for completions
+	options  []option
+	examples []string
+	below    []*command // without run one of them is needed
+	hidden   bool
+	run      func(context.Context, *invocation) error
+
+	path string // with the names above, filled by the table
+}
+
+// An option is written --name VALUE or --name=VALUE, a switch --name. It may stand anywhere.
+type option struct {
+	name  string
+	value string   // what help calls the value; "" for a switch
+	words []string // the only values taken; nil for any
+	doc   string
+	many  bool // it may be given more than once
+}
+
+// opt is a row of a command's options. words, if any, are the only values taken.
+func opt(name, value, doc string, words ...string) option {
+	return option{name: name, value: value, words: words, doc: doc}
+}
+
+// many is an option that may be given more than once; [invocation.all] has its values.
+func many(name, value, doc string) option {
+	return option{name: name, value: value, doc: doc + "; may be given more than once", many: true}
+}
+
+// shared are the options that several commands take. Each has one name and one meaning everywhere.
+var shared = []option{
+	opt("json", "", "answer in JSON"),
+	opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else "+
+		"$XDG_CONFIG_HOME/moltis-fs/moltis.toml (~/.config without that), else the defaults"),
+	opt("data-dir", "DIR", "for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
+	opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the configuration allows"),
+	opt("principal", "NAME", "who calls, or whose it is (default of calls: local)"),
+	opt("session", "NAME", "the session: its reads, its checkpoints, its trash"),
+	opt("sandbox", "NAME", "of this sandbox: its name, as answers and records have it, or a session of it"),
+	opt("policies-json", "JSON|FILE", "the policy chain, in the place of tools.fs.policies: "+
+		policiesForm+", or a file with that"),
+	opt("dialect", "NAMES", "what is offered: some of "+dialectNames()+", with commas between them (default: tools)"),
+	opt("read-only", "", "offer nothing that changes files, whatever the configuration says"),
+	opt("approve", "HOW", "who approves changes (default: whom the command can ask, the client, the editor or the "+
+		"terminal, and of serve the queue)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
+	opt("yes", "", "do it, or approve it, without a question; a call's is no yes to what runs code later"),
+	opt("dry-run", "", "change nothing, and say what would be done"),
+	opt("identity", "FILE", "the age identity that encrypted content can be read with"),
+	opt("contains", "TEXT", "of paths that hold this, letters of either case"),
+	opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
+	opt("limit", "N", "so many, up to 1000; else 20"), opt("cursor", "ID", "go on after it"),
+	opt("allow-weaker", "", "start it where the kernel holds less than the policy says"),
+}
+
+// The shared options of commands that open the suite, and of those that work on the store itself.
+const (
+	onSuite = " config policies-json data-dir root principal session"
+	onStore = " json config data-dir sandbox"
+)
+
+// options are a command's own, and then the shared ones of these names, with blanks between them.
+func options(names string, own ...option) []option {
+	for name := range strings.FieldsSeq(names) {
+		i := slices.IndexFunc(shared, func(o option) bool { return o.name == name })
+		own = append(own, shared[i])
+	}
+	return own
+}
+
+// commands is the table, in the order of help.
+func commands() []*command {
+	all := []*command{
+		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
+		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
+		doctorCommand(),
+		versionCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
+	}
+	for _, c := range all {
+		c.path = c.name
+		for _, b := range c.below {
+			b.path = c.name + " " + b.name
+		}
+	}
+	return all
+}
+
+// invocation is a command line that fits its command.
+type invocation struct {
+	streams
+	command  *command
+	args     []string
+	values   map[string]string // of the options given; "true" for a switch
+	sessions *sessionState     // nil: nothing lives longer than a call
+	implied  bool              // --root is the working directory, and nobody gave it
+}
+
+func (in *invocation) option(name string) string { return in.values[name] }
+func (in *invocation) given(name string) bool    { _, ok := in.values[name]; return ok }
+
+// all are the values of an option that may be given more than once; none holds a NUL.
+func (in *invocation) all(name string) []string {
+	if !in.given(name) {
+		return nil
+	}
+	return strings.Split(in.values[name], "\x00")
+}
+
+// arg is the i-th positional argument, "" when it was not given.
+func (in *invocation) arg(i int) string {
+	if i < len(in.args) {
+		return in.args[i]
+	}
+	return ""
+}
+
+// singleDash is an option with one dash, as package flag takes it.
+var singleDash = regexp.MustCompile(`^-[a-z][a-z-]+(=|$)`)
+
+// parse finds the command and checks the line against it. The invocation is nil when the line
+// asked for help or completions, which have been written then.
+func parse(args []string, s streams) (in *invocation, err error) {
+	args = slices.Clone(args)
+	switch args[0] {
+	case "-V", "-version", "--version":
+		args[0] = "version"
+	}
+	for i, a := range args {
+		if a == "--" {
+			break
+		}
+		switch {
+		case singleDash.MatchString(a):
+			args[i] = "-" + a
+		case a == "-f" && args[0] == "audit":
+			args[i] = "--follow"
+		}
+	}
+	root := tree(commands(), s, func(found *invocation) { in = found })
+	root.SetArgs(args)
+	err = root.Execute()
+	return in, err
+}
+
+func seeHelp(c *command) string { return "see " + program + " help " + c.path }
+
+// tree is the table as cobra has it. found hears of the line that fits.
+func tree(table []*command, s streams, found func(*invocation)) *cobra.Command {
+	root := group(&command{name: program, below: table}, s, found)
+	root.Short, root.Long = "one guarded filesystem for LLM agents", overview
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetHelpCommand(helpCommand(root))
+	root.SetHelpFunc(writeHelp)
+	root.SetFlagErrorFunc(func(cc *cobra.Command, err error) error { return optionError(cc, err) })
+	unsorted()
+	return root
+}
+
+// unsorted has help list the commands in the order of the table. The switch is one for all trees.
+var unsorted = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
+
+// group is a command that needs one of those below it.
+func group(c *command, s streams, found func(*invocation)) *cobra.Command {
+	cc := &cobra.Command{
+		Use: c.name, Short: c.short, SilenceErrors: true, SilenceUsage: true,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		Args:               cobra.ArbitraryArgs,
+	}
+	var names []string
+	for _, b := range c.below {
+		if !b.hidden {
+			names = append(names, b.name)
+		}
+		if b.run == nil {
+			cc.AddCommand(group(b, s, found))
+		} else {
+			cc.AddCommand(leaf(b, s, found))
+		}
+	}
+	kind := strings.TrimSpace(c.path + " command")
+	cc.RunE = func(_ *cobra.Command, args []string) error {
+		list := strings.Join(names, ", ")
+		hint := "the " + kind + "s are " + list
+		switch {
+		case len(args) == 0 && c.path != "":
+			return misuse(seeHelp(c), "%s needs one of %s", c.path, list)
+		case len(args) == 0:
+			return misuse(hint, "a command comes first")
+		}
+		near := nearest.Of(args[0], names)
+		if _, err := definition(args[0], tools.Definitions()); near == "" && c.path == "" {
+			if e := exitOf(err); strings.HasPrefix(e.hint, "did you mean") {
+				hint = e.hint
+			}
+		}
+		if near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return misuse(hint, "there is no %s %q", kind, args[0])
+	}
+	return cc
+}
+
+// leaf is a command that runs.
+func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
+	in := &invocation{streams: s, command: c, values: map[string]string{}}
+	cc := &cobra.Command{
+		Use: strings.TrimSpace(c.name + " " + c.args), Short: c.short, Long: c.long,
+		Example: "  " + strings.Join(c.examples, "\n  "), Hidden: c.hidden, ValidArgs: c.values,
+		SilenceErrors: true, SilenceUsage: true,
+		DisableFlagsInUseLine: len(c.options) == 0 || strings.HasPrefix(c.args, "[OPTIONS]"),
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) < c.min:
+				return misuse(seeHelp(c), "%s needs %s", c.path, c.args)
+			case len(args) > c.max && c.max == 0 && c.below != nil:
+				return misuse(seeHelp(c), "there is no %s command %q", c.path, args[0])
+			case len(args) > c.max && c.max == 0:
+				return misuse(seeHelp(c), "%s takes no arguments, and got %q", c.path, args[0])
+			case len(args) > c.max:
+				return misuse(seeHelp(c), "%s takes %s, and got %q besides", c.path, c.args, args[c.max])
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			in.args = args
+			found(in)
+			return nil
+		},
+	}
+	for _, b := range c.below {
+		cc.AddCommand(leaf(b, s, found))
+	}
+	cc.Flags().SortFlags = false
+	for _, o := range c.options {
+		doc := o.doc
+		if o.words != nil {
+			doc += ": " + strings.Join(o.words, ", ")
+		}
+		f := cc.Flags().VarPF(&optionValue{o, in}, o.name, "", doc)
+		switch {
+		case o.value == "":
+			f.NoOptDefVal = "true"
+		case o.words != nil:
+			_ = cc.RegisterFlagCompletionFunc(o.name,
+				cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
+		case o.value == "DIR":
+			_ = cc.MarkFlagDirname(o.name)
+		case o.value != "FILE":
+			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
+		}
+	}
+	return cc
+}
+
+// optionValue checks and keeps the value of an option. It is the Value of pflag.
+type optionValue struct {
+	option
+	in *invocation
+}
+
+func (v *optionValue) String() string   { return "" }
+func (v *optionValue) IsBoolFlag() bool { return v.value == "" }
+
+// Type names the value in help; pflag leaves it out for "bool".
+func (v *optionValue) Type() string {
+	if v.value == "" {
+		return "bool"
+	}
+	return v.value
+}
+
+func (v *optionValue) Set(value string) error {
+	switch {
+	case v.in.given(v.name) && !v.many:
+		return misuse("give it once", "--%s is given twice", v.name)
+	case v.value == "" && value != "true":
+		return misuse("write --"+v.name, "--%s takes no value", v.name)
+	case value == "":
+		return misuse(seeHelp(v.in.command), "--%s is empty; it needs %s", v.name, v.value)
+	case v.words != nil && !slices.Contains(v.words, value):
+		hint := "use one of " + strings.Join(v.words, ", ")
+		if near := nearest.Of(value, v.words); near != "" {
+			hint = fmt.Sprintf("did you mean %s? Allowed: %s", near, strings.Join(v.words, ", "))
+		}
+		return misuse(hint, "--%s can't be %q", v.name, value)
+	}
+	if v.in.given(v.name) {
+		value = v.in.values[v.name] + "\x00" + value
+	}
+	v.in.values[v.name] = value
+	return nil
+}
+
+// optionError says in our words what pflag says of a line.
+func optionError(cc *cobra.Command, err error) error {
+	path := strings.TrimPrefix(cc.CommandPath(), program+" ")
+	hint := fmt.Sprintf("see %s help %s", program, path)
+	switch e := err.(type) {
+	case *pflag.InvalidValueError:
+		return e.Unwrap() // of optionValue.Set
+	case *pflag.ValueRequiredError:
+		return misuse(hint, "--%s needs %s", e.GetFlag().Name, e.GetFlag().Value.Type())
+	case *pflag.NotExistError:
+		var names []string
+		cc.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest.Of(e.GetSpecifiedName(), names); near != "" {
+			hint = "did you mean --" + near + "?"
+		}
+		dashes := "--"
+		if e.GetSpecifiedShortnames() != "" {
+			dashes = "-"
+		}
+		return misuse(hint, "%s has no option %s%s", path, dashes, e.GetSpecifiedName())
+	}
+	return misuse(hint, "%s: %v", path, err)
+}
+
+const overview = `moltis-fs COMMAND --help explains one, with examples; moltis-fs help TOOL explains a tool
+  Environment: MOLTIS_CONFIG, MOLTIS_DATA_DIR, NO_COLOR. Exit: 1 refused, 2 misuse, 3 host broken.`
+
+// writeHelp is the help of a command, with the commands below it first. It is code, because a template
+// would link package text/template, and with it every exported method of the program: 5 MB.
+func writeHelp(c *cobra.Command, _ []string) {
+	width := streams{out: c.OutOrStdout()}.width()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", wrap(c.CommandPath()+": "+c.Short, width))
+	runs, above := c.Example != "", c.HasAvailableSubCommands()
+	if runs || !above {
+		fmt.Fprintf(&b, "Usage: %s\n", strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
+	}
+	if above {
+		fmt.Fprintf(&b, "Usage: %s COMMAND [OPTIONS] [ARGUMENTS]\n\n", c.CommandPath())
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() {
+				indent := c.NamePadding() + 4
+				short := wrap(below.Short, width-indent)
+				fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), below.Name(),
+					strings.ReplaceAll(short, "\n", "\n"+strings.Repeat(" ", indent)))
+			}
+		}
+	}
+	if c.Long != "" {
+		fmt.Fprintf(&b, "\n%s\n", wrap(c.Long, width))
+	}
+	if runs || !above {
+		fmt.Fprintf(&b, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(width))
+	}
+	if runs {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+	}
+	fmt.Fprint(c.OutOrStdout(), b.String())
+}
+
+// helpCommand explains a command; what is not there is misuse.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND | TOOL]", Short: "explain a command, or a tool such as Read",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err != nil {
+				return misuse("", "%v", err)
+			}
+			if len(rest) == 1 && !c.HasParent() {
+				if d, ok := isTool(rest[0]); ok {
+					_, err := io.WriteString(root.OutOrStdout(),
+						toolHelp(d, streams{out: root.OutOrStdout()}.width()))
+					return err
+				}
+			}
+			if len(rest) > 0 && c.HasAvailableSubCommands() {
+				return c.RunE(c, rest) // says which is near
+			}
+			if len(rest) > 0 {
+				return misuse("", "%s has no commands of its own",
+					strings.TrimPrefix(c.CommandPath(), program+" "))
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}
+
+// when reads an option that is a time or an age.
+func (in *invocation) when(name string) (time.Time, error) {
+	s := in.option(name)
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := tools.ParseTime(s, time.Now())
+	if err != nil {
+		return t, misuse("write a time as it is listed, like 2026-11-21T10:00:00+01:00, in local time "+
+			"2026-11-21 10:00 or 2026-11-21, or an age like 2h, 7d or 2w",
+			"--%s is %.200q, %v", name, s, err)
+	}
+	return t, nil
+}
+
+// number reads an option that is a number from 1 to most.
+func (in *invocation) number(name string, fallback, most int) (int, error) {
+	s := in.option(name)
+	if s == "" {
+		return fallback, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > most {
+		return 0, misuse(fmt.Sprintf("write a number from 1 to %d", most), "--%s can't be %q", name, s)
+	}
+	return n, nil
+}
+
+// count says how many of the options are given.
+func (in *invocation) count(names ...string) (n int) {
+	for _, name := range names {
+		if in.given(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// timesTaken explains the forms of a TIME.
+const timesTaken = `
+
+A TIME is one as listed, with its zone. Without a zone, or a day alone, it is local. It may
+also be an age like 2h, 7d or 2w.`
+
+// jsWorkerCommand runs one script. We start it; it bounds itself, and the kernel keeps it from
+// every file and every connection where it can.
+func jsWorkerCommand() *command {
+	return &command{
+		name: "js-worker", hidden: true, short: "run one script in a process of its own",
+		run: func(_ context.Context, in *invocation) error {
+			if confine.ABI() > 0 {
+				if err := confine.Restrict(nil, false, nil); err != nil {
+					return err
+				}
+			}
+			return js.Work(in.in, in.out)
+		},
+	}
+}
+
+// jsProgram is the command that runs it.
+func jsProgram() (js.Program, error) {
+	self, err := ownProgram()
+	return js.Program{self, jsWorkerCommand().name}, err
+}
+
+// fingerprint tells builds apart.
+func (b build) fingerprint() string {
+	return fmt.Sprintf("%s %s %v %s/%s", b.Version, b.Revision, b.Modified, b.OS, b.Arch)
 }

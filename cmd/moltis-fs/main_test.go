@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"moltisfs/internal/ids"
 	"moltisfs/internal/testbox"
 	"moltisfs/internal/testdir"
 )
@@ -33,6 +34,7 @@ var copied struct {
 }
 
 func TestMain(m *testing.M) {
+	ids.Numbered = true
 	if self, err := os.Executable(); err == nil && filepath.Base(self) == fileName {
 		main()
 	}
@@ -163,4 +165,20 @@ func matches(ts *testscript.TestScript, neg bool, args []string) {
 	if got := ts.ReadFile(args[0]); regexp.MustCompile(args[1]).MatchString(got) == neg {
 		ts.Fatalf("%s holds %q", args[0], got)
 	}
+}
+
+// must ends a test whose preparation failed.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// realDir is a temporary directory by its true name.
+func realDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	return dir
 }

@@ -5,11 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 
-	"moltisfs/config"
-	"moltisfs/internal/dialect"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
 )
@@ -37,7 +33,7 @@ other sessions can be listed, and restored by id. A client may name the session 
 user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session" and
 "moltis-fs/turn", both strings. Any other key of ours there is refused.`,
 		options: options("approve dialect read-only allow-weaker"+onSuite,
-			opt("structured", "WHEN", "which clients get structuredContent; auto unless told",
+			opt("structured", "WHEN", "which clients get structuredContent (default: auto)",
 				"auto", "always", "never"),
 			opt("confine", "", "have the kernel hold this server, too, and what it starts, to its own "+
 				"files and the roots (Linux); hooks get no TCP and no other files"),
@@ -68,7 +64,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	if err := in.implyRoot(); err != nil {
 		return err
 	}
-	s, err := in.stands(ctx, approver, func(*config.Config, *tools.Options) {})
+	s, err := in.openReloadable(ctx, approver, nil)
 	if err != nil {
 		return err
 	}
@@ -97,61 +93,4 @@ func serveMCP(ctx context.Context, in *invocation) error {
 		err = nil // told to stop
 	}
 	return errors.Join(err, s.Close())
-}
-
-// instructions gives the text that an MCP client may pass to its model once, in the words of the
-// dialects that are offered: defs are their tools, cfg the configuration.
-func (in *invocation) instructions(cfg config.Config, defs []dialect.Definition) string {
-	var b strings.Builder
-	b.WriteString(strings.Join(in.manners(cfg), " "))
-	if asksFirst(cfg, defs) {
-		how := in.option("approve")
-		if how == "never" || how == "terminal" && !hasTerminal() {
-			b.WriteString(" Changes are refused for now.")
-		} else if how == "terminal" || how == "queue" {
-			b.WriteString(" Each change is put before the user, with its diff.")
-		}
-	}
-	if writes(defs) && cfg.Tools.FS.MustReadBeforeWrite {
-		b.WriteString(" Read a file before changing it.")
-	}
-	return b.String()
-}
-
-// manners say of each dialect what it offers, and how paths are written there.
-func (in *invocation) manners(cfg config.Config) (out []string) {
-	where := " Paths are absolute."
-	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
-		where += " The workspace is " + root
-		if in.option("root") != "" {
-			where += "; nothing outside of it is open"
-		}
-		where += "."
-	}
-	chosen, _ := in.dialects() // they are open
-	for _, d := range chosen {
-		switch d.name {
-		case "jettson":
-			out = append(out, "jettson_files_* see /workspace and nothing else. Their paths are relative to it.")
-		case "jsfs":
-			out = append(out, "run_js runs JavaScript; its fs, where it has one, is under an operator's policy."+where)
-		case "capability":
-			out = append(out, "filesystem.* are file capabilities under an operator's policy."+where)
-		default:
-			out = append(out, "File tools under an operator's policy."+where)
-		}
-		if d.name != "jettson" {
-			where = "" // said
-		}
-	}
-	return out
-}
-
-func writes(defs []dialect.Definition) bool {
-	return slices.ContainsFunc(defs, func(d dialect.Definition) bool { return !d.ReadOnly })
-}
-
-// asksFirst says whether changes are asked about.
-func asksFirst(cfg config.Config, defs []dialect.Definition) bool {
-	return writes(defs) && cfg.Tools.FS.RequireApproval
 }

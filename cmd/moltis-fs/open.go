@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
@@ -22,10 +25,14 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/doctor"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/glob"
+	"moltisfs/internal/nearest"
+	"moltisfs/internal/policy"
+	"moltisfs/internal/policy/rego"
 	"moltisfs/tools"
 )
 
-// configPlace is where a configuration is found that nobody names: with the user's own, never in a
+// configPlace is the path of a configuration that nobody names: with the user's own, never in a
 // workspace, which agents write to. "" where there is no such place.
 func (in *invocation) configPlace() string {
 	dir := in.env("XDG_CONFIG_HOME")
@@ -95,19 +102,6 @@ func (in *invocation) readConfig(file string) (cfg config.Config, from string, e
 // configured says whether there is a configuration.
 func (in *invocation) configured() bool { return in.findConfig(in.option("config")) != "" }
 
-// openEngine opens what dialects stand on, as the command line says, for calls of an agent, and says
-// what is doubtful in the configuration. approver may be nil.
-func (in *invocation) openEngine(approver tools.Approver,
-	onRecord string) (*engine.Engine, config.Config, error) {
-	e, cfg, err := in.openEngineAs(approver, func(_ *config.Config, o *tools.Options) {
-		o.Program.Name = onRecord
-	})
-	if err == nil {
-		in.warnOf(cfg)
-	}
-	return e, cfg, err
-}
-
 // warnOf warns on standard error of doubtful settings in cfg, which an engine was opened with.
 func (in *invocation) warnOf(cfg config.Config) {
 	found, root := cfg.Warnings(), ""
@@ -146,31 +140,51 @@ func (in *invocation) warn(warnings []*config.Problem) {
 	}
 }
 
-// openEngineAs is openEngine after change has adapted configuration and options.
+// settings are the configuration, the root and the directories of a command, before anything is opened.
+type settings struct {
+	file string        // of the configuration; "": there is none
+	cfg  config.Config // as it stands there
+	at   config.Config // the same with --root put in
+	root string        // of --root; "": none
+	dir  string        // the data directory of this machine
+	self string        // our own program
+}
+
+func (in *invocation) settings() (s settings, err error) {
+	if s.cfg, s.file, err = in.loadConfig(in.option("config")); err != nil {
+		return s, unusableConfig(err, s.file)
+	}
+	if s.root, err = in.root(); err != nil {
+		return s, err
+	}
+	if s.at, err = s.cfg.At(s.root); err != nil {
+		locate(s.file, problemsOf(err))
+		return s, misuse("", "%v", err)
+	}
+	if s.dir, err = in.hostData(); err == nil {
+		s.self, err = ownProgram()
+	}
+	return s, err
+}
+
+// roots are the directories that are open: --root, or the beginnings of allow_paths.
+func (s *settings) roots() []string {
+	if s.root != "" {
+		return []string{s.root}
+	}
+	return opened(s.at.Tools.FS.AllowPaths)
+}
+
+// openEngineAs opens the engine that dialects work on, as the command line says, after change has
+// adapted configuration and options. approver may be nil.
 func (in *invocation) openEngineAs(approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*engine.Engine, config.Config, error) {
-	cfg, from, err := in.loadConfig(in.option("config"))
+	s, err := in.settings()
 	if err != nil {
-		return nil, cfg, unusableConfig(err, from)
+		return nil, s.cfg, err
 	}
-	root, err := in.root()
-	if err != nil {
-		return nil, cfg, err
-	}
-	rooted, err := cfg.At(root)
-	if err != nil {
-		locate(from, problemsOf(err))
-		return nil, cfg, misuse("", "%v", err)
-	}
-	dir, err := in.dataDir()
-	if err != nil {
-		return nil, cfg, err
-	}
-	self, err := ownProgram()
-	if err != nil {
-		return nil, cfg, err
-	}
-	protect, err := in.ownFiles(from, self, cfg.Tools.FS)
+	cfg, from := s.cfg, s.file
+	protect, err := in.ownFiles(&s)
 	if err != nil {
 		return nil, cfg, err
 	}
@@ -180,8 +194,8 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	}
 	o := tools.Options{
 		Identities: identities, Progress: progressOn(in.err),
-		DataDir: dir, Root: root, Approver: approver, Protect: protect, Worker: []string{self,
-			workerCommand().name}, GitUser: in.gitUser(&rooted),
+		DataDir: s.dir, Root: s.root, Approver: approver, Protect: protect,
+		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(&s.at),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&cfg, &o)
@@ -203,20 +217,20 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		locate(from, ps)
 		return nil, cfg, unusableConfig(err, from)
 	}
-	return e, rooted, err
+	return e, s.at, err
 }
 
 // ownFiles gives our program, the configuration, and the places where it and the data are by default,
 // whichever is in use: another start obeys what is put there. It refuses what obeyed does.
-func (in *invocation) ownFiles(from, self string, cfg config.FS) ([]string, error) {
-	protect := []string{self, startedAs(self)}
+func (in *invocation) ownFiles(s *settings) ([]string, error) {
+	protect := []string{s.self, startedAs(s.self)}
 	if place := in.configPlace(); place != "" {
 		protect = append(protect, filepath.Dir(place))
 	}
 	for _, home := range homes() {
 		protect = append(protect, filepath.Join(home, ".moltis-fs"), filepath.Join(home, ".config", program))
 	}
-	for _, file := range []string{from, in.policiesFile(), in.env("MOLTIS_CONFIG"), in.env("MOLTIS_DATA_DIR")} {
+	for _, file := range []string{s.file, in.policiesFile(), in.env("MOLTIS_CONFIG"), in.env("MOLTIS_DATA_DIR")} {
 		if file == "" {
 			continue
 		}
@@ -226,7 +240,7 @@ func (in *invocation) ownFiles(from, self string, cfg config.FS) ([]string, erro
 		}
 		protect = append(protect, abs)
 	}
-	return protect, in.obeyed(from, cfg)
+	return protect, in.obeyed(s.file, s.cfg.Tools.FS)
 }
 
 // obeyed refuses a configuration, or a program that it has us run, that another user may have
@@ -277,7 +291,7 @@ func unusableConfig(err error, from string) error {
 		from), "%v", err)
 }
 
-// problemsOf are what is wrong with a configuration, none when err is about something else.
+// problemsOf gives the problems of a configuration that err holds, none if it is about something else.
 func problemsOf(err error) (out []*config.Problem) {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range all.Unwrap() {
@@ -418,7 +432,7 @@ func (in *invocation) tellOpen(cfg config.Config) {
 	fmt.Fprintf(in.err, "%s: open is %s; data is in %s\n", program, visible(open), visible(dir))
 }
 
-// lifted is what a configuration takes from the protected classes; "" for nothing.
+// lifted names the protected classes and paths that the configuration fs opens; "" for none.
 func lifted(fs config.FS) string {
 	var out []string
 	if fs.ProtectSecret == "allow" {
@@ -430,7 +444,7 @@ func lifted(fs config.FS) string {
 	return strings.Join(append(out, fs.Unprotected...), ", ")
 }
 
-// dataDir is where our own files live, or those of --sandbox, as an absolute path.
+// dataDir is the directory of our own files, or of those of --sandbox, as an absolute path.
 func (in *invocation) dataDir() (string, error) {
 	dir, err := in.hostData()
 	if err == nil {
@@ -512,4 +526,193 @@ func readGitConfig(name string) ([]byte, error) {
 	}
 	defer f.Close() //nolint:errcheck // nothing was written
 	return io.ReadAll(io.LimitReader(f, ignore.MaxFile))
+}
+
+const policiesForm = `{"filesystem": {"mode": "all", "policies": [{"url": "file:///etc/fs.rego"}]}}`
+
+// overridePolicies puts what --policies-json says in the place of what the configuration does.
+func (in *invocation) overridePolicies(cfg *config.Config) error {
+	if !in.given("policies-json") {
+		return nil
+	}
+	text, file := in.option("policies-json"), in.policiesFile()
+	if file != "" {
+		data, err := readAtMost(file, config.MaxSize)
+		if err != nil {
+			return misuse("give JSON, or a file with it", "reading the policies: %v", err)
+		}
+		text = string(data)
+	}
+	mode, policies, err := policiesOf(text)
+	if err != nil {
+		return misuse("it looks like "+policiesForm, "--policies-json: %v", err)
+	}
+	fs := &cfg.Tools.FS
+	if mode == "" { // what holds is what the configuration says
+		fmt.Fprintf(in.err, "%s: warning: --policies-json has no entry \"filesystem\"\n", program)
+		return nil
+	}
+	fs.PoliciesMode, fs.Policies = mode, policies
+	return nil
+}
+
+// policiesFile is the file that --policies-json names, "" where it is the text itself.
+func (in *invocation) policiesFile() string {
+	if text := in.option("policies-json"); !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return text
+	}
+	return ""
+}
+
+// policiesOf are the policies of a text, as the configuration has them; mode is "" where it has none.
+// Entries beside "filesystem" are about what this program does not do.
+func policiesOf(text string) (mode string, policies []string, err error) {
+	const entry = "filesystem"
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return "", nil, err
+	}
+	for name := range all {
+		if name != entry && nearest.Of(name, []string{entry}) != "" {
+			return "", nil, fmt.Errorf("there is no entry %q; did you mean %s?", name, entry)
+		}
+	}
+	if all[entry] == nil {
+		return "", nil, nil
+	}
+	var fs struct {
+		Mode     string `json:"mode"`
+		Policies []struct {
+			URL        string `json:"url"`
+			PolicyPath string `json:"policy_path"`
+			Rule       string `json:"rule"`
+		} `json:"policies"`
+	}
+	strict := json.NewDecoder(bytes.NewReader(all[entry]))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&fs); err != nil {
+		return "", nil, plainly(entry, err)
+	}
+	if mode = cmp.Or(fs.Mode, "all"); mode != "all" && mode != "any" {
+		return "", nil, fmt.Errorf("the mode %q is neither \"all\" nor \"any\"", fs.Mode)
+	}
+	if fs.Policies == nil {
+		return "", nil, errors.New("filesystem needs policies; [] allows everything")
+	}
+	for i, p := range fs.Policies {
+		beside := p.PolicyPath // each kind has its own, and the other's does not count
+		if u, err := url.Parse(p.URL); err == nil && u.Scheme == "file" {
+			beside = p.Rule
+		}
+		if p.URL == "" || strings.ContainsAny(beside, " \t\n") {
+			return "", nil, fmt.Errorf("filesystem.policies[%d] needs a url, and a rule without blanks", i)
+		}
+		policies = append(policies, strings.TrimSpace(strings.ReplaceAll(p.URL, " ", "%20")+" "+beside))
+	}
+	return mode, policies, nil
+}
+
+// plainly is an error of JSON without the names of our types.
+func plainly(of string, err error) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		at := strings.TrimSuffix(of+"."+wrong.Field, ".")
+		return fmt.Errorf("what is at %q can't be of type %s", at, wrong.Value)
+	}
+	return err
+}
+
+// loadPolicies makes the chain. It is what the engine is handed.
+func loadPolicies(mode string, policies []string) (policy.Chain, error) {
+	chain, err := rego.Open(mode, policies)
+	if err != nil {
+		return nil, err
+	}
+	return chain, nil
+}
+
+// maxKeyFile is the most that a file of keys may hold.
+const maxKeyFile = 1 << 20
+
+// readArgument reads the file that an argument names, or standard input for "-".
+func (in *invocation) readArgument(name string, most int64) ([]byte, error) {
+	if name == "-" {
+		return readUpTo(in.in, "standard input", most)
+	}
+	return readAtMost(name, most)
+}
+
+func readAtMost(file string, most int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return readUpTo(f, file, most)
+}
+
+func readUpTo(r io.Reader, name string, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s: more than %d bytes", name, most)
+	}
+	return data, err
+}
+
+// liesIn says whether a path is dir, or below it. Where that can't be told it is.
+func liesIn(dir, path string) bool {
+	in, err := filepath.Rel(dir, path)
+	return err != nil || filepath.IsLocal(in)
+}
+
+// hookFiles are the programs of hooks and what they are given by an absolute name, as a script.
+func hookFiles(h config.Hooks) (files []string) {
+	for _, line := range slices.Concat(h.BeforeToolCall, h.AfterToolCall, h.ToolResultPersist) {
+		for _, word := range strings.Fields(line) {
+			if filepath.IsAbs(word) {
+				files = append(files, word)
+			}
+		}
+	}
+	return files
+}
+
+// standardInput is "-" as a file. It may be a pipe.
+const standardInput = "/dev/stdin"
+
+// opened are the directories that rules of allow_paths begin with.
+func opened(rules []string) (dirs []string) {
+	for _, rule := range rules {
+		g, err := glob.CompileRule(rule, nil)
+		if err != nil {
+			continue // opening says so
+		}
+		for _, p := range g.Patterns() {
+			dirs = append(dirs, "/"+strings.Join(p.Literal(), "/"))
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// identities are the lines of the identity file that are one.
+func (in *invocation) identities() ([]string, error) {
+	file := in.option("identity")
+	if file == "" {
+		return nil, nil
+	}
+	data, err := readAtMost(file, maxKeyFile)
+	if err != nil {
+		return nil, misuse("name a file as age-keygen writes it", "reading the identity: %v", err)
+	}
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			out = append(out, line)
+		}
+	}
+	if !slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "AGE-") }) {
+		return nil, misuse("name a file as age-keygen writes it", "there is no age identity in %s",
+			visible(file))
+	}
+	return out, nil
 }

@@ -34,7 +34,7 @@ type optionCase struct {
 // that all have. $T is the tree, $W the directory above it, $H the hash of what d.txt was first, $B the checkpoint of b.txt. A sealed row runs on a store that is encrypted to a key that is not at hand.
 var optionCases = []optionCase{
 	{"checkpoint list", "", map[string]string{"path": "$T/a.txt", "contains": "NEW", "turn": "t2", "tool": "Write", "label": "L", "since": "0s",
-		"until": "1h", "limit": "1", "cursor": "ck-2VR", "principal": "p2", "session": "s2"}, false, false},
+		"until": "1h", "limit": "1", "cursor": "2", "principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint show", "ck-1H0", map[string]string{"principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint diff", "ck-1H0 --principal p1", map[string]string{"after": "", "root": "$T/sub", "session": "s2"}, false, false},
 	{"checkpoint diff", "ck-1H0", map[string]string{"principal": "p1"}, false, false},
@@ -67,7 +67,7 @@ var optionCases = []optionCase{
 	{"checkpoint backup", "$W/out.git", nil, false, false},
 	{"checkpoint gc", "", nil, false, false},
 	{"checkpoint gc", "--config $W/brief.toml", map[string]string{"dry-run": ""}, false, false},
-	{"checkpoint check", "", map[string]string{"data": "", "repair": ""}, false, false},
+	{"checkpoint check", "", map[string]string{"data": ""}, false, false},
 	{"checkpoint stats", "", nil, false, false},
 	{"checkpoint purge", "--path a.txt --yes", map[string]string{"dry-run": ""}, false, false},
 	{"checkpoint purge", "--path a.txt", map[string]string{"yes": ""}, false, false},
@@ -129,10 +129,7 @@ func TestOptionsAreCarriedOut(t *testing.T) {
 	for part, cases := range parts {
 		t.Run(part, func(t *testing.T) {
 			t.Parallel()
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir := realDir(t)
 			f := newOptionFixture(t, dir, part == "sealed")
 			for _, c := range cases {
 				f.try(t, c)
@@ -185,9 +182,7 @@ type optionFixture struct {
 func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	f := &optionFixture{dir: dir}
 	identity, err := age.GenerateX25519Identity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	on := "[tools.fs]\ncheckpoint_before_mutation = true\n[tools.fs.checkpoint]\n"
 	if sealed {
 		on += fmt.Sprintf("encrypt_to = %q\n", identity.Recipient().String())
@@ -205,16 +200,12 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	touch := func(name string) {
 		t.Helper()
-		if err := os.Chtimes(filepath.Join(tree, name), old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(filepath.Join(tree, name), old, old))
 	}
 	touch("a.txt")
 	call := func(principal, session, turn, tool string, args map[string]string) string {
 		line, err := json.Marshal(map[string]any{"id": 1, "principal": principal, "session": session, "turn": turn, "tool": tool, "args": args})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(line) + "\n"
 	}
 	edit := func(session, turn, name, from, to string) string {
@@ -244,20 +235,14 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	f.ofB, _, _ = strings.Cut(f.run(t, "checkpoint", "list", "--path", filepath.Join(tree, "b.txt"), "--tool", "Write", "--data-dir", filepath.Join(dir, "data")), " ")
 	if !sealed {
 		db, err := checkpoint.Open(filepath.Join(dir, "data", "checkpoints"), checkpoint.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = db.Save(context.Background(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p8", Session: "s1", Opening: checkpoint.Opening{Tag: "cut"}, Changes: []checkpoint.Change{{
 			Path: filepath.Join(tree, "cut.txt"), Role: "target", Content: []byte("cut\n"), After: checkpoint.State{Kind: checkpoint.Absent},
 			Before: checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 4, Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("cut\n")))}}}})
-		if err := errors.Join(err, db.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, db.Close()))
 	}
 	for _, name := range []string{"tree", "data"} {
-		if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, "first-"+name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, "first-"+name)))
 	}
 	return f
 }
@@ -272,9 +257,7 @@ func noise(n int) string {
 func (f *optionFixture) write(t *testing.T, name, text string) {
 	t.Helper()
 	name = filepath.Join(f.dir, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o644)))
 }
 
 func (f *optionFixture) run(t *testing.T, args ...string) string {
@@ -307,9 +290,7 @@ func (f *optionFixture) answer(t *testing.T, command, base, option string) strin
 		}
 		return err
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	args := strings.Fields(command + " " + base + " " + option)
 	for name, value := range map[string]string{"--config": "$W/on.toml", "--data-dir": "$W/data"} {
 		if !slices.Contains(args, name) {
@@ -334,9 +315,7 @@ func (f *optionFixture) answer(t *testing.T, command, base, option string) strin
 		fmt.Fprintf(&out, "%s of %d: %.40q\n", path, info.ModTime().Year(), content)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, list := range [][]string{{"checkpoint", "list"}, {"trash", "list"}} {
 		if status := run(append(list, "--json", "--limit", "1000", "--data-dir", data), streams{nil, &out, &out, func(string) string { return "" }}); status != exitOK {
 			t.Fatalf("%v: %d\n%s", list, status, out.String())

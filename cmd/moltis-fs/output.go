@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/nearest"
@@ -56,7 +58,7 @@ func (s *shownWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What a terminal gets beyond text: colour, a pager, and lines that fit.
+// A terminal gets colour in questions, and lines that fit.
 
 // ink is colour for a terminal, unless its user wants none.
 func (s streams) ink(f *os.File) approval.Ink {
@@ -73,7 +75,7 @@ func (s streams) terminal() *os.File {
 	return nil
 }
 
-// width is that of the terminal, at most 100: longer lines are hard to read.
+// width is the number of columns of the terminal, at most 100: longer lines are hard to read.
 func (s streams) width() int {
 	const most, least = 100, 40
 	if f := s.terminal(); f != nil {
@@ -279,12 +281,12 @@ func (in *invocation) confirmed(ctx context.Context, question string) bool {
 	select {
 	case line := <-typed:
 		if !strings.HasSuffix(line, "\n") {
-			_, _ = io.WriteString(w, "\n") // Ctrl-D; if it fails, the answer stands
+			_, _ = io.WriteString(w, "\n") // Ctrl-D; if it fails, the answer openReloadable
 		}
 		answer := strings.ToLower(strings.TrimSpace(line))
 		return answer == "y" || answer == "yes"
 	case <-ctx.Done():
-		_, _ = io.WriteString(w, "\n") // if it fails, the answer stands
+		_, _ = io.WriteString(w, "\n") // if it fails, the answer openReloadable
 		return false
 	}
 }
@@ -297,4 +299,24 @@ func isTerminal(f *os.File) bool {
 	}
 	null, err := os.Stat(os.DevNull) // a service has it as standard input, under that name
 	return err != nil || !os.SameFile(info, null)
+}
+
+// unsaid refuses what needs a yes that nobody has said.
+func unsaid(what string) error {
+	return &exitError{exitRefused, what, "--dry-run shows what would go; --yes does it",
+		tools.KindApprovalDenied}
+}
+
+// toolOf is the tool or else the kind of call.
+func toolOf(c *checkpoint.Checkpoint) string { return visible(cmp.Or(c.Tool, c.Kind)) }
+
+// likeThis is a command line with those of our options that say where, and in whose history.
+func (in *invocation) likeThis(command string) string {
+	line := program + " " + command
+	for _, name := range []string{"config", "data-dir", "root", "principal", "session", "sandbox", "identity"} {
+		if in.given(name) {
+			line += " --" + name + " " + shellWord(in.option(name))
+		}
+	}
+	return line
 }

@@ -16,13 +16,9 @@ import (
 func TestPoliciesOfThePage(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../internal/dialect/jsfs/testdata/facts.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rule := filepath.Join(t.TempDir(), "p.rego")
-	if err := os.WriteFile(rule, []byte("package a\nb := true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(rule, []byte("package a\nb := true\n"), 0o600))
 	file := (&url.URL{Scheme: "file", Path: filepath.ToSlash(rule)}).String()
 	policy, entry, usual, modes := map[string]any{}, map[string]any{}, map[string]string{}, []string{}
 	for line := range strings.Lines(string(raw)) {
@@ -45,9 +41,7 @@ func TestPoliciesOfThePage(t *testing.T) {
 	takes := func(change func()) (string, []string, error) {
 		change()
 		text, err := json.Marshal(map[string]any{"filesystem": entry, "fetch": "of another program"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return policiesOf(string(text))
 	}
 	if mode, all, err := takes(func() {}); err != nil || mode != "any" || !slices.Equal(all, []string{file + " a.b"}) || len(usual) != 3 || len(entry) != 2 {

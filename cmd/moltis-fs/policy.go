@@ -2,20 +2,14 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
-	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/nearest"
@@ -23,7 +17,7 @@ import (
 	"moltisfs/internal/policy/rego"
 )
 
-// operations are those that a policy is asked about.
+// operations lists the operations that a policy is asked about.
 func operations() (out []string) {
 	for _, name := range jsfs.Names()[1:] {
 		out = append(out, strings.TrimPrefix(name, "fs."))
@@ -48,8 +42,8 @@ The answer has the decision, the file and line of the rules that held and of tho
 version of Rego and the time that it took. The guard of paths runs after the chain in any case and is
 not asked here. The exit status is 0 where it allows and 1 where it does not or fails; 2 where the
 policy can't be loaded.`,
-			options: options("json config policies-json", opt("rule", "RULE", "what to evaluate of FILE; unless told "+
-				"data.mcp.filesystem.allow, and at a server the path mcp/filesystem")),
+			options: options("json config policies-json", opt("rule", "RULE", "what to evaluate of FILE (default: "+
+				"data.mcp.filesystem.allow, and at a server the path mcp/filesystem)")),
 			examples: []string{`moltis-fs policy test fs.rego '{"operation": "rm", "path": "/ws/a"}'`,
 				"moltis-fs policy test policies/ input.json --rule data.team.allow --json",
 				"moltis-fs policy test --config moltis.toml input.json"},
@@ -97,12 +91,6 @@ func (in *invocation) explain(ctx context.Context, chain *rego.Chain, input stri
 	}
 	allowed, why := chain.Explain(ctx, asked)
 	outcome := refusedIf(!allowed)
-	if in.given("json") {
-		return ending(writeJSON(in, struct {
-			Allowed  bool            `json:"allowed"`
-			Policies []rego.Decision `json:"policies"`
-		}{allowed, list(why)}), outcome)
-	}
 	var b strings.Builder
 	fmt.Fprintln(&b, decided(allowed, false))
 	for _, d := range why {
@@ -125,7 +113,10 @@ func (in *invocation) explain(ctx context.Context, chain *rego.Chain, input stri
 			b.WriteByte('\n')
 		}
 	}
-	return ending(in.write([]byte(approval.Escape(b.String(), true))), outcome)
+	return ending(in.answer(struct {
+		Allowed  bool            `json:"allowed"`
+		Policies []rego.Decision `json:"policies"`
+	}{allowed, list(why)}, "%s", approval.Escape(b.String(), true)), outcome)
 }
 
 func decided(allowed, failed bool) string {
@@ -142,11 +133,8 @@ func decided(allowed, failed bool) string {
 func (in *invocation) policyInput(text string) (asked policy.Input, err error) {
 	const most = 1 << 20
 	data := []byte(text)
-	switch {
-	case text == "-":
-		data, err = io.ReadAll(io.LimitReader(in.in, most))
-	case !strings.HasPrefix(strings.TrimSpace(text), "{"):
-		data, err = readAtMost(text, most)
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		data, err = in.readArgument(text, most)
 	}
 	if err != nil {
 		return asked, misuse("give JSON, a file with it, or -", "reading the input: %v", err)
@@ -165,147 +153,4 @@ func (in *invocation) policyInput(text string) (asked policy.Input, err error) {
 		return asked, misuse(hint, "there is no operation %q", asked.Operation)
 	}
 	return asked, nil
-}
-
-const policiesForm = `{"filesystem": {"mode": "all", "policies": [{"url": "file:///etc/fs.rego"}]}}`
-
-// overridePolicies puts what --policies-json says in the place of what the configuration does.
-func (in *invocation) overridePolicies(cfg *config.Config) error {
-	if !in.given("policies-json") {
-		return nil
-	}
-	text, file := in.option("policies-json"), in.policiesFile()
-	if file != "" {
-		data, err := readAtMost(file, config.MaxSize)
-		if err != nil {
-			return misuse("give JSON, or a file with it", "reading the policies: %v", err)
-		}
-		text = string(data)
-	}
-	mode, policies, err := policiesOf(text)
-	if err != nil {
-		return misuse("it looks like "+policiesForm, "--policies-json: %v", err)
-	}
-	fs := &cfg.Tools.FS
-	if mode == "" { // what holds is what the configuration says
-		fmt.Fprintf(in.err, "%s: warning: --policies-json has no entry \"filesystem\"\n", program)
-		return nil
-	}
-	fs.PoliciesMode, fs.Policies = mode, policies
-	return nil
-}
-
-// policiesFile is the file that --policies-json names, "" where it is the text itself.
-func (in *invocation) policiesFile() string {
-	if text := in.option("policies-json"); !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return text
-	}
-	return ""
-}
-
-// policiesOf are the policies of a text, as the configuration has them; mode is "" where it has none.
-// Entries beside "filesystem" are about what this program does not do.
-func policiesOf(text string) (mode string, policies []string, err error) {
-	const entry = "filesystem"
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return "", nil, err
-	}
-	for name := range all {
-		if name != entry && nearest.Of(name, []string{entry}) != "" {
-			return "", nil, fmt.Errorf("there is no entry %q; did you mean %s?", name, entry)
-		}
-	}
-	if all[entry] == nil {
-		return "", nil, nil
-	}
-	var fs struct {
-		Mode     string `json:"mode"`
-		Policies []struct {
-			URL        string `json:"url"`
-			PolicyPath string `json:"policy_path"`
-			Rule       string `json:"rule"`
-		} `json:"policies"`
-	}
-	strict := json.NewDecoder(bytes.NewReader(all[entry]))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(&fs); err != nil {
-		return "", nil, plainly(entry, err)
-	}
-	if mode = cmp.Or(fs.Mode, "all"); mode != "all" && mode != "any" {
-		return "", nil, fmt.Errorf("the mode %q is neither \"all\" nor \"any\"", fs.Mode)
-	}
-	if fs.Policies == nil {
-		return "", nil, errors.New("filesystem needs policies; [] allows everything")
-	}
-	for i, p := range fs.Policies {
-		beside := p.PolicyPath // each kind has its own, and the other's does not count
-		if u, err := url.Parse(p.URL); err == nil && u.Scheme == "file" {
-			beside = p.Rule
-		}
-		if p.URL == "" || strings.ContainsAny(beside, " \t\n") {
-			return "", nil, fmt.Errorf("filesystem.policies[%d] needs a url, and a rule without blanks", i)
-		}
-		policies = append(policies, strings.TrimSpace(strings.ReplaceAll(p.URL, " ", "%20")+" "+beside))
-	}
-	return mode, policies, nil
-}
-
-// plainly is an error of JSON without the names of our types.
-func plainly(of string, err error) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		at := strings.TrimSuffix(of+"."+wrong.Field, ".")
-		return fmt.Errorf("what is at %q can't be of type %s", at, wrong.Value)
-	}
-	return err
-}
-
-// loadPolicies makes the chain. It is what the engine is handed.
-func loadPolicies(mode string, policies []string) (policy.Chain, error) {
-	chain, err := rego.Open(mode, policies)
-	if err != nil {
-		return nil, err
-	}
-	return chain, nil
-}
-
-// checkPolicies says what is wrong with the policies of a configuration.
-func checkPolicies(cfg config.FS) error {
-	if _, err := rego.Open(cfg.PoliciesMode, cfg.Policies); err != nil {
-		return &config.Problem{Key: "tools.fs.policies", Why: err.Error()}
-	}
-	return nil
-}
-
-// policyPorts are the ports of policy servers.
-func policyPorts(cfg config.FS) (ports []uint16) {
-	for _, p := range cfg.Policies {
-		where, _, _ := strings.Cut(p, " ")
-		u, err := url.Parse(where)
-		if err != nil || u.Host == "" {
-			continue
-		}
-		usual := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-		if n, err := strconv.ParseUint(cmp.Or(u.Port(), usual), 10, 16); err == nil {
-			ports = append(ports, uint16(n))
-		}
-	}
-	slices.Sort(ports)
-	return slices.Compact(ports)
-}
-
-// maxKeyFile is the most that a file of keys may hold.
-const maxKeyFile = 1 << 20
-
-func readAtMost(file string, most int64) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s: more than %d bytes", file, most)
-	}
-	return data, err
 }

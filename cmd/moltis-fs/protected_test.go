@@ -50,23 +50,15 @@ var changing = map[string][][2]string{
 func protectedTree(t *testing.T, there bool, who approval.Approver, set func(*config.FS)) (root string, call func(by, tool, args string) dialect.Answer) {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write := func(name, text string) {
 		p := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(p), 0o700))
+		must(t, os.WriteFile(p, []byte(text), 0o600))
 	}
 	write("a", "one\n")
 	for _, name := range protectedNames {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
 		if there {
 			write(name, "old\n")
 		}
@@ -78,9 +70,7 @@ func protectedTree(t *testing.T, there bool, who approval.Approver, set func(*co
 	fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
 	set(fs)
 	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data"), Approver: who})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -89,9 +79,7 @@ func protectedTree(t *testing.T, there bool, who approval.Approver, set func(*co
 	by := map[string]dialect.Dialect{}
 	for _, one := range dialects() {
 		d, err := one.over(e, cfg, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		by[one.name] = d
 	}
 	return root, func(name, tool, args string) dialect.Answer {
@@ -115,9 +103,7 @@ func filesOf(t *testing.T, root string) (out []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -160,9 +146,7 @@ func TestProtectedNamesStay(t *testing.T) {
 func TestYesIsNoYesToCode(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, ".husky"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(root, ".husky"), 0o700))
 	args := fmt.Sprintf(`{"file_path":%q,"content":"x"}`, root+"/.husky/pre-push")
 	for _, c := range []struct {
 		flags []string
@@ -181,23 +165,16 @@ func TestYesIsNoYesToCode(t *testing.T) {
 // TestTheLineLifts: what a refusal says to lift it does so when it is put into the configuration.
 func TestTheLineLifts(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	conf, root := filepath.Join(dir, "c.toml"), filepath.Join(dir, "ws")
-	if err := errors.Join(os.MkdirAll(root+"/real", 0o700), os.Symlink("real", root+"/.claude"), os.Symlink("real", root+"/.ssh")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(root+"/real", 0o700), os.Symlink("real", root+"/.claude"), os.Symlink("real", root+"/.ssh")))
 	line := regexp.MustCompile(`unprotected = \[(.*)\] in \[tools.fs\]`)
 	for _, name := range []string{".env", "a/.npmrc", "x/.ssh/id_rsa", ".GIT/config", "CLAUDE.md", "w{e,i}rd [!x]*/.env", `q"u'o\te/.env`, "h\u200bid/.en\u202ev",
 		".claude/settings.json", ".ssh/config", ".env."} {
 		var lifted []string
 		for range 4 {
 			text := "[tools.fs]\nunprotected = [" + strings.Join(lifted, ", ") + "]\n"
-			if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(conf, []byte(text), 0o600))
 			args, _ := json.Marshal(map[string]any{"file_path": root + "/" + name, "content": "x", "create_parents": true})
 			status, out, errs := runWith(t, "", "call", "--config", conf, "--root", root, "--data-dir", dir+"/data", "--yes", "--json", "Write", string(args))
 			if status == exitOK {

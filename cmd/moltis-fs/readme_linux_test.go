@@ -17,21 +17,15 @@ func TestReadmeSession(t *testing.T) {
 	t.Parallel()
 	const begin, end = "<!-- session: recorded by TestReadmeSession -->\n\n```console\n", "```\n\n<!-- end of session -->"
 	home, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	project := filepath.Join(home, "project")
 	for name, text := range map[string]string{
 		"project/server.go": "package main\n\nconst timeout = 30 // seconds\n\nfunc main() { serve(timeout) }\n", "project/.env": "KEY=secret\n",
 		".config/moltis-fs/moltis.toml": "[tools.fs]\nallow_paths = [\"" + project + "/**\"]\ndeny_paths = [\"**/.env\"]\ncheckpoint_before_mutation = true\n",
 	} {
 		name = filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	var session strings.Builder
 	for _, c := range []struct{ line, typed string }{
@@ -50,18 +44,14 @@ func TestReadmeSession(t *testing.T) {
 		}
 	}
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	before, rest, ok := strings.Cut(string(readme), begin)
 	was, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
 		t.Fatal("the README has no place for the session")
 	}
 	if *update {
-		if err := os.WriteFile("../../README.md", []byte(before+begin+got+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile("../../README.md", []byte(before+begin+got+end+after), 0o644))
 	} else if was != got {
 		t.Errorf("the README shows\n%s\nand the program now\n%s\nrun: go test ./cmd/moltis-fs -run TestReadmeSession -update", was, got)
 	}
@@ -75,9 +65,7 @@ func onTerminal(t *testing.T, home, dir, line, typed string) string {
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, tty.end, tty.end, tty.end
 	cmd.Env = []string{"HOME=" + home, "PATH=" + filepath.Dir(binary(t)) + ":" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	shown := make(chan string, 1)
 	go func() {
 		var all []byte

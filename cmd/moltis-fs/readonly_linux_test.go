@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -22,16 +21,14 @@ func TestReadOnlyDataDirectory(t *testing.T) {
 	}
 	defer unix.Unmount(dir, 0) //nolint:errcheck // nothing is left to be said of it
 	config := filepath.Join(tree, "c.toml")
-	if err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600))
 	moltis := func(want int, args ...string) string {
 		t.Helper()
-		var out, errs bytes.Buffer
-		if status := run(append(args, "--config", config, "--data-dir", dir), streams{nil, &out, &errs, os.Getenv}); status != want {
-			t.Errorf("%v: status %d: %s%s", args, status, out.String(), errs.String())
+		status, out, errs := runWith(t, "", append(args, "--config", config, "--data-dir", dir)...)
+		if status != want {
+			t.Errorf("%v: status %d: %s%s", args, status, out, errs)
 		}
-		return errs.String()
+		return errs
 	}
 	moltis(exitOK, "call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, filepath.Join(tree, "a")))
 	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{})
@@ -39,12 +36,8 @@ func TestReadOnlyDataDirectory(t *testing.T) {
 		_, err = db.Save(t.Context(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Opening: checkpoint.Opening{Tag: "t"}})
 		err = errors.Join(err, db.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	for _, line := range []string{"checkpoint list", "checkpoint show ck-1H0", "checkpoint stats", "checkpoint check", "checkpoint export", "trash list"} {
 		moltis(exitOK, strings.Fields(line)...)
 		if above, what, _ := strings.Cut(line, " "); !strings.Contains(worksReadOnly, above+" ") || !strings.Contains(worksReadOnly, " "+strings.Fields(what)[0]) {

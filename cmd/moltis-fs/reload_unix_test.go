@@ -19,39 +19,28 @@ import (
 // SIGHUP reads the configuration again, and a log that was moved away is begun anew; one that can't be used is told and changes nothing.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	ws, conf, data := filepath.Join(dir, "ws"), filepath.Join(dir, "c.toml"), filepath.Join(dir, "data")
 	configure := func(more string) {
 		t.Helper()
 		text := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\n%s\n", ws+"/**", more)
-		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(conf, []byte(text), 0o600))
 	}
-	if err := errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(ws+"/f", []byte("hello\n"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(ws+"/f", []byte("hello\n"), 0o644)))
 	configure("")
 	cmd := exec.Command(binary(t), "mcp", "--config", conf, "--data-dir", data)
 	withoutTerminal(cmd)
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
 	errs, err3 := cmd.StderrPipe()
-	if err := errors.Join(err1, err2, err3, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err1, err2, err3, cmd.Start()))
 	defer cmd.Process.Kill() //nolint:errcheck // it has ended, or the test has failed
 	answers, said := bufio.NewReader(out), bufio.NewReader(errs)
 	send := func(line string) string {
 		t.Helper()
 		_, err := io.WriteString(in, line+"\n")
 		answer, rerr := answers.ReadString('\n')
-		if err := errors.Join(err, rerr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, rerr))
 		return answer
 	}
 	read := func(want string) {
@@ -63,11 +52,9 @@ func TestReload(t *testing.T) {
 	}
 	hangUp := func(says ...string) {
 		t.Helper()
-		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Process.Signal(syscall.SIGHUP))
 		for _, want := range says {
-			for line := ""; !strings.Contains(line, want); {
+			for line, err := "", error(nil); !strings.Contains(line, want); {
 				if line, err = said.ReadString('\n'); err != nil {
 					t.Fatalf("%q was not said: %v", want, err)
 				}
@@ -80,16 +67,12 @@ func TestReload(t *testing.T) {
 	configure(fmt.Sprintf("deny_paths = [%q]", ws+"/f"))
 	read("hello") // nobody has told it
 	log := filepath.Join(data, "audit", "audit.jsonl")
-	if err := os.Rename(log, log+".2"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(log, log+".2"))
 	hangUp("was read again; policy ")
 	read("path_denied")
 
 	configure("deny_pathz = []")
-	if err := os.Rename(log, log+".1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(log, log+".1"))
 	hangUp("what held before still holds", "deny_pathz")
 	read("path_denied")
 	if text, err := os.ReadFile(log); err != nil || strings.Count(string(text), "\n") != 1 {
@@ -110,15 +93,11 @@ func TestReload(t *testing.T) {
 	}
 	in.Close()
 	_, _ = io.Copy(io.Discard, said)
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Wait())
 	var tools, policies []string
 	for line := range strings.Lines(recordsOf(t, data)) {
 		var r struct{ Tool, Outcome, Policy, Version, Client string }
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &r))
 		tools = append(tools, r.Tool+" "+r.Outcome)
 		if r.Policy != "" {
 			policies = append(policies, r.Policy)
@@ -138,14 +117,10 @@ func TestReload(t *testing.T) {
 // A service has the null device as its standard input, whatever that is called: it is no terminal, so a SIGHUP reloads.
 func TestNothingIsNoTerminal(t *testing.T) {
 	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer null.Close()
 	fd, err := syscall.Dup(int(null.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := os.NewFile(uintptr(fd), "/dev/stdin")
 	defer f.Close()
 	if isTerminal(f) || isTerminal(null) {
@@ -157,15 +132,10 @@ func TestNothingIsNoTerminal(t *testing.T) {
 // the session ends. A killed server's workspaces go there when the next one starts, and no other's.
 func TestSessionsOutliveAReload(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	homes, conf := filepath.Join(dir, "homes"), filepath.Join(dir, "c.toml")
 	text := fmt.Sprintf("[tools.fs]\nallow_paths = [%q]\nrequire_approval = false\n[tools.jettson]\nworkspaces = %q\nper_session = true\n", homes+"/**", homes)
-	if err := errors.Join(os.Mkdir(homes, 0o755), os.WriteFile(conf, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(homes, 0o755), os.WriteFile(conf, []byte(text), 0o600)))
 	type server struct {
 		*exec.Cmd
 		in        io.WriteCloser
@@ -178,9 +148,7 @@ func TestSessionsOutliveAReload(t *testing.T) {
 		in, err1 := s.StdinPipe()
 		out, err2 := s.StdoutPipe()
 		errs, err3 := s.StderrPipe()
-		if err := errors.Join(err1, err2, err3, s.Start()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err1, err2, err3, s.Start()))
 		t.Cleanup(func() { _ = s.Process.Kill() })
 		s.in, s.out, s.errs = in, bufio.NewReader(out), bufio.NewReader(errs)
 		return s
@@ -189,9 +157,7 @@ func TestSessionsOutliveAReload(t *testing.T) {
 		t.Helper()
 		_, err := io.WriteString(s.in, line+"\n")
 		answer, rerr := s.out.ReadString('\n')
-		if err := errors.Join(err, rerr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, rerr))
 		return answer
 	}
 	call := func(s server, tool, args, want string) {
@@ -222,23 +188,17 @@ func TestSessionsOutliveAReload(t *testing.T) {
 	}
 	there("written", "local%killed", "local%one", "local%other")
 	call(one, "filesystem__watch", fmt.Sprintf(`{"path":%q,"recursive":true}`, homes), "watch_id")
-	_, err = io.WriteString(one.in, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"agent__events","arguments":{"wait_ms":30000}}}`+"\n")
-	if err := errors.Join(err, one.Process.Signal(syscall.SIGHUP)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(one.in, `{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"agent__events","arguments":{"wait_ms":30000}}}`+"\n")
+	must(t, errors.Join(err, one.Process.Signal(syscall.SIGHUP)))
 	if line, err := one.out.ReadString('\n'); err != nil || !strings.Contains(line, `"gone`) && !strings.Contains(line, `\"gone`) {
 		t.Errorf("who waited is told %q, %v", line, err)
 	}
 	call(one, "agent__events", `{"cursor":0}`, `gone`)
 	call(one, "agent__events", `{"cursor":1}`, `\"events\":[]`)
 	call(one, "filesystem__watch", fmt.Sprintf(`{"path":%q,"recursive":true}`, homes), "watch_id")
-	if err := os.WriteFile(homes+"/local%one/g", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(homes+"/local%one/g", nil, 0o600))
 	call(one, "agent__events", `{"cursor":1,"wait_ms":30000}`, `local%one/g`)
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, killed.Process.Kill())
 	_ = killed.Wait() // it was killed
 	there("one was killed", "local%killed", "local%one", "local%other")
 	next := start("next")

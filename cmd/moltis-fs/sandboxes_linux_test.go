@@ -26,17 +26,13 @@ func TestSandboxedSessions(t *testing.T) {
 	t.Parallel()
 	program, dir := binary(t), t.TempDir()
 	tree, data := filepath.Join(dir, "tree"), filepath.Join(dir, "data")
-	if err := os.Mkdir(tree, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(tree, 0o755))
 	call := func(session, command string) string {
 		t.Helper()
 		cfg := filepath.Join(dir, "c.toml")
 		text := fmt.Sprintf("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n[tools.sandbox]\n"+
 			"mode = \"sessions\"\nsessions = [\"boxed-*\"]\ncommand = [%q]\nroot = %q\n", command, tree)
-		if err := os.WriteFile(cfg, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(cfg, []byte(text), 0o600))
 		c := exec.Command(program, "call", "--config", cfg, "--data-dir", data, "--root", tree, "--session", session, "Write",
 			fmt.Sprintf(`{"file_path":%q,"content":"x\n"}`, filepath.Join(tree, session)))
 		out, _ := c.Output() // the answer says how it ended
@@ -86,22 +82,22 @@ func TestSandboxedSessions(t *testing.T) {
 	}
 }
 
-// More than 32 boxes that nobody needs are not kept open: the oldest goes, and comes back when it is needed. One that
+// More than 32 sandboxes that nobody needs are not kept open: the oldest goes, and comes back when it is needed. One that
 // a call needs stays.
 func TestOpenSandboxes(t *testing.T) {
 	t.Parallel()
-	b := &sandboxes{at: map[string]*box{}}
-	need := func(id int) (*box, func()) { return b.take(&place.Place{ID: fmt.Sprint(id)}, false) }
+	b := &sandboxes{at: map[string]*sandboxEngine{}}
+	need := func(id int) (*sandboxEngine, func()) { return b.take(&place.Place{ID: fmt.Sprint(id)}, false) }
 	busy, release := need(-1)
-	var first *box
-	for id := range mostBoxes + 5 {
+	var first *sandboxEngine
+	for id := range maxIdle + 5 {
 		one, done := need(id)
 		done()
 		one.used = time.Unix(int64(id), 0)
 		if id == 0 {
 			first = one
 		}
-		if len(b.at) > mostBoxes {
+		if len(b.at) > maxIdle {
 			t.Fatalf("%d are open after %d", len(b.at), id+2)
 		}
 	}
@@ -118,7 +114,7 @@ func TestOpenSandboxes(t *testing.T) {
 	}
 	done()
 	release()
-	if len(b.at) != mostBoxes {
+	if len(b.at) != maxIdle {
 		t.Errorf("%d are open", len(b.at))
 	}
 	b.gone.Wait()
@@ -129,13 +125,9 @@ func TestOursInNoSandbox(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, d := range []string{"box", "box2", "data"} {
-		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(dir, d), 0o700))
 	}
-	if err := os.Symlink(filepath.Join(dir, "box"), filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(dir, "box"), filepath.Join(dir, "link")))
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, c := range []struct {
 		box, data, more string
@@ -195,9 +187,7 @@ func TestApprovalNamesTheSandbox(t *testing.T) {
 	data := filepath.Join(dir, "data")
 	cmd := exec.Command(binary(t), "call", "--config", conf, "--data-dir", data, "--approve", "queue",
 		"Write", fmt.Sprintf(`{"file_path":%q,"content":"x"}`, filepath.Join(dir, "tree", ".envrc")))
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	for {
@@ -249,15 +239,13 @@ func TestSandboxesOfServer(t *testing.T) {
 	if got := batch([2]string{"p", "s"}, [2]string{"p", "s2"}, [2]string{"p2", "s"}); strings.Count(got, "hello") != 3 {
 		t.Errorf("names that can be: %s", got)
 	}
-	boxes, _ := os.ReadDir(filepath.Join(data, "sandboxes"))
-	if len(boxes) != 3 {
-		t.Errorf("the sandboxes are %v", boxes)
+	sandboxes, _ := os.ReadDir(filepath.Join(data, "sandboxes"))
+	if len(sandboxes) != 3 {
+		t.Errorf("the sandboxes are %v", sandboxes)
 	}
 
 	secret, err := exec.Command(binary(t), "token", "create", "--principal", "ci", "--data-dir", data).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := startServer(t, strings.TrimSpace(string(secret)), "--config", conf, "--data-dir", data, "--approve", "yes")
 	session := func() string {
 		return regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
@@ -272,7 +260,7 @@ func TestSandboxesOfServer(t *testing.T) {
 	if got := s.ask("session.end", fmt.Sprintf(`{"session_id":%q}`, session())); !strings.Contains(got, `"ended":true`) {
 		t.Errorf("a session without calls ends: %s", got)
 	}
-	if boxes, _ = os.ReadDir(filepath.Join(data, "sandboxes")); len(boxes) != 3 {
+	if sandboxes, _ = os.ReadDir(filepath.Join(data, "sandboxes")); len(sandboxes) != 3 {
 		t.Error("to end a session its sandbox was opened")
 	}
 	read(one, "hello")
@@ -283,13 +271,9 @@ func TestSandboxesOfServer(t *testing.T) {
 	read(two, "hello")
 
 	text, err := os.ReadFile(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laid(t, conf, strings.Replace(string(text), "[tools.fs]\n", "[tools.fs]\ndeny_paths = [\""+file+"\"]\n", 1))
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	s.says("the configuration was read again")
 	read(two, "path_denied")
 	s.workers(1) // those under the old rules are closed
@@ -303,15 +287,11 @@ func TestReloadWhileASandboxIsGone(t *testing.T) {
 	gone, file := filepath.Join(dir, "gone"), filepath.Join(dir, "tree", "f")
 	laid(t, file, "hello\n")
 	text, err := os.ReadFile(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laid(t, conf, strings.Replace(string(text), "GONE", gone, 1))
 	data := filepath.Join(dir, "data")
 	secret, err := exec.Command(binary(t), "token", "create", "--principal", "ci", "--data-dir", data).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := startServer(t, strings.TrimSpace(string(secret)), "--config", conf, "--data-dir", data, "--approve", "yes")
 	session := regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
 	read := func(want string) {
@@ -324,21 +304,15 @@ func TestReloadWhileASandboxIsGone(t *testing.T) {
 	read(`"where":"sh-`)
 	laid(t, gone, "")
 	for range 2 {
-		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.cmd.Process.Signal(syscall.SIGHUP))
 		if line := s.says("no real sandbox backend is available"); !strings.Contains(line, "are refused until it is there") {
 			t.Error(line)
 		}
 		s.says("the configuration was read again")
 		read("unavailable")
 	}
-	if err := os.Remove(gone); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(gone))
+	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	s.says("the configuration was read again")
 	read("hello")
 }
@@ -358,27 +332,19 @@ func TestSandboxUnderConfine(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laid(t, conf, strings.Replace(string(text), `mode = "all"`, `mode = "off"`, 1))
 	cmd := exec.Command(binary(t), "mcp", "--confine", "--allow-weaker", "--root", filepath.Join(dir, "tree"), "--config", conf,
 		"--data-dir", filepath.Join(dir, "data"))
 	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answers, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said, err := cmd.StderrPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &server{t: t, cmd: cmd, said: bufio.NewReader(said)}
 	t.Cleanup(func() { in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if _, err := in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")); err != nil {
@@ -388,9 +354,7 @@ func TestSandboxUnderConfine(t *testing.T) {
 		t.Fatal(err)
 	}
 	laid(t, conf, string(text))
-	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(syscall.SIGHUP))
 	s.says("the configuration is not taken")
 	s.says("--confine can't be used with [tools.sandbox]")
 }
@@ -407,9 +371,7 @@ func TestStoppedWhileASandboxHangs(t *testing.T) {
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer in.Close()
 	for begun := false; !begun; time.Sleep(time.Millisecond) {
 		_, err := os.Lstat(filepath.Join(dir, "begun"))
@@ -434,13 +396,9 @@ func startServer(t *testing.T, secret string, args ...string) *server {
 	t.Helper()
 	s := &server{t: t, secret: secret, cmd: exec.Command(binary(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
 	said, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.said = bufio.NewReader(said)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cmd.Start())
 	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
 	s.url = urlOf.FindString(s.says("serving on http"))
 	return s
@@ -503,13 +461,8 @@ func (s *server) workers(want int) {
 // boxedIn is a directory with a tree, and a configuration by which sessions run in it through a command.
 func boxedIn(t *testing.T, command, more string) (dir, conf string) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "tree"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir = realDir(t)
+	must(t, os.Mkdir(filepath.Join(dir, "tree"), 0o755))
 	mode := "all"
 	if strings.HasPrefix(more, "sessions") {
 		mode = "sessions"
@@ -570,9 +523,7 @@ func TestRootOfASandbox(t *testing.T) {
 	t.Parallel()
 	dir, conf := boxedIn(t, `"env"`, "[tools.fs]\nworkspace_root = \"/no-such-4711\"\nallow_paths = [\"${ROOT}/**\", \"/no-such-4711/**\"]\n")
 	text, err := os.ReadFile(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	laid(t, conf, strings.Replace(string(text), "[tools.fs]\nrequire_approval = false\n", "", 1))
 	laid(t, filepath.Join(dir, "tree", "a.txt"), "hi\n")
 	for range 2 {
@@ -589,9 +540,7 @@ func TestRootOfASandbox(t *testing.T) {
 			}
 		}
 		text, err := os.ReadFile(conf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		laid(t, conf, strings.Replace(string(text), "workspace_root", "# workspace_root", 1)) // and without one
 	}
 }

@@ -12,13 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"moltisfs/config"
 	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/approvals"
 	"moltisfs/internal/serve/jsonrpc"
-	"moltisfs/tools"
 )
 
 func serveCommand() *command {
@@ -70,9 +68,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		return err
 	}
 	calls := &hook.Metrics{}
-	d, err := in.stands(ctx, approver, func(_ *config.Config, o *tools.Options) {
-		o.Hooks.Observer = calls
-	})
+	d, err := in.openReloadable(ctx, approver, calls)
 	if err != nil {
 		return err
 	}
@@ -88,7 +84,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	logger := slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	gateway := &approvals.Gateway{Queue: q, Origins: in.all("allow-origin"), Logger: logger}
-	d.lasting.Alerts = func(a capability.Alert) bool {
+	d.sessions.Alerts = func(a capability.Alert) bool {
 		return gateway.Tell(approvals.Alert{ID: a.ID, Severity: a.Severity, Message: a.Message, Context: a.Context,
 			Principal: a.Principal, SessionKey: a.Session})
 	}

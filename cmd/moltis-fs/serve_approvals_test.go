@@ -18,30 +18,19 @@ import (
 // A change over JSON-RPC waits until an operator answers: by another request, or by a WebSocket. The token that asks can't.
 func TestServeApprovals(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	data, root := filepath.Join(dir, "data"), filepath.Join(dir, "tree")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(root, 0o700))
 	token := func(args ...string) string {
 		out, err := exec.Command(binary(t), append([]string{"token", "create", "--data-dir", data}, args...)...).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return strings.TrimSpace(string(out))
 	}
 	agent, operator := token("--principal", "ci"), token("--principal", "ann", "--operator")
 	cmd := exec.Command(binary(t), "serve", "--root", root, "--data-dir", data, "--listen", "127.0.0.1:0")
 	said, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	line, _ := bufio.NewReader(said).ReadString('\n')
 	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/rpc`).FindString(line)
@@ -68,9 +57,7 @@ func TestServeApprovals(t *testing.T) {
 		t.Fatalf("an agent connects: %v", err)
 	}
 	ws, _, err := socket(operator)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer ws.CloseNow()
 	write := func(name string) <-chan string {
 		c := make(chan string, 1)

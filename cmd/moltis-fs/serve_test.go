@@ -22,18 +22,11 @@ func TestServe(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: there is no SIGTERM there")
 	}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	data, root := filepath.Join(dir, "data"), filepath.Join(dir, "work")
 	for _, d := range []string{"in", "out"} {
-		if err := os.MkdirAll(filepath.Join(root, d), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(root, d, "f"), []byte(d+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(root, d), 0o700))
+		must(t, os.WriteFile(filepath.Join(root, d, "f"), []byte(d+"\n"), 0o600))
 	}
 	output := func(args ...string) string {
 		t.Helper()
@@ -46,12 +39,8 @@ func TestServe(t *testing.T) {
 	secret := output("token", "create", "--principal", "ci", "--write", filepath.Join(root, "in"))
 	cmd := exec.Command(binary(t), "serve", "--root", root, "--data-dir", data, "--listen", "127.0.0.1:0", "--listen", "unix:", "--approve", "yes", "--dialect", "tools,capability")
 	said, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	defer cmd.Process.Kill()
 	lines := bufio.NewReader(said)
 	first, _ := lines.ReadString('\n')
@@ -64,20 +53,14 @@ func TestServe(t *testing.T) {
 		t.Helper()
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"capabilities.invoke","params":{"capability":%q,"arguments":%s}}`, tool, arguments)
 		req, err := http.NewRequest("POST", url[1], strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header.Set("Authorization", "Bearer "+secret)
 		req.Header.Set("Content-Type", "application/json")
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(answer)
 	}
 	for _, c := range []struct{ tool, arguments, want string }{
@@ -96,9 +79,7 @@ func TestServe(t *testing.T) {
 	if got := call("Read", `{}`); !strings.Contains(got, `"code":-32003`) {
 		t.Errorf("with a token that was revoked: %s", got)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
 	rest, _ := io.ReadAll(lines)
 	if err := cmd.Wait(); err != nil || !strings.HasPrefix(string(rest), "moltis-fs: open is "+root+" and") ||
 		strings.Count(string(rest), "\n") != 1 {

@@ -20,20 +20,13 @@ type twoProjects struct {
 }
 
 func inTwoProjects(t *testing.T) *twoProjects {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	h := &twoProjects{t, dir}
 	for name, text := range map[string]string{"on.toml": "[tools.fs]\nrequire_approval = false\n" +
 		"checkpoint_before_mutation = true\n", "a/f": "one\n", "a/g": "one\n", "b/f": "one\n"} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return h
 }

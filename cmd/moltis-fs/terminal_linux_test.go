@@ -18,10 +18,7 @@ import (
 // On a terminal the question is put with its diff, while standard output stays the answer.
 func TestApprovalOnTheTerminal(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	file := filepath.Join(dir, "a.txt")
 	for _, c := range []struct{ typed, kind, after string }{
 		{"n\n", "approval_denied", "one\n"},
@@ -29,18 +26,14 @@ func TestApprovalOnTheTerminal(t *testing.T) {
 		{"use b.txt instead\n", "approval_denied", "one\n"},
 		{"y\n", "edit", "two\n"},
 	} {
-		if err := os.WriteFile(file, []byte("one\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte("one\n"), 0o644))
 		tty := openTerminal(t)
 		cmd := exec.Command(binary(t), "call", "--root", "/", "--data-dir", filepath.Join(dir, "data"), "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"one","new_string":"two"}`, file))
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr, cmd.Env = &out, &errs, append(os.Environ(), "TERM=xterm", "NO_COLOR=")
 		cmd.ExtraFiles = []*os.File{tty.end}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		shown := tty.until(t, "[y/N or why not/?] ")
 		for _, want := range []string{"Edit wants to change \x1b[1m" + file, "Allow Edit of " + file + ", +1 −1?", "\x1b[31m-one", "\x1b[32m+two"} {
 			if !strings.Contains(shown, want) {
@@ -76,9 +69,7 @@ func openTerminal(t *testing.T) *pseudoTerminal {
 	if err != nil {
 		t.Skipf("SKIPPED: this system gives no terminals: %v", err)
 	}
-	if err := unix.IoctlSetPointerInt(int(host.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.IoctlSetPointerInt(int(host.Fd()), unix.TIOCSPTLCK, 0))
 	end, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skipf("SKIPPED: this system gives no terminals: %v", err)
@@ -103,14 +94,9 @@ func (p *pseudoTerminal) until(t *testing.T, text string) string {
 // Emptying the trash is asked on the terminal, and only a yes does it.
 func TestEmptyTrashAsks(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	file, config := filepath.Join(dir, "a.txt"), filepath.Join(dir, "c.toml")
-	if err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600))
 	run := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command(binary(t), append(args, "--config", config, "--data-dir", filepath.Join(dir, "data"))...).CombinedOutput()
@@ -129,9 +115,7 @@ func TestEmptyTrashAsks(t *testing.T) {
 		cmd := exec.Command(binary(t), "trash", "empty", "--all", "--config", config, "--data-dir", filepath.Join(dir, "data"))
 		cmd.ExtraFiles = []*os.File{tty.end}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		if shown := tty.until(t, "[y/N] "); !strings.Contains(shown, "Remove for good "+file) {
 			t.Errorf("asked %q", shown)
 		}
@@ -151,25 +135,18 @@ func TestEmptyTrashAsks(t *testing.T) {
 func onScreen(t *testing.T, columns, rows uint16, env []string, args ...string) (*pseudoTerminal, *exec.Cmd) {
 	t.Helper()
 	tty := openTerminal(t)
-	if err := unix.IoctlSetWinsize(int(tty.host.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.IoctlSetWinsize(int(tty.host.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
 	cmd := exec.Command(binary(t), args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = tty.end, tty.end, tty.end, append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	return tty, cmd
 }
 
 // Ctrl-C at a question changes nothing and ends with the status that stops a shell's loop.
 func TestCtrlCAtAQuestion(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	file := filepath.Join(dir, "a.txt")
 	tty, cmd := onScreen(t, 80, 40, nil, "call", "--root", dir, "--data-dir", t.TempDir(), "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
 	tty.until(t, "[y/N or why not/?] ")
@@ -230,20 +207,13 @@ func TestClosedOutput(t *testing.T) {
 // What agents wrote is shown on a terminal, never obeyed by it; a question is no place for it either.
 func TestNoControlsOnTheTerminal(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	config := filepath.Join(dir, "c.toml")
-	if err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600))
 	where := []string{"--config", config, "--data-dir", filepath.Join(dir, "data")}
 	content := "\x1b]0;title\a\x1b[2J\rgone \u009b2J \u202eback \u00fc\n"
 	raw, err := json.Marshal(map[string]string{"file_path": filepath.Join(dir, "\x1b[31mred\nforged"), "content": content})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if out, err := exec.Command(binary(t), append([]string{"call", "Write", string(raw)}, where...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

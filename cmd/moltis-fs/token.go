@@ -17,12 +17,12 @@ import (
 	"moltisfs/tools"
 )
 
-// tokenDays is how long a token holds unless told: forgotten ones end.
+// tokenDays is how long a token holds by default: forgotten ones end.
 const tokenDays = 90
 
 func tokenCommand() *command {
 	return &command{
-		name: "token", payload: true,
+		name:  "token",
 		short: "make and revoke the tokens with which callers of serve are known",
 		below: []*command{
 			{
@@ -38,10 +38,10 @@ what they asked for.`,
 				options: options("principal data-dir",
 					opt("user", "", "a person's, not an agent's: its trash stays for a week"),
 					opt("operator", "", "an operator's"),
-					opt("expires", "TIME", "how long it holds, as 12h or 30d; \"never\"; 90d unless told"),
+					opt("expires", "TIME", "how long it holds, as 12h or 30d, or never (default: 90d)"),
 					many("read", "DIR", "a directory that it may read"),
 					many("write", "DIR", "a directory that it may read and change"),
-					opt("tier", "TIER", "how freely it may change things; as configured unless told",
+					opt("tier", "TIER", "how freely it may change things (default: as configured)",
 						"notify", "ask", "blocked"),
 				),
 				examples: []string{
@@ -65,7 +65,7 @@ what they asked for.`,
 	}
 }
 
-// tokens is where they are kept.
+// tokens opens the store of tokens in the data directory.
 func (in *invocation) tokens() (*serve.TokenStore, error) {
 	dir, err := in.dataDir()
 	return serve.Tokens(filepath.Join(dir, tokensIn)), err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,12 +11,11 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
-	"moltisfs/tools"
 )
 
 func trashCommand() *command {
 	return &command{
-		name: "trash", payload: true,
+		name:  "trash",
 		short: "look at what was deleted, bring it back or let it go",
 		below: []*command{
 			{
@@ -63,21 +61,6 @@ func (in *invocation) trashFilter() checkpoint.TrashFilter {
 	}
 }
 
-// findTrashed is the entry of the trash with this id, if it is one of --principal and --session.
-func (in *invocation) findTrashed(ctx context.Context, db *checkpoint.DB,
-	id string) (t checkpoint.Trashed, err error) {
-	t, err = db.TrashGet(ctx, checkpoint.TrashID(id), in.option("principal"), !in.given("principal"))
-	if e, ok := errors.AsType[*checkpoint.BadIDError](err); ok {
-		return t, misuse(program+" trash list shows the ids", "%v", e)
-	}
-	if errors.Is(err, checkpoint.ErrNotFound) ||
-		err == nil && in.given("session") && t.Session != in.option("session") {
-		return t, &exitError{exitRefused, "there is no such entry in the trash: " + id,
-			program + " trash list shows the ids", tools.KindNotFound}
-	}
-	return t, err
-}
-
 func listTrash(ctx context.Context, in *invocation) error {
 	f := in.trashFilter()
 	var err error
@@ -121,7 +104,7 @@ func listTrash(ctx context.Context, in *invocation) error {
 	})
 }
 
-// kept is what could not be put back and is kept beside its place.
+// kept lists the files that could not be put back and are kept beside their place.
 func (in *invocation) kept(ctx context.Context, remove bool) ([]engine.KeptFile, error) {
 	dir, err := in.dataDir()
 	if err != nil {
@@ -152,12 +135,6 @@ func (in *invocation) mayEmpty(ctx context.Context, what string) error {
 		return nil
 	}
 	return unsaid("it would remove " + what + ", and that can't be undone")
-}
-
-// unsaid refuses what needs a yes that nobody has said.
-func unsaid(what string) error {
-	return &exitError{exitRefused, what, "--dry-run shows what would go; --yes does it",
-		tools.KindApprovalDenied}
 }
 
 // emptied is the answer: what is gone, or would be, a line each.
@@ -260,20 +237,6 @@ func (in *invocation) leaving(ctx context.Context,
 	return trashed(ctx, db, f)
 }
 
-// trashed is all that f finds.
-func trashed(ctx context.Context, db *checkpoint.DB,
-	f checkpoint.TrashFilter) ([]checkpoint.Trashed, error) {
-	var all []checkpoint.Trashed
-	f.Limit = 1000
-	for {
-		page, err := db.TrashList(ctx, f)
-		all = append(all, page.Entries...)
-		if f.Cursor = page.Next; err != nil || f.Cursor == "" {
-			return all, err
-		}
-	}
-}
-
 // emptying says what would be gone.
 func emptying(going []checkpoint.Trashed) string {
 	if len(going) == 0 {
@@ -288,4 +251,13 @@ func emptying(going []checkpoint.Trashed) string {
 		what = visible(going[0].Path)
 	}
 	return what + " with " + plural(files, "file", "files") + ", " + bytesText(size)
+}
+
+func (in *invocation) emptyTrash(ctx context.Context, db *checkpoint.DB, going []checkpoint.Trashed) error {
+	at, done, err := in.sandboxPlace()
+	if err != nil {
+		return err
+	}
+	defer done()
+	return engine.EmptyTrash(ctx, at, db, going)
 }

@@ -26,30 +26,19 @@ var whole = flag.Bool("whole", false, "run the tests over the Go source tree on 
 func goTree(t *testing.T) (root, config string) {
 	t.Helper()
 	out, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	src := filepath.Join(strings.TrimSpace(string(out)), "src")
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	root = filepath.Join(dir, "src")
 	parts := []string{"encoding", "io", "strings", "testing"}
 	if *whole {
 		parts = []string{"."}
 	}
 	for _, p := range parts {
-		if err := os.CopyFS(filepath.Join(root, p), os.DirFS(filepath.Join(src, p))); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.CopyFS(filepath.Join(root, p), os.DirFS(filepath.Join(src, p))))
 	}
-	if err := os.Mkdir(filepath.Join(root, "private"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "private", "key.go"), []byte("package private // func Key\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(root, "private"), 0o755))
+	must(t, os.WriteFile(filepath.Join(root, "private", "key.go"), []byte("package private // func Key\n"), 0o644))
 	config = filepath.Join(dir, "moltis.toml")
 	text := fmt.Sprintf(`[tools.fs]
 workspace_root = %[1]q
@@ -61,9 +50,7 @@ track_reads = true
 must_read_before_write = true
 checkpoint_before_mutation = true
 `, root, filepath.ToSlash(root))
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte(text), 0o644))
 	return root, config
 }
 
@@ -88,9 +75,7 @@ func snapshot(t *testing.T, root string) map[string]string {
 		out[path] = fmt.Sprintf("%s %x", info.Mode(), sha256.Sum256(content))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -154,9 +139,7 @@ func workOver(t *testing.T, root string, call caller) {
 
 	file := join("encoding/json/stream.go")
 	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := expect(call("Read", map[string]any{"file_path": file}), "text")
 	var numbered strings.Builder
 	for i, line := range strings.Split(strings.TrimSuffix(string(source), "\n"), "\n") {
@@ -254,9 +237,7 @@ func TestGoTreeOverMCP(t *testing.T) {
 			cmd.Stderr = &errs
 			withoutTerminal(cmd)
 			s, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			list, err := s.ListTools(t.Context(), nil)
 			if err != nil || len(list.Tools) < 8 {
 				t.Fatalf("listed %v (%v)", list, err)
@@ -315,9 +296,7 @@ func TestGoTreeByInspector(t *testing.T) {
 			text, ok := v.(string)
 			if !ok {
 				raw, err := json.Marshal(v)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				text = string(raw)
 			}
 			more = append(more, "--tool-arg", name+"="+text)
@@ -345,9 +324,7 @@ func findInspector(t *testing.T) string {
 	local := filepath.Join("..", "..", ".ci", "inspector", "node_modules", ".bin", "mcp-inspector")
 	if _, err := os.Stat(local); err == nil {
 		abs, err := filepath.Abs(local)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return abs
 	}
 	path, err := exec.LookPath("mcp-inspector")

@@ -29,15 +29,10 @@ const nobody = 65534
 func unprivileged(t *testing.T) *somebody {
 	t.Helper()
 	s := &somebody{t: t, program: binary(t), uid: os.Getuid(), gid: os.Getgid()}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	s.ws, s.home = filepath.Join(dir, "ws"), filepath.Join(dir, "home")
 	for _, d := range []string{s.ws, s.home} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(d, 0o755))
 		if os.Getuid() == 0 {
 			s.uid, s.gid = nobody, nobody
 			if err := os.Chown(d, s.uid, s.gid); err != nil {
@@ -48,16 +43,12 @@ func unprivileged(t *testing.T) *somebody {
 	if os.Getuid() == 0 { // he must get at the program, and at what is his
 		for _, d := range []string{filepath.Dir(s.program), dir} {
 			for ; len(d) > 1 && strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
-				if err := os.Chmod(d, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Chmod(d, 0o755))
 			}
 		}
 	}
 	config := "[tools.fs]\ncheckpoint_before_mutation = true\nrequire_approval = false\n"
-	if err := os.WriteFile(filepath.Join(dir, "on.toml"), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "on.toml"), []byte(config), 0o644))
 	if out, status := s.run("version"); status != 0 {
 		t.Skip("SKIPPED: the program can't be run as nobody: ", out)
 	}
@@ -112,12 +103,8 @@ func TestRewindIntoReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	s := unprivileged(t)
 	for _, dir := range []string{"a", "b", "gone"} {
-		if err := os.Mkdir(filepath.Join(s.ws, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(filepath.Join(s.ws, dir), s.uid, s.gid); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(filepath.Join(s.ws, dir), 0o755))
+		must(t, os.Chown(filepath.Join(s.ws, dir), s.uid, s.gid))
 	}
 	for name, content := range map[string]string{"a/f": "1\n", "b/f": "1\n", "b/same": "1\n", "b/locked": "1\n", "gone/f": "1\n"} {
 		s.write(name, content)
@@ -159,14 +146,10 @@ func TestSkipPassesByWhatTheSystemForbids(t *testing.T) {
 	t.Parallel()
 	s := unprivileged(t)
 	for _, dir := range []string{"shut", "fixed"} {
-		if err := errors.Join(os.Mkdir(filepath.Join(s.ws, dir), 0o755), os.Chown(filepath.Join(s.ws, dir), s.uid, s.gid)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Mkdir(filepath.Join(s.ws, dir), 0o755), os.Chown(filepath.Join(s.ws, dir), s.uid, s.gid)))
 	}
 	config := "[tools.fs]\ncheckpoint_before_mutation = true\nrequire_approval = false\ncreate_parents = true\n"
-	if err := os.WriteFile(filepath.Join(filepath.Dir(s.ws), "on.toml"), []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(s.ws), "on.toml"), []byte(config), 0o644))
 	for _, name := range []string{"open", "locked", "shut/f", "fixed/made/deep/new"} {
 		s.write(name, "1\n")
 	}
@@ -212,16 +195,12 @@ func TestRestoreOfOwnerAsNobody(t *testing.T) {
 	}
 	s := unprivileged(t)
 	path := filepath.Join(s.ws, "roots")
-	if err := os.WriteFile(path, []byte("1\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("1\n"), 0o666))
 	s.chmod("roots", 0o666)
 	owner := func() uint32 {
 		t.Helper()
 		info, err := os.Stat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return info.Sys().(*syscall.Stat_t).Uid
 	}
 	s.must("call", "--session", "s1", "Read", fmt.Sprintf(`{"file_path": %q}`, path))
@@ -235,9 +214,7 @@ func TestRestoreOfOwnerAsNobody(t *testing.T) {
 	}
 	s.uid, s.gid = 0, 0
 	// A store is opened by its owner only.
-	if err := filepath.WalkDir(s.home, func(path string, _ os.DirEntry, err error) error { return errors.Join(err, os.Lchown(path, 0, 0)) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, filepath.WalkDir(s.home, func(path string, _ os.DirEntry, err error) error { return errors.Join(err, os.Lchown(path, 0, 0)) }))
 	if out := s.must("checkpoint", "restore", "--session", "s1", "--yes", "ck-1H0"); !strings.Contains(out, "also restored: owner, group") || owner() != 0 {
 		t.Errorf("the owner is %d: %s", owner(), out)
 	}

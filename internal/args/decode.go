@@ -83,15 +83,15 @@ type call struct {
 	at     string            // its name in messages: "" of a call, "edits[2]." of an item
 	outer  *call             // the call that an item is in
 	given  map[string]member // by our name
-	told
+	outcome
 
 	tool  string // another one, that the arguments are for
 	last  *int   // the last line to read
 	later []later
 }
 
-// told collects the notes and problems of a call.
-type told struct {
+// outcome collects the notes and problems of a call.
+type outcome struct {
 	taken, left, wrong, hints []string
 	lost                      bool // something that was said is in no argument
 }

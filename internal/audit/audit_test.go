@@ -98,22 +98,12 @@ func FuzzString(f *testing.F) {
 func TestAppend(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "audit")
 	l, err := open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Append(full); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, l.Append(full))
 	again, err := open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Append(full); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Append(full); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, again.Append(full))
+	must(t, l.Append(full))
 	got, err := os.ReadFile(filepath.Join(dir, FileName))
 	if err != nil || bare(got) != fullLine+fullLine+fullLine {
 		t.Errorf("%v\n%s", err, got)
@@ -138,39 +128,27 @@ func TestAppend(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "file")
-	if err := os.WriteFile(plain, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(plain, nil, 0o644))
 	if _, err := open(plain); err == nil {
 		t.Error("a file is taken for a directory")
 	}
 	linked := filepath.Join(dir, "linked")
-	if err := os.MkdirAll(linked, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(plain, filepath.Join(linked, FileName)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(linked, 0o755))
+	must(t, os.Symlink(plain, filepath.Join(linked, FileName)))
 	if _, err := open(linked); err == nil {
 		t.Error("the log follows a link")
 	}
 	was, _ := os.Stat(dir)
-	if err := os.Chmod(dir, fs.ModeSticky|0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, fs.ModeSticky|0o777))
 	if _, err := open(dir); err == nil && runtime.GOOS != "windows" {
 		t.Error("a directory in which anybody may write is taken")
 	}
 	if info, _ := os.Stat(dir); info.Mode()&(fs.ModeSticky|0o777) != fs.ModeSticky|0o777 && runtime.GOOS != "windows" {
 		t.Errorf("the mode of a directory that was there is %v", info.Mode())
 	}
-	if err := os.Chmod(dir, was.Mode()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, was.Mode()))
 	taken := filepath.Join(dir, "taken")
-	if err := os.MkdirAll(filepath.Join(taken, FileName), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(taken, FileName), 0o700))
 	if _, err := open(taken); err == nil {
 		t.Error("a directory is taken for the log")
 	}
@@ -180,27 +158,17 @@ func TestOpenRefuses(t *testing.T) {
 func TestRemovedAndMoved(t *testing.T) {
 	dir := t.TempDir()
 	l, err := open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	path := filepath.Join(dir, FileName)
 	_ = l.Append(full)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Append(full); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
+	must(t, l.Append(full))
 	if got, _ := os.ReadFile(path); bare(got) != fullLine {
 		t.Errorf("after a removal: %q", got)
 	}
-	if err := os.Rename(path, path+".moved"); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Append(full); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path, path+".moved"))
+	must(t, l.Append(full))
 	if got, _ := os.ReadFile(path); bare(got) != fullLine {
 		t.Errorf("after a move: %q", got)
 	}
@@ -217,9 +185,7 @@ func TestRemovedAndMoved(t *testing.T) {
 	if got, _ := os.ReadFile(path); bare(got) != fullLine {
 		t.Errorf("after a removal behind the write: %q", got)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(dir))
 	if err := l.Append(full); err == nil {
 		t.Error("recorded in a directory that is gone")
 	}
@@ -264,14 +230,10 @@ func TestFullDisk(t *testing.T) {
 func TestRotateKeeps(t *testing.T) {
 	dir := t.TempDir()
 	l, err := Options{MaxBytes: int64(len(fullLine)+80) * 3, Keep: 2}.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	for range 10 {
-		if err := l.Append(full); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Append(full))
 	}
 	for name, want := range map[string]int{"": 1, ".1": 3, ".2": 3, ".3": -1} {
 		got, err := os.ReadFile(filepath.Join(dir, FileName+name))
@@ -370,9 +332,7 @@ func race(t *testing.T, bad bool) (missing, broken int) {
 	names, _ := filepath.Glob(filepath.Join(dir, FileName+"*"))
 	for _, name := range names {
 		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		lines := bufio.NewScanner(f)
 		for lines.Scan() {
 			var r struct{ Call string }

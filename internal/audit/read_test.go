@@ -19,9 +19,7 @@ func TestReadFollows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, err := Options{MaxBytes: 2000, Keep: -1}.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	append100 := func(from int) {
 		for i := from; i < from+100; i++ {
@@ -82,9 +80,7 @@ func TestReadTorn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text := "{\"torn\n\n{\"tool\":\"a\",\"paths\":[\"/x\",{\"bytes\":\"/w==\"}]}\n{\"not yet"
-	if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600))
 	var got []string
 	if err := Read(t.Context(), dir, false, nil, func(line []byte) error { got = append(got, string(line)); return nil }); err != nil {
 		t.Fatal(err)

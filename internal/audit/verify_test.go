@@ -34,9 +34,7 @@ func told(p Proof) string {
 func file(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -326,17 +324,13 @@ func logsOf(dir string) []string {
 func linesOf(t testing.TB, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return strings.SplitAfter(strings.TrimSuffix(string(text), "\n")+"\n", "\n")[:strings.Count(string(text), "\n")]
 }
 
 func put(t testing.TB, path string, lines []string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600))
 }
 
 // Whoever writes the log anew from some record on, hashes and all, is found by a last record that was kept elsewhere.

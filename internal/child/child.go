@@ -1,4 +1,4 @@
-// Package child starts processes of our own program that work on what a stranger wrote, and bounds
+// Package child starts processes of our own program that work on strangers' input, and bounds
 // them from within. It touches no file.
 package child
 

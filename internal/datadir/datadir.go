@@ -45,7 +45,7 @@ func ours(dir string) bool {
 var parts = map[string][]string{
 	"": {marker, "approvals", "audit", "audit-changes", "cache", "ledger", "locks", "sandboxes", "serve", "temporaries",
 		"tokens"},
-	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "numbers*", "purging*"},
+	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "numbers*", "suspect", "purging*"},
 }
 
 // In lists what is ours in a data directory that others keep things in as well, such as Moltis in

@@ -45,9 +45,7 @@ func TestCommands(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "check")
 			writeScript(t, path, c.script)
 			command, err := ParseCommand(path + " one two")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			s := Set{Before: []Before{command}, Timeout: 5 * time.Second}
 			if strings.HasPrefix(name, "slow") {
 				s.Timeout = 300 * time.Millisecond
@@ -84,9 +82,7 @@ func writeScript(t *testing.T, path, script string) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 }
 
 func TestParseCommand(t *testing.T) {
@@ -103,27 +99,28 @@ func TestCommandIsKilledWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path, fifo := filepath.Join(dir, "check"), filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
 	writeScript(t, path, "sleep 100 >"+fifo+" &\nwait")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- (Command{Path: path}).AfterToolCall(ctx, AfterToolCall{}) }()
 	alive, err := os.Open(fifo) // when the child has it
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer alive.Close()
 	cancel()
 	if err := <-ended; err == nil {
 		t.Error("a program that was killed has no error")
 	}
-	if err := alive.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, alive.SetReadDeadline(time.Now().Add(20*time.Second)))
 	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
 		t.Error("a child went on:", err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

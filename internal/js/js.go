@@ -12,7 +12,6 @@ package js
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,9 +124,6 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	cmd.Process.Kill() //nolint:errcheck // it has ended by itself
 	in.Close()         //nolint:errcheck // it is dead
 	<-r.done
-	if r.bell != nil {
-		r.bell.Stop()
-	}
 	cmd.Wait() //nolint:errcheck // how it ended is told by what it sent
 	r.calls.Wait()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
@@ -144,7 +140,6 @@ type run struct {
 	to     *framer
 	clock  *clock
 	slots  chan struct{}
-	bell   *time.Timer // of the worker's timers
 
 	mu sync.Mutex
 	told
@@ -192,8 +187,6 @@ func (r *run) read(from *unframer, s Script) {
 			r.mu.Unlock()
 		case frameCall, frameLone:
 			err = r.call(body, kind == frameLone)
-		case frameWait:
-			err = r.wait(body)
 		case frameEnd:
 			var how Result
 			err = json.Unmarshal(body, &how)
@@ -208,20 +201,6 @@ func (r *run) read(from *unframer, s Script) {
 		r.end(Result{Limit: "worker", Error: err.Error()})
 	}
 	r.end(Result{Limit: "worker"})
-}
-
-// wait rings when the worker wants it.
-func (r *run) wait(body []byte) error {
-	if len(body) != 8 {
-		return errBadFrame
-	}
-	d := time.Duration(binary.LittleEndian.Uint64(body))
-	if r.bell == nil {
-		r.bell = time.AfterFunc(d, func() { r.to.send(frameRing) }) //nolint:errcheck // it is dead
-	} else {
-		r.bell.Reset(d)
-	}
-	return nil
 }
 
 // call begins a call of fs, unless the run is over. One that is alone it carries out at once: there
@@ -306,3 +285,38 @@ func outOfMemory(said string) bool {
 	return slices.ContainsFunc([]string{"out of memory", "cannot allocate", "stack overflow",
 		"stack exceeds", "mustMalloc"}, func(w string) bool { return strings.Contains(said, w) })
 }
+
+// clock runs for so long, but for the time in which it is held.
+type clock struct {
+	C <-chan time.Time
+
+	mu    sync.Mutex
+	timer *time.Timer
+	left  time.Duration
+	since time.Time
+	held  int
+}
+
+func newClock(d time.Duration) *clock {
+	t := time.NewTimer(d)
+	return &clock{C: t.C, timer: t, left: d, since: time.Now()}
+}
+
+// hold stops the clock until what it gives is called.
+func (c *clock) hold() (release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held++; c.held == 1 && c.timer.Stop() {
+		c.left -= time.Since(c.since)
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.held--; c.held == 0 {
+			c.since = time.Now()
+			c.timer.Reset(max(c.left, 0))
+		}
+	}
+}
+
+func (c *clock) stop() { c.timer.Stop() }

@@ -53,9 +53,7 @@ func TestSocket(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "s")
 	first, err := Listen("unix:"+path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, p := range []string{path, path + ".lock"} {
 		if info, err := os.Lstat(p); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v", p, info.Mode(), err)
@@ -65,13 +63,9 @@ func TestSocket(t *testing.T) {
 		t.Errorf("beside a living one: %v", err)
 	}
 	c, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server, err := first.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if socket, known, ours := Peer(server); !socket || runtime.GOOS == "linux" && (!known || !ours) {
 		t.Errorf("the peer: %v %v %v", socket, known, ours)
 	}
@@ -85,9 +79,7 @@ func TestSocket(t *testing.T) {
 	}
 
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dead.SetUnlinkOnClose(false)
 	if _, err := Listen("unix:"+path, false); err == nil || !strings.Contains(err.Error(), "somebody serves there") {
 		t.Errorf("beside one that is not ours: %v", err)
@@ -99,21 +91,15 @@ func TestSocket(t *testing.T) {
 	}
 	next.Close()
 
-	if err := os.WriteFile(path, []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("kept"), 0o600))
 	if _, err := Listen("unix:"+path, false); err == nil || !strings.Contains(err.Error(), "no socket") {
 		t.Errorf("in the place of a file: %v", err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "kept" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
-	if err := os.Remove(path + ".lock"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(path, path+".lock"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path+".lock"))
+	must(t, os.Symlink(path, path+".lock"))
 	if _, err := Listen("unix:"+path, false); err == nil {
 		t.Error("a link in the place of the lock was followed")
 	}

@@ -16,9 +16,7 @@ import (
 func create(t *testing.T, s *TokenStore, like Token) (Token, string) {
 	t.Helper()
 	made, secret, err := s.Create(like)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return made, secret
 }
 
@@ -136,26 +134,18 @@ func TestNoTokenHoldsInADoubtfulFile(t *testing.T) {
 				t.Skip("modes and links say nothing there")
 			}
 			dir := t.TempDir()
-			if err := os.Chmod(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(dir, 0o700))
 			s := Tokens(dir)
 			_, secret := create(t, s, Token{Principal: "ci"})
 			file := filepath.Join(dir, fileName)
 			old := time.Now().Add(-time.Hour) // so that the next look does not read it
-			if err := os.Chtimes(file, old, old); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chtimes(file, old, old))
 			if _, err := s.Check(secret, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := spoil(dir, file, string(text)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, spoil(dir, file, string(text)))
 			if got, err := s.Check(secret, time.Now()); err == nil || err == ErrUnknownToken || got.ID != "" {
 				t.Errorf("it holds, or is told from nothing: %+v, %v", got, err)
 			}
@@ -173,17 +163,13 @@ func TestAFileThatWasJustWritten(t *testing.T) {
 	made, secret := create(t, s, Token{Principal: "ci"})
 	file := filepath.Join(s.dir, fileName)
 	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := s.Check(secret, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
 	other := strings.Repeat("0", len(made.Hash))
-	if err := errors.Join(err, replace(file, string(text), made.Hash, other), os.Chtimes(file, info.ModTime(), info.ModTime())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, replace(file, string(text), made.Hash, other), os.Chtimes(file, info.ModTime(), info.ModTime())))
 	if _, err := s.Check(secret, time.Now()); err != ErrUnknownToken {
 		t.Errorf("the token that it had holds: %v", err)
 	}
@@ -209,9 +195,7 @@ func TestTwoProcesses(t *testing.T) {
 			if err == nil && i%2 == 0 {
 				_, err = s.Revoke(made.ID)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		return
 	}
@@ -221,9 +205,7 @@ func TestTwoProcesses(t *testing.T) {
 	for range 3 {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestTwoProcesses$", "-tokens="+dir)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		running = append(running, cmd)
 	}
 	for _, cmd := range running {
@@ -258,5 +240,12 @@ func BenchmarkCheck(b *testing.B) {
 		if _, err := s.Check(secret, time.Now()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package share divides what there is little of among principals: no one of them holds more than its
-// part, so that others find some, and who waits is served in turn, a principal at a time.
+// Package share divides a scarce resource among principals: none of them holds more than its part, so that others find some,
+// and those that wait are served in turn, a principal at a time.
 package share
 
 import (
@@ -48,7 +48,7 @@ type waiter struct {
 // New is a pool of size, and at least of one.
 func New(size int64) *Pool { return &Pool{size: max(size, 1), of: map[string]*account{}} }
 
-// Take takes n for who, and waits for that until ctx ends. Give must follow with the same.
+// Take takes n for the principal who, and waits until ctx ends. Give must follow with the same n.
 func (p *Pool) Take(ctx context.Context, who string, n int64) error {
 	p.mu.Lock()
 	w := p.ask(who, n)
@@ -66,14 +66,14 @@ func (p *Pool) Take(ctx context.Context, who string, n int64) error {
 	return ctx.Err()
 }
 
-// Try is Take for whoever does not wait.
+// Try is Take without waiting; it reports whether n was taken.
 func (p *Pool) Try(who string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.withdraw(p.ask(who, n))
 }
 
-// Give gives back what was taken.
+// Give gives back n, which who has taken.
 func (p *Pool) Give(who string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func (p *Pool) withdraw(w *waiter) bool {
 	return true
 }
 
-// serve gives waiters what they wait for, as long as there is enough: of the principals below their part,
+// serve serves waiters as long as there is enough: of the principals below their part,
 // first the one that was served longest ago. It forgets principals that hold nothing and wait for nothing.
 func (p *Pool) serve() {
 	defer maps.DeleteFunc(p.of, func(_ string, a *account) bool { return a.held == 0 && a.waits == 0 })

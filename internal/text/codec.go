@@ -10,7 +10,7 @@ import (
 // Mapped reports whether text and bytes differ, so that offsets have to be translated.
 func (e *Encoding) Mapped() bool { return e != UTF8 }
 
-// Decode returns UTF-8; what it cannot decode is U+FFFD. UTF-8 stays as it is, errors included.
+// Decode returns b as UTF-8, with U+FFFD in place of bytes that are no character. UTF-8 stays as it is, errors included.
 func (e *Encoding) Decode(b []byte) ([]byte, error) {
 	if !e.Mapped() {
 		return b, nil
@@ -18,7 +18,7 @@ func (e *Encoding) Decode(b []byte) ([]byte, error) {
 	return e.Codec.NewDecoder().Bytes(b)
 }
 
-// Exact is the text of raw as UTF-8, and whether each byte of raw is a part of a character: a decoder replaces what is none, and
+// Exact is the text of raw as UTF-8, and whether each byte of raw is a part of a character: a decoder replaces bytes that are none, and
 // says nothing. A U+FFFD that is written in raw is a character.
 func (e *Encoding) Exact(raw []byte) (text []byte, ok bool) {
 	switch {
@@ -123,7 +123,7 @@ const (
 	decodeSample = 64 << 10 // of the text, from which its size is told
 )
 
-// DecodePlaces gives the text of raw, with Opaque in place of what is no character, and places at
+// DecodePlaces gives the text of raw, with Opaque in place of bytes that are no character, and places at
 // least every decodeChunk bytes of it. The encoding must not be stateful.
 func (e *Encoding) DecodePlaces(raw []byte) ([]byte, []Place) {
 	dec := e.Codec.NewDecoder()
@@ -132,7 +132,7 @@ func (e *Encoding) DecodePlaces(raw []byte) ([]byte, []Place) {
 	for pos := 0; pos < len(raw); {
 		places = append(places, Place{len(out), pos})
 		if cap(out)-len(out) < decodeChunk {
-			// As long as what is done suggests, and more: large texts are taken once.
+			// As long as the text so far suggests, and more: large texts are taken once.
 			size := len(out) + decodeChunk + 4096
 			if pos > 0 {
 				size += int(float64(len(out)) / float64(pos) * float64(len(raw)-pos) * 1.03)

@@ -1,6 +1,6 @@
 // Package text knows how text is written as bytes: the encodings and their names, which of them a
-// file is in, and the way from bytes to UTF-8 and back. Whoever shows, searches or edits a file
-// asks here, so that a line that was shown can be quoted in an edit.
+// file is in, and the way from bytes to UTF-8 and back. Reading, searching and editing
+// ask here, so that a line that was shown can be quoted in an edit.
 //
 // A detected encoding may be a guess, and on a few words it is often wrong: callers let theirs
 // overrule it. The functions are pure and safe for concurrent use.
@@ -162,7 +162,7 @@ func AsksForMark(name string) bool {
 	return AnyOrder(name) || slices.Contains([]string{"utf8sig", "utf8bom"}, fold(name))
 }
 
-// Stateful says that what a byte means depends on those before it.
+// Stateful says that the meaning of a byte depends on those before it.
 func (e *Encoding) Stateful() bool { return e.Name == "iso-2022-jp" || e.Name == "hz-gb-2312" }
 
 // EndsInASCII: the last byte of a character may be one of ASCII, so a letter may be half a

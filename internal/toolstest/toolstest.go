@@ -48,8 +48,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"moltisfs/config"
+	"moltisfs/internal/ids"
 	"moltisfs/tools"
 )
+
+// The answers have ids in them, which are drawn elsewhere.
+func init() { ids.Numbered = true }
 
 var update = flag.Bool("update", false, "rewrite the golden calls from what the suite answers")
 

@@ -1,16 +1,15 @@
 // Package image decodes images and makes them fit for a model: PNG, JPEG, GIF, WebP, BMP, TIFF,
-// AVIF and HEIC. What the decoders of the standard library and of golang.org/x/image do not read is
-// refused: a picture in wrong colours would be worse.
+// AVIF and HEIC. A form of these that the decoders of the standard library and of golang.org/x/image
+// do not read is refused: a picture in wrong colours would be worse.
 //
-// The files are strangers'. So the header is read first, and what it asks for is bounded
-// ([MaxPixels], [Picture.Memory]) before a pixel is decoded. Most decoders are Go and run here,
-// where a panic costs the image alone. Those of AVIF and HEIC are C compiled to WebAssembly: each
-// file has a worker process of its own (worker.go), which the system bounds in memory and time, and
-// in it a sandbox (sandbox.go). Whatever goes wrong is an error of package unreadable, or the
-// context's.
+// The files are strangers'. So the header is read first, and its pixels are bounded ([MaxPixels],
+// [Picture.Memory]) before one is decoded. Most decoders are Go and run here, where a panic costs the
+// image alone. Those of AVIF and HEIC are C compiled to WebAssembly: each file has a worker process of
+// its own, which the system bounds in memory and time, and in it a sandbox (worker.go). Every error is
+// one of package unreadable, or the context's.
 //
 // The package opens no file but compiled code, through package wasm, and starts no program but the
-// worker that it was given.
+// worker that it was given. Its functions are safe for concurrent use.
 package image
 
 import (
@@ -33,27 +32,25 @@ import (
 	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
 
-	"moltisfs/readers/image/fit"
 	"moltisfs/readers/unreadable"
-	"moltisfs/readers/wasm"
 )
 
 // MaxPixels is how many pixels an image may have.
 const MaxPixels = 50_000_000
 
-// Decoders is what decoding needs from its host.
+// Decoders is the host's part in decoding.
 type Decoders struct {
 	Worker   []string      // the command line of a program that calls [RunWorker]; empty: no AVIF and no HEIC
 	Deadline time.Duration // of one image
-	Cache    *wasm.Cache   // of compiled decoders
+	CacheDir string        // of compiled decoders; see [wasm.Cache]
 }
 
 // Format is one image format: how to recognise it, how to read its header, how to decode it.
 type Format struct {
 	Name  string
 	knows func(head []byte) bool
-	size  func(b []byte) (image.Config, error)
-	// decode returns the first frame. It may trust size to have been in bounds. A format that has
+	size  func(io.Reader) (image.Config, error)
+	// decode returns the first frame of b. It may trust size to have been in bounds. A format that has
 	// neither of the two is decoded in a worker.
 	decode func(ctx context.Context, b []byte) (image.Image, error)
 	// passes says that models take the format as it is.
@@ -64,17 +61,19 @@ type Format struct {
 }
 
 var formats = [...]Format{
-	{"png", magic("\x89PNG\r\n\x1a\n"), header(png.DecodeConfig), decoder(png.Decode), true, 12},
-	{"jpeg", magic("\xff\xd8\xff"), header(jpeg.DecodeConfig), decoder(jpeg.Decode), true, 24},
-	{"gif", magic("GIF87a", "GIF89a"), header(gif.DecodeConfig), decodeGIF, true, 6},
-	{"webp", isWebP, header(webp.DecodeConfig), decodeWebP, true, 16},
-	{"bmp", isBMP, header(bmp.DecodeConfig), decoder(bmp.Decode), false, 8},
-	{"tiff", magic("II*\x00", "MM\x00*"), header(tiff.DecodeConfig), decodeTIFF, false, 16},
+	{"png", begins("\x89PNG\r\n\x1a\n"), png.DecodeConfig, decoder(png.Decode), true, 12},
+	{"jpeg", begins("\xff\xd8\xff"), jpeg.DecodeConfig, decoder(jpeg.Decode), true, 24},
+	{"gif", begins("GIF87a", "GIF89a"), gif.DecodeConfig, decodeGIF, true, 6},
+	{"webp", func(h []byte) bool {
+		return len(h) >= 16 && string(h[:4]) == "RIFF" && string(h[8:12]) == "WEBP"
+	}, webp.DecodeConfig, decodeWebP, true, 16},
+	{"bmp", isBMP, bmp.DecodeConfig, decoder(bmp.Decode), false, 8},
+	{"tiff", begins("II*\x00", "MM\x00*"), tiff.DecodeConfig, decodeTIFF, false, 16},
 	{"avif", branded("avif", "avis"), nil, nil, false, 0},
 	{"heic", branded("heic", "heix", "hevc", "mif1"), nil, nil, false, 0},
 }
 
-func magic(prefixes ...string) func([]byte) bool {
+func begins(prefixes ...string) func([]byte) bool {
 	return func(head []byte) bool {
 		for _, p := range prefixes {
 			if bytes.HasPrefix(head, []byte(p)) {
@@ -85,14 +84,23 @@ func magic(prefixes ...string) func([]byte) bool {
 	}
 }
 
-func header(f func(io.Reader) (image.Config, error)) func([]byte) (image.Config, error) {
-	return func(b []byte) (image.Config, error) { return f(bytes.NewReader(b)) }
-}
-
 func decoder(f func(io.Reader) (image.Image, error)) func(context.Context, []byte) (image.Image, error) {
 	return func(ctx context.Context, b []byte) (image.Image, error) {
 		return f(reader{ctx, bytes.NewReader(b)})
 	}
+}
+
+// reader ends with the context's error once it is over.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c reader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
 }
 
 // branded asks for one of the brands of a file of the ISO base media format. The first is its own,
@@ -125,7 +133,7 @@ func isBMP(h []byte) bool {
 	return false
 }
 
-// FormatOf tells by its first bytes what an image is; nil when it is none.
+// FormatOf returns the format of an image that begins with head; nil for any other file.
 func FormatOf(head []byte) *Format {
 	for i := range formats {
 		if formats[i].knows(head) {
@@ -145,19 +153,72 @@ type Picture struct {
 	header image.Config
 }
 
-// Open reads the header.
+// Open reads the header of the file raw.
 func (f *Format) Open(raw []byte) (*Picture, error) {
+	p := &Picture{format: f, raw: raw}
 	if f.size == nil {
-		return &Picture{format: f, raw: raw}, nil
+		return p, nil
 	}
-	c, err := f.size(raw)
-	if err != nil {
+	var err error
+	if p.header, err = f.size(bytes.NewReader(raw)); err != nil {
 		return nil, f.failed(err)
 	}
-	return &Picture{frames(f.Name, raw), cutShort(f.Name, raw), f, raw, c}, nil
+	switch f.Name {
+	case "gif":
+		n, whole := gifFrames(raw)
+		p.Frames, p.CutShort = n, n > 0 && !whole
+	case "png":
+		if i := bytes.Index(raw[:min(len(raw), 4096)], []byte("acTL")); i > 0 && i+8 <= len(raw) {
+			p.Frames = int(binary.BigEndian.Uint32(raw[i+4:]))
+		}
+	}
+	if p.Frames == 1 {
+		p.Frames = 0
+	}
+	return p, nil
 }
 
-// Memory is what [Picture.Show] takes at most. It refuses a picture of too many pixels.
+// gifFrames counts the frames of the GIF b without decoding them. whole is false where b ends within one of
+// its blocks.
+func gifFrames(b []byte) (n int, whole bool) {
+	if len(b) < 13 {
+		return 0, false
+	}
+	i := 13
+	if b[10]&0x80 != 0 {
+		i += 3 << (b[10]&7 + 1)
+	}
+	skip := func() {
+		for i < len(b) && b[i] != 0 {
+			i += int(b[i]) + 1
+		}
+		i++
+	}
+	for {
+		if i+10 >= len(b) {
+			// A file may end without its trailer, but not within a block.
+			return n, i < len(b) && b[i] == 0x3b || i == len(b)
+		}
+		switch b[i] {
+		case 0x21:
+			i += 2
+			skip()
+		case 0x2c:
+			n++
+			flags := b[i+9]
+			i += 10
+			if flags&0x80 != 0 {
+				i += 3 << (flags&7 + 1)
+			}
+			i++ // code size
+			skip()
+		default:
+			return n, b[i] == 0x3b
+		}
+	}
+}
+
+// Memory is how many bytes [Picture.Show] takes at most. It refuses a picture of too many pixels.
 func (p *Picture) Memory() (int64, error) {
 	if p.format.decode == nil {
 		return workerMemory, nil
@@ -172,14 +233,24 @@ func (p *Picture) Memory() (int64, error) {
 	return per*int64(p.header.Width)*int64(p.header.Height) + int64(len(p.raw)), nil
 }
 
+func checkPixels(w, h int) error {
+	if w <= 0 || h <= 0 {
+		return &unreadable.Damaged{What: "image", Why: fmt.Sprintf("its header says %d × %d pixels", w, h)}
+	}
+	if n := int64(w) * int64(h); n > MaxPixels || w > 1<<20 || h > 1<<20 {
+		return &unreadable.Limit{What: "image", Resource: "pixels", Is: n, Max: MaxPixels}
+	}
+	return nil
+}
+
 // Shown is a picture as a model gets it.
 type Shown struct {
-	fit.Image
+	Encoded
 	OriginalWidth, OriginalHeight int // upright
 }
 
-// Show decodes the picture and makes it fit. Its bytes stay as they are when models take its format
-// and it fits already.
+// Show decodes the picture, turns it upright, and makes it fit as [Fit] does. Its bytes stay as they are when models take its
+// format and they fit already.
 func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (*Shown, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Deadline)
 	defer cancel()
@@ -193,62 +264,37 @@ func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (
 		return nil, err
 	}
 	inks, ink := img.(*image.CMYK)
-	if ink { // who looks at it may know colours of light only, or may take Adobe's inverted inks for plain ones
+	if ink { // a viewer may know colours of light only, or may take Adobe's inverted inks for plain ones
 		rgb := image.NewRGBA(inks.Rect)
 		draw.Draw(rgb, rgb.Rect, inks, inks.Rect.Min, draw.Src)
 		img = rgb
 	}
 	w, h, turn := p.header.Width, p.header.Height, orientation(p.format.Name, p.raw)
-	if p.format.passes && !ink && turn == 1 && max(w, h) <= edge && fit.Fits(len(p.raw), most) {
-		return &Shown{fit.Image{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h}, nil
+	if p.format.passes && !ink && turn == 1 && max(w, h) <= edge && fits(len(p.raw), most) {
+		return &Shown{Encoded{Data: p.raw, Format: p.format.Name, Width: w, Height: h}, w, h}, nil
 	}
 	return fitted(ctx, img, turn, edge, most)
 }
 
-// fitted scales and encodes what was decoded.
+// fitted makes the decoded image img fit for a model.
 func fitted(ctx context.Context, img image.Image, turn, edge int, most int64) (*Shown, error) {
+	out, err := Fit(ctx, img, turn, edge, most)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, &unreadable.Limit{What: "image", Resource: "time"}
+	case err != nil:
+		return nil, err
+	case out == nil:
+		return nil, &unreadable.Limit{What: "image", Resource: "bytes of base64", Max: most}
+	}
 	w, h := img.Bounds().Dx(), img.Bounds().Dy()
 	if turn >= 5 {
 		w, h = h, w
 	}
-	out, err := fit.Within(ctx, img, turn, edge, most)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, &unreadable.Limit{What: "image", Resource: "time"}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if out == nil {
-		return nil, &unreadable.Limit{What: "image", Resource: "bytes of base64", Max: most}
-	}
 	return &Shown{*out, w, h}, nil
 }
 
-// reader ends with the context's error once it is over.
-type reader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c reader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
-}
-
-func checkPixels(w, h int) error {
-	if w <= 0 || h <= 0 {
-		return &unreadable.Damaged{What: "image", Why: fmt.Sprintf("its header says %d × %d pixels", w, h)}
-	}
-	if n := int64(w) * int64(h); n > MaxPixels || w > 1<<20 || h > 1<<20 {
-		return &unreadable.Limit{What: "image", Resource: "pixels", Is: n, Max: MaxPixels}
-	}
-	return nil
-}
-
-// tryDecode turns a decoder's panic into an error: none is known, but decoders read what strangers
-// wrote.
+// tryDecode decodes raw and turns a decoder's panic into an error: none is known, but decoders read what strangers wrote.
 func (f *Format) tryDecode(ctx context.Context, raw []byte) (img image.Image, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -271,7 +317,7 @@ func (f *Format) tryDecode(ctx context.Context, raw []byte) (img image.Image, er
 	return nil, f.failed(err)
 }
 
-// failed tells a file that a decoder does not know from one that is broken.
+// failed tells a file in a form that the decoder does not know from one that is broken.
 func (f *Format) failed(err error) error {
 	var j jpeg.UnsupportedError
 	var n png.UnsupportedError
@@ -285,5 +331,76 @@ func (f *Format) failed(err error) error {
 }
 
 func convertIt(what, why string) error {
-	return &unreadable.Unsupported{What: what, Why: why, Do: "Convert it to JPEG or PNG first."}
+	return &unreadable.Unsupported{What: what, Why: why, Do: "Convert it to a plain JPEG or PNG first."}
+}
+
+// decodeGIF puts the first frame in its place on the canvas, of which it may be a part.
+func decodeGIF(ctx context.Context, b []byte) (image.Image, error) {
+	frame, err := gif.Decode(reader{ctx, bytes.NewReader(b)})
+	if err != nil {
+		return nil, err
+	}
+	c, err := gif.DecodeConfig(bytes.NewReader(b))
+	if whole := image.Rect(0, 0, c.Width, c.Height); err == nil && frame.Bounds() != whole {
+		canvas := image.NewRGBA(whole)
+		draw.Draw(canvas, frame.Bounds(), frame, frame.Bounds().Min, draw.Src)
+		return canvas, nil
+	}
+	return frame, err
+}
+
+// decodeWebP decodes a still WebP. Its brightness goes from 16 to 235, as in video; Go takes all YCbCr for that of JPEG,
+// from 0 to 255, and would show it pale.
+func decodeWebP(ctx context.Context, b []byte) (image.Image, error) {
+	if len(b) > 20 && string(b[12:16]) == "VP8X" && b[20]&2 != 0 {
+		return nil, &unreadable.Unsupported{What: "an animated WebP image", Why: "only still ones are read",
+			Do: "Convert it to GIF, or one of its frames to PNG, first."}
+	}
+	img, err := webp.Decode(reader{ctx, bytes.NewReader(b)})
+	if err != nil {
+		return nil, err
+	}
+	studio := nclx{kr: jfif.kr, kb: jfif.kb}
+	switch m := img.(type) {
+	case *image.YCbCr:
+		return studio.apply(m), nil
+	case *image.NYCbCrA:
+		out := image.NRGBA(*studio.apply(&m.YCbCr))
+		for y := m.Rect.Min.Y; y < m.Rect.Max.Y; y++ {
+			for x := m.Rect.Min.X; x < m.Rect.Max.X; x++ {
+				out.Pix[out.PixOffset(x, y)+3] = m.A[m.AOffset(x, y)]
+			}
+		}
+		return &out, nil
+	}
+	return img, nil
+}
+
+// orientation reads the EXIF orientation, 1 to 8, of the file b; 1 where there is none or it cannot be read. EXIF
+// is a TIFF file behind a mark: that of a JPEG segment, or the name of a chunk, with which PNG and
+// WebP have its length and may have the mark of JPEG too.
+func orientation(format string, b []byte) int {
+	const jpegMark = "Exif\x00\x00"
+	mark, length := jpegMark, 0
+	switch format {
+	case "tiff":
+		return tiffTurned(b)
+	case "jpeg":
+	case "png":
+		mark = "eXIf"
+	case "webp":
+		mark, length = "EXIF", 4
+	default:
+		return 1
+	}
+	for {
+		i := bytes.Index(b, []byte(mark))
+		if i < 0 || i+len(mark)+length > len(b) {
+			return 1
+		}
+		b = b[i+len(mark):]
+		if exif := bytes.TrimPrefix(b[length:], []byte(jpegMark)); begins("II*\x00", "MM\x00*")(exif) {
+			return tiffTurned(exif)
+		}
+	}
 }

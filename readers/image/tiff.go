@@ -22,8 +22,8 @@ func tiffOrder(b []byte) binary.ByteOrder {
 	return binary.LittleEndian
 }
 
-// tiffDirectory gives the directory at an offset of the file b, which describes one page: the value
-// of each tag that is one number. It also says where the next one is; 0 after the last.
+// tiffDirectory returns the directory at an offset of the file b, which describes one page: the value
+// of each tag that is one number. next is the offset of the next directory; 0 after the last.
 func tiffDirectory(b []byte, offset uint32) (tags map[uint16]uint32, next uint32) {
 	order, at := tiffOrder(b), int64(offset)
 	if at+2 > int64(len(b)) {
@@ -48,7 +48,7 @@ func tiffDirectory(b []byte, offset uint32) (tags map[uint16]uint32, next uint32
 	return tags, next
 }
 
-// tiffFirst is the directory that decoders read; nil where there is none.
+// tiffFirst is the first directory, which decoders read; nil where there is none.
 func tiffFirst(b []byte) map[uint16]uint32 {
 	if len(b) < 8 {
 		return nil
@@ -57,8 +57,8 @@ func tiffFirst(b []byte) map[uint16]uint32 {
 	return tags
 }
 
-// TIFFPages is where the directories of the pages are, without those of smaller copies and of
-// masks.
+// TIFFPages returns the offsets of the directories of the pages of the TIFF file b, without those of smaller
+// copies and of masks.
 func TIFFPages(b []byte) (pages []uint32) {
 	if len(b) < 8 {
 		return nil
@@ -75,8 +75,8 @@ func TIFFPages(b []byte) (pages []uint32) {
 	return pages
 }
 
-// TIFFPage is the file with the page at so much as its first, which is the one that decoders read.
-// See [TIFFPages].
+// TIFFPage returns the TIFF file b with the page whose directory is at the offset at as its first, which decoders
+// read. See [TIFFPages].
 func TIFFPage(b []byte, at uint32) []byte {
 	if at == tiffOrder(b).Uint32(b[4:]) {
 		return b
@@ -84,6 +84,14 @@ func TIFFPage(b []byte, at uint32) []byte {
 	b = bytes.Clone(b)
 	tiffOrder(b).PutUint32(b[4:], at)
 	return b
+}
+
+// tiffTurned is the orientation in the first directory, 1 to 8; 1 where there is none.
+func tiffTurned(b []byte) int {
+	if v := tiffFirst(b)[tiffTurn]; v >= 1 && v <= 8 {
+		return int(v)
+	}
+	return 1
 }
 
 func decodeTIFF(ctx context.Context, b []byte) (image.Image, error) {

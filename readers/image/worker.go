@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -13,8 +14,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
 	"moltisfs/internal/child"
 	"moltisfs/readers/unreadable"
+	"moltisfs/readers/wasm"
 )
 
 // The worker's protocol: four bytes of length (little-endian), a JSON request, the file; back comes
@@ -33,20 +40,17 @@ type workRequest struct {
 	Size   int64  // of the file
 	Edge   int
 	Most   int64
-	Cache  string // a directory of our own for compiled decoders; empty: none
+	Cache  string // see [Decoders]
 }
 
 type workReply struct {
-	Shown *Shown `json:",omitempty"`
-	Kind  string `json:",omitempty"` // of an error: "damaged", "unsupported", "limit"
-	What  string `json:",omitempty"`
-	Why   string `json:",omitempty"`
-	Do    string `json:",omitempty"`
-	Is    int64  `json:",omitempty"`
-	Max   int64  `json:",omitempty"`
+	Shown       *Shown
+	Damaged     *unreadable.Damaged
+	Unsupported *unreadable.Unsupported
+	Limit       *unreadable.Limit
 }
 
-// boxed are the formats that are decoded in a worker.
+// boxed has the decoder of each format that is decoded in a worker: its code, and how to call it.
 var boxed = map[string]struct {
 	code   []byte
 	decode func(*sandbox, []byte) (image.Image, error)
@@ -100,39 +104,27 @@ func work(in io.Reader, out io.Writer, limit func() error) error {
 	return json.NewEncoder(out).Encode(reply)
 }
 
-// fail carries an error over to the other process.
+// fail puts err into the reply. An error of ours is not the file's, and it may name paths of ours.
 func (w *workReply) fail(err error) {
-	var damaged *unreadable.Damaged
-	var unsupported *unreadable.Unsupported
-	var limit *unreadable.Limit
-	switch {
-	case err == nil:
-	case errors.As(err, &limit):
-		w.Kind, w.What, w.Why, w.Is, w.Max = "limit", limit.What, limit.Resource, limit.Is, limit.Max
-	case errors.As(err, &damaged):
-		w.Kind, w.What, w.Why = "damaged", damaged.What, damaged.Why
-	case errors.As(err, &unsupported):
-		w.Kind, w.What, w.Why, w.Do = "unsupported", unsupported.What, unsupported.Why, unsupported.Do
-	default:
-		// Ours, not the file's, and it may name paths of ours.
-		w.Kind, w.What, w.Why, w.Do = "unsupported", "the file", "its decoder does not work", "Tell the operator; nothing in the request can change it."
+	if err != nil && !errors.As(err, &w.Limit) && !errors.As(err, &w.Damaged) && !errors.As(err, &w.Unsupported) {
+		w.Unsupported = tellOperator("the file", "its decoder does not work")
 	}
 }
 
 func (w *workReply) error() error {
-	switch w.Kind {
-	case "":
-		return nil
-	case "limit":
-		return &unreadable.Limit{What: w.What, Resource: w.Why, Is: w.Is, Max: w.Max}
-	case "unsupported":
-		return &unreadable.Unsupported{What: w.What, Why: w.Why, Do: w.Do}
+	switch {
+	case w.Limit != nil:
+		return w.Limit
+	case w.Damaged != nil:
+		return w.Damaged
+	case w.Unsupported != nil:
+		return w.Unsupported
 	}
-	return &unreadable.Damaged{What: w.What, Why: w.Why}
+	return nil
 }
 
-// inWorker decodes a file in a new process and has it scaled there. What crashes or overruns there
-// is an error here, and nothing else.
+// inWorker decodes a file in a new process and has it scaled there. A crash or an overrun there is an error here, and
+// nothing else.
 func (d *Decoders) inWorker(ctx context.Context, format string, file []byte, edge int, most int64) (*Shown, error) {
 	what := strings.ToUpper(format) + " image"
 	if len(boxed[format].code) == 0 {
@@ -141,7 +133,7 @@ func (d *Decoders) inWorker(ctx context.Context, format string, file []byte, edg
 	if len(d.Worker) == 0 {
 		return nil, tellOperator(what, "no worker program is configured")
 	}
-	body, err := json.Marshal(workRequest{format, int64(len(file)), edge, most, d.Cache.OnDisk()})
+	body, err := json.Marshal(workRequest{format, int64(len(file)), edge, most, d.CacheDir})
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +177,97 @@ func (l *limitedBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-func tellOperator(what, why string) error {
+func tellOperator(what, why string) *unreadable.Unsupported {
 	const do = "Tell the operator; nothing in the request can change it."
 	return &unreadable.Unsupported{What: what, Why: why, Do: do}
+}
+
+// sandboxMemory is how many bytes a decoder may take.
+const sandboxMemory = 512 << 20
+
+// sandbox calls into one instance of a decoder. After the first error nothing is called any more.
+type sandbox struct {
+	ctx context.Context
+	mod api.Module
+	err error
+}
+
+// newSandbox starts the decoder gzipped in a worker process. To be cut off at a deadline, WebAssembly has to
+// look at the clock in every loop, which makes these decoders four times slower; a process can be
+// killed.
+func newSandbox(cache string, gzipped []byte) (*sandbox, error) {
+	ctx := context.Background()
+	c := wazero.NewRuntimeConfig().WithMemoryLimitPages(sandboxMemory >> 16).
+		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesThreads)
+	zip, err := gzip.NewReader(bytes.NewReader(gzipped))
+	if err != nil {
+		return nil, err
+	}
+	code, err := io.ReadAll(zip)
+	if err != nil {
+		return nil, err
+	}
+	run, module, err := (&wasm.Cache{Dir: cache}).Compile(ctx, c, code)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, run); err != nil {
+		return nil, err
+	}
+	mod, err := run.InstantiateModule(ctx, module, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
+	return &sandbox{ctx: ctx, mod: mod}, err
+}
+
+func (s *sandbox) alloc(n int) uint32 {
+	if s.err != nil {
+		return 0
+	}
+	got, err := s.mod.ExportedFunction("malloc").Call(s.ctx, uint64(n))
+	if err == nil && (len(got) == 0 || got[0] == 0) {
+		err = &unreadable.Limit{What: "image", Resource: "memory"}
+	}
+	if err != nil {
+		s.err = err
+		return 0
+	}
+	return uint32(got[0])
+}
+
+// put copies b into the sandbox and returns its address.
+func (s *sandbox) put(b []byte) uint32 {
+	at := s.alloc(len(b))
+	if s.err == nil && !s.mod.Memory().Write(at, b) {
+		s.err = &unreadable.Limit{What: "image", Resource: "memory"}
+	}
+	return at
+}
+
+// decode calls the function of that name, which both decoders have, and reports its success.
+func (s *sandbox) decode(args ...uint64) bool {
+	if s.err != nil {
+		return false
+	}
+	got, err := s.mod.ExportedFunction("decode").Call(s.ctx, args...)
+	s.err = err
+	return err == nil && len(got) > 0 && got[0] != 0
+}
+
+// failed is the limit that the last call ran into, or else the given reason.
+func (s *sandbox) failed(why error) error {
+	var limit *unreadable.Limit
+	if errors.As(s.err, &limit) {
+		return limit
+	}
+	return why
+}
+
+// words reads numbers of four bytes.
+func (s *sandbox) words(at uint32, n int) []uint32 {
+	words := make([]uint32, n)
+	if b, ok := s.mod.Memory().Read(at, uint32(4*n)); ok {
+		for i := range words {
+			words[i] = binary.LittleEndian.Uint32(b[4*i:])
+		}
+	}
+	return words
 }

@@ -263,8 +263,8 @@ func (n *notebook) splice(from, to int, text string) {
 	n.b = slices.Concat(n.b[:from], []byte(text), n.b[to:])
 }
 
-// change splices within cell i and reads it anew, and no other: one of a hundred thousand is changed, several times. What is
-// behind it is no longer where n says.
+// change splices within cell i and reads it anew, and no other: one of a hundred thousand is changed, several times. The cells
+// behind it are no longer where n says.
 func (n *notebook) change(i, from, to int, text string) error {
 	c := &n.cells[i]
 	n.splice(from, to, text)

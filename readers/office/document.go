@@ -1,6 +1,6 @@
-// Package office makes text of documents: docx, xlsx, pptx, OpenDocument, EPUB, web pages and email. It is pure: an archive or a reader
-// in, text out. It runs nothing found in a document, follows no reference out of it, and holds within limits what it unpacks, how deep
-// it goes and how much text it keeps. Errors are those of package unreadable, ErrFull, the context's and those of the parsers.
+// Package office makes text of documents: docx, xlsx, pptx, OpenDocument, EPUB, web pages and email. It is pure: an archive or
+// a reader in, text out. It runs nothing found in a document, follows no reference out of it, and bounds the bytes it unpacks, the depth
+// of elements and the text it keeps. Errors are those of package unreadable, ErrFull, the context's and those of the parsers.
 package office
 
 import (
@@ -26,11 +26,11 @@ const (
 	maxEntries  = 20_000    // parts of an archive
 	maxUnpacked = 128 << 20 // bytes, all parts together
 	maxDepth    = 500       // of elements
-	textKept    = 64 << 10  // bytes of text kept whatever was asked for: what comes next depends on them
+	textKept    = 64 << 10  // bytes of text that are always kept: block and others look back at them
 	maxAttached = 32 << 20  // bytes of an attachment that are counted
 )
 
-// Window says which part of the text is wanted: what lies before it need not be kept.
+// Window is the part of the text that is wanted: lines before it need not be kept.
 type Window struct {
 	Offset  int // first line, from 1
 	FromEnd bool
@@ -39,7 +39,7 @@ type Window struct {
 // Document collects the text of a document. It is not for concurrent use.
 type Document struct {
 	Format  string // "docx", …; of an archive
-	Full    bool   // the text goes on beyond what could be kept
+	Full    bool   // the text goes on behind the part that could be kept
 	Dropped int    // lines of the text before the part that was kept
 
 	ctx          context.Context
@@ -52,7 +52,7 @@ type Document struct {
 	hidden       hidden
 }
 
-// hidden counts what a reader of the text cannot know from it.
+// hidden counts the parts of a document that its text does not tell of.
 type hidden struct {
 	vanished int // characters that the document hides
 	deleted  int // characters of tracked deletions, which are not shown
@@ -83,7 +83,7 @@ func Open(ctx context.Context, z *zip.Reader, w Window) *Document {
 // Write collects the text of an archive's document.
 func (d *Document) Write() error { return d.write(d) }
 
-// Text is what was collected and kept.
+// Text is the collected text, without the lines that were dropped.
 func (d *Document) Text() []byte { return d.out }
 
 // ErrFull ends the work on a document whose text is longer than can be kept.
@@ -139,8 +139,8 @@ func (d *Document) findMain() {
 	}})
 }
 
-// Mentions says what a reader of the text cannot know from it. That some of it is hidden is said of every window: hidden text is
-// where a stranger's orders to a model are put.
+// Mentions names the parts of the document that its text does not tell of: pictures and the like at the beginning, hidden text in
+// every window, because strangers put orders to a model there.
 func (d *Document) Mentions(beginning bool) string {
 	var notes []string
 	var missing []string
@@ -271,8 +271,8 @@ func (d *Document) add(s ...string) error {
 	return nil
 }
 
-// drop forgets text that lies before the window asked for, and reports whether that made room: what is kept behind the window's beginning is
-// more than any answer may hold.
+// drop forgets text that lies before the window asked for, and reports whether that made room: the text kept behind the window's beginning is
+// longer than any answer.
 func (d *Document) drop() bool {
 	at := 0
 	switch {
@@ -304,7 +304,7 @@ func (d *Document) block() {
 	}
 }
 
-// element is what a walk through XML meets: a start (with attributes), an end, or text.
+// element is the start of an XML element.
 type element struct {
 	name  string // local name
 	space string // last part of the namespace or the prefix

@@ -149,7 +149,7 @@ func (e *emailReader) multipart(media, boundary string, body io.Reader, depth in
 		}
 		if err != nil {
 			if e.parts > 1 || best != nil {
-				break // what was read of a cut message is worth showing
+				break // the beginning of a cut message is worth showing
 			}
 			return &unreadable.Damaged{What: "email", Why: err.Error()}
 		}
@@ -185,7 +185,7 @@ func charsetReader(name string, in io.Reader) (io.Reader, error) {
 	return e.Codec.NewDecoder().Reader(in), nil
 }
 
-// base64Text drops what is no base64, as mail readers do.
+// base64Text drops bytes that are not of the alphabet of base64, as mail readers do.
 type base64Text struct{ r io.Reader }
 
 func (b *base64Text) Read(p []byte) (int, error) {

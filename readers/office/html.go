@@ -67,28 +67,28 @@ func (d *Document) HTML(r io.Reader) error {
 
 // htmlWriter holds one block of text until it ends.
 type htmlWriter struct {
-	d      *Document
-	line   bytes.Buffer
-	prefix string
-	hidden atom.Atom // inside an element that shows nothing
-	depth  int       // of that element in itself
-	veil   atom.Atom // inside an element that a browser does not show
-	veils  int       // of that element in itself
-	pre    bool
-	lists  []int // numbers of ordered lists; -1 for others
-	row    []string
-	inCell bool
-	rows   int
-	href   string
-	anchor int
-	err    error
+	d            *Document
+	line         bytes.Buffer
+	prefix       string
+	skipped      atom.Atom // inside an element that has no text, such as a script
+	skippedDepth int       // of that element in itself
+	unseen       atom.Atom // inside an element that a browser does not show
+	unseenDepth  int       // of that element in itself
+	pre          bool
+	lists        []int // numbers of ordered lists; -1 for others
+	row          []string
+	inCell       bool
+	rows         int
+	href         string
+	anchor       int
+	err          error
 }
 
 func (w *htmlWriter) text(s string) {
-	if w.hidden != 0 {
+	if w.skipped != 0 {
 		return
 	}
-	if w.veil != 0 {
+	if w.unseen != 0 {
 		w.d.hidden.vanished += utf8.RuneCountInString(strings.Join(strings.Fields(s), " "))
 	}
 	if w.pre {
@@ -111,7 +111,7 @@ func (w *htmlWriter) text(s string) {
 	}
 }
 
-// space parts what is in the line from what follows.
+// space separates the line from the text that follows.
 func (w *htmlWriter) space() {
 	if w.line.Len() > 0 && !bytes.HasSuffix(w.line.Bytes(), []byte(" ")) {
 		w.line.WriteByte(' ')
@@ -152,20 +152,20 @@ func numbered(p string) bool {
 }
 
 func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
-	if blocks[tag] && (w.hidden == atom.Svg || w.hidden == atom.Math) {
-		w.hidden = 0 // no drawing has paragraphs: it was not closed
+	if blocks[tag] && (w.skipped == atom.Svg || w.skipped == atom.Math) {
+		w.skipped = 0 // no drawing has paragraphs: it was not closed
 	}
-	if w.hidden != 0 {
-		if tag == w.hidden && !closed {
-			w.depth++
+	if w.skipped != 0 {
+		if tag == w.skipped && !closed {
+			w.skippedDepth++
 		}
 		return
 	}
-	w.veiled(tag, attr, closed)
+	w.markUnseen(tag, attr, closed)
 	switch tag {
 	case atom.Title, atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Svg, atom.Math, atom.Iframe:
 		if !closed {
-			w.hidden, w.depth = tag, 1
+			w.skipped, w.skippedDepth = tag, 1
 		}
 	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
 		w.flush(heading(int(tag.String()[1] - '0')))
@@ -237,39 +237,39 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 	}
 }
 
-// veiled keeps count of the element that a browser would not show. Its text is written all the same: a page may show it later.
-func (w *htmlWriter) veiled(tag atom.Atom, attr map[string]string, closed bool) {
+// markUnseen keeps count of the element that a browser would not show. Its text is written all the same: a page may show it later.
+func (w *htmlWriter) markUnseen(tag atom.Atom, attr map[string]string, closed bool) {
 	switch tag {
 	case 0, atom.Br, atom.Img, atom.Input, atom.Hr, atom.Meta, atom.Link, atom.Col, atom.Wbr, atom.Source, atom.Area, atom.Base, atom.Embed, atom.Track:
 		return // has no end
 	}
-	if w.veil == tag {
+	if w.unseen == tag {
 		switch tag {
 		case atom.P, atom.Li, atom.Td, atom.Th, atom.Tr, atom.Dt, atom.Dd, atom.Option:
-			w.veil = 0 // begins where the other ends
+			w.unseen = 0 // begins where the other ends
 		default:
-			w.veils++
+			w.unseenDepth++
 		}
 	}
 	_, hidden := attr["hidden"]
 	style := strings.ToLower(strings.Join(strings.Fields(attr["style"]), ""))
-	if w.veil == 0 && !closed && (hidden || strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")) {
-		w.veil, w.veils = tag, 1
+	if w.unseen == 0 && !closed && (hidden || strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")) {
+		w.unseen, w.unseenDepth = tag, 1
 	}
 }
 
 func (w *htmlWriter) end(tag atom.Atom) {
-	if w.hidden != 0 {
-		if tag == w.hidden {
-			if w.depth--; w.depth == 0 {
-				w.hidden = 0
+	if w.skipped != 0 {
+		if tag == w.skipped {
+			if w.skippedDepth--; w.skippedDepth == 0 {
+				w.skipped = 0
 			}
 		}
 		return
 	}
-	if tag == w.veil {
-		if w.veils--; w.veils <= 0 {
-			w.veil = 0
+	if tag == w.unseen {
+		if w.unseenDepth--; w.unseenDepth <= 0 {
+			w.unseen = 0
 		}
 	}
 	switch tag {

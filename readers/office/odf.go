@@ -8,7 +8,7 @@ import (
 	"moltisfs/readers/unreadable"
 )
 
-// sheetRows is how often a row is written of which a spreadsheet says that it is repeated.
+// sheetRows is how often a repeated row of a spreadsheet is written at the most.
 const sheetRows = 1000
 
 // opendocument writes content.xml of a text, a spreadsheet or a presentation.
@@ -23,8 +23,8 @@ func (d *Document) opendocument() error {
 	}
 	hidden := map[string]bool{} // names of styles
 	inStyles, style := false, ""
-	tracked := false // the last element holds what was deleted
-	var veils []bool // open elements with text; whether one of them is hidden
+	tracked := false // the last element holds deleted text
+	var veils []bool // one for each open element with text: it or one around it is hidden
 	mark := func(e *element) string {
 		if hidden[e.get("style-name")] {
 			return " (hidden)"
@@ -33,6 +33,12 @@ func (d *Document) opendocument() error {
 	}
 	var paragraphs []*strings.Builder // they nest: a note's inside another
 	var tables []*table
+	innermost := func() *table {
+		if len(tables) == 0 {
+			return nil
+		}
+		return tables[len(tables)-1]
+	}
 	level, list, slides, sheets := 0, 0, 0, 0
 	return d.walk("content.xml", xmlHandler{
 		start: func(e *element) (bool, error) {
@@ -50,8 +56,7 @@ func (d *Document) opendocument() error {
 			if inStyles {
 				return false, nil
 			}
-			switch e.name {
-			case "h", "p", "span", "section", "hidden-text", "hidden-paragraph":
+			if veiling(e.name) {
 				veils = append(veils, len(veils) > 0 && veils[len(veils)-1] || hidden[e.get("style-name")] || e.get("is-hidden") == "true" || e.name == "section" && e.get("display") == "none")
 			}
 			tracked = e.name == "tracked-changes"
@@ -101,8 +106,7 @@ func (d *Document) opendocument() error {
 					tables = append(tables, &table{})
 				}
 			case "table-column":
-				if n := len(tables); n > 0 {
-					t := tables[n-1]
+				if t := innermost(); t != nil {
 					from := t.columns + 1
 					t.columns += max(atoi(e.get("number-columns-repeated")), 1)
 					if e.get("visibility") == "collapse" && len(t.hidden) < 1000 {
@@ -110,8 +114,7 @@ func (d *Document) opendocument() error {
 					}
 				}
 			case "table-row":
-				if n := len(tables); n > 0 {
-					t := tables[n-1]
+				if t := innermost(); t != nil {
 					t.row, t.far, t.column, t.mark = t.row[:0], t.far[:0], 0, ""
 					t.again = max(atoi(e.get("number-rows-repeated")), 1)
 					if v := e.get("visibility"); v == "collapse" || v == "filter" {
@@ -119,8 +122,7 @@ func (d *Document) opendocument() error {
 					}
 				}
 			case "table-cell", "covered-table-cell":
-				if n := len(tables); n > 0 {
-					t := tables[n-1]
+				if t := innermost(); t != nil {
 					t.cell.Reset()
 					t.repeat = max(atoi(e.get("number-columns-repeated")), 1)
 				}
@@ -128,17 +130,11 @@ func (d *Document) opendocument() error {
 			return false, nil
 		},
 		skipped: func(in string, s []byte) {
-			switch in {
-			case "p", "h", "span", "a":
-				if tracked {
-					d.hidden.deleted += utf8.RuneCount(s)
-				}
+			if tracked && (in == "p" || in == "h" || in == "span" || in == "a") {
+				d.hidden.deleted += utf8.RuneCount(s)
 			}
 		},
 		text: func(s []byte) error {
-			if inStyles {
-				return nil
-			}
 			if len(veils) > 0 && veils[len(veils)-1] && len(paragraphs) > 0 {
 				d.hidden.vanished += utf8.RuneCount(s)
 			}
@@ -146,16 +142,11 @@ func (d *Document) opendocument() error {
 			return nil
 		},
 		end: func(name string) error {
-			switch name {
-			case "automatic-styles":
-				inStyles = false
-			case "h", "p", "span", "section", "hidden-text", "hidden-paragraph":
-				if !inStyles && len(veils) > 0 {
-					veils = veils[:len(veils)-1]
-				}
-			}
-			if inStyles {
+			if inStyles = inStyles && name != "automatic-styles"; inStyles {
 				return nil
+			}
+			if veiling(name) && len(veils) > 0 {
+				veils = veils[:len(veils)-1]
 			}
 			switch name {
 			case "note-body", "annotation":
@@ -187,8 +178,7 @@ func (d *Document) opendocument() error {
 					return d.add(s, "\n")
 				}
 			case "table-cell", "covered-table-cell":
-				if n := len(tables); n > 0 {
-					t := tables[n-1]
+				if t := innermost(); t != nil {
 					text := cellText(t.cell.String())
 					shown := min(t.repeat, sheetColumns-len(t.row))
 					for range shown {
@@ -240,7 +230,16 @@ func (d *Document) opendocument() error {
 	})
 }
 
-// write adds to the innermost paragraph.
+// veiling reports that an OpenDocument element named name can hide the text in it.
+func veiling(name string) bool {
+	switch name {
+	case "h", "p", "span", "section", "hidden-text", "hidden-paragraph":
+		return true
+	}
+	return false
+}
+
+// write adds s to the innermost paragraph.
 func write(paragraphs []*strings.Builder, s string) {
 	if n := len(paragraphs); n > 0 {
 		paragraphs[n-1].WriteString(s)

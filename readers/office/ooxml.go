@@ -230,7 +230,7 @@ func (d *Document) pptx() error {
 
 // hiddenSlide is a mark for the heading of a slide that is left out when the others are shown.
 func (d *Document) hiddenSlide(slide string) (mark string) {
-	_ = d.walk(slide, xmlHandler{start: func(e *element) (bool, error) { // what is wrong with the part its text will tell
+	_ = d.walk(slide, xmlHandler{start: func(e *element) (bool, error) { // an error comes again when its text is read
 		if show := e.get("show"); e.name == "sld" && (show == "0" || show == "false") {
 			mark = " (hidden)"
 		}

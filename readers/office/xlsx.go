@@ -151,14 +151,14 @@ func dateFormat(code string) bool {
 	return false
 }
 
-// workbook is what the cells of all sheets refer to.
+// workbook has the strings and styles that the cells of all sheets refer to.
 type workbook struct {
 	shared   []string
 	dates    []bool // by style: the number is shown as a date
 	date1904 bool
 }
 
-// value is what is shown of a cell of this kind.
+// value is the text of a cell of this kind and style, whose elements v and t hold v and inline.
 func (w *workbook) value(kind string, style int, v, inline string) string {
 	switch kind {
 	case "s":

@@ -43,7 +43,7 @@ func withForms(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// annotations is what lies over a page: form fields, notes, stamps. They are not part of the
+// annotations are the things over a page: form fields, notes, stamps. They are not part of the
 // page's own text.
 type annotations struct {
 	in  engine.Pdfium
@@ -60,7 +60,7 @@ type annotations struct {
 
 type formField struct{ name, tip, value string }
 
-// readAll reads the first so many annotations of a page. What can't be read is counted.
+// readAll reads the first so many annotations of a page. Those that can't be read are counted.
 func (a *annotations) readAll(ctx context.Context, count int) error {
 	a.mute = map[string]int{}
 	defer a.closeForm()
@@ -89,7 +89,7 @@ func (a *annotations) read(index int) error {
 	}
 	switch kind.Subtype {
 	case enums.FPDF_ANNOT_SUBTYPE_LINK, enums.FPDF_ANNOT_SUBTYPE_POPUP:
-		return nil // the page shows what is linked, and the popup's parent has its text
+		return nil // the page shows a link's text, and the popup's parent has its text
 	}
 	flags, err := a.in.FPDFAnnot_GetFlags(&requests.FPDFAnnot_GetFlags{Annotation: annot})
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *annotations) text(annot references.FPDF_ANNOTATION, key string) string 
 	return cleanPageText(got.Value)
 }
 
-// openForm makes the sandbox know the document's fields. What a form may call back does nothing.
+// openForm makes the sandbox know the document's fields. The callbacks of a form do nothing.
 func (a *annotations) openForm() (references.FPDF_FORMHANDLE, error) {
 	if a.form != nil {
 		return *a.form, nil
@@ -218,7 +218,7 @@ func (w widget) name() string {
 	return oneLine(got.FormFieldName)
 }
 
-// tip is what a viewer shows of a field when the mouse is over it.
+// tip is the words that a viewer shows when the mouse is over the field.
 func (w widget) tip() string {
 	q := &requests.FPDFAnnot_GetFormFieldAlternateName{FormHandle: w.form, Annotation: w.annot}
 	got, err := w.in.FPDFAnnot_GetFormFieldAlternateName(q)
@@ -289,7 +289,7 @@ func (w widget) chosen() (labels []string) {
 	return labels
 }
 
-// String is what is read of them, a labelled line each.
+// String has a labelled line for each.
 func (a *annotations) String() string {
 	var lines, empty []string
 	for _, f := range a.fields {

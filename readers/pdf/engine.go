@@ -1,7 +1,16 @@
+// Package pdf reads the pages of a PDF: text, annotations and form fields, and how the page looks.
+//
+// PDFium does it, a C++ library compiled to WebAssembly. PDFs are strangers' programs in all but
+// name, so it runs in a sandbox without files, network or clock, with a cap on memory, and a
+// deadline cuts it off. Every document gets an instance of its own. After a trap the sandbox is
+// thrown away whole; the compiled code stays (package wasm).
+//
+// It opens no file, and starts nothing else. Its caller chooses the pages, and the words about them.
 package pdf
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +30,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"moltisfs/internal/share"
+	"moltisfs/readers/image"
 	"moltisfs/readers/unreadable"
 	"moltisfs/readers/wasm"
 )
@@ -38,13 +48,56 @@ const (
 	pageImageBytes = 3
 )
 
+// Job is one question to the engine: which pages, whether as images too, and the bounds of the answer.
+type Job struct {
+	Pages     func(total int) ([]int, error) // which pages, of so many
+	Render    bool
+	Edge      int
+	ImageMax  int64
+	TextBytes int64
+}
+
+// Page is the engine's answer for one page.
+type Page struct {
+	Number      int
+	Text        string // the text layer, and behind it the words of annotations and form fields
+	NoText      bool   // there is no text layer
+	Objects     int    // drawn on the page itself, counted where there is no text layer; -1 when the engine cannot tell
+	Annotations int    // links included
+	Overlaid    bool   // a form field or an annotation is shown on it
+	Unsaid      bool   // one of them has no text
+	Failed      bool
+	Image       *PageImage
+}
+
+// DrawnOn says that a viewer shows something on the page.
+func (p *Page) DrawnOn() bool { return p.Objects != 0 || p.Overlaid }
+
+// Pages is the engine's whole answer.
+type Pages struct {
+	Total int
+	Asked []int
+	Pages []Page // a prefix of Asked: the engine stops when the text is longer than the answer may be
+	Late  bool   // the rest was not read in time
+}
+
+// PageImage is one page as it looks.
+type PageImage struct {
+	Page      int    `json:"page"`
+	Width     int    `json:"width"`
+	Height    int    `json:"height"`
+	Format    string `json:"format"`
+	MediaType string `json:"media_type"`
+	Base64    string `json:"base64"`
+}
+
 // Engine is PDFium in its sandbox, which the first PDF starts.
 type Engine struct {
-	memory int64 // bytes of the sandbox
-	cache  *wasm.Cache
+	memory int64       // bytes of the sandbox
 	turn   *share.Pool // one, held while a document is read
 
 	mu     sync.Mutex // guards the rest; never held while PDFium runs
+	cache  wasm.Cache
 	pool   engine.Pool
 	stop   context.CancelFunc
 	closed bool
@@ -58,17 +111,20 @@ func (e *engineStart) Unwrap() error { return e.err }
 
 var errClosed = errors.New("the readers are closed")
 
-// New starts nothing.
-func New(memory int64, cache *wasm.Cache) *Engine {
-	return &Engine{memory: memory, cache: cache, turn: share.New(1)}
+// New is an engine whose sandbox has memory bytes. Compiled code is kept in the directory cache; "" is none. It starts nothing.
+func New(memory int64, cache string) *Engine {
+	return &Engine{memory: memory, cache: wasm.Cache{Dir: cache}, turn: share.New(1)}
 }
 
 // Close ends the sandbox. A Read after it fails.
-func (p *Engine) Close() {
+func (p *Engine) Close() error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.drop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cache.Close()
 }
 
 // start returns the running sandbox.
@@ -88,7 +144,7 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 	}()
 	pool, stop, err := p.launch()
 	if err != nil {
-		pool, stop, err = p.launch() // what could only not be stored is in memory now
+		pool, stop, err = p.launch() // code that could only not be stored is in memory now
 	}
 	if err != nil {
 		p.cache.LeaveDisk()
@@ -106,7 +162,7 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 // processors.
 func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
-	ctx, stop := context.WithCancel(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(wasm.NewMemory)))
+	ctx, stop := context.WithCancel(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newMemory)))
 	pool, err := sandbox(webassembly.Config{
 		Context:  ctx,
 		MaxIdle:  1,
@@ -127,6 +183,38 @@ func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 	}
 	return pool, stop, nil
 }
+
+// MemoryStep is up to how many bytes the memory of a sandbox grows by doubling.
+const MemoryStep = 64 << 20
+
+// memory is the linear memory of a WebAssembly module. Left to itself the engine copies it with each growth by a
+// quarter, and the copies fill the heap with several times its cap. Here it is doubled at
+// first, and then given all that it may have, of which the system counts only the pages that are written to.
+// So the cap plus MemoryStep is all that it takes.
+type memory struct {
+	b   []byte
+	max uint64
+}
+
+// newMemory is for experimental.MemoryAllocatorFunc: memory of at most so many bytes.
+func newMemory(_, most uint64) experimental.LinearMemory { return &memory{max: most} }
+
+func (m *memory) Reallocate(size uint64) []byte {
+	if size > uint64(cap(m.b)) {
+		have := max(size, 2*uint64(cap(m.b)))
+		if have > MemoryStep {
+			runtime.GC() // of an earlier sandbox nothing may be left
+			have = max(size, m.max)
+		}
+		grown := make([]byte, size, have)
+		copy(grown, m.b)
+		m.b = grown
+	}
+	m.b = m.b[:size]
+	return m.b
+}
+
+func (m *memory) Free() { m.b = nil }
 
 // Ready starts the sandbox under the caller's context alone: compiling it without a cache takes
 // seconds, which are not the document's fault and must not count against its deadline. An engine
@@ -155,7 +243,7 @@ func (p *Engine) drop() {
 		return
 	}
 	stop()
-	defer func() { recover() }() // closing what has trapped may trap again
+	defer func() { recover() }() // a sandbox that has trapped may trap again when it is closed
 	pool.Close()
 }
 
@@ -281,7 +369,7 @@ func pdfReason(err error) string {
 	return "the engine gave up on it"
 }
 
-// readPages reads one page after the other, and tells done after each what there is.
+// readPages reads one page after the other, and calls done after each with all pages so far.
 func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job Job, done func(Pages)) (*Pages, error) {
 	count, err := in.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc})
 	if err != nil {
@@ -345,7 +433,7 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 	return out, nil
 }
 
-// readPage takes the page's text, and behind it what annotations and form fields say.
+// readPage takes the page's text, and behind it the words of annotations and form fields.
 func readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, page *Page) error {
 	text, err := pageText(in, at)
 	if err != nil {
@@ -385,8 +473,17 @@ func drawPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMEN
 			return err
 		}
 		defer img.Cleanup()
-		page.Image, err = pageImage(ctx, page.Number, img.Result.RenderedImage, job.ImageMax)
-		return err
+		b := img.Result.RenderedImage.Bounds()
+		m, err := image.Fit(ctx, img.Result.RenderedImage, 1, max(b.Dx(), b.Dy()), job.ImageMax)
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			return &unreadable.Limit{What: "PDF", Resource: "bytes of base64 for a page image", Max: job.ImageMax}
+		}
+		page.Image = &PageImage{Page: page.Number, Width: m.Width, Height: m.Height, Format: m.Format, MediaType: "image/" + m.Format,
+			Base64: base64.StdEncoding.EncodeToString(m.Data)}
+		return nil
 	}
 	if page.Annotations == 0 {
 		return draw()

@@ -15,7 +15,7 @@ import (
 // angleSamples is how many characters of a page are asked for their direction.
 const angleSamples = 24
 
-// pageText reads a page's text. PDFium orders what it finds by where it stands on the page as
+// pageText reads a page's text. PDFium orders the words by their place on the page as
 // displayed, which is wrong for a page whose text is displayed lying on its side: such a page is
 // turned until the text stands upright, and turned back.
 func pageText(in engine.Pdfium, at requests.Page) (string, error) {

@@ -1,123 +1,164 @@
-// Package wasm is what our WebAssembly sandboxes share: a cache of compiled code, and how their
-// memory grows.
+// Package wasm compiles WebAssembly, and keeps the compiled code for the next process.
 //
-// The cache's directory holds machine code that is run as it lies there. So the directory must be
+// The directory of a [Cache] holds machine code that is run as it lies there. So the directory must be
 // ours alone, every entry has a checksum beside it, and whatever is odd is passed by and compiled
 // again. These are the only files that readers open.
 package wasm
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
 	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
 	"runtime"
-	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// Cache keeps compiled WebAssembly: on disk where the configuration says so, else in memory, so
-// that a new sandbox after a trap need not compile again. What is in the directory is run as native
-// code, so it must be nobody's but ours.
+// Cache keeps compiled WebAssembly: in the directory Dir where that may be used, else in memory, so that a new sandbox after a
+// trap need not compile again. It is not safe for concurrent use.
 type Cache struct {
-	Dir string // empty: none
-
-	mu     sync.Mutex
-	c      wazero.CompilationCache
-	memory bool // the directory is of no use
+	Dir string // "": none
+	c   wazero.CompilationCache
 }
 
 // Get makes the cache on first use.
 func (c *Cache) Get() wazero.CompilationCache {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.c != nil {
-		return c.c
+	if c.c == nil && c.usable() && checked(c.Dir) {
+		c.c, _ = wazero.NewCompilationCacheWithDir(c.Dir)
 	}
-	if dir := c.OnDisk(); dir != "" && !c.memory {
-		if c.c = openCache(dir); c.c != nil {
-			return c.c
-		}
+	if c.c == nil {
+		c.c = wazero.NewCompilationCache()
 	}
-	c.c = wazero.NewCompilationCache()
 	return c.c
 }
 
-// OnDisk is the directory, if it may be used.
-func (c *Cache) OnDisk() string {
-	if c.Dir != "" && private(c.Dir) {
-		return c.Dir
-	}
-	return ""
-}
-
-// Keep makes what was compiled good for the next process.
+// Keep makes the code that was compiled good for the next process.
 func (c *Cache) Keep() {
-	if dir := c.OnDisk(); dir != "" {
-		seal(dir)
+	if c.usable() {
+		seal(c.Dir)
 	}
 }
 
-// LeaveDisk makes do with memory from now on. What was compiled stays: something may still run in
-// it.
-func (c *Cache) LeaveDisk() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.c, c.memory = nil, true
-}
-
-// Compile makes native code of gzipped WebAssembly, or takes it from the cache in a directory of
-// ours ("" is none). A cache that can't be read or written costs time, and nothing else.
-func Compile(ctx context.Context, c wazero.RuntimeConfig, cache string, gzipped []byte) (wazero.Runtime, wazero.CompiledModule, error) {
-	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
-	zip, err := gzip.NewReader(bytes.NewReader(gzipped))
-	if err != nil {
-		return nil, nil, err
-	}
-	code, err := io.ReadAll(zip)
-	if err != nil {
-		return nil, nil, err
-	}
-	if cache != "" {
-		if onDisk := openCache(cache); onDisk != nil {
-			run := wazero.NewRuntimeWithConfig(ctx, c.WithCompilationCache(onDisk))
-			module, err := run.CompileModule(ctx, code)
-			if err != nil {
-				module, err = run.CompileModule(ctx, code) // what could only not be stored is at hand now
-			}
-			if err == nil {
-				seal(cache)
-				return run, module, nil
-			}
-		}
-	}
-	run := wazero.NewRuntimeWithConfig(ctx, c)
-	module, err := run.CompileModule(ctx, code)
-	return run, module, err
-}
-
-// openCache opens the cache in a directory; nil where it is not to be trusted.
-func openCache(dir string) wazero.CompilationCache {
-	if !sound(dir) {
-		return nil
-	}
-	c, err := wazero.NewCompilationCacheWithDir(dir)
-	if err != nil {
-		return nil
-	}
-	return c
-}
+// LeaveDisk makes do with memory from now on. Compiled code is not freed: something may still run in it.
+func (c *Cache) LeaveDisk() { *c = Cache{} }
 
 // Close frees the compiled code. Nothing may run any more.
 func (c *Cache) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.c == nil {
 		return nil
 	}
 	err := c.c.Close(context.Background())
 	c.c = nil
 	return err
+}
+
+// Compile makes native code of the WebAssembly code, or takes it from the cache. A cache that can't be read or written costs
+// time, and nothing else.
+func (c *Cache) Compile(ctx context.Context, config wazero.RuntimeConfig, code []byte) (wazero.Runtime, wazero.CompiledModule, error) {
+	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
+	run := wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(c.Get()))
+	module, err := run.CompileModule(ctx, code)
+	if err != nil {
+		module, err = run.CompileModule(ctx, code) // what could only not be stored is at hand now
+	}
+	if err != nil {
+		c.LeaveDisk()
+		run = wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(c.Get()))
+		module, err = run.CompileModule(ctx, code)
+	}
+	if err == nil {
+		c.Keep()
+	}
+	return run, module, err
+}
+
+func (c *Cache) usable() bool { return c.Dir != "" && private(c.Dir) }
+
+// private makes the directory if it is missing and reports whether it and everything in it belong to
+// us alone: no link, no other owner, no leave to write for anybody else.
+func private(dir string) bool {
+	if err := os.MkdirAll(dir, 0o700); err != nil || !ours(dir) {
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.IsDir() && !ours(filepath.Join(dir, e.Name())) || e.Type()&os.ModeSymlink != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func ours(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && ownedByUs(info)
+}
+
+// sealed is the end of the name of a file that holds the CRC-32C of an entry of the cache. wazero's
+// own covers the code, but not the table of where its functions begin: a wrong one there is jumped
+// to, or memory asked for after it.
+const sealed = ".crc"
+
+// checked removes the entries that differ from their seal, and reports whether that was possible.
+func checked(dir string) bool {
+	for entry := range cacheEntries(dir) {
+		want, err := os.ReadFile(entry + sealed)
+		if got, ok := checksum(entry); err == nil && ok && got == string(want) {
+			continue
+		}
+		if err := os.Remove(entry); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		_ = os.Remove(entry + sealed) // names nothing any more
+	}
+	return true
+}
+
+// seal writes the checksums of new entries. An entry that gets none is compiled again.
+func seal(dir string) {
+	for entry := range cacheEntries(dir) {
+		if _, err := os.Stat(entry + sealed); err == nil {
+			continue
+		}
+		if sum, ok := checksum(entry); ok {
+			_ = os.WriteFile(entry+sealed, []byte(sum), 0o600)
+		}
+	}
+}
+
+// cacheEntries yields the names of compiled code below the directory, not those of files that are
+// being written.
+func cacheEntries(dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		versions, _ := os.ReadDir(dir)
+		for _, v := range versions {
+			files, _ := os.ReadDir(filepath.Join(dir, v.Name()))
+			for _, f := range files {
+				if filepath.Ext(f.Name()) == "" && !yield(filepath.Join(dir, v.Name(), f.Name())) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func checksum(name string) (string, bool) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	n, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, 256<<10))
+	return fmt.Sprintf("%08x %d", h.Sum32(), n), err == nil
 }

@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"os"
@@ -16,8 +15,8 @@ import (
 
 // TestMain lets the test binary compile in a process of its own.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "wasm-compile" {
-		if _, _, err := Compile(context.Background(), wazero.NewRuntimeConfig(), os.Args[2], tinyModule()); err != nil {
+	if len(os.Args) == 3 && os.Args[1] == "compile" {
+		if _, _, err := compile(context.Background(), os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -26,17 +25,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tinyModule is gzipped WebAssembly with one function, "f", that gives 42.
-func tinyModule() []byte {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	z.Write([]byte("\x00asm\x01\x00\x00\x00\x01\x05\x01\x60\x00\x01\x7f\x03\x02\x01\x00\x07\x05\x01\x01f\x00\x00\x0a\x06\x01\x04\x00\x41\x2a\x0b"))
-	z.Close()
-	return b.Bytes()
+// compile compiles a module with one function, "f", that gives 42.
+func compile(ctx context.Context, dir string) (wazero.Runtime, wazero.CompiledModule, error) {
+	code := []byte("\x00asm\x01\x00\x00\x00\x01\x05\x01\x60\x00\x01\x7f\x03\x02\x01\x00\x07\x05\x01\x01f\x00\x00\x0a\x06\x01\x04\x00\x41\x2a\x0b")
+	return (&Cache{Dir: dir}).Compile(ctx, wazero.NewRuntimeConfig(), code)
 }
 
-// A cache on which something is wrong is never run, and never the end: what was compiled anew takes
-// its place.
+// A damaged cache is never run: newly compiled code takes its place.
 func TestDamagedCodeCache(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "cache")
@@ -45,7 +40,7 @@ func TestDamagedCodeCache(t *testing.T) {
 		if !private(dir) {
 			t.Fatalf("%s: the directory is not ours", what)
 		}
-		run, module, err := Compile(ctx, wazero.NewRuntimeConfig(), dir, tinyModule())
+		run, module, err := compile(ctx, dir)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -70,7 +65,7 @@ func TestDamagedCodeCache(t *testing.T) {
 	}
 	kept := func() bool {
 		got, err := os.ReadFile(entry)
-		return err == nil && bytes.Equal(got, good) && sound(dir) && len(slices.Collect(cacheEntries(dir))) == 1
+		return err == nil && bytes.Equal(got, good) && checked(dir) && len(slices.Collect(cacheEntries(dir))) == 1
 	}
 	if !kept() {
 		t.Fatal("what was compiled is not kept")
@@ -110,11 +105,6 @@ func TestDamagedCodeCache(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer("a directory in its place")
-	c := &Cache{Dir: dir}
-	if c.Get() == nil {
-		t.Error("no cache in memory")
-	}
-	c.Close()
 }
 
 // Where nothing can be stored, as on a full disk, what was compiled is used all the same.
@@ -126,8 +116,45 @@ func TestCodeCacheThatCannotBeWritten(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command("sh", "-c", `ulimit -f 0 && exec "$0" wasm-compile "$1"`, os.Args[0], dir).CombinedOutput()
+	out, err := exec.Command("sh", "-c", `ulimit -f 0 && exec "$0" compile "$1"`, os.Args[0], dir).CombinedOutput()
 	if err != nil || len(slices.Collect(cacheEntries(dir))) != 0 {
 		t.Errorf("%v: %.300s", err, out)
+	}
+}
+
+// What lies in the cache is run: it is not used when others could have put it there.
+func TestCacheDirIsOurs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	if !private(dir) {
+		t.Fatal("a new directory is not ours")
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("made as %v, %v", info.Mode(), err)
+	}
+	link := filepath.Join(filepath.Dir(dir), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip("SKIPPED: no symbolic links here")
+	}
+	if private(link) {
+		t.Error("a link is followed")
+	}
+	inner := filepath.Join(dir, "wazero")
+	if err := os.Mkdir(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !private(dir) {
+		t.Error("a directory of ours in it is refused")
+	}
+	for _, d := range []string{inner, dir} {
+		if err := os.Chmod(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if os.PathSeparator == '/' && private(dir) {
+			t.Errorf("%s may be written by everybody, and is used", d)
+		}
+		os.Chmod(d, 0o700)
+	}
+	if c := (&Cache{Dir: link}); c.Get() == nil || c.Close() != nil {
+		t.Error("without a directory there is no cache in memory")
 	}
 }

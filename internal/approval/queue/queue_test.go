@@ -332,16 +332,6 @@ func TestEndNotStored(t *testing.T) {
 	})
 }
 
-func TestLimits(t *testing.T) {
-	t.Parallel()
-	q := Open(t.TempDir())
-	long := example()
-	long.Diff = strings.Repeat("+", maxQuestion)
-	if a, err := q.Ask(t.Context(), long); err != nil || a.Decision != approval.Denied || !strings.Contains(a.Reason, "make smaller changes") {
-		t.Errorf("%+v %v", a, err)
-	}
-}
-
 // However many ask at once, no more questions wait than there may be, and one principal has half of them: another is asked for.
 func TestShares(t *testing.T) {
 	t.Parallel()
@@ -387,11 +377,16 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// The longest question that is taken can be read again.
+// The longest question that is taken can be read again, and a longer one is not taken.
 func TestLongest(t *testing.T) {
 	t.Parallel()
 	q := Open(t.TempDir())
 	question := example()
+	question.Diff = strings.Repeat("+", maxQuestion)
+	if a, err := q.Ask(t.Context(), question); err != nil || a.Decision != approval.Denied || !strings.Contains(a.Reason, "make smaller changes") {
+		t.Errorf("%+v %v", a, err)
+	}
+	question.Diff = ""
 	question.Paths = slices.Repeat([]string{"/" + strings.Repeat("x", 91)}, (maxQuestion-800)/93)
 	asked, answer := ask(t.Context(), t, q, question)
 	if len(asked.Question.Paths) != len(question.Paths) {

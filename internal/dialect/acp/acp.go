@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -33,9 +34,6 @@ const (
 	Write    = "fs/write_text_file"
 	Terminal = "terminal/create"
 )
-
-// Names are the methods as [tools.policy] names them.
-func Names() []string { return []string{Read, Write, Terminal} }
 
 // A Giver is an Overlay that may only give texts.
 type Giver interface{ Takes() bool }
@@ -122,41 +120,18 @@ func (d *Dialect) Enter(ctx context.Context, in dialect.Call, cwd string) (
 
 func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 	decode func(json.RawMessage) error, run func(context.Context) error) (dialect.Answer, error) {
-	out := &dialect.Object{Of: in.Tool}
-	answer := func() (json.RawMessage, error) { return out.Content, nil }
-	if in.Tool == Terminal { // what was approved goes to the editor as it is
-		answer = nil
-	}
-	err := c.e.Do(ctx, c.Call, engine.Operation{
-		Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit,
+	op := engine.Operation{Args: in.Args, Changes: in.Tool == Write, Follows: follows(in.Tool), Time: limit,
 		Decode: func(raw json.RawMessage) (any, error) {
 			err := decode(raw)
 			return c.params, err
-		},
-		Run: func(ctx context.Context) (err error) {
-			if err = run(ctx); err == nil {
-				out.Content, err = args.Encode(c.answer)
-			}
-			return err
-		},
-		Refuse: func(_ context.Context, err error) string {
-			reason := engine.Reason(err)
-			if reason == nil {
-				return ""
-			}
-			out.Of, out.No = string(reason.Code), true
-			if out.Content, err = args.Encode(c.refusal(reason)); err != nil {
-				return ""
-			}
-			return out.Of
-		},
-		Answer:  answer,
-		Replace: func(raw json.RawMessage) error { out.Content = raw; return nil },
-	})
-	if err != nil {
-		return nil, err
+		}}
+	if in.Tool == Terminal { // what was approved goes to the editor as it is
+		op.Answer = func() (json.RawMessage, error) { return nil, nil }
 	}
-	return out, nil
+	return refusal.Do(ctx, c.e, c.Call, op, func(ctx context.Context) (any, error) {
+		err := run(ctx)
+		return c.answer, err
+	}, func(r *engine.Refusal) any { return c.refusal(r) })
 }
 
 // params are those of all methods. What is optional is decoded leniently, as the protocol's schema
@@ -308,4 +283,70 @@ func missing(err error) bool {
 	}
 	r := engine.Reason(err)
 	return r != nil && r.Code == engine.CodeNotFound
+}
+
+// The error codes of the protocol that a refusal can have.
+const (
+	codeNoMethod  = -32601
+	codeInvalid   = -32602
+	codeInternal  = -32603
+	codeNotFound  = -32002
+	codeCancelled = -32800
+)
+
+// An Error is the error object of JSON-RPC, with our refusal in its data.
+type Error struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    Data   `json:"data"`
+}
+
+// Data is why a call was refused.
+type Data struct {
+	Kind  string `json:"kind"`
+	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
+	Path  string `json:"path,omitempty"`
+	URI   string `json:"uri,omitempty"`
+}
+
+// codes has what is not codeInternal: nothing is there, or the parameters name what can't be
+// served.
+var codes = map[engine.Code]int{
+	engine.CodeNotFound: codeNotFound, engine.CodeBadRequest: codeInvalid,
+	engine.CodePathDenied: codeInvalid, engine.CodeNotRegularFile: codeInvalid,
+	engine.CodeSymlinkRefused: codeInvalid, engine.CodeTooLarge: codeInvalid,
+	engine.CodeUnsupported: codeInvalid,
+}
+
+// refusal is the error object of a refusal.
+func (c *call) refusal(r *engine.Refusal) Error {
+	name := r.Path
+	if c.params.Path != nil { // as the agent has it
+		name = *c.params.Path
+	}
+	out := Error{Code: codeInternal, Data: Data{Kind: string(r.Code)}}
+	if code, ok := codes[r.Code]; ok {
+		out.Code = code
+	}
+	if r.Cause == engine.Cancelled {
+		out.Code = codeCancelled
+	}
+	told := refusal.Tell(r, refusal.Voice{Path: name, Show: func(p string) string { return p },
+		Now: map[string]string{"by": " with " + Read}, Names: func(name string) string {
+			return map[string]string{"line": "line"}[name]
+		}})
+	switch {
+	case r.Cause == engine.Denied && r.Path == c.Tool:
+		told = refusal.Told{Says: "Method not found: the operator lets nobody call " + c.Tool}
+		out.Code, name = codeNoMethod, ""
+	case r.Code == engine.CodeNotFound:
+		told = refusal.Told{Says: "Resource not found: " + name}
+	}
+	out.Data.Error, out.Data.Hint = approval.Escape(told.Says, false), approval.Escape(told.Hint, false)
+	out.Message = out.Data.Error
+	if out.Data.Path = name; isAbsolute(name) {
+		out.Data.URI = (&url.URL{Scheme: "file", Path: name}).String()
+	}
+	return out
 }

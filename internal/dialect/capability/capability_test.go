@@ -1,19 +1,30 @@
 package capability
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
+	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"moltisfs/config"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/audit"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/refusal"
+	"moltisfs/internal/text"
 )
 
 // A room is a dialect over an engine of its own, and a tree to work on.
@@ -196,4 +207,411 @@ func listedAs(d dialect.Dialect, name string) (dialect.Definition, bool) {
 		}
 	}
 	return dialect.Definition{}, false
+}
+
+// The tests here wait more than they compute: more of them run at once than there are processors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("16")
+	}
+	os.Exit(m.Run())
+}
+
+// told is a hook that does as it was told.
+type told struct{ hook.Decision }
+
+func (told) Name() string { return "test" }
+
+func (h told) BeforeToolCall(context.Context, hook.BeforeToolCall) (hook.Decision, error) {
+	return h.Decision, nil
+}
+
+func (h told) ToolResultPersist(context.Context, hook.ToolResultPersist) (hook.Decision, error) {
+	return h.Decision, nil
+}
+
+// Hooks have their say over capabilities as over every call: they change arguments, block a call,
+// change an answer, or withhold it.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		set  func(root string) hook.Set
+		want string
+	}{
+		{"arguments", func(root string) hook.Set {
+			args := json.RawMessage(`{"path":"` + root + `/b"}`)
+			return hook.Set{Before: []hook.Before{told{hook.Decision{Modify: args}}}}
+		}, `"content":"two"`},
+		{"blocked", func(string) hook.Set {
+			return hook.Set{Before: []hook.Before{told{hook.Decision{Block: true, Reason: "not today"}}}}
+		}, `"type":"BlockedByHook"`},
+		{"answer", func(string) hook.Set {
+			return hook.Set{Persist: []hook.Persist{told{hook.Decision{Modify: json.RawMessage(`{"result":{"content":"hidden","size":3,"modified":null,"checksum":"","truncated":false}}`)}}}}
+		}, `"content":"hidden"`},
+		{"withheld", func(string) hook.Set {
+			return hook.Set{Persist: []hook.Persist{told{hook.Decision{Block: true, Reason: "secret"}}}}
+		}, `"type":"AnswerWithheld"`},
+	} {
+		r := open(t, func(cfg *config.Config, h *engine.Host) { h.Hooks = c.set(cfg.Tools.FS.WorkspaceRoot) })
+		p := r.write(t, "a", "one")
+		r.write(t, "b", "two")
+		a, err := r.Call(t.Context(), dialect.Call{Tool: "filesystem.read",
+			Args: json.RawMessage(`{"path":"` + p + `"}`)})
+		if err != nil || !strings.Contains(a.Text(), c.want) {
+			t.Errorf("%s: %v, %v", c.name, a, err)
+		}
+	}
+}
+
+// The record says what was looked for.
+func TestWhatWasAskedIsOnRecord(t *testing.T) {
+	t.Parallel()
+	r := open(t, nil)
+	r.write(t, "a.txt", "one\n")
+	for _, c := range []struct{ tool, args, want string }{
+		{"filesystem.search", `{"path":"R","pattern":"*.nosuch"}`, `"pattern":"*.nosuch"`},
+		{"filesystem.search_content", `{"path":"R","pattern":"wanted"}`, `"pattern":"wanted"`},
+		{"filesystem.edit", `{"path":"R","pattern":"one","replace":"two","replace_all":true}`, `"pattern":"one"`},
+		{"filesystem.watch", `{"path":"R","pattern":"*.watched","event_types":["create"]}`, `"pattern":"*.watched","window":"create"`},
+		{"filesystem.read", `{"path":"R/a.txt","offset":1,"limit":2}`, `"window":"offset 1 limit 2 bytes"`},
+	} {
+		r.call(t, c.tool, c.args)
+		var last string
+		err := audit.Read(t.Context(), filepath.Join(r.data, "audit"), false, nil, func(line []byte) error {
+			last = string(line)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(last, `"tool":"`+c.tool+`"`) || !strings.Contains(last, c.want) {
+			t.Errorf("%s: the record is %s", c.tool, last)
+		}
+	}
+}
+
+// What the configuration and the caller say of tiers only adds up.
+func TestTiers(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	r := open(t, func(c *config.Config, h *engine.Host) {
+		c.Tools.Capability = config.Capability{Blocked: []string{"filesystem.move"},
+			ApprovalRequired: []string{"filesystem.write"}, Autonomous: []string{"filesystem.delete"}}
+		h.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	r.write(t, "a", "one")
+	if !strings.Contains(log.String(), `why="filesystem.delete is approval_required in its text, which is stricter"`) {
+		t.Errorf("no warning in %s", &log)
+	}
+	for _, d := range r.Definitions() {
+		if d.Also[0] == "filesystem.move" {
+			t.Error("what is blocked is listed")
+		}
+	}
+	for _, c := range []struct {
+		tool, args string
+		tier       approval.Tier
+		want       string // type of the error; "" when it is done
+	}{
+		{"filesystem.write", `{"path":"R/a","content":"x"}`, "", "ApprovalUnavailable"},
+		{"filesystem.write", `{"path":"R/a","content":"x"}`, approval.TierAutonomous, "ApprovalUnavailable"},
+		{"filesystem.move", `{"source":"R/a","destination":"R/b"}`, "", "CapabilityBlocked"},
+		{"filesystem.append", `{"path":"R/a","content":"x"}`, approval.TierAsk, "ApprovalUnavailable"},
+		{"filesystem.append", `{"path":"R/a","content":"x"}`, approval.TierBlocked, "CapabilityBlocked"},
+		{"filesystem.append", `{"path":"R/a","content":"x"}`, "", ""},
+		{"filesystem.delete", `{"path":"R/a"}`, "", ""},
+	} {
+		got := r.as(t, dialect.Call{Tool: c.tool, Tier: c.tier, Args: json.RawMessage(c.args)})
+		if kind, _ := got["type"].(string); kind != c.want {
+			t.Errorf("%s with tier %q: %v", c.tool, c.tier, got)
+		}
+	}
+	if !strings.Contains(log.String(), `level=WARN msg="tool call" tool=filesystem.append`) {
+		t.Errorf("the operator was not told of an append: %s", &log)
+	}
+	bad := config.Capability{ApprovalRequired: []string{"filesystem.read"}}
+	if _, _, err := tiersOf(bad); err == nil {
+		t.Error("a read that is to be approved is taken")
+	}
+}
+
+// What is denied under the name of another tool is denied here too, and is not there for the caller.
+func TestPolicyOfNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		allow, deny []string
+		tool        string
+		there       bool
+	}{
+		{nil, nil, "filesystem__write", true},
+		{[]string{"filesystem.*"}, nil, "filesystem.write", true},
+		{[]string{"filesystem.read"}, nil, "filesystem.write", false},
+		{nil, []string{"filesystem.w*"}, "filesystem.write", false},
+		{nil, []string{"Write"}, "filesystem.write", false},
+		{nil, []string{"Write"}, "filesystem.append", true},
+		{nil, []string{"Write", "Edit", "MultiEdit"}, "filesystem.delete", false},
+		{[]string{"filesystem.*"}, []string{"Write"}, "filesystem.write", false},
+		{[]string{"filesystem.write"}, []string{"Write"}, "filesystem.write", true},
+		{nil, []string{"Read"}, "filesystem.read", false},
+		{nil, nil, "filesystem.reed", false},
+	} {
+		r := open(t, func(cfg *config.Config, _ *engine.Host) {
+			cfg.Tools.Policy = config.Policy{Allow: c.allow, Deny: c.deny}
+		})
+		_, listed := listedAs(r.Dialect, c.tool)
+		_, err := r.Call(t.Context(), dialect.Call{Tool: c.tool, Args: json.RawMessage(`{}`)})
+		unknown, no := errors.AsType[*dialect.UnknownToolError](err)
+		if listed != c.there || no == c.there {
+			t.Errorf("allow %v deny %v: %s is listed %v, called with %v", c.allow, c.deny, c.tool, listed, err)
+		}
+		if c.tool == "filesystem.reed" && (!no || unknown.Nearest != "filesystem.read") {
+			t.Errorf("a misspelt name: %v", err)
+		}
+		defs, err := DefinitionsUnder(config.Tools{Policy: config.Policy{Allow: c.allow, Deny: c.deny}})
+		if err != nil || len(defs) != len(r.Definitions()) {
+			t.Errorf("%d definitions under the configuration, %d of the dialect, %v", len(defs), len(r.Definitions()), err)
+		}
+	}
+}
+
+// A scope is what agent.session tells, and what holds, in a restore too.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	r := open(t, func(_ *config.Config, h *engine.Host) { h.Approver = decides(approval.Approved) })
+	r.write(t, "in/a", "one")
+	r.write(t, "out/b", "two")
+	gone := r.call(t, "filesystem.delete", `{"path":"R/out/b"}`)
+	scope := &dialect.Scope{Readable: []string{r.root + "/in"}, Writable: []string{}}
+	for _, c := range []struct{ tool, args, want string }{
+		{"agent.session", `{}`, `"readable":["` + r.root + `/in"]`},
+		{"agent.session", `{}`, `"writable":[]`},
+		{"filesystem.read", `{"path":"R/in/a"}`, `"content":"one"`},
+		{"filesystem.write", `{"path":"R/in/a","content":"x"}`, `"type":"PathOutOfScope"`},
+		{"filesystem.list", `{"path":"R/out"}`, `"type":"PathOutOfScope"`},
+		{"filesystem.restore", `{"path":"` + gone["trash_path"].(string) + `"}`, `"type":"PathOutOfScope"`},
+		{"filesystem.restore", `{"path":"` + gone["trash_path"].(string) + `"}`, `"message":"it is out of scope"`},
+	} {
+		got := string(mustJSON(r.as(t, dialect.Call{Session: "s", Tool: c.tool, Scope: scope, Args: json.RawMessage(c.args)})))
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s %s: no %s in %s", c.tool, c.args, c.want, got)
+		}
+	}
+}
+
+// What a user deletes stays a week, what an agent deletes a day.
+func TestTrashTimes(t *testing.T) {
+	t.Parallel()
+	r := open(t, func(_ *config.Config, h *engine.Host) { h.Approver = decides(approval.Approved) })
+	for user, hours := range map[bool]float64{false: 24, true: 168} {
+		r.write(t, "a", "one")
+		got := r.as(t, dialect.Call{Tool: "filesystem.delete", ByUser: user, Args: json.RawMessage(`{"path":"R/a"}`)})
+		until, err := time.Parse(time.RFC3339, got["recoverable_until"].(string))
+		if left := time.Until(until).Hours(); err != nil || left < hours-1 || left > hours {
+			t.Errorf("by a user %v: %v hours, %v", user, left, err)
+		}
+	}
+}
+
+// An alert is in the operator's log, however little that takes and how severe it is, in the audit log, and with operators
+// who are there.
+func TestAlert(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	r := open(t, func(_ *config.Config, h *engine.Host) {
+		h.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	got := r.call(t, "alerts.send", `{"message":"two\nlines","severity":"critical","context":{"n":1}}`)
+	if to := string(mustJSON(got["delivered_to"])); to != `["audit","log"]` {
+		t.Errorf("delivered to %s", to)
+	}
+	id := got["alert_id"].(string)
+	if line := `level=ERROR msg="an agent sent an alert" alert=` + id + ` severity=critical message="two\nlines"`; !strings.Contains(log.String(), line) {
+		t.Errorf("the log has %s", &log)
+	}
+	record, err := os.ReadFile(r.data + "/audit/audit.jsonl")
+	if err != nil || !strings.Contains(string(record), `"call":"`+id) || !strings.Contains(string(record), `"alert":"critical: two\nlines {\"n\":1}"`) {
+		t.Errorf("%v: the record is %s", err, record)
+	}
+	if got := r.call(t, "alerts.send", `{"message":"`+strings.Repeat("x", maxAlert+1)+`"}`); got["type"] != "InvalidArgument" {
+		t.Error(got)
+	}
+	for _, there := range []bool{true, false} {
+		r.Alerts = func(a Alert) bool {
+			if a.Severity != "info" || a.Message != "please" || a.Principal != "local" || a.Session != "s" || a.ID == "" {
+				t.Errorf("%+v", a)
+			}
+			return there
+		}
+		log.Reset()
+		got := r.call(t, "alerts.send", `{"message":"please"}`)
+		if to := string(mustJSON(got["delivered_to"])); strings.Contains(to, `"operators"`) != there || strings.Count(log.String(), "\n") != 1 ||
+			!strings.Contains(log.String(), "severity=info message=please") {
+			t.Errorf("delivered to %s, the log has %s", to, &log)
+		}
+	}
+}
+
+// Windows side by side are the whole file, in every encoding and wherever they cut.
+func TestWindowsAreTheFile(t *testing.T) {
+	t.Parallel()
+	r := open(t, nil)
+	long := "\u4e16\u754c\u8868\u80fd"
+	for _, c := range []struct{ encoding, mark, text, as string }{
+		{"utf-8", "", "a\u00e9\u4e16\U0001f600z\ufffd\u00df", ""}, {"utf-16le", "\xff\xfe", "Hello \U0001f600", "utf-16"}, {"utf-16be", "\xfe\xff", "Hello \U0001f600 World", "utf-16"},
+		{"utf-16le", "", "a\u4e16\U0001f600\ufffd", ""}, {"utf-16be", "", "a\u4e16\U0001f600", ""}, {"utf-32le", "\xff\xfe\x00\x00", "a\u4e16\U0001f600", "utf-32"},
+		{"utf-32be", "\x00\x00\xfe\xff", "a\u4e16\U0001f600", "utf-32"}, {"shift_jis", "", "a" + long + "z" + long, ""}, {"gb18030", "", long + "\U0001f600 \u00e9" + long, ""},
+		{"gbk", "", long + "a" + long, ""}, {"big5", "", long + "\n" + long, ""}, {"euc-jp", "", long + " " + long, ""}, {"euc-kr", "", "\ub098\ub294\uc720\ub9ac\ub97c", ""},
+		{"iso-2022-jp", "", "a" + long + "b" + long, ""}, {"hz-gb-2312", "", "a\u4e16\u754cb", ""}, {"windows-1252", "", "caf\u00e9 \u20ac", ""},
+	} {
+		raw, bad := text.Lookup(c.encoding).Encode(c.text)
+		if bad >= 0 {
+			t.Fatal(c)
+		}
+		file := c.mark + string(raw)
+		name := r.write(t, "a", file)
+		for n := 1; n <= len(file)+1; n++ {
+			var all strings.Builder
+			for off := 0; off < len(file); off += n {
+				args := map[string]any{"path": name, "offset": off, "limit": n, "encoding": cmp.Or(c.as, c.encoding)}
+				got := r.call(t, "filesystem.read", string(mustJSON(args)))
+				part, ok := got["content"].(string)
+				if !ok {
+					t.Fatal(c, got)
+				}
+				if all.WriteString(part); got["truncated"] == false && all.String() != c.text {
+					t.Errorf("%s: %d bytes from %d on: %v", c.encoding, n, off, got)
+				}
+			}
+			if all.String() != c.text {
+				t.Errorf("%s: windows of %d give %q", c.encoding, n, all.String())
+			}
+		}
+	}
+	// Nothing certain is near.
+	raw, _ := text.Lookup("gbk").Encode("x" + strings.Repeat("\u4e16\u754c", 40_000))
+	name := r.write(t, "a", string(raw))
+	for _, off := range []int{1, 2, 5000, 70_000, 159_999} {
+		got := r.call(t, "filesystem.read", string(mustJSON(map[string]any{"path": name, "offset": off, "limit": 4, "encoding": "gbk"})))
+		if part, _ := got["content"].(string); strings.Trim(part, "\u4e16\u754c") != "" || len(part) != 3*min(2, (len(raw)-off+1)/2) {
+			t.Errorf("from %d on: %v", off, got)
+		}
+	}
+}
+
+// A hook may change an answer; an error stays one.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		refused   bool
+		raw, want string // "" when it is not taken
+	}{
+		{false, `{ "a" : 1 }`, `{"a":1}`}, {false, `[1]`, ""}, {false, `null`, ""},
+		{true, `{"type":"X"}`, `{"type":"X"}`}, {true, `{"a":1}`, ""},
+	} {
+		a, err := (&answer{dialect.Object{Of: "k", No: c.refused, Content: []byte(`{}`)}}).replaced([]byte(c.raw))
+		if (err == nil) != (c.want != "") || err == nil && string(a.Content) != c.want {
+			t.Errorf("%s: %s, %v", c.raw, a.Content, err)
+		}
+	}
+	a := &answer{dialect.Object{Content: []byte(`{}`)}}
+	if a.warn("w"); string(a.Content) != `{"warnings":["w"]}` {
+		t.Error(string(a.Content))
+	}
+}
+
+// Bytes that are no text of the encoding are an EncodingError, whichever it is, and never a U+FFFD in a success.
+func TestUndecodable(t *testing.T) {
+	t.Parallel()
+	r := open(t, nil)
+	for _, c := range []struct{ encoding, raw string }{
+		{"utf-8", "a\xff"}, {"ascii", "caf\x80"}, {"us-ascii", "caf\u00e9"}, {"utf-16", "\xff\xfea\x00b"}, {"utf-16", "\xff\xfeo\x00k\x00\n\x00\x00\xd8e\x00"},
+		{"utf-16be", "\x00a\xdc\x00"}, {"utf-32", "a\x00\x00"}, {"utf-32", "utf-8 text"}, {"utf-32be", "a\x00\x00\x00"}, {"shift_jis", "a\x81"}, {"gbk", "\x81\xff"},
+		{"gbk", "\x81\x30\x81\x30"}, {"gb18030", "\x81\x30\x81"}, {"big5", "\xa4"}, {"euc-jp", "\x8f\xa1"}, {"euc-kr", "\xb0"}, {"iso-2022-jp", "\x1b$B\x24"},
+		{"hz", "~{\x80"}, {"windows-1252", "\x81"}, {"cp1253", "\xaa"}, {"iso-8859-6", "\xa1"}, {"windows-874", "\xdb"},
+	} {
+		r.write(t, "a", c.raw)
+		for _, more := range []string{"", `,"offset":0,"limit":1000`} {
+			got := r.call(t, "filesystem.read", `{"path":"R/a","encoding":"`+c.encoding+`"`+more+`}`)
+			if failed, _ := got["error"].(map[string]any); failed["type"] != "EncodingError" && got["type"] != "EncodingError" {
+				t.Errorf("%q in %s: %v", c.raw, c.encoding, got)
+			}
+		}
+	}
+	r.write(t, "a", "\xff\xfea\x00\xfd\xff")
+	if got := r.call(t, "filesystem.read", `{"path":"R/a","encoding":"utf-16"}`); got["content"] != "a\ufffd" {
+		t.Errorf("a U+FFFD that is there: %v", got)
+	}
+	for _, name := range []string{"klingon", "utf-17", "BINARY", "base64"} {
+		for _, tool := range []string{"read", "write"} {
+			args := map[string]any{"path": r.root + "/a", "encoding": name}
+			if tool == "write" {
+				args["content"] = "x"
+			}
+			got := string(mustJSON(r.call(t, "filesystem."+tool, string(mustJSON(args)))))
+			if !strings.Contains(got, "EncodingError") || !strings.Contains(got, "there is no encoding") || name == "utf-17" && !strings.Contains(got, "utf-16le") {
+				t.Errorf("%s %s: %s", tool, name, got)
+			}
+		}
+	}
+	for _, name := range []string{"ascii", "windows-1252", "shift_jis", "gbk"} {
+		got := string(mustJSON(r.call(t, "filesystem.write", `{"path":"R/new","content":"\u00e9\u0628","encoding":"`+name+`"}`)))
+		if !strings.Contains(got, "EncodingError") {
+			t.Errorf("write in %s: %s", name, got)
+		}
+	}
+}
+
+// What is appended is in the encoding of the file, or refused, also where the file is too large to be read.
+func TestAppendInTheEncodingOfTheFile(t *testing.T) {
+	t.Parallel()
+	for _, large := range []bool{false, true} {
+		r := open(t, func(c *config.Config, _ *engine.Host) {
+			if large {
+				c.Tools.FS.Checkpoint.MaxFileBytes = 1
+			}
+		})
+		appends(t, r)
+	}
+}
+
+func appends(t *testing.T, r room) {
+	const russian = "\u0421\u044a\u0435\u0448\u044c \u0436\u0435 \u0435\u0449\u0451 \u044d\u0442\u0438\u0445 \u0431\u0443\u043b\u043e\u043a\n"
+	for _, c := range []struct{ encoding, mark, text, tail string }{
+		{"utf-8", "", "caf\u00e9\n", "a\u00f1b"}, {"utf-8", "\xef\xbb\xbf", "caf\u00e9\n", "a\u00f1b"}, {"utf-8", "", "plain\n", "\u4e16"}, {"utf-8", "", "~{ab~}\n", "plain"},
+		{"utf-16le", "\xff\xfe", "h\u00e9\n", "a\u00f1b\U0001f600"}, {"utf-16be", "\xfe\xff", "h\u00e9\n", "a\u00f1b"}, {"utf-16le", "", "some latin text\n", "more"},
+		{"utf-32le", "\xff\xfe\x00\x00", "h\u00e9\n", "a\u00f1b"}, {"utf-32be", "\x00\x00\xfe\xff", "h\n", "x"},
+		{"iso-8859-1", "", "caf\u00e9 na\u00efve d\u00e9j\u00e0\n", "\u00e9t\u00e9"}, {"iso-8859-1", "", "caf\u00e9\n", "plain"}, {"koi8-r", "", russian, russian},
+		{"shift_jis", "", "\u79c1\u306f\u30ac\u30e9\u30b9\u3092\u98df\u3079\u3089\u308c\u307e\u3059\u3002\n", "\u8868\u80fd\u3002"},
+	} {
+		encode := func(s string) string {
+			raw, bad := text.Lookup(c.encoding).Encode(s)
+			if bad >= 0 {
+				t.Fatal(c)
+			}
+			return string(raw)
+		}
+		for _, times := range []int{1, 20_000} {
+			before := c.mark + encode(strings.Repeat(c.text, times))
+			name := r.write(t, "a", before)
+			got := r.call(t, "filesystem.append", string(mustJSON(map[string]any{"path": name, "content": c.tail})))
+			now, err := os.ReadFile(name)
+			if want := before + encode(c.tail); err != nil || string(now) != want || got["new_size"] != float64(len(want)) {
+				t.Errorf("%s %q, %d times: %v\n%.200q is not\n%.200q", c.encoding, c.tail, times, got, now, want)
+			}
+		}
+	}
+	for _, c := range []struct{ raw, tail string }{
+		{"caf\xe9 na\xefve d\xe9j\xe0\n", "\u4e16\u754c"},                   // not in latin-1
+		{"\xff\xfeh\x00\n\x00x", "y"},                                       // half a unit
+		{"caf\xe9 na\xefve \x81\x8d d\xe9j\xe0 vu, d\xe9j\xe0\n", "\u00e9"}, // the guess is refuted by the bytes
+		{"\x1b$B$3$l\x1b(B\n", "\u3053"},                                    // ISO-2022-JP
+	} {
+		name := r.write(t, "a", c.raw)
+		got := string(mustJSON(r.call(t, "filesystem.append", string(mustJSON(map[string]any{"path": name, "content": c.tail})))))
+		if now, _ := os.ReadFile(name); string(now) != c.raw || !strings.Contains(got, "EncodingError") {
+			t.Errorf("%q to %q: %s, %q", c.tail, c.raw, got, now)
+		}
+	}
 }

@@ -1,12 +1,15 @@
 package capability
 
 import (
-	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +17,6 @@ import (
 	"moltisfs/config"
 	"moltisfs/grep"
 	matching "moltisfs/grep/match"
-	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 )
 
@@ -148,49 +150,6 @@ func TestSearchContentOfGo(t *testing.T) {
 	}
 }
 
-// What ranking costs beside a plain search for the same lines, as Grep of tools has it.
-func BenchmarkSearchContent(b *testing.B) {
-	src := goSource(b)
-	cfg := config.Default()
-	cfg.Tools.FS.AllowPaths = []string{src + "/**"}
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(b.TempDir(), "data")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close() //nolint:errcheck // nothing is read of it any more
-	d, err := Over(e, cfg.Tools.Capability)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, pattern := range []string{"ListenAndServe", "http.Server", "Builder", "err"} {
-		b.Run(pattern+"/ranked", func(b *testing.B) {
-			args := json.RawMessage(fmt.Sprintf(`{"path":%q,"pattern":%q}`, src, pattern))
-			for b.Loop() {
-				a, err := d.Call(b.Context(), dialect.Call{Tool: "filesystem.search_content", Args: args})
-				if err != nil || a.Refused() {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(pattern+"/plain", func(b *testing.B) {
-			m, err := matching.Compile(pattern, matching.Options{IgnoreCase: true, Literal: true, CRLF: true})
-			if err != nil {
-				b.Fatal(err)
-			}
-			q := grep.Query{Matcher: m, Mode: grep.Content, Before: 2, After: 2, Limit: 250}
-			c := &engine.Call{}
-			for b.Loop() {
-				if err := e.Do(b.Context(), c, engine.Operation{Run: func(ctx context.Context) error {
-					_, err := e.Search(ctx, c, src, q)
-					return err
-				}}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // A binary file that matches is named, beside what was found elsewhere; one whose first NUL comes after 8,000 bytes is text.
 func TestSearchContentOfBinaries(t *testing.T) {
 	r := open(t, nil)
@@ -201,6 +160,296 @@ func TestSearchContentOfBinaries(t *testing.T) {
 		got := r.call(t, "filesystem.search_content", `{"path":"R","pattern":"needle"`+more+`}`)
 		if list, _ := got["binary_matches"].([]any); got["files_matched"] != 2.0 || len(list) != 1 || list[0] != filepath.Join(r.root, "note.md") {
 			t.Errorf("%s: %v", more, got)
+		}
+	}
+}
+
+// Files are counted in groups, and a content only once if it is asked. Only what may be like another is looked into.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var files []grep.FileHit
+	for _, f := range []struct {
+		path string
+		size int64
+		time time.Time
+	}{
+		{"/r/a.go", 5, now}, {"/r/d/b.GO", 7, now.Add(-2 * time.Hour)}, {"/r/d/c.txt", 100, now.Add(-400 * 24 * time.Hour)},
+		{"/r/Makefile", 1, now.Add(time.Hour)}, {"/r/.bashrc", 2, now.Add(-3 * 24 * time.Hour)}, {"/r/.x.go", 1, time.Time{}},
+		{"/r/x.", 1, now}, {"/r/x.tar.gz", 3, now},
+	} {
+		files = append(files, grep.FileHit{Path: f.path, Size: f.size, ModTime: f.time})
+	}
+	for _, c := range []struct {
+		by, sort string
+		most     int
+		want     string
+		cut      bool
+	}{
+		{"extension", "count", 10, "[{.go 3 13} {<none> 3 4} {.gz 1 3} {.txt 1 100}]", false},
+		{"extension", "total_size", 2, "[{.txt 1 100} {.go 3 13} {<other> 4 7}]", true},
+		{"extension", "key", 10, "[{.go 3 13} {.gz 1 3} {.txt 1 100} {<none> 3 4}]", false},
+		{"dir", "key", 10, "[{/r 6 13} {/r/d 2 107}]", false},
+		{"mtime-bucket", "count", 10, "[{last_hour 4 10} {older 2 101} {last_day 1 7} {last_week 1 2}]", false},
+		{"none", "count", 1, "[{<all> 8 120}]", false},
+	} {
+		counts := map[string]tally{}
+		for _, f := range files {
+			key := keyBy(c.by, f, now)
+			counts[key] = tally{key, counts[key].n + 1, counts[key].size + f.Size}
+		}
+		rows, cut := rowsOf(counts, c.sort, c.most)
+		if got := fmt.Sprint(rows); got != c.want || cut != c.cut {
+			t.Errorf("%s by %s, %d at most: %s, %v", c.by, c.sort, c.most, got, cut)
+		}
+	}
+	var asked, left []string
+	for _, f := range unlike([]grep.FileHit{{Path: "c", Size: 2}, {Path: "a", Size: 2}, {Path: "b", Size: 2}, {Path: "alone", Size: 3},
+		{Path: "x1", Size: 9}, {Path: "x2", Size: 9}}, func(name string) string {
+		asked = append(asked, name)
+		return map[string]string{"a": "h", "b": "i", "c": "h"}[name]
+	}) {
+		left = append(left, f.Path)
+	}
+	if got := fmt.Sprint(left, asked); got != "[a alone b x1 x2] [a b c x1 x2]" {
+		t.Error(got)
+	}
+}
+
+// What a line does with the name X.
+func TestLineKind(t *testing.T) {
+	t.Parallel()
+	for kind, lines := range map[int]string{
+		defines: `func X(a int) {|type X struct {|type X[T any] struct {|var a, X int|const X = 1|class X(Base):|async def X():|pub(crate) fn X<T>() {` +
+			`|pub struct X;|macro_rules! X {|export default function X() {|function* X() {|export const X = () => {|const { X } = require('x')` +
+			`|public void X(int a) {|#define X(a) a|# define X 1|int X(int a)|static int X(int a,|} X;|struct X {|X() {|CREATE TABLE IF NOT EXISTS X (` +
+			`|create index X on t (a)|(defun X (a)|message X {|func ünïX(a int) {`,
+		inner:   "func (b *B) X() int {|\tX struct {|    def X(self):|def self.X|  X(a, b) {|void B::X(int a) {|TEXT ·X(SB), NOSPLIT, $0|TEXT runtime·X(SB), $0",
+		assigns: "X = 1|X: int = 1|public static final int X = 3;|int X = 3;|X ?= make|X :: Int -> Int|typedef unsigned int X;",
+		member:  "\tX = 1|\tX  Reader // a field|\tX,|\tX(p []byte) (n int, err error)|  X: 1,|  \"X\": 1,|  private String X;|int X(int a);|\tint X;|\tX",
+		0: "    X(String),|resource \"X\" \"y\" {|type Y = other.X|func f(a X) {|func (x *X) Close() error {|class Y(X):|class Y extends X {|const y = X" +
+			"|\treturn X(a)|\tif X(a) {|\tx.X(a, func() {|X(a, func() {|\ta.X = 1|// func X is this|# X = 1 in a comment|import X from 'x'|if a == X {" +
+			"|\t\t\tX: 1,|else X(a) {|y := X{|X|[X]|typedef struct { int a; } Y; // X|" + strings.Repeat("(", 200) + "X",
+	} {
+		for _, line := range strings.Split(lines, "|") {
+			at := regexp.MustCompile(`\bX\b|ünïX`).FindStringIndex(line)
+			if got := lineKind(line, at[0], at[1]); got != kind {
+				t.Errorf("%q: %d, want %d", line, got, kind)
+			}
+		}
+	}
+}
+
+// ranked ranks "path:line:text", one row a file.
+func ranked(t testing.TB, q question, rows ...string) *ranking {
+	m, err := matching.Compile(q.needle, matching.Options{Literal: true, IgnoreCase: true, CRLF: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &ranking{question: q, m: m, files: map[string]bool{}}
+	for _, row := range rows {
+		var line int
+		parts := strings.SplitN(row, ":", 3)
+		fmt.Sscan(parts[1], &line) //nolint:errcheck // ours
+		r.named(parts[0])
+		r.found(grep.FileHit{Path: parts[0], Lines: 1}, []grep.Row{{Line: line, Text: parts[2], Column: 1}})
+	}
+	return r
+}
+
+func placesOf(list []place) (out []string) {
+	for _, p := range list {
+		out = append(out, fmt.Sprintf("%s:%d", p.Path, p.Line))
+	}
+	return out
+}
+
+// Each list is already in the order that it must come out in, and what must not come out is after "-".
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	words, ok := asWords("timeout the Dial", false)
+	if _, one := asWords("one", false); one || !ok {
+		t.Fatal("several words")
+	}
+	for name, c := range map[string]struct {
+		q    question
+		rows []string
+	}{
+		"definitions before uses": {asText("Run", false), []string{
+			"z.go:1:func Run() {", "a.go:1:func Runner() {", "b.go:1:\tx.Run()", "c.go:1:// Runaway"}},
+		"whole words":                {asText("mux", false), []string{"b.go:1:\tuse(mux)", "a.go:1:\tuse(muxer)"}},
+		"spelled as asked":           {asText("MaxInt", false), []string{"b.go:1:\tMaxInt = 9", "a.go:1:\tmaxInt = 9"}},
+		"the file that is called so": {asText("Builder", false), []string{"b/builder.go:1:type Builder struct {", "a.go:1:type Builder interface {"}},
+		"shorter paths": {asText("X", false), []string{
+			"a.go:1:type X struct { a }", "b/a.go:1:type X struct { b }", "a/b/c/a.go:1:type X struct { c }"}},
+		"tests, vendored, generated later": {asText("X", false), []string{"d/a.go:1:func X() { 1", "d/a.pb.go:1:func X() { 2",
+			"d/a_test.go:1:func X() { 3", "vendor/a.go:1:func X() { 4", "vendor/t/a.pb.go:1:func X() { 5"}},
+		"tests that are asked for": {asText("TestX", false), []string{"a/x_test.go:1:func TestX() { 1", "b/x.go:1:func TestX() { 2"}},
+		"a package as the owner":   {asText("http.Server", false), []string{"net/http/server.go:9:type Server struct {", "a.go:1:\tx := http.Server{"}},
+		"an owner before the name": {asText("B.Write", false), []string{"z.go:1:func (b *B) Write() {", "a.go:1:\tB.Write()"}},
+		"other owners":             {asText("http.Server", false), []string{"net/http/a.go:2:type Server struct {", "c.go:1:x(http.Server{})", "-", "net/rpc/server.go:1:type Server struct {", "b.go:1:var s Server"}},
+		"all of several words":     {words, []string{"b.go:1:// the dial has a timeout", "-", "a.go:1:// timeout of a call"}},
+	} {
+		rows := slices.Clone(c.rows)
+		var want []string
+		for _, row := range c.rows {
+			if row == "-" {
+				break
+			}
+			want = append(want, strings.Join(strings.SplitN(row, ":", 3)[:2], ":"))
+		}
+		rows = slices.DeleteFunc(rows, func(r string) bool { return r == "-" })
+		for range 5 {
+			rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+			if got := placesOf(ranked(t, c.q, rows...).best()); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+	}
+	for text, needle := range map[string]string{
+		"http.Server": "Server", "a::b::C": "C", "p->x": "x", "Foo#bar": "bar", "server.go": "server.go", "a.b.json": "a.b.json",
+		"http.Server{": "http.Server{", ".hidden": ".hidden", "x.": "x.", "...": "...", "": "", "a b.c": "a b.c", "1.5": "1.5",
+	} {
+		if q := asText(text, false); q.needle != needle {
+			t.Errorf("%q is looked for as %q", text, q.needle)
+		}
+	}
+}
+
+// Results whose lines overlap become one, and so do those that say the same.
+func TestDeduplicated(t *testing.T) {
+	t.Parallel()
+	r := ranked(t, asText("X", false))
+	r.around = 2
+	file := func(name, text string) {
+		var rows []grep.Row
+		lines := 0
+		for i, line := range strings.Split(text, "\n") {
+			is := strings.Contains(line, "X")
+			if rows = append(rows, grep.Row{Line: i + 1, Text: line, Context: !is, Column: 1}); is {
+				lines++
+			}
+		}
+		r.found(grep.FileHit{Path: name, Lines: lines}, rows)
+	}
+	head := "\n\n// X is\nfunc X() {\n}\n"
+	file("a.go", head+"\n\n\n\nuse(X)")
+	file("b.go", "\n\nuse(X)")
+	file("copy/a.go", head)
+	file("other/a.go", "\n\nanother\n// X is\nfunc X() {\n}\n")
+	list := r.best()
+	if got := placesOf(list); !reflect.DeepEqual(got, []string{"a.go:4", "other/a.go:5", "a.go:10"}) {
+		t.Fatalf("%q", got)
+	}
+	if a := list[0]; !reflect.DeepEqual(a.More, []int{3}) || a.Copies != 1 || list[2].Copies != 1 || r.lines != 8 || len(r.files) != 4 {
+		t.Errorf("%+v, %d lines, %d files", list, r.lines, len(r.files))
+	}
+}
+
+func TestNamesOfFiles(t *testing.T) {
+	t.Parallel()
+	r := ranked(t, asText("server", false), "server.go:3:\tuse(server)")
+	for _, p := range strings.Fields("d/x.go d/server.go d/observers.go") {
+		r.named(p)
+	}
+	if got := placesOf(r.best()); !reflect.DeepEqual(got, []string{"server.go:3", "d/server.go:0", "d/observers.go:0"}) || len(r.files) != 3 {
+		t.Errorf("%q, %d files", got, len(r.files))
+	}
+}
+
+// However many there are, and in whatever order they come, the best stay, newer before older.
+func TestManyAreBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	best := func(order []int) []place {
+		r := ranked(t, asText("X", false), "a/b/z.go:1:func X() {")
+		for _, i := range order {
+			r.found(grep.FileHit{Path: fmt.Sprintf("f%05d.go", i), ModTime: now.Add(time.Duration(i) * time.Hour), Lines: 1},
+				[]grep.Row{{Line: 1, Text: fmt.Sprintf("\tuse%d(X)", i), Column: 1}})
+		}
+		list := r.best()
+		if r.lines != len(order)+1 || !r.cut {
+			t.Errorf("%d lines", r.lines)
+		}
+		return list
+	}
+	order := rand.Perm(5 * mostKept)
+	a := best(order)
+	slices.Reverse(order)
+	if len(a) != mostKept || !reflect.DeepEqual(placesOf(a), placesOf(best(order))) {
+		t.Errorf("%d kept; the order depends on the order", len(a))
+	}
+	if a[0].Path != "a/b/z.go" || a[1].Path != fmt.Sprintf("f%05d.go", 5*mostKept-1) {
+		t.Errorf("%q", placesOf(a[:3]))
+	}
+}
+
+// No line and no path breaks it.
+func FuzzRanking(f *testing.F) {
+	f.Add("func X() {", "X", "a/x.go")
+	f.Add("\xff\xfe(", "\xff", "\x00")
+	f.Fuzz(func(t *testing.T, text, needle, name string) {
+		m, err := matching.Compile(needle, matching.Options{Literal: true, IgnoreCase: true, CRLF: true})
+		if err != nil || needle == "" {
+			return
+		}
+		for _, q := range []question{asText(needle, false), {text: needle, exact: true}} {
+			r := &ranking{question: q, m: m, files: map[string]bool{}}
+			r.named(name)
+			r.found(grep.FileHit{Path: name}, []grep.Row{{Line: 1, Text: text, Column: 1}})
+			for _, p := range r.best() {
+				if p.Column > len(text)+1 {
+					t.Errorf("column %d of %q", p.Column, text)
+				}
+			}
+		}
+	})
+}
+
+// some subtrees of Go's own source are asked in a normal run.
+var some = []string{"bufio", "bytes", "context", "encoding/json", "io", "net/http", "os", "strings", "sync", "time"}
+
+// where does what search_content does, without the guard.
+func where(t *testing.T, root, pattern, glob string) []place {
+	r := ranked(t, asText(pattern, false))
+	if _, err := grep.Search(t.Context(), grep.Walk{Dir: grep.FS(os.DirFS(root)), NoIgnore: true}, grep.Query{Matcher: r.m,
+		Mode: grep.Content, Limit: maxRowsOfFile, Glob: []string{glob}, Found: r.found, Named: r.named}); err != nil {
+		t.Fatal(err)
+	}
+	return r.best()
+}
+
+// Where something is in Go's own source tree. The rules were tuned on the questions of where_tuned.txt. Those of where_held.txt were
+// written before, and asked after that.
+func TestWhereInGo(t *testing.T) {
+	root, glob := goSource(t), "{"+strings.Join(some, ",")+"}/**"
+	if *wholeTree {
+		glob = "**"
+	}
+	for _, set := range []string{"tuned", "held"} {
+		text, err := os.ReadFile("testdata/where_" + set + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, five, n := 0, 0, 0
+		for _, question := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			query, want, _ := strings.Cut(question, " -> ")
+			if !*wholeTree && !slices.ContainsFunc(some, func(d string) bool { return strings.HasPrefix(want, d+"/") }) {
+				continue
+			}
+			list := where(t, root, query, glob)
+			at := slices.IndexFunc(list, func(p place) bool { return p.Path == want })
+			if n++; at == 0 {
+				first++
+			} else {
+				t.Logf("%s: %s is at %d: %+v", query, want, at+1, list[:min(3, len(list))])
+			}
+			if at >= 0 && at < 5 {
+				five++
+			}
+		}
+		if t.Logf("%s: %d questions: the right file first in %d, in the first five in %d", set, n, first, five); n < 10 || first*30 < n*28 || five < n {
+			t.Error("too few")
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"moltisfs/grep"
@@ -240,4 +241,316 @@ func (d *Dialect) EndSession(_ context.Context, principal, session string) error
 // keyOf names a session as the engine does.
 func keyOf(principal, session string) [2]string {
 	return [2]string{cmp.Or(principal, "local"), cmp.Or(session, "default")}
+}
+
+// What watches may take. A user of the system has 128 queues for all its programs. The engine divides
+// the directories.
+const (
+	watchesOfSession   = 16
+	watchesOfPrincipal = 32
+	watchesOfAll       = 64
+	eventsKept         = 16_384 // of a session
+)
+
+// errEnded says that the session ended before its watch had begun.
+var errEnded = errors.New("the session has ended")
+
+// An event is told with the cursor after which the next one comes.
+type event struct {
+	Cursor    int64  `json:"cursor"`
+	Type      string `json:"type"`
+	Watch     string `json:"watch_id,omitempty"`
+	Path      string `json:"path,omitempty"` // of a rename: where it is now
+	From      string `json:"from,omitempty"` // of a rename, with To
+	To        string `json:"to,omitempty"`
+	Directory bool   `json:"directory"`
+	Time      string `json:"time"`
+
+	of *feedWatch
+}
+
+// timeNow is the time of an event that is noticed at this moment.
+func timeNow() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+
+// A feedWatch is one of a session.
+type feedWatch struct {
+	ID    string
+	Close func() error // ends Run
+	// Run hands over events until the watch ends, by Close or by itself.
+	Run func(tell func([]event))
+	// Judge says how an event may be told to the one who fetches it; false: not at all.
+	Judge func(e event, by *fetcher) (event, bool)
+	Gone  event // that tells of its end
+}
+
+// feeds keeps the events of all sessions until somebody fetches them or they are too many. It knows who watches and how often they may.
+// Cursors only grow; a cursor that is older than what is kept has missed something, and an event rescan says so. The zero value is ready,
+// and safe for concurrent use.
+type feeds struct {
+	mu    sync.Mutex
+	of    map[[2]string]*feed // by principal and session
+	count int                 // watches
+}
+
+// A feed is there while somebody watches, waits, or may come back for what is kept.
+type feed struct {
+	key      [2]string
+	watches  []*feedWatch
+	reserved int     // watches that are being made
+	kept     []event // the last of them
+	dropped  int64   // cursor of the last that is not kept any more
+	read     int64   // cursor of the last that somebody was given
+	waiting  int
+	changed  chan struct{} // closed with the next event
+	ended    bool
+	renewed  int // times that its watches were ended by endWatches
+	running  sync.WaitGroup
+}
+
+func (s *feeds) feed(key [2]string) *feed {
+	f := s.of[key]
+	if f == nil {
+		if s.of == nil {
+			s.of = map[[2]string]*feed{}
+		}
+		f = &feed{key: key, changed: make(chan struct{})}
+		s.of[key] = f
+	}
+	return f
+}
+
+// tidy forgets a feed that holds nothing.
+func (s *feeds) tidy(f *feed) {
+	if f.waiting+f.reserved+len(f.watches)+len(f.kept) == 0 && f.dropped == 0 && s.of[f.key] == f {
+		delete(s.of, f.key)
+	}
+}
+
+// limitError says that there are too many watches already.
+type limitError struct {
+	Used, Most int
+	What       string
+}
+
+func (e *limitError) Error() string {
+	return fmt.Sprintf("%d of %d %s are used", e.Used, e.Most, e.What)
+}
+
+// begin begins a watch of a session, if it may have one more. The error is a *limitError, errEnded,
+// or what begin fails with.
+func (s *feeds) begin(key [2]string, begin func() (*feedWatch, error)) error {
+	f, err := s.reserve(key)
+	if err != nil {
+		return err
+	}
+	w, err := begin()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.reserved--
+	switch {
+	case err != nil:
+		s.count--
+		s.tidy(f)
+	case f.ended:
+		s.count--
+		w.Close() //nolint:errcheck // nothing was asked of it
+		return errEnded
+	default:
+		f.watches = append(f.watches, w)
+		f.running.Go(func() {
+			w.Run(func(events []event) { s.add(f, w, events) })
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.drop(f, w)
+		})
+	}
+	return err
+}
+
+// reserve takes the place of one watch, or says why there is none.
+func (s *feeds) reserve(key [2]string) (*feed, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := 0
+	for _, f := range s.of {
+		if f.key[0] == key[0] {
+			own += len(f.watches) + f.reserved
+		}
+	}
+	f := s.feed(key)
+	defer s.tidy(f)
+	for _, limit := range []limitError{
+		{len(f.watches) + f.reserved, watchesOfSession, "watches of this session"},
+		{own, watchesOfPrincipal, "watches of this principal"},
+		{s.count, watchesOfAll, "watches of all"},
+	} {
+		if limit.Used >= limit.Most {
+			return nil, &limit
+		}
+	}
+	f.reserved++
+	s.count++
+	return f, nil
+}
+
+// drop closes a watch, and takes it out of its feed if it is still there. s.mu is held.
+func (s *feeds) drop(f *feed, w *feedWatch) {
+	w.Close() //nolint:errcheck // nothing more is asked of it
+	if i := slices.Index(f.watches, w); i >= 0 {
+		f.watches = slices.Delete(f.watches, i, i+1)
+		s.count--
+	}
+	s.tidy(f)
+}
+
+// unwatch ends a watch of a session. ok is false if there is none of this id.
+func (s *feeds) unwatch(key [2]string, id string) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.of[key]
+	if f == nil {
+		return false
+	}
+	i := slices.IndexFunc(f.watches, func(w *feedWatch) bool { return w.ID == id })
+	if i >= 0 {
+		s.drop(f, f.watches[i])
+	}
+	return i >= 0
+}
+
+// end ends the watches of a session, and returns when nothing of them runs any more.
+func (s *feeds) end(key [2]string) {
+	s.mu.Lock()
+	f := s.of[key]
+	if f == nil {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.of, key)
+	f.ended = true
+	for _, w := range f.watches {
+		w.Close() //nolint:errcheck // its Run ends by that
+	}
+	s.count -= len(f.watches)
+	f.watches, f.kept = nil, nil
+	f.wake()
+	s.mu.Unlock()
+	f.running.Wait()
+}
+
+// endWatches ends the watches of all sessions, for another engine takes the place of theirs. What
+// was kept of them is judged by rules that hold no more, so it is told no more: their ends are, each
+// by its Gone, and whoever waits is woken.
+func (s *feeds) endWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.of {
+		f.dropped, f.kept = f.last(), nil
+		f.renewed++
+		for _, w := range f.watches {
+			w.Close() //nolint:errcheck // its Run ends by that
+			e := w.Gone
+			e.Cursor, e.Watch, e.Time, e.of = f.last()+1, w.ID, timeNow(), w
+			f.kept = append(f.kept, e)
+		}
+		s.count -= len(f.watches)
+		f.watches = nil
+		f.wake()
+	}
+}
+
+// wake wakes whoever waits for a feed.
+func (f *feed) wake() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// add gives the events of a watch their cursors and wakes who waits. The oldest give way.
+func (s *feeds) add(f *feed, w *feedWatch, events []event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(events) == 0 || !slices.Contains(f.watches, w) { // it was ended meanwhile
+		return
+	}
+	for _, e := range events {
+		if n := len(f.kept); n > 0 && f.read < f.last() && e.repeats(&f.kept[n-1]) {
+			continue
+		}
+		e.Cursor, e.Watch, e.of = f.last()+1, w.ID, w
+		f.kept = append(f.kept, e)
+	}
+	if more := len(f.kept) - eventsKept; more > 0 {
+		f.dropped += int64(more)
+		f.kept = slices.Delete(f.kept, 0, more)
+	}
+	f.wake()
+}
+
+// repeats says that an event adds nothing to the one before it, which nobody has read yet.
+func (e *event) repeats(last *event) bool {
+	return e.Type == engine.EventModify && last.Type == e.Type && last.of == e.of && last.Path == e.Path
+}
+
+func (f *feed) last() int64 { return f.dropped + int64(len(f.kept)) }
+
+// since gives at most so many events after a cursor. A cursor that is older than what is kept, or that is none of
+// this feed, has missed some: a rescan says so, and all that is kept follows.
+func (f *feed) since(cursor int64, most int) (list []event, next int64) {
+	if cursor < f.dropped || cursor > f.last() {
+		cursor = f.dropped
+		list = append(list, event{Cursor: cursor, Type: engine.EventRescan, Directory: true, Time: timeNow()})
+	}
+	from := int(cursor - f.dropped)
+	n := min(len(f.kept)-from, max(most-len(list), 0))
+	f.read = max(f.read, cursor+int64(n))
+	return append(list, f.kept[from:from+n]...), cursor + int64(n)
+}
+
+// after gives the events of a session after a cursor, as they may be told to by, which is what Judge
+// is given, and waits for the first until ctx ends, closing is closed, or the watches are ended. next
+// is the cursor to go on with.
+func (s *feeds) after(ctx context.Context, closing <-chan struct{}, key [2]string, cursor int64, most int, by *fetcher) (list []event, next int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.feed(key)
+	f.waiting++
+	defer func() { f.waiting--; s.tidy(f) }()
+	over, renewed := false, f.renewed
+	for {
+		if f.ended {
+			return nil, cursor
+		}
+		over = over || f.renewed != renewed
+		list, next = f.since(cursor, most)
+		changed := f.changed
+		s.mu.Unlock()
+		none := len(list) == 0
+		if list = judged(list, by); none && !over && most > 0 && ctx.Err() == nil {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			case <-closing:
+				over = true
+			}
+		}
+		s.mu.Lock()
+		if len(list) > 0 || most <= 0 || none && (over || ctx.Err() != nil) {
+			return list, next
+		}
+		cursor = next // what came may not be told
+	}
+}
+
+// judged are the events that may be told to somebody.
+func judged(list []event, by *fetcher) (out []event) {
+	for _, e := range list {
+		told := true
+		if e.of != nil && e.of.Judge != nil {
+			e, told = e.of.Judge(e, by)
+		}
+		if told {
+			out = append(out, e)
+		}
+	}
+	return out
 }

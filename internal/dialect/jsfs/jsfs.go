@@ -30,6 +30,7 @@ import (
 	"moltisfs/internal/js"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/refusal"
 	"moltisfs/internal/share"
 )
 
@@ -88,13 +89,13 @@ const (
 		"isSymlink, readonly, mtimeMs, atimeMs, birthtimeMs}, mkdir(path, {recursive}), " +
 		"rm(path, {recursive}), unlink, rename, copyFile, exists. " +
 		"Relative paths begin at the workspace root.\n" +
-		"There are no modules, no process and no network. Refusals are exceptions that say what " +
+		"There are no modules, no timers, no process and no network. Refusals are exceptions that say what " +
 		"to do."
 	docUndo    = " One undo takes back a whole run."
 	docExample = "\nExample: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".js\")) " +
 		"{ const s = await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", " +
 		"\"newName\"); if (t !== s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
-	docNone = "\nThere are no files, no modules, no process and no network."
+	docNone = "\nThere are no files, no modules, no timers, no process and no network."
 )
 
 var spec = args.Of[runArgs](nil)
@@ -197,34 +198,11 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		return nil, d.e.Unknown(ctx, r.Call, in, nil,
 			&dialect.UnknownToolError{Tool: in.Tool, Nearest: d.nearest(in.Tool)})
 	}
-	out := &dialect.Object{Of: Tool}
-	err := d.e.Do(ctx, r.Call, engine.Operation{
-		Args: in.Args, Time: d.o.time(nil) + d.e.OwnTime(true),
-		Decode: r.decode,
-		Run: func(ctx context.Context) (err error) {
-			if err = r.script(ctx); err == nil {
-				out.Content, err = args.Encode(r.reply)
-			}
-			return err
-		},
-		Refuse: func(_ context.Context, err error) string {
-			reason := engine.Reason(err)
-			if reason == nil {
-				return ""
-			}
-			out.Of, out.No = string(reason.Code), true
-			if out.Content, err = args.Encode(reply{Error: new(why(reason))}); err != nil {
-				return ""
-			}
-			return out.Of
-		},
-		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
-		Replace: func(raw json.RawMessage) error { out.Content = raw; return nil },
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	op := engine.Operation{Args: in.Args, Time: d.o.time(nil) + d.e.OwnTime(true), Decode: r.decode}
+	return refusal.Do(ctx, d.e, r.Call, op, func(ctx context.Context) (any, error) {
+		err := r.script(ctx)
+		return r.reply, err
+	}, func(no *engine.Refusal) any { return reply{Error: new(why(no))} })
 }
 
 func (d *Dialect) nearest(tool string) string {

@@ -99,28 +99,46 @@ type Proxy struct {
 	open
 }
 
-// open holds the requests under way. Maps by id have the ids as they stand in messages.
+// open holds the requests under way. Tables by id have the ids as they stand in messages.
 type open struct {
-	mu       sync.Mutex
-	waiting  map[string]chan message       // our requests
-	opening  map[string]*session           // requests that the agent answers with a session
-	running  map[string]context.CancelFunc // calls of the agent
-	sessions map[string]*session
-	keys     map[string]*session           // by the key of our MCP server
-	turns    map[[2]string]<-chan struct{} // the last call of a path, by session and path
+	waiting  table[chan message]       // our requests
+	opening  table[*session]           // requests that the agent answers with a session
+	running  table[context.CancelFunc] // calls of the agent
+	sessions table[*session]
+	keys     table[*session] // by the key of our MCP server
+
+	mu    sync.Mutex
+	turns map[[2]string]<-chan struct{} // the last call of a path, by session and path
 
 	hello        string // id of initialize
 	client       string // the agent's program
 	gives, takes bool   // the editor its texts, and texts
 }
 
+// A table keeps values by name, for several goroutines. A value that is not there is the zero one.
+type table[V any] struct{ all sync.Map }
+
+func (t *table[V]) put(name string, v V) { t.all.Store(name, v) }
+
+func (t *table[V]) get(name string) (v V) {
+	if found, ok := t.all.Load(name); ok {
+		v = found.(V)
+	}
+	return v
+}
+
+func (t *table[V]) take(name string) (v V) {
+	if found, ok := t.all.LoadAndDelete(name); ok {
+		v = found.(V)
+	}
+	return v
+}
+
 // New is a proxy whose lines go to editor and agent.
 func New(files Files, editor, agent io.Writer, o Options) *Proxy {
 	p := &Proxy{o: o, files: files, ours: `"moltis-fs-` + strings.ToLower(rand.Text()) + `-`,
 		room: make(chan struct{}, most),
-		open: open{waiting: map[string]chan message{}, opening: map[string]*session{},
-			running: map[string]context.CancelFunc{}, sessions: map[string]*session{},
-			keys: map[string]*session{}, turns: map[[2]string]<-chan struct{}{}}}
+		open: open{turns: map[[2]string]<-chan struct{}{}}}
 	p.editor.out, p.agent.out = editor, agent
 	p.gone, p.deaf = context.WithCancel(context.Background())
 	return p
@@ -191,11 +209,7 @@ func (p *Proxy) pass(ctx context.Context, from io.Reader,
 func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 	m, err := read(line)
 	if err == nil && m.answers() && bytes.HasPrefix(m.id, []byte(p.ours)) {
-		p.mu.Lock()
-		got := p.waiting[string(m.id)]
-		delete(p.waiting, string(m.id))
-		p.mu.Unlock()
-		if got != nil { // else nobody waits any more
+		if got := p.waiting.take(string(m.id)); got != nil { // else nobody waits any more
 			m.line, m.result, m.failed = nil, bytes.Clone(m.result), bytes.Clone(m.failed)
 			got <- m
 		}
@@ -288,6 +302,14 @@ func reply(id []byte, as string, value []byte) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"%s":%s}`+"\n", id, as, value)
 }
 
+// request is the line of a request, or without an id of a notification.
+func request(id []byte, method string, params []byte) []byte {
+	if id != nil {
+		id = fmt.Appendf(nil, `"id":%s,`, id)
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0",%s"method":"%s","params":%s}`+"\n", id, method, params)
+}
+
 // encoded gives v as JSON, which can't fail for the values of this package.
 func encoded(v any) []byte {
 	var b bytes.Buffer
@@ -348,14 +370,10 @@ func (p *Proxy) carryOut(ctx context.Context, m message) {
 	p.room <- struct{}{}
 	before, done := p.turn(m, s)
 	ctx, cancel := context.WithCancel(ctx)
-	p.mu.Lock()
-	p.running[string(m.id)] = cancel
-	p.mu.Unlock()
+	p.running.put(string(m.id), cancel)
 	p.calls.Go(func() {
 		defer func() {
-			p.mu.Lock()
-			delete(p.running, string(m.id))
-			p.mu.Unlock()
+			p.running.take(string(m.id))
 			cancel()
 			done()
 			<-p.room
@@ -369,31 +387,25 @@ func (p *Proxy) carryOut(ctx context.Context, m message) {
 
 func (p *Proxy) run(ctx context.Context, m message, s *session) {
 	a, err := p.files.Call(ctx, s.call(m.method, m.params))
-	if err != nil {
+	var content []byte
+	if err == nil {
+		content, err = a.JSON(true)
+	}
+	to, line := &p.agent, []byte(nil)
+	switch {
+	case err != nil:
 		p.o.Tell("%s: %v", m.method, err)
-		_ = p.agent.send(failure(m.id, -32603, "the guard is broken")) // else it has gone
-		return
+		line = failure(m.id, -32603, "the guard is broken")
+	case a.Refused() && ctx.Err() != nil:
+		line = failure(m.id, -32800, "Request cancelled")
+	case a.Refused():
+		line = reply(m.id, "error", content)
+	case m.method == runProgram:
+		to, line = &p.editor, request(m.id, runProgram, content)
+	default:
+		line = reply(m.id, "result", content)
 	}
-	if a.Refused() && ctx.Err() != nil {
-		_ = p.agent.send(failure(m.id, -32800, "Request cancelled")) // else it has gone
-		return
-	}
-	as := "result"
-	if a.Refused() {
-		as = "error"
-	}
-	content, err := a.JSON(true)
-	if err != nil {
-		p.o.Tell("%s: %v", m.method, err)
-		_ = p.agent.send(failure(m.id, -32603, "the guard is broken")) // else it has gone
-		return
-	}
-	if m.method == runProgram && !a.Refused() {
-		_ = p.editor.send(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"%s","params":%s}`+"\n", // else nobody waits for it
-			m.id, runProgram, content))
-		return
-	}
-	_ = p.agent.send(reply(m.id, as, content)) // else it has gone
+	_ = to.send(line) // else it has gone
 }
 
 // turn has calls of one path follow each other. before ends when it is this one's turn; done ends
@@ -424,11 +436,9 @@ func (p *Proxy) cancels(m message) bool {
 	if err != nil || parts[0] == nil {
 		return false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	cancel, ours := p.running[string(parts[0])]
-	if ours {
+	cancel := p.running.get(string(parts[0]))
+	if cancel != nil {
 		cancel()
 	}
-	return ours
+	return cancel != nil
 }

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 )
+
+var whole = flag.Bool("whole", false, "long lines of 100 MB")
 
 // BenchmarkAdded measures what the proxy adds to the way of a message from the agent to the editor, by pipes of the system, at 10,000
 // messages a second: beside the same way without a proxy.
@@ -65,6 +68,17 @@ func BenchmarkAdded(b *testing.B) {
 				b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 				_ = said.Close()
 			})
+		}
+	}
+}
+
+func BenchmarkPass(b *testing.B) {
+	line := []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"text":"` + strings.Repeat("some words ", 30) + `"}}}` + "\n")
+	p := New(&deaf{}, io.Discard, io.Discard, Options{Terminal: "pass", Tell: func(string, ...any) {}})
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		if err := p.fromAgent(b.Context(), line); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

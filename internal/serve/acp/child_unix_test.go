@@ -49,9 +49,7 @@ func TestChild(t *testing.T) {
 				has = patience{50 * time.Millisecond, 50 * time.Millisecond, 50 * time.Millisecond}
 			}
 			child, err := start([]string{"sh", "-c", c.script}, errOut, has)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			c.do(child)
 			out, err := io.ReadAll(child)
 			if err != nil || c.out != "" && string(out) != c.out {

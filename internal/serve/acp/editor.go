@@ -27,17 +27,9 @@ func (e *editorError) Error() string {
 func (p *Proxy) request(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	id := fmt.Sprintf(`%s%d"`, p.ours, p.count.Add(1))
 	got := make(chan message, 1)
-	p.mu.Lock()
-	p.waiting[id] = got
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		delete(p.waiting, id)
-		p.mu.Unlock()
-	}()
-	line := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"%s","params":%s}`+"\n",
-		id, method, encoded(params))
-	if err := p.editor.send(line); err != nil {
+	p.waiting.put(id, got)
+	defer p.waiting.take(id)
+	if err := p.editor.send(request([]byte(id), method, encoded(params))); err != nil {
 		return nil, err
 	}
 	select {
@@ -51,8 +43,7 @@ func (p *Proxy) request(ctx context.Context, method string, params any) (json.Ra
 		}
 		return nil, &no
 	case <-ctx.Done():
-		_ = p.editor.send(fmt.Appendf(nil, // else it has gone
-			`{"jsonrpc":"2.0","method":"%s","params":{"requestId":%s}}`+"\n", cancelCall, id))
+		_ = p.editor.send(request(nil, cancelCall, fmt.Appendf(nil, `{"requestId":%s}`, id))) // else it has gone
 		return nil, ctx.Err()
 	case <-p.gone.Done():
 		return nil, errGone
@@ -76,7 +67,7 @@ type texts struct {
 	takes bool
 }
 
-// Takes says whether the editor changes its texts for us.
+// Takes reports whether the editor changes its texts for us.
 func (t *texts) Takes() bool { return t.takes }
 
 const notFound = -32002
@@ -202,10 +193,8 @@ func (c *card) Over(made bool) {
 	if made {
 		status = "completed"
 	}
-	params := encoded(map[string]any{"sessionId": c.session, "update": map[string]any{
-		"sessionUpdate": "tool_call_update", "toolCallId": "moltis-fs-" + c.id, "status": status}})
-	_ = c.p.editor.send(fmt.Appendf(nil, // else it has gone
-		`{"jsonrpc":"2.0","method":"session/update","params":%s}`+"\n", params))
+	_ = c.p.editor.send(request(nil, "session/update", encoded(map[string]any{"sessionId": c.session, // else it has gone
+		"update": map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "moltis-fs-" + c.id, "status": status}})))
 }
 
 // choices gives the answers that the user may pick. A question with a warning is asked each time.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"io"
 	"strings"
 	"sync"
@@ -46,9 +45,7 @@ func through(t *testing.T, editor, agent io.Reader, terminal string) (toEditor, 
 		<-hungUp
 		_ = end.Close()
 	}()
-	if err := p.Serve(t.Context(), editor, reading, func() { close(hungUp) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Serve(t.Context(), editor, reading, func() { close(hungUp) }))
 	return e.String(), a.String(), d
 }
 
@@ -166,15 +163,9 @@ func TestAgentThatReadsNothing(t *testing.T) {
 	})
 }
 
-var whole = flag.Bool("whole", false, "long lines of 100 MB")
-
-func BenchmarkPass(b *testing.B) {
-	line := []byte(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"text":"` + strings.Repeat("some words ", 30) + `"}}}` + "\n")
-	p := New(&deaf{}, io.Discard, io.Discard, Options{Terminal: "pass", Tell: func(string, ...any) {}})
-	b.SetBytes(int64(len(line)))
-	for b.Loop() {
-		if err := p.fromAgent(b.Context(), line); err != nil {
-			b.Fatal(err)
-		}
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -42,13 +42,9 @@ func TestConversations(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			a, err := txtar.ParseFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			root, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			data := filepath.Join(t.TempDir(), "data")
 			var talk, after string
 			synctest.Test(t, func(t *testing.T) { talk, after = converse(t, a, root, data) })
@@ -67,9 +63,7 @@ func TestConversations(t *testing.T) {
 			} else if !bytes.Equal(is, was) {
 				t.Errorf("it is now\n%s", is)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		})
 	}
 }
@@ -89,12 +83,8 @@ type stage struct {
 
 func put(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o777))
+	must(t, os.WriteFile(path, data, 0o666))
 }
 
 func converse(t *testing.T, a *txtar.Archive, root, data string) (talk, after string) {
@@ -118,9 +108,7 @@ func converse(t *testing.T, a *txtar.Archive, root, data string) (talk, after st
 	}
 	cfg.Tools.FS.AllowPaths = []string{root + "/**"}
 	e, err := engine.Open(cfg, engine.Host{DataDir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fromEditor, editor := io.Pipe()
 	fromAgent, agent := io.Pipe()
 	toEditor, proxyToEditor := io.Pipe()
@@ -393,4 +381,11 @@ func (x *stage) changed(disk map[string]string, a *txtar.Archive) string {
 	}
 	slices.Sort(out)
 	return strings.Join(append(out, ""), "\n")
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -48,9 +48,7 @@ func (p *Proxy) named(s *session, id string) {
 		close(s.known)
 	}
 	s.mu.Unlock()
-	p.mu.Lock()
-	p.sessions[id] = s
-	p.mu.Unlock()
+	p.sessions.put(id, s)
 }
 
 // of is the session that a message names. One that nobody opened is held by the policy alone, and
@@ -62,16 +60,13 @@ func (p *Proxy) of(params []byte) (*session, error) {
 	if json.Unmarshal(params, &is) != nil || is.ID == "" {
 		return nil, errors.New("missing: sessionId")
 	}
-	p.mu.Lock()
-	s := p.sessions[is.ID]
-	p.mu.Unlock()
-	if s != nil {
+	if s := p.sessions.get(is.ID); s != nil {
 		return s, nil
 	}
 	if p.o.Confine != nil {
 		return nil, errors.New("there is no session " + approval.Escape(is.ID, false))
 	}
-	s = p.newSession()
+	s := p.newSession()
 	p.named(s, is.ID)
 	return s, nil
 }
@@ -159,18 +154,14 @@ func (p *Proxy) opens(ctx context.Context, m message) (line []byte) {
 		p.named(s, is.ID)
 		return line
 	}
-	p.mu.Lock()
-	p.opening[string(m.id)] = s
-	p.mu.Unlock()
+	p.opening.put(string(m.id), s)
 	return line
 }
 
 // lend gives the agent our MCP server for a session, after those of the editor.
 func (p *Proxy) lend(m message, s *session) []byte {
 	key := rand.Text()
-	p.mu.Lock()
-	p.keys[key] = s
-	p.mu.Unlock()
+	p.keys.put(key, s)
 	parts, _ := pick(m.params, []string{"mcpServers"})
 	list := bytes.TrimSpace(parts[0])
 	if len(list) < 2 || list[0] != '[' {
@@ -187,9 +178,7 @@ func (p *Proxy) lend(m message, s *session) []byte {
 // Fill makes a call of our MCP server one of the session that the key was given to. It waits until
 // the agent has named that.
 func (p *Proxy) Fill(ctx context.Context, key string, c *dialect.Call) error {
-	p.mu.Lock()
-	s := p.keys[key]
-	p.mu.Unlock()
+	s := p.keys.get(key)
 	if s == nil {
 		return errors.New("there is no such session")
 	}
@@ -207,17 +196,13 @@ func (p *Proxy) Fill(ctx context.Context, key string, c *dialect.Call) error {
 }
 
 // Knows says whether a key was given to a session.
-func (p *Proxy) Knows(key string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.keys[key] != nil
-}
+func (p *Proxy) Knows(key string) bool { return p.keys.get(key) != nil }
 
 // answered looks at an answer of the agent: it may name a session, or itself.
 func (p *Proxy) answered(m message) {
+	s := p.opening.take(string(m.id))
 	p.mu.Lock()
-	s, hello := p.opening[string(m.id)], p.hello == string(m.id)
-	delete(p.opening, string(m.id))
+	hello := p.hello == string(m.id)
 	if hello {
 		p.hello = ""
 	}

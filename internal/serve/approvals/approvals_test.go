@@ -250,37 +250,6 @@ func TestOwnQuestion(t *testing.T) {
 	}
 }
 
-// Who was not shown a diff whole can't approve, and can deny.
-func TestLongDiff(t *testing.T) {
-	t.Parallel()
-	q := queue.Open(t.TempDir())
-	long := example()
-	long.Diff = strings.Repeat("+a line of some length\n", 10_000)
-	w := dial(t, serve(t, &Gateway{Queue: q}))
-	a, b := ask(t, q, long), ask(t, q, long)
-	for range 2 {
-		if e := w.next("event"); len(e) > 2*maxDiff || !strings.Contains(e, `"diffCut":`) {
-			t.Errorf("%d bytes: %.300s", len(e), e)
-		}
-	}
-	yes, no := `{"requestId":"`+a.id+`","decision":"approved"}`, `{"requestId":"`+b.id+`","decision":"denied"}`
-	if r := w.call("exec.approval.resolve", yes); !strings.Contains(r, `"CONFLICT"`) {
-		t.Error(r)
-	}
-	if r := w.call("exec.approval.resolve", no); !strings.Contains(r, `"ok":true`) {
-		t.Error(r)
-	}
-	if r := w.call("approvals.show", `{"id":"`+a.id+`"}`); strings.Count(r, "a line of") != 20_000 { // diff and card
-		t.Error(len(r))
-	}
-	if r := w.call("exec.approval.resolve", yes); !strings.Contains(r, `"ok":true`) {
-		t.Error(r)
-	}
-	if a := <-a.answer; a.Decision != approval.Approved {
-		t.Errorf("%+v", a)
-	}
-}
-
 // There is one rule for all doors: by JSON-RPC, by the WebSocket, in either's words.
 func TestUnseenByAnyDoor(t *testing.T) {
 	t.Parallel()
@@ -306,6 +275,11 @@ func TestUnseenByAnyDoor(t *testing.T) {
 			return door.call(door.method, "ann", fmt.Sprintf(`{%q:%q%s%s}`, door.id, id, door.x, more))
 		}
 		one, two := ask(t, q, long), ask(t, q, long)
+		for range 2 {
+			if e := w.next("event"); len(e) > 2*maxDiff || !strings.Contains(e, `"diffCut":`) {
+				t.Errorf("%s: %d bytes: %.300s", name, len(e), e)
+			}
+		}
 		if got := approve(one.id, ""); !strings.Contains(got, "was not shown whole") {
 			t.Errorf("%s: unseen: %s", name, got)
 		}

@@ -23,17 +23,13 @@ func TestConnections(t *testing.T) {
 	secrets := map[string]string{}
 	for _, who := range []string{"alice", "bob"} {
 		_, secret, err := tokens.Create(serve.Token{Principal: who})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		secrets[who] = secret
 	}
 	s := New(&toy{}, Options{Tokens: tokens})
 	s.connections = newConnections(32) // eight strangers, eight that are known, four for each principal
 	l, err := serve.Listen("127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -46,9 +42,7 @@ func TestConnections(t *testing.T) {
 	dial := func(from net.Addr) net.Conn {
 		t.Helper()
 		c, err := (&net.Dialer{LocalAddr: from}).Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { c.Close() })
 		return c
 	}

@@ -137,14 +137,10 @@ func runWith(t testing.TB, bodyTime time.Duration, change ...func(*Options)) *ru
 	r.server = New(r.toy, o)
 	r.server.bodyTime = bodyTime
 	l, err := serve.Listen("127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(t.TempDir(), "s")
 	u, err := serve.Listen("unix:"+path, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.url = "http://" + l.Addr().String()
 	r.unix = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
@@ -519,9 +515,7 @@ func TestSocket(t *testing.T) {
 			body, method = invocation("Read", ""), "POST"
 		}
 		q, err := http.NewRequest(method, "http://any.name"+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		q.Header.Set("Content-Type", "application/json")
 		if secret != "" {
 			q.Header.Set("Authorization", "Bearer "+secret)
@@ -529,9 +523,7 @@ func TestSocket(t *testing.T) {
 		return r.do(r.unix, q)
 	}
 	c, err := r.unix.Transport.(*http.Transport).DialContext(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, known, _ := serve.Peer(c)
 	c.Close()
 	if !known {
@@ -557,5 +549,12 @@ func TestSocket(t *testing.T) {
 	}
 	if status, _ := send("/rpc", "wrong"); status != 401 {
 		t.Errorf("a wrong token on a socket: %d", status)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

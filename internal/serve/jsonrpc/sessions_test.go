@@ -214,9 +214,7 @@ func TestTimeOfABody(t *testing.T) {
 	soon(t, r.begun)
 	for who, want := range map[string]string{secret: "408", "a stranger": "401"} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		fmt.Fprintf(c, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", who)
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -236,9 +234,7 @@ func TestHangingUp(t *testing.T) {
 	r := run(t)
 	_, secret := r.token(serve.Token{Principal: "ci"})
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	body := invocation("slow", "")
 	fmt.Fprintf(c, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", secret, len(body), body)
 	soon(t, r.begun)
@@ -256,14 +252,10 @@ func TestIdleSessions(t *testing.T) {
 		d := &toy{}
 		s := newSessions(d)
 		idle, err := s.create("ci")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		used, _ := s.create("ci")
 		_, leave, err := s.use("ci", used)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.Sleep(sessionIdle)
 		s.sweep(t.Context(), slog.New(slog.DiscardHandler))
 		if len(d.ended) != 0 {
@@ -334,9 +326,7 @@ func TestCallsWaitForAPlace(t *testing.T) {
 	t.Parallel()
 	var l load
 	for range maxCalls {
-		if err := l.of("ci").calls.Acquire(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.of("ci").calls.Acquire(t.Context(), 1))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -363,9 +353,7 @@ func TestWithoutEvents(t *testing.T) {
 	s := New(struct{ dialect.Dialect }{&toy{}}, Options{})
 	c := &caller{principal: "ci", calls: true}
 	id, err := s.sessions.create("ci")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	start := time.Now()
 	if got, _ := s.answer(t.Context(), c, []byte(poll(id, 30))); !strings.Contains(string(got), `"result":{"cursor":4,"events":[]}`) || time.Since(start) < 30*time.Millisecond {
 		t.Errorf("%s after %v", got, time.Since(start))
@@ -383,9 +371,7 @@ func TestStrangersBlockNobody(t *testing.T) {
 	_, secret := r.token(serve.Token{Principal: "ci"})
 	for range 200 {
 		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		if _, err := io.WriteString(c, "POST /rpc HTTP/1.1\r\nHost: localhost\r\n"); err != nil {
 			t.Fatal(err)

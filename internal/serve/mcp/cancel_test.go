@@ -99,9 +99,7 @@ func TestEndOfInputWithdrawsQuestions(t *testing.T) {
 func TestEndOfInputWithoutQuestions(t *testing.T) {
 	f := file(t, toolstest.Tree(t), "a.txt", "one\n")
 	suite, err := tools.Open(config.Default(), tools.Options{Approver: approval.Yes("--approve yes"), DataDir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer suite.Close()
 	in := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Write","arguments":{"file_path":%q,"content":"new\n"},`+
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`+"\n", f)

@@ -41,9 +41,7 @@ func serve(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options) (to
 		so.DataDir = filepath.Join(t.TempDir(), "data")
 	}
 	suite, err := tools.Open(cfg, so)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	served := make(chan error, 1)
@@ -80,9 +78,7 @@ func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, nam
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, co)
 	session, err := client.Connect(context.Background(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { session.Close() })
 	return session
 }
@@ -119,17 +115,13 @@ func file(t *testing.T, root, name, content string) string {
 
 func writeFile(t testing.TB, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 func content(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -142,9 +134,7 @@ func TestGoldenCallsOverMCP(t *testing.T) {
 		if err == nil {
 			schemas[d.Name], err = schema.Resolve(nil)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	toolstest.Run(t, "../../../testdata/calls", func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (toolstest.Answer, error) {
 		var now tools.Approver // calls come one at a time
@@ -202,9 +192,7 @@ func (f approverFunc) Ask(ctx context.Context, q tools.Question) (tools.Answer, 
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -212,9 +200,7 @@ func TestListing(t *testing.T) {
 	for _, revision := range revisions {
 		s := start(t, config.Default(), tools.Options{}, mcp.Options{}, "test", revision, nil)
 		list, err := s.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var names []string
 		for _, tool := range list.Tools {
 			names = append(names, tool.Name)
@@ -272,9 +258,7 @@ func TestStructured(t *testing.T) {
 			t.Errorf("%s %s: structured content %v", c.mode, c.client, r.StructuredContent)
 		}
 		list, err := s.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := list.Tools[0].OutputSchema != nil; got != c.want {
 			t.Errorf("%s %s: output schema %v", c.mode, c.client, got)
 		}
@@ -293,15 +277,11 @@ func TestLongAnswersTravelOnce(t *testing.T) {
 	for _, mode := range []mcp.Structured{"", mcp.StructuredAlways} {
 		s := start(t, config.Default(), tools.Options{}, mcp.Options{Structured: mode}, "test", "2025-11-25", nil)
 		list, err := s.ListTools(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		schemas := map[string]*jsonschema.Resolved{}
 		for _, tool := range list.Tools {
 			var schema jsonschema.Schema
-			if err := json.Unmarshal(mustJSON(t, tool.OutputSchema), &schema); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(mustJSON(t, tool.OutputSchema), &schema))
 			if schemas[tool.Name], err = schema.Resolve(nil); err != nil {
 				t.Fatal(err)
 			}
@@ -336,9 +316,7 @@ func TestLongAnswersTravelOnce(t *testing.T) {
 func TestBytesTravelOnce(t *testing.T) {
 	root := toolstest.Tree(t)
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))))
 	pic := file(t, root, "pic", b.String())
 	bin := file(t, root, "bin", "\x00\x01\x02 \xff")
 	cfg := config.Default()
@@ -420,9 +398,7 @@ func TestNobodyAnswers(t *testing.T) {
 	root := toolstest.Tree(t)
 	f := file(t, root, "a.txt", "one\n")
 	cfg := config.Default()
-	if err := cfg.Tools.FS.ApprovalTimeout.UnmarshalText([]byte("200ms")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cfg.Tools.FS.ApprovalTimeout.UnmarshalText([]byte("200ms")))
 	over := make(chan struct{})
 	s := start(t, cfg, tools.Options{}, mcp.Options{Elicit: true}, "test", "2025-11-25", func(*sdk.ElicitParams) string {
 		<-over
@@ -459,9 +435,7 @@ func heldCalls(t *testing.T) {
 	root := toolstest.Tree(t)
 	f := file(t, root, "a.txt", "one\n")
 	cfg := config.Default()
-	if err := cfg.Tools.FS.ApprovalTimeout.UnmarshalText([]byte("300ms")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cfg.Tools.FS.ApprovalTimeout.UnmarshalText([]byte("300ms")))
 	p := newPlain(t, cfg, tools.Options{}, mcp.Options{Elicit: true})
 	edit := func(id int, to, more string) string {
 		args := `{"file_path":"` + f + `","old_string":"one","new_string":"` + to + `"}`
@@ -648,18 +622,14 @@ func TestTheEndOfTheInput(t *testing.T) {
 	root := toolstest.Tree(t)
 	f := file(t, root, "a.txt", "one\n")
 	suite, err := tools.Open(config.Default(), tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer suite.Close()
 	in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"` + f + `"}}}
 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"Edit","arguments":{"file_path":"` + f + `","old_string":"one","new_string":"two"}}}`
 	var out bytes.Buffer
-	if err := mcp.Serve(t.Context(), suite.Dialect(), strings.NewReader(in), &out, mcp.Options{Elicit: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mcp.Serve(t.Context(), suite.Dialect(), strings.NewReader(in), &out, mcp.Options{Elicit: true}))
 	for _, want := range []string{`"id":1`, `"id":2`, `→one`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is missing in %s", want, out.String())
@@ -703,9 +673,7 @@ func TestStop(t *testing.T) {
 			<-ctx.Done()
 			return tools.Answer{}, ctx.Err()
 		})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer suite.Close()
 	in, toServer := io.Pipe()
 	defer toServer.Close()
@@ -727,5 +695,12 @@ func TestStop(t *testing.T) {
 	}
 	if content(t, f) != "one\n" {
 		t.Error("the file was changed")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -76,9 +76,7 @@ func TestNumbersNameOneCall(t *testing.T) {
 	next := func() string {
 		for {
 			got, err := p.out.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if strings.Contains(got, "notifications/progress") && !strings.Contains(got, `"progressToken":9007199254740997,`) {
 				t.Error(got)
 			}

@@ -41,9 +41,7 @@ func TestProgress(t *testing.T) {
 					}})
 				s, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
 					&sdk.ClientSessionOptions{ProtocolVersion: revision})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer s.Close()
 				p := &sdk.CallToolParams{Name: "Write", Arguments: map[string]any{"file_path": f, "content": "2"}}
 				if c.token != nil {
@@ -98,9 +96,7 @@ func TestProgressCountsFiles(t *testing.T) {
 					}})
 				s, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
 					&sdk.ClientSessionOptions{ProtocolVersion: revision})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer s.Close()
 				p := &sdk.CallToolParams{Name: "Count"}
 				p.SetProgressToken("x")

@@ -36,9 +36,7 @@ func (a *asker) connect(t *testing.T, root, revision string) *sdk.ClientSession 
 		}})
 	s, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
 		&sdk.ClientSessionOptions{ProtocolVersion: revision})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -96,9 +94,7 @@ func TestQuestionInThreeLines(t *testing.T) {
 func TestQuestionWithWarning(t *testing.T) {
 	root := toolstest.Tree(t)
 	f := file(t, root, "run", "a\n")
-	if err := chmodX(f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chmodX(f))
 	a := &asker{answer: sdk.ElicitResult{Action: "accept", Content: map[string]any{"allow": "session"}}}
 	s := a.connect(t, root, revisions[1])
 	other := file(t, root, "a.txt", "a\n")

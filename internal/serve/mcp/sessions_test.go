@@ -54,9 +54,7 @@ func TestSessionsEndWithTheConnection(t *testing.T) {
 	k := &keeps{}
 	err := mcp.Serve(t.Context(), k, io.NopCloser(strings.NewReader(in.String())), io.Discard,
 		mcp.Options{Principal: "ann", Session: "own"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.Sort(k.ended)
 	if got := strings.Join(k.ended, ", "); got != "ann a, ann b, ann own" {
 		t.Errorf("ended are %s", got)

@@ -1,0 +1,66 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+)
+
+// BeginTurn marks the beginning of a turn: what the session saves from here on belongs to it or to
+// a later one. To begin the turn that the session is in changes nothing; began says whether this
+// call was the one. The name of an earlier turn begins another turn of that name: each conversation
+// may count its turns from one.
+func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error) {
+	if err := d.enter(); err != nil {
+		return false, err
+	}
+	defer d.active.Done()
+	if name == "" || len(name) > maxName {
+		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
+	}
+	last, err := one[string](ctx, d.r, `SELECT name FROM turn
+		WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id DESC LIMIT 1`,
+		who.Principal, who.Session)
+	if err == nil && last == name {
+		return false, nil // a process for every call asks for every call: no transaction for that
+	}
+	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
+		s, err := tx.session(ctx, who.Principal, who.Session)
+		if err != nil {
+			return err
+		}
+		last, err := one[string](ctx, tx, "SELECT name FROM turn WHERE session=? ORDER BY id DESC LIMIT 1", s)
+		if began = last != name; err != nil || !began {
+			return err
+		}
+		_, err = tx.newTurn(ctx, s, name, d.o.Now().UnixNano())
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("beginning turn: %w", named(err))
+	}
+	return began, nil
+}
+
+// Pin protects a checkpoint from retention; Unpin takes that back.
+func (d *DB) Pin(ctx context.Context, id ID, who Scope) error { return d.mark(ctx, id, who, "pin", 1) }
+
+// Unpin lets retention have the checkpoint.
+func (d *DB) Unpin(ctx context.Context, id ID, who Scope) error {
+	return d.mark(ctx, id, who, "pin", 0)
+}
+
+// Label names the checkpoint; an empty label takes the name away.
+func (d *DB) Label(ctx context.Context, id ID, who Scope, label string) error {
+	if len(label) > maxName {
+		return &BadOpError{"", "the label is too long"}
+	}
+	return d.mark(ctx, id, who, "label", orNull(label))
+}
+
+func (d *DB) mark(ctx context.Context, id ID, who Scope, column string, v any) error {
+	c, err := d.Get(ctx, id, who)
+	if err != nil {
+		return err
+	}
+	return d.update(ctx, "marking checkpoint", "UPDATE op SET "+column+"=? WHERE id=?", v, c.ID)
+}

@@ -1,0 +1,166 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"moltisfs/internal/ids"
+)
+
+// format is the version of the catalog.
+//
+//   - content: a content that was ever seen, by hash. codec is NULL if its bytes are not stored; else
+//     they are z, or lie in the blob store as name. base is the content that a delta applies to; depth
+//     counts the deltas below. A base is never deleted before what stands on it.
+//   - op.seq is never used twice: gc keeps the newest row. op.id is the id that people and models see.
+//   - open_op has a row for each operation that was saved with a tag: it goes when the outcome is
+//     written.
+//   - change has what was before in columns with b, and what comes after in those with a: NULL there
+//     is "as before".
+//   - session.gone and path.gone are the newest checkpoint that retention took of them, session.gone_ts
+//     the newest time of one: of a session only what changed something for it, so that a rewind knows
+//     whether it would be whole; of a path only where it was newer than all that stay.
+//   - turn has a row for each beginning: of a name there may be several, of which the one with the
+//     greatest id is the last.
+//   - known: the paths that a session has recorded anything of.
+//   - op.run is what the changes of one script have in common; below 0 once retention took one of
+//     them. An undo of them has it too: it takes back those with numbers from restore_of to undo_of.
+//   - unpurged has the hashes of what was purged that others are still to forget.
+const format = 8
+
+const schema = `
+CREATE TABLE meta(k TEXT PRIMARY KEY, v INTEGER NOT NULL);
+CREATE TABLE session(id INTEGER PRIMARY KEY, principal TEXT NOT NULL, name TEXT NOT NULL,
+	gone INTEGER, gone_ts INTEGER, UNIQUE(principal, name));
+CREATE TABLE turn(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL,
+	after INTEGER NOT NULL, ts INTEGER NOT NULL);
+CREATE INDEX turn_session ON turn(session);
+CREATE TABLE path(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, gone INTEGER);
+CREATE TABLE op(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, session INTEGER NOT NULL, turn INTEGER,
+	tool TEXT NOT NULL, kind TEXT NOT NULL, outcome INTEGER NOT NULL DEFAULT 0,
+	pin INTEGER NOT NULL DEFAULT 0, label TEXT, undo_of INTEGER, restore_of INTEGER, run INTEGER,
+	id TEXT NOT NULL);
+CREATE INDEX op_session ON op(session);
+CREATE INDEX op_label ON op(label) WHERE label IS NOT NULL;
+CREATE INDEX op_run ON op(run) WHERE run IS NOT NULL;
+CREATE TABLE change(op INTEGER NOT NULL, n INTEGER NOT NULL, path INTEGER NOT NULL,
+	role TEXT NOT NULL, skipped TEXT, askipped TEXT,
+	bkind INTEGER NOT NULL, bmode INTEGER, buid INTEGER, bgid INTEGER, bmtime INTEGER,
+	bobj INTEGER, bsize INTEGER, btarget BLOB, bxattrs BLOB,
+	akind INTEGER NOT NULL, amode INTEGER, auid INTEGER, agid INTEGER, amtime INTEGER,
+	aobj INTEGER, asize INTEGER, atarget BLOB, axattrs BLOB,
+	PRIMARY KEY(op, n)) WITHOUT ROWID;
+CREATE INDEX change_path ON change(path, op);
+CREATE TABLE seal(id INTEGER PRIMARY KEY, wrapped BLOB NOT NULL);
+CREATE TABLE trash(id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, expires INTEGER NOT NULL,
+	principal TEXT NOT NULL, session TEXT NOT NULL, path BLOB NOT NULL, parked BLOB, op INTEGER,
+	phase INTEGER NOT NULL, kind TEXT NOT NULL, size INTEGER NOT NULL, files INTEGER NOT NULL,
+	ident TEXT NOT NULL, name TEXT NOT NULL);
+CREATE INDEX trash_expires ON trash(expires);
+CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
+CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT NULL,
+	made INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE unpurged(hash BLOB PRIMARY KEY) WITHOUT ROWID;
+` + schema8
+
+// schema8 is what format 8 adds to format 7.
+const schema8 = `
+CREATE TABLE content(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL,
+	codec INTEGER, base INTEGER, depth INTEGER, key INTEGER, bytes INTEGER, name TEXT, z BLOB);
+CREATE INDEX content_base ON content(base) WHERE base IS NOT NULL;
+CREATE INDEX content_name ON content(bytes) WHERE name IS NOT NULL;
+CREATE TABLE known(session INTEGER NOT NULL, path INTEGER NOT NULL, PRIMARY KEY(session, path)) WITHOUT ROWID;
+CREATE INDEX known_path ON known(path);
+CREATE UNIQUE INDEX op_id ON op(id);
+CREATE INDEX op_ts ON op(ts);
+CREATE INDEX op_tool ON op(session, tool);
+CREATE INDEX op_kind ON op(session, kind);
+CREATE INDEX op_turn ON op(turn) WHERE turn IS NOT NULL;
+CREATE INDEX turn_name ON turn(name);
+CREATE INDEX change_bobj ON change(bobj) WHERE bobj IS NOT NULL;
+CREATE INDEX change_aobj ON change(aobj) WHERE aobj IS NOT NULL;
+CREATE UNIQUE INDEX trash_name ON trash(name);
+`
+
+// from7 makes a catalog of format 7 one of format 8, but for the ids, which Format7 knows.
+const (
+	from7 = `
+ALTER TABLE op ADD COLUMN id TEXT NOT NULL DEFAULT '';
+ALTER TABLE trash ADD COLUMN name TEXT NOT NULL DEFAULT '';
+UPDATE op SET id=seq;
+UPDATE trash SET name=id;
+DROP INDEX turn_name;
+` + schema8 + `
+INSERT INTO content SELECT o.id, o.hash, o.size, d.codec, d.base, d.depth, d.key, d.bytes,
+	CASE WHEN d.codec & 4 THEN CAST(d.z AS TEXT) END, CASE WHEN d.codec & 4 = 0 THEN d.z END
+	FROM object o LEFT JOIN data d ON d.id=o.id;
+INSERT INTO known SELECT DISTINCT op.session, change.path FROM change JOIN op ON op.seq=change.op;
+DROP TABLE object;
+DROP TABLE data;
+DROP TABLE limits;
+DELETE FROM meta WHERE k<>'gc_at';
+`
+)
+
+// migrate makes an empty catalog, or one of format 7, one of ours.
+func (d *DB) migrate(ctx context.Context) error {
+	v, err := formatOf(ctx, d.w)
+	switch {
+	case err != nil || v == format:
+		return err
+	case d.frozen:
+		return &VersionError{"the format of a store that can't be written", strconv.Itoa(v), strconv.Itoa(format)}
+	case v > format:
+		return &VersionError{"the store's format", strconv.Itoa(v), "a newer program"}
+	case v != 0 && v != 7:
+		return &VersionError{"the store's format", strconv.Itoa(v), "the program that wrote it, or one of format 7"}
+	}
+	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
+		// Looked at again: several processes may open a new store at once.
+		v, err := formatOf(ctx, tx)
+		switch {
+		case err != nil || v == format:
+			return err
+		case v == 0:
+			err = tx.exec(ctx, schema)
+		default:
+			if err = tx.exec(ctx, from7); err == nil {
+				err = tx.name7(ctx)
+			}
+		}
+		if err == nil {
+			err = tx.exec(ctx, fmt.Sprintf(setFormat, format))
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("creating the catalog: %w", err)
+	}
+	os.Remove(filepath.Join(d.dir, "numbers")) // of format 7
+	return nil
+}
+
+// name7 writes the ids that a store of format 7 gave out.
+func (tx *tx) name7(ctx context.Context) error {
+	for _, t := range []struct{ rows, set, prefix string }{
+		{"SELECT seq FROM op", "UPDATE op SET id=? WHERE seq=?", checkpointPrefix},
+		{"SELECT id FROM trash", "UPDATE trash SET name=? WHERE id=?", trashPrefix}} {
+		seqs, err := column[int64](ctx, tx, t.rows)
+		if err != nil {
+			return err
+		}
+		set, err := tx.PrepareContext(ctx, t.set)
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			if _, err := set.ExecContext(ctx, ids.Format7(t.prefix, seq), seq); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

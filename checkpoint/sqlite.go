@@ -1,0 +1,222 @@
+package checkpoint
+
+// All that is of SQLite and not of SQL: how it is opened, its errors, its pages and its log. The
+// tables are in schema.go.
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"modernc.org/sqlite" // registers itself with database/sql under "sqlite"
+)
+
+const (
+	setFormat   = "PRAGMA user_version=%d"
+	busyTimeout = "20000" // ms that a connection waits for others
+	logMost     = 8 << 20 // bytes of the log that stay when it begins anew
+)
+
+// openCatalog opens the catalog of the store in dir with its two pools: one connection that writes,
+// some that read.
+func (d *DB) openCatalog(fresh bool) (err error) {
+	if d.w, err = sql.Open("sqlite", d.dsn(true, fresh)); err != nil {
+		return err
+	}
+	d.w.SetMaxOpenConns(1)
+	if d.r, err = sql.Open("sqlite", d.dsn(false, false)); err != nil {
+		return err
+	}
+	d.r.SetMaxOpenConns(8)
+	d.r.SetMaxIdleConns(4)
+	return nil
+}
+
+// formatOf is the format of a catalog, 0 of an empty one.
+func formatOf(ctx context.Context, q querier) (v int, err error) {
+	var tables int // asked for in one statement: another process may be making them
+	err = q.QueryRowContext(ctx, "SELECT user_version, (SELECT count(*) FROM sqlite_schema) FROM pragma_user_version").
+		Scan(&v, &tables)
+	if err == nil && v == 0 && tables > 0 {
+		err = fmt.Errorf("%w: it says that it is empty, and has tables", ErrDamaged)
+	}
+	return v, err
+}
+
+func (d *DB) dsn(write, fresh bool) string {
+	q := []string{"_pragma=busy_timeout(" + busyTimeout + ")"}
+	switch {
+	case d.frozen:
+		q = append(q, "mode=ro", "_pragma=query_only(1)")
+		if n, err := d.logBytes(); err != nil || n == 0 {
+			// SQLite can't make the log's index there; without a log it needs none.
+			q = append(q, "immutable=1")
+		}
+	case write:
+		if fresh { // else it takes the lock for writing, and opening waits for whoever holds that
+			q = append(q, "_pragma=auto_vacuum(INCREMENTAL)")
+		}
+		q = append(q, "mode=rw", "_txlock=immediate", "_pragma=journal_mode(WAL)",
+			"_pragma=synchronous(FULL)", "_pragma=secure_delete(FAST)",
+			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")", "_pragma=cache_size(-8000)")
+	default:
+		q = append(q, "mode=rw", "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
+	}
+	return uriOf(filepath.Join(d.dir, fileName), q...)
+}
+
+// uriOf is how SQLite wants a file to be named, with what is to hold for the connection.
+func uriOf(file string, query ...string) string {
+	p := filepath.ToSlash(file)
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
+	}
+	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(query, "&")}).String()
+}
+
+// logBytes is how long the log is, whatever of it is in use; 0 when there is none.
+func (d *DB) logBytes() (int64, error) {
+	fi, err := os.Lstat(filepath.Join(d.dir, fileName+"-wal"))
+	if err == nil {
+		return fi.Size(), nil
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return 0, err
+}
+
+// size gives the bytes of the catalog that are in use, and those that wait for coming saves.
+func size(ctx context.Context, q querier) (used, free int64, err error) {
+	err = q.QueryRowContext(ctx, `SELECT (page_count-freelist_count)*page_size, freelist_count*page_size
+		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&used, &free)
+	return used, free, err
+}
+
+// shrink gives some free pages back to the file system. more says that there are many left.
+func (tx *tx) shrink(ctx context.Context) (more bool, err error) {
+	used, free, err := size(ctx, tx)
+	if err != nil || free <= (used+free)/20+16*4096 { // a little is left for the next saves
+		return false, err
+	}
+	return true, tx.exec(ctx, "PRAGMA incremental_vacuum(1024)")
+}
+
+// pages lets SQLite check the file. ok is its only answer if nothing is wrong.
+func pages(ctx context.Context, q querier) ([]string, error) {
+	return column[string](ctx, q, "PRAGMA integrity_check(20)")
+}
+
+// vacuumInto writes a snapshot of the catalog into an empty file. Others may write meanwhile.
+func (d *DB) vacuumInto(ctx context.Context, to string) error {
+	db, err := sql.Open("sqlite", uriOf(filepath.Join(d.dir, fileName), "_pragma=busy_timeout("+busyTimeout+")"))
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
+	return errors.Join(err, db.Close())
+}
+
+// openCopy opens what vacuumInto wrote. Nobody else has it open.
+func openCopy(file string) (*sql.DB, error) {
+	return sql.Open("sqlite", uriOf(file, "_pragma=journal_mode(DELETE)"))
+}
+
+// scour writes the catalog anew without its free pages, and empties the log: no byte stays of what
+// was deleted.
+func (d *DB) scour(ctx context.Context) error {
+	return d.alone(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		if _, err := conn.ExecContext(ctx, "VACUUM"); err != nil {
+			return err
+		}
+		all, err := moveLog(ctx, conn, "TRUNCATE")
+		if err == nil && !all {
+			err = errors.New("somebody is reading the store; run the purge again")
+		}
+		return err
+	})
+}
+
+// moveLog moves the log to the database, in one of SQLite's modes; all says that nothing is left.
+func moveLog(ctx context.Context, q querier, mode string) (all bool, err error) {
+	var busy, log, moved int
+	err = q.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &moved)
+	return busy == 0 && log == moved, err
+}
+
+// assure does nothing as a rule. It is for the time after a commit that the disk did not confirm.
+// Another sync of the same file proves nothing then: the system may have forgotten what it could
+// not write. So the whole log is written once more, to the database, and has to be confirmed there
+// before anything else is accepted.
+func (d *DB) assure(ctx context.Context, conn *sql.Conn) error {
+	if d.doubt == nil {
+		return nil
+	}
+	all, err := moveLog(ctx, conn, "PASSIVE")
+	if err != nil {
+		return &SyncError{err}
+	}
+	if !all {
+		return &SyncError{d.doubt} // somebody reads an older state; the next save tries again
+	}
+	d.doubt = nil
+	return nil
+}
+
+// code is SQLite's own number of an error, with its extension; 0 if it has none.
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code()
+	}
+	return 0
+}
+
+func diskFailed(err error) bool { return code(err)&0xff == 10 } // SQLITE_IOERR and its extensions
+
+func damaged(err error) bool {
+	c := code(err) & 0xff
+	return c == 11 || c == 26 // SQLITE_CORRUPT, SQLITE_NOTADB
+}
+
+// named makes a full disk, a lock that lasts and a damaged catalog recognisable to those who know nothing of SQLite.
+func named(err error) error {
+	// SQLITE_BUSY; SQLITE_PROTOCOL: the lock that only guards the log's index.
+	if c := code(err) & 0xff; (c == 5 || c == 15) && !errors.Is(err, ErrBusy) {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	if damaged(err) && !errors.Is(err, ErrDamaged) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if err == nil || errors.As(err, new(*DiskFullError)) || !diskFull(err) {
+		return err
+	}
+	return &DiskFullError{err}
+}
+
+func diskFull(err error) bool {
+	// SQLITE_FULL. The others are what becomes of the log's index: SQLITE_IOERR_SHMOPEN, _SHMSIZE and
+	// _SHMMAP.
+	switch c := code(err); c {
+	case 10 | 18<<8, 10 | 19<<8, 10 | 21<<8:
+		return true
+	default:
+		return c&0xff == 13 || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	}
+}
+
+// unreadable says why the log of a store on a read-only file system stops us: SQLite can't make
+// what it reads it by.
+func (d *DB) unreadable(err error) error {
+	if d.frozen && code(err)&0xff == 14 { // SQLITE_CANTOPEN
+		return fmt.Errorf("%w, and its log can't be read there; open it once where it can be written: %w",
+			ErrReadOnly, err)
+	}
+	return err
+}
