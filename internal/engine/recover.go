@@ -108,15 +108,20 @@ func (p *rollback) stored(name string) (was checkpoint.State, ok bool) {
 	return was, false
 }
 
-// single says that one rename makes the whole change, so that it tells by itself whether the change was made.
+// single says that the last rename makes the whole change, so that it tells by itself whether that was made: all others bring directories
+// for it. Others may have put something into what it moved; after a kill they find it there, and not in the trash.
 func (p *rollback) single() bool {
-	n := 0
+	last := -1
 	for i := range p.steps {
-		if p.steps[i].Dir != "" {
-			n++
+		if p.steps[i].Dir == "" {
+			continue
 		}
+		if last >= 0 && (p.steps[last].Do != Mkdir || p.steps[i].Do == Mkdir) {
+			return false
+		}
+		last = i
 	}
-	return n <= 1
+	return true
 }
 
 // paths are all paths that the steps are about.
@@ -466,9 +471,12 @@ func subset(a, b map[string]bool) bool {
 	return true
 }
 
-// made says of a change of one rename that it was made.
+// made says of a change that its last rename makes that it was made.
 func (p *rollback) made() (bool, error) {
-	i := slices.IndexFunc(p.steps, func(s record) bool { return s.Dir != "" })
+	i := len(p.steps) - 1
+	for i >= 0 && p.steps[i].Dir == "" {
+		i--
+	}
 	if i < 0 {
 		return true, nil
 	}
