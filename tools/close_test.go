@@ -218,26 +218,6 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		must(t, err)
 		return p.Close, func() error { _, err := p.Load(-1); return err }
 	},
-	"internal/guardfs.Temporaries": func(t *testing.T, dir string) (func() error, func() error) {
-		names := guardfs.OpenTemporaries(dir + "/temporaries")
-		f, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}, Temporaries: names})
-		must(t, err)
-		t.Cleanup(func() { f.Close() })
-		p, err := f.Place(write(t, dir+"/replaced", "one\n"))
-		must(t, err)
-		t.Cleanup(func() { p.Close() })
-		use := func() error {
-			h, made, err := p.Hold(context.Background(), strings.Repeat("0", guardfs.TagLen), 1,
-				guardfs.NewObject{Kind: guardfs.KindFile, Content: []byte("two\n")})
-			if err == nil {
-				defer h.Close()
-				err = h.Drop(made.Expect())
-			}
-			return err
-		}
-		must(t, use())
-		return names.Close, use
-	},
 	"internal/engine.Watching": func(t *testing.T, dir string) (func() error, func() error) {
 		e, err := engine.OpenOver(engine.Options{
 			Config: config.Default().Tools.FS, Judge: policy.AllowAll{}, DataDir: t.TempDir(),

@@ -451,7 +451,7 @@ func TestWhatIsNotSeenIsTold(t *testing.T) {
 	}
 }
 
-const temporaryName = ".moltis-0123456789abcdef01234567"
+const temporaryName = ".moltis-0123456789abcdef"
 
 // What a killed process left beside a file is removed by the next start, which finds it in that
 // process's record, and no search shows it before. What may be somebody's content is shown and
@@ -461,11 +461,11 @@ func TestLitterOfKilledProcesses(t *testing.T) {
 	data := filepath.Join(filepath.Dir(root), "data")
 	write(t, filepath.Join(root, "a.txt"), "needle\n")
 	tag := "0123456789abcdef"
-	litter, kept := temporaryName+"-"+tag+".tmp", temporaryName+".kept"
+	litter, kept := temporaryName+"-0.tmp", temporaryName+"01234567.kept"
 	for _, name := range []string{litter, kept} {
 		write(t, filepath.Join(root, name), "needle\n")
 	}
-	write(t, filepath.Join(data, "temporaries", tag), `"`+root+`/a.txt"`+"\n")
+	write(t, filepath.Join(data, "temporaries", tag), `"`+root+`/a.txt" `+litter+"\n")
 	for tool, args := range searches {
 		answer := mustEncode(t, call(t, s, tool, args))
 		if strings.Contains(answer, litter) || strings.Contains(answer, "denied") || !strings.Contains(answer, "a.txt") || !strings.Contains(answer, kept) {
@@ -499,7 +499,7 @@ var searches = map[string]map[string]any{
 // beside it and however often somebody starts.
 func TestOurNamesHideNothing(t *testing.T) {
 	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = true }, tools.Options{})
-	for _, name := range []string{temporaryName + ".tmp", ".moltis-0123456789abcdef-1-0123456789abcdef.tmp", temporaryName + "-0123456789abcdef.tmp", strings.ToUpper(temporaryName) + ".TMP"} {
+	for _, name := range []string{temporaryName + "-0.tmp", temporaryName + "-1.old", temporaryName + "-12.new", strings.ToUpper(temporaryName) + "-3.TMP"} {
 		path := filepath.Join(root, name)
 		refuses := func(when string) {
 			t.Helper()

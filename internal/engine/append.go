@@ -35,6 +35,39 @@ func (e *Engine) AppendText(ctx context.Context, c *Call, path, content string,
 	})
 }
 
+// encoded is a text in the encoding of the file at whose end it will stand. Where the bytes before it are damaged, so that it would be read as something
+// else, or hide in which encoding they are, it is refused.
+func (e *Engine) encoded(t *Target, content string) ([]byte, error) {
+	like := t.Before.Content
+	if t.Unsaved() {
+		return []byte(content), nil
+	}
+	size := int64(len(like))
+	if t.large() {
+		var err error
+		if like, err = e.ends(t); err != nil {
+			return nil, err
+		}
+		size = t.Before.Info.Size
+	}
+	enc, mark, _ := encodings.Of("", like)
+	if enc.Unit == 1 && utf8.RuneCountInString(content) == len(content) { // ASCII
+		return []byte(content), nil
+	}
+	raw, _, err := edit.Encode(content, like, "")
+	if err != nil {
+		return nil, err
+	}
+	whole := (size-int64(mark))%int64(enc.Unit) == 0
+	if enc.Mapped() && enc.Unit == 1 {
+		_, whole = enc.Exact(like[mark:])
+	}
+	if !whole {
+		return nil, &edit.DamagedError{Index: -1, Line: bytes.Count(like, []byte{'\n'}) + 1, Encoding: enc.Name}
+	}
+	return raw[mark:], nil
+}
+
 // append adds what tail makes of about so many bytes, once the file is known.
 func (e *Engine) append(ctx context.Context, c *Call, path string, about int, r Rules,
 	made func(*Target) ([]byte, error)) (*Done, error) {
@@ -71,39 +104,6 @@ func (e *Engine) append(ctx context.Context, c *Call, path string, about int, r 
 		}
 		return d.plan(p)
 	})
-}
-
-// encoded is a text in the encoding of the file at whose end it will stand. Where the bytes before it are damaged, so that it would be read as something
-// else, or hide in which encoding they are, it is refused.
-func (e *Engine) encoded(t *Target, content string) ([]byte, error) {
-	like := t.Before.Content
-	if t.Unsaved() {
-		return []byte(content), nil
-	}
-	size := int64(len(like))
-	if t.large() {
-		var err error
-		if like, err = e.ends(t); err != nil {
-			return nil, err
-		}
-		size = t.Before.Info.Size
-	}
-	enc, mark, _ := encodings.Of("", like)
-	if enc.Unit == 1 && utf8.RuneCountInString(content) == len(content) { // ASCII
-		return []byte(content), nil
-	}
-	raw, _, err := edit.Encode(content, like, "")
-	if err != nil {
-		return nil, err
-	}
-	whole := (size-int64(mark))%int64(enc.Unit) == 0
-	if enc.Mapped() && enc.Unit == 1 {
-		_, whole = enc.Exact(like[mark:])
-	}
-	if !whole {
-		return nil, &edit.DamagedError{Index: -1, Line: bytes.Count(like, []byte{'\n'}) + 1, Encoding: enc.Name}
-	}
-	return raw[mark:], nil
 }
 
 // ends is a part of a large file by which its encoding is told: whole lines of its beginning and end.
@@ -190,13 +190,9 @@ func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Don
 	}
 	s := &apply{c: c, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
 	s.e, s.tag = e, p.Op.Tag
-	s.steps = []stepRecord{{action: Append, path: t.True, before: info.ID.Lasting(),
-		after: info.ID.Lasting()}}
+	s.steps = []record{{Do: Append, Path: t.True, Before: objectOf(info, "")}}
 	lasting := context.WithoutCancel(ctx)
 	err = s.save(ctx)
-	if err == nil { // what is half made must be found after a power cut
-		err = e.temps.Sync()
-	}
 	var made guardfs.Appended
 	if err == nil {
 		made, err = t.place.Append(info.ID, t.After.Content)
@@ -206,7 +202,7 @@ func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Don
 		s.settle(lasting, checkpoint.Aborted)
 		return nil, err
 	case err != nil: // whoever comes next looks, and appends what is missing
-		e.temps.Abandon()
+		e.left.Store(true)
 		return nil, halfMade(err, []string{t.True}, s.id, true)
 	}
 	t.Published = &guardfs.Published{True: t.True, Info: made.Info}
@@ -243,10 +239,9 @@ type tail struct {
 }
 
 // recoverAppend ends the append of a dead process.
-func (e *Engine) recoverAppend(ctx context.Context, db *checkpoint.DB, op *checkpoint.Checkpoint,
-	step *stepRecord) error {
-	ch := &op.Changes[0]
-	w := &tail{path: step.path, id: step.before, at: ch.Before.Size,
+func (e *Engine) recoverAppend(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, ch *checkpoint.Recorded,
+	step *record) error {
+	w := &tail{path: step.Path, id: step.Before.ID, at: ch.Before.Size,
 		size: ch.After.Size - ch.Before.Size, hash: ch.After.Tail}
 	var err error
 	if w.content, err = db.Content(ctx, w.hash); err != nil && !lacking(err) {
@@ -259,11 +254,11 @@ func (e *Engine) recoverAppend(ctx context.Context, db *checkpoint.DB, op *check
 	if is == checkpoint.Foreign {
 		e.logger.Warn("an append was cut off, and what is there now is left as it is: others have "+
 			"changed the file since, or nobody knows what was to be appended",
-			"id", op.ID, "path", w.path, "from", w.at, "bytes", w.size)
+			"id", id, "path", w.path, "from", w.at, "bytes", w.size)
 	} else {
-		e.logger.Info("an interrupted append was ended", "id", op.ID, "path", w.path, "outcome", is)
+		e.logger.Info("an interrupted append was ended", "id", id, "path", w.path, "outcome", is)
 	}
-	return db.Settle(ctx, op.ID, is)
+	return db.Settle(ctx, id, is)
 }
 
 // lacking says that the store does not have a content, or not for us.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -8,16 +9,24 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
+	"moltisfs/internal/dialect"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 	"moltisfs/internal/share"
 )
 
@@ -113,7 +122,7 @@ var errNotBegun = &hostError{"taking a call",
 // begun is the engine under the scope of a call, of which it refuses those that do not come by Do.
 // Every function that takes a Call begins with it.
 func (e *Engine) begun(c *Call) (*Engine, error) {
-	if e.place.Calls != nil && e.temps.Behind() { // a worker has died in a change
+	if e.place.Calls != nil && e.left.Swap(false) { // a worker has died in a change
 		if err := e.recover(context.Background(), time.Now()); err != nil {
 			return nil, notSaved(err)
 		}
@@ -209,22 +218,6 @@ func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
 	return e.hooksBefore(ctx, c, op, in)
 }
 
-// tell writes the line of a call to the operator's log.
-func (e *Engine) tell(ctx context.Context, c *Call, op Operation, outcome string,
-	took time.Duration) {
-	level := slog.LevelInfo
-	if c.Tier == approval.TierNotify && op.Changes && outcome == outcomeOK && !c.Trace.DryRun {
-		level = slog.LevelWarn
-	}
-	if !e.logger.Enabled(ctx, level) {
-		return
-	}
-	e.logger.LogAttrs(ctx, level, "tool call", slog.String("tool", c.Tool),
-		slog.String("file_path", c.path()), slog.Int64("bytes", c.Trace.Bytes),
-		slog.String("outcome", outcome),
-		slog.String("dialect", c.Dialect), slog.String("call", c.ID), slog.Duration("duration", took))
-}
-
 // checkNames bounds the names that history is kept under. They come from the host, but a host may
 // take them from anybody.
 func (c *Call) checkNames() error {
@@ -239,6 +232,22 @@ func (c *Call) checkNames() error {
 		}
 	}
 	return nil
+}
+
+// tell writes the line of a call to the operator's log.
+func (e *Engine) tell(ctx context.Context, c *Call, op Operation, outcome string,
+	took time.Duration) {
+	level := slog.LevelInfo
+	if c.Tier == approval.TierNotify && op.Changes && outcome == outcomeOK && !c.Trace.DryRun {
+		level = slog.LevelWarn
+	}
+	if !e.logger.Enabled(ctx, level) {
+		return
+	}
+	e.logger.LogAttrs(ctx, level, "tool call", slog.String("tool", c.Tool),
+		slog.String("file_path", c.path()), slog.Int64("bytes", c.Trace.Bytes),
+		slog.String("outcome", outcome),
+		slog.String("dialect", c.Dialect), slog.String("call", c.ID), slog.Duration("duration", took))
 }
 
 // underway counts the calls under way, for Shut to wait for.
@@ -340,4 +349,773 @@ func answered[T any](ctx context.Context, who string, ask func() (T, error)) (T,
 		}
 	}
 	return r.answer, r.err
+}
+
+// Taken is a call as the engine takes it, in a dialect that has this name for the tool.
+func Taken(in dialect.Call, of, tool string) *Call {
+	return &Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: of, Tool: tool,
+		Client: Client{Program: in.Client, Approver: in.Approver, Heard: in.Heard, Overlay: in.Overlay,
+			Progress: in.Progress, Headers: in.Headers, Unavailable: in.Unavailable},
+		Tier: in.Tier, Scope: (*Scope)(in.Scope), ByUser: in.ByUser}
+}
+
+// TimeFor gives a call a minute to work in, and as long as an approver may take beside it.
+func (e *Engine) TimeFor(changes bool, tier approval.Tier) time.Duration {
+	if changes && (e.cfg.RequireApproval || tier == approval.TierAsk) {
+		return time.Minute + time.Duration(e.cfg.ApprovalTimeout)
+	}
+	return time.Minute
+}
+
+// OwnTime is for a call that keeps its own time: a search, which has its deadline within, or a change
+// that takes as long as it takes. It is what is left to it where nothing answers.
+func (e *Engine) OwnTime(changes bool) time.Duration {
+	if changes {
+		return longest
+	}
+	return time.Minute + 2*time.Duration(e.cfg.SearchDeadline)
+}
+
+// Unknown puts a call on record of a tool that is not there or must not be called, which no tells
+// its caller. follows are those of one that is there and denied: the record says so, and nobody else.
+func (e *Engine) Unknown(ctx context.Context, c *Call, in dialect.Call, follows []string,
+	no error) error {
+	c.Tier = ""
+	err := e.Do(ctx, c, Operation{
+		Unknown: true, Args: in.Args, Follows: follows,
+		Decode: func(json.RawMessage) (any, error) { return nil, no },
+		Refuse: func(context.Context, error) string { return "unknown_tool" },
+	})
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	return errors.Join(no, err)
+}
+
+// Scope narrows the configuration for one call, to the paths that it may read and change: absolute
+// paths, each with all that is below it. A list without a path is nothing at all. What may be
+// changed must be readable too. Links in a path are followed anew for each call.
+//
+// It holds by handle, as the policy does: for links, for names that are not there yet, for what a
+// search walks through, and for what a checkpoint's list, diff or restore would name.
+type Scope struct{ Readable, Writable []string }
+
+// under is the engine within a scope: the same tree and history, under a stricter judge.
+func (e *Engine) under(s *Scope) (*Engine, error) {
+	if s == nil || e.whole != e {
+		return e, nil
+	}
+	limits, err := policy.NewScope(s.Readable, s.Writable, e.fs.Canonical)
+	if err != nil {
+		return nil, err
+	}
+	return e.judgedBy(limits.Within(e.judge)), nil
+}
+
+func (e *Engine) judgedBy(judge guardfs.Judge) *Engine {
+	return &Engine{shared: e.shared, fs: e.fs.With(judge), judge: judge, whole: e.whole}
+}
+
+// chained is the engine under the scope of a call and the policy chain.
+func (e *Engine) chained(ctx context.Context, c *Call) (*Engine, error) {
+	in, err := e.under(c.Scope)
+	if err != nil || e.chain == nil {
+		return in, err
+	}
+	by := policy.Input{
+		Headers: c.Headers, Principal: c.Principal, Session: c.Session, Dialect: c.Dialect,
+	}
+	c.in.chain = &consulted{chain: e.chain, ctx: ctx, known: map[consultation]error{}, by: by}
+	return in.judgedBy(chained{consulted: c.in.chain, rules: in.judge}), nil
+}
+
+// The operations that a chain is asked about.
+const (
+	opRead   = "readFile"
+	opWrite  = "writeFile"
+	opAppend = "appendFile"
+	opList   = "readdir"
+	opStat   = "stat"
+	opMkdir  = "mkdir"
+	opRemove = "rm"
+	opRename = "rename"
+	opCopy   = "copyFile"
+)
+
+// most is the strongest access that an operation stands for; what goes beyond is another question.
+var most = map[string]guardfs.Access{
+	opStat: guardfs.Look, "exists": guardfs.Look, opList: guardfs.Walk, opRead: guardfs.Read,
+	opWrite: guardfs.Modify, opAppend: guardfs.Modify, opMkdir: guardfs.Modify,
+	opRemove: guardfs.Remove, opRename: guardfs.Remove, opCopy: guardfs.Remove,
+}
+
+// consulted is what one call has asked the policy chain, and what that answered. What was allowed
+// is not asked again: the operation on that path, by true name.
+type consulted struct {
+	chain policy.Chain
+	ctx   context.Context //nolint:containedctx // of the call that it is for
+	by    policy.Input    // whose call it is
+
+	mu     sync.Mutex
+	own    *policy.Input // what the call is as a whole, where its operation says so
+	no     error         // the answer to that
+	known  map[consultation]error
+	failed *policy.ChainError // the first; nobody is asked after it
+
+	lasting bool        // it outlives the call: a failure is none for good
+	settled atomic.Bool // a change is under way: what was begun is ended or taken back
+}
+
+type consultation struct{ operation, path, resolved, destination string }
+
+// maxKnown bounds what a call remembers: what is beyond is asked again.
+const maxKnown = 50_000
+
+// chained is the judge of one call: the chain, and in any case the rules after it. A path that the
+// rules close answers as they do, so that nothing else is told of it.
+type chained struct {
+	*consulted
+	rules guardfs.Judge
+	dirs  bool   // what is created are directories,
+	of    string // above this path, which is not asked about
+}
+
+func (j chained) Judge(o guardfs.Object, a guardfs.Access) error {
+	no := j.ask(&o, a)
+	if err := j.rules.Judge(o, a); err != nil {
+		return err
+	}
+	return no
+}
+
+// Dir asks about each directory that is entered. Who may list it sees its names, and what stat says
+// of them.
+func (j chained) Dir(canonical string, also ...string) guardfs.DirVerdict {
+	rules := j.rules.Dir(canonical, also...)
+	if j.ask(&guardfs.Object{Spelled: canonical, True: canonical}, guardfs.Walk) != nil {
+		return guardfs.DirVerdict{}
+	}
+	names := func(name string, _ guardfs.Kind) bool { return !guardfs.Reserved(name) }
+	return guardfs.DirVerdict{Entry: names}.And(rules)
+}
+
+// ask puts before the chain what it has to say of an access. The error is a *policy.Denied or a
+// *policy.ChainError.
+func (j chained) ask(o *guardfs.Object, a guardfs.Access) error {
+	if j.settled.Load() {
+		return nil
+	}
+	if a == guardfs.Look && (j.allowed(opList, path.Dir(o.True)) || j.allowed(opList, o.True)) {
+		return nil
+	}
+	q := j.by
+	q.Path, q.ResolvedPath = o.Spelled, o.True
+	own, refused := j.whole()
+	if refused != nil {
+		return refused
+	}
+	if own != nil && a <= most[own.Operation] {
+		switch in, covered := at(own, o.True); {
+		case in != nil:
+			return j.put(in, o.Spelled)
+		case covered && a == guardfs.Create: // a directory that is made on the way
+			return nil
+		}
+	}
+	yes, no := true, false
+	switch a {
+	case guardfs.Look:
+		q.Operation = opStat
+	case guardfs.Walk:
+		if q.Operation = opList; o.Info.Kind == guardfs.KindFile { // it is to be searched
+			q.Operation = opRead
+		}
+	case guardfs.Read:
+		q.Operation = opRead
+	case guardfs.Remove:
+		q.Operation, q.Recursive = opRemove, &no
+		if o.Info.Kind == guardfs.KindDir {
+			q.Recursive = &yes
+		}
+	case guardfs.Create, guardfs.Modify:
+		switch q.Operation = opWrite; {
+		case j.dirs && o.Spelled == j.of:
+			return nil
+		case a == guardfs.Create && j.allowed(opMkdir, o.True): // now it is made
+			return nil
+		case j.dirs:
+			q.Operation, q.Recursive = opMkdir, &no
+		}
+		if a == guardfs.Modify && o.Info.Kind == guardfs.KindFile { // a change shows what was there
+			read := q
+			read.Operation = opRead
+			if err := j.put(&read, o.Spelled); err != nil {
+				return err
+			}
+		}
+	}
+	return j.put(&q, o.Spelled)
+}
+
+func (a *consulted) whole() (own *policy.Input, no error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.own, a.no
+}
+
+// allowed says that this call may do that to the path of this true name.
+func (a *consulted) allowed(operation, name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	no, known := a.known[consultation{operation, name, name, ""}]
+	return known && no == nil
+}
+
+// put asks the chain, once.
+func (a *consulted) put(in *policy.Input, spelled string) error {
+	q := consultation{in.Operation, in.Path, in.ResolvedPath, in.ResolvedDestination}
+	a.mu.Lock()
+	no, known := a.known[q]
+	failed := a.failed
+	a.mu.Unlock()
+	if known {
+		return no
+	}
+	if failed != nil {
+		return failed
+	}
+	allowed, err := a.decide(*in)
+	undecided, why := errors.AsType[*policy.Undecided](err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case why:
+		no = &policy.Denied{Path: spelled, Rule: policy.RuleChain, Why: undecided.Why}
+	case err != nil:
+		broken := &policy.ChainError{Path: spelled, Operation: in.Operation, Err: err}
+		if no = broken; a.lasting {
+			return no
+		}
+		a.failed = cmp.Or(a.failed, broken)
+	case !allowed:
+		no = &policy.Denied{Path: spelled, Rule: policy.RuleChain}
+	}
+	if len(a.known) < maxKnown {
+		a.known[q] = no
+		if no == nil { // by its true name it is the same path
+			q.path = q.resolved
+			a.known[q] = nil
+		}
+	}
+	return no
+}
+
+// decide catches a panic of the chain: workers of a search ask it, where nobody else would.
+func (a *consulted) decide(in policy.Input) (allowed bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			allowed, err = false, fmt.Errorf("the policy chain panicked: %v", r)
+		}
+	}()
+	return a.chain.Decide(a.ctx, in)
+}
+
+// ends is the error that a call ends with though its operation did not: where the chain failed, an
+// answer may be less than it seems.
+func (a *consulted) ends() error {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failed == nil {
+		return nil
+	}
+	return a.failed
+}
+
+// at is the question of a path that own is about, or that lies below one. covered says that name
+// lies above one.
+func at(own *policy.Input, name string) (in *policy.Input, covered bool) {
+	for _, top := range []string{own.ResolvedPath, own.ResolvedDestination} {
+		rest, within := "", top == name
+		if !within && top != "" {
+			rest, within = strings.CutPrefix(name, strings.TrimSuffix(top, "/")+"/")
+			rest = "/" + rest
+		}
+		if !within {
+			covered = covered || top != "" && below(top, name)
+			continue
+		}
+		if top == name {
+			return own, true
+		}
+		out := *own
+		out.ResolvedPath += rest
+		if out.Path = out.ResolvedPath; out.ResolvedDestination != "" {
+			out.ResolvedDestination += rest
+			out.Destination = out.ResolvedDestination
+		}
+		return &out, true
+	}
+	return nil, covered
+}
+
+// HasChain says that a policy chain is asked. An empty one is one.
+func (e *Engine) HasChain() bool { return e.chain != nil }
+
+// Asks says what a call is, for a chain to be asked that, and asks it. A no is the answer of
+// whatever the call does then, where the rules don't have another. Path and Destination are as
+// the caller wrote them, ResolvedPath and ResolvedDestination the same from the root on; links in
+// these are followed here. It comes before any other use of the engine by the call. What the
+// operation does not cover, and paths that lead elsewhere by then, are asked about one by one.
+func (e *Engine) Asks(c *Call, in policy.Input) error {
+	e, err := e.begun(c)
+	if err != nil {
+		return err
+	}
+	j, ok := e.judge.(chained)
+	if !ok {
+		return nil
+	}
+	if own, _ := j.whole(); own != nil {
+		return nil
+	}
+	by := j.by
+	in.Headers, in.Principal, in.Session, in.Dialect = by.Headers, by.Principal, by.Session, by.Dialect
+	followed := func(name string, last bool) string {
+		name = cmp.Or(strings.TrimRight(name, "/"), "/")
+		base := path.Base(name)
+		if last || base == "/" || base == "." || base == ".." {
+			return e.fs.Canonical(name)
+		}
+		return joined(e.fs.Canonical(path.Dir(name)), base)
+	}
+	last := most[in.Operation] <= guardfs.Read || in.Operation == opCopy
+	in.ResolvedPath = followed(in.ResolvedPath, last)
+	if in.ResolvedDestination != "" {
+		in.ResolvedDestination = followed(in.ResolvedDestination, false)
+	}
+	no := j.put(&in, in.Path)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.own, j.no = &in, no
+	return nil
+}
+
+// settle keeps the chain from being asked until done: all that a plan looks at was judged under its
+// locks, and to take a change back must not depend on what a policy says of that, or on its server.
+func (e *Engine) settle() (done func()) {
+	j, ok := e.judge.(chained)
+	if !ok {
+		return func() {}
+	}
+	j.settled.Store(true)
+	return func() { j.settled.Store(false) }
+}
+
+// lasting is the engine for what outlives its call, as a watch.
+func (e *Engine) lasting(ctx context.Context) *Engine {
+	j, ok := e.judge.(chained)
+	if !ok {
+		return e
+	}
+	return e.judgedBy(chained{rules: j.rules, consulted: &consulted{chain: j.chain, by: j.by,
+		ctx: context.WithoutCancel(ctx), lasting: true, known: map[consultation]error{}}})
+}
+
+// is is Asks for the engine's own operations, of which the dialect has not said it.
+func (e *Engine) is(c *Call, operation, name, to string, recursive ...bool) error {
+	in := policy.Input{Operation: operation, Path: name, ResolvedPath: name, Destination: to,
+		ResolvedDestination: to}
+	for _, all := range recursive {
+		in.Recursive = &all
+	}
+	return e.Asks(c, in)
+}
+
+// makes is the tree for looking at the directories that are to be made above a path.
+func (e *Engine) makes(above string) *guardfs.FS {
+	if j, ok := e.judge.(chained); ok {
+		j.dirs, j.of = true, above
+		return e.fs.With(j)
+	}
+	return e.fs
+}
+
+// mayMake says whether the directory name may be made.
+func (e *Engine) mayMake(name string) error {
+	judge := e.judge
+	if j, ok := judge.(chained); ok {
+		j.dirs = true
+		judge = j
+	}
+	return judge.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create)
+}
+
+func (c *Call) info() hook.Info {
+	return hook.Info{
+		CallID: c.ID, Session: c.Session, Principal: c.Principal, Turn: c.Turn, Dialect: c.Dialect,
+		Tool: c.Tool,
+	}
+}
+
+// hooksBefore puts the call before the hooks, with the JSON of in, that Decode made of its arguments.
+// The error is a *Refusal.
+func (e *Engine) hooksBefore(ctx context.Context, c *Call, op Operation, in any) error {
+	if len(e.hooks.Before) == 0 {
+		return nil
+	}
+	canonical, err := args.Canonical(in, op.Args)
+	if err != nil {
+		return &hostError{"showing the arguments to hooks", err}
+	}
+	now, notes, err := e.hooks.RunBefore(ctx,
+		hook.BeforeToolCall{Info: c.info(), Arguments: canonical},
+		func(raw json.RawMessage) (json.RawMessage, error) {
+			in, err := op.Decode(raw)
+			if err != nil {
+				return nil, err
+			}
+			return args.Canonical(in, raw)
+		})
+	e.note(c, notes)
+	if no, ok := errors.AsType[*hook.Error](err); ok {
+		cause := HookBlocked
+		if no.Err != nil {
+			cause = HookFailed
+		}
+		return &Refusal{Code: cause.Code, Cause: cause, Facts: no, Err: no}
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	_, err = op.Decode(now) // the last that was decoded may be one that was passed over
+	return err
+}
+
+// hooksAfter shows the hooks how a call ended, and lets them change its answer or withhold it.
+func (e *Engine) hooksAfter(ctx context.Context, c *Call, op Operation, outcome string,
+	took time.Duration) {
+	if len(e.hooks.After)+len(e.hooks.Persist) == 0 {
+		return
+	}
+	ctx = context.WithoutCancel(ctx) // a call that was given up has ended too
+	defer func() {
+		if r := recover(); r != nil {
+			e.note(c, []string{fmt.Sprintf("the hooks panicked: %.200v", r)})
+			if op.Answer != nil && outcome != outcomeHost && len(e.hooks.Persist) > 0 {
+				op.Refuse(ctx,
+					withheld(&hook.Error{Event: hook.ToolResultPersistEvent, Hook: "of answers",
+						Err: errors.New("panic")}))
+			}
+		}
+	}()
+	var answer []byte
+	if op.Answer != nil && outcome != outcomeHost {
+		var err error
+		if answer, err = op.Answer(); err != nil && len(e.hooks.Persist) > 0 {
+			no := &hook.Error{Event: hook.ToolResultPersistEvent, Hook: e.hooks.Persist[0].Name(), Err: err}
+			e.note(c, []string{no.Event + " was not asked: " + err.Error()})
+			op.Refuse(ctx, withheld(no))
+		}
+	}
+	e.note(c, e.hooks.RunAfter(ctx, hook.AfterToolCall{
+		Info: c.info(), Success: outcome == outcomeOK, Outcome: outcome, Duration: took, Result: answer,
+	}))
+	if answer == nil || len(e.hooks.Persist) == 0 {
+		return
+	}
+	now, notes, err := e.hooks.RunPersist(ctx, hook.ToolResultPersist{Info: c.info(), Result: answer},
+		op.Replace)
+	e.note(c, notes)
+	switch {
+	case err != nil:
+		op.Refuse(ctx, withheld(err))
+	case !bytes.Equal(now, answer):
+		_ = op.Replace(now) // it took it before
+	}
+}
+
+// withheld is the answer of a call whose own answer a hook keeps back.
+func withheld(err error) *Refusal {
+	no, _ := errors.AsType[*hook.Error](err)
+	r := &Refusal{Code: Withheld.Code, Cause: Withheld, Facts: no, Err: no}
+	if no.Err != nil {
+		r.Code = HookFailed.Code
+	}
+	return r
+}
+
+// note keeps for the record what hooks did.
+func (e *Engine) note(c *Call, notes []string) {
+	c.Trace.Hooks = append(c.Trace.Hooks, notes...)
+	for _, n := range notes {
+		e.logger.Warn("a hook spoke", "tool", c.Tool, "call", c.ID, "hook", n)
+	}
+}
+
+// follow tells the observer that a call has come in, and gives what tells it of the end. One that
+// panics is not heard any more in this call.
+func (e *Engine) follow(ctx context.Context,
+	c *Call) (_ context.Context, end func(*Call, Operation, string, time.Duration)) {
+	if e.hooks.Observer == nil {
+		return ctx, func(*Call, Operation, string, time.Duration) {}
+	}
+	ended := func(hook.End) {}
+	guarded := func(f func()) {
+		defer func() {
+			if r := recover(); r != nil {
+				e.logger.Error("the observer panicked", "panic", r)
+			}
+		}()
+		f()
+	}
+	guarded(func() {
+		if inner, f := e.hooks.Observer.Begin(ctx, c.info()); inner != nil && f != nil {
+			ctx, ended = inner, f
+		}
+	})
+	return ctx, func(c *Call, op Operation, outcome string, took time.Duration) {
+		guarded(func() {
+			ended(hook.End{
+				Outcome: outcome, Broken: outcome == outcomeHost, Known: !op.Unknown, Path: c.path(),
+				Bytes: c.Trace.Bytes, Duration: took,
+			})
+		})
+	}
+}
+
+// path is the first that the call is about; "" where none is known.
+func (c *Call) path() string {
+	if len(c.Trace.Paths) == 0 {
+		return ""
+	}
+	return c.Trace.Paths[0]
+}
+
+// CallFacts are the facts of a call that is one too many.
+type CallFacts struct {
+	Limit string        // the key of [tools.fs.limits]; "" where calls were left behind
+	Most  int           // what it is set to
+	Wait  time.Duration // after which the call would be taken; 0: not known
+}
+
+// String names the limit, for a sentence: "calls_per_second is 100".
+func (f CallFacts) String() string {
+	if f.Limit == "" {
+		return fmt.Sprintf("%d calls wait for a file system that does not answer", f.Most)
+	}
+	return fmt.Sprintf("%s is %d", f.Limit, f.Most)
+}
+
+// limits counts the calls of each session. Its zero value lets all through.
+type limits struct {
+	config.Limits
+	mu       sync.Mutex
+	sessions map[session.Key]*rate
+}
+
+// rate counts the calls of one session. It may have saved up ten seconds of calls.
+type rate struct {
+	left    float64   // calls that it may make now
+	at      time.Time // when left was counted
+	running int
+}
+
+const (
+	savedUp = 10 // seconds of calls_per_second that an idle session has
+	// mostSessions is when those that have been idle are forgotten.
+	mostSessions = 1000
+)
+
+// enter counts a call in, or refuses it. leave must follow where it is taken.
+func (l *limits) enter(c *Call, now time.Time) (leave func(), err error) {
+	if l.CallsPerSecond == 0 && l.CallsAtOnce == 0 {
+		return func() {}, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.session(c.key(), now)
+	r.left += now.Sub(r.at).Seconds() * float64(l.CallsPerSecond)
+	r.left, r.at = min(r.left, savedUp*float64(l.CallsPerSecond)), now
+	if most := l.CallsAtOnce; most > 0 && r.running >= most {
+		return nil, tooMany("calls_at_once", most, 0)
+	}
+	if most := float64(l.CallsPerSecond); most > 0 {
+		if r.left < 1 {
+			wait := time.Duration((1-r.left)/most*float64(time.Second)) + time.Millisecond
+			return nil, tooMany("calls_per_second", l.CallsPerSecond, wait)
+		}
+		r.left--
+	}
+	r.running++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		r.running--
+	}, nil
+}
+
+func tooMany(limit string, most int, wait time.Duration) error {
+	return Refuse(TooManyCalls, "", CallFacts{limit, most, wait})
+}
+
+// session gives the rate of k. A session that has saved up everything is as a new one, and is forgotten.
+func (l *limits) session(k session.Key, now time.Time) *rate {
+	if r := l.sessions[k]; r != nil {
+		return r
+	}
+	if len(l.sessions) >= mostSessions {
+		for k, r := range l.sessions {
+			if r.running == 0 && now.Sub(r.at) > savedUp*time.Second {
+				delete(l.sessions, k)
+			}
+		}
+	}
+	if l.sessions == nil {
+		l.sessions = map[session.Key]*rate{}
+	}
+	r := &rate{left: savedUp * float64(l.CallsPerSecond), at: now}
+	l.sessions[k] = r
+	return r
+}
+
+// A call whose file system does not answer (a network that is gone, a FUSE server that hangs)
+// blocks its thread within the kernel, and nothing can end that. Such a call is left behind:
+// its caller gets a refusal, and its goroutine ends when the system call does. What it finds then
+// is dropped, and a change that has not begun by then never begins.
+
+const (
+	// viewPatience and changePatience are how long a call may go on after its deadline, or after its
+	// caller gave up. A change under way gets longer: a slow disk is no frozen one, and what has
+	// begun is best taken back.
+	viewPatience   = 5 * time.Second
+	changePatience = 2 * time.Minute
+	// mostStuck bounds the calls of a principal that are left behind, for each keeps threads.
+	mostStuck = 32
+	// longest is how long a call may take that has no deadline of its own.
+	longest = time.Hour
+)
+
+// visit is a call's way through Do. Its stage moves on once: whoever is first, the change or the
+// patience.
+type visit struct {
+	under *Engine    // under the scope of the call, and the chain
+	chain *consulted // nil without a chain
+	stage atomic.Int32
+}
+
+const (
+	looking  = iota // nothing has been changed
+	changing        // the intent is on record, or is about to be
+	gone            // the call was left behind before it changed anything, and must not
+)
+
+// begin says whether a change may begin. Outside of Do nobody leaves the call.
+func (v *visit) begin() bool {
+	return v == nil || v.stage.CompareAndSwap(looking, changing) || v.stage.Load() == changing
+}
+
+// leave keeps a change from beginning. began is true where that is too late.
+func (v *visit) leave() (began bool) { return !v.stage.CompareAndSwap(looking, gone) }
+
+// stuck counts the calls of each principal that were left behind and have not ended.
+type stuck struct {
+	mu  sync.Mutex
+	all map[string]int
+}
+
+func (s *stuck) add(principal string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[string]int{}
+	}
+	if s.all[principal] += n; s.all[principal] == 0 {
+		delete(s.all, principal)
+	}
+}
+
+func (s *stuck) tooMany(principal string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[principal] >= mostStuck
+}
+
+// LeftBehind is the error of a call that was left behind: a refusal NoAnswer. The operation still
+// runs, so its dialect must not touch what the operation has, and makes the answer of this alone.
+type LeftBehind struct{ Refusal *Refusal }
+
+func (l *LeftBehind) Error() string { return "the call was left behind: " + l.Refusal.Error() }
+
+func (l *LeftBehind) Unwrap() error { return l.Refusal }
+
+// panicked is the value of a panic that ended an operation.
+type panicked struct{ value any }
+
+func (p panicked) Error() string { return fmt.Sprintf("internal error: %v", p.value) }
+
+// StuckFacts are the facts of NoAnswer.
+type StuckFacts struct{ Began bool } // a change may be half-way
+
+// String tells the fate of a change, for a sentence.
+func (f StuckFacts) String() string {
+	if f.Began {
+		return "cannot determine whether the change completes"
+	}
+	return "nothing was changed"
+}
+
+// perform runs the operation. Where it has to be left behind, the error is a *LeftBehind. That
+// takes a goroutine of its own, which costs a small call a fifth of its time: so it is done only
+// where something is mounted that may hang.
+func (e *Engine) perform(ctx context.Context, c *Call, op Operation) error {
+	if !e.mayHang() {
+		return e.run(ctx, c.Tool, op)
+	}
+	ended, tool, principal, path := make(chan error, 1), c.Tool, c.Principal, c.path()
+	go func() {
+		err := error(panicked{"the operation gave up"}) // by runtime.Goexit
+		defer func() { ended <- err }()
+		err = e.run(ctx, tool, op)
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	began := false
+	for _, patience := range e.patience {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(patience):
+		}
+		if began = c.in.leave(); !began {
+			break
+		}
+	}
+	e.stuck.add(principal, 1)
+	go func() { <-ended; e.stuck.add(principal, -1) }()
+	return &LeftBehind{&Refusal{NoAnswer.Code, NoAnswer, path, StuckFacts{began}, context.Cause(ctx)}}
+}
+
+// run runs the operation, and catches its panic.
+func (e *Engine) run(ctx context.Context, tool string, op Operation) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.logger.Error("an operation panicked", "tool", tool, "panic", r,
+				"stack", string(debug.Stack()))
+			err = panicked{r}
+		}
+	}()
+	return op.Run(ctx)
+}
+
+// apart is c as it is before it runs, for whoever goes on when it was left behind.
+func (c *Call) apart() *Call {
+	a := *c
+	a.Trace.Paths, a.Trace.Hooks = slices.Clone(c.Trace.Paths), slices.Clone(c.Trace.Hooks)
+	return &a
 }

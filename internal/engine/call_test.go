@@ -4,13 +4,28 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
 // Every way out of Do has one record, whose outcome is the dialect's word or ours.
@@ -90,4 +105,1006 @@ func recorded(t *testing.T, x *tree) (out []audit.Record) {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// asker says yes to everything, and remembers what it was asked.
+type asker struct {
+	asked []approval.Question
+	while func() // what happens while it thinks
+}
+
+func (a *asker) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
+	a.asked = append(a.asked, q)
+	if a.while != nil {
+		a.while()
+	}
+	return approval.Answer{Decision: approval.Approved}, nil
+}
+
+// last is the only question since the last call, with its paths below the workspace.
+func (a *asker) last(x *tree) (paths []string, summary, digest string) {
+	x.t.Helper()
+	if len(a.asked) != 1 {
+		x.t.Fatalf("%d questions", len(a.asked))
+	}
+	q := a.asked[0]
+	a.asked = nil
+	for _, p := range q.Paths {
+		paths = append(paths, strings.TrimPrefix(p, x.ws+"/"))
+	}
+	slices.Sort(paths)
+	return paths, strings.ReplaceAll(q.Summary, x.ws+"/", ""), q.Digest
+}
+
+func asking(t *testing.T) (*tree, *asker) {
+	x := grow(t, func(fs *config.FS) { fs.RequireApproval = true })
+	return x, &asker{}
+}
+
+// mkdir is a change that makes directories and nothing else.
+func (x *tree) mkdir(names ...string) (m engine.Files) {
+	for _, name := range names {
+		m.Dirs = append(m.Dirs, x.ws+"/"+name)
+	}
+	return m
+}
+
+// Whoever approves a change sees each directory that it makes or removes, and what is approved has
+// a digest of its own.
+func TestDirectoriesAreApprovedByName(t *testing.T) {
+	x, a := asking(t)
+	c := x.call("s")
+	c.Approver = a
+	digests := map[string]string{}
+	sees := func(what string, err error, summary string, paths ...string) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		got, said, digest := a.last(x)
+		if !slices.Equal(got, paths) || said != summary {
+			t.Errorf("%s: asked about %q: %q, should be %q: %q", what, got, said, paths, summary)
+		}
+		if other := digests[digest]; other != "" {
+			t.Errorf("%s has the digest of %s", what, other)
+		}
+		digests[digest] = what
+		if c.Trace.Digest != digest {
+			t.Errorf("%s: the record has the digest %s", what, c.Trace.Digest)
+		}
+		for _, p := range paths {
+			if !slices.Contains(c.Trace.Paths, x.ws+"/"+p) {
+				t.Errorf("%s: the record does not name %s: %q", what, p, c.Trace.Paths)
+			}
+		}
+	}
+	_, err := x.ChangeFiles(ctx, c, x.mkdir("a"))
+	sees("mkdir a", err, "creates directory a", "a")
+	_, err = x.ChangeFiles(ctx, c, x.mkdir("b"))
+	sees("mkdir b", err, "creates directory b", "b")
+	_, err = x.ChangeFiles(ctx, c, x.mkdir("e/1", "e/2", "e/3"))
+	sees("mkdir e/…", err, "creates 4 directories: e, e/1, e/2, …", "e", "e/1", "e/2", "e/3")
+
+	write := x.becomes("one\n", "n1/n2/f")
+	write.Parents, write.Summary = true, "write 4 bytes"
+	_, err = x.ChangeFiles(ctx, c, write)
+	sees("write", err, "write 4 bytes; creates 2 directories: n1, n1/n2", "n1", "n1/n2", "n1/n2/f")
+	_, err = x.Undo(ctx, c, engine.RestoreOptions{})
+	sees("undo", err, "restore 3 paths; removes 2 directories: n1/n2, n1", "n1", "n1/n2", "n1/n2/f")
+	_, err = x.Redo(ctx, c, engine.RestoreOptions{})
+	sees("redo", err, "restore 3 paths; creates 2 directories: n1, n1/n2", "n1", "n1/n2", "n1/n2/f")
+
+	c.Tool = "another" // by which the same change is another one
+	for _, d := range []string{"a", "b"} {
+		_, err = x.Delete(ctx, c, x.ws+"/"+d, engine.DeleteOptions{})
+		sees("delete "+d, err, "delete "+d+"; removes directory "+d, d)
+	}
+	tree, err := x.Delete(ctx, c, x.ws+"/n1", engine.DeleteOptions{Recursive: true})
+	sees("delete n1", err, "delete n1; removes 2 directories: n1/n2, n1", "n1", "n1/n2", "n1/n2/f")
+	_, err = x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(tree.Checkpoint)}, engine.RestoreOptions{})
+	sees("restore n1", err, "restore 3 paths; creates 2 directories: n1, n1/n2", "n1", "n1/n2", "n1/n2/f")
+}
+
+// A link and a mode that come back are told, and two links to different places have two digests.
+func TestLinksAndModesAreApprovedByName(t *testing.T) {
+	x, a := asking(t)
+	c := x.call("s")
+	c.Approver = a
+	digests := map[string]bool{}
+	for _, target := range []string{"f", "g"} {
+		if err := os.Symlink(target, x.ws+"/l"); err != nil {
+			t.Fatal(err)
+		}
+		done, err := x.Delete(ctx, c, x.ws+"/l", engine.DeleteOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.asked = nil
+		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if want := x.ws + "/l becomes a symbolic link to " + target; !slices.Contains(a.asked[0].Warnings, want) {
+			t.Errorf("warned of %q, not that %s", a.asked[0].Warnings, want)
+		}
+		_, _, digest := a.last(x)
+		digests[digest] = true
+		if err := os.Remove(x.ws + "/l"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(digests) != 2 {
+		t.Error("two links have one digest")
+	}
+}
+
+// A directory that may not be made or removed is refused before anybody is asked.
+func TestNobodyIsAskedAboutADeniedDirectory(t *testing.T) {
+	x, a := asking(t)
+	c := x.call("s")
+	c.Approver = a
+	x.write("no/f", "f\n")
+	x.deny = x.ws + "/no/d"
+	x.Close()
+	x.open()
+	if _, err := x.ChangeFiles(ctx, c, x.mkdir("no/d")); err == nil {
+		t.Error("made a denied directory")
+	}
+	outside := engine.Files{Dirs: []string{x.data + "/d"}}
+	if _, err := x.ChangeFiles(ctx, c, outside); err == nil {
+		t.Error("made a directory outside")
+	}
+	if err := os.Mkdir(x.deny, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	drop := engine.Files{Drop: []string{x.deny}}
+	if _, err := x.ChangeFiles(ctx, c, drop); err == nil {
+		t.Error("removed a denied directory")
+	}
+	if len(a.asked) > 0 {
+		t.Errorf("asked about %+v", a.asked)
+	}
+}
+
+// More directories than were approved are not made: the question is put again, with all of them.
+func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
+	x, a := asking(t)
+	c := x.call("s")
+	c.Approver = a
+	if err := os.Mkdir(x.ws+"/n1", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a.while = func() { _ = os.Remove(x.ws + "/n1") }
+	write := x.becomes("one\n", "n1/n2/f")
+	write.Parents = true
+	_, err := x.ChangeFiles(ctx, c, write)
+	if !engine.ApprovalStale.In(err) {
+		t.Errorf("%v", err)
+	}
+	if now := x.looks(); strings.Contains(now, "n1") {
+		t.Errorf("it was made all the same:\n%s", now)
+	}
+	// Fewer are fine.
+	a.while = func() { _ = os.Mkdir(x.ws+"/n1", 0o755) }
+	if _, err := x.ChangeFiles(ctx, c, write); err != nil {
+		t.Error(err)
+	}
+	x.reads("n1/n2/f", "one\n")
+}
+
+// factsOf are the facts of a refusal for this cause; ok says that err is one.
+func factsOf[T any](err error, cause engine.Cause) (facts T, ok bool) {
+	r, is := errors.AsType[*engine.Refusal](err)
+	if !is || r.Cause != cause {
+		return facts, false
+	}
+	facts, ok = r.Facts.(T)
+	return facts, ok
+}
+
+// blockedBy are the reasons of a restore that was refused.
+func blockedBy(err error) (whys []engine.Why) {
+	blocked, _ := factsOf[[]engine.Blocked](err, engine.Conflicts)
+	for _, b := range blocked {
+		whys = append(whys, b.Why)
+	}
+	return whys
+}
+
+// A few files that go are a warning each; more are one, so that no other is lost among them.
+func TestManyRemovals(t *testing.T) {
+	x, a := asking(t)
+	c := x.call("s")
+	c.Approver = a
+	for files, want := range map[int]int{2: 2, 7: 1} {
+		var names []string
+		for i := range files {
+			names = append(names, fmt.Sprintf("many%d/%d", files, i))
+		}
+		write := x.becomes("one\n", names...)
+		write.Parents = true
+		if _, err := x.ChangeFiles(ctx, c, write); err != nil {
+			t.Fatal(err)
+		}
+		a.asked = nil
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		got := a.asked[0].Warnings
+		if len(got) != want || want == 1 && got[0] != "7 files will be removed" {
+			t.Errorf("%d files: the warnings are %q", files, got)
+		}
+		a.asked = nil
+	}
+}
+
+// What an approver said is on record: who, and why, and that nobody did where the caller was gone first.
+func TestAnswersAreOnRecord(t *testing.T) {
+	for _, c := range []struct {
+		answer approval.Answer
+		err    error
+		want   string
+		cause  engine.Cause
+	}{
+		{approval.Answer{Decision: approval.Denied, By: "ann", Reason: "no caps"}, nil, "denied by ann: no caps", engine.NotApproved},
+		{approval.Answer{Decision: approval.Denied, By: "ann"}, nil, "denied by ann", engine.NotApproved},
+		{approval.Answer{Decision: approval.Cancelled, Reason: "the call was cancelled"}, nil, "cancelled", engine.Cancelled},
+		{approval.Answer{}, context.Canceled, "cancelled", engine.Cancelled}, {approval.Answer{}, context.DeadlineExceeded, "timed_out", engine.NotAnswered},
+		{approval.Answer{Decision: approval.NobodyToAsk, Reason: "ask elsewhere"}, nil, "nobody_to_ask", engine.NobodyToAsk},
+		{approval.Answer{Decision: 77}, nil, "unknown", engine.NotApproved}, {approval.Answer{Decision: approval.Approved}, errors.New("broken"), "", engine.Unknown},
+	} {
+		call := &engine.Call{}
+		err := call.Answered(t.Context(), "/w/a", c.answer, c.err)
+		if !c.cause.In(err) || call.Trace.Approval != c.want {
+			t.Errorf("%+v, %v: %q, %v", c.answer, c.err, call.Trace.Approval, err)
+		}
+	}
+	call := &engine.Call{}
+	if err := call.Answered(t.Context(), "/w/a", approval.Answer{Decision: approval.Approved, By: "ann", Reason: "fine"}, nil); err != nil || call.Trace.Approval != "approved by ann: fine" {
+		t.Errorf("%q, %v", call.Trace.Approval, err)
+	}
+}
+
+// Whatever takes a Call refuses one that did not come by Do, or whose Do is over: what is not on record
+// does not happen. A method that is new is in this test without a word.
+func TestNoWayAroundTheRecord(t *testing.T) {
+	e, err := engine.Open(config.Default(), engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	records := map[string]bool{"Do": true, "Record": true, "BeginTurn": true, "Unknown": true} // they touch the log and the store only
+	// These have no error, and nothing to tell.
+	answers := map[string]string{"Near": "{ 0 []}", "Names": "[.]", "Denies": "true", "There": fmt.Sprint(guardfs.Object{}), "Holding": "[]", "Content": "[]", "SawAll": "false"}
+	over := &engine.Call{Tool: "Probe"}
+	op := engine.Operation{Run: func(context.Context) error { return nil }}
+	if err := e.Do(t.Context(), over, op); err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for i := range reflect.TypeOf(e).NumMethod() {
+		m := reflect.TypeOf(e).Method(i)
+		at := -1
+		for j := range m.Type.NumIn() {
+			if m.Type.In(j) == reflect.TypeFor[*engine.Call]() {
+				at = j
+			}
+		}
+		if at < 0 || records[m.Name] {
+			continue
+		}
+		for _, c := range []*engine.Call{{}, over} {
+			in := []reflect.Value{reflect.ValueOf(e)}
+			for j := 1; j < m.Type.NumIn(); j++ {
+				switch {
+				case j == at:
+					in = append(in, reflect.ValueOf(c))
+				case m.Type.In(j) == reflect.TypeFor[context.Context]():
+					in = append(in, reflect.ValueOf(t.Context()))
+				default:
+					in = append(in, reflect.Zero(m.Type.In(j)))
+				}
+			}
+			out := m.Func.Call(in)
+			if want, quiet := answers[m.Name]; quiet {
+				if got := fmt.Sprint(out[0].Interface()); got != want {
+					t.Errorf("%s without Do answers %s", m.Name, got)
+				}
+				tried++
+				continue
+			}
+			err, _ := out[len(out)-1].Interface().(error)
+			if !errors.Is(err, engine.ErrHost) || !strings.Contains(err.Error(), "did not come by Engine.Do") {
+				t.Errorf("%s without Do: %v", m.Name, err)
+			}
+			tried++
+		}
+	}
+	if tried < 20 {
+		t.Errorf("only %d methods were tried", tried)
+	}
+}
+
+// A panic ends as a broken host, and is on record.
+func TestPanicIsRecorded(t *testing.T) {
+	for name, op := range map[string]engine.Operation{
+		"run":    {Run: func(context.Context) error { panic("at the disco") }},
+		"change": {Changes: true, Run: func(context.Context) error { panic("at the disco") }},
+		"refuse": {Run: func(context.Context) error { return errors.New("no") }, Refuse: func(context.Context, error) string { panic("at the disco") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			err := x.Do(t.Context(), &engine.Call{Tool: "Probe"}, op)
+			r := recorded(t, x)
+			if err == nil || len(r) != 1 || r[0].Outcome != "host_error" || !strings.Contains(r[0].Error, "at the disco") {
+				t.Errorf("%v; on record: %+v", err, r)
+			}
+		})
+	}
+}
+
+// Each limit refuses what is over it by its name, for that session alone, and lets calls in again
+// after the time that it tells.
+func TestLimits(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		limits config.Limits
+		calls  int                // that are taken
+		args   func(i int) string // of the i-th call
+	}{
+		{"calls_per_second", config.Limits{CallsPerSecond: 2}, 20, func(i int) string { return fmt.Sprint(i) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := grow(t, func(c *config.FS) { c.Limits = row.limits })
+				try := func(session string, i int) (no *engine.Refusal) {
+					c := x.call(session)
+					x.Do(t.Context(), c, engine.Operation{Args: json.RawMessage(row.args(i)),
+						Run:    func(context.Context) error { return nil },
+						Refuse: func(_ context.Context, err error) string { no = engine.Reason(err); return "refused" },
+					})
+					return no
+				}
+				for i := range row.calls {
+					if no := try("s", i); no != nil {
+						t.Fatalf("call %d: %v", i, no)
+					}
+				}
+				no := try("s", row.calls)
+				if no == nil || no.Cause != engine.TooManyCalls {
+					t.Fatalf("one too many: %v", no)
+				}
+				f := no.Facts.(engine.CallFacts)
+				if f.Limit != row.name || f.Wait <= 0 {
+					t.Errorf("%+v", f)
+				}
+				if no := try("other", 0); no != nil {
+					t.Errorf("another session: %v", no)
+				}
+				time.Sleep(f.Wait + 1)
+				if no := try("s", row.calls); no != nil {
+					t.Errorf("after %s: %v", f.Wait, no)
+				}
+			})
+		})
+	}
+}
+
+func TestCallsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, wait := grow(t, func(c *config.FS) { c.Limits = config.Limits{CallsAtOnce: 3} }), make(chan bool)
+		try := func(run func(context.Context) error) (no *engine.Refusal) {
+			x.Do(t.Context(), x.call("s"), engine.Operation{Run: run,
+				Refuse: func(_ context.Context, err error) string { no = engine.Reason(err); return "refused" }})
+			return no
+		}
+		for range 3 {
+			go try(func(context.Context) error { <-wait; return nil })
+		}
+		synctest.Wait()
+		quick := func(context.Context) error { return nil }
+		if no := try(quick); no == nil || no.Facts != (engine.CallFacts{Limit: "calls_at_once", Most: 3}) {
+			t.Errorf("the fourth: %v", no)
+		}
+		close(wait)
+		synctest.Wait()
+		if no := try(quick); no != nil {
+			t.Errorf("after they ended: %v", no)
+		}
+	})
+}
+
+// A call that does not end is left behind. One that has not begun to change anything never does so
+// afterwards; one that has is told as what it is.
+func TestLeftBehind(t *testing.T) {
+	for _, began := range []bool{false, true} {
+		t.Run(fmt.Sprint("began ", began), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := grow(t, nil)
+				path := x.write("a.txt", "old\n")
+				x.Close()
+				frozen, once := make(chan bool), sync.Once{}
+				x.fault = func(op string) *guardfs.Fault {
+					if began && op == "rename" {
+						once.Do(func() { <-frozen }) // as a system call is: no context ends it
+					}
+					return nil
+				}
+				x.open()
+				x.Hurry(0)
+				late := make(chan error, 1)
+				c := x.call("s")
+				op := engine.Operation{Changes: true, Time: time.Second,
+					Run: func(ctx context.Context) error {
+						if !began {
+							<-frozen
+							ctx = context.WithoutCancel(ctx) // an operation that has not looked at it yet
+						}
+						_, _, err := x.Write(ctx, c, engine.WriteArgs{Path: path, Text: "new\n"})
+						late <- err
+						return err
+					},
+					Refuse: func(context.Context, error) string { t.Error("asked of what runs"); return "" },
+				}
+				start := time.Now()
+				left, ok := errors.AsType[*engine.LeftBehind](x.Do(t.Context(), c, op))
+				if !ok || left.Refusal.Cause != engine.NoAnswer || left.Refusal.Facts != (engine.StuckFacts{began}) {
+					t.Fatalf("%+v", left)
+				}
+				if took := time.Since(start); took > 3*time.Minute {
+					t.Errorf("its caller waited %s", took)
+				}
+				if n := len(recorded(t, x)); n != 1+map[bool]int{true: 1}[began] {
+					t.Errorf("%d records", n)
+				}
+				close(frozen)
+				err := <-late
+				now, _ := os.ReadFile(path)
+				if !began && (err == nil || string(now) != "old\n") {
+					t.Errorf("it changed the file after its caller was gone: %v, %q", err, now)
+				}
+				if began && string(now) != "old\n" && string(now) != "new\n" {
+					t.Errorf("the file is torn: %q", now)
+				}
+			})
+		})
+	}
+}
+
+// What is left behind is bounded, and those of one principal are no others' business.
+func TestLeftBehindIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, frozen := grow(t, nil), make(chan bool)
+		x.Hurry(0)
+		var calls sync.WaitGroup
+		try := func(principal string) (err error) {
+			c := x.call("s")
+			c.Principal = principal
+			x.Do(t.Context(), c, engine.Operation{Time: time.Second,
+				Run:    func(context.Context) error { <-frozen; return nil },
+				Refuse: func(_ context.Context, no error) string { err = no; return "refused" },
+			})
+			return err
+		}
+		for range 32 {
+			calls.Go(func() { try("p") })
+		}
+		calls.Wait()
+		if err := try("p"); !engine.TooManyCalls.In(err) {
+			t.Errorf("one more: %v", err)
+		}
+		if err := try("q"); err != nil {
+			t.Errorf("another principal: %v", err)
+		}
+		close(frozen)
+		synctest.Wait()
+		if err := try("p"); err != nil {
+			t.Errorf("after the file system answered: %v", err)
+		}
+	})
+}
+
+// chain is a policy chain that answers as a function does, and remembers what it was asked.
+type chain struct {
+	mu    sync.Mutex
+	says  func(policy.Input) (bool, error)
+	asked []policy.Input
+	data  string
+}
+
+func (c *chain) Decide(_ context.Context, in policy.Input) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, in)
+	if c.says == nil {
+		return true, nil
+	}
+	return c.says(in)
+}
+
+// told are the questions since the last time, short: operation path[=resolved][ -> destination].
+func (c *chain) told(ws string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	short := func(name string) string { return strings.ReplaceAll(name, ws, "") }
+	for _, in := range c.asked {
+		s := in.Operation + " " + short(in.Path)
+		if in.ResolvedPath != in.Path {
+			s += "=" + short(in.ResolvedPath)
+		}
+		if in.Destination != "" {
+			s += " -> " + short(in.Destination)
+			if in.ResolvedDestination != in.Destination {
+				s += "=" + short(in.ResolvedDestination)
+			}
+		}
+		if in.Recursive != nil {
+			s += fmt.Sprint(" ", *in.Recursive)
+		}
+		out = append(out, s)
+	}
+	c.asked = nil
+	return strings.Join(out, "; ")
+}
+
+// chained opens an engine over a small tree, with a chain.
+func chained(t *testing.T, says func(policy.Input) (bool, error)) (*engine.Engine, *chain, string) {
+	t.Helper()
+	ws, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"a": "alpha\n", "d/b": "beta\n", "d/e/c": "gamma\n", "x/f": "phi\n",
+		".env": "KEY=1\n", "secret/k": "key\n"} {
+		os.MkdirAll(filepath.Join(ws, filepath.Dir(name)), 0o700)
+		if err := os.WriteFile(filepath.Join(ws, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.Symlink("d/b", ws+"/l")
+	os.Symlink("/etc/hostname", ws+"/out")
+	cfg := config.Default()
+	fs := &cfg.Tools.FS
+	fs.RequireApproval, fs.PoliciesMode = false, "all"
+	fs.AllowPaths, fs.RespectGitignore = []string{ws + "/**"}, false
+	c := &chain{says: says, data: t.TempDir() + "/data"}
+	e, err := engine.Open(cfg, engine.Host{DataDir: c.data,
+		Program: engine.Program{Policies: func(string, []string) (policy.Chain, error) { return c, nil }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e, c, ws
+}
+
+// ended runs op as a dialect does, and gives what the call came to.
+func ended(e *engine.Engine, changes bool, op func(context.Context, *engine.Call) error) (err error) {
+	c := &engine.Call{Tool: "Probe", Principal: "ci", Session: "s1", Dialect: "test"}
+	c.Headers = map[string]string{"team": "red"}
+	herr := e.Do(context.Background(), c, engine.Operation{Changes: changes,
+		Run:    func(ctx context.Context) error { return op(ctx, c) },
+		Refuse: func(_ context.Context, no error) string { err = no; return string(engine.Reason(no).Code) },
+	})
+	return errors.Join(err, herr)
+}
+
+type act = func(*engine.Engine, context.Context, *engine.Call, string) error
+
+func reading(name string) act {
+	return func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		return e.Read(ctx, c, ws+name, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+			_, sight, err := s.Bytes(ctx, 0, -1, 1<<20)
+			return sight, err
+		})
+	}
+}
+
+func searching(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+	m, err := match.Compile("a", match.Options{})
+	if err == nil {
+		_, err = e.Search(ctx, c, ws, grep.Query{Matcher: m})
+	}
+	return err
+}
+
+// What is asked, for each operation.
+var acts = []struct {
+	name    string
+	changes bool
+	do      act
+	asked   string
+}{
+	{"read", false, reading("/a"), "readFile /a"},
+	{"read through dots", false, reading("/d/../a"), "readFile /d/../a=/a"},
+	{"read through a link", false, reading("/l"), "readFile /l=/d/b"},
+	{"read what is not there", false, reading("/none"), "readFile /none"},
+	{"stat", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Stat(ctx, c, ws+"/a", true)
+		return err
+	}, "stat /a"},
+	{"list", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.List(ctx, c, ws)
+		return err
+	}, "readdir "},
+	{"list a tree", false, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.ListTree(ctx, c, engine.TreeArgs{Path: ws + "/d"}, func(engine.Entry) error { return nil })
+		return err
+	}, "readdir /d; readdir /d/e"},
+	{"search", false, searching,
+		"readFile /a; readFile /d/b; readFile /d/e/c; readFile /secret/k; readFile /x/f; readdir ; readdir /d; readdir /d/e; readdir /secret; readdir /x"},
+	{"mkdir", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Mkdir(ctx, c, engine.MkdirArgs{Path: ws + "/m/n/o", Rules: engine.Rules{Parents: true}})
+		return err
+	}, "mkdir /m/n/o true"},
+	{"create with parents", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Create(ctx, c, ws+"/p/q/new", []byte("new\n"), engine.Rules{Parents: true})
+		return err
+	}, "writeFile /p/q/new; mkdir /p false; mkdir /p/q false"},
+	{"overwrite", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Rewrite(ctx, c, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("other\n")}
+			return nil
+		})
+		return err
+	}, "readFile /a; writeFile /a"},
+	{"append", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Append(ctx, c, ws+"/a", []byte("more\n"), engine.Rules{})
+		return err
+	}, "appendFile /a"},
+	{"copy", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Copy(ctx, c, engine.CopyArgs{From: ws + "/a", To: ws + "/x/../copy"})
+		return err
+	}, "copyFile /a -> /x/../copy=/copy"},
+	{"move", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Move(ctx, c, engine.MoveArgs{From: ws + "/copy", To: ws + "/moved"})
+		return err
+	}, "rename /copy -> /moved"},
+	{"move a tree", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Move(ctx, c, engine.MoveArgs{From: ws + "/d", To: ws + "/t"})
+		return err
+	}, "rename /d -> /t; rename /d/b -> /t/b; rename /d/e -> /t/e; rename /d/e/c -> /t/e/c"},
+	{"remove", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Delete(ctx, c, ws+"/moved", engine.DeleteOptions{})
+		return err
+	}, "rm /moved false"},
+	{"remove a tree", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Delete(ctx, c, ws+"/t", engine.DeleteOptions{Recursive: true})
+		return err
+	}, "rm /t true; rm /t/b true; rm /t/e true; rm /t/e/c true"},
+	{"undo", true, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+		_, err := e.Undo(ctx, c, engine.RestoreOptions{})
+		return err
+	}, "mkdir /t false; mkdir /t/e false; stat /t; stat /t/b; stat /t/e; stat /t/e/c; writeFile /t; writeFile /t/b; writeFile /t/e; writeFile /t/e/c"},
+}
+
+func TestWhatAChainIsAsked(t *testing.T) {
+	e, c, ws := chained(t, nil)
+	for _, a := range acts {
+		err := ended(e, a.changes, func(ctx context.Context, call *engine.Call) error { return a.do(e, ctx, call, ws) })
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", a.name, err)
+		}
+		for _, in := range c.asked {
+			if in.Principal != "ci" || in.Session != "s1" || in.Dialect != "test" || in.Headers["team"] != "red" {
+				t.Errorf("%s: who asks is not told: %+v", a.name, in)
+			}
+		}
+		got := strings.Split(c.told(ws), "; ")
+		if slices.Sort(got[min(1, len(got)):]); a.name == "search" || a.name == "undo" { // in no order
+			slices.Sort(got)
+		}
+		if got := strings.Join(got, "; "); got != a.asked {
+			t.Errorf("%s asked\n%s\nwant\n%s", a.name, got, a.asked)
+		}
+	}
+}
+
+// A no, a failure and a panic of the chain end each operation, and nothing has changed.
+func TestAChainRefuses(t *testing.T) {
+	for name, says := range map[string]func(policy.Input) (bool, error){
+		"no":        func(policy.Input) (bool, error) { return false, nil },
+		"undecided": func(policy.Input) (bool, error) { return false, &policy.Undecided{Why: "no rule"} },
+		"fails":     func(policy.Input) (bool, error) { return false, errors.New("the server is gone") },
+		"yes, but":  func(policy.Input) (bool, error) { return true, errors.New("the server is gone") },
+		"panics":    func(policy.Input) (bool, error) { panic("no") },
+	} {
+		e, c, ws := chained(t, says)
+		before := treeOf(t, ws)
+		for _, a := range acts {
+			if a.name == "undo" {
+				continue // there is nothing
+			}
+			err := ended(e, a.changes, func(ctx context.Context, call *engine.Call) error { return a.do(e, ctx, call, ws) })
+			want := engine.CodePathDenied
+			if name != "no" && name != "undecided" {
+				want = engine.CodePolicyError
+			}
+			if r := engine.Reason(err); r == nil || r.Code != want {
+				t.Errorf("%s, %s: %v", name, a.name, err)
+			}
+			if n := len(c.asked); want == engine.CodePolicyError && n > 1 {
+				t.Errorf("%s, %s: asked %d times after a failure", name, a.name, n)
+			}
+			c.asked = nil
+		}
+		if after := treeOf(t, ws); after != before {
+			t.Errorf("%s: changed\n%s\nto\n%s", name, before, after)
+		}
+	}
+}
+
+func treeOf(t *testing.T, dir string) string {
+	t.Helper()
+	var out []string
+	filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		text, _ := os.ReadFile(name)
+		out = append(out, name+" "+string(text))
+		return err
+	})
+	return strings.Join(out, "\n")
+}
+
+// What the chain closes of a tree is not shown, not moved and not removed with it.
+func TestAChainWithinATree(t *testing.T) {
+	e, _, ws := chained(t, func(in policy.Input) (bool, error) {
+		return !strings.Contains(in.ResolvedPath, "/secret/") && !strings.HasSuffix(in.ResolvedPath, "/e"), nil
+	})
+	in := func(changes bool, op func(context.Context, *engine.Call) error) error { return ended(e, changes, op) }
+	if err := in(false, func(ctx context.Context, c *engine.Call) error {
+		m, _ := match.Compile("key|gamma|beta", match.Options{})
+		r, err := e.Search(ctx, c, ws, grep.Query{Matcher: m})
+		if err == nil && (len(r.Files) != 1 || r.Files[0].Path != ws+"/d/b" || r.Skipped.Denied == 0) {
+			t.Errorf("found %+v", r)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	before := treeOf(t, ws)
+	for name, op := range map[string]func(context.Context, *engine.Call) error{
+		"move": func(ctx context.Context, c *engine.Call) error {
+			_, err := e.Move(ctx, c, engine.MoveArgs{From: ws + "/secret", To: ws + "/open"})
+			return err
+		},
+		"copy": func(ctx context.Context, c *engine.Call) error {
+			_, err := e.Copy(ctx, c, engine.CopyArgs{From: ws + "/secret", To: ws + "/open", Recursive: true})
+			return err
+		},
+		"remove": func(ctx context.Context, c *engine.Call) error {
+			_, err := e.Delete(ctx, c, ws+"/secret", engine.DeleteOptions{Recursive: true})
+			return err
+		},
+	} {
+		if err := in(true, op); err == nil || treeOf(t, ws) != before {
+			t.Errorf("%s took what is closed with it: %v", name, err)
+		}
+	}
+}
+
+// A chain that fails in the middle of a search ends it: what was found may be less than there is.
+func TestAChainFailsOnTheWay(t *testing.T) {
+	e, _, ws := chained(t, func(in policy.Input) (bool, error) {
+		if strings.HasSuffix(in.Path, "/c") {
+			return true, errors.New("out of order")
+		}
+		return true, nil
+	})
+	err := ended(e, false, func(ctx context.Context, c *engine.Call) error { return searching(e, ctx, c, ws) })
+	if no, ok := errors.AsType[*policy.ChainError](err); !ok || no.Operation != "readFile" {
+		t.Error(err)
+	}
+}
+
+// The weakness that the original documents: a rule about what stands in front, and "..". The
+// guard holds whatever the chain says, and resolved_path tells where a path leads.
+func TestDotsAndLinksPastAChain(t *testing.T) {
+	for _, c := range []struct {
+		path     string
+		spelled  engine.Code // under a rule on path
+		resolved engine.Code // under a rule on resolved_path
+	}{
+		{"/d/b", "", ""},
+		{"/d/../a", "", engine.CodePathDenied}, // within the guard's tree: only resolved_path tells
+		{"/d/../../../../../etc/passwd", engine.CodePathDenied, engine.CodePathDenied},
+		{"/d/../.env", engine.CodePathDenied, engine.CodePathDenied},
+		{"/d/../out", engine.CodePathDenied, engine.CodePathDenied},
+		{"/a", engine.CodePathDenied, engine.CodePathDenied},
+	} {
+		for of, want := range map[string]engine.Code{"path": c.spelled, "resolved_path": c.resolved} {
+			var ws string
+			e, _, dir := chained(t, func(in policy.Input) (bool, error) {
+				name := map[string]string{"path": in.Path, "resolved_path": in.ResolvedPath}[of]
+				return strings.HasPrefix(name, ws+"/d/"), nil
+			})
+			ws = dir
+			err := ended(e, false, func(ctx context.Context, call *engine.Call) error { return reading(c.path)(e, ctx, call, ws) })
+			if code(err) != want {
+				t.Errorf("%s under a rule on %s: %v, want %s", c.path, of, err, want)
+			}
+		}
+	}
+}
+
+// A dialect says in its own words what a call is; what leads elsewhere by then is asked about anew.
+func TestADialectsOwnQuestion(t *testing.T) {
+	e, c, ws := chained(t, nil)
+	for _, a := range []struct {
+		in    policy.Input
+		do    act
+		asked string
+	}{
+		{policy.Input{Operation: "readFile", Path: "a", ResolvedPath: "/a", Encoding: "utf8"}, reading("/a"), "readFile a=/a"},
+		{policy.Input{Operation: "readFile", Path: "l", ResolvedPath: "/l"}, reading("/l"), "readFile l=/d/b"},
+		{policy.Input{Operation: "exists", Path: "d/e", ResolvedPath: "/d/e"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+			_, err := e.Stat(ctx, c, ws+"/d/e", true)
+			return err
+		}, "exists d/e=/d/e"},
+		{policy.Input{Operation: "readdir", Path: "d", ResolvedPath: "/d"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+			_, err := e.List(ctx, c, ws+"/d")
+			return err
+		}, "readdir d=/d"},
+		{policy.Input{Operation: "stat", Path: "a", ResolvedPath: "/a"}, reading("/a"), "stat a=/a; readFile /a"},
+		{policy.Input{Operation: "readFile", Path: "a", ResolvedPath: "/a"}, reading("/d/b"), "readFile a=/a; readFile /d/b"},
+		{policy.Input{Operation: "writeFile", Path: "a", ResolvedPath: "/a"}, func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+			_, err := e.Rewrite(ctx, c, ws+"/a", engine.Rules{}, engine.Plan{}, func(t *engine.Target) error {
+				t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("other\n")}
+				return nil
+			})
+			return err
+		}, "writeFile a=/a"},
+		{policy.Input{Operation: "rename", Path: "a", Destination: "z", ResolvedPath: "/a", ResolvedDestination: "/z"},
+			func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
+				_, err := e.Move(ctx, c, engine.MoveArgs{From: ws + "/a", To: ws + "/z"})
+				return err
+			}, "rename a=/a -> z=/z"},
+	} {
+		a.in.ResolvedPath = ws + a.in.ResolvedPath
+		if a.in.ResolvedDestination != "" {
+			a.in.ResolvedDestination = ws + a.in.ResolvedDestination
+		}
+		changes := a.in.Operation == "writeFile" || a.in.Operation == "rename"
+		if err := ended(e, changes, func(ctx context.Context, call *engine.Call) error {
+			if err := e.Asks(call, a.in); err != nil {
+				return err
+			}
+			return a.do(e, ctx, call, ws)
+		}); err != nil {
+			t.Error(a.in.Operation, err)
+		}
+		if c.asked[0].Encoding != a.in.Encoding {
+			t.Error("the encoding is lost")
+		}
+		if got := c.told(ws); got != a.asked {
+			t.Errorf("asked %s, want %s", got, a.asked)
+		}
+	}
+}
+
+// Policies that nobody can evaluate open nothing.
+func TestPoliciesWithoutAnEvaluator(t *testing.T) {
+	for _, change := range []func(*config.FS){
+		func(fs *config.FS) { fs.PoliciesMode = "any" },
+		func(fs *config.FS) { fs.Policies = []string{"file:///p.rego"} },
+	} {
+		cfg := config.Default()
+		change(&cfg.Tools.FS)
+		for _, with := range []func(string, []string) (policy.Chain, error){nil,
+			func(string, []string) (policy.Chain, error) { return nil, errors.New("bad") }} {
+			_, err := engine.Open(cfg, engine.Host{DataDir: t.TempDir() + "/data", Program: engine.Program{Policies: with}})
+			if p, ok := errors.AsType[*config.Problem](err); !ok || p.Key != "tools.fs.policies" {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Once a change is on record nobody is asked any more: what was begun must end, or be taken back,
+// whatever a policy would say of that.
+func TestNobodyIsAskedAmidAChange(t *testing.T) {
+	e, c, ws := chained(t, nil)
+	intents := func() int {
+		text, err := os.ReadFile(c.data + "/audit-changes/audit.jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(text), `"phase":"intent"`)
+	}
+	for _, a := range acts {
+		if !a.changes {
+			continue
+		}
+		before := intents()
+		c.says = func(in policy.Input) (bool, error) {
+			if intents() != before {
+				t.Errorf("%s asked %s %s amid the change", a.name, in.Operation, in.Path)
+			}
+			return true, nil
+		}
+		if err := ended(e, true, func(ctx context.Context, call *engine.Call) error { return a.do(e, ctx, call, ws) }); err != nil {
+			t.Errorf("%s: %v", a.name, err)
+		}
+		if intents() != before+1 {
+			t.Errorf("%s: no intent is on record", a.name)
+		}
+	}
+}
+
+// A watch outlives its call: the chain is asked about what it tells, and one that failed is asked again.
+func TestAWatchUnderAChain(t *testing.T) {
+	var failed atomic.Bool
+	e, _, ws := chained(t, func(in policy.Input) (bool, error) {
+		if strings.HasSuffix(in.ResolvedPath, "/one") && failed.CompareAndSwap(false, true) {
+			return false, errors.New("the server is gone")
+		}
+		return !strings.HasSuffix(in.ResolvedPath, "/hidden"), nil
+	})
+	var w *engine.Watching
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &engine.Call{Tool: "Probe"}
+	if err := e.Do(ctx, c, engine.Operation{Run: func(ctx context.Context) (err error) {
+		w, err = e.Watch(ctx, c, ws+"/d", true)
+		return err
+	}, Refuse: func(_ context.Context, err error) string { t.Error(err); return "no" }}); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	cancel() // as the caller's context ends
+	for _, name := range []string{"one", "hidden", "two"} {
+		if err := os.Mkdir(ws+"/d/"+name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := ""
+	for !strings.Contains(told, "/two") {
+		within, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		events, err := w.Events(within, 10)
+		if stop(); err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range events {
+			told += " " + strings.TrimPrefix(ev.Path, ws)
+		}
+	}
+	if !failed.Load() {
+		t.Error("nobody was asked after the call: " + told)
+	}
+}
+
+// A cause is found in the errors of the rooms below as it is in refusals: what a policy server that fails refused is on record as
+// denied by the policies.
+func TestCausesInErrors(t *testing.T) {
+	below := &policy.ChainError{Path: "/w/a", Err: errors.New("connection refused")}
+	for _, c := range []struct {
+		cause engine.Cause
+		err   error
+		want  bool
+	}{
+		{engine.ChainFailed, below, true}, {engine.ChainFailed, fmt.Errorf("reading: %w", below), true}, {engine.Denied, below, false},
+		{engine.Pseudo, guardfs.ErrPseudo, true}, {engine.Absent, fs.ErrNotExist, true}, {engine.Conflicts, engine.Refuse(engine.Conflicts, "/w/a", nil), true},
+		{engine.Conflicts, engine.Refuse(engine.BothKinds, "/w/a", nil), false}, {engine.Unknown, nil, false}, {engine.Unknown, errors.New("?"), true},
+		{engine.Unknown, engine.ErrHost, false},
+	} {
+		if got := c.cause.In(c.err); got != c.want {
+			t.Errorf("%s in %v: %v", c.cause.Name, c.err, got)
+		}
+	}
+	data := t.TempDir()
+	cfg := config.Default()
+	cfg.Tools.FS.AllowPaths = []string{"/w/**"}
+	e, err := engine.Open(cfg, engine.Host{DataDir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for err, want := range map[error]string{error(below): `"decision":"denied","rule":"policies"`, fmt.Errorf("x: %w", guardfs.ErrPseudo): `"decision":"denied","rule":"pseudo"`,
+		error(&policy.Denied{Path: "/w/a", Rule: "deny_paths"}): `"decision":"denied","rule":"deny_paths"`, fs.ErrNotExist: `"decision":"allowed"`} {
+		if err := e.Record(&engine.Call{Tool: "Read"}, time.Now(), "policy_error", err); err != nil {
+			t.Fatal(err)
+		}
+		log, _ := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
+		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+		if last := lines[len(lines)-1]; !strings.Contains(last, want) {
+			t.Errorf("%v: on record %s", err, last)
+		}
+	}
 }

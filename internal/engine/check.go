@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"path"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/hook"
@@ -150,16 +152,6 @@ func (l *ruleLook) begins(rule string) (out []string) {
 	return slices.Compact(out)
 }
 
-// overlaps reports whether something that is open may lie in dir, or dir in it. Letter case does not
-// count, as in deny rules.
-func (l *ruleLook) overlaps(dir string) bool {
-	in := func(a, b string) bool {
-		a, b = strings.TrimSuffix(strings.ToLower(a), "/")+"/", strings.ToLower(b)+"/"
-		return strings.HasPrefix(b, a)
-	}
-	return slices.ContainsFunc(l.open, func(o string) bool { return in(o, dir) || in(dir, o) })
-}
-
 // idle says why a rule of a list does nothing today, or less than it seems to; "" when it may.
 func (l *ruleLook) idle(rule, list string) (why, hint string) {
 	g, err := glob.CompileRule(rule, nil)
@@ -203,19 +195,15 @@ func (l *ruleLook) idle(rule, list string) (why, hint string) {
 	return "", ""
 }
 
-// windows finds backslashes between the names of a path.
-var windows = regexp.MustCompile(`\\[\w.]`)
-
-// meant is the hint for a rule that begins at a path where nothing is: that path may be below the root.
-func (l *ruleLook) meant(rule, at string) string {
-	if kind, _ := kindOf(l.free, l.root+at); l.root != "" && kind != guardfs.KindAbsent {
-		return "write " + shown("${ROOT}"+rule)
+// overlaps reports whether something that is open may lie in dir, or dir in it. Letter case does not
+// count, as in deny rules.
+func (l *ruleLook) overlaps(dir string) bool {
+	in := func(a, b string) bool {
+		a, b = strings.TrimSuffix(strings.ToLower(a), "/")+"/", strings.ToLower(b)+"/"
+		return strings.HasPrefix(b, a)
 	}
-	return "look at the spelling"
+	return slices.ContainsFunc(l.open, func(o string) bool { return in(o, dir) || in(dir, o) })
 }
-
-// lookedAt is how many names below a wildcard are looked at for what a rule names by its letters.
-const lookedAt = 4_000
 
 // byLetters gives the spelling of a rule, and a path that is there, where that one is named by the
 // rule's letters alone.
@@ -251,6 +239,20 @@ func (l *ruleLook) byLetters(rule string, g *glob.Glob) (spelling, at string) {
 	return "", ""
 }
 
+// windows finds backslashes between the names of a path.
+var windows = regexp.MustCompile(`\\[\w.]`)
+
+// meant is the hint for a rule that begins at a path where nothing is: that path may be below the root.
+func (l *ruleLook) meant(rule, at string) string {
+	if kind, _ := kindOf(l.free, l.root+at); l.root != "" && kind != guardfs.KindAbsent {
+		return "write " + shown("${ROOT}"+rule)
+	}
+	return "look at the spelling"
+}
+
+// lookedAt is how many names below a wildcard are looked at for what a rule names by its letters.
+const lookedAt = 4_000
+
 // kindOf gives the kind of the object at a path; known is false where it can't be told.
 func kindOf(free *guardfs.FS, path string) (kind guardfs.Kind, known bool) {
 	h, err := free.Resolve(path, guardfs.Look)
@@ -262,3 +264,38 @@ func kindOf(free *guardfs.FS, path string) (kind guardfs.Kind, known bool) {
 }
 
 func shown(s string) string { return strconv.QuoteToGraphic(s) }
+
+const mostOddNames = 5 // that are told; a tree in two scripts may have many
+
+// OddNames are the first of some paths, below root and in ASCII, that read as something else than
+// they are: with characters that can't be seen, or letters that look like others.
+func OddNames(root string, paths iter.Seq[string]) (out []string) {
+	last := ""
+	for p := range paths {
+		if p == last || ascii(p) {
+			continue
+		}
+		last = p
+		name := strings.TrimPrefix(p, strings.TrimSuffix(root, "/")+"/")
+		if approval.Escape(name, false) == name && approval.Lookalike(name) == "" {
+			continue
+		}
+		if name = strconv.QuoteToASCII(name); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+		if len(out) == mostOddNames {
+			break
+		}
+	}
+	return out
+}
+
+// ascii takes controls for others: ESC is one that can't be seen.
+func ascii(p string) bool {
+	for i := range len(p) {
+		if p[i] < ' ' || p[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -4,7 +4,7 @@
 //
 //	view    policy → open → read or walk → remember what was seen
 //	change  policy → load → seen and unchanged? → make the plan → ask, with the diff in hand
-//	        → lock → nothing moved? → checkpoint ‖ temp files → replace → remember
+//	        → lock → nothing moved? → stage → save → publish → settle → remember
 //
 // Guarantees: a call that is refused has changed nothing; the pre-state is
 // durable before a change is visible; what was approved is what runs; a
@@ -20,6 +20,9 @@
 // back, and the call ends as a conflict. A foreign program that has the old
 // file open and writes to it after the exchange writes to the displaced file.
 //
+// A change that fails, or whose process dies, is brought to an end by what stands at the two names of each
+// step: see recover.go.
+//
 // Lock order: file locks in sorted order of their keys, one call at a time;
 // nothing else is locked while a person is asked.
 //
@@ -27,21 +30,36 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/grep/ignore"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
+	"moltisfs/internal/datadir"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/hook"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
+	"moltisfs/readers"
 )
 
 // Options are the parts of an Engine, once its rules are ready. Config, Judge and DataDir are
@@ -74,7 +92,9 @@ type shared struct {
 
 	cfg         config.FS
 	trash       *guardfs.FS // sees the directories of the trash, and nothing else
-	temps       *guardfs.Temporaries
+	journal     *guardfs.Journal
+	live        sync.Map    // the tags of the changes that are carried out
+	left        atomic.Bool // one of them was left to recovery
 	locks       *guardfs.Locks
 	lockWait    time.Duration
 	expiry      expiry
@@ -121,13 +141,13 @@ func OpenOver(o Options) (_ *Engine, err error) {
 			e.Close()
 		}
 	}()
-	e.temps = guardfs.OpenTemporaries(filepath.Join(o.DataDir, temporariesName))
+	e.journal = guardfs.OpenJournal(filepath.Join(o.DataDir, journalName))
 	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault,
-		Temporaries: e.temps, Calls: o.Calls}); err != nil {
+		Journal: e.journal, Underway: e.underway, Calls: o.Calls}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
 	}
 	if e.trash, err = guardfs.New(guardfs.Options{Judge: ownTrash{}, Fault: o.Fault,
-		Temporaries: e.temps, Calls: o.Calls}); err != nil {
+		Journal: e.journal, Calls: o.Calls}); err != nil {
 		return nil, fmt.Errorf("opening the trash: %w", err)
 	}
 	if e.mayHang = e.fs.MayHang; o.Calls != nil {
@@ -177,7 +197,7 @@ func (e *Engine) Close() error {
 			errs = append(errs, f.Close())
 		}
 	}
-	errs = append(errs, e.temps.Close(), e.opened.close())
+	errs = append(errs, e.opened.close())
 	if e.place.End != nil {
 		errs = append(errs, e.place.End())
 	}
@@ -249,9 +269,6 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 	return e.log.Append(r)
 }
 
-// madeUp is how many bytes are recorded of a name that may be made up.
-const madeUp = 256
-
 // shortened is text, of which the middle is left out where it has more than most bytes.
 func shortened(text string, most int) string {
 	if len(text) <= most {
@@ -259,6 +276,9 @@ func shortened(text string, most int) string {
 	}
 	return strings.ToValidUTF8(text[:most*3/4], "") + "…" + strings.ToValidUTF8(text[len(text)-most/4:], "")
 }
+
+// madeUp is how many bytes are recorded of a name that may be made up.
+const madeUp = 256
 
 func (e *Engine) record(c *Call, phase string) audit.Record {
 	t, by := &c.Trace, "agent"
@@ -280,3 +300,820 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 }
 
 func (c *Call) key() session.Key { return session.Key{Principal: c.Principal, Session: c.Session} }
+
+// Host holds the parts that a program supplies besides the configuration. DataDir is needed.
+type Host struct {
+	DataDir    string                             // made where it is missing, see datadir.Take
+	Approver   approval.Approver                  // of calls that bring none; nil: nobody can be asked
+	Protect    []string                           // what no call may touch besides DataDir
+	Logger     *slog.Logger                       // nil: silent
+	GitUser    ignore.User                        // whose core.excludesFile searches obey
+	Identities []string                           // of encrypted checkpoints
+	Progress   func(what string, done, total int) // of long work; may be nil
+	Hooks      hook.Set                           // run before those of the configuration
+	Fault      func(op string) *guardfs.Fault     // for tests: see guardfs.Options
+
+	Program  Program // what has the engine
+	Root     Root
+	ReadOnly bool // nothing that may be called changes a file: the agent can't reach DataDir
+}
+
+// A Program has an engine. Name, with its version, is for the records of its start and stop; "":
+// there are none. Reloads: it goes on for another engine of the program, which is handed over. Worker
+// runs a reader in a process of its own. Policies makes the chain that a configuration asks for;
+// nil: one that does can't be used.
+type Program struct {
+	Name     string
+	Reloads  bool
+	Worker   []string
+	Policies Policies
+}
+
+// Policies makes a chain of what tools.fs.policies_mode and tools.fs.policies say.
+type Policies func(mode string, policies []string) (policy.Chain, error)
+
+// Root is the workspace_root of a host, and its place.
+type Root struct {
+	Only      string // nothing outside of this directory may be touched; "": the configuration says it
+	MayBeGone bool   // open although workspace_root can't be searched
+	Place
+}
+
+// Place is where the files are: on this machine, or where Calls lead. Then DataDir, hooks and policies are still here,
+// all other paths are of there, and Protect is not asked for, which names what is here.
+type Place struct {
+	Calls guardfs.Calls // see guardfs.Options
+	Where string        // what it is called in the audit log; "": not at all
+	End   func() error  // what is called when the engine has been closed; may be nil
+}
+
+// opened holds the parts that Open adds to an engine over its rules.
+type opened struct {
+	dataDir string
+	place   Place
+	root    string      // nothing outside may be touched, whatever the allow list says; or ""
+	free    *guardfs.FS // for the policy's own looks; no call has it
+	tools   policy.Tools
+	readers *readers.Readers
+	search  searching
+	hooks   hook.Set
+	start   start
+
+	chain policy.Chain // nil: none is asked
+
+	recorded bool // what does not come by Do is refused; tests over OpenOver call the chains alone
+}
+
+// Open opens everything that a configuration asks for: data directory, policy, readers, store,
+// ledger. cfg has been checked. The agent's tree is not touched. The error is a
+// *datadir.Error, one or more *config.Problem, or that of a broken host.
+func Open(cfg config.Config, h Host) (_ *Engine, err error) {
+	if h.Logger == nil {
+		h.Logger = slog.New(slog.DiscardHandler)
+	}
+	o := opened{recorded: true, root: h.Root.Only, place: h.Root.Place}
+	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny,
+		cfg.Tools.FS.ReadOnly); err != nil {
+		return nil, err
+	}
+	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {
+		return nil, err
+	}
+	if o.chain, err = h.chain(cfg.Tools.FS); err != nil {
+		return nil, err
+	}
+	if o.dataDir, err = h.dataDir(cfg.Tools.FS); err != nil {
+		return nil, err
+	}
+	free, judge, classes, err := newPolicy(cfg.Tools.FS, &h)
+	if err != nil {
+		return nil, err
+	}
+	o.free = free
+	if h.Root.Calls == nil { // else they are elsewhere, and who opens that has opened this machine's
+		if err := checkHooks(cfg.Tools.FS.Hooks, free); err != nil {
+			return nil, errors.Join(err, o.close())
+		}
+	}
+	switch {
+	case h.Root.MayBeGone:
+	case h.Root.Calls != nil:
+		err = checkRoot("tools.sandbox.root", cfg.Tools.FS.WorkspaceRoot, free, judge)
+	case !cfg.Tools.Sandbox.All():
+		err = checkRoots(cfg.Tools, free, judge)
+	}
+	if err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	cache := filepath.Join(o.dataDir, "cache")
+	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Worker: h.Program.Worker,
+		Memory: config.Memory / 2}); err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	e, err := OpenOver(Options{
+		Config: cfg.Tools.FS, Judge: judge, Classes: classes, DataDir: o.dataDir,
+		Approver: h.Approver, Logger: h.Logger, Identities: h.Identities, Progress: h.Progress,
+		Fault: h.Fault, Calls: h.Root.Calls,
+	})
+	if err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	e.opened = o
+	name := "start"
+	if h.Program.Reloads {
+		name = "reload"
+	}
+	e.search.of(h.GitUser)
+	e.start = start{h.Program.Name, cfg.Hash(h.Root.Only)}
+	if err = e.event(name); err != nil {
+		e.HandOver()
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// hooksOf adds the programs that the configuration names to the hooks of the host.
+func hooksOf(cfg config.Hooks, h hook.Set) (hook.Set, error) {
+	before, err := commands(cfg.BeforeToolCall)
+	if err != nil {
+		return h, err
+	}
+	after, err := commands(cfg.AfterToolCall)
+	if err != nil {
+		return h, err
+	}
+	persist, err := commands(cfg.ToolResultPersist)
+	if err != nil {
+		return h, err
+	}
+	h.Before, h.After, h.Persist = slices.Clone(h.Before), slices.Clone(h.After),
+		slices.Clone(h.Persist)
+	for _, c := range before {
+		h.Before = append(h.Before, c)
+	}
+	for _, c := range after {
+		h.After = append(h.After, c)
+	}
+	for _, c := range persist {
+		h.Persist = append(h.Persist, c)
+	}
+	if h.Timeout == 0 {
+		h.Timeout = time.Duration(cfg.Timeout)
+	}
+	h.Allow = h.Allow || cfg.OnError == "allow"
+	return h, nil
+}
+
+func commands(lines []string) (out []hook.Command, err error) {
+	for _, line := range lines {
+		c, err := hook.ParseCommand(line)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func (o *opened) close() error {
+	var errs []error
+	if o.readers != nil {
+		errs = append(errs, o.readers.Close())
+	}
+	if o.free != nil {
+		errs = append(errs, o.free.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Readers make content of bytes.
+func (e *Engine) Readers() *readers.Readers { return e.readers }
+
+// Root is the directory that the allow list is narrowed to, or "".
+func (e *Engine) Root() string { return e.root }
+
+// Config is [tools.fs], and Logger the host's, for dialects.
+func (e *Engine) Config() config.FS { return e.cfg }
+
+func (e *Engine) Logger() *slog.Logger { return e.logger }
+
+// Place is where the files are.
+func (e *Engine) Place() Place { return e.place }
+
+// Tools is [tools.policy].
+func (e *Engine) Tools() policy.Tools { return e.tools }
+
+// dataDir takes the data directory. It must not be where the agent could write to it by name.
+func (h *Host) dataDir(cfg config.FS) (string, error) {
+	if h.DataDir == "" {
+		return "", &datadir.Error{Dir: `""`, Why: "none is named", Do: "name one; it is made where it is missing"}
+	}
+	if !filepath.IsAbs(h.DataDir) {
+		return "", &datadir.Error{Dir: h.DataDir, Why: "the path is relative", Do: "give an absolute one"}
+	}
+	dir := guardfs.Canonical(h.DataDir)
+	if !h.ReadOnly && h.Root.Calls == nil {
+		if err := outOfReach(dir, cfg, h.Root.Only); err != nil {
+			return "", err
+		}
+	}
+	return dir, datadir.Take(dir, h.Logger)
+}
+
+// PolicyOf is the policy that Open would make of a configuration, for whoever has it held by others:
+// the judge, and which names are asked about when they change, nil for none, for one look at them.
+// free must be closed after the last use of the judge.
+func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
+	asked func(name string) bool, err error) {
+	if h.Logger == nil {
+		h.Logger = slog.New(slog.DiscardHandler)
+	}
+	free, judge, classes, err := newPolicy(cfg, &h)
+	if cfg.ProtectExec != "allow" {
+		e, known := Engine{shared: &shared{classes: classes}}, map[string][]string{}
+		e.free = free
+		e.search.of(h.GitUser)
+		asked = func(name string) bool { return e.RunsCode(name) || e.isHook(name, known) }
+	}
+	return free, judge, asked, err
+}
+
+// chain is the policy chain that a configuration asks for; nil for none.
+func (h *Host) chain(cfg config.FS) (policy.Chain, error) {
+	if !cfg.HasPolicies() {
+		return nil, nil
+	}
+	problem := &config.Problem{Key: "tools.fs.policies", Why: "this program can't evaluate policies",
+		Hint: "leave them out, or use moltis-fs"}
+	if h.Program.Policies == nil {
+		return nil, problem
+	}
+	chain, err := h.Program.Policies(cfg.PoliciesMode, cfg.Policies)
+	if err != nil {
+		problem.Why, problem.Hint = err.Error(), ""
+		return nil, problem
+	}
+	return chain, nil
+}
+
+// newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard
+// links to them.
+func newPolicy(cfg config.FS, h *Host) (*guardfs.FS, *policy.Policy, *policy.Classes, error) {
+	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}, Calls: h.Root.Calls})
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("opening the file system: %w", err)
+	}
+	o := rules(cfg, h.Root.Only)
+	if o.Classes, err = classesOf(cfg, h.Root.Only, free); err != nil {
+		return nil, nil, nil, errors.Join(err, free.Close())
+	}
+	o.Canonical, o.Identify, o.Census = free.Canonical, policy.Identify(free), policy.Census(free)
+	o.CensusFailed = func(err error) {
+		h.Logger.Warn("files with several hard links are refused", "err", err)
+	}
+	var protect []string
+	if h.Root.Calls == nil {
+		protect = slices.Concat([]string{h.DataDir}, h.Protect, programsOf(cfg.Hooks, free), cfg.PolicyFiles())
+	}
+	for _, p := range protect {
+		if p == "" {
+			continue
+		}
+		// Whoever can replace a link among these names decides what the next start reads.
+		for _, name := range guardfs.Names(p) {
+			o.Protected = append(o.Protected,
+				policy.Protected{Path: name, Why: "our own data, configuration or program"})
+		}
+	}
+	p, err := policy.New(o)
+	if err != nil {
+		return nil, nil, nil, errors.Join(err, free.Close())
+	}
+	return free, p, o.Classes, nil
+}
+
+// classesOf are the protected classes that hold. The names of the directory where the work is, and
+// of those above it, say nothing: the operator chose it.
+func classesOf(cfg config.FS, root string, free *guardfs.FS) (*policy.Classes, error) {
+	return policy.NewClasses(policy.ClassOptions{
+		Holds:  holds(cfg),
+		Lifted: cfg.Unprotected, Root: cmp.Or(root, cfg.WorkspaceRoot), Canonical: free.Canonical})
+}
+
+// programsOf are the files that the commands of the configuration are made of. Who can write them
+// decides what a hook says.
+func programsOf(cfg config.Hooks, free *guardfs.FS) (out []string) {
+	for _, line := range slices.Concat(cfg.BeforeToolCall, cfg.AfterToolCall, cfg.ToolResultPersist) {
+		for i, word := range strings.Fields(line) {
+			if kind, _ := kindOf(free, word); i == 0 ||
+				strings.HasPrefix(word, "/") && kind == guardfs.KindFile {
+				out = append(out, word)
+			}
+		}
+	}
+	return out
+}
+
+// outOfReach refuses a data directory inside a tree that the configuration
+// opens to the agent for writing. Where everything is open only the protection
+// stands, which is what it is for.
+func outOfReach(dir string, fs config.FS, root string) error {
+	inside := &datadir.Error{Dir: dir, Why: "it lies inside a tree that the agent may write",
+		Do: "put it elsewhere with --data-dir or MOLTIS_DATA_DIR, or deny it"}
+	if len(fs.AllowPaths) > 0 {
+		bare, err := policy.New(rules(fs, root))
+		if err != nil {
+			return err
+		}
+		if top := (guardfs.Object{Spelled: "/", True: "/"}); bare.Judge(top, guardfs.Create) == nil {
+			return nil
+		}
+		for _, o := range []string{dir, filepath.Join(dir, "audit")} {
+			if bare.Judge(guardfs.Object{Spelled: o, True: o}, guardfs.Create) == nil {
+				return inside
+			}
+		}
+		return nil
+	}
+	if fs.WorkspaceRoot == "" {
+		return nil
+	}
+	if rel, err := filepath.Rel(guardfs.Canonical(fs.WorkspaceRoot), dir); err == nil && filepath.IsLocal(rel) {
+		bare, err := policy.New(rules(fs, root))
+		if err == nil && bare.Judge(guardfs.Object{Spelled: dir, True: dir}, guardfs.Create) != nil {
+			return nil // denied there
+		}
+		return inside
+	}
+	return nil
+}
+
+func holds(cfg config.FS) policy.Holds {
+	return policy.Holds{Secret: cfg.ProtectSecret != "allow", Exec: cfg.ProtectExec != "allow"}
+}
+
+// rules are the operator's.
+func rules(fs config.FS, root string) policy.Options {
+	return policy.Options{Allow: fs.AllowPaths, Deny: fs.DenyPaths, Root: root,
+		Canonical: guardfs.Canonical}
+}
+
+// checkpointStore opens the store at its first use: a session that only reads
+// does not pay for a database.
+type checkpointStore struct {
+	dir    string
+	cfg    config.Checkpoint
+	logger *slog.Logger
+
+	identities []string
+	progress   func(what string, done, total int)
+	excluded   func(path string) bool
+
+	mu     sync.Mutex
+	db     *checkpoint.DB
+	closed bool
+}
+
+func (s *checkpointStore) open() (*checkpoint.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, checkpoint.ErrClosed
+	}
+	if s.db != nil {
+		return s.db, nil
+	}
+	o, err := StoreOptions(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
+	if o.Exclude != nil {
+		o.Exclude = s.excluded // links in it lead where the files are
+	}
+	db, err := checkpoint.Open(s.dir, o)
+	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full ||
+		errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) ||
+		errors.Is(err, checkpoint.ErrInUse) {
+		return nil, err // nothing is broken that room, or another process, would not mend
+	}
+	if err != nil {
+		return nil, &hostError{"opening the checkpoint store", err}
+	}
+	s.db = db
+	return db, nil
+}
+
+// Close closes the store. An error is logged, not returned: every change was confirmed when it was
+// saved, so whoever heard of an error would take for lost what is not.
+func (s *checkpointStore) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.db == nil {
+		return nil
+	}
+	if err := s.db.Close(); err != nil {
+		s.logger.Error("the checkpoint store could not be closed in order; "+
+			"what was answered stands, and is on record",
+			"err", err)
+	}
+	return nil
+}
+
+// StoreOptions gives the options of the store, from [tools.fs.checkpoint].
+func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
+	excluded, err := excludes(c.Exclude, guardfs.Canonical)
+	if err != nil {
+		return checkpoint.Options{}, err
+	}
+	if len(c.Exclude) == 0 {
+		excluded = nil // the store says so then
+	}
+	// One zero is what the operator wrote. Two are a Config that nobody filled in: a check refuses
+	// two.
+	switch {
+	case c.KeepWithin == 0 && c.KeepLast != 0:
+		c.KeepWithin = checkpoint.KeepNone
+	case c.KeepLast == 0 && c.KeepWithin != 0:
+		c.KeepLast = checkpoint.KeepNone
+	}
+	return checkpoint.Options{
+		MaxBytes: c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
+		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast,
+		Exclude: excluded, EncryptTo: c.EncryptTo,
+	}, nil
+}
+
+// PurgeKept removes the contents that are kept beside the store under the data directory, and says
+// how many there were. They are what sessions read, for the diff of a conflict. Nothing depends on
+// them, so sessions may be at work.
+func PurgeKept(dataDir string) (int, error) {
+	return session.PurgeContents(filepath.Join(dataDir, "ledger"))
+}
+
+// PurgeHashes makes the read histories under the data directory forget these contents. recorded is
+// how many records of the audit log name them: that log is only ever appended to.
+func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
+	if err := session.PurgeHashes(filepath.Join(dataDir, "ledger"), hashes); err != nil {
+		return 0, err
+	}
+	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)
+}
+
+// Alive tells whether the operation of a tag is being carried out: whoever does that holds a lock.
+// It is nil where nobody can tell.
+func Alive(dataDir string) func(tag string) bool {
+	locks, err := guardfs.OpenLocks(filepath.Join(dataDir, "locks"))
+	if err != nil {
+		return nil
+	}
+	return func(tag string) bool {
+		ctx, cancel := context.WithTimeout(context.Background(), lockTry)
+		defer cancel()
+		unlock, err := locks.For("purge").Lock(ctx, opKey(tag))
+		if err == nil {
+			unlock()
+		}
+		return err != nil
+	}
+}
+
+// Named are the paths that globs name in the way of [tools.fs.checkpoint] exclude.
+func Named(globs []string) (*policy.Paths, error) {
+	return policy.NewPaths(globs, guardfs.Canonical)
+}
+
+// excludes says of a canonical path whether its content must not be stored. Links are followed anew
+// each time, because they may lead elsewhere by now.
+func excludes(globs []string, canonical func(string) string) (func(string) bool, error) {
+	named, err := policy.NewPaths(globs, canonical)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint exclude: %w", err)
+	}
+	if len(globs) == 0 {
+		return func(string) bool { return false }, nil
+	}
+	return func(path string) bool {
+		if named.Covers(path) {
+			return true
+		}
+		named.Follow()
+		return named.Covers(path)
+	}, nil
+}
+
+// scope gives the part of the history that the call's session may see.
+func (e *Engine) scope(c *Call) checkpoint.Scope {
+	return checkpoint.Scope{Principal: c.Principal, Session: c.Session, AllSessions: true}
+}
+
+// Checkpoints lists what the call's session may see. f.Session picks one of those sessions.
+func (e *Engine) Checkpoints(ctx context.Context, c *Call,
+	f checkpoint.Filter) (checkpoint.Page, error) {
+	e, err := e.begun(c)
+	if err != nil {
+		return checkpoint.Page{}, err
+	}
+	db, err := e.checkpoints.open()
+	if err != nil {
+		return checkpoint.Page{}, err
+	}
+	f.Principal, f.AllSessions = c.Principal, true // with AllSessions f.Session is a filter
+	return db.List(ctx, f)
+}
+
+// Names are the names under which the store may have what is, or was, at an absolute path: as it is
+// spelled, with the links above it followed as they lead today, and with the last one followed too.
+func Names(p string) []string { return namesOf(p, guardfs.Canonical) }
+
+func namesOf(p string, canonical func(string) string) []string {
+	p = filepath.Clean(p)
+	names := []string{p}
+	dir, last := filepath.Split(p)
+	for _, name := range []string{filepath.Join(canonical(filepath.Clean(dir)), last),
+		filepath.Clean(canonical(p))} {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Names gives the names of a path that today's policy lets be read. Of any other it is only the path as
+// spelled, because where it leads must not be told.
+func (e *Engine) Names(c *Call, path string) []string {
+	names := namesOf(path, e.fs.Canonical)
+	if e.Denies(c, names[0]) {
+		return names[:1]
+	}
+	return names
+}
+
+// Denies says whether today's policy keeps path from being read, and so from being named.
+func (e *Engine) Denies(c *Call, path string) bool {
+	e, err := e.begun(c)
+	return err != nil || e.denied(path) != nil
+}
+
+// denied is policy's refusal to let path be looked at; nil when it lets it. A link counts for
+// itself, wherever it leads: it can be taken back, as it could be made.
+func (e *Engine) denied(path string) error {
+	_, _, err := e.fs.Lstat(path)
+	if _, no := errors.AsType[*policy.Denied](err); no {
+		return err
+	}
+	return nil
+}
+
+// Checkpoint finds one checkpoint that the call's session may see.
+func (e *Engine) Checkpoint(ctx context.Context, c *Call,
+	id checkpoint.ID) (*checkpoint.Checkpoint, error) {
+	e, err := e.begun(c)
+	if err != nil {
+		return nil, err
+	}
+	db, err := e.checkpoints.open()
+	if err != nil {
+		return nil, err
+	}
+	return db.Get(ctx, id, e.scope(c))
+}
+
+// Workspaces gives each principal, or each session of it, a directory of its own. The operator has
+// asked for that, so nobody else is. It is safe for concurrent use.
+type Workspaces struct {
+	e          *Engine
+	dir        string // that holds them; "": all have the workspace_root
+	perSession bool
+	homes      *Homes
+}
+
+// Homes are the workspaces that a process has entered and that end with their sessions. They outlive
+// an engine. The zero value is ready.
+type Homes struct {
+	mu   sync.Mutex
+	uses map[home]*guardfs.Use
+}
+
+// home is the workspace of a session, for as long as that lasts.
+type home struct{ Principal, Session, Dir string }
+
+func homeOf(c *Call, dir string) home {
+	return home{cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default"), dir}
+}
+
+// Workspaces are the workspaces below a directory; below none all callers share the workspace_root.
+func (e *Engine) Workspaces(dir string, perSession bool, homes *Homes) *Workspaces {
+	return &Workspaces{e, dir, perSession && dir != "", homes}
+}
+
+// Of is where a caller's workspace is, also before it is made.
+func (w *Workspaces) Of(principal, session string) string {
+	if w.dir == "" {
+		return w.e.cfg.WorkspaceRoot
+	}
+	name := dirName(principal, "local")
+	if w.perSession {
+		name += "%" + dirName(session, "default")
+	}
+	return path.Join(w.dir, name)
+}
+
+// dirName is a directory's name for a caller's: two callers never share one, on any file system. A
+// name that is not plain is hashed.
+func dirName(name, fallback string) string {
+	if name == "" {
+		name = fallback
+	}
+	if plainName.MatchString(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return "%" + hex.EncodeToString(sum[:16])
+}
+
+var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// Enter says that we use a workspace. One that ends with its session stays until End of the last
+// process that entered it.
+func (w *Workspaces) Enter(ctx context.Context, c *Call, dir string) error {
+	w.homes.mu.Lock()
+	defer w.homes.mu.Unlock()
+	key := homeOf(c, dir)
+	if !w.perSession || w.homes.uses[key] != nil {
+		return nil
+	}
+	what, err := json.Marshal(key)
+	if err != nil {
+		return err
+	}
+	use, err := w.e.locks.Use(ctx, dir, what)
+	if err != nil {
+		return err
+	}
+	if w.homes.uses == nil {
+		w.homes.uses = map[home]*guardfs.Use{}
+	}
+	w.homes.uses[key] = use
+	return nil
+}
+
+// Make makes a workspace where it is missing. Lazy says that it may be: nobody has made it yet.
+func (w *Workspaces) Make(ctx context.Context, c *Call, home string) error {
+	if !w.Lazy() {
+		return nil
+	}
+	_, err := w.e.Stat(ctx, c, home, true)
+	if errors.Is(err, fs.ErrNotExist) {
+		asked := c.Approver
+		c.Approver = approval.Yes("tools.jettson.workspaces")
+		_, err = w.e.Mkdir(ctx, c, MkdirArgs{Path: home, Exists: true})
+		c.Approver = asked
+	}
+	return err
+}
+
+// Lazy says that workspaces are made when they are wanted.
+func (w *Workspaces) Lazy() bool { return w.dir != "" }
+
+// End moves the workspaces of a session to the trash, where each session has one, unless another
+// process still uses them.
+func (w *Workspaces) End(ctx context.Context, c *Call) error {
+	of := homeOf(c, "")
+	ending := map[home]*guardfs.Use{}
+	w.homes.mu.Lock()
+	for key, use := range w.homes.uses {
+		if key.Principal == of.Principal && key.Session == of.Session {
+			ending[key] = use
+			delete(w.homes.uses, key)
+		}
+	}
+	w.homes.mu.Unlock()
+	var errs []error
+	for key, use := range ending {
+		errs = append(errs, use.Last(func() error { return w.discard(ctx, *c, key.Dir) }))
+	}
+	return errors.Join(errs...)
+}
+
+// Sweep moves the workspaces to the trash whose sessions ended with processes that were killed. c is
+// like that of End, without a session.
+func (w *Workspaces) Sweep(ctx context.Context, c Call) error {
+	return w.e.locks.Abandoned(func(what []byte) error {
+		var left home
+		if json.Unmarshal(what, &left) != nil || !path.IsAbs(left.Dir) {
+			return nil // of an earlier version, which did not say
+		}
+		c.Principal, c.Session = left.Principal, left.Session
+		return w.discard(ctx, c, left.Dir)
+	})
+}
+
+func (w *Workspaces) discard(ctx context.Context, c Call, dir string) error {
+	c.Approver = approval.Yes("tools.jettson.per_session")
+	return w.e.Do(ctx, &c, Operation{Changes: true,
+		Run: func(ctx context.Context) error {
+			_, err := w.e.Delete(ctx, &c, dir, DeleteOptions{Recursive: true})
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
+		},
+		Refuse: func(context.Context, error) string { return "" }, // nobody is there to be refused
+	})
+}
+
+// A change of our own files is on record like a call, under this name in the place of a
+// dialect.
+const operator = "operator"
+
+// A Deed is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
+type Deed struct {
+	Name               string // as it stands on record
+	Principal, Session string // whose files are meant, where that is said
+	What               string // which: options, as they were given
+	Checkpoint         string
+}
+
+// Recorded carries a deed out between two records, in the log under the data directory. Without the
+// first it is not begun. refused names an error that is a "no", for the record; "" is a broken host.
+func (d Deed) Recorded(dataDir string, cfg config.Audit, do func() error,
+	refused func(error) string) (err error) {
+	log, err := auditLog(dataDir, cfg)
+	if err != nil {
+		return &hostError{"opening the audit log", err}
+	}
+	defer log.Close() //nolint:errcheck // nothing is buffered
+	return d.on(log, do, refused)
+}
+
+func auditLog(dataDir string, cfg config.Audit) (*audit.Log, error) {
+	const keep = 4
+	return audit.Options{MaxBytes: cmp.Or(cfg.MaxBytes/(keep+1), -1), Keep: keep}.Open(filepath.Join(dataDir, "audit"))
+}
+
+func (d Deed) on(log *audit.Log, do func() error, refused func(error) string) error {
+	start := time.Now()
+	r := audit.Record{Time: start, Phase: "intent", Call: rand.Text()[:16], By: "person",
+		Dialect: operator, Tool: d.Name, Principal: d.Principal, Session: d.Session,
+		Pattern: d.What, Checkpoint: d.Checkpoint, Decision: "allowed"}
+	if err := log.AppendChange(r); err != nil {
+		return &hostError{"writing the audit record", err}
+	}
+	err := do()
+	r.Time, r.Phase, r.Outcome = time.Now(), "outcome", outcomeOK
+	if r.Duration = r.Time.Sub(start); err != nil {
+		r.Outcome, r.Error = cmp.Or(refused(err), outcomeHost), err.Error()
+	}
+	if rerr := log.AppendChange(r); rerr != nil && err == nil { // it has happened, and its intent is on record
+		err = fmt.Errorf("%s is done, but its outcome could not be written to the audit log: %w",
+			d.Name, rerr)
+	}
+	return err
+}
+
+// Upkeep gives do the checkpoint store, for what a host does to it: pins, labels, retention. name is
+// how it is on record; where that can't be written, do is not run.
+func (e *Engine) Upkeep(ctx context.Context, name string,
+	do func(context.Context, *checkpoint.DB) error) error {
+	if err := e.calls.enter(); err != nil {
+		return err
+	}
+	defer e.calls.leave()
+	db, err := e.checkpoints.open()
+	if err != nil {
+		return err
+	}
+	return Deed{Name: name}.on(e.log, func() error { return do(ctx, db) }, func(err error) string {
+		if r := Reason(err); r != nil {
+			return string(r.Code)
+		}
+		return ""
+	})
+}
+
+// start is what is on record of the program that has the engine: its name and version, and the
+// configuration that holds.
+type start struct{ program, policy string }
+
+// event puts on record that calls are taken from now on ("start", or "reload" where the engine takes
+// over from another), or not any more ("stop"). A program without a name has no such records.
+func (e *Engine) event(name string) error {
+	if e.start.program == "" {
+		return nil
+	}
+	err := e.log.AppendChange(audit.Record{Time: e.now(), Phase: "outcome", Dialect: operator, Tool: name,
+		Where: e.place.Where, Outcome: outcomeOK, Version: e.start.program, Policy: e.start.policy})
+	if err != nil {
+		return &hostError{"writing the audit record", err}
+	}
+	return nil
+}
+
+// Policy is the SHA-256 of the configuration that holds, in hex, as it is on record.
+func (e *Engine) Policy() string { return e.start.policy }
+
+// HandOver says that another engine of this program goes on: Close then records no stop. It must
+// not run beside Close.
+func (e *Engine) HandOver() { e.start = start{} }

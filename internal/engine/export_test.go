@@ -98,8 +98,8 @@ func (e *Engine) Recover(ctx context.Context) error {
 func (e *Engine) tagOf(ctx context.Context, id checkpoint.ID) string {
 	open, err := e.openOps(ctx)
 	for _, o := range open {
-		if o.row.ID == id {
-			return o.row.Tag
+		if o.id == id {
+			return o.tag
 		}
 	}
 	panic(fmt.Sprint(id, " is not open: ", err))
@@ -139,9 +139,6 @@ func (e *Engine) RestoreAfter(ctx context.Context, c *Call, id checkpoint.ID, o 
 		return plan, err
 	})
 }
-
-// Abandon leaves the record of temporary names to others, as a change does that could not be taken back.
-func (e *Engine) Abandon() { e.temps.Abandon() }
 
 // Hurry lets calls be left behind d after their deadline, whatever is mounted; 0: as ever.
 func (e *Engine) Hurry(d time.Duration) {

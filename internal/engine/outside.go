@@ -120,31 +120,6 @@ func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call,
 	return saved.ID, err
 }
 
-// movedAway says whether name was in a tree that is in the trash: then the tools removed it, and
-// nobody from outside.
-func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) (bool, error) {
-	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
-		entries, err := e.entriesAt(ctx, db, dir, false)
-		if err != nil || len(entries) == 0 {
-			if err != nil {
-				return false, err
-			}
-			continue
-		}
-		page, err := db.List(ctx,
-			checkpoint.Filter{Path: name, NoReads: true, Limit: 1, AllSessions: true})
-		if err != nil {
-			return false, err
-		}
-		// Only if the tools did not put something there after that.
-		if entries[0].Parked != "" &&
-			(len(page.Checkpoints) == 0 || page.Checkpoints[0].Time.Before(entries[0].Deleted)) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 // observe looks what became of a path since the session recorded it. It passes by what policy
 // denies today, and what is too large to be read. Where there is a directory in the place of a
 // file, or the reverse, what was there is gone: no tool makes that.
@@ -193,4 +168,29 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 		o.mu.Unlock()
 	}
 	return out, true
+}
+
+// movedAway says whether name was in a tree that is in the trash: then the tools removed it, and
+// nobody from outside.
+func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) (bool, error) {
+	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
+		entries, err := e.entriesAt(ctx, db, dir, false)
+		if err != nil || len(entries) == 0 {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		page, err := db.List(ctx,
+			checkpoint.Filter{Path: name, NoReads: true, Limit: 1, AllSessions: true})
+		if err != nil {
+			return false, err
+		}
+		// Only if the tools did not put something there after that.
+		if entries[0].Parked != "" &&
+			(len(page.Checkpoints) == 0 || page.Checkpoints[0].Time.Before(entries[0].Deleted)) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

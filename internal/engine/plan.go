@@ -2,19 +2,373 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+	"moltisfs/internal/session"
 )
+
+// Reading is the knowledge that a session must have of a file that it changes.
+type Reading uint8
+
+// The readings. That a file must have been read at all is for the configuration to say.
+const (
+	ReadNone Reading = iota // nothing: a restore has its own rule for what others did
+	ReadSome                // what was read of it must be what is there
+	// likewise; but where files need not be read, the maker judges a stale one itself
+	ReadStale
+	ReadWhole // all that is there, because all of it is replaced
+)
+
+// Rules are the conditions under which a file may be changed.
+type Rules struct {
+	Read    Reading
+	Hash    string // refuse any other content
+	Meant   bool   // the caller said "yes, I mean it"
+	Parents bool   // directories that are missing are made
+	Link    bool   // the symbolic link itself is meant; else one is refused
+
+	// for the rules on what a change may be
+	encoding    string // as the call names it; "": as it is detected
+	text, edits bool   // a text replaces the whole file; or parts of its text are replaced
+
+	above int64 // a file of more bytes is not read; 0: all are
+}
+
+// A Desk is where a plan is made. Each look goes by handle and through the policy. All looks are
+// made again once the paths of the plan are locked.
+type Desk struct {
+	e     *Engine
+	c     *Call
+	files targets
+	moves []*Move
+	// by a path in each directory that gets something new: the topmost directory that is missing
+	tops  map[string]string
+	drops []string // directories that go
+	// where a directory gives way to a file or link, or takes the place of one
+	swaps []string
+
+	ctx  context.Context                                       //nolint:containedctx // of the call that it is for
+	held func(path string) (text []byte, held bool, err error) // by the client
+	disk bool                                                  // what the disk has too is not held
+}
+
+// Load looks at the file at path, or at nothing there, and refuses what must not be changed.
+func (d *Desk) Load(path string, r Rules) (*Target, error) {
+	t := &Target{Path: path, True: path, Before: &guardfs.Before{}, rules: r}
+	n := len(d.files)
+	d.files = append(d.files, t)
+	d.c.Trace.Paths = append(d.c.Trace.Paths[:n], path)
+	place, err := d.place(path, r.Link)
+	if d.nowhere(path, err) {
+		return t, cmp.Or(d.notHeld(path), d.e.fresh(t))
+	}
+	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok && r.Parents {
+		t.True = gone.True
+		d.c.Trace.Paths[n] = t.True
+		return t, cmp.Or(d.notHeld(t.True), d.e.fresh(t))
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.place, t.True = place, place.Object().True
+	d.c.Trace.Paths[n] = t.True
+	if t.Before, t.disk, err = d.look(t); err != nil {
+		return nil, err
+	}
+	if err := d.hash(t); err != nil {
+		return nil, err
+	}
+	if r.Read != ReadNone {
+		if err := d.e.changeable(t); err != nil {
+			return nil, err
+		}
+	}
+	if t.Known, err = d.e.know(d.c, t); err != nil {
+		return nil, err
+	}
+	return t, cmp.Or(d.e.fresh(t), d.e.keeps(t, "", true))
+}
+
+// forget takes back the last Load.
+func (d *Desk) forget() {
+	n := len(d.files) - 1
+	d.files[n:].close()
+	d.files = d.files[:n]
+}
+
+// plan adds to p what becomes of the files that were loaded, each as its After says, and the
+// directories that have to be made for them, and puts all of it in order.
+func (d *Desk) plan(p Plan) (*Plan, error) {
+	for _, t := range d.files {
+		if t.large() && !t.After.Tail && t.After.cut == nil { // its content is not known
+			return nil, &PlanError{t.True, "it was not read", Put}
+		}
+		if t.After.Kind == guardfs.KindFile && t.After.Hash == "" &&
+			!t.After.Tail && t.After.From == nil {
+			t.After.Hash = HashOf(t.After.Content)
+		}
+		if t.Unchanged() {
+			continue
+		}
+		// Such a plan has many files. Those that stay as they are need no diff.
+		if t.rules.Read == ReadNone {
+			if err := d.e.changeable(t); err != nil {
+				return nil, err
+			}
+		}
+		if err := d.e.keeps(t, p.Op.Kind, false); err != nil {
+			return nil, err
+		}
+		s := t.step()
+		if t.givesWay() {
+			gone := Step{Path: t.True, Action: Rmdir, Before: s.Before}
+			p.Steps = append(p.Steps, gone)
+			s.Before = State{}
+		}
+		p.Steps = append(p.Steps, s)
+		if t.place == nil && d.swapOver(t.True) == nil {
+			above, err := d.above(t.Path, t.True)
+			if err != nil {
+				return nil, err
+			}
+			p.Steps = append(p.Steps, above...)
+		}
+	}
+	p.sort()
+	return &p, nil
+}
+
+// above makes the directories that are missing above a path, unless the plan makes them already for
+// another path. name is the canonical path that it will have.
+func (d *Desk) above(spelled, name string) (steps []Step, err error) {
+	key := path.Dir(filepath.ToSlash(spelled)) + "/x"
+	if _, known := d.tops[key]; known && spelled == name {
+		return nil, nil
+	}
+	dirs, is, err := d.e.makes(spelled).Missing(spelled)
+	if err == nil && dirs != nil && is != name {
+		err = &guardfs.ConflictError{Path: name, Why: guardfs.LinkInTheWay, Fact: is}
+	}
+	for _, dir := range dirs {
+		steps = append(steps, mkdir(dir, 0o777))
+	}
+	if d.tops[key] = ""; len(dirs) > 0 {
+		d.tops[key] = dirs[0]
+	}
+	return steps, err
+}
+
+// rmdir is the step that removes a directory, if nothing is in it by then.
+func (d *Desk) rmdir(name string) (Step, error) {
+	s := Step{Path: name, Action: Rmdir, Optional: true}
+	s.Before.Kind = checkpoint.Dir
+	d.drops = append(d.drops, name)
+	place, err := d.e.fs.PlaceLink(name)
+	if err == nil {
+		err = d.e.judge.Judge(place.Object(), guardfs.Remove)
+		place.Close()
+	}
+	if _, no := errors.AsType[*policy.Denied](err); no {
+		return s, err
+	}
+	return s, nil // what can't be looked at is met again
+}
+
+// move is the step that moves something to the trash as a whole, or back. back: it is back already.
+func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
+	d.moves = append(d.moves, mv)
+	if back, err = d.e.loadMove(d.ctx, mv); err != nil {
+		return s, back, err
+	}
+	return mv.step(), back, nil
+}
+
+// make has a plan made of what is there now.
+func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
+	d.close()
+	d.files, d.moves, d.drops, d.swaps, d.c.Trace.Paths = nil, nil, nil, nil, nil
+	d.tops = map[string]string{}
+	p, err := make(ctx, d)
+	if err == nil {
+		err = d.unmixed(ctx, p)
+	}
+	if UnsavedText.In(err) && !d.disk && ctx.Err() == nil { // is it?
+		d.disk = true
+		return d.make(ctx, make)
+	}
+	if err := errors.Join(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	d.c.about(d.files, p)
+	if len(d.files) > 0 {
+		t := d.files[0]
+		d.c.Trace.Before, d.c.Trace.After, d.c.Trace.Bytes = t.Before.Hash, t.After.Hash,
+			t.After.size()
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return p, d.e.checkDescriptors(p)
+}
+
+// check goes through a plan as if it were carried out, and refuses one that is not possible: a path
+// that would be two things at once, something below what is not there, an order that is not that of
+// a plan.
+func (p *Plan) check() error {
+	played := played{map[string]checkpoint.Kind{}, map[string]int{}}
+	phase := 0
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if why := s.against(played); why != "" {
+			return &PlanError{s.Path, why, s.Action}
+		}
+		if s.phase() < phase {
+			return &PlanError{s.Path, "it comes too late in the plan", s.Action}
+		}
+		phase = s.phase()
+		played.set(s.Path, kind(s.After))
+		if s.Action == Rename && s.To != "" {
+			played.set(s.To, kind(s.Before))
+		}
+	}
+	return nil
+}
+
+// against says why a step is not possible after those that were played; "" when it is.
+func (s *Step) against(p played) string {
+	const (
+		file, link, dir, none = checkpoint.File, checkpoint.Symlink, checkpoint.Dir, checkpoint.Absent
+	)
+	before, after := kind(s.Before), kind(s.After)
+	var from, to []checkpoint.Kind
+	switch s.Action {
+	case Put:
+		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{file}
+	case Append:
+		from, to = []checkpoint.Kind{file}, []checkpoint.Kind{file}
+	case Link:
+		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{link}
+	case Remove:
+		from, to = []checkpoint.Kind{file, link}, []checkpoint.Kind{none}
+	case Mkdir:
+		from, to = []checkpoint.Kind{none}, []checkpoint.Kind{dir}
+	case Rmdir:
+		from, to = []checkpoint.Kind{dir}, []checkpoint.Kind{none}
+	case Rename:
+		from, to = []checkpoint.Kind{file, link, dir}, []checkpoint.Kind{none}
+	}
+	switch {
+	case !slices.Contains(from, before):
+		return fmt.Sprintf("it does not go with a %s before", before)
+	case !slices.Contains(to, after):
+		return fmt.Sprintf("it does not make a %s", after)
+	case s.Action != Rename && s.To != "":
+		return "only a rename leads elsewhere"
+	case s.Optional && s.Action != Rmdir:
+		return "only a directory that goes may stay"
+	case s.Path == s.To || below(s.To, s.Path):
+		return "it can't go into itself"
+	}
+	if now, known := p.is[s.Path]; known && now != before {
+		return fmt.Sprintf("the plan leaves a %s there before", now)
+	}
+	if s.Action == Rename && s.To != "" {
+		if now, known := p.is[s.To]; known && now != none {
+			return fmt.Sprintf("the plan leaves a %s at %s before", now, s.To)
+		}
+	}
+	for _, name := range []string{s.Path, s.To} {
+		if !absolute(name) && (name != "" || name == s.Path) {
+			return "its name is not canonical"
+		}
+		for d := path.Dir(name); len(d) > 1; d = path.Dir(d) {
+			if now, known := p.is[d]; known && now != dir {
+				return fmt.Sprintf("the plan leaves a %s at %s before", now, d)
+			}
+		}
+	}
+	if !s.Optional && p.holds[s.Path] > 0 {
+		return "the plan leaves something in it"
+	}
+	return ""
+}
+
+// absolute says that name is a canonical one: absolute and without detours.
+func absolute(name string) bool {
+	return path.Clean(name) == name &&
+		(strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':')
+}
+
+func (d *Desk) close() {
+	d.files.close()
+	for _, mv := range d.moves {
+		mv.close()
+	}
+}
+
+// moved looks again whether what the plan was made of is still there.
+func (d *Desk) moved(ctx context.Context) (bool, error) {
+	for _, mv := range d.moves {
+		var other bool
+		var err error
+		if mv.Back {
+			other, err = d.e.isBack(ctx, mv)
+		} else {
+			err = d.e.staysPut(mv)
+		}
+		if err == nil && !other {
+			other, err = d.e.refilled(ctx, mv)
+		}
+		if err != nil || other {
+			return other, err
+		}
+	}
+	for _, dir := range d.drops {
+		if s, err := d.e.stateOf(dir); err == nil && s.Kind != checkpoint.Dir {
+			return true, nil
+		}
+	}
+	for name, top := range d.tops {
+		if dirs, _, err := d.e.makes(name).Missing(name); err != nil || top == "" || len(dirs) == 0 ||
+			dirs[0] != top {
+			return true, nil //nolint:nilerr // the maker meets it again, and says so
+		}
+	}
+	for _, t := range d.files {
+		if t.place == nil {
+			continue
+		}
+		now, _, err := d.look(t)
+		if err != nil {
+			return false, err
+		}
+		file := now.Exists && now.Info.Kind == guardfs.KindFile
+		if now.Exists != t.Before.Exists || now.Hash != t.Before.Hash ||
+			now.Info.Kind != t.Before.Info.Kind || file && now != t.Before {
+			return true, nil // what differs may be no more than metadata: what is there now is what is kept
+		}
+	}
+	return false, nil
+}
 
 // Action is the kind of change that a step makes at its path.
 type Action string
@@ -131,15 +485,6 @@ func field(w io.Writer, s string) {
 	fmt.Fprintf(w, "%d:%s", len(s), s) //nolint:errcheck // a hash takes everything
 }
 
-// adds says that p does something that approved does not.
-func (p *Plan) adds(approved *Plan) bool {
-	known := map[string]bool{}
-	for i := range approved.Steps {
-		known[string(approved.Steps[i].sum())] = true
-	}
-	return slices.ContainsFunc(p.Steps, func(s Step) bool { return !known[string(s.sum())] })
-}
-
 // Paths are the canonical paths of all that is changed, each once: what is meant first, then the
 // directories that come and go with it.
 func (p *Plan) Paths() []string {
@@ -230,29 +575,6 @@ func (p *Plan) of(a Action) (out []string) {
 	return out
 }
 
-// check goes through a plan as if it were carried out, and refuses one that is not possible: a path
-// that would be two things at once, something below what is not there, an order that is not that of
-// a plan.
-func (p *Plan) check() error {
-	played := played{map[string]checkpoint.Kind{}, map[string]int{}}
-	phase := 0
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if why := s.against(played); why != "" {
-			return &PlanError{s.Path, why, s.Action}
-		}
-		if s.phase() < phase {
-			return &PlanError{s.Path, "it comes too late in the plan", s.Action}
-		}
-		phase = s.phase()
-		played.set(s.Path, kind(s.After))
-		if s.Action == Rename && s.To != "" {
-			played.set(s.To, kind(s.Before))
-		}
-	}
-	return nil
-}
-
 // played is a plan on its way through check, as far as it tells what there is.
 type played struct {
 	is    map[string]checkpoint.Kind // what is at each path by now
@@ -313,74 +635,583 @@ func (s *Step) phase() int {
 	return 3
 }
 
-// against says why a step is not possible after those that were played; "" when it is.
-func (s *Step) against(p played) string {
-	const (
-		file, link, dir, none = checkpoint.File, checkpoint.Symlink, checkpoint.Dir, checkpoint.Absent
-	)
-	before, after := kind(s.Before), kind(s.After)
-	var from, to []checkpoint.Kind
-	switch s.Action {
-	case Put:
-		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{file}
-	case Append:
-		from, to = []checkpoint.Kind{file}, []checkpoint.Kind{file}
-	case Link:
-		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{link}
-	case Remove:
-		from, to = []checkpoint.Kind{file, link}, []checkpoint.Kind{none}
-	case Mkdir:
-		from, to = []checkpoint.Kind{none}, []checkpoint.Kind{dir}
-	case Rmdir:
-		from, to = []checkpoint.Kind{dir}, []checkpoint.Kind{none}
-	case Rename:
-		from, to = []checkpoint.Kind{file, link, dir}, []checkpoint.Kind{none}
-	}
-	switch {
-	case !slices.Contains(from, before):
-		return fmt.Sprintf("it does not go with a %s before", before)
-	case !slices.Contains(to, after):
-		return fmt.Sprintf("it does not make a %s", after)
-	case s.Action != Rename && s.To != "":
-		return "only a rename leads elsewhere"
-	case s.Optional && s.Action != Rmdir:
-		return "only a directory that goes may stay"
-	case s.Path == s.To || below(s.To, s.Path):
-		return "it can't go into itself"
-	}
-	if now, known := p.is[s.Path]; known && now != before {
-		return fmt.Sprintf("the plan leaves a %s there before", now)
-	}
-	if s.Action == Rename && s.To != "" {
-		if now, known := p.is[s.To]; known && now != none {
-			return fmt.Sprintf("the plan leaves a %s at %s before", now, s.To)
-		}
-	}
-	for _, name := range []string{s.Path, s.To} {
-		if !absolute(name) && (name != "" || name == s.Path) {
-			return "its name is not canonical"
-		}
-		for d := path.Dir(name); len(d) > 1; d = path.Dir(d) {
-			if now, known := p.is[d]; known && now != dir {
-				return fmt.Sprintf("the plan leaves a %s at %s before", now, d)
-			}
-		}
-	}
-	if !s.Optional && p.holds[s.Path] > 0 {
-		return "the plan leaves something in it"
-	}
-	return ""
-}
-
-// absolute says that name is a canonical one: absolute and without detours.
-func absolute(name string) bool {
-	return path.Clean(name) == name &&
-		(strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':')
-}
-
 func kind(s State) checkpoint.Kind {
 	if s.Kind == "" {
 		return checkpoint.Absent
 	}
 	return s.Kind
+}
+
+// mkdir is the step that makes a directory, with mode less the umask.
+func mkdir(path string, mode fs.FileMode) Step {
+	return Step{Path: path, Action: Mkdir,
+		After: State{State: checkpoint.State{Kind: checkpoint.Dir, Mode: mode}}}
+}
+
+// mkdirAs makes a directory that comes back, as far as it is known what it was.
+func mkdirAs(path string, was checkpoint.State) Step {
+	s := mkdir(path, was.Mode)
+	if s.Exact = was.Mode.Perm() != 0; s.Exact {
+		s.After.UID, s.After.GID, s.After.Xattrs = was.UID, was.GID, was.Xattrs
+	}
+	return s
+}
+
+// dirMetadata gives the metadata of a directory that comes back. Its set-id bits come back too: unlike those
+// of a file they only say what becomes of files made in it.
+func dirMetadata(was checkpoint.State) *guardfs.Metadata {
+	return &guardfs.Metadata{Mode: was.Mode, UID: was.UID, GID: was.GID, Xattrs: was.Xattrs}
+}
+
+// step gives the step for a target that changes. A file or link goes where a directory takes its
+// place.
+func (t *Target) step() Step {
+	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID},
+		After: State{State: t.announced()}, file: t}
+	if t.After.Tail {
+		s.Action, s.Before.Changed = Append, t.Before.Info.ChangeTime
+		return s
+	}
+	switch t.After.Kind {
+	case guardfs.KindFile:
+		s.Action = Put
+	case guardfs.KindSymlink:
+		s.Action = Link
+	default:
+		s.Action, s.After = Remove, State{}
+	}
+	if m := t.After.Meta; m != nil && s.Action == Put {
+		s.Exact, s.After.Mode, s.After.UID, s.After.GID, s.After.ModTime, s.After.Xattrs = true, m.Mode,
+			m.UID, m.GID, m.ModTime, m.Xattrs
+	}
+	return s
+}
+
+func (mv *Move) step() Step {
+	s := Step{Path: mv.Path, Action: Rename, Before: State{State: moveState(mv.info), ID: mv.info.ID},
+		move: mv}
+	if s.To = mv.To; mv.Back {
+		s.Path, s.To = mv.Entry.Parked, mv.Path
+	}
+	for _, from := range mv.pairs {
+		if from.True == mv.Path { // a file or link, which was looked into
+			s.Before.State = state(from.Before)
+		}
+	}
+	return s
+}
+
+// metaState is metadata as the store keeps it.
+func metaState(m guardfs.Metadata) checkpoint.State {
+	return checkpoint.State{Mode: m.Mode, UID: m.UID, GID: m.GID, Xattrs: m.Xattrs}
+}
+
+// A Target is one path of a mutation on its way through the chain.
+type Target struct {
+	Path   string // as the caller spelled it
+	True   string
+	Before *guardfs.Before
+	Known  Knowledge
+	After  After
+
+	// Published is what was done, nil for a target that needed nothing.
+	Published *guardfs.Published
+
+	ours bool // that it is read-only is the session's own doing
+	// what the disk has, where a client holds the text and Before is that; else nil
+	disk  *guardfs.Before
+	twin  string           // the hash of the client's text, or of the disk's, where that is the same as Before
+	place *guardfs.Place   // nil while the parent is still to be made
+	above *guardfs.Place   // that of the topmost parent that is still to be made
+	fresh guardfs.Metadata // of a new file in such a parent: what it will get
+	rules Rules
+}
+
+// After is the state that a target gets.
+type After struct {
+	// KindFile, KindAbsent (removed) or KindSymlink; KindDir only in the place of a file or link
+	Kind    guardfs.Kind
+	Content []byte // of a file
+	Hash    string // of Content; filled by the chain, but for a tail
+	// Tail: Content goes to the end of what is there, which is too large to be read.
+	Tail   bool
+	cut    []byte // with From: what of the file itself goes
+	From   *From  // has the content of a file that is not held in memory; Hash is known when it is staged
+	Target string // of a symlink
+	// how Before became Content, from whoever knows it already; nil: compared when wanted
+	Hunks []diff.Hunk
+	// for the rules: the whole text, and the text that it replaces; or what edits made
+	was, text []byte
+	edits     *edit.Result
+	// KeptCRLF: the text was sent with bare LF, and Content has the CRLF of the file.
+	KeptCRLF bool
+	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there
+	// Shown is what the session knows of Content, from whoever can tell. nil: the lines that it knew,
+	// if none moved. Its Hash and Whole do not count.
+	Shown *Sight
+}
+
+// Unchanged says that After is what is there already, so that nothing has to be written.
+func (t *Target) Unchanged() bool {
+	if t.After.Tail {
+		return len(t.After.Content) == 0
+	}
+	if t.After.From != nil { // nobody has read it
+		return false
+	}
+	switch t.After.Kind {
+	case guardfs.KindAbsent:
+		return !t.Before.Exists
+	case guardfs.KindFile:
+		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile &&
+			t.Before.Hash == t.After.Hash &&
+			(t.After.Meta == nil || rewind.SameMetadata(metaState(*t.After.Meta), metaState(t.Before.Meta)))
+	case guardfs.KindSymlink:
+		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink &&
+			string(t.Before.Content) == t.After.Target
+	}
+	// The tools do not make this kind, so they leave it alone.
+	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind
+}
+
+// Done is the result of a change.
+type Done struct {
+	Targets    []*Target
+	Checkpoint string // id; "" when none was taken
+	// Skipped says why a checkpoint that was asked for does not hold everything; "" when it does.
+	Skipped  string
+	Made     []string // directories that were made; with DryRun: would be
+	Dropped  []string // directories that were removed; with DryRun: would be
+	Moved    []Move   // with DryRun: what would be moved
+	Trashed  []checkpoint.Trashed
+	Kept     []Blocked // directories that were to go and stay
+	Approval string    // "approved" when somebody was asked
+	DryRun   bool
+	Idle     bool // everything was, or with DryRun is, already as it should be
+}
+
+// about notes for the record what the call is about, also what it finds as it should be.
+func (c *Call) about(ts targets, p *Plan) {
+	c.Trace.Paths = ts.paths()
+	known := map[string]bool{}
+	for _, name := range c.Trace.Paths {
+		known[name] = true
+	}
+	c.Trace.Paths = append(c.Trace.Paths,
+		slices.DeleteFunc(p.Paths(), func(name string) bool { return known[name] })...)
+	if p.Source != "" {
+		c.Trace.Paths = append(c.Trace.Paths, p.Source)
+	}
+}
+
+type targets []*Target
+
+func (ts targets) close() {
+	for _, t := range ts {
+		if t.place != nil {
+			t.place.Close()
+		}
+	}
+}
+
+func (ts targets) paths() []string {
+	out := make([]string, len(ts))
+	for i, t := range ts {
+		out[i] = t.True
+	}
+	return out
+}
+
+// changing gives the targets that change.
+func (ts targets) changing() (out targets) {
+	for _, t := range ts {
+		if !t.Unchanged() {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// maxLoad bounds what a plan takes into memory: pre-image and result.
+const maxLoad = 256 << 20
+
+// changeable refuses a file that is protected from change.
+func (e *Engine) changeable(t *Target) error {
+	b := t.Before
+	if !b.Exists || b.Info.Kind != guardfs.KindFile {
+		return nil
+	}
+	if b.Info.Mode&0o222 == 0 && !t.ours {
+		return Refuse(ReadOnly, t.True, b.Info.Mode.String())
+	}
+	return nil
+}
+
+// Knowledge is the knowledge that the session has of a file that it is about to change.
+type Knowledge struct {
+	Tracked bool          // reads are tracked; the rest is meaningless without
+	Seen    *session.Seen // nil: never read
+	Stale   bool          // read, but the content is another one now
+}
+
+// know looks the file up. It judges nothing: fresh and the tools do.
+func (e *Engine) know(c *Call, t *Target) (Knowledge, error) {
+	b := t.Before
+	if e.ledger == nil || t.none() {
+		return Knowledge{Tracked: e.ledger != nil}, nil
+	}
+	s, ok, err := e.ledger.Look(c.key(), b.Info.ID.String(), t.True)
+	if err != nil {
+		return Knowledge{}, &hostError{"looking up what was read", err}
+	}
+	if !ok {
+		return Knowledge{Tracked: true}, nil
+	}
+	same := s.Hash == b.Hash || s.Hash == t.twin
+	if s.Hash == "" {
+		same = s.Stamp == stamp(b.Info, "")
+	}
+	return Knowledge{Tracked: true, Seen: &s, Stale: !same}, nil
+}
+
+// fresh refuses what the session must not change blindly (docs/rulings.md, must
+// read). A missing file is always fresh: there was nothing to read.
+func (e *Engine) fresh(t *Target) error {
+	r := &t.rules
+	if want := r.Hash; want != "" && want != t.Before.Hash {
+		return Refuse(Unexpected, t.True, HashFacts{Was: want, Hash: t.Before.Hash})
+	}
+	k := t.Known
+	if !k.Tracked || t.none() || r.Read == ReadNone {
+		return nil
+	}
+	switch {
+	case k.Seen == nil && e.cfg.MustReadBeforeWrite:
+		return Refuse(Unread, t.True, nil)
+	case k.Seen == nil:
+		return nil
+	case k.Stale && r.Read == ReadStale && !e.cfg.MustReadBeforeWrite:
+		return nil // an edit that others' changes do not touch says so itself
+	case k.Stale:
+		return e.Modified(t)
+	case r.Read == ReadWhole && !k.Seen.Whole && e.cfg.MustReadBeforeWrite && !r.Meant:
+		return Refuse(PartUnread, t.True, k.Seen)
+	}
+	return nil
+}
+
+// A From is where the content of a file comes from that is not held in memory: the first bytes of
+// another file, which has to stay as it was when it was looked at.
+type From struct {
+	path string // canonical
+	info guardfs.Info
+	size int64
+}
+
+// String tells two of them apart, for the digest of a plan.
+func (f *From) String() string {
+	return fmt.Sprint(f.path, " ", f.info.ID.Lasting(), f.info.Size, f.info.ModTime.UnixNano(),
+		f.info.ChangeTime.UnixNano(), f.size)
+}
+
+// size is how long the content is.
+func (a *After) size() int64 {
+	if a.From != nil {
+		return a.From.size
+	}
+	return int64(len(a.Content))
+}
+
+// A restore may put a file or link in the place of a directory, which gives way, or a directory in
+// the place of a file or link.
+//
+// Such a plan may also put something below the new directory. Nothing can be
+// there as long as the file is. So a desk notes such places in advance.
+
+// swapAbove is the path of those that trade that p is below; "" for none.
+func (d *Desk) swapAbove(p string) string {
+	for _, s := range d.swaps {
+		if below(p, s) {
+			return s
+		}
+	}
+	return ""
+}
+
+// swapOver is the target above p whose place a directory takes; nil for none.
+func (d *Desk) swapOver(p string) *Target {
+	s := d.swapAbove(p)
+	if s == "" {
+		return nil
+	}
+	for _, t := range d.files {
+		if t.True == s && t.becomesDir() {
+			return t
+		}
+	}
+	return nil
+}
+
+// inside says that p is in a directory that gives way to a file or link.
+func (d *Desk) inside(p string) bool {
+	s := d.swapAbove(p)
+	return s != "" &&
+		slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.givesWay() })
+}
+
+// nowhere says that a directory on the way to p is a file or link yet, and becomes a directory in
+// the same change. Policy has spoken already.
+func (d *Desk) nowhere(p string, err error) bool {
+	return errors.Is(err, syscall.ENOTDIR) && d.swapAbove(p) != ""
+}
+
+// place opens the place of p; link says that a link there is meant itself. A link that becomes a
+// directory in the same change is not followed: below it there is nothing as yet, as below a file
+// (ENOTDIR). Policy speaks on where it leads and on the path as it will be.
+func (d *Desk) place(p string, link bool) (*guardfs.Place, error) {
+	open := d.e.fs.Place
+	if link {
+		open = d.e.fs.PlaceLink
+	}
+	place, err := open(p)
+	top := d.swapAbove(p)
+	if _, no := errors.AsType[*policy.Denied](err); no || top == "" || !d.e.isLink(top) {
+		return place, err
+	}
+	if err == nil {
+		place.Close()
+	}
+	if err := d.e.judge.Judge(guardfs.Object{Spelled: p, True: p}, guardfs.Create); err != nil {
+		return nil, err
+	}
+	return nil, &guardfs.PathError{Op: "open directory of", Path: p, Err: syscall.ENOTDIR}
+}
+
+// look reads what is there, or what of it changed since; a directory only where one gives way. What
+// a client holds comes in the place of a file; disk is that then.
+func (d *Desk) look(t *Target) (now, disk *guardfs.Before, err error) {
+	was := t.Before
+	if t.Unsaved() {
+		was = t.disk
+	}
+	var b *guardfs.Before
+	if t.rules.above > 0 {
+		b, err = t.place.Peek(was, t.rules.above)
+	} else {
+		b, err = t.place.Reload(was, maxLoad)
+	}
+	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(d.swaps, t.Path) &&
+		t.place.Object().Info.Kind == guardfs.KindDir {
+		b, err = dirBefore(t.place)
+		return b, nil, err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return d.overlay(t, b)
+}
+
+// dirBefore is the directory at a place as what was there before.
+func dirBefore(p *guardfs.Place) (*guardfs.Before, error) {
+	meta, err := p.DirMetadata()
+	if err != nil {
+		return nil, err
+	}
+	i := p.Object().Info
+	meta.ModTime = i.ModTime
+	return &guardfs.Before{Exists: true, Info: i, Meta: meta}, nil
+}
+
+// givesWay says that a directory is there, and a file or link takes its place.
+func (t *Target) givesWay() bool {
+	return t.Before.Exists && t.Before.Info.Kind == guardfs.KindDir &&
+		(t.After.Kind == guardfs.KindFile || t.After.Kind == guardfs.KindSymlink)
+}
+
+// becomesDir says that a file or link is there, and a directory takes its place.
+func (t *Target) becomesDir() bool {
+	return t.Before.Exists && t.Before.Info.Kind != guardfs.KindDir && t.After.Kind == guardfs.KindDir
+}
+
+// isLink says that a link is at that very path.
+func (e *Engine) isLink(p string) bool {
+	place, err := e.fs.PlaceLink(p)
+	if err != nil {
+		return false
+	}
+	defer place.Close()
+	return place.Object().True == p && place.Object().Info.Kind == guardfs.KindSymlink
+}
+
+const (
+	// Up to fewDescriptors nobody looks: to list what is open would cost an ordinary edit too much.
+	fewDescriptors = 8
+	// spareDescriptors stay free for the store, for what many writes open for a moment, and for
+	// whatever else is going on.
+	spareDescriptors = 64
+)
+
+// spareFor is how many descriptors are to stay free beside so many of our own.
+func spareFor(files int) int { return min(16+files, spareDescriptors) }
+
+// checkPlaces refuses paths so many that to open their directories alone takes all descriptors.
+func checkPlaces(paths []string) error {
+	if len(paths) <= fewDescriptors {
+		return nil
+	}
+	n := guardfs.PlacesOpen(slashed(paths))
+	if n <= fewDescriptors {
+		return nil
+	}
+	if free := guardfs.Room(); n+spareFor(n) > free {
+		return tooManyPaths(free)
+	}
+	return nil
+}
+
+// tooManyPaths is the refusal where this many more files may be opened.
+func tooManyPaths(free int) error {
+	if most := free - spareDescriptors - fewDescriptors; guardfs.SharedDirs && most > fewDescriptors {
+		return Refuse(TooManyPaths, "", CountFacts{most, true})
+	}
+	const each = 3 // its directory, its lock, its new content
+	most := fewDescriptors / each
+	for n := most + 1; n*each+spareFor(n*(each-1)) <= free; n++ {
+		most = n
+	}
+	return Refuse(TooManyPaths, "", CountFacts{Most: most})
+}
+
+// checkDescriptors refuses a plan that would run out of descriptors half-way. Then not even the
+// steps that were made could be taken back.
+func (e *Engine) checkDescriptors(p *Plan) error {
+	var ts targets
+	var tops []string // the topmost of those that have to be made
+	made := map[string]bool{}
+	for i := range p.Steps {
+		switch s := &p.Steps[i]; {
+		case s.Action == Mkdir:
+			if made[s.Path] = true; !made[path.Dir(s.Path)] {
+				tops = append(tops, s.Path)
+			}
+		case s.file != nil:
+			ts = append(ts, s.file)
+		}
+	}
+	return e.fitsDescriptors(ts, p.keys(), tops)
+}
+
+// fitsDescriptors refuses a change of ts that opens and holds more files than the system lets us.
+// tops are the directories that it has to make in ones that exist.
+func (e *Engine) fitsDescriptors(ts targets, keys, tops []string) error {
+	files, places := e.opens(ts, keys, tops)
+	if files+places <= fewDescriptors || places+spareFor(files+places) <= guardfs.Room() {
+		return nil
+	}
+	return tooManyPaths(guardfs.Room() + guardfs.PlacesOpen(slashed(ts.paths())))
+}
+
+// opens is how many more files a change opens: new contents; and places with their locks, also
+// those of directories to be made.
+func (e *Engine) opens(ts targets, keys, tops []string) (files, places int) {
+	for _, t := range ts {
+		if t.place == nil && !t.Unchanged() {
+			tops = append(tops, t.True)
+		}
+		if t.After.Kind == guardfs.KindFile && !t.Unchanged() {
+			files++
+		}
+	}
+	places = e.locks.Open(keys) + guardfs.PlacesOpen(slashed(tops))
+	if !guardfs.SharedDirs { // then each hold has its directory open, and its content is closed
+		return 0, places + files
+	}
+	return files, places
+}
+
+func slashed(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = path.Clean(filepath.ToSlash(name))
+	}
+	return out
+}
+
+// Once a session has changed something in a directory that is not open to all, the mode of
+// that directory is recorded. Somebody may remove it with all it holds, and a restore must not make
+// it anew for all to see.
+//
+// This holds for directories below the workspace root. Where none is set, it holds for the one with
+// the file. The record has the kind of a read, so no rewind and no undo covers it.
+
+// recordClosedDirs records the closed directories above these paths, once a turn. It is for later,
+// so an error is only logged.
+func (e *Engine) recordClosedDirs(ctx context.Context, c *Call, paths ...string) {
+	if !e.cfg.CheckpointBeforeMutation {
+		return
+	}
+	if err := e.storeDirs(ctx, c, paths); err != nil {
+		e.logger.Warn("the modes of directories could not be kept", "err", err)
+	}
+}
+
+func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
+	var closed []string
+	o := &e.outside
+	for _, p := range paths {
+		for dir := path.Dir(p); len(dir) > 1; dir = path.Dir(dir) {
+			if root := e.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
+				root == "" && dir != path.Dir(p) {
+				break // what holds all the work is not removed and brought back
+			}
+			o.mu.Lock()
+			done := o.dirs[dir]
+			if !done {
+				if o.dirs == nil || len(o.dirs) > maxLooks {
+					o.dirs = map[string]bool{}
+				}
+				o.dirs[dir] = true
+			}
+			o.mu.Unlock()
+			if done { // and so are those above
+				break
+			}
+			place, err := e.fs.Place(dir)
+			if err != nil {
+				break // policy lets nobody make directories from here up
+			}
+			i := place.Object().Info
+			place.Close()
+			if i.Kind == guardfs.KindDir && i.Mode.Perm()&0o055 != 0o055 {
+				closed = append(closed, dir)
+			}
+		}
+	}
+	if closed == nil {
+		return nil
+	}
+	db, err := e.checkpoints.open()
+	if err != nil {
+		return err
+	}
+	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session,
+		Turn: c.Turn, Time: e.now()}
+	for _, dir := range closed {
+		now, err := e.dirState(dir)
+		if err != nil {
+			return err
+		}
+		if last, known, err := db.LastDir(ctx, dir); err != nil || known && last == now.Mode {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		op.Changes = append(op.Changes,
+			checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: now, After: now})
+	}
+	if op.Changes != nil {
+		_, err = db.Save(ctx, op)
+	}
+	return err
 }

@@ -2,11 +2,17 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"maps"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -15,71 +21,234 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// recover ends what dead processes have left half-way, the newest first. An operation that was made
-// as a whole is finished. Any other is taken back. Then the temporary names go. It runs before the
-// first call, before a restore, and where a change meets an interrupted one.
-//
-// An operation is left as it is where today's policy denies one of its paths. Whoever may reach
-// them all decides, such as the next call with another root. recover waits for locks until then, in
-// total. What is still locked is for later.
-func (e *Engine) recover(ctx context.Context, until time.Time) error {
-	if !e.temps.AnyDead() {
-		return nil
+// A change that came to no end, because it failed or because its process died, is brought to one by what stands at the two names of each
+// step: its path and its temporary name. Each object there is the one that was staged, which its row names, or the one that was there
+// before, or somebody else's. What is half made is renamed back; that needs neither the store nor room. Whoever does it may be killed, and
+// the next one goes on.
+
+// journalName is where in the data directory the record is of names that the store has no row of.
+const journalName = "temporaries"
+
+// A record is what is kept of a step as long as its change is open.
+type record struct {
+	N      int // of its temporary name
+	Do     Action
+	Path   string
+	To     string  `json:",omitempty"` // of a rename
+	Dir    string  `json:",omitempty"` // of the temporary name. "": nothing of the step is to be taken back
+	Before object  `json:",omitzero"`
+	After  object  `json:",omitzero"`
+	Tree   []entry `json:",omitempty"` // what was staged in a new directory, the topmost first
+}
+
+// An object is what was, or will be, at a path. The zero object is nothing. Hash is "" where nobody knows the content.
+type object struct {
+	ID   string       `json:",omitempty"` // guardfs.Identity.Lasting
+	Kind guardfs.Kind `json:",omitempty"`
+	Hash string       `json:",omitempty"`
+	Mode fs.FileMode  `json:",omitempty"`
+	Size int64        `json:",omitempty"`
+	Time int64        `json:",omitempty"` // of the last modification, in nanoseconds
+}
+
+// An entry is an object in a new directory: Path is relative to that.
+type entry struct {
+	Path string
+	object
+}
+
+func objectOf(i guardfs.Info, hash string) object {
+	if i.Kind == guardfs.KindAbsent {
+		return object{}
 	}
+	return object{i.ID.Lasting(), i.Kind, hash, i.Mode, i.Size, i.ModTime.UnixNano()}
+}
+
+// is says that at holds what o describes: kind, content and mode. A directory, and a file whose content nobody knows, has to be that very
+// object. now is what was read for that; nil where nothing was.
+func (o *object) is(at *guardfs.Place) (is bool, now *guardfs.Before, err error) {
+	var i guardfs.Info
+	if at != nil {
+		i = at.Object().Info
+	}
+	switch {
+	case i.Kind != o.Kind:
+		return false, nil, nil
+	case i.Kind == guardfs.KindAbsent:
+		return true, nil, nil
+	case i.Kind == guardfs.KindDir || i.Kind == guardfs.KindOther:
+		return i.ID.Lasting() == o.ID, nil, nil
+	case o.Hash == "":
+		return i.ID.Lasting() == o.ID && i.Size == o.Size && i.ModTime.UnixNano() == o.Time, nil, nil
+	}
+	if now, err = at.Sum(); err != nil {
+		return false, nil, err
+	}
+	return now.Hash == o.Hash && (i.Kind == guardfs.KindSymlink || now.Info.Mode == o.Mode), now, nil
+}
+
+// A rollback is the steps of one change that is open.
+type rollback struct {
+	e       *Engine
+	tag     string
+	steps   []record
+	changes []checkpoint.Recorded // what the store has of it; nil where it has nothing
+	db      *checkpoint.DB
+	live    bool // it is taken back by who made it: what has no temporary name was not made
+	hidden  bool // nothing of it was ever published
+}
+
+// stored says that the checkpoint holds what was at name before.
+func (p *rollback) stored(name string) (was checkpoint.State, ok bool) {
+	for i := range p.changes {
+		if c := &p.changes[i]; c.Path == name {
+			return c.Before, c.Stored || c.Before.Kind != checkpoint.File || c.Role == checkpoint.RoleAppended
+		}
+	}
+	return was, false
+}
+
+// single says that the last rename makes the whole change, so that it tells by itself whether that was made: all others bring directories
+// for it. Others may have put something into what it moved; after a kill they find it there, and not in the trash.
+func (p *rollback) single() bool {
+	last := -1
+	for i := range p.steps {
+		if p.steps[i].Dir == "" {
+			continue
+		}
+		if last >= 0 && (p.steps[last].Do != Mkdir || p.steps[i].Do == Mkdir) {
+			return false
+		}
+		last = i
+	}
+	return true
+}
+
+// paths are all paths that the steps are about.
+func (p *rollback) paths() (out []string) {
+	for i := range p.steps {
+		s := &p.steps[i]
+		out = append(out, s.Path)
+		if s.To != "" {
+			out = append(out, s.To)
+		}
+		for j := range s.Tree {
+			out = append(out, s.Path+"/"+s.Tree[j].Path)
+		}
+	}
+	return slices.DeleteFunc(out, inTrash)
+}
+
+// name gives the name of the step in the agent's tree.
+func (s *record) name() string {
+	if inTrash(s.Path) {
+		return s.To
+	}
+	return s.Path
+}
+
+// recover ends what dead processes have left open, the newest first. A change that was made is finished, any other is taken back. It runs
+// before the first call, before a restore, and where a change meets one that is open.
+//
+// A change is left as it is where today's policy denies one of its paths. Whoever may reach them all decides, such as the next call with
+// another root. recover waits for locks until then, in total. What is still locked is for later.
+func (e *Engine) recover(ctx context.Context, until time.Time) error {
 	e = e.whole // what others left is taken back whatever this call may touch
 	open, err := e.openOps(ctx)
 	if err != nil {
 		return err
 	}
 	for _, o := range open {
-		if !e.dead(ctx, o.row.Tag) { // it is being carried out, or taken back
+		if !e.dead(ctx, o.tag) { // it is being carried out, or taken back
 			continue
 		}
 		// Another start tries again; calls on other paths need not wait for that.
 		err := e.recoverOp(ctx, o, until)
 		if e.place.Calls != nil && (errors.Is(err, guardfs.ErrUnavailable) || errors.Is(err, errLater)) {
-			e.temps.Stays() // the worker has died again: the next call has another one
+			e.left.Store(true) // the worker has died again: the next call has another one
 		} else if err != nil {
-			e.unrecovered.log(e.logger, o.row.ID, err)
+			e.unrecovered.log(e.logger, o.key(), err)
 		}
 	}
-	e.sweepDead(ctx)
 	return nil
 }
 
-// An openOp is an operation whose row says no outcome.
+// An openOp is a change whose outcome is not known.
 type openOp struct {
-	row   checkpoint.OpenOp
-	steps *rollback // without what is known of contents; nil where they can't be read
+	tag   string
+	id    checkpoint.ID // "" where the store has no row of it
+	made  bool
+	steps []record            // none where it was not ready
+	names []guardfs.GivenName // that it gave without a row
 	db    *checkpoint.DB
 }
 
-// openOps lists the open operations of processes that are no more, the newest first.
-func (e *Engine) openOps(ctx context.Context) ([]openOp, error) {
-	open, err := e.allOpen(ctx)
-	return slices.DeleteFunc(open, func(o openOp) bool {
-		return o.steps == nil || e.temps.Alive(o.steps.process)
-	}), err
+// key is what a log calls it.
+func (o *openOp) key() checkpoint.ID {
+	if o.id == "" {
+		return checkpoint.ID(o.tag)
+	}
+	return o.id
 }
 
-func (e *Engine) allOpen(ctx context.Context) (open []openOp, err error) {
+// openOps lists the changes that are open, the newest first, but for those that this engine carries out.
+func (e *Engine) openOps(ctx context.Context) (open []openOp, err error) {
+	known := map[string]bool{}
 	db, err := e.checkpoints.existing()
-	if db == nil || err != nil {
-		return nil, err
+	var rows []checkpoint.OpenOp
+	if err == nil && db != nil {
+		rows, err = db.Open(ctx)
 	}
-	rows, err := db.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range rows {
-		p := &rollback{e: e, tag: row.Tag}
-		if err := p.decode(row.Steps, &checkpoint.Checkpoint{}); err != nil {
-			e.unrecovered.log(e.logger, row.ID, err)
-			p = nil
+		known[row.Tag] = true
+		o := openOp{tag: row.Tag, id: row.ID, made: row.Made, db: db}
+		if err := json.Unmarshal(row.Steps, &o.steps); err != nil {
+			e.unrecovered.log(e.logger, row.ID, fmt.Errorf("what its row says of its steps can't be read: %w", err))
+			continue
 		}
-		open = append(open, openOp{row, p, db})
+		open = append(open, o)
 	}
-	return open, nil
+	for _, tag := range e.journal.Tags() {
+		o := openOp{tag: tag}
+		var notes []string
+		if o.names, notes, err = e.journal.Names(tag); err != nil {
+			return nil, &hostError{"reading the data directory", err}
+		}
+		for _, note := range notes {
+			var s record
+			if json.Unmarshal([]byte(note), &s) == nil {
+				o.steps = []record{s}
+			}
+		}
+		if !known[tag] {
+			open = append(open, o)
+		}
+	}
+	return slices.DeleteFunc(open, func(o openOp) bool { _, ours := e.live.Load(o.tag); return ours }), nil
+}
+
+// existing is the store, or nil where none was ever made.
+func (s *checkpointStore) existing() (*checkpoint.DB, error) {
+	if !checkpoint.Exists(s.dir) {
+		return nil, nil
+	}
+	return s.open()
+}
+
+// underway says of a tag that the temporary names with it are ours for a moment.
+func (e *Engine) underway(tag string) bool {
+	if _, ours := e.live.Load(tag); ours {
+		return true
+	}
+	db, err := e.checkpoints.existing()
+	if db == nil || err != nil {
+		return false
+	}
+	rows, err := db.Open(context.Background())
+	return err == nil && slices.ContainsFunc(rows, func(r checkpoint.OpenOp) bool { return r.Tag == tag })
 }
 
 // opKey is the lock of an operation: who holds it is alive.
@@ -96,87 +265,774 @@ func (e *Engine) dead(ctx context.Context, tag string) bool {
 
 // recoverOp brings one operation to its end.
 func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error {
-	db, row := o.db, o.row
-	op, err := db.Get(ctx, row.ID, checkpoint.Scope{AllSessions: true})
-	if err != nil {
+	p := &rollback{e: e, tag: o.tag, steps: o.steps, db: o.db}
+	paths := p.paths()
+	if o.id != "" {
+		op, err := o.db.Get(ctx, o.id, checkpoint.Scope{AllSessions: true})
+		if err != nil {
+			return err
+		}
+		p.changes = op.Changes
+		for i := range op.Changes {
+			paths = append(paths, op.Changes[i].Path)
+		}
+	}
+	for _, n := range o.names {
+		if !inTrash(n.Beside) {
+			paths = append(paths, n.Beside)
+		}
+	}
+	if err := e.reaches(paths); err != nil {
 		return err
 	}
-	if err := e.reaches(op); err != nil {
-		return err
-	}
-	unlock, err := e.lockAll(ctx, op, until, opKey(row.Tag))
+	unlock, err := e.lockAll(ctx, p, paths, until)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	rows, err := db.Open(ctx) // it may have waited
-	if err != nil {
-		return err
-	}
-	at := slices.IndexFunc(rows, func(r checkpoint.OpenOp) bool { return r.ID == row.ID })
-	if at < 0 {
+	made := o.made
+	if o.id != "" { // it may have waited
+		rows, err := o.db.Open(ctx)
+		at := slices.IndexFunc(rows, func(r checkpoint.OpenOp) bool { return r.ID == o.id })
+		if err != nil || at < 0 {
+			return err
+		}
+		made = rows[at].Made
+	} else if !e.journal.Has(o.tag) {
 		return nil
 	}
-	p := &rollback{e: e, tag: row.Tag}
-	if err := p.decode(row.Steps, op); err != nil {
+	if len(p.steps) == 1 && p.steps[0].Do == Append && len(p.changes) == 1 {
+		return e.recoverAppend(ctx, o.db, o.id, &p.changes[0], &p.steps[0])
+	}
+	if !made && p.single() && (o.id != "" || len(p.steps) > 0) {
+		if made, err = p.made(); err != nil {
+			return err
+		}
+	}
+	if made {
+		if err = p.finish(ctx, o.id); err == nil {
+			e.journal.Forget(o.tag)
+		}
 		return err
 	}
-	if len(p.steps) == 1 && p.steps[0].action == Append && len(op.Changes) == 1 {
-		return e.recoverAppend(ctx, db, op, &p.steps[0])
+	stuck, again := p.rollBack(ctx)
+	if again != nil {
+		return fmt.Errorf("%w: %w", errLater, again)
 	}
-	if rows[at].Made || p.lastCommits() {
-		whole, err := p.complete()
-		if err == nil && whole && !rows[at].Made { // nobody may have come to sync what it renamed
-			err = p.syncNames()
+	outcome := checkpoint.Aborted
+	if stuck != nil {
+		outcome = checkpoint.Foreign
+	}
+	if err := errors.Join(p.settleTrash(ctx), e.discardAll(ctx, o.names)); err != nil {
+		return err
+	}
+	e.journal.Forget(o.tag)
+	switch {
+	case o.id == "":
+		return nil
+	case stuck != nil:
+		e.logger.Warn("of an interrupted change not everything could be taken back; "+
+			"its checkpoint holds what was there", "id", o.id, "paths", stuck)
+	default:
+		e.logger.Info("an interrupted change was taken back", "id", o.id, "paths", len(p.changes))
+	}
+	return o.db.Settle(ctx, o.id, outcome)
+}
+
+// discardAll removes what has the names that were given while a change was made ready. Nobody ever had it by another name.
+func (e *Engine) discardAll(ctx context.Context, names []guardfs.GivenName) error {
+	for _, n := range names {
+		at, err := e.placeOf(n.Beside)
+		if at == nil || err != nil {
+			if err != nil {
+				return err
+			}
+			continue // its directory is gone
+		}
+		temp, err := at.Held(n.Base)
+		at.Close() //nolint:errcheck // nothing was written through it
+		if err == nil {
+			err = e.discard(ctx, temp, temp.Object().Info)
+			temp.Close() //nolint:errcheck // see above
 		}
 		if err != nil {
 			return err
 		}
-		if whole {
-			return p.finish(ctx, db, row.ID)
-		}
 	}
-	stuck, again := p.rollBack(ctx)
-	if again {
-		return fmt.Errorf("%w: %s", errLater, strings.Join(stuck, ", "))
+	return nil
+}
+
+// discard removes what is staged at temp, which is i, with all in it.
+func (e *Engine) discard(ctx context.Context, temp *guardfs.Place, i guardfs.Info) error {
+	switch i.Kind {
+	case guardfs.KindAbsent:
+		return nil
+	case guardfs.KindDir:
+	default:
+		return temp.Drop(guardfs.Expect{ID: i.ID})
 	}
-	if err := errors.Join(p.settleTrash(ctx, db), p.clearHolds(false)); err != nil {
+	at, err := e.trash.PlaceLink(path.Join(temp.ParentTrue(), temp.Base()))
+	if err != nil {
 		return err
 	}
-	if stuck != nil {
-		e.logger.Warn("of an interrupted change not everything could be taken back; "+
-			"its checkpoint holds what was there", "id", row.ID, "paths", stuck)
-		return db.Settle(ctx, row.ID, checkpoint.Foreign)
+	defer at.Close() //nolint:errcheck // nothing was written through it
+	return at.RemoveTree(ctx, i.ID.Lasting())
+}
+
+var errLater = errors.New("not everything can be taken back at this time")
+
+// errOutOfReach: policy denies this process a path of an interrupted operation. Another process may
+// reach it.
+var errOutOfReach = errors.New("some of its paths are out of reach")
+
+// reaches refuses where policy denies any of the paths of an operation.
+func (e *Engine) reaches(paths []string) error {
+	for _, name := range paths {
+		place, err := e.fs.PlaceLink(name)
+		if err == nil {
+			place.Close()
+		}
+		if _, no := errors.AsType[*policy.Denied](err); no {
+			return fmt.Errorf("%w: %w", errOutOfReach, err)
+		}
 	}
-	e.logger.Info("an interrupted change was taken back", "id", row.ID,
-		"paths", len(op.Changes))
-	return db.Settle(ctx, row.ID, checkpoint.Aborted)
+	return nil
+}
+
+// lockAll locks all paths of an operation that can be reached, whatever is there by now, with the keys that a change of them would take,
+// and the operation itself. It waits for others until then, but always a moment.
+func (e *Engine) lockAll(ctx context.Context, p *rollback, paths []string, until time.Time) (func(), error) {
+	const rounds = 16 // as often as directories may come and go under us
+	keys := e.recoveryKeys(p, paths)
+	for range rounds {
+		unlock, err := e.lockFor(ctx, "recovery", slices.Collect(maps.Keys(keys)), max(time.Until(until), lockTry))
+		if err != nil {
+			return nil, err
+		}
+		held := keys
+		if keys = e.recoveryKeys(p, paths); subset(keys, held) {
+			return unlock, nil
+		}
+		unlock()
+	}
+	return nil, &guardfs.ConflictError{Path: paths[0], Why: guardfs.DirInTurns}
+}
+
+// recoveryKeys are the lock keys of an operation's paths, as those of a plan are: of each place, and of each name where nothing may be.
+func (e *Engine) recoveryKeys(p *rollback, paths []string) map[string]bool {
+	keys, dirs := map[string]bool{opKey(p.tag): true}, map[string]bool{}
+	for i := range p.steps {
+		for _, name := range []string{p.steps[i].Path, p.steps[i].To} {
+			if p.steps[i].Do == Rename && !inTrash(name) {
+				keys[guardfs.TreeKey(name)] = true
+			}
+		}
+	}
+	for _, name := range paths {
+		above(name, dirs)
+		if place, err := e.fs.PlaceLink(name); err == nil {
+			keys[place.LockKey()] = true
+			place.Close()
+		}
+		e.eachName(name, func(name string) bool {
+			key := guardfs.NameKey(name)
+			more := !keys[key]
+			keys[key] = true
+			return more
+		})
+	}
+	for dir := range dirs {
+		keys[guardfs.Shared(guardfs.TreeKey(dir))] = true
+	}
+	return keys
+}
+
+// eachName hands over the canonical path, then those of the missing directories above it, until add
+// returns false.
+func (e *Engine) eachName(p string, add func(name string) (more bool)) {
+	place, err := e.fs.PlaceLink(p)
+	if err == nil {
+		defer place.Close()
+		add(place.Object().True)
+	}
+	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+		more := func(name string) bool { return name != gone.Missing && len(name) > len(gone.Missing) }
+		for name := gone.True; add(name) && more(name); name = path.Dir(name) {
+		}
+	} // any other error is met again, and said, by whoever is to make it
+}
+
+func subset(a, b map[string]bool) bool {
+	for k := range a {
+		if !b[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// made says of a change that its last rename makes that it was made.
+func (p *rollback) made() (bool, error) {
+	i := len(p.steps) - 1
+	for i >= 0 && p.steps[i].Dir == "" {
+		i--
+	}
+	if i < 0 {
+		return true, nil
+	}
+	s := &p.steps[i]
+	at, err := p.open(i)
+	if err != nil {
+		return false, err
+	}
+	defer at.close()
+	switch {
+	case s.Do == Rename:
+		return idAt(at.temp) == "" && idAt(at.to) == s.Before.ID, nil
+	case s.After.ID != "" && idAt(at.temp) == s.After.ID, s.After.ID == "" && idAt(at.place) != "":
+		return false, nil
+	}
+	out := at.displaced()
+	if is, _, err := s.Before.is(out); err != nil || out != nil && !is {
+		return false, err
+	}
+	if out != nil && s.Do == Rmdir {
+		if empty, err := out.Empty(); err != nil || !empty {
+			return false, err
+		}
+	}
+	if s.After.ID == "" {
+		return true, nil
+	}
+	ours, _, err := s.ours(at.place)
+	return ours, err
+}
+
+// ours says that what is at a place is the very object that was staged, and that nobody wrote to it. Of a directory it is that object,
+// whatever is in it.
+func (s *record) ours(at *guardfs.Place) (bool, guardfs.Expect, error) {
+	if s.After.ID == "" || idAt(at) != s.After.ID {
+		return false, guardfs.Expect{}, nil
+	}
+	is, now, err := s.After.is(at)
+	if now != nil {
+		return is, guardfs.Found(now), err
+	}
+	return is, guardfs.Expect{ID: at.Object().Info.ID}, err
+}
+
+// finish brings a change to its end that was made: what was there before goes, and directories that were to go if they are empty.
+func (p *rollback) finish(ctx context.Context, id checkpoint.ID) error {
+	if err := p.settleTrash(ctx); err != nil {
+		return err
+	}
+	for i := range slices.Backward(p.steps) {
+		if err := p.tidy(i); err != nil {
+			return err
+		}
+	}
+	if err := p.syncNames(); err != nil {
+		return err
+	}
+	for i := range p.steps {
+		if s := &p.steps[i]; s.Dir == "" && s.Before.ID != "" {
+			if err := p.e.removeEmpty(s.Path, s.Before.ID); err != nil && !errors.Is(err, errNotOurs) && !inUse(err) {
+				p.e.logger.Warn("a directory could not be removed", "path", s.Path, "err", err)
+			}
+		}
+	}
+	if id == "" {
+		return nil
+	}
+	return errors.Join(p.db.Settle(ctx, id, checkpoint.Committed), p.db.Flush())
+}
+
+// tidy removes what the i-th step of a change that was made has displaced. What is not what was looked at is kept under another name.
+func (p *rollback) tidy(i int) error {
+	s := &p.steps[i]
+	if s.Dir == "" || s.Do == Rename {
+		return nil
+	}
+	at, err := p.open(i)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	for _, t := range []*guardfs.Place{at.temp, at.old} {
+		if idAt(t) == "" {
+			continue
+		}
+		known, _, err := s.Before.is(t)
+		if err == nil && !known {
+			known, _, err = s.ours(t)
+		}
+		if err == nil {
+			err = p.e.dispose(t, s.Path, known)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dispose removes what is at a temporary name if it is known, and else keeps it under another one. A directory goes only if it is empty.
+func (e *Engine) dispose(temp *guardfs.Place, of string, known bool) error {
+	if known {
+		err := temp.Drop(guardfs.Expect{ID: temp.Object().Info.ID})
+		if !inUse(err) {
+			return err
+		}
+	}
+	left, err := temp.Keep()
+	e.logger.Warn("what was found under a temporary name is kept", "of", of, "as", left, "err", err)
+	return err
+}
+
+// syncNames puts the names of all steps on stable storage.
+func (p *rollback) syncNames() error {
+	synced := map[string]bool{}
+	for i := range p.steps {
+		if p.steps[i].Dir == "" {
+			continue
+		}
+		at, err := p.open(i)
+		if err != nil {
+			return err
+		}
+		for _, place := range []*guardfs.Place{at.place, at.temp, at.to} {
+			if place == nil || err != nil || synced[place.ParentTrue()] {
+				continue
+			}
+			synced[place.ParentTrue()] = true
+			err = place.SyncNames()
+		}
+		at.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names are the names of a step, opened. One is nil where there is no such directory, or no such name.
+type names struct {
+	place, temp, old, fresh *guardfs.Place
+	to                      *guardfs.Place // of a rename
+}
+
+func (n *names) close() {
+	for _, place := range []*guardfs.Place{n.place, n.temp, n.old, n.fresh, n.to} {
+		if place != nil {
+			place.Close() //nolint:errcheck // nothing was written through it
+		}
+	}
+}
+
+// displaced is where what was displaced is; nil: it is nowhere.
+func (n *names) displaced() *guardfs.Place {
+	for _, t := range []*guardfs.Place{n.old, n.temp} {
+		if idAt(t) != "" {
+			return t
+		}
+	}
+	return nil
+}
+
+// idAt is which object is at a place; "" for none.
+func idAt(at *guardfs.Place) string {
+	if at == nil {
+		return ""
+	}
+	return lasting(at.Object().Info)
+}
+
+func lasting(i guardfs.Info) string {
+	if i.Kind == guardfs.KindAbsent {
+		return ""
+	}
+	return i.ID.Lasting()
+}
+
+// open opens the names of the i-th step and looks at what has them.
+func (p *rollback) open(i int) (_ *names, err error) {
+	s, out := &p.steps[i], &names{}
+	defer func() {
+		if err != nil {
+			out.close()
+		}
+	}()
+	if out.place, err = p.e.placeOf(s.Path); err != nil {
+		return nil, err
+	}
+	if s.Do == Rename {
+		if out.to, err = p.e.placeOf(s.To); err != nil || inTrash(s.Path) || inTrash(s.To) || out.place == nil {
+			return out, err
+		}
+	}
+	// What policy said of is what the plan makes or changes in that directory.
+	at := out.place
+	if below, _, more := strings.Cut(strings.TrimPrefix(s.Path[len(s.Dir):], "/"), "/"); s.Do != Rename && (more || at == nil) {
+		if at, err = p.e.placeOf(path.Join(s.Dir, below)); err != nil || at == nil {
+			return out, err
+		}
+		defer at.Close() //nolint:errcheck // nothing was written through it
+	}
+	temp := guardfs.TempName(p.tag, s.N)
+	if out.temp, err = at.Held(temp); err == nil && s.Do != Rename {
+		out.old, err = at.Held(guardfs.OldName(temp))
+	}
+	if err == nil && s.Do != Rename {
+		out.fresh, err = at.Held(guardfs.NewName(temp))
+	}
+	return out, err
+}
+
+// placeOf opens the place of a canonical path. It is nil where its directory is not there, or where
+// the way to it leads elsewhere by now.
+func (e *Engine) placeOf(name string) (*guardfs.Place, error) {
+	tree := e.fs
+	if inTrash(name) {
+		tree = e.trash
+	}
+	place, err := tree.PlaceLink(name)
+	if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone || errors.Is(err,
+		syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err == nil && place.Object().True != name {
+		place.Close() //nolint:errcheck // nothing was written through it
+		return nil, nil
+	}
+	return place, err
+}
+
+// rollBack takes back every step that was made, the last one first. stuck are the paths where others were in the way. again says why
+// something has to be tried later.
+func (p *rollback) rollBack(ctx context.Context) (stuck []string, again error) {
+	for i := range slices.Backward(p.steps) {
+		if p.steps[i].Dir == "" { // it comes after all others, and has no way back
+			continue
+		}
+		held, err := p.undo(ctx, i)
+		if held || err != nil {
+			stuck = append(stuck, p.steps[i].name())
+		}
+		if err != nil {
+			again = errors.Join(again, err)
+			p.e.logger.Error("a step of a change that failed could not be taken back", "path", p.steps[i].Path, "err", err)
+		}
+	}
+	if again == nil && !p.hidden {
+		again = p.syncNames()
+	}
+	return stuck, again
+}
+
+// undo takes back one step, by what is at its names now, and by nothing else. It goes from one state to the next, so that it can be begun
+// again at any time. stuck: others have put another thing there, which stays.
+func (p *rollback) undo(ctx context.Context, i int) (stuck bool, err error) {
+	const rounds = 64 // as often as others may come in between
+	for range rounds {
+		at, err := p.open(i)
+		if err != nil {
+			return false, err
+		}
+		var more bool
+		if p.steps[i].Do == Rename {
+			more, stuck, err = p.undoRename(ctx, i, at)
+		} else {
+			more, stuck, err = p.undoTrade(ctx, i, at)
+		}
+		at.close()
+		if _, moved := errors.AsType[*guardfs.ConflictError](err); moved {
+			more, err = true, nil // the next look tells what is so now
+		}
+		if err != nil || !more {
+			return stuck, err
+		}
+	}
+	return true, &guardfs.ConflictError{Path: p.steps[i].Path, Why: guardfs.ChangedAgain}
+}
+
+var errDirGone = errors.New("its directory is gone")
+
+// put gives what is at from the name place, which nobody has.
+func put(ctx context.Context, place, from *guardfs.Place) error {
+	_, err := place.Swap(ctx, from, guardfs.Expect{}, guardfs.Expect{ID: from.Object().Info.ID})
+	return err
+}
+
+// undoTrade takes a step back that traded what is at its path for what was staged. more: look again.
+func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
+	s := &p.steps[i]
+	ours, now, err := s.ours(at.place)
+	if err != nil {
+		return false, false, err
+	}
+	out := at.displaced()
+	switch is := idAt(at.place); {
+	case at.place == nil && s.Before.ID != "":
+		return false, false, errDirGone
+	case idAt(at.old) != "" && idAt(at.old) == is: // a second name only
+		return true, false, at.place.DropLink(at.old)
+	case s.After.ID != "" && idAt(at.temp) == s.After.ID: // it was not made, or is back
+		return p.unstage(ctx, s, at)
+	case out == nil && ours && s.Before.ID == "": // the new one goes
+		_, err := at.place.Swap(ctx, at.temp, now, guardfs.Expect{})
+		return true, false, err
+	case out == nil && ours: // others removed what was displaced
+		return p.again(ctx, i, at)
+	case out == nil:
+		same, _, err := s.Before.is(at.place)
+		if at.fresh != nil && err == nil {
+			err = p.e.discard(ctx, at.fresh, at.fresh.Object().Info)
+		}
+		return false, !same && err == nil && at.place != nil && !p.live, err
+	case ours:
+		_, err := at.place.Swap(ctx, out, now, guardfs.Expect{ID: out.Object().Info.ID})
+		return true, false, err
+	case is == "" && s.Before.ID != "":
+		return true, false, put(ctx, at.place, out)
+	}
+	known, _, err := s.Before.is(out) // somebody else's is there, and stays
+	if err == nil {
+		_, stored := p.stored(s.Path)
+		err = p.e.dispose(out, s.Path, known && stored)
+	}
+	return out == at.old && idAt(at.temp) != "", true, err
+}
+
+// again makes what was displaced anew, from the store. Where the store does not have it, what is there stays.
+func (p *rollback) again(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
+	s := &p.steps[i]
+	was, ok := p.stored(s.Path)
+	if !ok || at.temp == nil || p.db == nil || was.Kind == checkpoint.File && was.Hash == "" {
+		return false, true, nil
+	}
+	what := guardfs.NewObject{Kind: guardfs.KindSymlink, Content: []byte(was.Target)}
+	if was.Kind == checkpoint.File {
+		what = guardfs.NewObject{Kind: guardfs.KindFile, Meta: metadata(was), Sync: true}
+		if what.Content, err = p.db.Content(ctx, was.Hash); lacking(err) {
+			return false, true, nil
+		}
+	}
+	if err == nil {
+		err = p.e.discard(ctx, at.fresh, at.fresh.Object().Info) // half of it
+	}
+	if err != nil {
+		return false, false, err
+	}
+	fresh, made, err := at.temp.Hold(ctx, at.fresh.Base(), what)
+	if err != nil {
+		return false, false, err
+	}
+	defer fresh.Close() //nolint:errcheck // it is synced
+	if err = fresh.Sync(); err == nil {
+		_, err = at.temp.Swap(ctx, fresh, guardfs.Expect{}, made.Expect())
+	}
+	if err != nil {
+		fresh.Drop(made.Expect()) //nolint:errcheck // then the next look finds it
+	}
+	return true, false, err
+}
+
+// unstage removes what was staged and is not published. Of a directory all goes that is as it was staged, and it too if nothing else is
+// in it; otherwise others use it, and it stays.
+func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stuck bool, err error) {
+	temp := at.temp
+	if s.After.Kind != guardfs.KindDir {
+		ours, _, err := s.ours(temp)
+		if err == nil {
+			err = p.e.dispose(temp, s.Path, ours)
+		}
+		return idAt(at.old) != "", false, err // then it was half-way in a trade that takes several renames
+	}
+	top := temp.ParentTrue() + "/" + temp.Base()
+	for i := range slices.Backward(s.Tree) {
+		o := &s.Tree[i]
+		in, err := p.e.trash.PlaceLink(top + "/" + o.Path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+			continue
+		}
+		if err != nil {
+			return false, false, err
+		}
+		if idAt(in) == o.ID {
+			is, _, ierr := o.is(in)
+			if err = ierr; is && err == nil {
+				err = in.Drop(guardfs.Expect{ID: in.Object().Info.ID})
+			}
+		}
+		in.Close() //nolint:errcheck // nothing was written through it
+		if err != nil && !inUse(err) {
+			return false, false, err
+		}
+	}
+	err = temp.Drop(guardfs.Expect{ID: temp.Object().Info.ID})
+	switch {
+	case !inUse(err):
+		return false, false, err
+	case at.place == nil:
+		return false, false, errDirGone
+	case idAt(at.place) == "":
+		return false, true, put(ctx, at.place, temp)
+	}
+	return false, true, p.e.dispose(temp, s.Path, false)
+}
+
+// undoRename takes a step back that gave something another name. more: look again.
+func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
+	s := &p.steps[i]
+	from := at.temp
+	if idAt(from) == "" {
+		if from = at.to; idAt(from) != s.Before.ID {
+			return false, idAt(at.place) != s.Before.ID && !p.live, nil
+		}
+	}
+	switch {
+	case at.place == nil:
+		return false, false, errDirGone
+	case idAt(at.place) == "":
+		return true, false, put(ctx, at.place, from)
+	case from == at.to: // it stays under its new name, or in the trash
+		return false, true, nil
+	case at.to != nil && idAt(at.to) == "":
+		return true, true, put(ctx, at.to, from)
+	}
+	return false, true, p.e.dispose(from, s.Path, false)
+}
+
+// settleTrash has the catalog say of each thing that was moved to the trash, or back, where it is.
+func (p *rollback) settleTrash(ctx context.Context) error {
+	var errs []error
+	for i := range p.steps {
+		s := &p.steps[i]
+		if s.Do != Rename || !inTrash(s.Path) && !inTrash(s.To) || p.db == nil {
+			continue
+		}
+		at, err := p.open(i)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		slot, there := s.To, idAt(at.to) == s.Before.ID
+		if inTrash(s.Path) {
+			slot, there = s.Path, idAt(at.place) == s.Before.ID
+		}
+		at.close()
+		for _, unsettled := range []bool{true, false} {
+			entries, err := p.e.entriesAt(ctx, p.db, s.name(), unsettled)
+			errs = append(errs, err)
+			for j := range entries {
+				if t := &entries[j]; t.Parked == slot && (unsettled || !there) {
+					errs = append(errs, p.e.settleEntry(ctx, p.db, t, there))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unrecovered are the interrupted operations that this process could not take back. Another process
+// may. No call waits for them here.
+type unrecovered struct {
+	mu     sync.Mutex
+	ids    map[checkpoint.ID]bool
+	locked map[checkpoint.ID]bool // it was told that their paths are locked
+}
+
+// log warns of an operation, once. One whose paths are only locked does not count as unrecovered: a
+// call on those paths waits, or is refused.
+func (l *unrecovered) log(logger *slog.Logger, id checkpoint.ID, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, locked := errors.AsType[*guardfs.LockedError](err); locked {
+		if l.locked == nil {
+			l.locked = map[checkpoint.ID]bool{}
+		}
+		if !l.locked[id] {
+			logger.Warn("an interrupted change has to wait: its paths are locked", "id", id, "err", err)
+		}
+		l.locked[id] = true
+		return
+	}
+	if l.ids[id] {
+		return
+	}
+	if l.ids == nil {
+		l.ids = map[checkpoint.ID]bool{}
+	}
+	l.ids[id] = true
+	if errors.Is(err, errOutOfReach) {
+		logger.Warn("an interrupted change is left to a start that may reach all its paths",
+			"id", id, "err", err)
+		return
+	}
+	logger.Error("an interrupted change could not be taken back", "id", id, "err", err)
+}
+
+func (l *unrecovered) has(id checkpoint.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ids[id]
+}
+
+// interruptedError: another change of these paths died half-way. It has been taken back, or is
+// being.
+type interruptedError struct {
+	err error
+	of  openOp
+}
+
+func (e *interruptedError) Error() string { return e.err.Error() }
+func (e *interruptedError) Unwrap() error { return e.err }
+
+// stands says that the change was made after all: plans that count on it hold.
+func (e *interruptedError) stands(ctx context.Context) bool {
+	if e.of.id == "" {
+		return false
+	}
+	op, err := e.of.db.Get(ctx, e.of.id, checkpoint.Scope{AllSessions: true})
+	return err == nil && op.Outcome == checkpoint.Committed
+}
+
+// interrupted finds another change that is open at, above or below the paths of a plan, or of what it looked at. We hold the locks of
+// these paths, so mostly its process is dead. Else somebody is taking it back and waits for us, or it was made and is about to say so.
+func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) error {
+	open, err := e.openOps(ctx)
+	if err != nil {
+		return notSaved(err)
+	}
+	var ours []string
+	for _, o := range open {
+		if o.made || e.unrecovered.has(o.key()) { // one that was made has left no more than temporary names
+			continue
+		}
+		if ours == nil {
+			ours = append(p.Paths(), looked...)
+		}
+		for _, theirs := range (&rollback{steps: o.steps}).paths() {
+			if slices.ContainsFunc(ours, func(name string) bool {
+				return name == theirs || below(name, theirs) || below(theirs, name)
+			}) {
+				return &interruptedError{&guardfs.ConflictError{Path: p.first(), Why: guardfs.BeingTakenBack}, o}
+			}
+		}
+	}
+	return nil
 }
 
 // unsettled is an *interruptedError when the plan undoes a change whose outcome is unknown, because
 // its paths are locked or somebody is just looking.
 func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
-	if !e.temps.AnyDead() {
-		return nil
-	}
 	open, err := e.openOps(ctx)
 	for _, o := range open {
-		if slices.Contains(plan.Undoes, o.row.ID) && !e.unrecovered.has(o.row.ID) {
-			return &interruptedError{Refuse(Unsettled, "", o.row.ID)}
+		if slices.Contains(plan.Undoes, o.id) && !e.unrecovered.has(o.id) {
+			return &interruptedError{Refuse(Unsettled, "", o.id), o}
 		}
 	}
 	return err
-}
-
-// gaveWay says that a file or link was to take the place of a directory; becameDir, the reverse.
-func gaveWay(c *checkpoint.Recorded) bool {
-	return c.Role != roleTree && c.Before.Kind == checkpoint.Dir &&
-		(c.After.Kind == checkpoint.File || c.After.Kind == checkpoint.Symlink)
-}
-
-func becameDir(c *checkpoint.Recorded) bool {
-	return c.Role != roleTree && c.After.Kind == checkpoint.Dir &&
-		(c.Before.Kind == checkpoint.File || c.Before.Kind == checkpoint.Symlink)
 }
 
 // stateOf looks at a path as a change would. A missing directory on the way is a missing path, and
@@ -205,79 +1061,54 @@ func (e *Engine) stateOf(path string) (checkpoint.State, error) {
 	return state(b), nil
 }
 
-var errLater = errors.New("not everything can be taken back at this time")
+// keptOnly lets us look at the names under which something is kept beside a file, and at nothing else.
+type keptOnly struct{}
 
-// errOutOfReach: policy denies this process a path of an interrupted operation. Another process may
-// reach it.
-var errOutOfReach = errors.New("some of its paths are out of reach")
-
-// reaches refuses where policy denies any path of the operation.
-func (e *Engine) reaches(op *checkpoint.Checkpoint) error {
-	for _, c := range op.Changes {
-		place, err := e.fs.PlaceLink(c.Path)
-		if err == nil {
-			place.Close()
-		}
-		if _, no := errors.AsType[*policy.Denied](err); no {
-			return fmt.Errorf("%w: %w", errOutOfReach, err)
-		}
+func (keptOnly) Judge(o guardfs.Object, _ guardfs.Access) error {
+	if guardfs.IsKept(path.Base(o.True)) {
+		return nil
 	}
-	return nil
+	return fs.ErrPermission
 }
 
-// lockAll locks all paths of an operation that can be reached, whatever is there by now, with the
-// keys that a change of them would take. also are more keys. It waits for others until then, but
-// always a moment.
-func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint, until time.Time,
-	also ...string) (func(), error) {
-	const rounds = 16 // as often as directories may come and go under us
-	keys := e.recoveryKeys(op)
-	for range rounds {
-		unlock, err := e.lockFor(ctx, "recovery", append(slices.Collect(maps.Keys(keys)), also...),
-			max(time.Until(until), lockTry))
-		if err != nil {
-			return nil, err
-		}
-		held := keys
-		if keys = e.recoveryKeys(op); subset(keys, held) {
-			return unlock, nil
-		}
-		unlock()
-	}
-	return nil, &guardfs.ConflictError{Path: op.Changes[0].Path, Why: guardfs.DirInTurns}
-}
+func (keptOnly) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
 
-// recoveryKeys are the lock keys of an operation's paths, as those of a plan are: of each place,
-// and of each name where nothing may be.
-func (e *Engine) recoveryKeys(op *checkpoint.Checkpoint) map[string]bool {
-	keys, dirs := map[string]bool{}, map[string]bool{}
-	for _, c := range op.Changes {
-		above(c.Path, dirs)
-		if c.Role == roleTree || c.Role == checkpoint.RoleParent && op.Kind == checkpoint.KindMove {
-			keys[guardfs.TreeKey(c.Path)] = true
-		}
-		if place, err := e.fs.PlaceLink(c.Path); err == nil {
-			keys[place.LockKey()] = true
-			place.Close()
-		}
-		e.eachName(c.Path, func(name string) bool {
-			key := guardfs.NameKey(name)
-			more := !keys[key]
-			keys[key] = true
-			return more
-		})
-	}
-	for dir := range dirs {
-		keys[guardfs.Shared(guardfs.TreeKey(dir))] = true
-	}
-	return keys
-}
+// KeptFile is a file that could not be put back at Of and is at Path.
+type KeptFile = guardfs.KeptFile
 
-func subset(a, b map[string]bool) bool {
-	for k := range a {
-		if !b[k] {
+// Kept lists the files that could not be put back in their places, are kept beside them, and still are there.
+// With remove it is removed for good. For an operator: nobody is asked, and no policy. at is where it is kept.
+func Kept(ctx context.Context, dataDir string, at Place, remove bool) ([]guardfs.KeptFile, error) {
+	tree, err := guardfs.New(guardfs.Options{Judge: keptOnly{}, Calls: at.Calls})
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close() //nolint:errcheck // nothing was written through it
+	var errs []error
+	kept, err := guardfs.OpenJournal(filepath.Join(dataDir, journalName)).Kept(func(k guardfs.KeptFile) bool {
+		place, err := tree.PlaceLink(k.Path)
+		if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone {
 			return false
 		}
+		if err != nil {
+			return true // it can't be looked at: that is no reason to forget it
+		}
+		defer place.Close() //nolint:errcheck // nothing was written through it
+		i := place.Object().Info
+		if remove && i.Kind != guardfs.KindAbsent {
+			errs = append(errs, place.RemoveTree(ctx, i.ID.Lasting()))
+		}
+		return i.Kind != guardfs.KindAbsent
+	})
+	return kept, errors.Join(append(errs, err)...)
+}
+
+// inTrash says that a path is in a trash directory.
+func inTrash(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if guardfs.IsTrash(part) {
+			return true
+		}
 	}
-	return true
+	return false
 }

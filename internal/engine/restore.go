@@ -1,14 +1,25 @@
 package engine
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine/rewind"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
 
@@ -135,32 +146,6 @@ func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.
 		}
 	}
 	return Refuse(NotInPlan, path, no)
-}
-
-// hiding takes the name out of a denial: the session knows the path only from its history.
-func (e *Engine) hiding(items []checkpoint.Item, err error) error {
-	no, ok := errors.AsType[*policy.Denied](err)
-	if !ok || e.denied(no.Path) == nil {
-		return err
-	}
-	n := 0
-	for i := range items {
-		if items[i].Role != checkpoint.RoleParent && e.denied(items[i].Path) != nil {
-			n++
-		}
-	}
-	return &Refusal{Hidden.Code, Hidden, "", max(n, 1), err}
-}
-
-// hide takes denied paths out of the plan of a restore with "skip".
-func (r *restore) hide() {
-	r.plan.Items = slices.DeleteFunc(r.plan.Items, func(it checkpoint.Item) bool {
-		no := r.e.denied(it.Path) != nil
-		if no && it.Role != checkpoint.RoleParent {
-			r.unnamed = append(r.unnamed, it.Path)
-		}
-		return no
-	})
 }
 
 // within says whether path is dir, as a caller spelled it, or below it.
@@ -307,6 +292,32 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o
 	return r.out, nil
 }
 
+// hide takes denied paths out of the plan of a restore with "skip".
+func (r *restore) hide() {
+	r.plan.Items = slices.DeleteFunc(r.plan.Items, func(it checkpoint.Item) bool {
+		no := r.e.denied(it.Path) != nil
+		if no && it.Role != checkpoint.RoleParent {
+			r.unnamed = append(r.unnamed, it.Path)
+		}
+		return no
+	})
+}
+
+// hiding takes the name out of a denial: the session knows the path only from its history.
+func (e *Engine) hiding(items []checkpoint.Item, err error) error {
+	no, ok := errors.AsType[*policy.Denied](err)
+	if !ok || e.denied(no.Path) == nil {
+		return err
+	}
+	n := 0
+	for i := range items {
+		if items[i].Role != checkpoint.RoleParent && e.denied(items[i].Path) != nil {
+			n++
+		}
+	}
+	return &Refusal{Hidden.Code, Hidden, "", max(n, 1), err}
+}
+
 // idle records an undo or redo that had nothing to do, since all is as it was or all was skipped.
 // Without that record the next undo would find the same change again.
 func (r *restore) idle(ctx context.Context, c *Call) error {
@@ -327,4 +338,1349 @@ func (r *restore) idle(ctx context.Context, c *Call) error {
 		r.out.Checkpoint = string(saved.ID)
 	}
 	return nil
+}
+
+// make is the maker of restores. It looks what is there, and says what becomes of each path of the
+// store's plan, or why nothing does.
+func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
+	r.begin(d)
+	defer func() {
+		if err != nil {
+			d.c.Trace.Paths = slices.Sorted(maps.Keys(r.goes))
+		}
+	}()
+	items, err := r.takeMoves(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.entry != nil && r.entry.Parked != "" {
+		r.moves = []*Move{{Path: r.entry.Path, Back: true, Entry: *r.entry}}
+	}
+	for _, mv := range r.moves {
+		r.goes[mv.Path] = !mv.Back
+	}
+	if err := r.split(ctx, items); err != nil {
+		return nil, err
+	}
+	if err := r.oneOrTheOther(); err != nil {
+		return nil, err
+	}
+	p := Plan{
+		Summary: restoring(len(r.plan.Items)), DryRun: r.o.DryRun, Checkpoint: true,
+		Whole: true,
+		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: r.plan.RestoreOf,
+			UndoOf: r.plan.UndoOf},
+	}
+	if r.entry != nil {
+		p.Summary, p.Whole = "bring "+r.entry.Path+" back from the trash", false
+	}
+	if err := r.look(ctx, &p); err != nil {
+		return nil, err
+	}
+	if err := r.next(ctx); err != nil {
+		return nil, err
+	}
+	r.settleDirs()
+	p.trash = map[string]*checkpoint.Trashed{}
+	for _, t := range d.files {
+		if t.After.Kind == guardfs.KindAbsent || t.becomesDir() {
+			p.trash[t.True] = &checkpoint.Trashed{Agent: !d.c.ByUser, Files: 1}
+		}
+	}
+	return r.steps(ctx, p)
+}
+
+// takeMoves makes moves of the items that move as a whole, and returns the others. Nothing else
+// below such a tree can be changed in the same plan: the tree and it are taken back one after the
+// other.
+func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err error) {
+	var trees []*checkpoint.Item
+	for i := range r.plan.Items {
+		item := &r.plan.Items[i]
+		if item.Role == roleTree {
+			trees = append(trees, item)
+		} else {
+			rest = append(rest, item)
+		}
+	}
+	for _, item := range trees {
+		mv, why, err := r.moveOf(ctx, r.d.c, item)
+		if err != nil {
+			return nil, err
+		}
+		if why == none && mv != nil {
+			for _, other := range rest {
+				if below(other.Path, item.Path) && other.Role != checkpoint.RoleParent {
+					why = MovedWhole
+				}
+			}
+		}
+		switch {
+		case why != none && r.o.OnConflict == OnConflictSkip:
+			r.skip(item.Path, why)
+			rest = slices.DeleteFunc(rest,
+				func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
+		case why != none:
+			return nil, Refuse(Conflicts, "", []Blocked{{Path: item.Path, Why: why}})
+		case mv != nil:
+			r.moves = append(r.moves, mv)
+		}
+	}
+	return rest, nil
+}
+
+// moveOf gives the move for one tree; nil: there is nothing to do. why is a conflict.
+func (r *restore) moveOf(ctx context.Context, c *Call,
+	item *checkpoint.Item) (mv *Move, why Why, err error) {
+	place, err := r.e.fs.PlaceLink(item.Path)
+	kind := guardfs.KindAbsent
+	if forbidden(err) && r.o.OnConflict == OnConflictSkip {
+		return nil, Unreachable, nil
+	}
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
+		return nil, none, err
+	}
+	if err == nil {
+		kind = place.Object().Info.Kind
+		place.Close()
+	}
+	if item.Foreign && r.o.OnConflict != OnConflictForce {
+		return nil, ChangedByOthers, nil
+	}
+	if item.Want.Kind == checkpoint.Absent {
+		if kind == guardfs.KindAbsent {
+			return nil, none, nil
+		}
+		if r.o.OnConflict != OnConflictForce {
+			is, err := r.isMoved(ctx, item, item.Head,
+				append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
+			if err == nil && !is && !item.HeadSettled {
+				is, err = r.isMoved(ctx, item, item.HeadBefore)
+			}
+			if err != nil || !is {
+				return nil, ChangedOutside, err
+			}
+		}
+		in := contents{files: 1}
+		if kind != guardfs.KindSymlink { // what it points to is not meant
+			if in, err = r.e.census(ctx, item.Path, true, nil); err != nil {
+				return nil, none, err
+			}
+		}
+		return &Move{Path: item.Path,
+			Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}, in: in}, none, nil
+	}
+	entries, err := r.e.entriesAt(ctx, r.db, item.Path, false)
+	if err != nil {
+		return nil, none, err
+	}
+	var found *checkpoint.Trashed
+	for i := range entries {
+		t := &entries[i]
+		switch {
+		case t.Parked == "" || strings.HasSuffix(t.Parked, goneSuffix):
+		// The last of them is the oldest: what was there first.
+		case slices.Contains(r.plan.Undoes, t.Checkpoint):
+			found = t
+		case found == nil && t.Principal == c.Principal:
+			found = t // it came back meanwhile, and went again by a redo
+		}
+	}
+	if found != nil && kind != guardfs.KindAbsent {
+		return nil, Occupied, nil
+	}
+	if found != nil {
+		return &Move{Path: item.Path, Back: true, Entry: *found}, none, nil
+	}
+	why = NotInTrash
+	if kind != guardfs.KindAbsent {
+		if back, err := r.isMoved(ctx, item, item.Want, r.plan.Undoes...); err != nil || back {
+			return nil, none, err
+		}
+		why = NoneInTrash
+	}
+	if r.o.OnConflict == OnConflictSkip {
+		return nil, why, nil
+	}
+	return nil, none, Refuse(NotStored, item.Path, why)
+}
+
+// isMoved says that the object at item's path may be the one that was moved, with the state was.
+// A moved object has no hash. A file is known by size and time. A directory must not be younger than
+// the first of ops that moved it.
+func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkpoint.State,
+	ops ...checkpoint.ID) (bool, error) {
+	now, err := r.e.stateOf(item.Path)
+	switch {
+	case err != nil || now.Kind != was.Kind:
+		return false, err
+	case now.Kind == checkpoint.Symlink && was.Target == "":
+		return now.ModTime.Equal(was.ModTime), nil
+	case now.Kind != checkpoint.Dir:
+		return now.Same(was), nil
+	}
+	place, err := r.e.fs.PlaceLink(item.Path)
+	if err != nil {
+		return false, err
+	}
+	info := place.Object().Info
+	place.Close()
+	if info.Kind != guardfs.KindDir || info.ID.Birth == 0 {
+		return info.Kind == guardfs.KindDir, nil
+	}
+	for _, id := range ops {
+		if id == "" {
+			continue
+		}
+		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+		if err != nil {
+			return false, err
+		}
+		for i := range op.Changes {
+			if c := &op.Changes[i]; c.Path == item.Path && c.Role == roleTree {
+				return !time.Unix(0, info.ID.Birth).After(op.Time), nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// split says of each item what kind of thing has to be done.
+func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
+	for _, item := range items {
+		if r.belowFile(item) {
+			continue // as it should be
+		}
+		trashed, err := r.trashUnsavable(ctx, item)
+		if err != nil {
+			return err
+		}
+		if trashed {
+			r.goes[item.Path] = slices.ContainsFunc(r.moves,
+				func(mv *Move) bool { return mv.Path == item.Path })
+			continue
+		}
+		r.goes[item.Path] = item.Want.Kind == checkpoint.Absent
+		swap := r.swapped(item)
+		if swap {
+			r.d.swaps = append(r.d.swaps, item.Path)
+		}
+		gone := item.Role == checkpoint.RoleParent && !leaf(item.Head.Kind) ||
+			item.Head.Kind == checkpoint.Dir
+		switch {
+		case item.Want.Kind == checkpoint.Dir && !swap:
+			r.dirs = append(r.dirs, mkdirAs(item.Path, item.Want))
+		case item.Want.Kind == checkpoint.Absent && gone:
+			r.drop = append(r.drop, item.Path)
+		default:
+			r.items[item.Path] = item
+			r.paths = append(r.paths, item.Path)
+			r.links[item.Path] = swap || r.entry != nil || item.Want.Kind == checkpoint.Symlink ||
+				item.Head.Kind == checkpoint.Symlink
+		}
+	}
+	return nil
+}
+
+// belowFile says that item is to be absent, and is: a file or link is in the place of its
+// directory. Of a link that leads to a directory it must be the one that the store knows.
+func (r *restore) belowFile(item *checkpoint.Item) bool {
+	if item.Want.Kind != checkpoint.Absent {
+		return false
+	}
+	for i := range r.plan.Items {
+		if l := &r.plan.Items[i]; l.Head.Kind == checkpoint.Symlink && below(item.Path, l.Path) &&
+			r.e.isLink(l.Path) {
+			now, err := r.e.stateOf(l.Path)
+			return err == nil && now.Same(l.Head)
+		}
+	}
+	place, err := r.e.fs.PlaceLink(item.Path)
+	if err == nil {
+		place.Close()
+	}
+	return errors.Is(err, syscall.ENOTDIR)
+}
+
+// trashUnsavable moves a file to the trash that is to go and that the store can't or must not hold,
+// as Delete does. It is false for any other file.
+func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bool, error) {
+	if item.Want.Kind != checkpoint.Absent || item.Role == checkpoint.RoleParent {
+		return false, nil
+	}
+	place, err := r.e.fs.PlaceLink(item.Path)
+	if err != nil {
+		return false, nil //nolint:nilerr // the chain meets it again, and says so
+	}
+	o := place.Object()
+	place.Close()
+	if o.True != item.Path || o.Info.Kind != guardfs.KindFile || r.e.storable(o.True, o.Info.Size) {
+		return false, nil
+	}
+	if _, err := r.e.census(ctx, item.Path, false, nil); err != nil { // policy
+		return false, err
+	}
+	if err := r.e.allowed(nil, item.Path); err != nil {
+		if why := blockedWhy(err); why != none && r.o.OnConflict == OnConflictSkip {
+			r.skip(item.Path, why)
+			return true, nil
+		}
+		return false, err
+	}
+	now, err := r.e.stateOf(item.Path)
+	if err == nil && now.Kind == checkpoint.File && now.Hash == "" && item.Head.Hash != "" {
+		now, err = r.e.sumOf(item.Path)
+	}
+	if err != nil {
+		return false, err
+	}
+	switch why := r.rules().Why(item, now); {
+	case why != none && r.o.OnConflict == OnConflictSkip:
+		r.skip(item.Path, why)
+	case why != none && r.o.OnConflict != OnConflictForce:
+		r.conflicts = append(r.conflicts, Blocked{Path: item.Path, Why: why})
+	default:
+		r.moves = append(r.moves,
+			&Move{Path: item.Path,
+				Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: o.Info.Size, Files: 1}})
+	}
+	return true, nil
+}
+
+// sumOf is stateOf of a file of any size, which is read for its hash.
+func (e *Engine) sumOf(path string) (checkpoint.State, error) {
+	place, err := e.fs.PlaceLink(path)
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	defer place.Close() //nolint:errcheck // nothing was written through it
+	b, err := place.Sum()
+	if err != nil {
+		return checkpoint.State{}, err
+	}
+	return state(b), nil
+}
+
+// oneOrTheOther finds paths that exclude each other. A file or link is wanted as it was at one
+// time, and something below it as it was at another. With "skip" the file is skipped, because what
+// is below it tells more of what was there.
+func (r *restore) oneOrTheOther() error {
+	var wanted []string
+	for _, name := range r.paths {
+		if r.items[name].Want.Kind != checkpoint.Absent {
+			wanted = append(wanted, name)
+		}
+	}
+	for _, d := range r.dirs {
+		wanted = append(wanted, d.Path)
+	}
+	for _, mv := range r.moves {
+		if mv.Back {
+			wanted = append(wanted, mv.Path)
+		}
+	}
+	over := rewind.Over(wanted,
+		func(name string) bool { return r.items[name] != nil && leaf(r.items[name].Want.Kind) })
+	if len(over) == 0 {
+		return nil
+	}
+	if r.o.OnConflict != OnConflictSkip {
+		var both []Blocked
+		for _, dir := range slices.Sorted(maps.Keys(over)) {
+			both = append(both, Blocked{Path: dir, Why: WasDirOf.Of(over[dir])},
+				Blocked{Path: over[dir], Why: WasFile.Of(dir)})
+		}
+		return Refuse(BothKinds, "", both)
+	}
+	for dir, below := range over {
+		r.skip(dir, WasDirOf.Of(below))
+		delete(r.items, dir)
+	}
+	gone := func(name string) bool { return over[name] != "" }
+	r.paths, r.d.swaps = slices.DeleteFunc(r.paths, gone), slices.DeleteFunc(r.d.swaps, gone)
+	return nil
+}
+
+// restoring says how many paths are to be restored.
+func restoring(n int) string {
+	if n == 1 {
+		return "restore 1 path"
+	}
+	return fmt.Sprintf("restore %d paths", n)
+}
+
+// settleDirs decides which directories come and go, now that it is known what the files become.
+func (r *restore) settleDirs() {
+	var dirs, comes []string
+	for i := range r.dirs {
+		dirs = append(dirs, r.dirs[i].Path)
+	}
+	for _, t := range r.d.files {
+		if t.After.Kind != guardfs.KindAbsent {
+			comes = append(comes, t.True)
+		}
+	}
+	for _, mv := range r.moves {
+		if mv.Back {
+			comes = append(comes, mv.Path)
+		}
+	}
+	skipped := slices.Clone(r.unnamed)
+	for _, l := range r.out.Skipped {
+		skipped = append(skipped, l.Path)
+	}
+	made, gone, used := rewind.Settle(dirs, r.drop, comes, skipped)
+	r.dirs = slices.DeleteFunc(r.dirs, func(d Step) bool { return !slices.Contains(made, d.Path) })
+	r.drop = gone
+	for _, dir := range used {
+		r.kept = append(r.kept, Blocked{Path: dir, Why: InUse})
+	}
+}
+
+// begin forgets what was planned before.
+func (r *restore) begin(d *Desk) {
+	r.d, d.disk = d, true // it gives back bytes
+	r.out = &Restored{Plan: r.plan, Denied: len(r.unnamed), Merged: map[string]bool{},
+		Metadata: map[string]rewind.Metadata{}}
+	r.todo = todo{items: map[string]*checkpoint.Item{}, links: map[string]bool{},
+		goes: map[string]bool{}}
+	r.asked = map[string]bool{}
+}
+
+// look looks at all that the plan is about, in its order: directories first, then
+// files and links, then the directories that go. The moves are added to p.
+func (r *restore) look(ctx context.Context, p *Plan) error {
+	if err := checkPlaces(r.paths); err != nil {
+		return err
+	}
+	for _, mv := range r.moves {
+		s, back, err := r.d.move(mv)
+		if err != nil {
+			return err
+		}
+		if !back {
+			p.Steps = append(p.Steps, s)
+		}
+	}
+	if err := r.load(ctx, true); err != nil {
+		return err
+	}
+	if err := r.dirsToMake(); err != nil {
+		return err
+	}
+	if err := r.load(ctx, false); err != nil {
+		return err
+	}
+	return r.dirsToGo(ctx)
+}
+
+// dirsToMake keeps of the directories that are to be there those that are not. Policy speaks first.
+func (r *restore) dirsToMake() error {
+	var make []Step
+	for _, d := range r.dirs {
+		is, why, err := r.dirNow(d.Path)
+		switch {
+		case why == none && err == nil && is == guardfs.KindDir:
+			continue
+		case why == none && err == nil && is == guardfs.KindAbsent:
+			// Nothing can be looked at below what a plan swaps.
+			why, err = r.mayChange(cmp.Or(r.d.swapAbove(d.Path), d.Path))
+		case why == none && err == nil && r.o.OnConflict == OnConflictSkip:
+			why = OtherKind.Of(is)
+		case why == none && err == nil:
+			err = Refuse(Conflicts, "", []Blocked{{Path: d.Path, Why: KindForDir.Of(is)}})
+		}
+		if err != nil {
+			return err
+		}
+		if why != none {
+			r.skip(d.Path, why)
+			continue
+		}
+		make = append(make, d)
+	}
+	r.dirs = make
+	return nil
+}
+
+// dirsToGo picks those directories that can go, the deepest first. One that was a file in between
+// is elsewhere in the plan.
+func (r *restore) dirsToGo(ctx context.Context) error {
+	slices.SortFunc(r.drop, func(a, b string) int { return strings.Compare(b, a) })
+	all := r.drop
+	r.drop = nil
+	for _, d := range all {
+		r.goes[d] = false // until it is seen that it can
+	}
+	for _, d := range all {
+		is, why, _ := r.dirNow(d) // what can't be looked at is met again
+		if why == none && is == guardfs.KindOther && r.o.OnConflict == OnConflictSkip {
+			why = OtherKind.Of(is)
+		}
+		there, stays := r.e.onlyHolds(d, r.goes)
+		var err error
+		switch {
+		case why != none:
+		case stays != none:
+			r.kept = append(r.kept, Blocked{Path: d, Why: stays})
+			continue
+		case !there:
+			continue
+		default:
+			if why, err = r.mayChange(d); err == nil && why == none && r.remade(ctx, d) {
+				r.kept = append(r.kept, Blocked{Path: d, Why: ChangedOutside})
+				continue
+			}
+		}
+		switch {
+		case err != nil:
+			return err
+		case why != none:
+			r.skip(d, why)
+		default:
+			r.goes[d] = true
+			r.drop = append(r.drop, d)
+		}
+	}
+	return nil
+}
+
+// remade says that a directory is younger than the Mkdir that made one there: it is somebody
+// else's. What was made as the parent of a file goes if it is empty, whoever made it.
+func (r *restore) remade(ctx context.Context, name string) bool {
+	for i := range r.plan.Items {
+		item := &r.plan.Items[i]
+		if item.Path != name || item.HeadID == "" || item.Head.Kind != checkpoint.Dir {
+			continue
+		}
+		op, err := r.db.Get(ctx, item.HeadID, checkpoint.Scope{AllSessions: true})
+		o, _, lerr := r.e.fs.Lstat(name)
+		return err == nil && op.Kind == checkpoint.KindMkdir && lerr == nil && o.Info.ID.Birth != 0 &&
+			time.Unix(0, o.Info.ID.Birth).After(op.Time.Add(clockTick))
+	}
+	return false
+}
+
+// load looks at files and links: those in whose place a directory is to be, or the others.
+func (r *restore) load(ctx context.Context, swaps bool) error {
+	for i, name := range r.paths {
+		r.e.told("looking at files", i+1, len(r.paths))
+		if swaps != (r.items[name].Want.Kind == checkpoint.Dir) {
+			continue
+		}
+		if r.belowStay(name) {
+			r.skip(name, FileOnTheWay)
+			continue
+		}
+		rules := Rules{Parents: true, Link: r.links[name]}
+		if r.items[name].Role == checkpoint.RoleAppended {
+			rules.above = r.e.appendAbove(0)
+		}
+		t, err := r.d.Load(name, rules)
+		if err == nil && t.True != name { // another place than the one that was recorded
+			err = &guardfs.SymlinkError{Path: name, Target: t.True}
+		}
+		if why := r.unseen(name, err, r.d.files[len(r.d.files)-1].place); why != none {
+			r.d.forget()
+			r.skip(name, why)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !swaps || r.o.OnConflict != OnConflictSkip {
+			continue
+		}
+		why, err := r.decide(ctx, t)
+		if err != nil {
+			return err
+		}
+		if why != none { // all that belongs into the directory stays away with it
+			r.d.forget()
+			r.skip(name, why)
+			r.inTheWay = append(r.inTheWay, name)
+			r.d.swaps = slices.DeleteFunc(r.d.swaps, func(s string) bool { return s == name })
+		}
+	}
+	return nil
+}
+
+// belowStay says that name belongs into a directory whose place a file keeps.
+func (r *restore) belowStay(name string) bool {
+	return slices.ContainsFunc(r.inTheWay, func(s string) bool { return below(name, s) })
+}
+
+// skip leaves a path alone.
+func (r *restore) skip(name string, why Why) {
+	r.goes[name] = false
+	r.out.Skipped = append(r.out.Skipped, Blocked{Path: name, Why: why})
+}
+
+// steps adds to p what becomes of the files that were loaded and of the directories.
+func (r *restore) steps(ctx context.Context, p Plan) (*Plan, error) {
+	for _, dir := range r.drop {
+		s, err := r.d.rmdir(dir)
+		if err != nil {
+			return nil, err
+		}
+		s.Optional = !r.d.inside(dir)
+		p.Steps = append(p.Steps, s)
+	}
+	made, err := r.mkdirs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Steps, p.Left = append(p.Steps, made...), r.out.Skipped
+	plan, err := r.d.plan(p)
+	if err == nil && len(plan.Steps) > 1 { // what is appended can't be taken back with the others
+		if again := plan.of(Append); again != nil {
+			return nil, Refuse(NotStored, again[0], OnlyAlone)
+		}
+	}
+	return plan, err
+}
+
+// mkdirs are the steps that make directories, as they were: those that are to be there, and what is
+// missing above them and above what comes back. What is only missing above files comes with these.
+func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
+	as, missing := map[string]Step{}, map[string]bool{}
+	for _, dir := range r.dirs {
+		as[dir.Path] = dir
+	}
+	above := func(name string) error {
+		if top := r.d.swapOver(name); top != nil {
+			for dir := path.Dir(name); dir != top.True; dir = path.Dir(dir) {
+				missing[dir] = true
+				if err := r.e.mayMake(dir); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		made, err := r.d.above(name, name)
+		for i := range made {
+			missing[made[i].Path] = true
+		}
+		return err
+	}
+	for _, dir := range r.dirs {
+		if err := above(dir.Path + "/x"); err != nil {
+			return nil, err
+		}
+	}
+	for _, mv := range r.d.moves {
+		if mv.Back && mv.place == nil {
+			if err := above(mv.Path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, t := range r.d.files {
+		if t.becomesDir() {
+			as[t.True], missing[t.True] = t.newDir(), true
+		}
+		if t.place == nil && !t.Unchanged() {
+			if err := above(t.True); err != nil {
+				return nil, err
+			}
+		}
+	}
+	seen := r.seen(missing)
+	for dir := range missing {
+		made, ok := as[dir]
+		if !ok {
+			made = mkdir(dir, 0o777)
+		}
+		if !ok && seen[dir] != 0 { // for files: as it was last recorded, or no more open than these
+			mode, known, err := r.db.LastDir(ctx, dir)
+			if err != nil {
+				return nil, err
+			}
+			if !known {
+				mode = rewind.ModeOf(r.e.modeAbove(dir), seen[dir])
+			}
+			made.After.Mode = mode
+		}
+		steps = append(steps, made)
+	}
+	return steps, nil
+}
+
+// newDir is the directory that takes the place of a file.
+func (t *Target) newDir() Step {
+	if t.After.Meta == nil || t.After.Meta.Mode.Perm() == 0 {
+		return mkdir(t.True, 0o700)
+	}
+	return mkdirAs(t.True, metaState(*t.After.Meta))
+}
+
+// modeAbove is the mode of the nearest directory above dir that exists; 0 when that is unknown.
+func (e *Engine) modeAbove(dir string) fs.FileMode {
+	for dir = path.Dir(dir); ; dir = path.Dir(dir) {
+		h, err := e.fs.Resolve(dir, guardfs.Look)
+		if err == nil {
+			mode := h.Object().Info.Mode
+			h.Close()
+			return mode
+		}
+		if len(dir) <= 1 || !errors.Is(err, fs.ErrNotExist) {
+			return 0
+		}
+	}
+}
+
+// next sets the new state of each target.
+func (r *restore) next(ctx context.Context) error {
+	for _, t := range r.d.files {
+		why, err := r.decide(ctx, t)
+		if err != nil {
+			return err
+		}
+		if why != none {
+			t.leaveAsIs()
+			r.skip(t.True, why)
+		}
+	}
+	if r.conflicts == nil {
+		r.conflicts = r.whole()
+	}
+	if r.conflicts != nil {
+		return Refuse(Conflicts, "", r.conflicts)
+	}
+	return nil
+}
+
+// decide sets the new state of one target, and notes conflicts. why: it is left alone.
+func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
+	item, skip := r.items[t.Path], r.o.OnConflict == OnConflictSkip
+	if item.Role == checkpoint.RoleAppended {
+		return r.decideTail(ctx, t, item)
+	}
+	now := rewind.Now{State: state(t.Before), Content: t.Before.Content}
+	if t.place != nil {
+		now.Can = func(s checkpoint.State) checkpoint.State {
+			return metaState(t.place.Expected(*metadata(s)))
+		}
+	}
+	if t.Unsaved() { // a text has no metadata to be given
+		now.Content = t.raw(t.Before.Content)
+		now.State.Hash, now.State.Size = HashOf(now.Content), int64(len(now.Content))
+		now.Can = func(checkpoint.State) checkpoint.State { return now.State }
+	}
+	if item.Role == roleBuffer && !item.Expects(now.State) && !now.State.Same(item.Want) {
+		if left, err := r.db.Content(ctx, item.Head.Hash); err == nil && saved(asText(now.Content), left) {
+			now.State.Hash, now.State.Size = item.Head.Hash, item.Head.Size // as the client saved it
+		}
+	}
+	t.ours = rewind.MadeReadOnly(item, now.State)
+	b, err := r.rules().Decide(ctx, item, now)
+	if err != nil {
+		return none, err
+	}
+	if m := b.Metadata; m.Set != nil || m.Stays != nil || m.Dropped != nil {
+		r.out.Metadata[t.True] = b.Metadata
+	}
+	switch {
+	case b.Stays:
+		t.leaveAsIs()
+		return none, nil
+	case b.Missing != none && skip:
+		return ContentOf.Of(b.Missing), nil
+	case b.Missing != none:
+		return none, Refuse(NotStored, item.Path, b.Missing)
+	case b.Blocked != none && skip:
+		return b.Blocked, nil
+	case b.Blocked != none:
+		r.conflicts = append(r.conflicts,
+			Blocked{Path: t.True, Why: b.Blocked, Diff: r.drift(ctx, t, item)})
+		return none, nil
+	}
+	if t.After = after(b); t.Unsaved() {
+		t.After.Content, t.After.Meta = t.shown(b.Content), nil
+		t.After.Hash = HashOf(t.After.Content)
+	}
+	if !t.Unchanged() {
+		err = r.mayReplace(t)
+	}
+	if why = blockedWhy(err); why != none && skip {
+		return why, nil
+	}
+	if b.Merged {
+		r.out.Merged[t.True] = true
+	}
+	return none, err
+}
+
+// decideTail decides on a file that was only appended to, as decide does.
+func (r *restore) decideTail(ctx context.Context, t *Target, item *checkpoint.Item) (Why, error) {
+	t.leaveAsIs()
+	why, err := r.tailBecomes(ctx, t, item)
+	if err == nil && why == none && !t.Unchanged() {
+		if err = r.e.changeable(t); err == nil && t.After.From != nil {
+			err = r.e.allowed(t.place, t.True)
+		}
+		why = blockedWhy(err)
+		if why != none && r.o.OnConflict == OnConflictSkip {
+			return why, nil
+		}
+		return none, err
+	}
+	switch {
+	case err != nil || why == none || r.o.OnConflict == OnConflictSkip:
+		return why, err
+	case why.Name == Unstored.Name:
+		return none, Refuse(NotStored, t.True, why)
+	case r.o.OnConflict == OnConflictForce: // others' bytes could not be brought back
+		return none, Refuse(WouldLose, t.True, nil)
+	}
+	r.conflicts = append(r.conflicts, Blocked{Path: t.True, Why: why})
+	return none, nil
+}
+
+// tailBecomes sets what becomes of the target, or says why nothing can.
+func (r *restore) tailBecomes(ctx context.Context, t *Target, item *checkpoint.Item) (Why, error) {
+	first, left, end, ok, err := r.tails(ctx, item)
+	now := t.Before.Info.Size
+	switch {
+	case err != nil:
+		return none, err
+	case !t.Before.Exists || t.Before.Info.Kind != guardfs.KindFile:
+		return ChangedOutside, nil
+	case !ok:
+		return ChangedByOthers, nil
+	case now == item.Want.Size && (now != end || len(left) == 0):
+		return none, nil
+	case !t.large() || now != end:
+		return ChangedOutside, nil
+	case item.Want.Size <= end:
+		return r.cutTail(ctx, t, item.Want.Size, left)
+	case end != first.After.Size || slices.ContainsFunc(left, func(p piece) bool {
+		return p.at+p.size > end
+	}): // another tail would have to go first
+		return Unstored.Of(checkpoint.SkipAppended), nil
+	}
+	content, err := r.db.Content(ctx, item.Want.Tail)
+	if errors.Is(err, checkpoint.ErrNoContent) || item.Want.Tail == "" {
+		return Unstored.Of(checkpoint.SkipAppended), nil
+	}
+	t.After = After{Kind: guardfs.KindFile, Content: content, Tail: true}
+	return none, err
+}
+
+// cutTail makes the target what it is without all that comes after size, if that is only what left
+// says.
+func (r *restore) cutTail(ctx context.Context, t *Target, size int64, left []piece) (Why, error) {
+	info := t.Before.Info
+	if info.Size-size > maxLoad {
+		return Unstored.Of(checkpoint.SkipTooLarge), nil
+	}
+	f, err := r.e.openSame(t.True, info.ID)
+	if err != nil {
+		return none, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	cut := make([]byte, info.Size-size)
+	if n, err := f.ReadAt(cut, size); err != nil && !errors.Is(err, io.EOF) || n < len(cut) {
+		return ChangedOutside, err
+	}
+	at := size
+	for _, p := range left {
+		if p.at < size {
+			continue
+		}
+		if p.at != at || HashOf(cut[at-size:][:p.size]) != p.hash {
+			return ChangedOutside, nil
+		}
+		at += p.size
+	}
+	if at != info.Size {
+		return ChangedOutside, nil
+	}
+	if len(cut) == 0 {
+		return none, nil
+	}
+	was := *t.Before
+	if was.Hash, err = r.e.sums.of(ctx, f, r.e.now); err != nil {
+		return none, err
+	}
+	if is, err := f.Stat(); err != nil || is.Size != info.Size || !is.ModTime.Equal(info.ModTime) ||
+		!is.ChangeTime.Equal(info.ChangeTime) {
+		return ChangedOutside, err
+	}
+	t.Before = &was
+	t.After = After{Kind: guardfs.KindFile, From: &From{t.True, info, size}, cut: cut}
+	return none, nil
+}
+
+// drift is a diff from the last content that the store knows to what is there. Where the session
+// may not see that content, it is the one that its own last change left. "" when the store does not
+// hold it.
+func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) string {
+	last := item.Head
+	if !item.HeadSeen {
+		last = item.Base
+	}
+	if last.Kind != checkpoint.File || !t.Before.Exists {
+		return ""
+	}
+	known, err := r.db.Content(ctx, last.Hash)
+	if err != nil {
+		return ""
+	}
+	return diff.Unified(t.True, diff.Edited, diff.Patch(text(known), text(t.Before.Content)))
+}
+
+// rules decide what becomes of each path.
+func (r *restore) rules() *rewind.Rewind {
+	return &rewind.Rewind{Store: r.db, Plan: r.plan, Rule: rewind.Rule(r.o.OnConflict),
+		KeepTimes: r.o.KeepTimes}
+}
+
+// after gives the new state of a target, from the decision b.
+func after(b rewind.Becomes) After {
+	switch b.State.Kind {
+	case checkpoint.File:
+		a := After{Kind: guardfs.KindFile, Content: b.Content, Hash: HashOf(b.Content)}
+		if b.Exact {
+			a.Meta = metadata(b.State)
+			a.Meta.ModTime = b.State.ModTime
+		}
+		return a
+	case checkpoint.Symlink:
+		return After{Kind: guardfs.KindSymlink, Target: b.State.Target}
+	case checkpoint.Dir:
+		return After{Kind: guardfs.KindDir, Meta: dirMetadata(b.State)}
+	}
+	return After{Kind: guardfs.KindAbsent}
+}
+
+// leaveAsIs leaves the target as it is.
+func (t *Target) leaveAsIs() {
+	b := t.Before
+	if !b.Exists {
+		t.After = After{Kind: guardfs.KindAbsent}
+		return
+	}
+	if t.large() {
+		t.After = After{Kind: guardfs.KindFile, Tail: true} // of nothing
+		return
+	}
+	t.After = After{Kind: b.Info.Kind, Content: b.Content, Hash: b.Hash}
+	if b.Info.Kind == guardfs.KindSymlink {
+		t.After.Content, t.After.Target = nil, string(b.Content)
+	}
+}
+
+// untrash takes entries of what was undone out of the trash, if everything in them is in its place
+// again as it was. On an error the entry stays until its time is over.
+func (r *restore) untrash(ctx context.Context) {
+	there := map[string]checkpoint.State{}
+	for _, t := range r.out.Targets {
+		there[t.True] = t.announced()
+	}
+	for i, id := range r.plan.Undoes {
+		r.e.told("clearing the trash", i+1, len(r.plan.Undoes))
+		if err := r.untrashOf(ctx, id, there); err != nil {
+			r.e.logger.Warn("the trash entries of what was undone could not be removed", "id", id,
+				"err", err)
+		}
+	}
+}
+
+func (r *restore) untrashOf(ctx context.Context, id checkpoint.ID,
+	there map[string]checkpoint.State) error {
+	page, err := r.db.TrashList(ctx,
+		checkpoint.TrashFilter{AllPrincipals: true, Checkpoint: id, Limit: 1000})
+	if err != nil || len(page.Entries) == 0 {
+		return err
+	}
+	op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+	if err != nil {
+		return err
+	}
+	for i := range page.Entries {
+		t := &page.Entries[i]
+		if t.Parked != "" {
+			continue // that came back by a move of its own, or not
+		}
+		back := false
+		for _, c := range op.Changes {
+			if c.Path != t.Path && !below(c.Path, t.Path) || c.Before.Kind == checkpoint.Dir {
+				continue
+			}
+			now, known := there[c.Path]
+			if back = known && now.Same(c.Before); !back {
+				break
+			}
+		}
+		if back {
+			if err := errors.Join(r.db.TrashSettle(ctx, t.ID, checkpoint.Gone),
+				r.db.TrashDrop(ctx, t.ID)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forbidden says that it is the system, not policy, that does not let us.
+func forbidden(err error) bool {
+	_, system := errors.AsType[*guardfs.PathError](err)
+	return system && errors.Is(err, fs.ErrPermission)
+}
+
+// seen are, by directory that has to be made, the modes of the files that come below it, together.
+func (r *restore) seen(missing map[string]bool) map[string]fs.FileMode {
+	out := map[string]fs.FileMode{}
+	for _, t := range r.d.files {
+		mode := fs.FileMode(0o666)
+		if t.After.Meta != nil {
+			mode = 0o600 | t.After.Meta.Mode
+		}
+		there := t.After.Kind != guardfs.KindAbsent
+		for dir := path.Dir(t.True); there && missing[dir]; dir = path.Dir(dir) {
+			out[dir] |= mode
+		}
+	}
+	return out
+}
+
+// mayChange asks the system early whether what is at a path may be changed. why: a restore that may
+// skip leaves it alone.
+func (r *restore) mayChange(name string) (why Why, err error) {
+	err = r.e.allowed(nil, name)
+	if why = blockedWhy(err); why != none && r.o.OnConflict == OnConflictSkip {
+		return why, nil
+	}
+	return none, err
+}
+
+// dirNow looks at the path of a directory that is to be there, or to go. why: a restore that may
+// skip leaves it alone.
+func (r *restore) dirNow(name string) (is guardfs.Kind, why Why, err error) {
+	if r.belowStay(name) {
+		return is, FileOnTheWay, nil
+	}
+	place, err := r.d.place(name, false)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
+		r.d.nowhere(name, err) {
+		return guardfs.KindAbsent, none, nil
+	}
+	if err == nil {
+		defer place.Close()
+		if o := place.Object(); o.True == name {
+			return o.Info.Kind, none, nil
+		}
+		err = &guardfs.SymlinkError{Path: name, Target: place.Object().True}
+	}
+	if why := r.unseen(name, err, place); why != none {
+		return is, why, nil
+	}
+	return is, none, err
+}
+
+// onlyHolds looks whether dir has nothing in it but what goes. why says what keeps it.
+func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Why) {
+	h, err := e.fs.Resolve(dir, guardfs.Remove)
+	if _, no := errors.AsType[*policy.Denied](err); no || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.ENOTDIR) {
+		return false, none // what is denied is not named
+	}
+	if err != nil {
+		return true, whyDirStays(err)
+	}
+	defer h.Close()
+	if h.Object().True != dir || h.Object().Info.Kind != guardfs.KindDir {
+		return false, none // what was made is gone
+	}
+	d, err := h.Dir()
+	if err != nil {
+		return true, whyDirStays(err)
+	}
+	defer d.Close()
+	entries, denied, err := d.List(nil)
+	if err != nil {
+		return true, whyDirStays(err)
+	}
+	if denied > 0 ||
+		slices.ContainsFunc(entries, func(in guardfs.Entry) bool { return !goes[dir+"/"+in.Name] }) {
+		return true, InUse
+	}
+	return true, none
+}
+
+// whyDirStays says why a directory that can't be looked into stays.
+func whyDirStays(err error) Why {
+	if forbidden(err) {
+		return Unlisted
+	}
+	return NotListed.Of(said(err))
+}
+
+// swapped says whether item trades a directory for a file or link, or the reverse. It does so only
+// where the store knows what is there now.
+func (r *restore) swapped(item *checkpoint.Item) bool {
+	place, err := r.e.fs.PlaceLink(item.Path)
+	if err != nil {
+		return false // the chain meets it again
+	}
+	defer place.Close()
+	o := place.Object()
+	if o.True != item.Path || item.Role == roleTree {
+		return false
+	}
+	switch o.Info.Kind {
+	case guardfs.KindDir:
+		return leaf(item.Want.Kind) && item.Head.Kind == checkpoint.Dir
+	case guardfs.KindFile, guardfs.KindSymlink:
+		return item.Want.Kind == checkpoint.Dir && leaf(item.Head.Kind)
+	}
+	return false
+}
+
+func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
+
+// whole makes sure that directories that give way will be empty. By now it is known what each file
+// becomes.
+func (r *restore) whole() (conflicts []Blocked) {
+	for _, t := range r.d.files {
+		if !t.givesWay() {
+			continue
+		}
+		there, why := r.e.onlyHolds(t.True, r.goes)
+		switch {
+		case there && why != none, slices.ContainsFunc(r.d.files, func(o *Target) bool {
+			return below(o.True, t.True) && o.After.Kind != guardfs.KindAbsent
+		}):
+			why = HoldsOthers
+		case there && slices.ContainsFunc(r.moves, func(mv *Move) bool { return below(mv.Path, t.True) }):
+			why = HoldsMoved // it would come back by a rename into the very directory that would be gone
+		default:
+			continue
+		}
+		if r.o.OnConflict == OnConflictSkip {
+			t.leaveAsIs()
+			r.skip(t.True, why)
+		} else {
+			conflicts = append(conflicts, Blocked{Path: t.True, Why: why, Stays: true})
+		}
+	}
+	return conflicts
+}
+
+// A restore takes an append in place back only where the file still ends with exactly what was
+// appended, at that very place: then a copy of what comes before takes its place, so that a kill
+// leaves either. What others changed before the tail stays as it is.
+
+// A piece is one tail of a file.
+type piece struct {
+	at, size int64
+	hash     string
+}
+
+// tails are what the session's changes of a plan have left at the end of a file, in their order;
+// end is how long the file is with them. ok is false where others came in between, or where it was
+// not only appended to.
+func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (
+	first *checkpoint.Recorded, left []piece, end int64, ok bool, err error,
+) {
+	for _, id := range item.Own {
+		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+		if err != nil {
+			return nil, nil, 0, false, err
+		}
+		at := slices.IndexFunc(op.Changes, func(c checkpoint.Recorded) bool {
+			return c.Path == item.Path
+		})
+		if at < 0 || op.Changes[at].Role != checkpoint.RoleAppended {
+			return nil, nil, 0, false, nil
+		}
+		c := &op.Changes[at]
+		n := c.After.Size - c.Before.Size
+		if first == nil {
+			if first, end = c, c.Before.Size; n < 0 {
+				left = []piece{{c.After.Size, -n, c.Before.Tail}}
+			}
+		}
+		if c.Before.Size != end {
+			return nil, nil, 0, false, nil
+		}
+		if end = c.After.Size; n > 0 {
+			left = append(left, piece{c.Before.Size, n, c.After.Tail})
+			continue
+		}
+		for len(left) > 0 && left[len(left)-1].at >= end {
+			left = left[:len(left)-1]
+		}
+	}
+	return first, left, end, first != nil, nil
+}
+
+// A Blocked is a path that stands against a plan, one that the plan leaves alone, or a directory
+// that was to go and stays.
+type Blocked struct {
+	Path  string
+	Why   Why
+	Diff  string // from what the store knows to what is there
+	Stays bool   // no restore removes what is in the way: neither merge nor force helps
+	Err   error  // of the removal; nil for one that was not tried
+}
+
+// A Why is the reason for a Blocked. The zero Why is none.
+type Why = rewind.Why
+
+// none is no reason: nothing is in the way.
+var none Why
+
+// Whys are all names that there are: a dialect has words for each.
+var Whys []string
+
+func newWhy(name string) Why { return known(Why{Name: name}) }
+
+func known(w Why) Why {
+	Whys = append(Whys, w.Name)
+	return w
+}
+
+// The reasons, and what their facts are.
+var (
+	ChangedOutside  = known(rewind.ChangedOutside)
+	ChangedByOthers = known(rewind.ChangedByOthers)
+	LastPurged      = known(rewind.LastPurged)  // its last content was purged: can't be compared
+	LastRemoved     = known(rewind.LastRemoved) // the same, by retention
+	SameLines       = known(rewind.SameLines)   // later changes touch the lines that are to come back
+	Occupied        = newWhy("occupied")
+
+	NotSavable     = newWhy("not_savable") // what is there would be lost
+	IsReadOnly     = newWhy("read_only")   // string: the mode
+	VolumeReadOnly = newWhy("volume_read_only")
+	DirNotWritable = newWhy("directory_not_writable")
+	Unreadable     = newWhy("unreadable")
+	Unreachable    = newWhy("unreachable")  // a directory on the way is closed to us
+	OutOfReach     = newWhy("out_of_reach") // by today's policy
+	FileOnTheWay   = newWhy("file_on_the_way")
+	LinkOnTheWay   = newWhy("link_on_the_way")
+	OtherKind      = newWhy("other_kind")         // guardfs.Kind
+	KindForDir     = newWhy("kind_for_directory") // guardfs.Kind, in the place of a directory
+
+	WasDirOf    = newWhy("was_directory_of") // string: a path in it that is wanted too
+	WasFile     = newWhy("was_file")         // string: the path above it that is wanted as a file
+	HoldsOthers = newWhy("holds_others")     // the directory holds what the plan does not remove
+	HoldsMoved  = newWhy("holds_moved")      // … what the plan moves as a whole
+	MovedWhole  = newWhy("moved_whole")      // other changes in it belong to the plan
+	OnlyAlone   = newWhy("only_alone")       // it is appended to in place, and other paths change with it
+
+	NotInTrash    = newWhy("not_in_trash")
+	NoneInTrash   = newWhy("not_in_trash_and_occupied")
+	TrashUnopened = newWhy("trash_unopened")     // error
+	ContentOf     = newWhy("content_not_stored") // Why: an Unstored, or a JustRemoved
+	Unstored      = known(rewind.Unstored)       // string: checkpoint's word for it
+	JustRemoved   = known(rewind.JustRemoved)    // since the plan was made
+
+	InUse      = newWhy("in_use")      // something is in the directory
+	Unlisted   = newWhy("unlisted")    // the system does not let us look into it
+	NotListed  = newWhy("not_listed")  // error
+	NotRemoved = newWhy("not_removed") // error
+
+	LinkNow      = newWhy("link_now") // a look at a path for a diff: a link leads elsewhere
+	TooLargeNow  = newWhy("too_large_now")
+	NotLookedAt  = newWhy("not_looked_at") // error
+	NotRead      = newWhy("not_read")      // error
+	AfterUnknown = newWhy("after_unknown") // what it became is not in the store
+	KindNow      = newWhy("kind_now")      // guardfs.Kind
+)
+
+// mayReplace refuses a target that a restore can't or must not change: WouldLose, ReadOnly,
+// or a *guardfs.PathError where the system does not let us write.
+func (r *restore) mayReplace(t *Target) error {
+	if r.e.notBackedUp(t) {
+		return Refuse(WouldLose, t.True, nil)
+	}
+	if err := r.e.changeable(t); err != nil {
+		return err
+	}
+	dir := path.Dir(filepath.ToSlash(t.True))
+	if t.place == nil && r.asked[dir] { // that is not there yet: once for all that go into it
+		return nil
+	}
+	err := r.e.allowed(t.place, t.True)
+	r.asked[dir] = err == nil
+	return err
+}
+
+// notBackedUp says that the change would replace content that the store can't or must not hold.
+func (e *Engine) notBackedUp(t *Target) bool {
+	b := t.Before
+	if !b.Exists || b.Info.Kind != guardfs.KindFile || e.storable(t.True, b.Info.Size) {
+		return false
+	}
+	return t.After.Kind != guardfs.KindFile || t.After.From != nil || !bytes.Equal(t.After.Content, b.Content)
+}
+
+// unseen is why a restore with "skip" passes by a path that it can't look at; none for an error
+// that stops it. place is nil where not even its directory could be opened.
+func (r *restore) unseen(name string, err error, place *guardfs.Place) Why {
+	if err == nil || r.o.OnConflict != OnConflictSkip {
+		return none
+	}
+	_, denied := errors.AsType[*policy.Denied](err)
+	_, link := errors.AsType[*guardfs.SymlinkError](err)
+	_, kind := errors.AsType[*guardfs.NotRegularError](err)
+	switch {
+	case place != nil && place.Object().True != name:
+		return LinkOnTheWay
+	case errors.Is(err, syscall.ENOTDIR):
+		return FileOnTheWay
+	case denied:
+		return OutOfReach
+	case link && r.e.isLink(name):
+		return OtherKind.Of(guardfs.KindSymlink)
+	case link:
+		return LinkOnTheWay
+	case kind && place != nil:
+		return OtherKind.Of(place.Object().Info.Kind)
+	case forbidden(err) && place != nil:
+		return Unreadable
+	case forbidden(err):
+		return Unreachable
+	}
+	return none
+}
+
+// blockedWhy turns an error of mayReplace into the reason why a path is skipped. It is none for any
+// other error.
+func blockedWhy(err error) Why {
+	r, _ := errors.AsType[*Refusal](err)
+	switch {
+	case WouldLose.In(err):
+		return NotSavable
+	case ReadOnly.In(err):
+		return IsReadOnly.Of(r.Facts)
+	case errors.Is(err, syscall.EROFS):
+		return VolumeReadOnly
+	case errors.Is(err, fs.ErrPermission):
+		return DirNotWritable
+	}
+	return none
+}
+
+// allowed asks the system early whether the directory of a path can be written, or the nearest one
+// above that exists. place may be nil.
+func (e *Engine) allowed(place *guardfs.Place, name string) error {
+	if place == nil {
+		p, err := e.fs.PlaceLink(name)
+		if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+			p, err = e.fs.PlaceLink(gone.Missing)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // the chain meets it again, and says so
+		}
+		defer p.Close()
+		place = p
+	}
+	err := place.Allowed()
+	if pe, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return &guardfs.PathError{Op: pe.Op, Path: name, Err: pe.Err}
+	}
+	return err
 }

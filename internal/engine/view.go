@@ -1,14 +1,33 @@
 package engine
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
 
+	"moltisfs/checkpoint"
+	"moltisfs/grep"
+	"moltisfs/grep/ignore"
+	"moltisfs/grep/rulefiles"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 	"moltisfs/internal/session"
+	encodings "moltisfs/internal/text"
 )
 
 // A View is a look of a reading tool at one path.
@@ -80,6 +99,265 @@ func stamp(i guardfs.Info, hash string) string {
 	return fmt.Sprintf("%d.%d.%d", i.Size, i.ModTime.UnixNano(), i.ChangeTime.UnixNano())
 }
 
+// HashOf is the content hash in payloads, ledger and checkpoints: SHA-256 in lower-case hex.
+func HashOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// A Source is a content that is being read.
+type Source struct {
+	io.ReaderAt
+	Path string // canonical path
+	Info guardfs.Info
+
+	Unsaved bool // a client holds it; Info is of the file on the disk, but for the size
+	// Beside is what the editor of the call has of it, where that is not the disk's.
+	Beside session.BufferState
+	// Given counts the bytes that the answer has of it, for the record. Bytes and Lines count theirs.
+	Given int64
+
+	e    *Engine
+	file *guardfs.File // nil where the content is in memory,
+	held []byte        // which is this one
+	hash string        // where it is known
+}
+
+// InMemory is the size up to which a file is taken in one read: cheaper than windows, and what was
+// hashed is what is shown.
+const InMemory = 1 << 20
+
+// A Look takes what it wants of a content, and says what of it a session has now seen; nil: nothing
+// that counts as having read it.
+type Look func(context.Context, *Source) (*Sight, error)
+
+// Read opens the content of a file for look.
+func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) error {
+	in, err := e.begun(c)
+	if err != nil {
+		return err
+	}
+	if o, text, held, err := in.overlaid(ctx, c, path); held || err != nil {
+		if c.Trace.Paths = []string{o.True}; err != nil {
+			return err
+		}
+		return in.readHeld(ctx, c, o, text, look)
+	}
+	open := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+		f, err := h.Open()
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() //nolint:errcheck // nothing was written through it
+		s := &Source{ReaderAt: f, Path: h.Object().True, Info: f.Info(), e: e, file: f}
+		if beside := c.editor().state(s.Path); beside == session.Stale {
+			s.Beside = beside
+		}
+		if s.Info.Size <= InMemory {
+			var content bytes.Buffer
+			content.Grow(int(s.Info.Size) + bytes.MinRead) // else it is copied as it grows
+			if _, err := content.ReadFrom(io.NewSectionReader(f, 0, InMemory+1)); err != nil {
+				return nil, err
+			}
+			s.hold(content.Bytes())
+		}
+		sight, err := look(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		c.Trace.Bytes = s.Given
+		return sight, nil
+	}
+	return e.View(ctx, c, View{Path: path, Access: guardfs.Read, Look: open})
+}
+
+// readHeld lets look read a text that the client holds. The disk has nothing of it to be kept.
+func (e *Engine) readHeld(
+	ctx context.Context, c *Call, o guardfs.Object, text []byte, look Look,
+) error {
+	s := &Source{Path: o.True, Info: o.Info, Unsaved: true, Beside: c.editor().state(o.True), e: e}
+	s.hold(text)
+	sight, err := look(ctx, s)
+	if err != nil {
+		return err
+	}
+	if by := c.editor(); by != nil {
+		by.seen.Told(o.True)
+	}
+	if c.Trace.Bytes = s.Given; sight == nil {
+		return nil
+	}
+	sight.Hash = s.hash
+	return e.remember(c, o, sight)
+}
+
+// Sum is the hash of a file on the disk, of which nobody is shown anything. One of more than so many
+// bytes is a *guardfs.TooLargeError.
+func (e *Engine) Sum(ctx context.Context, c *Call, path string, most int64) (hash string, err error) {
+	err = e.View(ctx, c, View{Path: path, Access: guardfs.Read,
+		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+			f, err := h.Open()
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close() //nolint:errcheck // nothing was written through it
+			if size := f.Info().Size; size > most {
+				return nil, &guardfs.TooLargeError{Path: h.Object().True, Size: size, Max: most}
+			}
+			hash, err = e.sums.of(ctx, f, e.now)
+			return nil, err
+		}})
+	return hash, err
+}
+
+// hold makes content what is read.
+func (s *Source) hold(content []byte) {
+	s.ReaderAt, s.file, s.Info.Size = bytes.NewReader(content), nil, int64(len(content))
+	s.held = content
+	if s.hash = ""; s.e.Tracks() {
+		s.hash = HashOf(content)
+		s.e.Keep(s.Path, s.hash, content)
+	}
+}
+
+// Hash gives the hash of the whole content, as long as it was when it was opened. Of a file that others
+// write into meanwhile it may be that of a mixture.
+func (s *Source) Hash(ctx context.Context) (_ string, err error) {
+	if s.hash == "" && s.file == nil {
+		s.hash = HashOf(s.held)
+	} else if s.hash == "" {
+		s.hash, err = s.e.sums.of(ctx, s.file, s.e.now)
+	}
+	return s.hash, err
+}
+
+// Bytes are n bytes from off on, or with n below zero all of them, and what a session has seen by
+// that. Past the end there are none. More than most is a *guardfs.TooLargeError. They are not to be
+// changed: others may have them too.
+func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight, error) {
+	if off < 0 {
+		return nil, nil, Refuse(BadWindow, s.Path, off)
+	}
+	if left := max(s.Info.Size-off, 0); n < 0 || n > left {
+		n = left
+	}
+	if n > most {
+		return nil, nil, &guardfs.TooLargeError{Path: s.Path, Size: n, Max: most}
+	}
+	var part []byte
+	if s.file == nil {
+		part = s.held[min(off, s.Info.Size):][:n:n]
+	} else {
+		part = make([]byte, n)
+		got, err := s.ReadAt(part, off)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, nil, err
+		}
+		part = part[:got]
+	}
+	s.Given += int64(len(part))
+	sight := &Sight{Unit: "byte", Lines: -1, Whole: int64(len(part)) == s.Info.Size}
+	if sight.Whole { // what was shown is what counts
+		s.held, s.file = part, nil
+	}
+	if s.e.Tracks() {
+		var err error
+		if sight.Hash, err = s.Hash(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	return part, sight, nil
+}
+
+// Lines are n lines from first on, counted from 1, or with n below zero all of them, each with its
+// end, and what a session has seen by that. A line ends with "\n"; a final one makes no extra line.
+// Past the end there are none. More than most bytes are a *guardfs.TooLargeError.
+func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *Sight, error) {
+	if first < 1 {
+		return nil, nil, Refuse(BadWindow, s.Path, int64(first))
+	}
+	sum, size := sha256.New(), s.Info.Size
+	lines := bufio.NewReaderSize(io.TeeReader(io.NewSectionReader(s, 0, size), sum), 64<<10)
+	part, line, shown, begun := []byte{}, 1, 0, false
+	defer func() { s.Given += int64(len(part)) }()
+	for {
+		piece, err := lines.ReadSlice('\n')
+		switch wanted := line >= first && (n < 0 || line-first < n); {
+		case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull):
+			return nil, nil, err
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case wanted && len(piece) > 0:
+			part, shown = append(part, piece...), line
+		case line >= first && !wanted && !s.e.Tracks(): // nobody asks for the rest
+			return part, nil, nil
+		}
+		if int64(len(part)) > most {
+			return nil, nil, &guardfs.TooLargeError{Path: s.Path, Size: int64(len(part)), Max: most}
+		}
+		if begun = begun || len(piece) > 0; err == nil {
+			line, begun = line+1, false
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+	}
+	if !begun {
+		line--
+	}
+	s.hash = hex.EncodeToString(sum.Sum(nil))
+	sight := &Sight{Unit: "line", Lines: line, Whole: int64(len(part)) == size, Hash: s.hash}
+	if shown > 0 {
+		sight.Ranges = []session.Range{{First: first, Last: shown}}
+	}
+	return part, sight, nil
+}
+
+// sums remembers hashes of files that were read whole, for as long as it is certain that they are
+// still those of the content.
+type sums struct {
+	mu    sync.Mutex
+	known map[guardfs.Identity]sum
+}
+
+type sum struct{ stamp, hash string }
+
+const (
+	maxSums = 1000
+	// settled is how old a change must be: older than the coarsest clock of a file system.
+	settled = 3 * time.Second
+)
+
+// of hashes f, as long as it was when it was opened, or remembers its hash. A hash is remembered
+// where any change that comes after it must move the file's times: nobody has it open for writing,
+// and its last change is not of this very moment.
+func (m *sums) of(ctx context.Context, f *guardfs.File, now func() time.Time) (string, error) {
+	was, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	known := m.known[was.ID]
+	m.mu.Unlock()
+	if known.hash != "" && known.stamp == stamp(was, "") && was.Size == f.Info().Size {
+		return known.hash, nil
+	}
+	sure := now().Sub(was.ChangeTime) > settled && was.Size == f.Info().Size && f.Steady()
+	hash, err := hashAll(ctx, f, f.Info().Size)
+	if err != nil || !sure || !f.Steady() {
+		return hash, err
+	}
+	if is, err := f.Stat(); err == nil && stamp(is, "") == stamp(was, "") {
+		m.mu.Lock()
+		if m.known == nil || len(m.known) >= maxSums {
+			m.known = map[guardfs.Identity]sum{}
+		}
+		m.known[is.ID] = sum{stamp(is, ""), hash}
+		m.mu.Unlock()
+	}
+	return hash, nil
+}
+
 // hashAll hashes size bytes, or as many as there are, in pieces, until ctx ends.
 func hashAll(ctx context.Context, r io.ReaderAt, size int64) (string, error) {
 	h := sha256.New()
@@ -99,8 +377,814 @@ func hashAll(ctx context.Context, r io.ReaderAt, size int64) (string, error) {
 	}
 }
 
-// HashOf is the content hash in payloads, ledger and checkpoints: SHA-256 in lower-case hex.
-func HashOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
+// An Entry describes a path without reading it.
+type Entry struct {
+	Path string // canonical path
+	guardfs.Info
+	Target string // text of a symbolic link that was not followed
+
+	Unsaved bool // Size is that of a text that a client holds
+}
+
+// Stat looks at a path: at where it leads with follow, else at a link there itself.
+func (e *Engine) Stat(
+	ctx context.Context, c *Call, path string, follow bool,
+) (out Entry, err error) {
+	if e, err = e.begun(c); err != nil {
+		return Entry{}, err
+	}
+	c.Trace.Paths = []string{path}
+	var o guardfs.Object
+	if follow {
+		var h *guardfs.Handle
+		if h, err = e.fs.Resolve(path, guardfs.Look); err == nil {
+			o = h.Object()
+			h.Close() //nolint:errcheck // nothing was written through it
+		}
+	} else {
+		o, out.Target, err = e.fs.Lstat(path)
+	}
+	if o.Info.Kind != guardfs.KindSymlink {
+		is, _, held, oerr := e.overlaid(ctx, c, path)
+		if out.Unsaved = held; held || oerr != nil {
+			o, err = is, oerr
+		}
+	}
+	if c.Trace.Missing = err != nil; err != nil {
+		return Entry{}, err
+	}
+	c.Trace.Paths[0], out.Path, out.Info = o.True, o.True, o.Info
+	return out, nil
+}
+
+// Listing holds the entries of a directory.
+type Listing struct {
+	Path    string  // canonical path
+	Entries []Entry // by name
+	Denied  int     // entries that policy keeps from being named
+}
+
+// maxList bounds the entries of one listing.
+const maxList = 200_000
+
+// List looks at the entries of a directory. Links among them are not followed.
+func (e *Engine) List(ctx context.Context, c *Call, path string) (*Listing, error) {
+	e, err := e.begun(c)
+	if err != nil {
+		return nil, err
+	}
+	out := &Listing{}
+	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+		d, err := e.openDir(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close() //nolint:errcheck // nothing was written through it
+		out.Path = d.True()
+		entries, denied, err := list(ctx, d)
+		out.Denied = denied
+		for i := range entries {
+			if !entries[i].unnamed {
+				out.Entries = append(out.Entries, entries[i].Entry)
+			}
+		}
+		return nil, err
+	}
+	if err := e.View(ctx, c, View{Path: path, Access: guardfs.Walk, Look: look}); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// listed is one entry of a directory. way: policy hides it but not everything below it, so it may
+// be entered. unnamed: it must not be told either.
+type listed struct {
+	Entry
+	way, unnamed bool
+}
+
+// list looks at the entries of d, by name. It leaves out what has gone meanwhile. What can't be
+// looked at has only its kind.
+func list(ctx context.Context, d *guardfs.Dir) (out []listed, denied int, err error) {
+	names, denied, err := d.ListWays(nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(names) > maxList {
+		return nil, 0, Refuse(TooManyEntries, d.True(), maxList)
+	}
+	out = make([]listed, 0, len(names))
+	for _, n := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		full := joined(d.True(), n.Name)
+		info, err := d.Stat(n.Name)
+		r := Reason(err)
+		switch {
+		case err == nil && n.Way: // it may be named, because a rule has its name
+			denied--
+			fallthrough
+		case err == nil:
+			out = append(out, listed{Entry{Path: full, Info: info}, n.Way, false})
+		case n.Way:
+			out = append(out, listed{Entry{Path: full, Info: guardfs.Info{Kind: n.Kind}}, true, true})
+		case r != nil && r.Code == CodeNotFound:
+		case r != nil && r.Code == CodePathDenied:
+			denied++
+		case errors.Is(err, fs.ErrPermission): // of the directory only the names may be read
+			out = append(out, listed{Entry: Entry{Path: full, Info: guardfs.Info{Kind: n.Kind}}})
+		default:
+			return nil, 0, err
+		}
+	}
+	slices.SortFunc(out, func(a, b listed) int { return cmp.Compare(a.Path, b.Path) })
+	return out, denied, nil
+}
+
+// joined is name below the directory dir.
+func joined(dir, name string) string {
+	if dir == "/" {
+		return dir + name
+	}
+	return dir + "/" + name
+}
+
+// openDir opens a directory to list or to search it. Of one that only may lead to something allowed
+// it is told that it is there if it does.
+func (e *Engine) openDir(ctx context.Context, h *guardfs.Handle) (*guardfs.Dir, error) {
+	d, err := h.Dir()
+	if err != nil {
+		return nil, err
+	}
+	denied := e.judge.Judge(h.Object(), guardfs.Look)
+	if denied != nil && !grep.Any(ctx, grep.Walk{Dir: grep.Guarded(d)}) {
+		d.Close() //nolint:errcheck // nothing was written through it
+		return nil, denied
+	}
+	return d, nil
+}
+
+// TreeArgs say which entries below a directory are listed.
+type TreeArgs struct {
+	Path   string
+	Depth  int  // how far below Path an entry may lie; 1 is in it, 0 as deep as can be
+	Hidden bool // also names that begin with a dot
+	// All lists also what ignore rules hide, and the directories of version control systems. Else
+	// the rules hold as for a search: if the configuration respects them.
+	All bool
+}
+
+// maxTreeDepth is the most: so many directories are open at once.
+const maxTreeDepth = 200
+
+// ListTree hands over what is below a directory: each directory before what is in it, and the
+// entries of one by name. Links are entries, and never followed; other mounts are not entered. What
+// is not shown is counted, but for hidden names. An error of use ends it, and is the answer;
+// fs.SkipAll is none.
+func (e *Engine) ListTree(
+	ctx context.Context, c *Call, a TreeArgs, use func(Entry) error,
+) (skipped grep.Skipped, err error) {
+	if e, err = e.begun(c); err != nil {
+		return skipped, err
+	}
+	w := &treeWalk{TreeArgs: a, use: use, rules: !a.All && e.cfg.RespectGitignore}
+	if w.Depth <= 0 || w.Depth > maxTreeDepth {
+		w.Depth = maxTreeDepth
+	}
+	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+		d, err := e.openDir(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close() //nolint:errcheck // nothing was written through it
+		set, base := new(ignore.Set), ""
+		if w.rules {
+			how := ignore.Options{Excludes: e.gitExcludes(), Home: e.search.home}
+			set, base, w.skipped.Rules = ignore.Load(rulefiles.Of(grep.Guarded(d)), how)
+		}
+		entries, denied, err := list(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		w.skipped.Denied = denied
+		return nil, w.dir(ctx, d, entries, base, set, w.Depth)
+	}
+	err = e.View(ctx, c, View{Path: a.Path, Access: guardfs.Walk, Look: look})
+	if errors.Is(err, fs.SkipAll) {
+		err = nil
+	}
+	return w.skipped, err
+}
+
+// treeWalk is one listing of a tree on its way.
+type treeWalk struct {
+	TreeArgs
+	use     func(Entry) error
+	rules   bool
+	scratch ignore.Scratch
+	skipped grep.Skipped
+}
+
+// dir hands over the entries of d and what is below. at is its path from the base of the ignore
+// rules, "" or with a trailing slash; deep is how far below d an entry may lie.
+func (w *treeWalk) dir(
+	ctx context.Context, d *guardfs.Dir, in []listed, at string, set *ignore.Set, deep int,
+) error {
+	if f := ruleFiles(in); w.rules && f.Any() {
+		var unread int
+		set, unread = set.Enter(rulefiles.Of(grep.Guarded(d)), at, f)
+		w.skipped.Rules += unread
+	}
+	for i := range in {
+		l := &in[i]
+		name, isDir := path.Base(l.Path), l.Kind == guardfs.KindDir
+		switch {
+		case !w.Hidden && strings.HasPrefix(name, "."):
+			continue
+		case w.rules && isDir && rulefiles.IsVCS(name):
+			w.skipped.VCS++
+			continue
+		case !set.Idle() && set.Ignored(at, name, isDir, &w.scratch):
+			if !l.unnamed {
+				w.skipped.Ignored++
+			}
+			continue
+		}
+		if !l.unnamed {
+			if err := w.use(l.Entry); err != nil {
+				return err
+			}
+		}
+		if !isDir {
+			continue
+		}
+		if err := w.enter(ctx, d, l, at+name+"/", set, deep); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// ruleFiles looks for the entries that carry ignore rules.
+func ruleFiles(in []listed) ignore.Found {
+	kinds := map[guardfs.Kind]grep.Kind{
+		guardfs.KindFile: grep.KindFile, guardfs.KindDir: grep.KindDir,
+		guardfs.KindSymlink: grep.KindLink,
+	}
+	var out []grep.Entry
+	for i := range in {
+		if name := path.Base(in[i].Path); rulefiles.Is(name) {
+			out = append(out, grep.Entry{Name: name, Kind: kinds[in[i].Kind], Way: in[i].unnamed})
+		}
+	}
+	return rulefiles.In(out)
+}
+
+// enter goes down into one directory. Of one that policy hides nothing is counted: it was itself.
+func (w *treeWalk) enter(
+	ctx context.Context, d *guardfs.Dir, l *listed, at string, set *ignore.Set, deep int,
+) error {
+	if deep <= 1 {
+		if !l.unnamed {
+			w.skipped.Deep++
+		}
+		return nil
+	}
+	sub, err := d.OpenDir(path.Base(l.Path), false)
+	var in []listed
+	denied := 0
+	if err == nil {
+		defer sub.Close() //nolint:errcheck // nothing was written through it
+		in, denied, err = list(ctx, sub)
+	}
+	r := Reason(err)
+	switch {
+	case err == nil:
+		if !l.way {
+			w.skipped.Denied += denied
+		}
+		return w.dir(ctx, sub, in, at, set, deep-1)
+	case ctx.Err() != nil, TooManyEntries.In(err):
+		return err
+	case l.unnamed, r != nil && (r.Code == CodeNotFound):
+	case errors.Is(err, guardfs.ErrMount):
+		w.skipped.Mounts++
+	case r != nil && r.Code == CodePathDenied:
+		w.skipped.Denied++
+	default:
+		w.skipped.Unreadable++
+	}
+	return nil
+}
+
+// searching holds the parts that all searches share.
+type searching struct {
+	excludes string   // path of the user's core.excludesFile
+	code     []string // where the user's git configuration may find code
+	home     string   // where "~/" leads in a repository's configuration
+}
+
+// of takes what there is of the user's.
+func (s *searching) of(user ignore.User) {
+	s.excludes, s.home, s.code = user.ExcludesPath(), user.Home, user.CodePlaces()
+}
+
+// gitExcludes reads the user's own ignore rules. They lie outside the tree, and the user chose
+// them, not the model. So no policy is asked, and nothing of them is told.
+func (e *Engine) gitExcludes() []byte {
+	if e.search.excludes == "" {
+		return nil
+	}
+	free, err := e.free, error(nil)
+	if e.place.Calls != nil { // they are the user's of this machine
+		if free, err = guardfs.New(guardfs.Options{Judge: policy.AllowAll{}}); err != nil {
+			return nil
+		}
+		defer free.Close() //nolint:errcheck // nothing was written through it
+	}
+	b, err := readWhole(free, e.search.excludes, ignore.MaxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		e.logger.Warn("the user's git excludes do not hold", "err", err)
+	}
+	return b
+}
+
+func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
+	h, err := fs.Resolve(path, guardfs.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	f, err := h.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return io.ReadAll(io.NewSectionReader(f, 0, max))
+}
+
+// Walk opens the root of a search, a directory or a single file, under the
+// search deadline. The deadline is not an error: the search ends with what it
+// has and says so.
+func (e *Engine) Walk(ctx context.Context, c *Call, root string,
+	use func(context.Context, grep.Walk) error) error {
+	e, err := e.begun(c)
+	if err != nil {
+		return err
+	}
+	if o, text, held, err := e.overlaid(ctx, c, root); held || err != nil {
+		if c.Trace.Paths = []string{o.True}; err != nil {
+			return err
+		}
+		return use(ctx, grep.Walk{File: heldFile{bytes.NewReader(text), o.Info}, Name: o.True})
+	}
+	return e.View(ctx, c, View{
+		Path: root, Access: guardfs.Walk,
+		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+			if wait := time.Duration(e.cfg.SearchDeadline); wait > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, wait)
+				defer cancel()
+			}
+			w := grep.Walk{NoIgnore: !e.cfg.RespectGitignore}
+			if c.Progress != nil {
+				w.Come = &c.Progress.Files
+			}
+			if in, ok := e.place.Calls.(searcher); ok && e.whole == e { // which knows no scope and no chain
+				w.Elsewhere = in.Elsewhere(e.rulesTold(), e.judge)
+			}
+			if !w.NoIgnore {
+				w.Excludes, w.Home = e.gitExcludes(), e.search.home
+			}
+			if h.Object().Info.Kind == guardfs.KindDir {
+				d, err := e.openDir(ctx, h)
+				if err != nil {
+					return nil, err
+				}
+				defer d.Close()
+				w.Dir, w.Spelled = grep.Guarded(d), path.Clean(root)
+			} else {
+				f, err := h.Open()
+				if err != nil {
+					return nil, err
+				}
+				defer f.Close()
+				w.File, w.Name = grep.GuardedFile(f), h.Object().True
+			}
+			return nil, use(ctx, w)
+		},
+	})
+}
+
+// rulesTold are the operator's rules for another process.
+func (e *Engine) rulesTold() policy.Rules {
+	return policy.Rules{Allow: e.cfg.AllowPaths, Deny: e.cfg.DenyPaths, Only: e.root, Work: e.cfg.WorkspaceRoot,
+		Holds: holds(e.cfg), Lifted: e.cfg.Unprotected}
+}
+
+// A searcher has searches run where the files are, under rules that judge asks once more of what they find.
+type searcher interface {
+	Elsewhere(rules policy.Rules, judge guardfs.Judge) grep.Elsewhere
+}
+
+// Search looks for q in the content of a file, or of what lies below a directory.
+func (e *Engine) Search(
+	ctx context.Context, c *Call, root string, q grep.Query,
+) (*grep.Result, error) {
+	var r *grep.Result
+	err := e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+		r, err = grep.Search(ctx, w, q)
+		return err
+	})
+	return r, err
+}
+
+// SearchIgnored is Search in what ignore rules hide, too.
+func (e *Engine) SearchIgnored(
+	ctx context.Context, c *Call, root string, q grep.Query,
+) (r *grep.Result, err error) {
+	err = e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+		w.NoIgnore, w.Excludes = true, nil
+		r, err = grep.Search(ctx, w, q)
+		return err
+	})
+	return r, err
+}
+
+// Files finds files below a directory by name, the newest first.
+func (e *Engine) Files(
+	ctx context.Context, c *Call, root string, q grep.GlobQuery,
+) (r *grep.FilesResult, err error) {
+	err = e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+		if w.Dir == nil {
+			return &guardfs.PathError{Op: "search", Path: w.Name, Err: syscall.ENOTDIR}
+		}
+		r, err = grep.Files(ctx, w, q)
+		return err
+	})
+	return r, err
+}
+
+// Compared is one path of a checkpoint, or of all since a point in time, beside what it became.
+type Compared struct {
+	Path           string
+	Before, After  checkpoint.Kind // what it was, and what it is compared with
+	Added, Removed int             // lines
+	Diff           string          // unified; "" for what has no lines
+	Binary         bool
+}
+
+// Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths
+// since. It changes nothing. Paths that this session may not read today are not shown: denied
+// counts them.
+func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
+	now bool) (out []Compared, skipped []Blocked, denied int, err error) {
+	if e, err = e.begun(c); err != nil {
+		return nil, nil, 0, err
+	}
+	db, err := e.checkpoints.open()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	plan, err := e.planFor(ctx, c, db, r)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	c.Trace.Paths = nil
+	for i := range plan.Items {
+		item := &plan.Items[i]
+		if item.Role == checkpoint.RoleParent && !leaf(item.Want.Kind) && !leaf(item.Base.Kind) &&
+			!leaf(item.Head.Kind) {
+			continue // nothing but a directory at any time
+		}
+		c.Trace.Paths = append(c.Trace.Paths, item.Path)
+		one, why, err := e.compare(ctx, c, db, item, now)
+		if _, no := errors.AsType[*policy.Denied](err); no {
+			denied++
+			continue
+		}
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		if why != none {
+			skipped = append(skipped, Blocked{Path: item.Path, Why: why})
+			continue
+		}
+		if item.Role == checkpoint.RoleParent && !leaf(one.Before) && !leaf(one.After) {
+			continue
+		}
+		out = append(out, one)
+	}
+	return out, skipped, denied, nil
+}
+
+func (e *Engine) compare(
+	ctx context.Context, c *Call, db *checkpoint.DB, item *checkpoint.Item, now bool,
+) (one Compared, why Why, err error) {
+	// Policy speaks in here, also when the disk is not asked for.
+	after, content, why, err := e.lookAt(ctx, c, item.Path)
+	if err != nil || now && why != none {
+		return one, why, err
+	}
+	if !now && item.Role != checkpoint.RoleAppended {
+		after, content = item.Base, nil
+		if after.Kind == checkpoint.File {
+			if after.Hash == "" { // nobody computed it, or it was purged
+				return one, AfterUnknown, nil
+			}
+			if content, err = db.Content(ctx, after.Hash); errors.Is(err, checkpoint.ErrNoContent) {
+				return one, AfterUnknown, nil
+			}
+		}
+	}
+	if item.Role == checkpoint.RoleAppended && !now {
+		return e.compareTail(ctx, db, item)
+	}
+	var old []byte
+	if err == nil && item.Want.Kind == checkpoint.File {
+		if !item.Stored {
+			return one, ContentOf.Of(Unstored.Of(item.Missing)), nil
+		}
+		old, err = db.Content(ctx, item.Want.Hash)
+	}
+	if err != nil {
+		return one, none, err
+	}
+	one = Compared{Path: item.Path, Before: item.Want.Kind, After: after.Kind}
+	one.Binary = encodings.Sniff(old).NUL || encodings.Sniff(content).NUL
+	if !one.Binary {
+		hunks := diff.Patch(text(old), text(content))
+		one.Added, one.Removed = diff.Counts(hunks)
+		one.Diff = diff.Unified(item.Path, diff.EndsOf(leaf(one.Before), leaf(one.After)), hunks)
+	}
+	return one, none, nil
+}
+
+// lookAt reads what is at path, if this session may. why says that it can't be compared.
+func (e *Engine) lookAt(
+	ctx context.Context, c *Call, path string,
+) (s checkpoint.State, content []byte, why Why, err error) {
+	is, content, held, err := e.overlaid(ctx, c, path)
+	if err != nil || held && is.True == path && is.Info.Size <= e.cfg.Checkpoint.MaxFileBytes {
+		return checkpoint.State{Kind: checkpoint.File}, content, none, err
+	}
+	h, err := e.fs.Resolve(path, guardfs.Read)
+	// A file in the place of its directory is a missing path, as for stateOf.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
+	}
+	// Policy has allowed it: the other paths can be shown.
+	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return s, nil, NotLookedAt.Of(no.Err), nil
+	}
+	if err != nil {
+		return s, nil, none, err
+	}
+	defer h.Close()
+	o := h.Object()
+	switch {
+	case o.True != path:
+		return s, nil, LinkNow, nil
+	case o.Info.Kind == guardfs.KindDir:
+		return checkpoint.State{Kind: checkpoint.Dir}, nil, none, nil
+	case o.Info.Kind != guardfs.KindFile:
+		return s, nil, KindNow.Of(o.Info.Kind), nil
+	case o.Info.Size > e.cfg.Checkpoint.MaxFileBytes:
+		return s, nil, TooLargeNow, nil
+	}
+	f, err := h.Open()
+	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return s, nil, NotRead.Of(no.Err), nil
+	}
+	if err != nil {
+		return s, nil, none, err
+	}
+	defer f.Close()
+	content, err = io.ReadAll(io.NewSectionReader(f, 0, e.cfg.Checkpoint.MaxFileBytes))
+	return checkpoint.State{Kind: checkpoint.File}, content, none, err
+}
+
+// compareTail shows what was appended, or taken back, as far as it is one tail that is stored. The
+// line numbers are those of the tail.
+func (e *Engine) compareTail(ctx context.Context, db *checkpoint.DB, item *checkpoint.Item) (
+	one Compared, why Why, err error,
+) {
+	from, to := item.Want, item.Base
+	tail := to.Tail
+	if from.Size > to.Size {
+		tail = from.Tail
+	}
+	if tail == "" {
+		return one, AfterUnknown, nil
+	}
+	content, err := db.Content(ctx, tail)
+	n := to.Size - from.Size
+	if errors.Is(err, checkpoint.ErrNoContent) || err == nil && int64(len(content)) != max(n, -n) {
+		return one, AfterUnknown, nil
+	}
+	if err != nil {
+		return one, none, err
+	}
+	one = Compared{Path: item.Path, Before: from.Kind, After: to.Kind,
+		Binary: encodings.Sniff(content).NUL}
+	if !one.Binary {
+		hunks := diff.Patch(nil, text(content))
+		if n < 0 {
+			hunks = diff.Patch(text(content), nil)
+		}
+		one.Added, one.Removed = diff.Counts(hunks)
+		one.Diff = diff.Unified(item.Path, diff.Edited, hunks)
+	}
+	return one, none, nil
+}
+
+// Nearby is the deepest directory on the way to a path that exists and that
+// the session may list, and what it may see there.
+type Nearby struct {
+	Dir   string   // canonical; "" when the session may list none
+	Depth int      // how many components of the path are missing above its last one
+	Names []string // sorted
+}
+
+// maxNearby bounds how many names are looked at for a hint.
+const maxNearby = 10_000
+
+// Near finds the surroundings of a path that names nothing. It goes through
+// the same doors as a listing, so that a hint tells nothing that Glob would
+// not.
+func (e *Engine) Near(c *Call, p string) Nearby {
+	e, err := e.begun(c)
+	if err != nil {
+		return Nearby{}
+	}
+	dir := path.Dir(path.Clean(p))
+	for depth := 0; ; depth++ {
+		if n, ok := e.list(dir); ok {
+			n.Depth = depth
+			return n
+		}
+		if dir == "/" || dir == "." {
+			return Nearby{}
+		}
+		dir = path.Dir(dir)
+	}
+}
+
+func (e *Engine) list(dir string) (Nearby, bool) {
+	h, err := e.fs.Resolve(dir, guardfs.Walk)
+	if err != nil {
+		return Nearby{}, false
+	}
+	defer h.Close()
+	d, err := h.Dir()
+	if err != nil {
+		return Nearby{}, false
+	}
+	defer d.Close()
+	entries, _, err := d.List(nil)
+	if err != nil {
+		return Nearby{}, false
+	}
+	if len(entries) == 0 && e.judge.Judge(h.Object(), guardfs.Look) != nil {
+		// It may lead to something allowed, and shows nothing that is. So nobody is told that it exists.
+		return Nearby{}, false
+	}
+	n := Nearby{Dir: d.True()}
+	for _, entry := range entries[:min(len(entries), maxNearby)] {
+		name := entry.Name
+		if entry.Kind == guardfs.KindDir {
+			name += "/"
+		}
+		n.Names = append(n.Names, name)
+	}
+	slices.Sort(n.Names)
+	return n, true
+}
+
+// There looks at what p leads to, if that is a file that the session may read or a directory that it
+// may list.
+func (e *Engine) There(c *Call, p string) (o guardfs.Object, ok bool) {
+	e, err := e.begun(c)
+	if err != nil {
+		return o, false
+	}
+	if n, ok := e.list(p); ok {
+		return guardfs.Object{Spelled: p, True: n.Dir, Info: guardfs.Info{Kind: guardfs.KindDir}}, true
+	}
+	h, err := e.fs.Resolve(p, guardfs.Read)
+	if err != nil {
+		return o, false
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	return h.Object(), h.Object().Info.Kind == guardfs.KindFile
+}
+
+// Real is the canonical name of a regular file or directory that the session
+// may read, or of one that it may make.
+func (e *Engine) Real(c *Call, p string) (string, error) {
+	e, err := e.begun(c)
+	if err != nil {
+		return "", err
+	}
+	h, err := e.fs.Resolve(p, guardfs.Read)
+	if errors.Is(err, fs.ErrNotExist) {
+		place, perr := e.fs.Place(p)
+		if perr != nil {
+			return "", err
+		}
+		defer place.Close()
+		return place.Object().True, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer h.Close()
+	return h.Object().True, nil
+}
+
+// Bounds of Holding: a hint is not worth more.
+const (
+	maxHeld      = 64      // files, those that were read last
+	maxHeldBytes = 1 << 20 // of one file
+)
+
+// Holding gives the files that the session has read, and that are as it read them, in which each of
+// the texts stands exactly once. The file of the call is none of them. Until ctx ends.
+func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []string) (out []string) {
+	e, err := e.begun(c)
+	if err != nil || e.ledger == nil {
+		return nil
+	}
+	seen, err := e.ledger.Latest(c.key(), maxHeld)
+	if err != nil {
+		return nil
+	}
+	for _, s := range seen {
+		if ctx.Err() != nil {
+			return nil // there may be another
+		}
+		if s.Path == not || s.Hash == "" {
+			continue
+		}
+		content := e.held(s.Path)
+		if sum := sha256.Sum256(content); content == nil || hex.EncodeToString(sum[:]) != s.Hash {
+			continue
+		}
+		plain, _, err := edit.Decode(content, "")
+		if err == nil && !slices.ContainsFunc(texts, func(t string) bool {
+			return bytes.Count(plain, []byte(t)) != 1
+		}) {
+			out = append(out, s.Path)
+		}
+	}
+	return out
+}
+
+// SawAll says that the session was shown all of a file when it last read it. An edit of a file that
+// has changed since is refused before anybody asks this.
+func (e *Engine) SawAll(c *Call, path string) bool {
+	e, err := e.begun(c)
+	if err != nil || e.ledger == nil {
+		return false
+	}
+	seen, _ := e.ledger.Latest(c.key(), maxHeld)
+	return slices.ContainsFunc(seen, func(s session.Seen) bool { return s.Path == path && s.Whole })
+}
+
+// RunsCode says that a file runs code later by its name, so that a change of it is asked about.
+func (e *Engine) RunsCode(path string) bool {
+	return e.classes.Of(path) == policy.Exec
+}
+
+// Content is the content of a file that the caller may read and that is not large; else nil.
+func (e *Engine) Content(c *Call, path string) []byte {
+	e, err := e.begun(c)
+	if err != nil {
+		return nil
+	}
+	return e.held(path)
+}
+
+// held is the content of a file that the session may read and that is not large; else nil.
+func (e *Engine) held(path string) []byte {
+	h, err := e.fs.Resolve(path, guardfs.Read)
+	if err != nil {
+		return nil
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	info := h.Object().Info
+	if info.Kind != guardfs.KindFile || info.Size > maxHeldBytes {
+		return nil
+	}
+	f, err := h.Open()
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // the same
+	content, err := io.ReadAll(io.NewSectionReader(f, 0, maxHeldBytes))
+	if err != nil {
+		return nil
+	}
+	return content
 }

@@ -164,63 +164,6 @@ func (w *Watching) Events(ctx context.Context, most int) (out []Event, err error
 	}
 }
 
-// errTooMany says that a principal watches as many directories as it may.
-var errTooMany = errors.New("your share of the directories that may be watched is used up")
-
-// add watches d and, where it is to, what lies below. fresh: d appeared under our eyes, and so did
-// what is in it.
-func (w *Watching) add(ctx context.Context, d *guardfs.Dir, fresh bool) error {
-	if !w.take(1) {
-		return errTooMany
-	}
-	id, err := w.watcher.Watch(d)
-	if _, again := w.dirs[id]; again || err != nil {
-		w.take(-1)
-	}
-	if err == nil {
-		w.dirs[id] = d.True() // from here on nothing is missed, so that the listing may begin
-		err = ctx.Err()
-	}
-	if err != nil || !w.recursive {
-		return err
-	}
-	entries, _, err := d.ListWays(nil)
-	if err != nil {
-		return err
-	}
-	for _, n := range entries {
-		name := joined(d.True(), n.Name)
-		if fresh && !n.Way {
-			w.put(Event{What: EventCreate, Path: name, Dir: n.Kind == guardfs.KindDir})
-		}
-		if n.Kind != guardfs.KindDir {
-			continue
-		}
-		sub, err := d.OpenDir(n.Name, false)
-		if err == nil {
-			err = w.add(ctx, sub, fresh)
-			sub.Close() //nolint:errcheck // nothing was written through it
-		}
-		if err := w.unwatched(name, err, fresh); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unwatched notes that a directory could not be watched because of err. What ends all is returned.
-func (w *Watching) unwatched(name string, err error, fresh bool) error {
-	limit := errors.Is(err, errTooMany) || errors.Is(err, syscall.ENOSPC) || TooManyEntries.In(err)
-	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return nil // it is gone again, or another thing by now
-	case limit && !fresh, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err
-	}
-	w.put(Event{What: EventUnwatched, Path: name, Dir: true})
-	return nil
-}
-
 // drain takes what the system has to tell. What it begins it ends, or something would be missed.
 func (w *Watching) drain() error {
 	err := w.watcher.Events(w.hear)
@@ -303,6 +246,63 @@ func (w *Watching) appeared(name string, dir bool) {
 	if dir {
 		w.enter(name, true)
 	}
+}
+
+// errTooMany says that a principal watches as many directories as it may.
+var errTooMany = errors.New("your share of the directories that may be watched is used up")
+
+// add watches d and, where it is to, what lies below. fresh: d appeared under our eyes, and so did
+// what is in it.
+func (w *Watching) add(ctx context.Context, d *guardfs.Dir, fresh bool) error {
+	if !w.take(1) {
+		return errTooMany
+	}
+	id, err := w.watcher.Watch(d)
+	if _, again := w.dirs[id]; again || err != nil {
+		w.take(-1)
+	}
+	if err == nil {
+		w.dirs[id] = d.True() // from here on nothing is missed, so that the listing may begin
+		err = ctx.Err()
+	}
+	if err != nil || !w.recursive {
+		return err
+	}
+	entries, _, err := d.ListWays(nil)
+	if err != nil {
+		return err
+	}
+	for _, n := range entries {
+		name := joined(d.True(), n.Name)
+		if fresh && !n.Way {
+			w.put(Event{What: EventCreate, Path: name, Dir: n.Kind == guardfs.KindDir})
+		}
+		if n.Kind != guardfs.KindDir {
+			continue
+		}
+		sub, err := d.OpenDir(n.Name, false)
+		if err == nil {
+			err = w.add(ctx, sub, fresh)
+			sub.Close() //nolint:errcheck // nothing was written through it
+		}
+		if err := w.unwatched(name, err, fresh); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwatched notes that a directory could not be watched because of err. What ends all is returned.
+func (w *Watching) unwatched(name string, err error, fresh bool) error {
+	limit := errors.Is(err, errTooMany) || errors.Is(err, syscall.ENOSPC) || TooManyEntries.In(err)
+	switch {
+	case err == nil, errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return nil // it is gone again, or another thing by now
+	case limit && !fresh, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	}
+	w.put(Event{What: EventUnwatched, Path: name, Dir: true})
+	return nil
 }
 
 // enter watches the directory called name, where everything below is watched.

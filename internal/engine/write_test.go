@@ -1,15 +1,27 @@
 package engine_test
 
 import (
+	"context"
+	"encoding/base64"
 	"errors"
+	"flag"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
+	gitignore "moltisfs/grep/ignore"
+	"moltisfs/internal/approval"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
 )
 
 func TestCreate(t *testing.T) {
@@ -115,4 +127,713 @@ func TestMakerRunsAgain(t *testing.T) {
 		t.Error("written into a directory that was moved")
 	}
 	x.reads("e/f", "two\nx\n")
+}
+
+// becomes is a mutation that gives each path the content.
+func (x *tree) becomes(content string, names ...string) engine.Files {
+	m := engine.Files{Next: func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+		}
+		return nil
+	}}
+	for _, name := range names {
+		m.Paths = append(m.Paths, x.ws+"/"+name)
+	}
+	return m
+}
+
+func (x *tree) reads(name, want string) {
+	x.t.Helper()
+	if b, err := os.ReadFile(x.ws + "/" + name); err != nil || string(b) != want {
+		x.t.Errorf("%s holds %.40q, should %.40q: %v", name, b, want, err)
+	}
+}
+
+// Not even by force does a restore overwrite what the store can't hold: it could not be brought back.
+func TestForceLosesNothing(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 })
+	x.write("a", "one\n")
+	c := x.call("s")
+	done, err := x.ChangeFiles(ctx, c, x.becomes("two\n", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}
+	large := strings.Repeat("x", 101)
+	x.write("a", large)
+	if _, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); !engine.WouldLose.In(err) {
+		t.Errorf("what nobody holds was overwritten: %v", err)
+	}
+	x.reads("a", large)
+	// The plan looks first; should the file have grown since, the store says what it does not hold.
+	m := x.becomes("three\n", "a")
+	m.Whole, m.Checkpoint = true, true
+	if _, err := x.ChangeFiles(ctx, c, m); !engine.NotStored.In(err) || !strings.Contains(err.Error(), x.ws+"/a") {
+		t.Errorf("what the checkpoint does not hold was overwritten: %v", err)
+	}
+	x.reads("a", large)
+	x.write("a", "small\n")
+	back, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.reads("a", "one\n")
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.reads("a", "small\n")
+}
+
+// Without checkpoint_before_mutation a change of one path goes without; one of several does not, because after a crash half-way nobody could
+// take it back.
+func TestSeveralPathsHaveACheckpoint(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = false })
+	for _, names := range [][]string{{"a"}, {"a", "b"}} {
+		done, err := x.ChangeFiles(ctx, x.call("s"), x.becomes(strings.Repeat("1", len(names)), names...))
+		if err != nil || (done.Checkpoint != "") != (len(names) > 1) {
+			t.Errorf("%v: %+v %v", names, done, err)
+		}
+	}
+}
+
+// Nothing is changed whose checkpoint can't be stored: not one file, not several, and nothing is deleted.
+func TestNoChangeWithoutAStore(t *testing.T) {
+	x := grow(t, nil)
+	for _, name := range []string{"a", "b"} {
+		x.write(name, "old\n")
+	}
+	must(t, os.WriteFile(x.data+"/checkpoints", []byte("in the way"), 0o600))
+	c := x.call("s")
+	if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a", "b")); err == nil {
+		t.Error("several paths were changed without a checkpoint")
+	}
+	if _, err := x.Delete(ctx, c, x.ws+"/a", engine.DeleteOptions{}); err == nil {
+		t.Error("deleted without a checkpoint")
+	}
+	if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a")); err == nil {
+		t.Error("an edit without its checkpoint")
+	}
+	x.reads("a", "old\n")
+	x.reads("b", "old\n")
+}
+
+// A checkpoint that the store could not take is no checkpoint: the file stays as it was, the very
+// object, and nothing of ours is beside it. What makes the edit fail here is the save itself: the store opens, and is full.
+func TestNoEditWithoutItsCheckpoint(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxBytes = 1 << 20 })
+	noise := make([]byte, 2<<20)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	was := "one\n" + base64.StdEncoding.EncodeToString(noise) + "\n"
+	path := x.write("a", was)
+	before, err := os.Stat(path)
+	must(t, err)
+	done, _, err := x.Edit(ctx, x.call("s"), engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "one\n", New: "two\n"}}})
+	if full, ok := errors.AsType[*checkpoint.FullError](err); !ok || full.Max != 1<<20 || !engine.NotSaved.In(err) {
+		t.Errorf("an edit without its checkpoint: %+v %v", done, err)
+	}
+	now, serr := os.Stat(path)
+	names, rerr := os.ReadDir(x.ws)
+	if serr != nil || rerr != nil || len(names) != 1 {
+		t.Errorf("%v is left, %v %v", names, serr, rerr)
+	}
+	if x.reads("a", was); !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) {
+		t.Error("it is another file by now")
+	}
+}
+
+var manyFiles = flag.Int("files", 300, "how many files a test of very many files changes at once")
+
+// A tree that is too much for the store, though none of its files is, is parked.
+func TestLargeTreesAreParked(t *testing.T) {
+	t.Parallel()
+	x := grow(t, nil)
+	for _, n := range []int{1, 2} {
+		for i := range n { // of 64 MB that a tree may have; holes take no time
+			if err := os.Truncate(x.write("t/"+strings.Repeat("f", i+1), ""), 33<<20); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+		if err != nil || len(done.Trashed) != 1 || (done.Trashed[0].Parked != "") != (n > 1) {
+			t.Errorf("%d files: %+v %v", n, done, err)
+		}
+	}
+	for _, n := range []int{10_000, 10_001} {
+		if n == 10_000 && *manyFiles < n { // storing so many takes long
+			continue
+		}
+		for i := range n {
+			x.write("many/"+strconv.Itoa(i), "")
+		}
+		done, err := x.Delete(ctx, x.call("s"), x.ws+"/many", engine.DeleteOptions{Recursive: true})
+		if err != nil || len(done.Trashed) != 1 || (done.Trashed[0].Parked != "") != (n > 10_000) {
+			t.Errorf("%d files: %+v %v", n, done, err)
+		}
+	}
+}
+
+// A directory that a link leads to by now is another one: neither is one made in it nor removed from it.
+func TestDirectoriesBehindALinkStay(t *testing.T) {
+	x := grow(t, nil)
+	c := x.call("s")
+	swap := func() {
+		t.Helper()
+		if err := errors.Join(os.Rename(x.ws+"/a", x.ws+"/other"), os.Symlink("other", x.ws+"/a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(x.ws+"/a/empty", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Delete(ctx, c, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true}); err != nil {
+		t.Fatal(err)
+	}
+	swap()
+	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err == nil {
+		t.Error("a directory came back behind a link")
+	}
+	if _, err := os.Lstat(x.ws + "/other/empty"); err == nil {
+		t.Error("a directory was made behind a link")
+	}
+}
+
+// externals counts what is on record as changed outside.
+func (x *tree) externals() (n int) {
+	x.t.Helper()
+	page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Limit: 100})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for _, c := range page.Checkpoints {
+		if c.Kind == checkpoint.KindExternal {
+			n++
+		}
+	}
+	return n
+}
+
+// Each turn notices what was changed outside since the one before, also where it has looked before.
+func TestEveryTurnLooksAnew(t *testing.T) {
+	x := grow(t, nil)
+	c := x.call("s")
+	if _, err := x.ChangeFiles(ctx, c, x.becomes("0\n", "a")); err != nil {
+		t.Fatal(err)
+	}
+	for turn, content := range []string{"0\n", "1\n", "1\n", "2\n", "3\n"} {
+		x.write("a", content)
+		c.Turn = strconv.Itoa(turn)
+		x.BeginTurn(ctx, c)
+		if n, want := x.externals(), int(content[0]-'0'); n != want {
+			t.Fatalf("turn %d: %d changes outside, should %d", turn, n, want)
+		}
+	}
+}
+
+// What is in the trash was not removed from outside; what the tools have put in its place since, and is gone, was.
+func TestRemovedAfterTheTreeWasParked(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 })
+	c := x.call("s")
+	x.write("t/big.bin", strings.Repeat("b", 101))
+	again := x.becomes("a\n", "t/a")
+	again.Parents = true
+	for i, want := range []int{0, 1} {
+		if _, err := x.ChangeFiles(ctx, c, again); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if done, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil || done.Trashed[0].Parked == "" {
+				t.Fatalf("%+v %v", done, err)
+			}
+		} else if err := os.RemoveAll(x.ws + "/t"); err != nil {
+			t.Fatal(err)
+		}
+		c.Turn = strconv.Itoa(i)
+		x.BeginTurn(ctx, c)
+		if n := x.externals(); n != want {
+			t.Errorf("step %d: %d changes outside, should %d", i, n, want)
+		}
+	}
+}
+
+// A restore that may skip passes by what a link has come in the way of, and restores the rest.
+func TestSkipPassesByALinkOnTheWay(t *testing.T) {
+	x := grow(t, nil)
+	x.write("d/f", "old\n")
+	x.write("g", "old\n")
+	c := x.call("s")
+	c.Turn = "t"
+	x.BeginTurn(ctx, c)
+	if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "d/f", "g")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")); err != nil {
+		t.Fatal(err)
+	}
+	in := checkpoint.Restore{Turn: "t"}
+	if _, err := x.Restore(ctx, c, in, engine.RestoreOptions{}); err == nil {
+		t.Error("restored behind a link")
+	}
+	x.reads("g", "new\n")
+	done, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
+	if err != nil || len(done.Skipped) != 1 || done.Skipped[0].Path != x.ws+"/d/f" {
+		t.Errorf("%+v %v", done, err)
+	}
+	x.reads("g", "old\n")
+	x.reads("other/f", "new\n")
+}
+
+// guarded is an engine over a new tree that holds names, and asks who about what runs code.
+func guarded(t *testing.T, who approval.Approver, set func(*config.FS), names ...string) (e *engine.Engine, root string) {
+	t.Helper()
+	return guardedFor(t, who, gitignore.User{}, set, names...)
+}
+
+func guardedFor(t *testing.T, who approval.Approver, git gitignore.User, set func(*config.FS), names ...string) (e *engine.Engine, root string) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	for _, name := range names {
+		name, text, _ := strings.Cut(name, "=")
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
+	}
+	cfg := config.Default()
+	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = false, root, []string{root + "/**"}
+	if set != nil {
+		set(&cfg.Tools.FS)
+	}
+	e, err = engine.Open(cfg, engine.Host{DataDir: t.TempDir() + "/data", Approver: who, GitUser: git})
+	must(t, err)
+	t.Cleanup(func() { must(t, e.Close()) })
+	return e, root
+}
+
+// asked notes the questions about what runs code, and says no to them.
+type asked struct{ code [][]string }
+
+func (a *asked) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
+	a.code = append(a.code, q.Code)
+	if len(q.Code) == 0 || len(q.Warnings) == 0 || !strings.Contains(q.Warnings[0], q.Code[0]) {
+		return approval.Answer{Decision: approval.Approved}, nil // which would be seen
+	}
+	return approval.Answer{}, nil
+}
+
+// TestTreesThatHoldCode: what is inside of a tree counts, under the names that it has and under those
+// that it would get; so do the hooks of a configured directory. What holds nothing of it is not asked
+// about, and a tree with secrets in it stays.
+func TestTreesThatHoldCode(t *testing.T) {
+	t.Parallel()
+	who := &asked{}
+	e, root := guarded(t, who, nil, "p/sub/.github/workflows/x.yml", "plain/config", "plain/hooks/y",
+		"githooks/z", ".git/HEAD=ref: refs/heads/main", ".git/config=[core]\n\thooksPath = githooks\n", "keys/tls/a.key", "w/a.txt", "a",
+		"g/workflows/x.yml", "conf/x")
+	for name, to := range map[string]string{"link": ".git", ".cursor": "conf", "through": ".cursor"} {
+		must(t, os.Symlink(to, filepath.Join(root, name)))
+	}
+	for _, c := range []struct {
+		op, from, to string
+		code         string // what is asked about, below the root; "": nothing is
+		want         engine.Code
+	}{
+		{"move", "p", "q", "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{"move", "plain", "sub/.git", "sub/.git", engine.CodeApprovalDenied},
+		{"move", "plain", ".github/workflows/n", ".github/workflows/n", engine.CodeApprovalDenied},
+		{"move", "plain/hooks", ".git/modules", ".git/modules", engine.CodeApprovalDenied},
+		{"move", ".git", "gone", ".git", engine.CodeApprovalDenied},
+		{"move", "a", "link/x", ".git/x", engine.CodeApprovalDenied},
+		{"move", "g", ".github", ".github/workflows/x.yml", engine.CodeApprovalDenied},
+		{"create", "", ".cursor/y", "conf/y", engine.CodeApprovalDenied},
+		{"create", "", "through/y", "conf/y", engine.CodeApprovalDenied},
+		{"copy", "p", "q", "q/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{"delete", "p", "", "p/sub/.github/workflows/x.yml", engine.CodeApprovalDenied},
+		{"delete", "githooks", "", "githooks/z", engine.CodeApprovalDenied},
+		{"move", "w", "githooks/w", "githooks/w", engine.CodeApprovalDenied},
+		{"create", "", "githooks/new", "githooks/new", engine.CodeApprovalDenied},
+		{"create", "", "n/.husky/x", "n/.husky/x", engine.CodeApprovalDenied},
+		{"delete", "keys", "", "", engine.CodeConflict},
+		{"move", "keys", "k", "", engine.CodePathDenied},
+		{"copy", "keys", "k", "", engine.CodePathDenied},
+		{"create", "", ".ssh/x", "", engine.CodePathDenied},
+		{"create", "", "Makefile", "", ""},
+		{"create", "", "c/HEAD", "c/HEAD", engine.CodeApprovalDenied},
+		{"create", "", "c/head/x", "", ""},
+		{"create", "", "n/.hg/x", "n/.hg/x", engine.CodeApprovalDenied},
+		{"move", "w", "x", "", ""},
+		{"delete", "x", "", "", ""},
+	} {
+		who.code = nil
+		rules := engine.Rules{Parents: true}
+		from, to := filepath.Join(root, c.from), filepath.Join(root, c.to)
+		err := through(e, func(ctx context.Context, call *engine.Call) (err error) {
+			switch c.op {
+			case "move":
+				_, err = e.Move(ctx, call, engine.MoveArgs{From: from, To: to, Rules: rules})
+			case "copy":
+				_, err = e.Copy(ctx, call, engine.CopyArgs{From: from, To: to, Recursive: true, Rules: rules})
+			case "delete":
+				_, err = e.Delete(ctx, call, from, engine.DeleteOptions{Recursive: true})
+			case "create":
+				_, err = e.Create(ctx, call, to, []byte("x"), rules)
+			}
+			return err
+		})
+		if code(err) != c.want {
+			t.Errorf("%s %s %s: %v", c.op, c.from, c.to, err)
+		}
+		switch {
+		case c.code == "" && who.code != nil:
+			t.Errorf("%s %s %s: asked about %v", c.op, c.from, c.to, who.code)
+		case c.code != "" && (len(who.code) != 1 || !slices.Contains(who.code[0], filepath.Join(root, c.code))):
+			t.Errorf("%s %s %s: asked about %v, not %s", c.op, c.from, c.to, who.code, c.code)
+		}
+	}
+}
+
+// TestGitElsewhere: git's own directory under another name, and a directory of hooks behind a link, are
+// asked about by their true names.
+func TestGitElsewhere(t *testing.T) {
+	t.Parallel()
+	who := &asked{}
+	e, root := guarded(t, who, nil,
+		"s/.git=gitdir: store\n", "s/store/HEAD=ref: refs/heads/main", "s/store/config=[core]\n\thooksPath = to\n",
+		"l/true/HEAD=ref: refs/heads/main", "s/hk/a", "s/gd/x")
+	must(t, os.Symlink("hk", filepath.Join(root, "s/to")))
+	must(t, os.Symlink("true", filepath.Join(root, "l/.git")))
+	for name, want := range map[string]bool{"s/hk/b": true, "s/store/hooks/x": true, "l/true/hooks/x": true, "l/true/config": true,
+		"s/to/b": true, "s/gd/y": false, "l/truer": false, "s/hkk": false} {
+		who.code = nil
+		err := through(e, func(ctx context.Context, call *engine.Call) error {
+			_, err := e.Create(ctx, call, filepath.Join(root, name), []byte("x"), engine.Rules{Parents: true})
+			return err
+		})
+		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
+			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
+		}
+	}
+}
+
+// TestGitIncludes: each core.hooksPath counts, also the user's, a relative one, and one behind a
+// condition; so do the files that have it.
+func TestGitIncludes(t *testing.T) {
+	t.Parallel()
+	who := &asked{}
+	user := gitignore.User{Files: []string{"/user"}, Read: func(string) ([]byte, error) { return []byte("[core]\n\thooksPath = all\n"), nil }}
+	e, root := guardedFor(t, who, user, nil, "none/x",
+		"r/.git/config=[core]\n\thooksPath = first\n\thooksPath = second\n[include]\n\tpath = ../inc\n[includeIf \"onbranch:x\"]\n\tpath = ../if\n",
+		"r/inc=[core]\n\thooksPath = third\n", "r/if=[core]\n\thooksPath = fourth\n")
+	for name, want := range map[string]bool{"r/all/a": true, "r/first/a": true, "r/second/a": true, "r/third/a": true, "r/fourth/a": true,
+		"r/inc": true, "r/if": true, "r/fifth/a": false, "all/a": false, "none/all/a": false} {
+		who.code = nil
+		err := through(e, func(ctx context.Context, call *engine.Call) error {
+			_, _, err := e.Write(ctx, call, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
+			return err
+		})
+		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
+			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
+		}
+	}
+}
+
+// TestGitScripts: a file that a word of any setting names is asked about, there or not, whatever the key
+// is; so is what is in a directory of templates. Files beside it are not.
+func TestGitScripts(t *testing.T) {
+	t.Parallel()
+	who := &asked{}
+	user := gitignore.User{Home: "/nowhere", Files: []string{"/user"}, Read: func(string) ([]byte, error) {
+		return []byte("[alias]\n\tu = !./user.sh\n\tst = status\n[core]\n\tpager = ~/p.sh\n"), nil
+	}}
+	e, root := guardedFor(t, who, user, nil, "r/real.sh=old", "r/.git/config="+`
+[core]
+	fsmonitor = tools/fsm.sh
+	sshCommand = sh ssh.sh -i keys/id
+	editor = "./ed it.sh"
+	pager = less
+	askPass = ./link.sh
+[filter "x"]
+	clean = bin/clean --file=%f
+	smudge = 'bin/smudge'
+	process = env A=1 ./bin/process
+[alias]
+	l = "!f() { ./lint.sh \"$@\"; }; f"
+	t = "!$PWD/t.sh"
+	g = "!$(git rev-parse --show-toplevel)/tools/g.sh"
+[diff]
+	external = d/ext
+[diff "y"]
+	command = d/cmd
+	textconv = d/conv
+[merge "z"]
+	driver = m/drv %O %A %B
+[credential]
+	helper = !c/helper
+[gpg]
+	program = gpg.sh
+[sequence]
+	editor = seq.sh
+[init]
+	templateDir = tpl
+	defaultBranch = main
+[hook "w"]
+	command = "hooked.sh; other.sh"
+[trailer "v"]
+	cmd = |trail.sh
+`)
+	must(t, os.Symlink("real.sh", filepath.Join(root, "r/link.sh")))
+	for name, want := range map[string]bool{"r/tools/fsm.sh": true, "r/ssh.sh": true, "r/keys/id": true, "r/ed it.sh": true, "r/real.sh": true, "r/bin/clean": true,
+		"r/bin/smudge": true, "r/bin/process": true, "r/lint.sh": true, "r/t.sh": true, "r/tools/g.sh": true, "r/d/ext": true, "r/d/cmd": true, "r/d/conv": true,
+		"r/m/drv": true, "r/c/helper": true, "r/gpg.sh": true, "r/seq.sh": true, "r/tpl/any/x": true, "r/hooked.sh": true, "r/other.sh": true,
+		"r/trail.sh": true, "r/user.sh": true, "r/tools/other.sh": false, "r/main/a.go": false, "r/bin/x": false, "r/sub/lint.sh": false, "lint.sh": false,
+		"r/d/x": false, "r/less/a": false, "r/README.md": false, "user.sh": false} {
+		who.code = nil
+		err := through(e, func(ctx context.Context, call *engine.Call) error {
+			_, _, err := e.Write(ctx, call, engine.WriteArgs{Path: filepath.Join(root, name), Text: "x", Rules: engine.Rules{Parents: true, Meant: true}})
+			return err
+		})
+		if (code(err) == engine.CodeApprovalDenied) != want || (len(who.code) == 1) != want {
+			t.Errorf("%s: asked about %v, want %v: %v", name, who.code, want, err)
+		}
+	}
+}
+
+// TestCodeGoesAndComesBack only with a yes to that: one file of it by a restore, and a whole tree by
+// way of the trash.
+func TestCodeGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		yes := false
+		e, root := guarded(t, approvalFunc(func(ctx context.Context, q approval.Question) (approval.Answer, error) {
+			if yes {
+				return approval.YesToCode("test").Ask(ctx, q)
+			}
+			return approval.Yes("test").Ask(ctx, q)
+		}), func(fs *config.FS) {
+			if fs.CheckpointBeforeMutation = true; whole {
+				fs.Checkpoint.MaxFileBytes = 3
+			}
+		}, "d/sub/.husky/pre-commit=a hook")
+		dir := filepath.Join(root, "d")
+		there := func() bool { _, err := os.Stat(filepath.Join(dir, "sub/.husky/pre-commit")); return err == nil }
+		var at *engine.Done
+		remove := func(ctx context.Context, c *engine.Call) (err error) {
+			at, err = e.Delete(ctx, c, dir, engine.DeleteOptions{Recursive: true})
+			return err
+		}
+		back := func(ctx context.Context, c *engine.Call) error {
+			_, err := e.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(at.Checkpoint)}, engine.RestoreOptions{})
+			return err
+		}
+		untrash := func(ctx context.Context, c *engine.Call) error {
+			_, err := e.Untrash(ctx, c, at.Trashed[0].ID, false)
+			return err
+		}
+		for _, op := range []func(context.Context, *engine.Call) error{remove, back, remove, untrash} {
+			was := there()
+			for _, yes = range []bool{false, true} {
+				err := through(e, op)
+				if (err == nil) != yes || there() != (was != yes) {
+					t.Fatalf("whole %v, yes %v: it was there: %v, and is: %v; %v", whole, yes, was, there(), err)
+				}
+				if !yes && engine.Reason(err).Cause != engine.RunsCode {
+					t.Errorf("whole %v: %v", whole, err)
+				}
+			}
+		}
+	}
+}
+
+type approvalFunc func(context.Context, approval.Question) (approval.Answer, error)
+
+func (f approvalFunc) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
+	return f(ctx, q)
+}
+
+// run has a script change this and that, some of it twice: "kept" and all below "old" were there before.
+func (x *tree) run() {
+	x.t.Helper()
+	x.write("kept", "kept\n")
+	x.write("old/a/1", "1\n")
+	x.write("old/2", "2\n")
+	x.scripted(7)
+}
+
+func (x *tree) scripted(run int64) {
+	x.t.Helper()
+	c := func() *engine.Call {
+		c := x.call("s")
+		c.Run = run
+		return c
+	}
+	at := func(name string) string { return x.ws + "/" + name }
+	put := func(name, content string) {
+		x.t.Helper()
+		_, _, err := x.Write(ctx, c(), engine.WriteArgs{Path: at(name), Raw: []byte(content), Rules: engine.Rules{Meant: true}})
+		must(x.t, err)
+	}
+	remove := func(name string) {
+		x.t.Helper()
+		_, err := x.Delete(ctx, c(), at(name), engine.DeleteOptions{Recursive: true})
+		must(x.t, err)
+	}
+	put("kept", "once\n")
+	put("kept", "twice\n")
+	put("gone", "it comes and goes\n")
+	remove("gone")
+	_, err := x.Mkdir(ctx, c(), engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})
+	must(x.t, err)
+	put("made/deep/f", "f\n")
+	_, err = x.Move(ctx, c(), engine.MoveArgs{From: at("made/deep/f"), To: at("made/g")})
+	must(x.t, err)
+	_, err = x.Move(ctx, c(), engine.MoveArgs{From: at("old/a"), To: at("made/a")})
+	must(x.t, err)
+	put("made/a/1", "one\n")
+	remove("old")
+	_, err = x.Append(ctx, c(), at("kept"), []byte("and more\n"), engine.Rules{Meant: true})
+	must(x.t, err)
+}
+
+// One undo takes back all that a run did, a redo brings it back, and the next undo goes on before it.
+func TestUndoOfARun(t *testing.T) {
+	t.Parallel()
+	x := grow(t, nil)
+	x.put("s", "before", "b\n")
+	x.write("kept", "kept\n")
+	x.write("old/a/1", "1\n")
+	x.write("old/2", "2\n")
+	was := x.looks()
+	x.scripted(7)
+	ran := x.looks()
+	x.put("s", "after", "a\n")
+	c, o := x.call("s"), engine.RestoreOptions{}
+	step := func(what string, do func() (*engine.Restored, error), want string) {
+		t.Helper()
+		if _, err := do(); err != nil || bare(x.looks()) != bare(want) {
+			t.Fatalf("%s: %v\n%s\nwant\n%s", what, err, x.looks(), want)
+		}
+	}
+	undo := func() (*engine.Restored, error) { return x.Undo(ctx, c, o) }
+	redo := func() (*engine.Restored, error) { return x.Redo(ctx, c, o) }
+	step("the change after it", undo, ran)
+	for range 2 {
+		dry, err := x.Undo(ctx, c, engine.RestoreOptions{DryRun: true})
+		if err != nil || len(dry.Plan.Undoes) != 11 || x.looks() != ran {
+			t.Fatalf("%d changes, %v", len(dry.Plan.Undoes), err)
+		}
+		step("the run", undo, was)
+		step("the run again", redo, ran)
+	}
+	must(t, x.Close())
+	x.open()
+	step("after a restart", undo, was)
+	if _, err := undo(); err != nil || strings.Contains(x.looks(), "before") {
+		t.Fatalf("%v\n%s", err, x.looks())
+	}
+	if _, err := undo(); !errors.Is(err, checkpoint.ErrNothing) {
+		t.Fatal(err)
+	}
+	step("all the way", redo, was)
+	step("all the way", redo, ran)
+	next := x.call("s")
+	next.Run = 8
+	for i := range 3 {
+		_, _, err := x.Write(ctx, next, engine.WriteArgs{Path: x.ws + "/kept", Raw: []byte{'0' + byte(i)}, Rules: engine.Rules{Meant: true}})
+		must(t, err)
+	}
+	if _, err := redo(); !errors.Is(err, checkpoint.ErrNothing) {
+		t.Fatal(err)
+	}
+	step("the second run", undo, ran)
+	step("the first run", undo, was)
+}
+
+// The undo of a run passes all doors, as one plan: what is in the way of one path is in the way of all.
+func TestUndoOfARunIsGuarded(t *testing.T) {
+	t.Parallel()
+	x := grow(t, nil)
+	x.run()
+	must(t, x.Close())
+	x.cfg.RequireApproval = true
+	x.open()
+	no := &decider{}
+	undo := func(what string, c *engine.Call, want engine.Cause) {
+		t.Helper()
+		was := x.looks()
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !want.In(err) || x.looks() != was {
+			t.Fatalf("%s: %v\n%s", what, err, x.looks())
+		}
+	}
+	undo("nobody to ask", x.call("s"), engine.NobodyToAsk)
+	c := x.call("s")
+	c.Approver = no
+	undo("refused", c, engine.NotApproved)
+	if len(no.asked) != 1 || !strings.Contains(no.asked[0].Diff, "-twice") || len(no.asked[0].Paths) < 5 {
+		t.Errorf("asked %+v", no.asked)
+	}
+	x.write("made/g", "others\n")
+	yes := x.call("s")
+	yes.Approver = &asker{}
+	undo("what others changed", yes, engine.Conflicts)
+	x.write("made/g", "f\n")
+	if _, err := x.Undo(ctx, yes, engine.RestoreOptions{}); err != nil || strings.Contains(x.looks(), "made") {
+		t.Fatalf("%v\n%s", err, x.looks())
+	}
+}
+
+// decider says no.
+type decider struct{ asked []approval.Question }
+
+func (d *decider) Ask(_ context.Context, q approval.Question) (approval.Answer, error) {
+	d.asked = append(d.asked, q)
+	return approval.Answer{Decision: approval.Denied}, nil
+}
+
+// What the operator wrote as zero reaches the store as zero.
+func TestZeroOfRetentionIsMeant(t *testing.T) {
+	c := config.Default().Tools.FS.Checkpoint
+	c.KeepWithin, c.KeepLast = 0, 5
+	if o, err := engine.StoreOptions(c); err != nil || o.KeepWithin != checkpoint.KeepNone || o.KeepLast != 5 {
+		t.Errorf("%+v %v", o, err)
+	}
+	c.KeepWithin, c.KeepLast = config.Duration(time.Hour), 0
+	if o, err := engine.StoreOptions(c); err != nil || o.KeepWithin != time.Hour || o.KeepLast != checkpoint.KeepNone {
+		t.Errorf("%+v %v", o, err)
+	}
+}
+
+// A name that goes through a link holds for what is stored, which is under true names, and goes on to hold when the link leads elsewhere.
+func TestExcludeFollowsLinks(t *testing.T) {
+	dir := guardfs.Canonical(t.TempDir())
+	for _, d := range []string{"rel7", "rel8", "secrets/deep"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(dir, "current")
+	if err := os.Symlink("rel7", link); err != nil {
+		t.Skip("SKIPPED: no symbolic links:", err)
+	}
+	c := config.Default().Tools.FS.Checkpoint
+	c.Exclude = []string{filepath.ToSlash(link) + "/.env", "**/secrets"}
+	o, err := engine.StoreOptions(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	excluded := func(want bool, names ...string) {
+		t.Helper()
+		for _, n := range names {
+			if got := o.Exclude(filepath.ToSlash(filepath.Join(dir, n))); got != want {
+				t.Errorf("%s: excluded is %v", n, got)
+			}
+		}
+	}
+	excluded(true, "rel7/.env", "secrets/deep/key", "a/secrets")
+	excluded(false, "rel8/.env", "rel7/a")
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("rel8", link); err != nil {
+		t.Fatal(err)
+	}
+	excluded(true, "rel8/.env", "rel7/.env")
 }

@@ -34,7 +34,7 @@ func TestSwapWhileItsDirectoryIsALink(t *testing.T) {
 			must(t, err)
 			p, err := f.PlaceLink(b + "/x/t/g")
 			must(t, err)
-			h, made, err := at.Hold(t.Context(), someTag, 2, NewObject{Kind: KindFile, Content: []byte("new")})
+			h, made, err := at.Hold(t.Context(), TempName(someTag, 2), NewObject{Kind: KindFile, Content: []byte("new")})
 			must(t, err)
 			armed = true
 			_, err = p.Swap(t.Context(), h, Expect{}, made.Expect())

@@ -194,14 +194,14 @@ func TestNoDescriptorLeaks(t *testing.T) {
 					}
 					if place, err := f.PlaceLink(p); err == nil {
 						before, lerr := place.Load(3)
-						if h, made, err := place.Hold(context.Background(), someTag, g, NewObject{Kind: KindFile, Open: true}); err == nil {
+						if h, made, err := place.Hold(context.Background(), TempName(someTag, g), NewObject{Kind: KindFile, Open: true}); err == nil {
 							if _, err := place.Swap(gone, h, Found(before), made.Expect()); !errors.Is(err, context.Canceled) {
 								t.Errorf("%v after %v", err, lerr)
 							}
 							h.Drop(made.Expect())
 							h.Close()
 						}
-						if h, _, err := place.Hold(gone, someTag, g, NewObject{Kind: KindFile, Content: []byte("x")}); err == nil {
+						if h, _, err := place.Hold(gone, TempName(someTag, g), NewObject{Kind: KindFile, Content: []byte("x")}); err == nil {
 							t.Error("staged after the end")
 							h.Close()
 						}

@@ -13,7 +13,7 @@
 //     the answer is a *ConflictError. Content that somebody else wrote is never deleted: where it cannot be put
 //     back it stays beside the file under a name ending in ".kept", and the error says so.
 //   - When a step fails (no space, I/O error, interrupt) the old file is as it was, and no temporary file and no
-//     descriptor stays behind. A process killed between two system calls may leave a temporary file: Temporaries.
+//     descriptor stays behind. A process killed between two system calls may leave a temporary name: Journal.
 //   - Nothing blocks on a fifo, a terminal or a device: they are never opened.
 //
 // # What it does not

@@ -319,7 +319,7 @@ func publish(place *Place, before *Before, content string, o options) (*Publishe
 		o.Like = before
 	}
 	ctx := context.Background()
-	h, made, err := place.Hold(ctx, someTag, 3, NewObject{Kind: KindFile, Content: []byte(content), Like: o.Like, Meta: o.Meta,
+	h, made, err := place.Hold(ctx, TempName(someTag, 3), NewObject{Kind: KindFile, Content: []byte(content), Like: o.Like, Meta: o.Meta,
 		KeepSpecialBits: o.KeepSpecialBits, Sync: o.Sync, Open: o.way == opened})
 	if err != nil {
 		return nil, err
@@ -346,7 +346,7 @@ func publish(place *Place, before *Before, content string, o options) (*Publishe
 // remove takes away what is there, if it is before.
 func remove(place *Place, before *Before) error {
 	ctx := context.Background()
-	h, _, err := place.Hold(ctx, someTag, 4, NewObject{})
+	h, _, err := place.Hold(ctx, TempName(someTag, 4), NewObject{})
 	if err != nil {
 		return err
 	}

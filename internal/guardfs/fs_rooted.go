@@ -18,8 +18,9 @@ type FS struct {
 	judge  Judge
 	closed *atomic.Bool
 
-	temporaries *Temporaries
-	hook        func(op string) *Fault
+	journal  *Journal
+	underway func(tag string) bool
+	hook     func(op string) *Fault
 }
 
 // New opens the file system of this process for guarded use.
@@ -27,7 +28,7 @@ func New(o Options) (*FS, error) {
 	if o.Judge == nil {
 		return nil, errors.New("guardfs: a Judge is required")
 	}
-	f := &FS{judge: o.Judge, closed: new(atomic.Bool), temporaries: o.Temporaries}
+	f := &FS{judge: o.Judge, closed: new(atomic.Bool), journal: o.Journal, underway: o.Underway}
 	f.hook = o.Fault
 	return f, nil
 }

@@ -24,20 +24,20 @@ func (p *Place) left() *Info {
 	return p.hold.left
 }
 
-// Hold makes the n-th temporary name of the operation that has that tag, in the directory of p, and
-// makes there what is asked for, complete with its metadata. Nothing is judged: p was. On an error
-// nothing stays behind.
-func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*Place, *Made, error) {
+// Hold makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
+// in a directory that is staged itself, the one of p. Nothing is judged: p was. On an error nothing stays behind.
+func (p *Place) Hold(ctx context.Context, base string, what NewObject) (*Place, *Made, error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return nil, nil, p.failed("stage", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	process, err := p.fs.temporaries.give(p.object.True)
-	if err != nil {
-		return nil, nil, err
+	h := p.beside(base)
+	if (what.Kind == KindFile && !what.Open) || what.Kind == KindDir || what.Kind == KindSymlink {
+		if err := p.fs.journal.give(p.object.True, base); err != nil {
+			return nil, nil, err
+		}
 	}
-	h := p.beside(HoldName(tag, n, process))
 	k := p.fs.kernel
 	h.pin = p.pin
 	p.fs.pins.share(&h.fd, p.pin)
@@ -59,8 +59,7 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 		err = unix.EINVAL
 	}
 	if err != nil {
-		p.fs.temporaries.Stays() // what can't be removed either
-		h.Close()                //nolint:errcheck // the first error is the one that counts
+		h.Close() //nolint:errcheck // the first error is the one that counts
 		return nil, nil, p.failed("stage", err)
 	}
 	if what.Kind != KindAbsent {
@@ -77,21 +76,15 @@ func (p *Place) beside(name string) *Place {
 
 func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, made *Made) error {
 	k := p.fs.kernel
-	s, err := of.stage(ctx, dir, what, made)
+	s, err := of.stage(ctx, dir, p.base, what, made)
 	if err != nil {
 		return err
 	}
+	if !what.Open {
+		err = s.take(dir)
+	}
 	var st status
-	if what.Private {
-		if st, err = k.stat(s.fd.fd); err == nil {
-			err = k.chmod(s.fd.fd, st.info.Mode&0o700)
-		}
-	}
-	if err == nil && !what.Open {
-		err = s.take(dir, p.base)
-	}
-	if st = s.now; err == nil && (what.Meta != nil || what.Like == nil || !what.Like.Exists ||
-		!what.Open || what.Private) {
+	if err == nil {
 		st, err = k.stat(s.fd.fd) // after its name, which moved its time
 	}
 	if err == nil && !what.Open {
@@ -102,7 +95,7 @@ func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, m
 		return err
 	}
 	if made.Info = st.info; what.Open {
-		s.name, p.hold.staged = p.base, s
+		p.hold.staged = s
 	}
 	return nil
 }
@@ -196,8 +189,8 @@ func (p *Place) link(dir int, what *NewObject, made *Made) error {
 	return err
 }
 
-// Reveal gives the file own, which was Private, the mode that it is to have.
-func (p *Place) Reveal(own Expect, mode fs.FileMode) error {
+// Filled notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
+func (p *Place) Filled(made *Made, mode fs.FileMode) error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return p.failed("set mode of", err)
@@ -209,19 +202,25 @@ func (p *Place) Reveal(own Expect, mode fs.FileMode) error {
 		return p.failed("set mode of", err)
 	}
 	defer k.discard(fd)
-	if fd < 0 || st.info.ID != own.ID {
+	if fd < 0 || st.info.ID != made.Info.ID {
 		return p.conflict(Replaced)
 	}
-	if err := k.chmod(fd, mode); err != nil {
+	if st.info.Mode != mode {
+		if err = k.chmod(fd, mode); err == nil {
+			st, err = k.stat(fd)
+		}
+	}
+	if err != nil {
 		return p.failed("set mode of", err)
 	}
+	made.Info = st.info
 	return nil
 }
 
 // Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
 // directory of p. Its Object says what is there. Nothing is judged: p was.
 func (p *Place) Held(name string) (*Place, error) {
-	if _, _, ok := ParseHold(name); !ok {
+	if !Temporary(name) {
 		return nil, p.failed("open", unix.EINVAL)
 	}
 	dir, err := p.fd.use()
@@ -303,10 +302,10 @@ func (p *Place) syncClosed() error {
 	return k.fsync(fd)
 }
 
-// Drop removes from a hold the thing own. Anything else that has the name stays there. A directory
-// that is not empty is ENOTEMPTY.
+// Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there. A
+// directory that is not empty is ENOTEMPTY.
 func (p *Place) Drop(own Expect) error {
-	if p.hold == nil {
+	if !ReservedPath(join(p.dir.True, p.base)) {
 		return p.failed("drop", unix.EINVAL)
 	}
 	dir, err := p.fd.use()
@@ -317,11 +316,8 @@ func (p *Place) Drop(own Expect) error {
 	if own.nothing() {
 		return nil
 	}
-	if err := p.drop(dir, p.base, own.ID); err != nil {
+	if err := p.fs.kernel.removeOwn(dir, p.base, own.ID); err != nil {
 		return p.failed("drop", err)
-	}
-	if s := p.hold.staged; s != nil && s.temp == p.base {
-		s.temp = ""
 	}
 	return nil
 }

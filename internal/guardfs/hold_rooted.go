@@ -12,16 +12,7 @@ import (
 
 // hold is what a place has that is a temporary name.
 type hold struct {
-	left *Info  // what stat said of the new thing when it was left there
-	temp string // the new file has this name until Swap; "": it has that of the hold
-}
-
-// at is the name that what is in the place has.
-func (p *Place) at() string {
-	if p.hold != nil && p.hold.temp != "" {
-		return p.hold.temp
-	}
-	return p.base
+	left *Info // what stat said of the new thing when it was left there
 }
 
 // left is what stat said of the new thing when it was left there; nil when there is none.
@@ -32,19 +23,18 @@ func (p *Place) left() *Info {
 	return p.hold.left
 }
 
-// Hold makes the n-th temporary name of the operation that has that tag, in the directory of p, and
-// makes there what is asked for, complete with its metadata. Nothing is judged: p was. On an error
-// nothing stays behind.
-func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*Place, *Made, error) {
-	process, err := p.fs.temporaries.give(p.object.True)
-	if err != nil {
-		return nil, nil, err
+// Hold makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
+// in a directory that is staged itself, the one of p. Nothing is judged: p was. On an error nothing stays behind.
+func (p *Place) Hold(ctx context.Context, name string, what NewObject) (*Place, *Made, error) {
+	if what.Kind != KindAbsent {
+		if err := p.fs.journal.give(p.object.True, name); err != nil {
+			return nil, nil, err
+		}
 	}
 	root, err := p.root.OpenRoot(".")
 	if err != nil {
 		return nil, nil, p.failed("stage", err)
 	}
-	name := HoldName(tag, n, process)
 	h := p.beside(name, root)
 	made := &Made{}
 	fi, err := root.Lstat(name)
@@ -54,7 +44,7 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 		err = fs.ErrExist
 	case absent:
 		if err = h.make(ctx, &what, made); err == nil && what.Kind != KindAbsent {
-			if fi, err = lstatAgain(root, h.at()); err == nil {
+			if fi, err = lstatAgain(root, name); err == nil {
 				h.hold.left = &made.Info
 			}
 		}
@@ -65,12 +55,11 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 			infoOf(root.Root, name, now).Kind == what.Kind {
 			root.Remove(name) //nolint:errcheck // it is on record
 		}
-		p.fs.temporaries.Stays() // what can't be removed either
-		h.Close()                //nolint:errcheck // the first error is the one that counts
+		h.Close() //nolint:errcheck // the first error is the one that counts
 		return nil, nil, p.failed("stage", err)
 	}
 	if fi != nil {
-		made.Info = infoOf(root.Root, h.at(), fi)
+		made.Info = infoOf(root.Root, name, fi)
 	}
 	if what.Meta == nil && (what.Like == nil || !what.Like.Exists) {
 		made.Meta = Metadata{Mode: made.Info.Mode, UID: made.Info.UID, GID: made.Info.GID}
@@ -93,22 +82,8 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 	case KindAbsent:
 		return nil
 	case KindFile:
-		name, err := p.base, error(nil)
-		if what.Open { // a killed process leaves nothing that looks like what was there before
-			name, err = p.temporary()
-		}
-		if err == nil {
-			made.Dropped, err = p.stage(ctx, name, what, meta, made)
-		}
-		if err == nil && what.Open {
-			p.hold.temp = name
-		}
-		if err == nil && what.Private {
-			var fi fs.FileInfo
-			if fi, err = p.root.Lstat(p.at()); err == nil {
-				err = p.root.Chmod(p.at(), fi.Mode()&0o700)
-			}
-		}
+		var err error
+		made.Dropped, err = p.stage(ctx, p.base, what, meta, made)
 		return err
 	case KindSymlink:
 		return p.root.Symlink(string(what.Content), p.base)
@@ -134,22 +109,25 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 	return syscall.EINVAL
 }
 
-// Reveal gives the file own, which was Private, the mode that it is to have.
-func (p *Place) Reveal(own Expect, mode fs.FileMode) error {
-	_, why, err := p.unlike(Expect{ID: own.ID})
-	if err != nil || why != "" {
-		return p.orConflict(err, why)
+// Filled notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
+func (p *Place) Filled(made *Made, mode fs.FileMode) error {
+	fi, err := lstatAgain(p.root, p.base)
+	if err == nil && fi.Mode().Perm() != mode.Perm() {
+		if err = p.root.Chmod(p.base, mode); err == nil {
+			fi, err = lstatAgain(p.root, p.base)
+		}
 	}
-	if err := p.root.Chmod(p.base, mode); err != nil {
+	if err != nil {
 		return p.failed("set mode of", err)
 	}
+	made.Info = infoOf(p.root.Root, p.base, fi)
 	return nil
 }
 
 // Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
 // directory of p. Its Object says what is there. Nothing is judged: p was.
 func (p *Place) Held(name string) (*Place, error) {
-	if _, _, ok := ParseHold(name); !ok {
+	if !Temporary(name) {
 		return nil, p.failed("open", syscall.EINVAL)
 	}
 	root, err := p.root.OpenRoot(".")
@@ -195,9 +173,9 @@ func (p *Place) Sync() error {
 	if p.hold == nil || p.hold.left == nil || p.hold.left.Kind != KindFile {
 		return nil
 	}
-	f, err := p.root.OpenFile(p.at(), os.O_RDWR, 0)
+	f, err := p.root.OpenFile(p.base, os.O_RDWR, 0)
 	if err != nil { // one that may not be written can be synced all the same, but for Windows
-		f, err = p.root.Open(p.at())
+		f, err = p.root.Open(p.base)
 	}
 	if err != nil {
 		return p.failed("sync", err)
@@ -210,21 +188,23 @@ func (p *Place) Sync() error {
 	return nil
 }
 
-// Drop removes from a hold the thing own. Anything else that has the name stays there.
+// Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there.
 func (p *Place) Drop(own Expect) error {
-	if p.hold == nil || own.nothing() {
+	if own.nothing() {
 		return nil
+	}
+	if !ReservedPath(join(p.dir.True, p.base)) {
+		return p.failed("drop", syscall.EINVAL)
 	}
 	now, why, err := p.found(own)
 	if err == nil && why == "" && now.Exists {
 		for range 3 {
-			if err = p.root.Remove(p.at()); err == nil || os.IsNotExist(err) {
+			if err = p.root.Remove(p.base); err == nil || os.IsNotExist(err) {
 				break
 			}
 		}
 	}
 	if err != nil && !os.IsNotExist(err) {
-		p.fs.temporaries.Stays()
 		return p.failed("drop", err)
 	}
 	return nil

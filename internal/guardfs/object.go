@@ -220,9 +220,11 @@ type Options struct {
 	// Walk forces the component walk where openat2 would have been used. For tests, and for hosts whose
 	// sandbox answers openat2 wrongly.
 	Walk bool
-	// Temporaries has the names on record that are given beside the agent's files; nil: nobody
-	// sweeps them.
-	Temporaries *Temporaries
+	// Journal has the names on record that are given beside the agent's files; nil: nobody
+	// removes them after a kill.
+	Journal *Journal
+	// Underway says of the tag of an operation that its temporary names are ours for a moment; nil: none is.
+	Underway func(tag string) bool
 	// Calls are the system calls on the tree, on Linux only; nil: those of this machine's kernel.
 	Calls Calls
 	// Fault is asked before every system call on the tree (elsewhere than on Linux: before those of

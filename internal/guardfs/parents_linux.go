@@ -223,13 +223,15 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (m Metadata, err error) {
 		return m, p.failed("stage", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	s := &staged{place: p}
+	tag := NewTag()
+	s := &staged{place: p, name: TempName(tag, 0)}
 	if err = s.create(at, bitsOf(mode)); err == nil {
 		m, err = s.fresh()
 		if derr := s.discard(); err == nil {
 			err = derr
 		}
 	}
+	p.fs.journal.Forget(tag)
 	if err != nil {
 		return m, p.failed("stage", err)
 	}

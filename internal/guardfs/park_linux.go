@@ -122,7 +122,9 @@ func (r *treeRemoval) entry(dir int, name string, depth int) error {
 		return ErrMount
 	}
 	if depth >= maxNested {
-		return r.k.do("rename", func() error { return r.k.calls.Renameat2(dir, name, r.top, compose(""), unix.RENAME_NOREPLACE) })
+		return r.k.do("rename", func() error {
+			return r.k.calls.Renameat2(dir, name, r.top, TempName(NewTag(), 0), unix.RENAME_NOREPLACE)
+		})
 	}
 	if err := r.below(dir, name, depth); err != nil {
 		return err

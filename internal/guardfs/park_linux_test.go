@@ -260,7 +260,7 @@ func TestFresh(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, made, err := place(dir+"/d/f").Hold(t.Context(), "0123456789abcdef", 1, guardfs.NewObject{Kind: guardfs.KindFile})
+			h, made, err := place(dir+"/d/f").Hold(t.Context(), guardfs.TempName("0123456789abcdef", 1), guardfs.NewObject{Kind: guardfs.KindFile})
 			if err != nil {
 				t.Fatal(err)
 			}

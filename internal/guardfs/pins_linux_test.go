@@ -54,7 +54,7 @@ func TestHoldIsTampered(t *testing.T) {
 					}
 				}
 				fds := openFDs(t)
-				h, made, err := p.Hold(context.Background(), someTag, 1,
+				h, made, err := p.Hold(context.Background(), TempName(someTag, 1),
 					NewObject{Kind: KindFile, Content: []byte("ours"), Like: before, Sync: true})
 				must(t, err)
 				if now := openFDs(t); now != fds {

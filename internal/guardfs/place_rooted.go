@@ -317,10 +317,12 @@ func (p *Place) DirMetadata() (Metadata, error) {
 
 // Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system. Nothing stays behind.
 func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
-	temp, err := p.temporary()
-	if err != nil {
+	tag := NewTag()
+	temp := TempName(tag, 0)
+	if err := p.fs.journal.give(p.object.True, temp); err != nil {
 		return Metadata{}, err
 	}
+	defer p.fs.journal.Forget(tag)
 	file, err := p.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode.Perm())
 	if err != nil {
 		return Metadata{}, p.failed("stage", err)
@@ -335,76 +337,19 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 		m.Mode |= p.dir.Info.Mode & fs.ModeSetgid
 	}
 	file.Close() //nolint:errcheck // nothing was written through it
-	if rerr := p.root.Remove(temp); rerr != nil {
-		p.fs.temporaries.Stays()
-		err = errors.Join(err, rerr)
-	}
+	err = errors.Join(err, p.root.Remove(temp))
 	if err != nil {
 		return m, p.failed("stage", err)
 	}
 	return m, nil
 }
 
-// temporaryNames are those in the place's directory that begin as ours do.
-func (p *Place) temporaryNames() (names []string, err error) {
-	dir, err := p.root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	all, err := dir.Readdirnames(-1)
-	dir.Close() //nolint:errcheck // nothing was written through it
-	for _, name := range all {
-		if strings.HasPrefix(name, tempPrefix) {
-			names = append(names, name)
-		}
-	}
-	return names, err
-}
-
-// Sweep removes from the place's directory what a process left there that is no more: files that
-// never were complete, and the holds of which done says, of the tag of their operation, that nothing
-// needs them. What may be somebody's gets a lasting name. left says that others are there still.
-func (p *Place) Sweep(process string, done func(operation string) bool) (left bool, err error) {
-	if err := p.still(); err != nil {
-		return true, err
-	}
-	names, err := p.temporaryNames()
-	for _, name := range names {
-		var info Info
-		fi, lerr := p.root.Lstat(name)
-		if os.IsNotExist(lerr) {
-			continue
-		}
-		if lerr == nil {
-			info = infoOf(p.root.Root, name, fi)
-		}
-		becomes := fateOf(name, process, &info, done)
-		if becomes == goes && lerr == nil {
-			lerr = p.root.Remove(name)
-		}
-		switch {
-		case becomes == alien:
-		case becomes == needed:
-			left = true
-		case info.Kind == KindDir && lerr != nil || lerr == nil && becomes == keeps:
-			p.keep(name, p.object.True)
-		case lerr != nil && !os.IsNotExist(lerr):
-			err = lerr
-		}
-	}
-	if err != nil {
-		return true, p.failed("sweep directory of", err)
-	}
-	return left, nil
-}
-
 // keep gives what has a temporary name a lasting one, and puts that on record.
 func (p *Place) keep(temp, of string) string {
 	kept := keptName()
 	if p.root.Rename(temp, kept) != nil {
-		p.fs.temporaries.Stays()
 		return temp
 	}
-	p.fs.temporaries.keep(KeptFile{join(p.dir.True, kept), of})
+	p.fs.journal.keep(KeptFile{join(p.dir.True, kept), of})
 	return kept
 }

@@ -128,7 +128,7 @@ func TestPublishRefusals(t *testing.T) {
 			t.Errorf("load of too much: %v", err)
 		}
 		what := NewObject{Kind: KindFile, Content: []byte("new"), Open: true}
-		h, made, err := p.Hold(context.Background(), someTag, 1, what)
+		h, made, err := p.Hold(context.Background(), TempName(someTag, 1), what)
 		must(t, err)
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -141,7 +141,7 @@ func TestPublishRefusals(t *testing.T) {
 		if _, err := p.Swap(context.Background(), h, Found(before), made.Expect()); err == nil {
 			t.Error("swap after close")
 		}
-		if _, _, err := p.Hold(gone, someTag, 1, what); !errors.Is(err, context.Canceled) {
+		if _, _, err := p.Hold(gone, TempName(someTag, 1), what); !errors.Is(err, context.Canceled) {
 			t.Errorf("hold after the end: %v", err)
 		}
 		if now := snapshot(t, b); now != was {
@@ -195,7 +195,7 @@ func TestConflicts(t *testing.T) {
 					if verb == "remove" {
 						what = NewObject{}
 					}
-					h, made, err := place.Hold(context.Background(), someTag, 1, what)
+					h, made, err := place.Hold(context.Background(), TempName(someTag, 1), what)
 					must(t, err)
 					defer h.Close()
 					if verb != "remove" && strings.Contains(name, "directory") && f.Containment() == "best_effort" {

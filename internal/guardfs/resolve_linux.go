@@ -20,7 +20,8 @@ type FS struct {
 		Judge(o Object, a Access) error
 	}
 
-	temporaries *Temporaries
+	journal  *Journal
+	underway func(tag string) bool
 }
 
 // New opens the file system of this process for guarded use.
@@ -37,7 +38,7 @@ func New(o Options) (*FS, error) {
 		return nil, fmt.Errorf("reading /proc/self/mountinfo: %w", err)
 	}
 	k.hook = o.Fault
-	f := &FS{kernel: k, judge: allNames{o.Judge, k}, rules: o.Judge, temporaries: o.Temporaries}
+	f := &FS{kernel: k, judge: allNames{o.Judge, k}, rules: o.Judge, journal: o.Journal, underway: o.Underway}
 	f.pins = &pins{dirs: map[pinKey]*pin{}}
 	return f, nil
 }

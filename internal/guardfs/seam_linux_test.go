@@ -318,7 +318,7 @@ func TestMoveControl(t *testing.T) {
 		must(t, err)
 		before, err := p.Load(-1)
 		must(t, err)
-		h, made, err := p.Hold(context.Background(), someTag, 1, NewObject{Kind: KindFile, Content: []byte("ours")})
+		h, made, err := p.Hold(context.Background(), TempName(someTag, 1), NewObject{Kind: KindFile, Content: []byte("ours")})
 		must(t, err)
 		fd, err := p.fd.use()
 		must(t, err)

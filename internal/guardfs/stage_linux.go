@@ -13,22 +13,21 @@ import (
 type staged struct {
 	place *Place
 	fd    descriptor
-	name  string // that of its hold, which it gets when it is published
-	temp  string // its name in the directory; "" while it has none
+	name  string // its name in the directory
+	named bool   // it has that name; else it has none
 	id    Identity
 	now   status // what it was when it was made, then with its metadata
-	was   status // when its publication began
 }
 
 // stage writes a new file in the place's directory, without a name where the file system can do
 // that, with the metadata that it will have when published. On an error nothing stays behind. It
 // MUST be discarded, also when it was published.
-func (p *Place) stage(ctx context.Context, dir int, what *NewObject, made *Made) (*staged, error) {
+func (p *Place) stage(ctx context.Context, dir int, name string, what *NewObject, made *Made) (*staged, error) {
 	meta := what.Meta
 	if meta == nil && what.Like != nil && what.Like.Exists {
 		meta = &what.Like.Meta
 	}
-	s := &staged{place: p}
+	s := &staged{place: p, name: name}
 	mode := uint32(0o666) // the umask, or the directory's default ACL, makes of it what a new file has
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
@@ -50,52 +49,45 @@ func (p *Place) stage(ctx context.Context, dir int, what *NewObject, made *Made)
 	return s, nil
 }
 
-// take gives the file that name beside its place.
-func (s *staged) take(dir int, name string) error {
-	k := s.place.fs.kernel
-	err := k.publish(s.fd.fd, dir, name)
-	switch {
-	case err == nil || s.isOwn(dir, name):
-		s.unlinkTemp() //nolint:errcheck // it has served; it is on record
-	case s.temp != "":
-		err = k.renameNew(dir, s.temp, dir, name)
-		if own := s.isOwn(dir, name); err == nil && !own {
-			return s.place.conflict(TempSwapped)
-		} else if !own {
-			return err
-		}
-	default:
-		return err
+// take gives the file its name, if it has none.
+func (s *staged) take(dir int) error {
+	if s.named {
+		return nil
 	}
-	s.temp = name
-	return nil
+	err := s.place.fs.kernel.publish(s.fd.fd, dir, s.name)
+	if err != nil && s.isOwn(dir, s.name) {
+		err = nil
+	}
+	s.named = err == nil
+	return err
 }
 
-// create makes the file: nameless, or where that is not supported with a random name that nobody had before.
+// isOwn reports whether name is the staged file's. It is asked after a call that changes names has failed,
+// because remote file systems report failures of calls that took effect.
+func (s *staged) isOwn(dir int, name string) bool {
+	st, err := s.place.fs.kernel.lstat(dir, name)
+	return err == nil && st.info.ID == s.id
+}
+
+// create makes the file: nameless, or where that is not supported with its name.
 func (s *staged) create(dir int, mode uint32) error {
 	k := s.place.fs.kernel
 	fd, err := k.openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR, mode)
 	switch err {
 	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS, unix.EPERM:
-		for try := 0; ; try++ {
-			if s.temp, err = s.place.temporary(); err != nil {
-				break
-			}
-			fd, err = k.openat(dir, s.temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
-			if err != unix.EEXIST || try >= 8 {
-				break
-			}
+		if err = s.place.fs.journal.give(s.place.object.True, s.name); err == nil {
+			fd, err = k.openat(dir, s.name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
+			s.named = err == nil
 		}
 	}
 	if err != nil {
-		s.temp = ""
 		return err
 	}
 	st, err := k.stat(fd)
 	if err != nil {
 		k.close(fd)
-		if s.temp != "" {
-			k.unlink(dir, s.temp, 0) //nolint:errcheck // the first error is the one that counts
+		if s.named {
+			k.unlink(dir, s.name, 0) //nolint:errcheck // the first error is the one that counts
 		}
 		return err
 	}
@@ -184,40 +176,22 @@ func (k *kernel) writeFull(fd int, p []byte) error {
 	return nil
 }
 
-// discard forgets the staged file. One that was published it only closes. It may be called more
-// than once.
-func (s *staged) discard() error {
-	err := s.unlinkTemp()
-	if cerr := s.fd.close(); err == nil && cerr != nil {
-		err = s.place.failed("close", cerr)
+// discard forgets the staged file, and its temporary name if it still is its own. One that was published it only closes. It may be
+// called more than once.
+func (s *staged) discard() (err error) {
+	if s.named {
+		dir, uerr := s.place.fd.use()
+		if err = uerr; err == nil {
+			err = s.place.fs.kernel.removeOwn(dir, s.name, s.id)
+			s.place.fd.done() //nolint:errcheck // Close reports it
+		}
+		s.named = err != nil
 	}
-	return err
-}
-
-// unlinkTemp removes the temporary name, if there is one and it is ours: a name in a shared directory may have
-// been put to another object meanwhile.
-func (s *staged) unlinkTemp() error {
-	if s.temp == "" {
-		return nil
+	if cerr := s.fd.close(); err == nil {
+		err = cerr
 	}
-	p := s.place
-	dir, err := p.fd.use()
 	if err != nil {
-		return p.failed("remove temporary "+s.temp+" of", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.drop(dir, s.temp, s.id); err != nil {
-		return p.failed("remove temporary "+s.temp+" of", err)
-	}
-	s.temp = ""
-	return nil
-}
-
-// drop is removeOwn of a temporary name.
-func (p *Place) drop(dir int, name string, own Identity) error {
-	err := p.fs.kernel.removeOwn(dir, name, own)
-	if err != nil {
-		p.fs.temporaries.Stays()
+		err = s.place.failed("discard "+s.name+" beside", err)
 	}
 	return err
 }

@@ -60,7 +60,7 @@ func (s *step) open(f *FS, top string, n int) (p, hold *Place, err error) {
 	} else {
 		var at *Place
 		if at, err = f.PlaceLink(s.dir + "/any"); err == nil {
-			hold, _, err = at.Hold(context.Background(), someTag, n, NewObject{})
+			hold, _, err = at.Hold(context.Background(), TempName(someTag, n), NewObject{})
 			at.Close()
 		}
 	}
@@ -91,7 +91,7 @@ func (r *row) carryOut(f *FS, top string) error {
 			p.Close()
 		}
 		if s.what.Kind != KindAbsent {
-			h, made, err := at.Hold(context.Background(), someTag, i, s.what)
+			h, made, err := at.Hold(context.Background(), TempName(someTag, i), s.what)
 			if err != nil {
 				at.Close()
 				return err
@@ -228,7 +228,7 @@ func TestKilledAnywhere(t *testing.T) {
 			cells++
 			if !r.saved { // nothing is visible but holds, which nobody has on record
 				for _, name := range litter(t, top) {
-					if _, _, ok := ParseHold(filepath.Base(name)); !ok {
+					if !Temporary(filepath.Base(name)) {
 						t.Errorf("killed at %d: %s is left", n, name)
 					}
 					must(t, os.RemoveAll(name))

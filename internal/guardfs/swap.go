@@ -1,10 +1,6 @@
 package guardfs
 
-import (
-	"io/fs"
-	"strconv"
-	"strings"
-)
+import "io/fs"
 
 // Expect is what is to be at a name when it is changed. The zero Expect is nothing.
 type Expect struct {
@@ -48,9 +44,6 @@ type NewObject struct {
 	KeepSpecialBits bool
 	Mode            fs.FileMode // of a directory without Like and Meta, less the umask; 0: 0o777
 	Sync            bool        // Sync will be called
-	// Private keeps a file to its owner until Reveal, because the directory that it is to be in is
-	// more closed than the one that it is made in.
-	Private bool
 	// Open keeps a file open until Drop, and nameless until Swap where the system can do that. Its
 	// place has to be the one that it is swapped with.
 	Open bool
@@ -70,66 +63,4 @@ func (m *Made) Expect() Expect {
 		return Expect{}
 	}
 	return Expect{m.Info.ID, &Before{Exists: true, Info: m.Info}}
-}
-
-// HoldName is the name of the n-th hold of the operation that has that tag, and of the process that
-// has the other one. 0 is that of an operation which may be on record nowhere: see Sweep.
-func HoldName(tag string, n int, process string) string {
-	name := tempPrefix + tag + "-" + strconv.Itoa(n)
-	if process != "" {
-		name += "-" + process
-	}
-	return name + tempSuffix
-}
-
-// ParseHold tells whose a hold is by its name: the tag of the operation, and that of the process.
-func ParseHold(name string) (tag, process string, ok bool) {
-	middle, ok := strings.CutPrefix(name, tempPrefix)
-	middle, ok2 := strings.CutSuffix(middle, tempSuffix)
-	parts := strings.Split(middle, "-")
-	if !ok || !ok2 || len(parts) < 2 || len(parts) > 3 || !isTag(parts[0]) {
-		return "", "", false
-	}
-	if n, err := strconv.Atoi(parts[1]); err != nil || strconv.Itoa(n) != parts[1] {
-		return "", "", false
-	}
-	if len(parts) == 3 {
-		process = parts[2]
-	}
-	return parts[0], process, process == "" || isTag(process)
-}
-
-// fate is what becomes of a name when a process is no more.
-type fate int
-
-const (
-	alien  fate = iota // not that process's
-	needed             // its operation is not over
-	goes               // nobody ever had it by another name
-	keeps              // it may be somebody's: it gets a lasting name
-)
-
-// fateOf says what becomes of what has that name and is i. A file under the number 0 is kept unless
-// it has another name: its process died between the rename and the look at what came out, which
-// somebody may have written right before.
-func fateOf(name, process string, i *Info, done func(operation string) bool) fate {
-	operation, of, ok := parse(name)
-	file := i.Kind == KindFile
-	switch {
-	case !ok || of != process:
-		return alien
-	case operation == "" && !file && i.Kind != KindSymlink:
-		return keeps
-	case operation == "":
-		return goes
-	case !done(operation):
-		return needed
-	case file && i.Links <= 1 && strings.HasPrefix(name[len(tempPrefix)+TagLen:], "-0"):
-		return keeps
-	}
-	return goes
-}
-
-func isTag(s string) bool {
-	return len(s) == TagLen && strings.Trim(s, "0123456789abcdef") == ""
 }

@@ -42,14 +42,35 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 		return nil, err
 	}
 	if h := hold.hold; h != nil && h.staged != nil && h.staged.id == in.ID {
-		pub, err := h.staged.publish(dir, out)
-		return pub, p.orUnavailable(dir, err)
+		if err := s.name(h); err != nil {
+			return nil, p.orUnavailable(dir, err)
+		}
 	}
 	pub := &Published{}
 	if err := s.run(pub); err != nil {
 		return nil, p.orUnavailable(dir, err)
 	}
 	return pub, nil
+}
+
+// name gives the nameless file at the hold its temporary name.
+func (s *swap) name(h *hold) error {
+	err := s.p.still(s.dir)
+	if err != nil {
+		return err
+	}
+	if err = h.staged.take(s.other); err == unix.ENOENT {
+		return s.p.conflict(DirRemoved)
+	}
+	var st status
+	if err == nil {
+		st, err = s.p.fs.kernel.stat(h.staged.fd.fd)
+	}
+	if err != nil {
+		return s.p.failed("publish", err)
+	}
+	h.left, h.staged.named = &st.info, false // from here on the names tell
+	return nil
 }
 
 // orUnavailable is err, or that nobody makes calls any more: then what looks like a conflict is none.
@@ -82,8 +103,10 @@ func (s *swap) judge() error {
 		}
 		return Modify
 	}
-	if err := s.p.look(s.dir, access(s.in)); err != nil {
-		return err
+	if s.p.hold == nil {
+		if err := s.p.look(s.dir, access(s.in)); err != nil {
+			return err
+		}
 	}
 	if s.hold.hold != nil {
 		return nil
@@ -231,39 +254,33 @@ func (s *swap) exchange() error {
 	return s.replace()
 }
 
-// replace is exchange for file systems that know none. The file at p gets the name of the hold as
-// well, so that p always has something, and the new one is renamed over it. On an error the new one
-// is gone.
+// replace is exchange for file systems that know none. The file at p gets another name as well, so that p always has something, and
+// the new one is renamed over it. That other name is the one of the hold then.
 func (s *swap) replace() error {
 	p, h, k := s.p, s.hold, s.p.fs.kernel
-	temp, err := h.temporary()
-	if err == nil {
-		err = k.rename2(s.other, h.base, s.other, temp, 0)
-	}
-	if err != nil {
-		return err
-	}
-	linked := k.do("link", func() error { return k.calls.Linkat(s.dir, p.base, s.other, h.base) }) == nil
+	old := OldName(h.base)
+	linked := k.do("link", func() error { return k.calls.Linkat(s.dir, p.base, s.other, old) }) == nil
 	var at status
+	var err error
 	if linked {
-		if at, err = k.lstat(s.other, h.base); err == nil && !s.isAt(s.dir, p.base, at.info.ID) {
+		if at, err = k.lstat(s.other, old); err == nil && !s.isAt(s.dir, p.base, at.info.ID) {
 			err = unix.ENOENT // replaced, or removed, just now
 		}
 	} else { // then it is away for a moment
-		err = k.renameNew(s.dir, p.base, s.other, h.base)
+		err = k.renameNew(s.dir, p.base, s.other, old)
 	}
 	if err == nil {
-		if err = k.rename2(s.other, temp, s.dir, p.base, 0); err == nil || s.took() {
+		if err = k.rename2(s.other, h.base, s.dir, p.base, 0); err == nil || s.took() {
+			h.base, h.object.True = old, join(h.dir.True, old)
 			return nil
 		}
 		if !linked {
-			k.renameNew(s.other, h.base, s.dir, p.base) //nolint:errcheck // the first error is the one that counts
+			k.renameNew(s.other, old, s.dir, p.base) //nolint:errcheck // the first error is the one that counts
 		}
 	}
 	if linked {
-		k.removeOwn(s.other, h.base, at.info.ID) //nolint:errcheck // see above
+		k.removeOwn(s.other, old, at.info.ID) //nolint:errcheck // see above
 	}
-	p.drop(s.other, temp, s.in.ID) //nolint:errcheck // see above
 	return err
 }
 

@@ -41,7 +41,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	case in.nothing():
 		err = renameNew(p, p.base, hold, hold.base)
 	case out.nothing():
-		err = renameNew(hold, hold.at(), p, p.base)
+		err = renameNew(hold, hold.base, p, p.base)
 	case left == nil || left.ID != in.ID:
 		back, err = true, rename(hold, hold.base, p, p.base)
 	default:
@@ -55,9 +55,6 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 		return nil, hold.conflict(Appeared)
 	default:
 		return nil, p.failed("publish", err)
-	}
-	if h := hold.hold; h != nil {
-		h.temp = ""
 	}
 	if !out.nothing() && !back {
 		var gone *Before
@@ -99,40 +96,27 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	return nil, p.orConflict(err, why)
 }
 
-// replace renames the new file of hold over what is at p, which gets the name of the hold before:
-// by a link, so that p always has something. Where there are no links it is away for a moment. On
-// an error the new file is gone.
+// replace renames the new file of hold over what is at p, which gets another name before: by a link, so that p always has something.
+// Where there are no links it is away for a moment. That other name is the one of hold then.
 func (p *Place) replace(hold *Place) (err error) {
-	h := hold.hold
-	if h.temp == "" { // the name has to be free
-		temp, err := hold.temporary()
-		if err != nil {
-			return err
-		}
-		if err = rename(hold, hold.base, hold, temp); err != nil {
-			return err
-		}
-		h.temp = temp
-	}
-	linked := between(p, p.base, hold, hold.base, true) == nil || same(p, p.base, hold, hold.base)
+	old := OldName(hold.base)
+	linked := between(p, p.base, hold, old, true) == nil || same(p, p.base, hold, old)
 	if !linked {
-		err = renameNew(p, p.base, hold, hold.base)
-	} else if !same(p, p.base, hold, hold.base) {
+		err = renameNew(p, p.base, hold, old)
+	} else if !same(p, p.base, hold, old) {
 		err = syscall.ENOENT // replaced, or removed, just now
 	}
 	if err == nil {
-		if err = rename(hold, h.temp, p, p.base); err == nil {
+		if err = rename(hold, hold.base, p, p.base); err == nil {
+			hold.base, hold.object.True = old, join(hold.dir.True, old)
 			return nil
 		}
 		if !linked {
-			renameNew(hold, hold.base, p, p.base) //nolint:errcheck // the first error is the one that counts
+			renameNew(hold, old, p, p.base) //nolint:errcheck // the first error is the one that counts
 		}
 	}
-	if linked && same(p, p.base, hold, hold.base) { // else it may be the only name that is left
-		hold.root.Remove(hold.base) //nolint:errcheck // see above
-	}
-	if hold.root.Remove(h.temp) != nil {
-		p.fs.temporaries.Stays()
+	if linked && same(p, p.base, hold, old) { // else it may be the only name that is left
+		hold.root.Remove(old) //nolint:errcheck // see above
 	}
 	return err
 }
@@ -153,8 +137,10 @@ func judgeSwap(p, hold *Place, out, in Expect) error {
 		}
 		return Modify
 	}
-	if err := p.look(access(in)); err != nil {
-		return err
+	if p.hold == nil {
+		if err := p.look(access(in)); err != nil {
+			return err
+		}
 	}
 	if hold.hold != nil {
 		return nil
@@ -248,17 +234,17 @@ func (p *Place) found(want Expect) (now *Before, why Meanwhile, err error) {
 // unlike compares what is at the place with what is to be there.
 func (p *Place) unlike(want Expect) (now *Before, why Meanwhile, err error) {
 	if before := want.content(); before != nil {
-		return p.differs(p.at(), before)
+		return p.differs(p.base, before)
 	}
 	now = &Before{}
-	fi, err := p.root.Lstat(p.at())
+	fi, err := p.root.Lstat(p.base)
 	switch {
 	case os.IsNotExist(err):
 		return now, WasRemoved, nil
 	case err != nil:
 		return now, "", p.failed("stat", err)
 	}
-	now.Exists, now.Info = true, infoOf(p.root.Root, p.at(), fi)
+	now.Exists, now.Info = true, infoOf(p.root.Root, p.base, fi)
 	if now.Info.ID != want.ID || want.Like != nil && now.Info.Kind != want.Like.Info.Kind {
 		why = Replaced
 	}

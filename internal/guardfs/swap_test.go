@@ -42,7 +42,7 @@ func TestSwapThereAndBack(t *testing.T) {
 				if i := p.Object().Info; i.Kind != KindAbsent {
 					out = Expect{i.ID, &Before{Exists: true, Info: i}}
 				}
-				h, made, err := at.Hold(t.Context(), someTag, 2, c.new)
+				h, made, err := at.Hold(t.Context(), TempName(someTag, 2), c.new)
 				must(t, err)
 				defer h.Close()
 				staged := snapshot(t, dir)
@@ -99,7 +99,7 @@ func inSteps(t *testing.T, links bool, do func(ws string, n int) *Fault) (ws, ho
 	defer p.Close()
 	before, err := p.Load(-1)
 	must(t, err)
-	h, made, err := p.Hold(t.Context(), someTag, 1, NewObject{Kind: KindFile, Content: []byte("new")})
+	h, made, err := p.Hold(t.Context(), TempName(someTag, 1), NewObject{Kind: KindFile, Content: []byte("new")})
 	must(t, err)
 	defer h.Close()
 	armed = true
@@ -113,7 +113,7 @@ func inSteps(t *testing.T, links bool, do func(ws string, n int) *Fault) (ws, ho
 func TestKilledWhereNamesCannotTrade(t *testing.T) {
 	for _, links := range []bool{true, false} {
 		for n := 1; ; n++ {
-			ws, hold, calls, err := inSteps(t, links, func(_ string, call int) *Fault {
+			ws, _, calls, err := inSteps(t, links, func(_ string, call int) *Fault {
 				if call >= n {
 					return &Fault{Err: syscall.EIO}
 				}
@@ -126,7 +126,8 @@ func TestKilledWhereNamesCannotTrade(t *testing.T) {
 			f := open(t, &fence{root: ws})
 			p, perr := f.PlaceLink(ws + "/f")
 			must(t, perr)
-			h, perr := p.Held(hold)
+			temp := TempName(someTag, 1)
+			h, perr := p.Held(OldName(temp))
 			must(t, perr)
 			must(t, p.DropLink(h))
 			if all := snapshot(t, ws); strings.Count(all, `"old"`) != 1 {
@@ -136,8 +137,12 @@ func TestKilledWhereNamesCannotTrade(t *testing.T) {
 				_, perr = p.Swap(t.Context(), h, Expect{}, Expect{ID: h.Object().Info.ID})
 				must(t, perr)
 			}
-			_, perr = p.Sweep("", func(string) bool { return true })
-			must(t, errors.Join(perr, h.Close(), p.Close()))
+			for _, name := range []string{temp, OldName(temp)} {
+				left, err := p.Held(name)
+				must(t, err)
+				must(t, errors.Join(left.Drop(Expect{ID: left.Object().Info.ID}), left.Close()))
+			}
+			must(t, errors.Join(h.Close(), p.Close()))
 			if now := content(ws + "/f"); litter(t, ws) != nil || now != "old" && now != "new" {
 				t.Errorf("links %v, killed before call %d: in the end %q, %v", links, n, now, litter(t, ws))
 			}
@@ -213,7 +218,7 @@ func TestSwapRefusals(t *testing.T) {
 		if _, err := f.PlaceLink(b + "/deny/x"); outcome(err) != "denied" {
 			t.Error(err)
 		}
-		h, made, err := from.Hold(t.Context(), someTag, 1, NewObject{})
+		h, made, err := from.Hold(t.Context(), TempName(someTag, 1), NewObject{})
 		must(t, err)
 		defer h.Close()
 		if _, err := from.Swap(t.Context(), h, Expect{}, made.Expect()); err == nil {
@@ -231,7 +236,7 @@ func TestSwapRefusals(t *testing.T) {
 		d, err := f.PlaceLink(b + "/d")
 		must(t, err)
 		defer d.Close()
-		h2, _, err := d.Hold(t.Context(), someTag, 2, NewObject{})
+		h2, _, err := d.Hold(t.Context(), TempName(someTag, 2), NewObject{})
 		must(t, err)
 		defer h2.Close()
 		pub, err := d.Swap(t.Context(), h2, Expect{ID: d.Object().Info.ID}, Expect{})
@@ -281,17 +286,17 @@ func TestForesee(t *testing.T) {
 	})
 }
 
-func TestHoldNames(t *testing.T) {
-	for _, process := range []string{"", strings.Repeat("f", TagLen)} {
-		name := HoldName(someTag, 12, process)
-		if tag, p, ok := ParseHold(name); !ok || tag != someTag || p != process || !Reserved(name) || !Temporary(name) {
-			t.Errorf("%s: %s %s %v", name, tag, p, ok)
+func TestTempNames(t *testing.T) {
+	temp := TempName(someTag, 12)
+	for _, name := range []string{temp, OldName(temp), NewName(temp)} {
+		if tag, ok := ParseTemp(name); !ok || tag != someTag || !Reserved(name) || !Temporary(name) {
+			t.Errorf("%s: %s %v", name, tag, ok)
 		}
 	}
 	for _, name := range []string{".moltis-notes.tmp", ".moltis-" + someTag + "-.tmp", ".moltis-" + someTag + "-01.tmp",
-		".moltis-" + someTag + "-1-x.tmp", ".moltis-" + someTag + ".tmp", compose(someTag), ".moltis-" + someTag + "-1.kept"} {
-		if _, _, ok := ParseHold(name); ok {
-			t.Errorf("%s is taken for a hold", name)
+		".moltis-" + someTag + "-1-x.tmp", ".moltis-" + someTag + ".tmp", ".moltis-" + someTag + "-1.kept", ".moltis-" + someTag + "--1.old"} {
+		if _, ok := ParseTemp(name); ok {
+			t.Errorf("%s is taken for a temporary name", name)
 		}
 	}
 }

@@ -8,17 +8,51 @@ import (
 	"strings"
 )
 
-// Names that this package gives beside the agent's files. All temporary ones carry the tag of their
-// process, which Temporaries has on record; those of holds see HoldName.
+// Names that this package gives beside the agent's files. The temporary ones carry the tag of their operation.
 const (
 	tempPrefix = ".moltis-"
-	tempSuffix = ".tmp"
 	keptSuffix = ".kept"
 	randomHex  = 24 // 96 bits: not to be guessed, not to collide
 
-	// TagLen is the length of the tag of an operation, or of a process: hexadecimal digits.
+	// TagLen is the length of the tag of an operation: hexadecimal digits.
 	TagLen = 16
 )
+
+// The endings of temporary names: of what is staged, and of what it displaced; of what was displaced where names can't trade; and of
+// what recovery makes anew.
+const (
+	tempSuffix = ".tmp"
+	oldSuffix  = ".old"
+	newSuffix  = ".new"
+)
+
+// TempName is the n-th temporary name of the operation that has that tag.
+func TempName(tag string, n int) string { return tempPrefix + tag + "-" + strconv.Itoa(n) + tempSuffix }
+
+// OldName is the name that what is displaced by temp gets where names can't trade.
+func OldName(temp string) string { return strings.TrimSuffix(temp, tempSuffix) + oldSuffix }
+
+// NewName is the name under which what temp displaced is made anew.
+func NewName(temp string) string { return strings.TrimSuffix(temp, tempSuffix) + newSuffix }
+
+// ParseTemp gives the tag of the operation that a temporary name is of.
+func ParseTemp(name string) (tag string, ok bool) {
+	middle, ok := strings.CutPrefix(name, tempPrefix)
+	dot := strings.LastIndexByte(middle, '.')
+	if !ok || dot < 0 || middle[dot:] != tempSuffix && middle[dot:] != oldSuffix && middle[dot:] != newSuffix {
+		return "", false
+	}
+	tag, number, _ := strings.Cut(middle[:dot], "-")
+	n, err := strconv.Atoi(number)
+	return tag, isTag(tag) && err == nil && n >= 0 && strconv.Itoa(n) == number
+}
+
+func isTag(s string) bool {
+	return len(s) == TagLen && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// NewTag is a tag that no other operation has.
+func NewTag() string { return random(TagLen) }
 
 // TrashPrefix begins the names of the directories that hold what was moved out of a tree as a whole, each on the volume of what it holds.
 const TrashPrefix = ".moltis-trash"
@@ -61,65 +95,38 @@ func (p *Place) Private() bool {
 	return i.Kind == KindDir && int(i.UID) == p.fs.user() && i.Mode&0o077 == 0
 }
 
-// temporary is a name beside what is at p for a file that is not complete, on record before it is
-// given.
-func (p *Place) temporary() (string, error) {
-	process, err := p.fs.temporaries.give(p.object.True)
-	return compose(process), err
-}
-
-// ours says that name is a temporary one that a process on record gives, or has left.
+// ours says that name is a temporary one of an operation that is under way, or was cut off.
 func (f *FS) ours(name string) bool {
-	_, process, ok := parse(name)
-	return ok && f.temporaries.knows(process)
+	tag, ok := ParseTemp(name)
+	return ok && (f.journal.Has(tag) || f.underway != nil && f.underway(tag))
 }
 
-// compose makes a temporary name of a random part and the tag of a process, if there is one.
-func compose(process string) string {
-	name := tempPrefix + random()
-	if process != "" {
-		name += "-" + process
-	}
-	return name + tempSuffix
+func random(digits int) string {
+	b := make([]byte, digits/2)
+	rand.Read(b) //nolint:errcheck // never fails
+	return hex.EncodeToString(b)
 }
 
-func isRandom(s string) bool { return len(s) == randomHex && strings.Trim(s, "0123456789abcdef") == "" }
-
-func random() string {
-	var b [randomHex / 2]byte
-	rand.Read(b[:]) //nolint:errcheck // never fails
-	return hex.EncodeToString(b[:])
-}
-
-// Temporary reports whether name looks like one that this package gives to its own temporary files.
-// Whether it is one, the record tells. The names ending in ".kept" are not: they hold what somebody
-// wrote and nobody should miss.
+// Temporary reports whether name looks like one that this package gives for a moment. Whether it is one, the journal and the store
+// tell. The names ending in ".kept" are not: they hold what somebody wrote and nobody should miss.
 func Temporary(name string) bool {
-	_, _, ours := parse(name)
-	return ours
+	if _, ok := ParseTemp(name); ok {
+		return true
+	}
+	middle, ours := strings.CutPrefix(name, tempPrefix) // as earlier versions gave them
+	middle, temp := strings.CutSuffix(middle, tempSuffix)
+	return ours && temp && len(middle) >= TagLen && strings.Trim(middle, "0123456789abcdef-") == ""
 }
 
 // IsKept reports whether name is one under which something is kept beside a file.
 func IsKept(name string) bool {
 	middle, ours := strings.CutPrefix(name, tempPrefix)
 	random, kept := strings.CutSuffix(middle, keptSuffix)
-	return ours && kept && isRandom(random)
+	return ours && kept && len(random) == randomHex && strings.Trim(random, "0123456789abcdef") == ""
 }
 
 // keptName is for what must not be lost and could not stay where it was.
-func keptName() string { return strings.TrimSuffix(compose(""), tempSuffix) + keptSuffix }
-
-// parse takes a temporary name apart. operation is "" for one that is no hold, process for one of
-// nobody on record.
-func parse(name string) (operation, process string, ok bool) {
-	if operation, process, ok = ParseHold(name); ok {
-		return operation, process, ok
-	}
-	middle, ok := strings.CutPrefix(name, tempPrefix)
-	middle, ok2 := strings.CutSuffix(middle, tempSuffix)
-	random, process, tagged := strings.Cut(middle, "-")
-	return "", process, ok && ok2 && isRandom(random) && tagged == isTag(process)
-}
+func keptName() string { return tempPrefix + random(randomHex) + keptSuffix }
 
 func newBefore(info Info, content []byte, xattrs map[string][]byte) *Before {
 	return &Before{

@@ -1,0 +1,1409 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// A Maker computes a plan from what is there. It changes nothing, and may be called again when that
+// moved on.
+type Maker func(ctx context.Context, d *Desk) (*Plan, error)
+
+// Change is how everything in the agent's tree changes. Read it downward. Any line may refuse, and
+// then everything is as it was.
+func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (done *Done, err error) {
+	e, err = e.begun(c)
+	if err != nil {
+		return nil, err
+	}
+	d := &Desk{e: e, c: c, ctx: ctx, disk: !takes(c.Overlay), held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
+	defer func() { d.close() }()
+	// Policy judges every look. A file is refused here if it was not read, or has changed since.
+	p, err := d.make(ctx, make)
+	if err != nil {
+		return nil, err
+	}
+	if p.DryRun || len(p.Steps) == 0 {
+		return e.wouldBe(d.files, p), nil
+	}
+	grant, over, err := e.ask(ctx, c, p) // a person may take minutes
+	if err != nil {
+		return nil, err
+	}
+	defer func() { over(done != nil) }()
+	p, unlock, err := d.alone(ctx, p, make, grant != "") // look again, now alone
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if len(p.Steps) == 0 { // somebody else has done it meanwhile
+		return &Done{Targets: d.files, Idle: true}, nil
+	}
+	if err := e.intend(c); err != nil { // no change without a record of it
+		return nil, err
+	}
+	settled := e.settle()
+	done, err = e.carry(ctx, c, d.files, p)
+	settled()
+	if err != nil {
+		return nil, err
+	}
+	if o := c.editor(); o != nil && !p.unsaved() {
+		for _, path := range p.Paths() {
+			o.seen.Changed(path)
+		}
+	}
+	done.Approval = grant
+	e.rememberChange(c, d.files, d.moves)
+	e.recordClosedDirs(ctx, c, d.files.paths()...)
+	if done.Checkpoint != "" {
+		e.expire(ctx)
+	}
+	return done, nil
+}
+
+// wouldBe gives the result of a plan that is not carried out: a dry run, or one without steps.
+func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
+	done := &Done{Targets: ts, DryRun: p.DryRun, Idle: len(p.Steps) == 0}
+	for _, mv := range p.moving() {
+		done.Moved = append(done.Moved, *mv)
+	}
+	if p.DryRun {
+		done.Made, done.Dropped = p.of(Mkdir), p.dropped()
+	}
+	if !p.Whole && (p.Checkpoint || e.cfg.CheckpointBeforeMutation) {
+		done.Skipped = e.newNotBackedUp(ts)
+	}
+	return done
+}
+
+// moving lists the trees of a plan that go to the trash as a whole, or come back.
+func (p *Plan) moving() (out []*Move) {
+	for i := range p.Steps {
+		if mv := p.Steps[i].move; mv != nil {
+			out = append(out, mv)
+		}
+	}
+	return out
+}
+
+// dropped are the directories that go, and nothing comes in their place.
+func (p *Plan) dropped() []string {
+	comes := map[string]bool{}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Action != Rmdir {
+			comes[s.Path] = true
+		}
+	}
+	return slices.DeleteFunc(p.of(Rmdir), func(dir string) bool { return comes[dir] })
+}
+
+// alone takes the locks of a plan, and makes it anew if something moved meanwhile. approved is one
+// that may only do less by then.
+func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
+	approved bool) (_ *Plan, unlock func(), err error) {
+	const rounds = 16 // as often as directories may come and go under us
+	asked, tag := p, guardfs.NewTag()
+	p.Op.Tag = tag
+	d.e.live.Store(tag, true)
+	held := func(unlock func()) func() {
+		return func() {
+			d.e.live.Delete(tag) // first, so that what is left open is seen
+			unlock()
+		}
+	}
+	defer func() {
+		if err != nil {
+			d.e.live.Delete(tag)
+		}
+	}()
+	for range rounds {
+		keys := p.keys()
+		unlock, err := d.e.lockSteps(ctx, d.c, p, d.files.paths())
+		if err != nil {
+			return nil, nil, err
+		}
+		moved, err := d.moved(ctx)
+		if err == nil && !moved {
+			if err = d.unmixed(ctx, p); err == nil {
+				return p, held(unlock), nil
+			}
+		}
+		if err == nil {
+			p, err = d.make(ctx, make)
+		}
+		if err == nil {
+			p.Op.Tag = tag
+		}
+		if err == nil && p.adds(asked) {
+			err = d.e.covers(ctx, approved, p)
+		}
+		if err == nil && approved && p.adds(asked) {
+			err = Refuse(ApprovalStale, p.first(), p.diff())
+		}
+		if err == nil &&
+			!slices.ContainsFunc(p.keys(), func(k string) bool { return !slices.Contains(keys, k) }) {
+			return p, held(unlock), nil
+		}
+		unlock()
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, &guardfs.ConflictError{Path: p.first(), Why: guardfs.DirInTurns}
+}
+
+// lockSteps takes the locks of a plan. If a process died half-way through another change of these
+// paths, that change is ended first. Where it was taken back a restore gets an *interruptedError, since
+// its plan came from the store before that.
+func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan,
+	looked []string) (unlock func(), err error) {
+	// Another process may be taking it back, or about to finish.
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		if unlock, err = e.lock(ctx, c.Tool, p.keys()); err != nil {
+			return nil, err
+		}
+		if err = e.interrupted(ctx, p, looked); err == nil {
+			return unlock, nil
+		}
+		unlock()
+		open, cut := errors.AsType[*interruptedError](err)
+		if !cut {
+			return nil, err
+		}
+		if err := e.recover(ctx, start.Add(e.lockWait)); err != nil {
+			return nil, err
+		}
+		if p.Op.Kind == checkpoint.KindRestore && !open.stands(ctx) || time.Since(start) > e.lockWait || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// lock takes the locks of some places for one change. A caller who waits longer than lockWait is
+// told who has them, and changes nothing. holder is what others are told of us: the tool, never
+// whose session.
+func (e *Engine) lock(ctx context.Context, holder string,
+	keys []string) (unlock func(), err error) {
+	return e.lockFor(ctx, holder, keys, e.lockWait)
+}
+
+// adds says that p does something that approved does not.
+func (p *Plan) adds(approved *Plan) bool {
+	known := map[string]bool{}
+	for i := range approved.Steps {
+		known[string(approved.Steps[i].sum())] = true
+	}
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return !known[string(s.sum())] })
+}
+
+// lockTry is how long at least it is waited for a lock: those of calls that are about to end.
+const lockTry = 20 * time.Millisecond
+
+func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
+	wait time.Duration) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	unlock, err = e.locks.For(holder).Lock(ctx, keys...)
+	// Not the agent's fault: the words of this error would read as an answer about its files.
+	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked {
+		err = &hostError{"locking what the call changes, in the data directory", err}
+	}
+	return unlock, err
+}
+
+// carry carries a plan out.
+func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (done *Done, err error) {
+	switch {
+	case p.unsaved():
+		done, err = e.store(ctx, c, ts, p)
+	case len(p.Steps) == 1 && p.Steps[0].Action == Append:
+		done, err = e.extend(ctx, c, ts, p)
+	default:
+		done, err = e.apply(ctx, c, ts, p)
+	}
+	if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
+		return nil, &hostError{"writing to the data directory", e}
+	}
+	return done, err
+}
+
+// apply is a plan on its way: stage all, save, sync, swap each, sync the directories, commit. Until
+// then everything that was there is in its hold, and comes back if anything fails; after it the
+// holds go.
+type apply struct {
+	rollback
+	c     *Call
+	p     *Plan
+	done  *Done
+	moves []movement
+	gone  map[string]bool // what goes, and what is in it with it
+	id    checkpoint.ID   // "" until it is saved
+
+	saved bool // it is on record, and may be published
+}
+
+// A movement is a step with its two names open.
+type movement struct {
+	place, hold *guardfs.Place
+	own         bool // place is not that of the target
+	made        *guardfs.Made
+	was         guardfs.Expect
+	before      checkpoint.State // of a directory that goes
+	pub         *guardfs.Published
+	top         int // the step that makes the directory in which it is staged; -1: it has a temporary name of its own
+	closed      bool
+}
+
+// single says that a plan puts one file where its directory is there. Its checkpoint follows the
+// configuration; that of every other plan is taken in any case, since undoing it after a kill needs
+// the row.
+func (p *Plan) single() bool {
+	return len(p.Steps) == 1 && p.Steps[0].Action == Put && p.Steps[0].file.place != nil &&
+		p.Steps[0].Before.Kind != checkpoint.Symlink
+}
+
+// apply carries out a plan: stage, save, publish, settle. Nothing is to be seen of it before the first step is published.
+func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
+	s := &apply{c: c, p: p, done: &Done{Targets: ts}, gone: map[string]bool{}}
+	s.e, s.tag, s.live, s.hidden, s.steps, s.moves = e, p.Op.Tag, true, true, make([]record, len(p.Steps)), make([]movement, len(p.Steps))
+	defer s.close()
+	tell := c.expects(len(s.moves))
+	err := s.stageAll(ctx, tell)
+	switch {
+	case err != nil:
+	case p.single(): // both wait for one disk, and mostly for one commit of its journal
+		saveErr, syncErr := inParallel(func() error { return s.save(ctx) }, s.sync)
+		err = errors.Join(saveErr, syncErr)
+	default:
+		if err = s.sync(); err == nil {
+			err = s.save(ctx)
+		}
+	}
+	for i := 0; err == nil && i < len(s.moves); i++ {
+		tell()
+		s.hidden = s.hidden && s.steps[i].Dir == ""
+		err = s.swap(ctx, i)
+		e.told("changing files", i+1, len(s.moves))
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err != nil {
+		return nil, s.abort(ctx, err)
+	}
+	if s.rollback.single() {
+		return s.done, s.endSingle(ctx)
+	}
+	if err = s.syncNames(); err == nil {
+		if err = s.db.Made(ctx, s.id); err != nil {
+			err = notSaved(err)
+		}
+	}
+	if err != nil {
+		return nil, s.abort(ctx, err)
+	}
+	err = s.tidyAll()
+	if err == nil {
+		err = s.syncNames()
+	}
+	return s.done, s.end(ctx, err)
+}
+
+// endSingle ends a change that one rename has made. From that rename on it is made; where the disk does not confirm that, the next start
+// decides.
+func (s *apply) endSingle(ctx context.Context) error {
+	err := s.tidyAll()
+	serr := s.syncNames() // that of the temporary name too
+	if serr != nil {
+		serr = s.syncNames()
+	}
+	if serr != nil {
+		s.e.left.Store(true)
+		return halfMade(serr, s.rollback.paths(), s.id, true)
+	}
+	return s.end(ctx, err)
+}
+
+// stageAll makes what the steps bring, complete. What comes into a directory that the plan makes is staged in that directory.
+func (s *apply) stageAll(ctx context.Context, tell func()) error {
+	tops := map[string]int{}
+	for i := range s.p.Steps {
+		st, m := &s.p.Steps[i], &s.moves[i]
+		m.top = -1
+		switch st.Action {
+		case Remove, Rmdir:
+			if !st.Optional {
+				s.gone[st.Path] = true
+			}
+		case Mkdir, Put, Link:
+			for dir := path.Dir(st.Path); len(dir) > 1 && m.top < 0; dir = path.Dir(dir) {
+				if top, ok := tops[dir]; ok {
+					m.top = top
+				}
+			}
+			if st.Action == Mkdir && m.top < 0 {
+				tops[st.Path] = i
+			}
+		}
+	}
+	var staged atomic.Int64
+	one := func(i int) error {
+		tell()
+		defer func() { s.e.told("preparing files", int(staged.Add(1)), len(s.moves)) }()
+		return s.stage(ctx, i)
+	}
+	var rest, dirs []int
+	for i := range s.p.Steps {
+		if s.p.Steps[i].Action != Mkdir {
+			rest = append(rest, i)
+		} else if err := one(i); err != nil {
+			return err
+		} else {
+			dirs = append(dirs, i)
+		}
+	}
+	err := each(len(rest), func(k int) error { return one(rest[k]) })
+	for _, i := range slices.Backward(dirs) {
+		if err == nil {
+			err = s.filled(i)
+		}
+	}
+	for i := range s.moves {
+		if m := &s.moves[i]; m.top >= 0 && err == nil {
+			st, top := &s.p.Steps[i], &s.steps[m.top]
+			top.Tree = append(top.Tree, entry{st.Path[len(top.Path)+1:], objectOf(m.made.Info, st.hash())})
+		}
+	}
+	return err
+}
+
+// filled gives a staged directory, in which everything is now, the mode that it is to have.
+func (s *apply) filled(i int) error {
+	st, m := &s.p.Steps[i], &s.moves[i]
+	mode := m.made.Info.Mode
+	if st.Exact {
+		mode = mode&^0o700 | st.After.Mode&0o700
+	}
+	if err := m.hold.Filled(m.made, mode); err != nil {
+		return err
+	}
+	if m.top < 0 {
+		s.steps[i].After = objectOf(m.made.Info, "")
+	}
+	return nil
+}
+
+// hash is that of the content that the step brings.
+func (s *Step) hash() string {
+	switch s.Action {
+	case Put:
+		return s.file.After.Hash
+	case Link:
+		return HashOf([]byte(s.After.Target))
+	}
+	return ""
+}
+
+// expects says of how many files a change is. What it gives tells that one of them was staged, or
+// put where it belongs: each is half of a file's way.
+func (c *Call) expects(files int) (tell func()) {
+	if c.Progress == nil {
+		return func() {}
+	}
+	c.Progress.Total.Store(int64(files))
+	var halves atomic.Int64
+	return func() { c.Progress.Files.Store(halves.Add(1) / 2) }
+}
+
+// inParallel runs both at once. The longer one goes first. On a virtual machine the kernel often
+// puts both on one processor, and the second then waits until the first sleeps.
+func inParallel(first, second func() error) (error, error) {
+	done := make(chan error, 1)
+	go func() { done <- second() }()
+	err := first()
+	return err, <-done
+}
+
+// sync puts what is staged on stable storage: files, then the directories that they are in.
+func (s *apply) sync() error {
+	err := each(len(s.moves), func(i int) error {
+		if s.moves[i].hold == nil || s.p.Steps[i].Action == Rename {
+			return nil
+		}
+		return s.moves[i].hold.Sync()
+	})
+	synced := map[string]bool{}
+	for i := range slices.Backward(s.moves) {
+		if m := &s.moves[i]; m.top >= 0 && err == nil && !synced[m.hold.ParentTrue()] {
+			synced[m.hold.ParentTrue()] = true
+			err = m.hold.SyncNames()
+		}
+	}
+	return err
+}
+
+// abort ends a change that failed with cause. What was made of it is taken back.
+func (s *apply) abort(ctx context.Context, cause error) error {
+	if !s.saved { // nothing was made; of some not even the temporary name
+		var left error
+		for i := range s.moves {
+			if m := &s.moves[i]; m.hold != nil && m.top < 0 && s.p.Steps[i].Action != Rename {
+				left = errors.Join(left, s.e.discard(ctx, m.hold, m.made.Info))
+			}
+		}
+		if left == nil {
+			s.e.journal.Forget(s.tag)
+		}
+		return cause
+	}
+	s.drop()
+	outcome := checkpoint.Aborted
+	stuck, again := s.rollBack(ctx)
+	if again == nil {
+		again = s.settleTrash(ctx)
+	}
+	if stuck != nil {
+		outcome = checkpoint.Foreign
+	}
+	if again != nil {
+		s.e.left.Store(true)
+	} else {
+		s.settle(ctx, outcome)
+	}
+	if stuck == nil && again == nil {
+		return cause
+	}
+	return halfMade(cause, stuck, s.id, again != nil)
+}
+
+// told says how far long work is.
+func (e *Engine) told(what string, done, total int) {
+	if e.progress != nil {
+		e.progress(what, done, total)
+	}
+}
+
+// each runs one for every number below n, several at a time: the syncs of many files then share the
+// work of the file system's journal. After a failure no more are begun.
+func each(n int, one func(i int) error) error {
+	if n <= 4*fewDescriptors {
+		for i := range n {
+			if err := one(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var mu sync.Mutex
+	var failed error
+	next := 0
+	take := func() (i int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, failed == nil && next <= n
+	}
+	var wg sync.WaitGroup
+	for range min(n, max(16, 4*runtime.GOMAXPROCS(0))) {
+		wg.Go(func() {
+			for i, ok := take(); ok; i, ok = take() {
+				if err := one(i); err != nil {
+					mu.Lock()
+					failed = errors.Join(failed, err)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+// swap makes one step.
+func (s *apply) swap(ctx context.Context, i int) (err error) {
+	st, m := &s.p.Steps[i], &s.moves[i]
+	switch t := st.file; {
+	case s.steps[i].Dir == "":
+		return nil // it is in a directory that is staged, or goes in the end
+	case st.Action == Rename:
+		if err := s.announce(ctx, i); err != nil {
+			return err
+		}
+	case m.place != nil:
+	case t != nil && t.place != nil:
+		m.place = t.place
+	default:
+		if m.place, err = s.e.placeOf(st.Path); err != nil {
+			return err
+		}
+		if m.own = true; m.place == nil {
+			return &guardfs.ConflictError{Path: st.Path,
+				Why: guardfs.DirRemoved}
+		}
+	}
+	if st.Action == Rmdir {
+		empty, err := m.place.Empty()
+		if err != nil {
+			return err
+		}
+		if !empty {
+			return &guardfs.ConflictError{Path: st.Path, Why: guardfs.Filled}
+		}
+	}
+	if st.move != nil {
+		return s.rename(ctx, st.move, m)
+	}
+	m.pub, err = m.place.Swap(ctx, m.hold, m.was, m.made.Expect())
+	return err
+}
+
+// announce says, right before something goes to the trash or comes back, what that is and where it
+// goes.
+func (s *apply) announce(ctx context.Context, i int) error {
+	mv, m := s.p.Steps[i].move, &s.moves[i]
+	if mv.To != "" {
+		if mv.slot == nil {
+			if err := s.e.openTo(mv); err != nil {
+				return err
+			}
+			m.hold = mv.slot
+		}
+		return nil
+	}
+	if !mv.Back {
+		if err := s.e.setOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar()); err != nil {
+			return noTrash(mv.Path, err)
+		}
+		return nil
+	}
+	if mv.place == nil {
+		if err := s.e.openBack(mv); err != nil {
+			return err
+		}
+		m.hold = mv.place
+	}
+	err := s.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning)
+	if errors.Is(err, checkpoint.ErrNotFound) { // it has expired just now
+		return Refuse(NotStored, mv.Path, NotInTrash)
+	}
+	if err != nil {
+		return notSaved(err)
+	}
+	return nil
+}
+
+// rename makes the step that moves mv. What is in a directory is compared with the plan while it has a
+// name of ours, to which no call comes: in the trash, or between its two names in the tree.
+func (s *apply) rename(ctx context.Context, mv *Move, m *movement) (err error) {
+	look := func(at *guardfs.Place) {
+		if err == nil {
+			err = s.e.asPlanned(ctx, mv, at.Object().True)
+		}
+	}
+	switch {
+	case mv.Back:
+		if look(m.place); err == nil {
+			m.pub, err = m.place.Swap(ctx, m.hold, m.was, guardfs.Expect{})
+		}
+	case mv.To == "":
+		if m.pub, err = m.place.Swap(ctx, m.hold, m.was, guardfs.Expect{}); err != nil {
+			err = noTrash(mv.Path, err)
+		}
+		look(m.hold)
+	case mv.mid == nil:
+		m.pub, err = m.place.Swap(ctx, m.hold, m.was, guardfs.Expect{})
+	default:
+		_, err = m.place.Swap(ctx, mv.mid, m.was, guardfs.Expect{})
+		if look(mv.mid); err == nil {
+			m.pub, err = m.hold.Swap(ctx, mv.mid, guardfs.Expect{}, m.was)
+		}
+	}
+	return err
+}
+
+// syncNames puts the names on stable storage, one directory after the other.
+func (s *apply) syncNames() error {
+	synced := map[string]bool{}
+	for i := range s.moves {
+		m := &s.moves[i]
+		if m.hold == nil || m.top >= 0 {
+			continue
+		}
+		for _, place := range []*guardfs.Place{m.place, m.hold} {
+			if dir := place.ParentTrue(); !synced[dir] {
+				if err := place.SyncNames(); err != nil {
+					return err
+				}
+				synced[dir] = true
+			}
+		}
+	}
+	return nil
+}
+
+// tidyAll removes what the change has displaced.
+func (s *apply) tidyAll() error {
+	var errs []error
+	for i := range slices.Backward(s.moves) {
+		m := &s.moves[i]
+		if s.steps[i].Dir == "" || s.p.Steps[i].Action == Rename {
+			continue
+		}
+		err := m.hold.Drop(m.pub.Displaced)
+		if inUse(err) { // somebody put something into the directory as it went
+			_, err = m.hold.Keep()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// end brings a change to its end that was made. left is why temporary names are still there. The error is that directories are left of it
+// because nobody is there to remove them, which whoever takes it up does.
+func (s *apply) end(ctx context.Context, left error) error {
+	for i := range s.moves {
+		m := &s.moves[i]
+		if mv := s.p.Steps[i].move; mv != nil {
+			s.done.Moved = append(s.done.Moved, *mv)
+			for to, from := range mv.pairs {
+				to.Published = &guardfs.Published{Info: from.Before.Info, True: to.True}
+			}
+			continue
+		}
+		t := s.p.Steps[i].file
+		if t == nil || m.hold == nil {
+			continue
+		}
+		if m.top >= 0 {
+			m.pub = &guardfs.Published{True: t.True, Info: m.made.Info}
+		}
+		if m.pub.Dropped = m.made.Dropped; s.p.Steps[i].Action == Remove {
+			m.pub.LinksBroken = 0 // the other names are as they were
+		}
+		t.Published = m.pub
+	}
+	s.done.Made = s.p.of(Mkdir)
+	var optional []string
+	for i := range s.steps {
+		if tr := &s.steps[i]; tr.Dir == "" && tr.Before.ID != "" {
+			optional = append(optional, tr.Path)
+		}
+	}
+	if errors.Is(left, guardfs.ErrUnavailable) && optional != nil {
+		s.e.left.Store(true)
+		return left
+	}
+	s.done.Kept = s.e.drop(optional)
+	s.done.Dropped = slices.DeleteFunc(s.p.dropped(), func(d string) bool {
+		return slices.ContainsFunc(s.done.Kept, func(k Blocked) bool { return k.Path == d })
+	})
+	if err := errors.Join(left, s.settleTrash(ctx)); err != nil { // another start removes what is left, as the row says
+		s.e.left.Store(true)
+		s.e.logger.Warn("temporary names of a change are left", "id", s.id, "err", err)
+		return nil
+	}
+	s.settle(ctx, checkpoint.Committed)
+	return nil
+}
+
+// settle writes outcome o to the checkpoint of the change, if it has one. Committed costs nothing.
+func (s *apply) settle(ctx context.Context, o checkpoint.Outcome) {
+	if s.id == "" {
+		s.e.journal.Forget(s.tag)
+		return
+	}
+	if err := s.db.Settle(ctx, s.id, o); err != nil {
+		s.e.logger.Error("what became of a change could not be written to its checkpoint", "id", s.id,
+			"outcome", o, "err", err)
+	}
+}
+
+func (s *apply) close() {
+	s.drop()
+	for i := range s.moves {
+		if m := &s.moves[i]; m.own && m.place != nil {
+			m.place.Close() //nolint:errcheck // nothing was written through it
+		}
+	}
+}
+
+// drop closes what is staged.
+func (s *apply) drop() {
+	for i := range s.moves {
+		if m := &s.moves[i]; m.hold != nil && s.p.Steps[i].Action != Rename && !m.closed {
+			m.hold.Close() //nolint:errcheck // what it holds is synced, or is not wanted
+			m.closed = true
+		}
+	}
+}
+
+// object gives the object that a step makes.
+func (s *Step) object() guardfs.NewObject {
+	switch s.Action {
+	case Put:
+		t := s.file
+		o := guardfs.NewObject{Kind: guardfs.KindFile, Content: t.After.Content, Meta: t.After.Meta}
+		if o.Sync = true; kind(s.Before) == checkpoint.File && t.After.Meta == nil {
+			o.Like = t.Before
+		}
+		return o
+	case Link:
+		return guardfs.NewObject{Kind: guardfs.KindSymlink, Content: []byte(s.After.Target)}
+	case Mkdir:
+		if s.Exact {
+			meta := dirMetadata(s.After.State)
+			meta.Mode |= 0o700 // until everything is in it
+			return guardfs.NewObject{Kind: guardfs.KindDir, Meta: meta}
+		}
+		mode := s.After.Mode
+		if mode.Perm() == 0 { // nobody knows it
+			mode = unopened
+		}
+		return guardfs.NewObject{Kind: guardfs.KindDir, Mode: mode}
+	}
+	return guardfs.NewObject{}
+}
+
+// stage makes what a step brings, complete, under a temporary name in the nearest directory above
+// its path that is there and stays.
+func (s *apply) stage(ctx context.Context, i int) error {
+	st, m, tr := &s.p.Steps[i], &s.moves[i], &s.steps[i]
+	if m.top >= 0 {
+		return s.stageBelow(ctx, i)
+	}
+	tr.N, tr.Do, tr.Path = i, st.Action, st.Path
+	if st.Action == Rename {
+		return s.parting(i)
+	}
+	if st.Action == Rmdir {
+		if goes, err := s.leaving(i); err != nil || !goes {
+			return err
+		}
+	}
+	var at *guardfs.Place
+	if t := st.file; t != nil {
+		if at = t.place; t.place != nil && kind(st.Before) != checkpoint.Absent {
+			info, err := t.place.CopyUp()
+			if err != nil {
+				return err
+			}
+			t.Before.Info.ID = info.ID
+			m.was, tr.Before = guardfs.Found(t.Before), objectOf(t.Before.Info, t.Before.Hash)
+		}
+	}
+	anchor := st.Path // in the directory that stays
+	for dir := path.Dir(st.Path); len(dir) > 1; dir = path.Dir(dir) {
+		if s.gone[dir] {
+			anchor = dir
+		}
+	}
+	if at == nil || anchor != st.Path {
+		foreseen, _, name, err := s.e.fs.Foresee(anchor, nil)
+		if err != nil {
+			return err
+		}
+		defer foreseen.Close() //nolint:errcheck // nothing was written through it
+		if name != anchor {
+			return &guardfs.ConflictError{Path: st.Path,
+				Why: guardfs.LinkInTheWay, Fact: name}
+		}
+		at = foreseen
+	}
+	if err := s.make(ctx, i, at, guardfs.TempName(s.tag, i)); err != nil {
+		return err
+	}
+	tr.Dir, tr.After = at.ParentTrue(), objectOf(m.made.Info, st.hash())
+	return nil
+}
+
+// stageBelow makes what a step brings in a directory that is staged.
+func (s *apply) stageBelow(ctx context.Context, i int) error {
+	m := &s.moves[i]
+	top := s.moves[m.top].hold
+	at, err := s.e.trash.PlaceLink(path.Join(top.ParentTrue(), top.Base()) + s.p.Steps[i].Path[len(s.p.Steps[m.top].Path):])
+	if err != nil {
+		return err
+	}
+	defer at.Close() //nolint:errcheck // nothing was written through it
+	return s.make(ctx, i, at, at.Base())
+}
+
+// make makes what the i-th step brings, under the name base in the directory of at.
+func (s *apply) make(ctx context.Context, i int, at *guardfs.Place, base string) (err error) {
+	st, m := &s.p.Steps[i], &s.moves[i]
+	what := st.object()
+	what.Open = s.p.single()
+	if st.file != nil && st.file.After.From != nil {
+		if what.Source, err = s.e.source(st.file.After.From); err != nil {
+			return err
+		}
+		defer what.Source.Close() //nolint:errcheck // nothing was written through it
+		what.Size = st.file.After.From.size
+	}
+	if m.hold, m.made, err = at.Hold(ctx, base, what); err != nil {
+		return fmt.Errorf("writing beside %s: %w", st.Path, err)
+	}
+	if t := st.file; t != nil {
+		if what.Source != nil {
+			t.After.Hash = m.made.Hash
+		}
+		if t.fresh = m.made.Meta; t.place == nil {
+			t.above = m.hold
+		}
+	}
+	if what.Kind == guardfs.KindDir && m.made.Dropped != nil {
+		s.e.logger.Warn("a directory that came back did not get all that it had", "path", st.Path,
+			"lost", m.made.Dropped)
+	}
+	return nil
+}
+
+// parting readies a step that moves something: to the trash, back from there, or to another name.
+func (s *apply) parting(i int) error {
+	mv, m, tr := s.p.Steps[i].move, &s.moves[i], &s.steps[i]
+	m.made = &guardfs.Made{}
+	if mv.To != "" {
+		info, err := mv.place.CopyUp()
+		mv.info, m.place, m.hold = info, mv.place, mv.slot // which may have to be made
+		tr.To, tr.Dir, tr.Before = mv.To, mv.place.ParentTrue(), objectOf(info, "")
+		m.was = guardfs.Expect{ID: info.ID}
+		for _, from := range mv.pairs {
+			if from.True == mv.Path {
+				from.Before.Info.ID = info.ID
+				m.was, tr.Before.Hash = guardfs.Found(from.Before), from.Before.Hash
+			}
+		}
+		if err == nil && info.Kind == guardfs.KindDir {
+			mv.mid, _, err = mv.place.Hold(context.Background(), guardfs.TempName(s.tag, i), guardfs.NewObject{})
+		}
+		return err
+	}
+	if mv.Back {
+		m.place, m.hold = mv.slot, mv.place // which may have to be made
+		tr.Path, tr.To = mv.Entry.Parked, mv.Path
+	} else {
+		if err := s.e.readySlot(mv); err != nil {
+			return err
+		}
+		m.place, m.hold = mv.place, mv.slot
+		tr.Path, tr.To = mv.Path, mv.Entry.Parked
+	}
+	tr.Dir, tr.Before = path.Dir(tr.Path), objectOf(mv.info, "")
+	m.was = guardfs.Expect{ID: mv.info.ID}
+	return nil
+}
+
+// leaving looks at a directory that goes. goes says that it makes room for something else; of the
+// others nothing is to be done before the end.
+func (s *apply) leaving(i int) (goes bool, err error) {
+	st, m, tr := &s.p.Steps[i], &s.moves[i], &s.steps[i]
+	if m.before, err = s.e.dirState(st.Path); err != nil {
+		return false, err
+	}
+	if m.place, err = s.e.placeOf(st.Path); err != nil {
+		return false, err
+	}
+	m.own = true
+	switch there := m.place != nil && m.place.Object().Info.Kind == guardfs.KindDir; {
+	case !there && st.Optional: // it is gone, or another thing by now
+		return false, nil
+	case !there:
+		return false, &guardfs.ConflictError{Path: st.Path, Why: guardfs.Replaced}
+	case st.Optional:
+		tr.Before = objectOf(m.place.Object().Info, "")
+		return false, nil
+	}
+	info, err := m.place.CopyUp()
+	m.was, tr.Before = guardfs.Expect{ID: info.ID}, objectOf(info, "")
+	return true, err
+}
+
+// source opens what a content comes from. It is no other file by now, nor changed.
+func (e *Engine) source(f *From) (*guardfs.File, error) {
+	file, err := e.openSame(f.path, f.info.ID)
+	if err != nil {
+		return nil, err
+	}
+	now := file.Info()
+	if now.Size != f.info.Size || !now.ModTime.Equal(f.info.ModTime) ||
+		!now.ChangeTime.Equal(f.info.ChangeTime) {
+		file.Close() //nolint:errcheck // nothing was written through it
+		return nil, &guardfs.ConflictError{Path: f.path, Why: guardfs.ContentChanged}
+	}
+	return file, nil
+}
+
+// all gives the changes for the checkpoint: of each path the state before all steps,
+// and what is after.
+func (s *apply) all() (out []checkpoint.Change) {
+	traded := map[string]*Target{}
+	for i := range s.p.Steps {
+		if t := s.p.Steps[i].file; t != nil && (t.givesWay() || t.becomesDir()) {
+			traded[t.True] = t
+		}
+	}
+	var made, gone []checkpoint.Change
+	for i := range s.p.Steps {
+		st, m := &s.p.Steps[i], &s.moves[i]
+		t := traded[st.Path]
+		switch {
+		case st.Action == Mkdir && t != nil:
+			t.After.Meta = dirMetadata(m.dirAfter(st))
+		case st.Action == Mkdir:
+			made = append(made, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
+				After: m.dirAfter(st)})
+		case st.Action == Rmdir && t == nil && m.before.Kind == checkpoint.Dir:
+			gone = append(gone, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
+				Before: m.before, Trash: s.p.trash[st.Path]})
+		}
+	}
+	for _, t := range targets(s.done.Targets).changing() {
+		ch := change(t)
+		if t.After.Kind == guardfs.KindAbsent || t.becomesDir() {
+			ch.Trash = s.p.trash[t.True]
+		}
+		out = append(out, ch)
+	}
+	for i := range s.p.Steps {
+		switch mv := s.p.Steps[i].move; {
+		case mv != nil && mv.To != "":
+			made = append(made, mv.dirs...)
+		case mv != nil:
+			out = append(out, moveChange(mv))
+		}
+	}
+	return append(append(out, made...), gone...)
+}
+
+// dirAfter gives the state of a directory that the step makes.
+func (m *movement) dirAfter(st *Step) checkpoint.State {
+	got := m.made.Meta
+	if st.Exact {
+		as := *dirMetadata(st.After.State)
+		got = m.hold.Expected(as)
+		got.Mode |= as.Mode & (fs.ModeSetuid | fs.ModeSetgid)
+	}
+	return checkpoint.State{Kind: checkpoint.Dir, Mode: got.Mode, UID: got.UID, GID: got.GID,
+		Xattrs: got.Xattrs}
+}
+
+// save puts the states before and after on record, with the steps: what is found half-way from here
+// on can be taken back.
+func (s *apply) save(ctx context.Context) error {
+	e, c := s.e, s.c
+	if s.p.single() && !s.p.Checkpoint && !e.cfg.CheckpointBeforeMutation {
+		var err error
+		if len(s.steps) > 0 { // else the disk tells nothing
+			line, merr := json.Marshal(&s.steps[0])
+			if err = merr; err == nil {
+				err = e.journal.Note(s.tag, string(line))
+			}
+		}
+		s.saved = err == nil
+		return err
+	}
+	if t := s.done.Targets; len(t) > 0 { // of what was not in memory it is known now
+		c.Trace.After = t[0].After.Hash
+	}
+	op := s.p.Op
+	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
+		e.now()
+	op.Run = c.Run
+	op.Changes, op.Steps = s.all(), s.encode()
+	if op.Kind == checkpoint.KindDelete && !slices.ContainsFunc(op.Changes, trashes) {
+		return &guardfs.ConflictError{Path: s.p.first(), Why: guardfs.DirMoved}
+	}
+	db, err := e.checkpoints.open()
+	var saved checkpoint.Saved
+	if err == nil {
+		saved, err = db.Save(ctx, op)
+	}
+	if err != nil {
+		return notSaved(err)
+	}
+	s.db, s.id, s.saved = db, saved.ID, true
+	e.journal.Forget(s.tag) // the row has its names
+	missing := map[string]bool{}
+	for _, skip := range saved.Skipped {
+		missing[skip.Path] = true
+		if skip.Why != checkpoint.SkipParked {
+			s.done.Skipped = skip.Why
+		}
+	}
+	for i := range s.p.Steps {
+		for _, t := range saved.Trashed {
+			if mv := s.p.Steps[i].move; mv != nil && mv.Path == t.Path {
+				mv.Entry = t
+			}
+		}
+	}
+	for i := range op.Changes {
+		ch := &op.Changes[i]
+		s.changes = append(s.changes, checkpoint.Recorded{Path: ch.Path, Role: ch.Role, Before: ch.Before, Stored: !missing[ch.Path]})
+	}
+	if s.p.Whole {
+		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
+			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
+		}
+	} else if s.done.Skipped == "" {
+		s.done.Skipped = e.newNotBackedUp(s.done.Targets)
+	}
+	s.done.Checkpoint, c.Trace.Checkpoint = string(s.id), string(s.id)
+	s.done.Trashed = saved.Trashed
+	return nil
+}
+
+// trashes says that a change leaves an entry in the trash. A deletion without one is of something
+// else than was planned: it was swapped meanwhile.
+func trashes(ch checkpoint.Change) bool { return ch.Trash != nil }
+
+// encode gives the steps for the row of the operation.
+func (p *rollback) encode() []byte {
+	b, err := json.Marshal(slices.DeleteFunc(slices.Clone(p.steps), func(s record) bool { return s.Do == "" }))
+	if err != nil {
+		panic(err) // it is made of strings and numbers
+	}
+	return b
+}
+
+// halfMade is the error of a change that failed with cause and of which these paths could not be
+// taken back. again says that recovery tries again.
+func halfMade(cause error, left []string, id checkpoint.ID, again bool) error {
+	left = slices.Clone(left)
+	slices.Sort(left)
+	r := &Refusal{Code: HalfMade.Code, Cause: HalfMade, Facts: HalfFacts{cause, slices.Compact(left),
+		string(id), again}}
+	if of := Reason(cause); of != nil {
+		r.Code = of.Code
+	}
+	return r // its cause is no Err of it: who tells of that alone says that nothing was changed
+}
+
+// Why a checkpoint lacks the new content of a change, though it has the old one. As long as that
+// new content is in place no restore overwrites it, because it could not be brought back.
+const (
+	SkippedNewTooLarge = "new_content_too_large" // above max_file_bytes
+	SkippedNewExcluded = "new_content_excluded"
+)
+
+// newNotBackedUp finds a new content that the store can't or must not hold; "" when there is none.
+func (e *Engine) newNotBackedUp(ts targets) string {
+	for _, t := range ts.changing() {
+		switch {
+		case t.After.Kind != guardfs.KindFile ||
+			t.After.From == nil && e.storable(t.True, t.After.size()):
+		case e.excluded(t.True):
+			return SkippedNewExcluded
+		default:
+			return SkippedNewTooLarge
+		}
+	}
+	return ""
+}
+
+// unsaved finds a content that the change destroys: it is neither in the checkpoint nor in the
+// trash. nil when there is none.
+func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint.Skip {
+	for i := range skipped {
+		for _, c := range changes {
+			if c.Path == skipped[i].Path && c.Skipped != checkpoint.SkipParked && !c.Before.Same(c.After) {
+				return &skipped[i]
+			}
+		}
+	}
+	return nil
+}
+
+// dirState is the state of a directory that is to go. It is recorded, because it may have to come
+// back.
+func (e *Engine) dirState(dir string) (checkpoint.State, error) {
+	gone := checkpoint.State{Kind: checkpoint.Absent}
+	place, err := e.fs.PlaceLink(dir)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
+		errors.Is(err, syscall.ENOTDIR) {
+		return gone, nil
+	}
+	if err != nil {
+		return gone, err
+	}
+	defer place.Close()
+	if place.Object().Info.Kind != guardfs.KindDir {
+		return gone, nil
+	}
+	m, err := place.DirMetadata()
+	return checkpoint.State{Kind: checkpoint.Dir, Mode: m.Mode, UID: m.UID, GID: m.GID,
+		Xattrs: m.Xattrs}, err
+}
+
+func change(t *Target) checkpoint.Change {
+	ch := checkpoint.Change{Path: t.True, Role: "target", Before: state(t.Before)}
+	if t.After.Tail || t.After.cut != nil {
+		ch.Before.Hash = "" // there is none of what it becomes
+		ch.Role, ch.After, ch.Tail = checkpoint.RoleAppended, ch.Before, t.After.Content
+		ch.After.ModTime, ch.After.Size = time.Time{}, ch.Before.Size+int64(len(ch.Tail))
+		if t.After.cut != nil {
+			ch.Tail, ch.After.Size = t.After.cut, t.After.From.size
+		}
+		return ch
+	}
+	if t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile {
+		ch.Content = t.Before.Content
+		if ch.Content == nil {
+			ch.Content = []byte{} // an empty file is a content
+		}
+		if t.Unsaved() {
+			ch.Role, ch.Content = roleBuffer, append([]byte{}, t.raw(ch.Content)...)
+			ch.Before.Hash, ch.Before.Size = HashOf(ch.Content), int64(len(ch.Content))
+		}
+	}
+	switch t.After.Kind {
+	case guardfs.KindFile:
+		meta := t.metaAfter()
+		ch.After = checkpoint.State{Kind: checkpoint.File, Mode: meta.Mode, UID: meta.UID, GID: meta.GID,
+			Xattrs: meta.Xattrs, Size: t.After.size(), Hash: t.After.Hash}
+		ch.AfterContent = t.After.Content
+		if ch.AfterContent == nil && t.After.From == nil {
+			ch.AfterContent = []byte{}
+		}
+		if t.Unsaved() {
+			ch.AfterContent = t.raw(ch.AfterContent)
+			ch.After.Hash, ch.After.Size = HashOf(ch.AfterContent), int64(len(ch.AfterContent))
+		}
+	case guardfs.KindSymlink:
+		ch.After = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+	case guardfs.KindDir:
+		ch.After = checkpoint.State{Kind: checkpoint.Dir, Mode: t.After.Meta.Mode, UID: t.After.Meta.UID,
+			GID: t.After.Meta.GID}
+	default:
+		ch.After = checkpoint.State{Kind: checkpoint.Absent}
+	}
+	return ch
+}
+
+// metaAfter is the metadata that the file will have. It waits for the temporary file, not for its
+// content.
+func (t *Target) metaAfter() guardfs.Metadata {
+	switch {
+	case t.After.Meta != nil && t.place == nil:
+		return t.above.Expected(*t.After.Meta)
+	case t.After.Meta != nil:
+		return t.place.Expected(*t.After.Meta)
+	case t.isNew():
+		return t.fresh
+	case t.givesWay(): // nobody knows what the file had
+		m, err := t.place.Fresh(0o666, false)
+		if err == nil {
+			return m
+		}
+	}
+	return t.place.Expected(*metadata(state(t.Before)))
+}
+
+// isNew says that the system, not we, chooses the metadata.
+func (t *Target) isNew() bool {
+	return t.After.Kind == guardfs.KindFile && t.After.Meta == nil && !t.Before.Exists
+}
+
+func state(b *guardfs.Before) checkpoint.State {
+	if !b.Exists {
+		return checkpoint.State{Kind: checkpoint.Absent}
+	}
+	s := checkpoint.State{
+		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID,
+		ModTime: b.Meta.ModTime, Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
+	}
+	switch b.Info.Kind {
+	case guardfs.KindSymlink:
+		s.Kind, s.Target, s.Hash, s.Size = checkpoint.Symlink, string(b.Content), "", 0
+	case guardfs.KindDir:
+		s.Kind, s.Hash, s.Size = checkpoint.Dir, "", 0
+	}
+	return s
+}
+
+// metadata gives the metadata of a restored file. Not its old time: to builds and editors a restore is a
+// change like any other.
+func metadata(s checkpoint.State) *guardfs.Metadata {
+	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID,
+		Xattrs: s.Xattrs}
+}
+
+// announced gives the state that the target is to have.
+func (t *Target) announced() checkpoint.State {
+	switch t.After.Kind {
+	case guardfs.KindFile:
+		s := checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
+		if t.After.Tail {
+			s.Tail, s.Size = HashOf(t.After.Content), t.Before.Info.Size+int64(len(t.After.Content))
+		}
+		return s
+	case guardfs.KindSymlink:
+		return checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+	case guardfs.KindDir:
+		return checkpoint.State{Kind: checkpoint.Dir}
+	}
+	return checkpoint.State{Kind: checkpoint.Absent}
+}
+
+// unopened is the mode of a directory of which nobody knows what it had.
+const unopened = 0o700
+
+// errNotOurs: another thing is at the path.
+var errNotOurs = errors.New("another thing is in its place")
+
+// inUse says that a directory can't be removed because something is in it.
+func inUse(err error) bool {
+	return errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)
+}
+
+// removeEmpty removes a directory if it is empty. Unless lasting is "", it must be that object. A
+// directory that is gone is no error.
+func (e *Engine) removeEmpty(dir, lasting string) error {
+	for try := 0; ; try++ {
+		place, err := e.fs.PlaceLink(dir)
+		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
+			errors.Is(err, syscall.ENOTDIR) {
+			return nil
+		}
+		if errors.Is(err, guardfs.ErrUnavailable) && try == 0 { // another worker may be there by now
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		o := place.Object()
+		switch {
+		case o.True != dir:
+			err = errNotOurs
+		case o.Info.Kind == guardfs.KindAbsent:
+			place.Close()
+			return nil
+		case o.Info.Kind != guardfs.KindDir || lasting != "" && o.Info.ID.Lasting() != lasting:
+			err = errNotOurs
+		default:
+			if err = place.RemoveEmptyDir(context.Background()); err == nil {
+				if err := place.SyncNames(); err != nil {
+					e.logger.Warn("the removal of a directory could not be synced", "path", dir, "err", err)
+				}
+			}
+		}
+		place.Close()
+		if err == nil || errors.Is(err, errNotOurs) || inUse(err) || try > 0 {
+			return err
+		}
+		// It may be gone all the same: some file systems report failures of calls that took effect.
+	}
+}
+
+// drop removes directories that are empty, innermost first, and lists those that stay.
+func (e *Engine) drop(dirs []string) (kept []Blocked) {
+	for _, d := range dirs {
+		err := e.removeEmpty(d, "")
+		switch {
+		case err == nil:
+		case inUse(err):
+			kept = append(kept, Blocked{Path: d, Why: InUse, Err: err})
+		default:
+			e.logger.Warn("a directory could not be removed", "path", d, "err", err)
+			kept = append(kept, Blocked{Path: d, Why: NotRemoved.Of(said(err)), Err: err})
+		}
+	}
+	return kept
+}
+
+// said is the error of the system.
+func said(err error) error {
+	if pe, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}
+
+// clockTick is how far the times of two file systems may disagree.
+const clockTick = 10 * time.Millisecond
+
+// rememberChange counts what the session wrote as seen. The change has
+// happened: a ledger that can't be written costs a re-read, not the answer.
+func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
+	if e.ledger == nil {
+		return
+	}
+	from := map[*Target]*Target{}
+	for _, mv := range moves {
+		maps.Copy(from, mv.pairs)
+	}
+	for _, t := range ts {
+		var err error
+		switch {
+		case from[t] != nil:
+			err = e.rememberMoved(c, t, from[t])
+		case t.After.Kind != guardfs.KindFile:
+			err = e.ledger.Forget(c.key(), t.True)
+		case t.After.Tail:
+			err = e.rememberTail(c, t)
+		case t.Published != nil:
+			o := guardfs.Object{True: t.Published.True, Info: t.Published.Info}
+			// An edit of a file of which a part was seen does not show the rest.
+			seen := t.Known.Seen
+			whole := t.rules.Read == ReadWhole || !t.Before.Exists ||
+				seen != nil && seen.Whole && !t.Known.Stale
+			sight := &Sight{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
+			if t.After.From != nil {
+				sight.Unit, sight.Lines = "byte", -1
+				err = e.remember(c, o, sight)
+				break
+			}
+			// Cells and pages are not lines, and lines that moved may not be those that were seen.
+			if !whole && t.After.Shown != nil {
+				*sight = *t.After.Shown
+				sight.Hash, sight.Whole = t.After.Hash, false
+			} else if !whole && seen != nil && (seen.Unit == "line" || seen.Unit == "") &&
+				sight.Lines == seen.Lines {
+				sight.Ranges = seen.Ranges
+			}
+			e.Keep(o.True, t.After.Hash, t.After.Content)
+			err = e.remember(c, o, sight)
+		}
+		if err != nil {
+			e.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
+		}
+	}
+}
+
+// lines counts as Read does: a final newline makes no extra line.
+func lines(content []byte) int {
+	n := bytes.Count(content, []byte("\n"))
+	if len(content) > 0 && content[len(content)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+// Rewrite changes one file, or makes it: next says by After what becomes of it. It must be pure.
+func (e *Engine) Rewrite(ctx context.Context, c *Call, path string, r Rules, p Plan,
+	next func(*Target) error) (*Done, error) {
+	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
+		t, err := d.Load(path, r)
+		if err == nil {
+			err = next(t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return d.plan(p)
+	})
+}

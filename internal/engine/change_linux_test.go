@@ -1,0 +1,1015 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
+)
+
+func renewed(ts []*engine.Target) error {
+	ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
+	return nil
+}
+
+// synced grows a tree where everything is on stable storage before it counts; meet sees every call to the tree.
+func synced(t *testing.T, meet func(op string) *guardfs.Fault) *tree {
+	x := grow(t, nil)
+	x.Close()
+	x.fault = meet
+	x.open()
+	return x
+}
+
+// An edit writes the new file, saves the checkpoint and syncs both, and only then swaps. What was
+// there goes before the directory is synced, so that one sync does for both names.
+func TestOrderOfAnEdit(t *testing.T) {
+	var mu sync.Mutex
+	var ops []string
+	x := synced(t, func(op string) *guardfs.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		switch op {
+		case "write", "fsync", "link", "rename", "unlink":
+			ops = append(ops, op)
+		}
+		return nil
+	})
+	for name, want := range map[string]string{"old.txt": "write fsync link rename unlink fsync", "new.txt": "write fsync link rename fsync"} {
+		if name == "old.txt" {
+			x.write(name, "old\n")
+		}
+		ops = nil
+		if _, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/" + name}, Next: renewed}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(ops, " "); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// A small file that can't be written leaves no checkpoint of a change that was not made; one that can't be synced leaves no change.
+func TestSmallFileThatCannotBeWritten(t *testing.T) {
+	for _, bad := range []string{"write", "fsync"} {
+		t.Run(bad, func(t *testing.T) {
+			fail := false
+			x := synced(t, func(op string) *guardfs.Fault {
+				if fail && op == bad {
+					return &guardfs.Fault{Err: syscall.EIO}
+				}
+				return nil
+			})
+			x.write("f", "old\n")
+			before := x.looks()
+			fail = true
+			if _, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/f"}, Next: renewed}); err == nil {
+				t.Fatal("it was changed all the same")
+			}
+			fail = false
+			if x.looks() != before {
+				t.Errorf("left behind:\n%s\nwant\n%s", x.looks(), before)
+			}
+			x.Close()
+			db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, Principal: "p"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range page.Checkpoints {
+				if bad == "write" || c.Outcome != checkpoint.Aborted {
+					t.Errorf("a checkpoint of a change that was not made: %+v", c)
+				}
+			}
+		})
+	}
+}
+
+// openFiles lets the process have so many files open until the test ends; with more, so many beside those that are open now.
+func openFiles(t *testing.T, more bool, files int) {
+	t.Helper()
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if more {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("SKIPPED: open files can't be counted: ", err)
+		}
+		files += len(fds)
+	}
+	now := was
+	if now.Cur = uint64(files); now.Cur > was.Max {
+		t.Skipf("SKIPPED: no more than %d files may be open here", was.Max)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
+		t.Skip("SKIPPED: the limit can't be set: ", err)
+	}
+	t.Cleanup(func() { syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) }) //nolint:errcheck // it was so before
+}
+
+// unlittered fails where a temporary file is left.
+func (x *tree) unlittered() {
+	x.t.Helper()
+	err := filepath.WalkDir(x.ws, func(path string, d os.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(d.Name(), ".moltis-") && !d.IsDir() {
+			x.t.Errorf("%s is left", path)
+		}
+		return err
+	})
+	if err != nil {
+		x.t.Error(err)
+	}
+}
+
+// With a fraction as many open files, hundreds of files are changed, rewound, and made anew after
+// they were removed, all in one go; in soak it is ten thousand with a thousand.
+func TestThousandsWithinOpenFiles(t *testing.T) {
+	for name, c := range map[string]struct{ files, each int }{
+		"one directory": {*manyFiles, *manyFiles}, "many directories": {*manyFiles / 5, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			var names []string
+			for i := range c.files {
+				names = append(names, fmt.Sprintf("d%d/f%d", i/c.each, i))
+				x.write(names[i], "old\n")
+			}
+			openFiles(t, false, max(128, *manyFiles/10))
+			call := x.call("s")
+			call.Turn = "t1"
+			x.BeginTurn(ctx, call)
+			all := func(want string) {
+				t.Helper()
+				for _, name := range names {
+					x.has(name, want)
+				}
+				x.unlittered()
+			}
+			if err := x.writeAll(call, names, "new\n"); err != nil {
+				t.Fatal(err)
+			}
+			all("new\n")
+			if done, err := x.Restore(ctx, call, rewindTo("t1"), engine.RestoreOptions{}); err != nil || done.Checkpoint == "" {
+				t.Fatal(err)
+			}
+			all("old\n")
+			if _, err := x.Undo(ctx, call, engine.RestoreOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			all("new\n")
+			for i := range (c.files + c.each - 1) / c.each {
+				if err := os.RemoveAll(fmt.Sprintf("%s/d%d", x.ws, i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := x.Restore(ctx, call, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
+				t.Fatal(err)
+			}
+			all("old\n")
+		})
+	}
+}
+
+// A change half of which is made when something comes in its way is put back as a whole, also where its new files were closed meanwhile, and none of these stays.
+func TestParkedChangeFails(t *testing.T) {
+	x := grow(t, nil)
+	var names []string
+	for i := range 200 {
+		names = append(names, fmt.Sprintf("d/f%d", i))
+		if i%2 == 0 {
+			x.write(names[i], "old\n")
+		}
+	}
+	x.write("d/other", "theirs\n")
+	call := x.call("s")
+	var links atomic.Int64 // from several goroutines
+	parked := 0
+	x.Close()
+	x.fault = func(op string) *guardfs.Fault {
+		if op != "rename" && op != "link" {
+			return nil
+		}
+		if links.Add(1) != 300 { // 200 of them name the closed ones
+			return nil
+		}
+		entries, err := os.ReadDir(x.ws + "/d")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".moltis-") {
+				parked++
+			}
+		}
+		if err := os.WriteFile(x.ws+"/d/f199", []byte("theirs\n"), 0o600); err != nil {
+			t.Error(err)
+		}
+		return nil
+	}
+	x.open()
+	openFiles(t, true, 150)
+	err := x.writeAll(call, names, "new\n")
+	if _, ok := errors.AsType[*guardfs.ConflictError](err); !ok || parked < 50 {
+		t.Fatalf("somebody else made one of them, and %d were parked: %v", parked, err)
+	}
+	for i, name := range names[:199] {
+		x.has(name, map[bool]string{true: "old\n", false: "-"}[i%2 == 0])
+	}
+	x.has("d/f199", "theirs\n")
+	x.unlittered()
+}
+
+// A start that takes back a change which was cut off sweeps what that has left under temporary names, and not the new contents that another change, which is
+// under way, has closed in the same directory, also where both are of the same content.
+func TestParkedIsNotSweptByOthers(t *testing.T) {
+	for try := range 12 {
+		done := false
+		t.Run(fmt.Sprint(try), func(t *testing.T) { done = parkedAndSwept(t) }) // its end lifts the limit on open files
+		if done || t.Failed() {
+			return
+		}
+	}
+	t.Error("no start took back what was cut off")
+}
+
+// parkedAndSwept is false where two of the paths share a lock by chance, so that the other process had
+// to wait for us. Other inode numbers have other locks.
+func parkedAndSwept(t *testing.T) bool {
+	x := grow(t, nil)
+	var names, others []string
+	for i := range 32 {
+		name := fmt.Sprintf("d/f%d", i)
+		x.write(name, "old\n")
+		if names = append(names, name); i >= 30 {
+			names, others = names[:30], append(others, name)
+		}
+	}
+	for session, of := range map[string][]string{"s": names, "sx": others} {
+		who := x.call(session)
+		who.Turn = "t"
+		x.BeginTurn(ctx, who)
+		must(t, x.writeAll(who, of, "new\n"))
+	}
+	renames := 0
+	cut := func(op string) *guardfs.Fault { // after the first file nothing works any more
+		if op == "rename" {
+			renames++
+		}
+		if renames > 1 {
+			return &guardfs.Fault{Err: syscall.EIO}
+		}
+		return nil
+	}
+	litter := func() int {
+		names, _ := filepath.Glob(x.ws + "/d/.moltis-*")
+		return len(names)
+	}
+	parked, cutOff, after, locked := 0, 0, 0, false
+	meanwhile := func() {
+		parked = litter()
+		for _, fault := range []func(string) *guardfs.Fault{cut, nil} {
+			other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data, Fault: fault})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			other.SetLockWait(100 * time.Millisecond) // it never comes
+			if fault != nil {
+				_, err := other.Restore(ctx, x.call("sx"), rewindTo("t"), engine.RestoreOptions{})
+				if err == nil {
+					t.Error("it was to be cut off")
+				}
+				_, locked = errors.AsType[*guardfs.LockedError](err)
+				cutOff = litter()
+			}
+			other.Close()
+		}
+		after = litter()
+		for _, name := range others {
+			now, err := os.ReadFile(x.ws + "/" + name)
+			must(t, err)
+			locked = locked || string(now) != "new\n"
+		}
+	}
+	var once sync.Once
+	system := callsOf(x)
+	start := func(op string) *guardfs.Fault {
+		if op == "rename" {
+			once.Do(meanwhile)
+		}
+		return nil
+	}
+	system.hook.Store(&start)
+	defer system.hook.Store(nil)
+	openFiles(t, true, 64)
+	if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil {
+		t.Errorf("%d were parked, %d after the start of another: %v", parked, after, err)
+	}
+	if locked {
+		return false
+	}
+	if parked < len(names) || cutOff <= parked || after != parked {
+		t.Errorf("%d were parked, with what was cut off %d, and after the start of another %d", parked, cutOff, after)
+	}
+	for i, name := range append(names, others...) {
+		x.has(name, map[bool]string{true: "old\n", false: "new\n"}[i < len(names)])
+	}
+	x.unlittered()
+	return true
+}
+
+// With however few open files, a restore of what was removed is refused or goes, and never fails half-way. A refusal comes before anything changes, and
+// says in how many directories the paths may be.
+func TestRestoreWithinOpenFiles(t *testing.T) {
+	const files = 120
+	for _, c := range []struct {
+		name string
+		gone bool
+	}{{"d/f%d", false}, {"d%d/f", false}, {"d%d/f", true}} { // one directory; many; and many that have to be made
+		refused := 0
+		x := grow(t, nil)
+		who := x.call("s")
+		who.Turn = "t1"
+		x.BeginTurn(ctx, who)
+		var names []string
+		for i := range files {
+			names = append(names, fmt.Sprintf(c.name, i))
+			x.write(names[i], "old\n")
+		}
+		if err := x.writeAll(who, names, "new\n"); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if err := os.Remove(x.ws + "/" + name); err != nil {
+				t.Fatal(err)
+			}
+			if c.gone {
+				if err := os.Remove(filepath.Dir(x.ws + "/" + name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for more := 20; ; more += 20 {
+			var err error
+			t.Run(fmt.Sprintf("%s %v %d more", c.name, c.gone, more), func(t *testing.T) {
+				openFiles(t, true, more)
+				_, err = x.Restore(ctx, who, rewindTo("t1"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+			})
+			if err == nil {
+				break
+			}
+			limit, ok := factsOf[engine.CountFacts](err, engine.TooManyPaths)
+			if refused++; !ok || limit.Dirs && limit.Most < 8 {
+				t.Fatalf("%s: with %d open files more: %v", c.name, more, err)
+			}
+			if more > 2*files {
+				t.Fatalf("%s: %d open files more are not enough: %v", c.name, more, err)
+			}
+			x.has(names[0], "-")
+		}
+		if refused == 0 {
+			t.Errorf("%s: nothing was refused: the test tests nothing", c.name)
+		}
+		for _, name := range names {
+			x.has(name, "old\n")
+		}
+		x.unlittered()
+	}
+}
+
+// So many directories as a refusal names do go.
+func TestRestoreInParts(t *testing.T) {
+	const dirs, each = 300, 1
+	x := grow(t, nil)
+	who := x.call("s")
+	who.Turn = "t1"
+	x.BeginTurn(ctx, who)
+	var names []string
+	for i := range dirs * each {
+		names = append(names, fmt.Sprintf("d%d/f%d", i/each, i%each))
+		x.write(names[i], "old\n")
+	}
+	if err := x.writeAll(who, names, "new\n"); err != nil {
+		t.Fatal(err)
+	}
+	openFiles(t, true, 150)
+	for _, o := range []engine.RestoreOptions{{DryRun: true}, {}} {
+		_, err := x.Restore(ctx, who, rewindTo("t1"), o)
+		limit, ok := factsOf[engine.CountFacts](err, engine.TooManyPaths)
+		if !ok || !limit.Dirs || limit.Most < 50 || limit.Most > 150 {
+			t.Fatalf("%+v: it must be refused: %v", o, err)
+		}
+		if o.DryRun {
+			continue
+		}
+		r := checkpoint.Restore{Turn: "t1"}
+		for i := range limit.Most {
+			r.Paths = append(r.Paths, fmt.Sprintf("%s/d%d", x.ws, i))
+		}
+		if _, err := x.Restore(ctx, who, r, engine.RestoreOptions{}); err != nil {
+			t.Fatalf("%d directories must go: %v", limit.Most, err)
+		}
+		x.has("d0/f0", "old\n")
+		x.has(fmt.Sprintf("d%d/f0", limit.Most), "new\n")
+	}
+}
+
+// The soft limit does not count: Go's runtime raises it to the hard one before main.
+func TestSoftLimitIsRaised(t *testing.T) {
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("ENGINE_SOFT_LIMIT") != "" {
+		if now.Cur+1 < now.Max { // it may leave one out
+			t.Errorf("%d files may be open, and %d might", now.Cur, now.Max)
+		}
+		return
+	}
+	cmd := exec.Command("sh", "-c", `ulimit -Sn 100 && exec "$0" -test.run '^TestSoftLimitIsRaised$'`, os.Args[0])
+	cmd.Env = append(os.Environ(), "ENGINE_SOFT_LIMIT=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A directory that a change made and that can't go with it is told, with the reason: in a dry run too, as far as that can tell.
+func TestDirectoriesThatStayAreTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		op     string // the call that goes wrong, on whichever directory it comes to first
+		err    error
+		inside bool
+		why    engine.Why
+		dry    bool // a dry run knows it
+	}{
+		"something is in it":    {inside: true, why: engine.InUse, dry: true},
+		"it may not be listed":  {op: "getdents", err: syscall.EACCES, why: engine.Unlisted, dry: true},
+		"it can't be listed":    {op: "getdents", err: syscall.EIO, why: engine.NotListed.Of(syscall.EIO), dry: true},
+		"it can't be removed":   {op: "rmdir", err: syscall.EBUSY, why: engine.NotRemoved.Of(syscall.EBUSY)},
+		"it may not be removed": {op: "rmdir", err: syscall.EPERM, why: engine.NotRemoved.Of(syscall.EPERM)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			system := callsOf(x)
+			id := x.put("s", "d/f", "f\n")
+			if c.inside {
+				x.write("d/theirs", "t\n")
+			}
+			hook := func(op string) *guardfs.Fault {
+				if c.op != "" && op == c.op {
+					return &guardfs.Fault{Err: c.err}
+				}
+				return nil
+			}
+			for _, dry := range []bool{true, false} {
+				system.hook.Store(&hook)
+				done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{DryRun: dry})
+				system.hook.Store(nil)
+				must(t, err)
+				told := len(done.Kept) == 1 && done.Kept[0].Path == x.ws+"/d" && done.Kept[0].Why == c.why
+				if want := !dry || c.dry; told != want || !want && done.Kept != nil {
+					t.Errorf("dry run %v: %+v", dry, done.Kept)
+				}
+			}
+			x.has("d/f", "-")
+			if _, err := os.Stat(x.ws + "/d"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// A directory that itself was to be deleted is an error then, and the answer is not that something is in it.
+	x := grow(t, nil)
+	system := callsOf(x)
+	x.write("d/f", "f\n")
+	hook := func(op string) *guardfs.Fault {
+		if op == "rmdir" {
+			return &guardfs.Fault{Err: syscall.EBUSY}
+		}
+		return nil
+	}
+	system.hook.Store(&hook)
+	if _, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true}); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A new file below directories that are to be made goes by no link, and no other way than the one that was looked at.
+func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
+	dir := ""
+	at := func(when string, do func()) func(*tree) {
+		return func(x *tree) {
+			seen := false
+			hook := func(op string) *guardfs.Fault {
+				if op == when && !seen {
+					seen = true
+					do()
+				}
+				return nil
+			}
+			callsOf(x).hook.Store(&hook)
+		}
+	}
+	for name, c := range map[string]struct {
+		arm func(*tree)
+		ok  bool
+	}{
+		"nobody interferes": {func(*tree) {}, true},
+		"somebody makes it": {at("mkdir", func() { _ = os.MkdirAll(dir+"/a/b", 0o755) }), false},
+		"a link appears":    {at("mkdir", func() { _ = os.Symlink("other", dir+"/a") }), false},
+		"a file appears":    {at("mkdir", func() { _ = os.WriteFile(dir+"/a", nil, 0o644) }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			dir = x.ws
+			must(t, os.Mkdir(x.ws+"/other", 0o755))
+			c.arm(x)
+			_, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/a/b/f"}, Parents: true, Next: func(ts []*engine.Target) error {
+				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("f")}
+				return nil
+			}})
+			if (err == nil) != c.ok {
+				t.Errorf("%v", err)
+			}
+			names := strings.Fields(x.looks())
+			if slices.Contains(names, "/a/b/f") != c.ok || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "/other/") }) {
+				t.Errorf("%v\n%s", err, x.looks())
+			}
+			if left := x.halfWay(); left != nil {
+				t.Errorf("marks are left: %v", left)
+			}
+		})
+	}
+}
+
+// What somebody else makes is his, also if it is, byte for byte, what a call is about to make: whichever system call of ours he is there before, what he made
+// stays where our call failed.
+func TestTheSameMadeByOthers(t *testing.T) {
+	t.Parallel()
+	made := func(x *tree, name, content string) os.FileInfo { // in one step, and never in the place of something else
+		path := x.ws + "/" + name
+		temp := x.data + "/others"
+		_ = os.MkdirAll(filepath.Dir(path), 0o755)
+		if os.WriteFile(temp, []byte(content), 0o644) != nil || os.Link(temp, path) != nil {
+			return nil
+		}
+		_ = os.Remove(temp)
+		fi, _ := os.Lstat(path)
+		return fi
+	}
+	replaced := func(x *tree, name, content string) os.FileInfo {
+		temp := x.data + "/others"
+		if os.WriteFile(temp, []byte(content), 0o644) != nil || os.Rename(temp, x.ws+"/"+name) != nil {
+			return nil
+		}
+		fi, _ := os.Lstat(x.ws + "/" + name)
+		return fi
+	}
+	change := func(x *tree, to string, names ...string) error {
+		m := engine.Files{Parents: true, Next: func(ts []*engine.Target) error {
+			for _, t := range ts {
+				t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(to)}
+			}
+			return nil
+		}}
+		for _, n := range names {
+			m.Paths = append(m.Paths, x.ws+"/"+n)
+		}
+		_, err := x.ChangeFiles(ctx, x.call("s"), m)
+		return err
+	}
+	link := func(x *tree, name string) os.FileInfo {
+		if os.Symlink("away", x.ws+"/"+name) != nil {
+			return nil
+		}
+		fi, _ := os.Lstat(x.ws + "/" + name)
+		return fi
+	}
+	for _, c := range []struct {
+		name, path string
+		before     func(x *tree, d string)
+		step       func(x *tree, d string) error
+		other      func(x *tree, d string) os.FileInfo
+	}{
+		{"a new file", "f", nil,
+			func(x *tree, d string) error { return change(x, "same", d+"f") },
+			func(x *tree, d string) os.FileInfo { return made(x, d+"f", "same") }},
+		{"a new file in new directories", "d/e/f", nil,
+			func(x *tree, d string) error { return change(x, "same", d+"d/e/f") },
+			func(x *tree, d string) os.FileInfo { return made(x, d+"d/e/f", "same") }},
+		{"an edit", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
+			func(x *tree, d string) error { return change(x, "same", d+"f") },
+			func(x *tree, d string) os.FileInfo { return replaced(x, d+"f", "same") }},
+		{"the first of two, when the second fails", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
+			func(x *tree, d string) error { return change(x, "same", d+"f", d+"g") },
+			func(x *tree, d string) os.FileInfo {
+				made(x, d+"g", "another")
+				return replaced(x, d+"f", "same")
+			}},
+		{"a link that comes back", "l", func(x *tree, d string) {
+			if link(x, d+"l") == nil {
+				x.t.Fatal("no link")
+			}
+			if _, err := x.Delete(ctx, x.call("s"), x.ws+"/"+d+"l", engine.DeleteOptions{}); err != nil {
+				x.t.Fatal(err)
+			}
+		},
+			func(x *tree, d string) error {
+				_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+				return err
+			},
+			func(x *tree, d string) os.FileInfo { return link(x, d+"l") }},
+		{"a file that goes", "f", func(x *tree, d string) { x.put("s", d+"f", "old") },
+			func(x *tree, d string) error {
+				_, err := x.Delete(ctx, x.call("s"), x.ws+"/"+d+"f", engine.DeleteOptions{})
+				return err
+			},
+			func(x *tree, d string) os.FileInfo { _ = os.Remove(x.ws + "/" + d + "f"); return nil }},
+	} {
+		for _, checkpoints := range []bool{true, false} {
+			if c.before != nil && !checkpoints {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, checkpoints %v", c.name, checkpoints), func(t *testing.T) {
+				x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = checkpoints })
+				system := callsOf(x)
+				failures := 0
+				for n := int64(1); ; n++ {
+					d := fmt.Sprintf("%d/", n)
+					if err := os.Mkdir(x.ws+"/"+d, 0o755); err != nil {
+						t.Fatal(err)
+					}
+					if c.before != nil {
+						c.before(x, d)
+					}
+					var calls atomic.Int64
+					var theirs os.FileInfo
+					hook := func(string) *guardfs.Fault {
+						if calls.Add(1) == n {
+							theirs = c.other(x, d)
+						}
+						return nil
+					}
+					system.hook.Store(&hook)
+					err := c.step(x, d)
+					system.hook.Store(nil)
+					if calls.Load() < n {
+						break
+					}
+					if err == nil {
+						continue
+					}
+					failures++
+					now, lerr := os.Lstat(x.ws + "/" + d + c.path)
+					switch {
+					case c.name == "a file that goes" && lerr == nil:
+						t.Errorf("before call %d somebody removed it, the answer was %v, and it is back", n, err)
+					case theirs != nil && (lerr != nil || !os.SameFile(now, theirs)):
+						t.Errorf("before call %d somebody made it, the answer was %v, and now it is gone: %v", n, err, lerr)
+					}
+				}
+				if failures == 0 {
+					t.Error("nobody was in the way of anybody: nothing was tested")
+				}
+			})
+		}
+	}
+}
+
+// Two who make the same new file in the same new directories wait for each other: both have made it, and nothing goes.
+func TestTwoMakeTheSame(t *testing.T) {
+	t.Parallel()
+	for _, same := range []bool{true, false} {
+		x := grow(t, nil)
+		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		for i := range 40 {
+			var wg sync.WaitGroup
+			errs := make([]error, 4)
+			for k := range errs {
+				e, content := x.Engine, "same"
+				if k%2 == 1 {
+					e = other
+				}
+				if !same {
+					content = fmt.Sprint("of ", k)
+				}
+				wg.Go(func() {
+					_, errs[k] = e.ChangeFiles(ctx, x.call(fmt.Sprint("s", k)), engine.Files{Paths: []string{fmt.Sprintf("%s/d%d/e/f", x.ws, i)}, Parents: true,
+						Next: func(ts []*engine.Target) error {
+							ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+							return nil
+						}})
+				})
+			}
+			wg.Wait()
+			for k, err := range errs {
+				if err != nil {
+					t.Errorf("round %d, same %v: %d: %v", i, same, k, err)
+				}
+			}
+			if _, err := os.Stat(fmt.Sprintf("%s/d%d/e/f", x.ws, i)); err != nil {
+				t.Fatalf("round %d: %v", i, err)
+			}
+		}
+	}
+}
+
+// Whoever comes while a file is being made in a new directory finds it there, and waits all the same: it is not replaced under
+// the hands of its maker.
+func TestWhatIsBeingMadeIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	var path string
+	var second sync.Once
+	var wg sync.WaitGroup
+	var other *engine.Engine
+	var err error
+	put := func(e *engine.Engine, c *engine.Call, content string) error {
+		_, err := e.ChangeFiles(ctx, c, engine.Files{Paths: []string{path}, Parents: true, Next: func(ts []*engine.Target) error {
+			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+			return nil
+		}})
+		return err
+	}
+	x := grow(t, nil)
+	x.Close()
+	x.fault = func(string) *guardfs.Fault {
+		if _, gone := os.Lstat(path); gone != nil {
+			return nil
+		}
+		second.Do(func() { // it was published just now
+			done := make(chan struct{})
+			wg.Go(func() { err = put(other, x.call("other"), "second"); close(done) })
+			select {
+			case <-done:
+			case <-time.After(100 * time.Millisecond): // it waits
+			}
+		})
+		return nil
+	}
+	path = x.ws + "/new/f"
+	x.open()
+	var oerr error
+	other, oerr = engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
+	if oerr != nil {
+		t.Fatal(oerr)
+	}
+	defer other.Close()
+	if err := put(x.Engine, x.call("s"), "first"); err != nil {
+		t.Errorf("the first: %v", err)
+	}
+	if wg.Wait(); err != nil {
+		t.Errorf("the second: %v", err)
+	}
+	if got, err := os.ReadFile(path); string(got) != "second" {
+		t.Errorf("it holds %q, %v", got, err)
+	}
+}
+
+// Two who take the same back at the same time wait for each other: everything is back, one of them has nothing left to do and says so, and what the other
+// did is one step of the history.
+func TestTwoRestoreTheSame(t *testing.T) {
+	t.Parallel()
+	const files = 8
+	for round := range 6 {
+		x := grow(t, nil)
+		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		c := x.call("s")
+		c.Turn = "t"
+		x.BeginTurn(ctx, c)
+		for i := range files {
+			x.put("s", fmt.Sprintf("n/%d/x", i), "new\n")
+		}
+		full := x.looks()
+		both := func(r checkpoint.Restore) {
+			t.Helper()
+			var wg sync.WaitGroup
+			var points [2]string
+			for i, e := range []*engine.Engine{x.Engine, other} {
+				wg.Go(func() {
+					done, err := e.Restore(ctx, x.call("s"), r, engine.RestoreOptions{})
+					if err != nil {
+						t.Errorf("round %d: %v", round, err)
+						return
+					}
+					points[i] = done.Checkpoint
+					if len(done.Kept) > 0 || done.Idle != (done.Checkpoint == "") {
+						t.Errorf("round %d: kept %v, idle %v, checkpoint %q", round, done.Kept, done.Idle, done.Checkpoint)
+					}
+				})
+			}
+			wg.Wait()
+			if points[0] != "" && points[1] != "" {
+				t.Errorf("round %d: both have changed something: %v", round, points)
+			}
+		}
+		both(rewindTo("t"))
+		x.has("n/0/x", "-")
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil || x.looks() != full {
+			t.Fatalf("round %d: %v\n%s\nwant\n%s", round, err, x.looks(), full)
+		}
+		done, err := x.Redo(ctx, c, engine.RestoreOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		both(checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)})
+		if x.looks() != full {
+			t.Errorf("round %d:\n%s\nwant\n%s", round, x.looks(), full)
+		}
+	}
+}
+
+// swap makes a link to another directory of the place where dir was.
+func (x *tree) swap(dir, to string) {
+	x.t.Helper()
+	if err := errors.Join(os.Rename(x.ws+"/"+dir, x.ws+"/"+to), os.Symlink(to, x.ws+"/"+dir)); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// What was parked does not come back by way of a link that took the place of its directory since.
+func TestParkedComesBackByNoLink(t *testing.T) {
+	for _, kept := range []bool{true, false} { // that something else was in the directory
+		x := grow(t, small)
+		x.write("a/t/big.bin", strings.Repeat("b", 101))
+		if kept {
+			x.write("a/kept.txt", "k\n")
+		}
+		if _, err := x.Delete(ctx, x.call("s"), x.ws+"/a/t", engine.DeleteOptions{Recursive: true}); err != nil {
+			t.Fatal(err)
+		}
+		x.swap("a", "real")
+		before := x.looks()
+		var link *guardfs.SymlinkError
+		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !errors.As(err, &link) || x.looks() != before {
+			t.Errorf("kept %v: %v\n%s", kept, err, x.looks())
+		}
+	}
+}
+
+// Nor is a file restored by way of such a link.
+func TestRestoredByNoLink(t *testing.T) {
+	for _, how := range []string{engine.OnConflictRefuse, engine.OnConflictForce, engine.OnConflictMerge} {
+		x := grow(t, nil)
+		x.write("a/f", "old\n")
+		x.put("s", "a/f", "new\n")
+		x.swap("a", "real")
+		before := x.looks()
+		var link *guardfs.SymlinkError
+		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{OnConflict: how}); !errors.As(err, &link) || x.looks() != before {
+			t.Errorf("%s: %v\n%s", how, err, x.looks())
+		}
+	}
+}
+
+// What a start takes back of a change that was cut off it takes back in the directory where it was made, or not at all.
+func TestTakenBackByNoLink(t *testing.T) {
+	for n := int64(41); n < 400; n += 2 {
+		x := grow(t, nil)
+		system := callsOf(x)
+		paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
+		system.fail(n, badCalls()["EIO ever after"], func() error {
+			_, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
+				for _, t := range ts {
+					t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
+				}
+				return nil
+			}})
+			return err
+		})
+		marks := x.halfWay()
+		if a, err := os.ReadFile(x.ws + "/d/a"); err != nil || string(a) != "new\n" || marks == nil {
+			x.Close()
+			continue
+		}
+		x.Close()
+		x.swap("d", "real")
+		x.open()
+		x.has("real/a", "new\n")
+		return
+	}
+	t.Error("no change was cut off half-way: the test tests nothing")
+}
+
+// Where a file is the same but for its mode, and the session's changes made that another, the mode comes back.
+func TestModeAloneComesBack(t *testing.T) {
+	x := grow(t, nil)
+	path := x.write("f", "same\n")
+	c := x.call("s")
+	c.Turn = "t"
+	x.BeginTurn(ctx, c)
+	if _, err := x.Delete(ctx, c, path, engine.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.put("s", "f", "same\n")
+	if mode, _, _, _ := x.meta("f"); mode.Perm() == 0o640 {
+		t.Fatalf("the new file has %v already", mode)
+	}
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o640 {
+		t.Errorf("mode %v", mode)
+	}
+}
+
+// A directory with the name of our trash that others may write to is none of ours.
+func TestTrashOfOthersIsNotUsed(t *testing.T) {
+	x := grow(t, small)
+	x.write("t/big.bin", strings.Repeat("b", 101))
+	planted := x.data + "/" + guardfs.TrashPrefix + "-" + strconv.Itoa(os.Getuid())
+	if err := errors.Join(os.Mkdir(planted, 0o700), os.Chmod(planted, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	before := x.looks()
+	if _, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true}); !errors.Is(err, fs.ErrPermission) || x.looks() != before {
+		t.Errorf("%v\n%s", err, x.looks())
+	}
+}
+
+// Of a change of several files both are on the disk when it is done, their names too.
+func TestNamesOfManyAreSynced(t *testing.T) {
+	x := grow(t, nil)
+	var syncs atomic.Int64
+	x.fault = func(op string) *guardfs.Fault {
+		if op == "fsync" {
+			syncs.Add(1)
+		}
+		return nil
+	}
+	x.Close()
+	x.open()
+	paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
+	syncs.Store(0)
+	done, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
+		}
+		return nil
+	}})
+	if err != nil || done.Targets[0].Published == nil || syncs.Load() < 4 {
+		t.Errorf("%d syncs of two files and two directories, %v", syncs.Load(), err)
+	}
+}
+
+// A store through a memory mapping moves no time of a page that is dirty already. So as long as a
+// mapping is there, no hash is remembered.
+func TestNoHashIsRememberedUnderAMapping(t *testing.T) {
+	x := growIn(t, testdir.Disk(t), nil)
+	path := x.write("f", strings.Repeat("0123456789", engine.InMemory/5))
+	x.SetClock(func() time.Time { return time.Now().Add(time.Hour) })
+	if x.hashOf(path); x.Sums() != 1 {
+		t.Skip("SKIPPED: no hash is remembered on this file system")
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := syscall.Mmap(int(f.Fd()), 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Munmap(m) //nolint:errcheck // the test is over
+	f.Close()
+	for i := range 50 {
+		time.Sleep(time.Duration(i%3) * 5 * time.Millisecond)
+		m[7] = byte(i)
+		now, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.hashOf(path) != engine.HashOf(now) {
+			t.Fatalf("an old hash after %d stores", i+1)
+		}
+	}
+}

@@ -1,0 +1,1200 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// An editor holds texts by path. load and store, where set, answer in its place.
+type editor struct {
+	mu    sync.Mutex
+	texts map[string]string
+	asked []string
+	load  func(ctx context.Context, path string) (string, bool, error)
+	store func(ctx context.Context, path, old, text string) error
+}
+
+func (d *editor) Load(ctx context.Context, path string) (string, bool, error) {
+	d.mu.Lock()
+	d.asked = append(d.asked, path)
+	load := d.load
+	d.mu.Unlock()
+	if load != nil {
+		return load(ctx, path)
+	}
+	return d.plain(path)
+}
+
+func (d *editor) plain(path string) (string, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	text, held := d.texts[path]
+	return text, held, nil
+}
+
+func (d *editor) Store(ctx context.Context, path, old, text string) error {
+	if d.store != nil {
+		return d.store(ctx, path, old, text)
+	}
+	d.put(path, text)
+	return nil
+}
+
+func (d *editor) put(path, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.texts[path] = text
+}
+
+// edited is a tree of which an editor holds some files; "new" is only in the editor, and so is
+// "none/f", in a directory that is not there.
+func edited(t *testing.T, change func(*config.FS)) (*tree, *editor) {
+	x := grow(t, change)
+	x.write("held", "disk\n")
+	x.write("plain", "disk\n")
+	x.write("denied", "disk\n")
+	x.write("d/held", "disk\n")
+	must(t, os.Symlink("plain", x.ws+"/link"))
+	x.deny = x.ws + "/denied"
+	x.Close()
+	x.open()
+	d := &editor{texts: map[string]string{}}
+	for _, name := range []string{"held", "new", "denied", "d/held", "none/f", "link"} {
+		d.texts[x.ws+"/"+name] = "buffer\n"
+	}
+	return x, d
+}
+
+func (x *tree) through(d engine.Overlay) *engine.Call {
+	c := x.call("s")
+	c.Overlay = d
+	return c
+}
+
+func all(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, -1, 1<<20) }
+
+// seen is all of a file that c reads.
+func (x *tree) seen(c *engine.Call, path string) (text string, err error) {
+	err = x.Read(ctx, c, path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+		b, sight, err := all(s)
+		text = string(b)
+		return sight, err
+	})
+	return text, err
+}
+
+// Each way to read a file answers the editor's text of it, and nothing of it where policy denies the path.
+func TestOverlayReads(t *testing.T) {
+	x, d := edited(t, func(fs *config.FS) { fs.TrackReads = true })
+	m, err := match.Compile("buffer|disk", match.Options{})
+	must(t, err)
+	reads := map[string]func(path string) (string, error){
+		"lines": func(path string) (string, error) { return x.seen(x.through(d), path) },
+		"bytes": func(path string) (got string, err error) {
+			err = x.Read(ctx, x.through(d), path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+				b, sight, err := s.Bytes(ctx, 0, -1, 1<<20)
+				if got = string(b); s.Unsaved != strings.HasPrefix(got, "buffer") {
+					t.Errorf("%s is unsaved: %v", path, s.Unsaved)
+				}
+				return sight, err
+			})
+			return got, err
+		},
+		"stat": func(path string) (string, error) {
+			e, err := x.Stat(ctx, x.through(d), path, true)
+			link, lerr := x.Stat(ctx, x.through(d), path, false)
+			if fmt.Sprint(e, err) != fmt.Sprint(link, lerr) {
+				t.Errorf("%v %v, and as a link %v %v", e, err, link, lerr)
+			}
+			if err != nil {
+				return "", err
+			}
+			return map[int64]string{5: "disk\n", 7: "buffer\n"}[e.Size], nil
+		},
+		"search": func(path string) (string, error) {
+			r, err := x.Search(ctx, x.through(d), path, grep.Query{Matcher: m, Mode: grep.Content})
+			if err != nil || len(r.Rows) != 1 {
+				return "", cmpErr(err, fmt.Errorf("%+v", r))
+			}
+			return r.Rows[0].Text + "\n", nil
+		},
+		"copy": func(path string) (string, error) {
+			to := x.ws + "/copy"
+			defer os.Remove(to)
+			if _, err := x.Copy(ctx, x.through(d), engine.CopyArgs{From: path, To: to}); err != nil {
+				return "", err
+			}
+			b, err := os.ReadFile(to)
+			return string(b), err
+		},
+	}
+	for what, read := range reads {
+		for name, want := range map[string]string{"held": "buffer\n", "d/held": "buffer\n", "plain": "disk\n", "new": "buffer\n", "none/f": "buffer\n"} {
+			got, err := read(x.ws + "/" + name)
+			if what == "copy" && (name == "new" || name == "none/f") { // it begins on the disk
+				if code(err) != engine.CodeNotFound {
+					t.Errorf("%s of %s: %q %v", what, name, got, err)
+				}
+			} else if err != nil || got != want {
+				t.Errorf("%s of %s: %q %v", what, name, got, err)
+			}
+		}
+		for name, want := range map[string]engine.Code{"denied": engine.CodePathDenied, "nothing": engine.CodeNotFound} {
+			if got, err := read(x.ws + "/" + name); code(err) != want {
+				t.Errorf("%s of %s: %q %v", what, name, got, err)
+			}
+		}
+	}
+	if slices.Contains(d.asked, x.ws+"/denied") {
+		t.Error("the editor was asked for a path that policy denies")
+	}
+	page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Limit: 100})
+	must(t, err)
+	for _, c := range page.Checkpoints {
+		for _, ch := range c.Changes {
+			if c.Kind == checkpoint.KindRead && ch.Role != checkpoint.RoleParent && ch.Path != x.ws+"/plain" {
+				t.Errorf("kept as if it were on the disk: %+v", ch)
+			}
+		}
+	}
+	// A tree is copied with the editor's text of each file.
+	if _, err := x.Copy(ctx, x.through(d), engine.CopyArgs{From: x.ws + "/d", To: x.ws + "/e", Recursive: true}); err != nil {
+		t.Error(err)
+	}
+	x.reads("e/held", "buffer\n")
+}
+
+func cmpErr(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// A change of a path that the editor holds goes to the editor, or is refused: the disk stays as it is, and
+// no text comes of both.
+func TestOverlayChanges(t *testing.T) {
+	refused := "unsaved_text"
+	type change = func(x *tree, c *engine.Call, path string) error
+	write := func(text, encoding string) change {
+		return func(x *tree, c *engine.Call, path string) error {
+			_, _, err := x.Write(ctx, c, engine.WriteArgs{Path: path, Text: text, Encoding: encoding, Rules: engine.Rules{Parents: true}})
+			return err
+		}
+	}
+	appended := func(tail string) change {
+		return func(x *tree, c *engine.Call, path string) error {
+			_, err := x.Append(ctx, c, path, []byte(tail), engine.Rules{})
+			return err
+		}
+	}
+	files := func(m func(x *tree, path string) engine.Files) change {
+		return func(x *tree, c *engine.Call, path string) error {
+			_, err := x.ChangeFiles(ctx, c, m(x, path))
+			return err
+		}
+	}
+	moved := func(from, to string) change {
+		return func(x *tree, c *engine.Call, _ string) error {
+			_, err := x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true})
+			return err
+		}
+	}
+	removal := func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindAbsent}
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		what, name string
+		change     change
+		want       string // what the editor has then, or the cause
+	}{
+		{"write", "held", write("é\n", ""), "é\n"},
+		{"write", "new", write("é\n", ""), "é\n"},
+		{"write", "none/f", write("é\n", ""), refused},
+		{"write", "denied", write("é\n", ""), "denied"},
+		{"write in Latin-1", "held", write("é\n", "latin1"), "é\n"},
+		{"append", "held", appended("x"), "buffer\nx"},
+		{"append", "new", appended("x"), "buffer\nx"},
+		{"append bytes", "held", appended("\xff"), refused},
+		{"append", "denied", appended("x"), "denied"},
+		{"edit", "held", func(x *tree, c *engine.Call, path string) error {
+			_, _, err := x.Edit(ctx, c, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "buffer", New: "é"}}, Encoding: "latin1"})
+			return err
+		}, "é\n"},
+		{"edit of what is on the disk", "held", func(x *tree, c *engine.Call, path string) error {
+			_, _, err := x.Edit(ctx, c, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "disk", New: "x"}}})
+			return err
+		}, "no_match"},
+		{"create", "new", func(x *tree, c *engine.Call, path string) error {
+			_, err := x.Create(ctx, c, path, []byte("x"), engine.Rules{})
+			return err
+		}, "conflicts"},
+		{"copy over", "held", func(x *tree, c *engine.Call, path string) error {
+			_, err := x.Copy(ctx, c, engine.CopyArgs{From: x.ws + "/plain", To: path, Overwrite: true})
+			return err
+		}, "disk\n"},
+		{"metadata", "held", files(func(x *tree, path string) engine.Files {
+			return engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
+				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("x"), Meta: &guardfs.Metadata{Mode: 0o777}}
+				return nil
+			}}
+		}), refused},
+		{"remove", "held", files(func(_ *tree, path string) engine.Files {
+			return engine.Files{Paths: []string{path}, Next: removal}
+		}), refused},
+		{"several", "held", files(func(x *tree, _ string) engine.Files { return x.becomes("x", "plain", "held") }), refused},
+		{"directory", "new", files(func(x *tree, _ string) engine.Files { return x.mkdir("new") }), refused},
+		{"link", "new", files(func(_ *tree, path string) engine.Files {
+			return engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
+				ts[0].After = engine.After{Kind: guardfs.KindSymlink, Target: "plain"}
+				return nil
+			}}
+		}), refused},
+		{"over a link", "link", files(func(x *tree, path string) engine.Files {
+			m := x.becomes("x", "link")
+			m.Links = map[string]bool{path: true}
+			return m
+		}), refused},
+		{"move", "held", moved("held", "other"), refused},
+		{"move over", "held", moved("plain", "held"), refused},
+		{"move to", "new", moved("plain", "new"), refused},
+		{"move the directory", "d/held", moved("d", "e"), refused},
+		{"delete", "held", func(x *tree, c *engine.Call, path string) error {
+			_, err := x.Delete(ctx, c, path, engine.DeleteOptions{})
+			return err
+		}, refused},
+		{"delete the directory", "d/held", func(x *tree, c *engine.Call, _ string) error {
+			_, err := x.Delete(ctx, c, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+			return err
+		}, refused},
+		{"delete the directory whole", "d/held", func(x *tree, c *engine.Call, _ string) error {
+			x.cfg.Checkpoint.MaxFileBytes = 1
+			x.Close()
+			x.open()
+			_, err := x.Delete(ctx, c, x.ws+"/d", engine.DeleteOptions{Recursive: true})
+			return err
+		}, refused},
+	} {
+		for _, dry := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s %s, asked %v", c.what, c.name, dry), func(t *testing.T) {
+				t.Parallel()
+				x, d := edited(t, func(fs *config.FS) { fs.RequireApproval = dry })
+				was, path, asker := x.looks(), x.ws+"/"+c.name, &asker{}
+				call := x.through(d)
+				call.Approver = asker
+				err := c.change(x, call, path)
+				want := c.want
+				if r := engine.Reason(err); err != nil {
+					if r == nil || r.Cause.Name != want {
+						t.Errorf("%v, want %s", err, want)
+					}
+					if want = "buffer\n"; len(asker.asked) > 0 {
+						t.Error("somebody was asked about a change that is refused")
+					}
+				} else if dry && (len(asker.asked) != 1 || !slices.ContainsFunc(asker.asked[0].Warnings, func(w string) bool { return strings.Contains(w, "unsaved") })) {
+					t.Errorf("asked %+v", asker.asked)
+				}
+				if got, _, _ := d.plain(path); got != want {
+					t.Errorf("the editor has %q, want %q", got, want)
+				}
+				if x.looks() != was {
+					t.Errorf("on the disk:\n%s\nwas\n%s", x.looks(), was)
+				}
+				if slices.Contains(d.asked, x.ws+"/denied") {
+					t.Error("the editor was asked for a path that policy denies")
+				}
+			})
+		}
+	}
+}
+
+// What is not held goes to the disk, as ever.
+func TestOverlayLeavesOthersAlone(t *testing.T) {
+	x, d := edited(t, nil)
+	if _, err := x.ChangeFiles(ctx, x.through(d), x.becomes("x\n", "plain", "other")); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: x.ws + "/plain", Text: "y\n"}); err != nil {
+		t.Error(err)
+	}
+	x.reads("plain", "y\n")
+	x.reads("other", "x\n")
+	if len(d.texts) != 6 {
+		t.Errorf("the editor has %v", d.texts)
+	}
+}
+
+// What a session read of the editor it may change there, and no more than that: neither what is on the
+// disk nor what the user has typed since.
+func TestOverlayIsWhatWasSeen(t *testing.T) {
+	x, d := edited(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
+	path := x.ws + "/held"
+	change := func(c *engine.Call, text string, want engine.Cause) {
+		t.Helper()
+		_, _, err := x.Write(ctx, c, engine.WriteArgs{Path: path, Text: text})
+		if want == (engine.Cause{}) && err != nil || want != (engine.Cause{}) && !want.In(err) {
+			t.Errorf("%q: %v, want %v", text, err, want)
+		}
+	}
+	change(x.through(d), "1\n", engine.Unread)
+	for _, name := range []string{"held", "new"} {
+		if got, err := x.seen(x.through(d), x.ws+"/"+name); err != nil || got != "buffer\n" {
+			t.Fatal(got, err)
+		}
+	}
+	change(x.call("s"), "1\n", engine.Modified) // on the disk is another text
+	change(x.through(d), "1\n", engine.Cause{})
+	change(x.through(d), "2\n", engine.Cause{}) // its own change counts as seen
+	d.put(path, "typed\n")
+	change(x.through(d), "3\n", engine.Modified)
+	d.put(path, "2\n")
+	must(t, os.WriteFile(path, []byte("2\n"), 0o600)) // the editor saves it
+	delete(d.texts, path)
+	change(x.through(d), "4\n", engine.Cause{})
+	x.reads("held", "4\n")
+	path = x.ws + "/new"
+	change(x.through(d), "5\n", engine.Cause{})
+	if d.texts[path] != "5\n" {
+		t.Errorf("%q", d.texts)
+	}
+	path = x.ws + "/new2" // no other path that is not on the disk is taken for that one
+	d.put(path, "5\n")
+	change(x.through(d), "6\n", engine.Unread)
+	path = x.ws + "/new"
+	// Whoever reads need not say which content it was.
+	must(t, x.Read(ctx, x.through(d), path, func(context.Context, *engine.Source) (*engine.Sight, error) {
+		return &engine.Sight{Unit: "line", Lines: 1, Whole: true}, nil
+	}))
+	d.put(path, "6\n")
+	change(x.through(d), "7\n", engine.Modified)
+}
+
+// A change of the editor's text is taken back there. Once the editor has saved it, it is taken back on
+// the disk; and where the editor dropped it, what is on the disk is not what the change left.
+func TestOverlayUndo(t *testing.T) {
+	for _, c := range []struct {
+		how          string
+		name         string
+		meanwhile    func(x *tree, d *editor, path string)
+		disk, buffer string
+		conflict     bool
+	}{
+		{"held", "held", func(*tree, *editor, string) {}, "disk\n", "buffer\n", false},
+		{"new", "new", func(*tree, *editor, string) {}, "", "buffer\n", false},
+		{"saved", "held", func(x *tree, d *editor, path string) { x.write("held", "after\n"); delete(d.texts, path) }, "buffer\n", "", false},
+		{"dropped", "held", func(_ *tree, d *editor, path string) { delete(d.texts, path) }, "disk\n", "", true},
+		{"typed", "held", func(_ *tree, d *editor, path string) { d.put(path, "typed\n") }, "disk\n", "typed\n", true},
+		{"mode", "held", func(_ *tree, _ *editor, path string) { os.Chmod(path, 0o600) }, "disk\n", "buffer\n", false}, //nolint:errcheck // seen below
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
+			x, d := edited(t, nil)
+			path := x.ws + "/" + c.name
+			done, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: path, Text: "after\n"})
+			if err != nil || done.Checkpoint == "" || d.texts[path] != "after\n" {
+				t.Fatal(done, err)
+			}
+			c.meanwhile(x, d, path)
+			mode := x.looks()
+			_, err = x.Undo(ctx, x.through(d), engine.RestoreOptions{})
+			if c.conflict != (len(blockedBy(err)) == 1) || !c.conflict && err != nil {
+				t.Errorf("%v", err)
+			}
+			b, _ := os.ReadFile(path)
+			if string(b) != c.disk || d.texts[path] != c.buffer {
+				t.Errorf("disk %q editor %q, want %q and %q", b, d.texts[path], c.disk, c.buffer)
+			}
+			if c.disk == "disk\n" && x.looks() != mode {
+				t.Errorf("on the disk:\n%s\nwas\n%s", x.looks(), mode)
+			}
+			if c.conflict {
+				return
+			}
+			c.meanwhile(x, d, path)
+			if _, err := x.Redo(ctx, x.through(d), engine.RestoreOptions{}); c.how == "held" && (err != nil || d.texts[path] != "after\n") {
+				t.Errorf("redone: %q %v", d.texts[path], err)
+			}
+		})
+	}
+}
+
+// An undo of several files, of one of which the editor holds another text, is refused: all or none.
+func TestOverlayUndoOfSeveral(t *testing.T) {
+	x, d := edited(t, nil)
+	if _, err := x.ChangeFiles(ctx, x.call("s"), x.becomes("x\n", "plain", "held")); err != nil {
+		t.Fatal(err)
+	}
+	d.put(x.ws+"/held", "typed\n")
+	was := x.looks()
+	for rule, want := range map[string]engine.Cause{engine.OnConflictRefuse: engine.Conflicts, engine.OnConflictForce: engine.UnsavedText, engine.OnConflictMerge: engine.Conflicts} {
+		if _, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{OnConflict: rule}); !want.In(err) || x.looks() != was {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+	d.put(x.ws+"/held", "x") // as the disk has it, but for the last line break
+	if _, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{}); err != nil {
+		t.Error(err)
+	}
+	x.reads("held", "disk\n")
+}
+
+// An editor that fails, in whatever way, fails the call. What is on the disk never stands in for its text.
+func TestOverlayThatFails(t *testing.T) {
+	turns := 0
+	for what, c := range map[string]struct {
+		load func(ctx context.Context, path string) (string, bool, error)
+		want engine.Code
+	}{
+		"an error":       {func(context.Context, string) (string, bool, error) { return "", false, errors.New("gone") }, engine.CodeIOError},
+		"held and error": {func(context.Context, string) (string, bool, error) { return "x", true, errors.New("gone") }, engine.CodeIOError},
+		"not found":      {func(context.Context, string) (string, bool, error) { return "", false, fs.ErrNotExist }, engine.CodeIOError},
+		"a deadline":     {func(context.Context, string) (string, bool, error) { return "", false, context.DeadlineExceeded }, engine.CodeIOError},
+		"a refusal": {func(context.Context, string) (string, bool, error) {
+			return "", false, engine.Refuse(engine.Unread, "/x", nil)
+		}, engine.CodeIOError},
+		"a panic":        {func(context.Context, string) (string, bool, error) { panic("no") }, engine.CodeIOError},
+		"no text":        {func(context.Context, string) (string, bool, error) { return "\xff", true, nil }, engine.CodeIOError},
+		"too much":       {func(context.Context, string) (string, bool, error) { return strings.Repeat("x", 256<<20+1), true, nil }, engine.CodeTooLarge},
+		"waits":          {func(ctx context.Context, _ string) (string, bool, error) { <-ctx.Done(); return "", false, ctx.Err() }, engine.CodeDeadline},
+		"waits for ever": {func(context.Context, string) (string, bool, error) { select {} }, engine.CodeDeadline},
+		"waits, then says": {func(ctx context.Context, _ string) (string, bool, error) {
+			<-ctx.Done()
+			return "", false, errors.New("x")
+		}, engine.CodeDeadline},
+	} {
+		x, d := edited(t, func(fs *config.FS) { fs.TrackReads = true })
+		d.load = c.load
+		was, path := x.looks(), x.ws+"/held"
+		for n, do := range []func(ctx context.Context, c *engine.Call) (string, error){
+			func(ctx context.Context, c *engine.Call) (got string, err error) {
+				err = x.Read(ctx, c, path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+					b, sight, err := all(s)
+					got = string(b)
+					return sight, err
+				})
+				return got, err
+			},
+			func(ctx context.Context, c *engine.Call) (string, error) {
+				return "", ignore(x.Stat(ctx, c, path, true))
+			},
+			func(ctx context.Context, c *engine.Call) (string, error) {
+				return "", ignore(x.Append(ctx, c, path, []byte("x"), engine.Rules{}))
+			},
+			func(ctx context.Context, c *engine.Call) (string, error) {
+				return "", ignore(x.Create(ctx, c, x.ws+"/new", []byte("x"), engine.Rules{}))
+			},
+			func(ctx context.Context, c *engine.Call) (string, error) {
+				return "", ignore(x.Copy(ctx, c, engine.CopyArgs{From: path, To: x.ws + "/copy"}))
+			},
+			func(ctx context.Context, c *engine.Call) (string, error) {
+				return "", ignore(x.Delete(ctx, c, path, engine.DeleteOptions{}))
+			},
+		} {
+			short := time.Minute
+			if strings.HasPrefix(what, "waits") {
+				short = 30 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(ctx, short)
+			got, err := do(ctx, x.through(d))
+			cancel()
+			if got != "" || code(err) != c.want {
+				t.Errorf("%s, %d: %q %v", what, n, got, err)
+			}
+			if what == "waits for ever" || what == "too much" && n == 2 {
+				break // each takes a second, or much memory
+			}
+		}
+		if x.looks() != was {
+			t.Errorf("%s: on the disk:\n%s\nwas\n%s", what, x.looks(), was)
+		}
+	}
+	// Another text at each look: nothing is ever written over a text that was not the last.
+	x, d := edited(t, nil)
+	d.load = func(context.Context, string) (string, bool, error) { turns++; return fmt.Sprint(turns), true, nil }
+	d.store = func(_ context.Context, _, old, _ string) error {
+		t.Errorf("over %s in turn %d", old, turns)
+		return nil
+	}
+	if _, err := x.Append(ctx, x.through(d), x.ws+"/held", []byte("x"), engine.Rules{}); code(err) != engine.CodeConflict {
+		t.Errorf("%v", err)
+	}
+}
+
+func ignore[T any](_ T, err error) error { return err }
+
+// What becomes of a text that the editor may or may not have taken.
+func TestOverlayTakesOrDoesNot(t *testing.T) {
+	failed := errors.New("failed")
+	for what, c := range map[string]struct {
+		store func(d *editor, ctx context.Context, path, text string) error
+		want  string // the cause; "" is success
+		undo  string // the text after an undo; "" where it is refused
+	}{
+		"taken":              {func(d *editor, _ context.Context, p, text string) error { d.put(p, text); return nil }, "", "buffer\n"},
+		"taken and an error": {func(d *editor, _ context.Context, p, text string) error { d.put(p, text); return failed }, "", "buffer\n"},
+		"taken and a panic":  {func(d *editor, _ context.Context, p, text string) error { d.put(p, text); panic("x") }, "", "buffer\n"},
+		"an error":           {func(*editor, context.Context, string, string) error { return failed }, "client_failed", "buffer\n"},
+		"half of it":         {func(d *editor, _ context.Context, p, text string) error { d.put(p, text[:2]); return failed }, "half_made", ""},
+		"closed":             {func(d *editor, _ context.Context, p, _ string) error { delete(d.texts, p); return failed }, "half_made", ""},
+		"asleep":             {func(_ *editor, ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() }, "half_made", "buffer\n"},
+		"asleep, after it": {func(d *editor, ctx context.Context, p, text string) error {
+			d.put(p, text)
+			<-ctx.Done()
+			return ctx.Err()
+		}, "", "buffer\n"},
+		"another just before": {nil, "changed_at_once", "typed\n"},
+		"no answer at last":   {nil, "client_failed", "buffer\n"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			x, d := edited(t, nil)
+			was, path := x.looks(), x.ws+"/held"
+			hangUp := func() {}
+			d.store = func(ctx context.Context, path, old, text string) error {
+				if old != "buffer\n" || text != "after\n" {
+					t.Errorf("%q becomes %q", old, text)
+				}
+				if c.store == nil {
+					t.Errorf("%q was handed over", text)
+					return nil
+				}
+				if strings.HasPrefix(what, "asleep") {
+					hangUp()
+				}
+				return c.store(d, ctx, path, text)
+			}
+			if c.store == nil {
+				d.load = func(ctx context.Context, path string) (string, bool, error) {
+					page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{NoReads: true, Limit: 1})
+					must(t, err)
+					switch last := len(page.Checkpoints) > 0; { // it is saved, and about to be handed over
+					case last && c.want == "client_failed":
+						return "", false, failed
+					case last:
+						d.put(path, "typed\n")
+					}
+					return d.plain(path)
+				}
+			}
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			hangUp = cancel
+			_, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: path, Text: "after\n"})
+			if c.want == "" && err != nil || c.want != "" && (engine.Reason(err) == nil || engine.Reason(err).Cause.Name != c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if half, ok := factsOf[engine.HalfFacts](err, engine.HalfMade); ok && (!slices.Equal(half.Left, []string{path}) || half.Checkpoint == "") {
+				t.Errorf("%+v", half)
+			}
+			page, lerr := x.Checkpoints(context.Background(), x.call("s"), checkpoint.Filter{NoReads: true, Limit: 9})
+			must(t, lerr)
+			outcomes := map[string]checkpoint.Outcome{"": checkpoint.Committed, "half_made": checkpoint.Foreign}
+			outcome, known := outcomes[c.want]
+			if !known {
+				outcome = checkpoint.Aborted
+			}
+			if len(page.Checkpoints) != 1 || page.Checkpoints[0].Outcome != outcome {
+				t.Errorf("on record: %+v, want %q", page.Checkpoints, outcome)
+			}
+			if left, err := x.HalfWay(context.Background()); left != nil || err != nil {
+				t.Errorf("still half-way: %v", left)
+			}
+			d.store, d.load = nil, nil
+			_, err = x.Undo(context.Background(), x.through(d), engine.RestoreOptions{})
+			if got, _, _ := d.plain(path); c.undo != "" && got != c.undo {
+				t.Errorf("undone: %q %v", got, err)
+			} else if c.undo == "" && err == nil {
+				t.Errorf("undone to %q what nobody made", got)
+			}
+			if x.looks() != was {
+				t.Errorf("on the disk:\n%s\nwas\n%s", x.looks(), was)
+			}
+		})
+	}
+}
+
+// An approval of a change in the editor is none of one on the disk, and none of another text.
+func TestOverlayMovesWhileSomebodyIsAsked(t *testing.T) {
+	for what, c := range map[string]struct {
+		while func(x *tree, d *editor, path string)
+		want  engine.Code
+	}{
+		"nothing": {func(*tree, *editor, string) {}, ""},
+		"typed":   {func(_ *tree, d *editor, path string) { d.put(path, "typed\n") }, engine.CodeApprovalStale},
+		"saved":   {func(x *tree, d *editor, path string) { x.write("held", "buffer\n"); delete(d.texts, path) }, engine.CodeApprovalStale},
+		"touched": {func(x *tree, _ *editor, _ string) { x.write("held", "disk\n") }, ""},
+	} {
+		x, d := edited(t, func(fs *config.FS) { fs.RequireApproval = true })
+		path, call := x.ws+"/held", x.through(d)
+		call.Approver = &asker{while: func() { c.while(x, d, path) }}
+		if _, err := x.Append(ctx, call, path, []byte("x"), engine.Rules{}); code(err) != c.want {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	x, d := edited(t, func(fs *config.FS) { fs.RequireApproval = true })
+	call := x.through(d)
+	call.Approver = &asker{while: func() { d.put(x.ws+"/plain", "typed\n") }}
+	if _, err := x.Delete(ctx, call, x.ws+"/plain", engine.DeleteOptions{}); err == nil {
+		t.Error("a file went that the editor has text of by now")
+	}
+	x.reads("plain", "disk\n")
+	x.cfg.Checkpoint.MaxFileBytes = 1 // then a directory goes by one rename
+	x.Close()
+	x.open()
+	x.write("e/f", "disk\n")
+	call.Approver = &asker{while: func() { d.put(x.ws+"/e/f", "typed\n") }}
+	if _, err := x.Delete(ctx, call, x.ws+"/e", engine.DeleteOptions{Recursive: true}); !engine.UnsavedText.In(err) {
+		t.Errorf("a directory went with a file that the editor has text of by now: %v", err)
+	}
+	x.reads("e/f", "disk\n")
+}
+
+// An editor has no metadata to give back, and no times.
+func TestOverlayHasNoMetadata(t *testing.T) {
+	for _, times := range []bool{false, true} {
+		x, d := edited(t, nil)
+		path := x.ws + "/plain"
+		m := x.becomes("after\n", "plain")
+		next := m.Next
+		m.Next = func(ts []*engine.Target) error {
+			err := next(ts)
+			ts[0].After.Meta = &guardfs.Metadata{Mode: 0o600, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+			return err
+		}
+		if _, err := x.ChangeFiles(ctx, x.call("s"), m); err != nil {
+			t.Fatal(err)
+		}
+		d.put(path, "after\n")
+		x.write("plain", "other\n") // so that it is the editor's alone
+		was := x.looks()
+		done, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{KeepTimes: times})
+		if err != nil || d.texts[path] != "disk\n" || x.looks() != was {
+			t.Fatalf("%q %v\n%s", d.texts[path], err, x.looks())
+		}
+		if got := done.Metadata[path]; got.Set != nil || !slices.Equal(got.Dropped, []string{"mode"}) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// A client that does not come back is not waited for without end, also where the call has no deadline.
+func TestOverlayIsNotWaitedForWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		defer close(end)
+		c := &engine.Call{}
+		c.Overlay = &editor{load: func(context.Context, string) (string, bool, error) { <-end; return "x", true, nil }}
+		start := time.Now()
+		text, held, err := c.Held(context.Background(), "/f")
+		if text != nil || held || code(err) != engine.CodeDeadline || time.Since(start) > time.Minute {
+			t.Errorf("%q %v %v after %v", text, held, err, time.Since(start))
+		}
+	})
+}
+
+// The disk under a text that the editor holds is not taken for what others changed.
+func TestOverlayIsNoChangeFromOutside(t *testing.T) {
+	x, d := edited(t, nil)
+	c := x.through(d)
+	for turn, name := range []string{"held", "plain"} {
+		c.Turn = fmt.Sprint("t", turn)
+		x.BeginTurn(ctx, c)
+		if _, _, err := x.Write(ctx, c, engine.WriteArgs{Path: x.ws + "/" + name, Text: "after\n"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Turn = "t2"
+	x.BeginTurn(ctx, c)
+	if n := x.externals(); n != 0 {
+		t.Errorf("%d changes from outside", n)
+	}
+	x.write("plain", "others\n")
+	c.Turn = "t3"
+	if x.BeginTurn(ctx, c); x.externals() != 1 {
+		t.Errorf("%d changes from outside", x.externals())
+	}
+	shown, _, _, err := x.Compare(ctx, c, checkpoint.Restore{Turn: "t0"}, true)
+	must(t, err)
+	for _, s := range shown {
+		if s.Path == x.ws+"/held" && (!strings.Contains(s.Diff, "-buffer\n+after\n") || strings.Contains(s.Diff, "disk")) {
+			t.Errorf("%s", s.Diff)
+		}
+	}
+}
+
+// A process that is killed while the editor takes a text, or did not yet: an undo brings the old text back
+// in either case, also where the same text is on the disk, which tells nothing.
+func TestOverlayKilled(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		x, d := edited(t, nil)
+		x.write("held", "buffer\n")
+		data := t.TempDir() + "/data"
+		d.store = func(_ context.Context, path, _, text string) error {
+			must(t, os.CopyFS(data, os.DirFS(x.data)))
+			if taken {
+				d.put(path, text)
+			}
+			return errors.New("killed")
+		}
+		path := x.ws + "/held"
+		x.Write(ctx, x.through(d), engine.WriteArgs{Path: path, Text: "after\n"}) //nolint:errcheck // nobody hears of it
+		x.Close()
+		must(t, os.Chmod(data, 0o700))
+		x.data, d.store = data, nil
+		x.open()
+		if _, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{}); err != nil || d.texts[path] != "buffer\n" {
+			t.Errorf("taken %v: %q %v", taken, d.texts[path], err)
+		}
+		x.reads("held", "buffer\n")
+		if left, err := x.HalfWay(ctx); left != nil || err != nil {
+			t.Errorf("still half-way: %v", left)
+		}
+	}
+}
+
+// A client that can't decode a file has no text of it: what it would write back destroys bytes. With text of its own beside them the
+// call is refused.
+func TestOverlayOfBytesThatAClientCannotRead(t *testing.T) {
+	x, d := edited(t, nil)
+	path := x.ws + "/plain"
+	x.write("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 vu\n")
+	d.put(path, "caf\uFFFD \uFFFDt\uFFFD d\uFFFDj\uFFFD vu\n")
+	if got, err := x.seen(x.through(d), path); err != nil || !strings.HasPrefix(got, "caf\xe9") {
+		t.Errorf("%q %v", got, err)
+	}
+	if _, _, err := x.Edit(ctx, x.through(d), engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "vu", New: "lu"}}}); err != nil {
+		t.Error(err)
+	}
+	x.reads("plain", "caf\xe9 \xe9t\xe9 d\xe9j\xe0 lu\n")
+	d.put(path, "caf\uFFFD typed\n")
+	was := x.looks()
+	if _, err := x.seen(x.through(d), path); !engine.ClientFailed.In(err) {
+		t.Error(err)
+	}
+	if _, err := x.Append(ctx, x.through(d), path, []byte("x"), engine.Rules{}); !engine.ClientFailed.In(err) || x.looks() != was || d.texts[path] != "caf\uFFFD typed\n" {
+		t.Errorf("%v\n%s", err, x.looks())
+	}
+}
+
+// Whatever calls and an editor do in whatever order: each text that is read is the whole of what the editor
+// holds, or of what is on the disk where it holds nothing; and a change is made in that one place or in none.
+func TestOverlayNeverMixes(t *testing.T) {
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 23))
+		x, d := edited(t, func(fs *config.FS) { fs.TrackReads, fs.CheckpointBeforeMutation = seed%2 == 0, seed%3 != 0 })
+		names := []string{"held", "plain", "d/held", "new"}
+		disk := func() map[string]string {
+			out := map[string]string{}
+			for _, name := range names {
+				if b, err := os.ReadFile(x.ws + "/" + name); err == nil {
+					out[name] = string(b)
+				}
+			}
+			return out
+		}
+		for step := range 60 {
+			name := names[r.IntN(len(names))]
+			path := x.ws + "/" + name
+			failing := r.IntN(6) == 0
+			if d.load = nil; failing {
+				d.load = func(context.Context, string) (string, bool, error) { return "", false, errors.New("gone") }
+			}
+			was, texts := disk(), maps.Clone(d.texts)
+			text, held := texts[path]
+			if !held {
+				text = was[name]
+			}
+			c, want, what := x.through(d), "", r.IntN(8)
+			var err error
+			switch mark := string(rune('a'+r.IntN(26))) + "\n"; what {
+			case 0: // the user types, saves or closes
+				d.put(path, mark)
+				continue
+			case 1:
+				if held {
+					x.write(name, text)
+				}
+				delete(d.texts, path)
+				continue
+			case 2:
+				delete(d.texts, path)
+				continue
+			case 3:
+				got, rerr := x.seen(c, path)
+				if rerr == nil && (failing || got != text) {
+					t.Fatalf("seed %d, step %d: %s reads %q, should %q", seed, step, name, got, text)
+				}
+				continue
+			case 4:
+				want = text + mark
+				_, err = x.Append(ctx, c, path, []byte(mark), engine.Rules{})
+			case 5:
+				want = mark
+				_, _, err = x.Write(ctx, c, engine.WriteArgs{Path: path, Text: mark, Rules: engine.Rules{Meant: true}})
+			case 6:
+				want = mark + text
+				first := text[:min(len(text), 2)]
+				_, _, err = x.Edit(ctx, c, engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: first, New: mark + first}}, Rules: engine.Rules{Meant: true}})
+			case 7:
+				_, err = x.Undo(ctx, c, engine.RestoreOptions{})
+			}
+			now := disk()
+			switch {
+			case err != nil || failing:
+				if err == nil && what != 7 {
+					t.Fatalf("seed %d, step %d: a client that failed was passed by", seed, step)
+				}
+				if !maps.Equal(now, was) || !maps.Equal(d.texts, texts) {
+					t.Fatalf("seed %d, step %d: %v, and all the same %q became %q, %q %q", seed, step, err, was, now, texts, d.texts)
+				}
+			case what == 7: // of some path: in one of the two places
+				if !maps.Equal(now, was) && !maps.Equal(d.texts, texts) {
+					t.Fatalf("seed %d, step %d: undone in both: %q became %q, %q %q", seed, step, was, now, texts, d.texts)
+				}
+				for _, name := range names {
+					if _, held := texts[x.ws+"/"+name]; held && now[name] != was[name] {
+						t.Fatalf("seed %d, step %d: the disk under %s was undone", seed, step, name)
+					}
+				}
+			case held:
+				if texts[path] = want; !maps.Equal(now, was) || !maps.Equal(d.texts, texts) {
+					t.Fatalf("seed %d, step %d: %d of %s: %q became %q, editor %q", seed, step, what, name, was, now, d.texts)
+				}
+			default:
+				if was[name] = want; !maps.Equal(now, was) || !maps.Equal(d.texts, texts) {
+					t.Fatalf("seed %d, step %d: %d of %s: disk %q, want %q, editor %q", seed, step, what, name, now, was, d.texts)
+				}
+			}
+		}
+		if left, err := x.HalfWay(ctx); left != nil || err != nil {
+			t.Errorf("seed %d: still half-way: %v", seed, left)
+		}
+	}
+}
+
+// A call that may not reach a path has none of its text, and its editor is not asked for it.
+func TestOverlayWithinAScope(t *testing.T) {
+	x, d := edited(t, nil)
+	c := x.through(d)
+	c.Scope = &engine.Scope{Readable: []string{x.ws + "/d"}}
+	for _, name := range []string{"held", "new", "d/held"} {
+		_, serr := x.Stat(ctx, c, x.ws+"/"+name, true)
+		got, err := x.seen(c, x.ws+"/"+name)
+		if name == "d/held" && (err != nil || serr != nil || got != "buffer\n") || name != "d/held" && (code(err) != engine.CodePathDenied || code(serr) != engine.CodePathDenied) {
+			t.Errorf("%s: %q %v %v", name, got, err, serr)
+		}
+		_, err = x.Append(ctx, c, x.ws+"/"+name, []byte("x"), engine.Rules{})
+		if code(err) != engine.CodePathDenied {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if slices.ContainsFunc(d.asked, func(p string) bool { return p != x.ws+"/d/held" }) || d.texts[x.ws+"/d/held"] != "buffer\n" {
+		t.Errorf("asked for %q; %q", d.asked, d.texts)
+	}
+}
+
+// Links and detours lead to the one true name that the editor knows.
+func TestOverlayByItsTrueName(t *testing.T) {
+	x, d := edited(t, nil)
+	must(t, os.Symlink("d", x.ws+"/to"))
+	must(t, os.Symlink("held", x.ws+"/as"))
+	for _, name := range []string{"to/held", "d/../d/./held", "as", "to/../new"} {
+		if got, err := x.seen(x.through(d), x.ws+"/"+name); err != nil || got != "buffer\n" {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+		if e, err := x.Stat(ctx, x.through(d), x.ws+"/"+name, true); err != nil || !e.Unsaved {
+			t.Errorf("%s: %+v %v", name, e, err)
+		}
+	}
+	if e, err := x.Stat(ctx, x.through(d), x.ws+"/as", false); err != nil || e.Unsaved || e.Target != "held" {
+		t.Errorf("%+v %v", e, err)
+	}
+	if _, err := x.Append(ctx, x.through(d), x.ws+"/to/held", []byte("x"), engine.Rules{}); err != nil || d.texts[x.ws+"/d/held"] != "buffer\nx" {
+		t.Errorf("%q %v", d.texts, err)
+	}
+	if _, err := x.Append(ctx, x.through(d), x.ws+"/as", []byte("x"), engine.Rules{}); code(err) != engine.CodeSymlinkRefused {
+		t.Errorf("%v", err)
+	}
+}
+
+// A saver is an editor that saves what it is given, as Zed and VS Code do: it shows a text with LF and without a
+// mark, nothing where no file is, and keeps line ends, mark and encoding of the file.
+type saver struct {
+	final  bool // it ends a text with a line break at saving
+	stores int
+}
+
+var bom = []byte("\xef\xbb\xbf")
+
+func latin(text string) (raw []byte) {
+	for _, r := range text {
+		raw = append(raw, byte(r))
+	}
+	return raw
+}
+
+func (s *saver) Load(_ context.Context, path string) (string, bool, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", true, nil
+	} else if err != nil || bytes.IndexByte(raw, 0) >= 0 {
+		return "", false, errors.New("that is no text")
+	}
+	text := string(bytes.TrimPrefix(raw, bom))
+	if !utf8.ValidString(text) {
+		var b strings.Builder
+		for _, c := range raw {
+			b.WriteRune(rune(c))
+		}
+		text = b.String()
+	}
+	return strings.ReplaceAll(text, "\r\n", "\n"), true, nil
+}
+
+func (s *saver) Store(_ context.Context, path, _, text string) error {
+	s.stores++
+	was, _ := os.ReadFile(path)
+	if s.final && text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	if bytes.Contains(was, []byte("\r\n")) {
+		text = strings.ReplaceAll(text, "\n", "\r\n")
+	}
+	raw := []byte(text)
+	if !utf8.Valid(was) {
+		raw = latin(text)
+	} else if bytes.HasPrefix(was, bom) {
+		raw = append(bytes.Clone(bom), raw...)
+	}
+	return os.WriteFile(path, raw, 0o600)
+}
+
+// What the client saved is undone on the disk to the very bytes that were there, with the client and without it.
+func TestOverlaySavedIsUndoneToTheByte(t *testing.T) {
+	word := strings.Repeat("Größere Übungen für Leute, die Wörter mögen.\n", 9)
+	for name, was := range map[string]string{
+		"lf": "one\ntwo\n", "crlf": "one\r\ntwo\r\n", "mark": "\xef\xbb\xbfone\n", "mark and crlf": "\xef\xbb\xbfone\r\ntwo\r\n",
+		"latin-1": string(latin(word)), "no end": "one\r\ntwo", "empty": "", "mixed": "one\r\ntwo\nthree\r\n", "cr": "a\rb\n",
+	} {
+		for _, final := range []bool{false, true} {
+			for _, client := range []bool{false, true} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					x := grow(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
+					x.write("f", was)
+					s, path := &saver{final: final}, x.ws+"/f"
+					c := x.through(s)
+					if _, err := x.seen(c, path); err != nil {
+						t.Fatal(err)
+					}
+					if _, _, err := x.Write(ctx, c, engine.WriteArgs{Path: path, Text: "eins\nzwei", Rules: engine.Rules{Meant: true}}); err != nil || s.stores != 1 {
+						t.Fatal(err, s.stores)
+					}
+					after, _ := os.ReadFile(path)
+					if !client {
+						c = x.call("s")
+					}
+					if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					x.reads("f", was)
+					if _, err := x.Redo(ctx, c, engine.RestoreOptions{}); err != nil {
+						t.Fatal(err)
+					}
+					if got, _ := os.ReadFile(path); !final && name != "mixed" && !bytes.Equal(got, after) {
+						t.Errorf("redone %q, was %q", got, after)
+					}
+					if s.stores != 1 {
+						t.Error("a restore of what is saved went to the client")
+					}
+				})
+			}
+		}
+	}
+}
+
+// Each change that the client itself saved is taken back, one after the other, and all of a turn at once.
+func TestOverlaySavedManyTimes(t *testing.T) {
+	for _, client := range []bool{false, true} {
+		for name, was := range map[string]string{"crlf": "one\r\ntwo\r\n", "mark": "\xef\xbb\xbfone\n"} {
+			x := grow(t, nil)
+			x.write("f", was)
+			x.write("g", was)
+			c := x.through(&saver{})
+			c.Turn = "t"
+			for _, text := range []string{"2\n", "3\n\n", "", "4\n"} {
+				for _, name := range []string{"/f", "/g"} {
+					if _, _, err := x.Write(ctx, c, engine.WriteArgs{Path: x.ws + name, Text: text, Rules: engine.Rules{Meant: true}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if !client {
+				c.Overlay = nil
+			}
+			if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{}); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			x.reads("f", was)
+			x.reads("g", was)
+			for range 9 { // the rewind, and the eight
+				if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			x.reads("f", was)
+			x.reads("g", was)
+		}
+	}
+}
+
+// Saved text is no unsaved text: each change that can't be made in the client is made on the disk where it has the
+// same as the client, and refused, with nothing done, where the client has another.
+func TestOverlaySavedGoesToTheDisk(t *testing.T) {
+	removal := func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindAbsent}
+		}
+		return nil
+	}
+	for what, change := range map[string]func(x *tree, c *engine.Call, path string) error{
+		"delete": func(x *tree, c *engine.Call, path string) error {
+			return ignore(x.Delete(ctx, c, path, engine.DeleteOptions{}))
+		},
+		"delete the directory": func(x *tree, c *engine.Call, path string) error {
+			return ignore(x.Delete(ctx, c, filepath.Dir(path), engine.DeleteOptions{Recursive: true}))
+		},
+		"move": func(x *tree, c *engine.Call, path string) error {
+			return ignore(x.Move(ctx, c, engine.MoveArgs{From: path, To: x.ws + "/to"}))
+		},
+		"move over": func(x *tree, c *engine.Call, path string) error {
+			return ignore(x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/plain", To: path, Overwrite: true}))
+		},
+		"move the directory": func(x *tree, c *engine.Call, path string) error {
+			return ignore(x.Move(ctx, c, engine.MoveArgs{From: filepath.Dir(path), To: x.ws + "/e"}))
+		},
+		"copy": func(x *tree, c *engine.Call, path string) error {
+			was, _ := os.ReadFile(path)
+			err := ignore(x.Copy(ctx, c, engine.CopyArgs{From: filepath.Dir(path), To: x.ws + "/copy", Recursive: true}))
+			if got, _ := os.ReadFile(x.ws + "/copy/f"); string(got) != string(was) {
+				err = errors.New("not the same bytes")
+			}
+			return err
+		},
+		"remove": func(x *tree, c *engine.Call, path string) error {
+			return ignore(x.ChangeFiles(ctx, c, engine.Files{Paths: []string{path}, Next: removal}))
+		},
+		"several": func(x *tree, c *engine.Call, _ string) error {
+			return ignore(x.ChangeFiles(ctx, c, x.becomes("x\n", "d/f", "plain", "new")))
+		},
+		"bytes": func(x *tree, c *engine.Call, path string) error {
+			return ignore(x.Append(ctx, c, path, []byte("\xff"), engine.Rules{}))
+		},
+		"metadata": func(x *tree, c *engine.Call, path string) error {
+			return ignore(x.ChangeFiles(ctx, c, engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
+				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("x"), Meta: &guardfs.Metadata{Mode: 0o700, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}}
+				return nil
+			}}))
+		},
+	} {
+		for form, text := range map[string]string{"crlf": "a\r\nb\r\n", "mark": "\xef\xbb\xbfa\n", "lf": "a\n", "empty": ""} {
+			for _, typed := range []bool{false, true} {
+				t.Run(what+" "+form, func(t *testing.T) {
+					t.Parallel()
+					x := grow(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
+					x.write("d/f", text)
+					x.write("d/bin", "\x00\x01")
+					x.write("plain", "p\n")
+					path, c := x.ws+"/d/f", x.call("s")
+					s := &saver{}
+					d := &editor{}
+					c.Overlay = d
+					sees := true
+					d.load = func(ctx context.Context, path string) (string, bool, error) {
+						text, held, err := s.Load(ctx, path)
+						if strings.HasSuffix(path, "bin") { // one that answers for all
+							return "", false, nil
+						}
+						if typed && !sees && strings.HasSuffix(path, "/d/f") {
+							text += "typed\n"
+						}
+						return text, held, err
+					}
+					d.store = func(context.Context, string, string, string) error { t.Error("it went to the client"); return nil }
+					for _, name := range []string{"/d/f", "/plain", "/d/bin"} {
+						if _, err := x.seen(c, x.ws+name); err != nil {
+							t.Fatal(err)
+						}
+					}
+					sees = false
+					was := x.looks()
+					err := change(x, c, path)
+					if changed := x.looks() != was; changed == (typed && what != "copy") || (err != nil) != typed {
+						t.Fatalf("changed %v: %v", changed, err)
+					}
+					if typed {
+						return
+					}
+					if what == "bytes" { // which the client can't read
+						c.Overlay = nil
+					}
+					if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil || x.looks() != was && what != "delete the directory" && what != "move over" {
+						t.Errorf("undone: %v\n%s\nwas\n%s", err, x.looks(), was)
+					}
+				})
+			}
+		}
+	}
+}
+
+// Nothing was there, so nothing had to be read, whatever the client says of it.
+func TestOverlayOfNothing(t *testing.T) {
+	for what, load := range map[string]func(context.Context, string) (string, bool, error){
+		"nothing is held": func(context.Context, string) (string, bool, error) { return "", false, nil },
+		"no text":         (&saver{}).Load,
+	} {
+		for _, name := range []string{"new", "x/y/new"} {
+			x := grow(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
+			d := &editor{load: load, store: (&saver{}).Store}
+			for _, text := range []string{"one\n", "two\n"} { // its own change counts as seen
+				if _, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: x.ws + "/" + name, Text: text, Rules: engine.Rules{Parents: true}}); err != nil {
+					t.Errorf("%s, %s: %v", what, name, err)
+				}
+				x.reads(name, text)
+			}
+			_, _, err := x.Edit(ctx, x.through(d), engine.EditArgs{Path: x.ws + "/" + name, Edits: []edit.Edit{{Old: "two", New: "3"}}})
+			if err != nil {
+				t.Errorf("%s, %s: %v", what, name, err)
+			}
+			d.load = func(context.Context, string) (string, bool, error) { return "typed\n", true, nil }
+			if _, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: x.ws + "/z/other", Text: "x\n", Rules: engine.Rules{Parents: true}}); !engine.UnsavedText.In(err) {
+				t.Errorf("%s: over text that nobody saved: %v", what, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,399 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/guardfs"
+)
+
+// step is a step in words: "put /f", "rename /a /b". Before a verb in capitals nothing or, of what goes, a file
+// is there; "-dir", "-link" say what else.
+func step(words string) Step {
+	w := strings.Fields(words)
+	s := Step{Action: Action(w[0]), Path: w[1]}
+	before := ""
+	for _, arg := range w[2:] {
+		if kind, ok := strings.CutPrefix(arg, "-"); ok {
+			before = kind
+		} else {
+			s.To = arg
+		}
+	}
+	switch s.Action {
+	case Put:
+		s.After.Kind = checkpoint.File
+	case Link:
+		s.After.Kind = checkpoint.Symlink
+	case Mkdir:
+		s.After.Kind = checkpoint.Dir
+	case Rmdir:
+		s.Before.Kind = checkpoint.Dir
+	default:
+		s.Before.Kind = checkpoint.File
+	}
+	if before != "" {
+		s.Before.Kind = checkpoint.Kind(before)
+	}
+	return s
+}
+
+func TestPlanCheck(t *testing.T) {
+	trash := "/v/" + guardfs.TrashPrefix + "-0" + "/files/x"
+	for plan, why := range map[string]string{
+		"":                                    "",
+		"put /f":                              "",
+		"put /f -file":                        "",
+		"put /f -symlink":                     "",
+		"mkdir /d; mkdir /d/e; put /d/e/f":    "",
+		"remove /d/f; rmdir /d; put /d":       "",
+		"remove /f; mkdir /f; put /f/x":       "",
+		"remove /f; mkdir /f; link /f/l":      "",
+		"rename /d -dir " + trash:             "",
+		"rename /d -dir":                      "",
+		"rename /a /b; put /c":                "",
+		"rename /d/x " + trash + "; rmdir /d": "",
+		"mkdir /d; rename " + trash + " /d/x": "",
+		"rmdir /d/e; rmdir /d; mkdir /d":      "",
+
+		"put f":                           "not canonical",
+		"put /a/../f":                     "not canonical",
+		"put /f/":                         "not canonical",
+		"put /f -dir":                     "does not go with a dir before",
+		"mkdir /d -dir":                   "does not go with a dir before",
+		"rmdir /d -file":                  "does not go with a file before",
+		"remove /f -dir":                  "does not go with a dir before",
+		"rename /f -absent /g":            "does not go with a absent before",
+		"put /f; put /f":                  "leaves a file there",
+		"put /f; link /f":                 "leaves a file there",
+		"remove /f; remove /f":            "leaves a absent there",
+		"mkdir /d; put /d":                "leaves a dir there",
+		"put /f; put /f/x":                "leaves a file at /f",
+		"put /f/x; put /f":                "leaves something in it",
+		"link /l; put /l/x":               "leaves a symlink at /l",
+		"remove /d/f; rmdir /d; put /d/f": "leaves a absent at /d",
+		"rmdir /d; rmdir /d/e":            "leaves a absent at /d",
+		"rename /d -dir /e; put /d/f":     "leaves a absent at /d",
+		"mkdir /e; rename /d -dir /e":     "leaves a dir at /e",
+		"rename /d -dir /d/e":             "into itself",
+		"rename /d -dir /d":               "into itself",
+		"put /f /g":                       "only a rename",
+		"put /f; remove /g":               "too late",
+		"put /f; mkdir /g":                "too late",
+		"mkdir /d/x; rmdir /d":            "leaves something in it",
+		"mkdir /d/x; mkdir /d":            "leaves something in it",
+		"link /d/x; mkdir /e":             "too late",
+	} {
+		var p Plan
+		for words := range strings.SplitSeq(plan, "; ") {
+			if words != "" {
+				p.Steps = append(p.Steps, step(words))
+			}
+		}
+		err := p.check()
+		if _, is := errors.AsType[*PlanError](err); why == "" && err != nil || why != "" && (!is || !strings.Contains(err.Error(), why)) {
+			t.Errorf("%q: %v, should be %q", plan, err, why)
+		}
+	}
+	dirs := Plan{Steps: []Step{step("rmdir /d"), step("put /d/x")}}
+	dirs.Steps[0].Optional = true
+	if err := dirs.check(); err == nil {
+		t.Error("something goes into a directory that may be gone")
+	}
+}
+
+// Whatever of a step is another, is another plan; and no field can pass for its neighbour.
+func FuzzPlan(f *testing.F) {
+	f.Add("/a", "/b", "c", "d", uint32(1))
+	f.Add("", "1:/a", "4:file", "0:", uint32(0))
+	f.Fuzz(func(t *testing.T, a, b, c, d string, n uint32) {
+		base := func() Plan {
+			return Plan{Steps: []Step{
+				{Path: a, Action: Rename, To: b, Before: State{State: checkpoint.State{Hash: c, Target: d}}},
+				{Path: b, Action: Put, After: State{State: checkpoint.State{Hash: d, Target: c, UID: n, Xattrs: map[string][]byte{a: []byte(b)}}}},
+			}}
+		}
+		x := n + 1
+		changes := []func(p *Plan){
+			func(*Plan) {},
+			func(p *Plan) { p.Steps[0].Path += "x" },
+			func(p *Plan) { p.Steps[0].Path, p.Steps[0].To = p.Steps[0].Path+"x", p.Steps[0].To+"x" },
+			func(p *Plan) { p.Steps[0].To += "x" },
+			func(p *Plan) { p.Steps[0].Action = Remove },
+			func(p *Plan) { p.Steps[0].Exact = true },
+			func(p *Plan) { p.Steps[0].Optional = true },
+			func(p *Plan) { p.Steps[0].Before.Kind = checkpoint.Dir },
+			func(p *Plan) { p.Steps[0].Before.Hash += "x" },
+			func(p *Plan) { p.Steps[0].Before.Target += "x" },
+			func(p *Plan) { p.Steps[0].Before.ID.Ino++ },
+			func(p *Plan) { p.Steps[1].After.Kind = checkpoint.Dir },
+			func(p *Plan) { p.Steps[1].After.Hash += "x" },
+			func(p *Plan) { p.Steps[1].After.Target += "x" },
+			func(p *Plan) { p.Steps[1].After.Mode = 0o644 },
+			func(p *Plan) { p.Steps[1].After.UID = x },
+			func(p *Plan) { p.Steps[1].After.GID = x },
+			func(p *Plan) { p.Steps[1].After.ModTime = time.Unix(int64(x), 1) },
+			func(p *Plan) { p.Steps[1].After.Xattrs[a+"x"] = nil },
+			func(p *Plan) { p.Steps[1].After.Xattrs[a] = []byte(b + "x") },
+			func(p *Plan) { p.Steps = p.Steps[:1] },
+			func(p *Plan) { p.Steps = p.Steps[1:] },
+			func(p *Plan) { p.Steps = append(p.Steps, p.Steps[1]) },
+			func(p *Plan) { p.Steps[0], p.Steps[1] = p.Steps[1], p.Steps[0] },
+		}
+		seen := map[string]int{}
+		for i, change := range changes {
+			p := base()
+			change(&p)
+			digest := p.Digest(&Call{Tool: "t"})
+			if j, twice := seen[digest]; twice {
+				t.Fatalf("changes %d and %d have one digest", i, j)
+			}
+			seen[digest] = i
+		}
+		p := base()
+		for i, c := range []*Call{{Tool: a + "x"}, {Tool: a, Principal: "x"}, {Tool: a, Session: "x"}} {
+			digest := p.Digest(c)
+			if j, twice := seen[digest]; twice && a != "" {
+				t.Fatalf("calls %d and %d have one digest", i, j)
+			}
+			seen[digest] = i
+		}
+	})
+}
+
+// What counts of what is there is its content: a touch, or another mode, makes no approval stale.
+func TestDigestOfATouchedFile(t *testing.T) {
+	p := Plan{Steps: []Step{step("put /f -file")}}
+	was := p.Digest(&Call{})
+	s := &p.Steps[0].Before
+	s.ModTime, s.Mode, s.ID = time.Now(), 0o600, guardfs.Identity{Ino: 7}
+	if p.Digest(&Call{}) != was {
+		t.Error("a touched file is another plan")
+	}
+	if p.adds(&Plan{Steps: []Step{step("put /f -file"), step("put /g")}}) || !p.adds(&Plan{Steps: []Step{step("put /g")}}) {
+		t.Error(fmt.Sprint("adds: ", p.Paths()))
+	}
+}
+
+// A lock that somebody never gives back is no hang: the change is refused, with the name of who has it.
+func TestALockThatIsHeld(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	cfg := config.Default().Tools.FS
+	cfg.RequireApproval = false
+	e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.lockWait = 50 * time.Millisecond
+	file := filepath.Join(root, "f")
+	change := func() error {
+		_, err := e.ChangeFiles(context.Background(), &Call{Tool: "Write", Session: "secret"}, Files{Paths: []string{file}, Next: func(ts []*Target) error {
+			ts[0].After = After{Kind: guardfs.KindFile, Content: []byte("x")}
+			return nil
+		}})
+		return err
+	}
+	place, err := e.fs.Place(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer place.Close()
+	others, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := others.For("a backup").Lock(context.Background(), place.LockKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locked *guardfs.LockedError
+	if err := change(); !errors.As(err, &locked) || !strings.HasSuffix(locked.Holder, ", a backup") {
+		t.Errorf("while it is held: %v", err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the file is there")
+	}
+	unlock()
+	if err := change(); err != nil {
+		t.Errorf("when it is free: %v", err)
+	}
+	if err := errors.Join(os.Remove(file), os.RemoveAll(filepath.Join(data, "locks"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := change(); !errors.Is(err, ErrHost) {
+		t.Errorf("a data directory that is gone is not the agent's file: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "locks"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := change(); !errors.Is(err, ErrHost) {
+		t.Errorf("locks that can't be opened are not the agent's file: %v", err)
+	}
+}
+
+// Whoever has to wait a little gets his turn.
+func TestALockThatIsFreeSoon(t *testing.T) {
+	data := t.TempDir()
+	cfg := config.Default().Tools.FS
+	cfg.RequireApproval = false
+	e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	others, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := others.Lock(context.Background(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(30*time.Millisecond, unlock)
+	mine, err := e.lock(context.Background(), "Write", []string{"k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine()
+}
+
+// An approver has all of his time beside that of the call.
+func TestTimeFor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		asked, changes bool
+		tier           approval.Tier
+		want           time.Duration
+	}{
+		{true, true, "", 3 * time.Minute}, {true, false, "", time.Minute},
+		{false, true, "", time.Minute}, {false, true, approval.TierAsk, 3 * time.Minute},
+	} {
+		e := &Engine{shared: &shared{cfg: config.FS{RequireApproval: c.asked,
+			ApprovalTimeout: config.Duration(2 * time.Minute)}}}
+		if got := e.TimeFor(c.changes, c.tier); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// anything allows everything.
+type anything struct{}
+
+func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
+
+func (anything) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
+
+// nothing allows nothing.
+type nothing struct{ anything }
+
+func (nothing) Judge(guardfs.Object, guardfs.Access) error { return os.ErrPermission }
+
+// The next start removes the names that a killed process gave while it made a change ready, in directories that nobody changes too; where
+// policy does not let it, that is left to another start. What no record names stays.
+func TestTheNextStartRemovesWhatWasStaged(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	const tag = "0123456789abcdef"
+	record := filepath.Join(data, journalName, tag)
+	litter := []string{"a/" + guardfs.TempName(tag, 0), "b/" + guardfs.TempName(tag, 1), "b/" + guardfs.TempName(tag, 2) + "/in/it"}
+	stay := []string{"a/f", "a/" + guardfs.TempName(tag, 7), "a/" + guardfs.TempName("fedcba9876543210", 0)}
+	for _, name := range slices.Concat(litter, stay) {
+		name = filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte("x"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := ""
+	for n, beside := range []string{"/a/f", "/b/gone", "/b/gone", "/removed/f"} {
+		lines += `"` + root + beside + `" ` + guardfs.TempName(tag, n) + "\n"
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(record), 0o700), os.WriteFile(record, []byte(lines+`"cut`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	there := func(path string) bool { _, err := os.Lstat(path); return err == nil }
+	for _, judge := range []guardfs.Judge{nothing{}, anything{}} {
+		e, err := OpenOver(Options{Config: config.Default().Tools.FS, Judge: judge, DataDir: data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Close()
+		_, denied := judge.(nothing)
+		for _, name := range litter {
+			if there(filepath.Join(root, name)) != denied {
+				t.Errorf("denied: %v: %s is there: %v", denied, name, !denied)
+			}
+		}
+		if there(record) != denied {
+			t.Errorf("denied: %v: the record is there: %v", denied, !denied)
+		}
+		for _, name := range stay {
+			if !there(filepath.Join(root, name)) {
+				t.Errorf("%s is gone", name)
+			}
+		}
+	}
+}
+
+// What could not be put back in its place is listed as long as it is there, and can be removed.
+func TestKept(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := guardfs.New(guardfs.Options{Judge: anything{}, Journal: guardfs.OpenJournal(filepath.Join(dir, journalName))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	theirs := filepath.Join(dir, guardfs.TempName("fedcba9876543210", 0))
+	if err := os.WriteFile(theirs, []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	place, err := f.PlaceLink(filepath.Join(dir, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer place.Close()
+	temp, err := place.Held(filepath.Base(theirs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer temp.Close()
+	if _, err := temp.Keep(); err != nil {
+		t.Fatal(err)
+	}
+	for _, remove := range []bool{false, true, false} {
+		kept, err := Kept(t.Context(), dir, Place{}, remove)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(kept) == 1 && kept[0].Of == filepath.Join(dir, "f") {
+			if b, err := os.ReadFile(kept[0].Path); remove == (err == nil) || !remove && string(b) != "theirs" {
+				t.Errorf("remove %v: %q %v", remove, b, err)
+			}
+		} else if len(kept) > 0 || remove {
+			t.Errorf("remove %v: %+v", remove, kept)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, journalName, "kept", "*")); !remove && (len(left) > 0) != (len(kept) > 0) {
+			t.Errorf("records %v of %v", left, kept)
+		}
+	}
+}

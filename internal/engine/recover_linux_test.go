@@ -1,0 +1,876 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// A kill before the swap of one file leaves it, one after the swap has changed it. What a call is cut off before, for each.
+var cutAt = map[bool]string{false: "rename", true: "unlink"}
+
+func (x *tree) outcome(id checkpoint.ID) checkpoint.Outcome {
+	x.t.Helper()
+	op, err := x.Checkpoint(ctx, x.call("s"), id)
+	must(x.t, err)
+	return op.Outcome
+}
+
+// open2 is another engine over the tree, which may touch root only.
+func (x *tree) open2(root string) *tree {
+	x.t.Helper()
+	y := *x
+	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(root, x.deny), DataDir: x.data})
+	must(x.t, err)
+	y.Engine = e
+	x.t.Cleanup(func() { e.Close() })
+	return &y
+}
+
+// A change that was made counts as made, whatever is at its path by now. A dry run changes neither the tree nor the history.
+func TestWhatWasMadeStaysMade(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		x := grow(t, nil)
+		x.write("a", "x")
+		x.write("b", "x")
+		first := x.put("s", "a", "y")
+		var second checkpoint.ID
+		if killed {
+			second = x.cut("unlink", 1, makes("y", "b"))
+		} else {
+			second = x.put("s", "b", "y")
+		}
+		third := x.put("s", "n/m/f", "new")
+		x.Close()
+		x.open()
+		x.write("b", "x") // as it was before, by others
+		must(t, os.Remove(x.ws+"/n/m/f"))
+		looks := x.looks()
+		other := x.open2(x.ws)
+		for _, want := range []checkpoint.ID{third, second, first} {
+			dry, err := other.Undo(ctx, x.call("s"), engine.RestoreOptions{DryRun: true})
+			if err != nil || dry.Plan.UndoOf != want || x.looks() != looks {
+				t.Fatalf("killed %v: the dry run takes back %v, want %s: %v\n%s", killed, dry, want, err, x.looks())
+			}
+			if o := other.outcome(want); o == checkpoint.Aborted {
+				t.Fatalf("killed %v: %s is %v", killed, want, o)
+			}
+			done, err := other.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			if err != nil || done.Plan.UndoOf != want {
+				t.Fatalf("killed %v: taken back %v, want %s: %v", killed, done, want, err)
+			}
+			looks = x.looks()
+		}
+		x.has("a", "x")
+	}
+}
+
+// A change of one file that a kill cut off before it was made is passed over; one that was made counts.
+func TestWhatTheKillCutOff(t *testing.T) {
+	for made, at := range cutAt {
+		x := grow(t, nil)
+		x.write("a", "x")
+		x.write("b", "x")
+		want := x.put("s", "a", "y")
+		if id := x.cut(at, 1, makes("y", "b")); made {
+			want = id
+		}
+		x.has("b", map[bool]string{false: "x", true: "y"}[made])
+		if x.halfWay() == nil {
+			t.Fatal("nothing was cut off: the test tests nothing")
+		}
+		x.Close()
+		x.open()
+		x.write("b", "x")
+		for _, dry := range []bool{true, false} {
+			done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{DryRun: dry})
+			if err != nil || done.Plan.UndoOf != want {
+				t.Errorf("made %v, dry run %v: taken back %+v, want %s: %v", made, dry, done, want, err)
+			}
+		}
+		if left := x.halfWay(); left != nil {
+			t.Errorf("it is asked about again: %v", left)
+		}
+	}
+}
+
+// What somebody wrote into the file right before the rename, and which the process that died could not put back, is put back.
+func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
+	for _, saved := range []bool{true, false} {
+		x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = saved })
+		x.write("b", "x")
+		x.put("s", "a", "y") // so that there is a history, if there is to be one
+		run := x.cutting("unlink", 1)
+		func() {
+			defer func() { _ = recover() }() // without a checkpoint there is none to name
+			run(makes("y", "b"))
+		}()
+		holds, _ := filepath.Glob(x.ws + "/.moltis-*.tmp")
+		if len(holds) != 1 {
+			t.Fatalf("there is %v", holds)
+		}
+		must(t, os.WriteFile(holds[0], []byte("theirs"), 0o600))
+		x.Close()
+		x.open()
+		x.has("b", "theirs")
+		if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil {
+			t.Errorf("saved %v: there is still %v", saved, left)
+		}
+	}
+}
+
+// Where others removed what a change that was cut off had displaced, as git clean does, it comes back from the checkpoint; also where the start
+// that does that is cut off. What the checkpoint does not hold can't come back: then the new content stays.
+func TestDisplacedIsRemovedByOthers(t *testing.T) {
+	for _, stored := range []bool{true, false} {
+		for n := int64(1); ; n++ {
+			x := grow(t, func(fs *config.FS) {
+				if !stored {
+					fs.Checkpoint.MaxFileBytes = 2
+				}
+			})
+			system := callsOf(x)
+			for _, name := range []string{"a", "b", "c"} {
+				x.write(name, "old")
+			}
+			must(t, os.Chmod(x.ws+"/a", 0o640))
+			id := x.cut("rename", 3, makes("new", "a", "b", "c"))
+			x.has("b", "new")
+			temps, _ := filepath.Glob(x.ws + "/.moltis-*-[01].tmp")
+			if len(temps) != 2 {
+				t.Fatal(temps)
+			}
+			for _, name := range temps {
+				must(t, os.Remove(name))
+			}
+			x.Close()
+			met, _ := system.ends(n, func() error { x.open(); return nil })
+			x.Close()
+			x.open()
+			want, outcome := "old", checkpoint.Aborted
+			if !stored {
+				want, outcome = "new", checkpoint.Foreign
+			}
+			x.has("a", want)
+			x.has("b", want)
+			x.has("c", "old")
+			if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil || x.outcome(id) != outcome {
+				t.Fatalf("stored %v, cut off before %d: %v is left, it is %s", stored, n, left, x.outcome(id))
+			}
+			if i, err := os.Stat(x.ws + "/a"); err != nil || i.Mode() != 0o640 {
+				t.Errorf("%v %v", i, err)
+			}
+			if !met {
+				break
+			}
+		}
+	}
+}
+
+// Where others have put another file in the place of one that a change had replaced before it was cut off, theirs stays. The one that was there
+// before goes only if it is what was looked at and the checkpoint has it; else it is kept beside.
+func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
+	for what, c := range map[string]struct {
+		stored      bool
+		there, kept string
+	}{
+		"as it was":              {true, "old", ""},
+		"not in the checkpoint":  {false, "old", "old"},
+		"written into meanwhile": {true, "theirs", "theirs"},
+	} {
+		x := grow(t, func(fs *config.FS) {
+			if !c.stored {
+				fs.Checkpoint.MaxFileBytes = 2
+			}
+		})
+		for _, name := range []string{"a", "b", "c"} {
+			x.write(name, "old")
+		}
+		id := x.cut("rename", 3, makes("new", "a", "b", "c"))
+		temps, _ := filepath.Glob(x.ws + "/.moltis-*-0.tmp")
+		if len(temps) != 1 {
+			t.Fatal(temps)
+		}
+		x.write(filepath.Base(temps[0]), c.there)
+		must(t, os.Remove(x.ws+"/a"))
+		x.write("a", "newer")
+		x.Close()
+		x.open()
+		x.has("a", "newer")
+		x.has("b", "old")
+		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
+		if err != nil || (len(kept) == 1) != (c.kept != "") || x.outcome(id) != checkpoint.Foreign {
+			t.Fatalf("%s: kept %v %v, it is %s", what, kept, err, x.outcome(id))
+		}
+		if c.kept != "" {
+			x.has(filepath.Base(kept[0].Path), c.kept)
+		}
+		if left, _ := filepath.Glob(x.ws + "/.moltis-*.tmp"); left != nil {
+			t.Errorf("%s: %v is left", what, left)
+		}
+	}
+}
+
+// Nor does a new file count that never came to have its name.
+func TestANewFileThatTheKillCutOff(t *testing.T) {
+	x := grow(t, nil)
+	id := x.cut("link", 1, makes("new", "f"))
+	x.Close()
+	x.open()
+	if o := x.outcome(id); o != checkpoint.Aborted {
+		t.Errorf("it is %q", o)
+	}
+	x.has("f", "-")
+}
+
+// A change that was made before its process was killed is settled before a later one stands on it: that may put back what it changed.
+func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
+	x := grow(t, nil)
+	x.write("b", "x")
+	x.put("s", "a", "y")
+	cut := x.cut("unlink", 1, makes("y", "b"))
+	later := x.put("s", "b", "x") // by a process that began before the kill
+	x.Close()
+	x.open()
+	if o := x.outcome(cut); o == checkpoint.Aborted {
+		t.Fatalf("it is %q", o)
+	}
+	for _, want := range []struct {
+		of      checkpoint.ID
+		content string
+	}{{later, "y"}, {cut, "x"}} {
+		done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		if err != nil || done.Plan.UndoOf != want.of {
+			t.Fatalf("taken back %+v, want %s: %v", done, want.of, err)
+		}
+		x.has("b", want.content)
+	}
+}
+
+// What was cut off in one root is not decided by a process that is confined to another: it is left for whoever may reach the paths.
+func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
+	for half, names := range map[bool][]string{true: {"r1/a", "r1/b"}, false: {"r1/b"}} {
+		x := grow(t, nil)
+		x.write("r1/a", "old")
+		x.write("r1/b", "old")
+		x.write("r2/c", "c")
+		n := int64(len(names)) // before the last rename
+		id := x.cut("rename", n, makes("new", names...))
+		x.Close()
+		other := x.open2(x.ws + "/r2")
+		_, err := other.ChangeFiles(ctx, x.call("z"), x.becomes("mine", "r2/c"))
+		must(t, err)
+		x.has("r2/c", "mine")
+		if other.halfWay() == nil {
+			t.Fatalf("half %v: the other root has decided it", half)
+		}
+		x.open()
+		if left := x.halfWay(); left != nil {
+			t.Errorf("half %v: it is not decided: %v", half, left)
+		}
+		x.has("r1/a", "old")
+		x.has("r1/b", "old")
+		if o := x.outcome(id); o != checkpoint.Aborted {
+			t.Errorf("half %v: it is %q", half, o)
+		}
+	}
+}
+
+// Of what killed processes had under way, a process that may not look at all of it settles what it can, and does not wait for the rest; whoever may settles that.
+func TestAnotherRootSettlesItsPart(t *testing.T) {
+	x := grow(t, nil)
+	var ids []checkpoint.ID
+	names := []string{"r2/a", "r1/b", "r2/c", "r1/d", "r2/made"}
+	var runs []func(func(*tree) error) checkpoint.ID // all begin before the first is killed
+	for _, name := range names {
+		x.write(name, "old")
+		runs = append(runs, x.cutting(cutAt[name == "r2/made"], 1))
+	}
+	for i, name := range names {
+		ids = append(ids, runs[i](makes("new", name)))
+	}
+	x.Close()
+	other := x.open2(x.ws + "/r2")
+	_, err := other.Restore(ctx, x.call("s"), checkpoint.Restore{ID: ids[4]}, engine.RestoreOptions{})
+	must(t, err)
+	must(t, other.Close())
+	x.has("r2/made", "old")
+	const aborted, presumed, committed = checkpoint.Aborted, checkpoint.Presumed, checkpoint.Committed
+	has := func(want ...checkpoint.Outcome) {
+		t.Helper()
+		db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+		must(t, err)
+		defer db.Close()
+		for i, id := range ids {
+			if op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != want[i] {
+				t.Errorf("%d: %q, want %q: %v", i, op.Outcome, want[i], err)
+			}
+		}
+	}
+	has(aborted, presumed, aborted, presumed, committed)
+	x.open()
+	has(aborted, aborted, aborted, aborted, committed)
+	if left := x.halfWay(); left != nil {
+		t.Errorf("asked about again are %v", left)
+	}
+}
+
+// What is taken back of a change that made a new file in a new directory waits for whoever makes the same, and leaves it to them.
+func TestTakingBackWaitsForWhoMakesTheSame(t *testing.T) {
+	x := grow(t, nil)
+	x.SetLockWait(20 * time.Millisecond)
+	id := x.cut("rename", 1, makes("same\n", "d/f"))
+	locks, err := guardfs.OpenLocks(filepath.Join(x.data, "locks"))
+	must(t, err)
+	lock := func(name string) func() {
+		unlock, err := locks.Lock(ctx, guardfs.NameKey(x.ws+"/"+name))
+		must(t, err)
+		return unlock
+	}
+	for _, name := range []string{"d", "d/f"} {
+		unlock := lock(name)
+		must(t, x.Recover(ctx))
+		unlock()
+		if left := x.halfWay(); len(left) != 1 {
+			t.Fatalf("while %s is locked: half-way are %v", name, left)
+		}
+	}
+	// They make it while it is waited for them: their directory has a lock of its own, and their file is theirs.
+	unlock := lock("d")
+	x.SetLockWait(time.Minute)
+	done := make(chan error)
+	go func() { done <- x.Recover(ctx) }()
+	x.write("d/f", "same\n")
+	unlock()
+	must(t, <-done)
+	x.has("d/f", "same\n")
+	if o := x.outcome(id); o != checkpoint.Aborted || x.halfWay() != nil {
+		t.Errorf("it is %q, half-way are %v", o, x.halfWay())
+	}
+}
+
+// Whoever meets what a process has left half-way takes that back first, and then makes all of its own change.
+func TestWhoeverWaitedTakesBackFirst(t *testing.T) {
+	all := []string{"a", "b", "c"}
+	lay := func(t *testing.T) *tree {
+		x := grow(t, nil)
+		for _, name := range all {
+			x.write(name, "old")
+		}
+		return x
+	}
+	t.Run("write", func(t *testing.T) {
+		x := lay(t)
+		x.cut("rename", 2, makes("new", all...))
+		x.has("a", "new")
+		must(t, makes("mine", "c")(x))
+		x.has("a", "old")
+		x.has("b", "old")
+		x.has("c", "mine")
+	})
+	t.Run("rewind", func(t *testing.T) {
+		x := lay(t)
+		c := x.call("s")
+		c.Turn = "t"
+		x.BeginTurn(ctx, c)
+		_, err := x.ChangeFiles(ctx, c, x.becomes("new", all...))
+		must(t, err)
+		var asked atomic.Bool
+		c.Approver = meanwhile(func() { // the same rewind by another, who had the locks, and dies
+			if !asked.Swap(true) {
+				x.cut("rename", 2, func(y *tree) error { return rewind(y.Engine, "") })
+			}
+		})
+		x.Close()
+		x.cfg.RequireApproval = true
+		x.open()
+		_, err = x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{})
+		must(t, err)
+		for _, name := range all {
+			x.has(name, "old")
+		}
+	})
+	t.Run("taken back by another", func(t *testing.T) {
+		x := lay(t)
+		id := x.cut("rename", 2, makes("new", all...))
+		unlock := x.LockOp(ctx, id) // and waits for the locks of its paths
+		done := make(chan error, 1)
+		go func() { done <- makes("mine", "a")(x) }()
+		select {
+		case err := <-done:
+			t.Fatalf("it did not wait: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		x.has("a", "new")
+		unlock()
+		must(t, <-done)
+		x.has("a", "mine")
+		x.has("b", "old")
+	})
+}
+
+// A call that began before the kill writes nothing into a directory that a change left in the place of a file: the file comes back first.
+func TestNothingGoesIntoHalfAnExchange(t *testing.T) {
+	for _, name := range []string{"file", "dir", "link"} {
+		x := grow(t, nil)
+		x.trade()
+		was := x.looks()
+		id := x.cut("rename", 15, func(y *tree) error { return rewind(y.Engine, "") })
+		if x.looks() == was {
+			t.Fatal("nothing is half made: the test tests nothing")
+		}
+		makes("new", name+"/new")(x)          //nolint:errcheck // it may be refused
+		os.Remove(x.ws + "/" + name + "/new") //nolint:errcheck // it may not be there
+		if now := x.looks(); now != was || x.outcome(id) != checkpoint.Aborted {
+			t.Errorf("%s: it is %q, and there is\n%s\nwas\n%s", name, x.outcome(id), now, was)
+		}
+	}
+}
+
+// A restore does not plan with a change of which it is not known whether it was made, because a process that stands still holds the locks of its paths, or another one
+// waits for them to find out: it is refused. One that is not about that change does not wait for it.
+func TestRestoreOfWhatIsNotSettled(t *testing.T) {
+	x := grow(t, nil)
+	second := x.open2(x.ws)
+	for _, name := range []string{"a", "b", "c"} {
+		x.write(name, "old")
+	}
+	x.put("other", "c", "edited")
+	x.put("s", "b", "edited")
+	cut := x.cut("rename", 1, makes("new", "a"))
+	locks, err := guardfs.OpenLocks(filepath.Join(x.data, "locks"))
+	must(t, err)
+	letGo, err := locks.Lock(ctx, x.LockKey(x.ws+"/a"))
+	must(t, err)
+	refused := func(when string) {
+		t.Helper()
+		x.SetLockWait(50 * time.Millisecond)
+		done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		if e, ok := errors.AsType[*engine.Refusal](err); !ok || e.Cause != engine.Unsettled || e.Facts != cut {
+			t.Fatalf("%s: %+v, %v", when, done, err)
+		}
+		x.has("b", "edited")
+	}
+	refused("its path is locked")
+	x.SetLockWait(time.Hour)
+	_, err = x.Undo(ctx, x.call("other"), engine.RestoreOptions{})
+	must(t, err)
+	x.has("c", "old")
+
+	// Another process finds out, and waits for the lock.
+	found := make(chan error, 1)
+	second.SetLockWait(time.Hour)
+	go func() { found <- second.Recover(ctx) }()
+	// The order of the locks is that of their hashes. So it may wait for the path before it has the
+	// operation, and then the operation stays free.
+	for range 50 {
+		if !x.OpFree(ctx, cut) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	refused("another looks")
+	letGo()
+	must(t, <-found)
+	if o := x.outcome(cut); o != checkpoint.Aborted {
+		t.Errorf("it is %q", o)
+	}
+	_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+	must(t, err)
+	x.has("b", "old")
+}
+
+// A content that goes from the store between the plan of a restore and its reading is missing, as one that never was there, and no fault of the host.
+func TestContentGoesAfterThePlan(t *testing.T) {
+	for _, how := range []string{engine.OnConflictRefuse, engine.OnConflictSkip} {
+		x := grow(t, nil)
+		x.write("a", "old")
+		id := x.put("s", "a", "new")
+		done, err := x.RestoreAfter(ctx, x.call("s"), id, engine.RestoreOptions{OnConflict: how}, func(db *checkpoint.DB) error {
+			_, err := db.Purge(ctx, checkpoint.Purge{Hash: engine.HashOf([]byte("old"))})
+			return err
+		})
+		x.has("a", "new")
+		if how == engine.OnConflictSkip && (err != nil || len(done.Skipped) != 1) {
+			t.Errorf("skipped: %+v, %v", done, err)
+		}
+		if how == engine.OnConflictRefuse && !engine.NotStored.In(err) {
+			t.Errorf("refused: %v", err)
+		}
+	}
+}
+
+// A process dies while a directory has the name of ours that it has between two names: whoever comes next finds
+// it under its old name. If somebody has made another thing there meanwhile that stays, and the tree goes on to its new name.
+func TestKilledBetweenTwoNames(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		meanwhile func(x *tree)
+		goesOn    bool
+	}{
+		"a start": {func(*tree) {}, false},
+		"a call below the old name": {func(x *tree) {
+			other := x.open2(x.ws)
+			_, err := other.Create(ctx, x.call("s"), x.ws+"/d/n/new", []byte("new\n"), engine.Rules{Parents: true})
+			must(t, errors.Join(err, other.Close()))
+			must(t, os.RemoveAll(x.ws+"/d/n"))
+		}, false},
+		"a call below the new name": {func(x *tree) {
+			other := x.open2(x.ws)
+			_, err := other.Create(ctx, x.call("s"), x.ws+"/e/g/new", []byte("new\n"), engine.Rules{Parents: true})
+			must(t, errors.Join(err, other.Close()))
+			must(t, os.RemoveAll(x.ws+"/e/g"))
+		}, false},
+		"another at the new name": {func(x *tree) { x.write("e/g/theirs", "theirs\n") }, false},
+		"another at the old name": {func(x *tree) { x.write("d/theirs", "theirs\n") }, true},
+		"a file at the old name":  {func(x *tree) { x.write("d", "theirs\n") }, true},
+	} {
+		x := grow(t, nil)
+		x.layMove()
+		was := x.looks()
+		x.cut("rename", 2, func(x *tree) error {
+			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e/g"})
+			return err
+		})
+		if _, err := os.Lstat(x.ws + "/d"); !errors.Is(err, os.ErrNotExist) || x.halfWay() == nil {
+			t.Fatalf("%s: it was not cut off between its names: %v", what, err)
+		}
+		c.meanwhile(x)
+		must(t, x.Close())
+		x.open()
+		must(t, x.Recover(ctx))
+		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
+		if err != nil || x.halfWay() != nil || len(kept) != 0 {
+			t.Errorf("%s: kept %v %v, half-way %v", what, kept, err, x.halfWay())
+		}
+		if c.goesOn {
+			theirs := x.looks()
+			must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.Rename(x.ws+"/e/g", x.ws+"/d")))
+			if x.looks() == theirs {
+				t.Errorf("%s: nothing of theirs was there", what)
+			}
+		}
+		must(t, os.RemoveAll(x.ws+"/e/g"))
+		if now := x.looks(); now != was {
+			t.Errorf("%s: it is\n%s\nand was\n%s", what, now, was)
+		}
+	}
+}
+
+// Somebody moves a directory before the N-th system call of a rewind that removes what is in it, for some N: what can't
+// be put back is told, and nothing is made again at the old place. It comes back as soon as the directory does.
+func TestDirectoryMovedDuringARewind(t *testing.T) {
+	t.Parallel()
+	names := []string{"n1", "n2", "sub/n3", "sub/n4"}
+	told := 0
+	stride := cmp.Or(*every, 23)
+	for n := first(stride); ; n += stride {
+		x := grow(t, nil)
+		system := callsOf(x)
+		x.write("kept", "old")
+		x.BeginTurn(ctx, x.call("s"))
+		for _, name := range names {
+			x.puts("t", "new/"+name, name)
+		}
+		x.puts("t", "kept", "new")
+		var count atomic.Int64
+		moved := false
+		hook := func(string) *guardfs.Fault {
+			if count.Add(1) == n {
+				moved = os.Rename(x.ws+"/new", x.ws+"/moved") == nil
+			}
+			return nil
+		}
+		system.hook.Store(&hook)
+		_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
+		system.hook.Store(nil)
+		if count.Load() < n {
+			break
+		}
+		there := func(dir, name string) bool {
+			_, err := os.Lstat(x.ws + dir + name)
+			return err == nil
+		}
+		var missing []string
+		for _, name := range names {
+			if !there("/moved/", name) && !there("/new/", name) {
+				missing = append(missing, x.ws+"/new/"+name)
+			}
+		}
+		half, ok := factsOf[engine.HalfFacts](err, engine.HalfMade)
+		if err != nil && missing != nil {
+			told++
+			if !ok || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(half.Left, name) }) {
+				t.Errorf("moved before call %d: %v is gone: %v", n, missing, err)
+			}
+		}
+		x.Close()
+		x.open()
+		for _, name := range names {
+			if moved && err != nil && there("/moved/", name) && there("/new/", name) {
+				t.Errorf("moved before call %d: %s is there twice, after %v", n, name, err)
+			}
+		}
+		if moved && err != nil && !there("", "/new") { // what is in no place is in the directory, under a temporary name
+			must(t, os.Rename(x.ws+"/moved", x.ws+"/new"))
+			x.Close()
+			x.open()
+		}
+		for _, name := range names {
+			if moved && err != nil && !there("/moved/", name) && !there("/new/", name) {
+				t.Errorf("moved before call %d: %s is gone, after %v", n, name, err)
+			}
+		}
+		if left := x.halfWay(); left != nil {
+			t.Errorf("moved before call %d: %v is still half-way", n, left)
+		}
+		if err != nil && !strings.Contains(x.looks(), "/kept") {
+			t.Errorf("moved before call %d: kept is gone", n)
+		}
+	}
+	if told == 0 {
+		t.Error("nothing was ever removed before the directory was moved: the test tests nothing")
+	}
+}
+
+// What somebody changed outside between two calls of one turn is a conflict for every restore that crosses it, merge keeps it, and having been
+// kept once it is still not dropped.
+func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
+	const old = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
+	edited := func(s string, lines ...string) string {
+		for _, l := range lines {
+			s = strings.Replace(s, l+"\n", l+" edited\n", 1)
+		}
+		return s
+	}
+	for _, by := range []string{"id", "turn", "since"} {
+		t.Run(by, func(t *testing.T) {
+			x := grow(t, nil)
+			x.write("f", old)
+			c := x.call("s")
+			c.Turn = "t1"
+			x.BeginTurn(ctx, c)
+			start := time.Now()
+			first := x.put("s", "f", edited(old, "2"))
+			x.write("f", edited(old, "2", "6"))
+			x.put("s", "f", edited(old, "2", "6", "10"))
+			in := map[string]checkpoint.Restore{"id": {ID: first}, "turn": {Turn: "t1"}, "since": {Since: start}}[by]
+			restore := func(how string) (*engine.Restored, error) {
+				return x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: how})
+			}
+			refused := func() {
+				t.Helper()
+				if _, err := restore(""); !engine.Conflicts.In(err) {
+					t.Fatalf("it must be a conflict: %v", err)
+				}
+			}
+			refused()
+			if done, err := restore(engine.OnConflictSkip); err != nil || len(done.Skipped) != 1 {
+				t.Fatalf("skip: %+v %v", done, err)
+			}
+			x.has("f", edited(old, "2", "6", "10"))
+			if _, err := restore(engine.OnConflictMerge); err != nil {
+				t.Fatal(err)
+			}
+			x.has("f", edited(old, "6"))
+			refused() // what was kept is kept
+			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			x.has("f", edited(old, "2", "6", "10"))
+			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil { // of the second edit alone
+				t.Fatal(err)
+			}
+			x.has("f", edited(old, "2", "6"))
+			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
+				t.Fatalf("undo over it must be a conflict: %v", err)
+			}
+			if _, err := x.Undo(ctx, c, engine.RestoreOptions{OnConflict: engine.OnConflictMerge}); err != nil {
+				t.Fatal(err)
+			}
+			x.has("f", edited(old, "6"))
+			refused()
+			if _, err := restore(engine.OnConflictForce); err != nil {
+				t.Fatal(err)
+			}
+			x.has("f", old)
+		})
+	}
+}
+
+// Also of what the tools created: it does not go to the trash without a word.
+func TestCreatedThenChangedOutside(t *testing.T) {
+	x := grow(t, nil)
+	c := x.call("s")
+	c.Turn = "t1"
+	x.BeginTurn(ctx, c)
+	x.put("s", "f", "made\n")
+	x.write("f", "made\nby hand\n")
+	x.put("s", "f", "made\nby hand\nedited\n")
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
+		t.Fatalf("it must be a conflict: %v", err)
+	}
+	x.has("f", "made\nby hand\nedited\n")
+}
+
+// What an outsider took back is on record too, and nobody's conflict.
+func TestOutsiderTookBack(t *testing.T) {
+	x := grow(t, nil)
+	path := x.write("f", "0\n")
+	c := x.call("s")
+	turn := func(name string) {
+		c.Turn = name
+		x.BeginTurn(ctx, c)
+	}
+	turn("t1")
+	if _, err := x.Delete(ctx, c, path, engine.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.write("f", "by hand\n")
+	turn("t2")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	turn("t3")
+	page, err := x.Checkpoints(ctx, c, checkpoint.Filter{Kind: checkpoint.KindExternal})
+	if err != nil || len(page.Checkpoints) != 2 {
+		t.Fatalf("both changes must be on record: %+v %v", page, err)
+	}
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.has("f", "0\n")
+}
+
+// What others changed and took back is nobody's conflict.
+func TestOthersTookBack(t *testing.T) {
+	x := grow(t, nil)
+	x.write("f", "0\n")
+	x.put("s", "f", "1\n")
+	x.put("u", "f", "2\n")
+	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !engine.Conflicts.In(err) {
+		t.Fatalf("it must be a conflict: %v", err)
+	}
+	if _, err := x.Undo(ctx, x.call("u"), engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.has("f", "0\n")
+}
+
+func (x *tree) meta(name string) (mode os.FileMode, uid, gid uint32, attr string) {
+	x.t.Helper()
+	i, err := os.Stat(x.ws + "/" + name)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	st := i.Sys().(*syscall.Stat_t)
+	var v [64]byte
+	n, _ := unix.Getxattr(x.ws+"/"+name, "user.x", v[:])
+	return i.Mode(), st.Uid, st.Gid, string(v[:max(n, 0)])
+}
+
+// What somebody else removed or changed comes back by the checkpoint of that with the metadata that the tools had left it.
+func TestExternalComesBackWithItsMetadata(t *testing.T) {
+	x := grow(t, nil)
+	path := x.write("old", "old\n")
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setxattr(path, "user.x", []byte("kept"), 0); err != nil {
+		t.Skip("no extended attributes here:", err)
+	}
+	if os.Getuid() == 0 {
+		if err := os.Chown(path, 1000, 1001); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := x.call("s")
+	turn := func(name string) {
+		c.Turn = name
+		x.BeginTurn(ctx, c)
+	}
+	turn("t1")
+	x.put("s", "old", "old, edited\n")
+	x.put("s", "made", "made\n")
+	x.put("s", "shared", "made\n")
+	type meta struct {
+		mode     os.FileMode
+		uid, gid uint32
+		attr     string
+	}
+	look := func(name string) meta { m, u, g, a := x.meta(name); return meta{m, u, g, a} }
+	was := map[string]meta{"old": look("old"), "made": look("made"), "shared": look("shared")}
+	if err := errors.Join(os.Remove(path), os.Remove(x.ws+"/made")); err != nil {
+		t.Fatal(err)
+	}
+	x.write("shared", "by hand\n")
+	turn("t2")
+	page, err := x.Checkpoints(ctx, c, checkpoint.Filter{Kind: checkpoint.KindExternal})
+	if err != nil || len(page.Checkpoints) != 1 {
+		t.Fatalf("%+v %v", page, err)
+	}
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: page.Checkpoints[0].ID}, engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.has("old", "old, edited\n")
+	x.has("made", "made\n")
+	x.has("shared", "made\n")
+	for name, want := range was {
+		if got := look(name); got != want {
+			t.Errorf("%s came back with %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// What somebody set outside is theirs: a restore of the content leaves it. What was made anew gets all it had.
+func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
+	x := grow(t, nil)
+	path := x.write("f", "old\n")
+	id := x.put("s", "f", "new\n")
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setxattr(path, "user.x", []byte("theirs"), 0); err != nil {
+		t.Skip("no extended attributes here:", err)
+	}
+	if _, err := x.restore(id, ""); err != nil {
+		t.Fatal(err)
+	}
+	x.has("f", "old\n")
+	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
+		t.Errorf("it has now %v %q", mode, attr)
+	}
+	if _, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.put("s", "f", "made anew\n")
+	if mode, _, _, _ := x.meta("f"); mode == 0o600 {
+		t.Fatalf("a new file has %v", mode)
+	}
+	for range 2 {
+		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if mode, _, _, attr := x.meta("f"); mode != 0o600 || attr != "theirs" {
+		t.Errorf("it came back with %v %q", mode, attr)
+	}
+}

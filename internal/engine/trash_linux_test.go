@@ -1,0 +1,739 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"moltisfs/checkpoint"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
+)
+
+// A file and a tree that the store can't hold go to the trash by one rename and come back as the same objects, times and all; undo and redo know
+// them too.
+func TestParked(t *testing.T) {
+	x := grow(t, small)
+	big := strings.Repeat("b", 101)
+	x.write("big.bin", big)
+	x.write("t/big.bin", big)
+	x.write("t/sub/b.txt", "b\n")
+	for _, err := range []error{os.Mkdir(x.ws+"/t/hollow", 0o711), os.Symlink("b.txt", x.ws+"/t/link"), os.Chmod(x.ws+"/t/sub", 0o700)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Unix(1e9, 5)
+	if err := os.Chtimes(x.ws+"/t/sub/b.txt", old, old); err != nil {
+		t.Fatal(err)
+	}
+	before := x.looks()
+	same := func() {
+		t.Helper()
+		if now := x.looks(); now != before {
+			t.Fatalf("came back as\n%s\nand was\n%s", now, before)
+		}
+		if i, err := os.Stat(x.ws + "/t/sub/b.txt"); err != nil || !i.ModTime().Equal(old) {
+			t.Errorf("its time is %v %v", i.ModTime(), err)
+		}
+	}
+	for _, path := range []string{x.ws + "/big.bin", x.ws + "/t"} {
+		inode := inodeOf(t, path)
+		done, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{Recursive: true})
+		if err != nil || len(done.Trashed) != 1 || done.Skipped != "" || done.Checkpoint == "" {
+			t.Fatalf("%s: %+v %v", path, done, err)
+		}
+		e := done.Trashed[0]
+		files, info := x.trashed()
+		if _, err := os.Lstat(path); err == nil || len(files) != 1 || len(info) != 1 || e.Parked != files[0] || inodeOf(t, files[0]) != inode {
+			t.Fatalf("%s: %+v, in the trash %v %v", path, e, files, info)
+		}
+		if i, err := os.Stat(filepath.Dir(filepath.Dir(files[0]))); err != nil || i.Mode().Perm() != 0o700 {
+			t.Errorf("the trash is open to others: %v %v", i.Mode(), err)
+		}
+		card, err := os.ReadFile(info[0])
+		if err != nil || !strings.Contains(string(card), "Path="+path+"\n") || !strings.Contains(string(card), string(e.ID)) {
+			t.Errorf("the sidecar: %s %v", card, err)
+		}
+		page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+		if err != nil || len(page.Entries) != 1 || page.Entries[0].ID != e.ID {
+			t.Fatalf("listed %+v %v", page, err)
+		}
+		if _, err := x.Untrash(ctx, x.call("another session"), e.ID, false); err != nil {
+			t.Fatal(err)
+		}
+		same()
+		if files, info := x.trashed(); files != nil || info != nil || inodeOf(t, path) != inode {
+			t.Errorf("left in the trash: %v %v", files, info)
+		}
+		if _, err := x.Untrash(ctx, x.call("s"), e.ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("it came back twice: %v", err)
+		}
+	}
+	for range 2 { // the history knows it too, again and again
+		c := x.call("z")
+		if _, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			same()
+			if _, err := x.Redo(ctx, c, engine.RestoreOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Lstat(x.ws + "/t"); err == nil {
+				t.Fatal("redone, and still there")
+			}
+		}
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		same()
+	}
+	if files, info := x.trashed(); files != nil || info != nil {
+		t.Errorf("left in the trash: %v %v", files, info)
+	}
+}
+
+func inodeOf(t *testing.T, path string) uint64 {
+	t.Helper()
+	i, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i.Sys().(*syscall.Stat_t).Ino
+}
+
+// What is in the way stays, what is denied is neither moved nor brought back to, and a tree is taken back with what was changed in it, step by step.
+func TestParkedRefusals(t *testing.T) {
+	x := grow(t, small)
+	big := x.write("t/big.bin", strings.Repeat("b", 101))
+	a := x.write("t/a.txt", "a\n")
+	c := x.call("s")
+	c.Turn = "one"
+	x.BeginTurn(ctx, c)
+	edit := engine.Files{Paths: []string{a}, Next: func(ts []*engine.Target) error {
+		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
+		return nil
+	}}
+	old := x.looks()
+	if _, err := x.ChangeFiles(ctx, c, edit); err != nil {
+		t.Fatal(err)
+	}
+	done, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Restore(ctx, c, rewindTo("one"), engine.RestoreOptions{}); !slices.Equal(blockedBy(err), []engine.Why{engine.MovedWhole}) {
+		t.Errorf("a tree and what was changed in it, in one step: %v", err)
+	}
+	c.Turn = "two" // what is in the trash was not changed from outside
+	x.BeginTurn(ctx, c)
+	x.write("t/other.txt", "somebody's\n")
+	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !engine.Conflicts.In(err) {
+		t.Errorf("over something that is there: %v", err)
+	}
+	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !engine.Conflicts.In(err) {
+		t.Errorf("undone over something that is there: %v", err)
+	}
+	if err := os.RemoveAll(x.ws + "/t"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the deletion, then the edit
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := x.looks(); now != old {
+		t.Errorf("undone:\n%s\nwas\n%s", now, old)
+	}
+	x.Close()
+	x.deny = big
+	x.open()
+	x.write("u/secret.txt", "s\n")
+	for _, dir := range []string{"/t", "/u"} { // one would be parked, one goes path by path
+		x.Close()
+		x.deny = map[string]string{"/t": big, "/u": x.ws + "/u/secret.txt"}[dir]
+		x.write("u/open.txt", "o\n")
+		x.open()
+		whole := x.looks()
+		if _, err := x.Delete(ctx, c, x.ws+dir, engine.DeleteOptions{Recursive: true}); err == nil || x.looks() != whole {
+			t.Errorf("a tree with something denied in it went: %v\n%s\nwas\n%s", err, x.looks(), whole)
+		}
+	}
+	x.Close()
+	x.deny = ""
+	x.open()
+	if done, err = x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
+		t.Fatal(err)
+	}
+	x.Close()
+	x.deny = x.ws + "/t"
+	x.open()
+	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); err == nil {
+		t.Error("came back to a path that is denied by now")
+	}
+	x.Close()
+	x.deny = ""
+	x.open()
+	// Another thing in its place is not what was parked.
+	files, _ := x.trashed()
+	if err := errors.Join(os.Rename(files[0], x.data+"/aside"), os.Mkdir(files[0], 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !engine.NotStored.In(err) {
+		t.Errorf("a planted tree came back: %v", err)
+	}
+}
+
+// What has expired goes, with directories that nobody may enter, and not what its links lead to.
+func TestParkedExpires(t *testing.T) {
+	x := grow(t, small)
+	kept := x.write("kept.txt", "k\n")
+	x.write("t/big.bin", strings.Repeat("b", 101))
+	deep := "t"
+	for range 150 { // deeper than the removal goes down
+		deep += "/d"
+	}
+	x.write(deep+"/f.txt", "f\n")
+	x.write("t/shut/f.txt", "f\n")
+	for _, err := range []error{os.Symlink(kept, x.ws+"/t/link"), os.Symlink(x.ws, x.ws+"/t/dirlink"), os.Chmod(x.ws+"/t/shut", 0o500)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Close()
+	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.EmptyTrash(ctx, engine.Place{}, db, done.Trashed); err != nil {
+		t.Fatal(err)
+	}
+	if files, info := x.trashed(); files != nil || info != nil {
+		t.Errorf("still there: %v %v", files, info)
+	}
+	page, err := db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true})
+	if err != nil || len(page.Entries) != 0 {
+		t.Errorf("still listed: %+v %v", page, err)
+	}
+	db.Close()
+	if _, err := os.Stat(kept); err != nil {
+		t.Error("it followed a link")
+	}
+	x.open()
+	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err == nil {
+		t.Error("it came back from nowhere")
+	}
+}
+
+// Whatever goes wrong with the N-th system call of a deletion that parks, and of its undo, for every N: the tree is whole, at one of its two places,
+// and the trash says which; where everything goes wrong from the N-th call on, after the next start.
+func TestFaultAtEveryCallOfAParking(t *testing.T) {
+	t.Parallel()
+	cells, again := 0, 0
+	for name, bad := range badCalls() {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, small)
+			system := callsOf(x)
+			x.write("t/big.bin", strings.Repeat("b", 101))
+			x.write("t/sub/b.txt", "b\n")
+			x.write("u.txt", "u\n")
+			present := bare(x.looks())
+			c := x.call("s")
+			steps := []func() error{
+				func() error {
+					_, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+					return err
+				},
+				func() error { _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); return err },
+			}
+			if err := errors.Join(steps[0](), steps[1]()); err != nil {
+				t.Fatal(err)
+			}
+			// here says where the tree is, and fails when it is not whole there or the trash says otherwise.
+			here := func(what string) bool {
+				t.Helper()
+				now := bare(x.looks())
+				page, err := x.Trash(ctx, c, checkpoint.TrashFilter{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var files []string
+				all, _ := x.trashed()
+				for _, f := range all {
+					if !guardfs.Temporary(filepath.Base(f)) {
+						files = append(files, f)
+					}
+				}
+				switch {
+				case now == present && len(files) == 0 && len(page.Entries) == 0:
+					return true
+				case len(files) == 1 && len(page.Entries) == 1 && page.Entries[0].Parked == files[0] && !strings.Contains(now, "/t/"):
+					if b, err := os.ReadFile(files[0] + "/sub/b.txt"); err != nil || string(b) != "b\n" {
+						t.Fatalf("%s: %s %v", what, b, err)
+					}
+					return false
+				}
+				t.Fatalf("%s: in the tree\n%s\nin the trash %v, listed %+v", what, now, files, page.Entries)
+				return false
+			}
+			for step := range 2 {
+				for n := int64(1); ; n++ {
+					if there := here("before"); there != (step == 0) { // it went through in spite of the fault
+						if err := steps[1-step](); err != nil {
+							t.Fatalf("going back: %v", err)
+						}
+					}
+					call, err := system.fail(n, bad, steps[step])
+					if call == "" {
+						if err != nil {
+							t.Fatal(err)
+						}
+						break
+					}
+					cells++
+					what := fmt.Sprintf("step %d, call %d (%s): %v", step, n, call, err)
+					if left := x.halfWay(); left != nil {
+						again++
+						x.Close()
+						x.open()
+					}
+					if left := x.halfWay(); left != nil {
+						t.Fatalf("%s: marks are left", what)
+					}
+					if there := here(what); err == nil && there == (step == 0) {
+						t.Fatalf("%s: said to be done", what)
+					}
+				}
+			}
+		})
+	}
+	t.Logf("%d faults; the next start had to mend %d", cells, again)
+}
+
+// Before a tree moves the catalog says durably that it is on its way, so that whoever comes after a crash looks where it is; what says that it lies
+// in the trash, or that it does not, comes after the move.
+func TestPhaseIsAheadOfTheMove(t *testing.T) {
+	x := grow(t, small)
+	system := callsOf(x)
+	x.write("t/big.bin", strings.Repeat("b", 101))
+	other, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for _, c := range []struct {
+		step func() error
+		gone string // what the move takes away
+		want checkpoint.Phase
+	}{
+		{func() error {
+			_, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+			return err
+		}, x.ws + "/t", checkpoint.Parking},
+		{func() error { _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); return err }, x.data + "/.moltis-trash-*/files/*", checkpoint.Returning},
+	} {
+		var last []checkpoint.Trashed // what the catalog said of what is on its way before the last call with the tree in its old place
+		hook := func(string) *guardfs.Fault {
+			if there, _ := filepath.Glob(c.gone); there != nil {
+				page, err := other.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Unsettled: true})
+				if err != nil {
+					t.Error(err)
+				}
+				last = page.Entries
+			}
+			return nil
+		}
+		system.hook.Store(&hook)
+		err := c.step()
+		system.hook.Store(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there, _ := filepath.Glob(c.gone); there != nil {
+			t.Fatalf("it did not move: %v", there)
+		}
+		if len(last) != 1 || last[0].Phase != c.want {
+			t.Errorf("at the move the catalog said %+v, not that it is %s", last, c.want)
+		}
+	}
+}
+
+// Of two trees that went from one place each comes back by its own checkpoint, and they don't replace one another.
+func TestParkedTwice(t *testing.T) {
+	x := grow(t, small)
+	c := x.call("s")
+	var ids []string
+	for _, name := range []string{"one", "two"} {
+		x.write("t/big.bin", strings.Repeat("b", 101))
+		x.write("t/"+name, "")
+		done, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, done.Checkpoint)
+	}
+	for i, name := range []string{"one", "two"} {
+		in := checkpoint.Restore{ID: checkpoint.ID(ids[i])}
+		done, err := x.Restore(ctx, c, in, engine.RestoreOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(x.ws + "/t/" + name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !engine.Conflicts.In(err) {
+			t.Errorf("over the other one: %v", err)
+		}
+		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// meanwhile approves of everything, after something else has happened.
+type meanwhile func()
+
+func (f meanwhile) Ask(context.Context, approval.Question) (approval.Answer, error) {
+	f()
+	return approval.Answer{Decision: approval.Approved}, nil
+}
+
+// parkedNew has a file that is parked, made in a new directory and taken back; the directory goes too, unless something else is in it.
+func (x *tree) parkedNew(dir string, kept bool) {
+	x.t.Helper()
+	x.put("s", dir+"/f", strings.Repeat("b", 101))
+	if kept {
+		x.put("z", dir+"/kept", "k\n")
+	}
+	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		x.t.Fatal(err)
+	}
+	x.has(dir+"/f", "-")
+}
+
+// isBack fails unless what was parked is in its place, and nothing of it in the trash.
+func (x *tree) isBack(what, dir string) {
+	x.t.Helper()
+	x.has(dir+"/f", strings.Repeat("b", 101))
+	page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+	files, info := x.trashed()
+	if err != nil || len(page.Entries) > 0 || files != nil || info != nil {
+		x.t.Fatalf("%s: listed %+v %v, in the trash %v %v", what, page.Entries, err, files, info)
+	}
+}
+
+// Whoever waits to bring something back may find that its directory is there by now, made by somebody else, or that another has brought it back: then
+// nothing is left to do, and the trash does not have it again.
+func TestParkedComesBackMeanwhile(t *testing.T) {
+	for _, kept := range []bool{true, false} {
+		for _, redone := range []bool{true, false} {
+			x := grow(t, small)
+			x.parkedNew("big", kept)
+			cfg := x.cfg
+			cfg.RequireApproval = true
+			other, err := engine.OpenOver(engine.Options{Config: cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			c := x.call("s")
+			c.Approver = meanwhile(func() {
+				if !redone {
+					_ = os.Mkdir(x.ws+"/big", 0o755)
+				} else if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+					t.Error(err)
+				}
+			})
+			done, err := other.Redo(ctx, c, engine.RestoreOptions{})
+			if err != nil || done.Idle != redone || done.Idle != (done.Checkpoint == "") {
+				t.Fatalf("kept %v, redone %v: %+v %v", kept, redone, done, err)
+			}
+			x.isBack("redone", "big")
+			for range 2 { // the history has it once
+				if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				x.has("big/f", "-")
+				if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				x.isBack("and again", "big")
+			}
+		}
+	}
+}
+
+// Whichever system call its directory appears before: what was parked comes back, or stays in the trash and comes back the next time.
+func TestParkedAndItsDirectoryAppears(t *testing.T) {
+	t.Parallel()
+	x := grow(t, small)
+	system := callsOf(x)
+	refused, reached := 0, int64(0)
+	for n := int64(1); ; n++ {
+		x.parkedNew("big", false)
+		var calls atomic.Int64
+		hook := func(string) *guardfs.Fault {
+			if calls.Add(1) == n {
+				_ = os.Mkdir(x.ws+"/big", 0o755)
+			}
+			return nil
+		}
+		system.hook.Store(&hook)
+		_, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+		system.hook.Store(nil)
+		if err != nil {
+			refused++
+			x.has("big/f", "-")
+			if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+				t.Fatalf("before call %d, the next time: %v", n, err)
+			}
+		}
+		x.isBack("redone", "big")
+		if err := os.RemoveAll(x.ws + "/big"); err != nil {
+			t.Fatal(err)
+		}
+		if reached = n; calls.Load() < n {
+			break
+		}
+	}
+	t.Logf("%d calls, %d refused", reached, refused)
+}
+
+// What is moved to the trash from the lower layer of an overlay file system becomes another object by that, and is known there all the same.
+func TestParkedFromTheLowerLayer(t *testing.T) {
+	for _, options := range []string{"", ",redirect_dir=on"} {
+		x := grow(t, small)
+		lower := t.TempDir()
+		upper, err := os.MkdirTemp("/dev/shm", "overlay")
+		if err != nil {
+			t.Skip("SKIPPED: no place for the layers: ", err)
+		}
+		t.Cleanup(func() { os.RemoveAll(upper) })
+		big := strings.Repeat("b", 101)
+		at := x.ws + "/ov"
+		for _, d := range []string{at, upper + "/up", upper + "/work", lower + "/w", lower + "/w/tree"} {
+			if err := os.Mkdir(d, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, f := range []string{"big", "tree/big"} {
+			if err := os.WriteFile(lower+"/w/"+f, []byte(big), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Link(lower+"/w/big", lower+"/w/second"); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount("overlay", at, "overlay", 0, "lowerdir="+lower+",upperdir="+upper+"/up,workdir="+upper+"/work"+options); err != nil {
+			t.Skip("SKIPPED: no overlay file system can be mounted here: ", err)
+		}
+		t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+		for _, name := range []string{"/w/big", "/w/second", "/w/tree"} {
+			if name == "/w/tree" && options == "" {
+				continue // such a directory can't be renamed there at all
+			}
+			done, err := x.Delete(ctx, x.call("s"), at+name, engine.DeleteOptions{Recursive: true})
+			if err != nil || len(done.Trashed) != 1 {
+				t.Fatalf("deleting %s%s: %+v %v", name, options, done, err)
+			}
+			if _, err := os.Lstat(at + name); err == nil {
+				t.Errorf("%s is still there", name)
+			}
+			if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); err != nil {
+				t.Fatalf("%s%s does not come back: %v", name, options, err)
+			}
+			if _, err := os.Lstat(at + name); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// What others put into the place of a file or directory that came out of the trash is not taken along when that goes there again, nor for what was there.
+func TestOtherThingInTheParkedPlace(t *testing.T) {
+	t.Parallel()
+	makes := map[string]func(path string) error{
+		"dir": func(p string) error {
+			return errors.Join(os.Mkdir(p, 0o755), os.WriteFile(p+"/work", []byte("mine\n"), 0o600))
+		},
+		"link": func(p string) error { return os.Symlink("nowhere", p) },
+		"file": func(p string) error { return os.WriteFile(p, []byte("mine\n"), 0o600) },
+	}
+	for what, mk := range makes {
+		for _, of := range []string{"f", "d"} {
+			x := growIn(t, testdir.Disk(t), small) // where a new inode takes the number of one that went
+			big := strings.Repeat("b", 101)
+			place := x.ws + "/" + of
+			x.write(map[string]string{"f": "f", "d": "d/big"}[of], big)
+			del, err := x.Delete(ctx, x.call("s"), place, engine.DeleteOptions{Recursive: true})
+			must(t, err)
+			back, err := x.Untrash(ctx, x.call("s"), del.Trashed[0].ID, false)
+			must(t, err)
+			testdir.Tick(t)
+			must(t, errors.Join(os.RemoveAll(place), mk(place)))
+			theirs := x.looks()
+			untouched := func(step string) {
+				t.Helper()
+				if now := x.looks(); now != theirs {
+					t.Fatalf("%s for %s, %s: \n%s\nwant\n%s", what, of, step, now, theirs)
+				}
+			}
+			for _, dry := range []bool{true, false} {
+				_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{DryRun: dry})
+				if !engine.Conflicts.In(err) {
+					t.Errorf("%s for %s is taken to the trash: %v", what, of, err)
+				}
+				untouched("refused")
+				done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictSkip, DryRun: dry})
+				if err != nil || len(done.Skipped) != 1 {
+					t.Errorf("%s for %s is not skipped: %v", what, of, err)
+				}
+				untouched("skipped")
+				_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{DryRun: dry})
+				if !engine.NotStored.In(err) {
+					t.Errorf("%s counts as %s: %v", what, of, err)
+				}
+				done, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictSkip, DryRun: dry})
+				if err != nil || len(done.Skipped) != 1 {
+					t.Errorf("%s for what was %s is not skipped: %v", what, of, err)
+				}
+			}
+			untouched("looked at")
+			if _, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err != nil {
+				t.Fatalf("%s for %s, forced: %v", what, of, err)
+			}
+			for range 2 {
+				_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+				must(t, err)
+				untouched("undone")
+				_, err = x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+				must(t, err)
+				if _, err := os.Lstat(place); err == nil {
+					t.Fatalf("%s for %s stays", what, of)
+				}
+			}
+		}
+	}
+}
+
+// What is as it was is back already, also when a directory was worked in meanwhile.
+func TestBackAlready(t *testing.T) {
+	x := grow(t, small)
+	x.write("d/big", strings.Repeat("b", 101))
+	del, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true})
+	must(t, err)
+	_, err = x.Untrash(ctx, x.call("s"), del.Trashed[0].ID, false)
+	must(t, err)
+	testdir.Tick(t)
+	x.puts("t", "d/new", "x\n")
+	done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(del.Checkpoint)}, engine.RestoreOptions{})
+	if err != nil || !done.Idle {
+		t.Errorf("%+v %v", done, err)
+	}
+	for range 2 {
+		_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		must(t, err)
+	}
+	if _, err := os.Lstat(x.ws + "/d"); err == nil {
+		t.Error("undone, and still there")
+	}
+}
+
+// The same where directories are made for more files than may be open, which have temporary names in them then.
+func TestFaultsOfAParkedTrade(t *testing.T) {
+	const parked = 12
+	faultsOfATrade(t, cmp.Or(*every, 36), parked, func(x *tree, system *calls) {
+		openFiles(t, true, 78)
+		if closed := x.closedDuring(system, (*engine.Engine).Undo); closed < parked {
+			t.Fatalf("only %d were parked", closed)
+		}
+		_, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
+		must(t, err)
+	})
+}
+
+// A restore that finds the disk full, after it has taken away what stands in the way and while more new contents than may be open wait in the directories that it
+// has made, brings back what it took, and no directory stays.
+func TestParkedTradeFindsTheDiskFull(t *testing.T) {
+	for _, inTheWay := range []bool{true, false} {
+		x := grow(t, nil)
+		system := callsOf(x)
+		c := x.call("s")
+		c.Turn = "t"
+		x.BeginTurn(ctx, c)
+		for i := range 30 {
+			x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
+		}
+		done, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
+		must(t, err)
+		if inTheWay {
+			x.puts("t2", "file", "a file\n")
+		}
+		old := x.looks()
+		openFiles(t, true, 78)
+		waiting := 0
+		var mu sync.Mutex
+		full := func(op string) *guardfs.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if names, _ := filepath.Glob(x.ws + "/.moltis-*/n*"); op == "write" && len(names) >= 5 {
+				waiting = max(waiting, len(names))
+				return &guardfs.Fault{Err: syscall.ENOSPC}
+			}
+			return nil
+		}
+		system.hook.Store(&full)
+		_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+		system.hook.Store(nil)
+		if !errors.Is(err, syscall.ENOSPC) || waiting == 0 || x.looks() != old {
+			t.Errorf("in the way %v, %d waited: %v\n%s\nit was\n%s", inTheWay, waiting, err, x.looks(), old)
+		}
+		if left := x.halfWay(); left != nil {
+			t.Errorf("marks are left: %v", left)
+		}
+	}
+}
+
+// closedDuring is how many files with a temporary name were there at the same time while step ran.
+func (x *tree) closedDuring(system *calls, step func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error)) int {
+	x.t.Helper()
+	most := 0
+	var mu sync.Mutex
+	look := func(op string) *guardfs.Fault {
+		if op == "link" || op == "rename" {
+			mu.Lock()
+			defer mu.Unlock()
+			names, _ := filepath.Glob(x.ws + "/.moltis-*/*")
+			most = max(most, len(names))
+		}
+		return nil
+	}
+	system.hook.Store(&look)
+	defer system.hook.Store(nil)
+	_, err := step(x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
+	must(x.t, err)
+	return most
+}
