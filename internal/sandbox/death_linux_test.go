@@ -32,7 +32,7 @@ func replaced(f *guardfs.FS, tag, name, content string) error {
 		return err
 	}
 	what := guardfs.NewObject{Kind: guardfs.KindFile, Content: []byte(content), Like: before, Open: true}
-	h, made, err := p.Hold(ctx, strings.Repeat(tag, guardfs.TagLen), 1, what)
+	h, made, err := p.Hold(ctx, guardfs.TempName(strings.Repeat(tag, guardfs.TagLen), 1), what)
 	if err != nil {
 		return err
 	}
