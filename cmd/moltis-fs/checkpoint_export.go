@@ -34,7 +34,8 @@ says to which.
 
 Left out are paths outside of --root, paths that git refuses (such as .git), and what the store does
 not hold. The command says how many changes that are.` + timesTaken,
-		options:  options("root since until identity principal session"+onStore, opt("turn", "NAME", "only of this turn")),
+		options: options("root since until identity principal session"+onStore, opt("turn", "NAME", "only of this turn"),
+			opt("patch", "", "taken and not needed: an export is a patch")),
 		examples: []string{"moltis-fs checkpoint export --session s1 --turn t7 > t7.patch"},
 		run:      exportCheckpoints,
 	}
