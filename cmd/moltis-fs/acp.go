@@ -102,7 +102,11 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	came := make(chan os.Signal, 4)
 	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(came)
-	agent, err := acp.Start(in.args, in.err)
+	errs := in.err
+	if p, ok := errs.(*progress); ok {
+		errs = p.w // the terminal itself: to the agent it is one
+	}
+	agent, err := acp.Start(in.args, errs)
 	if err != nil {
 		return notStarted(in.args[0], err)
 	}

@@ -221,9 +221,11 @@ func (y yesBut) Ask(ctx context.Context, q tools.Question) (tools.Answer, error)
 }
 
 // approver says yes with --yes. Else the terminal asks; instead is what helps where there is none.
-// A call that an agent may have written takes --approve yes-exec for what runs code.
+// A call that an agent may have written takes --yes-exec for what runs code.
 func (in *invocation) approver(instead ...string) tools.Approver {
 	switch {
+	case in.given("yes-exec"):
+		return approveAll("--yes-exec")
 	case in.given("yes") && slices.Contains([]string{"call", "js run"}, in.command.path):
 		return yesBut{approval.Yes("--yes"), &terminal{streams: in.streams, instead: instead}}
 	case in.given("yes"):

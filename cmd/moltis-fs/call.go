@@ -37,7 +37,7 @@ input. "moltis-fs help TOOL" explains them. Relative paths are taken from the wo
 On a terminal, and with --text, the answer is text, and a refusal is told on standard error.
 Elsewhere, and with --json, it is the payload as one line of JSON. Approvals are asked on the
 terminal, or with --approve queue answered from elsewhere, as by moltis-fs approvals; --yes answers
-them with yes, but for what runs code later; --approve yes-exec answers that too.
+them with yes, but for what runs code later; --yes-exec answers that too.
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
 the host is broken, and 130 after Ctrl-C.
@@ -50,7 +50,7 @@ A line that can't be carried out is answered by an error, and the next one is re
   {"id": 1, "error": {"code": "unknown_tool", "message": "...", "hint": "..."}}
 with the code bad_line, unknown_tool or host_error. The exit status is that of the worst line.`,
 		args: "TOOL [JSON | -]", min: 0, max: 2, values: names,
-		options: options("yes approve json dialect read-only"+onSuite,
+		options: options("yes yes-exec approve json dialect read-only"+onSuite,
 			opt("text", "", "answer as text for people; the default on a terminal"),
 			opt("batch", "", "read calls from standard input, one a line"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
@@ -114,8 +114,8 @@ func runCall(ctx context.Context, in *invocation) error {
 
 // forCalls opens what the calls of this command line are made on.
 func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
-	if in.given("yes") && in.given("approve") {
-		return nil, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
+	if in.count("yes", "yes-exec") > 0 && in.given("approve") {
+		return nil, misuse(seeHelp(in.command), "--yes or --yes-exec and --approve both say who approves")
 	}
 	approver := in.approver("run it with --yes", "run it in a terminal",
 		"run it with --approve queue", "set require_approval = false in [tools.fs]")

@@ -53,8 +53,8 @@ func checkpointCommand() *command {
 			},
 			{
 				name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
-				short:    "let retention have it again; it keeps its label",
-				options:  options("principal session" + onStore),
+				short:    "let retention have it again",
+				options:  options("principal session"+onStore, opt("no-label", "", "take its label away too")),
 				examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
 			},
 			checkpointExportCommand(), checkpointImportCommand(), checkpointBackupCommand(),
@@ -158,7 +158,7 @@ func pinCheckpoint(ctx context.Context, in *invocation) error {
 		if err == nil {
 			err = set(ctx, c.ID, who)
 		}
-		if err == nil && in.given("label") {
+		if err == nil && in.count("label", "no-label") > 0 {
 			err = db.Label(ctx, c.ID, who, in.option("label"))
 		}
 		if err == nil {
@@ -183,7 +183,7 @@ func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB,
 	for _, o := range page.Checkpoints {
 		if o.ID != c.ID {
 			fmt.Fprintf(in.err, "%s: %s has that label too; rewind --label is refused until one of them "+
-				"has another (pin --label)\n", program, o.ID)
+				"has another, or none (unpin --no-label)\n", program, o.ID)
 		}
 	}
 	return err

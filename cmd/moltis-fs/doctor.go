@@ -22,7 +22,7 @@ func doctorCommand() *command {
 		long: `Looks at who may write to the configuration, the program and the data directory, at what is open,
 at who is asked before a change, at the kernel, and whether there is a real sandbox, where
 [tools.sandbox] wants one. It changes nothing. "weaker" is a promise that holds less here; "hazard" is
-something to mend first, and then the exit status is 1.`,
+something to mend first, and then the exit status is 1. Else it is 3 if the sandbox can't be reached.`,
 		options: options("json config policies-json data-dir root"),
 		examples: []string{"moltis-fs doctor --root ~/project",
 			"moltis-fs doctor --config moltis.toml --json"},
@@ -66,10 +66,14 @@ func runDoctor(ctx context.Context, in *invocation) error {
 			fmt.Fprintf(&b, "%17s-> %s\n", "", f.Hint)
 		}
 	}
+	outcome := refusedIf(hazards)
+	if outcome == nil && slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.About == "sandbox" && f.Level == doctor.Weaker }) {
+		outcome = &exitError{status: exitBroken}
+	}
 	return ending(in.answer(struct {
 		OK       bool             `json:"ok"` // there is no hazard
 		Findings []doctor.Finding `json:"findings"`
-	}{!hazards, list(found)}, "%s", b.String()), refusedIf(hazards))
+	}{!hazards, list(found)}, "%s", b.String()), outcome)
 }
 
 func about(h sandbox.Hello) string {
@@ -114,14 +118,16 @@ func (in *invocation) sandboxFinding(ctx context.Context, cfg config.Sandbox) []
 		}
 	}
 	if err != nil && (o != nil || !place.PerSession(cfg)) {
-		f.Level, f.What = doctor.Weaker, "no real sandbox is there: "+sandbox.Cause(err)+"; its calls are refused"
+		what, then := "no real sandbox is there", "its calls are refused"
+		f.Level = doctor.Weaker
 		if p != nil {
-			f.Hint = byHand(p)
+			what, f.Hint = "the sandbox "+p.ID+" can't be reached", byHand(p)
 		}
 		if !cfg.Require {
 			f.Level, f.Hint = doctor.Hazard, "require = true refuses them instead"
-			f.What = strings.TrimSuffix(f.What, "its calls are refused") + "a start has the calls run on this machine"
+			then = "a start has the calls run on this machine"
 		}
+		f.What = what + ": " + sandbox.Cause(err) + "; " + then
 	}
 	return []doctor.Finding{f}
 }

@@ -152,5 +152,6 @@ func addData(r *rand.Rand, add func(string, string)) {
 	add("copies/deep/three.txt", "same")
 	add("empty.txt", "")
 	add("settings.ini", "top = 1\n[server]\nhost = example.com ; the host\nport=80\r\n\n[paths]\nroot=/a=b\n# all\n")
+	add("urls.txt", "https://Example.com:443/a/../b?utm_source=x&id=1#top\nhttp://user@h:8080/?id=a%20b+c\nnot a url\nhttps://münchen.example/ä?utm_source=é\n")
 	add("log/.keep", string(bytes.Repeat([]byte{'x'}, 3)))
 }

@@ -14,7 +14,7 @@
 //     directory, and where it writes to a terminal NO_COLOR and TERM.
 //   - SIGINT and SIGTERM let the call under way end, unchanged or complete. A second one kills.
 //
-// [commands] is the one table that help and completions derive from.
+// [commands] is the one table that help, manual pages and completions derive from.
 package main
 
 import (
@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
 	"moltisfs/config"
@@ -71,7 +72,7 @@ func main() {
 	// the write fails instead; no change ends half-way, and the exit status stays true
 	signal.Ignore(syscall.SIGPIPE)
 	limitMemory(os.Getenv)
-	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
 }
 
 // limitMemory has garbage collection work to stay below [config.Memory], unless GOMEMLIMIT says
@@ -375,6 +376,7 @@ var shared = []option{
 	opt("approve", "HOW", "who approves changes (default: whom the command can ask, the client, the editor or the "+
 		"terminal, and of serve the queue)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
 	opt("yes", "", "do it, or approve it, without a question; a call's is no yes to what runs code later"),
+	opt("yes-exec", "", "as --approve yes-exec: approve what runs code later, too"),
 	opt("dry-run", "", "change nothing, and say what would be done"),
 	opt("identity", "FILE", "the age identity that encrypted content can be read with"),
 	opt("contains", "TEXT", "of paths that hold this, letters of either case"),
@@ -404,7 +406,7 @@ func commands() []*command {
 		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
 		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
 		doctorCommand(),
-		versionCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
+		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name
@@ -656,7 +658,7 @@ const overview = `moltis-fs COMMAND --help explains one, with examples; moltis-f
 func writeHelp(c *cobra.Command, _ []string) {
 	width := streams{out: c.OutOrStdout()}.width()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", wrap(c.CommandPath()+": "+c.Short, width))
+	fmt.Fprintf(&b, "%s\n", wrap(c.CommandPath()+": "+c.Short, width))
 	runs, above := c.Example != "", c.HasAvailableSubCommands()
 	if runs || !above {
 		fmt.Fprintf(&b, "Usage: %s\n", strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
@@ -711,6 +713,31 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			return c.Help()
 		},
 	}
+}
+
+func manCommand() *command {
+	return &command{
+		name: "man", short: "write the manual page of a command", args: "[COMMAND]", max: 2,
+		examples: []string{"moltis-fs man > moltis-fs.1", "moltis-fs man checkpoint restore | man -l -"},
+		run:      writeMan,
+	}
+}
+
+func writeMan(_ context.Context, in *invocation) error {
+	root := tree(commands(), streams{out: io.Discard, err: io.Discard}, func(*invocation) {})
+	c, rest, err := root.Find(in.args)
+	if err != nil || len(rest) > 0 {
+		return misuse(fmt.Sprintf("see %s help", program), "there is no command %q", strings.Join(in.args, " "))
+	}
+	// Indented lines are examples; Markdown wants four columns and a blank line for them.
+	c.Long = strings.ReplaceAll(c.Long, "\n  ", "\n\n    ")
+	c.DisableAutoGenTag = true
+	build := readBuild()
+	header := &doc.GenManHeader{Section: "1", Source: build.Version}
+	if when, err := time.Parse(time.RFC3339, build.Time); err == nil {
+		header.Date = &when
+	}
+	return doc.GenMan(c, header, in.out)
 }
 
 // when reads an option that is a time or an age.

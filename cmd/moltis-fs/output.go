@@ -117,26 +117,65 @@ func wrap(text string, width int) string {
 	return strings.Join(slices.Clip(out[:len(out)-1]), "\n")
 }
 
-// progressOn tells on w, now and then, how far long work is. It is nil if w is no terminal.
-func progressOn(w io.Writer) func(what string, done, total int) {
-	f, ok := w.(*os.File)
-	if !ok || !isTerminal(f) {
-		return nil
+// shownErr is f. If f is a terminal, it also shows how far long work is.
+func shownErr(f *os.File) io.Writer {
+	if isTerminal(f) {
+		return &progress{w: f}
 	}
-	told := time.Now() // what takes less than a moment needs no line
-	var mu sync.Mutex
-	return func(what string, done, total int) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(told) < 2*time.Second {
-			return
-		}
-		told = time.Now()
+	return f
+}
+
+// progress is a terminal with one line about long work, which is rewritten and gives way to all else
+// that is written.
+type progress struct {
+	w     io.Writer
+	mu    sync.Mutex
+	what  string
+	next  time.Time // the line is not rewritten before that
+	drawn bool
+}
+
+// progressOn gives the Progress of a store whose work is shown on w; nil if w is no terminal.
+func progressOn(w io.Writer) func(what string, done, total int) {
+	if p, ok := w.(*progress); ok {
+		return p.step
+	}
+	return nil
+}
+
+func (p *progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.erase()
+	return p.w.Write(b)
+}
+
+func (p *progress) erase() {
+	if p.drawn {
+		_, _ = io.WriteString(p.w, "\r\x1b[K") // if it fails, so does what follows
+	}
+	p.drawn = false
+}
+
+// step shows that so much of a total is done; total 0 is not known. What takes less than a second is not shown.
+func (p *progress) step(what string, done, total int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if what != p.what {
+		p.what, p.next = what, now.Add(time.Second)
+	}
+	switch {
+	case total > 0 && done >= total:
+		p.erase()
+		p.what = ""
+	case !now.Before(p.next):
+		p.next, p.drawn = now.Add(200*time.Millisecond), true
 		of := ""
 		if total > 0 {
 			of = fmt.Sprintf(" of %d", total)
 		}
-		fmt.Fprintf(w, "%s: %s: %d%s\n", program, what, done, of)
+		fmt.Fprintf(p.w, "\r\x1b[K%s: %s: %d%s", program, what, done, of)
 	}
 }
 
@@ -173,6 +212,9 @@ func encoded(answer any, indent string) ([]byte, error) {
 
 // write is the answer of a command.
 func (in *invocation) write(answer []byte) error {
+	if p, ok := in.err.(*progress); ok {
+		_, _ = p.Write(nil) // the answer may go to the same terminal
+	}
 	if _, err := in.out.Write(answer); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}

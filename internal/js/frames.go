@@ -17,6 +17,8 @@ const (
 	frameCall   = 'C' // see appendCall
 	frameLone   = 'L' // a call, and until its answer comes the worker does nothing
 	frameReply  = 'R' // number of the call, kind, data
+	frameWait   = 'W' // nanoseconds, after which the worker wants a frameRing; it forgets the last one
+	frameRing   = 'T'
 	frameOutput = 'O' // what the console says
 	frameEnd    = 'E' // Result, as JSON
 

@@ -12,6 +12,7 @@ package js
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,6 +125,9 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	cmd.Process.Kill() //nolint:errcheck // it has ended by itself
 	in.Close()         //nolint:errcheck // it is dead
 	<-r.done
+	if r.bell != nil {
+		r.bell.Stop()
+	}
 	cmd.Wait() //nolint:errcheck // how it ended is told by what it sent
 	r.calls.Wait()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
@@ -140,6 +144,7 @@ type run struct {
 	to     *framer
 	clock  *clock
 	slots  chan struct{}
+	bell   *time.Timer // of the worker's timers
 
 	mu sync.Mutex
 	told
@@ -187,6 +192,8 @@ func (r *run) read(from *unframer, s Script) {
 			r.mu.Unlock()
 		case frameCall, frameLone:
 			err = r.call(body, kind == frameLone)
+		case frameWait:
+			err = r.wait(body)
 		case frameEnd:
 			var how Result
 			err = json.Unmarshal(body, &how)
@@ -201,6 +208,20 @@ func (r *run) read(from *unframer, s Script) {
 		r.end(Result{Limit: "worker", Error: err.Error()})
 	}
 	r.end(Result{Limit: "worker"})
+}
+
+// wait rings when the worker wants it.
+func (r *run) wait(body []byte) error {
+	if len(body) != 8 {
+		return errBadFrame
+	}
+	d := time.Duration(binary.LittleEndian.Uint64(body))
+	if r.bell == nil {
+		r.bell = time.AfterFunc(d, func() { r.to.send(frameRing) }) //nolint:errcheck // it is dead
+	} else {
+		r.bell.Reset(d)
+	}
+	return nil
 }
 
 // call begins a call of fs, unless the run is over. One that is alone it carries out at once: there

@@ -54,9 +54,16 @@ func TestScripts(t *testing.T) {
 		{"const f = (", "", "SyntaxError: unexpected token in expression: ''\n    at script:1:12"},
 		{"await new Promise(() => {})", "", "the script waits for a promise that nothing will settle"},
 		{"import x from 'fs'", "", `TypeError: module load failed: cannot import "fs": there are no modules here, and fs is a global`},
+		{"setTimeout(() => console.log('late'), 5); console.log('now')", "now\nlate\n", ""},
+		{"let n = 0; const t = setInterval(() => { console.log(++n); if (n === 3) clearInterval(t); }, 1)", "1\n2\n3\n", ""},
+		{"for (const ms of [20, 1, 10, 1]) setTimeout((x) => console.log(x), ms, ms); const t = setTimeout(() => " +
+			"console.log('never'), 5); clearTimeout(t)", "1\n1\n10\n20\n", ""},
+		{"let on = true; const f = () => { if (on) setTimeout(f, 0) }; f(); await fs.readFile('a'); on = false; " +
+			"console.log('read')", "read\n", ""},
+		{"setTimeout(() => { throw new Error('ring') }, 1)", "", "Error: ring"},
 		{"console.log(await fs.readFile('a'), (await fs.readFile('a', 'buffer'))[0])", "text 104\n", ""},
-		{"console.log(typeof process, typeof require, typeof fetch, typeof setTimeout, Object.keys(globalThis).join())",
-			"undefined undefined undefined undefined fs\n", ""},
+		{"console.log(typeof process, typeof require, typeof fetch, Object.keys(globalThis).join())",
+			"undefined undefined undefined fs\n", ""},
 		{"new Function('return this')().fs = 1", "", "TypeError"},
 		{"async function main() { await 0; throw new TypeError('lost') }\nmain(); console.log('on')", "on\n",
 			"TypeError: lost\n    at main (script:1:53)\n    in a promise that the script did not await"},
@@ -64,6 +71,7 @@ func TestScripts(t *testing.T) {
 		{"const p = Promise.reject(new Error('caught')); await 0; await p.catch((e) => console.log(e.message))", "caught\n", ""},
 		{"const bad = async () => { throw 1 }; await Promise.allSettled([bad(), bad()]); await Promise.race([bad(), bad()])" +
 			".catch(console.log); try { await Promise.all([bad(), bad()]) } catch (e) { console.log(e) }", "1\n1\n", ""},
+		{"setTimeout(async () => { throw 'ring' }, 1); console.log(1)", "1\n", "ring\n    in a promise"},
 		{"const f = () => f(); try { f() } catch (e) { console.log(e) }", "InternalError: stack overflow\n" +
 			strings.Repeat("    at f (script:1:18)\n", 10) + "    ...\n", ""},
 		{"try { nope } catch (e) { console.log(String(e), e) }", "ReferenceError: nope is not defined ReferenceError: " +

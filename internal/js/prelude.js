@@ -1,6 +1,6 @@
 // What the engine lacks of the web's common ground, and fs. It runs before the script, keeps what it
-// uses of the language in its closure, and gives to Go what settles promises.
-(function (call, write, atOnce, withFS) {
+// uses of the language in its closure, and gives to Go what settles promises and rings timers.
+(function (call, write, sleep, atOnce, withFS) {
 "use strict";
 const O = Object, P = Promise, S = String, J = JSON, E = Error, T = TypeError, U = Uint8Array;
 const { create, freeze, defineProperty, keys, getPrototypeOf, getOwnPropertyDescriptor } = O;
@@ -171,8 +171,32 @@ define("console", { log: plain, debug: plain, trace: plain, info: line("[INFO] "
   group: plain, groupCollapsed: plain, groupEnd() {}, time() {}, timeEnd() {}, timeLog() {},
   assert: (ok, ...v) => { if (!ok) plain("Assertion failed", ...v); } });
 
+// Timers. They end with the run.
+const timers = create(null);
+let lastTimer = 0;
+function start(every, f, ms, args) {
+  if (typeof f !== "function") throw new T("the first argument of a timer must be a function");
+  const id = ++lastTimer;
+  ms = +ms > 0 ? Math.min(+ms, 2147483647) : 0;
+  timers[id] = { f, args, every: every ? Math.max(ms, 1) : -1 };
+  sleep(id, ms);
+  return id;
+}
+function ring(id) {
+  const t = timers[id];
+  if (!t) return;
+  if (t.every < 0) delete timers[id]; else sleep(id, t.every);
+  t.f(...t.args);
+}
+const stop = (id) => { if (id in timers) { delete timers[id]; sleep(id, -1); } };
+define("setTimeout", (f, ms, ...args) => start(false, f, ms, args));
+define("setInterval", (f, ms, ...args) => start(true, f, ms, args));
+define("setImmediate", (f, ...args) => start(false, f, 0, args));
+define("clearTimeout", stop);
+define("clearInterval", stop);
+define("clearImmediate", stop);
 if (typeof queueMicrotask !== "function") define("queueMicrotask", (f) => { then(P.resolve(), () => f()); });
-return [settle, (e) => {
+return [settle, ring, (e) => {
   try { return shown(e, 0, null); }
   catch (x) { return typeof x === "unknown" ? "null" : "an error that can't be shown"; } // no memory: see shown
 }];

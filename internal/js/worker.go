@@ -21,7 +21,9 @@ var (
 	//go:embed prelude.js
 	prelude string
 	//go:embed web.js
-	web string
+	webJS string
+	//go:embed url.js
+	urlJS string
 )
 
 // Work runs one script for the parent at the other ends. It bounds its own process: call it from
@@ -61,12 +63,13 @@ type worker struct {
 	vm *quickjs.VM
 	within
 	calls   int // that wait for a reply
+	alarms  alarms
 	unheard unheard
 	written int // bytes of output
 }
 
 // within are what the prelude gives us.
-type within struct{ settle, show quickjs.Value }
+type within struct{ settle, ring, show quickjs.Value }
 
 // stopped is how a run ends from within a function that the script called.
 type stopped struct{ Result }
@@ -129,8 +132,8 @@ func (w *worker) open() (err error) {
 	w.vm.SetModuleLoader(func(_ *quickjs.VM, name string) (string, error) {
 		return "", fmt.Errorf("cannot import %q: there are no modules here, and fs is a global", name)
 	}, func(_ *quickjs.VM, _, name string) (string, error) { return name, nil })
-	var host [2]quickjs.Value
-	for i, f := range []quickjs.HostFunc{w.call, w.write} {
+	var host [3]quickjs.Value
+	for i, f := range []quickjs.HostFunc{w.call, w.write, w.sleep} {
 		name := fmt.Sprintf("__host%d", i)
 		if err = w.vm.RegisterHostFunc(name, f); err != nil {
 			return err
@@ -140,25 +143,27 @@ func (w *worker) open() (err error) {
 			return err
 		}
 	}
-	helpers, err := w.vm.EvalValue(web, quickjs.EvalGlobal)
-	if err != nil {
-		return err
-	}
-	defer helpers.Free()
-	if _, err = helpers.Call(quickjs.UndefinedValue); err != nil {
-		return err
+	for _, source := range []string{webJS, urlJS} {
+		f, err := w.vm.EvalValue(source, quickjs.EvalGlobal)
+		if err != nil {
+			return err
+		}
+		if _, err = f.Call(quickjs.UndefinedValue); err != nil {
+			return err
+		}
+		f.Free()
 	}
 	f, err := w.vm.EvalValue(prelude, quickjs.EvalGlobal)
 	if err != nil {
 		return err
 	}
 	defer f.Free()
-	got, err := f.CallValue(quickjs.UndefinedValue, host[0], host[1], max(w.AtOnce, 1), w.FS)
+	got, err := f.CallValue(quickjs.UndefinedValue, host[0], host[1], host[2], max(w.AtOnce, 1), w.FS)
 	if err != nil {
 		return err
 	}
 	defer got.Free()
-	for i, v := range []*quickjs.Value{&w.settle, &w.show} {
+	for i, v := range []*quickjs.Value{&w.settle, &w.ring, &w.show} {
 		at, err := w.vm.NewAtom(fmt.Sprint(i))
 		if err != nil {
 			return err
@@ -170,7 +175,7 @@ func (w *worker) open() (err error) {
 	return nil
 }
 
-// loop runs jobs and replies until nothing is left to wait for, or the script has thrown.
+// loop runs jobs, replies and timers until nothing is left to wait for, or the script has thrown.
 func (w *worker) loop(promise quickjs.Value) (out Result, gone error) {
 	var thrown *Result
 	settled := false
@@ -191,9 +196,9 @@ func (w *worker) loop(promise quickjs.Value) (out Result, gone error) {
 			return w.failed(err), nil
 		case thrown != nil:
 			return w.told(*thrown), nil
-		case w.calls == 0 && (settled || len(w.unheard.of) > 0):
+		case w.calls == 0 && len(w.alarms.order) == 0 && (settled || len(w.unheard.of) > 0):
 			return w.silent(), nil
-		case w.calls == 0:
+		case w.calls == 0 && len(w.alarms.order) == 0:
 			return Result{Error: "the script waits for a promise that nothing will settle"}, nil
 		}
 		if err, gone = w.next(); gone != nil {
@@ -218,15 +223,27 @@ func (w *worker) exception(v quickjs.Value) *Result {
 	return &Result{Error: fmt.Sprint(text)}
 }
 
-// next waits for a reply, and gives it to the script. gone is an error of the parent.
+// next waits for a timer or a reply, and gives it to the script. gone is an error of the parent.
 func (w *worker) next() (err, gone error) {
-	if gone = w.to.release(w.calls == 1); gone != nil {
+	if id, ok := w.alarms.due(); ok {
+		_, err = w.ring.Call(quickjs.UndefinedValue, id)
+		return err, nil
+	}
+	if in, ok := w.alarms.ask(); ok {
+		if gone = w.to.hold(frameWait, in); gone != nil {
+			return nil, gone
+		}
+	}
+	if gone = w.to.release(w.calls == 1 && len(w.alarms.order) == 0); gone != nil {
 		return nil, gone
 	}
 	kind, body, gone := w.from.next()
 	switch {
 	case gone != nil:
 		return nil, gone
+	case kind == frameRing:
+		w.alarms.rang()
+		return nil, nil
 	case kind == frameReply && len(body) >= 5:
 		return w.take(binary.LittleEndian.Uint32(body), Reply{body[4], body[5:]}), nil
 	}
@@ -288,6 +305,23 @@ func (w *worker) write(a []any) (any, error) {
 		w.to.json(frameEnd, Result{Limit: "output", //nolint:errcheck // the parent is gone
 			Error: fmt.Sprintf("the run wrote more than its output of %d bytes", w.Output)})
 		panic(stopped{Result{Limit: "output"}})
+	}
+	return nil, nil
+}
+
+// sleep sets a timer; below zero it stops one.
+func (w *worker) sleep(a []any) (any, error) {
+	id, _ := a[0].(int)
+	ms := 0.0
+	switch n := a[1].(type) {
+	case int:
+		ms = float64(n)
+	case float64:
+		ms = n
+	}
+	w.alarms.stop(id)
+	if ms >= 0 {
+		w.alarms.set(id, time.Duration(ms*float64(time.Millisecond)))
 	}
 	return nil, nil
 }

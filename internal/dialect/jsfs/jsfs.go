@@ -89,13 +89,13 @@ const (
 		"isSymlink, readonly, mtimeMs, atimeMs, birthtimeMs}, mkdir(path, {recursive}), " +
 		"rm(path, {recursive}), unlink, rename, copyFile, exists. " +
 		"Relative paths begin at the workspace root.\n" +
-		"There are no modules, no timers, no process and no network. Refusals are exceptions that say what " +
+		"There are no modules, no process and no network. Refusals are exceptions that say what " +
 		"to do."
 	docUndo    = " One undo takes back a whole run."
 	docExample = "\nExample: for (const f of await fs.readdir(\"src\")) if (f.endsWith(\".js\")) " +
 		"{ const s = await fs.readFile(\"src/\" + f); const t = s.replaceAll(\"oldName\", " +
 		"\"newName\"); if (t !== s) { await fs.writeFile(\"src/\" + f, t); console.log(f); } }"
-	docNone = "\nThere are no files, no modules, no timers, no process and no network."
+	docNone = "\nThere are no files, no modules, no process and no network."
 )
 
 var spec = args.Of[runArgs](nil)

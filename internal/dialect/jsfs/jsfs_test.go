@@ -627,7 +627,7 @@ func TestScriptsOfOthers(t *testing.T) {
 	for range 20 {
 		running.Go(func() {
 			_, _ = d.Call(ctx, dialect.Call{Principal: "alice", Tool: Tool, // it ends by the context
-				Args: json.RawMessage(`{"code":"for (;;);","timeout_secs":300}`)})
+				Args: json.RawMessage(`{"code":"for (;;) await new Promise(r => setTimeout(r, 1000))","timeout_secs":300}`)})
 		})
 	}
 	for d.slots.Try("alice", 1) { // until she has her part
