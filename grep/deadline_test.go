@@ -17,9 +17,7 @@ import (
 func mustMatch(t *testing.T, p string, o match.Options) *match.Matcher {
 	t.Helper()
 	m, err := match.Compile(p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 

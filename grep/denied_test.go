@@ -29,9 +29,7 @@ func (d secondName) OpenFile(name string) (File, error) {
 func TestDeniedTellsNoName(t *testing.T) {
 	d := secondName{FS(fstest.MapFS{"second.txt": {Data: []byte("needle\n")}, "b.txt": {Data: []byte("needle\n")}})}
 	m, err := match.Compile("needle", match.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for glob, want := range map[string]int{"second.txt": 0, "s*": 0, "*.txt": 0, "/*": 0, "!b.txt": 0, "**/*,s*": 0, "none": 0,
 		"*": 1, "**": 1, "**/*": 1, "./**": 1} { // what all names fit asks for none of them
 		r, err := Files(t.Context(), Walk{Dir: d}, GlobQuery{Pattern: glob})

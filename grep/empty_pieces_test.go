@@ -23,9 +23,7 @@ func TestEmptyMatchesInPieces(t *testing.T) {
 					d := FS(fstest.MapFS{"f": {Data: []byte(text)}})
 					count := func(size sizes) int {
 						r, err := searchSized(t.Context(), Walk{Dir: d, Workers: 1}, Query{Matcher: m, Mode: Count}, size)
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						return r.Totals.Matches
 					}
 					if got, want := count(small), count(defaultSizes()); got != want {

@@ -23,14 +23,10 @@ func TestFoundAndNamed(t *testing.T) {
 		files[fmt.Sprintf("d%d/f%03d.go", i%7, i)] = &fstest.MapFile{Data: []byte(text)}
 	}
 	m, err := match.Compile("hit", match.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q := Query{Matcher: m, Mode: Content, Before: 1, After: 1, Glob: []string{"!*.md"}}
 	want, err := Search(context.Background(), Walk{Dir: FS(files)}, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var mu sync.Mutex
 	var got []Row
 	var names []string
@@ -48,9 +44,7 @@ func TestFoundAndNamed(t *testing.T) {
 		names = append(names, path)
 	}
 	r, err := Search(context.Background(), Walk{Dir: FS(files)}, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.SortFunc(got, func(a, b Row) int {
 		if c := comparePaths(a.Path, b.Path); c != 0 {
 			return c

@@ -40,15 +40,11 @@ func TestLongLines(t *testing.T) {
 	} {
 		d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte("first\n" + c.text + "\nlast\n")}})
 		m, err := match.Compile(c.pattern, match.Options{CRLF: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, q := range []Query{{Mode: Count}, {Mode: Content, OnlyMatching: true}, {Mode: Content}, {Mode: FilesWithMatches}} {
 			q.Matcher = m
 			r, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, q, size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			rows := 0
 			if q.Mode == Content {
 				rows = c.matches
@@ -78,9 +74,7 @@ func TestLongLinesAreDecided(t *testing.T) {
 	for _, p := range []string{`^a+b`, `^a+b$`, `b.*c.*b`, `c$`, `^[ab]+$`, `a{70,}`, `^(ab?)+c`, `(?i)B+C`, `\Aa*\z`, `^$`, `ca+c`, `é.*a`, `[^a]a+$`} {
 		re := regexp.MustCompile(p)
 		m, err := match.Compile(p, match.Options{CRLF: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range 60 {
 			var text strings.Builder
 			want := 0
@@ -97,13 +91,9 @@ func TestLongLinesAreDecided(t *testing.T) {
 			d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text.String())}})
 			size := sizes{buffer: 32, big: 64 + r.IntN(64), pieceLap: 8, multiLap: 16, longLine: 40, split: int64(50 + r.IntN(600)), segment: int64(20 + r.IntN(300)), automata: 1 << 20}
 			count, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: m, Mode: Count}, size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			list, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: m}, size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if count.Totals.Lines != want || list.Totals.Files != min(want, 1) || list.Skipped.LongLines != 0 {
 				t.Fatalf("%s: %d lines, %d files, %d in doubt; want %d lines\n%q", p, count.Totals.Lines, list.Totals.Files, list.Skipped.LongLines, want, text.String())
 			}

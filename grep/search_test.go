@@ -15,9 +15,7 @@ import (
 func compile(t testing.TB, p string, o match.Options) *match.Matcher {
 	t.Helper()
 	m, err := match.Compile(p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -98,9 +96,7 @@ func TestSearch(t *testing.T) {
 			c.q.Matcher = compile(t, c.pattern, c.o)
 			for _, workers := range []int{1, 3} {
 				r, err := Search(context.Background(), Walk{Dir: FS(fs), Workers: workers}, c.q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if got := show(r); got != c.want {
 					t.Errorf("%d workers:\n%s\nwant\n%s", workers, got, c.want)
 				}
@@ -109,9 +105,7 @@ func TestSearch(t *testing.T) {
 	}
 	q := Query{Matcher: compile(t, "foo", match.Options{}), Mode: Content, Limit: 1}
 	r, err := Search(context.Background(), Walk{Dir: FS(fs)}, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := (Totals{Files: 3, Lines: 5, Rows: 5, Scanned: 6}); r.Totals != want || !r.Truncated {
 		t.Errorf("totals %+v truncated %v, want %+v", r.Totals, r.Truncated, want)
 	}
@@ -163,5 +157,13 @@ func TestFiles(t *testing.T) {
 		if _, err := Files(context.Background(), Walk{Dir: FS(fs)}, GlobQuery{Pattern: bad}); err == nil {
 			t.Errorf("%q accepted", bad)
 		}
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

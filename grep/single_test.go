@@ -23,14 +23,10 @@ func TestFileByName(t *testing.T) {
 				m := compile(t, pattern, match.Options{Multiline: multi})
 				for mode, want := range map[Mode]int{FilesWithMatches: 1, Count: 1, Content: 0} {
 					f, err := d.OpenFile(name)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					r, err := Search(context.Background(), Walk{File: f, Name: "/" + name, Workers: 2}, Query{Matcher: m, Mode: mode, Multiline: multi})
 					f.Close()
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					if len(r.Files) != want || r.Totals.Files != want || len(r.Binary) != 1-want || r.Skipped.Binary != 0 || len(r.Rows) > 0 {
 						t.Errorf("%s %s mode %d multiline %v: %+v", name, pattern, mode, multi, r)
 					}
@@ -39,9 +35,7 @@ func TestFileByName(t *testing.T) {
 					}
 				}
 				r, err := Search(context.Background(), Walk{Dir: d}, Query{Matcher: m, Multiline: multi})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if name == "long" {
 					if r.Skipped.Binary != 1 {
 						t.Errorf("%s %s in a walk: %+v", name, pattern, r)
@@ -61,9 +55,7 @@ func TestOnlyOnLongLine(t *testing.T) {
 	d := FS(fstest.MapFS{"f": {Data: []byte("first\n" + x + "needle" + x + " needle " + x + "\nneedle\n")}})
 	m := compile(t, "needle", match.Options{})
 	r, err := Search(context.Background(), Walk{Dir: d}, Query{Matcher: m, Mode: Content, OnlyMatching: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(r.Rows) != 3 || r.Totals.Matches != 3 || r.Totals.Rows != 3 || r.Totals.Lines != 2 {
 		t.Fatalf("%d rows, totals %+v", len(r.Rows), r.Totals)
 	}

@@ -61,9 +61,7 @@ func testReaders(t testing.TB) *Readers {
 	t.Helper()
 	shared.once.Do(func() {
 		r, err := New(testConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		shared.r = r
 	})
 	return shared.r
@@ -93,4 +91,12 @@ func readAs[T Content](t testing.TB, b []byte, o Options) T {
 		t.Fatalf("read as %T, want %T", c, got)
 	}
 	return got
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -104,9 +104,7 @@ func newReaders(t *testing.T, deadline time.Duration) *Readers {
 	c := testConfig()
 	c.Deadline = deadline
 	r, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	return r
 }

@@ -375,17 +375,13 @@ func TestManyProcesses(t *testing.T) {
 
 func BenchmarkAppend(b *testing.B) {
 	l, err := Options{MaxBytes: 1 << 40}.Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer l.Close()
 	r := full
 	r.Paths = []string{"/home/user/project/internal/engine/mutate.go"}
 	r.Before, r.After, r.Digest = strings.Repeat("0", 64), strings.Repeat("1", 64), strings.Repeat("2", 64)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := l.Append(r); err != nil {
-			b.Fatal(err)
-		}
+		must(b, l.Append(r))
 	}
 }

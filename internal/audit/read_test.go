@@ -82,9 +82,7 @@ func TestReadTorn(t *testing.T) {
 	text := "{\"torn\n\n{\"tool\":\"a\",\"paths\":[\"/x\",{\"bytes\":\"/w==\"}]}\n{\"not yet"
 	must(t, os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600))
 	var got []string
-	if err := Read(t.Context(), dir, false, nil, func(line []byte) error { got = append(got, string(line)); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Read(t.Context(), dir, false, nil, func(line []byte) error { got = append(got, string(line)); return nil }))
 	var e Entry
 	if len(got) != 2 || got[0] != `{"torn` || json.Unmarshal([]byte(got[1]), &e) != nil || len(e.Paths) != 2 || e.Paths[1] != "\xff" {
 		t.Errorf("%q %v", got, e.Paths)

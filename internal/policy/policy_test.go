@@ -24,9 +24,7 @@ func linkTo(from, to string) func(string) string {
 func mustNew(t testing.TB, o Options) *Policy {
 	t.Helper()
 	p, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -375,5 +373,13 @@ func TestBadRules(t *testing.T) {
 	}
 	if err := glob.CheckRule("/x/**"); err != nil {
 		t.Error(err)
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

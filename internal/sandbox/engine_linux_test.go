@@ -46,14 +46,10 @@ func box(t *testing.T, over func(calls) guardfs.Calls) *boxed {
 	err = errors.Join(err, os.Mkdir(b.ws, 0o700), os.Mkdir(b.data, 0o700))
 	b.cfg.RequireApproval, b.cfg.CheckpointBeforeMutation, b.cfg.TrackReads = false, true, false
 	b.cfg.Checkpoint.MaxFileBytes = 1000
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.s, err = Start(always, Options{Root: b.ws, Build: "test", Starts: 1 << 30, Hang: 20 * time.Second,
 		Command: []string{os.Args[0], "worker", b.ws, "armed", dir + "/armed"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b.open()
 	t.Cleanup(func() {
 		b.Close()
@@ -106,9 +102,7 @@ func (b *boxed) looks() (text string, litter []string) {
 		text += fmt.Sprintf("%s %v %.60q %d\n", p[len(b.ws):], info.Mode(), content, len(content))
 		return err
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return text, litter
 }
 
@@ -322,9 +316,7 @@ func (b *boxed) settled() {
 		b.t.Error(err)
 	}
 	db, err := checkpoint.Open(b.data+"/checkpoints", checkpoint.Options{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	open, err := db.Open(always)
 	if err = errors.Join(err, db.Close()); err != nil || len(open) > 0 {
 		b.t.Errorf("%d changes are half-way: %v", len(open), err)
@@ -406,9 +398,7 @@ func keys[V any](m map[string]V) func(func(string) bool) {
 func TestTrashLiesInside(t *testing.T) {
 	t.Parallel()
 	b := box(t, nil)
-	if err := errors.Join(someFiles(b), b.remove("big")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(someFiles(b), b.remove("big")))
 	var held []string
 	err := filepath.WalkDir(b.dir, func(p string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {

@@ -137,9 +137,15 @@ func begin(t testing.TB, root string, how ...string) *Session {
 	t.Helper()
 	s, err := Start(t.Context(), Options{Root: root, Build: "test", Starts: 2, Hang: 2 * time.Second,
 		Command: append([]string{os.Args[0], "worker", root}, how...)})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }

@@ -39,9 +39,7 @@ type room struct {
 func open(t testing.TB, change func(*config.Config, *engine.Host)) room {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg, host := config.Default(), engine.Host{DataDir: filepath.Join(t.TempDir(), "data")}
 	cfg.Tools.FS.AllowPaths, cfg.Tools.FS.WorkspaceRoot = []string{root + "/**"}, root
 	cfg.Tools.FS.RequireApproval = false
@@ -49,26 +47,18 @@ func open(t testing.TB, change func(*config.Config, *engine.Host)) room {
 		change(&cfg, &host)
 	}
 	e, err := engine.Open(cfg, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { e.Close() }) //nolint:errcheck // nothing is read of it any more
 	d, err := Over(e, cfg.Tools.Capability)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return room{d, e, root, host.DataDir}
 }
 
 func (r room) write(t testing.TB, name, content string) string {
 	t.Helper()
 	p := filepath.Join(r.root, name)
-	if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(p), 0o700))
+	must(t, os.WriteFile(p, []byte(content), 0o644))
 	return p
 }
 
@@ -86,9 +76,7 @@ func (r room) as(t *testing.T, c dialect.Call) map[string]any {
 		t.Fatalf("%s %s: %v", c.Tool, c.Args, err)
 	}
 	raw, err := a.JSON(true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out map[string]any
 	if err := json.Unmarshal(raw, &out); err != nil {
 		t.Fatalf("%s: %v", raw, err)
@@ -108,13 +96,9 @@ func (r room) as(t *testing.T, c dialect.Call) map[string]any {
 func fits(t *testing.T, schema json.RawMessage, answer any) {
 	t.Helper()
 	var s jsonschema.Schema
-	if err := json.Unmarshal(schema, &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(schema, &s))
 	r, err := s.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := r.Validate(answer); err != nil {
 		t.Errorf("%v does not fit its schema: %v", answer, err)
 	}
@@ -138,9 +122,7 @@ func TestArgumentsAreThoseOfTheYAML(t *testing.T) {
 		}
 		var want, got any
 		for raw, into := range map[*json.RawMessage]*any{new(object(bare, true)): &want, new(one.args.Schema()): &got} {
-			if err := json.Unmarshal(*raw, into); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(*raw, into))
 		}
 		w := strings.ReplaceAll(string(mustJSON(want)), `"description":"",`, "")
 		if g := string(mustJSON(got)); w != g {
@@ -283,9 +265,7 @@ func TestWhatWasAskedIsOnRecord(t *testing.T) {
 			last = string(line)
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !strings.Contains(last, `"tool":"`+c.tool+`"`) || !strings.Contains(last, c.want) {
 			t.Errorf("%s: the record is %s", c.tool, last)
 		}

@@ -243,9 +243,7 @@ func TestLineKind(t *testing.T) {
 // ranked ranks "path:line:text", one row a file.
 func ranked(t testing.TB, q question, rows ...string) *ranking {
 	m, err := matching.Compile(q.needle, matching.Options{Literal: true, IgnoreCase: true, CRLF: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &ranking{question: q, m: m, files: map[string]bool{}}
 	for _, row := range rows {
 		var line int
@@ -428,9 +426,7 @@ func TestWhereInGo(t *testing.T) {
 	}
 	for _, set := range []string{"tuned", "held"} {
 		text, err := os.ReadFile("testdata/where_" + set + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first, five, n := 0, 0, 0
 		for _, question := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 			query, want, _ := strings.Cut(question, " -> ")

@@ -18,9 +18,7 @@ import (
 func opened(t *testing.T, change func(*config.Config)) (d *Dialect, dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg := config.Default()
 	cfg.Tools.FS.RequireApproval = false
 	cfg.Tools.FS.WorkspaceRoot = dir
@@ -29,9 +27,7 @@ func opened(t *testing.T, change func(*config.Config)) (d *Dialect, dir string) 
 		cfg.Tools.Jettson.Workspaces = dir
 	}
 	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	if d, err = Over(e, cfg.Tools.Jettson); err != nil {
 		t.Fatal(err)
@@ -45,9 +41,7 @@ func said(t *testing.T, d *Dialect, c dialect.Call, tool string, args any) strin
 	raw, ok := args.(string)
 	if !ok {
 		b, err := json.Marshal(args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		raw = string(b)
 	}
 	c.Tool, c.Args = "jettson_files_"+tool, json.RawMessage(raw)
@@ -60,12 +54,8 @@ func said(t *testing.T, d *Dialect, c dialect.Call, tool string, args any) strin
 
 func put(t *testing.T, name, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(content), 0o644))
 }
 
 // TestOddIsTold: characters and names that are not what they seem are told, where there are some.
@@ -96,9 +86,7 @@ func TestPage(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "passwd")
 	put(t, outside, "root")
 	for name, to := range map[string]string{"out": outside, "gone": "nothing", "to": "data.csv"} {
-		if err := os.Symlink(to, dir+"/"+name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, dir+"/"+name))
 	}
 	const no = `{"error":"Jettson Files rejected the operation: `
 	const escapes = no + `path escapes /workspace or is empty."}`
@@ -248,14 +236,10 @@ func TestSharedWorkspace(t *testing.T) {
 		}
 		cfg.Tools.Jettson = config.Jettson{Workspaces: dir, PerSession: true}
 		e, err := engine.Open(cfg, engine.Host{DataDir: data})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = e.Close() })
 		d, err := Over(e, cfg.Tools.Jettson)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return d
 	}
 	a, b, idle := server(), server(), server()
@@ -295,9 +279,7 @@ func TestRefusedBeforeAnything(t *testing.T) {
 		t.Error("a denied tool was called")
 	}
 	e, err := engine.Open(config.Default(), engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	if _, err := Over(e, config.Jettson{}); err != ErrNoWorkspace {
 		t.Error(err)
@@ -330,5 +312,13 @@ func TestNothingWasDone(t *testing.T) {
 				t.Errorf("%s as %s: %s", facts.cause.Name, code, text)
 			}
 		}
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

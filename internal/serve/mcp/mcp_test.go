@@ -550,9 +550,7 @@ func (p *plain) line(l string) string {
 		p.t.Fatal(err)
 	}
 	got, err := p.out.ReadString('\n')
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return got
 }
 
