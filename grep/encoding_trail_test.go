@@ -36,10 +36,8 @@ func TestTrailBytes(t *testing.T) {
 			text := strings.Repeat(raw, size)
 			d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})
 			for _, multiline := range []bool{false, true} {
-				m, err := match.Compile(`[a-z\\{}|~@^_\[\]]+`, match.Options{Multiline: multiline})
-				must(t, err)
-				r, err := Search(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: m, Multiline: multiline, Mode: Content, OnlyMatching: true, Limit: 5})
-				must(t, err)
+				m := compile(t, `[a-z\\{}|~@^_\[\]]+`, match.Options{Multiline: multiline})
+				r := searched(t, Walk{Dir: d, Workers: 2}, Query{Matcher: m, Multiline: multiline, Mode: Content, OnlyMatching: true, Limit: 5})
 				want := strings.Count(c.text, "foo") * size
 				if r.Totals.Matches != want || len(r.Rows) == 0 || r.Rows[0].Text != "foo" {
 					t.Errorf("%s × %d, multiline %v: %d matches, want %d: %v", name, size, multiline, r.Totals.Matches, want, fmt.Sprint(r.Rows))
@@ -63,11 +61,9 @@ func TestBytesAreBytes(t *testing.T) {
 	for pattern, want := range map[string]string{
 		`(?-u)\xff`: "torn", `(?-u:\xe9)`: "latin1", `caf(?-u:[^a-z])`: "latin1 utf8", `(?-u)\x83\\`: "sjis", `(?-u:\x97)\\`: "sjis", `é`: "latin1 utf8", `\xe9`: "latin1 utf8",
 	} {
-		m, err := match.Compile(pattern, match.Options{CRLF: true})
-		must(t, err)
+		m := compile(t, pattern, match.Options{CRLF: true})
 		for _, mode := range []Mode{FilesWithMatches, Content} {
-			r, err := Search(t.Context(), Walk{Dir: FS(dir)}, Query{Matcher: m, Mode: mode})
-			must(t, err)
+			r := searched(t, Walk{Dir: FS(dir)}, Query{Matcher: m, Mode: mode})
 			var got []string
 			for _, f := range r.Files {
 				got = append(got, filepath.Base(f.Path))

@@ -154,8 +154,7 @@ func TestRipgrep(t *testing.T) {
 				}
 				search := func(q Query) *Result {
 					q.Matcher, q.MaxColumns = m, 1<<30
-					r, err := Search(context.Background(), w, q)
-					must(t, err)
+					r := searched(t, w, q)
 					return r
 				}
 				rel := func(p string) string { return strings.TrimPrefix(p, d.True()+"/") }

@@ -15,8 +15,7 @@ import (
 // An empty answer says that there is nothing; of a root that is not there that would be untrue.
 func TestMissingRoot(t *testing.T) {
 	t.Parallel()
-	m, err := match.Compile("x", match.Options{})
-	must(t, err)
+	m := compile(t, "x", match.Options{})
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, []byte("x\n"), 0o600))

@@ -19,6 +19,14 @@ func compile(t testing.TB, p string, o match.Options) *match.Matcher {
 	return m
 }
 
+// searched is what a search finds, by buffers of the given sizes, or else the usual ones.
+func searched(t testing.TB, w Walk, q Query, size ...sizes) *Result {
+	t.Helper()
+	r, err := searchSized(t.Context(), w, q, append(size, defaultSizes())[0])
+	must(t, err)
+	return r
+}
+
 // treeFS makes a file system of "path: content" pairs; the n-th file is n minutes old.
 func treeFS(files ...string) fstest.MapFS {
 	m := fstest.MapFS{}
@@ -95,8 +103,7 @@ func TestSearch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.q.Matcher = compile(t, c.pattern, c.o)
 			for _, workers := range []int{1, 3} {
-				r, err := Search(context.Background(), Walk{Dir: FS(fs), Workers: workers}, c.q)
-				must(t, err)
+				r := searched(t, Walk{Dir: FS(fs), Workers: workers}, c.q)
 				if got := show(r); got != c.want {
 					t.Errorf("%d workers:\n%s\nwant\n%s", workers, got, c.want)
 				}
@@ -104,8 +111,7 @@ func TestSearch(t *testing.T) {
 		})
 	}
 	q := Query{Matcher: compile(t, "foo", match.Options{}), Mode: Content, Limit: 1}
-	r, err := Search(context.Background(), Walk{Dir: FS(fs)}, q)
-	must(t, err)
+	r := searched(t, Walk{Dir: FS(fs)}, q)
 	if want := (Totals{Files: 3, Lines: 5, Rows: 5, Scanned: 6}); r.Totals != want || !r.Truncated {
 		t.Errorf("totals %+v truncated %v, want %+v", r.Totals, r.Truncated, want)
 	}

@@ -119,8 +119,7 @@ func TestWalkAmidChurn(t *testing.T) {
 		l, err := Files(context.Background(), w, GlobQuery{})
 		must(t, err)
 		check("walk", l.Files, l.Skipped)
-		r, err := Search(context.Background(), w, Query{Matcher: m})
-		must(t, err)
+		r := searched(t, w, Query{Matcher: m})
 		check("search", r.Files, r.Skipped)
 		d.Close()
 	}
@@ -262,8 +261,7 @@ func TestDeniedAbove(t *testing.T) {
 	judge := hides(func(p string) bool {
 		return p != root && !strings.HasPrefix(p, root+"/") || strings.Contains(p, "secret")
 	})
-	r, err := Search(context.Background(), Walk{Dir: guarded(t, root, judge)}, Query{Matcher: compile(t, "needle", match.Options{})})
-	must(t, err)
+	r := searched(t, Walk{Dir: guarded(t, root, judge)}, Query{Matcher: compile(t, "needle", match.Options{})})
 	if want := (Skipped{Ignored: 1, Denied: 1}); r.Skipped != want || len(r.Files) != 1 {
 		t.Errorf("skipped %+v, want %+v; files %v", r.Skipped, want, r.Files)
 	}
@@ -308,7 +306,6 @@ func searchIn(t testing.TB, fs *guardfs.FS, root string, w Walk, q Query) *Resul
 	must(t, err)
 	defer d.Close()
 	w.Dir = d
-	r, err := Search(context.Background(), w, q)
-	must(t, err)
+	r := searched(t, w, q)
 	return r
 }

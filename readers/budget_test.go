@@ -32,9 +32,7 @@ func TestDecodersShareMemory(t *testing.T) {
 	}
 	c := testConfig()
 	c.Deadline = 20 * time.Millisecond
-	r, err := New(c)
-	must(t, err)
-	defer r.Close()
+	r := opened(t, c)
 	must(t, decoders.Take(t.Context(), "", DecoderMemory))
 	held := true
 	free := func() {
@@ -77,9 +75,7 @@ func TestDecodersShareMemory(t *testing.T) {
 func TestLessMemory(t *testing.T) {
 	c := testConfig()
 	c.Memory = 256 << 20
-	r, err := New(c)
-	must(t, err)
-	defer r.Close()
+	r := opened(t, c)
 	for _, row := range []struct{ needs, takes int64 }{
 		{128 << 20, DecoderMemory / 2}, {1 << 40, DecoderMemory}, {0, 0},
 	} {
@@ -102,9 +98,7 @@ func TestLessMemory(t *testing.T) {
 // However much one principal has read and waiting to be read, another's files are read at once. A PDF, which may need more
 // than half of the memory, waits for one of what is being read, and for nothing that waits.
 func TestDecodersOfOthers(t *testing.T) {
-	r, err := New(testConfig())
-	must(t, err)
-	defer r.Close()
+	r := opened(t, testConfig())
 	ctx, stop := context.WithCancel(share.By(t.Context(), "alice"))
 	var reading sync.WaitGroup
 	one := make(chan bool) // ends one of what she has read

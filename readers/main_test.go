@@ -67,6 +67,15 @@ func testReaders(t testing.TB) *Readers {
 	return shared.r
 }
 
+// opened has its own engines, and is closed when the test ends.
+func opened(t testing.TB, c Config) *Readers {
+	t.Helper()
+	r, err := New(c)
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
 func testConfig() Config {
 	return Config{
 		CacheDir: filepath.Join(os.TempDir(), "moltisfs-readers-test"),

@@ -158,9 +158,7 @@ func TestPDFFormsAgainstPdftotext(t *testing.T) {
 func TestPDFFormsOfTwoReaders(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 {
-		r, err := New(testConfig())
-		must(t, err)
-		defer r.Close()
+		r := opened(t, testConfig())
 		wg.Go(func() {
 			for range 8 {
 				c, err := r.Read(t.Context(), sourceOf(formPDF()), Options{Render: true, ImageMaxEdge: 200})

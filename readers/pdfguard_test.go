@@ -219,9 +219,7 @@ func TestPDFDeadline(t *testing.T) {
 	slow := madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
 		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R >>",
 		madeStream("/Filter /FlateDecode", deflated(bytes.Repeat([]byte("0 0 m 500 500 l 0 500 l 3 w S\n"), 8_000_000))))
-	r, err := New(testConfig())
-	must(t, err)
-	defer r.Close()
+	r := opened(t, testConfig())
 	if _, err := guarded(t, r, onePage("BT /F1 9 Tf (x) Tj ET"), Options{}, 60*time.Second); err != nil {
 		t.Fatal(err)
 	}

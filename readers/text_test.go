@@ -280,9 +280,7 @@ func (m *madeLog) size() int64 { return m.lines * int64(len(m.line)) }
 func TestWindowOfAHugeLog(t *testing.T) {
 	log := &madeLog{line: strings.Repeat("m", 99) + "\n", lines: 100_000_000}
 	src := Source{R: log, Size: log.size(), ID: "10 GB", Changed: time.Unix(1, 0)}
-	r, err := New(testConfig())
-	must(t, err)
-	defer r.Close()
+	r := opened(t, testConfig())
 	read := func(o Options) *Text {
 		t.Helper()
 		log.read = 0

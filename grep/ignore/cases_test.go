@@ -145,8 +145,7 @@ func TestStars(t *testing.T) {
 func TestRepositories(t *testing.T) {
 	t.Parallel()
 	needGit(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	dir := trueDir(t)
 	main := filepath.Join(dir, "main")
 	for name, content := range map[string]string{
 		".gitignore": "*.o\nbuild/\n", "a.o": "", "a.c": "", "sub/deep/x.o": "", "sub/deep/y.c": "", "sub/.gitignore": "!keep.o\n",
@@ -190,8 +189,7 @@ func TestRepositories(t *testing.T) {
 }
 
 func TestOutside(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	dir := trueDir(t)
 	put(t, dir, ".gitignore", "*\n")
 	root := filepath.Join(dir, "root")
 	put(t, root, ".gitignore", "*.log\n*.tmp\n")
@@ -252,6 +250,14 @@ func FuzzGit(f *testing.F) {
 			t.Fatalf("%q on %q: %q, git says %q", rules, path, got, want)
 		}
 	})
+}
+
+// trueDir is a temporary directory, by its true name.
+func trueDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	return dir
 }
 
 // must ends the test if there is an error.

@@ -65,8 +65,7 @@ func TestExcludesPath(t *testing.T) {
 // core.ignorecase in the ways that it can be written.
 func TestExcludes(t *testing.T) {
 	needGit(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	dir := trueDir(t)
 	files := []string{"a.mine", "A.Mine", "b.txt", "sub/a.mine", "sub/keep.mine", "sub/rules", "Build/x", "build2/x"}
 	for name, c := range map[string]struct{ config, home, rules string }{
 		"home":            {"", "*.mine\n!keep.mine\n", ""},
@@ -121,8 +120,7 @@ func TestExcludes(t *testing.T) {
 // excludes.
 func TestSubmodule(t *testing.T) {
 	needGit(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	dir := trueDir(t)
 	top, sub := filepath.Join(dir, "top"), filepath.Join(dir, "top", "sub")
 	put(t, top, ".gitignore", "*.o\n")
 	git(t, top, "init", "-q")
@@ -142,8 +140,7 @@ func TestSubmodule(t *testing.T) {
 // TestIncludesEnd: a configuration can neither include for ever nor have anything read that is no
 // file, and what was left out counts.
 func TestIncludesEnd(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	dir := trueDir(t)
 	for name, config := range map[string]string{
 		"itself":    "[include]\n\tpath = config\n\tpath = config\n",
 		"directory": "[include]\n\tpath = ../sub\n",

@@ -22,9 +22,7 @@ func fenced(t *testing.T, size int) []byte {
 	b, err := syscall.Mmap(-1, 0, size+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	must(t, err)
 	t.Cleanup(func() {
-		if err := syscall.Munmap(b); err != nil {
-			t.Error(err)
-		}
+		must(t, syscall.Munmap(b))
 	})
 	for _, guard := range [][]byte{b[:page], b[page+size:]} {
 		must(t, syscall.Mprotect(guard, syscall.PROT_NONE))

@@ -213,9 +213,7 @@ func TestLooks(t *testing.T) {
 	}
 	// The rule's tree need not be there, and may be a file.
 	f = open(Options{Deny: []string{root + "/none/**", root + "/else/other"}})
-	if err := read(f, "/ws/innocent"); err != nil {
-		t.Error(err)
-	}
+	must(t, read(f, "/ws/innocent"))
 	if read(f, "/ws/other") == nil {
 		t.Error("a link to a denied file is let through")
 	}

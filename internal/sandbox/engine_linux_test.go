@@ -312,9 +312,7 @@ func unreached(err error) bool {
 // settled says that nothing is half-way, and that no process stays that nobody waited for.
 func (b *boxed) settled() {
 	b.t.Helper()
-	if err := b.Close(); err != nil {
-		b.t.Error(err)
-	}
+	must(b.t, b.Close())
 	db, err := checkpoint.Open(b.data+"/checkpoints", checkpoint.Options{})
 	must(b.t, err)
 	open, err := db.Open(always)
@@ -415,9 +413,7 @@ func TestTrashLiesInside(t *testing.T) {
 	if info, err := os.Stat(trash); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v: %v", info.Mode(), err)
 	}
-	if err := undo(b); err != nil {
-		t.Error(err)
-	}
+	must(t, undo(b))
 	content, err := os.ReadFile(b.ws + "/big")
 	if _, gone := os.Lstat(held[0]); string(content) != large || gone == nil {
 		t.Errorf("%d bytes came back (%v), and in the trash: %v", len(content), err, gone)

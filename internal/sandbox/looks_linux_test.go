@@ -136,9 +136,7 @@ func TestNameless(t *testing.T) {
 	if err := c.Fsetxattr(fd, "user.x", []byte("1")); err != nil {
 		t.Skip("SKIPPED: ", err)
 	}
-	if err := c.Fremovexattr(fd, "user.x"); err != nil {
-		t.Error(err)
-	}
+	must(t, c.Fremovexattr(fd, "user.x"))
 	if n, err := c.Flistxattr(fd, make([]byte, 64)); n != 0 || err != nil {
 		t.Error(n, err)
 	}
@@ -174,7 +172,5 @@ func TestManyWatches(t *testing.T) {
 	if err == nil {
 		err = c.Fsync(fd)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	must(t, err)
 }

@@ -246,9 +246,7 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 		events, _ := f.Events(t.Context(), dialect.Call{Session: "s"}, 0, 1) //nolint:errcheck // the next one tells
 		waits <- events
 	}()
-	if err := f.e.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, f.e.Close())
 	<-waits
 	settles(t, before, "Close of the engine")
 }

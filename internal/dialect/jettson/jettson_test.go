@@ -202,9 +202,7 @@ func TestWorkspaces(t *testing.T) {
 	if got := said(t, d, narrow, "read", `{"path":"f"}`); !strings.Contains(got, "escapes") {
 		t.Error(got)
 	}
-	if err := d.EndSession(t.Context(), "ann", "1"); err != nil {
-		t.Error(err)
-	}
+	must(t, d.EndSession(t.Context(), "ann", "1"))
 	if err := d.EndSession(t.Context(), "ann", "1"); err != nil { // it is gone already
 		t.Error(err)
 	}
@@ -251,9 +249,7 @@ func TestSharedWorkspace(t *testing.T) {
 		t.Fatal(got)
 	}
 	for i, d := range []*Dialect{idle, a, b} {
-		if err := d.EndSession(t.Context(), "ann", "1"); err != nil {
-			t.Error(err)
-		}
+		must(t, d.EndSession(t.Context(), "ann", "1"))
 		_, err := os.Stat(dir + "/ann%1/f")
 		if there := err == nil; there != (i < 2) {
 			t.Errorf("after %d servers ended the session: %v", i+1, err)

@@ -156,9 +156,7 @@ func TestPolls(t *testing.T) {
 	if status, got := r.send(secret, poll(id, 0)); status != 503 {
 		t.Errorf("afterwards: %d %s", status, got)
 	}
-	if err := r.stop(); err != nil {
-		t.Error(err)
-	}
+	must(t, r.stop())
 	if !slices.Contains(r.endedOnes(), "ci "+id) {
 		t.Errorf("ended are %q", r.endedOnes())
 	}
@@ -200,9 +198,7 @@ func TestCallsUnderWay(t *testing.T) {
 	if got := soon(t, ended); !strings.Contains(got, `"ended":true`) {
 		t.Error(got)
 	}
-	if err := soon(t, stopped); err != nil {
-		t.Error(err)
-	}
+	must(t, soon(t, stopped))
 }
 
 // A body has to come in time, and a call may take longer than that.
