@@ -292,35 +292,6 @@ func TestWatchBudget(t *testing.T) {
 	}
 }
 
-func TestWatchRefuses(t *testing.T) {
-	t.Parallel()
-	r := open(t, denySecrets)
-	r.write(t, "f", "")
-	r.write(t, "secret/f", "")
-	for args, want := range map[string]string{
-		`"path":"R/none"`:                      "DirectoryNotFound",
-		`"path":"R/secret"`:                    "PathOutOfScope",
-		`"path":"/etc"`:                        "PathOutOfScope",
-		`"path":"R","pattern":"a{"`:            "InvalidPattern",
-		`"path":"R","event_types":["created"]`: "InvalidArgument",
-		`"path":"R","event_types":"create"`:    "InvalidArgument",
-		`"path":"R","recursive":"often"`:       "InvalidArgument",
-		`"path":"x"`:                           "InvalidArgument",
-	} {
-		if a := r.call(t, "filesystem.watch", `{`+args+`}`); a["type"] != want {
-			t.Errorf("%s: %s", args, mustJSON(a))
-		}
-	}
-	if a := r.call(t, "filesystem.watch", `{"path":"R/f"}`); a["type"] == nil {
-		t.Errorf("a file: %s", mustJSON(a))
-	}
-	for _, args := range []string{`{"cursor":-1}`, `{"limit":0}`, `{"wait_ms":30001}`} {
-		if a := r.call(t, "agent.events", args); a["type"] != "InvalidArgument" {
-			t.Errorf("%s: %s", args, mustJSON(a))
-		}
-	}
-}
-
 var creates = flag.Int("creates", 3000, "files that are made in fresh directories under a watch")
 
 // However fast files come in fresh nested directories, each is told, or that some were missed.
