@@ -22,7 +22,7 @@ var ErrNotEmpty = errors.New("there is something in it already")
 // save meanwhile: the copy is the store of one moment, and on stable storage on return. Operations
 // that are under way at that moment count as done in it. The copy is a store: Open opens it.
 //
-// A tree that was moved to the trash as a whole lies beside the workspace and is not in the copy.
+// A tree that was moved to the trash as a complete lies beside the workspace and is not in the copy.
 func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 	if err := d.enter(); err != nil {
 		return err
@@ -42,14 +42,14 @@ func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 	}
 	to := filesOf(dir)
 	err = os.Mkdir(to.Dir, 0o700)
-	whole := false
+	complete := false
 	copied := map[string]bool{}
-	for try := 0; err == nil && !whole; try++ {
+	for try := 0; err == nil && !complete; try++ {
 		if try == backupTries {
 			err = fmt.Errorf("the store lost files %d times while they were copied", backupTries)
 			break
 		}
-		whole, err = d.copyTo(ctx, dir, to, copied)
+		complete, err = d.copyTo(ctx, dir, to, copied)
 	}
 	if err == nil {
 		return nil
@@ -62,8 +62,8 @@ func (d *DB) Backup(ctx context.Context, dir string) (err error) {
 }
 
 // copyTo writes the catalog as it is at this moment, and the large contents that it names and that are
-// not in copied. Not whole: something of that is gone from the store by now.
-func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[string]bool) (whole bool, err error) {
+// not in copied. Not complete: something of that is gone from the store by now.
+func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[string]bool) (complete bool, err error) {
 	file := filepath.Join(dir, fileName)
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
@@ -88,7 +88,7 @@ func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[
 	if _, err := db.ExecContext(ctx, "DELETE FROM open_op"); err != nil {
 		return false, err
 	}
-	whole = true
+	complete = true
 	named := map[string]bool{}
 	err = each(ctx, db, "SELECT name, bytes FROM content WHERE name IS NOT NULL", nil, func(row scanner) error {
 		var name string
@@ -103,7 +103,7 @@ func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[
 		z, err := d.blobs.Get(ctx, name, size)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			whole = false
+			complete = false
 			return nil
 		case err != nil:
 			return ctx.Err() // it is damaged: the check of the copy says so
@@ -112,7 +112,7 @@ func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[
 		copied[name] = true
 		return err
 	})
-	if err != nil || !whole {
+	if err != nil || !complete {
 		return false, err
 	}
 	for name := range copied {

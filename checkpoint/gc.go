@@ -43,8 +43,8 @@ type Limits struct {
 // Saves go on between its slices, and it may be stopped at any time. In processes that save it runs
 // by itself; call it to have it now.
 //
-// What is open stays whatever retention and MaxBytes say, whether or not whoever opened it is
-// alive: see DB.Open. A label is a name and protects nothing; Pin does.
+// An open operation stays whatever retention and MaxBytes say, also when its host is no more: see
+// DB.Open. A label is a name and protects nothing; Pin does.
 func (d *DB) GC(ctx context.Context, o GCOptions) (r GCResult, err error) {
 	if err := d.enter(); err != nil {
 		return r, err
@@ -220,7 +220,7 @@ func (d *DB) gc(ctx context.Context, o GCOptions, need int64, all bool) (r GCRes
 	}
 	if err == nil {
 		var files int
-		files, err = d.removeLoose(ctx)
+		files, err = d.removeUnnamed(ctx)
 		r.Files += files
 	}
 	for more := true; more && err == nil; {
@@ -283,7 +283,7 @@ func (d *DB) planGC(ctx context.Context, need int64, all bool) (*gcPlan, error) 
 	err := d.snapshot(ctx, func(h *history) error {
 		p.q = h.q
 		if all {
-			if err := p.takeLoose(ctx); err != nil {
+			if err := p.takeUnreferenced(ctx); err != nil {
 				return err
 			}
 		}
@@ -325,9 +325,9 @@ func (d *DB) planGC(ctx context.Context, need int64, all bool) (*gcPlan, error) 
 	return p, err
 }
 
-// takeLoose plans to remove contents that nothing refers to.
-func (p *gcPlan) takeLoose(ctx context.Context) error {
-	ids, err := column[int64](ctx, p.q, "SELECT id FROM content WHERE"+notNeeded)
+// takeUnreferenced plans to remove contents that nothing refers to.
+func (p *gcPlan) takeUnreferenced(ctx context.Context) error {
+	ids, err := column[int64](ctx, p.q, "SELECT id FROM content WHERE"+unreferenced)
 	if err == nil {
 		err = p.load(ctx, ids)
 	}
@@ -427,8 +427,8 @@ func (p *gcPlan) drop(ctx context.Context, id int64, s *gcStep) error {
 	return nil
 }
 
-// notNeeded is of contents that nothing refers to.
-const notNeeded = ` NOT EXISTS (SELECT 1 FROM change WHERE change.bobj=content.id)
+// unreferenced is of contents that nothing refers to.
+const unreferenced = ` NOT EXISTS (SELECT 1 FROM change WHERE change.bobj=content.id)
 	AND NOT EXISTS (SELECT 1 FROM change WHERE change.aobj=content.id)
 	AND NOT EXISTS (SELECT 1 FROM content d WHERE d.base=content.id)`
 
@@ -533,7 +533,7 @@ func (tx *tx) remove(ctx context.Context, steps []gcStep, r *GCResult) (names []
 		}
 		r.Checkpoints += len(seqs)
 	}
-	del, err := tx.PrepareContext(ctx, "DELETE FROM content WHERE id=? AND"+notNeeded+
+	del, err := tx.PrepareContext(ctx, "DELETE FROM content WHERE id=? AND"+unreferenced+
 		" RETURNING codec IS NOT NULL, coalesce(name, '')")
 	if err != nil {
 		return nil, err
@@ -606,19 +606,19 @@ func (d *DB) deleteBlobs(ctx context.Context, names []string) error {
 	return errors.Join(errs...)
 }
 
-// removeLoose removes large contents that no row names: a save or a purge left them that was cut off.
+// removeUnnamed removes large contents that no row names: a save or a purge left them that was cut off.
 // Nobody is about to name one, since that happens in the transaction that wrote it.
-func (d *DB) removeLoose(ctx context.Context) (n int, err error) {
+func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
-		names, err := loose(ctx, tx, d.blobs)
+		names, err := unnamed(ctx, tx, d.blobs)
 		n = len(names)
 		return errors.Join(err, d.deleteBlobs(ctx, names))
 	})
 	return n, err
 }
 
-// loose are the large contents that no row of q names.
-func loose(ctx context.Context, q querier, blobs blob.Store) (names []string, err error) {
+// unnamed are the large contents that no row of q names.
+func unnamed(ctx context.Context, q querier, blobs blob.Store) (names []string, err error) {
 	all, err := column[string](ctx, q, "SELECT name FROM content WHERE name IS NOT NULL")
 	if err != nil {
 		return nil, err

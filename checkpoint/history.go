@@ -10,8 +10,6 @@ import (
 	"path"
 	"slices"
 	"time"
-
-	"moltisfs/checkpoint/blob"
 )
 
 // history answers lists and the planner from one snapshot of the catalog.
@@ -22,50 +20,31 @@ type history struct {
 }
 
 const (
-	opQuery = `SELECT op.seq, op.id, op.ts, s.principal, s.name, t.name, op.tool, op.kind, op.outcome, op.pin,
-		op.label, op.undo_of, op.restore_of, op.run, u.id, r.id FROM `
+	opQuery = `SELECT op.seq, op.id, op.ts, s.principal, s.name, coalesce(t.name, ''), op.tool, op.kind,
+		op.outcome, op.pin, coalesce(op.label, ''), coalesce(op.undo_of, 0), coalesce(op.restore_of, 0),
+		coalesce(op.run, 0), coalesce(u.id, ''), coalesce(r.id, '') FROM `
 	opJoins = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn
 		LEFT JOIN op u ON u.seq=op.undo_of LEFT JOIN op r ON r.seq=op.restore_of`
 )
 
 // entries reads operations without their changes; from is the query behind FROM.
 func (h *history) entries(ctx context.Context, from string, args ...any) (out []entry, err error) {
-	r := newOpRow()
 	err = each(ctx, h.q, opQuery+from, args, func(row scanner) error {
-		e, err := r.scan(h, row)
+		e, err := h.scan(row)
 		out = append(out, e)
 		return err
 	})
 	return out, err
 }
 
-// opRow takes a row of opQuery, row after row.
-type opRow struct {
-	seq, ts, outcome                   int64
-	id, principal, session, tool, kind string
-	turn, label, undoID, restoreID     sql.NullString
-	pinned                             bool
-	undo, restore, run                 sql.NullInt64
-	to                                 []any
-}
-
-func newOpRow() *opRow {
-	r := &opRow{}
-	r.to = []any{&r.seq, &r.id, &r.ts, &r.principal, &r.session, &r.turn, &r.tool, &r.kind, &r.outcome,
-		&r.pinned, &r.label, &r.undo, &r.restore, &r.run, &r.undoID, &r.restoreID}
-	return r
-}
-
-// scan makes the entry of one row; sql.ErrNoRows when there is none.
-func (r *opRow) scan(h *history, row scanner) (entry, error) {
-	if err := row.Scan(r.to...); err != nil {
-		return entry{}, err
-	}
-	c := &Checkpoint{ID: ID(r.id), Time: time.Unix(0, r.ts), Tool: r.tool, Kind: r.kind,
-		Principal: r.principal, Session: r.session, Turn: r.turn.String, Label: r.label.String,
-		Outcome: h.outcome(r.seq, r.outcome), Pinned: r.pinned,
-		UndoOf: ID(r.undoID.String), RestoreOf: ID(r.restoreID.String)}
-	return entry{r.seq, r.undo.Int64, r.restore.Int64, r.run.Int64, c}, nil
+// scan makes the entry of a row of opQuery; sql.ErrNoRows when there is none.
+func (h *history) scan(row scanner) (e entry, err error) {
+	var ts, outcome int64
+	c := &Checkpoint{}
+	err = row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
+		&c.Label, &e.undoOf, &e.restoreOf, &e.run, &c.UndoOf, &c.RestoreOf)
+	c.Time, c.Outcome, e.c = time.Unix(0, ts), h.outcome(e.seq, outcome), c
+	return e, err
 }
 
 // outcome is that of the row seq, which has code in the catalog.
@@ -111,7 +90,7 @@ func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 // entry is the one where column, seq or id, is key.
 func (h *history) entry(ctx context.Context, column string, key any) (entry, error) {
 	const one = opQuery + "op" + opJoins + " WHERE op."
-	e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, one+column+"=?", key))
+	e, err := h.scan(h.q.QueryRowContext(ctx, one+column+"=?", key))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, ErrNotFound
 	}
@@ -213,7 +192,7 @@ func (h *history) head(ctx context.Context, who Scope, path string) (*entry, err
 		w.and(thisPath, []byte(path))
 		w.and("op.outcome<>? AND op.kind"+reads+"?", outcomeCode(Aborted), KindRead)
 		q := opQuery + opsOfPath + opJoins + w.sql() + " ORDER BY cp.op DESC LIMIT 1"
-		e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, q, w.args...))
+		e, err := h.scan(h.q.QueryRowContext(ctx, q, w.args...))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -243,8 +222,8 @@ func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry,
 	return es, err
 }
 
-// whole reports whether all checkpoints between the two are still there, whoever made them.
-func (h *history) whole(ctx context.Context, after, before int64) (bool, error) {
+// complete reports whether all checkpoints between the two are still there, whoever made them.
+func (h *history) complete(ctx context.Context, after, before int64) (bool, error) {
 	var n int64
 	const count = "SELECT count(*) FROM op WHERE seq>? AND seq<?"
 	err := h.q.QueryRowContext(ctx, count, after, before).Scan(&n)
@@ -280,12 +259,13 @@ const (
 
 // Few columns, because each costs more than what it holds: the kinds and what is stored are bits of
 // one.
-const changeColumns = `SELECT c.op, p.path, c.role, c.skipped, c.askipped,
+const changeColumns = `SELECT c.op, p.path, c.role, coalesce(c.skipped, ''), coalesce(c.askipped, ''),
 	c.bkind + 256*c.akind + CASE WHEN b.codec IS NULL THEN 0 ELSE 65536 END
 		+ CASE WHEN a.codec IS NULL THEN 0 ELSE 131072 END,
-	c.bmode, c.buid, c.bgid, c.bmtime, b.hash, coalesce(c.bsize, b.size), c.btarget, c.bxattrs,
-	coalesce(c.amode, c.bmode), coalesce(c.auid, c.buid), coalesce(c.agid, c.bgid), c.amtime,
-	a.hash, coalesce(c.asize, a.size), c.atarget, coalesce(c.axattrs, c.bxattrs)`
+	coalesce(c.bmode, 0), coalesce(c.buid, 0), coalesce(c.bgid, 0), c.bmtime, b.hash,
+	coalesce(c.bsize, b.size, 0), coalesce(c.btarget, ''), c.bxattrs,
+	coalesce(c.amode, c.bmode, 0), coalesce(c.auid, c.buid, 0), coalesce(c.agid, c.bgid, 0), c.amtime, a.hash,
+	coalesce(c.asize, a.size, 0), coalesce(c.atarget, ''), coalesce(c.axattrs, c.bxattrs)`
 
 const changeJoins = `
 	JOIN path p ON p.id=c.path
@@ -321,10 +301,9 @@ func (h *history) fillChange(ctx context.Context, e entry, path string) error {
 
 func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint,
 	args ...any) error {
-	row := newChangeRow()
-	err := each(ctx, h.q, q, args, func(rows scanner) error {
-		r, err := row.scan(rows)
-		if c := of(row.op); err == nil && c != nil {
+	err := each(ctx, h.q, q, args, func(row scanner) error {
+		op, r, err := scanChange(row)
+		if c := of(op); err == nil && c != nil {
 			c.Changes = append(c.Changes, r)
 		}
 		return err
@@ -335,63 +314,45 @@ func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *
 	return nil
 }
 
-// changeRow takes changeColumns, row after row.
-type changeRow struct {
-	op, bits                int64
-	path                    sql.RawBytes
-	role, skipped, askipped sql.NullString
-	before, after           sideRow
-	to                      []any
-}
-
-type sideRow struct {
-	mode, uid, gid, mtime, size sql.NullInt64
-	hash, target, xattrs        sql.RawBytes
-}
-
-func newChangeRow() *changeRow {
-	r := &changeRow{}
-	r.to = []any{&r.op, &r.path, &r.role, &r.skipped, &r.askipped, &r.bits}
-	for _, s := range []*sideRow{&r.before, &r.after} {
-		r.to = append(r.to, &s.mode, &s.uid, &s.gid, &s.mtime, &s.hash, &s.size, &s.target,
-			&s.xattrs)
+// scanChange makes the change of a row of changeColumns.
+func scanChange(row scanner) (op int64, c Recorded, err error) {
+	var bits int64
+	var b, a side
+	err = row.Scan(&op, &c.Path, &c.Role, &c.Skipped, &c.AfterSkipped, &bits,
+		&b.mode, &b.UID, &b.GID, &b.mtime, &b.hash, &b.Size, &b.Target, &b.xattrs,
+		&a.mode, &a.UID, &a.GID, &a.mtime, &a.hash, &a.Size, &a.Target, &a.xattrs)
+	if err == nil {
+		c.Before, err = b.state(byCode(kinds, bits&0xff))
 	}
-	return r
-}
-
-// scan makes the change of one row.
-func (r *changeRow) scan(rows scanner) (c Recorded, err error) {
-	if err := rows.Scan(r.to...); err != nil {
-		return c, err
+	if err == nil {
+		c.After, err = a.state(byCode(kinds, bits>>8&0xff))
 	}
-	c = Recorded{Path: string(r.path), Role: r.role.String,
-		Skipped: r.skipped.String, AfterSkipped: r.askipped.String,
-		Stored: r.bits>>16&1 != 0, AfterStored: r.bits>>17&1 != 0}
-	if c.Before, err = r.before.state(byCode(kinds, r.bits&0xff)); err != nil {
-		return c, err
-	}
-	c.After, err = r.after.state(byCode(kinds, r.bits>>8&0xff))
+	c.Stored, c.AfterStored = bits>>16&1 != 0, bits>>17&1 != 0
 	if c.Role == RoleAppended { // what is stored is no content of the file
 		c.Stored, c.AfterStored = false, false
 		for _, s := range []*State{&c.Before, &c.After} {
 			s.Tail, s.Hash = s.Hash, ""
 		}
 	}
-	return c, err
+	return op, c, err
 }
 
-func (r *sideRow) state(kind Kind) (s State, err error) {
-	if s.Kind = kind; kind == Absent {
-		return s, nil
+// side is one of the two states of a change, as columns have it.
+type side struct {
+	State
+	mode         int64
+	mtime        sql.NullInt64
+	hash, xattrs []byte
+}
+
+func (r *side) state(kind Kind) (s State, err error) {
+	if kind == Absent {
+		return State{Kind: Absent}, nil
 	}
-	s.Mode, s.UID, s.GID = fs.FileMode(r.mode.Int64), uint32(r.uid.Int64), uint32(r.gid.Int64)
-	s.Size, s.Target = r.size.Int64, string(r.target)
+	s = r.State
+	s.Kind, s.Mode, s.Hash = kind, fs.FileMode(r.mode), hex.EncodeToString(r.hash)
 	if r.mtime.Valid {
 		s.ModTime = time.Unix(0, r.mtime.Int64)
-	}
-	if len(r.hash) > 0 {
-		var digits [2 * len(blob.Hash{})]byte
-		s.Hash = string(hex.AppendEncode(digits[:0], r.hash))
 	}
 	s.Xattrs, err = decodeXattrs(r.xattrs)
 	return s, err

@@ -438,7 +438,7 @@ func gap(ctx context.Context, h *history, a, b *entry, others bool) (bool, error
 		return false, err
 	}
 	// The checkpoints that retention took may hold a change of this session.
-	return h.whole(ctx, a.seq, b.seq)
+	return h.complete(ctx, a.seq, b.seq)
 }
 
 // maybe reports whether s and o can be the same, as far as they are known. The store has no hash of

@@ -79,7 +79,7 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		err = d.snapshot(ctx, func(h *history) (err error) {
 			if err = w.find(ctx, h.q); err == nil {
 				var names []string
-				names, err = loose(ctx, h.q, d.blobs)
+				names, err = unnamed(ctx, h.q, d.blobs)
 				w.r.Files = len(names)
 			}
 			return err
@@ -96,7 +96,7 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		return w.r, err
 	}
 	if err = d.deleteBlobs(ctx, w.names); err == nil {
-		w.r.Files, err = d.removeLoose(ctx)
+		w.r.Files, err = d.removeUnnamed(ctx)
 	}
 	if err != nil {
 		return w.r, fmt.Errorf("the catalog is clean, a file is not gone: %w", err)
@@ -266,7 +266,7 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 	children = slices.DeleteFunc(children, func(id int64) bool { _, goes := slices.BinarySearch(w.targets, id); return goes })
 	for i, id := range children {
 		w.d.progress("purging", i, len(children))
-		if err := w.standAlone(ctx, tx, id); err != nil {
+		if err := w.packWhole(ctx, tx, id); err != nil {
 			return err
 		}
 	}
@@ -292,8 +292,8 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 	return nil
 }
 
-// standAlone packs the content id without a base.
-func (w *purger) standAlone(ctx context.Context, tx *tx, id int64) error {
+// packWhole packs the content id without a base.
+func (w *purger) packWhole(ctx context.Context, tx *tx, id int64) error {
 	var hash []byte
 	var key int64
 	var old string
@@ -316,7 +316,7 @@ func (w *purger) standAlone(ctx context.Context, tx *tx, id int64) error {
 		w.names = append(w.names, old)
 	}
 	return tx.exec(ctx, "UPDATE content SET codec=?, base=NULL, depth=0, key=?, bytes=?, name=?, z=? WHERE id=?",
-		int64(r.Codec), orNull(r.Key), r.Bytes, orNull(r.Name), column8(&r), id)
+		int64(r.Codec), orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r), id)
 }
 
 // note notes what others are to forget.

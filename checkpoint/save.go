@@ -39,7 +39,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 			// Not after a SyncError: a power cut may bring back what the disk did not confirm,
 			// and that names these.
 			for _, name := range s.names {
-				d.blobs.Delete(ctx, name) //nolint:errcheck // gc takes what stays for rubbish
+				d.blobs.Delete(context.WithoutCancel(ctx), name) //nolint:errcheck // gc takes what stays for rubbish
 			}
 		}
 		if errors.As(err, new(*FullError)) && try == 0 { // others have filled the store since
@@ -323,16 +323,16 @@ func (s *save) put(ctx context.Context, tx *tx, c *stored, path int64, base *sto
 	}
 	if c.id != 0 {
 		return tx.exec(ctx, "UPDATE content SET codec=?, base=?, depth=?, key=?, bytes=?, name=?, z=? WHERE id=?",
-			int64(r.Codec), baseID, c.depth, orNull(r.Key), r.Bytes, orNull(r.Name), column8(&r), c.id)
+			int64(r.Codec), baseID, c.depth, orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r), c.id)
 	}
 	c.id, err = one[int64](ctx, tx, `INSERT INTO content(hash, size, codec, base, depth, key, bytes, name, z)
 		VALUES(?,?,?,?,?,?,?,?,?) RETURNING id`, c.hash[:], r.Size, int64(r.Codec), baseID, c.depth,
-		orNull(r.Key), r.Bytes, orNull(r.Name), column8(&r))
+		orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r))
 	return err
 }
 
-// column8 is z of a row: NULL if the bytes are in the blob store.
-func column8(r *blob.Row) any {
+// inCatalog is z of a row: NULL if the bytes are in the blob store.
+func inCatalog(r *blob.Row) any {
 	if r.Name != "" {
 		return nil
 	}

@@ -16,9 +16,11 @@ import (
 	"io/fs"
 	"math"
 	"math/rand/v2"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/image/tiff"
 	_ "golang.org/x/image/webp"
@@ -267,6 +269,27 @@ func TestDecodersAreCompiledOnce(t *testing.T) {
 			t.Errorf("%s: %d decoders are kept, %v", name, got, err)
 		}
 		r.Close()
+	}
+}
+
+// A worker that crashes, hangs, answers nonsense or is not there is an error, in time.
+func TestWorkersThatFail(t *testing.T) {
+	needDecoders(t, "image/still.heic")
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("SKIPPED: no shell to play the worker")
+	}
+	raw := corpusFile(t, "image/still.heic")
+	for script, want := range map[string]string{
+		"kill -9 $$":                  "its limit of memory or time",
+		"echo no; exec cat /dev/zero": "its limit of memory or time", // of the write that nobody reads
+		"exec sleep 100":              "its limit of time",
+		"cat >/dev/null; echo '{}'":   "does not answer as it should",
+	} {
+		r := newReaders(t, time.Second)
+		r.images.Worker = []string{"sh", "-c", script}
+		if c, err := r.Read(t.Context(), Source{R: bytes.NewReader(raw), Size: int64(len(raw))}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v %v", script, c, err)
+		}
 	}
 }
 

@@ -27,8 +27,8 @@ type Keys interface {
 // holding the secret half, and a copy of the store tells its finder nothing but the catalog. With
 // an identity at hand the newest key that it opens is used again.
 //
-// What a process saves and finds in the store under somebody else's key it can't read from there:
-// such contents it keeps in memory too, as it keeps its key. A delta is sealed with the key of its
+// If another process has sealed a content before, the row can't be read by the one that saves it
+// again: that one keeps the content in memory, as it keeps its key. A delta is sealed with the key of its
 // base, or its base is in clear, so that one key opens a chain.
 //
 // Content is AES-256-GCM with a random nonce in front; its hash and codec are authenticated, so

@@ -91,7 +91,7 @@ func (s *Files) Put(_ context.Context, name string, z []byte) error {
 	}
 	full := s.path(name)
 	sub := filepath.Dir(full)
-	// That the directory is there says nothing: whoever made it may not have come to sync it, or failed.
+	// A directory that is there may not be on stable storage yet: its maker may have been killed, or failed.
 	if _, ok := s.subs.Load(sub); !ok {
 		if err := os.Mkdir(sub, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err

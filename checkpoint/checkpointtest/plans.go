@@ -242,7 +242,7 @@ func isolation(t *testing.T, s DB) {
 	}
 }
 
-// Whoever changed a path between two changes of this session loses by a rewind, so that must be marked too; who only read it does not.
+// A rewind takes a change of others between two changes of this session along, so that must be marked; a read of others is no such change.
 func between(t *testing.T, s DB) {
 	first := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2"), textEdit("/w/b", "1", "2"), textEdit("/w/c", "1", "2"), textEdit("/w/d", "1", "2")))
 	save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
@@ -265,7 +265,7 @@ func between(t *testing.T, s DB) {
 	}
 }
 
-// What somebody changed whom nobody recorded shows as a gap between two changes of this session.
+// A change that nobody recorded shows as a gap between two changes of this session.
 func gaps(t *testing.T, s DB) {
 	var first checkpoint.ID
 	own := func(path string, states ...string) {
@@ -513,7 +513,7 @@ func known(t *testing.T, s DB) {
 	if k[2].State.Hash != textSum("r") || !k[2].Stored {
 		t.Errorf("what was read is known and kept: %+v", k[2])
 	}
-	// What was seen outside took place: that it is taken back is a change again.
+	// A change from outside took place: taking it back is a change again.
 	for i, to := range []string{"4", "3"} {
 		seen := []Observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: textSum(to), Size: 1}, Content: []byte(to)}}
 		if saved, err := SeenOutside(ctx, s, me, fmt.Sprint("t", i), seen); err != nil || saved.ID == "" {

@@ -424,7 +424,7 @@ func pages(t *testing.T, s DB) {
 	}
 }
 
-// What is taken over from another history is older than what is there already, and a clock may be set back: a list is in the order of
+// An imported history is older than what is there already, and a clock may be set back: a list is in the order of
 // saving, on every page of it.
 func pagesAsSaved(t *testing.T, s DB) {
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

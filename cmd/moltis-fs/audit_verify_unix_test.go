@@ -22,7 +22,7 @@ func TestNoRoomNoChange(t *testing.T) {
 	log := filepath.Join(data, "audit-changes", "audit.jsonl")
 	write := []string{"call", "--data-dir", data, "--root", filepath.Dir(file), "--approve", "yes", "Write",
 		fmt.Sprintf(`{"file_path":%q,"content":"new"}`, file)}
-	old := `{"time":"2026-11-23T00:00:00Z","phase":"outcome","error":"` + strings.Repeat("x", 3<<20) + "\"}\n"
+	old := `{"time":"2026-11-23T00:00:00Z","phase":"outcome","error":"` + strings.Repeat("x", 3<<20) + `","seq":1,"prev":"` + strings.Repeat("0", 64) + "\"}\n"
 	must(t, errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("old"), 0o644),
 		os.MkdirAll(filepath.Dir(log), 0o700), os.WriteFile(log, []byte(old), 0o600), os.Chmod(data, 0o700),
 		os.WriteFile(filepath.Join(data, "moltis-fs-data"), nil, 0o600)))

@@ -62,8 +62,8 @@ func TestMistakesEndAlike(t *testing.T) {
 	must(t, err)
 	must(t, db.Close())
 	for _, line := range []string{
-		"checkpoint show ck-1H1", "checkpoint pin ck-1H1", "checkpoint unpin ck-1H1", "checkpoint diff ck-1H1", "checkpoint restore ck-1H1", "checkpoint diff ck-1H1 --session s",
-		"trash restore tr-1H1", "checkpoint restore tr-1H1", "checkpoint diff nonsense", "checkpoint restore nonsense --dry-run",
+		"checkpoint show ck-UUU", "checkpoint pin ck-UUU", "checkpoint unpin ck-UUU", "checkpoint diff ck-UUU", "checkpoint restore ck-UUU", "checkpoint diff ck-UUU --session s",
+		"trash restore tr-UUU", "checkpoint restore tr-UUU", "checkpoint diff nonsense", "checkpoint restore nonsense --dry-run",
 		"checkpoint list --since monday", "checkpoint list --until monday", "checkpoint diff --since monday", "checkpoint rewind --since monday", "checkpoint export --since monday",
 	} {
 		for _, how := range []string{"", " --json"} {

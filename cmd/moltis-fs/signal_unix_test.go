@@ -135,7 +135,7 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 		{[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, file)}, exitOK},
 		{[]string{"checkpoint", "list"}, exitOK}, {[]string{"checkpoint", "list", "--json"}, exitOK}, {[]string{"checkpoint", "export"}, exitOK},
 		{[]string{"checkpoint", "undo"}, exitOK}, {[]string{"checkpoint", "undo", "--json"}, exitRefused}, {[]string{"trash", "list"}, exitOK},
-		{[]string{"call", "Read", missing}, exitRefused}, {[]string{"checkpoint", "show", "ck-ZZZ", "--json"}, exitMisuse},
+		{[]string{"call", "Read", missing}, exitRefused}, {[]string{"checkpoint", "show", "ck-UUU", "--json"}, exitMisuse},
 		{[]string{"checkpoint", "import-moltis", moltis}, exitRefused}, {[]string{"checkpoint", "import-moltis", moltis, "--json"}, exitRefused},
 		{[]string{"checkpoint", "check", "--data"}, exitOK}, {[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"2"}`, filepath.Join(dir, "b"))}, exitOK},
 	} {

@@ -24,8 +24,7 @@ import (
 	"moltisfs/readers/wasm"
 )
 
-// The worker's protocol: four bytes of length (little-endian), a JSON request, the file; back comes
-// one JSON reply.
+// The worker's protocol: a JSON request, and right behind it the file; back comes one JSON reply.
 
 const (
 	workerRequest = 64 << 10  // bytes of a request
@@ -59,24 +58,9 @@ var boxed = map[string]struct {
 // RunWorker does one piece of work for [Decoders] of another process. It bounds its own process:
 // call it from nothing else's.
 func RunWorker(in io.Reader, out io.Writer) error {
-	return work(in, out, func() error { return child.Bound(workerMemory, workerCPU) })
-}
-
-func work(in io.Reader, out io.Writer, limit func() error) error {
-	var head [4]byte
-	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return fmt.Errorf("reading the request: %w", err)
-	}
-	n := binary.LittleEndian.Uint32(head[:])
-	if n > workerRequest {
-		return fmt.Errorf("a request of %d bytes is too long", n)
-	}
-	body := make([]byte, n)
-	if _, err := io.ReadFull(in, body); err != nil {
-		return fmt.Errorf("reading the request: %w", err)
-	}
+	head := json.NewDecoder(io.LimitReader(in, workerRequest))
 	var q workRequest
-	if err := json.Unmarshal(body, &q); err != nil {
+	if err := head.Decode(&q); err != nil {
 		return fmt.Errorf("reading the request: %w", err)
 	}
 	if q.Size < 0 || q.Size > workerFile {
@@ -85,11 +69,11 @@ func work(in io.Reader, out io.Writer, limit func() error) error {
 	// The decoder's own code may be written to the cache. A stranger's file comes after the limits.
 	box := boxed[q.Format]
 	s, err := newSandbox(q.Cache, box.code)
-	if err := limit(); err != nil {
+	if err := child.Bound(workerMemory, workerCPU); err != nil {
 		return fmt.Errorf("limiting the worker: %w", err)
 	}
 	data := make([]byte, q.Size)
-	if _, err := io.ReadFull(in, data); err != nil {
+	if _, err := io.ReadFull(io.MultiReader(head.Buffered(), in), data); err != nil {
 		return fmt.Errorf("reading the file: %w", err)
 	}
 	var reply workReply
@@ -139,42 +123,32 @@ func (d *Decoders) inWorker(ctx context.Context, format string, file []byte, edg
 	}
 	cmd := child.Command(ctx, d.Worker)
 	cmd.WaitDelay = time.Second
-	cmd.Stdin = io.MultiReader(bytes.NewReader(binary.LittleEndian.AppendUint32(nil, uint32(len(body)))), bytes.NewReader(body), bytes.NewReader(file))
-	var out limitedBuffer
-	out.max = workerReply
-	cmd.Stdout = &out
-	err = cmd.Run()
+	cmd.Stdin = io.MultiReader(bytes.NewReader(body), bytes.NewReader(file))
+	var reply workReply
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, tellOperator(what, "the worker program does not start ("+err.Error()+")")
+	}
+	unread := json.NewDecoder(io.LimitReader(stdout, workerReply)).Decode(&reply)
+	if unread != nil {
+		stdout.Close() // nobody reads on: the worker must not wait for that
+	}
+	err = cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil, &unreadable.Limit{What: "image", Resource: "time"}
 		}
 		return nil, ctx.Err()
-	case err != nil:
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return nil, &unreadable.Limit{What: "image", Resource: "memory or time"}
-		}
-		return nil, tellOperator(what, "the worker program does not start ("+err.Error()+")")
-	}
-	var reply workReply
-	if err := json.Unmarshal(out.b.Bytes(), &reply); err != nil {
+	case errors.As(err, new(*exec.ExitError)):
+		return nil, &unreadable.Limit{What: "image", Resource: "memory or time"}
+	case err != nil || unread != nil || reply == (workReply{}):
 		return nil, tellOperator(what, "the worker program does not answer as it should")
 	}
 	return reply.Shown, reply.error()
-}
-
-// limitedBuffer refuses to grow beyond max.
-type limitedBuffer struct {
-	b   bytes.Buffer
-	max int
-}
-
-func (l *limitedBuffer) Write(p []byte) (int, error) {
-	if l.b.Len()+len(p) > l.max {
-		return 0, errors.New("the reply is too long")
-	}
-	return l.b.Write(p)
 }
 
 func tellOperator(what, why string) *unreadable.Unsupported {
