@@ -118,11 +118,9 @@ func TestWorkerGoesWrong(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			plant(t, dir, map[string]string{"f": "x"})
-			s, err := Start(t.Context(), Options{Root: dir, Build: "test", Hang: 2 * time.Second, Starts: 2,
-				Command: []string{os.Args[0], "worker", dir, "armed", dir + "/armed"}})
-			must(t, err)
-			defer s.Close()
+			s := armable(t, dir, dir, 2*time.Second, 2)
 			f, p := over(t, s), s.now
+			var err error
 			at := map[string]int{"garbage": 1, "half": 1, "stopped": 1, "deaf": 20, "gone": 1}
 			must(t, os.WriteFile(dir+"/armed", fmt.Appendf(nil, "%s %d 0 false", how, at[how]), 0o600))
 			if how == "deaf" { // more than the kernel keeps for who does not read
@@ -156,10 +154,7 @@ func TestWorkerGoesWrong(t *testing.T) {
 func TestWorkerHangs(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"w/f": strings.Repeat("x", ahead+1)}) // a small one comes with its handle
-	s, err := Start(t.Context(), Options{Root: dir + "/w", Build: "test", Hang: 1500 * time.Millisecond, Starts: 1,
-		Command: []string{os.Args[0], "worker", dir + "/w", "armed", dir + "/armed"}})
-	must(t, err)
-	defer s.Close()
+	s := armable(t, dir, dir+"/w", 1500*time.Millisecond, 1)
 	f, p := over(t, s), s.now
 	h, err := f.Resolve(dir+"/w/f", guardfs.Look)
 	must(t, err)
@@ -190,10 +185,7 @@ func TestStuckCallHoldsNobody(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"f": strings.Repeat("x", ahead+1), "g": "y"}) // a small one comes with its handle
-	s, err := Start(t.Context(), Options{Root: dir, Build: "test", Hang: 500 * time.Millisecond, Starts: 2,
-		Command: []string{os.Args[0], "worker", dir, "armed", dir + "/armed"}})
-	must(t, err)
-	defer s.Close()
+	s := armable(t, dir, dir, 500*time.Millisecond, 2)
 	f, p := over(t, s), s.now
 	h, err := f.Resolve(dir+"/f", guardfs.Read)
 	must(t, err)

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,14 +48,9 @@ func box(t *testing.T, over func(calls) guardfs.Calls) *boxed {
 	b.cfg.RequireApproval, b.cfg.CheckpointBeforeMutation, b.cfg.TrackReads = false, true, false
 	b.cfg.Checkpoint.MaxFileBytes = 1000
 	must(t, err)
-	b.s, err = Start(always, Options{Root: b.ws, Build: "test", Starts: 1 << 30, Hang: 20 * time.Second,
-		Command: []string{os.Args[0], "worker", b.ws, "armed", dir + "/armed"}})
-	must(t, err)
+	b.s = armable(t, dir, b.ws, 20*time.Second, 1<<30)
 	b.open()
-	t.Cleanup(func() {
-		b.Close()
-		b.s.Close()
-	})
+	t.Cleanup(func() { b.Close() })
 	return b
 }
 
@@ -323,7 +319,6 @@ func (b *boxed) settled() {
 	if _, litter := b.looks(); litter != nil {
 		b.t.Errorf("left: %v", litter)
 	}
-
 }
 
 // A worker is killed at every request of every change, before it makes the call and before it answers: the change is made
@@ -331,7 +326,7 @@ func (b *boxed) settled() {
 // made again and taken back.
 func TestWorkerKilledInEveryChange(t *testing.T) {
 	kills, cuts := 0, 0
-	for i, name := range slices.Sorted(keys(changes)) {
+	for i, name := range slices.Sorted(maps.Keys(changes)) {
 		t.Run(name, func(t *testing.T) {
 			f, b := changes[name], box(t, nil)
 			total, old, done := b.counted(&f)
@@ -380,16 +375,6 @@ func TestWorkerKilledUnderABadClient(t *testing.T) {
 		}
 	}
 	t.Error("it passed")
-}
-
-func keys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // What the store can't hold lies in a trash inside of the root, for its owner alone, until it is taken back.
