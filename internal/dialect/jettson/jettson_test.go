@@ -26,13 +26,18 @@ func opened(t *testing.T, change func(*config.Config)) (d *Dialect, dir string) 
 	if cfg.Tools.Jettson.Workspaces != "" {
 		cfg.Tools.Jettson.Workspaces = dir
 	}
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	return over(t, cfg, filepath.Join(t.TempDir(), "data")), dir
+}
+
+// over is the dialect over an engine with this data directory.
+func over(t *testing.T, cfg config.Config, data string) *Dialect {
+	t.Helper()
+	e, err := engine.Open(cfg, engine.Host{DataDir: data})
 	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
-	if d, err = Over(e, cfg.Tools.Jettson); err != nil {
-		t.Fatal(err)
-	}
-	return d, dir
+	d, err := Over(e, cfg.Tools.Jettson)
+	must(t, err)
+	return d
 }
 
 // said is the answer of one call, as JSON.
@@ -221,26 +226,12 @@ func TestWorkspaces(t *testing.T) {
 // that never used it leaves it alone.
 func TestSharedWorkspace(t *testing.T) {
 	t.Parallel()
-	data, dir := filepath.Join(t.TempDir(), "data"), ""
-	server := func() *Dialect {
-		t.Helper()
-		cfg := config.Default()
-		cfg.Tools.FS.RequireApproval = false
-		if dir == "" {
-			var err error
-			if dir, err = filepath.EvalSymlinks(t.TempDir()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		cfg.Tools.Jettson = config.Jettson{Workspaces: dir, PerSession: true}
-		e, err := engine.Open(cfg, engine.Host{DataDir: data})
-		must(t, err)
-		t.Cleanup(func() { _ = e.Close() })
-		d, err := Over(e, cfg.Tools.Jettson)
-		must(t, err)
-		return d
-	}
-	a, b, idle := server(), server(), server()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	cfg, data := config.Default(), filepath.Join(t.TempDir(), "data")
+	cfg.Tools.FS.RequireApproval = false
+	cfg.Tools.Jettson = config.Jettson{Workspaces: dir, PerSession: true}
+	a, b, idle := over(t, cfg, data), over(t, cfg, data), over(t, cfg, data)
 	who := dialect.Call{Principal: "ann", Session: "1"}
 	if got := said(t, a, who, "write", `{"path":"f","content":"1"}`); !strings.Contains(got, "bytes_written") {
 		t.Fatal(got)
