@@ -54,9 +54,7 @@ approval_timeout = "2m"
 [tools.fs.checkpoint]
 keep_within = "30d"
 `), "m.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := Default()
 	want.Tools.Policy.Allow = []string{"exec", "browser", "memory", "Read", "Glob", "Grep"}
 	fs := &want.Tools.FS
@@ -355,9 +353,7 @@ func TestManyNames(t *testing.T) {
 // The example in the repository is what the schema says.
 func TestExampleDecodes(t *testing.T) {
 	c, err := Decode(Example(), "example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !reflect.DeepEqual(c, Default()) {
 		t.Errorf("got  %+v\nwant %+v", c, Default())
 	}
@@ -366,9 +362,7 @@ func TestExampleDecodes(t *testing.T) {
 		t.Errorf("%d keys are commented out, want the 7 without a default", n)
 	}
 	c, err = Decode(commented.ReplaceAll(Example(), []byte("$1")), "example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fs := c.Tools.FS
 	if fs.WorkspaceRoot == "" || fs.ContextWindowTokens == 0 || fs.Checkpoint.EncryptTo == "" {
 		t.Errorf("a key is missing once it is uncommented: %+v", fs)
@@ -540,5 +534,13 @@ func TestProfiles(t *testing.T) {
 		if got := c.p.Names(); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: %q", c.p, got)
 		}
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -70,9 +70,7 @@ func TestRootAloneIsWarned(t *testing.T) {
 		"workspace_root = \"/w\"\nallow_paths = [\"/w/**\"]": false,
 	} {
 		c, err := Decode([]byte("[tools.fs]\n"+src), "m.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w := c.Warnings()
 		if len(w) > 0 != want {
 			t.Errorf("%s: %v", src, w)

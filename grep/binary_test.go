@@ -1,7 +1,6 @@
 package grep
 
 import (
-	"context"
 	"encoding/binary"
 	"slices"
 	"strings"
@@ -51,10 +50,7 @@ func TestNULs(t *testing.T) {
 		for _, mode := range []Mode{FilesWithMatches, Count, Content} {
 			for _, workers := range []int{1, 3} {
 				m := compile(t, "needle", match.Options{Multiline: multi})
-				r, err := Search(context.Background(), Walk{Dir: d, Workers: workers}, Query{Matcher: m, Mode: mode, Multiline: multi})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := searched(t, Walk{Dir: d, Workers: workers}, Query{Matcher: m, Mode: mode, Multiline: multi})
 				want := []string{"7999", "head", "middle", "object", "zeros"}
 				if !slices.Equal(r.Binary, want) || r.Skipped.Binary != 1 || r.Totals.Files != len(texts)+1 {
 					t.Errorf("multiline %v, mode %d: binary %v, skipped %+v, %d files", multi, mode, r.Binary, r.Skipped, r.Totals.Files)

@@ -14,15 +14,6 @@ import (
 	"moltisfs/grep/match"
 )
 
-func mustMatch(t *testing.T, p string, o match.Options) *match.Matcher {
-	t.Helper()
-	m, err := match.Compile(p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 // TestManyMatchesInOneLine: what is done for a match does not depend on the length of its line, or
 // this takes many minutes.
 func TestManyMatchesInOneLine(t *testing.T) {
@@ -37,7 +28,7 @@ func TestManyMatchesInOneLine(t *testing.T) {
 		for _, multiline := range []bool{true, false} {
 			for _, only := range []bool{true, false} {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				m := mustMatch(t, p, match.Options{Multiline: multiline, FallbackTime: time.Minute})
+				m := compile(t, p, match.Options{Multiline: multiline, FallbackTime: time.Minute})
 				q := Query{Matcher: m, Multiline: multiline, Mode: Count, Limit: 3}
 				if only {
 					q.Mode, q.OnlyMatching = Content, true
@@ -101,7 +92,7 @@ func TestDeadlineKeepsRows(t *testing.T) {
 				f.after = 48 << 20
 			}
 			f.cancel = sync.OnceFunc(func() { close(ctx.done) })
-			r, err := Search(ctx, Walk{File: f, Name: "/f", Workers: 2}, Query{Matcher: mustMatch(t, "needle", match.Options{}), Mode: Content, Limit: 9, Before: before})
+			r, err := Search(ctx, Walk{File: f, Name: "/f", Workers: 2}, Query{Matcher: compile(t, "needle", match.Options{}), Mode: Content, Limit: 9, Before: before})
 			if err != nil || !r.Partial || r.Skipped.Deadline != 1 || r.Totals.Lines != 1 {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -121,7 +112,7 @@ func TestDeadlineKeepsRows(t *testing.T) {
 func TestCompleteIsNotPartial(t *testing.T) {
 	ctx := &expiring{t.Context(), make(chan struct{})}
 	f := &lastRead{bytes.NewReader([]byte("a needle\n")), func() { close(ctx.done) }}
-	r, err := Search(ctx, Walk{File: f, Name: "/f", Workers: 1}, Query{Matcher: mustMatch(t, "needle", match.Options{}), Mode: Count})
+	r, err := Search(ctx, Walk{File: f, Name: "/f", Workers: 1}, Query{Matcher: compile(t, "needle", match.Options{}), Mode: Count})
 	if err != nil || r.Partial || r.Totals.Lines != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}

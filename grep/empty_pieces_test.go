@@ -22,10 +22,7 @@ func TestEmptyMatchesInPieces(t *testing.T) {
 				for _, text := range []string{line, line + "\n", line + "\r\n", "one\n" + line + "\nlast"} {
 					d := FS(fstest.MapFS{"f": {Data: []byte(text)}})
 					count := func(size sizes) int {
-						r, err := searchSized(t.Context(), Walk{Dir: d, Workers: 1}, Query{Matcher: m, Mode: Count}, size)
-						if err != nil {
-							t.Fatal(err)
-						}
+						r := searched(t, Walk{Dir: d, Workers: 1}, Query{Matcher: m, Mode: Count}, size)
 						return r.Totals.Matches
 					}
 					if got, want := count(small), count(defaultSizes()); got != want {

@@ -20,9 +20,7 @@ func TestEncodingAnywhere(t *testing.T) {
 	size.buffer, size.big, size.pieceLap, size.multiLap, size.longLine = 4<<10, 64<<10, 1<<10, 8<<10, 4<<10
 	encode := func(e encoding.Encoding, text string) string {
 		s, err := e.NewEncoder().String(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return s
 	}
 	latin := encode(charmap.ISO8859_1, "café needle")
@@ -65,10 +63,7 @@ func TestEncodingAnywhere(t *testing.T) {
 				for _, mode := range []Mode{FilesWithMatches, Count, Content} {
 					q := Query{Matcher: m, Multiline: multiline, Mode: mode}
 					d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(c.text + "\n")}})
-					r, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, q, size)
-					if err != nil {
-						t.Fatal(err)
-					}
+					r := searched(t, Walk{Dir: d, Workers: 2}, q, size)
 					if r.Totals.Files != min(c.lines, 1) || mode != FilesWithMatches && r.Totals.Lines != c.lines || r.Skipped.Encoding != 0 {
 						t.Errorf("%s, %s, mode %d, multiline %v, split %d: %+v, %v", c.name, c.pattern, mode, multiline, split, r.Totals, r.Skipped.Notes())
 					}

@@ -31,21 +31,13 @@ func TestTrailBytes(t *testing.T) {
 		"Big5":        {chinese, traditionalchinese.Big5},
 	} {
 		raw, err := c.e.NewEncoder().String(c.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, size := range []int{1, 30_000} { // in one buffer, and shared between workers
 			text := strings.Repeat(raw, size)
 			d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})
 			for _, multiline := range []bool{false, true} {
-				m, err := match.Compile(`[a-z\\{}|~@^_\[\]]+`, match.Options{Multiline: multiline})
-				if err != nil {
-					t.Fatal(err)
-				}
-				r, err := Search(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: m, Multiline: multiline, Mode: Content, OnlyMatching: true, Limit: 5})
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := compile(t, `[a-z\\{}|~@^_\[\]]+`, match.Options{Multiline: multiline})
+				r := searched(t, Walk{Dir: d, Workers: 2}, Query{Matcher: m, Multiline: multiline, Mode: Content, OnlyMatching: true, Limit: 5})
 				want := strings.Count(c.text, "foo") * size
 				if r.Totals.Matches != want || len(r.Rows) == 0 || r.Rows[0].Text != "foo" {
 					t.Errorf("%s × %d, multiline %v: %d matches, want %d: %v", name, size, multiline, r.Totals.Matches, want, fmt.Sprint(r.Rows))
@@ -60,9 +52,7 @@ func TestTrailBytes(t *testing.T) {
 func TestBytesAreBytes(t *testing.T) {
 	dir := fstest.MapFS{}
 	sjis, err := japanese.ShiftJIS.NewEncoder().String("ソフトウェア本体の表示予定能力 foo\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, text := range map[string]string{
 		"latin1": "na\xefve caf\xe9\n", "sjis": sjis, "utf8": "naïve café\n", "torn": "ok\nfoo\xffbar\n",
 	} {
@@ -71,15 +61,9 @@ func TestBytesAreBytes(t *testing.T) {
 	for pattern, want := range map[string]string{
 		`(?-u)\xff`: "torn", `(?-u:\xe9)`: "latin1", `caf(?-u:[^a-z])`: "latin1 utf8", `(?-u)\x83\\`: "sjis", `(?-u:\x97)\\`: "sjis", `é`: "latin1 utf8", `\xe9`: "latin1 utf8",
 	} {
-		m, err := match.Compile(pattern, match.Options{CRLF: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(t, pattern, match.Options{CRLF: true})
 		for _, mode := range []Mode{FilesWithMatches, Content} {
-			r, err := Search(t.Context(), Walk{Dir: FS(dir)}, Query{Matcher: m, Mode: mode})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := searched(t, Walk{Dir: FS(dir)}, Query{Matcher: m, Mode: mode})
 			var got []string
 			for _, f := range r.Files {
 				got = append(got, filepath.Base(f.Path))

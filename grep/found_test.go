@@ -22,15 +22,9 @@ func TestFoundAndNamed(t *testing.T) {
 		text := strings.Repeat("no\n", i) + "a hit\nno\n" + strings.Repeat("hits\n", i%3)
 		files[fmt.Sprintf("d%d/f%03d.go", i%7, i)] = &fstest.MapFile{Data: []byte(text)}
 	}
-	m, err := match.Compile("hit", match.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(t, "hit", match.Options{})
 	q := Query{Matcher: m, Mode: Content, Before: 1, After: 1, Glob: []string{"!*.md"}}
-	want, err := Search(context.Background(), Walk{Dir: FS(files)}, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := searched(t, Walk{Dir: FS(files)}, q)
 	var mu sync.Mutex
 	var got []Row
 	var names []string
@@ -47,10 +41,7 @@ func TestFoundAndNamed(t *testing.T) {
 		defer mu.Unlock()
 		names = append(names, path)
 	}
-	r, err := Search(context.Background(), Walk{Dir: FS(files)}, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := searched(t, Walk{Dir: FS(files)}, q)
 	slices.SortFunc(got, func(a, b Row) int {
 		if c := comparePaths(a.Path, b.Path); c != 0 {
 			return c
@@ -65,7 +56,7 @@ func TestFoundAndNamed(t *testing.T) {
 		t.Errorf("%d names", len(names))
 	}
 	got, q.Limit = nil, 2
-	if _, err = Search(context.Background(), Walk{Dir: FS(files)}, q); err != nil || len(got) != 600 {
+	if _, err := Search(context.Background(), Walk{Dir: FS(files)}, q); err != nil || len(got) != 600 {
 		t.Errorf("%d rows within a limit of 2 a file, %v", len(got), err)
 	}
 }

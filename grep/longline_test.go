@@ -39,16 +39,10 @@ func TestLongLines(t *testing.T) {
 		{huge, `y$`, 1, 1},
 	} {
 		d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte("first\n" + c.text + "\nlast\n")}})
-		m, err := match.Compile(c.pattern, match.Options{CRLF: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(t, c.pattern, match.Options{CRLF: true})
 		for _, q := range []Query{{Mode: Count}, {Mode: Content, OnlyMatching: true}, {Mode: Content}, {Mode: FilesWithMatches}} {
 			q.Matcher = m
-			r, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, q, size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := searched(t, Walk{Dir: d, Workers: 2}, q, size)
 			rows := 0
 			if q.Mode == Content {
 				rows = c.matches
@@ -77,10 +71,7 @@ func TestLongLinesAreDecided(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	for _, p := range []string{`^a+b`, `^a+b$`, `b.*c.*b`, `c$`, `^[ab]+$`, `a{70,}`, `^(ab?)+c`, `(?i)B+C`, `\Aa*\z`, `^$`, `ca+c`, `é.*a`, `[^a]a+$`} {
 		re := regexp.MustCompile(p)
-		m, err := match.Compile(p, match.Options{CRLF: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := compile(t, p, match.Options{CRLF: true})
 		for range 60 {
 			var text strings.Builder
 			want := 0
@@ -96,14 +87,8 @@ func TestLongLinesAreDecided(t *testing.T) {
 			}
 			d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text.String())}})
 			size := sizes{buffer: 32, big: 64 + r.IntN(64), pieceLap: 8, multiLap: 16, longLine: 40, split: int64(50 + r.IntN(600)), segment: int64(20 + r.IntN(300)), automata: 1 << 20}
-			count, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: m, Mode: Count}, size)
-			if err != nil {
-				t.Fatal(err)
-			}
-			list, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: m}, size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			count := searched(t, Walk{Dir: d, Workers: 2}, Query{Matcher: m, Mode: Count}, size)
+			list := searched(t, Walk{Dir: d, Workers: 2}, Query{Matcher: m}, size)
 			if count.Totals.Lines != want || list.Totals.Files != min(want, 1) || list.Skipped.LongLines != 0 {
 				t.Fatalf("%s: %d lines, %d files, %d in doubt; want %d lines\n%q", p, count.Totals.Lines, list.Totals.Files, list.Skipped.LongLines, want, text.String())
 			}

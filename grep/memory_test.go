@@ -78,9 +78,7 @@ func TestMemoryFlat(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"lines.log": lines, "one-line": bytes.ReplaceAll(lines, []byte("\n"), []byte(" ")), "needles.log": bytes.Repeat([]byte("needle\n"), 3<<20), "binary": bytes.Repeat([]byte{0, 1, 2, 3}, 4<<20),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 	}
 	lines = nil
 	d := guarded(t, dir, anything{})

@@ -21,10 +21,7 @@ func TestAcrossPieces(t *testing.T) {
 		d := FS(fstest.MapFS{"f": {Data: []byte("one\n" + line + "\nfirst\n")}})
 		for _, q := range []Query{{Mode: Count}, {Mode: Content, OnlyMatching: true}, {Mode: FilesWithMatches}} {
 			q.Matcher = m
-			r, err := searchSized(t.Context(), Walk{Dir: d, Workers: 1}, q, size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := searched(t, Walk{Dir: d, Workers: 1}, q, size)
 			if r.Totals.Files != 1 || q.Mode != FilesWithMatches && (r.Totals.Matches != 2 || r.Totals.Lines != 2) {
 				t.Fatalf("at column %d, mode %d: %+v", at+1, q.Mode, r.Totals)
 			}

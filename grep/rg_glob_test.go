@@ -21,9 +21,7 @@ import (
 func TestGlobsAgainstRipgrep(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{"a/src", "a/b", "src/a/src", "b"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
 	}
 	for _, d := range []string{"", "a", "b", "src", "a/src", "a/b", "src/a", "src/a/src"} {
 		for _, f := range []string{"x.go", "x.ts", "y.tsx", "[a].txt", "a.txt", ".env", "b", "é.go"} {
@@ -31,9 +29,7 @@ func TestGlobsAgainstRipgrep(t *testing.T) {
 			if _, err := os.Stat(p); err == nil {
 				continue // the directory b
 			}
-			if err := os.WriteFile(p, []byte("x\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(p, []byte("x\n"), 0o644))
 		}
 	}
 	one := [][]string{

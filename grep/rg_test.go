@@ -34,17 +34,11 @@ func (anything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.Dir
 func guarded(t testing.TB, path string, j guardfs.Judge) Dir {
 	t.Helper()
 	fs, err := guardfs.New(guardfs.Options{Judge: j})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h, err := fs.Resolve(path, guardfs.Read)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, err := h.Dir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.Close()
 	t.Cleanup(func() { d.Close() })
 	return Guarded(d)
@@ -160,10 +154,7 @@ func TestRipgrep(t *testing.T) {
 				}
 				search := func(q Query) *Result {
 					q.Matcher, q.MaxColumns = m, 1<<30
-					r, err := Search(context.Background(), w, q)
-					if err != nil {
-						t.Fatal(err)
-					}
+					r := searched(t, w, q)
 					return r
 				}
 				rel := func(p string) string { return strings.TrimPrefix(p, d.True()+"/") }
@@ -228,12 +219,8 @@ func mixedTree(t *testing.T) string {
 		"big.txt": strings.Repeat("xxx some line of text\n", 400_000) + "return nil\n" + strings.Repeat("more of it\n", 1000),
 	} {
 		p := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		must(t, os.WriteFile(p, []byte(content), 0o644))
 	}
 	return dir
 }

@@ -15,15 +15,10 @@ import (
 // An empty answer says that there is nothing; of a root that is not there that would be untrue.
 func TestMissingRoot(t *testing.T) {
 	t.Parallel()
-	m, err := match.Compile("x", match.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := compile(t, "x", match.Options{})
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("x\n"), 0o600))
 	gone := filepath.Join(dir, "gone")
 	for _, x := range []struct {
 		name    string

@@ -1,7 +1,6 @@
 package grep
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -103,10 +102,7 @@ func TestSeams(t *testing.T) {
 		q.Matcher = compile(t, pattern, match.Options{})
 		fs := fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}}
 		size := tiny(r)
-		res, err := searchSized(context.Background(), Walk{Dir: FS(fs), Workers: 1 + r.IntN(3)}, q, size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := searched(t, Walk{Dir: FS(fs), Workers: 1 + r.IntN(3)}, q, size)
 		rows, lines, matches := plainSearch(text, regexp.MustCompile(pattern), q)
 		fail := func(what string, got, want any) {
 			t.Errorf("round %d, %q mode %d -B%d -A%d -o %v, sizes %+v\n%q\n%s: %v\nwant %v", i, pattern, q.Mode, q.Before, q.After, q.OnlyMatching, size, text, what, got, want)
@@ -130,10 +126,7 @@ func TestSeams(t *testing.T) {
 			}
 			limit := 1 + r.IntN(5)
 			q.Limit, q.Offset = limit, r.IntN(4)
-			res, err = searchSized(context.Background(), Walk{Dir: FS(fs), Workers: 1 + r.IntN(3)}, q, size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res = searched(t, Walk{Dir: FS(fs), Workers: 1 + r.IntN(3)}, q, size)
 			want := rows[min(q.Offset, len(rows)):]
 			want = want[:min(limit, len(want))]
 			got = nil
@@ -162,10 +155,7 @@ func TestSeamsMultiline(t *testing.T) {
 		fs := fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}}
 		size := tiny(r)
 		size.big, size.multiLap = 600, 200
-		res, err := searchSized(context.Background(), Walk{Dir: FS(fs), Workers: 2}, q, size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := searched(t, Walk{Dir: FS(fs), Workers: 2}, q, size)
 		matches, touched := 0, map[int]bool{}
 		for _, m := range regexp.MustCompile("(?ms)"+pattern).FindAllStringIndex(text, -1) {
 			if m[0] == len(text) && (text == "" || text[len(text)-1] == '\n') {
@@ -180,10 +170,7 @@ func TestSeamsMultiline(t *testing.T) {
 			t.Fatalf("round %d %q sizes %+v\n%q\ngot %+v, want %d matches on %d lines", i, pattern, size, text, res.Totals, matches, len(touched))
 		}
 		q.Mode = Content
-		res, err = searchSized(context.Background(), Walk{Dir: FS(fs), Workers: 2}, q, size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res = searched(t, Walk{Dir: FS(fs), Workers: 2}, q, size)
 		for _, row := range res.Rows {
 			if !touched[row.Line-1] || strings.Split(text, "\n")[row.Line-1] != row.Text {
 				t.Fatalf("round %d %q sizes %+v\n%q\nwrong row %+v", i, pattern, size, text, row)

@@ -15,10 +15,16 @@ import (
 func compile(t testing.TB, p string, o match.Options) *match.Matcher {
 	t.Helper()
 	m, err := match.Compile(p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
+}
+
+// searched is what a search finds, by buffers of the given sizes, or else the usual ones.
+func searched(t testing.TB, w Walk, q Query, size ...sizes) *Result {
+	t.Helper()
+	r, err := searchSized(t.Context(), w, q, append(size, defaultSizes())[0])
+	must(t, err)
+	return r
 }
 
 // treeFS makes a file system of "path: content" pairs; the n-th file is n minutes old.
@@ -97,10 +103,7 @@ func TestSearch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.q.Matcher = compile(t, c.pattern, c.o)
 			for _, workers := range []int{1, 3} {
-				r, err := Search(context.Background(), Walk{Dir: FS(fs), Workers: workers}, c.q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := searched(t, Walk{Dir: FS(fs), Workers: workers}, c.q)
 				if got := show(r); got != c.want {
 					t.Errorf("%d workers:\n%s\nwant\n%s", workers, got, c.want)
 				}
@@ -108,10 +111,7 @@ func TestSearch(t *testing.T) {
 		})
 	}
 	q := Query{Matcher: compile(t, "foo", match.Options{}), Mode: Content, Limit: 1}
-	r, err := Search(context.Background(), Walk{Dir: FS(fs)}, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := searched(t, Walk{Dir: FS(fs)}, q)
 	if want := (Totals{Files: 3, Lines: 5, Rows: 5, Scanned: 6}); r.Totals != want || !r.Truncated {
 		t.Errorf("totals %+v truncated %v, want %+v", r.Totals, r.Truncated, want)
 	}
@@ -163,5 +163,13 @@ func TestFiles(t *testing.T) {
 		if _, err := Files(context.Background(), Walk{Dir: FS(fs)}, GlobQuery{Pattern: bad}); err == nil {
 			t.Errorf("%q accepted", bad)
 		}
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -23,14 +23,10 @@ func TestFileByName(t *testing.T) {
 				m := compile(t, pattern, match.Options{Multiline: multi})
 				for mode, want := range map[Mode]int{FilesWithMatches: 1, Count: 1, Content: 0} {
 					f, err := d.OpenFile(name)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					r, err := Search(context.Background(), Walk{File: f, Name: "/" + name, Workers: 2}, Query{Matcher: m, Mode: mode, Multiline: multi})
 					f.Close()
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					if len(r.Files) != want || r.Totals.Files != want || len(r.Binary) != 1-want || r.Skipped.Binary != 0 || len(r.Rows) > 0 {
 						t.Errorf("%s %s mode %d multiline %v: %+v", name, pattern, mode, multi, r)
 					}
@@ -38,10 +34,7 @@ func TestFileByName(t *testing.T) {
 						t.Errorf("%s %s multiline %v: %d matches, want %d", name, pattern, multi, r.Totals.Matches, n)
 					}
 				}
-				r, err := Search(context.Background(), Walk{Dir: d}, Query{Matcher: m, Multiline: multi})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := searched(t, Walk{Dir: d}, Query{Matcher: m, Multiline: multi})
 				if name == "long" {
 					if r.Skipped.Binary != 1 {
 						t.Errorf("%s %s in a walk: %+v", name, pattern, r)
@@ -60,10 +53,7 @@ func TestOnlyOnLongLine(t *testing.T) {
 	x := strings.Repeat("x", 10<<20)
 	d := FS(fstest.MapFS{"f": {Data: []byte("first\n" + x + "needle" + x + " needle " + x + "\nneedle\n")}})
 	m := compile(t, "needle", match.Options{})
-	r, err := Search(context.Background(), Walk{Dir: d}, Query{Matcher: m, Mode: Content, OnlyMatching: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := searched(t, Walk{Dir: d}, Query{Matcher: m, Mode: Content, OnlyMatching: true})
 	if len(r.Rows) != 3 || r.Totals.Matches != 3 || r.Totals.Rows != 3 || r.Totals.Lines != 2 {
 		t.Fatalf("%d rows, totals %+v", len(r.Rows), r.Totals)
 	}
@@ -77,7 +67,7 @@ func TestOnlyOnLongLine(t *testing.T) {
 		}
 	}
 	for _, mode := range []Mode{FilesWithMatches, Content} {
-		if r, err = Search(context.Background(), Walk{Dir: d}, Query{Matcher: m, Mode: mode}); err != nil || r.Totals.Matches != 0 {
+		if r, err := Search(t.Context(), Walk{Dir: d}, Query{Matcher: m, Mode: mode}); err != nil || r.Totals.Matches != 0 {
 			t.Errorf("mode %d: %d matches that were not asked for, %v", mode, r.Totals.Matches, err)
 		}
 	}

@@ -15,20 +15,12 @@ func TestSkippedIsTrue(t *testing.T) {
 	dir := t.TempDir()
 	for _, f := range []string{"src/a.go", "lib/src/b.go", "out/c.go", ".git/d.go", "src/.svn/e.go"} {
 		p := filepath.Join(dir, f)
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, []byte("x\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		must(t, os.WriteFile(p, []byte("x\n"), 0o644))
 	}
-	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("out/\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("out/\n"), 0o644))
 	for name, to := range map[string]string{"dir": "src", "src/f.go": "a.go", "src/f.txt": "a.go"} {
-		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, filepath.Join(dir, name)))
 	}
 	d := guarded(t, dir, anything{})
 	for pattern, want := range map[string]Skipped{
@@ -41,9 +33,7 @@ func TestSkippedIsTrue(t *testing.T) {
 		"!src":     {Ignored: 1, VCS: 1, Links: 1},
 	} {
 		r, err := Files(context.Background(), Walk{Dir: d}, GlobQuery{Pattern: pattern})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r.Skipped != want {
 			t.Errorf("%q: skipped %+v, want %+v", pattern, r.Skipped, want)
 		}

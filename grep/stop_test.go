@@ -26,7 +26,7 @@ func TestStopWithinALine(t *testing.T) {
 		d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})
 		for _, p := range []string{`[^y]{1000}[^z]{1000}x`, `.{1000}.{1000}x`, `(?:a?){1000}a{1000}`, `a(?:a|b)*c|a`} {
 			for _, multiline := range []bool{false, true} {
-				m := mustMatch(t, p, match.Options{Multiline: multiline})
+				m := compile(t, p, match.Options{Multiline: multiline})
 				for _, q := range []Query{{Mode: FilesWithMatches}, {Mode: Count}, {Mode: Content, Before: 2}, {Mode: Content, OnlyMatching: true}} {
 					q.Matcher, q.Multiline, q.Limit = m, multiline, 5
 					ctx, cancel := context.WithTimeout(t.Context(), soon)

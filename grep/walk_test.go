@@ -78,9 +78,7 @@ func TestWalkAmidChurn(t *testing.T) {
 			}
 			p := filepath.Join(root, rel)
 			os.MkdirAll(filepath.Dir(p), 0o755)
-			if err := os.WriteFile(p, []byte("needle\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(p, []byte("needle\n"), 0o644))
 			stay = append(stay, rel)
 		}
 	}
@@ -88,12 +86,8 @@ func TestWalkAmidChurn(t *testing.T) {
 	for range 2 {
 		c := exec.Command(os.Args[0], "-test.run=^TestChurn$", "-churn.dir="+root)
 		in, err := c.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, c.Start())
 		defer func() {
 			in.Close()
 			c.Wait()
@@ -104,9 +98,7 @@ func TestWalkAmidChurn(t *testing.T) {
 	rounds := 0
 	for until := time.Now().Add(*churnTime); time.Now().Before(until); rounds++ {
 		d, err := openGuarded(fs, root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w := Walk{Dir: d, Workers: 1 + rounds%4}
 		check := func(what string, files []FileHit, s Skipped) {
 			var still []string
@@ -125,14 +117,9 @@ func TestWalkAmidChurn(t *testing.T) {
 			}
 		}
 		l, err := Files(context.Background(), w, GlobQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		check("walk", l.Files, l.Skipped)
-		r, err := Search(context.Background(), w, Query{Matcher: m})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := searched(t, w, Query{Matcher: m})
 		check("search", r.Files, r.Skipped)
 		d.Close()
 	}
@@ -177,14 +164,10 @@ func FuzzWalk(f *testing.F) {
 			return err
 		})
 		d, err := openGuarded(testFS(t), root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer d.Close()
 		r, err := Files(context.Background(), Walk{Dir: d, Workers: 1 + int(workers%4)}, GlobQuery{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var got []string
 		for _, h := range r.Files {
 			got = append(got, h.Path)
@@ -268,9 +251,7 @@ func (h hides) Dir(dir string, _ ...string) guardfs.DirVerdict {
 // They were not skipped.
 func TestDeniedAbove(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root := filepath.Join(top, "up", "root")
 	for name, text := range map[string]string{"up/.gitignore": "*.txt\n", "up/root/a.txt": "needle\n", "up/root/b/secret": "needle\n", "up/root/.gitignore": "*.log\n", "up/root/c.log": ""} {
 		p := filepath.Join(top, name)
@@ -280,10 +261,7 @@ func TestDeniedAbove(t *testing.T) {
 	judge := hides(func(p string) bool {
 		return p != root && !strings.HasPrefix(p, root+"/") || strings.Contains(p, "secret")
 	})
-	r, err := Search(context.Background(), Walk{Dir: guarded(t, root, judge)}, Query{Matcher: compile(t, "needle", match.Options{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := searched(t, Walk{Dir: guarded(t, root, judge)}, Query{Matcher: compile(t, "needle", match.Options{})})
 	if want := (Skipped{Ignored: 1, Denied: 1}); r.Skipped != want || len(r.Files) != 1 {
 		t.Errorf("skipped %+v, want %+v; files %v", r.Skipped, want, r.Files)
 	}
@@ -305,9 +283,7 @@ func TestNotes(t *testing.T) {
 func testFS(t testing.TB) *guardfs.FS {
 	t.Helper()
 	fs, err := guardfs.New(guardfs.Options{Judge: anything{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return fs
 }
 
@@ -327,14 +303,9 @@ func openGuarded(fs *guardfs.FS, root string) (Dir, error) {
 func searchIn(t testing.TB, fs *guardfs.FS, root string, w Walk, q Query) *Result {
 	t.Helper()
 	d, err := openGuarded(fs, root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer d.Close()
 	w.Dir = d
-	r, err := Search(context.Background(), w, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := searched(t, w, q)
 	return r
 }

@@ -46,9 +46,7 @@ func (root ways) Dir(string, ...string) guardfs.DirVerdict {
 // whatever is in it and whatever is asked for: nobody can find out by the counts that it is there.
 func TestWays(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root := filepath.Join(top, "root")
 	for _, name := range []string{
 		"a.go", "n.txt", "hr/s1.txt", "hr/s2.txt", "hr/deep/s3.txt", "hr/.git/HEAD", "pkg/b.go", "pkg/c.txt", "pkg/deep/d.go", "pkg/x.gen.go", "skip/e.go", "closed/f.go",
@@ -60,9 +58,7 @@ func TestWays(t *testing.T) {
 	os.WriteFile(filepath.Join(root, ".gitignore"), []byte("*.gen.go\nskip/\nhr/\nmissing/\n"), 0o644)
 	os.Mkdir(filepath.Join(root, "shut"), 0)
 	fs, err := guardfs.New(guardfs.Options{Judge: ways(root)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer fs.Close()
 
 	rel := func(hits []FileHit) (names []string) {
@@ -73,9 +69,7 @@ func TestWays(t *testing.T) {
 	}
 	open := func(t *testing.T, path string) Walk {
 		d, err := openGuarded(fs, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { d.Close() })
 		return Walk{Dir: d}
 	}
@@ -122,14 +116,10 @@ func TestWaysAsNobody(t *testing.T) {
 		t.Skip("SKIPPED: TestWays runs as somebody else already")
 	}
 	program, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	copied := filepath.Join(dir, "test") // the one that runs lies where only root may go
-	if err := errors.Join(os.WriteFile(copied, program, 0o755), os.Chmod(copied, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(copied, program, 0o755), os.Chmod(copied, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)))
 	cmd := exec.Command(copied, "-test.run=^TestWays$")
 	cmd.Dir, cmd.Env = dir, []string{"TMPDIR=" + dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

@@ -23,10 +23,7 @@ func TestRowsOfWindows(t *testing.T) {
 		d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})
 		for _, only := range []bool{false, true} {
 			q := Query{Matcher: compile(t, "needle", match.Options{Multiline: true, CRLF: true}), Multiline: true, Mode: Content, OnlyMatching: only}
-			r, err := searchSized(t.Context(), Walk{Dir: d, Workers: 1}, q, size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := searched(t, Walk{Dir: d, Workers: 1}, q, size)
 			var got, want []string
 			for _, row := range r.Rows {
 				got = append(got, fmt.Sprint(row.Line, row.Column, row.Bytes, row.Cut))

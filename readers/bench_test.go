@@ -20,9 +20,7 @@ func gigabyte() (Source, *madeLog) {
 
 func camera(b testing.TB) []byte {
 	var out bytes.Buffer
-	if err := jpeg.Encode(&out, drawn(6000, 4000, 40), &jpeg.Options{Quality: 90}); err != nil {
-		b.Fatal(err)
-	}
+	must(b, jpeg.Encode(&out, drawn(6000, 4000, 40), &jpeg.Options{Quality: 90}))
 	return out.Bytes()
 }
 
@@ -30,13 +28,13 @@ func camera(b testing.TB) []byte {
 var workloads = map[string]func(b testing.TB) func(r *Readers, i int){
 	"log, first page": func(b testing.TB) func(*Readers, int) {
 		src, _ := gigabyte()
-		return func(r *Readers, i int) { must(b, r, src, Options{Limit: DefaultLines}) }
+		return func(r *Readers, i int) { mustRead(b, r, src, Options{Limit: DefaultLines}) }
 	},
 	"log, line 5,000,000": func(b testing.TB) func(*Readers, int) {
 		src, _ := gigabyte()
 		return func(r *Readers, i int) {
 			src.ID = "gigabyte " + strconv.Itoa(i) // not known yet
-			must(b, r, src, Options{Offset: 5_000_000})
+			mustRead(b, r, src, Options{Offset: 5_000_000})
 		}
 	},
 	"log, the page after it": func(b testing.TB) func(*Readers, int) {
@@ -44,35 +42,35 @@ var workloads = map[string]func(b testing.TB) func(r *Readers, i int){
 		known := false
 		return func(r *Readers, i int) {
 			if !known {
-				must(b, r, src, Options{Offset: 5_000_000})
+				mustRead(b, r, src, Options{Offset: 5_000_000})
 				known = true
 			}
-			must(b, r, src, Options{Offset: 5_002_000})
+			mustRead(b, r, src, Options{Offset: 5_002_000})
 		}
 	},
 	"JPEG of 24 megapixels": func(b testing.TB) func(*Readers, int) {
 		raw := camera(b)
-		return func(r *Readers, i int) { must(b, r, sourceOf(raw), Options{AllowLarge: true}) }
+		return func(r *Readers, i int) { mustRead(b, r, sourceOf(raw), Options{AllowLarge: true}) }
 	},
 	"PDF, 20 of 100 pages": func(b testing.TB) func(*Readers, int) {
 		raw := corpusFile(b, "pdf/latex_100pages.pdf")
-		return func(r *Readers, i int) { must(b, r, sourceOf(raw), Options{MaxBytes: 1 << 20}) }
+		return func(r *Readers, i int) { mustRead(b, r, sourceOf(raw), Options{MaxBytes: 1 << 20}) }
 	},
 	"PDF, all 100 pages": func(b testing.TB) func(*Readers, int) {
 		raw := corpusFile(b, "pdf/latex_100pages.pdf")
 		return func(r *Readers, i int) {
 			for _, pages := range []string{"1-20", "21-40", "41-60", "61-80", "81-100"} {
-				must(b, r, sourceOf(raw), Options{Pages: pages, MaxBytes: 1 << 20})
+				mustRead(b, r, sourceOf(raw), Options{Pages: pages, MaxBytes: 1 << 20})
 			}
 		}
 	},
 	"text of 4 KB": func(b testing.TB) func(*Readers, int) {
 		raw := []byte(strings.Repeat("func main() { return 12345 }\n", 141))
-		return func(r *Readers, i int) { must(b, r, sourceOf(raw), Options{}) }
+		return func(r *Readers, i int) { mustRead(b, r, sourceOf(raw), Options{}) }
 	},
 }
 
-func must(b testing.TB, r *Readers, s Source, o Options) {
+func mustRead(b testing.TB, r *Readers, s Source, o Options) {
 	if _, err := r.Read(context.Background(), s, o); err != nil {
 		b.Fatal(err)
 	}
@@ -100,13 +98,9 @@ func BenchmarkPDFStart(b *testing.B) {
 	warm := b.TempDir()
 	once := func(dir string) {
 		r, err := New(Config{CacheDir: dir})
-		if err != nil {
-			b.Fatal(err)
-		}
-		must(b, r, sourceOf(raw), Options{Pages: "1-20", MaxBytes: 1 << 20})
-		if err := r.Close(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
+		mustRead(b, r, sourceOf(raw), Options{Pages: "1-20", MaxBytes: 1 << 20})
+		must(b, r.Close())
 	}
 	once(warm)
 	for _, c := range []struct{ name, dir string }{{"cold", ""}, {"cached", warm}} {

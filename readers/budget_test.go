@@ -22,9 +22,7 @@ func TestDecodersShareMemory(t *testing.T) {
 	if _, err := z.Write([]byte("a line\n")); err != nil || z.Close() != nil {
 		t.Fatal(err)
 	}
-	if err := png.Encode(&drawing, image.NewGray16(image.Rect(0, 0, 40, 40))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, png.Encode(&drawing, image.NewGray16(image.Rect(0, 0, 40, 40))))
 	files := map[string][]byte{
 		"png": drawing.Bytes(), "gzip": packed.Bytes(), "docx": docxOf(t, "<w:p><w:r><w:t>words</w:t></w:r></w:p>"),
 		"pdf": corpusFile(t, "pdf/latex_german.pdf"),
@@ -34,14 +32,8 @@ func TestDecodersShareMemory(t *testing.T) {
 	}
 	c := testConfig()
 	c.Deadline = 20 * time.Millisecond
-	r, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if err := decoders.Take(t.Context(), "", DecoderMemory); err != nil {
-		t.Fatal(err)
-	}
+	r := opened(t, c)
+	must(t, decoders.Take(t.Context(), "", DecoderMemory))
 	held := true
 	free := func() {
 		if held {
@@ -83,18 +75,12 @@ func TestDecodersShareMemory(t *testing.T) {
 func TestLessMemory(t *testing.T) {
 	c := testConfig()
 	c.Memory = 256 << 20
-	r, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := opened(t, c)
 	for _, row := range []struct{ needs, takes int64 }{
 		{128 << 20, DecoderMemory / 2}, {1 << 40, DecoderMemory}, {0, 0},
 	} {
 		free, err := r.reserve(t.Context(), "image", row.needs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		left := DecoderMemory - row.takes
 		if row.takes > 0 && decoders.Try("other", left+1) {
 			t.Errorf("%d takes less than %d", row.needs, row.takes)
@@ -112,11 +98,7 @@ func TestLessMemory(t *testing.T) {
 // However much one principal has read and waiting to be read, another's files are read at once. A PDF, which may need more
 // than half of the memory, waits for one of what is being read, and for nothing that waits.
 func TestDecodersOfOthers(t *testing.T) {
-	r, err := New(testConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := opened(t, testConfig())
 	ctx, stop := context.WithCancel(share.By(t.Context(), "alice"))
 	var reading sync.WaitGroup
 	one := make(chan bool) // ends one of what she has read

@@ -97,14 +97,10 @@ func zipPacked(t testing.TB, most int, parts ...string) []byte {
 			h.Method = zip.Store
 		}
 		f, err := w.CreateHeader(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.Write([]byte(parts[i+1]))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return b.Bytes()
 }
 
@@ -181,9 +177,7 @@ func TestCompressed(t *testing.T) {
 	z.Write([]byte(text))
 	z.Close()
 	x, err := xz.NewWriter(&lz)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x.Write([]byte(text))
 	x.Close()
 	packed := map[string][]byte{"gzip": gz.Bytes(), "zstd": zs.Bytes(), "xz": lz.Bytes()}
@@ -428,9 +422,7 @@ func TestNotebook(t *testing.T) {
 		map[string]any{"cell_type": "code", "source": "no id", "outputs": []any{}},
 	}}
 	raw, err := json.Marshal(nb)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := readAs[*Notebook](t, raw, Options{})
 	if n.TotalCells != 3 || n.Language != "python" || n.Format != "4.5" || !n.Truncated || n.NextOffset != 0 || n.Whole || !slices.Equal(n.Incomplete, []int{2}) || n.Cells[2].ID != "cell-2" || n.Cells[1].Source != "a\nb" || *n.Cells[1].ExecutionCount != 3 {
 		t.Fatalf("%+v", n)

@@ -77,9 +77,7 @@ func follow(t *testing.T, raw []byte, o Options) map[int]string {
 					text = strings.TrimSuffix(text, "…")
 				}
 				n, err := strconv.Atoi(number)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				s.add(n, text, first)
 				first = true
 			}
@@ -100,9 +98,7 @@ func follow(t *testing.T, raw []byte, o Options) map[int]string {
 			}
 			if c.Base64 != "" {
 				b, err := base64.StdEncoding.DecodeString(c.Base64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				s.add(0, string(b), o.Offset == 0)
 			}
 			if o.Offset = int(c.NextOffset); o.Offset == 0 {
@@ -199,9 +195,7 @@ func TestFollowingTheAnswersShowsAll(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	long := "short\n" + strings.Repeat("wide line ", 900) + "\n\n" + strings.Repeat("ü€𝄞", 1500) + "\nlast, with no end"
 	files["made/long.txt"] = []byte(long)
 	wide := []byte{0xff, 0xfe}
@@ -264,9 +258,7 @@ func madeNotebook(t *testing.T) []byte {
 		cell("first"), cell(strings.Repeat("größer ", 1200)), cell("many", many...), cell("pictures", pictures...), cell("one more", pictures[0]),
 		cell("long", map[string]any{"output_type": "stream", "text": strings.Repeat("näher\n", 5000)}, map[string]any{"output_type": "stream", "text": "after"}), cell("last"),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return raw
 }
 
@@ -412,9 +404,7 @@ func TestLongLinesFromTheEnd(t *testing.T) {
 	read := func(o Options) *Text {
 		t.Helper()
 		c, err := r.Read(context.Background(), Source{R: log, Size: log.size()}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c.(*Text)
 	}
 	end := read(Options{Tail: true, Limit: 2})

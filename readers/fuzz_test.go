@@ -23,9 +23,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b\x04\x00\x43\xbe\xb7\xe8\x01\x00\x00\x00"), false, 2)
 	f.Add(append([]byte("SQLite format 3\x00\x10\x00"), make([]byte, 4096)...), false, 0)
 	r, err := New(Config{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Fuzz(func(t *testing.T, b []byte, render bool, offset int) {
 		if len(b) > 1<<20 || strings.Contains(string(b[:min(len(b), 1024)]), "%PDF-") {
 			return // PDFs have their own engine, which is no pure part
@@ -94,17 +92,13 @@ func FuzzNotebookReader(f *testing.F) {
 	f.Add([]byte(`{"nbformat":4,"nbformat_minor":5,"cells":[{"cell_type":"code","id":"a","source":["x"],"outputs":[{"output_type":"stream","text":"y"}]}]}`), 1, 1)
 	f.Add([]byte(`{"nbformat":4,"cells":[{},{"source":1},{"outputs":[1,null,{"data":{"image/png":"AAAA"}}]}]}`), -1, 0)
 	r, err := New(Config{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Fuzz(func(t *testing.T, b []byte, offset, limit int) {
 		if limit < 0 {
 			return
 		}
 		fl := &file{Source: sourceOf(b)}
-		if err := fl.begin(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, fl.begin())
 		defer fl.release()
 		o := Options{Offset: offset, Limit: limit, MaxBytes: 10_000}
 		o.fill()
@@ -157,9 +151,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add(`<text:h text:outline-level="2">a</text:h><table:table><table:table-row table:number-rows-repeated="99999999"><table:table-cell table:number-columns-repeated="99999999"><text:p>b</text:p></table:table-cell></table:table-row></table:table>`, byte(2))
 	f.Add(`<p:sp><p:txBody><a:p><a:r><a:t>a</a:t></a:r></a:p></p:txBody></p:sp>`, byte(3))
 	r, err := New(Config{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Fuzz(func(t *testing.T, body string, kind byte) {
 		var raw []byte
 		switch kind % 4 {

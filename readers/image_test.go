@@ -159,9 +159,7 @@ func TestImageFormsRefused(t *testing.T) {
 	refused["inks without a marker"] = append(bytes.Clone(inks[:at]), inks[at+2+int(binary.BigEndian.Uint16(inks[at+2:])):]...)
 	// A fourth colour that is not said to be transparency.
 	var four bytes.Buffer
-	if err := tiff.Encode(&four, image.NewNRGBA(image.Rect(0, 0, 9, 9)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tiff.Encode(&four, image.NewNRGBA(image.Rect(0, 0, 9, 9)), nil))
 	refused["four colours"] = tiffWith(t, four.Bytes(), 338, 0)
 	flat := webpWith(corpusFile(t, "image/lossy.webp"), nil)
 	flat[20] |= 2 // said to be an animation
@@ -264,9 +262,7 @@ func TestDecodersAreCompiledOnce(t *testing.T) {
 	}
 	for i, name := range []string{"still.heic", "still.heic", "still.avif", "still.avif"} {
 		r, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		raw := corpusFile(t, "image/"+name)
 		_, err = r.Read(context.Background(), Source{R: bytes.NewReader(raw), Size: int64(len(raw))}, Options{})
 		if got := len(kept()); err != nil || got != i/2+1 {
@@ -432,9 +428,7 @@ func TestImageScaling(t *testing.T) {
 	}
 	enc := func(f func(*bytes.Buffer) error) []byte {
 		var b bytes.Buffer
-		if err := f(&b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f(&b))
 		return b.Bytes()
 	}
 	asPNG := func(m image.Image) []byte { return enc(func(b *bytes.Buffer) error { return png.Encode(b, m) }) }
@@ -492,9 +486,7 @@ func TestImageBombsAndDamage(t *testing.T) {
 	}
 	gifBomb := append([]byte("GIF89a"), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0x2c, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 2, 0, 0, 0x3b)
 	var tiffBomb bytes.Buffer
-	if err := tiff.Encode(&tiffBomb, image.NewGray(image.Rect(0, 0, 4, 4)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tiff.Encode(&tiffBomb, image.NewGray(image.Rect(0, 0, 4, 4)), nil))
 	wide := tiffBomb.Bytes()
 	at := int(binary.LittleEndian.Uint32(wide[4:]))
 	for i := range int(binary.LittleEndian.Uint16(wide[at:])) {
@@ -513,9 +505,7 @@ func TestImageBombsAndDamage(t *testing.T) {
 	}
 	// A frame larger than the screen that the header declares.
 	var frames bytes.Buffer
-	if err := gif.EncodeAll(&frames, &gif.GIF{Image: []*image.Paletted{image.NewPaletted(image.Rect(0, 0, 9, 9), color.Palette{color.Black, color.White})}, Delay: []int{0}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gif.EncodeAll(&frames, &gif.GIF{Image: []*image.Paletted{image.NewPaletted(image.Rect(0, 0, 9, 9), color.Palette{color.Black, color.White})}, Delay: []int{0}}))
 	lying := frames.Bytes()
 	lying[6], lying[8] = 2, 2
 	if _, err := readBytes(t, lying, Options{}); err == nil {

@@ -28,9 +28,7 @@ func noisePNG(t *testing.T, limit int) []byte {
 		}
 	}
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&b, m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&b, m))
 	if n := b.Len(); n <= limit/4*3 || n >= limit {
 		t.Fatalf("%d bytes do not lie between %d and %d", n, limit/4*3, limit)
 	}
@@ -53,9 +51,7 @@ func TestImageLimitIsOfBase64(t *testing.T) {
 	notebook, err := json.Marshal(map[string]any{"nbformat": 4, "nbformat_minor": 5, "metadata": map[string]any{},
 		"cells": []any{map[string]any{"id": "c", "cell_type": "code", "source": "draw()", "metadata": map[string]any{}, "execution_count": 1,
 			"outputs": []any{map[string]any{"output_type": "display_data", "metadata": map[string]any{}, "data": map[string]any{"image/png": toBase64(raw)}}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	check("notebook", readAs[*Notebook](t, notebook, o).Cells[0].Outputs[0].Base64, small)
 	for limit := 8_000; limit < 40_000; limit += 4_000 {
 		page := readAs[*PDF](t, corpusFile(t, "pdf/gs_standard.pdf"), Options{Render: true, Pages: "1", ImageMaxEdge: 500, ImageMaxBytes: int64(limit)})

@@ -36,9 +36,7 @@ func TestEncryptedDocument(t *testing.T) {
 // A notebook shows so many images, and says how many it does not.
 func TestNotebookImages(t *testing.T) {
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 4, 4))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 4, 4))))
 	out := map[string]any{"output_type": "display_data", "data": map[string]any{"image/png": base64.StdEncoding.EncodeToString(b.Bytes())}, "metadata": map[string]any{}}
 	var outputs []any
 	for range outputImages + 3 {
@@ -46,9 +44,7 @@ func TestNotebookImages(t *testing.T) {
 	}
 	raw, err := json.Marshal(map[string]any{"nbformat": 4, "nbformat_minor": 5, "metadata": map[string]any{},
 		"cells": []any{map[string]any{"id": "c", "cell_type": "code", "source": "draw()", "metadata": map[string]any{}, "execution_count": 1, "outputs": outputs}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := readAs[*Notebook](t, raw, Options{})
 	shown := 0
 	for _, o := range n.Cells[0].Outputs {
@@ -66,9 +62,7 @@ func TestPartIsNotTheWhole(t *testing.T) {
 	text := strings.Repeat("a line\n", 30_000)
 	unsized := Source{R: strings.NewReader(text), Size: -1}
 	c, err := testReaders(t).Read(t.Context(), unsized, Options{MaxFileBytes: 105_000, Limit: 30_000, MaxBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if m := c.(*Text); m.Whole || m.TotalLines >= 0 || !m.Truncated || m.RenderedLines != 15_000 {
 		t.Errorf("whole %v, %d lines of %d", m.Whole, m.RenderedLines, m.TotalLines)
 	}
@@ -105,9 +99,7 @@ func TestColumnsOfTwoLines(t *testing.T) {
 	for _, line := range []int{2, 1, 2} {
 		for column, pages := 1, 0; column > 0; pages++ {
 			c, err := r.Read(t.Context(), src, Options{Offset: line, Column: column, MaxBytes: 1001, MaxFileBytes: 2000})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			m := c.(*Text)
 			want := map[int]string{1: "é", 2: "ü"}[line]
 			_, shown, _ := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(m.Content, "\n"), "…"), "→")

@@ -61,12 +61,19 @@ func testReaders(t testing.TB) *Readers {
 	t.Helper()
 	shared.once.Do(func() {
 		r, err := New(testConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		shared.r = r
 	})
 	return shared.r
+}
+
+// opened has its own engines, and is closed when the test ends.
+func opened(t testing.TB, c Config) *Readers {
+	t.Helper()
+	r, err := New(c)
+	must(t, err)
+	t.Cleanup(func() { r.Close() })
+	return r
 }
 
 func testConfig() Config {
@@ -93,4 +100,12 @@ func readAs[T Content](t testing.TB, b []byte, o Options) T {
 		t.Fatalf("read as %T, want %T", c, got)
 	}
 	return got
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

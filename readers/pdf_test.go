@@ -22,9 +22,7 @@ const corpusDir = "../testdata/readers"
 func corpusFile(t testing.TB, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(corpusDir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -141,17 +139,13 @@ func TestPDFWordsAgreeWithPdftotext(t *testing.T) {
 			continue
 		}
 		expected, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := words(strings.ReplaceAll(string(expected), "-\n", ""))
 		if len(want) == 0 {
 			continue // a scan
 		}
 		raw, err := os.ReadFile(strings.TrimSuffix(name, ".txt") + ".pdf")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := pdfWords(t, raw)
 		r1, r2 := recall(want, got, 1), recall(want, got, 2)
 		peer, note := 0.0, "takes a minute"
@@ -188,9 +182,7 @@ func TestExpectedTextsArePdftotexts(t *testing.T) {
 	names, _ := filepath.Glob(filepath.Join(corpusDir, "pdf", "*.txt"))
 	for _, name := range names {
 		out, err := exec.Command(program, "-enc", "UTF-8", strings.TrimSuffix(name, ".txt")+".pdf", "-").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		committed, _ := os.ReadFile(name)
 		// Versions differ in blanks and marks, hardly in words.
 		if r := recall(words(string(out)), words(string(committed)), 1); r < 0.99 {

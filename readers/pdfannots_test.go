@@ -141,13 +141,9 @@ func TestPDFFormsAgainstPdftotext(t *testing.T) {
 	}
 	for name, raw := range map[string][]byte{"form": formPDF(), "notes": notesPDF()} {
 		file := filepath.Join(t.TempDir(), "made.pdf")
-		if err := os.WriteFile(file, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, raw, 0o600))
 		out, err := exec.Command(program, file, "-").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := words(readAs[*PDF](t, raw, Options{}).Text)
 		for _, w := range words(string(out)) {
 			if w != "x" && w != "english" && !slices.Contains(got, w) { // the appearance of a check mark, and what is not chosen
@@ -162,11 +158,7 @@ func TestPDFFormsAgainstPdftotext(t *testing.T) {
 func TestPDFFormsOfTwoReaders(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 {
-		r, err := New(testConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
+		r := opened(t, testConfig())
 		wg.Go(func() {
 			for range 8 {
 				c, err := r.Read(t.Context(), sourceOf(formPDF()), Options{Render: true, ImageMaxEdge: 200})

@@ -24,13 +24,9 @@ var mutations = flag.Int("readers.mutations", 60, "how many mutated files the PD
 func decodeImage(t *testing.T, encoded string) image.Image {
 	t.Helper()
 	raw, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	img, _, err := image.Decode(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return img
 }
 
@@ -223,11 +219,7 @@ func TestPDFDeadline(t *testing.T) {
 	slow := madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
 		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R >>",
 		madeStream("/Filter /FlateDecode", deflated(bytes.Repeat([]byte("0 0 m 500 500 l 0 500 l 3 w S\n"), 8_000_000))))
-	r, err := New(testConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := opened(t, testConfig())
 	if _, err := guarded(t, r, onePage("BT /F1 9 Tf (x) Tj ET"), Options{}, 60*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -345,9 +337,7 @@ func mutate(rng *rand.Rand, b []byte) []byte {
 // An engine that does not start is the operator's matter.
 func TestEngineThatDoesNotStart(t *testing.T) {
 	r, err := New(testConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.pdfs.Close()
 	var un *Unsupported
 	if c, err := r.Read(context.Background(), sourceOf(onePage("")), Options{}); !errors.As(err, &un) || !strings.Contains(un.Why, "engine does not start") {

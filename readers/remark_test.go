@@ -41,9 +41,7 @@ func TestRemarks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := readBytes(t, c.raw, c.o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if note := *noteOf(got); !strings.Contains(note, c.want) || c.want == "" && note != "" {
 				t.Errorf("%q, want %q", note, c.want)
 			}

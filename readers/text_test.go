@@ -224,9 +224,7 @@ func TestColumns(t *testing.T) {
 			pages := 0
 			for o.Column > 0 {
 				c, err := testReaders(t).Read(context.Background(), src, o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				text := c.(*Text)
 				part := strings.TrimSuffix(strings.TrimPrefix(text.Content, "     2→"), "\n")
 				if text.NextColumn > 0 {
@@ -282,18 +280,12 @@ func (m *madeLog) size() int64 { return m.lines * int64(len(m.line)) }
 func TestWindowOfAHugeLog(t *testing.T) {
 	log := &madeLog{line: strings.Repeat("m", 99) + "\n", lines: 100_000_000}
 	src := Source{R: log, Size: log.size(), ID: "10 GB", Changed: time.Unix(1, 0)}
-	r, err := New(testConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := opened(t, testConfig())
 	read := func(o Options) *Text {
 		t.Helper()
 		log.read = 0
 		c, err := r.Read(context.Background(), src, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c.(*Text)
 	}
 	first := read(Options{Limit: 1000})
@@ -422,9 +414,7 @@ func (f failAt) ReadAt(p []byte, off int64) (int, error) {
 
 func TestEncodingArgument(t *testing.T) {
 	raw, err := charmap.Windows1251.NewEncoder().Bytes([]byte("Привет, мир\nещё строка\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if m := readAs[*Text](t, raw, Options{Encoding: "CP1251"}); m.Encoding != "windows-1251" || m.Content != "     1→Привет, мир\n     2→ещё строка\n" {
 		t.Errorf("%s %q", m.Encoding, m.Content)
 	}

@@ -103,12 +103,7 @@ func newReaders(t *testing.T, deadline time.Duration) *Readers {
 	t.Helper()
 	c := testConfig()
 	c.Deadline = deadline
-	r, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
-	return r
+	return opened(t, c)
 }
 
 // Of a document whose text ends for us in a line that is too long, no line is promised that can't be shown.

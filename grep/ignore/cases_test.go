@@ -145,10 +145,7 @@ func TestStars(t *testing.T) {
 func TestRepositories(t *testing.T) {
 	t.Parallel()
 	needGit(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := trueDir(t)
 	main := filepath.Join(dir, "main")
 	for name, content := range map[string]string{
 		".gitignore": "*.o\nbuild/\n", "a.o": "", "a.c": "", "sub/deep/x.o": "", "sub/deep/y.c": "", "sub/.gitignore": "!keep.o\n",
@@ -188,16 +185,11 @@ func TestRepositories(t *testing.T) {
 	if slices.Contains(listed(t, tree, ignore.Options{}), "secret.txt") {
 		t.Error("info/exclude of the common directory does not hold in a worktree")
 	}
-	if err := os.Remove(filepath.Join(main, "a.c")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(main, "a.c")))
 }
 
 func TestOutside(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := trueDir(t)
 	put(t, dir, ".gitignore", "*\n")
 	root := filepath.Join(dir, "root")
 	put(t, root, ".gitignore", "*.log\n*.tmp\n")
@@ -258,4 +250,20 @@ func FuzzGit(f *testing.F) {
 			t.Fatalf("%q on %q: %q, git says %q", rules, path, got, want)
 		}
 	})
+}
+
+// trueDir is a temporary directory, by its true name.
+func trueDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	return dir
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -65,10 +65,7 @@ func TestExcludesPath(t *testing.T) {
 // core.ignorecase in the ways that it can be written.
 func TestExcludes(t *testing.T) {
 	needGit(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := trueDir(t)
 	files := []string{"a.mine", "A.Mine", "b.txt", "sub/a.mine", "sub/keep.mine", "sub/rules", "Build/x", "build2/x"}
 	for name, c := range map[string]struct{ config, home, rules string }{
 		"home":            {"", "*.mine\n!keep.mine\n", ""},
@@ -109,9 +106,7 @@ func TestExcludes(t *testing.T) {
 			put(t, home, ".config/git/ignore", c.home)
 			t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
 			mine, err := os.ReadFile(ignore.User{Home: home}.ExcludesPath())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, root := range []string{top, filepath.Join(top, "sub")} {
 				if got, want := listed(t, root, ignore.Options{Excludes: mine, Home: root}), gitListed(t, root); !slices.Equal(got, want) {
 					t.Errorf("%s: %q, git says %q", root, got, want)
@@ -125,10 +120,7 @@ func TestExcludes(t *testing.T) {
 // excludes.
 func TestSubmodule(t *testing.T) {
 	needGit(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := trueDir(t)
 	top, sub := filepath.Join(dir, "top"), filepath.Join(dir, "top", "sub")
 	put(t, top, ".gitignore", "*.o\n")
 	git(t, top, "init", "-q")
@@ -148,10 +140,7 @@ func TestSubmodule(t *testing.T) {
 // TestIncludesEnd: a configuration can neither include for ever nor have anything read that is no
 // file, and what was left out counts.
 func TestIncludesEnd(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := trueDir(t)
 	for name, config := range map[string]string{
 		"itself":    "[include]\n\tpath = config\n\tpath = config\n",
 		"directory": "[include]\n\tpath = ../sub\n",

@@ -65,9 +65,7 @@ func listed(t testing.TB, root string, o ignore.Options) []string {
 	var walk func(d osDir, rel string, set *ignore.Set)
 	walk = func(d osDir, rel string, set *ignore.Set) {
 		es, err := os.ReadDir(string(d))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var f ignore.Found
 		for _, e := range es {
 			switch e.Name() {
@@ -130,12 +128,8 @@ func gitListed(t testing.TB, dir string) []string {
 func put(t testing.TB, root, name, content string) {
 	t.Helper()
 	p := filepath.Join(root, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(p), 0o755))
+	must(t, os.WriteFile(p, []byte(content), 0o644))
 }
 
 // repository makes the little that git needs to take dir for a repository; git init would cost more
@@ -144,9 +138,7 @@ func repository(t testing.TB, dir, config string) {
 	put(t, dir, ".git/HEAD", "ref: refs/heads/main\n")
 	put(t, dir, ".git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"+config)
 	for _, d := range []string{"objects", "refs"} {
-		if err := os.MkdirAll(filepath.Join(dir, ".git", d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(dir, ".git", d), 0o755))
 	}
 }
 

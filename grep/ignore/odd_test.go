@@ -14,10 +14,7 @@ import (
 func TestOddRuleFiles(t *testing.T) {
 	t.Parallel()
 	needGit(t)
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := trueDir(t)
 	many := strings.Repeat("nothing-of-that-name-*.x\n", 100_000)
 	link := func(to string) func(string) error { return func(p string) error { return os.Symlink(to, p) } }
 	for name, c := range map[string]struct {
@@ -66,10 +63,7 @@ func TestOddRuleFiles(t *testing.T) {
 // as unread.
 func TestLinkedRepository(t *testing.T) {
 	needGit(t)
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := trueDir(t)
 	dir := filepath.Join(root, "tree")
 	put(t, dir, ".gitignore", "/sub/x\n")
 	put(t, dir, "sub/x", "")

@@ -138,9 +138,7 @@ var constructFiles = []string{
 func peerListed(t *testing.T, name, dir string) (files []string, died, hung bool) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, dir)

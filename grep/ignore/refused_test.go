@@ -92,9 +92,7 @@ func TestUnder(t *testing.T) {
 		"[a-]/b": {"a": true, "-": true, "b": false, "a/b": false},
 	} {
 		g, err := ignore.Compile(glob, ignore.Dialect{Strict: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for dir, want := range dirs {
 			if g.Under(dir) != want {
 				t.Errorf("%s under %q: %v", glob, dir, !want)

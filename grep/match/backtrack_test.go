@@ -17,9 +17,7 @@ func backtracked(t *testing.T, p string, multiline bool) (b, plain *Scanner) {
 	var s []*Scanner
 	for _, p := range []string{"(?=)" + p, p} {
 		m, err := Compile(p, Options{Multiline: multiline, FallbackTime: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s = append(s, m.Scanner())
 	}
 	if s[0].m.Engine() != "backtracking" || s[1].m.Engine() != "linear" {
@@ -82,9 +80,7 @@ func TestBacktrackForget(t *testing.T) {
 
 func TestUntil(t *testing.T) {
 	m, err := Compile("(?=f)foo", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := m.Scanner()
 	text := []byte("a foo and a foo")
 	s.Bound(time.Now().Add(-time.Second), nil)
@@ -102,9 +98,7 @@ func TestUntil(t *testing.T) {
 // shows only its beginning. The next window shows it whole.
 func TestBacktrackAcrossWindows(t *testing.T) {
 	m, err := Compile(`(?=b)begin[^z]*z`, Options{FallbackTime: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	match := "begin" + strings.Repeat("-", backOverlap/2) + "z"
 	for _, before := range []int{backContext, backWindow - backOverlap/4, backWindow - 3, backWindow, 2 * backWindow} {
 		text := []byte(strings.Repeat("x", before) + match + strings.Repeat("x", backWindow))

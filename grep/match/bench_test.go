@@ -84,9 +84,7 @@ func BenchmarkLines(b *testing.B) {
 		b.Run(p.name, func(b *testing.B) {
 			text := corpus()
 			m, err := Compile(p.pattern, p.o)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			s := m.Scanner()
 			b.SetBytes(int64(len(text)))
 			n := 0

@@ -20,18 +20,12 @@ func fenced(t *testing.T, size int) []byte {
 	page := syscall.Getpagesize()
 	size = (size + page - 1) / page * page
 	b, err := syscall.Mmap(-1, 0, size+2*page, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
-		if err := syscall.Munmap(b); err != nil {
-			t.Error(err)
-		}
+		must(t, syscall.Munmap(b))
 	})
 	for _, guard := range [][]byte{b[:page], b[page+size:]} {
-		if err := syscall.Mprotect(guard, syscall.PROT_NONE); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Mprotect(guard, syscall.PROT_NONE))
 	}
 	return b[page : page+size]
 }
@@ -163,9 +157,7 @@ func TestMatcherAtWalls(t *testing.T) {
 		for _, pattern := range []string{"zqxj", "zqxjkvbnmwpt", "zq", "(?i)zqxj", "zqxj|wvut", "(?i)zqx|kvb|nmw", `zq[0-9]x`, `[a-z]{3}[0-9][A-Z]`, `[xyz]+_?[qrs]\b`, `(?s)j.{0,3}k`} {
 			for _, multiline := range []bool{false, true} {
 				m, err := compileAt(pattern, Options{Multiline: multiline}, v)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				s := m.Scanner()
 				for size := 1; size < 220; size += 200 / times(200) {
 					for _, found := range []string{"", "zqxjkvbnmwpt", "zq5xj", "abc1D", "wvut"} {

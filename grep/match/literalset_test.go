@@ -18,9 +18,7 @@ func TestCountsWords(t *testing.T) {
 		re := regexp.MustCompile(pattern)
 		for _, v := range levels() {
 			m, err := compileAt(pattern, Options{}, v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			s := m.Scanner()
 			for range times(60) {
 				var text []byte
@@ -60,9 +58,7 @@ func TestFinderReadsNoFurther(t *testing.T) {
 	for _, pattern := range []string{"zqxj", "zqxjkvbnmw", "zq", "(?i)zqxj", "zqxj|wvut", `zq[0-9]x`} {
 		for _, v := range levels() {
 			m, err := compileAt(pattern, Options{}, v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			s := m.Scanner()
 			found := "zqxjkvbnmw"
 			if pattern == `zq[0-9]x` {

@@ -88,9 +88,7 @@ func TestStoppedFindsTruth(t *testing.T) {
 	text := []byte(strings.Repeat("an x here\nand none\n", 20_000))
 	for _, p := range []string{`x`, `\bx\b`, `[^y]{1}x`, `n.{1,30}e$`, `(?=x)x`} {
 		m, err := Compile(p, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := countLines(m.Scanner(), text)
 		for _, asks := range []int{0, 1, 3, 9} {
 			s := m.Scanner()

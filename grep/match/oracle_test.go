@@ -368,3 +368,11 @@ func FuzzAgainstRegexp(f *testing.F) {
 		}
 	})
 }
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

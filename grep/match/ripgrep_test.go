@@ -106,9 +106,7 @@ func TestAgainstRipgrep(t *testing.T) {
 	rg := ripgrep(t)
 	file := filepath.Join(t.TempDir(), "text")
 	text := []byte(rgText)
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, text, 0o600))
 	for _, p := range rgPatterns {
 		for _, fold := range []bool{false, true} {
 			if why := differs(t, rg, file, text, p, Options{IgnoreCase: fold}); why != "" {
@@ -167,9 +165,7 @@ func TestGeneratedAgainstRipgrep(t *testing.T) {
 		}
 		text = bytes.ReplaceAll(text, []byte("\r"), nil)
 		file := filepath.Join(dir, strconv.Itoa(i))
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, text, 0o600))
 		if why := differs(t, rg, file, text, p, Options{IgnoreCase: i%4 == 0}); why != "" {
 			t.Fatalf("round %d: %q: %s\ntext %q", i, p, why, text)
 		}

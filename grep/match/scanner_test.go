@@ -6,9 +6,7 @@ import "testing"
 // allowed: that of long lines too.
 func TestBorrowedScannerKeepsToItsMemory(t *testing.T) {
 	m, err := Compile(`(a|b)[ab]{3}c`, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := newScanner(m)
 	s.reset(1 << 20)
 	s.earliest()

@@ -30,6 +30,24 @@ var full = Record{
 	Before: "b", After: "a", Bytes: 12, Duration: 1500 * time.Microsecond, Hooks: []string{"h", "i"}, Injected: []string{"_a"}, Alert: "l", Version: "v", Policy: "y", Error: "e",
 }
 
+// opened is the log in a directory.
+func opened(t testing.TB, dir string) *Log {
+	t.Helper()
+	l, err := open(dir)
+	must(t, err)
+	return l
+}
+
+// appended has a writer of its own append records.
+func appended(t testing.TB, dir string, records ...Record) {
+	t.Helper()
+	l := opened(t, dir)
+	for _, r := range records {
+		must(t, l.Append(r))
+	}
+	must(t, l.Close())
+}
+
 func open(dir string) (*Log, error) { return Options{}.Open(dir) }
 
 const fullLine = `{"time":"2026-11-21T02:04:05.678901Z","phase":"outcome","call":"c1",` +
@@ -97,11 +115,9 @@ func FuzzString(f *testing.F) {
 
 func TestAppend(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "audit")
-	l, err := open(dir)
-	must(t, err)
+	l := opened(t, dir)
 	must(t, l.Append(full))
-	again, err := open(dir)
-	must(t, err)
+	again := opened(t, dir)
 	must(t, again.Append(full))
 	must(t, l.Append(full))
 	got, err := os.ReadFile(filepath.Join(dir, FileName))
@@ -113,12 +129,8 @@ func TestAppend(t *testing.T) {
 			t.Errorf("%s: %v %v", path, info.Mode(), err)
 		}
 	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, l.Close())
+	must(t, l.Close())
 	if err := l.Append(full); !errors.Is(err, errClosed) {
 		t.Errorf("append after close: %v", err)
 	}
@@ -157,8 +169,7 @@ func TestOpenRefuses(t *testing.T) {
 // Whoever removes or moves the log away loses no later record.
 func TestRemovedAndMoved(t *testing.T) {
 	dir := t.TempDir()
-	l, err := open(dir)
-	must(t, err)
+	l := opened(t, dir)
 	defer l.Close()
 	path := filepath.Join(dir, FileName)
 	_ = l.Append(full)
@@ -196,8 +207,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("no /dev/full here")
 	}
 	dir := t.TempDir()
-	l, err := open(dir)
-	must(t, err)
+	l := opened(t, dir)
 	defer l.Close()
 	must(t, l.Append(full))
 	for _, name := range []string{FileName, lastName} { // a record that can't be written, and one whose end can't
@@ -212,9 +222,9 @@ func TestFullDisk(t *testing.T) {
 	c := l.calls // the files are open already when the disk fills up
 	for _, f := range []**os.File{&c.file, &c.last} {
 		good := *f
-		*f, err = os.OpenFile("/dev/full", os.O_RDWR, 0)
+		disk, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
 		must(t, err)
-		c.named = func(*os.File, string) bool { return true }
+		*f, c.named = disk, func(*os.File, string) bool { return true }
 		if err := l.Append(full); err == nil {
 			t.Error("a record on a full disk is reported as written")
 		}
@@ -375,17 +385,13 @@ func TestManyProcesses(t *testing.T) {
 
 func BenchmarkAppend(b *testing.B) {
 	l, err := Options{MaxBytes: 1 << 40}.Open(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer l.Close()
 	r := full
 	r.Paths = []string{"/home/user/project/internal/engine/mutate.go"}
 	r.Before, r.After, r.Digest = strings.Repeat("0", 64), strings.Repeat("1", 64), strings.Repeat("2", 64)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := l.Append(r); err != nil {
-			b.Fatal(err)
-		}
+		must(b, l.Append(r))
 	}
 }

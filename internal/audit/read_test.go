@@ -23,9 +23,7 @@ func TestReadFollows(t *testing.T) {
 	defer l.Close()
 	append100 := func(from int) {
 		for i := from; i < from+100; i++ {
-			if err := l.Append(Record{Tool: strconv.Itoa(i), Outcome: "ok"}); err != nil {
-				t.Error(err)
-			}
+			must(t, l.Append(Record{Tool: strconv.Itoa(i), Outcome: "ok"}))
 		}
 	}
 	append100(0)
@@ -47,9 +45,7 @@ func TestReadFollows(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		must(t, err)
 		return got
 	}
 	inOrder := func(got []int, n int) {
@@ -82,9 +78,7 @@ func TestReadTorn(t *testing.T) {
 	text := "{\"torn\n\n{\"tool\":\"a\",\"paths\":[\"/x\",{\"bytes\":\"/w==\"}]}\n{\"not yet"
 	must(t, os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600))
 	var got []string
-	if err := Read(t.Context(), dir, false, nil, func(line []byte) error { got = append(got, string(line)); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Read(t.Context(), dir, false, nil, func(line []byte) error { got = append(got, string(line)); return nil }))
 	var e Entry
 	if len(got) != 2 || got[0] != `{"torn` || json.Unmarshal([]byte(got[1]), &e) != nil || len(e.Paths) != 2 || e.Paths[1] != "\xff" {
 		t.Errorf("%q %v", got, e.Paths)
@@ -94,8 +88,7 @@ func TestReadTorn(t *testing.T) {
 // Records that hold a hash are counted in both logs, and a line that is no record of ours, too.
 func TestCountMentions(t *testing.T) {
 	dir := t.TempDir()
-	l, err := open(dir)
-	must(t, err)
+	l := opened(t, dir)
 	defer l.Close()
 	a, b := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
 	for i, r := range []Record{{Before: a, After: b}, {After: a}, {After: b}, {Error: a + "0"}, {Error: "it is " + a + "."}} {

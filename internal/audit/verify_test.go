@@ -85,8 +85,7 @@ func TestMangledLogs(t *testing.T) {
 		{"the last records", "truncated", "dropped", 0, func(_, log, _ string) { put(t, log, linesOf(t, log)[:8]) }},
 		{"all begun anew", "new_chain", "new_chain", 0, func(dir, log, last string) {
 			must(t, errors.Join(os.Rename(log, log+".1"), os.Remove(last)))
-			l, err := open(dir)
-			must(t, errors.Join(err, l.Append(full), l.Close()))
+			appended(t, dir, full)
 		}},
 		{"a record more", "|interrupted", "", 0, func(_, log, _ string) { appendTo(t, log, next(log, 11)) }}, // as of a killed process
 		{"two records more", "no_end", "", 0, func(_, log, _ string) {
@@ -102,14 +101,12 @@ func TestMangledLogs(t *testing.T) {
 		{"torn twice", "|interrupted", "|interrupted", 0, func(_, log, _ string) { appendTo(t, log, record[:20]+"\n"+record[:40]) }},
 		{"moved", "", "", 0, func(dir, log, _ string) {
 			must(t, os.Rename(log, log+".1"))
-			l, err := open(dir)
-			must(t, errors.Join(err, l.Append(full), l.Close()))
+			appended(t, dir, full)
 		}},
 		{"copied and cut", "", "", 0, func(dir, log, _ string) {
 			must(t, os.WriteFile(log+".1", file(t, log), 0o600))
 			must(t, os.Truncate(log, 0))
-			l, err := open(dir)
-			must(t, errors.Join(err, l.Append(full), l.Close()))
+			appended(t, dir, full)
 		}},
 		{"another copy of it", "", "", 0, func(_, log, _ string) {
 			text := file(t, log)
@@ -122,8 +119,7 @@ func TestMangledLogs(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		log, last := filepath.Join(dir, FileName), filepath.Join(dir, lastName)
-		l, err := open(dir)
-		must(t, err)
+		l := opened(t, dir)
 		for i := range 10 {
 			if i == 3 {
 				early[lastName], early[FileName] = file(t, last), file(t, log)
@@ -142,9 +138,7 @@ func TestMangledLogs(t *testing.T) {
 		if got := verify(); got != c.at {
 			t.Errorf("%s: %q, want %q", c.name, got, c.at)
 		}
-		l, err = open(dir)
-		must(t, err)
-		must(t, errors.Join(l.Append(full), l.Close()))
+		appended(t, dir, full)
 		if got := verify(); got != c.later {
 			t.Errorf("%s: later %q, want %q", c.name, got, c.later)
 		}
@@ -217,9 +211,7 @@ func TestTornAnywhere(t *testing.T) {
 	dir := chained(t, 3)
 	log, keys := filepath.Join(dir, FileName), filepath.Join(dir, lastName)
 	whole, state := file(t, log), file(t, keys)
-	l, err := open(dir)
-	must(t, err)
-	must(t, errors.Join(l.Append(full), l.Close()))
+	appended(t, dir, full)
 	more := file(t, log)[len(whole):]
 	for n := range len(more) + 1 {
 		if n > 10 && n < len(more)-10 && n%23 > 0 {
@@ -230,9 +222,7 @@ func TestTornAnywhere(t *testing.T) {
 		if got := told(check(t, dir)); got != "" && got != "|interrupted" {
 			t.Fatalf("%d bytes: %q", n, got)
 		}
-		l, err := open(dir)
-		must(t, err)
-		must(t, errors.Join(l.Append(full), l.Append(full), l.Close()))
+		appended(t, dir, full, full)
 		if got := told(check(t, dir)); got != "" && got != "|interrupted" {
 			t.Fatalf("%d bytes, then two records: %q", n, got)
 		}
@@ -280,9 +270,7 @@ func FuzzVerify(f *testing.F) {
 		must(t, os.WriteFile(filepath.Join(dir, FileName), log, 0o600))
 		must(t, os.WriteFile(filepath.Join(dir, lastName), last, 0o600))
 		p := check(t, dir)
-		l, err := open(dir)
-		must(t, err)
-		must(t, errors.Join(l.Append(full), l.Close()))
+		appended(t, dir, full)
 		if after := check(t, dir); len(p.Flaws) == 0 && len(after.Flaws) > 0 {
 			t.Errorf("one record more: %+v", after)
 		}
@@ -339,8 +327,7 @@ func TestRewritten(t *testing.T) {
 	dir := chained(t, 4)
 	seen := check(t, dir)
 	log := filepath.Join(dir, FileName)
-	l, err := open(dir)
-	must(t, err)
+	l := opened(t, dir)
 	for range 3 {
 		must(t, l.Append(full))
 	}
@@ -356,8 +343,7 @@ func TestRewritten(t *testing.T) {
 		"another text": {2, 7, "not_seen"}, "fewer": {4, 3, "not_seen"}, "only later ones": {5, 7, ""}, "begun anew": {1, 2, "not_seen"},
 	} {
 		dir := t.TempDir()
-		l, err := open(dir)
-		must(t, err)
+		l := opened(t, dir)
 		for i, line := range linesOf(t, log) {
 			if i+1 == c.from {
 				break

@@ -10,9 +10,7 @@ import (
 func classes(t *testing.T, o ClassOptions) *Classes {
 	t.Helper()
 	c, err := NewClasses(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -23,13 +21,9 @@ var all = Holds{Secret: true, Exec: true}
 func TestSecretsAreClosed(t *testing.T) {
 	t.Parallel()
 	with, err := New(Options{Allow: []string{"/ws/**", "/ws/.env"}, Classes: classes(t, ClassOptions{Holds: all})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	without, err := New(Options{Allow: []string{"/ws/**"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, o := range []guardfs.Object{
 		{Spelled: "/ws/.env", True: "/ws/.env"},
 		{Spelled: "/ws/.ENV", True: "/ws/.ENV"},
@@ -59,9 +53,7 @@ func TestSecretsAreClosed(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"/ws/.env.example", "/ws/cert.pem", "/ws/.git/config", "/ws/Makefile"} {
-		if err := with.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create); err != nil {
-			t.Error(err)
-		}
+		must(t, with.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create))
 	}
 }
 
@@ -69,9 +61,7 @@ func TestSecretsAreClosed(t *testing.T) {
 func TestListingsHideSecrets(t *testing.T) {
 	t.Parallel()
 	p, err := New(Options{Deny: []string{"/ws/x/no"}, Root: "/", Classes: classes(t, ClassOptions{Holds: all, Lifted: []string{"/ws/lifted/**"}})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dirs := []string{"/ws", "/ws/x", "/ws/.aws", "/ws/lifted", "/ws/.Config/GH", "/ws/.aws. ", "/", "/ws/.docker:x"}
 	names := []string{"a.go", ".env", ".ENV", ".Env.Local", ".env.example", ".e\u200bnv", "id_rsa", "ID_RSA", "credentials", "Credentials", "hosts.yml",
 		"config.json", ".ssh", "ssh~1", "no", "x.KEY", "x.key ", "öffentlich.key", "Makefile", ".git"}
@@ -129,9 +119,7 @@ func TestLifted(t *testing.T) {
 	}
 	// A link on the way to a lifted name is lifted with it, and for that name only.
 	p, err := New(Options{Classes: classes(t, ClassOptions{Holds: all, Lifted: []string{"/ws/.ssh/config"}})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hops := []guardfs.Hop{{Name: "/ws/.ssh"}}
 	for name, open := range map[string]bool{"/ws/.ssh/config": true, "/ws/.ssh/other": false, "/ws/.ssh/config/../other": false} {
 		if err := p.Judge(guardfs.Object{Spelled: name, True: "/ws/real/x", Hops: hops}, guardfs.Read); (err == nil) != open {

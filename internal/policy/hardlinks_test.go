@@ -168,31 +168,25 @@ func TestLooks(t *testing.T) {
 		t.Skip("SKIPPED: rules are for paths with slashes")
 	}
 	root := guardfs.Canonical(t.TempDir())
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	for _, dir := range []string{"secret/deep", "ws/sub", "else"} {
-		must(os.MkdirAll(filepath.Join(root, dir), 0o755))
+		must(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	for _, f := range []string{"secret/deep/key", "ws/plain", "ws/pair", "else/other"} {
-		must(os.WriteFile(filepath.Join(root, f), []byte(f), 0o644))
+		must(t, os.WriteFile(filepath.Join(root, f), []byte(f), 0o644))
 	}
-	must(os.Link(root+"/secret/deep/key", root+"/ws/innocent"))
-	must(os.Link(root+"/ws/pair", root+"/ws/sub/twin"))
-	must(os.Symlink(root+"/else", root+"/secret/elsewhere")) // not followed
-	must(os.Link(root+"/else/other", root+"/ws/other"))
+	must(t, os.Link(root+"/secret/deep/key", root+"/ws/innocent"))
+	must(t, os.Link(root+"/ws/pair", root+"/ws/sub/twin"))
+	must(t, os.Symlink(root+"/else", root+"/secret/elsewhere")) // not followed
+	must(t, os.Link(root+"/else/other", root+"/ws/other"))
 
 	free, err := guardfs.New(guardfs.Options{Judge: AllowAll{}})
-	must(err)
+	must(t, err)
 	defer free.Close()
 	open := func(o Options) *guardfs.FS {
 		t.Helper()
 		o.Canonical, o.Identify, o.Census = guardfs.Canonical, Identify(free), Census(free)
 		f, err := guardfs.New(guardfs.Options{Judge: mustNew(t, o)})
-		must(err)
+		must(t, err)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
@@ -213,15 +207,13 @@ func TestLooks(t *testing.T) {
 		}
 	}
 	// A link made now is found at once, because it moves the file's change time.
-	must(os.Link(root+"/ws/pair", root+"/secret/third"))
+	must(t, os.Link(root+"/ws/pair", root+"/secret/third"))
 	if read(f, "/ws/pair") == nil {
 		t.Error("a link made after the census is not seen")
 	}
 	// The rule's tree need not be there, and may be a file.
 	f = open(Options{Deny: []string{root + "/none/**", root + "/else/other"}})
-	if err := read(f, "/ws/innocent"); err != nil {
-		t.Error(err)
-	}
+	must(t, read(f, "/ws/innocent"))
 	if read(f, "/ws/other") == nil {
 		t.Error("a link to a denied file is let through")
 	}
@@ -230,7 +222,7 @@ func TestLooks(t *testing.T) {
 		if os.Geteuid() == 0 {
 			t.Skip("SKIPPED: root may read everything")
 		}
-		must(os.Chmod(root+"/secret/deep", 0))
+		must(t, os.Chmod(root+"/secret/deep", 0))
 		defer os.Chmod(root+"/secret/deep", 0o755)
 		if f := open(Options{Deny: []string{root + "/secret/**"}}); read(f, "/ws/other") == nil {
 			t.Error("what the denied tree holds is not known, and the link is let through")
@@ -241,7 +233,7 @@ func TestLooks(t *testing.T) {
 		for range maxDepth + 2 {
 			deep += "/d"
 		}
-		must(os.MkdirAll(deep, 0o755))
+		must(t, os.MkdirAll(deep, 0o755))
 		if f := open(Options{Deny: []string{root + "/secret/**"}}); read(f, "/ws/other") == nil {
 			t.Error("a tree too deep to count is taken for counted")
 		}
@@ -259,9 +251,7 @@ func TestTools(t *testing.T) {
 		{"R*", "Re*", "Rm", "Read"},
 	} {
 		p, err := NewTools(strings.Fields(c.allow), strings.Fields(c.deny), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range strings.Fields(c.yes) {
 			if !p.Allows(name, true) {
 				t.Errorf("allow %q deny %q: %s: %s", c.allow, c.deny, name, p.Why(name, true))

@@ -7,13 +7,9 @@ import (
 // BenchmarkHides is what the class of secrets costs a walk for each entry.
 func BenchmarkHides(b *testing.B) {
 	c, err := NewClasses(ClassOptions{Holds: Holds{Secret: true, Exec: true}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	p, err := New(Options{Classes: c})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	names := []string{"server.go", "README.md", "index.test.ts", ".gitignore", "main_linux_test.go", "Makefile", "cert.pem", "image.png"}
 	v := p.Dir("/ws/src/app")
 	for b.Loop() {

@@ -21,9 +21,7 @@ func TestPathsAreNamedAsADenyListIs(t *testing.T) {
 		{"*.pem /a/b", "/x/k.pem /a/b/c", "/a/c"},
 	} {
 		p, err := NewPaths(strings.Fields(c.globs), follow)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range strings.Fields(c.yes) {
 			if !p.Covers(name) {
 				t.Errorf("%s does not cover %s", c.globs, name)
@@ -50,9 +48,7 @@ func TestPathsFollowLinksAnew(t *testing.T) {
 		name = path.Clean(linkTo("/current", to)(name))
 		return linkTo("/rel9/.env", "/vault/env")(name)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	to = "/rel8"
 	if p.Covers("/rel8/.env") {
 		t.Error("it has not looked yet")

@@ -24,9 +24,7 @@ func linkTo(from, to string) func(string) string {
 func mustNew(t testing.TB, o Options) *Policy {
 	t.Helper()
 	p, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -215,9 +213,7 @@ func TestNames(t *testing.T) {
 	}
 	o := file("/private/tmp/x/a")
 	o.Spelled = "/tmp/x/a"
-	if err := p.Judge(o, guardfs.Read); err != nil {
-		t.Error(err)
-	}
+	must(t, p.Judge(o, guardfs.Read))
 	// Allow looks at the true name alone.
 	o = guardfs.Object{Spelled: "/private/tmp/x/link", True: "/etc/passwd", Hops: hops("/private/tmp/x/link")}
 	if got := ruleOf(p.Judge(o, guardfs.Read)); got != ruleAllow {
@@ -373,7 +369,13 @@ func TestBadRules(t *testing.T) {
 	if err := ruleError("**/x/[", glob.CheckRule("**/x/[")); !errors.As(err, &bad) || bad.Offset != 5 || bad.Rule != "**/x/[" {
 		t.Errorf("%+v", bad)
 	}
-	if err := glob.CheckRule("/x/**"); err != nil {
-		t.Error(err)
+	must(t, glob.CheckRule("/x/**"))
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -47,9 +47,7 @@ func TestRulesFollowLinks(t *testing.T) {
 	linked := file("/ws/other")
 	linked.Info.Links, linked.Info.ID = 2, guardfs.Identity{Dev: 1, Ino: 7}
 	free("/ws/real/k", "/ws/REAL", "/ws/m/d/f1.pem", "/ws/o/x", "/ws/x/k")
-	if err := p.Judge(linked, guardfs.Read); err != nil {
-		t.Error(err)
-	}
+	must(t, p.Judge(linked, guardfs.Read))
 	before := asked
 	free("/ws/real/k")
 	if asked != before {

@@ -15,9 +15,7 @@ import (
 func sides(b *testing.B, dir string, each func(b *testing.B, f *guardfs.FS, s *Session)) {
 	b.Run("host", func(b *testing.B) {
 		f, err := guardfs.New(guardfs.Options{Judge: anything{}})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		defer f.Close()
 		each(b, f, nil)
 	})
@@ -44,13 +42,9 @@ func BenchmarkRead4K(b *testing.B) {
 		p := make([]byte, 8192)
 		for b.Loop() {
 			h, err := f.Resolve(dir+"/f", guardfs.Read)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			file, err := h.Open()
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			if n, _ := file.ReadAt(p, 0); n != 4096 {
 				b.Fatal(n)
 			}
@@ -70,9 +64,7 @@ func BenchmarkReplace(b *testing.B) {
 				content := strings.Repeat("0123456789abcde\n", size/16)
 				for b.Loop() {
 					plant(b, dir, map[string]string{"f": ""})
-					if err := replaced(f, "a", dir+"/f", content); err != nil {
-						b.Fatal(err)
-					}
+					must(b, replaced(f, "a", dir+"/f", content))
 				}
 			})
 		})

@@ -17,28 +17,20 @@ func (anything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.Dir
 func over(t testing.TB, s *Session) *guardfs.FS {
 	t.Helper()
 	f, err := guardfs.New(guardfs.Options{Judge: anything{}, Calls: s.Calls()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
 
 func TestReadThroughAWorker(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/f", []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(dir+"/f", []byte("hello"), 0o600))
 	f := over(t, begin(t, dir))
 	h, err := f.Resolve(dir+"/f", guardfs.Read)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer h.Close()
 	file, err := h.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	p := make([]byte, 10)
 	n, err := file.ReadAt(p, 0)

@@ -118,17 +118,11 @@ func TestWorkerGoesWrong(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			plant(t, dir, map[string]string{"f": "x"})
-			s, err := Start(t.Context(), Options{Root: dir, Build: "test", Hang: 2 * time.Second, Starts: 2,
-				Command: []string{os.Args[0], "worker", dir, "armed", dir + "/armed"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := armable(t, dir, dir, 2*time.Second, 2)
 			f, p := over(t, s), s.now
+			var err error
 			at := map[string]int{"garbage": 1, "half": 1, "stopped": 1, "deaf": 20, "gone": 1}
-			if err := os.WriteFile(dir+"/armed", fmt.Appendf(nil, "%s %d 0 false", how, at[how]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(dir+"/armed", fmt.Appendf(nil, "%s %d 0 false", how, at[how]), 0o600))
 			if how == "deaf" { // more than the kernel keeps for who does not read
 				err = replaced(f, "a", dir+"/f", strings.Repeat("much", 1<<20))
 			} else {
@@ -160,17 +154,10 @@ func TestWorkerGoesWrong(t *testing.T) {
 func TestWorkerHangs(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"w/f": strings.Repeat("x", ahead+1)}) // a small one comes with its handle
-	s, err := Start(t.Context(), Options{Root: dir + "/w", Build: "test", Hang: 1500 * time.Millisecond, Starts: 1,
-		Command: []string{os.Args[0], "worker", dir + "/w", "armed", dir + "/armed"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := armable(t, dir, dir+"/w", 1500*time.Millisecond, 1)
 	f, p := over(t, s), s.now
 	h, err := f.Resolve(dir+"/w/f", guardfs.Look)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer h.Close()
 	if err = os.WriteFile(dir+"/armed", []byte("stopped 1 0 false"), 0o600); err != nil {
 		t.Fatal(err)
@@ -198,22 +185,13 @@ func TestStuckCallHoldsNobody(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"f": strings.Repeat("x", ahead+1), "g": "y"}) // a small one comes with its handle
-	s, err := Start(t.Context(), Options{Root: dir, Build: "test", Hang: 500 * time.Millisecond, Starts: 2,
-		Command: []string{os.Args[0], "worker", dir, "armed", dir + "/armed"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := armable(t, dir, dir, 500*time.Millisecond, 2)
 	f, p := over(t, s), s.now
 	h, err := f.Resolve(dir+"/f", guardfs.Read)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer h.Close()
 	for range 3 {
-		if err := os.WriteFile(dir+"/armed", []byte("silent 1 0 false"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(dir+"/armed", []byte("silent 1 0 false"), 0o600))
 		stuck := make(chan error, 1)
 		go func() {
 			_, err := h.Open()
@@ -255,14 +233,10 @@ func TestHandlesOfDeadWorkers(t *testing.T) {
 	s := begin(t, dir)
 	f := over(t, s)
 	h, err := f.Resolve(dir+"/f", guardfs.Read)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.now.fail(errors.New("a test"))
 	other, err := f.Resolve(dir+"/f", guardfs.Read)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := h.Open(); !errors.Is(err, guardfs.ErrUnavailable) {
 		t.Error("an old handle:", err)
 	}
@@ -288,9 +262,7 @@ func TestWorkerEndsByItself(t *testing.T) {
 	var said []string
 	s, err := Start(t.Context(), Options{Root: dir + "/w", Build: "test", Log: func(line string) { said = append(said, line) },
 		Command: []string{"sh", "-c", `"$@"; echo $? >>"$0"`, dir + "/ended", os.Args[0], "worker", dir + "/w"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.now.fail(errors.New("a test"))
 	if h, err := over(t, s).Resolve(dir+"/w/f", guardfs.Read); err != nil {
 		t.Error(err)
@@ -328,9 +300,7 @@ func TestWorkerReadsNothing(t *testing.T) {
 		unix.Close(fds[0])
 		unix.Close(fds[1])
 	}()
-	if err := p.out.add(0, (&request{op: opClose}).append); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.out.add(0, (&request{op: opClose}).append))
 	go p.watch()
 	select {
 	case <-p.dead:

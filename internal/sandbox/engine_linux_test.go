@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,19 +47,10 @@ func box(t *testing.T, over func(calls) guardfs.Calls) *boxed {
 	err = errors.Join(err, os.Mkdir(b.ws, 0o700), os.Mkdir(b.data, 0o700))
 	b.cfg.RequireApproval, b.cfg.CheckpointBeforeMutation, b.cfg.TrackReads = false, true, false
 	b.cfg.Checkpoint.MaxFileBytes = 1000
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.s, err = Start(always, Options{Root: b.ws, Build: "test", Starts: 1 << 30, Hang: 20 * time.Second,
-		Command: []string{os.Args[0], "worker", b.ws, "armed", dir + "/armed"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	b.s = armable(t, dir, b.ws, 20*time.Second, 1<<30)
 	b.open()
-	t.Cleanup(func() {
-		b.Close()
-		b.s.Close()
-	})
+	t.Cleanup(func() { b.Close() })
 	return b
 }
 
@@ -106,9 +98,7 @@ func (b *boxed) looks() (text string, litter []string) {
 		text += fmt.Sprintf("%s %v %.60q %d\n", p[len(b.ws):], info.Mode(), content, len(content))
 		return err
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return text, litter
 }
 
@@ -318,13 +308,9 @@ func unreached(err error) bool {
 // settled says that nothing is half-way, and that no process stays that nobody waited for.
 func (b *boxed) settled() {
 	b.t.Helper()
-	if err := b.Close(); err != nil {
-		b.t.Error(err)
-	}
+	must(b.t, b.Close())
 	db, err := checkpoint.Open(b.data+"/checkpoints", checkpoint.Options{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	open, err := db.Open(always)
 	if err = errors.Join(err, db.Close()); err != nil || len(open) > 0 {
 		b.t.Errorf("%d changes are half-way: %v", len(open), err)
@@ -333,7 +319,6 @@ func (b *boxed) settled() {
 	if _, litter := b.looks(); litter != nil {
 		b.t.Errorf("left: %v", litter)
 	}
-
 }
 
 // A worker is killed at every request of every change, before it makes the call and before it answers: the change is made
@@ -341,7 +326,7 @@ func (b *boxed) settled() {
 // made again and taken back.
 func TestWorkerKilledInEveryChange(t *testing.T) {
 	kills, cuts := 0, 0
-	for i, name := range slices.Sorted(keys(changes)) {
+	for i, name := range slices.Sorted(maps.Keys(changes)) {
 		t.Run(name, func(t *testing.T) {
 			f, b := changes[name], box(t, nil)
 			total, old, done := b.counted(&f)
@@ -392,23 +377,11 @@ func TestWorkerKilledUnderABadClient(t *testing.T) {
 	t.Error("it passed")
 }
 
-func keys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
 // What the store can't hold lies in a trash inside of the root, for its owner alone, until it is taken back.
 func TestTrashLiesInside(t *testing.T) {
 	t.Parallel()
 	b := box(t, nil)
-	if err := errors.Join(someFiles(b), b.remove("big")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(someFiles(b), b.remove("big")))
 	var held []string
 	err := filepath.WalkDir(b.dir, func(p string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
@@ -425,9 +398,7 @@ func TestTrashLiesInside(t *testing.T) {
 	if info, err := os.Stat(trash); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v: %v", info.Mode(), err)
 	}
-	if err := undo(b); err != nil {
-		t.Error(err)
-	}
+	must(t, undo(b))
 	content, err := os.ReadFile(b.ws + "/big")
 	if _, gone := os.Lstat(held[0]); string(content) != large || gone == nil {
 		t.Errorf("%d bytes came back (%v), and in the trash: %v", len(content), err, gone)

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"errors"
+	"maps"
 	"regexp"
 	"slices"
 	"testing"
@@ -22,7 +23,7 @@ var directory = regexp.MustCompile(`(?m)^\S* d.*\n`)
 // or was not, the answer says which, and the next start leaves nothing of it.
 func TestFaultInWorkersAnswers(t *testing.T) {
 	faults, failed := 0, 0
-	for i, name := range slices.Sorted(keys(changes)) {
+	for i, name := range slices.Sorted(maps.Keys(changes)) {
 		t.Run(name, func(t *testing.T) {
 			f, b := changes[name], box(t, nil)
 			total, old, done := b.counted(&f)

@@ -29,9 +29,7 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 	t.Helper()
 	pair := func() [2]int {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return fds
 	}
 	before := openFiles(t)
@@ -92,9 +90,7 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 	if errors.Is(err, guardfs.ErrUnavailable) && hang < time.Second {
 		t.Skip("SKIPPED: the machine has no time for us: ", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.first = p.hello
 	t.Cleanup(func() {
 		p.fail(errClosed)
@@ -119,9 +115,7 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 func openFiles(t testing.TB) map[int]string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := map[int]string{}
 	for _, e := range entries {
 		fd, _ := strconv.Atoi(e.Name())
@@ -253,9 +247,7 @@ func FuzzLiar(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, lies []byte, made string, count int, where byte) {
 		dir, err := os.MkdirTemp("", "liar")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer os.RemoveAll(dir)
 		plant(t, dir, map[string]string{"f": "x\n", "d/g": "xx\n"})
 		os.Symlink("d/g", dir+"/l")
@@ -342,18 +334,12 @@ func TestEndlessAnswers(t *testing.T) {
 	s := lying(t, dir, 3*time.Second, honest)
 	c := s.Calls().(calls)
 	at, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fd, err := c.Reopen(at, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 { // from its beginning it is another listing
 		_, _, o, err := c.known(fd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if o.pos += endless - 10; o.pos > endless {
 			t.Error("what was listed is counted twice")
 		}

@@ -25,9 +25,7 @@ func TestLooks(t *testing.T) {
 	s := begin(t, dir)
 	c := calls{s}
 	at, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const entry = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
 	size := func() (uint64, error) {
 		x, err := c.Statx(at, "b", entry)
@@ -35,9 +33,7 @@ func TestLooks(t *testing.T) {
 	}
 	rename := func() {
 		t.Helper()
-		if err := c.Renameat2(at, "a", at, "b", unix.RENAME_EXCHANGE); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Renameat2(at, "a", at, "b", unix.RENAME_EXCHANGE))
 		if len(s.now.looks) != 2 {
 			t.Fatalf("%d questions went with it", len(s.now.looks))
 		}
@@ -47,9 +43,7 @@ func TestLooks(t *testing.T) {
 		t.Errorf("after a rename: %d, %v", n, err)
 	}
 	rename()
-	if err := c.Unlinkat(at, "b", 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Unlinkat(at, "b", 0))
 	if n, err := size(); err != unix.ENOENT {
 		t.Errorf("removed since: %d, %v", n, err)
 	}
@@ -70,21 +64,15 @@ func TestOpenedAhead(t *testing.T) {
 	read := func(name string, between func()) (content string, asked uint32) {
 		t.Helper()
 		h, err := f.Resolve(dir+"/"+name, guardfs.Read)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer h.Close()
 		between()
 		before := s.now.next
 		file, err := h.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer file.Close()
 		b, err := io.ReadAll(io.NewSectionReader(file, 0, 1<<20))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return string(b), s.now.next - before
 	}
 	for tries := 0; ; tries++ { // a busy machine may take longer than a moment
@@ -100,22 +88,16 @@ func TestOpenedAhead(t *testing.T) {
 		t.Error(len(content), asked)
 	}
 	at, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	change := func() {
 		os.WriteFile(dir+"/a", []byte("another"), 0o600)
-		if err := c.Mkdirat(at, "d", 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Mkdirat(at, "d", 0o700))
 	}
 	if content, _ := read("a", change); content != "another" {
 		t.Errorf("changed by others before we changed something: %q", content)
 	}
 	fd, err := c.Openat2(unix.AT_FDCWD, dir+"/a", unix.O_PATH, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, own, _ := s.of(fd)
 	again := s.now.known.open[own].again
 	if again == 0 {
@@ -143,9 +125,7 @@ func TestNameless(t *testing.T) {
 	s := begin(t, dir)
 	c := calls{s}
 	at, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	fd, err := c.Openat(at, ".", unix.O_TMPFILE|unix.O_RDWR, 0o600)
 	if err != nil {
 		t.Skip("SKIPPED: ", err)
@@ -156,9 +136,7 @@ func TestNameless(t *testing.T) {
 	if err := c.Fsetxattr(fd, "user.x", []byte("1")); err != nil {
 		t.Skip("SKIPPED: ", err)
 	}
-	if err := c.Fremovexattr(fd, "user.x"); err != nil {
-		t.Error(err)
-	}
+	must(t, c.Fremovexattr(fd, "user.x"))
 	if n, err := c.Flistxattr(fd, make([]byte, 64)); n != 0 || err != nil {
 		t.Error(n, err)
 	}
@@ -194,7 +172,5 @@ func TestManyWatches(t *testing.T) {
 	if err == nil {
 		err = c.Fsync(fd)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	must(t, err)
 }

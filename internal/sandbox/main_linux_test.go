@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -137,9 +138,25 @@ func begin(t testing.TB, root string, how ...string) *Session {
 	t.Helper()
 	s, err := Start(t.Context(), Options{Root: root, Build: "test", Starts: 2, Hang: 2 * time.Second,
 		Command: append([]string{os.Args[0], "worker", root}, how...)})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// armable starts a worker that looks for orders in dir/armed.
+func armable(t testing.TB, dir, root string, hang time.Duration, starts int) *Session {
+	t.Helper()
+	s, err := Start(context.Background(), Options{Root: root, Build: "test", Hang: hang, Starts: starts,
+		Command: []string{os.Args[0], "worker", root, "armed", dir + "/armed"}})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s
 }

@@ -43,27 +43,19 @@ func TestSearchElsewhere(t *testing.T) {
 	})
 	rules := policy.Rules{Only: dir, Deny: []string{dir + "/no/**"}}
 	here, err := guardfs.New(guardfs.Options{Judge: anything{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer here.Close()
 	judge, err := rules.Policy(here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := begin(t, dir)
 	for _, mode := range []grep.Mode{grep.FilesWithMatches, grep.Content, grep.Count} {
 		for _, file := range []string{"", "/sub/b.go"} {
 			w, end := open(t, here.With(judge), dir+file)
 			m, err := match.Compile("needle", match.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			q := grep.Query{Matcher: m, Mode: mode, Limit: 20, After: 1}
 			want, err := grep.Search(t.Context(), w, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w.Elsewhere = s.Calls().(calls).Elsewhere(rules, judge)
 			got, err := grep.Search(t.Context(), w, q)
 			if err != nil || !reflect.DeepEqual(got, want) {
@@ -111,20 +103,14 @@ func TestSearchElsewhere(t *testing.T) {
 func open(t *testing.T, f *guardfs.FS, name string) (w grep.Walk, end func()) {
 	t.Helper()
 	h, err := f.Resolve(name, guardfs.Read)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if h.Object().Info.Kind == guardfs.KindDir {
 		d, err := h.Dir()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return grep.Walk{Dir: grep.Guarded(d)}, func() { d.Close(); h.Close() }
 	}
 	file, err := h.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return grep.Walk{File: grep.GuardedFile(file), Name: name}, func() { file.Close(); h.Close() }
 }
 
@@ -179,9 +165,7 @@ func TestSearchAnswersAreCounted(t *testing.T) {
 		{"names", found{Named: make([]byte, 9_000_000)}, false},
 	} {
 		var b bytes.Buffer
-		if err := gob.NewEncoder(&b).Encode(c.answer); err != nil {
-			t.Fatal(err)
-		}
+		must(t, gob.NewEncoder(&b).Encode(c.answer))
 		if fits(b.Bytes()) != c.fits {
 			t.Errorf("%s, %d bytes: %v", c.name, b.Len(), !c.fits)
 		}
@@ -203,9 +187,7 @@ func TestMoreIsFoundThanFits(t *testing.T) {
 	defer end()
 	w.Elsewhere = s.Calls().(calls).Elsewhere(rules, anything{})
 	m, err := match.Compile("needle", match.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var rows atomic.Int64
 	r, err := grep.Search(t.Context(), w, grep.Query{Matcher: m, Mode: grep.Content, Limit: 1000, MaxColumns: 4000,
 		Found: func(_ grep.FileHit, all []grep.Row) { rows.Add(int64(len(all))) }})

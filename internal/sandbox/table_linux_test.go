@@ -17,9 +17,7 @@ func TestWorkerKeepsToItsRoot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"out/secret": "x", "w/f": "y", "w/d/g": "z"})
-	if err := os.Symlink("../out/secret", dir+"/w/l"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("../out/secret", dir+"/w/l"))
 	s := begin(t, dir+"/w")
 	c := s.Calls()
 	opened := func(at int, name string, flags int) int {
@@ -34,7 +32,7 @@ func TestWorkerKeepsToItsRoot(t *testing.T) {
 	out, in := opened(unix.AT_FDCWD, dir+"/out", handle), opened(unix.AT_FDCWD, dir+"/w", handle)
 	link, file := opened(in, "l", handle), opened(in, "f", unix.O_RDONLY|unix.O_NOFOLLOW)
 	moved := opened(in, "d", handle)
-	must := func(what string, err error, want ...error) {
+	ends := func(what string, err error, want ...error) {
 		t.Helper()
 		for _, w := range want {
 			if err == w {
@@ -46,7 +44,7 @@ func TestWorkerKeepsToItsRoot(t *testing.T) {
 	try := func(what string, at int, name string, flags int, want ...error) {
 		t.Helper()
 		_, err := c.Openat(at, name, flags, 0o600)
-		must(what, err, want...)
+		ends(what, err, want...)
 	}
 	try("a file outside", unix.AT_FDCWD, dir+"/out/secret", unix.O_RDONLY, unix.EACCES)
 	try("a handle on it", unix.AT_FDCWD, dir+"/out/secret", handle, unix.EACCES)
@@ -59,11 +57,11 @@ func TestWorkerKeepsToItsRoot(t *testing.T) {
 	try("emptying", in, "f", unix.O_RDWR|unix.O_TRUNC|unix.O_NOFOLLOW, unix.EINVAL)
 	try("a directory outside, by number", link, ".", unix.O_RDONLY, unix.EACCES, unix.ENOTDIR, unix.ELOOP)
 	_, err := c.Openat2(unix.AT_FDCWD, dir+"/out/secret", unix.O_RDWR, 0)
-	must("openat2", err, unix.EACCES)
+	ends("openat2", err, unix.EACCES)
 	_, err = c.Reopen(out, unix.O_RDONLY)
-	must("reopening what is outside", err, unix.EACCES)
+	ends("reopening what is outside", err, unix.EACCES)
 	_, err = c.Statx(out, "secret", unix.AT_SYMLINK_NOFOLLOW)
-	must("stat outside", err, unix.EACCES)
+	ends("stat outside", err, unix.EACCES)
 	above := opened(unix.AT_FDCWD, dir, handle)
 	if x, err := c.Statx(above, "w", unix.AT_SYMLINK_NOFOLLOW); err != nil || x.Mode&unix.S_IFMT != unix.S_IFDIR {
 		t.Error("the root by its name:", err)
@@ -74,43 +72,39 @@ func TestWorkerKeepsToItsRoot(t *testing.T) {
 	try("a new root", above, "w", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW, unix.EACCES)
 	opened(above, "w", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	_, err = c.Pread(above, list, 0)
-	must("reading what is above", err, unix.EACCES)
+	ends("reading what is above", err, unix.EACCES)
 	_, err = c.Getdents(out, list)
-	must("listing what is beside", err, unix.EACCES)
+	ends("listing what is beside", err, unix.EACCES)
 	for at, want := range map[int]error{above: unix.EAGAIN, in: nil} { // a watch tells no names from above
 		q, err := c.Inotify()
 		if err == nil {
 			_, err = q.Add(at, unix.IN_CREATE)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		name := fmt.Sprint("new", at)
 		plant(t, dir, map[string]string{name: "x", "w/" + name: "x"})
 		_, err = q.Read(list)
-		must("a watch", err, want)
+		ends("a watch", err, want)
 		q.Close()
 	}
 	_, err = c.Statx(in, "../out/secret", 0)
-	must("stat of a path", err, unix.EINVAL)
+	ends("stat of a path", err, unix.EINVAL)
 	for fd := range 12 { // its own: standard input, the list of mounts, the directory of descriptors
 		if _, err = c.Pread(s.now.turn<<fdBits|fd, make([]byte, 10), 0); err == nil && fd != file&0xff {
 			t.Errorf("descriptor %d, which nobody was given, reads", fd)
 		}
 	}
-	must("rename out", c.Renameat2(in, "f", out, "f", 0), unix.EACCES)
-	must("rename in", c.Renameat2(out, "secret", in, "s", 0), unix.EACCES)
-	must("link in", c.Linkat(out, "secret", in, "s"), unix.EACCES)
-	must("remove", c.Unlinkat(out, "secret", 0), unix.EACCES)
-	must("mkdir", c.Mkdirat(out, "d", 0o700), unix.EACCES)
-	must("symlink", c.Symlinkat("x", out, "d"), unix.EACCES)
-	must("a path of names", c.Unlinkat(in, "d/g", 0), unix.EINVAL)
-	must("up", c.Unlinkat(in, "..", unix.AT_REMOVEDIR), unix.EINVAL)
-	must("mode outside", c.ChmodPath(out, 0o777), unix.EACCES)
-	if err := os.Rename(dir+"/w/d", dir+"/out/d"); err != nil {
-		t.Fatal(err)
-	}
-	must("what was moved out meanwhile", c.Unlinkat(moved, "g", 0), unix.EACCES)
+	ends("rename out", c.Renameat2(in, "f", out, "f", 0), unix.EACCES)
+	ends("rename in", c.Renameat2(out, "secret", in, "s", 0), unix.EACCES)
+	ends("link in", c.Linkat(out, "secret", in, "s"), unix.EACCES)
+	ends("remove", c.Unlinkat(out, "secret", 0), unix.EACCES)
+	ends("mkdir", c.Mkdirat(out, "d", 0o700), unix.EACCES)
+	ends("symlink", c.Symlinkat("x", out, "d"), unix.EACCES)
+	ends("a path of names", c.Unlinkat(in, "d/g", 0), unix.EINVAL)
+	ends("up", c.Unlinkat(in, "..", unix.AT_REMOVEDIR), unix.EINVAL)
+	ends("mode outside", c.ChmodPath(out, 0o777), unix.EACCES)
+	must(t, os.Rename(dir+"/w/d", dir+"/out/d"))
+	ends("what was moved out meanwhile", c.Unlinkat(moved, "g", 0), unix.EACCES)
 	if err := c.Symlinkat("../out/secret", in, "m"); err != nil {
 		t.Error("a link to be made may lead anywhere:", err)
 	}
@@ -124,14 +118,10 @@ func TestAboveTheRoot(t *testing.T) {
 	plant(t, dir, map[string]string{"a/w/f": "x", "a/other": "y", "b": "z"})
 	f := over(t, begin(t, dir+"/a/w"))
 	h, err := f.Resolve(dir, guardfs.Walk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer h.Close()
 	d, err := h.Dir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{"a", "w", "f"} {
 		for range 2 { // it can be listed again
 			entries, _, err := d.List(nil)

@@ -71,9 +71,7 @@ func TestSocket(t *testing.T) {
 	}
 	c.Close()
 	server.Close()
-	if err := first.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, first.Close())
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is left: %v", err)
 	}

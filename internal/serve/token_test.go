@@ -227,15 +227,11 @@ func BenchmarkCheck(b *testing.B) {
 	secret := ""
 	for range 20 {
 		_, now, err := s.Create(Token{Principal: "ci"})
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		secret = now
 	}
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(s.dir, fileName), old, old); err != nil {
-		b.Fatal(err)
-	}
+	must(b, os.Chtimes(filepath.Join(s.dir, fileName), old, old))
 	for b.Loop() {
 		if _, err := s.Check(secret, time.Now()); err != nil {
 			b.Fatal(err)

@@ -11,9 +11,7 @@ func TestACodeCellHasNoAttachments(t *testing.T) {
 	nb := []byte(`{"cells":[` + cell + `],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
 	for kind, want := range map[string]int{"code": 2, "raw": 0, "markdown": 0, "": 0} {
 		r, err := Apply(nb, Edit{CellID: "m", CellType: kind, Source: "x = 1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if kept := strings.Contains(string(r.Content), "attachments"); kept == (want > 0) || r.AttachmentsRemoved != want {
 			t.Errorf("as %q: %d removed, kept %v: %s", kind, r.AttachmentsRemoved, kept, r.Content)
 		}

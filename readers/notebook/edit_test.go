@@ -159,9 +159,7 @@ func TestNotebookEditKeepsEveryLook(t *testing.T) {
 					before := []byte(l.write(minor, testCells()))
 					kept := bytes.Clone(before)
 					r, err := Apply(before, in)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					want := l.write(minor, e.model(testCells(), r.CellID))
 					if l.unsorted && e.name == "markdown to code" {
 						checkNotebookEdit(t, before, in) // new keys come last, where no order tells their place
@@ -183,9 +181,7 @@ func TestNotebookEditAtTheEdges(t *testing.T) {
 	jupyter := looks[0]
 	empty := jupyter.write(5, nil)
 	r, err := Apply([]byte(empty), Edit{Mode: "insert", CellType: "code", Source: "a\nb"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	one := []testCell{{id: r.CellID, kind: "code", source: "a\nb"}}
 	if want := jupyter.write(5, one); string(r.Content) != want {
 		t.Errorf("the first cell:\n%s\nwant\n%s", r.Content, want)
@@ -232,9 +228,7 @@ func TestNotebookEditOfOddLayouts(t *testing.T) {
 		"{\"nbformat\":4,\n\"cells\":\n[\n{\"source\":\n\"a\",\n\"cell_type\":\"code\"}\n]\n}",
 	} {
 		n, err := locate([]byte(src))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		id := n.cells[0].id
 		for _, e := range []Edit{
 			{CellID: id, Source: "q\nr"}, {CellID: id, Source: "q", CellType: "markdown"}, {CellID: id, CellType: "code", Source: "1"},
@@ -316,4 +310,12 @@ func FuzzNotebookEdit(f *testing.F) {
 		}
 		checkNotebookEdit(t, src, e)
 	})
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

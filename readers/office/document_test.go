@@ -17,18 +17,12 @@ func TestDocumentsUnpackSoMuch(t *testing.T) {
 	w := zip.NewWriter(&raw)
 	for _, name := range []string{"a", "b"} {
 		f, err := w.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.Write([]byte(strings.Repeat(name, 100)))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	z, err := zip.NewReader(bytes.NewReader(raw.Bytes()), int64(raw.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := New(context.Background(), Window{})
 	d.parts = map[string]*zip.File{"a": z.File[0], "b": z.File[1]}
 	d.spent = maxUnpacked - 150

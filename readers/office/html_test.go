@@ -118,9 +118,7 @@ func wordsOf(text string) []string {
 func seenBy(t *testing.T, page string) string {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b strings.Builder
 	var walk func(n *html.Node)
 	walk = func(n *html.Node) {
@@ -150,9 +148,7 @@ func seenBy(t *testing.T, page string) string {
 func shownAs(t *testing.T, write func(*Document) error) string {
 	t.Helper()
 	d := New(context.Background(), Window{})
-	if err := write(d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, write(d))
 	return string(d.Text())
 }
 
@@ -190,22 +186,14 @@ func bookOf(t *testing.T, chapter string) string {
 		{"c.xhtml", chapter},
 	} {
 		f, err := w.Create(part[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		f.Write([]byte(part[1]))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	z, err := zip.NewReader(bytes.NewReader(raw.Bytes()), int64(raw.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := Open(context.Background(), z, Window{})
-	if err := d.Write(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Write())
 	return string(d.Text())
 }
 
@@ -242,5 +230,13 @@ func TestHTMLOpenCellOfLinks(t *testing.T) {
 	}
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %s", took)
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -60,9 +60,7 @@ func TestDamagedCodeCache(t *testing.T) {
 	}
 	entry := entries[0]
 	good, err := os.ReadFile(entry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kept := func() bool {
 		got, err := os.ReadFile(entry)
 		return err == nil && bytes.Equal(got, good) && checked(dir) && len(slices.Collect(cacheEntries(dir))) == 1
@@ -73,37 +71,27 @@ func TestDamagedCodeCache(t *testing.T) {
 	for i := range good { // the table of functions and its length among them, of which wazero has no checksum
 		bad := bytes.Clone(good)
 		bad[i] ^= 0x80
-		if err := os.WriteFile(entry, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(entry, bad, 0o600))
 		answer("a byte is another")
 		if !kept() {
 			t.Fatalf("byte %d: the damaged entry is still there", i)
 		}
 	}
 	for _, bad := range []string{"", "WAZ", string(good[:len(good)/2]), string(good) + "x"} {
-		if err := os.WriteFile(entry, []byte(bad), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(entry, []byte(bad), 0o600))
 		answer("another length")
 		if !kept() {
 			t.Fatalf("%d bytes: the damaged entry is still there", len(bad))
 		}
 	}
-	if err := os.WriteFile(entry+sealed, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(entry+sealed, nil, 0o600))
 	answer("the seal is empty")
 	if !kept() {
 		t.Error("the seal is not mended")
 	}
 	// What can't be taken away is passed by.
-	if err := os.Remove(entry); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(entry, "inner"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(entry))
+	must(t, os.MkdirAll(filepath.Join(entry, "inner"), 0o700))
 	answer("a directory in its place")
 }
 
@@ -113,9 +101,7 @@ func TestCodeCacheThatCannotBeWritten(t *testing.T) {
 		t.Skip("SKIPPED: no shell to set a limit with")
 	}
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o700))
 	out, err := exec.Command("sh", "-c", `ulimit -f 0 && exec "$0" compile "$1"`, os.Args[0], dir).CombinedOutput()
 	if err != nil || len(slices.Collect(cacheEntries(dir))) != 0 {
 		t.Errorf("%v: %.300s", err, out)
@@ -139,16 +125,12 @@ func TestCacheDirIsOurs(t *testing.T) {
 		t.Error("a link is followed")
 	}
 	inner := filepath.Join(dir, "wazero")
-	if err := os.Mkdir(inner, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(inner, 0o700))
 	if !private(dir) {
 		t.Error("a directory of ours in it is refused")
 	}
 	for _, d := range []string{inner, dir} {
-		if err := os.Chmod(d, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(d, 0o777))
 		if os.PathSeparator == '/' && private(dir) {
 			t.Errorf("%s may be written by everybody, and is used", d)
 		}
@@ -156,5 +138,13 @@ func TestCacheDirIsOurs(t *testing.T) {
 	}
 	if c := (&Cache{Dir: link}); c.Get() == nil || c.Close() != nil {
 		t.Error("without a directory there is no cache in memory")
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

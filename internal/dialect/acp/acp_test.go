@@ -24,16 +24,12 @@ type under struct {
 func standing(t *testing.T) (d under, dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg := config.Default()
 	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.TrackReads = false, true
 	data := filepath.Join(t.TempDir(), "data")
 	e, err := engine.Open(cfg, engine.Host{DataDir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	return under{Over(e, cfg.Tools.ACP), data}, dir
 }
@@ -42,14 +38,10 @@ func standing(t *testing.T) (d under, dir string) {
 func said(t *testing.T, d under, c dialect.Call, method string, params map[string]any) string {
 	t.Helper()
 	raw, err := json.Marshal(params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Tool, c.Args = method, raw
 	a, err := d.Call(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return a.Text()
 }
 
@@ -75,9 +67,7 @@ func TestEncodingsStay(t *testing.T) {
 		"empty":  {"", "", "é", "é"},
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(c.disk), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(c.disk), 0o640))
 		var got content
 		if err := json.Unmarshal([]byte(said(t, d, dialect.Call{}, Read, map[string]any{"path": path})), &got); err != nil || got.Content != c.text {
 			t.Errorf("%s: read %q, want %q", name, got.Content, c.text)
@@ -92,9 +82,7 @@ func TestEncodingsStay(t *testing.T) {
 	for name, disk := range map[string]string{"binary": "a\x00b", "broken": "a\xffb\n" + strings.Repeat("é\n", 50),
 		"half a unit": "\xff\xfea\x00b", "half a pair": "\xff\xfea\x00\x00\xd8b\x00"} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(disk), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(disk), 0o640))
 		got := said(t, d, dialect.Call{}, Read, map[string]any{"path": path})
 		if !strings.HasPrefix(got, `{"code":-32602`) || !strings.Contains(got, `"kind":"unsupported"`) {
 			t.Errorf("%s: %s", name, got)
@@ -107,9 +95,7 @@ func TestPartsSeen(t *testing.T) {
 	t.Parallel()
 	d, dir := standing(t)
 	path := filepath.Join(dir, "a")
-	if err := os.WriteFile(path, []byte(strings.Repeat("line\n", 100)), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(strings.Repeat("line\n", 100)), 0o640))
 	said(t, d, dialect.Call{}, Read, map[string]any{"path": path, "line": 1, "limit": 10})
 	if got := said(t, d, dialect.Call{}, Write, map[string]any{"path": path, "content": "line\n"}); !strings.Contains(got, "only a part") && !strings.Contains(got, "a part was read") {
 		t.Error(got)
@@ -220,9 +206,7 @@ func TestTextDoesNotReplaceWhatIsNone(t *testing.T) {
 		"a.db": "SQLite format 3\x00\x10\x00\x01\x01\x00", "n.ipynb": `{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}`,
 	} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(raw), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(raw), 0o640))
 		said(t, d, dialect.Call{}, Read, map[string]any{"path": path})
 		for _, text := range []string{"text\n", ""} {
 			got := said(t, d, dialect.Call{}, Write, map[string]any{"path": path, "content": text})
@@ -248,15 +232,11 @@ func (h seen) BeforeToolCall(_ context.Context, c hook.BeforeToolCall) (hook.Dec
 func TestHooksSeeWhatRuns(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var saw string
 	e, err := engine.Open(config.Default(), engine.Host{DataDir: filepath.Join(t.TempDir(), "data"),
 		Hooks: hook.Set{Before: []hook.Before{seen{&saw}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	d := Over(e, config.Default().Tools.ACP)
 	for _, c := range []struct{ method, params, want string }{
@@ -273,5 +253,13 @@ func TestHooksSeeWhatRuns(t *testing.T) {
 		if want := named.Replace(c.want); saw != want {
 			t.Errorf("%s: the hook saw %s, want %s", c.params, saw, want)
 		}
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

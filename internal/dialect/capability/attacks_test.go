@@ -41,9 +41,7 @@ func TestAttacks(t *testing.T) {
 			r.write(t, "a", "EVIL")
 			r.write(t, "sub/x", "")
 			for name, to := range map[string]string{"dirlink": "secret", "link": "secret/key"} {
-				if err := os.Symlink(to, filepath.Join(r.root, name)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Symlink(to, filepath.Join(r.root, name)))
 			}
 			args := strings.NewReplacer(`"T"`, `"R/`+target+`"`, `"A"`, `"R/a"`, `"B"`, `"R/b"`).Replace(a.args)
 			got := r.call(t, a.tool, args)
@@ -92,18 +90,12 @@ func TestAttacksOnTheTrash(t *testing.T) {
 		"over a file": {func(p string) string { r.write(t, "over a file/f", "NEW"); return p }, dialect.Call{},
 			"DestinationExists"},
 		"over a link": {func(p string) string {
-			if err := os.Symlink(outside+"/x", r.root+"/over a link/f"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(outside+"/x", r.root+"/over a link/f"))
 			return p
 		}, dialect.Call{}, "DestinationExists"},
 		"under a link": {func(p string) string {
-			if err := os.Rename(r.root+"/under a link", r.root+"/was"); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(outside, r.root+"/under a link"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Rename(r.root+"/under a link", r.root+"/was"))
+			must(t, os.Symlink(outside, r.root+"/under a link"))
 			return p
 		}, dialect.Call{}, "PathOutOfScope"},
 		"out of scope by now": {func(p string) string { return p },

@@ -33,9 +33,7 @@ func (r room) tree(t *testing.T, names ...string) string {
 	var out []string
 	for _, name := range names {
 		b, err := os.ReadFile(filepath.Join(r.root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out = append(out, string(b))
 	}
 	return strings.Join(out, " ")
@@ -54,9 +52,7 @@ func TestEditIsOneChange(t *testing.T) {
 	for _, name := range names {
 		r.write(t, name, "one "+name)
 	}
-	if err := os.Chmod(r.root+"/b", 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(r.root+"/b", 0o750))
 	got := r.call(t, "filesystem.edit", strings.Replace(editAll, `"replace_all":true`, `"expected_replacements":2`, 1))
 	if got["type"] != "CountMismatch" || r.tree(t, names...) != "one a one b one d/c" || len(who.questions) > 0 {
 		t.Fatalf("a wrong count: %v", got)
@@ -131,9 +127,7 @@ func TestEditSkips(t *testing.T) {
 		}
 	}
 	r.write(t, "in/changed", "one and more")
-	if err := os.Chmod(r.root+"/in/closed", 0o444); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(r.root+"/in/closed", 0o444))
 	scope := &dialect.Scope{Readable: []string{r.root}, Writable: []string{r.root + "/in"}}
 	edits := func(args string) map[string]any {
 		t.Helper()

@@ -21,9 +21,7 @@ const ours = "filesystem.read hidden_chars, filesystem.read hidden_lines, filesy
 func TestTheTextHolds(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/facts.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	offered, tables := []string{}, map[string]string{}
 	// The text names a capability here that it does not have.
 	text := strings.ReplaceAll(string(raw), "Use system.disk_usage to check available space.", "Free some space or tell the operator.")

@@ -52,9 +52,7 @@ func TestCalls(t *testing.T) {
 	used := map[string]bool{} // "capability argument" and "capability Error"
 	for _, name := range files {
 		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ar := txtar.Parse(raw)
 		r := roomOf(t, ar)
 		calls := &ar.Files[len(ar.Files)-1]
@@ -81,9 +79,7 @@ func TestCalls(t *testing.T) {
 		want := bytes.TrimRight(calls.Data, "\n")
 		if got := bytes.TrimRight(now.Bytes(), "\n"); *update {
 			calls.Data = append(got, '\n')
-			if err := os.WriteFile(name, txtar.Format(ar), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(name, txtar.Format(ar), 0o644))
 		} else if !bytes.Equal(got, want) {
 			t.Errorf("%s: answered was\n%s\nwanted was\n%s", name, differing(string(got), string(want)), differing(string(want), string(got)))
 		}
@@ -130,9 +126,7 @@ func roomOf(t *testing.T, ar *txtar.Archive) room {
 		if toml != nil {
 			root := cfg.Tools.FS.WorkspaceRoot
 			now, err := config.Decode(bytes.ReplaceAll(toml, []byte(`"R`), []byte(`"`+root)), "config.toml")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			now.Tools.FS.AllowPaths, now.Tools.FS.WorkspaceRoot = cfg.Tools.FS.AllowPaths, root
 			*cfg = now
 		}
@@ -147,25 +141,19 @@ func roomOf(t *testing.T, ar *txtar.Archive) room {
 	for _, f := range ar.Files {
 		switch name, ok := strings.CutPrefix(f.Name, "tree/"); {
 		case ok && strings.HasSuffix(name, "/"):
-			if err := os.MkdirAll(filepath.Join(r.root, name), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(filepath.Join(r.root, name), 0o755))
 		case ok:
 			r.write(t, name, strings.TrimSuffix(string(f.Data), "\n"))
 		case f.Name == "links":
 			for line := range strings.Lines(string(f.Data)) {
 				from, to, _ := strings.Cut(strings.TrimSpace(line), " -> ")
-				if err := os.Symlink(to, filepath.Join(r.root, from)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Symlink(to, filepath.Join(r.root, from)))
 			}
 		case f.Name == "hex":
 			for line := range strings.Lines(string(f.Data)) {
 				name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
 				var content string
-				if err := json.Unmarshal([]byte(text), &content); err != nil {
-					t.Fatal(err)
-				}
+				must(t, json.Unmarshal([]byte(text), &content))
 				b := []byte{}
 				for _, c := range content { // Latin-1: a character a byte
 					b = append(b, byte(c))
@@ -213,9 +201,7 @@ func TestDocs(t *testing.T) {
 	const name = "../../../docs/capabilities.md"
 	page := render()
 	if *update {
-		if err := os.WriteFile(name, page, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, page, 0o644))
 	}
 	if is, err := os.ReadFile(name); err != nil || !bytes.Equal(is, page) {
 		t.Errorf("docs/capabilities.md is not what filesystem.yaml says; -update writes it: %v", err)

@@ -41,36 +41,26 @@ var strange = []struct {
 func TestEveryPathTimesEveryCapability(t *testing.T) {
 	t.Parallel()
 	outside, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := open(t, func(c *config.Config, h *engine.Host) {
 		c.Tools.FS.DenyPaths = []string{c.Tools.FS.WorkspaceRoot + "/secret/**"}
 		h.Approver = decides(approval.Approved)
 	})
 	key := filepath.Join(outside, "key")
-	if err := os.WriteFile(key, []byte("KEY OF O"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(key, []byte("KEY OF O"), 0o600))
 	r.write(t, "secret/key", "KEY OF O")
 	r.write(t, "sub/x", "x")
 	links := map[string]string{"out": outside, "key": key, "chain": "out", "loop": "loop",
 		"dangling": "/nowhere/at/all"}
-	if err := syscall.Mkfifo(filepath.Join(r.root, "fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(filepath.Join(r.root, "fifo"), 0o600))
 	look := func() map[string]string {
 		out := map[string]string{}
 		for _, dir := range []string{outside, filepath.Join(r.root, "secret")} {
 			all, err := os.ReadDir(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, e := range all {
 				b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				out[dir+"/"+e.Name()] = string(b)
 			}
 		}

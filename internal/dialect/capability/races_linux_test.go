@@ -30,17 +30,13 @@ type arena struct{ root, outside, victim string }
 func (a arena) lay(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"d", "b", "a", "l", "lf"} {
-		if err := os.RemoveAll(filepath.Join(a.root, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(filepath.Join(a.root, name)))
 	}
 	r := room{root: a.root}
 	r.write(t, "d/f", "OURS")
 	r.write(t, "a", "OURS")
 	for name, to := range map[string]string{"l": a.victim, "lf": a.victim + "/f"} {
-		if err := os.Symlink(to, filepath.Join(a.root, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, filepath.Join(a.root, name)))
 	}
 }
 
@@ -58,18 +54,12 @@ func (a arena) held(t *testing.T) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all, err := os.ReadDir(a.outside)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range all {
 		b, err := os.ReadFile(filepath.Join(a.outside, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out["outside "+e.Name()] = string(b)
 	}
 	return out
@@ -147,9 +137,7 @@ func TestRaces(t *testing.T) {
 		}
 	})
 	outside, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	met := 0
 	for v, victim := range []string{outside, r.root + "/secret"} {
 		a := arena{r.root, outside, victim}
@@ -164,9 +152,7 @@ func TestRaces(t *testing.T) {
 			}
 			reset()
 			before := a.held(t)
-			if err := a.swap(c.swap[0], c.swap[1]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, a.swap(c.swap[0], c.swap[1]))
 			if err := c.bad(r.root); err != nil || maps.Equal(a.held(t), before) {
 				t.Errorf("%s: the control survived: %v", c.name, err)
 			}

@@ -18,9 +18,7 @@ import (
 func opened(t *testing.T, change func(*config.Config)) (d *Dialect, dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg := config.Default()
 	cfg.Tools.FS.RequireApproval = false
 	cfg.Tools.FS.WorkspaceRoot = dir
@@ -28,15 +26,18 @@ func opened(t *testing.T, change func(*config.Config)) (d *Dialect, dir string) 
 	if cfg.Tools.Jettson.Workspaces != "" {
 		cfg.Tools.Jettson.Workspaces = dir
 	}
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return over(t, cfg, filepath.Join(t.TempDir(), "data")), dir
+}
+
+// over is the dialect over an engine with this data directory.
+func over(t *testing.T, cfg config.Config, data string) *Dialect {
+	t.Helper()
+	e, err := engine.Open(cfg, engine.Host{DataDir: data})
+	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
-	if d, err = Over(e, cfg.Tools.Jettson); err != nil {
-		t.Fatal(err)
-	}
-	return d, dir
+	d, err := Over(e, cfg.Tools.Jettson)
+	must(t, err)
+	return d
 }
 
 // said is the answer of one call, as JSON.
@@ -45,9 +46,7 @@ func said(t *testing.T, d *Dialect, c dialect.Call, tool string, args any) strin
 	raw, ok := args.(string)
 	if !ok {
 		b, err := json.Marshal(args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		raw = string(b)
 	}
 	c.Tool, c.Args = "jettson_files_"+tool, json.RawMessage(raw)
@@ -60,12 +59,8 @@ func said(t *testing.T, d *Dialect, c dialect.Call, tool string, args any) strin
 
 func put(t *testing.T, name, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(content), 0o644))
 }
 
 // TestOddIsTold: characters and names that are not what they seem are told, where there are some.
@@ -96,9 +91,7 @@ func TestPage(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "passwd")
 	put(t, outside, "root")
 	for name, to := range map[string]string{"out": outside, "gone": "nothing", "to": "data.csv"} {
-		if err := os.Symlink(to, dir+"/"+name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(to, dir+"/"+name))
 	}
 	const no = `{"error":"Jettson Files rejected the operation: `
 	const escapes = no + `path escapes /workspace or is empty."}`
@@ -214,9 +207,7 @@ func TestWorkspaces(t *testing.T) {
 	if got := said(t, d, narrow, "read", `{"path":"f"}`); !strings.Contains(got, "escapes") {
 		t.Error(got)
 	}
-	if err := d.EndSession(t.Context(), "ann", "1"); err != nil {
-		t.Error(err)
-	}
+	must(t, d.EndSession(t.Context(), "ann", "1"))
 	if err := d.EndSession(t.Context(), "ann", "1"); err != nil { // it is gone already
 		t.Error(err)
 	}
@@ -235,30 +226,12 @@ func TestWorkspaces(t *testing.T) {
 // that never used it leaves it alone.
 func TestSharedWorkspace(t *testing.T) {
 	t.Parallel()
-	data, dir := filepath.Join(t.TempDir(), "data"), ""
-	server := func() *Dialect {
-		t.Helper()
-		cfg := config.Default()
-		cfg.Tools.FS.RequireApproval = false
-		if dir == "" {
-			var err error
-			if dir, err = filepath.EvalSymlinks(t.TempDir()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		cfg.Tools.Jettson = config.Jettson{Workspaces: dir, PerSession: true}
-		e, err := engine.Open(cfg, engine.Host{DataDir: data})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = e.Close() })
-		d, err := Over(e, cfg.Tools.Jettson)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
-	}
-	a, b, idle := server(), server(), server()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	cfg, data := config.Default(), filepath.Join(t.TempDir(), "data")
+	cfg.Tools.FS.RequireApproval = false
+	cfg.Tools.Jettson = config.Jettson{Workspaces: dir, PerSession: true}
+	a, b, idle := over(t, cfg, data), over(t, cfg, data), over(t, cfg, data)
 	who := dialect.Call{Principal: "ann", Session: "1"}
 	if got := said(t, a, who, "write", `{"path":"f","content":"1"}`); !strings.Contains(got, "bytes_written") {
 		t.Fatal(got)
@@ -267,9 +240,7 @@ func TestSharedWorkspace(t *testing.T) {
 		t.Fatal(got)
 	}
 	for i, d := range []*Dialect{idle, a, b} {
-		if err := d.EndSession(t.Context(), "ann", "1"); err != nil {
-			t.Error(err)
-		}
+		must(t, d.EndSession(t.Context(), "ann", "1"))
 		_, err := os.Stat(dir + "/ann%1/f")
 		if there := err == nil; there != (i < 2) {
 			t.Errorf("after %d servers ended the session: %v", i+1, err)
@@ -295,9 +266,7 @@ func TestRefusedBeforeAnything(t *testing.T) {
 		t.Error("a denied tool was called")
 	}
 	e, err := engine.Open(config.Default(), engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer e.Close()
 	if _, err := Over(e, config.Jettson{}); err != ErrNoWorkspace {
 		t.Error(err)
@@ -330,5 +299,13 @@ func TestNothingWasDone(t *testing.T) {
 				t.Errorf("%s as %s: %s", facts.cause.Name, code, text)
 			}
 		}
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -46,9 +46,7 @@ func TestMain(m *testing.M) {
 func opened(t testing.TB, chain policy.Chain, change func(*config.FS)) (d *Dialect, dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cfg := config.Default()
 	fs := &cfg.Tools.FS
 	fs.RequireApproval, fs.WorkspaceRoot, fs.CheckpointBeforeMutation = false, dir, true
@@ -61,9 +59,7 @@ func opened(t testing.TB, chain policy.Chain, change func(*config.FS)) (d *Diale
 		host.Program.Policies = func(string, []string) (policy.Chain, error) { return chain, nil }
 	}
 	e, err := engine.Open(cfg, host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	return Over(e, Options{Config: cfg.Tools.JS, Worker: js.Program{os.Args[0], "js-worker"}}), dir
 }
@@ -74,17 +70,11 @@ func asIs(*config.FS) {}
 func ran(t *testing.T, d *Dialect, in dialect.Call, code string) (out reply) {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{"code": code})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in.Tool, in.Args = Tool, raw
 	a, err := d.Call(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(a.Text()), &out); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, json.Unmarshal([]byte(a.Text()), &out))
 	return out
 }
 
@@ -116,9 +106,7 @@ func (c *chain) Decide(_ context.Context, in policy.Input) (bool, error) {
 func TestPage(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/facts.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	policies := &chain{say: func(in policy.Input) (bool, error) {
 		return !strings.Contains(in.Path, "closed"), nil
 	}}
@@ -170,13 +158,9 @@ func TestPage(t *testing.T) {
 		before := len(policies.asked)
 		said(t, d, "await fs."+name+"('f/../f', 'g/h')")
 		in, err := json.Marshal(policies.asked[before])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var fields map[string]any
-		if err := json.Unmarshal(in, &fields); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(in, &fields))
 		op := operation[name]
 		if op == "" {
 			op = name
@@ -218,12 +202,8 @@ func provoked(method, text string) (code, is string) {
 
 func put(t testing.TB, name, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must(t, os.WriteFile(name, []byte(content), 0o644))
 }
 
 // What each method does, and how its arguments are taken.
@@ -413,9 +393,7 @@ func TestChain(t *testing.T) {
 	yes := &chain{say: func(policy.Input) (bool, error) { return true, nil }}
 	d, dir := opened(t, yes, asIs)
 	put(t, dir+"/a", "a")
-	if err := os.Symlink("a", dir+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("a", dir+"/link"))
 	if got := said(t, d, "await fs.readFile('/etc/passwd')"); !strings.Contains(got, "denied by policy") {
 		t.Error(got)
 	}
@@ -531,9 +509,7 @@ func TestCancelled(t *testing.T) {
 	}()
 	a, err := d.Call(ctx, dialect.Call{Tool: Tool, Args: json.RawMessage(`{"code":` +
 		`"console.log('begun'); await fs.writeFile('a', 'x'); await fs.writeFile('b', 'x'); for (;;) await 0;"}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{`"output":"begun\n"`, `"error":"the run was cancelled"`, dir + "/a", `"turn":"js-`} {
 		if !strings.Contains(a.Text(), want) {
 			t.Errorf("no %s in %s", want, a.Text())
@@ -635,5 +611,13 @@ func TestScriptsOfOthers(t *testing.T) {
 	}
 	if out := ran(t, d, dialect.Call{Principal: "bob"}, "console.log(1)"); out.Error != nil || out.Output != "1\n" {
 		t.Errorf("%+v", out)
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -35,16 +35,12 @@ allow if {
 allow if regex.match("^/ws/[a-z]+[.]txt$", input.destination)
 `)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	addr := l.Addr().String()
 	l.Close() //nolint:errcheck // nothing was written through it
 	server := exec.Command(*opa, "run", "--server", "--addr", addr, "--disable-telemetry",
 		strings.TrimPrefix(file, "file://"))
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, server.Start())
 	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
 	testdir.Until(t, "the server", func() bool {
 		r, err := http.Get("http://" + addr + "/health")

@@ -23,18 +23,14 @@ const head = "package mcp.filesystem\n"
 func file(t testing.TB, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "p.rego")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, []byte(text), 0o600))
 	return "file://" + filepath.ToSlash(name)
 }
 
 func open(t testing.TB, mode string, policies ...string) *Chain {
 	t.Helper()
 	c, err := Open(mode, policies)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -120,9 +116,7 @@ func TestOpen(t *testing.T) {
 	write := func(name, text string) string {
 		name = filepath.Join(dir, name)
 		os.MkdirAll(filepath.Dir(name), 0o700)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 		return "file://" + name
 	}
 	write("two/b.rego", head+"allow if ok")
@@ -360,5 +354,13 @@ allow if {
 		if yes, err := c.Decide(context.Background(), read); !yes || err != nil {
 			b.Fatal(yes, err)
 		}
+	}
+}
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -19,9 +19,7 @@ var whole = flag.Bool("whole", false, "long lines of 100 MB")
 func BenchmarkAdded(b *testing.B) {
 	pipe := func() (*os.File, *os.File) {
 		r, w, err := os.Pipe()
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		return r, w
 	}
 	for _, size := range []int{200, 4 << 10} {
@@ -77,8 +75,6 @@ func BenchmarkPass(b *testing.B) {
 	p := New(&deaf{}, io.Discard, io.Discard, Options{Terminal: "pass", Tell: func(string, ...any) {}})
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
-		if err := p.fromAgent(b.Context(), line); err != nil {
-			b.Fatal(err)
-		}
+		must(b, p.fromAgent(b.Context(), line))
 	}
 }

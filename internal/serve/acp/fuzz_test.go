@@ -157,9 +157,7 @@ func TestAgentThatReadsNothing(t *testing.T) {
 			synctest.Wait()
 			_ = editor.Close()
 		}()
-		if err := p.Serve(t.Context(), there, reading, func() { _ = unread.Close() }); err != nil {
-			t.Error(err)
-		}
+		must(t, p.Serve(t.Context(), there, reading, func() { _ = unread.Close() }))
 	})
 }
 

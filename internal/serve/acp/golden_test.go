@@ -260,9 +260,7 @@ func (x *stage) say(line string) {
 	default:
 		x.t.Fatalf("nobody can %q", line)
 	}
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	must(x.t, err)
 }
 
 // quoted is a line that stands as a JSON string, for bytes that a text file would not keep.

@@ -35,9 +35,7 @@ func TestConnections(t *testing.T) {
 	go func() { ended <- s.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must(t, <-ended)
 	})
 	dial := func(from net.Addr) net.Conn {
 		t.Helper()

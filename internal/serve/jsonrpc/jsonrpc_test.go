@@ -161,9 +161,7 @@ func runWith(t testing.TB, bodyTime time.Duration, change ...func(*Options)) *ru
 func (r *running) token(like serve.Token) (id, secret string) {
 	r.t.Helper()
 	made, secret, err := r.tokens.Create(like)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return made.ID, secret
 }
 
@@ -171,9 +169,7 @@ func (r *running) token(like serve.Token) (id, secret string) {
 func (r *running) send(secret, body string, change ...func(*http.Request)) (int, string) {
 	r.t.Helper()
 	req, err := http.NewRequest("POST", r.url+"/rpc", strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	if secret != "" {
 		req.Header.Set("Authorization", "Bearer "+secret)

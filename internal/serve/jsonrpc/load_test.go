@@ -151,9 +151,7 @@ func must(t testing.TB, err error) {
 func BenchmarkReadOverJSONRPC(b *testing.B) {
 	s := serveTools(b, config.Default(), tools.Options{})
 	file := filepath.Join(s.dir, "a.txt")
-	if err := os.WriteFile(file, []byte(strings.Repeat("sixteen bytes it\n", 4096/17)), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must(b, os.WriteFile(file, []byte(strings.Repeat("sixteen bytes it\n", 4096/17)), 0o600))
 	params := fmt.Sprintf(`{"capability":"Read","arguments":{"file_path":%q}}`, file)
 	good := func(b *testing.B, answer []byte) {
 		if !bytes.Contains(answer, []byte(`"success":true`)) {
@@ -189,9 +187,7 @@ type lean struct {
 
 func (s *served) dial(b *testing.B) *lean {
 	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/rpc"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { conn.Close() })
 	return &lean{served: s, conn: conn, in: bufio.NewReader(conn)}
 }
@@ -200,15 +196,11 @@ func (c *lean) send(b *testing.B, method, params string) []byte {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
 	_, err := fmt.Fprintf(c.conn, "POST /rpc HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", c.secret, len(body), body)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	size := -1
 	for {
 		line, err := c.in.ReadSlice('\n')
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		if n, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
 			size, _ = strconv.Atoi(strings.TrimSpace(string(n)))
 		}

@@ -62,6 +62,14 @@ func soon[T any](t testing.TB, c <-chan T) (v T) {
 	return v
 }
 
+// hears waits for an answer, which has to have this status, and want in it.
+func hears(t testing.TB, what string, answer <-chan string, status, want string) {
+	t.Helper()
+	if got := soon(t, answer); !strings.HasPrefix(got, status+" ") || !strings.Contains(got, want) {
+		t.Errorf("%s: %s; want %s and %s", what, got, status, want)
+	}
+}
+
 // A session is its principal's alone; its calls carry its name, and with its end it is gone.
 func TestSessions(t *testing.T) {
 	t.Parallel()
@@ -98,9 +106,7 @@ func TestPolls(t *testing.T) {
 	answer := r.later(secret, poll(id, 60_000))
 	soon(t, r.begun)
 	r.event <- json.RawMessage(`{"type":"created"}`)
-	if got := soon(t, answer); !strings.Contains(got, `"result":{"cursor":5,"events":[{"type":"created"}]}`) {
-		t.Error(got)
-	}
+	hears(t, "the answer", answer, "200", `"result":{"cursor":5,"events":[{"type":"created"}]}`)
 	answer = r.later(secret, "["+poll(id, 60_000)+","+poll(id, 60_000)+"]")
 	if got := soon(t, answer); strings.Count(got, `"events":[]`) != 2 {
 		t.Error(got)
@@ -109,15 +115,9 @@ func TestPolls(t *testing.T) {
 	soon(t, r.begun)
 	next := r.later(secret, poll(id, 60_000))
 	soon(t, r.begun)
-	if got := soon(t, answer); !strings.Contains(got, `"events":[]`) {
-		t.Error("the earlier poll: " + got)
-	}
-	if got := soon(t, r.later(secret, endOfSession(id))); !strings.Contains(got, "true") {
-		t.Error(got)
-	}
-	if got := soon(t, next); !strings.Contains(got, `"events":[]`) {
-		t.Error("at the end of the session: " + got)
-	}
+	hears(t, "the earlier poll", answer, "200", `"events":[]`)
+	hears(t, "the answer", r.later(secret, endOfSession(id)), "200", "true")
+	hears(t, "at the end of the session", next, "200", `"events":[]`)
 
 	revoked, short := r.token(serve.Token{Principal: "ci"})
 	answer = r.later(short, poll(r.session(short), 60_000))
@@ -125,9 +125,7 @@ func TestPolls(t *testing.T) {
 	if _, err := r.tokens.Revoke(revoked); err != nil {
 		t.Fatal(err)
 	}
-	if got := soon(t, answer); !strings.HasPrefix(got, "401 ") || !strings.Contains(got, "-32003") {
-		t.Error("with a token that was revoked: " + got)
-	}
+	hears(t, "with a token that was revoked", answer, "401", "-32003")
 	id = r.session(secret)
 	for life := time.Second; ; life *= 2 {
 		_, brief := r.token(serve.Token{Principal: "ci", Expires: time.Now().Add(life)})
@@ -142,23 +140,17 @@ func TestPolls(t *testing.T) {
 		}
 		break
 	}
-	if got := soon(t, answer); !strings.HasPrefix(got, "401 ") {
-		t.Error("with a token that has expired: " + got)
-	}
+	hears(t, "with a token that has expired", answer, "401", "")
 
 	id = r.session(secret)
 	answer = r.later(secret, poll(id, 60_000))
 	soon(t, r.begun)
 	r.server.stop()
-	if got := soon(t, answer); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"events":[]`) {
-		t.Error("at the end of the server: " + got)
-	}
+	hears(t, "at the end of the server", answer, "200", `"events":[]`)
 	if status, got := r.send(secret, poll(id, 0)); status != 503 {
 		t.Errorf("afterwards: %d %s", status, got)
 	}
-	if err := r.stop(); err != nil {
-		t.Error(err)
-	}
+	must(t, r.stop())
 	if !slices.Contains(r.endedOnes(), "ci "+id) {
 		t.Errorf("ended are %q", r.endedOnes())
 	}
@@ -176,9 +168,7 @@ func TestCallsUnderWay(t *testing.T) {
 	if _, err := r.tokens.Revoke(tokenID); err != nil {
 		t.Fatal(err)
 	}
-	if got := soon(t, answer); !strings.HasPrefix(got, "401 ") {
-		t.Error("with a token that was revoked: " + got)
-	}
+	hears(t, "with a token that was revoked", answer, "401", "")
 	id := r.session(secret)
 	answer = r.later(secret, invocation("slow", `,"session_id":"`+id+`"`))
 	soon(t, r.begun)
@@ -194,15 +184,9 @@ func TestCallsUnderWay(t *testing.T) {
 	go func() { stopped <- r.stop() }()
 	<-r.server.stopping.Done()
 	close(r.finish)
-	if got := soon(t, answer); !strings.Contains(got, `"data":"finished"`) {
-		t.Error(got)
-	}
-	if got := soon(t, ended); !strings.Contains(got, `"ended":true`) {
-		t.Error(got)
-	}
-	if err := soon(t, stopped); err != nil {
-		t.Error(err)
-	}
+	hears(t, "the answer", answer, "200", `"data":"finished"`)
+	hears(t, "the answer", ended, "200", `"ended":true`)
+	must(t, soon(t, stopped))
 }
 
 // A body has to come in time, and a call may take longer than that.
@@ -223,9 +207,7 @@ func TestTimeOfABody(t *testing.T) {
 		}
 	}
 	close(r.finish) // by now it took longer than a body may
-	if got := soon(t, answer); !strings.Contains(got, "finished") {
-		t.Error(got)
-	}
+	hears(t, "the answer", answer, "200", "finished")
 }
 
 // Who hangs up ends the call.

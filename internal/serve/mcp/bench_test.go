@@ -40,15 +40,11 @@ func BenchmarkLongReadOverMCP(b *testing.B) {
 func benched(b *testing.B, content string) (*sdk.ClientSession, string) {
 	b.Helper()
 	dir, err := filepath.EvalSymlinks(b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	file := filepath.Join(dir, "a.txt")
 	writeFile(b, file, content)
 	suite, err := tools.Open(config.Default(), tools.Options{DataDir: filepath.Join(dir, "data")})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { suite.Close() })
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -58,9 +54,7 @@ func benched(b *testing.B, content string) (*sdk.ClientSession, string) {
 	}()
 	client := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil)
 	s, err := client.Connect(context.Background(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { s.Close(); toServer.Close() })
 	return s, file
 }

@@ -76,11 +76,17 @@ func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, nam
 			return res, nil
 		}
 	}
-	client := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, co)
-	session, err := client.Connect(context.Background(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
+	return connect(t, toServer, fromServer, name, revision, co)
+}
+
+// connect connects a client of a revision to a server.
+func connect(t *testing.T, in io.WriteCloser, out io.ReadCloser, name, revision string, o *sdk.ClientOptions) *sdk.ClientSession {
+	t.Helper()
+	s, err := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, o).Connect(context.Background(),
+		&sdk.IOTransport{Reader: out, Writer: in}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
 	must(t, err)
-	t.Cleanup(func() { session.Close() })
-	return session
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 func call(t *testing.T, s *sdk.ClientSession, tool string, args any) *sdk.CallToolResult {
@@ -550,9 +556,7 @@ func (p *plain) line(l string) string {
 		p.t.Fatal(err)
 	}
 	got, err := p.out.ReadString('\n')
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return got
 }
 

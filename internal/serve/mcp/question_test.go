@@ -28,17 +28,12 @@ type asker struct {
 func (a *asker) connect(t *testing.T, root, revision string) *sdk.ClientSession {
 	t.Helper()
 	toServer, fromServer := serve(t, config.Default(), tools.Options{}, mcp.Options{Elicit: true, Root: root})
-	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
+	return connect(t, toServer, fromServer, "test", revision, &sdk.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
 			a.shown = append(a.shown, r.Params)
 			res := a.answer
 			return &res, nil
 		}})
-	s, err := client.Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer},
-		&sdk.ClientSessionOptions{ProtocolVersion: revision})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	return s
 }
 
 // Where everything is the workspace, paths are whole.
