@@ -25,7 +25,7 @@ func TestFaultInWorkersAnswers(t *testing.T) {
 	faults, failed := 0, 0
 	for i, name := range slices.Sorted(maps.Keys(changes)) {
 		t.Run(name, func(t *testing.T) {
-			f, b := changes[name], box(t, nil)
+			f, b := changes[name], box(t)
 			total, old, done := b.counted(&f)
 			for j, bad := range []struct {
 				how   string
