@@ -269,7 +269,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 		return &exitError{exitRefused, err.Error(), worksReadOnly, tools.KindIOError}
 	}
 	if err != nil {
-		return err
+		return storeError(err)
 	}
 	p, err := tools.Over(e).Call(ctx, tools.Call{
 		Principal: in.option("principal"), Session: in.option("session"),

@@ -1333,9 +1333,6 @@ func said(err error) error {
 	return err
 }
 
-// clockTick is how far the times of two file systems may disagree.
-const clockTick = 10 * time.Millisecond
-
 // rememberChange counts what the session wrote as seen. The change has
 // happened: a ledger that can't be written costs a re-read, not the answer.
 func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {

@@ -856,7 +856,7 @@ func (r *restore) remade(ctx context.Context, name string) bool {
 		op, err := r.db.Get(ctx, item.HeadID, checkpoint.Scope{AllSessions: true})
 		o, _, lerr := r.e.fs.Lstat(name)
 		return err == nil && op.Kind == checkpoint.KindMkdir && lerr == nil && o.Info.ID.Birth != 0 &&
-			time.Unix(0, o.Info.ID.Birth).After(op.Time.Add(clockTick))
+			time.Unix(0, o.Info.ID.Birth).After(op.Time) // ours was staged before the save
 	}
 	return false
 }
