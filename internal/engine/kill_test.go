@@ -766,11 +766,7 @@ func TestKilledTakingBack(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			x.write(name, "old")
 		}
-		third := int64(3)
-		if x.bestEffort() {
-			third = 5 // two for each
-		}
-		x.cut("rename", third, makes("new", "a", "b", "c"))
+		x.cut("rename", 3, makes("new", "a", "b", "c"))
 		for i, name := range []string{"a", "b", "c"} {
 			x.has(name, []string{"new", "new", "old"}[i])
 		}
