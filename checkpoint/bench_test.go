@@ -299,7 +299,7 @@ func BenchmarkLarge(b *testing.B) {
 	}
 }
 
-// held is what the store holds beside its log.
+// held gives the bytes that the store d uses, without its write-ahead log.
 func held(tb testing.TB, d *checkpoint.DB) int64 { return stats(tb, d).UsedBytes }
 
 // BenchmarkList lists the 20 newest checkpoints of a path in a store with a million of them (with -large; 20,000 without), of 1,000 paths

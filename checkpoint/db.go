@@ -411,7 +411,7 @@ func (d *DB) progress(what string, done, total int) {
 	}
 }
 
-// closeBudget is what Close gives to retention.
+// closeBudget bounds the time that Close spends on retention.
 const closeBudget = 250 * time.Millisecond
 
 // Close waits for calls under way, writes outstanding outcomes and closes the store.

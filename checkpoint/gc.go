@@ -233,7 +233,7 @@ func (d *DB) gc(ctx context.Context, o GCOptions, need int64, all bool) (r GCRes
 	return r, err
 }
 
-// gcPlan says what goes, in order.
+// gcPlan lists the rows and contents that a gc removes, in that order. A dry run makes the plan and does not execute it.
 type gcPlan struct {
 	steps  []gcStep
 	stored int   // contents whose bytes go

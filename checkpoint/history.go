@@ -47,7 +47,7 @@ func (h *history) scan(row scanner) (e entry, err error) {
 	return e, err
 }
 
-// outcome is that of the row seq, which has code in the catalog.
+// outcome gives the outcome of the row seq: the pending one, or else the one that code stands for in the catalog.
 func (h *history) outcome(seq, code int64) Outcome {
 	if o, ok := h.pending[seq]; ok {
 		return o

@@ -127,7 +127,7 @@ func TestGCKeepsNone(t *testing.T) {
 	}
 }
 
-// What stays of a chain of deltas keeps what it stands on, and no more.
+// A delta that stays keeps the bases below it, and no other content of its chain.
 func TestGCKeepsBases(t *testing.T) {
 	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	d := open(t, t.TempDir(), checkpoint.Options{KeepWithin: time.Hour, KeepLast: 1, Now: c.now})

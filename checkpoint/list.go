@@ -233,7 +233,7 @@ func (s State) likely(now State) bool {
 		s.Mode.Perm() == now.Mode.Perm() && s.UID == now.UID && s.GID == now.GID
 }
 
-// knownOf is what a store knows of a path that who recorded something of; nil when all of that was
+// knownOf gives the newest state on record of path, if who has recorded a change of it. It is nil when all of those changes were
 // aborted, or retention took the newest.
 func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, error) {
 	head, err := h.head(ctx, anybody, path)

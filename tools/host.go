@@ -79,7 +79,7 @@ type ApproverFunc func(context.Context, Question) (Answer, error)
 // Ask calls f.
 func (f ApproverFunc) Ask(ctx context.Context, q Question) (Answer, error) { return f(ctx, q) }
 
-// What an Approver may answer.
+// The decisions that an Approver may answer.
 const (
 	Approved    = approval.Approved
 	Denied      = approval.Denied

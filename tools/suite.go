@@ -277,7 +277,7 @@ func Warnings(cfg config.Config) []*config.Problem {
 }
 
 // Over is the suite over an engine that is open already, and that other dialects may stand on: one
-// policy, one audit record and one history for all of them. Who opened the engine closes it.
+// policy, one audit record and one history for all of them. The caller that opened the engine closes it.
 func Over(e *engine.Engine) *Suite {
 	s := &Suite{cfg: e.Config(), tools: e.Tools(), engine: e, logger: e.Logger()}
 	s.page = s.fitted(dialect.Page{}).page

@@ -522,7 +522,7 @@ func known(t *testing.T, s DB) {
 	}
 }
 
-// Observed is what a path turned out to be when somebody looked.
+// Observed is the state of Path, and its Content if it is a file, as a look at the tree found it.
 type Observed struct {
 	Path    string
 	State   checkpoint.State

@@ -18,7 +18,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// DB is what the suite needs of a *checkpoint.DB.
+// DB has the methods of *checkpoint.DB that the suite calls.
 type DB interface {
 	Save(ctx context.Context, op checkpoint.Op) (checkpoint.Saved, error)
 	Settle(ctx context.Context, id checkpoint.ID, o checkpoint.Outcome) error

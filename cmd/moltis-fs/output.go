@@ -157,7 +157,7 @@ func (p *progress) erase() {
 	p.drawn = false
 }
 
-// step shows that so much of a total is done; total 0 is not known. What takes less than a second is not shown.
+// step shows that so much of a total is done; total 0 is not known. Work of less than a second is not shown.
 func (p *progress) step(what string, done, total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

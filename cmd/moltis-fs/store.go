@@ -187,7 +187,7 @@ func (in *invocation) operator() checkpoint.Scope {
 		AllSessions: true}
 }
 
-// deeds are the commands that are on record in the audit log, by the name that they have there:
+// recordedActions are the commands that are on record in the audit log, by the name that they have there:
 // those that change our own files, or take contents out of the store.
 var recordedActions = map[string]string{
 	"checkpoint pin": "pin", "checkpoint unpin": "unpin", "checkpoint gc": "gc",
@@ -196,7 +196,7 @@ var recordedActions = map[string]string{
 	"token create": "token_create", "token revoke": "token_revoke",
 }
 
-// recorded runs do, between two records where the command is one of deeds. A dry run is none.
+// recorded runs do, between two records where the command is one of recordedActions. A dry run is none.
 func (in *invocation) recorded(do func() error) error {
 	name := recordedActions[in.command.path]
 	if name == "" || in.given("dry-run") {

@@ -91,7 +91,7 @@ type Record struct {
 const (
 	// FileName is the current file in a directory. Older ones have .1, .2 … at the end.
 	FileName = "audit.jsonl"
-	// lastName is where the end of the chain is kept. Whoever writes a record has its lock.
+	// lastName is where the end of the chain is kept. A writer holds its lock.
 	lastName = "audit.last"
 )
 

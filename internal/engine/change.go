@@ -338,7 +338,7 @@ func (s *apply) endSingle(ctx context.Context) error {
 	return s.end(ctx, err)
 }
 
-// stageAll makes what the steps bring, complete. What comes into a directory that the plan makes is staged in that directory.
+// stageAll makes the new objects of all steps, complete. An object in a directory that the plan makes is staged in that directory.
 func (s *apply) stageAll(ctx context.Context, tell func()) error {
 	tops := map[string]int{}
 	for i := range s.p.Steps {
@@ -456,7 +456,7 @@ func (s *apply) sync() error {
 	return err
 }
 
-// abort ends a change that failed with cause. What was made of it is taken back.
+// abort ends a change that failed with cause. It takes back the steps that were made.
 func (s *apply) abort(ctx context.Context, cause error) error {
 	if !s.saved { // nothing was made; of some not even the temporary name
 		var left error

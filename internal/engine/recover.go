@@ -23,8 +23,8 @@ import (
 
 // A change that came to no end, because it failed or because its process died, is brought to one by what stands at the two names of each
 // step: its path and its temporary name. Each object there is the one that was staged, which its row names, or the one that was there
-// before, or somebody else's. What is half made is renamed back; that needs neither the store nor room. Whoever does it may be killed, and
-// the next one goes on.
+// before, or somebody else's. A half-made step is renamed back; that needs neither the store nor room. A recovery that is killed is
+// continued by the next one.
 
 // journalName is where in the data directory the record is of names that the store has no row of.
 const journalName = "temporaries"
@@ -150,10 +150,10 @@ func (s *record) name() string {
 // recover ends what dead processes have left open, the newest first. A change that was made is finished, any other is taken back. It runs
 // before the first call, before a restore, and where a change meets one that is open.
 //
-// A change is left as it is where today's policy denies one of its paths. Whoever may reach them all decides, such as the next call with
-// another root. recover waits for locks until then, in total. What is still locked is for later.
+// A change is left as it is where today's policy denies one of its paths. A process that may reach them all decides, such as the next call with
+// another root. recover waits for locks until then, in total. A change that is still locked is left for later.
 func (e *Engine) recover(ctx context.Context, until time.Time) error {
-	e = e.whole // what others left is taken back whatever this call may touch
+	e = e.whole // the paths of others are not those of this call
 	open, err := e.openOps(ctx)
 	if err != nil {
 		return err
@@ -547,7 +547,7 @@ func (p *rollback) finish(ctx context.Context, id checkpoint.ID) error {
 	return errors.Join(p.db.Settle(ctx, id, checkpoint.Committed), p.db.Flush())
 }
 
-// tidy removes what the i-th step of a change that was made has displaced. What is not what was looked at is kept under another name.
+// tidy removes the object that the i-th step of a change that was made has displaced. An object that nobody looked at before is kept under another name.
 func (p *rollback) tidy(i int) error {
 	s := &p.steps[i]
 	if s.Dir == "" || s.Do == Rename {
@@ -670,7 +670,7 @@ func (p *rollback) open(i int) (_ *names, err error) {
 			return out, err
 		}
 	}
-	// What policy said of is what the plan makes or changes in that directory.
+	// Policy was asked about the path in that directory, not about the directory.
 	at := out.place
 	if below, _, more := strings.Cut(strings.TrimPrefix(s.Path[len(s.Dir):], "/"), "/"); s.Do != Rename && (more || at == nil) {
 		if at, err = p.e.placeOf(path.Join(s.Dir, below)); err != nil || at == nil {

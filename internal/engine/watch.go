@@ -292,7 +292,7 @@ func (w *Watching) add(ctx context.Context, d *guardfs.Dir, fresh bool) error {
 	return nil
 }
 
-// unwatched notes that a directory could not be watched because of err. What ends all is returned.
+// unwatched notes that a directory could not be watched because of err. It returns an error that ends the whole watch.
 func (w *Watching) unwatched(name string, err error, fresh bool) error {
 	limit := errors.Is(err, errTooMany) || errors.Is(err, syscall.ENOSPC) || TooManyEntries.In(err)
 	switch {
@@ -351,7 +351,7 @@ func (w *Watching) forget(id int) {
 	w.take(-1)
 }
 
-// put queues an event. What is too much is lost, as it is in the queue of the system.
+// put queues an event. An event beyond the bound is lost, as it is in the queue of the system.
 func (w *Watching) put(e Event) {
 	if n := len(w.queue); n > 0 && w.queue[n-1] == e {
 		return

@@ -22,7 +22,7 @@ const (
 func stale(name string) bool { return name == "security.ima" || name == "security.evm" }
 
 // Expected is what of m a file staged there will most likely have: an owner and a group that this process can't give are its own, and set-id bits,
-// capabilities and the system's own attributes are left out. What really was not kept is in Published.Dropped.
+// capabilities and the system's own attributes are left out. Published.Dropped has the metadata that was not kept.
 func (p *Place) Expected(m Metadata) Metadata {
 	uid, own, groups := p.fs.kernel.calls.User()
 	root := uid == 0

@@ -65,7 +65,7 @@ func (f *FS) parentExists(t *trail, path, base string) error {
 	return &PathError{Op: "make directory of", Path: path, Err: err}
 }
 
-// Mkdir makes a directory there; the umask and the parent's default ACL apply. What exists is fs.ErrExist. Object tells of the new
+// Mkdir makes a directory there; the umask and the parent's default ACL apply. A name that exists is fs.ErrExist. Object tells of the new
 // directory then. After any other error nothing stays behind, unless the system does not let it be taken away either. The
 // name is not on stable storage before SyncNames.
 func (p *Place) Mkdir(mode fs.FileMode) error {

@@ -246,7 +246,7 @@ func (p *Place) change(op string, a Access, call func() error) error {
 // nothing, it only tells early what would fail. Here nobody is asked.
 func (p *Place) Allowed() error { return nil }
 
-// Expected is what of m a file staged there will most likely have. What really was not kept is in Published.Dropped.
+// Expected is what of m a file staged there will most likely have. Published.Dropped has the metadata that was not kept.
 func (p *Place) Expected(m Metadata) Metadata {
 	m.Mode &= fs.ModePerm | fs.ModeSticky
 	return m
@@ -288,7 +288,7 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	return dirs, name, nil
 }
 
-// Mkdir makes a directory there; the umask applies. What exists is fs.ErrExist. Object tells of the new directory then. The name
+// Mkdir makes a directory there; the umask applies. A name that exists is fs.ErrExist. Object tells of the new directory then. The name
 // is not on stable storage before SyncNames.
 func (p *Place) Mkdir(mode fs.FileMode) error {
 	if err := p.change("mkdir", Create, func() error { return p.root.Mkdir(p.base, mode.Perm()) }); err != nil {

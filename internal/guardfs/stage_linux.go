@@ -196,7 +196,7 @@ func (s *staged) discard() (err error) {
 	return err
 }
 
-// removeOwn removes a name if it still is that object's. What is gone is fine, if it stays gone at a second look.
+// removeOwn removes a name if it still is that object's. A name that is gone is fine, if it stays gone at a second look.
 func (k *kernel) removeOwn(dir int, name string, own Identity) error {
 	missed := false
 	for try := 0; ; try++ {

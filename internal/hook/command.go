@@ -55,7 +55,7 @@ func (c Command) BeforeToolCall(ctx context.Context, p BeforeToolCall) (Decision
 	return c.run(ctx, p)
 }
 
-// AfterToolCall runs the program. What it says is not heard.
+// AfterToolCall runs the program and ignores its output.
 func (c Command) AfterToolCall(ctx context.Context, p AfterToolCall) error {
 	_, err := c.run(ctx, p)
 	return err

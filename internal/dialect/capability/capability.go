@@ -115,7 +115,7 @@ func (t tool) alone() tool {
 	return t
 }
 
-// table has who carries out what. What has no row is not offered.
+// table has the function that carries out each capability. A capability without a row is not offered.
 var table = []tool{
 	define("filesystem.read", runRead),
 	define("filesystem.write", runWrite),

@@ -402,7 +402,7 @@ func fingerprint(c dialect.Call) [sha256.Size]byte {
 type client struct {
 	name string // its clientInfo begins so, in lower case
 	// textOnly: it gives the model structuredContent in place of the text and the images beside it
-	// (anthropics/claude-code issue 79944, microsoft/vscode issue 290063), or beside it, as gemini-cli
+	// (Claude Code and VS Code), or beside it, as gemini-cli
 	// with what was refused, so it gets none.
 	textOnly bool
 	page     dialect.Page
