@@ -282,9 +282,6 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 			paths = append(paths, n.Beside)
 		}
 	}
-	if err := e.reaches(paths); err != nil {
-		return err
-	}
 	unlock, err := e.lockAll(ctx, p, paths, until)
 	if err != nil {
 		return err
@@ -300,6 +297,9 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 		made = rows[at].Made
 	} else if !e.journal.Has(o.tag) {
 		return nil
+	}
+	if err := e.reaches(paths); err != nil {
+		return err
 	}
 	if len(p.steps) == 1 && p.steps[0].Do == Append && len(p.changes) == 1 {
 		return e.recoverAppend(ctx, o.db, o.id, &p.changes[0], &p.steps[0])
