@@ -88,7 +88,7 @@ type DB struct {
 	frozen bool        // on a read-only file system
 	inUse  *os.File    // see holdOpen
 	file   fs.FileInfo // of the catalog that is open
-	w, r   *sql.DB     // w has one connection: who has it may write
+	w, r   *pool       // w has one connection: who has it may write
 	doubt  error       // why the last commit failed, if that was the disk's doing; of who has w
 	blobs  blob.Store
 	pack   *blob.Packer
@@ -166,7 +166,7 @@ func Open(dir string, o Options) (*DB, error) {
 }
 
 func opened(dir string, o Options) (*DB, error) {
-	d := &DB{dir: dir, o: o, settled: settled{of: map[int64]Outcome{}}}
+	d := &DB{dir: dir, o: o, settled: settled{of: map[ID]Outcome{}}}
 	d.live, d.die = context.WithCancel(context.Background())
 	d.looked.Store(time.Now().UnixNano())
 	err := d.open()
@@ -436,7 +436,7 @@ func (d *DB) Close() error {
 
 func (d *DB) release() error {
 	var errs []error
-	for _, pool := range []*sql.DB{d.r, d.w} { // the last one to go moves the log
+	for _, pool := range []*pool{d.r, d.w} { // the last one to go moves the log
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
@@ -451,7 +451,7 @@ func (d *DB) release() error {
 }
 
 // tx is a writing transaction.
-type tx struct{ *sql.Tx }
+type tx struct{ *conn }
 
 func (tx *tx) exec(ctx context.Context, q string, args ...any) error {
 	_, err := tx.ExecContext(ctx, q, args...)
@@ -472,38 +472,31 @@ func (tx *tx) must(ctx context.Context, q string, args ...any) error {
 
 // alone runs fn on the writing connection while no transaction of this process is open. It never
 // runs when ctx ended before its turn came. Once it has begun, the true result is waited for.
-func (d *DB) alone(ctx context.Context, fn func(context.Context, *sql.Conn) error) error {
+func (d *DB) alone(ctx context.Context, fn func(context.Context, *conn) error) error {
 	if d.frozen {
 		return ErrReadOnly
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	conn, err := d.w.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	ctx = context.WithoutCancel(ctx)
-	if err := d.assure(ctx, conn); err != nil {
-		return err
-	}
-	return fn(ctx, conn)
+	return d.w.use(ctx, func(ctx context.Context, c *conn) error {
+		if err := d.assure(ctx, c); err != nil {
+			return err
+		}
+		return fn(ctx, c)
+	})
 }
 
 // transact runs fn in a transaction, which is durable when transact returns nil. Outcomes that have
 // gathered are written with it.
 func (d *DB) transact(ctx context.Context, fn func(context.Context, *tx) error) error {
-	return d.suspect(d.alone(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		t, err := conn.BeginTx(ctx, nil)
+	return d.suspect(d.alone(ctx, func(ctx context.Context, c *conn) error {
+		t, err := c.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
 		defer t.Rollback() //nolint:errcheck // after a commit there is nothing left
-		tx := &tx{t}
+		tx := &tx{c}
 		outcomes := d.settled.pending()
-		for seq, o := range outcomes {
-			if err := tx.settle(ctx, seq, o); err != nil {
+		for id, o := range outcomes {
+			if err := tx.settle(ctx, id, o); err != nil && err != ErrNotFound { // retention may have taken it
 				return err
 			}
 		}
@@ -560,13 +553,15 @@ func (d *DB) snapshot(ctx context.Context, fn func(*history) error) error {
 	// Before the snapshot: that begins with the first query, and what is not pending any more is in
 	// it.
 	h := &history{pending: d.settled.pending()}
-	tx, err := d.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return d.suspect(err)
-	}
-	defer tx.Rollback() //nolint:errcheck // it has changed nothing
-	h.q = tx
-	return d.suspect(fn(h))
+	return d.suspect(d.r.use(ctx, func(ctx context.Context, c *conn) error {
+		tx, err := c.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback() //nolint:errcheck // it has changed nothing
+		h.q = c
+		return fn(h)
+	}))
 }
 
 type scanner interface{ Scan(...any) error }

@@ -15,7 +15,7 @@ import (
 // history answers lists and the planner from one snapshot of the catalog.
 type history struct {
 	q       querier
-	pending map[int64]Outcome // settled, not yet written
+	pending map[ID]Outcome // settled, not yet written
 	open    map[int64]bool    // may be half made; of planning only
 }
 
@@ -43,13 +43,13 @@ func (h *history) scan(row scanner) (e entry, err error) {
 	c := &Checkpoint{}
 	err = row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
 		&c.Label, &e.undoOf, &e.restoreOf, &e.run, &c.UndoOf, &c.RestoreOf)
-	c.Time, c.Outcome, e.c = time.Unix(0, ts), h.outcome(e.seq, outcome), c
+	c.Time, c.Outcome, e.c = time.Unix(0, ts), h.outcome(c.ID, outcome), c
 	return e, err
 }
 
-// outcome gives the outcome of the row seq: the pending one, or else the one that code stands for in the catalog.
-func (h *history) outcome(seq, code int64) Outcome {
-	if o, ok := h.pending[seq]; ok {
+// outcome gives the outcome of the operation id: the pending one, or else the one that code stands for in the catalog.
+func (h *history) outcome(id ID, code int64) Outcome {
+	if o, ok := h.pending[id]; ok {
 		return o
 	}
 	return byCode(outcomes, code)
@@ -136,14 +136,14 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 	if err != nil {
 		return err
 	}
-	all := `SELECT seq, kind, outcome, coalesce(undo_of, 0), coalesce(restore_of, 0), coalesce(run, 0) FROM op` +
+	all := `SELECT seq, id, kind, outcome, coalesce(undo_of, 0), coalesce(restore_of, 0), coalesce(run, 0) FROM op` +
 		w.sql() + " ORDER BY seq DESC"
 	return each(ctx, h.q, all, w.args, func(row scanner) error {
 		var e entry
 		var c Checkpoint
 		var code int64
-		err := row.Scan(&e.seq, &c.Kind, &code, &e.undoOf, &e.restoreOf, &e.run)
-		c.Outcome = h.outcome(e.seq, code)
+		err := row.Scan(&e.seq, &c.ID, &c.Kind, &code, &e.undoOf, &e.restoreOf, &e.run)
+		c.Outcome = h.outcome(c.ID, code)
 		e.c = &c
 		if err == nil && !fn(e) {
 			err = fs.SkipAll

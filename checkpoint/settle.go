@@ -26,18 +26,25 @@ type OpenOp struct {
 
 // Open lists the open operations, the newest first: they are taken back in this order.
 func (d *DB) Open(ctx context.Context) (ops []OpenOp, err error) {
-	err = d.view(ctx, func(h *history) error {
-		const q = `SELECT o.op, op.id, o.tag, o.steps, o.made FROM open_op o JOIN op ON op.seq=o.op ORDER BY o.op DESC`
-		return each(ctx, h.q, q, nil, func(row scanner) error {
-			var seq int64
+	if err = d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.active.Done()
+	if err = d.inPlace(); err != nil {
+		return nil, err
+	}
+	pending := d.settled.pending() // first: what is not pending any more is in the catalog
+	const q = `SELECT op.id, o.tag, o.steps, o.made FROM open_op o JOIN op ON op.seq=o.op ORDER BY o.op DESC`
+	err = d.suspect(d.r.use(ctx, func(ctx context.Context, c *conn) error {
+		return each(ctx, c, q, nil, func(row scanner) error {
 			var o OpenOp
-			err := row.Scan(&seq, &o.ID, &o.Tag, &o.Steps, &o.Made)
-			if _, settled := h.pending[seq]; err == nil && !settled {
+			err := row.Scan(&o.ID, &o.Tag, &o.Steps, &o.Made)
+			if _, settled := pending[o.ID]; err == nil && !settled {
 				ops = append(ops, o)
 			}
 			return err
 		})
-	})
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("listing open operations: %w", err)
 	}
@@ -64,49 +71,41 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 	if err != nil {
 		return err
 	}
-	const find = "SELECT seq FROM op WHERE id=?"
 	switch o {
 	case Committed:
 		if err := d.enter(); err != nil {
 			return err
 		}
 		defer d.active.Done()
-		seq, err := one[int64](ctx, d.r, find, id)
-		if err == nil && seq != 0 {
-			d.settled.add(seq, o, d.flushLater)
-		}
-		return named(err)
+		d.settled.add(id, o, d.flushLater)
+		return nil
 	case Aborted, Foreign:
 	default:
 		return &BadOpError{"", fmt.Sprintf("%q is no outcome", o)}
 	}
 	return d.write(ctx, "settling checkpoint", func(ctx context.Context, tx *tx) error {
-		seq, err := one[int64](ctx, tx, find, id)
-		if err == nil && seq == 0 {
-			err = ErrNotFound
+		if o == Aborted { // then it put nothing into the trash either
+			err := tx.exec(ctx, "UPDATE trash SET phase=3 WHERE op=(SELECT seq FROM op WHERE id=?) AND phase<>3", id)
+			if err != nil {
+				return err
+			}
 		}
-		if err == nil && o == Aborted { // then it put nothing into the trash either
-			err = tx.exec(ctx, "UPDATE trash SET phase=3 WHERE op=? AND phase<>3", seq)
-		}
-		if err != nil {
-			return err
-		}
-		return tx.settle(ctx, seq, o)
+		return tx.settle(ctx, id, o)
 	})
 }
 
 // settle writes what became of an operation, which is not open any more.
-func (tx *tx) settle(ctx context.Context, seq int64, o Outcome) error {
-	if err := tx.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
+func (tx *tx) settle(ctx context.Context, id ID, o Outcome) error {
+	if err := tx.must(ctx, "UPDATE op SET outcome=? WHERE id=?", outcomeCode(o), id); err != nil {
 		return err
 	}
-	return tx.exec(ctx, "DELETE FROM open_op WHERE op=?", seq)
+	return tx.exec(ctx, "DELETE FROM open_op WHERE op=(SELECT seq FROM op WHERE id=?)", id)
 }
 
 // settled are the outcomes that wait for the next save to take them along.
 type settled struct {
 	mu    sync.Mutex
-	of    map[int64]Outcome
+	of    map[ID]Outcome
 	quiet *time.Timer // runs when no save has come for a while
 }
 
@@ -114,10 +113,10 @@ type settled struct {
 const settleAfter = 200 * time.Millisecond
 
 // add has later called when no save has taken the outcome along.
-func (s *settled) add(seq int64, o Outcome, later func()) {
+func (s *settled) add(id ID, o Outcome, later func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of[seq] = o
+	s.of[id] = o
 	if s.quiet == nil {
 		s.quiet = time.AfterFunc(settleAfter, later)
 		return
@@ -133,7 +132,7 @@ func (s *settled) stop() {
 	}
 }
 
-func (s *settled) pending() map[int64]Outcome {
+func (s *settled) pending() map[ID]Outcome {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.of)
@@ -141,12 +140,12 @@ func (s *settled) pending() map[int64]Outcome {
 
 // forget forgets what a transaction has written, once it is committed. Not sooner: readers find it
 // only here until then, and when the commit fails it has to be written again.
-func (s *settled) forget(written map[int64]Outcome) {
+func (s *settled) forget(written map[ID]Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for seq, o := range written {
-		if s.of[seq] == o {
-			delete(s.of, seq)
+	for id, o := range written {
+		if s.of[id] == o {
+			delete(s.of, id)
 		}
 	}
 }

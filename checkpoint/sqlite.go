@@ -27,15 +27,16 @@ const (
 // openCatalog opens the catalog of the store in dir with its two pools: one connection that writes,
 // some that read.
 func (d *DB) openCatalog(fresh bool) (err error) {
-	if d.w, err = sql.Open("sqlite", d.dsn(true, fresh)); err != nil {
+	w, err := sql.Open("sqlite", d.dsn(true, fresh))
+	if err != nil {
 		return err
 	}
-	d.w.SetMaxOpenConns(1)
-	if d.r, err = sql.Open("sqlite", d.dsn(false, false)); err != nil {
+	d.w = newPool(w, 1)
+	r, err := sql.Open("sqlite", d.dsn(false, false))
+	if err != nil {
 		return err
 	}
-	d.r.SetMaxOpenConns(8)
-	d.r.SetMaxIdleConns(4)
+	d.r = newPool(r, 8)
 	return nil
 }
 
@@ -132,7 +133,7 @@ func openCopy(file string) (*sql.DB, error) {
 // scour writes the catalog anew without its free pages, and empties the log: no byte stays of what
 // was deleted.
 func (d *DB) scour(ctx context.Context) error {
-	return d.alone(ctx, func(ctx context.Context, conn *sql.Conn) error {
+	return d.alone(ctx, func(ctx context.Context, conn *conn) error {
 		if _, err := conn.ExecContext(ctx, "VACUUM"); err != nil {
 			return err
 		}
@@ -155,7 +156,7 @@ func moveLog(ctx context.Context, q querier, mode string) (all bool, err error) 
 // Another sync of the same file proves nothing then: the system may have forgotten what it could
 // not write. So the whole log is written once more, to the database, and has to be confirmed there
 // before anything else is accepted.
-func (d *DB) assure(ctx context.Context, conn *sql.Conn) error {
+func (d *DB) assure(ctx context.Context, conn *conn) error {
 	if d.doubt == nil {
 		return nil
 	}
