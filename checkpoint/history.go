@@ -16,7 +16,7 @@ import (
 type history struct {
 	q       querier
 	pending map[ID]Outcome // settled, not yet written
-	open    map[int64]bool    // may be half made; of planning only
+	open    map[int64]bool // may be half made; of planning only
 }
 
 const (

@@ -82,6 +82,7 @@ type Item struct {
 	HeadID      ID   // "" when it belongs to another session
 	HeadLost    bool // retention took what came after Head: nobody knows what the path became last
 	HeadSeen    bool // whoever asked may see the checkpoint that Head is from, and so its content
+	Grown       bool `json:",omitempty"` // by an operation of the plan, whose kind is KindAppend
 	Foreign     bool // somebody else changed the path since then, and it shows: see trace
 	// Own, for ModeState, are all changes of the path by this session from that operation on,
 	// oldest first.
@@ -237,6 +238,7 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 			}
 			touched = true
 			if i, ok := at[c.Path]; ok {
+				p.Items[i].Grown = p.Items[i].Grown || e.c.Kind == KindAppend
 				p.Items[i].Base, p.Items[i].BaseStored = c.After, c.AfterStored
 				continue
 			}
@@ -245,7 +247,7 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 			p.Items = append(p.Items, Item{
 				Path: c.Path, Role: c.Role, Want: c.Before, Stored: c.Stored, Missing: c.Skipped,
 				Base: c.After, BaseStored: c.AfterStored,
-				DropIfEmpty: c.Role == RoleParent && c.Before.kind() == Absent,
+				DropIfEmpty: c.Role == RoleParent && c.Before.kind() == Absent, Grown: e.c.Kind == KindAppend,
 			})
 		}
 		if touched {

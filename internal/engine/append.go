@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,21 +17,22 @@ import (
 	encodings "moltisfs/internal/text"
 )
 
-// Append adds bytes to the end of a file that is there. It takes nothing away. So a change by
-// others since the last read refuses it only where files must be read before.
+// Append adds bytes to the end of a file that is there, in place: programs that have the file open
+// go on with it, others may append at the same time, and then the tail stands after theirs. It takes
+// nothing away. So a change by others since the last read refuses it only where files must be read
+// before. It has a checkpoint whatever the config says: of a file up to appendWhole that is the whole
+// content, of a larger one, which is not read, only the tail.
 //
-// A file that the store can hold is made anew, as by an edit. One that is too large for that is
-// appended to in place (0025-large-files.md): it is not read, others may append at the same time,
-// and then the tail stands after theirs. It has a checkpoint whatever the config says.
+// A file with other names is made anew, as by any change.
 func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
 	r Rules) (*Done, error) {
-	return e.append(ctx, c, path, len(tail), r, func(*Target) ([]byte, error) { return tail, nil })
+	return e.append(ctx, c, path, r, func(*Target) ([]byte, error) { return tail, nil })
 }
 
 // AppendText is Append for a text, which is written in the encoding of the file.
 func (e *Engine) AppendText(ctx context.Context, c *Call, path, content string,
 	r Rules) (*Done, error) {
-	return e.append(ctx, c, path, len(content), r, func(t *Target) ([]byte, error) {
+	return e.append(ctx, c, path, r, func(t *Target) ([]byte, error) {
 		return e.encoded(t, content)
 	})
 }
@@ -68,13 +70,13 @@ func (e *Engine) encoded(t *Target, content string) ([]byte, error) {
 	return raw[mark:], nil
 }
 
-// append adds what tail makes of about so many bytes, once the file is known.
-func (e *Engine) append(ctx context.Context, c *Call, path string, about int, r Rules,
+// append adds the bytes that made gives once the file is known.
+func (e *Engine) append(ctx context.Context, c *Call, path string, r Rules,
 	made func(*Target) ([]byte, error)) (*Done, error) {
 	if err := e.is(c, opAppend, path, ""); err != nil {
 		return nil, err
 	}
-	r.Read, r.above = ReadStale, e.appendAbove(about)
+	r.Read, r.above = ReadStale, e.appendAbove()
 	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
 		p := Plan{Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
 		t, err := d.Load(path, r)
@@ -101,6 +103,9 @@ func (e *Engine) append(ctx context.Context, c *Call, path string, about int, r 
 			p.Checkpoint = true
 		default:
 			t.After = After{Kind: guardfs.KindFile, Content: slices.Concat(t.Before.Content, tail)}
+			if t.Before.Info.Links == 1 && !t.Unsaved() {
+				t.After.add, p.Checkpoint = len(tail), true
+			}
 		}
 		return d.plan(p)
 	})
@@ -130,11 +135,11 @@ func (e *Engine) ends(t *Target) ([]byte, error) {
 	return append(head, tail[bytes.IndexByte(tail, '\n')+1:]...), nil
 }
 
-// appendAbove is the size above which a file is appended to in place: the store can't hold it, or
-// it can't be read whole.
-func (e *Engine) appendAbove(tail int) int64 {
-	return max(1, min(e.cfg.Checkpoint.MaxFileBytes, maxLoad-int64(tail)))
-}
+// appendWhole is the most bytes of a file that is read whole to be appended to.
+const appendWhole = 1 << 20
+
+// appendAbove is the size above which a file is appended to without being read.
+func (e *Engine) appendAbove() int64 { return max(1, min(e.cfg.Checkpoint.MaxFileBytes, appendWhole)) }
 
 // large says that the file was not read.
 func (t *Target) large() bool {
@@ -195,7 +200,7 @@ func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Don
 	err = s.save(ctx)
 	var made guardfs.Appended
 	if err == nil {
-		made, err = t.place.Append(info.ID, t.After.Content)
+		made, err = t.place.Append(info.ID, t.added())
 	}
 	switch {
 	case err != nil && made.Bytes == 0 && !errors.Is(err, guardfs.ErrUnavailable):
@@ -210,11 +215,19 @@ func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Don
 	return s.done, nil
 }
 
+// added are the bytes that go to the end of the file.
+func (t *Target) added() []byte {
+	if t.After.Tail {
+		return t.After.Content
+	}
+	return t.After.Content[len(t.After.Content)-t.After.add:]
+}
+
 // rememberTail counts what the session appended as seen. It is known by size and times from then
 // on. Where others appended at the same time nothing is noted: then the file has changed.
 func (e *Engine) rememberTail(c *Call, t *Target) error {
 	if t.Published == nil ||
-		t.Published.Info.Size != t.Before.Info.Size+int64(len(t.After.Content)) {
+		t.Published.Info.Size != t.Before.Info.Size+int64(len(t.added())) {
 		return nil
 	}
 	sight := &Sight{Unit: "byte", Lines: -1}
@@ -244,8 +257,12 @@ func (e *Engine) recoverAppend(ctx context.Context, db *checkpoint.DB, id checkp
 	w := &tail{path: step.Path, id: step.Before.ID, at: ch.Before.Size,
 		size: ch.After.Size - ch.Before.Size, hash: ch.After.Tail}
 	var err error
-	if w.content, err = db.Content(ctx, w.hash); err != nil && !lacking(err) {
+	if w.content, err = db.Content(ctx, cmp.Or(w.hash, ch.After.Hash)); err != nil && !lacking(err) {
 		return err
+	}
+	if w.hash == "" && err == nil { // the store has the whole file
+		w.content = w.content[w.at:]
+		w.hash = HashOf(w.content)
 	}
 	is, err := e.endAppend(w)
 	if err != nil {

@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,106 +22,210 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
+// eachStore runs a test with a store that holds no more than the tail of large, and with one that holds all of it.
+func eachStore(t *testing.T, run func(t *testing.T, store func(*config.FS))) {
+	for name, store := range map[string]func(*config.FS){"tail": tight, "whole": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, store)
+		})
+	}
+}
+
+// A program that has a file open writes into it before and after an append: all its lines are there. As long as it has the file open, the
+// append is not taken back unless that is forced.
+func TestAppendUnderAWriter(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		for _, flag := range []int{0, os.O_APPEND} {
+			x := grow(t, store)
+			path := x.write("large", large)
+			daemon, err := os.OpenFile(path, os.O_WRONLY|flag, 0)
+			must(t, err)
+			if flag == 0 {
+				_, err = daemon.Seek(0, io.SeekEnd)
+				must(t, err)
+			}
+			say := func(line string) {
+				_, err := daemon.WriteString(line)
+				must(t, err)
+			}
+			say("daemon 1\n")
+			must(t, x.append("agent\n"))
+			x.reads("large", large+"daemon 1\nagent\n")
+			if _, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !slices.Equal(blockedBy(err), []engine.Why{engine.HeldOpen}) {
+				t.Errorf("undone under a writer: %v", err)
+			}
+			x.reads("large", large+"daemon 1\nagent\n")
+			if flag != 0 {
+				say("daemon 2\n")
+				x.reads("large", large+"daemon 1\nagent\ndaemon 2\n")
+				must(t, os.Truncate(path, int64(len(large+"daemon 1\nagent\n"))))
+			}
+			must(t, daemon.Close())
+			_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			must(t, err)
+			x.reads("large", large+"daemon 1\n")
+		}
+	})
+}
+
+// Somebody opens the file while its append is taken back, before any of the calls, and writes after it: the line is there, whatever the
+// answer.
+func TestCutUnderAWriter(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		x := grow(t, store)
+		path := x.write("large", large)
+		system := callsOf(x)
+		undone, refused := 0, 0
+		for n := first(1); ; n++ {
+			must(t, os.RemoveAll(path))
+			x.write("large", large)
+			must(t, x.append(mine))
+			count := int64(0)
+			var daemon *os.File
+			hook := func(string) *guardfs.Fault {
+				if count++; count == n {
+					daemon, _ = os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+				}
+				return nil
+			}
+			system.hook.Store(&hook)
+			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			system.hook.Store(nil)
+			if count < n {
+				must(t, err)
+				break
+			}
+			if daemon == nil { // nothing was there at that moment
+				continue
+			}
+			_, werr := daemon.WriteString("theirs\n")
+			must(t, errors.Join(werr, daemon.Close()))
+			b, rerr := os.ReadFile(path)
+			must(t, rerr)
+			switch now := string(b); {
+			case err == nil && now == large+"theirs\n":
+				undone++
+			case err != nil && now == large+mine+"theirs\n" && x.halfWay() == nil:
+				refused++
+			default:
+				t.Fatalf("call %d: %v, %d bytes\n%.300s", n, err, len(now), x.looks())
+			}
+		}
+		if undone == 0 || refused == 0 {
+			t.Errorf("%d undone, %d refused: the test tests less than it should", undone, refused)
+		}
+	})
+}
+
 // Whatever goes wrong with the N-th system call of an append in place: the tail is there, or not, and
 // the answer says which; where it is there in part, the next start appends the rest.
 func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
 	t.Parallel()
-	faults := badCalls()
-	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
-	faults["short"] = badCall{guardfs.Fault{Short: true}, false}
-	cells, none, all, again := 0, 0, 0, 0
-	for name, bad := range faults {
-		x := grow(t, tight)
-		system := callsOf(x)
-		x.write("large", large)
-		for n := first(1); ; n++ {
-			must(t, os.Truncate(x.ws+"/large", int64(len(large))))
-			call, err := system.fail(n, bad, func() error { return x.append(mine) })
-			if call == "" {
-				must(t, err)
-				x.reads("large", large+mine)
-				break
-			}
-			if bad.Short && call != "write" { // it is no error of any other call
-				continue
-			}
-			cells++
-			half := x.halfWay() != nil
-			if half {
-				again++
-				if err == nil {
-					t.Fatalf("%s, call %d (%s): said to be done", name, n, call)
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		faults := badCalls()
+		faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
+		faults["short"] = badCall{guardfs.Fault{Short: true}, false}
+		cells, none, all, again := 0, 0, 0, 0
+		for name, bad := range faults {
+			x := grow(t, store)
+			system := callsOf(x)
+			x.write("large", large)
+			for n := first(1); ; n++ {
+				must(t, os.Truncate(x.ws+"/large", int64(len(large))))
+				call, err := system.fail(n, bad, func() error { return x.append(mine) })
+				if call == "" {
+					must(t, err)
+					x.reads("large", large+mine)
+					break
 				}
-				x.Close()
-				x.open()
-			}
-			b, rerr := os.ReadFile(x.ws + "/large")
-			must(t, rerr)
-			switch now := string(b); {
-			case x.halfWay() != nil:
-				t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
-			case now == large && err != nil:
-				none++
-			case now == large+mine && (err == nil || half):
-				all++
-			default:
-				t.Fatalf("%s, call %d (%s): %v, and it is %d bytes, of %d and %d", name, n, call, err, len(now), len(large), len(mine))
+				if bad.Short && call != "write" { // it is no error of any other call
+					continue
+				}
+				cells++
+				half := x.halfWay() != nil
+				if half {
+					again++
+					if err == nil {
+						t.Fatalf("%s, call %d (%s): said to be done", name, n, call)
+					}
+					x.Close()
+					x.open()
+				}
+				b, rerr := os.ReadFile(x.ws + "/large")
+				must(t, rerr)
+				switch now := string(b); {
+				case x.halfWay() != nil:
+					t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
+				case now == large && err != nil:
+					none++
+				case now == large+mine && (err == nil || half):
+					all++
+				default:
+					t.Fatalf("%s, call %d (%s): %v, and it is %d bytes, of %d and %d", name, n, call, err, len(now), len(large), len(mine))
+				}
 			}
 		}
-	}
-	t.Logf("%d faults; %d times nothing, %d times all, %d mended by the next start", cells, none, all, again)
-	if none == 0 || all == 0 || again == 0 {
-		t.Error("no fault did what this is about")
-	}
+		t.Logf("%d faults; %d times nothing, %d times all, %d mended by the next start", cells, none, all, again)
+		if none == 0 || all == 0 || again == 0 {
+			t.Error("no fault did what this is about")
+		}
+	})
 }
 
 // A write stores a part, and the process dies: the next start appends the rest, unless others have
 // changed the file meanwhile. Nothing of theirs goes.
 func TestTornAppend(t *testing.T) {
 	t.Parallel()
-	part := mine[:(len(mine)+1)/2]
-	for _, c := range []struct {
-		name, others, want string // what is there after the start
-		first              func(x *tree)
-		exclude            bool
-		outcome            checkpoint.Outcome
-	}{
-		{name: "ended", want: large + mine, outcome: checkpoint.Committed},
-		{name: "others appended", others: "theirs\n", want: large + part + "theirs\n", outcome: checkpoint.Foreign},
-		{name: "the store must not hold it", exclude: true, want: large + part, outcome: checkpoint.Foreign},
-		{name: "cut off by others", first: func(x *tree) { must(x.t, os.Truncate(x.ws+"/large", 5)) }, want: large[:5], outcome: checkpoint.Foreign},
-		{name: "taken back by others", first: func(x *tree) { must(x.t, os.Truncate(x.ws+"/large", int64(len(large)))) },
-			want: large, outcome: checkpoint.Aborted},
-		{name: "another file", first: func(x *tree) {
-			must(x.t, os.Rename(x.ws+"/large", x.ws+"/old"))
-			x.write("large", large+part)
-		}, want: large + part, outcome: checkpoint.Foreign},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			x := grow(t, func(fs *config.FS) {
-				tight(fs)
-				if c.exclude {
-					fs.Checkpoint.Exclude = []string{"large"}
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		part := mine[:(len(mine)+1)/2]
+		for _, c := range []struct {
+			name, others, want string // what is there after the start
+			first              func(x *tree)
+			exclude            bool
+			outcome            checkpoint.Outcome
+		}{
+			{name: "ended", want: large + mine, outcome: checkpoint.Committed},
+			{name: "others appended", others: "theirs\n", want: large + part + "theirs\n", outcome: checkpoint.Foreign},
+			{name: "the store must not hold it", exclude: true, want: large + part, outcome: checkpoint.Foreign},
+			{name: "cut off by others", first: func(x *tree) { must(x.t, os.Truncate(x.ws+"/large", 5)) }, want: large[:5], outcome: checkpoint.Foreign},
+			{name: "taken back by others", first: func(x *tree) { must(x.t, os.Truncate(x.ws+"/large", int64(len(large)))) },
+				want: large, outcome: checkpoint.Aborted},
+			{name: "another file", first: func(x *tree) {
+				must(x.t, os.Rename(x.ws+"/large", x.ws+"/old"))
+				x.write("large", large+part)
+			}, want: large + part, outcome: checkpoint.Foreign},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				x := grow(t, func(fs *config.FS) {
+					if store != nil {
+						store(fs)
+					}
+					if c.exclude {
+						fs.Checkpoint.Exclude = []string{"large"}
+					}
+				})
+				x.write("large", large)
+				x.tear(part)
+				x.reads("large", large+part)
+				id := x.halfWay()[0]
+				if c.first != nil {
+					c.first(x)
+				}
+				x.appendFile("large", c.others)
+				x.Close()
+				x.open()
+				x.reads("large", c.want)
+				op, err := x.Checkpoint(ctx, x.call("s"), id)
+				must(t, err)
+				if op.Outcome != c.outcome {
+					t.Errorf("outcome %q, want %q", op.Outcome, c.outcome)
 				}
 			})
-			x.write("large", large)
-			x.tear(part)
-			x.reads("large", large+part)
-			id := x.halfWay()[0]
-			if c.first != nil {
-				c.first(x)
-			}
-			x.appendFile("large", c.others)
-			x.Close()
-			x.open()
-			x.reads("large", c.want)
-			op, err := x.Checkpoint(ctx, x.call("s"), id)
-			must(t, err)
-			if op.Outcome != c.outcome {
-				t.Errorf("outcome %q, want %q", op.Outcome, c.outcome)
-			}
-		})
-	}
+		}
+	})
 }
 
 // tear appends mine, of which only a part is stored before nothing works any more.
@@ -156,205 +262,215 @@ func (x *tree) appendFile(name, text string) {
 // once.
 func TestAppendBesideOthers(t *testing.T) {
 	t.Parallel()
-	x := grow(t, tight)
-	path := x.write("large", large)
-	others := exec.Command("sh", "-c", `n=0; while [ -e "$1.go" ]; do n=$((n+1)); echo "theirs $n" >>"$1"; done; echo $n`, "-", path)
-	x.write("large.go", "")
-	var said bytes.Buffer
-	others.Stdout = &said
-	must(t, others.Start())
-	rounds := 0
-	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end) || rounds < 20; rounds++ {
-		if err := x.append(fmt.Sprintf("mine %d\n%s", rounds, mine)); err != nil {
-			t.Error(err)
-			break
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		x := grow(t, store)
+		path := x.write("large", large)
+		others := exec.Command("sh", "-c", `n=0; while [ -e "$1.go" ]; do n=$((n+1)); echo "theirs $n" >>"$1"; done; echo $n`, "-", path)
+		x.write("large.go", "")
+		var said bytes.Buffer
+		others.Stdout = &said
+		must(t, others.Start())
+		rounds := 0
+		for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end) || rounds < 20; rounds++ {
+			if err := x.append(fmt.Sprintf("mine %d\n%s", rounds, mine)); err != nil {
+				t.Error(err)
+				break
+			}
 		}
-	}
-	must(t, os.Remove(path+".go"))
-	must(t, others.Wait())
-	b, err := os.ReadFile(path)
-	must(t, err)
-	rest, ours, theirs := strings.TrimPrefix(string(b), large), 0, 0
-	for len(rest) > 0 {
-		if now, ok := strings.CutPrefix(rest, fmt.Sprintf("mine %d\n%s", ours, mine)); ok {
-			rest, ours = now, ours+1
-			continue
+		must(t, os.Remove(path+".go"))
+		must(t, others.Wait())
+		b, err := os.ReadFile(path)
+		must(t, err)
+		rest, ours, theirs := strings.TrimPrefix(string(b), large), 0, 0
+		for len(rest) > 0 {
+			if now, ok := strings.CutPrefix(rest, fmt.Sprintf("mine %d\n%s", ours, mine)); ok {
+				rest, ours = now, ours+1
+				continue
+			}
+			now, ok := strings.CutPrefix(rest, fmt.Sprintf("theirs %d\n", theirs+1))
+			if !ok {
+				t.Fatalf("torn after %d of ours and %d of theirs: %.60q", ours, theirs, rest)
+			}
+			rest, theirs = now, theirs+1
 		}
-		now, ok := strings.CutPrefix(rest, fmt.Sprintf("theirs %d\n", theirs+1))
-		if !ok {
-			t.Fatalf("torn after %d of ours and %d of theirs: %.60q", ours, theirs, rest)
+		if ours != rounds || fmt.Sprint(theirs) != strings.TrimSpace(said.String()) || theirs == 0 {
+			t.Errorf("%d of %d rounds are there, and %d lines of theirs, of %s", ours, rounds, theirs, said.String())
 		}
-		rest, theirs = now, theirs+1
-	}
-	if ours != rounds || fmt.Sprint(theirs) != strings.TrimSpace(said.String()) || theirs == 0 {
-		t.Errorf("%d of %d rounds are there, and %d lines of theirs, of %s", ours, rounds, theirs, said.String())
-	}
+	})
 }
 
 // Between the look and the write somebody puts another thing in the place of the file: a link that
 // leads out, another file, another name of it. It is not written to.
 func TestAppendToWhatWasSwapped(t *testing.T) {
 	t.Parallel()
-	for name, swap := range map[string]func(x *tree, path string) error{
-		"a link":   func(x *tree, path string) error { return cmp.Or(os.Remove(path), os.Symlink(x.data+"/victim", path)) },
-		"a file":   func(x *tree, path string) error { return os.Rename(x.ws+"/victim", path) },
-		"a name":   func(x *tree, path string) error { return os.Link(path, x.ws+"/name") },
-		"a fifo":   func(_ *tree, path string) error { return cmp.Or(os.Remove(path), syscall.Mkfifo(path, 0o600)) },
-		"nothing":  func(_ *tree, path string) error { return os.Remove(path) },
-		"the tree": func(x *tree, path string) error { return os.Rename(x.ws+"/d", x.ws+"/e") },
-	} {
-		x := grow(t, tight)
-		path := x.write("d/large", large)
-		x.write("victim", large)
-		must(t, os.WriteFile(x.data+"/victim", []byte(large), 0o600))
-		system := callsOf(x)
-		for n := first(1); ; n++ {
-			must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.RemoveAll(x.ws+"/e"), os.RemoveAll(x.ws+"/name")))
-			x.write("d/large", large)
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		for name, swap := range map[string]func(x *tree, path string) error{
+			"a link":   func(x *tree, path string) error { return cmp.Or(os.Remove(path), os.Symlink(x.data+"/victim", path)) },
+			"a file":   func(x *tree, path string) error { return os.Rename(x.ws+"/victim", path) },
+			"a name":   func(x *tree, path string) error { return os.Link(path, x.ws+"/name") },
+			"a fifo":   func(_ *tree, path string) error { return cmp.Or(os.Remove(path), syscall.Mkfifo(path, 0o600)) },
+			"nothing":  func(_ *tree, path string) error { return os.Remove(path) },
+			"the tree": func(x *tree, path string) error { return os.Rename(x.ws+"/d", x.ws+"/e") },
+		} {
+			x := grow(t, store)
+			path := x.write("d/large", large)
 			x.write("victim", large)
-			count := int64(0)
-			hook := func(string) *guardfs.Fault {
-				if count++; count == n {
-					must(t, swap(x, path))
+			must(t, os.WriteFile(x.data+"/victim", []byte(large), 0o600))
+			system := callsOf(x)
+			for n := first(1); ; n++ {
+				must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.RemoveAll(x.ws+"/e"), os.RemoveAll(x.ws+"/name")))
+				x.write("d/large", large)
+				x.write("victim", large)
+				count := int64(0)
+				hook := func(string) *guardfs.Fault {
+					if count++; count == n {
+						must(t, swap(x, path))
+					}
+					return nil
 				}
-				return nil
-			}
-			system.hook.Store(&hook)
-			_, err := x.Append(ctx, x.call("s"), path, []byte("mine\n"), engine.Rules{})
-			system.hook.Store(nil)
-			if count < n {
-				break
-			}
-			for _, victim := range []string{x.data + "/victim", x.ws + "/victim"} {
-				if b, rerr := os.ReadFile(victim); rerr == nil && string(b) != large {
-					t.Fatalf("%s, call %d: %s was written to: %v", name, n, victim, err)
+				system.hook.Store(&hook)
+				_, err := x.Append(ctx, x.call("s"), path, []byte("mine\n"), engine.Rules{})
+				system.hook.Store(nil)
+				if count < n {
+					break
 				}
-			}
-			if name != "a file" {
-				continue
-			}
-			b, rerr := os.ReadFile(path)
-			if rerr == nil && string(b) != large && err != nil {
-				t.Fatalf("%s, call %d: written, and the answer is %v", name, n, err)
+				for _, victim := range []string{x.data + "/victim", x.ws + "/victim"} {
+					if b, rerr := os.ReadFile(victim); rerr == nil && string(b) != large {
+						t.Fatalf("%s, call %d: %s was written to: %v", name, n, victim, err)
+					}
+				}
+				if name != "a file" {
+					continue
+				}
+				b, rerr := os.ReadFile(path)
+				if rerr == nil && string(b) != large && err != nil {
+					t.Fatalf("%s, call %d: written, and the answer is %v", name, n, err)
+				}
 			}
 		}
-	}
+	})
 }
 
 // A file that may not grow any more, on a disk that is full: nothing of the tail is there.
 func TestAppendToAFullDisk(t *testing.T) {
 	t.Parallel()
-	x := grow(t, tight)
-	x.write("large", large)
-	system := callsOf(x)
-	hook := func(op string) *guardfs.Fault {
-		if op == "fallocate" {
-			return &guardfs.Fault{Err: syscall.ENOSPC}
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		x := grow(t, store)
+		x.write("large", large)
+		system := callsOf(x)
+		hook := func(op string) *guardfs.Fault {
+			if op == "fallocate" {
+				return &guardfs.Fault{Err: syscall.ENOSPC}
+			}
+			return nil
 		}
-		return nil
-	}
-	system.hook.Store(&hook)
-	if err := x.append(mine); engine.Reason(err).Cause != engine.DiskFull {
-		t.Errorf("%v", err)
-	}
-	x.reads("large", large)
-	if left := x.halfWay(); left != nil {
-		t.Errorf("open: %v", left)
-	}
+		system.hook.Store(&hook)
+		if err := x.append(mine); engine.Reason(err).Cause != engine.DiskFull {
+			t.Errorf("%v", err)
+		}
+		x.reads("large", large)
+		if left := x.halfWay(); left != nil {
+			t.Errorf("open: %v", left)
+		}
+	})
 }
 
 // Others append while what was appended is taken back, before any of its calls: what they wrote is in
 // the tree, and the file is either what it was or without the tail.
 func TestCutBesideOthers(t *testing.T) {
 	t.Parallel()
-	const theirs = "theirs\n"
-	x := grow(t, tight)
-	system := callsOf(x)
-	undone, refused := 0, 0
-	for n := first(1); ; n++ { // the last look is at one of the calls
-		must(t, os.RemoveAll(x.ws+"/large"))
-		x.write("large", large)
-		must(t, x.append(mine))
-		count := int64(0)
-		hook := func(string) *guardfs.Fault {
-			if count++; count == n {
-				x.appendFile("large", theirs)
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		const theirs = "theirs\n"
+		x := grow(t, store)
+		system := callsOf(x)
+		undone, refused := 0, 0
+		for n := first(1); ; n++ { // the last look is at one of the calls
+			must(t, os.RemoveAll(x.ws+"/large"))
+			x.write("large", large)
+			must(t, x.append(mine))
+			count := int64(0)
+			hook := func(string) *guardfs.Fault {
+				if count++; count == n {
+					x.appendFile("large", theirs)
+				}
+				return nil
 			}
-			return nil
+			system.hook.Store(&hook)
+			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			system.hook.Store(nil)
+			if count < n {
+				must(t, err)
+				break
+			}
+			b, rerr := os.ReadFile(x.ws + "/large")
+			must(t, rerr)
+			switch now := string(b); {
+			case err == nil && now == large+theirs:
+				undone++
+			case err != nil && now == large+mine+theirs && x.halfWay() == nil:
+				refused++
+			default:
+				t.Fatalf("call %d: %v, %d bytes\n%.300s", n, err, len(now), x.looks())
+			}
 		}
-		system.hook.Store(&hook)
-		_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
-		system.hook.Store(nil)
-		if count < n {
-			must(t, err)
-			break
+		if undone == 0 || refused == 0 {
+			t.Errorf("%d undone, %d refused: the test tests less than it should", undone, refused)
 		}
-		b, rerr := os.ReadFile(x.ws + "/large")
-		must(t, rerr)
-		switch now := string(b); {
-		case err == nil && now == large+theirs:
-			undone++
-		case err != nil && now == large+mine+theirs && x.halfWay() == nil:
-			refused++
-		default:
-			t.Fatalf("call %d: %v, %d bytes\n%.300s", n, err, len(now), x.looks())
-		}
-	}
-	if undone == 0 || refused == 0 {
-		t.Errorf("%d undone, %d refused: the test tests less than it should", undone, refused)
-	}
+	})
 }
 
 // Whatever goes wrong with the N-th system call of taking back, or appending again: the tail is there,
 // or it is not, and the answer says which.
 func TestFaultAtEveryCallOfACut(t *testing.T) {
 	t.Parallel()
-	cells, again := 0, 0
-	for name, bad := range badCalls() {
-		x := grow(t, tight)
-		system := callsOf(x)
-		x.write("large", large)
-		must(t, x.append(mine))
-		steps := []func(*engine.Engine, string) error{appendings["cut the tail"], appendings["append again"]}
-		from, to := large+mine, large
-		history := x.keep()
-		stride := cmp.Or(*every, 2)
-		for n := first(stride); ; n += stride {
-			if from == large+mine {
-				history.fault()
-			}
-			is := from
-			call, err := system.fail(n, bad, func() error { return steps[0](x.Engine, x.ws) })
-			if call == "" {
-				must(t, err)
-				if is == large+mine { // it has the more calls
-					break
+	eachStore(t, func(t *testing.T, store func(*config.FS)) {
+		cells, again := 0, 0
+		for name, bad := range badCalls() {
+			x := grow(t, store)
+			system := callsOf(x)
+			x.write("large", large)
+			must(t, x.append(mine))
+			steps := []func(*engine.Engine, string) error{appendings["cut the tail"], appendings["append again"]}
+			from, to := large+mine, large
+			history := x.keep()
+			stride := cmp.Or(*every, 2)
+			for n := first(stride); ; n += stride {
+				if from == large+mine {
+					history.fault()
 				}
-				steps[0], steps[1], from, to = steps[1], steps[0], to, from
-				continue
-			}
-			cells++
-			half := x.halfWay() != nil
-			if half || bad.lasting {
-				again++
-				x.Close()
-				x.open()
-			}
-			b, rerr := os.ReadFile(x.ws + "/large")
-			must(t, rerr)
-			switch now := string(b); {
-			case x.halfWay() != nil:
-				t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
-			case now == from && err != nil:
-			case now == to && (err == nil || half || bad.lasting):
-				steps[0], steps[1], from, to = steps[1], steps[0], to, from
-			default:
-				t.Fatalf("%s, call %d (%s): %v, %d bytes", name, n, call, err, len(now))
+				is := from
+				call, err := system.fail(n, bad, func() error { return steps[0](x.Engine, x.ws) })
+				if call == "" {
+					must(t, err)
+					if is == large+mine { // it has the more calls
+						break
+					}
+					steps[0], steps[1], from, to = steps[1], steps[0], to, from
+					continue
+				}
+				cells++
+				half := x.halfWay() != nil
+				if half || bad.lasting {
+					again++
+					x.Close()
+					x.open()
+				}
+				b, rerr := os.ReadFile(x.ws + "/large")
+				must(t, rerr)
+				switch now := string(b); {
+				case x.halfWay() != nil:
+					t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
+				case now == from && err != nil:
+				case now == to && (err == nil || half || bad.lasting):
+					steps[0], steps[1], from, to = steps[1], steps[0], to, from
+				default:
+					t.Fatalf("%s, call %d (%s): %v, %d bytes", name, n, call, err, len(now))
+				}
 			}
 		}
-	}
-	t.Logf("%d faults, %d mended by the next start", cells, again)
-	if cells < 80 || again == 0 {
-		t.Error("no fault did what this is about")
-	}
+		t.Logf("%d faults, %d mended by the next start", cells, again)
+		if cells < 80 || again == 0 {
+			t.Error("no fault did what this is about")
+		}
+	})
 }

@@ -568,6 +568,11 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 		return s.rename(ctx, st.move, m)
 	}
 	m.pub, err = m.place.Swap(ctx, m.hold, m.was, m.made.Expect())
+	if t := st.file; err == nil && t != nil && t.unheld { // nobody comes to it by its name any more
+		if open, _ := m.hold.Writers(); open {
+			return Refuse(Conflicts, "", []Blocked{{Path: t.True, Why: HeldOpen}})
+		}
+	}
 	return err
 }
 
@@ -1350,7 +1355,7 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 			err = e.rememberMoved(c, t, from[t])
 		case t.After.Kind != guardfs.KindFile:
 			err = e.ledger.Forget(c.key(), t.True)
-		case t.After.Tail:
+		case t.After.Tail, t.After.add > 0 && t.Published != nil && t.Published.Info.Size != t.After.size():
 			err = e.rememberTail(c, t)
 		case t.Published != nil:
 			o := guardfs.Object{True: t.Published.True, Info: t.Published.Info}

@@ -381,7 +381,7 @@ const (
 	Mkdir  Action = "mkdir"
 	Rmdir  Action = "rmdir"
 	Rename Action = "rename" // whatever it is, with all it holds
-	Append Action = "append" // to a file that is too large to be made anew, in place
+	Append Action = "append" // to the end of a file, in place
 )
 
 // State describes the object that is at a path, or is to be there. The zero State is nothing.
@@ -457,7 +457,7 @@ func (s *Step) sum() []byte {
 			was += s.move.in.names + s.move.hashes()
 		}
 	}
-	if b := &s.Before; s.Action == Append { // nor into this one
+	if b := &s.Before; s.Action == Append && b.Hash == "" { // nor into this one, which was not read
 		was = fmt.Sprint(b.ID.Lasting(), b.Size, b.ModTime.UnixNano(), b.Changed.UnixNano())
 	}
 	for _, f := range []string{
@@ -668,7 +668,7 @@ func dirMetadata(was checkpoint.State) *guardfs.Metadata {
 func (t *Target) step() Step {
 	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID},
 		After: State{State: t.announced()}, file: t}
-	if t.After.Tail {
+	if t.After.Tail || t.After.add > 0 {
 		s.Action, s.Before.Changed = Append, t.Before.Info.ChangeTime
 		return s
 	}
@@ -717,7 +717,8 @@ type Target struct {
 	// Published is what was done, nil for a target that needed nothing.
 	Published *guardfs.Published
 
-	ours bool // that it is read-only is the session's own doing
+	ours   bool // that it is read-only is the session's own doing
+	unheld bool // nobody may have it open for writing when it goes
 	// what the disk has, where a client holds the text and Before is that; else nil
 	disk  *guardfs.Before
 	twin  string           // the hash of the client's text, or of the disk's, where that is the same as Before
@@ -735,6 +736,7 @@ type After struct {
 	Hash    string // of Content; filled by the chain, but for a tail
 	// Tail: Content goes to the end of what is there, which is too large to be read.
 	Tail   bool
+	add    int    // the last bytes of Content: they go to the end of what is there, in place
 	cut    []byte // with From: what of the file itself goes
 	From   *From  // has the content of a file that is not held in memory; Hash is known when it is staged
 	Target string // of a symlink

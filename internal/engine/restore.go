@@ -874,7 +874,7 @@ func (r *restore) load(ctx context.Context, swaps bool) error {
 		}
 		rules := Rules{Parents: true, Link: r.links[name]}
 		if r.items[name].Role == checkpoint.RoleAppended {
-			rules.above = r.e.appendAbove(0)
+			rules.above = r.e.appendAbove()
 		}
 		t, err := r.d.Load(name, rules)
 		if err == nil && t.True != name { // another place than the one that was recorded
@@ -1105,10 +1105,32 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	if why = blockedWhy(err); why != none && skip {
 		return why, nil
 	}
+	if why = r.inUse(t, item.Grown); why != none && err == nil && !t.Unchanged() {
+		if skip {
+			return why, nil
+		}
+		r.conflicts = append(r.conflicts, Blocked{Path: t.True, Why: why})
+		return none, nil
+	}
 	if b.Merged {
 		r.out.Merged[t.True] = true
 	}
 	return none, err
+}
+
+// inUse says that another program has the file open for writing, which a restore would make anew or remove: what the program writes then
+// would be lost. A file that was only appended to must be known not to be open.
+func (r *restore) inUse(t *Target, grown bool) Why {
+	if t.unheld = r.o.OnConflict != OnConflictForce && t.place != nil && t.Before.Info.Kind == guardfs.KindFile && !t.Unsaved(); !t.unheld {
+		return none
+	}
+	switch open, known := t.place.Writers(); {
+	case open:
+		return HeldOpen
+	case !known && grown:
+		return MaybeHeldOpen
+	}
+	return none
 }
 
 // decideTail decides on a file that was only appended to, as decide does.
@@ -1209,7 +1231,7 @@ func (r *restore) cutTail(ctx context.Context, t *Target, size int64, left []pie
 	}
 	t.Before = &was
 	t.After = After{Kind: guardfs.KindFile, From: &From{t.True, info, size}, cut: cut}
-	return none, nil
+	return r.inUse(t, true), nil
 }
 
 // drift is a diff from the last content that the store knows to what is there. Where the session
@@ -1552,7 +1574,9 @@ var (
 	Occupied        = newWhy("occupied")
 
 	NotSavable     = newWhy("not_savable") // what is there would be lost
-	IsReadOnly     = newWhy("read_only")   // string: the mode
+	HeldOpen       = newWhy("held_open")   // another program has it open for writing
+	MaybeHeldOpen  = newWhy("maybe_held_open")
+	IsReadOnly     = newWhy("read_only") // string: the mode
 	VolumeReadOnly = newWhy("volume_read_only")
 	DirNotWritable = newWhy("directory_not_writable")
 	Unreadable     = newWhy("unreadable")

@@ -119,3 +119,29 @@ func (k *kernel) appendTo(fd int, size int64, tail []byte, a *Appended) error {
 	}
 	return err
 }
+
+// Writers asks whether another program has the file there open for writing, or mapped. known is false where the system does not tell: on
+// file systems without leases, and of somebody else's file.
+func (p *Place) Writers() (open, known bool) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return false, false
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	fd, st, err := k.occupant(dir, p.base)
+	if err != nil || fd < 0 {
+		return false, err == nil
+	}
+	defer k.discard(fd)
+	if st.info.Kind != KindFile {
+		return false, true
+	}
+	n, err := k.reopen(fd, ReadFlags)
+	if err != nil {
+		return false, false
+	}
+	defer k.close(n) //nolint:errcheck // nothing was written through it
+	err = k.calls.Lease(n)
+	return err == unix.EAGAIN, err == nil || err == unix.EAGAIN
+}

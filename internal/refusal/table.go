@@ -425,6 +425,8 @@ var whys = map[string]string{
 	engine.WasDirOf.Name:        "at another time it was the directory of %v",
 	engine.WasFile.Name:         "it was there when %v was a directory, which is to be a file again",
 	engine.HoldsOthers.Name:     "the directory that is there now holds what this restore does not remove",
+	engine.HeldOpen.Name:        "another program has it open for writing, and what it writes from now on would be lost; close it there and try again, or take force",
+	engine.MaybeHeldOpen.Name:   "the system does not tell whether another program has it open for writing, whose lines would be lost then; make sure that none has, and take force",
 	engine.HoldsMoved.Name:      "the directory that is there now holds what is moved to the trash, or back, as a whole; skip does that, and the same restore again the rest",
 	engine.MovedWhole.Name:      "it was moved as a whole, and other changes in it belong to this restore; take them back one after the other by their ids, the newest first",
 	engine.OnlyAlone.Name:       "it was appended to in place, which is made again for one file at a time",
