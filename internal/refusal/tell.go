@@ -136,7 +136,7 @@ func plural(n, noun string) string {
 var may = []string{"skip", "by", "off", "editor", "because"}
 
 // secret are the facts that may name a path of the engine's.
-var secret = []string{"at", "one", "first", "Left", "Held", "Missing", "Target", "Path", "Err", "Holder"}
+var secret = []string{"at", "one", "first", "Left", "Held", "Missing", "Target", "Path", "Err", "Holder", "Dir"}
 
 // value is the value of a name, and whether it has one.
 func (t teller) value(name string) (string, bool) {
