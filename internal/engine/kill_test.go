@@ -69,6 +69,9 @@ var deeds = func() map[string]deed {
 	for name, m := range makings {
 		add(name, deed{change: small, run: m.run})
 	}
+	for name, run := range overwritings {
+		add(name, deed{run: run})
+	}
 	return all
 }()
 
