@@ -1348,6 +1348,9 @@ func said(err error) error {
 	if pe, ok := errors.AsType[*guardfs.PathError](err); ok {
 		return pe.Err
 	}
+	if fixed, ok := errors.AsType[*guardfs.FixedError](err); ok {
+		return fixed.Err
+	}
 	return err
 }
 
