@@ -69,9 +69,6 @@ var deeds = func() map[string]deed {
 	for name, m := range makings {
 		add(name, deed{change: small, run: m.run})
 	}
-	for name, run := range overwritings {
-		add(name, deed{run: run})
-	}
 	return all
 }()
 

@@ -32,6 +32,12 @@ var overwritings = map[string]func(e *engine.Engine, ws string) error{
 	},
 }
 
+func init() {
+	for name, run := range overwritings {
+		deeds[name] = deed{run: run}
+	}
+}
+
 func undo(e *engine.Engine) error {
 	_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 	return err

@@ -25,8 +25,10 @@ func (p *Place) Fixed() (*FixedError, error) {
 	f := &FixedError{Path: p.object.Spelled, Err: unix.EBUSY}
 	if st.mount == in.mount {
 		f.Dir, f.Err = p.dir.True, k.calls.Faccessat(dir, ".", unix.W_OK|unix.X_OK)
-		uid, _, _ := k.calls.User()
-		f.Sticky = f.Err == nil && in.info.Mode&fs.ModeSticky != 0 && uid != 0 && uid != int(in.info.UID) && uid != int(st.info.UID)
+		if f.Err == nil && in.info.Mode&fs.ModeSticky != 0 {
+			uid, _, _ := k.calls.User()
+			f.Sticky = uid != 0 && uid != int(in.info.UID) && uid != int(st.info.UID)
+		}
 		switch {
 		case f.Sticky:
 			f.Err = unix.EPERM
