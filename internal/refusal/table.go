@@ -380,11 +380,12 @@ var rows = map[engine.Cause]Row{
 	engine.DiskReadOnly: {Type: "PermissionDenied", Errno: syscall.EROFS, Says: "the file system of {path} is read-only" + unchanged, Hint: "Use another directory{skip}."},
 	engine.Fixed: {Type: "PermissionDenied", Errno: syscall.EACCES,
 		Says: "{Unkept?}{path} can only be written in place, and what is there, or what comes, can't be kept for that: it is too large for the checkpoint store or excluded from it" + unchanged +
-			" | {Sticky?}{path} is somebody else's and in the sticky directory {Dir}, where only its owner can replace, move or remove it" + unchanged +
-			" | {Dir?}the directory {Dir} is not writable for this process, so nothing in it can be made, replaced, moved or removed" + unchanged +
+			" | {Sticky?}{path} can't be replaced, moved or removed: it is somebody else's, and its directory is sticky" + unchanged +
+			" | {closed?}{path} can't be made, replaced, moved or removed: the directory {Dir} is not writable for this process" + unchanged +
+			" | {closed?}{path} can't be made, replaced, moved or removed: its directory is not writable for this process" + unchanged +
 			" | {path} is a mount point, which can't be replaced, moved or removed" + unchanged,
-		Hint:   "{Dir?}Ask the user to change the permissions of that directory, or use another one{skip}. | Tell the user, or use another path{skip}.",
-		Person: "{Dir?}Change the permissions of that directory, or use another one{skip}. | Unmount it first, or use another path{skip}."},
+		Hint:   "{closed?}Ask the user to change the permissions of that directory, or use another one{skip}. | Tell the user, or use another path{skip}.",
+		Person: "{closed?}Change the permissions of that directory, or use another one{skip}. | Unmount it first, or use another path{skip}."},
 	engine.Busy: {Type: "PermissionDenied", Errno: syscall.EBUSY, Says: "the system holds {path}: it is a mount point, or in use by the system" + unchanged,
 		Hint: "Tell the user, or use another path{skip}.", Person: "Unmount it first, or use another path{skip}."},
 	engine.SystemError: {Type: "IOError", Says: "the system said: {fact} | the system failed", Hint: "Try once more; if it stays, tell the user.", Person: "Try once more."},
