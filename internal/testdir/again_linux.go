@@ -7,10 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
-	"testing"
-
-	"golang.org/x/sys/unix"
-)
+	"testing")
 
 // OwnMounts runs the test again in a process that has its mounts for itself, where it answers true.
 func OwnMounts(t *testing.T) bool {
@@ -55,12 +52,12 @@ func Mount(t *testing.T, from, at string, flags uintptr) {
 		err = os.WriteFile(at, nil, 0o644)
 	}
 	if err == nil {
-		err = unix.Mount(from, at, kind, flags, "")
+		err = syscall.Mount(from, at, kind, flags, "")
 	}
 	if err != nil {
 		t.Fatalf("mounting %s: %v", at, err)
 	}
-	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
+	t.Cleanup(func() { syscall.Unmount(at, syscall.MNT_DETACH) })
 }
 
 // Nobody is the user that BeNobody makes of root.
@@ -78,7 +75,8 @@ func BeNobody(t *testing.T) {
 			err = syscall.Setresuid(id, id, 0)
 		}
 		err = errors.Join(err, syscall.Setgroups([]int{}), syscall.Setresgid(id, id, 0), syscall.Setresuid(id, id, 0))
-		return errors.Join(err, unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)) // else its own /proc is closed to it
+		syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_DUMPABLE, 1, 0) // else its own /proc is closed to it
+		return err
 	}
 	if err := be(Nobody); err != nil {
 		t.Skip("SKIPPED: root can't become nobody here: ", err)
