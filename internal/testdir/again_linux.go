@@ -7,7 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
-	"testing")
+	"testing"
+)
 
 // OwnMounts runs the test again in a process that has its mounts for itself, where it answers true.
 func OwnMounts(t *testing.T) bool {
