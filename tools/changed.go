@@ -46,6 +46,8 @@ type Changed struct {
 	Dropped     []string `json:"metadata_dropped,omitempty"` // what could not be carried over
 	// InEditor: it is the unsaved text of the user's editor that was changed, not the disk.
 	InEditor bool `json:"in_editor,omitempty"`
+	// InPlace: the file was written in place, since its directory does not let it be exchanged or it is a mount point.
+	InPlace bool `json:"in_place,omitempty"`
 	// CheckpointSkipped says why a checkpoint that is on does not hold this change.
 	CheckpointSkipped string   `json:"checkpoint_skipped,omitempty"`
 	ParentsMade       []string `json:"parents_made,omitempty"`
@@ -67,7 +69,7 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 	ch := Changed{SHA256: t.After.Hash, Patch: []Hunk{}, DryRun: done.DryRun,
 		CheckpointSkipped: done.Skipped, ParentsMade: done.Made}
 	ch.Added, ch.Removed = diff.Counts(hunks)
-	ch.InEditor = t.Unsaved()
+	ch.InEditor, ch.InPlace = t.Unsaved(), t.InPlace
 	ch.Unchanged = t.Before.Exists && t.Before.Hash == t.After.Hash
 	if t.Before.Exists {
 		ch.Patch, ch.PatchTruncated = capHunks(hunks)
@@ -169,6 +171,7 @@ func (c *Changed) dry() string {
 func (c *Changed) notes() string {
 	var b lines
 	b.add(c.InEditor, "\nIt is the unsaved text in the user's editor; saving is up to that.")
+	b.add(c.InPlace, "\nIt is written in place: where it is it can't be exchanged. For a moment others may see a mixture.")
 	b.add(c.PatchTruncated, "\nThe patch is not shown whole: +%d -%d lines.", c.Added, c.Removed)
 	b.add(c.LinksBroken > 0, "\n%d other hard links keep the old content.", c.LinksBroken)
 	b.add(len(c.Dropped) > 0, "\nNot carried over: %s.", strings.Join(c.Dropped, ", "))

@@ -621,7 +621,8 @@ type RestoredFile struct {
 	MetadataStays   []string `json:"metadata_stays,omitempty"`
 	MetadataDropped []string `json:"metadata_dropped,omitempty"`
 	// LinksBroken counts the other names of the file, which keep what it was before the restore.
-	LinksBroken int `json:"links_broken,omitempty"`
+	LinksBroken int  `json:"links_broken,omitempty"`
+	InPlace     bool `json:"in_place,omitempty"` // as Changed.InPlace
 }
 
 // line says it for people.
@@ -638,6 +639,9 @@ func (f *RestoredFile) line() string {
 	}
 	if f.LinksBroken > 0 {
 		s += fmt.Sprintf("; %d other hard links keep what it was", f.LinksBroken)
+	}
+	if f.InPlace {
+		s += "; written in place"
 	}
 	return s + "\n"
 }
@@ -929,6 +933,7 @@ func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
 		!t.Unchanged() {
 		f.LinksBroken = max(int(t.Before.Info.Links)-1, 0)
 	}
+	f.InPlace = t.InPlace
 	switch {
 	case !dry && t.Published == nil, dry && t.Unchanged():
 		f.Action = "unchanged"
@@ -1104,7 +1109,7 @@ var checkpointRefusals = map[engine.Cause]func(*about, *Refusal){
 	},
 	engine.Conflicts: conflicts, engine.BothKinds: conflicts, engine.Hidden: hidden,
 	engine.NotStored: ofPath, engine.NoTrash: ofPath, engine.NotInPlan: ofPath,
-	engine.WouldLose: skipsPath, engine.NotPermitted: skipsPath, engine.DiskReadOnly: skipsPath, engine.ReadOnly: skipsPath,
+	engine.WouldLose: skipsPath, engine.NotPermitted: skipsPath, engine.Fixed: skipsPath, engine.DiskReadOnly: skipsPath, engine.ReadOnly: skipsPath,
 }
 
 func listing(_ *about, r *Refusal) { r.Next = &NextCall{"checkpoints_list", map[string]any{}} }

@@ -1,12 +1,9 @@
 package tools_test
 
 import (
-	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -19,60 +16,9 @@ import (
 	"moltisfs/tools"
 )
 
-// ownMounts runs the test again in a process that has its mounts for itself, where it answers true.
-func ownMounts(t *testing.T) bool {
-	t.Helper()
-	const mark = "MOLTISFS_TEST_MOUNTS"
-	if os.Getenv(mark) != "" {
-		return true
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), mark+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
-	}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Skip("SKIPPED: a process can't have mounts of its own here: ", err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("with mounts of its own: %v\n%s", err, out.String())
-	} else if strings.Contains(out.String(), "SKIPPED") {
-		t.Skip(out.String())
-	}
-	return false
-}
-
-// mount binds from to at, which is made; a from without a slash is a file system to be made there.
-func mount(t *testing.T, from, at string, flags uintptr) {
-	t.Helper()
-	kind := ""
-	info, err := os.Stat(from)
-	switch {
-	case !strings.Contains(from, "/"):
-		kind = from
-		fallthrough
-	case err == nil && info.IsDir():
-		err = os.MkdirAll(at, 0o755)
-	case err == nil:
-		err = os.WriteFile(at, nil, 0o644)
-	}
-	if err == nil {
-		err = unix.Mount(from, at, kind, flags, "")
-	}
-	if err != nil {
-		t.Fatalf("mounting %s: %v", at, err)
-	}
-	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
-}
-
 // What is denied is denied under whatever name it is mounted, by whatever rule.
 func TestBindMounts(t *testing.T) {
-	if !ownMounts(t) {
+	if !testdir.OwnMounts(t) {
 		return
 	}
 	s, root := suite(t, func(fs *config.FS) {
@@ -81,13 +27,13 @@ func TestBindMounts(t *testing.T) {
 	}, tools.Options{})
 	toolstest.Layout(t, root, "ok/f = a\nok/g = a\nshared/f = a\npub/\nsecrets/k = TOPSECRET a\nsecrets/sub/k = TOPSECRET a\n"+
 		"secrets/link => ../ok/f\na/private/k = TOPSECRET a\na/open = a\nb/x.pem = TOPSECRET a\n../outer/ws/f = a")
-	mount(t, "tmpfs", root+"/secrets/disk", 0)
+	testdir.Mount(t, "tmpfs", root+"/secrets/disk", 0)
 	toolstest.Layout(t, root, "secrets/disk/deep/k = TOPSECRET a")
 	was := call(t, s, "Read", map[string]any{"file_path": root + "/shared/f"})
 	if tools.Refused(was) {
 		t.Fatal(mustEncode(t, was))
 	}
-	bind := func(from, at string) { mount(t, from, root+at, unix.MS_BIND) }
+	bind := func(from, at string) { testdir.Mount(t, from, root+at, unix.MS_BIND) }
 	bind(root+"/secrets", "/pub/dir")
 	bind(root+"/secrets/sub", "/pub/sub")
 	bind(root+"/secrets/k", "/pub/file")
@@ -97,9 +43,9 @@ func TestBindMounts(t *testing.T) {
 	bind(root+"/pub/sub", "/pub/again")
 	bind(filepath.Dir(root)+"/data", "/pub/data")
 	bind(root, "/pub/whole")
-	mount(t, root+"/secrets", root+"/pub/tree", unix.MS_BIND|unix.MS_REC)
+	testdir.Mount(t, root+"/secrets", root+"/pub/tree", unix.MS_BIND|unix.MS_REC)
 	bind(root+"/shared", "/secrets/shared")
-	mount(t, root, filepath.Dir(root)+"/outer/ws", unix.MS_BIND)
+	testdir.Mount(t, root, filepath.Dir(root)+"/outer/ws", unix.MS_BIND)
 
 	denied := []string{
 		"/pub/dir/k", "/pub/dir/new", "/pub/dir/sub/k", "/pub/dir", "/pub/dir/link", "/pub/sub/k", "/pub/sub", "/pub/file", "/pub/a/private/k", "/pub/x.txt",
@@ -145,7 +91,7 @@ func TestBindMounts(t *testing.T) {
 
 // A directory that was opened before something is mounted in it does not let it through.
 func TestMountDuringAWalk(t *testing.T) {
-	if !ownMounts(t) {
+	if !testdir.OwnMounts(t) {
 		return
 	}
 	root := guardfs.Canonical(t.TempDir())
@@ -167,8 +113,8 @@ func TestMountDuringAWalk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		mount(t, root+"/secrets/k", root+"/pub/file", unix.MS_BIND)
-		mount(t, root+"/secrets/sub", root+"/pub/sub", unix.MS_BIND)
+		testdir.Mount(t, root+"/secrets/k", root+"/pub/file", unix.MS_BIND)
+		testdir.Mount(t, root+"/secrets/sub", root+"/pub/sub", unix.MS_BIND)
 		for name, open := range map[string]func() error{
 			"OpenFile":   func() error { _, err := d.OpenFile("file"); return err },
 			"OpenListed": func() error { _, err := d.OpenListed("file"); return err },
@@ -197,13 +143,13 @@ func TestMountDuringAWalk(t *testing.T) {
 // A walk does not let through what is also mounted at a denied name, where no rule touches the
 // directory that it is in.
 func TestMountedAtADeniedName(t *testing.T) {
-	if !ownMounts(t) {
+	if !testdir.OwnMounts(t) {
 		return
 	}
 	root := guardfs.Canonical(t.TempDir())
 	toolstest.Layout(t, root, "secrets/\npub/file = S\npub/sub/k = S\npub/other = a")
-	mount(t, root+"/pub/file", root+"/secrets/k", unix.MS_BIND)
-	mount(t, root+"/pub/sub", root+"/secrets/sub", unix.MS_BIND)
+	testdir.Mount(t, root+"/pub/file", root+"/secrets/k", unix.MS_BIND)
+	testdir.Mount(t, root+"/pub/sub", root+"/secrets/sub", unix.MS_BIND)
 	for _, deny := range [][]string{{root + "/secrets/**"}, {root + "/secrets/**", "**/*.pem"}} {
 		judge, err := policy.New(policy.Options{Deny: deny})
 		must(t, err)
@@ -241,11 +187,11 @@ func isDenied(err error) bool {
 
 // TestOurDataByAMount: the data directory is off limits under whatever name it is mounted.
 func TestOurDataByAMount(t *testing.T) {
-	if !ownMounts(t) {
+	if !testdir.OwnMounts(t) {
 		return
 	}
 	s, root := suite(t, nil, tools.Options{})
-	mount(t, filepath.Join(filepath.Dir(root), "data"), filepath.Join(root, "innocent"), unix.MS_BIND)
+	testdir.Mount(t, filepath.Join(filepath.Dir(root), "data"), filepath.Join(root, "innocent"), unix.MS_BIND)
 	for tool, args := range map[string]map[string]any{
 		"Glob": {"pattern": "**", "path": root + "/innocent"},
 		"Grep": {"pattern": ".", "path": root + "/innocent"},
@@ -350,5 +296,67 @@ func TestLowerLayer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A file that can't be exchanged where it is, but may be written, is written in place, whatever the configuration says of checkpoints, and the
+// answer says so. Where it may not be, the answer names what does not let us, and never offers the same call again.
+func TestFixedNames(t *testing.T) {
+	if !guardfs.SharedDirs {
+		t.Skip("SKIPPED: on this system nothing is written in place")
+	}
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	for _, on := range []bool{true, false} {
+		s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation, fs.RequireApproval = on, false }, tools.Options{})
+		toolstest.Layout(t, root, "../host = \"one\\n\"")
+		testdir.Mount(t, filepath.Dir(root)+"/host", root+"/bind", unix.MS_BIND)
+		testdir.Mount(t, filepath.Dir(root)+"/host", root+"/read-only", unix.MS_BIND)
+		if err := unix.Mount("", root+"/read-only", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+			t.Fatal(err)
+		}
+		bind := root + "/bind"
+		was, err := os.Stat(bind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			tool, want string
+			args       map[string]any
+		}{
+			{"Edit", "two", map[string]any{"old_string": "one", "new_string": "two"}},
+			{"MultiEdit", "three", map[string]any{"edits": []map[string]any{{"old_string": "two", "new_string": "three"}}}},
+			{"Write", "four", map[string]any{"content": "four\n"}},
+			{"checkpoint_restore", "three", map[string]any{"id": "undo"}},
+		} {
+			if c.tool != "checkpoint_restore" {
+				call(t, s, "Read", map[string]any{"file_path": bind})
+				c.args["file_path"] = bind
+			}
+			p := call(t, s, c.tool, c.args)
+			if got := mustEncode(t, p); tools.Refused(p) || !strings.Contains(got, `"in_place": true`) && !strings.Contains(got, `"in_place":true`) {
+				t.Errorf("checkpoints %v, %s: %s", on, c.tool, got)
+			}
+			if got := content(t, bind); got != c.want+"\n" {
+				t.Errorf("checkpoints %v, %s: it is %q", on, c.tool, got)
+			}
+		}
+		if now, err := os.Stat(bind); err != nil || !os.SameFile(was, now) || content(t, filepath.Dir(root)+"/host") != "three\n" {
+			t.Errorf("it is another file by now: %v", err)
+		}
+		for _, c := range []struct{ tool, file, says string }{
+			{"Write", "read-only", "is read-only"}, {"Edit", "read-only", "is read-only"},
+		} {
+			call(t, s, "Read", map[string]any{"file_path": root + "/" + c.file})
+			args := map[string]any{"file_path": root + "/" + c.file, "content": "x"}
+			if c.tool == "Edit" {
+				args = map[string]any{"file_path": root + "/" + c.file, "old_string": "three", "new_string": "x"}
+			}
+			p := call(t, s, c.tool, args)
+			if got := mustEncode(t, p); p.Kind() != "permission_denied" || !strings.Contains(got, c.says) || strings.Contains(got, "Try once more") {
+				t.Errorf("%s %s: %s", c.tool, c.file, got)
+			}
+		}
 	}
 }

@@ -80,7 +80,7 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, over 
 func question(c *Call, p *Plan) approval.Question {
 	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
 		Paths: p.Paths()}
-	q.Summary = summary(p.Summary, counted("creates", p.of(Mkdir)), counted("removes", p.of(Rmdir)))
+	q.Summary = summary(p.Summary, counted("creates", p.of(Mkdir)), counted("removes", p.of(Rmdir)), counted("writes in place", p.of(Overwrite)))
 	gone := 0
 	for i := range p.Steps {
 		if p.Steps[i].removes() {

@@ -410,7 +410,7 @@ func (s *apply) filled(i int) error {
 // hash is that of the content that the step brings.
 func (s *Step) hash() string {
 	switch s.Action {
-	case Put:
+	case Put, Overwrite:
 		return s.file.After.Hash
 	case Link:
 		return HashOf([]byte(s.After.Target))
@@ -555,6 +555,13 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 				Why: guardfs.DirRemoved}
 		}
 	}
+	if t := st.file; st.Action == Overwrite {
+		var begun bool
+		if m.pub, begun, err = m.place.Overwrite(m.was, nonNil(t.After.Content)); begun {
+			s.steps[i].was, s.steps[i].is = nonNil(t.Before.Content), nonNil(t.After.Content)
+		}
+		return err
+	}
 	if st.Action == Rmdir {
 		empty, err := m.place.Empty()
 		if err != nil {
@@ -665,7 +672,7 @@ func (s *apply) tidyAll() error {
 	var errs []error
 	for i := range slices.Backward(s.moves) {
 		m := &s.moves[i]
-		if s.steps[i].Dir == "" || s.p.Steps[i].Action == Rename {
+		if s.steps[i].Dir == "" || s.p.Steps[i].Action == Rename || s.p.Steps[i].Action == Overwrite {
 			continue
 		}
 		err := m.hold.Drop(m.pub.Displaced)
@@ -690,7 +697,10 @@ func (s *apply) end(ctx context.Context, left error) error {
 			continue
 		}
 		t := s.p.Steps[i].file
-		if t == nil || m.hold == nil {
+		if t == nil || m.hold == nil && m.pub == nil {
+			continue
+		}
+		if t.Published = m.pub; m.hold == nil {
 			continue
 		}
 		if m.top >= 0 {
@@ -809,6 +819,10 @@ func (s *apply) stage(ctx context.Context, i int) error {
 			t.Before.Info.ID = info.ID
 			m.was, tr.Before = guardfs.Found(t.Before), objectOf(t.Before.Info, t.Before.Hash)
 		}
+	}
+	if st.Action == Overwrite {
+		tr.Dir, tr.After = at.ParentTrue(), object{Kind: guardfs.KindFile, Hash: st.hash()}
+		return nil
 	}
 	anchor := st.Path // in the directory that stays
 	for dir := path.Dir(st.Path); len(dir) > 1; dir = path.Dir(dir) {
@@ -1042,9 +1056,11 @@ func (s *apply) save(ctx context.Context) error {
 	}
 	s.db, s.id, s.saved = db, saved.ID, true
 	e.journal.Forget(s.tag) // the row has its names
-	missing := map[string]bool{}
+	missing, over := map[string]bool{}, s.p.of(Overwrite)
 	for _, skip := range saved.Skipped {
-		missing[skip.Path] = true
+		if missing[skip.Path] = true; slices.Contains(over, skip.Path) {
+			return Refuse(NotStored, skip.Path, Unstored.Of(skip.Why))
+		}
 		if skip.Why != checkpoint.SkipParked {
 			s.done.Skipped = skip.Why
 		}
@@ -1203,6 +1219,8 @@ func change(t *Target) checkpoint.Change {
 // content.
 func (t *Target) metaAfter() guardfs.Metadata {
 	switch {
+	case t.InPlace:
+		return t.Before.Meta
 	case t.After.Meta != nil && t.place == nil:
 		return t.above.Expected(*t.After.Meta)
 	case t.After.Meta != nil:
@@ -1334,6 +1352,9 @@ func (e *Engine) drop(dirs []string) (kept []Blocked) {
 func said(err error) error {
 	if pe, ok := errors.AsType[*guardfs.PathError](err); ok {
 		return pe.Err
+	}
+	if fixed, ok := errors.AsType[*guardfs.FixedError](err); ok {
+		return fixed.Err
 	}
 	return err
 }

@@ -139,6 +139,10 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 			return nil, err
 		}
 		s := t.step()
+		if err := d.e.inPlace(t, &s); err != nil {
+			return nil, err
+		}
+		p.Checkpoint = p.Checkpoint || t.InPlace
 		if t.givesWay() {
 			gone := Step{Path: t.True, Action: Rmdir, Before: s.Before}
 			p.Steps = append(p.Steps, gone)
@@ -155,6 +159,24 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 	}
 	p.sort()
 	return &p, nil
+}
+
+// inPlace makes an overwriting of step s where it puts a file in the place of one that can't be exchanged. It refuses where that may not be
+// written either, where the store can't hold both contents, and where more than the content would change.
+func (e *Engine) inPlace(t *Target, s *Step) error {
+	if s.Action != Put || t.place == nil || t.Unsaved() || kind(s.Before) != checkpoint.File {
+		return nil
+	}
+	fixed, err := t.place.Fixed()
+	if fixed == nil || err != nil {
+		return err
+	}
+	fixed.Unkept = fixed.Writable && (t.After.From != nil || !e.storable(t.True, max(t.Before.Info.Size, t.After.size())))
+	if !fixed.Writable || fixed.Unkept || t.After.Meta != nil && !rewind.SameMetadata(metaState(*t.After.Meta), metaState(t.Before.Meta)) {
+		return fixed
+	}
+	s.Action, t.InPlace = Overwrite, true
+	return nil
 }
 
 // above makes the directories that are missing above a path, unless the plan makes them already for
@@ -263,7 +285,7 @@ func (s *Step) against(p played) string {
 	switch s.Action {
 	case Put:
 		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{file}
-	case Append:
+	case Append, Overwrite:
 		from, to = []checkpoint.Kind{file}, []checkpoint.Kind{file}
 	case Link:
 		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{link}
@@ -382,6 +404,8 @@ const (
 	Rmdir  Action = "rmdir"
 	Rename Action = "rename" // whatever it is, with all it holds
 	Append Action = "append" // to the end of a file, in place
+	// a file that can't be exchanged, in place, once what it was and what it becomes is in the store
+	Overwrite Action = "overwrite"
 )
 
 // State describes the object that is at a path, or is to be there. The zero State is nothing.
@@ -716,6 +740,8 @@ type Target struct {
 
 	// Published is what was done, nil for a target that needed nothing.
 	Published *guardfs.Published
+
+	InPlace bool // it can't be exchanged, and is written in place
 
 	ours   bool // that it is read-only is the session's own doing
 	unheld bool // nobody may have it open for writing when it goes

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,8 @@ type record struct {
 	Before object  `json:",omitzero"`
 	After  object  `json:",omitzero"`
 	Tree   []entry `json:",omitempty"` // what was staged in a new directory, the topmost first
+
+	was, is []byte // of a file that was written in place by this process; nil where it was not
 }
 
 // An object is what was, or will be, at a path. The zero object is nothing. Hash is "" where nobody knows the content.
@@ -487,6 +490,8 @@ func (p *rollback) made() (bool, error) {
 	}
 	defer at.close()
 	switch {
+	case s.Do == Overwrite:
+		return s.overwritten(at)
 	case s.Do == Rename:
 		return idAt(at.temp) == "" && idAt(at.to) == s.Before.ID, nil
 	case s.After.ID != "" && idAt(at.temp) == s.After.ID, s.After.ID == "" && idAt(at.place) != "":
@@ -550,7 +555,7 @@ func (p *rollback) finish(ctx context.Context, id checkpoint.ID) error {
 // tidy removes the object that the i-th step of a change that was made has displaced. An object that nobody looked at before is kept under another name.
 func (p *rollback) tidy(i int) error {
 	s := &p.steps[i]
-	if s.Dir == "" || s.Do == Rename {
+	if s.Dir == "" || s.Do == Rename || s.Do == Overwrite {
 		return nil
 	}
 	at, err := p.open(i)
@@ -670,6 +675,9 @@ func (p *rollback) open(i int) (_ *names, err error) {
 			return out, err
 		}
 	}
+	if s.Do == Overwrite {
+		return out, nil
+	}
 	// Policy was asked about the path in that directory, not about the directory.
 	at := out.place
 	if below, _, more := strings.Cut(strings.TrimPrefix(s.Path[len(s.Dir):], "/"), "/"); s.Do != Rename && (more || at == nil) {
@@ -739,9 +747,12 @@ func (p *rollback) undo(ctx context.Context, i int) (stuck bool, err error) {
 			return false, err
 		}
 		var more bool
-		if p.steps[i].Do == Rename {
+		switch p.steps[i].Do {
+		case Rename:
 			more, stuck, err = p.undoRename(ctx, i, at)
-		} else {
+		case Overwrite:
+			stuck, err = p.undoOverwrite(ctx, i, at)
+		default:
 			more, stuck, err = p.undoTrade(ctx, i, at)
 		}
 		at.close()
@@ -901,6 +912,87 @@ func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuc
 		return true, true, put(ctx, at.to, from)
 	}
 	return false, true, p.e.dispose(from, s.Path, false)
+}
+
+// overwritten says that the file of a step that writes in place has the new content, and syncs it: nobody may have come to do that.
+func (s *record) overwritten(at *names) (bool, error) {
+	if idAt(at.place) != s.Before.ID {
+		return false, nil
+	}
+	now, err := at.place.Sum()
+	if err == nil && now.Hash == s.After.Hash {
+		_, _, err = at.place.Overwrite(guardfs.Found(now), nil)
+	}
+	return err == nil && now.Hash == s.After.Hash, err
+}
+
+// undoOverwrite takes a step back that wrote in place. A mixture of both contents is written over with the old one, the same way; any other
+// content is somebody else's, and stays.
+func (p *rollback) undoOverwrite(ctx context.Context, i int, at *names) (stuck bool, err error) {
+	s := &p.steps[i]
+	was, is := s.was, s.is
+	switch {
+	case p.live && was == nil:
+		return false, nil
+	case at.place == nil:
+		return false, errDirGone
+	case idAt(at.place) != s.Before.ID:
+		return true, nil
+	}
+	now, err := at.place.Load(maxLoad)
+	if _, large := errors.AsType[*guardfs.TooLargeError](err); large {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if now.Hash == s.Before.Hash {
+		_, _, err = at.place.Overwrite(guardfs.Found(now), nil)
+		return false, err
+	}
+	if was == nil {
+		was, err = p.db.Content(ctx, s.Before.Hash)
+	}
+	if is == nil && err == nil {
+		is, err = p.db.Content(ctx, s.After.Hash)
+	}
+	if lacking(err) || err == nil && !mixed(now.Content, was, is) {
+		return true, nil
+	}
+	if err == nil {
+		_, _, err = at.place.Overwrite(guardfs.Found(now), nonNil(was))
+	}
+	return false, err
+}
+
+// mixed says that now is what a writing of after over before, or the reverse, leaves when it is cut off: the kernel looks for a kill between
+// two blocks, never within one. A block is of the one or of the other; where the shorter one ends within it, the rest may be the longer one's.
+// Beyond the old content there may be zeros.
+func mixed(now, before, after []byte) bool {
+	const block = 4 << 10
+	if n := len(now); n < min(len(before), len(after)) || n > max(len(before), len(after)) {
+		return false
+	}
+	part := func(b []byte, i int) []byte { return b[min(len(b), i):min(len(b), i+block)] }
+	over := func(short, long []byte) []byte {
+		return append(slices.Clone(short), long[min(len(long), len(short)):]...)
+	}
+	for i := 0; i < len(now); i += block {
+		is, old, fresh := part(now, i), part(before, i), part(after, i)
+		if !bytes.Equal(is, old) && !bytes.Equal(is, fresh) && !bytes.Equal(is, over(fresh, old)) && !bytes.Equal(is, over(old, fresh)) &&
+			(i < len(before) || len(bytes.Trim(is, "\x00")) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// nonNil is b, empty in place of nil.
+func nonNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 // settleTrash has the catalog say of each thing that was moved to the trash, or back, where it is.

@@ -194,6 +194,8 @@ func pathOf(err error) string {
 		return e.Path
 	case *guardfs.SymlinkError:
 		return e.Path
+	case *guardfs.FixedError:
+		return e.Path
 	case *guardfs.NotRegularError:
 		return e.Path
 	case *guardfs.MissingParentError:
@@ -267,6 +269,7 @@ var (
 	Denied        = Typed[*policy.Denied](CodePathDenied, "denied")
 	ChainFailed   = Typed[*policy.ChainError](CodePolicyError, "policies_failed")
 	Pseudo        = named(CodePathDenied, "pseudo", guardfs.ErrPseudo)
+	Fixed         = Typed[*guardfs.FixedError](CodePermissionDenied, "fixed")
 	IsLink        = Typed[*guardfs.SymlinkError](CodeSymlinkRefused, "link")
 	NotRegular    = Typed[*guardfs.NotRegularError](CodeNotRegularFile, "not_regular")
 	ParentMissing = Typed[*guardfs.MissingParentError](CodeNotFound, "parent_missing")
@@ -358,6 +361,7 @@ var (
 	NameTooLong   = system(CodeBadRequest, "name_too_long", syscall.ENAMETOOLONG)
 	DiskFull      = system(CodeIOError, "disk_full", syscall.ENOSPC, syscall.EDQUOT)
 	DiskReadOnly  = system(CodePermissionDenied, "disk_read_only", syscall.EROFS)
+	Busy          = system(CodePermissionDenied, "busy", syscall.EBUSY)
 	SystemError   = systemError()
 	TookTooLong   = system(CodeDeadline, "took_too_long", context.DeadlineExceeded)
 	NoAnswer      = With[StuckFacts](CodeDeadline, "no_answer")

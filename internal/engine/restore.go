@@ -1061,6 +1061,9 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 		now.Can = func(s checkpoint.State) checkpoint.State {
 			return metaState(t.place.Expected(*metadata(s)))
 		}
+		if fixed, _ := t.place.Fixed(); fixed != nil { // it is written in place, if at all: any error is met again
+			now.Can = func(checkpoint.State) checkpoint.State { return now.State }
+		}
 	}
 	if t.Unsaved() { // a text has no metadata to be given
 		now.Content = t.raw(t.Before.Content)
@@ -1623,6 +1626,9 @@ func (r *restore) mayReplace(t *Target) error {
 	if err := r.e.changeable(t); err != nil {
 		return err
 	}
+	if s := t.step(); t.place != nil && s.Action == Put && kind(s.Before) == checkpoint.File {
+		return r.e.inPlace(t, &s)
+	}
 	dir := path.Dir(filepath.ToSlash(t.True))
 	if t.place == nil && r.asked[dir] { // that is not there yet: once for all that go into it
 		return nil
@@ -1705,6 +1711,9 @@ func (e *Engine) allowed(place *guardfs.Place, name string) error {
 	err := place.Allowed()
 	if pe, ok := errors.AsType[*guardfs.PathError](err); ok {
 		return &guardfs.PathError{Op: pe.Op, Path: name, Err: pe.Err}
+	}
+	if fixed, ok := errors.AsType[*guardfs.FixedError](err); ok {
+		fixed.Path = name
 	}
 	return err
 }

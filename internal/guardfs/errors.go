@@ -8,6 +8,26 @@ import (
 	"strings"
 )
 
+// FixedError: what has the name Path can't be exchanged, moved or removed, or nothing can be made there. Err is the system's word for it.
+type FixedError struct {
+	Path     string
+	Dir      string // its directory, where this process may not write to that; "": Path is a mount point
+	Sticky   bool   // Dir is a sticky one, and others own it and what is at Path
+	Writable bool   // the file at Path may be written in place: see Place.Overwrite
+	Unkept   bool   // for the caller: it is not, since what is there, or what comes, can't be kept
+	Err      error
+}
+
+func (e *FixedError) Error() string {
+	if e.Dir == "" {
+		return strconv.Quote(e.Path) + " is a mount point: " + e.Err.Error()
+	}
+	return "names in " + strconv.Quote(e.Dir) + " can't be changed: " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *FixedError) Unwrap() error { return e.Err }
+
 // ErrMount: the entry is on another mount and the caller asked not to cross.
 var ErrMount = errors.New("on another file system")
 

@@ -60,7 +60,7 @@ func (p *Place) Hold(ctx context.Context, base string, what NewObject) (*Place, 
 	}
 	if err != nil {
 		h.Close() //nolint:errcheck // the first error is the one that counts
-		return nil, nil, p.failed("stage", err)
+		return nil, nil, p.nameFailed("stage", err)
 	}
 	if what.Kind != KindAbsent {
 		h.hold.left = &made.Info
@@ -317,7 +317,7 @@ func (p *Place) Drop(own Expect) error {
 		return nil
 	}
 	if err := p.fs.kernel.removeOwn(dir, p.base, own.ID); err != nil {
-		return p.failed("drop", err)
+		return p.nameFailed("drop", err)
 	}
 	return nil
 }

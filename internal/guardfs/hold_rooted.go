@@ -56,7 +56,7 @@ func (p *Place) Hold(ctx context.Context, name string, what NewObject) (*Place, 
 			root.Remove(name) //nolint:errcheck // it is on record
 		}
 		h.Close() //nolint:errcheck // the first error is the one that counts
-		return nil, nil, p.failed("stage", err)
+		return nil, nil, p.nameFailed("stage", err)
 	}
 	if fi != nil {
 		made.Info = infoOf(root.Root, name, fi)

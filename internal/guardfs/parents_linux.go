@@ -123,7 +123,7 @@ func (p *Place) RemoveEmptyDir(ctx context.Context) error {
 	}
 	err = p.fs.kernel.do("rmdir", func() error { return p.fs.kernel.calls.Unlinkat(dir, p.base, unix.AT_REMOVEDIR) })
 	if err != nil {
-		return p.failed("rmdir", err)
+		return p.nameFailed("rmdir", err)
 	}
 	return nil
 }

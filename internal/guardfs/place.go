@@ -2,6 +2,7 @@ package guardfs
 
 import (
 	"errors"
+	"io/fs"
 	"syscall"
 )
 
@@ -40,6 +41,27 @@ func (p *Place) Sum() (*Before, error) { return p.read(nil, -1, onlyHash) }
 
 func (p *Place) conflict(why Meanwhile) error {
 	return &ConflictError{Path: p.object.Spelled, Why: why}
+}
+
+// nameFailed is the failure of an operation on the name of p: a *FixedError where the name can't be changed, and mostly a *PathError else.
+func (p *Place) nameFailed(op string, err error) error {
+	err = p.failed(op, err)
+	switch f := (&FixedError{Path: p.object.Spelled, Err: said(err)}); f.Err {
+	case syscall.EBUSY:
+		return f
+	case syscall.EACCES, syscall.EPERM:
+		f.Dir, f.Sticky = p.dir.True, f.Err == syscall.EPERM && p.dir.Info.Mode&fs.ModeSticky != 0
+		return f
+	}
+	return err
+}
+
+// said is the word of the system in an error of Place.failed.
+func said(err error) error {
+	if pe, ok := errors.AsType[*PathError](err); ok {
+		return pe.Err
+	}
+	return err
 }
 
 // True is the directory's true name when it was opened.

@@ -307,18 +307,3 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 		from = to
 	}
 }
-
-// Allowed asks the system whether this process may make and remove names in the place's directory: a *PathError when not. That it may promises
-// nothing, it only tells early what would fail.
-func (p *Place) Allowed() error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return p.failed("change", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	switch err := p.fs.kernel.calls.Faccessat(dir, ".", unix.W_OK|unix.X_OK); err {
-	case unix.EACCES, unix.EPERM, unix.EROFS:
-		return p.failed("change", err)
-	}
-	return nil
-}

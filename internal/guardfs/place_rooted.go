@@ -246,6 +246,14 @@ func (p *Place) change(op string, a Access, call func() error) error {
 // nothing, it only tells early what would fail. Here nobody is asked.
 func (p *Place) Allowed() error { return nil }
 
+// Fixed says why the file at p can't be exchanged for another one. Here nobody is asked, and no file is written in place.
+func (p *Place) Fixed() (*FixedError, error) { return nil, nil }
+
+// Overwrite writes content into the file at p, in place. Here that is not done.
+func (p *Place) Overwrite(Expect, []byte) (pub *Published, begun bool, err error) {
+	return nil, false, p.failed("write", errors.ErrUnsupported)
+}
+
 // Expected is what of m a file staged there will most likely have. Published.Dropped has the metadata that was not kept.
 func (p *Place) Expected(m Metadata) Metadata {
 	m.Mode &= fs.ModePerm | fs.ModeSticky

@@ -159,8 +159,10 @@ func (s *swap) run(pub *Published) error {
 		return p.conflict(TempRemoved)
 	case err == unix.ENOENT:
 		return p.conflict(DirRemoved)
+	case s.other != s.dir && s.hold.Allowed() != nil:
+		return s.hold.nameFailed("publish", err)
 	default:
-		return p.failed("publish", err)
+		return p.nameFailed("publish", err)
 	}
 	return s.settle(pub)
 }

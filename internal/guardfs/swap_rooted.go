@@ -54,7 +54,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	case os.IsExist(err):
 		return nil, hold.conflict(Appeared)
 	default:
-		return nil, p.failed("publish", err)
+		return nil, p.nameFailed("publish", err)
 	}
 	if !out.nothing() && !back {
 		var gone *Before

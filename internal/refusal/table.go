@@ -378,7 +378,17 @@ var rows = map[engine.Cause]Row{
 	engine.DiskFull: {Type: "DiskFull", Errno: syscall.ENOSPC, Says: "the disk is full" + unchanged,
 		Hint: "Ask the user to free space, then call again.", Person: "Free space, then call again."},
 	engine.DiskReadOnly: {Type: "PermissionDenied", Errno: syscall.EROFS, Says: "the file system of {path} is read-only" + unchanged, Hint: "Use another directory{skip}."},
-	engine.SystemError:  {Type: "IOError", Says: "the system said: {fact} | the system failed", Hint: "Try once more; if it stays, tell the user.", Person: "Try once more."},
+	engine.Fixed: {Type: "PermissionDenied", Errno: syscall.EACCES,
+		Says: "{Unkept?}{path} can only be written in place, and what is there, or what comes, can't be kept for that: it is too large for the checkpoint store or excluded from it" + unchanged +
+			" | {Sticky?}{path} can't be replaced, moved or removed: it is somebody else's, and its directory is sticky" + unchanged +
+			" | {closed?}{path} can't be made, replaced, moved or removed: the directory {Dir} is not writable for this process" + unchanged +
+			" | {closed?}{path} can't be made, replaced, moved or removed: its directory is not writable for this process" + unchanged +
+			" | {path} is a mount point, which can't be replaced, moved or removed" + unchanged,
+		Hint:   "{closed?}Ask the user to change the permissions of that directory, or use another one{skip}. | Tell the user, or use another path{skip}.",
+		Person: "{closed?}Change the permissions of that directory, or use another one{skip}. | Unmount it first, or use another path{skip}."},
+	engine.Busy: {Type: "PermissionDenied", Errno: syscall.EBUSY, Says: "the system holds {path}: it is a mount point, or in use by the system" + unchanged,
+		Hint: "Tell the user, or use another path{skip}.", Person: "Unmount it first, or use another path{skip}."},
+	engine.SystemError: {Type: "IOError", Says: "the system said: {fact} | the system failed", Hint: "Try once more; if it stays, tell the user.", Person: "Try once more."},
 	engine.NoAnswer: {Type: "NoAnswer", Says: "the file system does not answer; {fact}",
 		Hint:   "{Began?}Tell the user. Read the file{by} when it answers again. | Tell the user that it hangs, and use another path.",
 		Person: "{Began?}Read the file when it answers again. | Use another path."},

@@ -34,6 +34,7 @@ func has(facts reflect.Type, name string) bool {
 // sample has facts of the types that have words beside their fields.
 var sample = map[reflect.Type]any{
 	reflect.TypeFor[*session.Seen]():            &session.Seen{},
+	reflect.TypeFor[*guardfs.FixedError]():      &guardfs.FixedError{Path: "/host/f", Dir: "/host"},
 	reflect.TypeFor[*edit.NoMatchError]():       &edit.NoMatchError{},
 	reflect.TypeFor[*edit.UnencodableError]():   &edit.UnencodableError{},
 	reflect.TypeFor[*edit.EncodingError]():      &edit.EncodingError{Name: "x"},

@@ -136,7 +136,7 @@ func plural(n, noun string) string {
 var may = []string{"skip", "by", "off", "editor", "because"}
 
 // secret are the facts that may name a path of the engine's.
-var secret = []string{"at", "one", "first", "Left", "Held", "Missing", "Target", "Path", "Err", "Holder"}
+var secret = []string{"at", "one", "first", "Left", "Held", "Missing", "Target", "Path", "Err", "Holder", "Dir"}
 
 // value is the value of a name, and whether it has one.
 func (t teller) value(name string) (string, bool) {
@@ -275,6 +275,8 @@ func derived(facts any) map[string]string {
 	is := func(yes bool) string { return map[bool]string{true: "yes"}[yes] }
 	until := func(l *checkpoint.Lost) string { return l.Until.UTC().Format(time.RFC3339Nano) }
 	switch f := facts.(type) {
+	case *guardfs.FixedError:
+		return map[string]string{"closed": is(f.Dir != "")}
 	case *session.Seen:
 		return map[string]string{"seen": seen(f), "nothing": is(len(f.Ranges) == 0 && f.Unit == ""),
 			"derived": is(f.Lossy && f.Lines >= 0 && f.FirstUnseen() > f.Lines)}

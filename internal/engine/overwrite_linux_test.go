@@ -1,0 +1,332 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
+)
+
+const overBlock = 4 << 10
+
+// overwritings are changes of the mounted file f, whose content becomes that of the file "after" beside the tree.
+var overwritings = map[string]func(e *engine.Engine, ws string) error{
+	"overwrite": func(e *engine.Engine, ws string) error { return overwriteAll(e, ws, "f") },
+	"overwrite one of several": func(e *engine.Engine, ws string) error {
+		return overwriteAll(e, ws, "e", "f", "x/y/new", "g")
+	},
+	"overwrite with a directory": func(e *engine.Engine, ws string) error {
+		return errors.Join(overwriteAll(e, ws, "f"), undo(e)) // there and back
+	},
+}
+
+func init() {
+	for name, run := range overwritings {
+		deeds[name] = deed{run: run}
+	}
+}
+
+func undo(e *engine.Engine) error {
+	_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+	return err
+}
+
+func overwriteAll(e *engine.Engine, ws string, names ...string) error {
+	after, err := os.ReadFile(filepath.Dir(ws) + "/after")
+	if err != nil {
+		return err
+	}
+	f := engine.Files{Parents: true, Next: func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: after}
+		}
+		return nil
+	}}
+	for _, name := range names {
+		f.Paths = append(f.Paths, ws+"/"+name)
+	}
+	_, err = e.ChangeFiles(ctx, maker(), f)
+	return err
+}
+
+// blocks is a text of so many bytes, each block of which is of its own.
+func blocks(seed, size int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		b.WriteString(strings.Repeat(fmt.Sprintf("%c%06d\n", 'a'+seed, i), overBlock/8))
+	}
+	return b.String()[:size]
+}
+
+// strangers are what somebody else writes after a kill, from what is there, before and after; "": nothing.
+var strangers = []func(now, before, after string) string{
+	func(_, _, _ string) string { return "" },
+	func(now, _, _ string) string { return now + "theirs\n" },
+	func(_, before, after string) string { // each byte is of the one or of the other, but not each block
+		mine := []byte(before)
+		for i := 0; i < overBlock && i < len(after); i += 16 {
+			mine[i] = after[i]
+		}
+		return string(mine)
+	},
+	func(now, _, _ string) string { return now[:len(now)/2] + "T" + now[len(now)/2+1:] },
+	func(_, before, _ string) string { return before },
+}
+
+// A process is killed before every call of a change that writes in place, and so is its recovery: then the file is as before or as it should
+// become, like all else that the change is of. What others wrote into it after the kill stays.
+func TestKilledOverwriting(t *testing.T) {
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	mixtures, back, forward, theirs := 0, 0, 0, 0
+	for name := range overwritings {
+		for i, sizes := range [][2]int{{150_000, 150_000}, {150_000, 70_001}, {70_001, 150_000}, {9, 0}} {
+			x := grow(t, nil)
+			x.cfg.CheckpointBeforeMutation = i%2 == 0 // it makes no difference
+			must(t, x.Close())
+			before, after := blocks(0, sizes[0]), blocks(1, sizes[1])
+			host := x.dir() + "/host"
+			must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
+			must(t, os.WriteFile(host, nil, 0o600))
+			testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
+			for n := int64(1); ; n += 1 + int64(i) {
+				must(t, errors.Join(os.RemoveAll(x.ws+"/x"), os.RemoveAll(x.data), os.Mkdir(x.data, 0o700)))
+				must(t, os.WriteFile(host, []byte(before), 0o600))
+				for _, f := range []string{"e", "g"} {
+					x.write(f, "old\n")
+				}
+				over := false
+				if n%25 == 1 {
+					over = kill(t, name, x.dir(), n)
+				} else {
+					var count atomic.Int64
+					err := deeds[name].in(x.dir(), func() *guardfs.Fault {
+						if count.Add(1) >= n {
+							return &guardfs.Fault{Err: syscall.EIO}
+						}
+						return nil
+					})
+					over = count.Load() < n
+					if over {
+						must(t, err)
+					}
+				}
+				cut := x.reading("f")
+				if cut != before && cut != after {
+					mixtures++
+				}
+				stranger := ""
+				if !over {
+					stranger = strangers[n%int64(len(strangers))](cut+strings.Repeat(" ", 2)[:max(0, 2-len(cut))], before, after)
+				}
+				if stranger != "" {
+					must(t, os.WriteFile(host, []byte(stranger), 0o600))
+				}
+				for m := range int64(3) { // recoveries that are killed, the last one of them late
+					var count atomic.Int64
+					deeds["recover"].in(x.dir(), func() *guardfs.Fault { //nolint:errcheck // it is cut off
+						if count.Add(1) > (n*7+m*13)%40 {
+							return &guardfs.Fault{Err: syscall.EIO}
+						}
+						return nil
+					})
+				}
+				x.open()
+				left := x.halfWay()
+				must(t, x.Close())
+				now := x.reading("f")
+				where := fmt.Sprintf("%s, %v, killed before call %d", name, sizes, n)
+				switch {
+				case left != nil:
+					t.Fatalf("%s: %v is open still", where, left)
+				case stranger != "" && stranger != before && stranger != after:
+					if theirs++; now != stranger {
+						t.Fatalf("%s: what others wrote is gone", where)
+					}
+				case now != before && now != after:
+					t.Fatalf("%s: a mixture stayed, and was one when it was killed: %v", where, cut != before && cut != after)
+				case now == before:
+					back++
+				default:
+					forward++
+				}
+				if name == "overwrite one of several" {
+					done := map[string]int{}
+					for _, f := range []string{"e", "g", "x/y/new"} {
+						done[x.reading(f)]++
+					}
+					if done[after] != 3 && done["old\n"]+done["-"] != 3 || stranger == "" && (done[after] == 3) != (now == after) {
+						t.Fatalf("%s: half made: %d of 3, the file %v", where, done[after], now == after)
+					}
+				}
+				if over {
+					break
+				}
+			}
+		}
+	}
+	t.Logf("%d mixtures; %d times back, %d times forward, %d times others'", mixtures, back, forward, theirs)
+	if mixtures == 0 || back == 0 || forward == 0 || theirs == 0 {
+		t.Error("no kill did what this is about")
+	}
+}
+
+// reading is the content of a file; "-" is absence.
+func (x *tree) reading(name string) string {
+	x.t.Helper()
+	b, err := os.ReadFile(x.ws + "/" + name)
+	if errors.Is(err, os.ErrNotExist) {
+		return "-"
+	}
+	must(x.t, err)
+	return string(b)
+}
+
+// Whatever goes wrong with the N-th call of a change that writes in place: it is made, or all is as before, or the answer says that it is open
+// and the next start ends it.
+func TestFaultAtEveryCallOfAnOverwriting(t *testing.T) {
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	faults := badCalls()
+	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
+	faults["short"] = badCall{guardfs.Fault{Short: true}, false}
+	before, after := blocks(0, 150_000), blocks(1, 70_001)
+	back, again := 0, 0
+	for name, bad := range faults {
+		x := grow(t, nil)
+		host := x.dir() + "/host"
+		must(t, os.WriteFile(x.dir()+"/after", []byte(after), 0o600))
+		must(t, os.WriteFile(host, nil, 0o600))
+		testdir.Mount(t, host, x.ws+"/f", unix.MS_BIND)
+		system := callsOf(x)
+		for n := int64(1); ; n++ {
+			must(t, os.WriteFile(host, []byte(before), 0o600))
+			call, err := system.fail(n, bad, func() error { return overwriteAll(x.Engine, x.ws, "f") })
+			if call == "" {
+				must(t, err)
+				break
+			}
+			if bad.Short && call != "write" { // it is no error of any other call
+				continue
+			}
+			open := x.halfWay() != nil
+			if open {
+				again++
+				if !engine.HalfMade.In(err) {
+					t.Fatalf("%s, call %d (%s): it is open, and the answer is %v", name, n, call, err)
+				}
+				must(t, x.Close())
+				x.open()
+			}
+			now := x.reading("f")
+			if err != nil && now == before {
+				back++
+			}
+			if x.halfWay() != nil || now != before && now != after || !open && (err == nil) != (now == after) {
+				t.Fatalf("%s, call %d (%s): %v, and it is before: %v, after: %v", name, n, call, err, now == before, now == after)
+			}
+		}
+		must(t, x.Close())
+	}
+	t.Logf("%d times back, %d times ended by the next start", back, again)
+	if back == 0 || again == 0 {
+		t.Error("no fault did what this is about")
+	}
+}
+
+// A file in a directory that is closed to this process, or of somebody else in a sticky one, is written in place: it stays the same object
+// with its owner and mode, and comes back by undo. One with another name is not, since that may lie anywhere.
+func TestOverwriteInDirectoriesOfOthers(t *testing.T) {
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	x := grow(t, nil)
+	must(t, x.Close())
+	for dir, mode := range map[string]os.FileMode{"closed": 0o555, "sticky": 0o777 | os.ModeSticky} {
+		for _, f := range []string{"f", "g", "linked"} {
+			must(t, os.Chmod(x.write(dir+"/"+f, "before"), 0o666))
+		}
+		must(t, os.Link(x.ws+"/"+dir+"/linked", x.dir()+"/"+dir+" elsewhere"))
+		must(t, os.Chmod(x.ws+"/"+dir, mode))
+	}
+	must(t, os.WriteFile(x.dir()+"/after", []byte("after"), 0o644))
+	for dir := x.dir(); dir != "/"; dir = filepath.Dir(dir) {
+		must(t, os.Chmod(dir, 0o777))
+		if filepath.Base(dir) == "dev" || filepath.Base(dir) == "shm" || dir == os.TempDir() {
+			break
+		}
+	}
+	must(t, errors.Join(os.Chmod(x.ws, 0o777), os.RemoveAll(x.data), os.Mkdir(x.data, 0o777), os.Chown(x.data, testdir.Nobody, testdir.Nobody)))
+	must(t, os.WriteFile(x.dir()+"/host", []byte("before"), 0o666))
+	must(t, os.Chmod(x.dir()+"/host", 0o666))
+	testdir.Mount(t, x.dir()+"/host", x.ws+"/mounted", unix.MS_BIND)
+	testdir.BeNobody(t)
+	x.open()
+	defer x.Close()
+	must(t, overwriteAll(x.Engine, x.ws, "mounted"))
+	x.has("mounted", "after")
+	_, gone := x.Delete(ctx, maker(), x.ws+"/mounted", engine.DeleteOptions{})
+	_, moved := x.Move(ctx, maker(), engine.MoveArgs{From: x.ws + "/mounted", To: x.ws + "/moved"})
+	for what, err := range map[string]error{"delete": gone, "move": moved} {
+		if r, ok := errors.AsType[*guardfs.FixedError](err); !ok || r.Dir != "" {
+			t.Errorf("a mount point, %s: %v", what, err)
+		}
+	}
+	for _, dir := range []string{"closed", "sticky"} {
+		name := x.ws + "/" + dir + "/f"
+		was, err := os.Stat(name)
+		must(t, err)
+		must(t, overwriteAll(x.Engine, x.ws, dir+"/f"))
+		now, err := os.Stat(name)
+		must(t, err)
+		if !os.SameFile(was, now) || was.Mode() != now.Mode() || now.Sys().(*syscall.Stat_t).Uid != 0 {
+			t.Errorf("%s: it is another file by now: %v", dir, now.Sys())
+		}
+		x.has(dir+"/f", "after")
+		must(t, undo(x.Engine))
+		x.has(dir+"/f", "before")
+		_, err = x.Redo(ctx, maker(), engine.RestoreOptions{})
+		must(t, err)
+		x.has(dir+"/f", "after")
+		must(t, overwriteAll(x.Engine, x.ws, dir+"/g", "new "+dir))
+		x.has(dir+"/g", "after")
+		for what, err := range map[string]error{
+			"linked": overwriteAll(x.Engine, x.ws, dir+"/linked"),
+			"delete": func() error {
+				_, err := x.Delete(ctx, maker(), name, engine.DeleteOptions{})
+				return err
+			}(),
+			"move": func() error {
+				_, err := x.Move(ctx, maker(), engine.MoveArgs{From: name, To: x.ws + "/moved"})
+				return err
+			}(),
+		} {
+			r, ok := errors.AsType[*guardfs.FixedError](err)
+			if !ok || r.Dir != x.ws+"/"+dir || r.Sticky != (dir == "sticky") {
+				t.Errorf("%s, %s: %v", dir, what, err)
+			}
+		}
+		x.has(dir+"/linked", "before")
+	}
+	err := overwriteAll(x.Engine, x.ws, "closed/new")
+	if r, ok := errors.AsType[*guardfs.FixedError](err); !ok || r.Dir != x.ws+"/closed" {
+		t.Errorf("a new file: %v", err)
+	}
+	if page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{AllSessions: true}); err != nil || len(page.Checkpoints) == 0 {
+		t.Errorf("%v, %v", page, err)
+	}
+}
