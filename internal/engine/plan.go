@@ -193,10 +193,15 @@ func (d *Desk) rmdir(name string) (Step, error) {
 	return s, nil // what can't be looked at is met again
 }
 
-// move is the step that moves something to the trash as a whole, or back. back: it is back already.
+// move is the step that moves something as a whole: to the trash, back, or to another name. back: it is back already.
 func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
 	d.moves = append(d.moves, mv)
-	if back, err = d.e.loadMove(d.ctx, mv); err != nil {
+	if mv.To != "" {
+		err = d.openRename(mv)
+	} else {
+		back, err = d.e.loadMove(d.ctx, mv)
+	}
+	if err != nil {
 		return s, back, err
 	}
 	return mv.step(), back, nil
@@ -245,7 +250,9 @@ func (p *Plan) check() error {
 			return &PlanError{s.Path, "it comes too late in the plan", s.Action}
 		}
 		phase = s.phase()
-		played.set(s.Path, kind(s.After))
+		if !s.Optional { // it goes last of all, if it is empty by then
+			played.set(s.Path, kind(s.After))
+		}
 		if s.Action == Rename && s.To != "" {
 			played.set(s.To, kind(s.Before))
 		}
@@ -333,7 +340,7 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 		if mv.Back {
 			other, err = d.e.isBack(ctx, mv)
 		} else {
-			err = d.e.staysPut(mv)
+			other, err = d.e.staysPut(mv)
 		}
 		if err == nil && !other {
 			other, err = d.e.refilled(ctx, mv)
@@ -454,10 +461,12 @@ func (s *Step) sum() []byte {
 	if s.Action == Rename { // it is that very object, with all that is in it
 		was = s.Before.ID.Lasting()
 		if s.move != nil {
-			was += s.move.in.names + s.move.hashes()
+			was += s.move.in.names
 		}
 	}
-	if b := &s.Before; s.Action == Append { // nor into this one
+	if b := &s.Before; s.Action == Rename && b.Kind == checkpoint.File { // as it was looked at
+		was += fmt.Sprint(b.Size, b.ModTime.UnixNano())
+	} else if s.Action == Append { // nor into this one
 		was = fmt.Sprint(b.ID.Lasting(), b.Size, b.ModTime.UnixNano(), b.Changed.UnixNano())
 	}
 	for _, f := range []string{
@@ -521,11 +530,6 @@ func (p *Plan) keys() (out []string) {
 		t, mv := s.file, s.move
 		if mv != nil && mv.place != nil {
 			out = append(out, mv.place.LockKey())
-		}
-		if mv != nil {
-			for _, from := range mv.pairs {
-				out = append(out, from.place.LockKey())
-			}
 		}
 		if t != nil && t.place != nil {
 			out = append(out, t.place.LockKey())
@@ -692,11 +696,6 @@ func (mv *Move) step() Step {
 		move: mv}
 	if s.To = mv.To; mv.Back {
 		s.Path, s.To = mv.Entry.Parked, mv.Path
-	}
-	for _, from := range mv.pairs {
-		if from.True == mv.Path { // a file or link, which was looked into
-			s.Before.State = state(from.Before)
-		}
 	}
 	return s
 }
