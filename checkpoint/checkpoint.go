@@ -201,7 +201,11 @@ type Change struct {
 
 // Moved is set, of RoleTree, where an object got another name: To at its old path, From at its new one, and at
 // both which object it is, in the caller's words.
-type Moved struct{ To, From, Identity string }
+type Moved struct {
+	To       string `json:",omitempty"`
+	From     string `json:",omitempty"`
+	Identity string `json:",omitempty"`
+}
 
 // Why a content is not in the store.
 const (
