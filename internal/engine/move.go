@@ -135,6 +135,9 @@ func (d *Desk) known(at *guardfs.Place, r Rules) error {
 	default:
 		t.Before, err = at.Sum()
 	}
+	if err == nil && t.Before.Hash != "" {
+		_, _, err = d.overlay(t, t.Before)
+	}
 	if err == nil {
 		t.Known, err = d.e.know(d.c, t)
 	}

@@ -250,9 +250,7 @@ func (p *Plan) check() error {
 			return &PlanError{s.Path, "it comes too late in the plan", s.Action}
 		}
 		phase = s.phase()
-		if !s.Optional { // it goes last of all, if it is empty by then
-			played.set(s.Path, kind(s.After))
-		}
+		played.set(s.Path, kind(s.After))
 		if s.Action == Rename && s.To != "" {
 			played.set(s.To, kind(s.Before))
 		}
@@ -306,6 +304,9 @@ func (s *Step) against(p played) string {
 	for _, name := range []string{s.Path, s.To} {
 		if !absolute(name) && (name != "" || name == s.Path) {
 			return "its name is not canonical"
+		}
+		if s.Action == Rename && name == s.Path { // directories that may stay go after it
+			continue
 		}
 		for d := path.Dir(name); len(d) > 1; d = path.Dir(d) {
 			if now, known := p.is[d]; known && now != dir {
