@@ -191,10 +191,20 @@ type Change struct {
 	// words of its own.
 	Skipped string
 
+	Moved
+
 	// Trash puts the path into the trash with the same transaction. Of it Expires, Agent, Parked,
 	// Files and Identity are read; the rest follows from the Op. Without Parked the content is that
 	// of this checkpoint; if that was not stored there is no entry.
 	Trash *Trashed
+}
+
+// Moved is set, of RoleTree, where an object got another name: To at its old path, From at its new one, and at
+// both which object it is, in the caller's words.
+type Moved struct {
+	To       string `json:",omitempty"`
+	From     string `json:",omitempty"`
+	Identity string `json:",omitempty"`
 }
 
 // Why a content is not in the store.
@@ -203,7 +213,7 @@ const (
 	SkipExcluded = "excluded"  // by Options.Exclude
 	skipHashOnly = "hash_only" // the caller gave a hash only, and the store does not have it
 	SkipNotRead  = "not_read"  // nor a hash
-	SkipParked   = "parked"    // moved to the trash as a whole: Trashed.Parked
+	SkipParked   = "parked"    // moved as a whole, to the trash or to another name
 	SkipPurged   = "purged"
 )
 
@@ -276,6 +286,7 @@ type Recorded struct {
 	AfterStored   bool   // likewise of After
 	Skipped       string // why content of Before is not stored
 	AfterSkipped  string // SkipPurged: content of After is not stored any more
+	Moved
 }
 
 // Errors that callers tell apart.
@@ -440,6 +451,8 @@ type Filter struct {
 	Since, Until time.Time // inclusive, exclusive
 	Limit        int       // 20 when 0; at most 1000
 	Cursor       string    // Next of the page before
+
+	trees bool // what went with a directory above Path counts too
 }
 
 func (f Filter) scope() Scope { return Scope{f.Principal, f.Session, f.AllSessions} }

@@ -637,6 +637,14 @@ func count(yes bool) int {
 var nothing = []byte{}
 
 // orNull is v as a column: NULL for the zero value.
+// nameOrNull is a path as a column; NULL for "".
+func nameOrNull(path string) any {
+	if path == "" {
+		return nil
+	}
+	return []byte(path)
+}
+
 func orNull[T comparable](v T) any {
 	if v == *new(T) {
 		return nil

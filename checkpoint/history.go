@@ -265,7 +265,8 @@ const changeColumns = `SELECT c.op, p.path, c.role, coalesce(c.skipped, ''), coa
 	coalesce(c.bmode, 0), coalesce(c.buid, 0), coalesce(c.bgid, 0), c.bmtime, b.hash,
 	coalesce(c.bsize, b.size, 0), coalesce(c.btarget, ''), c.bxattrs,
 	coalesce(c.amode, c.bmode, 0), coalesce(c.auid, c.buid, 0), coalesce(c.agid, c.bgid, 0), c.amtime, a.hash,
-	coalesce(c.asize, a.size, 0), coalesce(c.atarget, ''), coalesce(c.axattrs, c.bxattrs)`
+	coalesce(c.asize, a.size, 0), coalesce(c.atarget, ''), coalesce(c.axattrs, c.bxattrs),
+	coalesce(c.moved_to, ''), coalesce(c.moved_from, ''), coalesce(c.ident, '')`
 
 const changeJoins = `
 	JOIN path p ON p.id=c.path
@@ -320,7 +321,7 @@ func scanChange(row scanner) (op int64, c Recorded, err error) {
 	var b, a side
 	err = row.Scan(&op, &c.Path, &c.Role, &c.Skipped, &c.AfterSkipped, &bits,
 		&b.mode, &b.UID, &b.GID, &b.mtime, &b.hash, &b.Size, &b.Target, &b.xattrs,
-		&a.mode, &a.UID, &a.GID, &a.mtime, &a.hash, &a.Size, &a.Target, &a.xattrs)
+		&a.mode, &a.UID, &a.GID, &a.mtime, &a.hash, &a.Size, &a.Target, &a.xattrs, &c.To, &c.From, &c.Identity)
 	if err == nil {
 		c.Before, err = b.state(byCode(kinds, bits&0xff))
 	}

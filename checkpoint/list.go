@@ -53,6 +53,7 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 			w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path" + in(ids) + ")")
 		}
 	}
+	f.trees = true
 	var p Page
 	limit := f.limit()
 	p.Checkpoints = make([]Checkpoint, 0, limit)
@@ -105,6 +106,9 @@ func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n in
 		}
 		for _, path := range append([]string{f.Path}, f.Also...) {
 			add(opsOfPath, "cp.op", w.with(thisPath, []byte(path)))
+			for dir := above(path); f.trees && dir != ""; dir = above(dir) { // what went with a directory
+				add(opsOfPath, "cp.op", w.with(thisPath+" AND cp.role=?", []byte(dir), RoleTree))
+			}
 		}
 	}
 	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(b.seq, a.seq) })

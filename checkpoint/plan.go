@@ -88,6 +88,7 @@ type Item struct {
 	// oldest first.
 	Own         []ID
 	meta        ours
+	Moved            // by the first of the operations that the plan takes back
 	DropIfEmpty bool // a directory that was only made to hold something: remove it if it is empty
 }
 
@@ -246,7 +247,7 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 			firsts[c.Path] = first{e.seq, e.c.Principal, e.c.Session}
 			p.Items = append(p.Items, Item{
 				Path: c.Path, Role: c.Role, Want: c.Before, Stored: c.Stored, Missing: c.Skipped,
-				Base: c.After, BaseStored: c.AfterStored,
+				Base: c.After, BaseStored: c.AfterStored, Moved: c.Moved,
 				DropIfEmpty: c.Role == RoleParent && c.Before.kind() == Absent, Grown: e.c.Kind == KindAppend,
 			})
 		}

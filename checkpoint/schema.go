@@ -19,7 +19,8 @@ import (
 //   - open_op has a row for each operation that was saved with a tag: it goes when the outcome is
 //     written.
 //   - change has what was before in columns with b, and what comes after in those with a: NULL there
-//     is "as before".
+//     is "as before". Of what got another name, moved_to is in the row of the old one and moved_from in
+//     that of the new one; ident is which object it is.
 //   - session.gone and path.gone are the newest checkpoint that retention took of them, session.gone_ts
 //     the newest time of one: of a session only what changed something for it, so that a rewind knows
 //     whether it would be whole; of a path only where it was newer than all that stay.
@@ -52,6 +53,7 @@ CREATE TABLE change(op INTEGER NOT NULL, n INTEGER NOT NULL, path INTEGER NOT NU
 	bobj INTEGER, bsize INTEGER, btarget BLOB, bxattrs BLOB,
 	akind INTEGER NOT NULL, amode INTEGER, auid INTEGER, agid INTEGER, amtime INTEGER,
 	aobj INTEGER, asize INTEGER, atarget BLOB, axattrs BLOB,
+	moved_to BLOB, moved_from BLOB, ident TEXT,
 	PRIMARY KEY(op, n)) WITHOUT ROWID;
 CREATE INDEX change_path ON change(path, op);
 CREATE TABLE seal(id INTEGER PRIMARY KEY, wrapped BLOB NOT NULL);
@@ -90,6 +92,9 @@ const (
 	from7 = `
 ALTER TABLE op ADD COLUMN id TEXT NOT NULL DEFAULT '';
 ALTER TABLE trash ADD COLUMN name TEXT NOT NULL DEFAULT '';
+ALTER TABLE change ADD COLUMN moved_to BLOB;
+ALTER TABLE change ADD COLUMN moved_from BLOB;
+ALTER TABLE change ADD COLUMN ident TEXT;
 UPDATE op SET id=seq;
 UPDATE trash SET name=id;
 DROP INDEX turn_name;

@@ -857,6 +857,9 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 		if !mv.Back {
 			f.Action, f.Trash = "removed", string(mv.Entry.ID)
 		}
+		if mv.To != "" {
+			out.Files = append(out.Files, RestoredFile{Path: mv.To, Action: "created", Whole: true})
+		}
 		out.Files = append(out.Files, f)
 	}
 	if of := done.Plan; of.UndoOf != "" && of.RestoreOf != "" {

@@ -181,7 +181,11 @@ func warnings(s *Step) (out []string) {
 // warning says that a tree goes, or comes back.
 func (mv *Move) warning() string {
 	if mv.To != "" {
-		return fmt.Sprintf("%s gets the name %s, with all it is: %d files, %d bytes", mv.Path, mv.To,
+		to := mv.To
+		if mv.over {
+			to += ", over what is there,"
+		}
+		return fmt.Sprintf("%s gets the name %s, with all it is: %d files, %d bytes", mv.Path, to,
 			mv.in.files, mv.in.size)
 	}
 	if mv.Back {
@@ -241,6 +245,9 @@ func (p *Plan) diff() string {
 	for i := range p.Steps {
 		if t := p.Steps[i].file; t != nil {
 			b.WriteString(diff.Unified(t.True, ends(t), Hunks(t)))
+		}
+		if mv := p.Steps[i].move; mv != nil && mv.To != "" && mv.over {
+			fmt.Fprintf(&b, "moves %s over %s\n", edit.ShownPath(mv.Path), edit.ShownPath(mv.To))
 		}
 	}
 	return b.String()
@@ -386,10 +393,7 @@ func (e *Engine) inside(ctx context.Context, mv *Move, use func(name string)) (e
 	case mv.To == "":
 		_, err = e.census(ctx, mv.Path, true, use)
 	default:
-		for _, name := range slices.Concat(mv.in.paths, mv.in.dirs) {
-			use(name)
-			use(mv.newName(name))
-		}
+		_, err = e.census(ctx, mv.Path, true, func(name string) { use(name); use(mv.newName(name)) })
 	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -636,9 +635,7 @@ func (s *apply) rename(ctx context.Context, mv *Move, m *movement) (err error) {
 			err = noTrash(mv.Path, err)
 		}
 		look(m.hold)
-	case mv.mid == nil:
-		m.pub, err = m.place.Swap(ctx, m.hold, m.was, guardfs.Expect{})
-	default:
+	default: // over our own name: what leaves a user's name is looked at there
 		_, err = m.place.Swap(ctx, mv.mid, m.was, guardfs.Expect{})
 		if look(mv.mid); err == nil {
 			m.pub, err = m.hold.Swap(ctx, mv.mid, guardfs.Expect{}, m.was)
@@ -691,9 +688,6 @@ func (s *apply) end(ctx context.Context, left error) error {
 		m := &s.moves[i]
 		if mv := s.p.Steps[i].move; mv != nil {
 			s.done.Moved = append(s.done.Moved, *mv)
-			for to, from := range mv.pairs {
-				to.Published = &guardfs.Published{Info: from.Before.Info, True: to.True}
-			}
 			continue
 		}
 		t := s.p.Steps[i].file
@@ -900,13 +894,7 @@ func (s *apply) parting(i int) error {
 		mv.info, m.place, m.hold = info, mv.place, mv.slot // which may have to be made
 		tr.To, tr.Dir, tr.Before = mv.To, mv.place.ParentTrue(), objectOf(info, "")
 		m.was = guardfs.Expect{ID: info.ID}
-		for _, from := range mv.pairs {
-			if from.True == mv.Path {
-				from.Before.Info.ID = info.ID
-				m.was, tr.Before.Hash = guardfs.Found(from.Before), from.Before.Hash
-			}
-		}
-		if err == nil && info.Kind == guardfs.KindDir {
+		if err == nil {
 			mv.mid, _, err = mv.place.Hold(context.Background(), guardfs.TempName(s.tag, i), guardfs.NewObject{})
 		}
 		return err
@@ -998,14 +986,30 @@ func (s *apply) all() (out []checkpoint.Change) {
 		out = append(out, ch)
 	}
 	for i := range s.p.Steps {
-		switch mv := s.p.Steps[i].move; {
-		case mv != nil && mv.To != "":
-			made = append(made, mv.dirs...)
-		case mv != nil:
-			out = append(out, moveChange(mv))
+		if mv := s.p.Steps[i].move; mv != nil {
+			for _, ch := range moveChanges(mv) {
+				out = follow(out, ch)
+			}
 		}
 	}
 	return append(append(out, made...), gone...)
+}
+
+// follow adds the change of a later step of the same plan. A path that one thing leaves and another comes to has one change.
+func follow(out []checkpoint.Change, ch checkpoint.Change) []checkpoint.Change {
+	i := slices.IndexFunc(out, func(c checkpoint.Change) bool { return c.Path == ch.Path && c.Role == roleTree })
+	if i < 0 {
+		return append(out, ch)
+	}
+	was := &out[i]
+	was.After = ch.After
+	if ch.Trash != nil {
+		was.Trash = ch.Trash
+	}
+	if ch.Moved != (checkpoint.Moved{}) {
+		was.Moved = ch.Moved
+	}
+	return out
 }
 
 // dirAfter gives the state of a directory that the step makes.
@@ -1067,7 +1071,7 @@ func (s *apply) save(ctx context.Context) error {
 	}
 	for i := range s.p.Steps {
 		for _, t := range saved.Trashed {
-			if mv := s.p.Steps[i].move; mv != nil && mv.Path == t.Path {
+			if mv := s.p.Steps[i].move; mv != nil && mv.To == "" && !mv.Back && mv.Path == t.Path {
 				mv.Entry = t
 			}
 		}
@@ -1365,15 +1369,19 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 	if e.ledger == nil {
 		return
 	}
-	from := map[*Target]*Target{}
+	var errs []error
+	came := func(t *Target) bool {
+		return slices.ContainsFunc(moves, func(mv *Move) bool { return mv.To != "" && (t.True == mv.To || below(t.True, mv.To)) })
+	}
 	for _, mv := range moves {
-		maps.Copy(from, mv.pairs)
+		if mv.To != "" {
+			errs = append(errs, e.ledger.Forget(c.key(), mv.To), e.rememberMoved(c, mv))
+		}
 	}
 	for _, t := range ts {
 		var err error
 		switch {
-		case from[t] != nil:
-			err = e.rememberMoved(c, t, from[t])
+		case came(t):
 		case t.After.Kind != guardfs.KindFile:
 			err = e.ledger.Forget(c.key(), t.True)
 		case t.After.Tail, t.After.add > 0 && t.Published != nil && t.Published.Info.Size != t.After.size():
@@ -1401,9 +1409,10 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 			e.Keep(o.True, t.After.Hash, t.After.Content)
 			err = e.remember(c, o, sight)
 		}
-		if err != nil {
-			e.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
-		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		e.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
 	}
 }
 

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
+	"math"
 	"path"
-	"slices"
 	"syscall"
 
 	"moltisfs/checkpoint"
@@ -29,23 +28,25 @@ type MoveArgs struct {
 // Move renames a file, a symbolic link (itself) or a directory with all it holds. It has a
 // checkpoint whatever the config says.
 //
-// It is one rename as a rule. To another volume, everything is made at To and removed at From,
-// still as one change. Each file is on record under both names, so its history goes on. So what the
-// store can't or must not hold is not moved. From has to pass the rules of a deletion, To those of
-// a new file.
+// On one volume it is one rename, of whatever size, and nothing is read or stored. A file or link at To goes into the trash. To another
+// volume, all is made at To, and From is deleted, by one change. From has to pass the rules of a deletion, To those of a new file.
 func (e *Engine) Move(ctx context.Context, c *Call, a MoveArgs) (*Done, error) {
 	if err := e.is(c, opRename, a.From, a.To); err != nil {
 		return nil, err
 	}
 	for apart := false; ; apart = true {
+		var m *moving
 		done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (p *Plan, err error) {
-			m := &moving{d: d, a: a, mv: &Move{pairs: map[*Target]*Target{}}, apart: apart}
+			m = &moving{d: d, a: a, mv: &Move{}, apart: apart}
 			d.moves = append(d.moves, m.mv)
 			if p, err = m.plan(ctx); err != nil {
 				c.Trace.Paths = []string{a.From, a.To}
 			}
 			return p, err
 		})
+		if err == nil && m.apart {
+			done.Moved = append(done.Moved, *m.mv)
+		}
 		if apart || !errors.Is(err, syscall.EXDEV) { // an overlay says it of directories on one mount
 			return done, err
 		}
@@ -58,7 +59,6 @@ type moving struct {
 	a     MoveArgs
 	mv    *Move
 	apart bool // no rename leads there
-	come  targets
 }
 
 // plan says how all that is at From comes to To.
@@ -68,46 +68,100 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	if err := m.open(); err != nil {
 		return nil, err
 	}
-	in, err := d.e.contentsOf(ctx, mv.place.Object(), true)
-	switch {
-	case NotEmpty.In(err): // something in it must not be named
-		return nil, Refuse(Hidden, mv.Path, 1)
-	case err != nil:
-		return nil, err
-	case in.special != "":
-		return nil, &guardfs.NotRegularError{Path: in.special, Kind: guardfs.KindOther.String()}
-	case in.entries > maxTree:
-		return nil, Refuse(TooManyEntries, mv.Path, maxTree)
-	case in.whole && d.e.excluded(mv.Path):
-		return nil, Refuse(NotStored, mv.Path, Unstored.Of(checkpoint.SkipExcluded))
-	case in.whole:
-		return nil, Refuse(NotStored, mv.Path, Unstored.Of(checkpoint.SkipTooLarge))
-	}
-	mv.in = in
-	if err := m.load(); err != nil {
-		return nil, err
+	over := ""
+	if mv.over {
+		over = " over"
 	}
 	p := Plan{
-		Summary: "move " + edit.ShownPath(mv.Path) + " to " + edit.ShownPath(mv.To), DryRun: m.a.DryRun,
+		Summary: "move " + edit.ShownPath(mv.Path) + cmp.Or(over, " to") + " " + edit.ShownPath(mv.To), DryRun: m.a.DryRun,
 		Checkpoint: true, Whole: true, Op: checkpoint.Op{Kind: checkpoint.KindMove},
 	}
+	r := m.a.Rules
+	r.Read = ReadSome
+	if err := d.known(mv.place, r); err != nil {
+		return nil, err
+	}
+	if m.apart {
+		return m.copied(ctx, p)
+	}
+	if err := d.judgeInside(ctx, mv); err != nil {
+		return nil, err
+	}
+	var err error
 	if mv.slot == nil {
 		if p.Steps, err = d.above(m.a.To, mv.To); err != nil {
 			return nil, err
 		}
 	}
-	if m.apart {
-		return m.copied(p)
-	}
-	for _, u := range m.come {
-		if u.Before.Exists {
-			was := State{State: state(u.Before), ID: u.Before.Info.ID}
-			p.Steps = append(p.Steps, Step{Path: u.True, Action: Remove, Before: was, file: u})
+	if mv.over {
+		if err := d.known(mv.slot, Rules{Read: ReadWhole, Meant: r.Meant}); err != nil { // all that is there is replaced
+			return nil, err
 		}
+		s, _, err := d.move(&Move{Path: mv.To, Entry: checkpoint.Trashed{Agent: !d.c.ByUser, Size: mv.slot.Object().Info.Size, Files: 1}})
+		if err != nil {
+			return nil, err
+		}
+		p.Steps = append(p.Steps, s)
 	}
 	p.Steps = append(p.Steps, mv.step())
 	p.sort()
 	return &p, nil
+}
+
+// known refuses the file at a place that the session must not move or replace by these rules. It is read only where the caller, or what
+// the session has seen of it, has a hash.
+func (d *Desk) known(at *guardfs.Place, r Rules) error {
+	o := at.Object()
+	t := &Target{Path: o.True, True: o.True, rules: r, Before: &guardfs.Before{Exists: true, Info: o.Info}}
+	if o.Info.Kind != guardfs.KindFile {
+		return nil
+	}
+	if err := d.e.changeable(t); err != nil {
+		return err
+	}
+	seen := false
+	if d.e.ledger != nil {
+		s, ok, err := d.e.ledger.Look(d.c.key(), o.Info.ID.String(), o.True)
+		if err != nil {
+			return &hostError{"looking up what was read", err}
+		}
+		seen = ok && s.Hash != ""
+	}
+	var err error
+	switch {
+	case !seen && r.Hash == "":
+	case o.Info.Size <= d.e.cfg.Checkpoint.MaxFileBytes:
+		t.Before, err = at.Load(maxLoad) // to show what changed
+	default:
+		t.Before, err = at.Sum()
+	}
+	if err == nil && t.Before.Hash != "" {
+		_, _, err = d.overlay(t, t.Before)
+	}
+	if err == nil {
+		t.Known, err = d.e.know(d.c, t)
+	}
+	if err != nil {
+		return err
+	}
+	return d.e.fresh(t)
+}
+
+// judgeInside walks what moves with mv. Policy judges each name, the old one and the new one.
+func (d *Desk) judgeInside(ctx context.Context, mv *Move) (err error) {
+	if mv.in = (contents{files: 1, size: mv.info.Size}); mv.info.Kind != guardfs.KindDir {
+		return nil
+	}
+	var denied error
+	mv.in, err = d.e.census(ctx, mv.Path, true, func(name string) {
+		if to := mv.newName(name); denied == nil {
+			denied = d.e.judge.Judge(guardfs.Object{Spelled: to, True: to}, guardfs.Create)
+		}
+	})
+	if NotEmpty.In(err) { // something in it must not be named
+		return Refuse(Hidden, mv.Path, 1)
+	}
+	return cmp.Or(err, denied)
 }
 
 // open looks at both names, by handle; policy first.
@@ -149,95 +203,58 @@ func (m *moving) open() (err error) {
 	case there != guardfs.KindAbsent && !(a.Overwrite && file(there) && file(from.Info.Kind)):
 		return Refuse(Conflicts, mv.To, []Blocked{{Path: mv.To, Why: Occupied}})
 	}
+	mv.over = there != guardfs.KindAbsent
 	same, err := mv.place.SameMount(near)
 	m.apart = m.apart || !same
 	return err
 }
 
-// load looks at each file and link, under both names, and at the directories.
-func (m *moving) load() error {
+// copied plans a move by contents: all is made anew at To, and From is deleted.
+func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 	d, mv := m.d, m.mv
-	if err := checkPlaces(mv.in.paths); err != nil {
-		return err
-	}
-	for _, name := range mv.in.paths {
-		link := mv.in.links[name]
-		t, err := d.Load(name, Rules{Read: ReadSome, Link: link, Hash: m.a.Rules.Hash})
-		if err != nil {
-			return err
-		}
-		if link && t.Before.Exists && t.Before.Info.Kind != guardfs.KindSymlink {
-			return &guardfs.ConflictError{Path: t.True, Why: guardfs.WasLink}
-		}
-		t.After = After{Kind: guardfs.KindAbsent}
-		if err := m.arrives(t); err != nil {
-			return err
-		}
-	}
-	for _, dir := range mv.in.dirs {
-		was, err := d.e.dirState(dir)
-		if err == nil {
-			err = m.mayCome(mv.newName(dir))
-		}
-		if err != nil {
-			return err
-		}
-		mv.dirs = append(mv.dirs,
-			checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: was},
-			checkpoint.Change{Path: mv.newName(dir), Role: checkpoint.RoleParent, After: was})
-	}
-	if mv.info.Kind == guardfs.KindDir {
-		d.files = append(d.files, m.come...)
-	}
-	return nil
-}
-
-// arrives plans the arrival of t under its new name.
-func (m *moving) arrives(t *Target) (err error) {
-	u := &Target{Path: m.mv.newName(t.True), Before: &guardfs.Before{}}
-	if u.True = u.Path; m.mv.info.Kind == guardfs.KindDir {
-		err = m.mayCome(u.True)
-	} else {
-		r := m.a.Rules
-		r.Read, r.Link, r.Hash = ReadWhole, true, "" // all that is there is replaced
-		u, err = m.d.Load(m.a.To, r)
-	}
+	gone, _, err := d.delete(ctx, m.a.From, DeleteOptions{Recursive: true})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b := t.Before
-	u.After = After{Kind: b.Info.Kind, Content: b.Content, Hash: b.Hash, Meta: &b.Meta}
-	switch {
-	case b.Info.Kind == guardfs.KindSymlink:
-		u.After = After{Kind: guardfs.KindSymlink, Target: string(b.Content)}
-	case !m.apart && !u.Before.Exists: // it is the very file, whatever we could give a new one
-		u.After.Meta, u.fresh = nil, b.Meta
-	}
-	m.mv.pairs[u] = t
-	m.come = append(m.come, u)
-	return nil
-}
-
-// mayCome asks the policy about a name below To.
-func (m *moving) mayCome(name string) error {
-	return m.d.e.judge.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create)
-}
-
-// copied plans a move by contents: all is made anew at To, and removed at From.
-func (m *moving) copied(p Plan) (*Plan, error) {
-	for i := range m.mv.dirs {
-		ch := &m.mv.dirs[i]
-		if ch.Before.Kind != checkpoint.Dir {
-			p.Steps = append([]Step{mkdirAs(ch.Path, ch.After)}, p.Steps...)
-			continue
+	for _, s := range gone.Steps {
+		if s.file == nil {
+			p.Steps = append(p.Steps, s)
 		}
-		s, err := m.d.rmdir(ch.Path)
+	}
+	p.trash = gone.trash
+	b := &copying{d: d, dirs: map[string]fs.FileMode{}, meta: map[fs.FileMode]*guardfs.Metadata{}, exact: true,
+		a: CopyArgs{From: mv.Path, To: m.a.To, Overwrite: m.a.Overwrite, Recursive: mv.info.Kind == guardfs.KindDir, Rules: m.a.Rules}}
+	b.a.Rules.Hash = ""
+	if mv.info.Kind == guardfs.KindSymlink {
+		was, err := mv.place.Load(maxLoad)
+		if err == nil {
+			err = b.put(copied{to: m.a.To, link: string(was.Content)})
+		}
 		if err != nil {
 			return nil, err
 		}
-		p.Steps = append(p.Steps, s)
+		return d.plan(p)
 	}
-	return m.d.plan(p)
+	h, err := d.e.fs.Resolve(mv.Path, guardfs.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	if b.a.Recursive {
+		return b.tree(ctx, h, p)
+	}
+	f, err := h.Open()
+	if err != nil {
+		return nil, err
+	}
+	i := copied{to: m.a.To, of: mv.Path, mode: f.Info().Mode}
+	if err = b.read(mv.Path, f, &i); err == nil {
+		err = b.put(i)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.plan(p)
 }
 
 // newName gives the name that a path at or below From has then.
@@ -256,10 +273,26 @@ func (e *Engine) refilled(ctx context.Context, mv *Move) (_ bool, err error) {
 	return now.names != mv.in.names, err
 }
 
-// asPlanned makes sure that the tree of mv, which has a name of ours now, holds what the plan was made
-// of: that was judged under the name that it gets, and shown to whoever was asked.
+// touched says that somebody wrote to the file that is to move, which is now as info says.
+func (mv *Move) touched(now guardfs.Info) bool {
+	return now.Kind == guardfs.KindFile && (now.Size != mv.info.Size || !now.ModTime.Equal(mv.info.ModTime))
+}
+
+// asPlanned makes sure that the file or tree of mv, which has a name of ours now, holds what the plan was
+// made of: that was judged under the name that it gets, and shown to whoever was asked.
 func (e *Engine) asPlanned(ctx context.Context, mv *Move, name string) error {
 	if mv.info.Kind != guardfs.KindDir {
+		if mv.To == "" {
+			return nil
+		}
+		at, err := e.trash.PlaceLink(name)
+		if err != nil {
+			return err
+		}
+		defer at.Close() //nolint:errcheck // nothing was written through it
+		if mv.touched(at.Object().Info) {
+			return &guardfs.ConflictError{Path: mv.Path, Why: guardfs.ContentChanged}
+		}
 		return nil
 	}
 	names, err := e.lookInto(ctx, mv, name, nil)
@@ -296,27 +329,29 @@ func (e *Engine) lookInto(ctx context.Context, mv *Move, name string,
 	})
 }
 
-// hashes gives the hashes of the contents that get another name, in the order of their names.
-func (mv *Move) hashes() (out string) {
-	all := map[string]string{}
-	for _, from := range mv.pairs {
-		all[from.True] = from.Before.Hash
-	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out += all[name]
-	}
-	return out
-}
+// Size is how large the file is that was moved, or the text of the link.
+func (mv *Move) Size() int64 { return mv.info.Size }
 
-// rememberMoved has the session know of a file under its new name what it knew of it. from is that
-// file under the old one.
-func (e *Engine) rememberMoved(c *Call, t, from *Target) error {
-	if from.Known.Seen == nil || t.Published == nil {
-		return e.ledger.Forget(c.key(), t.True)
+// rememberMoved has the session know under the new names what it knew under the old ones.
+func (e *Engine) rememberMoved(c *Call, mv *Move) error {
+	all, err := e.ledger.Latest(c.key(), math.MaxInt)
+	for _, s := range all {
+		top := s.Path == mv.Path
+		if !top && !below(s.Path, mv.Path) {
+			continue
+		}
+		err = errors.Join(err, e.ledger.Forget(c.key(), s.Path))
+		s.Path = mv.newName(s.Path)
+		o, _, lerr := e.fs.Lstat(s.Path)
+		if lerr != nil || s.Hash == "" && !top { // of what has no hash only the times tell, and nobody compared them
+			continue
+		}
+		if s.ID = o.Info.ID.String(); s.Hash == "" {
+			s.Stamp = stamp(o.Info, "")
+		}
+		err = errors.Join(err, e.ledger.Saw(c.key(), s))
 	}
-	seen := *from.Known.Seen
-	seen.ID, seen.Path = t.Published.Info.ID.String(), t.True
-	return e.ledger.Saw(c.key(), seen)
+	return err
 }
 
 // CopyArgs say what is copied.
@@ -382,11 +417,12 @@ type copying struct {
 
 	files []copied
 	dirs  map[string]fs.FileMode // to be made
+	exact bool                   // owner, times and all else come along
 }
 
 // copied is one file or link of a copy.
 type copied struct {
-	to      string
+	to, of  string
 	mode    fs.FileMode
 	content []byte
 	from    *From  // in the place of content
@@ -444,6 +480,13 @@ func (b *copying) tree(ctx context.Context, h *guardfs.Handle, p Plan) (*Plan, e
 		s := &plan.Steps[i]
 		if mode, ok := b.dirs[s.Path]; ok && s.Action == Mkdir {
 			s.After.Mode = mode | 0o700 // something has to be made in it
+			if b.exact {
+				was, err := b.d.e.dirState(b.a.From + s.Path[len(to):])
+				if err != nil {
+					return nil, err
+				}
+				*s = mkdirAs(s.Path, was)
+			}
 		}
 	}
 	return plan, err
@@ -466,7 +509,7 @@ func (b *copying) collect(ctx context.Context, dir *guardfs.Dir, to string) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		i := copied{to: joined(to, n.Name)}
+		i := copied{to: joined(to, n.Name), of: joined(dir.True(), n.Name)}
 		switch n.Kind {
 		case guardfs.KindDir:
 			sub, err := dir.OpenDir(n.Name, true)
@@ -520,7 +563,7 @@ func (b *copying) read(name string, f *guardfs.File, i *copied) error {
 // put plans one file or link.
 func (b *copying) put(i copied) error {
 	r := b.a.Rules
-	r.Read, r.Link, r.Parents = ReadNone, i.link != "", r.Parents || b.a.Recursive
+	r.Read, r.Link, r.Parents = ReadNone, i.link != "" || b.exact, r.Parents || b.a.Recursive
 	if b.a.Overwrite {
 		r.Read = ReadWhole // all that is there is replaced
 	}
@@ -540,10 +583,26 @@ func (b *copying) put(i copied) error {
 		return nil
 	}
 	t.After = After{Kind: guardfs.KindFile, Content: i.content, From: i.from}
-	if !t.Before.Exists {
+	if b.exact {
+		t.After.Meta, err = b.metadata(i.of)
+	} else if !t.Before.Exists {
 		t.After.Meta, err = b.fresh(t, i.mode.Perm())
 	}
 	return err
+}
+
+// metadata is that of the file name.
+func (b *copying) metadata(name string) (*guardfs.Metadata, error) {
+	at, err := b.d.e.fs.PlaceLink(name)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close() //nolint:errcheck // nothing was written through it
+	was, err := at.Peek(nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	return &was.Meta, nil
 }
 
 // fresh gives the metadata that the system gives to a new file, a copy of one with mode.

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"path"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -99,13 +99,11 @@ func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call,
 		if _, held, err := c.held(ctx, k.Path); held || err != nil {
 			continue // the disk is not what counts
 		}
-		away := now.After.Kind == checkpoint.Absent
-		if away {
-			if away, err = e.movedAway(ctx, db, k.Path); err != nil {
-				return "", err
-			}
+		moved, err := movedAbove(ctx, db, k.Path)
+		if err != nil {
+			return "", err
 		}
-		if !away {
+		if !moved {
 			op.Changes = append(op.Changes, now)
 		}
 	}
@@ -170,27 +168,10 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 	return out, true
 }
 
-// movedAway says whether name was in a tree that is in the trash: then the tools removed it, and
-// nobody from outside.
-func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) (bool, error) {
-	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
-		entries, err := e.entriesAt(ctx, db, dir, false)
-		if err != nil || len(entries) == 0 {
-			if err != nil {
-				return false, err
-			}
-			continue
-		}
-		page, err := db.List(ctx,
-			checkpoint.Filter{Path: name, NoReads: true, Limit: 1, AllSessions: true})
-		if err != nil {
-			return false, err
-		}
-		// Only if the tools did not put something there after that.
-		if entries[0].Parked != "" &&
-			(len(page.Checkpoints) == 0 || page.Checkpoints[0].Time.Before(entries[0].Deleted)) {
-			return true, nil
-		}
-	}
-	return false, nil
+// movedAbove says that the newest change of name was that of a directory above it, which the tools gave another name or put
+// into the trash: then nobody from outside took name away.
+func movedAbove(ctx context.Context, db *checkpoint.DB, name string) (bool, error) {
+	page, err := db.List(ctx, checkpoint.Filter{Path: name, NoReads: true, Limit: 1, AllSessions: true})
+	return len(page.Checkpoints) > 0 && page.Checkpoints[0].Outcome != checkpoint.Aborted &&
+		!slices.ContainsFunc(page.Checkpoints[0].Changes, func(c checkpoint.Recorded) bool { return c.Path == name }), err
 }

@@ -215,10 +215,15 @@ func (d *Desk) rmdir(name string) (Step, error) {
 	return s, nil // what can't be looked at is met again
 }
 
-// move is the step that moves something to the trash as a whole, or back. back: it is back already.
+// move is the step that moves something as a whole: to the trash, back, or to another name. back: it is back already.
 func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
 	d.moves = append(d.moves, mv)
-	if back, err = d.e.loadMove(d.ctx, mv); err != nil {
+	if mv.To != "" {
+		err = d.openRename(mv)
+	} else {
+		back, err = d.e.loadMove(d.ctx, mv)
+	}
+	if err != nil {
 		return s, back, err
 	}
 	return mv.step(), back, nil
@@ -322,6 +327,9 @@ func (s *Step) against(p played) string {
 		if !absolute(name) && (name != "" || name == s.Path) {
 			return "its name is not canonical"
 		}
+		if s.Action == Rename && name == s.Path { // directories that may stay go after it
+			continue
+		}
 		for d := path.Dir(name); len(d) > 1; d = path.Dir(d) {
 			if now, known := p.is[d]; known && now != dir {
 				return fmt.Sprintf("the plan leaves a %s at %s before", now, d)
@@ -355,7 +363,7 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 		if mv.Back {
 			other, err = d.e.isBack(ctx, mv)
 		} else {
-			err = d.e.staysPut(mv)
+			other, err = d.e.staysPut(mv)
 		}
 		if err == nil && !other {
 			other, err = d.e.refilled(ctx, mv)
@@ -478,10 +486,12 @@ func (s *Step) sum() []byte {
 	if s.Action == Rename { // it is that very object, with all that is in it
 		was = s.Before.ID.Lasting()
 		if s.move != nil {
-			was += s.move.in.names + s.move.hashes()
+			was += s.move.in.names
 		}
 	}
-	if b := &s.Before; s.Action == Append && b.Hash == "" { // nor into this one, which was not read
+	if b := &s.Before; s.Action == Rename && b.Kind == checkpoint.File { // as it was looked at
+		was += fmt.Sprint(b.Size, b.ModTime.UnixNano())
+	} else if s.Action == Append && b.Hash == "" { // nor into this one, which was not read
 		was = fmt.Sprint(b.ID.Lasting(), b.Size, b.ModTime.UnixNano(), b.Changed.UnixNano())
 	}
 	for _, f := range []string{
@@ -545,11 +555,6 @@ func (p *Plan) keys() (out []string) {
 		t, mv := s.file, s.move
 		if mv != nil && mv.place != nil {
 			out = append(out, mv.place.LockKey())
-		}
-		if mv != nil {
-			for _, from := range mv.pairs {
-				out = append(out, from.place.LockKey())
-			}
 		}
 		if t != nil && t.place != nil {
 			out = append(out, t.place.LockKey())
@@ -716,11 +721,6 @@ func (mv *Move) step() Step {
 		move: mv}
 	if s.To = mv.To; mv.Back {
 		s.Path, s.To = mv.Entry.Parked, mv.Path
-	}
-	for _, from := range mv.pairs {
-		if from.True == mv.Path { // a file or link, which was looked into
-			s.Before.State = state(from.Before)
-		}
 	}
 	return s
 }

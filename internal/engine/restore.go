@@ -357,7 +357,9 @@ func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
 		r.moves = []*Move{{Path: r.entry.Path, Back: true, Entry: *r.entry}}
 	}
 	for _, mv := range r.moves {
-		r.goes[mv.Path] = !mv.Back
+		if r.goes[mv.Path] = !mv.Back; mv.To != "" {
+			r.goes[mv.To] = false
+		}
 	}
 	if err := r.split(ctx, items); err != nil {
 		return nil, err
@@ -404,13 +406,27 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 		}
 	}
 	for _, item := range trees {
-		mv, why, err := r.moveOf(ctx, r.d.c, item)
+		from := slices.IndexFunc(trees, func(o *checkpoint.Item) bool { return o.To == item.Path && item.From == o.Path })
+		if from >= 0 {
+			continue // it goes back with that
+		}
+		var moves []*Move
+		var why Why
+		var err error
+		if item.To != "" {
+			moves, why, err = r.back(ctx, item, trees)
+		} else {
+			var mv *Move
+			if mv, why, err = r.moveOf(ctx, r.d.c, item); mv != nil {
+				moves = []*Move{mv}
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
-		if why == none && mv != nil {
+		if why == none && moves != nil {
 			for _, other := range rest {
-				if below(other.Path, item.Path) && other.Role != checkpoint.RoleParent {
+				if (below(other.Path, item.Path) || item.To != "" && below(other.Path, item.To)) && other.Role != checkpoint.RoleParent {
 					why = MovedWhole
 				}
 			}
@@ -422,11 +438,101 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 				func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
 		case why != none:
 			return nil, Refuse(Conflicts, "", []Blocked{{Path: item.Path, Why: why}})
-		case mv != nil:
-			r.moves = append(r.moves, mv)
+		default:
+			r.moves = append(r.moves, moves...)
 		}
 	}
 	return rest, nil
+}
+
+// back gives the moves that bring what got another name back to its old one, item's; none: it is there already. What it was moved over
+// comes back from the trash, and what took its old name in the change that is undone goes there. why is a conflict.
+func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*checkpoint.Item) (moves []*Move, why Why, err error) {
+	force := r.o.OnConflict == OnConflictForce
+	if r.e.denied(item.To) != nil {
+		return nil, OutOfReach, nil
+	}
+	at, err := r.e.objectAt(item.To)
+	var there guardfs.Object
+	if err == nil {
+		there, err = r.e.objectAt(item.Path)
+	}
+	if forbidden(err) && r.o.OnConflict == OnConflictSkip {
+		return nil, Unreachable, nil
+	}
+	if err != nil {
+		return nil, none, err
+	}
+	var to *checkpoint.Item
+	if i := slices.IndexFunc(trees, func(o *checkpoint.Item) bool { return o.Path == item.To && o.From == item.Path }); i >= 0 {
+		to = trees[i]
+	}
+	is := lasting(at.Info) == item.Identity && item.Identity != ""
+	if !is && lasting(there.Info) == item.Identity {
+		return nil, none, nil
+	}
+	if !is && to != nil && (at.Info.Kind == guardfs.KindFile || at.Info.Kind == guardfs.KindSymlink) {
+		now, err := r.e.stateOf(item.To) // made anew by a change of ours, and by the restore that took that back
+		if err == nil && now.Kind == checkpoint.File && now.Hash == "" && to.Head.Hash != "" {
+			now, err = r.e.sumOf(item.To)
+		}
+		if err != nil {
+			return nil, none, err
+		}
+		is = to.Expects(now)
+	}
+	switch {
+	case at.Info.Kind == guardfs.KindAbsent || !is && !force:
+		return nil, ChangedOutside, nil
+	case !force && (item.Foreign || to != nil && to.Foreign):
+		return nil, ChangedByOthers, nil
+	}
+	mv := &Move{Path: item.To, To: item.Path}
+	if there.Info.Kind != guardfs.KindAbsent {
+		known := false
+		if !force && item.Head.Kind != checkpoint.Absent {
+			if known, err = r.isMoved(ctx, item, item.Head); err != nil {
+				return nil, none, err
+			}
+		}
+		if !known && !force {
+			return nil, Occupied, nil
+		}
+		mv.over = true
+		moves = append(moves, &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: there.Info.Size, Files: 1}})
+	}
+	moves = append(moves, mv)
+	if to == nil || to.Want.Kind == checkpoint.Absent {
+		return moves, none, nil
+	}
+	was, err := r.inTrash(ctx, item.To)
+	switch {
+	case err != nil:
+		return nil, none, err
+	case was != nil:
+		moves = append(moves, &Move{Path: item.To, Back: true, Entry: *was, over: true})
+	case force || r.o.OnConflict == OnConflictSkip:
+		r.skip(item.To, NotInTrash)
+	default:
+		return nil, none, Refuse(NotStored, item.To, NotInTrash)
+	}
+	return moves, none, nil
+}
+
+// objectAt is what is at the canonical path name; where its directory is gone, nothing.
+func (e *Engine) objectAt(name string) (guardfs.Object, error) {
+	place, err := e.fs.PlaceLink(name)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || errors.Is(err, syscall.ENOTDIR) {
+		return guardfs.Object{True: name, Info: guardfs.Info{Kind: guardfs.KindAbsent}}, nil
+	}
+	if err != nil {
+		return guardfs.Object{}, err
+	}
+	defer place.Close() //nolint:errcheck // nothing was written through it
+	if o := place.Object(); o.True != name {
+		return o, &guardfs.SymlinkError{Path: name, Target: o.True}
+	}
+	return place.Object(), nil
 }
 
 // moveOf gives the move for one tree; nil: there is nothing to do. why is a conflict.
@@ -451,6 +557,9 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		if kind == guardfs.KindAbsent {
 			return nil, none, nil
 		}
+		if item.From != "" && r.e.denied(item.From) != nil { // it belongs where we can't bring it
+			return nil, OutOfReach, nil
+		}
 		if r.o.OnConflict != OnConflictForce {
 			is, err := r.isMoved(ctx, item, item.Head,
 				append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
@@ -470,21 +579,9 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		return &Move{Path: item.Path,
 			Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}, in: in}, none, nil
 	}
-	entries, err := r.e.entriesAt(ctx, r.db, item.Path, false)
+	found, err := r.inTrash(ctx, item.Path)
 	if err != nil {
 		return nil, none, err
-	}
-	var found *checkpoint.Trashed
-	for i := range entries {
-		t := &entries[i]
-		switch {
-		case t.Parked == "" || strings.HasSuffix(t.Parked, goneSuffix):
-		// The last of them is the oldest: what was there first.
-		case slices.Contains(r.plan.Undoes, t.Checkpoint):
-			found = t
-		case found == nil && t.Principal == c.Principal:
-			found = t // it came back meanwhile, and went again by a redo
-		}
 	}
 	if found != nil && kind != guardfs.KindAbsent {
 		return nil, Occupied, nil
@@ -503,6 +600,23 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		return nil, why, nil
 	}
 	return nil, none, Refuse(NotStored, item.Path, why)
+}
+
+// inTrash finds the entry of the trash that a restore brings back to name; nil: there is none.
+func (r *restore) inTrash(ctx context.Context, name string) (found *checkpoint.Trashed, err error) {
+	entries, err := r.e.entriesAt(ctx, r.db, name, false)
+	for i := range entries {
+		t := &entries[i]
+		switch {
+		case t.Parked == "" || strings.HasSuffix(t.Parked, goneSuffix):
+		// The last of them is the oldest: what was there first.
+		case slices.Contains(r.plan.Undoes, t.Checkpoint):
+			found = t
+		case found == nil && t.Principal == r.d.c.Principal:
+			found = t // it came back meanwhile, and went again by a redo
+		}
+	}
+	return found, err
 }
 
 // isMoved says that the object at item's path may be the one that was moved, with the state was.
@@ -675,8 +789,8 @@ func (r *restore) oneOrTheOther() error {
 		wanted = append(wanted, d.Path)
 	}
 	for _, mv := range r.moves {
-		if mv.Back {
-			wanted = append(wanted, mv.Path)
+		if name := mv.comesTo(); name != "" {
+			wanted = append(wanted, name)
 		}
 	}
 	over := rewind.Over(wanted,
@@ -721,8 +835,8 @@ func (r *restore) settleDirs() {
 		}
 	}
 	for _, mv := range r.moves {
-		if mv.Back {
-			comes = append(comes, mv.Path)
+		if name := mv.comesTo(); name != "" {
+			comes = append(comes, name)
 		}
 	}
 	skipped := slices.Clone(r.unnamed)
@@ -969,8 +1083,8 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		}
 	}
 	for _, mv := range r.d.moves {
-		if mv.Back && mv.place == nil {
-			if err := above(mv.Path); err != nil {
+		if mv.Back && mv.place == nil || mv.To != "" && mv.slot == nil {
+			if err := above(mv.comesTo()); err != nil {
 				return nil, err
 			}
 		}

@@ -382,10 +382,9 @@ type Move struct {
 	place, slot *guardfs.Place
 	info        guardfs.Info // of what is moved
 
-	in    contents            // of what is moved
-	mid   *guardfs.Place      // of a directory with To: our own name that it has in between
-	pairs map[*Target]*Target // with To: what comes there, and what it was
-	dirs  []checkpoint.Change // with To: directories, under both names
+	in   contents       // of what is moved
+	mid  *guardfs.Place // with To: our own name that it has in between
+	over bool           // something is where it comes to, which goes before by the same plan
 }
 
 var errNoPlace = errors.New("there is no directory on its volume that a trash can be made in")
@@ -424,12 +423,45 @@ func (e *Engine) loadMove(ctx context.Context, mv *Move) (back bool, err error) 
 		return false, &guardfs.PathError{Op: "delete", Path: mv.Path, Err: fs.ErrNotExist}
 	case !mv.Back:
 		return false, nil
-	case absent:
+	case absent || mv.over:
 		return false, e.openSlot(ctx, mv)
 	case o.Info.ID.Lasting() == mv.Entry.Identity:
 		return true, nil
 	}
 	return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
+}
+
+// comesTo is the name in the tree that something comes to by the move; "" for none.
+func (mv *Move) comesTo() string {
+	if mv.Back {
+		return mv.Path
+	}
+	return mv.To
+}
+
+// openRename looks at both names of what is to get another one, by handle; policy first.
+func (d *Desk) openRename(mv *Move) (err error) {
+	if mv.place, err = d.e.fs.PlaceLink(mv.Path); err != nil {
+		return err
+	}
+	o := mv.place.Object()
+	if mv.info = o.Info; o.True != mv.Path {
+		return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
+	}
+	if o.Info.Kind == guardfs.KindAbsent {
+		return &guardfs.PathError{Op: "move", Path: mv.Path, Err: fs.ErrNotExist}
+	}
+	if err := cmp.Or(d.e.judge.Judge(o, guardfs.Remove), d.e.uproots(d.c, mv.Path)); err != nil {
+		return err
+	}
+	err = d.e.openTo(mv)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
+		err = nil // it is made
+	}
+	if err == nil && mv.slot != nil && !mv.over && mv.slot.Object().Info.Kind != guardfs.KindAbsent {
+		err = Refuse(Conflicts, "", []Blocked{{Path: mv.To, Why: Occupied}})
+	}
+	return cmp.Or(err, d.judgeInside(d.ctx, mv))
 }
 
 // openSlot finds what comes back in the trash, and makes sure that it is what went there.
@@ -496,18 +528,18 @@ func (e *Engine) openBack(mv *Move) error {
 	return nil
 }
 
-// staysPut makes sure that what is to go is still what was looked at.
-func (e *Engine) staysPut(mv *Move) error {
+// staysPut makes sure that what is to go is still what was looked at. touched: somebody wrote to it.
+func (e *Engine) staysPut(mv *Move) (touched bool, err error) {
 	place, err := e.fs.PlaceLink(mv.Path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	now := place.Object().Info
 	place.Close()
 	if now.ID != mv.info.ID || now.Kind != mv.info.Kind {
-		return &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
+		return false, &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
 	}
-	return nil
+	return mv.touched(now), nil
 }
 
 // isBack says that somebody else has brought it back already. If not, it must still be in the
@@ -530,13 +562,13 @@ func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 	entry, err := db.TrashGet(ctx, mv.Entry.ID, "", true) // whose it is was asked when it was found
 	gone := errors.Is(err, checkpoint.ErrNotFound)
 	switch {
-	case gone && there && now.ID.Lasting() == mv.Entry.Identity:
+	case gone && there && !mv.over && now.ID.Lasting() == mv.Entry.Identity:
 		return true, nil
 	case err != nil && !gone:
 		return false, notSaved(err)
 	case gone || entry.Parked != mv.Entry.Parked: // it has expired, or is about to
 		return false, Refuse(NotStored, mv.Path, NotInTrash)
-	case there:
+	case there && !mv.over:
 		return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
 	}
 	return false, nil
@@ -712,8 +744,27 @@ func moveState(i guardfs.Info) checkpoint.State {
 	return s
 }
 
-// moveChange gives the change of a move, for the checkpoint.
-func moveChange(mv *Move) checkpoint.Change {
+// moveChanges gives the changes of a move, for the checkpoint.
+func moveChanges(mv *Move) []checkpoint.Change {
+	if mv.To == "" {
+		return []checkpoint.Change{trashChange(mv)}
+	}
+	was, none, id := moveState(mv.info), checkpoint.State{Kind: checkpoint.Absent}, mv.info.ID.Lasting()
+	if mv.info.Kind == guardfs.KindSymlink {
+		if b, err := mv.place.Load(maxLoad); err == nil {
+			was = state(b)
+		}
+	}
+	gone := checkpoint.Change{Path: mv.Path, Role: roleTree, Before: was, After: none, Moved: checkpoint.Moved{To: mv.To, Identity: id}}
+	if was.Kind == checkpoint.File {
+		gone.Skipped = checkpoint.SkipParked
+	}
+	return []checkpoint.Change{gone,
+		{Path: mv.To, Role: roleTree, Before: none, After: was, Moved: checkpoint.Moved{From: mv.Path, Identity: id}}}
+}
+
+// trashChange is moveChanges of what goes to the trash, or comes back.
+func trashChange(mv *Move) checkpoint.Change {
 	ch := checkpoint.Change{Path: mv.Path, Role: roleTree, Before: moveState(mv.info),
 		After: checkpoint.State{Kind: checkpoint.Absent}}
 	if mv.Back {

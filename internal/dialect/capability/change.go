@@ -148,19 +148,12 @@ func runMove(ctx context.Context, c *call, a *pairArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := struct {
+	mv := done.Moved[len(done.Moved)-1]
+	return struct {
 		Source      string `json:"source"`
 		Destination string `json:"destination"`
 		Size        int64  `json:"size"`
-	}{}
-	for _, t := range done.Targets {
-		if t.After.Kind == guardfs.KindAbsent {
-			out.Source = t.True
-		} else {
-			out.Destination, out.Size = t.True, sizeOf(t)
-		}
-	}
-	return out, nil
+	}{mv.Path, mv.To, mv.Size()}, nil
 }
 
 // sizeOf is what a target has by now.
