@@ -27,19 +27,3 @@ func (p *Place) moved(dir int) (name string, why Meanwhile) {
 	}
 	return o.True, ""
 }
-
-// keep gives what has that name in the directory called at a lasting one, and puts that on record.
-func (p *Place) keep(dir int, at, from string) string {
-	k, to := p.fs.kernel, keptName()
-	if err := k.renameNew(dir, from, dir, to); err != nil {
-		if _, lerr := k.lstat(dir, to); lerr != nil {
-			return from
-		}
-	}
-	of := p.object.True
-	if p.hold != nil {
-		of = p.object.Spelled // what it is beside
-	}
-	p.fs.journal.keep(KeptFile{join(at, to), of})
-	return to
-}

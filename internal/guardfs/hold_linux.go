@@ -251,7 +251,14 @@ func (p *Place) Keep() (left string, err error) {
 	if p.hold == nil {
 		return "", p.failed("keep", unix.EINVAL)
 	}
-	return join(p.dir.True, p.keep(dir, p.dir.True, p.base)), nil
+	k, to := p.fs.kernel, keptName()
+	if err := k.renameNew(dir, p.base, dir, to); err != nil {
+		if _, lerr := k.lstat(dir, to); lerr != nil {
+			return join(p.dir.True, p.base), nil
+		}
+	}
+	p.fs.journal.keep(KeptFile{join(p.dir.True, to), p.object.Spelled}) // what it is beside
+	return join(p.dir.True, to), nil
 }
 
 // Empty reports whether nothing is in the directory there.

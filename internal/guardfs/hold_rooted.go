@@ -151,7 +151,13 @@ func (p *Place) Keep() (left string, err error) {
 	if p.hold == nil {
 		return "", p.failed("keep", syscall.EINVAL)
 	}
-	return join(p.dir.True, p.keep(p.base, p.object.Spelled)), nil
+	kept := keptName()
+	if p.root.Rename(p.base, kept) != nil {
+		return p.object.True, nil
+	}
+	left = join(p.dir.True, kept)
+	p.fs.journal.keep(KeptFile{left, p.object.Spelled}) // what it is beside
+	return left, nil
 }
 
 // Empty reports whether nothing is in the directory there.

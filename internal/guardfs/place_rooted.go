@@ -343,13 +343,3 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 	}
 	return m, nil
 }
-
-// keep gives what has a temporary name a lasting one, and puts that on record.
-func (p *Place) keep(temp, of string) string {
-	kept := keptName()
-	if p.root.Rename(temp, kept) != nil {
-		return temp
-	}
-	p.fs.journal.keep(KeptFile{join(p.dir.True, kept), of})
-	return kept
-}

@@ -10,9 +10,9 @@ import (
 )
 
 // Swap lets the names p and hold trade what they have: out has to be at p, and in at hold. It is
-// one rename. It looks before and after; what is not as expected is put back, and the answer is a
-// *ConflictError. An error means that both names are as others left them; what could not be put
-// back is kept under a name that the error tells. What came out is not removed: see Drop.
+// one rename. It looks before and after. Where something else came out the answer is a *ConflictError, after one rename
+// back if what came in is still there. After an error the names may have been traded all the same, and nothing is lost:
+// the caller has both on record, and undoes the step by what stands there. What came out is not removed: see Drop.
 //
 // Where the file system knows no exchange, a file that others rename to p between the last look and the
 // rename is lost; and when a step is taken back (hold is one of Held), the object at p is not kept.
@@ -324,11 +324,51 @@ func (s *swap) settle(pub *Published) error {
 		return nil
 	}
 	left := s.back()
-	switch {
-	case err != nil && left == "":
+	if err != nil {
 		return p.failed("compare", err)
-	case err != nil:
-		why = NotCompared
 	}
-	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left, Err: err}
+	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
+}
+
+// back renames back, once, as long as what came in is where it came to; that loses nothing. Whatever is at the two names then, the caller undoes by
+// what stands there. left is the name of what can't go back and has no temporary name.
+func (s *swap) back() (left string) {
+	k := s.p.fs.kernel
+	switch here := s.in.nothing() || s.isAt(s.dir, s.p.base, s.in.ID); {
+	case s.in.nothing():
+		if k.renameNew(s.other, s.hold.base, s.dir, s.p.base) == unix.EEXIST && s.hold.hold == nil {
+			left = s.hold.object.True
+		}
+	case !here || s.steps:
+	case s.out.nothing():
+		k.renameNew(s.dir, s.p.base, s.other, s.hold.base) //nolint:errcheck // see above
+	case s.exchange() == nil && !s.isAt(s.other, s.hold.base, s.in.ID):
+		s.exchange() //nolint:errcheck // something newer came before it: turn that round
+	}
+	return left
+}
+
+// DropLink removes the name hold if it is a link to the very file at p: a process died within a
+// rename that is a link and a removal.
+func (p *Place) DropLink(hold *Place) error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	other, err := hold.fd.use()
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	defer hold.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	is, err := k.lstat(dir, p.base)
+	held, herr := k.lstat(other, hold.base)
+	if err != nil || herr != nil || is.info.ID != held.info.ID {
+		return nil
+	}
+	if err := k.unlink(other, hold.base, 0); err != nil {
+		return p.failed("publish", err)
+	}
+	return nil
 }
