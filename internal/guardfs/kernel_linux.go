@@ -111,36 +111,55 @@ func (k *kernel) before(op string) *Fault {
 // again says whether a call is to be made once more.
 func again(err error, try int) bool { return err == unix.EINTR && try < retries }
 
+// retry makes a call that reads, once more when it was interrupted. A test may have it fail.
+func retry[T any](k *kernel, op string, call func() (T, error)) (v T, err error) {
+	for try := 0; ; try++ {
+		if f := k.before(op); f != nil {
+			err = f.Err
+		} else {
+			v, err = call()
+		}
+		if err == nil {
+			return v, nil
+		}
+		if !again(err, try) {
+			var none T
+			return none, err
+		}
+	}
+}
+
+// retryOpen is retry of a call that opens; with an error fd is -1. busy says of other errors whether to try once more.
+func (k *kernel) retryOpen(op string, busy func(err error, try int) bool, call func() (int, error)) (fd int, err error) {
+	for try := 0; ; try++ {
+		if f := k.before(op); f != nil {
+			err = f.Err
+		} else {
+			fd, err = call()
+		}
+		if err == nil {
+			return fd, nil
+		}
+		if !again(err, try) && !busy(err, try) {
+			return -1, err
+		}
+	}
+}
+
 // openPath opens a handle on path the fast way: links are followed, magic links are not, nothing is read.
 func (k *kernel) openPath(path string) (fd int, err error) {
 	return k.openat2(unix.AT_FDCWD, path, unix.O_PATH, unix.RESOLVE_NO_MAGICLINKS)
 }
 
 func (k *kernel) openat2(dir int, path string, flags, resolve uint64) (fd int, err error) {
-	for try := 0; ; try++ {
-		if f := k.before("openat2"); f != nil {
-			fd, err = -1, f.Err
-		} else {
-			fd, err = k.calls.Openat2(dir, path, flags, resolve)
-		}
-		if !again(err, try) && (err != unix.EAGAIN || try >= retries) {
-			return fd, err
-		}
-	}
+	return k.retryOpen("openat2", func(err error, try int) bool { return err == unix.EAGAIN && try < retries },
+		func() (int, error) { return k.calls.Openat2(dir, path, flags, resolve) })
 }
 
 // openat opens name below dir.
 func (k *kernel) openat(dir int, name string, flags int, mode uint32) (fd int, err error) {
-	for try := 0; ; try++ {
-		if f := k.before("openat"); f != nil {
-			fd, err = -1, f.Err
-		} else {
-			fd, err = k.calls.Openat(dir, name, flags, mode)
-		}
-		if !again(err, try) && !leased(err, flags, try) {
-			return fd, err
-		}
-	}
+	return k.retryOpen("openat", func(err error, try int) bool { return leased(err, flags, try) },
+		func() (int, error) { return k.calls.Openat(dir, name, flags, mode) })
 }
 
 // byHandle makes a call on the very object behind a descriptor, which takes /proc/self/fd. The error of a kernel that
@@ -159,16 +178,8 @@ func (k *kernel) reopen(fd, flags int) (n int, err error) {
 		return -1, err
 	}
 	defer k.proc.done() //nolint:errcheck // Close reports it
-	for try := 0; ; try++ {
-		if f := k.before("openat"); f != nil {
-			n, err = -1, f.Err
-		} else {
-			n, err = k.calls.Reopen(fd, flags)
-		}
-		if !again(err, try) && !leased(err, flags, try) {
-			return n, err
-		}
-	}
+	return k.retryOpen("openat", func(err error, try int) bool { return leased(err, flags, try) },
+		func() (int, error) { return k.calls.Reopen(fd, flags) })
 }
 
 // leased says whether an open failed because another process holds a lease that it was now asked to give up,
@@ -184,6 +195,13 @@ func leased(err error, flags, try int) bool {
 // close gives fd back. Linux has freed the number even when it reports EINTR, so there is no second try.
 func (k *kernel) close(fd int) error { return k.calls.Close(fd) }
 
+// discard closes fd if there is one.
+func (k *kernel) discard(fd int) {
+	if fd >= 0 {
+		k.close(fd) //nolint:errcheck // nothing was written through it
+	}
+}
+
 // name asks the kernel where the object behind fd is now. A name that is not absolute (the object is outside
 // our root) or longer than a path can be is an error.
 func (k *kernel) name(fd int) (string, error) {
@@ -191,75 +209,36 @@ func (k *kernel) name(fd int) (string, error) {
 		return "", err
 	}
 	defer k.proc.done() //nolint:errcheck // Close reports it
-	for try := 0; ; try++ {
-		var name string
-		var err error
-		if f := k.before("readlink"); f != nil {
-			err = f.Err
-		} else if name, err = k.calls.Name(fd); err == nil && !strings.HasPrefix(name, "/") {
+	return retry(k, "readlink", func() (string, error) {
+		name, err := k.calls.Name(fd)
+		if err == nil && !strings.HasPrefix(name, "/") {
 			err = unix.EXDEV
 		}
-		switch {
-		case err == nil:
-			return name, nil
-		case !again(err, try):
-			return "", err
-		}
-	}
+		return name, err
+	})
 }
 
 // target reads the text of the symbolic link behind fd.
 func (k *kernel) target(fd int) (text string, err error) {
-	for try := 0; ; try++ {
-		if f := k.before("readlink"); f != nil {
-			text, err = "", f.Err
-		} else {
-			text, err = k.calls.Readlinkat(fd, "")
-		}
-		if !again(err, try) {
-			return text, err
-		}
-	}
+	return retry(k, "readlink", func() (string, error) { return k.calls.Readlinkat(fd, "") })
 }
 
 // magic is the type of the file system that fd is on.
 func (k *kernel) magic(fd int) (magic uint32, err error) {
-	for try := 0; ; try++ {
-		if f := k.before("statfs"); f != nil {
-			err = f.Err
-		} else {
-			magic, err = k.calls.Magic(fd)
-		}
-		if !again(err, try) {
-			return magic, err
-		}
-	}
+	return retry(k, "statfs", func() (uint32, error) { return k.calls.Magic(fd) })
 }
 
 func (k *kernel) pread(fd int, p []byte, off int64) (n int, err error) {
-	for try := 0; ; try++ {
-		if f := k.before("read"); f != nil {
-			n, err = 0, f.Err
-		} else {
-			n, err = k.calls.Pread(fd, p, off)
-		}
-		if !again(err, try) {
-			return max(n, 0), err
-		}
-	}
+	return retry(k, "read", func() (int, error) { return k.calls.Pread(fd, p, off) })
 }
 
 func (k *kernel) read(fd int, p []byte) (n int, err error) {
-	for try := 0; ; try++ {
-		if f := k.before("read"); f != nil {
-			n, err = 0, f.Err
-		} else {
-			n, err = k.calls.Read(fd, p)
-		}
-		if !again(err, try) {
-			return max(n, 0), err
-		}
-	}
+	return retry(k, "read", func() (int, error) { return k.calls.Read(fd, p) })
+}
+
+// getdents fills p with raw directory entries; 0 means that there are no more.
+func (k *kernel) getdents(fd int, p []byte) (n int, err error) {
+	return retry(k, "getdents", func() (int, error) { return k.calls.Getdents(fd, p) })
 }
 
 func (k *kernel) write(fd int, p []byte) (n int, err error) {
@@ -271,20 +250,6 @@ func (k *kernel) write(fd int, p []byte) (n int, err error) {
 			n, err = k.calls.Write(fd, p[:(len(p)+1)/2])
 		default:
 			n, err = 0, f.Err
-		}
-		if !again(err, try) {
-			return max(n, 0), err
-		}
-	}
-}
-
-// getdents fills p with raw directory entries; 0 means that there are no more.
-func (k *kernel) getdents(fd int, p []byte) (n int, err error) {
-	for try := 0; ; try++ {
-		if f := k.before("getdents"); f != nil {
-			n, err = 0, f.Err
-		} else {
-			n, err = k.calls.Getdents(fd, p)
 		}
 		if !again(err, try) {
 			return max(n, 0), err

@@ -202,13 +202,6 @@ func (k *kernel) refusePseudo(fd int) error {
 	return nil
 }
 
-// discard closes fd if there is one.
-func (k *kernel) discard(fd int) {
-	if fd >= 0 {
-		k.close(fd) //nolint:errcheck // nothing was written through it
-	}
-}
-
 // describe is the object that path names, judged by nobody. It never fails; what cannot be resolved is cleaned as text.
 func describe(path string) Object {
 	k, err := openKernel(nil, false, nil)

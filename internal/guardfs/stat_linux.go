@@ -35,21 +35,11 @@ func (k *kernel) statx(dir int, name string, flags int) (status, error) {
 	if k.noStatx {
 		return k.oldStat(dir, name, flags)
 	}
-	var x unix.Statx_t
-	for try := 0; ; try++ {
-		var err error
-		if f := k.before("stat"); f != nil {
-			err = f.Err
-		} else {
-			x, err = k.calls.Statx(dir, name, flags)
-		}
-		switch {
-		case err == nil:
-			return fromStatx(&x), nil
-		case !again(err, try):
-			return status{}, err
-		}
+	x, err := retry(k, "stat", func() (unix.Statx_t, error) { return k.calls.Statx(dir, name, flags) })
+	if err != nil {
+		return status{}, err
 	}
+	return fromStatx(&x), nil
 }
 
 func fromStatx(x *unix.Statx_t) status {
@@ -78,34 +68,23 @@ func fromStatx(x *unix.Statx_t) status {
 }
 
 func (k *kernel) oldStat(dir int, name string, flags int) (status, error) {
-	var x unix.Stat_t
-	for try := 0; ; try++ {
-		var err error
-		if f := k.before("stat"); f != nil {
-			err = f.Err
-		} else {
-			x, err = k.calls.Fstatat(dir, name, flags)
-		}
-		if again(err, try) {
-			continue
-		}
-		if err != nil {
-			return status{}, err
-		}
-		info := Info{
-			Kind:       kindOfMode(x.Mode),
-			Size:       x.Size,
-			Mode:       modeOf(x.Mode),
-			ModTime:    time.Unix(x.Mtim.Unix()),
-			ChangeTime: time.Unix(x.Ctim.Unix()),
-			AccessTime: time.Unix(x.Atim.Unix()),
-			ID:         Identity{Dev: uint64(x.Dev), Ino: x.Ino}, //nolint:unconvert // 32 bits on some ports
-			Links:      uint64(x.Nlink),
-			UID:        x.Uid,
-			GID:        x.Gid,
-		}
-		return status{info: info, mount: info.ID.Dev}, nil
+	x, err := retry(k, "stat", func() (unix.Stat_t, error) { return k.calls.Fstatat(dir, name, flags) })
+	if err != nil {
+		return status{}, err
 	}
+	info := Info{
+		Kind:       kindOfMode(x.Mode),
+		Size:       x.Size,
+		Mode:       modeOf(x.Mode),
+		ModTime:    time.Unix(x.Mtim.Unix()),
+		ChangeTime: time.Unix(x.Ctim.Unix()),
+		AccessTime: time.Unix(x.Atim.Unix()),
+		ID:         Identity{Dev: uint64(x.Dev), Ino: x.Ino}, //nolint:unconvert // 32 bits on some ports
+		Links:      uint64(x.Nlink),
+		UID:        x.Uid,
+		GID:        x.Gid,
+	}
+	return status{info: info, mount: info.ID.Dev}, nil
 }
 
 func kindOfMode(mode uint32) Kind {
