@@ -10,61 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Missing lists the directories above path that do not exist, by their true names, topmost first, and gives the true name that path has once
-// they are made; with nothing missing that is "". It changes nothing. The Judge is asked for Create of each of them and of path itself. A
-// part that a dangling link names can't be made: *SymlinkError.
-func (f *FS) Missing(path string) (dirs []string, name string, err error) {
-	dir, base, err := splitPlace(path)
-	if err != nil {
-		return nil, "", err
-	}
-	k := f.kernel
-	t := k.walkPath(dir)
-	defer func() { k.discard(t.fd) }()
-	if t.err == nil {
-		return nil, "", f.parentExists(&t, path, base)
-	}
-	at, hops := t.absent(dir)
-	name = join(at, base)
-	if err := f.judge.Judge(Object{Spelled: path, True: name, Hops: hops}, Create); err != nil {
-		return nil, "", err
-	}
-	switch {
-	case t.err != unix.ENOENT || t.fd < 0:
-		return nil, "", &PathError{Op: "make directory of", Path: path, Err: t.err}
-	case t.linked:
-		return nil, "", &SymlinkError{Path: t.link, Target: t.target}
-	}
-	if err := k.refusePseudo(t.fd); err != nil {
-		return nil, "", &PathError{Op: "make directory of", Path: path, Err: err}
-	}
-	if dirs, err = f.toMake(path, t.at, t.rest, hops); err != nil {
-		return nil, "", err
-	}
-	return dirs, name, nil
-}
-
-// parentExists has nothing to make; it only judges, and says so if the directory is none.
-func (f *FS) parentExists(t *trail, path, base string) error {
-	name, gone, err := f.kernel.trueName(t.fd, &t.st)
-	if name == "" {
-		name = lexical(path[:len(path)-len(base)])
-	}
-	if err := f.judge.Judge(Object{Spelled: path, True: join(name, base), Hops: t.hops}, Create); err != nil {
-		return err
-	}
-	switch {
-	case err != nil:
-	case gone:
-		err = unix.ENOENT
-	case t.st.info.Kind != KindDir:
-		err = unix.ENOTDIR
-	default:
-		return nil
-	}
-	return &PathError{Op: "make directory of", Path: path, Err: err}
-}
-
 // Mkdir makes a directory there; the umask and the parent's default ACL apply. A name that exists is fs.ErrExist. Object tells of the new
 // directory then. After any other error nothing stays behind, unless the system does not let it be taken away either. The
 // name is not on stable storage before SyncNames.
@@ -74,7 +19,7 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 		return p.failed("mkdir", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(dir, Create); err != nil {
+	if err := p.look(Create); err != nil {
 		return err
 	}
 	if err := p.still(dir); err != nil {
@@ -115,7 +60,7 @@ func (p *Place) RemoveEmptyDir(ctx context.Context) error {
 		return p.failed("rmdir", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(dir, Remove); err != nil {
+	if err := p.look(Remove); err != nil {
 		return err
 	}
 	if err := p.still(dir); err != nil {

@@ -79,7 +79,7 @@ func (p *Place) RemoveTree(ctx context.Context, lasting string) error {
 		return p.failed("remove tree", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(dir, Remove); err != nil {
+	if err := p.look(Remove); err != nil {
 		return err
 	}
 	switch {

@@ -19,98 +19,23 @@ type Place struct {
 	hold   *hold  // of a temporary name; nil for others
 }
 
-// Place pins the directory of path and looks at what stands there, if anything. The Judge is asked for Create
-// where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
-// *MissingParentError. A directory or a special file is an occupant like any other; Load refuses it.
-func (f *FS) Place(path string) (*Place, error) {
-	for try := 0; ; try++ {
-		p, err := f.PlaceLink(path)
-		if err != nil || p.object.Info.Kind != KindSymlink {
-			if err == nil {
-				p.links = false
-			}
-			return p, err
-		}
-		target, err := p.readTarget()
-		p.Close() //nolint:errcheck // nothing was written through it
-		switch {
-		case err == nil:
-			return nil, &SymlinkError{Path: path, Target: target}
-		case err != unix.EINVAL: // it is another thing by now: look again
-			return nil, p.failed("read link", err)
-		case try >= retries:
-			return nil, p.conflict(LinkInTurns)
-		}
-	}
+// pinTo gives p the directory that t came to.
+func (p *Place) pinTo(t *trail) {
+	p.pin = p.fs.pins.take(t.kernel, &p.fd, t.fd, &t.st, p.dir.True)
+	t.fd = -1
 }
 
-// placeFor is PlaceLink for whoever is about to do a.
-func (f *FS) placeFor(path string, a Access) (*Place, error) {
-	dir, base, err := splitPlace(path)
+func (p *Place) refusePseudo() error { return p.fs.kernel.refusePseudo(p.fd.fd) }
+
+// lstat looks at the occupant.
+func (p *Place) lstat() (Info, error) {
+	dir, err := p.fd.use()
 	if err != nil {
-		return nil, err
+		return Info{}, err
 	}
-	k := f.kernel
-	fd, st, parent, err := k.resolve(dir)
-	p := &Place{fs: f, dir: parent, base: base, links: true}
-	p.object = Object{Spelled: path, True: join(parent.True, base), Hops: parent.Hops}
-	if err != nil || parent.Info.Kind != KindDir {
-		if err := f.judge.Judge(p.object, absent(a)); err != nil {
-			k.discard(fd)
-			return nil, err
-		}
-		k.discard(fd)
-		switch err {
-		case nil:
-			err = unix.ENOTDIR
-		case unix.ENOENT:
-			return nil, &MissingParentError{Path: path, Missing: k.firstMissing(dir), True: p.object.True}
-		}
-		return nil, &PathError{Op: "open directory of", Path: path, Err: err}
-	}
-	p.pin = f.pins.take(k, &p.fd, fd, &st, parent.True)
-	fd = p.fd.fd
-	if err := p.look(fd, a); err != nil {
-		p.Close() //nolint:errcheck // nothing was written through it
-		return nil, err
-	}
-	if err := k.refusePseudo(fd); err != nil {
-		p.Close() //nolint:errcheck // nothing was written through it
-		return nil, &PathError{Op: "open directory of", Path: path, Err: err}
-	}
-	return p, nil
-}
-
-// firstMissing is the topmost part of the path name that does not exist. All of it was judged
-// before.
-func (k *kernel) firstMissing(name string) string {
-	t := k.walkPath(name)
-	k.discard(t.fd)
-	if t.err == nil || len(t.rest) == 0 || t.at == "" {
-		return name
-	}
-	return join(t.at, t.rest[0])
-}
-
-// look brings the account of the occupant up to date and asks the Judge: for a if there is one,
-// else for Create where a would change it.
-func (p *Place) look(dir int, a Access) error {
+	defer p.fd.done() //nolint:errcheck // Close reports it
 	st, err := p.fs.kernel.lstat(dir, p.base)
-	if err != nil {
-		st, a = status{}, absent(a)
-	}
-	p.object.Info = st.info
-	if err := p.fs.judge.Judge(p.object, a); err != nil {
-		return err
-	}
-	if err != nil && err != unix.ENOENT {
-		return p.failed("stat", err)
-	}
-	return nil
-}
-
-func (p *Place) failed(op string, err error) error {
-	return &PathError{Op: op, Path: p.object.Spelled, Err: err}
+	return st.info, err
 }
 
 // Close gives the directory back, and what is new and open in a hold.

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 	"sync"
-	"syscall"
 )
 
 // Place is one name in one directory: where something is to be changed. The last component is never followed.
@@ -25,93 +23,26 @@ type Place struct {
 	once   sync.Once
 }
 
-// Place opens the directory of path and looks at what stands there, if anything. The Judge is asked for Create
-// where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
-// *MissingParentError. A directory or a special file is an occupant like any other; Load refuses it.
-func (f *FS) Place(path string) (*Place, error) {
-	p, err := f.PlaceLink(path)
-	if err != nil || p.object.Info.Kind != KindSymlink {
-		if err == nil {
-			p.links = false
-		}
-		return p, err
-	}
-	defer p.Close() //nolint:errcheck // nothing was written through it
-	target, err := p.readTarget()
-	if err != nil {
-		return nil, p.failed("read link", err)
-	}
-	return nil, &SymlinkError{Path: path, Target: target}
-}
-
 // readTarget reads the text of the link that stands there.
 func (p *Place) readTarget() (string, error) { return p.root.Readlink(p.base) }
 
-// placeFor is PlaceLink for whoever is about to do a.
-func (f *FS) placeFor(path string, a Access) (*Place, error) {
-	volume, rest, err := splitVolume(path)
-	if err != nil {
-		return nil, err
-	}
-	dir, base, err := splitPlace(rest)
-	if err != nil {
-		return nil, err
-	}
-	s, parent, err := f.resolve(volume + dir)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	p := &Place{fs: f, dir: parent, base: base, links: true}
-	p.object = Object{Spelled: path, True: join(parent.True, base), Hops: parent.Hops}
-	if s.err == nil && s.leaf != "" {
-		s.err = syscall.ENOTDIR
-	}
-	if s.err != nil {
-		if err := f.judge.Judge(p.object, absent(a)); err != nil {
-			return nil, err
-		}
-		if s.err == syscall.ENOENT || os.IsNotExist(s.err) {
-			missing := parent.True
-			if len(s.rest) > 0 {
-				missing = join(strings.TrimSuffix(s.name(), "/"), s.rest[0])
-			}
-			return nil, &MissingParentError{Path: path, Missing: missing, True: p.object.True}
-		}
-		return nil, &PathError{Op: "open directory of", Path: path, Err: s.err}
-	}
-	p.root, p.fi = &dirRoot{Root: s.top(), hook: f.hook}, s.fi
-	if err := p.look(a); err != nil {
-		return nil, err
-	}
-	if pseudo(s.top()) {
-		return nil, &PathError{Op: "open directory of", Path: path, Err: ErrPseudo}
-	}
-	s.take()
-	return p, nil
-}
+// pinTo gives p the directory that t came to.
+func (p *Place) pinTo(t *trail) { p.root, p.fi = &dirRoot{Root: t.take(), hook: p.fs.hook}, t.fi }
 
-// look brings the account of the occupant up to date and asks the Judge: for a if there is one,
-// else for Create where a would change it.
-func (p *Place) look(a Access) error {
-	fi, err := p.root.Lstat(p.base)
-	p.object.Info = Info{}
-	if err == nil {
-		p.object.Info = infoOf(p.root.Root, p.base, fi)
-	} else {
-		a = absent(a)
-	}
-	if err := p.fs.judge.Judge(p.object, a); err != nil {
-		return err
-	}
-	if err != nil && !os.IsNotExist(err) {
-		return p.failed("stat", err)
+func (p *Place) refusePseudo() error {
+	if pseudo(p.root.Root) {
+		return ErrPseudo
 	}
 	return nil
 }
 
-func (p *Place) failed(op string, err error) error {
-	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
+// lstat looks at the occupant.
+func (p *Place) lstat() (Info, error) {
+	fi, err := p.root.Lstat(p.base)
+	if err != nil {
+		return Info{}, err
+	}
+	return infoOf(p.root.Root, p.base, fi), nil
 }
 
 // PlacesOpen is how many files are open at most for places of these true names, all at once.
@@ -136,12 +67,9 @@ func (p *Place) SyncNames() error {
 
 // still reports a *ConflictError when the directory is no longer where it was judged.
 func (p *Place) still() error {
-	s, _, err := p.fs.resolve(p.dir.True)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	if s.err != nil || s.leaf != "" || len(s.hops) > 0 || !os.SameFile(s.fi, p.fi) {
+	t := p.fs.walk(p.dir.True)
+	defer t.close()
+	if t.err != nil || t.leaf != "" || len(t.hops) > 0 || !os.SameFile(t.fi, p.fi) {
 		return p.conflict(DirMoved)
 	}
 	return nil
@@ -250,42 +178,6 @@ func (p *Place) Allowed() error { return nil }
 func (p *Place) Expected(m Metadata) Metadata {
 	m.Mode &= fs.ModePerm | fs.ModeSticky
 	return m
-}
-
-// Missing lists the directories above path that do not exist, by their true names, topmost first, and gives the true name that path has once
-// they are made; with nothing missing that is "". It changes nothing. The Judge is asked for Create of each of them and of path itself. A
-// part that a dangling link names can't be made: *SymlinkError.
-func (f *FS) Missing(path string) (dirs []string, name string, err error) {
-	volume, rest, err := splitVolume(path)
-	if err != nil {
-		return nil, "", err
-	}
-	dir, base, err := splitPlace(rest)
-	if err != nil {
-		return nil, "", err
-	}
-	s := walk(volume, dir)
-	defer s.close()
-	at, hops := s.full()
-	name = join(at, base)
-	if err := f.judge.Judge(Object{Spelled: path, True: name, Hops: hops}, Create); err != nil {
-		return nil, "", err
-	}
-	if s.err == nil && s.leaf != "" {
-		s.err = syscall.ENOTDIR
-	}
-	switch {
-	case s.err == nil:
-		return nil, "", nil
-	case !os.IsNotExist(s.err):
-		return nil, "", &PathError{Op: "make directory of", Path: path, Err: s.err}
-	case s.linked:
-		return nil, "", &SymlinkError{Path: s.link, Target: s.target}
-	}
-	if dirs, err = f.toMake(path, s.name(), s.rest, hops); err != nil {
-		return nil, "", err
-	}
-	return dirs, name, nil
 }
 
 // Mkdir makes a directory there; the umask applies. A name that exists is fs.ErrExist. Object tells of the new directory then. The name

@@ -104,14 +104,14 @@ func (s *swap) judge() error {
 		return Modify
 	}
 	if s.p.hold == nil {
-		if err := s.p.look(s.dir, access(s.in)); err != nil {
+		if err := s.p.look(access(s.in)); err != nil {
 			return err
 		}
 	}
 	if s.hold.hold != nil {
 		return nil
 	}
-	return s.hold.look(s.other, access(s.out))
+	return s.hold.look(access(s.out))
 }
 
 func (s *swap) run(pub *Published) error {
