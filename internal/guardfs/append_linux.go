@@ -22,7 +22,7 @@ func (p *Place) Append(own Identity, tail []byte) (a Appended, err error) {
 	if err := p.look(Modify); err != nil {
 		return a, err
 	}
-	if err := p.still(dir); err != nil {
+	if err := p.still(); err != nil {
 		return a, err
 	}
 	k := p.fs.kernel

@@ -11,8 +11,8 @@ func noFlags(err error) bool {
 
 // moved looks where the directory is right after a publication. A move to a place that the Judge refuses
 // is a reason to take it back; any other is only told.
-func (p *Place) moved(dir int) (name string, why Meanwhile) {
-	at, gone, err := p.where(dir)
+func (p *Place) moved() (name string, why Meanwhile) {
+	at, gone, err := p.where()
 	switch {
 	case err != nil:
 		return "", DirNameless

@@ -118,17 +118,12 @@ func (p *Place) differs(name string, before *Before) (now *Before, why Meanwhile
 	return now, "", nil
 }
 
-// RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
-func (p *Place) RemoveEmptyDir(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return p.failed("rmdir", err)
+// rmdir removes the empty directory there.
+func (p *Place) rmdir() error {
+	if p.object.Info.Kind != KindAbsent && p.object.Info.Kind != KindDir {
+		return syscall.ENOTDIR
 	}
-	return p.change("rmdir", Remove, func() error {
-		if p.object.Info.Kind != KindAbsent && p.object.Info.Kind != KindDir {
-			return syscall.ENOTDIR
-		}
-		return p.root.Remove(p.base)
-	})
+	return p.root.Remove(p.base)
 }
 
 // syncRoot puts the names in a directory on stable storage, where the system can do that to a directory.

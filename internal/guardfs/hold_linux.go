@@ -32,16 +32,16 @@ func (p *Place) Hold(ctx context.Context, base string, what NewObject) (*Place, 
 		return nil, nil, p.failed("stage", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	h := p.beside(base)
 	if (what.Kind == KindFile && !what.Open) || what.Kind == KindDir || what.Kind == KindSymlink {
 		if err := p.fs.journal.give(p.object.True, base); err != nil {
 			return nil, nil, err
 		}
 	}
-	k := p.fs.kernel
-	h.pin = p.pin
-	p.fs.pins.share(&h.fd, p.pin)
-	made := &Made{}
+	h, err := p.beside(base)
+	if err != nil {
+		return nil, nil, p.failed("stage", err)
+	}
+	k, made := p.fs.kernel, &Made{}
 	switch what.Kind {
 	case KindAbsent:
 		if st, lerr := k.lstat(dir, h.base); lerr == nil {
@@ -68,10 +68,16 @@ func (p *Place) Hold(ctx context.Context, base string, what NewObject) (*Place, 
 	return h, made, nil
 }
 
-// beside is the place of a temporary name in the directory of p. It holds nothing yet.
-func (p *Place) beside(name string) *Place {
+// beside is the place of a name in the directory of p, which it shares.
+func (p *Place) beside(name string) (*Place, error) {
+	if _, err := p.fd.use(); err != nil {
+		return nil, err
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
 	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
-	return &Place{fs: p.fs, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
+	h := &Place{fs: p.fs, pin: p.pin, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
+	p.fs.pins.share(&h.fd, p.pin)
+	return h, nil
 }
 
 func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, made *Made) error {
@@ -215,30 +221,6 @@ func (p *Place) Filled(made *Made, mode fs.FileMode) error {
 	}
 	made.Info = st.info
 	return nil
-}
-
-// Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
-// directory of p. Its Object says what is there. Nothing is judged: p was.
-func (p *Place) Held(name string) (*Place, error) {
-	if !Temporary(name) {
-		return nil, p.failed("open", unix.EINVAL)
-	}
-	dir, err := p.fd.use()
-	if err != nil {
-		return nil, p.failed("open", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	h := p.beside(name)
-	st, err := p.fs.kernel.lstat(dir, name)
-	if err != nil && err != unix.ENOENT {
-		return nil, p.failed("stat", err)
-	}
-	if err == nil {
-		h.object.Info = st.info
-	}
-	h.pin = p.pin
-	p.fs.pins.share(&h.fd, p.pin)
-	return h, nil
 }
 
 // Keep gives what is at a hold a lasting name, puts it on record, and tells where it is.

@@ -31,12 +31,11 @@ func (p *Place) Hold(ctx context.Context, name string, what NewObject) (*Place, 
 			return nil, nil, err
 		}
 	}
-	root, err := p.root.OpenRoot(".")
+	h, err := p.beside(name)
 	if err != nil {
 		return nil, nil, p.failed("stage", err)
 	}
-	h := p.beside(name, root)
-	made := &Made{}
+	root, made := h.root, &Made{}
 	fi, err := root.Lstat(name)
 	absent := os.IsNotExist(err)
 	switch {
@@ -67,10 +66,14 @@ func (p *Place) Hold(ctx context.Context, name string, what NewObject) (*Place, 
 	return h, made, nil
 }
 
-// beside is the place of a temporary name in the directory of p. It holds nothing yet.
-func (p *Place) beside(name string, root *dirRoot) *Place {
+// beside is the place of a name in the directory of p.
+func (p *Place) beside(name string) (*Place, error) {
+	root, err := p.root.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
 	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
-	return &Place{fs: p.fs, root: root, fi: p.fi, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
+	return &Place{fs: p.fs, root: root, fi: p.fi, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}, nil
 }
 
 func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
@@ -122,28 +125,6 @@ func (p *Place) Filled(made *Made, mode fs.FileMode) error {
 	}
 	made.Info = infoOf(p.root.Root, p.base, fi)
 	return nil
-}
-
-// Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
-// directory of p. Its Object says what is there. Nothing is judged: p was.
-func (p *Place) Held(name string) (*Place, error) {
-	if !Temporary(name) {
-		return nil, p.failed("open", syscall.EINVAL)
-	}
-	root, err := p.root.OpenRoot(".")
-	if err != nil {
-		return nil, p.failed("open", err)
-	}
-	h := p.beside(name, root)
-	fi, err := root.Lstat(name)
-	if err != nil && !os.IsNotExist(err) {
-		h.Close() //nolint:errcheck // the first error is the one that counts
-		return nil, p.failed("stat", err)
-	}
-	if err == nil {
-		h.object.Info = infoOf(root.Root, name, fi)
-	}
-	return h, nil
 }
 
 // Keep gives what is at a hold a lasting name, puts it on record, and tells where it is.

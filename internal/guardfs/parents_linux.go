@@ -3,7 +3,6 @@
 package guardfs
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 
@@ -22,7 +21,7 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	if err := p.look(Create); err != nil {
 		return err
 	}
-	if err := p.still(dir); err != nil {
+	if err := p.still(); err != nil {
 		return err
 	}
 	k := p.fs.kernel
@@ -50,27 +49,14 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	return err
 }
 
-// RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
-func (p *Place) RemoveEmptyDir(ctx context.Context) error {
-	dir, err := -1, ctx.Err()
-	if err == nil {
-		dir, err = p.fd.use()
-	}
+// rmdir removes the empty directory there.
+func (p *Place) rmdir() error {
+	dir, err := p.fd.use()
 	if err != nil {
-		return p.failed("rmdir", err)
+		return err
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(Remove); err != nil {
-		return err
-	}
-	if err := p.still(dir); err != nil {
-		return err
-	}
-	err = p.fs.kernel.do("rmdir", func() error { return p.fs.kernel.calls.Unlinkat(dir, p.base, unix.AT_REMOVEDIR) })
-	if err != nil {
-		return p.failed("rmdir", err)
-	}
-	return nil
+	return p.fs.kernel.do("rmdir", func() error { return p.fs.kernel.calls.Unlinkat(dir, p.base, unix.AT_REMOVEDIR) })
 }
 
 // empty reports whether nothing is in the directory behind a descriptor that was not read from yet.

@@ -70,33 +70,19 @@ func (p *Place) CopyUp() (Info, error) {
 // own directory, which is read again until nothing is in it.
 const maxNested = 100
 
-// RemoveTree removes what stands at p with all it holds, if it is the object that lasting (Identity.Lasting) names. The Judge is asked
-// about the top only, so this is for what nobody else may touch any more. It follows no link and enters no other mount: that is ErrMount, and
-// what holds the mount stays. Directories that the modes keep us out of are opened up. An error leaves a part.
-func (p *Place) RemoveTree(ctx context.Context, lasting string) error {
+// removeAll is RemoveTree of what was looked at.
+func (p *Place) removeAll(ctx context.Context) error {
 	dir, err := p.fd.use()
 	if err != nil {
-		return p.failed("remove tree", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(Remove); err != nil {
 		return err
 	}
-	switch {
-	case p.object.Info.Kind == KindAbsent:
-		return nil
-	case p.object.Info.ID.Lasting() != lasting:
-		return p.conflict(Replaced)
-	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
 	st, err := p.fs.kernel.stat(dir)
-	if err == nil {
-		r := &treeRemoval{ctx: ctx, k: p.fs.kernel, mount: st.mount}
-		err = r.entry(dir, p.base, 0)
-	}
 	if err != nil {
-		return p.failed("remove tree", err)
+		return err
 	}
-	return nil
+	r := &treeRemoval{ctx: ctx, k: p.fs.kernel, mount: st.mount}
+	return r.entry(dir, p.base, 0)
 }
 
 type treeRemoval struct {

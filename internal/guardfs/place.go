@@ -1,9 +1,11 @@
 package guardfs
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
@@ -73,6 +75,44 @@ func (p *Place) look(a Access) (err error) {
 	return nil
 }
 
+// change asks the Judge about what stands there now and checks that the directory is where it was, before call.
+func (p *Place) change(op string, a Access, call func() error) error {
+	if err := p.look(a); err != nil {
+		return err
+	}
+	if err := p.still(); err != nil {
+		return err
+	}
+	if err := call(); err != nil {
+		return p.failed(op, err)
+	}
+	return nil
+}
+
+// RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
+func (p *Place) RemoveEmptyDir(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return p.failed("rmdir", err)
+	}
+	return p.change("rmdir", Remove, p.rmdir)
+}
+
+// RemoveTree removes what stands at p with all it holds, if it is the object that lasting (Identity.Lasting) names. The Judge is asked
+// about the top only, so this is for what nobody else may touch any more. It follows no link and, where the system tells, enters no other
+// mount: that is ErrMount, and what holds the mount stays. Directories that the modes keep us out of are opened up. An error leaves a part.
+func (p *Place) RemoveTree(ctx context.Context, lasting string) error {
+	if err := p.look(Remove); err != nil || p.object.Info.Kind == KindAbsent {
+		return err
+	}
+	if p.object.Info.ID.Lasting() != lasting {
+		return p.conflict(Replaced)
+	}
+	if err := p.removeAll(ctx); err != nil {
+		return p.failed("remove tree", err)
+	}
+	return nil
+}
+
 func (p *Place) failed(op string, err error) error {
 	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
 }
@@ -93,4 +133,21 @@ func cause(err error) error {
 		return se.Err
 	}
 	return err
+}
+
+// Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
+// directory of p. Its Object says what is there. Nothing is judged: p was.
+func (p *Place) Held(name string) (*Place, error) {
+	if !Temporary(name) {
+		return nil, p.failed("open", syscall.EINVAL)
+	}
+	h, err := p.beside(name)
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	if h.object.Info, err = h.lstat(); err != nil && !os.IsNotExist(err) {
+		h.Close() //nolint:errcheck // nothing was written through it
+		return nil, p.failed("stat", err)
+	}
+	return h, nil
 }

@@ -65,8 +65,8 @@ func (p *Place) SyncNames() error {
 }
 
 // still reports a *ConflictError when the pinned directory is no longer where it was judged.
-func (p *Place) still(dir int) error {
-	name, gone, err := p.where(dir)
+func (p *Place) still() error {
+	name, gone, err := p.where()
 	switch {
 	case err != nil:
 		return p.failed("naming directory of", err)
@@ -78,7 +78,12 @@ func (p *Place) still(dir int) error {
 	return nil
 }
 
-func (p *Place) where(dir int) (name string, gone bool, err error) {
+func (p *Place) where() (name string, gone bool, err error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return "", false, err
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
 	st, err := p.fs.kernel.stat(dir)
 	if err != nil {
 		return "", false, err

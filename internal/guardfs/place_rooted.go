@@ -156,20 +156,6 @@ func (p *Place) loadAt(name string, max int64) (*Before, error) {
 	return newBefore(info, content, xattrs(f.file)), nil
 }
 
-// change asks the Judge about what stands there now and checks that the directory is where it was, before call.
-func (p *Place) change(op string, a Access, call func() error) error {
-	if err := p.look(a); err != nil {
-		return err
-	}
-	if err := p.still(); err != nil {
-		return err
-	}
-	if err := call(); err != nil {
-		return p.failed(op, err)
-	}
-	return nil
-}
-
 // Allowed asks the system whether this process may make and remove names in the place's directory: a *PathError when not. That it may promises
 // nothing, it only tells early what would fail. Here nobody is asked.
 func (p *Place) Allowed() error { return nil }

@@ -64,3 +64,22 @@ func (m *Made) Expect() Expect {
 	}
 	return Expect{m.Info.ID, &Before{Exists: true, Info: m.Info}}
 }
+
+// judgeSwap asks about both names, for what is to become of them.
+func judgeSwap(p, hold *Place, out, in Expect) error {
+	access := func(other Expect) Access {
+		if other.nothing() {
+			return Remove
+		}
+		return Modify
+	}
+	if p.hold == nil {
+		if err := p.look(access(in)); err != nil {
+			return err
+		}
+	}
+	if hold.hold != nil {
+		return nil
+	}
+	return hold.look(access(out))
+}

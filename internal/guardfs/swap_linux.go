@@ -38,7 +38,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	defer hold.fd.done() //nolint:errcheck // Close reports it
 	left := hold.left()
 	s := &swap{p: p, hold: hold, dir: dir, other: other, out: out, in: in, fd: -1, again: left == nil || left.ID != in.ID}
-	if err := s.judge(); err != nil {
+	if err := judgeSwap(p, hold, out, in); err != nil {
 		return nil, err
 	}
 	if h := hold.hold; h != nil && h.staged != nil && h.staged.id == in.ID {
@@ -55,7 +55,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 
 // name gives the nameless file at the hold its temporary name.
 func (s *swap) name(h *hold) error {
-	err := s.p.still(s.dir)
+	err := s.p.still()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *swap) name(h *hold) error {
 // orUnavailable is err, or that nobody makes calls any more: then what looks like a conflict is none.
 func (p *Place) orUnavailable(dir int, err error) error {
 	if _, ok := errors.AsType[*ConflictError](err); ok {
-		if _, _, werr := p.where(dir); errors.Is(werr, ErrUnavailable) {
+		if _, _, werr := p.where(); errors.Is(werr, ErrUnavailable) {
 			return p.failed("publish", werr)
 		}
 	}
@@ -95,32 +95,13 @@ type swap struct {
 	steps      bool   // the file system knows no exchange
 }
 
-// judge asks about both names, for what is to become of them.
-func (s *swap) judge() error {
-	access := func(other Expect) Access {
-		if other.nothing() {
-			return Remove
-		}
-		return Modify
-	}
-	if s.p.hold == nil {
-		if err := s.p.look(access(s.in)); err != nil {
-			return err
-		}
-	}
-	if s.hold.hold != nil {
-		return nil
-	}
-	return s.hold.look(access(s.out))
-}
-
 func (s *swap) run(pub *Published) error {
 	p, k := s.p, s.p.fs.kernel
-	if err := p.still(s.dir); err != nil {
+	if err := p.still(); err != nil {
 		return err
 	}
 	if s.other != s.dir {
-		if err := s.hold.still(s.other); err != nil {
+		if err := s.hold.still(); err != nil {
 			return err
 		}
 	}
@@ -311,10 +292,10 @@ func (s *swap) settle(pub *Published) error {
 		}
 	}
 	if err == nil && why == "" {
-		name, why = p.moved(s.dir)
+		name, why = p.moved()
 	}
 	if err == nil && why == "" && s.other != s.dir {
-		_, why = s.hold.moved(s.other)
+		_, why = s.hold.moved()
 	}
 	if err == nil && why == "" {
 		pub.True = name

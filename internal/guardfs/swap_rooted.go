@@ -122,25 +122,6 @@ func (p *Place) orConflict(err error, why Meanwhile) error {
 	return p.conflict(why)
 }
 
-// judgeSwap asks about both names, for what is to become of them.
-func judgeSwap(p, hold *Place, out, in Expect) error {
-	access := func(other Expect) Access {
-		if other.nothing() {
-			return Remove
-		}
-		return Modify
-	}
-	if p.hold == nil {
-		if err := p.look(access(in)); err != nil {
-			return err
-		}
-	}
-	if hold.hold != nil {
-		return nil
-	}
-	return hold.look(access(out))
-}
-
 // DropLink removes the name hold if it is a link to the very file at p: a process died within a
 // rename that is a link and a removal.
 func (p *Place) DropLink(hold *Place) error {
