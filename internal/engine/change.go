@@ -297,7 +297,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 	for i := 0; err == nil && i < len(s.moves); i++ {
 		tell()
 		s.hidden = s.hidden && s.steps[i].Dir == ""
-		err = s.swap(ctx, i)
+		s.failed, err = i, s.swap(ctx, i)
 		e.told("changing files", i+1, len(s.moves))
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -307,6 +307,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 	if s.rollback.single() {
 		return s.done, s.endSingle(ctx)
 	}
+	s.failed = len(s.steps)
 	if err = s.syncNames(); err == nil {
 		if err = s.db.Made(ctx, s.id); err != nil {
 			err = notSaved(err)
@@ -482,6 +483,9 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 		s.e.left.Store(true)
 	} else {
 		s.settle(ctx, outcome)
+	}
+	if conflict, ok := errors.AsType[*guardfs.ConflictError](cause); ok && conflict.Left == "" {
+		conflict.Left = s.left
 	}
 	if stuck == nil && again == nil {
 		return cause

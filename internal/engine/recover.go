@@ -97,8 +97,10 @@ type rollback struct {
 	steps   []record
 	changes []checkpoint.Recorded // what the store has of it; nil where it has nothing
 	db      *checkpoint.DB
-	live    bool // it is taken back by who made it: what has no temporary name was not made
-	hidden  bool // nothing of it was ever published
+	live    bool   // it is taken back by who made it: what has no temporary name was not made
+	failed  int    // the step that could not be made, with live
+	left    string // the lasting name of what could not be put back
+	hidden  bool   // nothing of it was ever published
 }
 
 // stored says that the checkpoint holds what was at name before.
@@ -572,7 +574,7 @@ func (p *rollback) tidy(i int) error {
 			known, _, err = s.ours(t)
 		}
 		if err == nil {
-			err = p.e.dispose(t, s.Path, known)
+			err = p.dispose(t, s.Path, known)
 		}
 		if err != nil {
 			return err
@@ -582,7 +584,7 @@ func (p *rollback) tidy(i int) error {
 }
 
 // dispose removes what is at a temporary name if it is known, and else keeps it under another one. A directory goes only if it is empty.
-func (e *Engine) dispose(temp *guardfs.Place, of string, known bool) error {
+func (p *rollback) dispose(temp *guardfs.Place, of string, known bool) error {
 	if known {
 		err := temp.Drop(guardfs.Expect{ID: temp.Object().Info.ID})
 		if !inUse(err) {
@@ -590,7 +592,8 @@ func (e *Engine) dispose(temp *guardfs.Place, of string, known bool) error {
 		}
 	}
 	left, err := temp.Keep()
-	e.logger.Warn("what was found under a temporary name is kept", "of", of, "as", left, "err", err)
+	p.e.logger.Warn("what was found under a temporary name is kept", "of", of, "as", left, "err", err)
+	p.left = left
 	return err
 }
 
@@ -809,9 +812,9 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 	known, _, err := s.Before.is(out) // somebody else's is there, and stays
 	if err == nil {
 		_, stored := p.stored(s.Path)
-		err = p.e.dispose(out, s.Path, known && stored)
+		err = p.dispose(out, s.Path, known && stored)
 	}
-	return out == at.old && idAt(at.temp) != "", true, err
+	return out == at.old && idAt(at.temp) != "", !p.live || i != p.failed, err // of that the cause tells
 }
 
 // again makes what was displaced anew, from the store. Where the store does not have it, what is there stays.
@@ -855,7 +858,7 @@ func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stu
 	if s.After.Kind != guardfs.KindDir {
 		ours, _, err := s.ours(temp)
 		if err == nil {
-			err = p.e.dispose(temp, s.Path, ours)
+			err = p.dispose(temp, s.Path, ours)
 		}
 		return idAt(at.old) != "", false, err // then it was half-way in a trade that takes several renames
 	}
@@ -889,7 +892,7 @@ func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stu
 	case idAt(at.place) == "":
 		return false, true, put(ctx, at.place, temp)
 	}
-	return false, true, p.e.dispose(temp, s.Path, false)
+	return false, true, p.dispose(temp, s.Path, false)
 }
 
 // undoRename takes a step back that gave something another name. more: look again.
@@ -911,7 +914,7 @@ func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuc
 	case at.to != nil && idAt(at.to) == "":
 		return true, true, put(ctx, at.to, from)
 	}
-	return false, true, p.e.dispose(from, s.Path, false)
+	return false, true, p.dispose(from, s.Path, false)
 }
 
 // overwritten says that the file of a step that writes in place has the new content, and syncs it: nobody may have come to do that.

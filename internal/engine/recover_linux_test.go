@@ -874,3 +874,63 @@ func TestRestoreLeavesMetadataThatOthersSet(t *testing.T) {
 		t.Errorf("it came back with %v %q", mode, attr)
 	}
 }
+
+// Others write before each call of a change from its rename on, into the file or by another one in its place: theirs is there in the end. What was
+// there before is in its place, in the checkpoint, or beside under a name that the answer tells. Where only that file was in the way it is no half-made change.
+func TestOthersAtEveryCallFromTheRenameOn(t *testing.T) {
+	for _, c := range []struct{ saved, inPlace bool }{{true, true}, {true, false}, {false, true}, {false, false}} {
+		conflicts := 0
+		for n := int64(1); ; n++ {
+			x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = c.saved })
+			x.write("a", "old")
+			var count atomic.Int64
+			var on, acted atomic.Bool
+			hook := func(op string) *guardfs.Fault {
+				if op == "rename" {
+					on.Store(true)
+				}
+				if on.Load() && count.Add(1) == n {
+					acted.Store(true)
+					name := x.ws + "/a"
+					if !c.inPlace {
+						name = x.ws + "/theirs"
+					}
+					must(t, errors.Join(os.WriteFile(name, []byte("theirs"), 0o600), os.Rename(name, x.ws+"/a")))
+				}
+				return nil
+			}
+			system := callsOf(x)
+			system.hook.Store(&hook)
+			err := makes("new", "a")(x)
+			system.hook.Store(nil)
+			if !acted.Load() {
+				must(t, err)
+				break
+			}
+			left, _ := filepath.Glob(x.ws + "/.moltis-*")
+			var beside string
+			for _, name := range left {
+				b, rerr := os.ReadFile(name)
+				must(t, rerr)
+				beside += string(b)
+				if !guardfs.IsKept(filepath.Base(name)) || err == nil || !strings.Contains(err.Error(), filepath.Base(name)) {
+					t.Errorf("%+v, before call %d: %v is left: %v", c, n, name, err)
+				}
+			}
+			if b, rerr := os.ReadFile(x.ws + "/a"); rerr != nil || string(b) != "theirs" {
+				t.Errorf("%+v, before call %d: it has %q, beside is %q: %v %v", c, n, b, beside, rerr, err)
+			}
+			if _, is := errors.AsType[*guardfs.ConflictError](err); is {
+				conflicts++
+			} else if err != nil {
+				t.Errorf("%+v, before call %d: %v", c, n, err)
+			}
+			if !c.saved && !c.inPlace && err != nil && n > 1 && beside != "old" {
+				t.Errorf("%+v, before call %d: what was there is gone: %v", c, n, err)
+			}
+		}
+		if conflicts == 0 {
+			t.Errorf("%+v: nobody was in the way: the test tests nothing", c)
+		}
+	}
+}

@@ -19,10 +19,10 @@ func (p *Place) Append(own Identity, tail []byte) (a Appended, err error) {
 		return a, p.failed("append to", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(dir, Modify); err != nil {
+	if err := p.look(Modify); err != nil {
 		return a, err
 	}
-	if err := p.still(dir); err != nil {
+	if err := p.still(); err != nil {
 		return a, err
 	}
 	k := p.fs.kernel

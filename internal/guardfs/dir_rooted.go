@@ -207,3 +207,6 @@ func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
 	defer f.Close() //nolint:errcheck // nothing was written through it
 	return f.slurp(max)
 }
+
+// OpenListed is OpenFile for a name that List gave as KindFile.
+func (d *Dir) OpenListed(name string) (*File, error) { return d.OpenFile(name) }

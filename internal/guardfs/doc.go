@@ -9,11 +9,11 @@
 //   - A path that the Judge refuses gets the same answer whether or not anything is there.
 //   - A published file is whole: readers see the old content or the new, never a mixture. After Sync it survives a
 //     power cut once Swap and SyncNames have returned.
-//   - What a Swap displaces is what the caller saw (identity and content hash), or it is put back and
-//     the answer is a *ConflictError. Content that somebody else wrote is never deleted: where it cannot be put
-//     back it stays beside the file under a name ending in ".kept", and the error says so.
-//   - When a step fails (no space, I/O error, interrupt) the old file is as it was, and no temporary file and no
-//     descriptor stays behind. A process killed between two system calls may leave a temporary name: Journal.
+//   - What a Swap displaces is what the caller saw (identity and content hash), or the answer is a *ConflictError.
+//     Then what is at the two names tells how to undo it. Nothing of what somebody else wrote is deleted: what
+//     can't be put back gets a name ending in ".kept" beside the file (Place.Keep).
+//   - When staging fails (no space, I/O error, interrupt) no temporary file and no descriptor stays behind. A
+//     process killed between two system calls may leave a temporary name: Journal.
 //   - Nothing blocks on a fifo, a terminal or a device: they are never opened.
 //
 // # What it does not
@@ -21,7 +21,7 @@
 //   - It does not decide: that is the Judge's.
 //   - Someone who may rename a directory can move the very directory object that was checked; a file published
 //     at that moment lands in it, wherever it is. The name is checked immediately before and after; if the new
-//     place is refused the publication is taken back (*ConflictError), else Published.True tells it.
+//     place is refused the rename is taken back there and then (*ConflictError), else Published.True tells it.
 //   - A foreign process that keeps a file open and writes in place after the file was replaced writes into the
 //     replaced object. Nothing can notice that from outside.
 //   - Where the file system lacks RENAME_EXCHANGE (NFS, 9p, old FUSE) the last check and the rename are two

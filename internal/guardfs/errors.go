@@ -112,7 +112,6 @@ const (
 	TempRemoved       Meanwhile = "temporary_removed"
 	PublishedToo      Meanwhile = "published_too"            // at the same moment
 	PublishedOrSwap   Meanwhile = "published_too_or_swapped" // or the temporary file was swapped
-	NotCompared       Meanwhile = "not_compared"             // Err: why
 	NotRemoved        Meanwhile = "not_removed"              // Err: why
 	BeingTakenBack    Meanwhile = "being_taken_back"         // a change that was cut off half-way
 )

@@ -333,7 +333,7 @@ func publish(place *Place, before *Before, content string, o options) (*Publishe
 	}
 	pub, err := place.Swap(ctx, h, Found(before), made.Expect())
 	if err != nil {
-		return nil, errors.Join(err, h.Drop(made.Expect()))
+		return nil, errors.Join(err, undo(place, h, made.Info.ID, content))
 	}
 	pub.Dropped = made.Dropped
 	h.Drop(pub.Displaced) //nolint:errcheck // it is on record
@@ -353,11 +353,49 @@ func remove(place *Place, before *Before) error {
 	defer h.Close()
 	pub, err := place.Swap(ctx, h, Found(before), Expect{})
 	if err != nil {
-		return err
+		return errors.Join(err, undo(place, h, Identity{}, ""))
 	}
 	if err := h.Drop(pub.Displaced); err != nil {
 		_, berr := place.Swap(ctx, h, Expect{}, pub.Displaced)
 		return errors.Join(err, berr)
 	}
 	return nil
+}
+
+// undo is what a caller does after a Swap that failed: it goes by what stands at both names, as an engine does with its record of them.
+// own and content are those of the new file.
+func undo(place, h *Place, own Identity, content string) error {
+	for range 16 {
+		out, err := place.Held(h.Base())
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		there := out.Object().Info
+		at, err := place.fs.PlaceLink(place.Object().Spelled)
+		if err != nil {
+			return errors.Join(err, out.Drop(Expect{ID: own}))
+		}
+		defer at.Close()
+		now, err := at.Load(-1)
+		if err != nil {
+			now = &Before{Exists: true, Info: at.Object().Info}
+		}
+		held, err := out.Load(-1)
+		ours := func(b *Before) bool { return b.Info.ID == own && b.Hash == hashOf([]byte(content)) }
+		switch {
+		case err == nil && ours(held):
+			return out.Drop(Expect{ID: own})
+		case there.Kind == KindAbsent:
+			return nil
+		case there.ID != own && (!now.Exists || ours(now)):
+			if _, err = at.Swap(context.Background(), out, Found(now), Expect{ID: there.ID}); outcome(err) != "ok" && outcome(err) != "conflict" {
+				return err
+			}
+		default:
+			left, err := out.Keep()
+			return errors.Join(err, errors.New("kept as "+left))
+		}
+	}
+	return errors.New("changed again and again")
 }

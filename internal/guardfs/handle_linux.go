@@ -20,6 +20,14 @@ type Handle struct {
 	access Access // that the Judge allowed
 }
 
+// handle takes over what t came to.
+func (f *FS) handle(t *trail, a Access) *Handle {
+	h := &Handle{fs: f, object: t.object, mount: t.st.mount, access: a}
+	h.fd.open(t.fd, f.kernel.calls)
+	t.fd = -1
+	return h
+}
+
 // Close gives the handle back.
 func (h *Handle) Close() error { return h.fd.close() }
 

@@ -21,6 +21,11 @@ type Handle struct {
 	once   sync.Once
 }
 
+// handle takes over what t came to.
+func (f *FS) handle(t *trail, a Access) *Handle {
+	return &Handle{fs: f, dir: t.take(), leaf: t.leaf, fi: t.fi, object: t.object, access: a}
+}
+
 // Close gives the handle back.
 func (h *Handle) Close() (err error) {
 	h.once.Do(func() { err = h.dir.Close() })

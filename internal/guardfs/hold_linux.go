@@ -5,6 +5,7 @@ package guardfs
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -32,16 +33,16 @@ func (p *Place) Hold(ctx context.Context, base string, what NewObject) (*Place, 
 		return nil, nil, p.failed("stage", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	h := p.beside(base)
 	if (what.Kind == KindFile && !what.Open) || what.Kind == KindDir || what.Kind == KindSymlink {
 		if err := p.fs.journal.give(p.object.True, base); err != nil {
 			return nil, nil, err
 		}
 	}
-	k := p.fs.kernel
-	h.pin = p.pin
-	p.fs.pins.share(&h.fd, p.pin)
-	made := &Made{}
+	h, err := p.beside(base)
+	if err != nil {
+		return nil, nil, p.failed("stage", err)
+	}
+	k, made := p.fs.kernel, &Made{}
 	switch what.Kind {
 	case KindAbsent:
 		if st, lerr := k.lstat(dir, h.base); lerr == nil {
@@ -68,10 +69,16 @@ func (p *Place) Hold(ctx context.Context, base string, what NewObject) (*Place, 
 	return h, made, nil
 }
 
-// beside is the place of a temporary name in the directory of p. It holds nothing yet.
-func (p *Place) beside(name string) *Place {
+// beside is the place of a name in the directory of p, which it shares.
+func (p *Place) beside(name string) (*Place, error) {
+	if _, err := p.fd.use(); err != nil {
+		return nil, err
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
 	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
-	return &Place{fs: p.fs, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
+	h := &Place{fs: p.fs, pin: p.pin, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
+	p.fs.pins.share(&h.fd, p.pin)
+	return h, nil
 }
 
 func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, made *Made) error {
@@ -217,30 +224,6 @@ func (p *Place) Filled(made *Made, mode fs.FileMode) error {
 	return nil
 }
 
-// Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
-// directory of p. Its Object says what is there. Nothing is judged: p was.
-func (p *Place) Held(name string) (*Place, error) {
-	if !Temporary(name) {
-		return nil, p.failed("open", unix.EINVAL)
-	}
-	dir, err := p.fd.use()
-	if err != nil {
-		return nil, p.failed("open", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	h := p.beside(name)
-	st, err := p.fs.kernel.lstat(dir, name)
-	if err != nil && err != unix.ENOENT {
-		return nil, p.failed("stat", err)
-	}
-	if err == nil {
-		h.object.Info = st.info
-	}
-	h.pin = p.pin
-	p.fs.pins.share(&h.fd, p.pin)
-	return h, nil
-}
-
 // Keep gives what is at a hold a lasting name, puts it on record, and tells where it is.
 func (p *Place) Keep() (left string, err error) {
 	dir, err := p.fd.use()
@@ -251,7 +234,14 @@ func (p *Place) Keep() (left string, err error) {
 	if p.hold == nil {
 		return "", p.failed("keep", unix.EINVAL)
 	}
-	return join(p.dir.True, p.keep(dir, p.dir.True, p.base)), nil
+	k, to := p.fs.kernel, keptName()
+	if err := k.renameNew(dir, p.base, dir, to); err != nil {
+		if _, lerr := k.lstat(dir, to); lerr != nil {
+			return join(p.dir.True, p.base), nil
+		}
+	}
+	p.fs.journal.keep(KeptFile{join(p.dir.True, to), p.object.Spelled}) // what it is beside
+	return join(p.dir.True, to), nil
 }
 
 // Empty reports whether nothing is in the directory there.
@@ -320,4 +310,216 @@ func (p *Place) Drop(own Expect) error {
 		return p.nameFailed("drop", err)
 	}
 	return nil
+}
+
+// staged is a complete file that has no name yet, or only a temporary one, and waits to be published.
+type staged struct {
+	place *Place
+	fd    descriptor
+	name  string // its name in the directory
+	named bool   // it has that name; else it has none
+	id    Identity
+	now   status // what it was when it was made, then with its metadata
+}
+
+// stage writes a new file in the place's directory, without a name where the file system can do
+// that, with the metadata that it will have when published. On an error nothing stays behind. It
+// MUST be discarded, also when it was published.
+func (p *Place) stage(ctx context.Context, dir int, name string, what *NewObject, made *Made) (*staged, error) {
+	meta := what.Meta
+	if meta == nil && what.Like != nil && what.Like.Exists {
+		meta = &what.Like.Meta
+	}
+	s := &staged{place: p, name: name}
+	mode := uint32(0o666) // the umask, or the directory's default ACL, makes of it what a new file has
+	if meta != nil {
+		mode = 0o600 // nobody looks in before the right mode is set
+	}
+	err := s.create(dir, mode)
+	if err != nil {
+		return nil, err
+	}
+	if meta == nil {
+		made.Meta, err = s.fresh()
+	}
+	if err == nil {
+		err = s.fill(ctx, what, meta, made)
+	}
+	if err != nil {
+		s.discard() //nolint:errcheck // the first error is the one that counts
+		return nil, err
+	}
+	return s, nil
+}
+
+// take gives the file its name, if it has none.
+func (s *staged) take(dir int) error {
+	if s.named {
+		return nil
+	}
+	err := s.place.fs.kernel.publish(s.fd.fd, dir, s.name)
+	if err != nil && s.isOwn(dir, s.name) {
+		err = nil
+	}
+	s.named = err == nil
+	return err
+}
+
+// isOwn reports whether name is the staged file's. It is asked after a call that changes names has failed,
+// because remote file systems report failures of calls that took effect.
+func (s *staged) isOwn(dir int, name string) bool {
+	st, err := s.place.fs.kernel.lstat(dir, name)
+	return err == nil && st.info.ID == s.id
+}
+
+// create makes the file: nameless, or where that is not supported with its name.
+func (s *staged) create(dir int, mode uint32) error {
+	k := s.place.fs.kernel
+	fd, err := k.openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR, mode)
+	switch err {
+	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS, unix.EPERM:
+		if err = s.place.fs.journal.give(s.place.object.True, s.name); err == nil {
+			fd, err = k.openat(dir, s.name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
+			s.named = err == nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	st, err := k.stat(fd)
+	if err != nil {
+		k.close(fd)
+		if s.named {
+			k.unlink(dir, s.name, 0) //nolint:errcheck // the first error is the one that counts
+		}
+		return err
+	}
+	s.id, s.now = st.info.ID, st
+	s.fd.open(fd, k.calls)
+	return nil
+}
+
+// fresh is what the system gave the new file: the umask and the directory's default ACL and group have a say.
+func (s *staged) fresh() (m Metadata, err error) {
+	k := s.place.fs.kernel
+	st, err := k.stat(s.fd.fd)
+	if err == nil {
+		m = Metadata{Mode: st.info.Mode, UID: st.info.UID, GID: st.info.GID}
+		m.Xattrs, err = k.xattrs(s.fd.fd)
+	}
+	return m, err
+}
+
+func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata,
+	made *Made) error {
+	k := s.place.fs.kernel
+	fd := s.fd.fd
+	const chunk = 4 << 20 // between two looks at ctx
+	content := what.Content
+	if what.Source != nil {
+		if err := s.copyFrom(ctx, what, made); err != nil {
+			return err
+		}
+	}
+	for len(content) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := k.write(fd, content[:min(len(content), chunk)])
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return unix.EIO
+		}
+		content = content[n:]
+	}
+	var err error
+	if meta != nil {
+		if made.Dropped, err = k.carry(fd, &s.now, meta, what.KeepSpecialBits); err != nil {
+			return err
+		}
+	}
+	if what.Meta != nil {
+		if err := k.setTimes(fd, what.Meta); err != nil && !unkept(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFrom fills the staged file with the beginning of another one, piece by piece.
+func (s *staged) copyFrom(ctx context.Context, what *NewObject, made *Made) error {
+	k, fd := s.place.fs.kernel, s.fd.fd
+	if err := k.room(fd, 0, what.Size); err != nil {
+		return err
+	}
+	var err error
+	made.Hash, err = stream(ctx, what.Source, what.Size, func(p []byte) error { return k.writeFull(fd, p) })
+	if err == nil {
+		err = what.copied()
+	}
+	if err == io.EOF {
+		err = &ConflictError{Path: what.Source.path(), Why: ContentChanged}
+	}
+	return err
+}
+
+func (k *kernel) writeFull(fd int, p []byte) error {
+	for len(p) > 0 {
+		n, err := k.write(fd, p)
+		if err == nil && n == 0 {
+			err = unix.EIO
+		}
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// discard forgets the staged file, and its temporary name if it still is its own. One that was published it only closes. It may be
+// called more than once.
+func (s *staged) discard() (err error) {
+	if s.named {
+		dir, uerr := s.place.fd.use()
+		if err = uerr; err == nil {
+			err = s.place.fs.kernel.removeOwn(dir, s.name, s.id)
+			s.place.fd.done() //nolint:errcheck // Close reports it
+		}
+		s.named = err != nil
+	}
+	if cerr := s.fd.close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		err = s.place.failed("discard "+s.name+" beside", err)
+	}
+	return err
+}
+
+// removeOwn removes a name if it still is that object's. A name that is gone is fine, if it stays gone at a second look.
+func (k *kernel) removeOwn(dir int, name string, own Identity) error {
+	missed := false
+	for try := 0; ; try++ {
+		st, err := k.lstat(dir, name)
+		if err == nil {
+			if st.info.ID != own {
+				return nil
+			}
+			flags := 0
+			if st.info.Kind == KindDir {
+				flags = unix.AT_REMOVEDIR
+			}
+			err = k.unlink(dir, name, flags)
+		}
+		if err == nil || err == unix.ENOENT && missed {
+			return nil
+		}
+		missed = err == unix.ENOENT
+		if try >= 3 { // a passing fault is no reason to leave litter
+			return err
+		}
+	}
 }

@@ -71,10 +71,10 @@ func (p *Place) Overwrite(was Expect, content []byte) (pub *Published, begun boo
 		return nil, false, p.failed("write", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(dir, Modify); err != nil {
+	if err := p.look(Modify); err != nil {
 		return nil, false, err
 	}
-	if err := p.still(dir); err != nil {
+	if err := p.still(); err != nil {
 		return nil, false, err
 	}
 	k := p.fs.kernel

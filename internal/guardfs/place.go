@@ -1,13 +1,12 @@
 package guardfs
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 )
-
-// PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
-func (f *FS) PlaceLink(path string) (*Place, error) { return f.placeFor(path, Modify) }
 
 // Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
 func (p *Place) Object() Object { return p.object }
@@ -82,64 +81,94 @@ func (h *Handle) Object() Object { return h.object }
 // Info is what stat said when the file was opened.
 func (f *File) Info() Info { return f.info }
 
-// Foresee opens the place at the nearest directory above path that is there and stays, and lists
-// what has to be made below it for path to be there: true names, topmost first. What gone answers
-// true for counts as absent. name is the true name that path will have.
-func (f *FS) Foresee(path string, gone func(name string) bool) (at *Place, missing []string, name string, err error) {
-	at, err = f.PlaceLink(path)
-	var noParent *MissingParentError
-	switch {
-	case err == nil:
-		name = at.Object().True
-	case errors.As(err, &noParent):
-		if missing, name, err = f.Missing(path); err == nil && missing == nil {
-			err = noParent // it has just been made
-		}
-		if err == nil {
-			at, err = f.PlaceLink(missing[0])
-		}
-	case gone != nil && errors.Is(err, syscall.ENOTDIR):
-		dir, base, serr := splitPlace(path)
-		if serr != nil {
-			return nil, nil, "", serr
-		}
-		above, between, parent, aerr := f.Foresee(dir, gone)
-		switch {
-		case aerr != nil:
-			return nil, nil, "", aerr
-		case !gone(parent):
-			above.Close() //nolint:errcheck // nothing was written through it
-			return nil, nil, "", err
-		}
-		return above, append(between, parent), join(parent, base), nil
+// look brings the account of the occupant up to date and asks the Judge: for a if there is one,
+// else for Create where a would change it.
+func (p *Place) look(a Access) (err error) {
+	if p.object.Info, err = p.lstat(); err != nil {
+		a = absent(a)
 	}
-	for err == nil && gone != nil && gone(at.ParentTrue()) {
-		dir := at.ParentTrue()
-		at.Close() //nolint:errcheck // nothing was written through it
-		missing = append([]string{dir}, missing...)
-		at, err = f.PlaceLink(dir)
+	if err := p.fs.judge.Judge(p.object, a); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, nil, "", err
+	if err != nil && !os.IsNotExist(err) {
+		return p.failed("stat", err)
 	}
-	return at, missing, name, nil
+	return nil
 }
 
-// toMake lists the directories of a path that are missing below at, which is there: rest is what of
-// the path was left. The Judge is asked for Create of each.
-func (f *FS) toMake(path, at string, rest []string, hops []Hop) (dirs []string, err error) {
-	for _, c := range rest {
-		switch c {
-		case "", ".":
-			continue
-		case "..":
-			return nil, &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
-		}
-		at = join(at, c)
-		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: hops}, Create); err != nil {
-			return nil, err
-		}
-		dirs = append(dirs, at)
+// change asks the Judge about what stands there now and checks that the directory is where it was, before call.
+func (p *Place) change(op string, a Access, call func() error) error {
+	if err := p.look(a); err != nil {
+		return err
 	}
-	return dirs, nil
+	if err := p.still(); err != nil {
+		return err
+	}
+	if err := call(); err != nil {
+		return p.nameFailed(op, err)
+	}
+	return nil
+}
+
+// RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
+func (p *Place) RemoveEmptyDir(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return p.failed("rmdir", err)
+	}
+	return p.change("rmdir", Remove, p.rmdir)
+}
+
+// RemoveTree removes what stands at p with all it holds, if it is the object that lasting (Identity.Lasting) names. The Judge is asked
+// about the top only, so this is for what nobody else may touch any more. It follows no link and, where the system tells, enters no other
+// mount: that is ErrMount, and what holds the mount stays. Directories that the modes keep us out of are opened up. An error leaves a part.
+func (p *Place) RemoveTree(ctx context.Context, lasting string) error {
+	if err := p.look(Remove); err != nil || p.object.Info.Kind == KindAbsent {
+		return err
+	}
+	if p.object.Info.ID.Lasting() != lasting {
+		return p.conflict(Replaced)
+	}
+	if err := p.removeAll(ctx); err != nil {
+		return p.failed("remove tree", err)
+	}
+	return nil
+}
+
+func (p *Place) failed(op string, err error) error {
+	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
+}
+
+// cause takes the errno out of what package os wraps it in; the path is told by our own error.
+func cause(err error) error {
+	var pe *fs.PathError
+	var le *os.LinkError
+	var se *os.SyscallError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &pe):
+		return pe.Err
+	case errors.As(err, &le):
+		return le.Err
+	case errors.As(err, &se):
+		return se.Err
+	}
+	return err
+}
+
+// Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
+// directory of p. Its Object says what is there. Nothing is judged: p was.
+func (p *Place) Held(name string) (*Place, error) {
+	if !Temporary(name) {
+		return nil, p.failed("open", syscall.EINVAL)
+	}
+	h, err := p.beside(name)
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	if h.object.Info, err = h.lstat(); err != nil && !os.IsNotExist(err) {
+		h.Close() //nolint:errcheck // nothing was written through it
+		return nil, p.failed("stat", err)
+	}
+	return h, nil
 }

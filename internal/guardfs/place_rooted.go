@@ -7,9 +7,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 	"sync"
-	"syscall"
+	"time"
 )
 
 // Place is one name in one directory: where something is to be changed. The last component is never followed.
@@ -25,93 +24,26 @@ type Place struct {
 	once   sync.Once
 }
 
-// Place opens the directory of path and looks at what stands there, if anything. The Judge is asked for Create
-// where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
-// *MissingParentError. A directory or a special file is an occupant like any other; Load refuses it.
-func (f *FS) Place(path string) (*Place, error) {
-	p, err := f.PlaceLink(path)
-	if err != nil || p.object.Info.Kind != KindSymlink {
-		if err == nil {
-			p.links = false
-		}
-		return p, err
-	}
-	defer p.Close() //nolint:errcheck // nothing was written through it
-	target, err := p.readTarget()
-	if err != nil {
-		return nil, p.failed("read link", err)
-	}
-	return nil, &SymlinkError{Path: path, Target: target}
-}
-
 // readTarget reads the text of the link that stands there.
 func (p *Place) readTarget() (string, error) { return p.root.Readlink(p.base) }
 
-// placeFor is PlaceLink for whoever is about to do a.
-func (f *FS) placeFor(path string, a Access) (*Place, error) {
-	volume, rest, err := splitVolume(path)
-	if err != nil {
-		return nil, err
-	}
-	dir, base, err := splitPlace(rest)
-	if err != nil {
-		return nil, err
-	}
-	s, parent, err := f.resolve(volume + dir)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-	p := &Place{fs: f, dir: parent, base: base, links: true}
-	p.object = Object{Spelled: path, True: join(parent.True, base), Hops: parent.Hops}
-	if s.err == nil && s.leaf != "" {
-		s.err = syscall.ENOTDIR
-	}
-	if s.err != nil {
-		if err := f.judge.Judge(p.object, absent(a)); err != nil {
-			return nil, err
-		}
-		if s.err == syscall.ENOENT || os.IsNotExist(s.err) {
-			missing := parent.True
-			if len(s.rest) > 0 {
-				missing = join(strings.TrimSuffix(s.name(), "/"), s.rest[0])
-			}
-			return nil, &MissingParentError{Path: path, Missing: missing, True: p.object.True}
-		}
-		return nil, &PathError{Op: "open directory of", Path: path, Err: s.err}
-	}
-	p.root, p.fi = &dirRoot{Root: s.top(), hook: f.hook}, s.fi
-	if err := p.look(a); err != nil {
-		return nil, err
-	}
-	if pseudo(s.top()) {
-		return nil, &PathError{Op: "open directory of", Path: path, Err: ErrPseudo}
-	}
-	s.take()
-	return p, nil
-}
+// pinTo gives p the directory that t came to.
+func (p *Place) pinTo(t *trail) { p.root, p.fi = &dirRoot{Root: t.take(), hook: p.fs.hook}, t.fi }
 
-// look brings the account of the occupant up to date and asks the Judge: for a if there is one,
-// else for Create where a would change it.
-func (p *Place) look(a Access) error {
-	fi, err := p.root.Lstat(p.base)
-	p.object.Info = Info{}
-	if err == nil {
-		p.object.Info = infoOf(p.root.Root, p.base, fi)
-	} else {
-		a = absent(a)
-	}
-	if err := p.fs.judge.Judge(p.object, a); err != nil {
-		return err
-	}
-	if err != nil && !os.IsNotExist(err) {
-		return p.failed("stat", err)
+func (p *Place) refusePseudo() error {
+	if pseudo(p.root.Root) {
+		return ErrPseudo
 	}
 	return nil
 }
 
-func (p *Place) failed(op string, err error) error {
-	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
+// lstat looks at the occupant.
+func (p *Place) lstat() (Info, error) {
+	fi, err := p.root.Lstat(p.base)
+	if err != nil {
+		return Info{}, err
+	}
+	return infoOf(p.root.Root, p.base, fi), nil
 }
 
 // PlacesOpen is how many files are open at most for places of these true names, all at once.
@@ -136,12 +68,9 @@ func (p *Place) SyncNames() error {
 
 // still reports a *ConflictError when the directory is no longer where it was judged.
 func (p *Place) still() error {
-	s, _, err := p.fs.resolve(p.dir.True)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	if s.err != nil || s.leaf != "" || len(s.hops) > 0 || !os.SameFile(s.fi, p.fi) {
+	t := p.fs.walk(p.dir.True)
+	defer t.close()
+	if t.err != nil || t.leaf != "" || len(t.hops) > 0 || !os.SameFile(t.fi, p.fi) {
 		return p.conflict(DirMoved)
 	}
 	return nil
@@ -228,20 +157,6 @@ func (p *Place) loadAt(name string, max int64) (*Before, error) {
 	return newBefore(info, content, xattrs(f.file)), nil
 }
 
-// change asks the Judge about what stands there now and checks that the directory is where it was, before call.
-func (p *Place) change(op string, a Access, call func() error) error {
-	if err := p.look(a); err != nil {
-		return err
-	}
-	if err := p.still(); err != nil {
-		return err
-	}
-	if err := call(); err != nil {
-		return p.failed(op, err)
-	}
-	return nil
-}
-
 // Allowed asks the system whether this process may make and remove names in the place's directory: a *PathError when not. That it may promises
 // nothing, it only tells early what would fail. Here nobody is asked.
 func (p *Place) Allowed() error { return nil }
@@ -258,42 +173,6 @@ func (p *Place) Overwrite(Expect, []byte) (pub *Published, begun bool, err error
 func (p *Place) Expected(m Metadata) Metadata {
 	m.Mode &= fs.ModePerm | fs.ModeSticky
 	return m
-}
-
-// Missing lists the directories above path that do not exist, by their true names, topmost first, and gives the true name that path has once
-// they are made; with nothing missing that is "". It changes nothing. The Judge is asked for Create of each of them and of path itself. A
-// part that a dangling link names can't be made: *SymlinkError.
-func (f *FS) Missing(path string) (dirs []string, name string, err error) {
-	volume, rest, err := splitVolume(path)
-	if err != nil {
-		return nil, "", err
-	}
-	dir, base, err := splitPlace(rest)
-	if err != nil {
-		return nil, "", err
-	}
-	s := walk(volume, dir)
-	defer s.close()
-	at, hops := s.full()
-	name = join(at, base)
-	if err := f.judge.Judge(Object{Spelled: path, True: name, Hops: hops}, Create); err != nil {
-		return nil, "", err
-	}
-	if s.err == nil && s.leaf != "" {
-		s.err = syscall.ENOTDIR
-	}
-	switch {
-	case s.err == nil:
-		return nil, "", nil
-	case !os.IsNotExist(s.err):
-		return nil, "", &PathError{Op: "make directory of", Path: path, Err: s.err}
-	case s.linked:
-		return nil, "", &SymlinkError{Path: s.link, Target: s.target}
-	}
-	if dirs, err = f.toMake(path, s.name(), s.rest, hops); err != nil {
-		return nil, "", err
-	}
-	return dirs, name, nil
 }
 
 // Mkdir makes a directory there; the umask applies. A name that exists is fs.ErrExist. Object tells of the new directory then. The name
@@ -352,12 +231,89 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 	return m, nil
 }
 
-// keep gives what has a temporary name a lasting one, and puts that on record.
-func (p *Place) keep(temp, of string) string {
-	kept := keptName()
-	if p.root.Rename(temp, kept) != nil {
-		return temp
-	}
-	p.fs.journal.keep(KeptFile{join(p.dir.True, kept), of})
-	return kept
+// dirRoot is the directory of a place. A test may have its calls fail, those that change something
+// and the looks between them: see Options.Fault.
+type dirRoot struct {
+	*os.Root
+	hook func(op string) *Fault
 }
+
+func (r *dirRoot) do(op string, call func() error) error {
+	if r.hook == nil {
+		return call()
+	}
+	f := r.hook(op)
+	if f == nil || f.Short { // no write is short here
+		return call()
+	}
+	if f.After {
+		if err := call(); err != nil {
+			return err
+		}
+	}
+	return f.Err
+}
+
+// OpenRoot opens a directory below r.
+func (r *dirRoot) OpenRoot(name string) (sub *dirRoot, err error) {
+	err = r.do("openat", func() error {
+		root, err := r.Root.OpenRoot(name)
+		sub = &dirRoot{Root: root, hook: r.hook}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return sub, nil
+}
+
+func (r *dirRoot) OpenFile(name string, flag int, mode fs.FileMode) (f *os.File, err error) {
+	err = r.do("openat", func() error {
+		f, err = r.Root.OpenFile(name, flag, mode)
+		return err
+	})
+	return f, err
+}
+
+func (r *dirRoot) Open(name string) (*os.File, error) { return r.OpenFile(name, os.O_RDONLY, 0) }
+
+func (r *dirRoot) Lstat(name string) (fi fs.FileInfo, err error) {
+	err = r.do("stat", func() error {
+		fi, err = r.Root.Lstat(name)
+		return err
+	})
+	return fi, err
+}
+
+func (r *dirRoot) Rename(from, to string) error {
+	return r.do("rename", func() error { return r.Root.Rename(from, to) })
+}
+
+func (r *dirRoot) Remove(name string) error {
+	return r.do("unlink", func() error { return r.Root.Remove(name) })
+}
+
+func (r *dirRoot) Mkdir(name string, mode fs.FileMode) error {
+	return r.do("mkdir", func() error { return r.Root.Mkdir(name, mode) })
+}
+
+func (r *dirRoot) Symlink(target, name string) error {
+	return r.do("symlink", func() error { return r.Root.Symlink(target, name) })
+}
+
+func (r *dirRoot) Chmod(name string, mode fs.FileMode) error {
+	return r.do("chmod", func() error { return r.Root.Chmod(name, mode) })
+}
+
+func (r *dirRoot) Chtimes(name string, accessed, modified time.Time) error {
+	return r.do("utimes", func() error { return r.Root.Chtimes(name, accessed, modified) })
+}
+
+// SameMount reports whether p and q are on one mount. Here that can't be told, so nothing can be moved from one to the other.
+func (p *Place) SameMount(*Place) (bool, error) { return false, nil }
+
+// CopyUp says what stands at p.
+func (p *Place) CopyUp() (Info, error) { return p.object.Info, nil }
+
+// removeAll is RemoveTree of what was looked at.
+func (p *Place) removeAll(context.Context) error { return p.root.RemoveAll(p.base) }

@@ -3,16 +3,21 @@
 package guardfs
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
+	"maps"
 
 	"golang.org/x/sys/unix"
 )
 
 // Swap lets the names p and hold trade what they have: out has to be at p, and in at hold. It is
-// one rename. It looks before and after; what is not as expected is put back, and the answer is a
-// *ConflictError. An error means that both names are as others left them; what could not be put
-// back is kept under a name that the error tells. What came out is not removed: see Drop.
+// one rename. It looks before and after. Where something else came out the answer is a *ConflictError, after one rename
+// back if what came in is still there. After an error the names may have been traded all the same, and nothing is lost:
+// the caller has both on record, and undoes the step by what stands there. What came out is not removed: see Drop.
 //
 // Where the file system knows no exchange, a file that others rename to p between the last look and the
 // rename is lost; and when a step is taken back (hold is one of Held), the object at p is not kept.
@@ -38,7 +43,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	defer hold.fd.done() //nolint:errcheck // Close reports it
 	left := hold.left()
 	s := &swap{p: p, hold: hold, dir: dir, other: other, out: out, in: in, fd: -1, again: left == nil || left.ID != in.ID}
-	if err := s.judge(); err != nil {
+	if err := judgeSwap(p, hold, out, in); err != nil {
 		return nil, err
 	}
 	if h := hold.hold; h != nil && h.staged != nil && h.staged.id == in.ID {
@@ -55,7 +60,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 
 // name gives the nameless file at the hold its temporary name.
 func (s *swap) name(h *hold) error {
-	err := s.p.still(s.dir)
+	err := s.p.still()
 	if err != nil {
 		return err
 	}
@@ -76,7 +81,7 @@ func (s *swap) name(h *hold) error {
 // orUnavailable is err, or that nobody makes calls any more: then what looks like a conflict is none.
 func (p *Place) orUnavailable(dir int, err error) error {
 	if _, ok := errors.AsType[*ConflictError](err); ok {
-		if _, _, werr := p.where(dir); errors.Is(werr, ErrUnavailable) {
+		if _, _, werr := p.where(); errors.Is(werr, ErrUnavailable) {
 			return p.failed("publish", werr)
 		}
 	}
@@ -95,32 +100,13 @@ type swap struct {
 	steps      bool   // the file system knows no exchange
 }
 
-// judge asks about both names, for what is to become of them.
-func (s *swap) judge() error {
-	access := func(other Expect) Access {
-		if other.nothing() {
-			return Remove
-		}
-		return Modify
-	}
-	if s.p.hold == nil {
-		if err := s.p.look(s.dir, access(s.in)); err != nil {
-			return err
-		}
-	}
-	if s.hold.hold != nil {
-		return nil
-	}
-	return s.hold.look(s.other, access(s.out))
-}
-
 func (s *swap) run(pub *Published) error {
 	p, k := s.p, s.p.fs.kernel
-	if err := p.still(s.dir); err != nil {
+	if err := p.still(); err != nil {
 		return err
 	}
 	if s.other != s.dir {
-		if err := s.hold.still(s.other); err != nil {
+		if err := s.hold.still(); err != nil {
 			return err
 		}
 	}
@@ -313,10 +299,10 @@ func (s *swap) settle(pub *Published) error {
 		}
 	}
 	if err == nil && why == "" {
-		name, why = p.moved(s.dir)
+		name, why = p.moved()
 	}
 	if err == nil && why == "" && s.other != s.dir {
-		_, why = s.hold.moved(s.other)
+		_, why = s.hold.moved()
 	}
 	if err == nil && why == "" {
 		pub.True = name
@@ -326,11 +312,199 @@ func (s *swap) settle(pub *Published) error {
 		return nil
 	}
 	left := s.back()
-	switch {
-	case err != nil && left == "":
+	if err != nil {
 		return p.failed("compare", err)
-	case err != nil:
-		why = NotCompared
 	}
-	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left, Err: err}
+	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
+}
+
+// back renames back, once, as long as what came in is where it came to; that loses nothing. Whatever is at the two names then, the caller undoes by
+// what stands there. left is the name of what can't go back and has no temporary name.
+func (s *swap) back() (left string) {
+	k := s.p.fs.kernel
+	switch here := s.in.nothing() || s.isAt(s.dir, s.p.base, s.in.ID); {
+	case s.in.nothing():
+		if k.renameNew(s.other, s.hold.base, s.dir, s.p.base) == unix.EEXIST && s.hold.hold == nil {
+			left = s.hold.object.True
+		}
+	case !here || s.steps:
+	case s.out.nothing():
+		k.renameNew(s.dir, s.p.base, s.other, s.hold.base) //nolint:errcheck // see above
+	case s.exchange() == nil && !s.isAt(s.other, s.hold.base, s.in.ID):
+		s.exchange() //nolint:errcheck // something newer came before it: turn that round
+	}
+	return left
+}
+
+// DropLink removes the name hold if it is a link to the very file at p: a process died within a
+// rename that is a link and a removal.
+func (p *Place) DropLink(hold *Place) error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	other, err := hold.fd.use()
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	defer hold.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	is, err := k.lstat(dir, p.base)
+	held, herr := k.lstat(other, hold.base)
+	if err != nil || herr != nil || is.info.ID != held.info.ID {
+		return nil
+	}
+	if err := k.unlink(other, hold.base, 0); err != nil {
+		return p.failed("publish", err)
+	}
+	return nil
+}
+
+// overlayMagic is OVERLAYFS_SUPER_MAGIC of linux/magic.h.
+const overlayMagic = 0x794c7630
+
+// hold looks at what has the name before it is changed. When it is what the caller saw (why is ""), held is a handle on it that the caller
+// gives back; it is -1 otherwise.
+func (k *kernel) hold(dir int, name string, want Expect) (held int, why Meanwhile, err error) {
+	fd, st, err := k.occupant(dir, name)
+	if err != nil {
+		return -1, "", err
+	}
+	if fd < 0 {
+		return -1, WasRemoved, nil
+	}
+	if why, err = k.unlike(fd, &st, want, -1, true); err != nil || why != "" {
+		k.close(fd)
+		return -1, why, err
+	}
+	return fd, "", nil
+}
+
+// differs compares what has the name, once it was changed, with what the caller saw; held is what hold gave, or -1. Nothing there is ENOENT.
+func (k *kernel) differs(dir int, name string, want Expect, held int) (why Meanwhile, st status, err error) {
+	fd, st, err := k.occupant(dir, name)
+	if err != nil {
+		return "", st, err
+	}
+	if fd < 0 {
+		return "", st, unix.ENOENT
+	}
+	defer k.close(fd)
+	why, err = k.unlike(fd, &st, want, held, false)
+	return why, st, err
+}
+
+// copiedUp says that an object is the one that was expected though its identity is another: to change a name of an overlay file system's
+// lower layer copies the file up, which gives it another time of birth, and where it had several names another number too. A handle that was held over
+// the change knows it still. Without one, as when somebody else had it copied up, device and number have to be the same, and the content is
+// compared in any case.
+func (k *kernel) copiedUp(fd, held int, now, was Identity) bool {
+	if held >= 0 {
+		st, err := k.stat(held)
+		if err == nil && st.info.ID == now {
+			return true
+		}
+	}
+	if now.Dev != was.Dev || now.Ino != was.Ino {
+		return false
+	}
+	magic, err := k.magic(fd)
+	return err == nil && magic == overlayMagic
+}
+
+// unlike says in what an object is not what the caller saw: identity, kind, mode, owner or the hash of the
+// content. why is "" when they are the same. An object that nobody touched (size, times and all) since it was
+// read is not read again when quick is set; a name that was just changed shows in the times of its object, so
+// that quick is of no use there.
+func (k *kernel) unlike(fd int, st *status, want Expect, held int, quick bool) (why Meanwhile, err error) {
+	if want.Like != nil && st.info.Kind != want.Like.Info.Kind {
+		return NowA(st.info.Kind.String()), nil
+	}
+	before := want.content()
+	if st.info.ID != want.ID && !k.copiedUp(fd, held, st.info.ID, want.ID) {
+		return Replaced, nil
+	}
+	if before == nil {
+		return "", nil
+	}
+	was := &before.Info
+	switch {
+	case st.info.Mode != was.Mode:
+		return ModeChanged, nil
+	case st.info.UID != was.UID || st.info.GID != was.GID:
+		return OwnerChanged, nil
+	case quick && st.unchanged(was):
+		return "", nil
+	case st.info.Kind == KindSymlink:
+		target, err := k.target(fd)
+		if err == nil && hashOf([]byte(target)) != before.Hash {
+			why = LeadsElsewhere
+		}
+		return why, err
+	case st.info.Size != was.Size:
+		return ContentChanged, nil
+	}
+	n, err := k.reopen(fd, ReadFlags)
+	if err != nil {
+		return "", err
+	}
+	defer k.close(n)
+	hash, err := k.hash(n)
+	if err != nil {
+		return "", err
+	}
+	if hash != before.Hash {
+		return ContentChanged, nil
+	}
+	if quick { // the times differ and the content does not: then it is an attribute, or nothing
+		xattrs, err := k.xattrs(n)
+		if err == nil && !maps.EqualFunc(xattrs, before.Meta.Xattrs, bytes.Equal) {
+			why = AttributesChanged
+		}
+		return why, err
+	}
+	return "", nil
+}
+
+// hash is the SHA-256 of a file's content in hex.
+func (k *kernel) hash(fd int) (string, error) {
+	raw := k.batches.Get().(*[batch]byte)
+	defer k.batches.Put(raw)
+	h := sha256.New()
+	for off := int64(0); ; {
+		n, err := k.preadFull(fd, raw[:], off)
+		h.Write(raw[:n]) //nolint:errcheck // never fails
+		off += int64(n)
+		if err == io.EOF {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// noFlags says that the file system does not know the flags of renameat2.
+func noFlags(err error) bool {
+	return err == unix.EINVAL || err == unix.ENOSYS || err == unix.EOPNOTSUPP
+}
+
+// moved looks where the directory is right after a publication. A move to a place that the Judge refuses
+// is a reason to take it back; any other is only told.
+func (p *Place) moved() (name string, why Meanwhile) {
+	at, gone, err := p.where()
+	switch {
+	case err != nil:
+		return "", DirNameless
+	case gone:
+		return "", DirRemoved
+	}
+	o := p.object
+	if o.True = join(at, p.base); at != p.dir.True {
+		if err := p.fs.judge.Judge(o, Modify); err != nil {
+			return "", DirRefused
+		}
+	}
+	return o.True, ""
 }

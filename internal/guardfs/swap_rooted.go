@@ -62,17 +62,12 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 			pub.Displaced, pub.LinksBroken = Found(gone), max(int(gone.Info.Links)-1, 0)
 		}
 	}
-	if !in.nothing() {
-		now, odd, uerr := p.found(in)
-		if odd != "" { // what is there is newer, and stays
-			left := ""
-			if !out.nothing() && !back {
-				left = join(hold.dir.True, hold.keep(hold.base, p.object.True))
-			}
-			return nil, &ConflictError{Path: p.object.Spelled, Why: PublishedToo, Left: left}
-		}
-		if err = errors.Join(err, uerr); uerr == nil {
+	if !in.nothing() && err == nil && why == "" {
+		var now *Before
+		if now, why, err = p.found(in); why == "" && err == nil {
 			pub.Info = now.Info
+		} else if why != "" {
+			why = PublishedToo
 		}
 	}
 	if err == nil && why == "" {
@@ -81,17 +76,15 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if err == nil && why == "" {
 		return pub, nil
 	}
-	var berr error
-	switch {
+	// One rename back, which replaces nothing. Whatever is at the two names then, the caller undoes by what stands there.
+	switch left := ""; {
 	case in.nothing():
-		berr = renameNew(hold, hold.base, p, p.base)
-	case out.nothing():
-		berr = renameNew(p, p.base, hold, hold.base)
-	case !back:
-		berr = rename(hold, hold.base, p, p.base)
-	}
-	if berr != nil {
-		return nil, &ConflictError{Path: p.object.Spelled, Why: why, Left: hold.object.True, Err: cause(berr)}
+		if os.IsExist(renameNew(hold, hold.base, p, p.base)) && hold.hold == nil {
+			left = hold.object.True
+		}
+		return nil, &ConflictError{Path: p.object.Spelled, Why: why, Left: left, Err: cause(err)}
+	case out.nothing() && why != PublishedToo:
+		renameNew(p, p.base, hold, hold.base) //nolint:errcheck // see above
 	}
 	return nil, p.orConflict(err, why)
 }
@@ -127,25 +120,6 @@ func (p *Place) orConflict(err error, why Meanwhile) error {
 		return err
 	}
 	return p.conflict(why)
-}
-
-// judgeSwap asks about both names, for what is to become of them.
-func judgeSwap(p, hold *Place, out, in Expect) error {
-	access := func(other Expect) Access {
-		if other.nothing() {
-			return Remove
-		}
-		return Modify
-	}
-	if p.hold == nil {
-		if err := p.look(access(in)); err != nil {
-			return err
-		}
-	}
-	if hold.hold != nil {
-		return nil
-	}
-	return hold.look(access(out))
 }
 
 // DropLink removes the name hold if it is a link to the very file at p: a process died within a

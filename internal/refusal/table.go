@@ -484,7 +484,6 @@ var meanwhiles = map[guardfs.Meanwhile]string{
 	guardfs.TempRemoved:       "its temporary file was removed",
 	guardfs.PublishedToo:      "somebody else published at the same moment",
 	guardfs.PublishedOrSwap:   "somebody else published at the same moment, or its temporary file was swapped for another",
-	guardfs.NotCompared:       "it could not be compared",
 	guardfs.NotRemoved:        "it could not be removed",
 	guardfs.BeingTakenBack:    "another change of it was interrupted and is being taken back; try again",
 }
