@@ -1286,10 +1286,15 @@ func callsOf(x *tree) *calls {
 
 // fail runs step while its n-th call goes wrong. hit is that call, "" when there are not so many.
 func (c *calls) fail(n int64, bad badCall, step func() error) (hit string, err error) {
+	return c.failFor(n, 1, bad, step)
+}
+
+// failFor is fail where so many calls go wrong.
+func (c *calls) failFor(n, many int64, bad badCall, step func() error) (hit string, err error) {
 	var count atomic.Int64
 	var first atomic.Pointer[string]
 	hook := func(op string) *guardfs.Fault {
-		if k := count.Add(1); k == n || bad.lasting && k > n {
+		if k := count.Add(1); k >= n && (k < n+many || bad.lasting) {
 			first.CompareAndSwap(nil, &op)
 			return &bad.Fault
 		}

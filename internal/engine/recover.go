@@ -252,7 +252,7 @@ func (e *Engine) underway(tag string) bool {
 }
 
 // opKey is the lock of an operation: who holds it is alive.
-func opKey(tag string) string { return "op:" + tag }
+var opKey = func(tag string) string { return "op:" + tag }
 
 // dead says that nobody carries out the operation of that tag.
 func (e *Engine) dead(ctx context.Context, tag string) bool {

@@ -48,6 +48,7 @@ type tree struct {
 	deny string
 
 	fault func(op string) *guardfs.Fault
+	calls guardfs.Calls // nil: those of this machine
 }
 
 // grow makes an engine over a fresh tree. change may be nil.
@@ -82,7 +83,7 @@ func small(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 }
 
 func (x *tree) open() {
 	x.t.Helper()
-	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data, Fault: x.fault})
+	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data, Fault: x.fault, Calls: x.calls})
 	if err != nil {
 		x.t.Fatal(err)
 	}
