@@ -126,6 +126,9 @@ func newPlot(r *rand.Rand) *plot {
 	if r.IntN(4) == 0 {
 		p.change["m"] = "/"
 	}
+	if len(p.change) == 2 { // else it counts as made for the other
+		delete(p.change, "m")
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.change))[min(1, len(p.change)):] {
 		if r.IntN(9) == 0 { // of one path, now and then
 			p.change = contents{name: p.change[name]}
@@ -440,7 +443,9 @@ func (p *plot) judge(x *tree, s *stranger, how int, over bool, err error) (fell 
 	}
 	was, made := all.differs(before, but), all.differs(after, but)
 	switch {
-	case whole && kept > 0 && (p.exchange || how != fails):
+	case how == fails && kept > 0: // what can't be put back at once is kept beside, and told
+		return ""
+	case whole && kept > 0:
 		return "something is kept"
 	case !whole && s.does == "clean" && !p.stored && was != nil && made != nil: // not promised
 		return ""

@@ -87,7 +87,9 @@ func (x *tree) open() {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.Engine = e
+	if x.Engine = e; x.calls != nil {
+		e.AtHome()
+	}
 }
 
 func (x *tree) call(session string) *engine.Call {
