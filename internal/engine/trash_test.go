@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -46,6 +47,7 @@ type tree struct {
 	data string
 	cfg  config.FS
 	deny string
+	root string // that may be touched, unless it is ws
 
 	fault func(op string) *guardfs.Fault
 	calls guardfs.Calls // nil: those of this machine
@@ -83,7 +85,7 @@ func small(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 }
 
 func (x *tree) open() {
 	x.t.Helper()
-	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data, Fault: x.fault, Calls: x.calls})
+	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(cmp.Or(x.root, x.ws), x.deny), DataDir: x.data, Fault: x.fault, Calls: x.calls})
 	if err != nil {
 		x.t.Fatal(err)
 	}
