@@ -424,7 +424,7 @@ func (p *plot) judge(x *tree, s *stranger, how int, over bool, err error) (fell 
 			return name + " is left"
 		}
 	}
-	if err == nil && all["empty"] != "" { // the answer tells of a directory that stays
+	if all["empty"] != "" { // one that can't be removed stays, and is told: a call that fails is no kill there
 		after["empty"] = "/"
 	}
 	whole := s == nil || !s.done
