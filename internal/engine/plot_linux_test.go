@@ -100,6 +100,22 @@ type plot struct {
 	stored      bool // the store holds what was there
 	exchange    bool // names can trade
 	nameless    bool // files can be without a name
+
+	step string // one of passages in place of the change, its first file, and what it comes to
+	file string
+	made contents
+}
+
+// passage is the change of that name.
+func passage(r *rand.Rand, step string) *plot {
+	p := &plot{was: contents{}, change: contents{"": ""}, step: step, file: passages[step].lay[0], stored: true, exchange: r.IntN(4) > 0, nameless: r.IntN(3) > 0}
+	for _, name := range passages[step].lay {
+		p.was[name] = "old " + name
+		for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
+			p.was[dir] = "/"
+		}
+	}
+	return p
 }
 
 // newPlot is a random one.
@@ -140,6 +156,9 @@ func newPlot(r *rand.Rand) *plot {
 
 // after is the tree when it is made.
 func (p *plot) after() contents {
+	if p.step != "" {
+		return maps.Clone(p.made)
+	}
 	all := p.was.and(p.change).present()
 	for name := range p.change {
 		for dir := filepath.Dir(name); dir != "." && all[name] != ""; dir = filepath.Dir(dir) {
@@ -151,6 +170,9 @@ func (p *plot) after() contents {
 
 // run makes the change, beside s, which may be nil.
 func (p *plot) run(x *tree, s *stranger) error {
+	if p.step != "" {
+		return passages[p.step].run(x)
+	}
 	f := engine.Files{Parents: true, Links: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(p.change)) {
 		path := x.ws + "/" + name
@@ -223,6 +245,9 @@ type stranger struct {
 }
 
 func newStranger(r *rand.Rand, p *plot) *stranger {
+	if p.step != "" {
+		return &stranger{does: "replace", name: p.file, content: "old " + p.file}
+	}
 	names := slices.Sorted(maps.Keys(p.change))
 	name := names[r.IntN(len(names))]
 	s := &stranger{does: []string{"replace", "over", "remove", "clean", "replace", "over", "into"}[r.IntN(7)], name: name, content: "theirs"}
@@ -244,6 +269,7 @@ func (s *stranger) act(x *tree) {
 		if err == nil && i.IsDir() {
 			return
 		}
+		os.MkdirAll(filepath.Dir(at), 0o755) //nolint:errcheck // then it can't be put there
 		must(x.t, os.WriteFile(x.ws+"/theirs", []byte(s.content), 0o644))
 		s.done = os.Rename(x.ws+"/theirs", at) == nil
 		os.Remove(x.ws + "/theirs") //nolint:errcheck // it has gone there
@@ -275,6 +301,9 @@ func plots(t *testing.T, bad string, seed uint64, kills int, n map[string]int) e
 	must(t, err)
 	for n["kills"] < kills {
 		p := newPlot(r)
+		if steps := slices.Sorted(maps.Keys(passages)); r.IntN(4) == 0 {
+			p = passage(r, steps[r.IntN(len(steps))])
+		}
 		if len(p.change) == 0 {
 			continue
 		}
@@ -291,11 +320,17 @@ func plots(t *testing.T, bad string, seed uint64, kills int, n map[string]int) e
 		if err := p.run(x, nil); err != nil {
 			t.Fatalf("%+v: %v", p, err)
 		}
+		if p.step != "" {
+			p.made = x.contents()
+		}
 		if d := x.contents().differs(p.after(), ""); d != nil {
 			t.Fatalf("%+v is not made: %v", p, d)
 		}
 		for at, met := int64(1), true; met && n["kills"] < kills; at++ {
 			for how := range hows {
+				if p.step != "" && (how == strangerAndKill || how == strangerAlone) { // theirs would go along
+					continue
+				}
 				there, fell := p.play(x, system, other, bad, r, at, how, n)
 				if how == killed {
 					met = there
@@ -314,6 +349,7 @@ func plots(t *testing.T, bad string, seed uint64, kills int, n map[string]int) e
 // met: there are so many. fell is what is broken after it.
 func (p *plot) play(x *tree, system *calls, other *tree, bad string, r *rand.Rand, at int64, how int, n map[string]int) (met bool, fell string) {
 	x.lay(p.was)
+	objects := x.objects()
 	var s *stranger
 	if how == strangerAndKill || how == killAndStranger || how == strangerAlone {
 		s = newStranger(r, p)
@@ -361,7 +397,10 @@ func (p *plot) play(x *tree, system *calls, other *tree, bad string, r *rand.Ran
 		other.RecoverBy(ctx, bad) //nolint:errcheck // it is bad
 	}
 	p.recover(x, r, n)
-	return met, p.judge(x, s, how, over, err)
+	if fell = p.judge(x, s, how, over, err); fell == "" && how == killed && x.contents().differs(p.was, "") == nil && x.objects() != objects {
+		fell = "other objects came back\n" + x.objects() + "were\n" + objects
+	}
+	return met, fell
 }
 
 // moment has do be done once, before the at-th call.

@@ -207,23 +207,18 @@ func (p *power) disk(names, synced, store *moments) {
 }
 
 // cutPower plays power cuts in one change, and says what the first start after one of them leaves broken.
-func cutPower(x *tree, k *power, r *rand.Rand, was contents, stored bool, run func() error, cuts int) (fell string) {
+func cutPower(x *tree, k *power, r *rand.Rand, p *plot, cuts int) (fell string) {
 	t := x.t
 	must(t, errors.Join(os.MkdirAll(x.dir()+"/pool", 0o700), os.MkdirAll(x.dir()+"/store", 0o700)))
-	x.lay(was)
-	was = x.contents()
-	for _, i := range k.names() {
-		if i.Mode().IsRegular() {
-			k.synced[inode(i)] = contentOf{}
-		}
-	}
+	x.lay(p.was)
+	was := x.contents()
 	for name, i := range k.names() {
 		if b, err := os.ReadFile(name); err == nil && i.Mode().IsRegular() {
 			k.synced[inode(i)] = contentOf{string(b), i.ModTime()}
 		}
 	}
 	k.on = true
-	must(t, run())
+	must(t, p.run(x, nil))
 	k.look()
 	k.on = false
 	after := x.contents()
@@ -247,7 +242,7 @@ func cutPower(x *tree, k *power, r *rand.Rand, was contents, stored bool, run fu
 			fell = fmt.Sprint("half-way still: ", left)
 		case made != nil && (back != nil || n == last):
 			fell = fmt.Sprintf("neither as before: %v, nor as after: %v", back, made)
-		case made == nil && back != nil && stored: // and it can be undone
+		case made == nil && back != nil && p.stored: // and it can be undone
 			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
 				fell = fmt.Sprint("made, and not to be undone: ", err)
 			} else if d := x.contents().differs(was, ""); d != nil {
@@ -271,34 +266,25 @@ func cutPlots(t *testing.T, bad string, cuts int) error {
 	steps := slices.Sorted(maps.Keys(passages))
 	for n := 0; n < cuts; n += each {
 		p := newPlot(r)
+		if n/each%2 == 0 {
+			p = passage(r, steps[n/each/2%len(steps)])
+		}
 		if len(p.change) == 0 {
 			continue
 		}
 		x := grow(t, func(c *config.FS) {
-			if !p.stored && n/each%2 > 0 {
+			if !p.stored {
 				c.Checkpoint.MaxFileBytes = 2
 			}
 		})
 		must(t, x.Close())
 		k := &power{Calls: &lacking{local, p}, x: x, bad: bad, synced: map[uint64]contentOf{}}
 		x.calls = k
-		what, was, stored, run := fmt.Sprintf("%+v", p), p.was, p.stored, func() error { return p.run(x, nil) }
-		if n/each%2 == 0 {
-			what = steps[n/each/2%len(steps)]
-			step := passages[what]
-			was, stored, run = contents{}, true, func() error { return step.run(x) }
-			for _, name := range step.lay {
-				was[name] = "old\n"
-				for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
-					was[dir] = "/"
-				}
-			}
-		}
 		x.open()
 		x.write("first", "first")
 		x.remove("first") // so that there is a store and a trash
-		if fell := cutPower(x, k, r, was, stored, run, each); fell != "" {
-			return fmt.Errorf("%s: %s", what, fell)
+		if fell := cutPower(x, k, r, p, each); fell != "" {
+			return fmt.Errorf("%+v: %s", p, fell)
 		}
 		must(t, os.RemoveAll(x.dir()))
 	}
