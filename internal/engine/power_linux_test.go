@@ -257,12 +257,38 @@ func cutPower(x *tree, k *power, r *rand.Rand, p *plot, cuts int) (fell string) 
 	return ""
 }
 
+// lacking are the calls of a kernel that lacks some.
+type lacking struct {
+	guardfs.Calls
+	p *plot
+}
+
+func (k *lacking) Renameat2(a int, from string, b int, to string, flags uint) error {
+	if !k.p.exchange && flags&unix.RENAME_EXCHANGE != 0 {
+		return unix.EINVAL
+	}
+	return k.Calls.Renameat2(a, from, b, to, flags)
+}
+
+func (k *lacking) Openat(dir int, name string, flags int, mode uint32) (int, error) {
+	if !k.p.nameless && flags&unix.O_TMPFILE == unix.O_TMPFILE {
+		return -1, unix.EOPNOTSUPP
+	}
+	return k.Calls.Openat(dir, name, flags, mode)
+}
+
+// calls are those of a kernel as the plot wants it.
+func (p *plot) calls(t *testing.T) guardfs.Calls {
+	t.Helper()
+	local, err := guardfs.LocalCalls()
+	must(t, err)
+	return &lacking{local, p}
+}
+
 // cutPlots cuts the power in random changes, and in those of passages.
 func cutPlots(t *testing.T, bad string, cuts int) error {
 	const each = 20
 	r := rand.New(rand.NewPCG(*plotSeed, 5))
-	local, err := guardfs.LocalCalls()
-	must(t, err)
 	steps := slices.Sorted(maps.Keys(passages))
 	for n := 0; n < cuts; n += each {
 		p := newPlot(r)
@@ -278,7 +304,7 @@ func cutPlots(t *testing.T, bad string, cuts int) error {
 			}
 		})
 		must(t, x.Close())
-		k := &power{Calls: &lacking{local, p}, x: x, bad: bad, synced: map[uint64]contentOf{}}
+		k := &power{Calls: p.calls(t), x: x, bad: bad, synced: map[uint64]contentOf{}}
 		x.calls = k
 		x.open()
 		x.write("first", "first")

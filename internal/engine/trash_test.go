@@ -94,6 +94,17 @@ func (x *tree) open() {
 	}
 }
 
+// open2 is another engine over the tree, which may touch root only.
+func (x *tree) open2(root string) *tree {
+	x.t.Helper()
+	y := *x
+	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(root, x.deny), DataDir: x.data})
+	must(x.t, err)
+	y.Engine = e
+	x.t.Cleanup(func() { e.Close() })
+	return &y
+}
+
 func (x *tree) call(session string) *engine.Call {
 	return &engine.Call{ID: "c", Principal: "p", Session: session, Tool: "test"}
 }
