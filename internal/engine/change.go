@@ -465,7 +465,8 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 				left = errors.Join(left, s.e.discard(ctx, m.hold, m.made.Info))
 			}
 		}
-		if left == nil {
+		names, _, err := s.e.journal.Names(s.tag) // what could not be staged may have left one too
+		if left = errors.Join(left, err); left == nil && s.e.discardAll(ctx, names) == nil {
 			s.e.journal.Forget(s.tag)
 		}
 		return cause

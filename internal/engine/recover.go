@@ -113,20 +113,16 @@ func (p *rollback) stored(name string) (was checkpoint.State, ok bool) {
 	return was, false
 }
 
-// single says that the last rename makes the whole change, so that it tells by itself whether that was made: all others bring directories
-// for it. Others may have put something into what it moved; after a kill they find it there, and not in the trash.
+// single says that one rename makes the whole change, so that it tells by itself whether that was made. Others may have put something into
+// what it moved; after a kill they find it there, and not in the trash.
 func (p *rollback) single() bool {
-	last := -1
+	n := 0
 	for i := range p.steps {
-		if p.steps[i].Dir == "" {
-			continue
+		if p.steps[i].Dir != "" {
+			n++
 		}
-		if last >= 0 && (p.steps[last].Do != Mkdir || p.steps[i].Do == Mkdir) {
-			return false
-		}
-		last = i
 	}
-	return true
+	return n <= 1
 }
 
 // paths are all paths that the steps are about.
@@ -257,7 +253,7 @@ func (e *Engine) underway(tag string) bool {
 }
 
 // opKey is the lock of an operation: who holds it is alive.
-func opKey(tag string) string { return "op:" + tag }
+var opKey = func(tag string) string { return "op:" + tag }
 
 // dead says that nobody carries out the operation of that tag.
 func (e *Engine) dead(ctx context.Context, tag string) bool {
@@ -790,6 +786,8 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 		return false, false, errDirGone
 	case idAt(at.old) != "" && idAt(at.old) == is: // a second name only
 		return true, false, at.place.DropLink(at.old)
+	case idAt(at.temp) != "" && idAt(at.temp) == is: // it was given its name by a link
+		return true, false, at.place.DropLink(at.temp)
 	case s.After.ID != "" && idAt(at.temp) == s.After.ID: // it was not made, or is back
 		return p.unstage(ctx, s, at)
 	case out == nil && ours && s.Before.ID == "": // the new one goes

@@ -31,17 +31,6 @@ func (x *tree) outcome(id checkpoint.ID) checkpoint.Outcome {
 	return op.Outcome
 }
 
-// open2 is another engine over the tree, which may touch root only.
-func (x *tree) open2(root string) *tree {
-	x.t.Helper()
-	y := *x
-	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(root, x.deny), DataDir: x.data})
-	must(x.t, err)
-	y.Engine = e
-	x.t.Cleanup(func() { e.Close() })
-	return &y
-}
-
 // A change that was made counts as made, whatever is at its path by now. A dry run changes neither the tree nor the history.
 func TestWhatWasMadeStaysMade(t *testing.T) {
 	for _, killed := range []bool{false, true} {

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -46,8 +47,10 @@ type tree struct {
 	data string
 	cfg  config.FS
 	deny string
+	root string // that may be touched, unless it is ws
 
 	fault func(op string) *guardfs.Fault
+	calls guardfs.Calls // nil: those of this machine
 }
 
 // grow makes an engine over a fresh tree. change may be nil.
@@ -82,11 +85,24 @@ func small(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 }
 
 func (x *tree) open() {
 	x.t.Helper()
-	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data, Fault: x.fault})
+	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(cmp.Or(x.root, x.ws), x.deny), DataDir: x.data, Fault: x.fault, Calls: x.calls})
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.Engine = e
+	if x.Engine = e; x.calls != nil {
+		e.AtHome()
+	}
+}
+
+// open2 is another engine over the tree, which may touch root only.
+func (x *tree) open2(root string) *tree {
+	x.t.Helper()
+	y := *x
+	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(root, x.deny), DataDir: x.data})
+	must(x.t, err)
+	y.Engine = e
+	x.t.Cleanup(func() { e.Close() })
+	return &y
 }
 
 func (x *tree) call(session string) *engine.Call {
