@@ -305,40 +305,6 @@ func TestRefutedGuess(t *testing.T) {
 	}
 }
 
-// TestGBKStaysGBK: a file whose characters have two bytes at most gets none of four, which readers of GBK stop at.
-func TestGBKStaysGBK(t *testing.T) {
-	s, root := suite(t, nil, tools.Options{})
-	text := content(t, "../testdata/readers/encoding/chinese.txt") + "\nend\n"
-	two, err := simplifiedchinese.GBK.NewEncoder().String(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	four, err := simplifiedchinese.GB18030.NewEncoder().String("😀" + text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, c := range map[string]struct {
-		raw, word string
-		fits      bool
-	}{
-		"emoji": {two, "// \u2705", false}, "astral": {two, "\U0001F600", false}, "no GBK": {two, "\u0e01", false},
-		"accents of GBK": {two, "\u00e9 \u4fdd", true}, "four already": {four, "\u2705", true},
-	} {
-		file := write(t, filepath.Join(root, name), c.raw)
-		for tool, args := range map[string]map[string]any{"Edit": {"old_string": "end", "new_string": c.word}, "Write": {"content": text + c.word}} {
-			args["file_path"] = file
-			p := call(t, s, tool, args)
-			if tools.Refused(p) == c.fits || !c.fits && (content(t, file) != c.raw || !strings.Contains(p.Text(), "gbk")) {
-				t.Errorf("%s, %s: %s", name, tool, mustEncode(t, p))
-			}
-			if back, err := simplifiedchinese.GB18030.NewDecoder().String(content(t, file)); c.fits && (err != nil || !strings.Contains(back, c.word)) {
-				t.Errorf("%s, %s: the file reads %q", name, tool, back)
-			}
-			write(t, file, c.raw)
-		}
-	}
-}
-
 var written = []struct {
 	name, language string // the name is the argument that Read and Edit take
 	codec          encoding.Encoding

@@ -212,13 +212,3 @@ func BenchmarkEdit(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkRefused is the envelope of a call and nothing within: an argument is wrong.
-func BenchmarkRefused(b *testing.B) {
-	s, _ := suite(b, nil, tools.Options{})
-	for b.Loop() {
-		if _, err := s.Call(b.Context(), tools.Call{Tool: "Read", Args: json.RawMessage(`{}`)}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
