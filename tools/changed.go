@@ -56,7 +56,7 @@ type Changed struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// What bounds a patch in an answer; the counts stay true.
+// The bounds of a patch in an answer; the counts stay true.
 const (
 	maxPatchLines = 400
 	maxPatchBytes = 36 << 10

@@ -74,7 +74,7 @@ func TestListTellsWhatIsNotStored(t *testing.T) {
 	}
 }
 
-// What a checkpoint is said to be made by may come from an imported folder.
+// TestListKeepsALineEach: the name of a checkpoint's tool may come from an imported folder.
 func TestListKeepsALineEach(t *testing.T) {
 	p := &tools.Checkpoints{Count: 1, Checkpoints: []tools.CheckpointRow{{ID: "ck-1H0", Reason: "Write\nck-2VR \x1b[31m", SourcePath: "/w/a", Existed: true}}}
 	if text := p.Text(); strings.ContainsAny(text, "\n\x1b") {
@@ -219,7 +219,7 @@ func TestRewindNamesWhatOthersChanged(t *testing.T) {
 
 var distant = time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 
-// What a shell did to a file besides its content is recorded too, once, and can be taken back.
+// TestOutsideChangesOfEveryKind: a shell's changes of mode, link and owner are recorded too, once, and can be undone.
 func TestOutsideChangesOfEveryKind(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -347,7 +347,7 @@ func callAs(t testing.TB, s *tools.Suite, who, turn, tool string, args map[strin
 	return p
 }
 
-// What others wrote into a file, and is not there any more, no answer about a session's own history shows: not as a conflict, not as what was
+// TestNothingOfOthersIsShown: text of others that is gone from a file shows in no answer about a session's own history: not as a conflict, not as what was
 // there before a change outside, not by restoring that.
 func TestNothingOfOthersIsShown(t *testing.T) {
 	const secret = "SECRET-of-bob"

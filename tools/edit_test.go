@@ -341,7 +341,7 @@ func TestEditSaysHowToSeeTheSource(t *testing.T) {
 	}
 }
 
-// What Read renders of a page is not its source, and a replacement character is no byte of the file: Edit says so, and offers no text that is merely alike.
+// TestEditOfRenderedTextAndOfBadBytes: the text that Read renders of a page is not its source, and a replacement character is no byte of the file: Edit says so, and offers no text that is merely alike.
 func TestEditOfRenderedTextAndOfBadBytes(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	page := write(t, filepath.Join(root, "p.html"), "<!doctype html><html><body><!-- # comment instr --><h1>Hi</h1>\n<p>a &amp; b</p><table><tr><td>a</td><td>b</td></tr></table></body></html>\n")
@@ -374,7 +374,7 @@ func TestEditOfRenderedTextAndOfBadBytes(t *testing.T) {
 	}
 }
 
-// What Read shows of a document cannot be found in its bytes. Edit says so; it does not send the model back to Read for a text that can never match.
+// TestEditRefusesWhatIsShownFromOtherBytes: the text that Read shows of a document cannot be found in its bytes. Edit says so; it does not send the model back to Read for a text that can never match.
 func TestEditRefusesWhatIsShownFromOtherBytes(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	for _, name := range []string{"document/letter.docx", "document/sheet.ods", "pdf/office_letter.pdf", "image/rgb.png"} {
@@ -723,7 +723,7 @@ func TestNotebookEditOfUnseenCells(t *testing.T) {
 		"delete unseen":  {map[string]any{"limit": 1}, map[string]any{"cell_id": "c4", "edit_mode": "delete"}, true},
 		"replace seen":   {map[string]any{"offset": 3, "limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, false},
 		"insert":         {map[string]any{"limit": 1}, map[string]any{"cell_id": "c3", "edit_mode": "insert", "cell_type": "raw", "new_source": "x"}, false},
-		// What is not shown of a cell's outputs does not matter.
+		// Outputs of a cell that were not shown do not matter.
 		"outputs unseen": {map[string]any{"offset": 2, "limit": 1}, map[string]any{"cell_id": "c2", "new_source": "x"}, false},
 		"begun only":     {map[string]any{"offset": 3, "column": 3}, map[string]any{"cell_id": "c3", "new_source": "x"}, true},
 		"source seen":    {map[string]any{"encoding": "utf-8", "offset": 4, "limit": 1}, map[string]any{"cell_id": "c3", "new_source": "x"}, false},
@@ -784,7 +784,7 @@ func TestWriteAfterAnEditThatMovesLines(t *testing.T) {
 	}
 }
 
-// What is in a file and was not shown is not overwritten unasked, though all that can be shown was.
+// TestWriteOverWhatCannotBeShown: bytes that were not shown are not overwritten unasked, though all that can be shown was.
 func TestWriteOverWhatCannotBeShown(t *testing.T) {
 	docx := func(parts ...string) string {
 		var b bytes.Buffer

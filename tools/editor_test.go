@@ -171,7 +171,7 @@ func TestEditor(t *testing.T) {
 	if p := grep(map[string]any{}); strings.Contains(p.Text(), "unsaved") {
 		t.Error(p.Text())
 	}
-	// What is only in the editor can be read and changed there.
+	// A file that only the editor has can be read and changed there.
 	if p := do("Read", map[string]any{"file_path": root + "/new"}); !strings.Contains(p.Text(), "only here") {
 		t.Error(p.Text())
 	}
@@ -181,7 +181,7 @@ func TestEditor(t *testing.T) {
 	is(root+"/new", "", "still here\n")
 }
 
-// What a client does not offer is never called, and no read of the one place is followed by a write to the other.
+// TestEditorOffers: a method that a client does not offer is never called, and no read of the one place is followed by a write to the other.
 func TestEditorOffers(t *testing.T) {
 	t.Parallel()
 	for name, offered := range map[string]struct{ read, write bool }{"both": {true, true}, "read": {true, false}, "write": {false, true}, "none": {}} {
@@ -326,7 +326,7 @@ func TestOverlayOfEveryFile(t *testing.T) {
 	}
 }
 
-// What was taken back, moved or removed on the disk counts, and not what the editor still shows of before. An
+// TestEditorThatIsSlow: an undo, move or removal on the disk counts, and not the older text that the editor still shows. An
 // editor that answers for each file is as one that is compared.
 func TestEditorThatIsSlow(t *testing.T) {
 	t.Parallel()
@@ -629,7 +629,7 @@ func others(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.HasPrefix(l, "agent") })
 }
 
-// Whatever the user and a shell do at whatever moment, a change is made of the very text that is there, in the one place where it was read.
+// TestTypingAtAnyMoment: at whatever moment the user and a shell act, a change is made of the very text that is there, in the one place where it was read.
 func TestTypingAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	all := map[string]int{}

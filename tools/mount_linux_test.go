@@ -70,7 +70,7 @@ func mount(t *testing.T, from, at string, flags uintptr) {
 	t.Cleanup(func() { unix.Unmount(at, unix.MNT_DETACH) })
 }
 
-// What is denied is denied under whatever name it is mounted, by whatever rule.
+// TestBindMounts: a denied file is denied under each name that it is mounted at, by each kind of rule.
 func TestBindMounts(t *testing.T) {
 	if !ownMounts(t) {
 		return
@@ -130,7 +130,7 @@ func TestBindMounts(t *testing.T) {
 			}
 		}
 	}
-	// What is taken away again is what it was.
+	// After an unmount the names are open again.
 	for _, at := range []string{"/pub/file", "/secrets/shared"} {
 		if err := unix.Unmount(root+at, 0); err != nil {
 			t.Fatal(err)

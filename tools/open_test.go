@@ -244,7 +244,7 @@ func TestNoDataDir(t *testing.T) {
 	}
 }
 
-// What is left by which lists. NotebookEdit goes with Edit, checkpoint_restore with the last of Write, Edit and MultiEdit, unless
+// TestReadOnlyByNames: which tools are left by which lists. NotebookEdit goes with Edit, checkpoint_restore with the last of Write, Edit and MultiEdit, unless
 // they are allowed by their very names.
 func TestReadOnlyByNames(t *testing.T) {
 	var names, quiet []string

@@ -453,7 +453,7 @@ func TestWhatIsNotSeenIsTold(t *testing.T) {
 
 const temporaryName = ".moltis-0123456789abcdef"
 
-// What a killed process left beside a file is removed by the next start, which finds it in that
+// TestLitterOfKilledProcesses: a temporary file that a killed process left is removed by the next start, which finds it in that
 // process's record, and no search shows it before. What may be somebody's content is shown and
 // stays.
 func TestLitterOfKilledProcesses(t *testing.T) {
@@ -574,7 +574,7 @@ func TestPathsAsWritten(t *testing.T) {
 		{"Grep", "deep", "$/lib/deep"},
 		{"Glob", "$/Lib/Deep", "$/lib/deep"},
 		{"Grep", ".", "$"},
-		// What is not there is not offered, and a change not where there are two.
+		// A missing path is not offered, and a change is not offered where there are two.
 		{"Read", "/workspace/undefined", ""},
 		{"Read", "$/nothing/like/it.zzz", ""},
 		{"Edit", "$/twin.txt", ""},

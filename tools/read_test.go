@@ -395,7 +395,7 @@ func needle(text string) string {
 	return ""
 }
 
-// rendered is what Read shows of lines.
+// rendered gives lines as Read shows them.
 func rendered(text string) string {
 	var b strings.Builder
 	for i, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {

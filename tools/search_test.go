@@ -41,7 +41,7 @@ func TestTheUsersOwnExcludes(t *testing.T) {
 	}
 }
 
-// What is binary to Read is binary to Grep, and what is text to one is text to the other, wherever the NULs are.
+// TestReadAndGrepAgreeOnBinaries: a file is binary to Read where it is binary to Grep, wherever the NULs are.
 func TestReadAndGrepAgreeOnBinaries(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	code := strings.Repeat("export function fn(){}\n", 600)

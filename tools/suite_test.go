@@ -497,7 +497,7 @@ func TestAllIsACopy(t *testing.T) {
 	}
 }
 
-// What a host does to the store is on record, and none of it is done without.
+// TestUpkeep: each act of a host on the store is on record, and none is done without a record.
 func TestUpkeep(t *testing.T) {
 	t.Parallel()
 	s, file := hosted(t, nil)
@@ -674,7 +674,7 @@ func TestQueueApproves(t *testing.T) {
 	}
 }
 
-// What searches and restores have come to is counted while they run, for each call apart.
+// TestCallsCountTheirFiles: searches and restores count their files while they run, for each call apart.
 func TestCallsCountTheirFiles(t *testing.T) {
 	t.Parallel()
 	const files = 30
@@ -729,7 +729,7 @@ type script struct {
 	seen *sightings
 }
 
-// sightings are what hooks saw. One that is too slow is left behind, and writes while the test reads.
+// sightings records the calls that hooks saw. A hook that is too slow is left behind, and writes while the test reads.
 type sightings struct {
 	mu  sync.Mutex
 	all []string
@@ -872,7 +872,7 @@ func again[H any](hooks []H, h any) (out []H) {
 	return out
 }
 
-// What one hook changed is what the next one sees, and an image that was changed is no image any more.
+// TestHooksInTheirOrder: a hook sees the changes of the one before it, and a changed image is no image any more.
 func TestHooksInTheirOrder(t *testing.T) {
 	var saw sightings
 	var read string
@@ -895,7 +895,7 @@ func TestHooksInTheirOrder(t *testing.T) {
 	}
 }
 
-// What a hook made of a call is judged anew: the next hook sees it under our names, whatever the first one spelled, and that is what runs. A
+// TestHooksChangeInForm: a call that a hook changed is judged anew: the next hook sees it under our names, whatever the first one spelled, and that is what runs. A
 // hook that is passed over leaves what was there.
 func TestHooksChangeInForm(t *testing.T) {
 	for _, c := range []struct{ changed, saw, wrote string }{
@@ -1111,7 +1111,7 @@ func TestDeniedToolsAreOnRecord(t *testing.T) {
 	}
 }
 
-// What a call looked for, which part it took and how much it was given is on record, and who called.
+// TestWhatWasAskedIsOnRecord: the record has the pattern, the window, the size of the answer and the caller.
 func TestWhatWasAskedIsOnRecord(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	f := write(t, root+"/f", strings.Repeat("0123456789\n", 100))
@@ -1307,7 +1307,7 @@ func TestSearchesInAScope(t *testing.T) {
 	}
 }
 
-// What a session did when it could do more is neither listed, nor shown, nor taken back within a scope
+// TestHistoryInAScope: changes that a session made with wider access are neither listed, nor shown, nor taken back within a scope
 // that leaves it out; and without the scope it still is.
 func TestHistoryInAScope(t *testing.T) {
 	s, root, in := scoped(t)
@@ -1465,7 +1465,7 @@ func TestSessionsSideBySide(t *testing.T) {
 	}
 }
 
-// Whatever comes in as arguments is answered with a payload, soon, and a
+// FuzzArguments: any arguments are answered with a payload, soon, and a
 // refusal leaves every byte where it was.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{
@@ -1572,7 +1572,7 @@ func TestForeignArguments(t *testing.T) {
 		{"checkpoint_restore", `{"checkpointId":"abc","files":["/a","/b"],"preview":true,"confirm":true}`, `{"dry_run":true,"id":"abc","paths":["/a","/b"]}`, "", false},
 		{"checkpoint_restore", `{"ID":"undo","dryRun":"true"}`, `{"dry_run":true,"id":"undo"}`, "", true},
 
-		// What is of no tool, or of all the items of a list.
+		// Arguments of no tool, or of all the items of a list.
 		{"Grep", `{"pattern":"x","_path":"/secret","_working_dir":"/w"}`, `{"pattern":"x"}`, "", true},
 		{"Edit", `{"filename":"/a","old_string":"x","new_string":"y","_old_string":"z"}`, edit, "", false},
 		{"MultiEdit", `{"edits":"[{\"path\":\"/a\",\"oldText\":\"x\",\"new_string\":\"y\",\"dryRun\":true}]"}`,
@@ -1588,7 +1588,7 @@ func TestForeignArguments(t *testing.T) {
 		{"Grep", `{"pattern":["a","b"]}`, "", "", false},
 		{"Glob", `{"pattern":["*.a","*.b"],"exclude":"c","ignore_case":true}`, `{"pattern":"*.[aA],*.[bB],![cC]"}`, "", false},
 
-		// What is not certain is not done, and offered only where nothing said gets lost.
+		// An uncertain reading is not carried out, and is offered only where no argument gets lost.
 		{"Edit", `{"file_path":"/a","old_strng":"x","new_string":"y"}`, "", edit, false},
 		{"Edit", `{"file_path":"/a","old_string":"x","text":"y"}`, "", edit, false},
 		{"Edit", `{"file_path":"/a","old_string":"x","new_string":null}`, "", "", false},

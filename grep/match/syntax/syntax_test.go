@@ -108,7 +108,7 @@ func TestIsWord(t *testing.T) {
 	}
 }
 
-// What only backtracking can run is told, and Linear has none of it.
+// TestLinear: a pattern that only backtracking can run says so, and Linear leaves nothing of that kind.
 func TestLinear(t *testing.T) {
 	t.Parallel()
 	beyond := func(n *Node) bool { return n.Op == OpAround || n.Op == OpAtomic || n.Op == OpBackref }
