@@ -189,7 +189,6 @@ func (c *Changed) notes() string {
 	return b.String()
 }
 
-func (*Changed) diffs()           {}
 func (c *Changed) noted() *string { return &c.Note }
 
 // warn adds something that went wrong after the change was made.

@@ -311,7 +311,6 @@ type DiffedFile struct {
 func (*CheckpointDiff) Kind() string     { return "checkpoint_diff" }
 func (*CheckpointDiff) payload()         {}
 func (c *CheckpointDiff) noted() *string { return &c.Note }
-func (*CheckpointDiff) diffs()           {}
 
 // Text is the diffs, one after the other.
 func (p *CheckpointDiff) Text() string {
@@ -657,7 +656,6 @@ func (p *CheckpointRestore) warn(what string) { p.Warning = what }
 func (*CheckpointRestore) Kind() string     { return "checkpoint_restore" }
 func (*CheckpointRestore) payload()         {}
 func (c *CheckpointRestore) noted() *string { return &c.Note }
-func (*CheckpointRestore) diffs()           {}
 
 // mostFilesTold is how many files a text, or a brief answer, names.
 const mostFilesTold = 20

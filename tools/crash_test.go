@@ -34,9 +34,7 @@ func TestMain(m *testing.M) {
 func openTags(t *testing.T, db *checkpoint.DB) (tags []string) {
 	t.Helper()
 	open, err := db.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, o := range open {
 		tags = append(tags, o.Tag)
 	}
@@ -47,9 +45,7 @@ func openTags(t *testing.T, db *checkpoint.DB) (tags []string) {
 func leftOpen(t *testing.T, dir string) []string {
 	t.Helper()
 	db, err := checkpoint.Open(dir+"/data/checkpoints", checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	return openTags(t, db)
 }

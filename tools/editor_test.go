@@ -86,9 +86,7 @@ func editing(t *testing.T, change func(*config.FS)) (a *acpClient, e *tools.Edit
 	return a, e, root, func(tool string, args map[string]any) tools.Payload {
 		t.Helper()
 		raw, err := json.Marshal(args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: raw, Overlay: e})
 		if err != nil {
 			t.Fatalf("%s %s: %v", tool, raw, err)
@@ -236,9 +234,7 @@ func TestEditorIsAskedForText(t *testing.T) {
 			t.Errorf("%s: %s", name, p.Text())
 		}
 	}
-	if got := content(t, root+"/latin"); got != "cafe \xe9t\xe9 d\xe9j\xe0 vu\r\nna\xefve\r\n" {
-		t.Errorf("%q", got)
-	}
+	has(t, root+"/latin", "cafe \xe9t\xe9 d\xe9j\xe0 vu\r\nna\xefve\r\n")
 	if got := content(t, root+"/mark"); got != "\xef\xbb\xbfb\r\nb\r\n" {
 		t.Errorf("%q", got)
 	}
@@ -369,9 +365,7 @@ func TestEditorThatIsSlow(t *testing.T) {
 		undo()
 		reads("0")
 		edit("0", "3")
-		if got := content(t, path); got != "3\n" {
-			t.Errorf("every %v: %q", every, got)
-		}
+		has(t, path, "3\n")
 		a.buffers[path] = "2\ntyped\n" // where nothing was loaded
 		reads("typed")
 		edit("typed", "more")

@@ -540,13 +540,9 @@ func TestNothingDeniedIsFound(t *testing.T) {
 func payloadMap(t *testing.T, p tools.Payload) map[string]any {
 	t.Helper()
 	raw, err := tools.Encode(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var m map[string]any
-	if err := json.Unmarshal(raw, &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &m))
 	return m
 }
 

@@ -39,13 +39,9 @@ func suite(t testing.TB, change func(*config.FS), o tools.Options) (*tools.Suite
 func suiteIn(t testing.TB, through string, change func(*config.FS), o tools.Options) (*tools.Suite, string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root := filepath.Join(dir, "ws")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(root, 0o755))
 	cfg := config.Default()
 	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths, cfg.Tools.FS.RequireApproval = root, []string{root + "/**"}, false
 	if change != nil {
@@ -59,9 +55,7 @@ func suiteIn(t testing.TB, through string, change func(*config.FS), o tools.Opti
 		open = func(cfg config.Config, o tools.Options) (*tools.Suite, error) { return openIn(t, through, cfg, o) }
 	}
 	s, err := open(cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, root
 }
@@ -75,9 +69,7 @@ func call(t testing.TB, s *tools.Suite, tool string, args map[string]any) tools.
 func callWithin(t testing.TB, s *tools.Suite, in *dialect.Scope, tool string, args map[string]any) tools.Payload {
 	t.Helper()
 	raw, err := json.Marshal(args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: raw, Scope: in})
 	if err != nil {
 		t.Fatalf("%s %s: the host is broken: %v", tool, raw, err)
@@ -87,9 +79,7 @@ func callWithin(t testing.TB, s *tools.Suite, in *dialect.Scope, tool string, ar
 
 func write(t testing.TB, path, content string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +89,7 @@ func write(t testing.TB, path, content string) string {
 func content(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -172,9 +160,7 @@ func TestALinkDuringTheQuestionLeadsNowhere(t *testing.T) {
 func mustEncode(t testing.TB, p tools.Payload) string {
 	t.Helper()
 	b, err := tools.Encode(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -205,9 +191,7 @@ func TestReadLedgerSurvivesARestart(t *testing.T) {
 		mustRead(fs)
 		fs.WorkspaceRoot, fs.AllowPaths = root, []string{root + "/**"}
 	}, tools.Options{DataDir: data})
-	if p := call(t, s, "Write", map[string]any{"file_path": f, "content": "two\n"}); tools.Refused(p) {
-		t.Fatalf("what was read before the restart is forgotten: %s", p.Text())
-	}
+	does(t, s, "Write", map[string]any{"file_path": f, "content": "two\n"})
 }
 
 func TestOurOwnFilesAreOffLimits(t *testing.T) {
@@ -218,9 +202,7 @@ func TestOurOwnFilesAreOffLimits(t *testing.T) {
 	call(t, s, "Edit", map[string]any{"file_path": root + "/a.txt", "old_string": "needle", "new_string": "pin"})
 	before := toolstest.Snapshot(t, data)
 	link := filepath.Join(root, "link")
-	if err := os.Symlink(data, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(data, link))
 	for _, dir := range []string{data, link, strings.ToUpper(data[:1]) + data[1:] + "/../data"} {
 		for _, c := range []struct {
 			tool string
@@ -330,9 +312,7 @@ func TestNoAuditNoChange(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	f := write(t, root+"/a.txt", "one\n")
 	audit := filepath.Join(filepath.Dir(root), "data", "audit-changes")
-	if err := os.RemoveAll(audit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(audit))
 	if err := os.WriteFile(audit, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -343,9 +323,7 @@ func TestNoAuditNoChange(t *testing.T) {
 	if err == nil && !tools.Refused(p) {
 		t.Errorf("changed without a record: %v", mustEncode(t, p))
 	}
-	if got := content(t, f); got != "one\n" {
-		t.Errorf("the file holds %q", got)
-	}
+	has(t, f, "one\n")
 }
 
 func TestNamesOfHistoryAreBounded(t *testing.T) {
@@ -383,9 +361,7 @@ func TestNullIsNoValue(t *testing.T) {
 			t.Errorf("%s %v: %s", c.tool, c.args, mustEncode(t, p))
 		}
 	}
-	if got := content(t, f); got != "one\n" {
-		t.Errorf("the file is now %q", got)
-	}
+	has(t, f, "one\n")
 }
 
 func hosted(t *testing.T, ask tools.Approver) (*tools.Suite, string) {
@@ -715,9 +691,7 @@ func recorded(t *testing.T, data string) (out []auditRecord) {
 	t.Helper()
 	for line := range strings.Lines(records(t, data)) {
 		var r auditRecord
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &r))
 		out = append(out, r)
 	}
 	return out
@@ -997,9 +971,7 @@ func records(t *testing.T, data string) string {
 		b.Write(append(line[:len(line):len(line)], '\n'))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b.String()
 }
 
@@ -1007,9 +979,7 @@ func records(t *testing.T, data string) string {
 func lastRecord(t *testing.T, root string) (r map[string]any) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(records(t, filepath.Join(filepath.Dir(root), "data"))), "\n")
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &r))
 	return r
 }
 
@@ -1058,9 +1028,7 @@ func TestNoRuleIsTold(t *testing.T) {
 		fs.AllowPaths = append(fs.AllowPaths, "/proc/**")
 	}, tools.Options{})
 	toolstest.Layout(t, root, "secret/there = a\na = 1")
-	if err := os.Link(root+"/secret/there", root+"/hard"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Link(root+"/secret/there", root+"/hard"))
 	want := ""
 	for _, c := range []struct{ path, rule string }{
 		{root + "/.env", "deny_paths"},
@@ -1096,9 +1064,7 @@ func TestDeniedToolsAreOnRecord(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tools.Policy.Deny = []string{"Edit"}
 	s, err := tools.Open(cfg, tools.Options{DataDir: dir + "/data"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	for name, rule := range map[string]any{"Edit": "tools.policy", "NotebookEdit": "tools.policy", "Fetch": nil} {
 		if _, err := s.Call(context.Background(), tools.Call{Tool: name}); err == nil || strings.Contains(err.Error(), "polic") {
@@ -1383,9 +1349,7 @@ func TestNarrowScopes(t *testing.T) {
 		}
 	}
 	link := filepath.Dir(root) + "/link"
-	if err := os.Symlink(root+"/mine", link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(root+"/mine", link))
 	by := &dialect.Scope{Readable: []string{link}}
 	if p := callWithin(t, s, by, "Read", map[string]any{"file_path": root + "/mine/sub/g"}); tools.Refused(p) {
 		t.Errorf("a link in the path of a scope is not followed: %s", mustEncode(t, p))
