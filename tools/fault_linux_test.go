@@ -418,6 +418,71 @@ func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
+// Somebody lets the two trade places as fast as he can. The control does what most programs do,
+// looks and then replaces, and has to lose the link: else the race proves nothing.
+func TestLinkSwappedInAllTheTime(t *testing.T) {
+	t.Parallel()
+	s, root, _ := faulty(t, func(*config.FS) {})
+	tries := 300
+	for name, c := range swappedCalls {
+		d := layNames(t, root, c.old)
+		stop, swaps := keepSwapping(d)
+		outcomes, answers := map[string]int{}, ""
+		for n := range tries {
+			session, args := fmt.Sprint(name, n), c.args
+			if name == "restore" {
+				callIn(t, s, session, "Write", `{"file_path":"$F","content":"changed `+session+`\n"}`, d.file)
+			}
+			if name == "Write" {
+				args = strings.Replace(args, "new", fmt.Sprint("new ", n), 1)
+			}
+			p := callIn(t, s, session, c.tool, args, d.file)
+			outcomes[p.Kind()]++
+			if text := mustEncode(t, p); strings.Contains(text, ".kept") {
+				answers += text
+			}
+		}
+		stop()
+		if why := d.lost(t, "", true, answers); why != "" {
+			t.Errorf("%s: %s after %v", name, why, outcomes)
+		}
+		t.Logf("%s: %d calls against %d swaps: %v", name, tries, swaps.Load(), outcomes)
+	}
+	d := layNames(t, root, "old\n")
+	stop, _ := keepSwapping(d)
+	defer stop()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		if i, err := os.Lstat(d.file); err != nil || !i.Mode().IsRegular() {
+			continue
+		}
+		temp := filepath.Join(root, "temp")
+		write(t, temp, "new\n")
+		if err := os.Rename(temp, d.file); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		if d.lost(t, "", true, "") != "" {
+			return
+		}
+		d = layNames(t, root, "old\n")
+		stop, _ = keepSwapping(d)
+	}
+	t.Error("the control lost nothing")
+}
+
+func keepSwapping(d twoNames) (stop func(), swaps *atomic.Int64) {
+	end, swaps, done := new(atomic.Bool), new(atomic.Int64), make(chan struct{})
+	go func() {
+		defer close(done)
+		for !end.Load() {
+			if d.swap() == nil {
+				swaps.Add(1)
+			}
+		}
+	}()
+	return func() { end.Store(true); <-done }, swaps
+}
+
 // TestCloseWaits: a call under way when Close begins runs to its end.
 func TestCloseWaits(t *testing.T) {
 	s, root, hook := faulty(t, func(*config.FS) {})
