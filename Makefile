@@ -91,7 +91,6 @@ soak:
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
 	go test ./internal/sandbox -count=1 -timeout 1h -run '^(TestWorkerKilled|TestFaultInWorker)' -frames 1
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails|TestWritesFail)$$' -cuts 10000 -faults 10000
-	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
 	go test ./tools -count=1 -timeout 1h -run '^(TestFaultAtEveryOperation|TestHalfMadeIsTold)$$' -every
 	go test ./tools -count=1 -timeout 1h -run '^TestTypingAtAnyMoment$$' -editors 5000
 	go test ./tools -count=1 -run '^TestOldAndNewDamagedAlike$$' -everyalike
@@ -137,7 +136,7 @@ attacks:
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^(TestAttacks|TestAttacksOnTheTrash|TestRaces|TestPersistence|TestEveryPathTimesEveryCapability)$$' -every 1
 	go test ./readers -count=1 -run '^(TestHostilePDFs|TestMutatedPDFs|TestPDFDeadline|TestImageBombsAndDamage)$$'
 	go test ./cmd/moltis-fs -count=1 -rebuilt -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks|TestSignals)$$'
-	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestKilledRewind|TestLitterOfKilledProcesses|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
+	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestLitterOfKilledProcesses|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
 
 # The figures of docs/benchmarks.md, except those of bench-search.
 bench:

@@ -83,7 +83,7 @@ func checkNames(key string, names []string, add adder) {
 	}
 }
 
-// Warnings are what Check accepts and an operator should know, in the order of the keys. Locate
+// Warnings lists settings that Check accepts and an operator should know of, in the order of the keys. Locate
 // adds where they stand.
 func (c Config) Warnings() []*Problem {
 	var out []*Problem

@@ -18,7 +18,7 @@ import (
 	"moltisfs/grep/match"
 )
 
-// maxMemory is what a search may take, above its result.
+// maxMemory bounds the memory of a search, above its result.
 const maxMemory = 16 << 20
 
 // heapNow is the memory that the heap holds, garbage that was not yet collected included.

@@ -19,7 +19,7 @@ func compile(t testing.TB, p string, o match.Options) *match.Matcher {
 	return m
 }
 
-// searched is what a search finds, by buffers of the given sizes, or else the usual ones.
+// searched gives the result of a search, by buffers of the given sizes, or else the usual ones.
 func searched(t testing.TB, w Walk, q Query, size ...sizes) *Result {
 	t.Helper()
 	r, err := searchSized(t.Context(), w, q, append(size, defaultSizes())[0])

@@ -28,7 +28,7 @@ func isOutOfTime(err error) bool {
 
 var everyPage = flag.Bool("readers.everypage", false, "follow the answers through long PDFs too, by the smallest pages")
 
-// shown is what a caller has seen who does what each answer says, piece by piece: a line, a page, a cell or an entry each.
+// shown collects the content for a caller that follows each answer, piece by piece: a line, a page, a cell or an entry each.
 type shown struct {
 	t      *testing.T
 	raw    []byte
@@ -185,7 +185,7 @@ func (s *shown) notebook(c *Notebook, o Options) (next Options, more bool) {
 	return o, c.NextOffset > 0
 }
 
-// Whoever does what each answer says comes to an end, sees nothing twice, and has seen then what one answer without limits shows.
+// TestFollowingTheAnswersShowsAll: a caller that follows each answer comes to an end, sees nothing twice, and has all that one answer without limits shows.
 func TestFollowingTheAnswersShowsAll(t *testing.T) {
 	files := map[string][]byte{}
 	err := filepath.WalkDir(corpusDir, func(path string, d fs.DirEntry, err error) error {

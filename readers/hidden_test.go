@@ -9,7 +9,7 @@ import (
 	"moltisfs/readers/pdf"
 )
 
-// What a document hides is shown with a mark, or counted.
+// TestHiddenPartsOfDocuments: hidden parts of a document are shown with a mark, or counted.
 func TestHiddenPartsOfDocuments(t *testing.T) {
 	slide := func(attr, text string) string {
 		return `<p:sld ` + attr + `><p:sp><a:p><a:r><a:t>` + text + `</a:t></a:r></a:p></p:sp></p:sld>`
@@ -60,7 +60,7 @@ func TestHiddenPartsOfDocuments(t *testing.T) {
 	}
 }
 
-// What a page shows as blocks is a block in its text.
+// TestHTMLBlocks: each block of a page is a block in its text.
 func TestHTMLBlocks(t *testing.T) {
 	page := []byte("<!doctype html><details><summary>s</summary>inside</details>after<form>f</form>g<figure>h<figcaption>i</figcaption></figure>j")
 	if got, want := plainLines(readAs[*Text](t, page, Options{Render: true})), "s\n\ninside\n\nafter\n\nf\n\ng\n\nh\n\ni\n\nj\n"; got != want {

@@ -293,7 +293,7 @@ func TestWorkersThatFail(t *testing.T) {
 	}
 }
 
-// turnedAs is what the quarters look like after an orientation is applied, when the stored picture is asDrawn.
+// turnedAs has the quarters after an orientation is applied, when the stored picture is asDrawn.
 var turnedAs = map[int][4]color.RGBA{
 	1: {red, green, blue, yellow},
 	2: {green, red, yellow, blue},
@@ -533,7 +533,7 @@ func TestImageBombsAndDamage(t *testing.T) {
 			if err != nil && !errors.As(err, &ours) {
 				t.Errorf("%s: an error without a next move: %v", base, err)
 			}
-			// What is passed on must be a picture: one bad image spoils a whole conversation.
+			// The result must be a picture: one bad image spoils a whole conversation.
 			if m, ok := c.(*Image); ok {
 				if img := decodeImage(t, m.Base64); img.Bounds().Dx() != m.Width || img.Bounds().Dy() != m.Height {
 					t.Errorf("%s: %v, said %d x %d", base, img.Bounds(), m.Width, m.Height)

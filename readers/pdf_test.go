@@ -26,7 +26,7 @@ func corpusFile(t testing.TB, name string) []byte {
 	return b
 }
 
-// words are what two engines can agree on: runs of letters and digits, in one form. Ideographs are words each, because engines differ in
+// words are the units that two engines can agree on: runs of letters and digits, in one form. Ideographs are words each, because engines differ in
 // where they put blanks between them.
 func words(s string) []string {
 	s = strings.ReplaceAll(norm.NFKC.String(s), "\u00ad", "")

@@ -29,7 +29,7 @@ func overlaid(content string, fields, annotations int, objects ...string) []byte
 	}, objects...)...)
 }
 
-// appearance is what a viewer draws for an annotation.
+// appearance is the drawing of an annotation in a viewer.
 func appearance(text string) string {
 	return madeStream("/Type /XObject /Subtype /Form /BBox [0 0 300 40] /Resources << /Font << /F1 5 0 R >> >>", "BT /F1 24 Tf 4 8 Td ("+text+") Tj ET")
 }
@@ -110,7 +110,7 @@ func TestPDFAnnotations(t *testing.T) {
 	if fmt.Sprint(p.Shown) != "[{1 1}]" {
 		t.Errorf("shown %v", p.Shown)
 	}
-	// What the text does not say, and no picture shows, is said.
+	// The answer names what is neither in the text nor in a picture.
 	both := readAs[*PDF](t, overlaid("BT /F1 12 Tf 72 720 Td (signed below) Tj ET", 0, 1,
 		"<< /Type /Annot /F 4 /Subtype /Ink /InkList [[72 500 300 520 320 400]] /C [0 0 0] /Rect [70 390 330 530] >>"), Options{})
 	if !strings.Contains(both.Text, "signed below\n[annotation] without text: 1 ink\n") || !strings.Contains(both.Note, "render: true") {

@@ -206,7 +206,7 @@ func TestHostilePDFs(t *testing.T) {
 			if want := readable[name]; !strings.Contains(text, want) {
 				t.Errorf("%q is not in %.200q", want, text)
 			}
-			// Whatever came of it, the next file is read.
+			// After each of them the next file is read.
 			if p, err := readBytes(t, onePage("BT /F1 12 Tf 72 700 Td (still here) Tj ET"), Options{}); err != nil || !strings.Contains(p.(*PDF).Text, "still here") {
 				t.Fatalf("the engine did not recover: %v", err)
 			}

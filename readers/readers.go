@@ -139,7 +139,7 @@ type ReadRecord struct {
 	Whole bool
 	// Sum is the sha256 of the file in hex when all its bytes were read, shown or not; else empty.
 	Sum string
-	// Unit is what Shown counts: "line" (of the file itself), "docx line" and the like (of the text made from it), "cell", "page" or
+	// Unit is the unit of Shown: "line" (of the file itself), "docx line" and the like (of the text made from it), "cell", "page" or
 	// "byte"; "source line" when the source could have been shown and something else was; empty when nothing of the content was shown. Of them the file has Total, -1 when that is not known.
 	Unit  string
 	Total int

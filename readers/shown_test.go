@@ -126,7 +126,7 @@ func TestPDFPageThatIsCut(t *testing.T) {
 	}
 }
 
-// What a decoder could not read is counted in every encoding, as it is in UTF-8.
+// TestDamageIsCounted: bytes that a decoder could not read are counted in every encoding, as in UTF-8.
 func TestDamageIsCounted(t *testing.T) {
 	const whole = "\xff\xfeg\x00o\x00o\x00d\x00\n\x00"
 	for raw, want := range map[string]int{

@@ -58,7 +58,7 @@ type Changed struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// What bounds a patch in an answer; the counts stay true.
+// The bounds of a patch in an answer; the counts stay true.
 const (
 	maxPatchLines = 400
 	maxPatchBytes = 36 << 10
@@ -192,7 +192,6 @@ func (c *Changed) notes() string {
 	return b.String()
 }
 
-func (*Changed) diffs()           {}
 func (c *Changed) noted() *string { return &c.Note }
 
 // warn adds something that went wrong after the change was made.

@@ -180,7 +180,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 		for i := range page.Checkpoints {
 			s.listed(c, out, &page.Checkpoints[i], f, names, hidden)
 		}
-		// What other sessions did elsewhere fills no page.
+		// Changes of other sessions elsewhere fill no page.
 		out.Next, f.Cursor, f.Limit = page.Next, page.Next, limit-len(out.Checkpoints)
 		if page.Next == "" || f.Limit <= 0 || pages == maxPasses || ctx.Err() != nil {
 			break
@@ -311,7 +311,6 @@ type DiffedFile struct {
 func (*CheckpointDiff) Kind() string     { return "checkpoint_diff" }
 func (*CheckpointDiff) payload()         {}
 func (c *CheckpointDiff) noted() *string { return &c.Note }
-func (*CheckpointDiff) diffs()           {}
 
 // Text is the diffs, one after the other.
 func (p *CheckpointDiff) Text() string {
@@ -571,7 +570,7 @@ func (a *CheckpointRestoreArgs) check() error {
 // CheckpointRestore is the payload of kind "checkpoint_restore".
 type CheckpointRestore struct {
 	Restored bool `json:"restored"`
-	// Checkpoint is what was restored, in Moltis' names; UndoID restores what was there before.
+	// Checkpoint is the restored checkpoint, in Moltis' names; UndoID restores what was there before.
 	Checkpoint *CheckpointRow `json:"checkpoint"`
 	UndoID     *string        `json:"undo_id"`
 	Files      []RestoredFile `json:"files"`
@@ -661,7 +660,6 @@ func (p *CheckpointRestore) warn(what string) { p.Warning = what }
 func (*CheckpointRestore) Kind() string     { return "checkpoint_restore" }
 func (*CheckpointRestore) payload()         {}
 func (c *CheckpointRestore) noted() *string { return &c.Note }
-func (*CheckpointRestore) diffs()           {}
 
 // mostFilesTold is how many files a text, or a brief answer, names.
 const mostFilesTold = 20
@@ -874,7 +872,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 			"To try this one again, " + again + ".")
 	}
 	out.Unchanged = done.Idle && len(out.Skipped)+out.Denied == 0
-	// What is there already counts as restored.
+	// A file that is there already counts as restored.
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0)
 	for _, of := range done.Outside {
 		if row, err := s.engine.Checkpoint(ctx, c, of); err == nil {

@@ -23,13 +23,9 @@ func TestListNamesNothingDenied(t *testing.T) {
 	on := func(c *config.FS) { c.CheckpointBeforeMutation = true }
 	s, root := suite(t, on, tools.Options{DataDir: data})
 	for _, name := range []string{"secret", "open"} {
-		if p := call(t, s, "Write", map[string]any{"file_path": root + "/" + name, "content": "x"}); tools.Refused(p) {
-			t.Fatal(p.Text())
-		}
+		does(t, s, "Write", map[string]any{"file_path": root + "/" + name, "content": "x"})
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	s, _ = suite(t, func(c *config.FS) {
 		on(c)
 		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/secret"}
@@ -46,9 +42,7 @@ func TestListNamesNothingDenied(t *testing.T) {
 	} {
 		p := call(t, s, "checkpoints_list", x.args)
 		out, err := tools.Encode(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list, ok := p.(*tools.Checkpoints)
 		if !ok || list.Count != x.rows || len(list.Checkpoints) != x.rows || list.Denied != x.denied || strings.Contains(string(out)+p.Text(), "secret") {
 			t.Errorf("%v: %s\n%s", x.args, out, p.Text())
@@ -63,9 +57,7 @@ func TestListTellsWhatIsNotStored(t *testing.T) {
 		c.Checkpoint.MaxFileBytes = 10
 	}, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
 	for _, content := range []string{"longer than ten bytes", "short"} {
-		if p := call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": content}); tools.Refused(p) {
-			t.Fatal(p.Text())
-		}
+		does(t, s, "Write", map[string]any{"file_path": root + "/f", "content": content})
 	}
 	p := call(t, s, "checkpoints_list", map[string]any{})
 	list, ok := p.(*tools.Checkpoints)
@@ -74,7 +66,7 @@ func TestListTellsWhatIsNotStored(t *testing.T) {
 	}
 }
 
-// What a checkpoint is said to be made by may come from an imported folder.
+// TestListKeepsALineEach: the name of a checkpoint's tool may come from an imported folder.
 func TestListKeepsALineEach(t *testing.T) {
 	p := &tools.Checkpoints{Count: 1, Checkpoints: []tools.CheckpointRow{{ID: "ck-1H0", Reason: "Write\nck-2VR \x1b[31m", SourcePath: "/w/a", Existed: true}}}
 	if text := p.Text(); strings.ContainsAny(text, "\n\x1b") {
@@ -91,9 +83,7 @@ func TestListTextHasTheMarks(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
-	if p := call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": "x"}); tools.Refused(p) {
-		t.Fatal(p.Text())
-	}
+	does(t, s, "Write", map[string]any{"file_path": root + "/f", "content": "x"})
 	for _, x := range []struct {
 		tool string
 		rows int
@@ -111,9 +101,7 @@ func TestListFindsAPathByItsOtherNames(t *testing.T) {
 	on := func(c *config.FS) { c.CheckpointBeforeMutation = true }
 	s, root := suite(t, on, tools.Options{DataDir: data})
 	for _, d := range []string{"real/sub", "rel8"} {
-		if err := os.MkdirAll(filepath.Join(root, d), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(root, d), 0o700))
 	}
 	for link, to := range map[string]string{"link": "real", "hidden": "real", "real/b": "a", "real/c": "gone"} {
 		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
@@ -126,15 +114,11 @@ func TestListFindsAPathByItsOtherNames(t *testing.T) {
 		if content != "" {
 			args["content"] = content
 		}
-		if p := call(t, s, tool, args); tools.Refused(p) {
-			t.Fatal(p.Text())
-		}
+		does(t, s, tool, args)
 	}
 	do("Write", "link/a", "x")
 	do("Write", "real/gone", "x")
-	if err := os.Remove(filepath.Join(root, "real/gone")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(root, "real/gone")))
 	count := func(path string, want int) {
 		t.Helper()
 		p := call(t, s, "checkpoints_list", map[string]any{"file_path": root + "/" + path})
@@ -146,33 +130,25 @@ func TestListFindsAPathByItsOtherNames(t *testing.T) {
 		count(path, 1)
 	}
 	do("Write", "real/d", "x")
-	if err := os.Remove(filepath.Join(root, "real/d")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(root, "real/d")))
 	if err := os.Symlink("a", filepath.Join(root, "real/d")); err != nil {
 		t.Fatal(err)
 	}
 	count("link/d", 2) // what was there, and what it leads to
 	count("link/none", 0)
 	// The link leads elsewhere by now: where it was a directory of its own before counts as well.
-	if err := os.Remove(filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(root, "link")))
 	if err := os.Mkdir(filepath.Join(root, "link"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	do("Write", "link/a", "y")
 	count("link/a", 1)
-	if err := os.RemoveAll(filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(root, "link")))
 	if err := os.Symlink("real", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
 	count("link/a", 2)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	s, _ = suite(t, func(c *config.FS) {
 		on(c)
 		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/hidden/x", root + "/*/hid", root + "/[h]idden"}
@@ -194,9 +170,7 @@ func TestRewindNamesWhatOthersChanged(t *testing.T) {
 			if edited {
 				callAs(t, s, "s", "t1", "Edit", map[string]any{"file_path": root + "/g", "old_string": "1", "new_string": "2"})
 			}
-			if err := os.Remove(f); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(f))
 			p := callAs(t, s, "s", next, "checkpoint_restore", map[string]any{"turn": "t1", "dry_run": true})
 			if d, ok := p.(*tools.CheckpointRestore); !ok || len(d.Outside) > 0 != (next == "t2") {
 				t.Fatalf("dry run: %s", mustEncode(t, p))
@@ -219,7 +193,7 @@ func TestRewindNamesWhatOthersChanged(t *testing.T) {
 
 var distant = time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 
-// What a shell did to a file besides its content is recorded too, once, and can be taken back.
+// TestOutsideChangesOfEveryKind: a shell's changes of mode, link and owner are recorded too, once, and can be undone.
 func TestOutsideChangesOfEveryKind(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -241,12 +215,8 @@ func TestOutsideChangesOfEveryKind(t *testing.T) {
 		f := write(t, root+"/d/f", "1\n")
 		callAs(t, s, "s", "t1", "Edit", map[string]any{"file_path": f, "old_string": "1", "new_string": "2"})
 		was, err := os.Stat(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := do(f); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, do(f))
 		var ids []string
 		for _, turn := range []string{"t2", "t3"} {
 			ids = nil
@@ -281,9 +251,7 @@ func TestRestoreBelowAFile(t *testing.T) {
 		s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
 		f := write(t, root+"/d/f", "1\n")
 		callAs(t, s, "s", "t1", "Edit", map[string]any{"file_path": f, "old_string": "1", "new_string": "2"})
-		if err := os.RemoveAll(root + "/d"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(root+"/d"))
 		write(t, root+"/d", "in the way")
 		p := callAs(t, s, "s", "t1", "checkpoint_restore", map[string]any{"turn": "t1", "on_conflict": how})
 		r, ok := p.(*tools.Refusal)
@@ -337,9 +305,7 @@ func TestNameThatIsNotUTF8(t *testing.T) {
 func callAs(t testing.TB, s *tools.Suite, who, turn, tool string, args map[string]any) tools.Payload {
 	t.Helper()
 	raw, err := json.Marshal(args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := s.Call(context.Background(), tools.Call{Principal: who, Session: who, Turn: turn, Tool: tool, Args: raw})
 	if err != nil {
 		t.Fatalf("%s %s: the host is broken: %v", tool, raw, err)
@@ -347,7 +313,7 @@ func callAs(t testing.TB, s *tools.Suite, who, turn, tool string, args map[strin
 	return p
 }
 
-// What others wrote into a file, and is not there any more, no answer about a session's own history shows: not as a conflict, not as what was
+// TestNothingOfOthersIsShown: text of others that is gone from a file shows in no answer about a session's own history: not as a conflict, not as what was
 // there before a change outside, not by restoring that.
 func TestNothingOfOthersIsShown(t *testing.T) {
 	const secret = "SECRET-of-bob"
@@ -404,9 +370,7 @@ func TestRestoreNamesNothingDenied(t *testing.T) {
 		}
 		ids[name] = *p.(*tools.Write).CheckpointID
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	s, _ = suite(t, func(c *config.FS) {
 		on(c)
 		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/sec/**"}
@@ -478,9 +442,7 @@ func TestPathsOfCheckpoints(t *testing.T) {
 			}
 		}
 	}
-	if got := content(t, f); got != "x" {
-		t.Errorf("the file holds %q", got)
-	}
+	has(t, f, "x")
 }
 
 // Undo and redo are of the newest change or of none: where that is out of reach they refuse, tell how many paths it has and name none, and leave

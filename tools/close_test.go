@@ -35,9 +35,7 @@ func TestCloseTwice(t *testing.T) {
 	call(t, s, "Read", map[string]any{"file_path": f})
 	call(t, s, "Write", map[string]any{"file_path": f, "content": "two\n"})
 	call(t, s, "Grep", map[string]any{"pattern": "two"})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	for _, d := range tools.Definitions() {
 		p, err := s.Call(context.Background(), tools.Call{Tool: d.Name, Args: json.RawMessage(`{"file_path":"` + f + `","pattern":"two","content":"three\n"}`)})
 		if p != nil || !errors.Is(err, tools.ErrClosed) {
@@ -53,9 +51,7 @@ func TestCloseTwice(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := content(t, f); got != "two\n" {
-		t.Errorf("a call after Close changed the file: %q", got)
-	}
+	has(t, f, "two\n")
 }
 
 // unheard waits for a person, and comes back when told, or never.
@@ -109,9 +105,7 @@ func TestCloseDuringAQuestion(t *testing.T) {
 			if err := <-closed; err != nil {
 				t.Error(err)
 			}
-			if got := content(t, f); got != "one\n" {
-				t.Errorf("it changed the file: %q", got)
-			}
+			has(t, f, "one\n")
 			log := records(t, filepath.Join(filepath.Dir(root), "data"))
 			if !strings.Contains(log, `"tool":"Write"`) {
 				t.Errorf("it is not on record: %s", log)
@@ -238,6 +232,22 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		}
 		return w.Close, func() error { return w.Events(func(guardfs.Event) {}) }
 	},
+}
+
+// does calls a tool, which must not refuse.
+func does(t *testing.T, s *tools.Suite, tool string, args map[string]any) {
+	t.Helper()
+	if p := call(t, s, tool, args); tools.Refused(p) {
+		t.Errorf("%s %v: %s", tool, args, mustEncode(t, p))
+	}
+}
+
+// has compares the content of a file with want.
+func has(t *testing.T, file, want string) {
+	t.Helper()
+	if got := content(t, file); got != want {
+		t.Errorf("%s has %q, want %q", file, got, want)
+	}
 }
 
 func must(t testing.TB, err error) {

@@ -86,9 +86,7 @@ func editing(t *testing.T, change func(*config.FS)) (a *acpClient, e *tools.Edit
 	return a, e, root, func(tool string, args map[string]any) tools.Payload {
 		t.Helper()
 		raw, err := json.Marshal(args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: raw, Overlay: e})
 		if err != nil {
 			t.Fatalf("%s %s: %v", tool, raw, err)
@@ -171,7 +169,7 @@ func TestEditor(t *testing.T) {
 	if p := grep(map[string]any{}); strings.Contains(p.Text(), "unsaved") {
 		t.Error(p.Text())
 	}
-	// What is only in the editor can be read and changed there.
+	// A file that only the editor has can be read and changed there.
 	if p := do("Read", map[string]any{"file_path": root + "/new"}); !strings.Contains(p.Text(), "only here") {
 		t.Error(p.Text())
 	}
@@ -181,7 +179,7 @@ func TestEditor(t *testing.T) {
 	is(root+"/new", "", "still here\n")
 }
 
-// What a client does not offer is never called, and no read of the one place is followed by a write to the other.
+// TestEditorOffers: a method that a client does not offer is never called, and no read of the one place is followed by a write to the other.
 func TestEditorOffers(t *testing.T) {
 	t.Parallel()
 	for name, offered := range map[string]struct{ read, write bool }{"both": {true, true}, "read": {true, false}, "write": {false, true}, "none": {}} {
@@ -236,9 +234,7 @@ func TestEditorIsAskedForText(t *testing.T) {
 			t.Errorf("%s: %s", name, p.Text())
 		}
 	}
-	if got := content(t, root+"/latin"); got != "cafe \xe9t\xe9 d\xe9j\xe0 vu\r\nna\xefve\r\n" {
-		t.Errorf("%q", got)
-	}
+	has(t, root+"/latin", "cafe \xe9t\xe9 d\xe9j\xe0 vu\r\nna\xefve\r\n")
 	if got := content(t, root+"/mark"); got != "\xef\xbb\xbfb\r\nb\r\n" {
 		t.Errorf("%q", got)
 	}
@@ -326,7 +322,7 @@ func TestOverlayOfEveryFile(t *testing.T) {
 	}
 }
 
-// What was taken back, moved or removed on the disk counts, and not what the editor still shows of before. An
+// TestEditorThatIsSlow: an undo, move or removal on the disk counts, and not the older text that the editor still shows. An
 // editor that answers for each file is as one that is compared.
 func TestEditorThatIsSlow(t *testing.T) {
 	t.Parallel()
@@ -369,9 +365,7 @@ func TestEditorThatIsSlow(t *testing.T) {
 		undo()
 		reads("0")
 		edit("0", "3")
-		if got := content(t, path); got != "3\n" {
-			t.Errorf("every %v: %q", every, got)
-		}
+		has(t, path, "3\n")
 		a.buffers[path] = "2\ntyped\n" // where nothing was loaded
 		reads("typed")
 		edit("typed", "more")
@@ -629,7 +623,7 @@ func others(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return strings.HasPrefix(l, "agent") })
 }
 
-// Whatever the user and a shell do at whatever moment, a change is made of the very text that is there, in the one place where it was read.
+// TestTypingAtAnyMoment: at whatever moment the user and a shell act, a change is made of the very text that is there, in the one place where it was read.
 func TestTypingAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	all := map[string]int{}

@@ -44,7 +44,7 @@ func TakenBy(args any) (n int) {
 	return n
 }
 
-// Understand is what a tool makes of arguments: those it would run with, or, refused, those it offers
+// Understand gives the arguments that a tool would run with, or, where it refuses, those it offers
 // and for which tool.
 func Understand(name, raw string) (args, note, refused, offered string) {
 	in, note, err := row(name).decode([]byte(raw))

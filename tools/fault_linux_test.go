@@ -28,9 +28,7 @@ import (
 func openFiles(t *testing.T) (n int, names string) {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range fds {
 		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && !strings.HasPrefix(to, "anon_inode:") &&
 			!strings.Contains(to, "/checkpoints/") && !strings.Contains(to, "/ledger/") {
@@ -95,9 +93,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 				}
 				lay()
 				write(t, filepath.Join(root, "opens"), "old\n") // what is opened once
-				if p := call(t, s, "Write", map[string]any{"file_path": filepath.Join(root, "opens"), "content": "new\n"}); tools.Refused(p) {
-					t.Fatal(p)
-				}
+				does(t, s, "Write", map[string]any{"file_path": filepath.Join(root, "opens"), "content": "new\n"})
 				os.Remove(filepath.Join(root, "opens"))
 				if p, err := run(); err != nil || tools.Refused(p) {
 					t.Fatal(err, p)
@@ -139,9 +135,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 							t.Fatalf("%s: done, and the file has %q: %s", where, got, mustEncode(t, p))
 						}
 						entries, err := os.ReadDir(root)
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						for _, e := range entries {
 							if e.Name() != "f" {
 								t.Fatalf("%s: left %s", where, e.Name())
@@ -171,13 +165,9 @@ func TestHalfMadeIsTold(t *testing.T) {
 	t.Parallel()
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EROFS} {
 		dir, err := filepath.EvalSymlinks(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		root := filepath.Join(dir, "ws")
-		if err := os.Mkdir(root, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(root, 0o755))
 		cfg := config.Default()
 		fs := &cfg.Tools.FS
 		fs.WorkspaceRoot, fs.AllowPaths, fs.RequireApproval = root, []string{root + "/**"}, false
@@ -254,9 +244,7 @@ func TestHalfMadeIsTold(t *testing.T) {
 			var answer struct {
 				Left []string `json:"not_put_back"`
 			}
-			if err := json.Unmarshal(b, &answer); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(b, &answer))
 			for _, f := range changed {
 				if !slices.Contains(answer.Left, f) {
 					t.Errorf("%v from call %d on: %s is changed, and the answer is %s", errno, n, f, b)
@@ -309,9 +297,7 @@ type twoNames struct{ root, file, link string }
 func layNames(t *testing.T, root, old string) twoNames {
 	t.Helper()
 	d := twoNames{root, filepath.Join(root, "f.ipynb"), filepath.Join(root, "l")}
-	if err := errors.Join(os.RemoveAll(root), os.Mkdir(root, 0o755), os.Symlink("victim", d.link)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.RemoveAll(root), os.Mkdir(root, 0o755), os.Symlink("victim", d.link)))
 	write(t, d.file, old)
 	write(t, filepath.Join(root, "victim"), "victim")
 	return d
@@ -328,9 +314,7 @@ func (d twoNames) lost(t *testing.T, old string, changed bool, answer string) st
 	t.Helper()
 	links, files := 0, 0
 	entries, err := os.ReadDir(d.root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		name := filepath.Join(d.root, e.Name())
 		if strings.HasPrefix(e.Name(), ".moltis-") && !strings.Contains(answer, e.Name()) {
@@ -540,7 +524,5 @@ func TestCloseWaits(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-	if got := content(t, f); got != "two\n" {
-		t.Errorf("the call under way left %q", got)
-	}
+	has(t, f, "two\n")
 }

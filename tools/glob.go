@@ -338,7 +338,7 @@ func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk
 	return err
 }
 
-// text is what a model must know of an answer that is not all there is. That ignored files are left
+// text tells a model that an answer is incomplete, and why. That ignored files are left
 // out is as it should be: it matters where nothing was found.
 func (s Skipped) text(partial, found bool) string {
 	var b lines

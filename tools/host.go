@@ -61,7 +61,7 @@ type Approver interface {
 //	Expires                  time.Time
 type Question = approval.Question
 
-// Answer is what an Approver says. The zero Answer refuses. It is [approval.Answer]:
+// Answer is the decision of an Approver. The zero Answer refuses. It is [approval.Answer]:
 //
 //	Decision Decision
 //	By       string         // who answered

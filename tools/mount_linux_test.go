@@ -16,7 +16,7 @@ import (
 	"moltisfs/tools"
 )
 
-// What is denied is denied under whatever name it is mounted, by whatever rule.
+// TestBindMounts: a denied file is denied under each name that it is mounted at, by each kind of rule.
 func TestBindMounts(t *testing.T) {
 	if !testdir.OwnMounts(t) {
 		return
@@ -60,9 +60,7 @@ func TestBindMounts(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"/ok/f", "/pub/a/open", "/pub/whole/ok/g", "/../outer/ws/ok/f"} {
-		if p := call(t, s, "Read", map[string]any{"file_path": root + name}); tools.Refused(p) {
-			t.Errorf("%s: %s", name, mustEncode(t, p))
-		}
+		does(t, s, "Read", map[string]any{"file_path": root + name})
 	}
 	for _, dir := range []string{"", "/pub", "/pub/a", "/pub/whole", "/pub/whole/secrets", "/../outer/ws"} {
 		for tool, args := range map[string]map[string]any{
@@ -76,16 +74,12 @@ func TestBindMounts(t *testing.T) {
 			}
 		}
 	}
-	// What is taken away again is what it was.
+	// After an unmount the names are open again.
 	for _, at := range []string{"/pub/file", "/secrets/shared"} {
-		if err := unix.Unmount(root+at, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Unmount(root+at, 0))
 	}
 	for _, name := range []string{"/pub/file", "/shared/f"} {
-		if p := call(t, s, "Read", map[string]any{"file_path": root + name}); tools.Refused(p) {
-			t.Errorf("%s: %s", name, mustEncode(t, p))
-		}
+		does(t, s, "Read", map[string]any{"file_path": root + name})
 	}
 }
 
@@ -98,41 +92,21 @@ func TestMountDuringAWalk(t *testing.T) {
 	toolstest.Layout(t, root, "secrets/k = S\nsecrets/sub/k = S\npub/file = a\npub/sub/k = a\npub/other = a")
 	for _, deny := range [][]string{{root + "/secrets/**"}, {root + "/secrets/**", "**/*.pem"}} {
 		judge, err := policy.New(policy.Options{Deny: deny})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fs, err := guardfs.New(guardfs.Options{Judge: judge})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		h, err := fs.Resolve(root+"/pub", guardfs.Read)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		d, err := h.Dir()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		testdir.Mount(t, root+"/secrets/k", root+"/pub/file", unix.MS_BIND)
 		testdir.Mount(t, root+"/secrets/sub", root+"/pub/sub", unix.MS_BIND)
-		for name, open := range map[string]func() error{
-			"OpenFile":   func() error { _, err := d.OpenFile("file"); return err },
-			"OpenListed": func() error { _, err := d.OpenListed("file"); return err },
-			"ReadSmall":  func() error { _, err := d.ReadSmall("file", 10); return err },
-			"Stat":       func() error { _, err := d.Stat("file"); return err },
-			"OpenDir":    func() error { _, err := d.OpenDir("sub", true); return err },
-		} {
-			if err := open(); !isDenied(err) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
+		closed(t, d)
 		if _, err := d.OpenFile("other"); err != nil {
 			t.Error(err)
 		}
 		for _, at := range []string{"/pub/file", "/pub/sub"} {
-			if err := unix.Unmount(root+at, unix.MNT_DETACH); err != nil {
-				t.Fatal(err)
-			}
+			must(t, unix.Unmount(root+at, unix.MNT_DETACH))
 		}
 		d.Close()
 		h.Close()
@@ -162,17 +136,7 @@ func TestMountedAtADeniedName(t *testing.T) {
 		d, err := h.Dir()
 		must(t, err)
 		defer d.Close()
-		for name, open := range map[string]func() error{
-			"OpenFile":   func() error { _, err := d.OpenFile("file"); return err },
-			"OpenListed": func() error { _, err := d.OpenListed("file"); return err },
-			"ReadSmall":  func() error { _, err := d.ReadSmall("file", 10); return err },
-			"Stat":       func() error { _, err := d.Stat("file"); return err },
-			"OpenDir":    func() error { _, err := d.OpenDir("sub", true); return err },
-		} {
-			if err := open(); !isDenied(err) {
-				t.Errorf("%q: %s: %v", deny, name, err)
-			}
-		}
+		closed(t, d)
 		entries, denied, err := d.List(nil)
 		if err != nil || denied != 2 || len(entries) != 1 || entries[0].Name != "other" {
 			t.Errorf("%q: lists %v and %d more: %v", deny, entries, denied, err)
@@ -180,9 +144,20 @@ func TestMountedAtADeniedName(t *testing.T) {
 	}
 }
 
-func isDenied(err error) bool {
-	_, ok := err.(*policy.Denied)
-	return ok
+// closed tries each way to the entries file and sub of d, which are denied.
+func closed(t *testing.T, d *guardfs.Dir) {
+	t.Helper()
+	for name, open := range map[string]func() error{
+		"OpenFile":   func() error { _, err := d.OpenFile("file"); return err },
+		"OpenListed": func() error { _, err := d.OpenListed("file"); return err },
+		"ReadSmall":  func() error { _, err := d.ReadSmall("file", 10); return err },
+		"Stat":       func() error { _, err := d.Stat("file"); return err },
+		"OpenDir":    func() error { _, err := d.OpenDir("sub", true); return err },
+	} {
+		if _, denied := open().(*policy.Denied); !denied {
+			t.Errorf("%s is not denied", name)
+		}
+	}
 }
 
 // TestOurDataByAMount: the data directory is off limits under whatever name it is mounted.
@@ -221,13 +196,9 @@ func TestLowerLayer(t *testing.T) {
 			for f, text := range was {
 				write(t, lower+"/"+f, text)
 			}
-			if err := os.Link(lower+"/one", lower+"/two"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Link(lower+"/one", lower+"/two"))
 			for _, d := range []string{at, upper, upper + "/up", upper + "/work"} {
-				if err := os.Mkdir(d, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Mkdir(d, 0o755))
 			}
 			if err := unix.Mount("overlay", at, "overlay", 0, "lowerdir="+lower+",upperdir="+upper+"/up,workdir="+upper+"/work"); err != nil {
 				t.Skip("SKIPPED: no overlay file system can be mounted here: ", err)
@@ -246,9 +217,7 @@ func TestLowerLayer(t *testing.T) {
 			}
 			// Somebody else has it copied up: what was read is still what is there.
 			w, err := os.OpenFile(at+"/edit", os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			w.Close()
 			for _, c := range []struct {
 				tool, file string
@@ -277,18 +246,14 @@ func TestLowerLayer(t *testing.T) {
 				}
 				do("Edit", map[string]any{"file_path": filepath.Join(at, c.file), "old_string": "mine", "new_string": "mine too"})
 			}
-			if got := content(t, at+"/two"); got != "low\n" {
-				t.Errorf("the other name: %q", got)
-			}
+			has(t, at+"/two", "low\n")
 			since := mustEncode(t, do("checkpoints_list", map[string]any{"limit": 100}))
 			if strings.Contains(since, "external") {
 				t.Errorf("a copy up was taken for a change from outside: %s", since)
 			}
 			do("checkpoint_restore", map[string]any{"since": "1h"})
 			for f, text := range was {
-				if got := content(t, filepath.Join(at, f)); got != text {
-					t.Errorf("%s came back as %q", f, got)
-				}
+				has(t, filepath.Join(at, f), text)
 			}
 			for _, f := range []string{"new", "deep/down/new"} {
 				if _, err := os.Stat(filepath.Join(at, f)); err == nil {

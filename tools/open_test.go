@@ -79,9 +79,7 @@ func TestRootThatCantBeSearched(t *testing.T) {
 // One that goes later is named in the answers, and the call that was just refused is not recommended.
 func TestRootThatGoes(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
-	if err := os.Remove(root); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(root))
 	for _, tool := range []string{"Glob", "Grep"} {
 		p := call(t, s, tool, map[string]any{"pattern": "x"})
 		r, ok := p.(*tools.Refusal)
@@ -231,9 +229,7 @@ func TestOurNames(t *testing.T) {
 		}
 	}
 	for _, p := range []string{"ws/sub/a.txt", "far/etc/other.toml", "ws/etc/another.toml"} { // what is beside is not ours
-		if p := call(t, s, "Write", map[string]any{"file_path": dir + "/" + p, "content": "x"}); tools.Refused(p) {
-			t.Errorf("%s", mustEncode(t, p))
-		}
+		does(t, s, "Write", map[string]any{"file_path": dir + "/" + p, "content": "x"})
 	}
 }
 
@@ -244,7 +240,7 @@ func TestNoDataDir(t *testing.T) {
 	}
 }
 
-// What is left by which lists. NotebookEdit goes with Edit, checkpoint_restore with the last of Write, Edit and MultiEdit, unless
+// TestReadOnlyByNames: which tools are left by which lists. NotebookEdit goes with Edit, checkpoint_restore with the last of Write, Edit and MultiEdit, unless
 // they are allowed by their very names.
 func TestReadOnlyByNames(t *testing.T) {
 	var names, quiet []string
@@ -344,9 +340,7 @@ func TestDefinitionsAreClosedAndSmall(t *testing.T) {
 		all = append(all, listed{d.Name, d.Description, d.InputSchema})
 	}
 	whole, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// Words cost tokens, so what a model is sent of the whole default suite stays under 8 KB of JSON. Output
 	// schemas and annotations stay with the client.
 	if len(whole) >= 8<<10 {
@@ -410,9 +404,7 @@ func TestSchemasOfAnswers(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, kind := range append(tools.Kinds(), strings.Fields(`not_found permission_denied too_large not_regular_file path_denied bad_request symlink_refused must_read_before_write
 		modified_since_read no_match not_unique conflict approval_denied approval_timeout unsupported`)...) {
 		if !kinds[kind] {

@@ -298,9 +298,7 @@ func TestNoExistenceOracleOnTheWay(t *testing.T) {
 	ask := func(tool, args, name string) string {
 		t.Helper()
 		var in map[string]any
-		if err := json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(args, "$ROOT", root), "NAME", name)), &in); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(args, "$ROOT", root), "NAME", name)), &in))
 		return strings.ReplaceAll(mustEncode(t, call(t, s, tool, in)), name, "NAME")
 	}
 	for _, c := range calls {
@@ -453,7 +451,7 @@ func TestWhatIsNotSeenIsTold(t *testing.T) {
 
 const temporaryName = ".moltis-0123456789abcdef"
 
-// What a killed process left beside a file is removed by the next start, which finds it in that
+// TestLitterOfKilledProcesses: a temporary file that a killed process left is removed by the next start, which finds it in that
 // process's record, and no search shows it before. What may be somebody's content is shown and
 // stays.
 func TestLitterOfKilledProcesses(t *testing.T) {
@@ -472,15 +470,11 @@ func TestLitterOfKilledProcesses(t *testing.T) {
 			t.Errorf("%s: %s", tool, answer)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	cfg := config.Default()
 	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = root, []string{root + "/**"}
 	s, err := tools.Open(cfg, tools.Options{DataDir: data})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	if _, err := os.Lstat(filepath.Join(root, litter)); err == nil {
 		t.Error("the next start did not remove it")
@@ -519,24 +513,16 @@ func TestOurNamesHideNothing(t *testing.T) {
 		refuses("nothing there")
 		write(t, path, "needle\n")
 		old := time.Now().Add(-10000 * time.Hour)
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, old, old))
 		refuses("a file there")
 		for tool, args := range searches {
 			if answer := mustEncode(t, call(t, s, tool, args)); strings.Contains(answer, name) || !strings.Contains(answer, `"denied":{"count":1`) {
 				t.Errorf("%s does not count it: %s", tool, answer)
 			}
 		}
-		if p := call(t, s, "Write", map[string]any{"file_path": root + "/beside", "content": name}); tools.Refused(p) {
-			t.Fatal(mustEncode(t, p))
-		}
-		if got := content(t, path); got != "needle\n" {
-			t.Errorf("it holds %q", got)
-		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		does(t, s, "Write", map[string]any{"file_path": root + "/beside", "content": name})
+		has(t, path, "needle\n")
+		must(t, os.Remove(path))
 	}
 }
 
@@ -574,7 +560,7 @@ func TestPathsAsWritten(t *testing.T) {
 		{"Grep", "deep", "$/lib/deep"},
 		{"Glob", "$/Lib/Deep", "$/lib/deep"},
 		{"Grep", ".", "$"},
-		// What is not there is not offered, and a change not where there are two.
+		// A missing path is not offered, and a change is not offered where there are two.
 		{"Read", "/workspace/undefined", ""},
 		{"Read", "$/nothing/like/it.zzz", ""},
 		{"Edit", "$/twin.txt", ""},
@@ -679,9 +665,7 @@ func TestSuggestionsKeepTheRules(t *testing.T) {
 					args[c.with] = "needle"
 				}
 				raw, err := tools.Encode(call(t, s, c.tool, args))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				out = append(out, c.tool+" "+string(raw))
 			}
 		}
@@ -689,9 +673,7 @@ func TestSuggestionsKeepTheRules(t *testing.T) {
 	}
 	with := answers()
 	for _, dir := range []string{"/secret", "/open/id.key"} {
-		if err := os.RemoveAll(root + dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(root+dir))
 	}
 	for i, without := range answers() {
 		if with[i] != without {

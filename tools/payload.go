@@ -39,12 +39,6 @@ func Refused(p Payload) bool {
 	return no
 }
 
-// HasDiffs reports whether the text of p may hold diffs, which a terminal shows in colour.
-func HasDiffs(p Payload) bool {
-	_, yes := p.(interface{ diffs() })
-	return yes
-}
-
 // Encode renders p as one line of JSON, "kind" first. HTML characters are not
 // escaped; the result ends without a newline.
 func Encode(p Payload) ([]byte, error) {

@@ -650,7 +650,7 @@ func (a *about) missing(r *Refusal) {
 		return
 	}
 	if near.Depth == 0 && slices.Contains(near.Names, path.Base(asked)) {
-		// What it goes up from is missing.
+		// The directory that it goes up from is missing.
 		if clean := path.Clean(asked); slices.Contains(strings.Split(asked, "/"), "..") {
 			r.Hint = "Without the .. it would be " + clean + "."
 			a.instead(r, clean)

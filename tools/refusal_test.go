@@ -28,7 +28,7 @@ import (
 	"moltisfs/readers"
 )
 
-// refusals is what can go wrong below, and the kind that a model is told.
+// refusals pairs the errors of the rooms below with the kind that a model is told.
 var refusals = []struct {
 	err  error
 	kind string
@@ -122,7 +122,7 @@ var refusals = []struct {
 
 func notSaved(err error) error { return engine.Refuse(engine.NotSaved, "", err) }
 
-// Whatever can go wrong below has its kind, a sentence on what is so and a
+// TestWhatGoesWrongHasItsKind: each error from below has its kind, a sentence and a
 // next move, also when it comes wrapped; what has none is an io_error.
 func TestWhatGoesWrongHasItsKind(t *testing.T) {
 	cfg := config.Default()

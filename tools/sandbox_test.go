@@ -30,18 +30,14 @@ func openIn(t testing.TB, how string, cfg config.Config, o tools.Options) (*tool
 	dir, _, _ := strings.Cut(cmp.Or(cfg.Tools.FS.WorkspaceRoot, strings.Join(cfg.Tools.FS.AllowPaths, "")), "/ws")
 	root := dir + "/ws"
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	line := []string{self, workerArg, root}
 	if how != "worker" {
 		line = slices.Concat(testbox.Command(t, how, root), line)
 	}
 	s, err := sandbox.Start(t.Context(), sandbox.Options{Command: line, Root: root, Build: "test",
 		Log: func(line string) { t.Log(line) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	suite, err := tools.OpenAt(cfg, o, s.Calls(), s.Close)
 	if err != nil {
 		_ = s.Close()
@@ -53,9 +49,7 @@ func openIn(t testing.TB, how string, cfg config.Config, o tools.Options) (*tool
 func through(how string) toolstest.Carrier {
 	return func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (toolstest.Answer, error) {
 		s, err := openIn(t, how, cfg, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = s.Close() })
 		return func(c tools.Call) (toolstest.Answer, error) {
 			p, err := s.Call(context.Background(), c)
@@ -210,15 +204,5 @@ func BenchmarkEdit(b *testing.B) {
 				benchCall(b, s, "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"counter %d;","new_string":"counter %d;"}`, f, i, i+1))
 			}
 		})
-	}
-}
-
-// BenchmarkRefused is the envelope of a call and nothing within: an argument is wrong.
-func BenchmarkRefused(b *testing.B) {
-	s, _ := suite(b, nil, tools.Options{})
-	for b.Loop() {
-		if _, err := s.Call(b.Context(), tools.Call{Tool: "Read", Args: json.RawMessage(`{}`)}); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

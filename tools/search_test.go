@@ -41,7 +41,7 @@ func TestTheUsersOwnExcludes(t *testing.T) {
 	}
 }
 
-// What is binary to Read is binary to Grep, and what is text to one is text to the other, wherever the NULs are.
+// TestReadAndGrepAgreeOnBinaries: a file is binary to Read where it is binary to Grep, wherever the NULs are.
 func TestReadAndGrepAgreeOnBinaries(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	code := strings.Repeat("export function fn(){}\n", 600)
@@ -540,13 +540,9 @@ func TestNothingDeniedIsFound(t *testing.T) {
 func payloadMap(t *testing.T, p tools.Payload) map[string]any {
 	t.Helper()
 	raw, err := tools.Encode(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var m map[string]any
-	if err := json.Unmarshal(raw, &m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &m))
 	return m
 }
 

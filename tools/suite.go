@@ -519,7 +519,7 @@ func (s *Suite) Redo(ctx context.Context, as Call) (*CheckpointRestore, error) {
 //		return db.Pin(ctx, id, checkpoint.Scope{AllSessions: true})
 //	})
 //
-// What is in the trash comes back by Do, with its id in CheckpointRestoreArgs.
+// Do restores an entry of the trash, by its id in CheckpointRestoreArgs.
 func (s *Suite) Upkeep(ctx context.Context, name string,
 	do func(context.Context, *checkpoint.DB) error) error {
 	return s.engine.Upkeep(ctx, name, do)

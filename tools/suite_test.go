@@ -39,13 +39,9 @@ func suite(t testing.TB, change func(*config.FS), o tools.Options) (*tools.Suite
 func suiteIn(t testing.TB, through string, change func(*config.FS), o tools.Options) (*tools.Suite, string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	root := filepath.Join(dir, "ws")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(root, 0o755))
 	cfg := config.Default()
 	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths, cfg.Tools.FS.RequireApproval = root, []string{root + "/**"}, false
 	if change != nil {
@@ -59,9 +55,7 @@ func suiteIn(t testing.TB, through string, change func(*config.FS), o tools.Opti
 		open = func(cfg config.Config, o tools.Options) (*tools.Suite, error) { return openIn(t, through, cfg, o) }
 	}
 	s, err := open(cfg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, root
 }
@@ -75,9 +69,7 @@ func call(t testing.TB, s *tools.Suite, tool string, args map[string]any) tools.
 func callWithin(t testing.TB, s *tools.Suite, in *dialect.Scope, tool string, args map[string]any) tools.Payload {
 	t.Helper()
 	raw, err := json.Marshal(args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: raw, Scope: in})
 	if err != nil {
 		t.Fatalf("%s %s: the host is broken: %v", tool, raw, err)
@@ -87,9 +79,7 @@ func callWithin(t testing.TB, s *tools.Suite, in *dialect.Scope, tool string, ar
 
 func write(t testing.TB, path, content string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +89,7 @@ func write(t testing.TB, path, content string) string {
 func content(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -172,9 +160,7 @@ func TestALinkDuringTheQuestionLeadsNowhere(t *testing.T) {
 func mustEncode(t testing.TB, p tools.Payload) string {
 	t.Helper()
 	b, err := tools.Encode(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -205,9 +191,7 @@ func TestReadLedgerSurvivesARestart(t *testing.T) {
 		mustRead(fs)
 		fs.WorkspaceRoot, fs.AllowPaths = root, []string{root + "/**"}
 	}, tools.Options{DataDir: data})
-	if p := call(t, s, "Write", map[string]any{"file_path": f, "content": "two\n"}); tools.Refused(p) {
-		t.Fatalf("what was read before the restart is forgotten: %s", p.Text())
-	}
+	does(t, s, "Write", map[string]any{"file_path": f, "content": "two\n"})
 }
 
 func TestOurOwnFilesAreOffLimits(t *testing.T) {
@@ -218,9 +202,7 @@ func TestOurOwnFilesAreOffLimits(t *testing.T) {
 	call(t, s, "Edit", map[string]any{"file_path": root + "/a.txt", "old_string": "needle", "new_string": "pin"})
 	before := toolstest.Snapshot(t, data)
 	link := filepath.Join(root, "link")
-	if err := os.Symlink(data, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(data, link))
 	for _, dir := range []string{data, link, strings.ToUpper(data[:1]) + data[1:] + "/../data"} {
 		for _, c := range []struct {
 			tool string
@@ -330,9 +312,7 @@ func TestNoAuditNoChange(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	f := write(t, root+"/a.txt", "one\n")
 	audit := filepath.Join(filepath.Dir(root), "data", "audit-changes")
-	if err := os.RemoveAll(audit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(audit))
 	if err := os.WriteFile(audit, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -343,9 +323,7 @@ func TestNoAuditNoChange(t *testing.T) {
 	if err == nil && !tools.Refused(p) {
 		t.Errorf("changed without a record: %v", mustEncode(t, p))
 	}
-	if got := content(t, f); got != "one\n" {
-		t.Errorf("the file holds %q", got)
-	}
+	has(t, f, "one\n")
 }
 
 func TestNamesOfHistoryAreBounded(t *testing.T) {
@@ -383,9 +361,7 @@ func TestNullIsNoValue(t *testing.T) {
 			t.Errorf("%s %v: %s", c.tool, c.args, mustEncode(t, p))
 		}
 	}
-	if got := content(t, f); got != "one\n" {
-		t.Errorf("the file is now %q", got)
-	}
+	has(t, f, "one\n")
 }
 
 func hosted(t *testing.T, ask tools.Approver) (*tools.Suite, string) {
@@ -497,7 +473,7 @@ func TestAllIsACopy(t *testing.T) {
 	}
 }
 
-// What a host does to the store is on record, and none of it is done without.
+// TestUpkeep: each act of a host on the store is on record, and none is done without a record.
 func TestUpkeep(t *testing.T) {
 	t.Parallel()
 	s, file := hosted(t, nil)
@@ -674,7 +650,7 @@ func TestQueueApproves(t *testing.T) {
 	}
 }
 
-// What searches and restores have come to is counted while they run, for each call apart.
+// TestCallsCountTheirFiles: searches and restores count their files while they run, for each call apart.
 func TestCallsCountTheirFiles(t *testing.T) {
 	t.Parallel()
 	const files = 30
@@ -706,68 +682,6 @@ func TestCallsCountTheirFiles(t *testing.T) {
 	}
 }
 
-// Write with create_parents, and the undo of it: whoever approves sees the directories, the answer
-// and the record name them, and where policy does not allow one, nobody is asked.
-func TestParentsAreApprovedByName(t *testing.T) {
-	var asked []tools.Question
-	yes := asker(func(q tools.Question) tools.Answer {
-		asked = append(asked, q)
-		return tools.Answer{Decision: tools.Approved, By: "test"}
-	})
-	data := filepath.Join(t.TempDir(), "data")
-	s, root := suite(t, func(fs *config.FS) {
-		fs.RequireApproval, fs.CreateParents, fs.CheckpointBeforeMutation = true, true, true
-	}, tools.Options{Approver: yes, DataDir: data})
-	file, dirs := root+"/n1/n2/f", []string{root + "/n1", root + "/n1/n2"}
-	write := map[string]any{"file_path": file, "content": "x\n"}
-	named := func(what string, paths []string) {
-		t.Helper()
-		for _, d := range append(dirs, file) {
-			if !slices.Contains(paths, d) {
-				t.Errorf("%s does not name %s: %q", what, d, paths)
-			}
-		}
-	}
-
-	write["dry_run"] = true
-	if p, ok := call(t, s, "Write", write).(*tools.Write); !ok || !slices.Equal(p.ParentsMade, dirs) || len(asked) > 0 {
-		t.Errorf("a dry run: %+v, asked %v", p, asked)
-	}
-	delete(write, "dry_run")
-	for _, c := range []struct {
-		tool, summary string
-		args          map[string]any
-	}{
-		{"Write", "write 2 bytes; creates 2 directories: " + dirs[0] + ", " + dirs[1], write},
-		{"checkpoint_restore", "restore 3 paths; removes 2 directories: " + dirs[1] + ", " + dirs[0], map[string]any{"id": "undo"}},
-	} {
-		if p := call(t, s, c.tool, c.args); tools.Refused(p) || len(asked) != 1 {
-			t.Fatalf("%s: %s, asked %v", c.tool, mustEncode(t, p), asked)
-		}
-		if asked[0].Summary != c.summary {
-			t.Errorf("%s: %q, should be %q", c.tool, asked[0].Summary, c.summary)
-		}
-		named("the question of "+c.tool, asked[0].Paths)
-		for _, r := range recorded(t, data) {
-			if r.Tool == c.tool && r.Phase == "intent" {
-				named("the record of "+c.tool, r.Paths)
-			}
-		}
-		asked = nil
-	}
-
-	s, root = suite(t, func(fs *config.FS) {
-		fs.RequireApproval, fs.CreateParents = true, true
-		fs.AllowPaths = []string{strings.TrimSuffix(fs.AllowPaths[0], "**") + "n1/n2/**"}
-	}, tools.Options{Approver: yes})
-	if p := call(t, s, "Write", map[string]any{"file_path": root + "/n1/n2/f", "content": "x\n"}); p.Kind() != tools.KindPathDenied || len(asked) > 0 {
-		t.Errorf("a parent that is not allowed: %s, asked %v", mustEncode(t, p), asked)
-	}
-	if _, err := os.Stat(root + "/n1"); err == nil {
-		t.Error("it was made")
-	}
-}
-
 type auditRecord struct {
 	Tool, Phase string
 	Paths       []string
@@ -777,9 +691,7 @@ func recorded(t *testing.T, data string) (out []auditRecord) {
 	t.Helper()
 	for line := range strings.Lines(records(t, data)) {
 		var r auditRecord
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &r))
 		out = append(out, r)
 	}
 	return out
@@ -791,7 +703,7 @@ type script struct {
 	seen *sightings
 }
 
-// sightings are what hooks saw. One that is too slow is left behind, and writes while the test reads.
+// sightings records the calls that hooks saw. A hook that is too slow is left behind, and writes while the test reads.
 type sightings struct {
 	mu  sync.Mutex
 	all []string
@@ -934,7 +846,7 @@ func again[H any](hooks []H, h any) (out []H) {
 	return out
 }
 
-// What one hook changed is what the next one sees, and an image that was changed is no image any more.
+// TestHooksInTheirOrder: a hook sees the changes of the one before it, and a changed image is no image any more.
 func TestHooksInTheirOrder(t *testing.T) {
 	var saw sightings
 	var read string
@@ -957,7 +869,7 @@ func TestHooksInTheirOrder(t *testing.T) {
 	}
 }
 
-// What a hook made of a call is judged anew: the next hook sees it under our names, whatever the first one spelled, and that is what runs. A
+// TestHooksChangeInForm: a call that a hook changed is judged anew: the next hook sees it under our names, whatever the first one spelled, and that is what runs. A
 // hook that is passed over leaves what was there.
 func TestHooksChangeInForm(t *testing.T) {
 	for _, c := range []struct{ changed, saw, wrote string }{
@@ -1059,9 +971,7 @@ func records(t *testing.T, data string) string {
 		b.Write(append(line[:len(line):len(line)], '\n'))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b.String()
 }
 
@@ -1069,9 +979,7 @@ func records(t *testing.T, data string) string {
 func lastRecord(t *testing.T, root string) (r map[string]any) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(records(t, filepath.Join(filepath.Dir(root), "data"))), "\n")
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &r))
 	return r
 }
 
@@ -1120,9 +1028,7 @@ func TestNoRuleIsTold(t *testing.T) {
 		fs.AllowPaths = append(fs.AllowPaths, "/proc/**")
 	}, tools.Options{})
 	toolstest.Layout(t, root, "secret/there = a\na = 1")
-	if err := os.Link(root+"/secret/there", root+"/hard"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Link(root+"/secret/there", root+"/hard"))
 	want := ""
 	for _, c := range []struct{ path, rule string }{
 		{root + "/.env", "deny_paths"},
@@ -1158,9 +1064,7 @@ func TestDeniedToolsAreOnRecord(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tools.Policy.Deny = []string{"Edit"}
 	s, err := tools.Open(cfg, tools.Options{DataDir: dir + "/data"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	for name, rule := range map[string]any{"Edit": "tools.policy", "NotebookEdit": "tools.policy", "Fetch": nil} {
 		if _, err := s.Call(context.Background(), tools.Call{Tool: name}); err == nil || strings.Contains(err.Error(), "polic") {
@@ -1173,7 +1077,7 @@ func TestDeniedToolsAreOnRecord(t *testing.T) {
 	}
 }
 
-// What a call looked for, which part it took and how much it was given is on record, and who called.
+// TestWhatWasAskedIsOnRecord: the record has the pattern, the window, the size of the answer and the caller.
 func TestWhatWasAskedIsOnRecord(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	f := write(t, root+"/f", strings.Repeat("0123456789\n", 100))
@@ -1369,7 +1273,7 @@ func TestSearchesInAScope(t *testing.T) {
 	}
 }
 
-// What a session did when it could do more is neither listed, nor shown, nor taken back within a scope
+// TestHistoryInAScope: changes that a session made with wider access are neither listed, nor shown, nor taken back within a scope
 // that leaves it out; and without the scope it still is.
 func TestHistoryInAScope(t *testing.T) {
 	s, root, in := scoped(t)
@@ -1445,9 +1349,7 @@ func TestNarrowScopes(t *testing.T) {
 		}
 	}
 	link := filepath.Dir(root) + "/link"
-	if err := os.Symlink(root+"/mine", link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(root+"/mine", link))
 	by := &dialect.Scope{Readable: []string{link}}
 	if p := callWithin(t, s, by, "Read", map[string]any{"file_path": root + "/mine/sub/g"}); tools.Refused(p) {
 		t.Errorf("a link in the path of a scope is not followed: %s", mustEncode(t, p))
@@ -1527,7 +1429,7 @@ func TestSessionsSideBySide(t *testing.T) {
 	}
 }
 
-// Whatever comes in as arguments is answered with a payload, soon, and a
+// FuzzArguments: any arguments are answered with a payload, soon, and a
 // refusal leaves every byte where it was.
 func FuzzArguments(f *testing.F) {
 	for _, seed := range []string{
@@ -1634,7 +1536,7 @@ func TestForeignArguments(t *testing.T) {
 		{"checkpoint_restore", `{"checkpointId":"abc","files":["/a","/b"],"preview":true,"confirm":true}`, `{"dry_run":true,"id":"abc","paths":["/a","/b"]}`, "", false},
 		{"checkpoint_restore", `{"ID":"undo","dryRun":"true"}`, `{"dry_run":true,"id":"undo"}`, "", true},
 
-		// What is of no tool, or of all the items of a list.
+		// Arguments of no tool, or of all the items of a list.
 		{"Grep", `{"pattern":"x","_path":"/secret","_working_dir":"/w"}`, `{"pattern":"x"}`, "", true},
 		{"Edit", `{"filename":"/a","old_string":"x","new_string":"y","_old_string":"z"}`, edit, "", false},
 		{"MultiEdit", `{"edits":"[{\"path\":\"/a\",\"oldText\":\"x\",\"new_string\":\"y\",\"dryRun\":true}]"}`,
@@ -1650,7 +1552,7 @@ func TestForeignArguments(t *testing.T) {
 		{"Grep", `{"pattern":["a","b"]}`, "", "", false},
 		{"Glob", `{"pattern":["*.a","*.b"],"exclude":"c","ignore_case":true}`, `{"pattern":"*.[aA],*.[bB],![cC]"}`, "", false},
 
-		// What is not certain is not done, and offered only where nothing said gets lost.
+		// An uncertain reading is not carried out, and is offered only where no argument gets lost.
 		{"Edit", `{"file_path":"/a","old_strng":"x","new_string":"y"}`, "", edit, false},
 		{"Edit", `{"file_path":"/a","old_string":"x","text":"y"}`, "", edit, false},
 		{"Edit", `{"file_path":"/a","old_string":"x","new_string":null}`, "", "", false},

@@ -2,7 +2,7 @@ package match
 
 import "testing"
 
-// Who borrows a scanner brings the memory that its automata may use, whatever the last borrower
+// TestBorrowedScannerKeepsToItsMemory: each borrower of a scanner sets the memory that its automata may use, whatever the last borrower
 // allowed: that of long lines too.
 func TestBorrowedScannerKeepsToItsMemory(t *testing.T) {
 	m, err := Compile(`(a|b)[ab]{3}c`, Options{})

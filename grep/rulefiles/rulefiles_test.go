@@ -74,7 +74,7 @@ func testFiles() fstest.MapFS {
 	return fstest.MapFS{".gitignore": {Data: []byte("x\n")}, "sub/.gitignore": {Data: []byte("y\n")}, "fifo": {Mode: fs.ModeNamedPipe}}
 }
 
-// What policy hides is not there, as far as the loader can tell; above what is hidden there is nothing.
+// TestHidden: to the loader a file that policy hides is not there, and above a hidden directory there is nothing.
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	d := Of(denying{tree.FS(testFiles()), map[string]bool{".gitignore": true, "sub": true}})

@@ -228,7 +228,7 @@ func Paths(asked, root string) []string {
 }
 
 var (
-	// What stands for the root: ${workspaceFolder}, $PWD, %CD%, {{root}}, <root>.
+	// Spellings of the root: ${workspaceFolder}, $PWD, %CD%, {{root}}, <root>.
 	variable = regexp.MustCompile(`^.*(?:\$\{[^}/]*\}|\$\([^)/]*\)|\$\w+|%\w+%|` +
 		`\{\{[^}/]*\}\}|<[^>/]*>)(?:[/\\]+|$)`)
 	diffSide = regexp.MustCompile(`^/?[abciow]/(.+)$`)

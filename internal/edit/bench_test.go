@@ -47,7 +47,7 @@ func BenchmarkEditLine(b *testing.B) {
 	}
 }
 
-// BenchmarkNoMatch is what a miss costs, with its diagnosis.
+// BenchmarkNoMatch times a miss with its diagnosis.
 func BenchmarkNoMatch(b *testing.B) {
 	for _, size := range []int{1 << 10, 100 << 10, 10 << 20} {
 		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {

@@ -55,9 +55,9 @@ type moments struct {
 	store  string // a copy of the store
 }
 
-func inode(i os.FileInfo) uint64 { return i.Sys().(*syscall.Stat_t).Ino }
+func numberOf(i os.FileInfo) uint64 { return i.Sys().(*syscall.Stat_t).Ino }
 
-func (p *power) pool(i os.FileInfo) string { return fmt.Sprint(p.x.dir(), "/pool/", inode(i)) }
+func (p *power) pool(i os.FileInfo) string { return fmt.Sprint(p.x.dir(), "/pool/", numberOf(i)) }
 
 // names are all names of the tree and of the trash.
 func (p *power) names() map[string]os.FileInfo {
@@ -122,7 +122,7 @@ func (p *power) Fsync(fd int) error {
 	case !i.IsDir() && p.bad != "nosync":
 		b, err := os.ReadFile(name)
 		must(p.x.t, err)
-		p.synced[inode(i)] = contentOf{string(b), i.ModTime()}
+		p.synced[numberOf(i)] = contentOf{string(b), i.ModTime()}
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func (p *power) disk(names, synced, store *moments) {
 			continue
 		}
 		if must(t, os.Link(p.pool(i), name)); i.Mode().IsRegular() {
-			c := synced.synced[inode(i)]
+			c := synced.synced[numberOf(i)]
 			must(t, errors.Join(os.WriteFile(name, []byte(c.text), 0), os.Chtimes(name, c.time, c.time)))
 		}
 	}
@@ -214,7 +214,7 @@ func cutPower(x *tree, k *power, r *rand.Rand, p *plot, cuts int) (fell string) 
 	was := x.contents()
 	for name, i := range k.names() {
 		if b, err := os.ReadFile(name); err == nil && i.Mode().IsRegular() {
-			k.synced[inode(i)] = contentOf{string(b), i.ModTime()}
+			k.synced[numberOf(i)] = contentOf{string(b), i.ModTime()}
 		}
 	}
 	k.on = true

@@ -91,7 +91,7 @@ func TestListingsHideSecrets(t *testing.T) {
 	}
 }
 
-// shows is what a walk makes of a verdict.
+// shows says whether a walk with the verdict shows a name.
 func shows(v guardfs.DirVerdict, name string) bool {
 	return v.All && (v.Hides == nil || !v.Hides(name)) || v.Entry != nil && v.Entry(name, guardfs.KindFile)
 }

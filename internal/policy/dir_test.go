@@ -13,53 +13,6 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-func TestDir(t *testing.T) {
-	p := mustNew(t, Options{
-		Allow: []string{"/ws/**", "/src/*.go", "/src"},
-		Deny:  []string{"/ws/.env*", "/ws/Secrets/**", "/ws/a/b/*.pem", "**/id_rsa"},
-	})
-	for _, c := range []struct {
-		dir     string
-		yes, no string
-	}{
-		{"/ws", "a README.md src .e", ".env .ENV.local secrets SECRETS Secrets secrets. .env:x id_rsa ID_RSA"},
-		{"/ws/a", "b .env secrets", "id_rsa"},
-		{"/ws/a/b", "k.pe c d.txt", "k.pem K.PEM k.pem. id_rsa"},
-		{"/ws/a/b/c", "k.pem", `id_rsa x\id_rsa`},
-		{"/src", "a.go", "a.c sub A.GO id_rsa"},
-	} {
-		v := p.Dir(c.dir)
-		if v.All || v.Entry == nil {
-			t.Errorf("%s: %+v", c.dir, v)
-			continue
-		}
-		for _, name := range strings.Fields(c.yes) {
-			if !v.Entry(name, guardfs.KindFile) {
-				t.Errorf("%s hides %q", c.dir, name)
-			}
-		}
-		for _, name := range strings.Fields(c.no) {
-			if v.Entry(name, guardfs.KindFile) {
-				t.Errorf("%s shows %q", c.dir, name)
-			}
-		}
-	}
-	for _, dir := range []string{"/src/sub", "/other", "/ws/secrets", "/ws/Secrets/deep", "/ws/.env.d", "", "rel", "/ws/x/id_rsa"} {
-		if v := p.Dir(dir); v.All || v.Entry != nil {
-			t.Errorf("%s can be listed", dir)
-		}
-	}
-	p = mustNew(t, seed)
-	for dir, all := range map[string]bool{"/home/user/project": false, "/home/user/project/src": true, "/home/user/project/src/a/b": true} {
-		if v := p.Dir(dir); v.All != all {
-			t.Errorf("%s: All %v", dir, v.All)
-		}
-	}
-	if v := mustNew(t, Options{}).Dir("/any"); !v.All {
-		t.Error("no rules, and yet not all")
-	}
-}
-
 // world makes random rules and paths over few names, so that they meet often.
 type world struct{ r *rand.Rand }
 

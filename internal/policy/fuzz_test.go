@@ -242,7 +242,7 @@ func FuzzJudge(f *testing.F) {
 			}
 		}
 
-		// What may be named in a listing is what may be looked at, and the other way round.
+		// A listing names an entry exactly where Look is allowed.
 		if truth != "/" && spelled == truth && hop == "" {
 			dir, name := path.Split(truth)
 			dir = strings.TrimSuffix(dir, "/")

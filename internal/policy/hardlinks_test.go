@@ -138,7 +138,7 @@ func TestHardLinks(t *testing.T) {
 	judge("not outside", linked("/ws/b", 8, old), false, 0)
 }
 
-// What rules name literally is held whatever it is called: a bind mount looks like this.
+// TestIdentity: a file that a rule names literally is denied under any name: a bind mount looks like this.
 func TestIdentity(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	d := &disk{files: map[string]uint64{"/ws/secret": 5, "/data": 6}}

@@ -328,7 +328,7 @@ func (p *Policy) refusedByName(d *denials, o *guardfs.Object, a guardfs.Access) 
 	}
 	r := p.refuses(d, o.True, o.Also)
 	// A directory above something protected may change but must stay. So must a link there, since
-	// it is what leads to the protected thing. Where the path is refused anyway, the answer does
+	// it leads to the protected thing. Where the path is refused anyway, the answer does
 	// not tell which of the two it is.
 	link := a > guardfs.Read && o.Info.Kind != guardfs.KindDir && r == none && p.allows(o.True)
 	if a == guardfs.Remove || link {

@@ -289,7 +289,7 @@ func TestProtected(t *testing.T) {
 			}
 		}
 	}
-	// What holds something protected can't be taken away, and everything else can be done to it.
+	// A directory that holds something protected can't be removed; every other access to it is open.
 	for _, dir := range []string{"/", "/home", "/home/u", "/HOME/u", "/etc", "/opt/real"} {
 		for _, a := range accesses {
 			want := ""
@@ -321,7 +321,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// What a caller learns of a denied path does not depend on what is there.
+// TestNoOracle: the answer about a denied path does not depend on what is there.
 func TestNoOracle(t *testing.T) {
 	id := guardfs.Identity{Dev: 1, Ino: 7}
 	p := mustNew(t, Options{

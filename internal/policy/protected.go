@@ -64,7 +64,7 @@ func (h Holds) Of(path, dir string) (worst Class) {
 }
 
 // IsSecret is for walks, and costs little: whether a name in a directory is Secret by itself.
-// parents is what Parents gives of the directory.
+// parents is the result of Parents for the directory.
 func IsSecret(name string, parents Tails) bool {
 	if len(name) == 0 {
 		return false

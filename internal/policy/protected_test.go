@@ -106,7 +106,7 @@ func TestHolds(t *testing.T) {
 			t.Errorf("%s with %v is %q, want %q", c.name, c.holds, got, c.want)
 		}
 	}
-	// What is above, and what the directory itself is called, does not count.
+	// Names above, and that of the directory itself, do not count.
 	if got := (Holds{true, true}).Of("/u/.claude/wt/a.go", "/u/.claude/wt"); got != NoClass {
 		t.Errorf("below the root: %q", got)
 	}

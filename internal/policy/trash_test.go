@@ -11,7 +11,7 @@ import (
 
 const temporary = ".moltis-0123456789abcdef-1-0123456789abcdef.tmp"
 
-// What was moved to the trash as a whole, and what is beside a file for a moment, is refused on
+// TestTrashIsOurs: trees in the trash and temporary files are refused on
 // every volume and in every spelling, whatever the lists say, and not listed.
 func TestTrashIsOurs(t *testing.T) {
 	for _, allow := range [][]string{nil, {"/**"}, {"/w/**"}} {

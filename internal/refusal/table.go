@@ -40,7 +40,7 @@ var (
 	SeveralDirectories = engine.With[GlobFacts](engine.CodeBadRequest, "several_directories")
 )
 
-// moments are what a dialect may say of a call. Those in may are clauses, "" where there is nothing to say.
+// moments are the words of a dialect about a call. Those in may are clauses, "" where there is nothing to say.
 var moments = []string{
 	"plain",   // the path is well formed, but for what is in it
 	"root",    // the directory of the workspace

@@ -86,7 +86,7 @@ func TestEveryCauseHasARow(t *testing.T) {
 	}
 }
 
-// Whatever is known of a call, each cause says something, whole; of a caller with paths of its own no other path is told.
+// TestEveryCauseSaysSomething: with any facts of a call each cause has a whole sentence; of a caller with paths of its own no other path is told.
 func TestEveryCauseSaysSomething(t *testing.T) {
 	for _, c := range engine.Causes {
 		var facts any

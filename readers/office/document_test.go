@@ -11,7 +11,7 @@ import (
 	"moltisfs/readers/unreadable"
 )
 
-// What is unpacked of a document has one bound, whichever of its parts it is in.
+// TestDocumentsUnpackSoMuch: the unpacked bytes of a document have one bound over all its parts.
 func TestDocumentsUnpackSoMuch(t *testing.T) {
 	var raw bytes.Buffer
 	w := zip.NewWriter(&raw)

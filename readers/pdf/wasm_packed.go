@@ -10,7 +10,7 @@ import (
 	"github.com/klippa-app/go-pdfium/webassembly"
 )
 
-// packed is what scripts/pack wrote. The linker leaves the package's own copy out if nothing calls
+// packed is the output of scripts/pack. The linker leaves the package's own copy out if nothing calls
 // Init.
 //
 //go:embed pdfium.wasm.zst

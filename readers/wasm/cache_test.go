@@ -89,7 +89,7 @@ func TestDamagedCodeCache(t *testing.T) {
 	if !kept() {
 		t.Error("the seal is not mended")
 	}
-	// What can't be taken away is passed by.
+	// An entry that can't be removed is passed by.
 	must(t, os.Remove(entry))
 	must(t, os.MkdirAll(filepath.Join(entry, "inner"), 0o700))
 	answer("a directory in its place")
@@ -108,7 +108,7 @@ func TestCodeCacheThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// What lies in the cache is run: it is not used when others could have put it there.
+// TestCacheDirIsOurs: code of the cache is run, so a directory that others could write to is not used.
 func TestCacheDirIsOurs(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	if !private(dir) {

@@ -108,37 +108,7 @@ func TestIsWord(t *testing.T) {
 	}
 }
 
-func TestLooks(t *testing.T) {
-	t.Parallel()
-	for l := LookWord; l <= LookWordEndHalf; l++ {
-		for _, before := range []bool{false, true} {
-			for _, after := range []bool{false, true} {
-				if l.HoldsWord(before, after) != l.Mirror().HoldsWord(after, before) {
-					t.Errorf("%d at %v, %v is not %d backwards", l, before, after, l.Mirror())
-				}
-			}
-		}
-	}
-	for l := LookTextStart; l <= LookWordEndHalfASCII; l++ {
-		if l.Mirror().Mirror() != l || l.Word() != l.Mirror().Word() || l.UnicodeWord() != l.Mirror().UnicodeWord() {
-			t.Errorf("%d backwards is %d", l, l.Mirror())
-		}
-	}
-	if !LookWord.HoldsWord(false, true) || LookNotWord.HoldsWord(false, true) || !LookWordStart.HoldsWord(false, true) || LookWordEnd.HoldsWord(false, true) {
-		t.Error("a word begins, and that is not seen")
-	}
-}
-
-func TestNullable(t *testing.T) {
-	t.Parallel()
-	for _, p := range []string{"", "a", "a*", "a+", "a?b?", "a?b", "(|a)", "(a|b)", "(a*)+", "a{0}", "a{0,3}", "a{2}", "^", "^a", "()"} {
-		if got, want := tree(t, p, Options{}).Root.Nullable(), regexp.MustCompile("^(?:"+p+")$").MatchString(""); got != want {
-			t.Errorf("%q matches nothing at all: %v", p, got)
-		}
-	}
-}
-
-// What only backtracking can run is told, and Linear has none of it.
+// TestLinear: a pattern that only backtracking can run says so, and Linear leaves nothing of that kind.
 func TestLinear(t *testing.T) {
 	t.Parallel()
 	beyond := func(n *Node) bool { return n.Op == OpAround || n.Op == OpAtomic || n.Op == OpBackref }

@@ -235,7 +235,7 @@ func oneOf(words []string, some ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(some, w) })
 }
 
-// elsewhere is what such lines say in other languages than English.
+// elsewhere has the words of such lines in other languages than English.
 var elsewhere = strings.Fields(`其余代码 其他代码 其余部分 剩余代码 代码省略 此处省略 现有代码 原有代码 保持不变 其餘 保持不變 程式碼不變
 	残りのコード 既存のコード 変更なし 以下省略 나머지_코드 기존_코드 변경_없음 이하_생략
 	rest_unverändert rest_bleibt rest_wie restlicher_code rest_des_codes bestehender_code unverändert wie_bisher
