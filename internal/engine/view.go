@@ -121,6 +121,7 @@ type Source struct {
 	file *guardfs.File // nil where the content is in memory,
 	held []byte        // which is this one
 	hash string        // where it is known
+	slow bool          // to make it takes more than a second
 }
 
 // InMemory is the size up to which a file is taken in one read: cheaper than windows, and what was
@@ -231,6 +232,26 @@ func (s *Source) Hash(ctx context.Context) (_ string, err error) {
 	return s.hash, err
 }
 
+// QuickHash is Hash where that takes less than a second; else "".
+func (s *Source) QuickHash(ctx context.Context) (string, error) {
+	const second, most = time.Second, 1 << 30 // more can't be read in it
+	if s.slow {
+		return "", nil
+	}
+	wait := second
+	if s.Info.Size > most {
+		wait = 0 // unless it is known
+	}
+	quick, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	hash, err := s.Hash(quick)
+	if err != nil && quick.Err() != nil && ctx.Err() == nil {
+		s.slow = true
+		return "", nil
+	}
+	return hash, err
+}
+
 // Bytes are n bytes from off on, or with n below zero all of them, and what a session has seen by
 // that. Past the end there are none. More than most is a *guardfs.TooLargeError. They are not to be
 // changed: others may have them too.
@@ -262,7 +283,7 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 	}
 	if s.e.Tracks() {
 		var err error
-		if sight.Hash, err = s.Hash(ctx); err != nil {
+		if sight.Hash, err = s.QuickHash(ctx); err != nil { // without one the file is known by size and times
 			return nil, nil, err
 		}
 	}
