@@ -140,8 +140,8 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 			b.WriteString(n + "\n")
 		}
 		for _, ch := range c.Changes {
-			fmt.Fprintf(&b, "  %s\n    was %s%s\n    became %s%s\n", visible(ch.Path),
-				describe(ch.Before), absence(ch.Skipped), describe(ch.After), absence(ch.AfterSkipped))
+			fmt.Fprintf(&b, "  %s\n    was %s%s\n    became %s%s%s\n", visible(ch.Path),
+				describe(ch.Before), absence(ch.Skipped), describe(ch.After), absence(ch.AfterSkipped), otherName(&ch))
 		}
 		return in.answer(rowOf(c), "%s", b.String())
 	})
@@ -322,6 +322,17 @@ func purged(c *checkpoint.Checkpoint) (n int) {
 	return n
 }
 
+// otherName says what else a path that was moved is or was called.
+func otherName(ch *checkpoint.Recorded) string {
+	switch {
+	case ch.To != "":
+		return "; moved to " + visible(ch.To)
+	case ch.From != "":
+		return "; moved here from " + visible(ch.From)
+	}
+	return ""
+}
+
 // absence says why a content is not in the store; "" when it is.
 func absence(why string) string {
 	switch why {
@@ -329,6 +340,8 @@ func absence(why string) string {
 		return ""
 	case checkpoint.SkipPurged:
 		return "; its content was purged"
+	case checkpoint.SkipParked:
+		return "; not stored, it is in the trash or has another name"
 	}
 	return "; its content is not stored (" + why + ")"
 }

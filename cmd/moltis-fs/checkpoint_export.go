@@ -175,7 +175,7 @@ func (x *export) comment(s *series) bool {
 		switch {
 		case reason != "":
 			x.left[reason]++
-			note = ": left out, " + reason
+			note = otherName(s.changes[i]) + ": left out, " + reason
 		case s.others(i) && (i > s.from || c.Kind == checkpoint.KindExternal):
 			mixed = true
 			note = ": not of the calls alone, what others changed is in the diff too"

@@ -81,11 +81,11 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	if err := d.known(mv.place, r); err != nil {
 		return nil, err
 	}
-	if m.apart {
-		return m.copied(ctx, p)
-	}
 	if err := d.judgeInside(ctx, mv); err != nil {
 		return nil, err
+	}
+	if m.apart {
+		return m.copied(ctx, p)
 	}
 	var err error
 	if mv.slot == nil {

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
@@ -124,48 +123,6 @@ func TestMove(t *testing.T) {
 					t.Fatalf("%s: %v\n%s\nshould be\n%s", name, err, x.looks(), step.want)
 				}
 			}
-		}
-	}
-}
-
-// A move stores nothing, so that of no size and no exclusion it is refused; what is moved over is in the trash as it was.
-func TestMoveOfWhatIsNotStored(t *testing.T) {
-	t.Parallel()
-	x := grow(t, func(cfg *config.FS) {
-		cfg.Checkpoint.MaxFileBytes, cfg.Checkpoint.MaxBytes, cfg.Checkpoint.Exclude = 100, 1<<20, []string{"**/*.log"}
-	})
-	x.layMove()
-	for _, name := range []string{"big", "tree/big", "a.log", "tree/a.log"} {
-		x.write(name, strings.Repeat("b", 101))
-	}
-	must(t, errors.Join(os.Truncate(x.ws+"/big", 1<<40), syscall.Mkfifo(x.ws+"/tree/fifo", 0o600)))
-	was := x.sights()
-	moves := [][2]string{{"big", "there"}, {"f", "there"}, {"a.log", "b.log"}, {"tree", "n"}, {"n", "m"}, {"m/fifo", "p"}}
-	for _, m := range moves {
-		done, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + m[0], To: x.ws + "/" + m[1], Overwrite: true})
-		if err != nil || done.Skipped != "" {
-			t.Fatalf("%v: %+v %v", m, done, err)
-		}
-	}
-	page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Path: x.ws + "/n/big"})
-	if err != nil || len(page.Checkpoints) != 2 {
-		t.Errorf("of a path in it: %+v %v", page, err)
-	}
-	moved := x.sights()
-	for range 2 {
-		for range moves {
-			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
-			must(t, err)
-		}
-		if now := x.sights(); now != was {
-			t.Fatalf("undone:\n%s\nwas\n%s", now, was)
-		}
-		for range moves {
-			_, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
-			must(t, err)
-		}
-		if now := x.sights(); now != moved {
-			t.Fatalf("redone:\n%s\nwas\n%s", now, moved)
 		}
 	}
 }
@@ -305,130 +262,6 @@ func TestMoveOfWhatWasRead(t *testing.T) {
 		if err := write("f"); code(err) != engine.CodeMustRead {
 			t.Errorf("another file under the old name: %v", err)
 		}
-	}
-}
-
-// What others did in a tree that was moved comes along by an undo. Another thing at the new name, or one at the old name, stands against
-// it; by force what is at the new name goes back, and what is at the old one goes to the trash.
-func TestMoveUndoneMeetsOthers(t *testing.T) {
-	t.Parallel()
-	for _, from := range []string{"d", "f"} {
-		for how, others := range map[string]func(x *tree){
-			"in it":      func(x *tree) { must(t, os.Chtimes(x.ws+"/g", time.Unix(1e9, 0), time.Unix(1e9, 0))) },
-			"in place":   func(x *tree) { must(t, errors.Join(os.Rename(x.ws+"/g", x.ws+"/h"), os.Rename(x.ws+"/e", x.ws+"/g"))) },
-			"gone":       func(x *tree) { must(t, os.Rename(x.ws+"/g", x.ws+"/h")) },
-			"in the way": func(x *tree) { x.write(from, "theirs\n") },
-		} {
-			x := grow(t, nil)
-			x.layMove()
-			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/g"})
-			must(t, err)
-			others(x)
-			was, object := x.sights(), inode(t, x.ws+"/g")
-			want := engine.CodeConflict
-			if how == "in it" {
-				want = ""
-			}
-			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); code(err) != want || want != "" && x.sights() != was {
-				t.Errorf("%s, %s: %v\n%s", from, how, err, x.looks())
-			}
-			if how == "in it" || how == "gone" {
-				if how == "in it" && inode(t, x.ws+"/"+from) != object {
-					t.Errorf("%s: it is another one", from)
-				}
-				continue
-			}
-			done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
-			if err != nil || inode(t, x.ws+"/"+from) != object || (how == "in the way") != (len(done.Trashed) == 1) {
-				t.Errorf("%s, %s, by force: %+v %v\n%s", from, how, done, err, x.looks())
-			}
-			if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || inode(t, x.ws+"/g") != object {
-				t.Errorf("%s, %s, again: %v\n%s", from, how, err, x.looks())
-			}
-		}
-	}
-}
-
-// sights is the tree with which object is at each name.
-func (x *tree) sights() string {
-	x.t.Helper()
-	out := ""
-	must(x.t, filepath.WalkDir(x.ws, func(p string, _ os.DirEntry, err error) error {
-		if err == nil {
-			out += fmt.Sprintln(p, inode(x.t, p))
-		}
-		return err
-	}))
-	return out
-}
-
-// inode is which object is at a path; 0 where there is none.
-func inode(t testing.TB, path string) uint64 {
-	t.Helper()
-	var st syscall.Stat_t
-	if err := syscall.Lstat(path, &st); err != nil {
-		return 0
-	}
-	return uint64(st.Ino)
-}
-
-// A file that was moved, edited, and taken back to what it was before the edit, goes back to its old name: it is another object by then.
-func TestMoveUndoneAfterAnEdit(t *testing.T) {
-	t.Parallel()
-	x := grow(t, nil)
-	x.layMove()
-	was := x.looks()
-	for _, name := range []string{"f", "d/a"} {
-		x.puts("s", name, "1\n")
-		_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/" + name, To: x.ws + "/there", Overwrite: true})
-		must(t, err)
-		x.puts("s", "there", "2\n")
-		moved := x.looks()
-		for range 3 {
-			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
-			must(t, err)
-		}
-		if now := x.looks(); now != was {
-			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, was)
-		}
-		for range 3 {
-			_, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{})
-			must(t, err)
-		}
-		if now := x.looks(); now != moved {
-			t.Fatalf("%s: it is\n%s\nand was\n%s", name, now, moved)
-		}
-		for range 3 {
-			_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
-			must(t, err)
-		}
-	}
-}
-
-// What a file was moved over is in the trash. If it is there no more, an undo says so, and by force goes without it.
-func TestMoveOverWhatIsInTheTrashNoMore(t *testing.T) {
-	t.Parallel()
-	x := grow(t, nil)
-	x.layMove()
-	done, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/f", To: x.ws + "/there", Overwrite: true})
-	must(t, err)
-	if len(done.Trashed) != 1 || done.Trashed[0].Path != x.ws+"/there" {
-		t.Skipf("in the trash: %+v", done.Trashed)
-	}
-	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-	must(t, err)
-	must(t, errors.Join(engine.EmptyTrash(ctx, engine.Place{}, db, done.Trashed), db.Close()))
-	was := x.looks()
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); code(err) != engine.CodeUnsupported || x.looks() != was {
-		t.Errorf("%v\n%s", err, x.looks())
-	}
-	undone, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
-	if err != nil || len(undone.Skipped) != 1 || undone.Skipped[0].Path != x.ws+"/there" {
-		t.Errorf("%+v %v", undone, err)
-	}
-	x.reads("f", "f\n")
-	if inode(t, x.ws+"/there") != 0 {
-		t.Error("it is still there")
 	}
 }
 

@@ -524,8 +524,18 @@ func field(w io.Writer, s string) {
 func (p *Plan) Paths() []string {
 	var meant, dirs []string
 	seen := map[string]bool{}
-	for i := range p.Steps {
-		s := &p.Steps[i]
+	steps := slices.Clone(p.Steps)
+	moves := func(s *Step) bool { return s.move != nil && s.move.To != "" }
+	slices.SortStableFunc(steps, func(a, b Step) int {
+		if moves(&a) && !moves(&b) {
+			return -1
+		} else if moves(&b) && !moves(&a) {
+			return 1
+		}
+		return 0
+	})
+	for i := range steps {
+		s := &steps[i]
 		for _, name := range []string{s.Path, s.To} {
 			if name == "" || seen[name] || inTrash(name) {
 				continue

@@ -1727,6 +1727,8 @@ var (
 	TooLargeNow  = newWhy("too_large_now")
 	NotLookedAt  = newWhy("not_looked_at") // error
 	NotRead      = newWhy("not_read")      // error
+	WentTo       = newWhy("went_to")       // string: its new name
+	CameFrom     = newWhy("came_from")     // string: its old name
 	AfterUnknown = newWhy("after_unknown") // what it became is not in the store
 	KindNow      = newWhy("kind_now")      // guardfs.Kind
 )

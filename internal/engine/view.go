@@ -908,6 +908,12 @@ func (e *Engine) compare(
 	if err != nil || now && why != none {
 		return one, why, err
 	}
+	switch {
+	case item.To != "" && e.denied(item.To) == nil:
+		return one, WentTo.Of(item.To), nil
+	case item.From != "" && e.denied(item.From) == nil:
+		return one, CameFrom.Of(item.From), nil
+	}
 	if !now && item.Role != checkpoint.RoleAppended {
 		after, content = item.Base, nil
 		if after.Kind == checkpoint.File {

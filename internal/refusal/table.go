@@ -454,6 +454,8 @@ var whys = map[string]string{
 	engine.TooLargeNow.Name:     "it is too large now",
 	engine.NotLookedAt.Name:     "it can't be looked at: %v",
 	engine.NotRead.Name:         "it can't be read: %v",
+	engine.WentTo.Name:          "it was moved to %v",
+	engine.CameFrom.Name:        "it was moved here from %v",
 	engine.AfterUnknown.Name:    "what it became is not in the store",
 	engine.KindNow.Name:         "it is a %v now",
 }

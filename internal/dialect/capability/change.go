@@ -149,11 +149,19 @@ func runMove(ctx context.Context, c *call, a *pairArgs) (any, error) {
 		return nil, err
 	}
 	mv := done.Moved[len(done.Moved)-1]
+	var beside []string
+	for _, t := range done.Trashed {
+		if t.Path == mv.Path && t.Parked != "" { // it went to another volume
+			beside = append(beside, "the source is in the trash of its volume until "+t.Expires.UTC().Format(time.RFC3339)+
+				"; its room is free after that")
+		}
+	}
 	return struct {
-		Source      string `json:"source"`
-		Destination string `json:"destination"`
-		Size        int64  `json:"size"`
-	}{mv.Path, mv.To, mv.Size()}, nil
+		Source      string   `json:"source"`
+		Destination string   `json:"destination"`
+		Size        int64    `json:"size"`
+		Warnings    []string `json:"warnings,omitempty"`
+	}{mv.Path, mv.To, mv.Size(), beside}, nil
 }
 
 // sizeOf is what a target has by now.
