@@ -245,6 +245,34 @@ func (h *history) movedAway(ctx context.Context, name string, after, before int6
 	return false, nil
 }
 
+// A treeMove is the last operation that moved a directory as a whole, 0 for none, and whether it went.
+type treeMove struct {
+	seq  int64
+	went bool
+}
+
+// away reports whether name went with a directory above it after the operation seq, and is not back with it.
+// known has what was found of directories.
+func (h *history) away(ctx context.Context, name string, seq int64, known map[string]treeMove) (bool, error) {
+	var last treeMove
+	for dir := above(name); dir != ""; dir = above(dir) {
+		t, ok := known[dir]
+		if !ok {
+			err := h.q.QueryRowContext(ctx, `SELECT c.op, c.akind=? FROM change c JOIN op ON op.seq=c.op
+				WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.role=? AND op.outcome<>?
+				ORDER BY c.op DESC LIMIT 1`, kindCode(Absent), []byte(dir), RoleTree, outcomeCode(Aborted)).Scan(&t.seq, &t.went)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return false, err
+			}
+			known[dir] = t
+		}
+		if t.seq > max(seq, last.seq) {
+			last = t
+		}
+	}
+	return last.went, nil
+}
+
 // The operations of one path.
 const (
 	opsOfPath = "change cp JOIN op ON op.seq=cp.op"

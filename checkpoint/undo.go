@@ -63,6 +63,7 @@ func (w walk) plan(ctx context.Context, h *history) (*Plan, error) {
 	}
 	newest := ops[len(ops)-1]
 	p := &Plan{Mode: ModeState, UndoOf: newest.c.ID}
+	ops = p.cut(ops, nil)
 	if len(ops) > 1 {
 		p.RestoreOf = ops[0].c.ID
 	}
@@ -125,13 +126,13 @@ func (w walk) together(ctx context.Context, h *history, found *entry,
 		return nil, err
 	}
 	var run []entry
-	others := map[string]bool{} // their paths, and false for what is only above one
+	others := footprint{}
 	for _, e := range slices.Backward(es) {
 		switch {
 		case !e.changes():
 			continue
 		case e.undoOf == 0 && e.sameRun(*found) && !seen.has(e):
-			if e.touches(others) {
+			if slices.ContainsFunc(e.c.Changes, func(c Recorded) bool { return others.touches(c.Path) }) {
 				slices.Reverse(run)
 				return run, nil
 			}
@@ -141,27 +142,11 @@ func (w walk) together(ctx context.Context, h *history, found *entry,
 			seen.note(e)
 		}
 		for _, c := range e.c.Changes {
-			others[c.Path] = true
-			for dir := above(c.Path); dir != ""; dir = above(dir) {
-				if !others[dir] {
-					others[dir] = false // it is above one
-				}
-			}
+			others.add(c.Path)
 		}
 	}
 	slices.Reverse(run)
 	return run, nil
-}
-
-// touches says whether e is about one of paths, or about what is above or below one.
-func (e entry) touches(paths map[string]bool) bool {
-	return slices.ContainsFunc(e.c.Changes, func(c Recorded) bool {
-		_, is := paths[c.Path]
-		for dir := above(c.Path); dir != "" && !is; dir = above(dir) {
-			is = paths[dir]
-		}
-		return is
-	})
 }
 
 // above is the directory of a path, "" of the last one.

@@ -968,15 +968,11 @@ func (s *apply) all() (out []checkpoint.Change) {
 				After: m.dirAfter(st)})
 		case st.Action == Rmdir && t == nil && m.before.Kind == checkpoint.Dir:
 			gone = append(gone, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
-				Before: m.before, Trash: s.p.trash[st.Path]})
+				Before: m.before})
 		}
 	}
 	for _, t := range targets(s.done.Targets).changing() {
-		ch := change(t)
-		if t.After.Kind == guardfs.KindAbsent || t.becomesDir() {
-			ch.Trash = s.p.trash[t.True]
-		}
-		out = append(out, ch)
+		out = append(out, change(t))
 	}
 	for i := range s.p.Steps {
 		switch mv := s.p.Steps[i].move; {
@@ -1024,9 +1020,6 @@ func (s *apply) save(ctx context.Context) error {
 		e.now()
 	op.Run = c.Run
 	op.Changes, op.Steps = s.all(), s.encode()
-	if op.Kind == checkpoint.KindDelete && !slices.ContainsFunc(op.Changes, trashes) {
-		return &guardfs.ConflictError{Path: s.p.first(), Why: guardfs.DirMoved}
-	}
 	db, err := e.checkpoints.open()
 	var saved checkpoint.Saved
 	if err == nil {
@@ -1066,10 +1059,6 @@ func (s *apply) save(ctx context.Context) error {
 	s.done.Trashed = saved.Trashed
 	return nil
 }
-
-// trashes says that a change leaves an entry in the trash. A deletion without one is of something
-// else than was planned: it was swapped meanwhile.
-func trashes(ch checkpoint.Change) bool { return ch.Trash != nil }
 
 // encode gives the steps for the row of the operation.
 func (p *rollback) encode() []byte {
@@ -1342,6 +1331,11 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 	from := map[*Target]*Target{}
 	for _, mv := range moves {
 		maps.Copy(from, mv.pairs)
+		if mv.To == "" && !mv.Back && mv.info.Kind != guardfs.KindDir {
+			if err := e.ledger.Forget(c.key(), mv.Path); err != nil {
+				e.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
+			}
+		}
 	}
 	for _, t := range ts {
 		var err error

@@ -187,8 +187,7 @@ func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) 
 			return false, err
 		}
 		// Only if the tools did not put something there after that.
-		if entries[0].Parked != "" &&
-			(len(page.Checkpoints) == 0 || page.Checkpoints[0].Time.Before(entries[0].Deleted)) {
+		if len(page.Checkpoints) == 0 || page.Checkpoints[0].Time.Before(entries[0].Deleted) {
 			return true, nil
 		}
 	}

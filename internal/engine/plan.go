@@ -333,7 +333,7 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 		if mv.Back {
 			other, err = d.e.isBack(ctx, mv)
 		} else {
-			err = d.e.staysPut(mv)
+			other, err = d.e.staysPut(mv)
 		}
 		if err == nil && !other {
 			other, err = d.e.refilled(ctx, mv)
@@ -421,9 +421,6 @@ type Plan struct {
 	Whole      bool // refuse unless store or trash holds every content
 
 	Left []Blocked // paths that it leaves alone, and why
-
-	// by path: how long the trash keeps what is removed there
-	trash map[string]*checkpoint.Trashed
 }
 
 // PlanError: a plan contradicts itself. No call may bring that about.
@@ -455,6 +452,9 @@ func (s *Step) sum() []byte {
 		was = s.Before.ID.Lasting()
 		if s.move != nil {
 			was += s.move.in.names + s.move.hashes()
+		}
+		if b := &s.Before; s.To == "" && b.Kind == checkpoint.File { // with what is in it
+			was += fmt.Sprint(b.Size, b.ModTime.UnixNano())
 		}
 	}
 	if b := &s.Before; s.Action == Append { // nor into this one
