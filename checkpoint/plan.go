@@ -257,16 +257,7 @@ func (p *Plan) cut(ops []entry, only []string) []entry {
 		if slices.ContainsFunc(e.c.Changes, func(c Recorded) bool {
 			return within(c.Path, only) && (trees.touches(c.Path) || c.Role == RoleTree && all.touches(c.Path))
 		}) {
-			p.More = e.c.ID
-			later := map[string]bool{}
-			for _, e := range ops[:i+1] {
-				for _, c := range e.c.Changes {
-					if c.Role != RoleParent && within(c.Path, only) {
-						later[c.Path] = true
-					}
-				}
-			}
-			p.Later = slices.Sorted(maps.Keys(later))
+			p.More, p.Later = e.c.ID, paths(ops[:i+1], only)
 			return ops[i+1:]
 		}
 		for _, c := range e.c.Changes {
@@ -279,6 +270,19 @@ func (p *Plan) cut(ops []entry, only []string) []entry {
 		}
 	}
 	return ops
+}
+
+// paths are those that operations are about, sorted.
+func paths(ops []entry, only []string) []string {
+	all := map[string]bool{}
+	for _, e := range ops {
+		for _, c := range e.c.Changes {
+			if c.Role != RoleParent && within(c.Path, only) {
+				all[c.Path] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // unmoved takes out of ops, oldest first, each tree that went and came back, or the reverse, while nothing

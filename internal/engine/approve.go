@@ -79,11 +79,19 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, over 
 	return "", over, err
 }
 
-// showGone reads the files and links that go to the trash, as far as the store could hold them, so that who
-// approves sees what goes.
+// showGone reads the files and links that go to the trash, as far as the store could hold them, and the links
+// that come back, so that who approves sees them.
 func (e *Engine) showGone(p *Plan) error {
 	for _, mv := range p.moving() {
 		leaf := mv.info.Kind == guardfs.KindFile || mv.info.Kind == guardfs.KindSymlink
+		if mv.Back && mv.info.Kind == guardfs.KindSymlink {
+			b, err := mv.slot.Load(e.cfg.Checkpoint.MaxFileBytes)
+			if err != nil {
+				return err
+			}
+			mv.shown = &Target{Path: mv.Path, True: mv.Path, Before: &guardfs.Before{},
+				After: After{Kind: guardfs.KindSymlink, Target: string(b.Content)}}
+		}
 		if mv.To != "" || mv.Back || !leaf || !e.storable(mv.Path, mv.info.Size) {
 			continue
 		}
@@ -211,6 +219,9 @@ func (mv *Move) warning() string {
 	if mv.To != "" {
 		return fmt.Sprintf("%s gets the name %s, with all it is: %d files, %d bytes", mv.Path, mv.To,
 			mv.in.files, mv.in.size)
+	}
+	if mv.Back && mv.shown != nil {
+		return mv.Path + " becomes a symbolic link to " + mv.shown.After.Target
 	}
 	if mv.Back {
 		return mv.Path + " comes back from the trash as a whole"

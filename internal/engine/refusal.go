@@ -85,6 +85,9 @@ func (r *Refusal) Error() string {
 	if r.Err != nil {
 		s += ": " + r.Err.Error()
 	}
+	if f, ok := r.Facts.(PartFacts); ok {
+		s += ": " + f.Err.Error()
+	}
 	return s
 }
 

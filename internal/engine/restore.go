@@ -599,7 +599,7 @@ func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkp
 			return false, err
 		}
 		for i := range op.Changes {
-			if c := &op.Changes[i]; c.Path == item.Path && c.Role == roleTree {
+			if c := &op.Changes[i]; c.Path == item.Path && (c.Role == roleTree || c.After.Kind == checkpoint.Dir) {
 				return !time.Unix(0, info.ID.Birth).After(op.Time), nil
 			}
 		}

@@ -72,8 +72,11 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (*Plan,
 			return nil, err
 		}
 	}
-	s, _, err := d.move(&Move{Path: name,
-		Entry: checkpoint.Trashed{Agent: !d.c.ByUser, Size: in.size, Files: in.files}, in: in})
+	mv := &Move{Path: name, Entry: checkpoint.Trashed{Agent: !d.c.ByUser, Size: in.size, Files: in.files}, in: in}
+	s, _, err := d.move(mv)
+	if err == nil && (mv.info.ID != object.Info.ID || mv.info.Kind != kind) {
+		err = &guardfs.ConflictError{Path: name, Why: guardfs.Replaced}
+	}
 	return &Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true,
 		Op: checkpoint.Op{Kind: checkpoint.KindDelete}, Steps: []Step{s}}, err
 }
@@ -396,7 +399,7 @@ func (e *Engine) openSlot(ctx context.Context, mv *Move) error {
 	if mv.info.Kind != guardfs.KindDir {
 		return nil
 	}
-	var denied error // what is in it is judged as it will be called
+	denied := e.mayMake(mv.Path) // what is in it is judged as it will be called
 	mv.in.names, err = e.lookInto(ctx, mv, mv.Entry.Parked, func(name string, k guardfs.Kind) {
 		if k == guardfs.KindDir && denied == nil {
 			denied = e.mayMake(name)
