@@ -191,6 +191,9 @@ type Change struct {
 	// words of its own.
 	Skipped string
 
+	// Tree is, of RoleTree, which object was moved, as the caller writes it.
+	Tree string
+
 	// Trash puts the path into the trash with the same transaction. Of it Expires, Agent, Parked,
 	// Files and Identity are read; the rest follows from the Op. Without Parked the content is that
 	// of this checkpoint; if that was not stored there is no entry.
@@ -276,6 +279,7 @@ type Recorded struct {
 	AfterStored   bool   // likewise of After
 	Skipped       string // why content of Before is not stored
 	AfterSkipped  string // SkipPurged: content of After is not stored any more
+	Tree          string `json:"-"` // of RoleTree, which object was moved
 }
 
 // Errors that callers tell apart.

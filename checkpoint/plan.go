@@ -298,7 +298,7 @@ func unmoved(ops []entry) []entry {
 	for i := range out {
 		for _, c := range out[i].c.Changes {
 			was, moved := last[c.Path]
-			if c.Role == RoleTree && moved && out[was].change(c.Path).After.kind() == c.Before.kind() && c.Before.kind() != c.After.kind() {
+			if c.Role == RoleTree && moved && out[was].change(c.Path).Tree == c.Tree && out[was].change(c.Path).After.kind() == c.Before.kind() && c.Before.kind() != c.After.kind() {
 				drop(was, c.Path)
 				drop(i, c.Path)
 				delete(last, c.Path)
@@ -362,7 +362,7 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 			p.Undoes = append(p.Undoes, e.c.ID)
 		}
 	}
-	trees := map[string]treeMove{}
+	trees := map[string][]treeMove{}
 	for i := range p.Items {
 		it := &p.Items[i]
 		if it.Want.kind() != File {
@@ -370,12 +370,15 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 		} else if !it.Stored && it.Missing == "" {
 			it.Missing = "not_stored"
 		}
-		hd, err := h.head(ctx, anybody, it.Path)
+		hd, away, err := h.headNow(ctx, anybody, it.Path, trees)
 		if err != nil {
 			return err
 		}
 		if hd == nil { // the only operations on it were aborted
 			it.Head, it.HeadBefore, it.HeadSettled, it.HeadSeen = it.Want, it.Want, true, true
+			if away {
+				it.Head, it.HeadBefore = State{Kind: Absent}, State{Kind: Absent}
+			}
 			continue
 		}
 		f := firsts[it.Path]
@@ -393,9 +396,7 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 		it.HeadSettled, it.HeadSeen = !pending(h, hd), who.sees(hd.c.Principal, hd.c.Session)
 		c := hd.change(it.Path)
 		it.Head, it.HeadBefore = c.After, c.Before
-		if away, err := h.away(ctx, it.Path, hd.seq, trees); err != nil {
-			return err
-		} else if away {
+		if away {
 			it.Head, it.HeadBefore, it.HeadSettled = State{Kind: Absent}, State{Kind: Absent}, true
 		}
 	}
@@ -480,7 +481,7 @@ func outside(ctx context.Context, h *history, all []entry, only []string) (out [
 			o := paths[c.Path]
 			left := o.external == e && o.first != nil && o.first.change(c.Path).Before.Same(c.After)
 			if !left {
-				hd, err := h.head(ctx, anybody, c.Path)
+				hd, err := h.head(ctx, anybody, c.Path, where{})
 				if err != nil {
 					return nil, err
 				}

@@ -218,11 +218,11 @@ func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 		}
 		args = append(args, kindCode(side.st.kind()), timeNs(side.st.ModTime), obj, orNull(size), target)
 	}
-	args = append(append(args, ch.Before.metadata(State{})...), ch.After.metadata(ch.Before)...)
+	args = append(append(append(args, ch.Before.metadata(State{})...), ch.After.metadata(ch.Before)...), orNull(ch.Tree))
 	err = tx.exec(ctx, `INSERT INTO change(op, n, path, role, skipped,
 		bkind, bmtime, bobj, bsize, btarget, akind, amtime, aobj, asize, atarget,
-		bmode, buid, bgid, bxattrs, amode, auid, agid, axattrs)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, args...)
+		bmode, buid, bgid, bxattrs, amode, auid, agid, axattrs, tree)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, args...)
 	if err != nil || ch.Trash == nil || ch.Trash.Parked == "" && skipped != "" { // nothing to bring back
 		return err
 	}

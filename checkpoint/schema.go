@@ -51,7 +51,7 @@ CREATE TABLE change(op INTEGER NOT NULL, n INTEGER NOT NULL, path INTEGER NOT NU
 	bkind INTEGER NOT NULL, bmode INTEGER, buid INTEGER, bgid INTEGER, bmtime INTEGER,
 	bobj INTEGER, bsize INTEGER, btarget BLOB, bxattrs BLOB,
 	akind INTEGER NOT NULL, amode INTEGER, auid INTEGER, agid INTEGER, amtime INTEGER,
-	aobj INTEGER, asize INTEGER, atarget BLOB, axattrs BLOB,
+	aobj INTEGER, asize INTEGER, atarget BLOB, axattrs BLOB, tree TEXT,
 	PRIMARY KEY(op, n)) WITHOUT ROWID;
 CREATE INDEX change_path ON change(path, op);
 CREATE TABLE seal(id INTEGER PRIMARY KEY, wrapped BLOB NOT NULL);
@@ -90,6 +90,7 @@ const (
 	from7 = `
 ALTER TABLE op ADD COLUMN id TEXT NOT NULL DEFAULT '';
 ALTER TABLE trash ADD COLUMN name TEXT NOT NULL DEFAULT '';
+ALTER TABLE change ADD COLUMN tree TEXT;
 UPDATE op SET id=seq;
 UPDATE trash SET name=id;
 DROP INDEX turn_name;

@@ -666,7 +666,7 @@ func moveState(i guardfs.Info) checkpoint.State {
 
 // moveChange gives the change of a move, for the checkpoint.
 func moveChange(mv *Move) checkpoint.Change {
-	ch := checkpoint.Change{Path: mv.Path, Role: roleTree, Before: moveState(mv.info),
+	ch := checkpoint.Change{Path: mv.Path, Role: roleTree, Tree: mv.info.ID.Lasting(), Before: moveState(mv.info),
 		After: checkpoint.State{Kind: checkpoint.Absent}}
 	if mv.Back {
 		ch.Before, ch.After = ch.After, ch.Before
