@@ -212,7 +212,7 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 			until = e.seq
 		}
 		for _, e := range all {
-			if e.changes() && e.seq <= until {
+			if e.changes() {
 				ops = append(ops, e)
 			}
 		}
@@ -222,7 +222,8 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 		if len(ops) > 0 {
 			plan.RestoreOf = ops[0].c.ID
 		}
-		ops = plan.cut(unmoved(ops), r.Paths)
+		ops = slices.DeleteFunc(unmoved(ops), func(e entry) bool { return e.seq > until })
+		ops = plan.cut(ops, r.Paths)
 	}
 	return plan, plan.fill(ctx, h, who, ops, r.Paths)
 }

@@ -760,7 +760,6 @@ func TestTradesAgainstSnapshots(t *testing.T) {
 		var log, turns []string
 		var snapshots []string
 		bad := func(what, want string, err error) {
- dbg(t, x, err)
 			t.Helper()
 			t.Fatalf("seed %d: %s\n%s: %v\n%s\nwant\n%s", seed, strings.Join(log, "\n"), what, err, x.looks(), want)
 		}

@@ -409,7 +409,7 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 		t.Fatalf("%+v %v\n%s", done, err, x.looks())
 	}
 	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil || x.looks() != changed {
-		dbg(t, x, err); t.Fatalf("the rewind undone: %v\n%s\nwas\n%s", err, x.looks(), changed)
+		t.Fatalf("the rewind undone: %v\n%s\nwas\n%s", err, x.looks(), changed)
 	}
 	if _, err := x.Restore(ctx, c, rewindTo("one"), engine.RestoreOptions{}); err != nil || x.looks() != old {
 		t.Fatalf("rewound again: %v\n%s", err, x.looks())
