@@ -1039,11 +1039,12 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 			change("/edited.txt", "first\n")
 			change("/edited.txt", "new\n")
 			change("/made/new.txt", "new\n")
-			for _, p := range []string{"/gone", "/link"} {
-				if _, err := x.Delete(ctx, c, x.ws+p, engine.DeleteOptions{Recursive: true}); err != nil {
-					t.Fatal(err)
-				}
-			}
+			_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + "/gone/deep.txt", x.ws + "/link"}, Drop: []string{x.ws + "/gone"},
+				Links: map[string]bool{x.ws + "/link": true}, Next: func(ts []*engine.Target) error {
+					ts[0].After, ts[1].After = engine.After{Kind: guardfs.KindAbsent}, engine.After{Kind: guardfs.KindAbsent}
+					return nil
+				}})
+			must(t, err)
 			changed := x.looks()
 			steps := []func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error){
 				(*engine.Engine).Undo, (*engine.Engine).Redo,
