@@ -474,7 +474,7 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 	}
 	for _, item := range trees {
 		mv, why, err := r.moveOf(ctx, r.d.c, item)
-		if err != nil {
+		if err != nil && why == none {
 			return nil, err
 		}
 		switch {
@@ -496,15 +496,16 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 	item *checkpoint.Item) (mv *Move, why Why, err error) {
 	place, err := r.e.fs.PlaceLink(item.Path)
 	kind := guardfs.KindAbsent
-	if forbidden(err) && r.o.OnConflict == OnConflictSkip {
-		return nil, Unreachable, nil
-	}
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
-		return nil, none, err
+		return nil, r.unseen(item.Path, err, nil), err
 	}
 	if err == nil {
 		kind = place.Object().Info.Kind
-		place.Close()
+		is := place.Object().True
+		if place.Close(); is != item.Path {
+			err = &guardfs.SymlinkError{Path: item.Path, Target: is}
+			return nil, r.unseen(item.Path, err, nil), err
+		}
 	}
 	if item.Foreign && r.o.OnConflict != OnConflictForce {
 		return nil, ChangedByOthers, nil
