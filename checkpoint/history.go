@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -181,7 +183,7 @@ func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labe
 }
 
 // head finds the newest checkpoint of who, not aborted, that has path; nil when there is none.
-func (h *history) head(ctx context.Context, who Scope, path string) (*entry, error) {
+func (h *history) head(ctx context.Context, who Scope, path string, more where) (*entry, error) {
 	// A read says what somebody saw, not what became of the path. It counts where there is nothing
 	// else.
 	for _, reads := range []string{"<>", "="} {
@@ -191,6 +193,9 @@ func (h *history) head(ctx context.Context, who Scope, path string) (*entry, err
 		}
 		w.and(thisPath, []byte(path))
 		w.and("op.outcome<>? AND op.kind"+reads+"?", outcomeCode(Aborted), KindRead)
+		if more.terms != nil {
+			w.and(more.terms[0], more.args...)
+		}
 		q := opQuery + opsOfPath + opJoins + w.sql() + " ORDER BY cp.op DESC LIMIT 1"
 		e, err := h.scan(h.q.QueryRowContext(ctx, q, w.args...))
 		if errors.Is(err, sql.ErrNoRows) {
@@ -243,6 +248,73 @@ func (h *history) movedAway(ctx context.Context, name string, after, before int6
 		}
 	}
 	return false, nil
+}
+
+// A treeMove is an operation that moved a tree: it went, or came back.
+type treeMove struct {
+	seq  int64
+	went bool
+	of   int64 // of one that came back: the operation that took it away, as far as it is known
+}
+
+// moves lists the moves of the tree at dir, the oldest first.
+func (h *history) moves(ctx context.Context, dir string) (out []treeMove, err error) {
+	const q = `SELECT c.op, c.akind=?, coalesce(c.tree, '') FROM change c JOIN op ON op.seq=c.op
+		WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.role=? AND op.outcome<>? ORDER BY c.op`
+	args := []any{kindCode(Absent), []byte(dir), RoleTree, outcomeCode(Aborted)}
+	away := map[string]int64{} // by the object: what took it away
+	err = each(ctx, h.q, q, args, func(row scanner) error {
+		var t treeMove
+		var object string
+		if err := row.Scan(&t.seq, &t.went, &object); err != nil {
+			return err
+		}
+		if t.went {
+			away[object] = t.seq
+		} else {
+			t.of = away[object]
+		}
+		out = append(out, t)
+		return nil
+	})
+	return out, err
+}
+
+// headNow is head, of what is at the path now: what was done there while a tree with it was away is about
+// another one. gone says that a tree took it away since. known has the moves of directories.
+func (h *history) headNow(ctx context.Context, who Scope, path string, known map[string][]treeMove) (hd *entry, gone bool, err error) {
+	var all []treeMove
+	for dir := above(path); dir != ""; dir = above(dir) {
+		moves, ok := known[dir]
+		if !ok {
+			if moves, err = h.moves(ctx, dir); err != nil {
+				return nil, false, err
+			}
+			known[dir] = moves
+		}
+		all = append(all, moves...)
+	}
+	// Back from now: what a tree brought with it is what was there when it went.
+	var ranges []string
+	var args []any
+	for until := int64(math.MaxInt64); until > 0 && !gone; {
+		var last treeMove
+		for _, t := range all {
+			if t.seq < until && t.seq > last.seq {
+				last = t
+			}
+		}
+		ranges, args = append(ranges, "cp.op > ? AND cp.op < ?"), append(args, last.seq, until)
+		if gone, until = last.went, last.seq; last.of != 0 {
+			until = last.of
+		}
+	}
+	hd, err = h.head(ctx, who, path, where{[]string{"(" + strings.Join(ranges, " OR ") + ")"}, args})
+	if hd == nil && gone && err == nil {
+		hd, err = h.head(ctx, who, path, where{})
+		return hd, true, err
+	}
+	return hd, false, err
 }
 
 // The operations of one path.

@@ -240,7 +240,7 @@ func (s State) likely(now State) bool {
 // knownOf gives the newest state on record of path, if who has recorded a change of it. It is nil when all of those changes were
 // aborted, or retention took the newest.
 func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, error) {
-	head, err := h.head(ctx, anybody, path)
+	head, err := h.head(ctx, anybody, path, where{})
 	if err != nil || head == nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, e
 	stored := c.AfterStored || c.After.Kind != File
 	k := &Known{path, c.After, stored, c.Before, !pending(h, head), c.After}
 	if !who.sees(head.c.Principal, head.c.Session) {
-		own, err := h.head(ctx, who, path)
+		own, err := h.head(ctx, who, path, where{})
 		if err != nil || own == nil {
 			return nil, err
 		}

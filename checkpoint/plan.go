@@ -3,6 +3,9 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -25,6 +28,9 @@ type Restore struct {
 	// as far as the store can, for itself: the files were never in that state together, and Plan.Lost
 	// says so. Without it such a rewind is a *PartialError.
 	Partial bool
+
+	// Until, of a rewind, is the newest operation that counts; "" for all. See Plan.More.
+	Until ID
 
 	Paths []string // only these; a directory stands for everything below it
 	Mode  string   // "state" (also ""), "inverse"
@@ -50,6 +56,11 @@ type Plan struct {
 	UndoOf, RestoreOf ID
 	// Lost is set when the plan is not whole: see Restore.Partial, and DB.Undo.
 	Lost *Lost
+	// More is set where not all can be one change: a tree that went or came back as a whole, and what was
+	// changed at, above or below it. The plan has the newest of it. More is the newest operation that it
+	// leaves, which is planned as Restore.Until, or by the next Undo; Later are the paths of all that it leaves.
+	More  ID
+	Later []string
 	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that
 	// left some path as it is now, or as the rewind leaves it. They are no part of it; each can be
 	// restored by itself.
@@ -194,6 +205,14 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
+		until := int64(math.MaxInt64)
+		if r.Until != "" {
+			e, err := visible(ctx, h, who, r.Until)
+			if err != nil {
+				return nil, err
+			}
+			until = e.seq
+		}
 		for _, e := range all {
 			if e.changes() {
 				ops = append(ops, e)
@@ -205,8 +224,100 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 		if len(ops) > 0 {
 			plan.RestoreOf = ops[0].c.ID
 		}
+		ops = slices.DeleteFunc(unmoved(ops), func(e entry) bool { return e.seq > until })
+		ops = plan.cut(ops, r.Paths)
 	}
 	return plan, plan.fill(ctx, h, who, ops, r.Paths)
+}
+
+// A footprint is what operations are about: true for their paths, false for what is only above one.
+type footprint map[string]bool
+
+func (f footprint) add(path string) {
+	f[path] = true
+	for dir := above(path); dir != ""; dir = above(dir) {
+		if _, known := f[dir]; known {
+			return
+		}
+		f[dir] = false
+	}
+}
+
+// touches says that a path is at, above or below one of f.
+func (f footprint) touches(path string) bool {
+	_, is := f[path]
+	for dir := above(path); dir != "" && !is; dir = above(dir) {
+		is = f[dir]
+	}
+	return is
+}
+
+// cut keeps of ops, oldest first, the newest that one change can take back, and notes in the plan what it
+// leaves: see Plan.More. only are the paths that count.
+func (p *Plan) cut(ops []entry, only []string) []entry {
+	all, trees := footprint{}, footprint{}
+	for i, e := range slices.Backward(ops) {
+		if slices.ContainsFunc(e.c.Changes, func(c Recorded) bool {
+			return within(c.Path, only) && (trees.touches(c.Path) || c.Role == RoleTree && all.touches(c.Path))
+		}) {
+			p.More, p.Later = e.c.ID, paths(ops[:i+1], only)
+			return ops[i+1:]
+		}
+		for _, c := range e.c.Changes {
+			if !within(c.Path, only) {
+				continue
+			}
+			if all.add(c.Path); c.Role == RoleTree {
+				trees.add(c.Path)
+			}
+		}
+	}
+	return ops
+}
+
+// paths are those that operations are about, sorted.
+func paths(ops []entry, only []string) []string {
+	all := map[string]bool{}
+	for _, e := range ops {
+		for _, c := range e.c.Changes {
+			if c.Role != RoleParent && within(c.Path, only) {
+				all[c.Path] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// unmoved takes out of ops, oldest first, each tree that went and came back, or the reverse, while nothing
+// was changed at, above or below it.
+func unmoved(ops []entry) []entry {
+	last := map[string]int{} // by path of a tree: the operation that moved it last, which is not taken out
+	out := slices.Clone(ops)
+	drop := func(i int, path string) {
+		c := *out[i].c
+		c.Changes = slices.DeleteFunc(slices.Clone(c.Changes), func(c Recorded) bool { return c.Path == path })
+		out[i].c = &c
+	}
+	for i := range out {
+		for _, c := range out[i].c.Changes {
+			was, moved := last[c.Path]
+			if c.Role == RoleTree && moved && out[was].change(c.Path).Identity == c.Identity && out[was].change(c.Path).After.kind() == c.Before.kind() && c.Before.kind() != c.After.kind() {
+				drop(was, c.Path)
+				drop(i, c.Path)
+				delete(last, c.Path)
+				continue
+			}
+			if len(last) > 0 {
+				one := footprint{}
+				one.add(c.Path)
+				maps.DeleteFunc(last, func(tree string, _ int) bool { return one.touches(tree) })
+			}
+			if c.Role == RoleTree {
+				last[c.Path] = i
+			}
+		}
+	}
+	return out
 }
 
 // labelStart is the sequence number before the one checkpoint that carries the label.
@@ -255,6 +366,7 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 			p.Undoes = append(p.Undoes, e.c.ID)
 		}
 	}
+	trees := map[string][]treeMove{}
 	for i := range p.Items {
 		it := &p.Items[i]
 		if it.Want.kind() != File {
@@ -262,12 +374,15 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 		} else if !it.Stored && it.Missing == "" {
 			it.Missing = "not_stored"
 		}
-		hd, err := h.head(ctx, anybody, it.Path)
+		hd, away, err := h.headNow(ctx, anybody, it.Path, trees)
 		if err != nil {
 			return err
 		}
 		if hd == nil { // the only operations on it were aborted
 			it.Head, it.HeadBefore, it.HeadSettled, it.HeadSeen = it.Want, it.Want, true, true
+			if away {
+				it.Head, it.HeadBefore = State{Kind: Absent}, State{Kind: Absent}
+			}
 			continue
 		}
 		f := firsts[it.Path]
@@ -285,6 +400,9 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 		it.HeadSettled, it.HeadSeen = !pending(h, hd), who.sees(hd.c.Principal, hd.c.Session)
 		c := hd.change(it.Path)
 		it.Head, it.HeadBefore = c.After, c.Before
+		if away {
+			it.Head, it.HeadBefore, it.HeadSettled = State{Kind: Absent}, State{Kind: Absent}, true
+		}
 	}
 	sort.SliceStable(p.Items, func(i, j int) bool {
 		a, b := &p.Items[i], &p.Items[j]
@@ -367,7 +485,7 @@ func outside(ctx context.Context, h *history, all []entry, only []string) (out [
 			o := paths[c.Path]
 			left := o.external == e && o.first != nil && o.first.change(c.Path).Before.Same(c.After)
 			if !left {
-				hd, err := h.head(ctx, anybody, c.Path)
+				hd, err := h.head(ctx, anybody, c.Path, where{})
 				if err != nil {
 					return nil, err
 				}

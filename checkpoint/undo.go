@@ -50,8 +50,9 @@ func (w walk) plan(ctx context.Context, h *history) (*Plan, error) {
 	}
 	var ops []entry
 	var lost *Lost
+	var more []entry
 	if w.redo {
-		ops, err = w.newestUndo(ctx, h, seen.undos)
+		ops, more, err = w.newestUndo(ctx, h, seen.undos)
 	} else if lost, err = h.lost(ctx, w.who); err == nil && found != nil {
 		ops, err = w.together(ctx, h, found, seen)
 	}
@@ -63,6 +64,9 @@ func (w walk) plan(ctx context.Context, h *history) (*Plan, error) {
 	}
 	newest := ops[len(ops)-1]
 	p := &Plan{Mode: ModeState, UndoOf: newest.c.ID}
+	if ops = p.cut(ops, nil); len(more) > 0 {
+		p.More, p.Later = more[len(more)-1].c.ID, paths(more, nil)
+	}
 	if len(ops) > 1 {
 		p.RestoreOf = ops[0].c.ID
 	}
@@ -125,13 +129,13 @@ func (w walk) together(ctx context.Context, h *history, found *entry,
 		return nil, err
 	}
 	var run []entry
-	others := map[string]bool{} // their paths, and false for what is only above one
+	others := footprint{}
 	for _, e := range slices.Backward(es) {
 		switch {
 		case !e.changes():
 			continue
 		case e.undoOf == 0 && e.sameRun(*found) && !seen.has(e):
-			if e.touches(others) {
+			if slices.ContainsFunc(e.c.Changes, func(c Recorded) bool { return others.touches(c.Path) }) {
 				slices.Reverse(run)
 				return run, nil
 			}
@@ -141,47 +145,43 @@ func (w walk) together(ctx context.Context, h *history, found *entry,
 			seen.note(e)
 		}
 		for _, c := range e.c.Changes {
-			others[c.Path] = true
-			for dir := above(c.Path); dir != ""; dir = above(dir) {
-				if !others[dir] {
-					others[dir] = false // it is above one
-				}
-			}
+			others.add(c.Path)
 		}
 	}
 	slices.Reverse(run)
 	return run, nil
 }
 
-// touches says whether e is about one of paths, or about what is above or below one.
-func (e entry) touches(paths map[string]bool) bool {
-	return slices.ContainsFunc(e.c.Changes, func(c Recorded) bool {
-		_, is := paths[c.Path]
-		for dir := above(c.Path); dir != "" && !is; dir = above(dir) {
-			is = paths[dir]
-		}
-		return is
-	})
-}
-
 // above is the directory of a path, "" of the last one.
 func above(path string) string { return path[:max(strings.LastIndexAny(path, `/\`), 0)] }
 
 // newestUndo is the newest of those operations that is no redo: what it undoes is no undo itself. It
-// is nil where there is none, and where retention took what would tell.
-func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) ([]entry, error) {
+// is nil where there is none, and where retention took what would tell. more are those before it, oldest
+// first, that undid the same run right before: it was taken back piece by piece.
+func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) (newest, more []entry, err error) {
+	var run int64
 	for _, e := range undos {
 		of, err := h.entry(ctx, "seq", e.undoOf)
 		if err == ErrNotFound {
-			return nil, nil
+			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if of.undoOf == 0 {
-			e, err = h.entry(ctx, "seq", e.seq)
-			return []entry{e}, err
+		if of.undoOf != 0 {
+			continue
+		}
+		if newest != nil && (run == 0 || of.run != run) {
+			break
+		}
+		if e, err = h.entry(ctx, "seq", e.seq); err != nil {
+			return nil, nil, err
+		}
+		if newest == nil {
+			newest, run = []entry{e}, of.run
+		} else {
+			more = append([]entry{e}, more...)
 		}
 	}
-	return nil, nil
+	return newest, more, nil
 }

@@ -43,6 +43,9 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, over 
 		who = e.approver
 	}
 	wait := time.Duration(e.cfg.ApprovalTimeout)
+	if err := e.showGone(p); err != nil {
+		return "", over, err
+	}
 	q := question(c, p)
 	if e.place.Calls != nil && e.place.Where != "" {
 		q.Summary = summary("in the sandbox "+e.place.Where, q.Summary)
@@ -76,6 +79,39 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, over 
 	return "", over, err
 }
 
+// showGone reads the files and links that go to the trash, as far as the store could hold them, and the links
+// that come back, so that who approves sees them.
+func (e *Engine) showGone(p *Plan) error {
+	for _, mv := range p.moving() {
+		leaf := mv.info.Kind == guardfs.KindFile || mv.info.Kind == guardfs.KindSymlink
+		if mv.Back && mv.info.Kind == guardfs.KindSymlink {
+			b, err := mv.slot.Load(e.cfg.Checkpoint.MaxFileBytes)
+			if err != nil {
+				return err
+			}
+			mv.shown = &Target{Path: mv.Path, True: mv.Path, Before: &guardfs.Before{},
+				After: After{Kind: guardfs.KindSymlink, Target: string(b.Content)}}
+		}
+		if mv.To != "" || mv.Back || !leaf || !e.storable(mv.Path, mv.info.Size) {
+			continue
+		}
+		b, err := mv.place.Load(e.cfg.Checkpoint.MaxFileBytes)
+		if err != nil {
+			return err
+		}
+		mv.shown = &Target{Path: mv.Path, True: mv.Path, Before: b, After: After{Kind: guardfs.KindAbsent}}
+	}
+	return nil
+}
+
+// shown is the content of a step that a diff shows; nil for none.
+func (s *Step) shown() *Target {
+	if s.move != nil {
+		return s.move.shown
+	}
+	return s.file
+}
+
 // question puts all that a plan is into words, and its digest.
 func question(c *Call, p *Plan) approval.Question {
 	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
@@ -89,7 +125,7 @@ func question(c *Call, p *Plan) approval.Question {
 	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if t := s.file; t != nil {
+		if t := s.shown(); t != nil {
 			added, removed := diff.Counts(Hunks(t))
 			q.Added, q.Removed = q.Added+added, q.Removed+removed
 			if t.makes() {
@@ -188,6 +224,9 @@ func (mv *Move) warning() string {
 		return fmt.Sprintf("%s gets the name %s, with all it is: %d files, %d bytes", mv.Path, to,
 			mv.in.files, mv.in.size)
 	}
+	if mv.Back && mv.shown != nil {
+		return mv.Path + " becomes a symbolic link to " + mv.shown.After.Target
+	}
 	if mv.Back {
 		return mv.Path + " comes back from the trash as a whole"
 	}
@@ -243,7 +282,7 @@ func (s *Step) removes() bool {
 func (p *Plan) diff() string {
 	var b strings.Builder
 	for i := range p.Steps {
-		if t := p.Steps[i].file; t != nil {
+		if t := p.Steps[i].shown(); t != nil {
 			b.WriteString(diff.Unified(t.True, ends(t), Hunks(t)))
 		}
 		if mv := p.Steps[i].move; mv != nil && mv.To != "" && mv.over {

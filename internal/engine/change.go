@@ -980,15 +980,11 @@ func (s *apply) all() (out []checkpoint.Change) {
 				After: m.dirAfter(st)})
 		case st.Action == Rmdir && t == nil && m.before.Kind == checkpoint.Dir:
 			gone = append(gone, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
-				Before: m.before, Trash: s.p.trash[st.Path]})
+				Before: m.before})
 		}
 	}
 	for _, t := range targets(s.done.Targets).changing() {
-		ch := change(t)
-		if t.After.Kind == guardfs.KindAbsent || t.becomesDir() {
-			ch.Trash = s.p.trash[t.True]
-		}
-		out = append(out, ch)
+		out = append(out, change(t))
 	}
 	for i := range s.p.Steps {
 		if mv := s.p.Steps[i].move; mv != nil {
@@ -1061,9 +1057,6 @@ func (s *apply) save(ctx context.Context) error {
 		e.now()
 	op.Run = c.Run
 	op.Changes, op.Steps = s.all(), s.encode()
-	if op.Kind == checkpoint.KindDelete && !slices.ContainsFunc(op.Changes, trashes) {
-		return &guardfs.ConflictError{Path: s.p.first(), Why: guardfs.DirMoved}
-	}
 	db, err := e.checkpoints.open()
 	var saved checkpoint.Saved
 	if err == nil {
@@ -1105,10 +1098,6 @@ func (s *apply) save(ctx context.Context) error {
 	s.done.Trashed = saved.Trashed
 	return nil
 }
-
-// trashes says that a change leaves an entry in the trash. A deletion without one is of something
-// else than was planned: it was swapped meanwhile.
-func trashes(ch checkpoint.Change) bool { return ch.Trash != nil }
 
 // encode gives the steps for the row of the operation.
 func (p *rollback) encode() []byte {
@@ -1388,8 +1377,11 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 		return slices.ContainsFunc(moves, func(mv *Move) bool { return mv.To != "" && (t.True == mv.To || below(t.True, mv.To)) })
 	}
 	for _, mv := range moves {
-		if mv.To != "" {
+		switch {
+		case mv.To != "":
 			errs = append(errs, e.ledger.Forget(c.key(), mv.To), e.rememberMoved(c, mv))
+		case !mv.Back && mv.info.Kind != guardfs.KindDir:
+			errs = append(errs, e.ledger.Forget(c.key(), mv.Path))
 		}
 	}
 	for _, t := range ts {

@@ -336,28 +336,11 @@ var makings = map[string]struct {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
-	"bring back a tree": {func(x *tree) {
-		for _, f := range []string{"t/a/1", "t/b/c/2", "kept"} {
-			x.write(f, f+"\n")
-		}
-		must(x.t, os.Mkdir(x.ws+"/t/hollow", 0o711))
-		x.remove("t")
-	}, func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
-		return err
-	}},
 	"bring back what is parked": {func(x *tree) {
 		x.needsTrash()
 		x.write("u/v/t/big.bin", strings.Repeat("b", 101))
 		x.remove("u/v/t")
 		must(x.t, os.RemoveAll(x.ws+"/u"))
-	}, func(e *engine.Engine, _ string) error {
-		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
-		return err
-	}},
-	"bring back directories alone": {func(x *tree) {
-		must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750))
-		x.remove("t")
 	}, func(e *engine.Engine, _ string) error {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
@@ -382,15 +365,6 @@ var makings = map[string]struct {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
-	"a file becomes directories alone": {func(x *tree) {
-		must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750))
-		c := x.call("s")
-		c.Turn = "t"
-		x.BeginTurn(ctx, c)
-		_, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true})
-		must(x.t, err)
-		x.puts("t", "t", "file\n")
-	}, rewind},
 	"delete a tree": {func(x *tree) {
 		x.write("t/a/1", "1\n")
 		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
@@ -465,11 +439,7 @@ func TestKilledMaking(t *testing.T) {
 			x := growIn(t, testdir.Disk(t), small) // where a new inode takes the number of one that went
 			making.lay(x)
 			k := killedMaking{tree: x, step: step, old: x.looks(), had: x.dirs()}
-			var again func()
-			if step == "bring back what is parked" || step == "move a tree back" { // it knows its own
-				again = func() { making.lay(x) }
-			}
-			kills(t, step, x, again, k.look)
+			kills(t, step, x, func() { making.lay(x) }, k.look) // the trash knows its own
 			t.Logf("%d cut with directories, %d taken back", k.cut, k.back)
 			if k.back == 0 {
 				t.Error("nothing was ever taken back: the test tests nothing")
@@ -939,11 +909,12 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 			change("/edited.txt", "first\n")
 			change("/edited.txt", "new\n")
 			change("/made/new.txt", "new\n")
-			for _, p := range []string{"/gone", "/link"} {
-				if _, err := x.Delete(ctx, c, x.ws+p, engine.DeleteOptions{Recursive: true}); err != nil {
-					t.Fatal(err)
-				}
-			}
+			_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + "/gone/deep.txt", x.ws + "/link"}, Drop: []string{x.ws + "/gone"},
+				Links: map[string]bool{x.ws + "/link": true}, Next: func(ts []*engine.Target) error {
+					ts[0].After, ts[1].After = engine.After{Kind: guardfs.KindAbsent}, engine.After{Kind: guardfs.KindAbsent}
+					return nil
+				}})
+			must(t, err)
 			changed := x.looks()
 			steps := []func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error){
 				(*engine.Engine).Undo, (*engine.Engine).Redo,
@@ -1313,19 +1284,26 @@ func copyAll(t testing.TB, from, to string) {
 // trade makes, in turn t, a directory of the file "file" and of the link "link", and files of the directories "dir" and "hollow". It returns the tree before and after.
 func (x *tree) trade() (old, traded string) {
 	x.t.Helper()
-	for _, f := range []string{"file", "dir/a", "dir/sub/b", "same"} {
-		x.write(f, f+"\n")
-	}
+	x.write("same", "same\n")
 	x.write("led/3", "theirs\n")
-	must(x.t, errors.Join(os.Symlink("led", x.ws+"/dirlink"), os.Mkdir(x.ws+"/hollow", 0o750), os.Symlink("same", x.ws+"/link"), os.Symlink("a", x.ws+"/dir/l")))
-	old = x.looks()
 	c := x.call("s")
+	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + "/file", x.ws + "/dir/a", x.ws + "/dir/sub/b", x.ws + "/dir/l", x.ws + "/link",
+		x.ws + "/dirlink", x.ws + "/hollow/x"}, Parents: true, Next: func(ts []*engine.Target) error {
+		for _, t := range ts {
+			name := t.Path[len(x.ws)+1:]
+			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(name + "\n")}
+			if to := map[string]string{"dir/l": "a", "link": "same", "dirlink": "led"}[name]; to != "" {
+				t.After = engine.After{Kind: guardfs.KindSymlink, Target: to}
+			}
+		}
+		return nil
+	}})
+	must(x.t, err)
+	old = x.looks()
 	c.Turn = "t"
 	x.BeginTurn(ctx, c)
-	for _, name := range []string{"file", "dir", "hollow", "link", "dirlink"} {
-		_, err := x.Delete(ctx, c, x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
-		must(x.t, err)
-	}
+	_, err = x.Undo(ctx, c, engine.RestoreOptions{}) // so that they are gone, and the store has them
+	must(x.t, err)
 	for _, name := range []string{"file/1", "file/deep/2", "dir", "hollow", "link/3", "dirlink/3", "dirlink/deep/4"} {
 		x.puts("t", name, "new "+name+"\n")
 	}

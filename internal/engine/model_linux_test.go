@@ -93,7 +93,7 @@ func (r *modelRun) edited(c string) string {
 func (r *modelRun) big() {
 	dir := r.x.ws + "/" + treePath
 	if r.m.at(treePath) == "-" {
-		r.m.born = len(r.m.ops)
+		r.m.born, r.m.tree = len(r.m.ops), r.m.tree+1
 	}
 	if err := errors.Join(os.MkdirAll(dir+"/sub", 0o777), os.WriteFile(dir+"/sub/big", []byte(strings.Repeat("b", 2000)), 0o666), os.WriteFile(dir+"/f", nil, 0o666)); err != nil {
 		r.t.Fatal(err)
@@ -305,11 +305,19 @@ func (r *modelRun) move(c *engine.Call) (s modelStep) {
 	return s
 }
 
-// remove deletes a file, a directory with all it holds, or the tree.
+// remove removes a file as a restore does, or deletes the tree.
 func (r *modelRun) remove(c *engine.Call) (s modelStep) {
-	name := append(slices.Clone(r.names), "d", "d/e", treePath, treePath)[r.rng.Intn(len(r.names)+4)]
+	name := append(slices.Clone(r.names), treePath, treePath)[r.rng.Intn(len(r.names)+2)]
 	s.what = "delete " + name
 	_, err := os.Lstat(r.x.ws + "/" + name)
+	if name != treePath {
+		if err == nil {
+			s.id = string(r.x.unput(c, name))
+			s.op = r.m.apply(c.Session, map[string]string{name: "-"})
+			r.m.did(s.op)
+		}
+		return s
+	}
 	s.wantErr = err != nil
 	done, err := r.x.Delete(ctx, c, r.x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
 	if s.err = err; err == nil {
@@ -318,17 +326,9 @@ func (r *modelRun) remove(c *engine.Call) (s modelStep) {
 	if s.wantErr {
 		return s
 	}
-	gone := map[string]string{}
-	for p := range r.m.disk {
-		if p == name || strings.HasPrefix(p, name+"/") {
-			gone[p] = "-"
-		}
-	}
-	if s.op = r.m.apply(c.Session, gone); s.op == nil {
-		s.op = r.m.nothing(c.Session) // an empty directory
-	}
+	s.op = r.m.apply(c.Session, map[string]string{treePath: "-"})
 	r.m.did(s.op)
-	r.m.trash = append(r.m.trash, &modelEntry{of: s.op, path: name, dir: name == "d" || name == "d/e"})
+	r.m.trash = append(r.m.trash, &modelEntry{of: s.op, path: name})
 	return s
 }
 
@@ -409,7 +409,7 @@ func (r *modelRun) rewind(c *engine.Call) (s modelStep) {
 			of = append(of, o)
 		}
 	}
-	r.restored(&s, done, restoreOf(c.Session, how, false, of...))
+	r.restored(&s, done, restoreOf(c.Session, how, false, of...).unmoved())
 	if err == nil {
 		r.m.outside(c.Session) // what others changed beside it is recorded
 	}
@@ -481,21 +481,17 @@ func (r *modelRun) untrash(c *engine.Call) (s modelStep) {
 	if s.err = err; err == nil {
 		s.id = done.Checkpoint
 	}
-	want := map[string]string{}
-	for p, b := range e.of.before {
-		if b != "-" && (p == e.path || strings.HasPrefix(p, e.path+"/")) {
-			want[p] = b
-		}
-	}
-	if s.wantErr = there == nil && (e.dir || e.path == treePath || r.m.at(e.path) != want[e.path]); s.wantErr {
+	want := map[string]string{treePath: treeContent}
+	if s.wantErr = there == nil; s.wantErr {
 		return s
 	}
 	r.m.forget(e)
-	if e.path == treePath && r.m.at(treePath) == "-" {
-		r.m.born = e.of.born
-	}
+	r.m.born, r.m.tree = e.of.born, e.of.tree
 	if s.op = r.m.apply(c.Session, maps.Clone(want)); s.op == nil && s.id != "" {
 		s.op = r.m.nothing(c.Session)
+	}
+	if s.op != nil {
+		s.op.born, s.op.tree = r.m.born, r.m.tree
 	}
 	r.m.did(s.op)
 	return s

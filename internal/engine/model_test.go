@@ -20,6 +20,7 @@ type model struct {
 	turn  map[string]int // turn and session to the number of operations before it
 	trash []*modelEntry
 	born  int // how many operations there were before the tree that is there was made
+	tree  int // which tree that is
 }
 
 const (
@@ -36,14 +37,14 @@ type modelOp struct {
 	after    map[string]string
 	run      int64      // of the script that made it
 	takes    []*modelOp // an undo: what it takes back
-	born     int        // of the tree that it moved away
+	born     int        // of the tree that it moved
+	tree     int        // which one that is
 }
 
-// modelEntry is what one operation put into the trash: a file, or with dir all that was below.
+// modelEntry is the tree that one operation put into the trash.
 type modelEntry struct {
 	of   *modelOp
 	path string
-	dir  bool
 }
 
 func newModel() *model {
@@ -82,7 +83,7 @@ func (m *model) apply(session string, want map[string]string) *modelOp {
 			o.before[p], o.after[p] = m.at(p), c
 			m.set(p, c)
 			if p == treePath && c == "-" {
-				o.born = m.born
+				o.born, o.tree = m.born, m.tree
 			}
 		}
 	}
@@ -180,6 +181,26 @@ func restoreOf(session, how string, inverse bool, of ...*modelOp) *modelRestore 
 	return r
 }
 
+// unmoved leaves the tree out as far as it went and came back.
+func (r *modelRestore) unmoved() *modelRestore {
+	var moves []*modelOp
+	for _, o := range r.of {
+		if _, ok := o.after[treePath]; !ok {
+			continue
+		}
+		if n := len(moves); n > 0 && moves[n-1].tree == o.tree && moves[n-1].after[treePath] == o.before[treePath] {
+			moves = moves[:n-1]
+		} else {
+			moves = append(moves, o)
+		}
+	}
+	delete(r.want, treePath)
+	if len(moves) > 0 {
+		r.want[treePath], r.since[treePath] = moves[0].before[treePath], moves[0].n
+	}
+	return r
+}
+
 // restore carries out r: fails says that it is refused, o is nil when nothing had to be done.
 func (m *model) restore(r *modelRestore) (fails bool, o *modelOp) {
 	todo := map[string]string{}
@@ -197,36 +218,18 @@ func (m *model) restore(r *modelRestore) (fails bool, o *modelOp) {
 		back[treePath] = treeContent
 	}
 	o = m.apply(r.session, todo)
-	m.cameBack(r)
 	if o != nil {
 		if back[treePath] != "" {
 			parked := m.parked(r)
-			m.born = parked.of.born
+			m.born, m.tree = parked.of.born, parked.of.tree
+			o.born, o.tree = m.born, m.tree
 			m.forget(parked)
 		}
-		for _, p := range slices.Sorted(maps.Keys(o.after)) {
-			if o.after[p] == "-" {
-				m.trash = append(m.trash, &modelEntry{of: o, path: p})
-			}
+		if o.after[treePath] == "-" {
+			m.trash = append(m.trash, &modelEntry{of: o, path: treePath})
 		}
 	}
 	return false, o
-}
-
-// cameBack forgets the entries of what r took back, where all of it is there again.
-func (m *model) cameBack(r *modelRestore) {
-	m.trash = slices.DeleteFunc(m.trash, func(e *modelEntry) bool {
-		back := false
-		for p, b := range e.of.before {
-			if p != e.path && !strings.HasPrefix(p, e.path+"/") {
-				continue
-			}
-			if back = p != treePath && m.at(p) == b; !back {
-				break
-			}
-		}
-		return back && slices.Contains(r.of, e.of)
-	})
 }
 
 // become says what p becomes; not ok is a conflict.

@@ -212,16 +212,11 @@ func (m *moving) open() (err error) {
 // copied plans a move by contents: all is made anew at To, and From is deleted.
 func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 	d, mv := m.d, m.mv
-	gone, _, err := d.delete(ctx, m.a.From, DeleteOptions{Recursive: true})
+	gone, err := d.delete(ctx, m.a.From, DeleteOptions{Recursive: true})
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range gone.Steps {
-		if s.file == nil {
-			p.Steps = append(p.Steps, s)
-		}
-	}
-	p.trash = gone.trash
+	p.Steps = append(p.Steps, gone.Steps...)
 	b := &copying{d: d, dirs: map[string]fs.FileMode{}, meta: map[fs.FileMode]*guardfs.Metadata{}, exact: true,
 		a: CopyArgs{From: mv.Path, To: m.a.To, Overwrite: m.a.Overwrite, Recursive: mv.info.Kind == guardfs.KindDir, Rules: m.a.Rules}}
 	b.a.Rules.Hash = ""

@@ -453,9 +453,6 @@ type Plan struct {
 	Whole      bool // refuse unless store or trash holds every content
 
 	Left []Blocked // paths that it leaves alone, and why
-
-	// by path: how long the trash keeps what is removed there
-	trash map[string]*checkpoint.Trashed
 }
 
 // PlanError: a plan contradicts itself. No call may bring that about.
@@ -487,6 +484,9 @@ func (s *Step) sum() []byte {
 		was = s.Before.ID.Lasting()
 		if s.move != nil {
 			was += s.move.in.names
+		}
+		if b := &s.Before; s.To == "" && b.Kind == checkpoint.File { // with what is in it
+			was += fmt.Sprint(b.Size, b.ModTime.UnixNano())
 		}
 	}
 	if b := &s.Before; s.Action == Rename && b.Kind == checkpoint.File { // as it was looked at

@@ -85,6 +85,9 @@ func (r *Refusal) Error() string {
 	if r.Err != nil {
 		s += ": " + r.Err.Error()
 	}
+	if f, ok := r.Facts.(PartFacts); ok {
+		s += ": " + f.Err.Error()
+	}
 	return s
 }
 
@@ -255,8 +258,9 @@ func notSaved(err error) error {
 // The causes of refusals, with the types of their facts. Errors of the packages below are their own
 // facts. Of two that fit, the first counts.
 var (
-	HalfMade = With[HalfFacts](CodeIOError, "half_made") // the code is that of what failed
-	BadName  = With[NameFacts](CodeBadRequest, "bad_name")
+	HalfMade  = With[HalfFacts](CodeIOError, "half_made")       // the code is that of what failed
+	PartTaken = With[PartFacts](CodeIOError, "part_taken_back") // likewise
+	BadName   = With[NameFacts](CodeBadRequest, "bad_name")
 
 	TooManyCalls = With[CallFacts](CodeLimit, "too_many_calls")
 
@@ -400,6 +404,13 @@ type HalfFacts struct {
 	Left       []string // what is, or may be, not as it was before, sorted
 	Checkpoint string   // holds what was there
 	Marked     bool     // recovery tries again
+}
+
+// PartFacts are of a restore that takes several changes, of which some were made before one failed.
+type PartFacts struct {
+	Err         error    // why that one failed; nothing of it was done
+	Back        []string // what was taken back
+	Checkpoints []string // of what was made
 }
 
 // PlanFacts hold the paths that a checkpoint, or the time since one, touched and that the refusal is about.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"path"
 	"path/filepath"
 	"slices"
@@ -40,7 +42,8 @@ type RestoreOptions struct {
 	// notice.
 	KeepTimes bool
 
-	pass bool // what is out of reach is left alone, and counted
+	pass bool     // what is out of reach is left alone, and counted
+	left []string // trees that an earlier piece skipped: what is in them is left alone too
 }
 
 // Restored is the result of a restore.
@@ -70,9 +73,16 @@ func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore,
 		return nil, err
 	}
 	r.Partial = o.OnConflict == OnConflictForce
-	o.pass = r.ID == ""
-	out, err := e.carryOut(ctx, c, o,
-		func(db *checkpoint.DB) (*checkpoint.Plan, error) { return e.planFor(ctx, c, db, r) })
+	// The pieces of a rewind have a run in common, so that one undo takes back all of them.
+	if o.pass = r.ID == ""; o.pass && c.Run == 0 {
+		c.Run = 1 + rand.Int64N(math.MaxInt64)
+		defer func() { c.Run = 0 }()
+	}
+	out, err := e.pieces(ctx, c, o, func(o RestoreOptions, until checkpoint.ID) (*Restored, error) {
+		r.Until = until
+		return e.carryOut(ctx, c, o,
+			func(db *checkpoint.DB) (*checkpoint.Plan, error) { return e.planFor(ctx, c, db, r) })
+	})
 	if err == nil && r.ID == "" {
 		out.Outside = out.Plan.Outside
 		if !o.DryRun && e.cfg.CheckpointBeforeMutation {
@@ -80,6 +90,68 @@ func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore,
 		}
 	}
 	return out, err
+}
+
+// pieces carries out a plan of the store, and what it leaves (checkpoint.Plan.More), each piece as a change of
+// its own: a tree that moved, and what was changed in it, are taken back one after the other. one carries out
+// the piece until an operation. A piece that fails does nothing; those before it stand, which the error says.
+// A dry run has the first piece only.
+func (e *Engine) pieces(ctx context.Context, c *Call, o RestoreOptions,
+	one func(o RestoreOptions, until checkpoint.ID) (*Restored, error)) (*Restored, error) {
+	out, err := one(o, "")
+	if err != nil || out.Plan.More == "" || o.DryRun {
+		return out, err
+	}
+	done := []string{out.Checkpoint}
+	for last := out; last.Plan.More != ""; {
+		for _, l := range last.Skipped {
+			o.left = append(o.left, l.Path)
+		}
+		if last, err = one(o, last.Plan.More); err != nil {
+			return nil, partTaken(err, done, out)
+		}
+		done = append(done, last.Checkpoint)
+		out.and(last)
+	}
+	return out, nil
+}
+
+// and adds a later piece to the answer. The checkpoint is that of the last one.
+func (r *Restored) and(o *Restored) {
+	r.Targets, r.Moved = append(r.Targets, o.Targets...), append(r.Moved, o.Moved...)
+	r.Made, r.Dropped = append(r.Made, o.Made...), append(r.Dropped, o.Dropped...)
+	r.Trashed, r.Kept = append(r.Trashed, o.Trashed...), append(r.Kept, o.Kept...)
+	r.Skipped, r.Denied = append(r.Skipped, o.Skipped...), r.Denied+o.Denied
+	maps.Copy(r.Merged, o.Merged)
+	maps.Copy(r.Metadata, o.Metadata)
+	r.Done.Skipped, r.Approval = cmp.Or(r.Done.Skipped, o.Done.Skipped), cmp.Or(r.Approval, o.Approval)
+	r.Checkpoint, r.Idle, r.Passed = cmp.Or(o.Checkpoint, r.Checkpoint), r.Idle && o.Idle, r.Passed && o.Passed
+	plan := *r.Plan
+	plan.Undoes, plan.More, plan.Later = slices.Concat(o.Plan.Undoes, plan.Undoes), "", nil
+	if plan.RestoreOf = cmp.Or(o.Plan.RestoreOf, o.Plan.UndoOf); plan.RestoreOf == plan.UndoOf {
+		plan.RestoreOf = ""
+	}
+	r.Plan = &plan
+}
+
+// partTaken is the error of a restore of which the pieces of out, with the checkpoints done, were made before
+// another one failed.
+func partTaken(cause error, done []string, out *Restored) error {
+	f := PartFacts{Err: cause, Checkpoints: slices.DeleteFunc(done, func(id string) bool { return id == "" })}
+	for _, t := range targets(out.Targets).changing() {
+		f.Back = append(f.Back, t.True)
+	}
+	for _, mv := range out.Moved {
+		f.Back = append(f.Back, mv.Path)
+	}
+	if len(f.Checkpoints) == 0 {
+		return cause
+	}
+	r := &Refusal{Code: PartTaken.Code, Cause: PartTaken, Facts: f}
+	if of := Reason(cause); of != nil {
+		r.Code, r.Path = of.Code, of.Path
+	}
+	return r
 }
 
 // alsoOutside records what else others changed of what the session knows, and adds it to the answer
@@ -164,7 +236,7 @@ func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored
 func (e *Engine) walk(ctx context.Context, c *Call, o RestoreOptions, to func(*checkpoint.DB,
 	context.Context, checkpoint.Scope) (*checkpoint.Plan, error)) (*Restored, error) {
 	o.pass = true
-	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
+	find := func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		who := checkpoint.Scope{Principal: c.Principal, Session: c.Session}
 		plan, err := to(db, ctx, who)
 		switch {
@@ -175,6 +247,9 @@ func (e *Engine) walk(ctx context.Context, c *Call, o RestoreOptions, to func(*c
 			err = e.outOfReach(c, plan)
 		}
 		return plan, err
+	}
+	return e.pieces(ctx, c, o, func(o RestoreOptions, _ checkpoint.ID) (*Restored, error) {
+		return e.carryOut(ctx, c, o, find)
 	})
 }
 
@@ -272,13 +347,15 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o
 	if o.OnConflict == OnConflictSkip || o.pass {
 		r.hide()
 	}
+	plan.Items = slices.DeleteFunc(plan.Items, func(it checkpoint.Item) bool {
+		return slices.ContainsFunc(o.left, func(tree string) bool { return within(it.Path, tree) })
+	})
 	done, err := e.Change(ctx, c, r.make)
 	if err != nil {
 		return nil, e.hiding(plan.Items, err)
 	}
 	r.out.Done = done
 	if !o.DryRun {
-		r.untrash(context.WithoutCancel(ctx)) // the files are back: so it is said of all or of none
 		// Another may have taken it away before it was our turn.
 		r.kept = slices.DeleteFunc(r.kept, func(k Blocked) bool {
 			now, err := e.stateOf(k.Path)
@@ -353,7 +430,7 @@ func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.entry != nil && r.entry.Parked != "" {
+	if r.entry != nil {
 		r.moves = []*Move{{Path: r.entry.Path, Back: true, Entry: *r.entry}}
 	}
 	for _, mv := range r.moves {
@@ -383,18 +460,10 @@ func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
 		return nil, err
 	}
 	r.settleDirs()
-	p.trash = map[string]*checkpoint.Trashed{}
-	for _, t := range d.files {
-		if t.After.Kind == guardfs.KindAbsent || t.becomesDir() {
-			p.trash[t.True] = &checkpoint.Trashed{Agent: !d.c.ByUser, Files: 1}
-		}
-	}
 	return r.steps(ctx, p)
 }
 
-// takeMoves makes moves of the items that move as a whole, and returns the others. Nothing else
-// below such a tree can be changed in the same plan: the tree and it are taken back one after the
-// other.
+// takeMoves makes moves of the items that move as a whole, and returns the others.
 func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err error) {
 	var trees []*checkpoint.Item
 	for i := range r.plan.Items {
@@ -421,15 +490,8 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 				moves = []*Move{mv}
 			}
 		}
-		if err != nil {
+		if err != nil && why == none {
 			return nil, err
-		}
-		if why == none && moves != nil {
-			for _, other := range rest {
-				if (below(other.Path, item.Path) || item.To != "" && below(other.Path, item.To)) && other.Role != checkpoint.RoleParent {
-					why = MovedWhole
-				}
-			}
 		}
 		switch {
 		case why != none && r.o.OnConflict == OnConflictSkip:
@@ -540,15 +602,16 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 	item *checkpoint.Item) (mv *Move, why Why, err error) {
 	place, err := r.e.fs.PlaceLink(item.Path)
 	kind := guardfs.KindAbsent
-	if forbidden(err) && r.o.OnConflict == OnConflictSkip {
-		return nil, Unreachable, nil
-	}
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
-		return nil, none, err
+		return nil, r.unseen(item.Path, err, nil), err
 	}
 	if err == nil {
 		kind = place.Object().Info.Kind
-		place.Close()
+		is := place.Object().True
+		if place.Close(); is != item.Path {
+			err = &guardfs.SymlinkError{Path: item.Path, Target: is}
+			return nil, r.unseen(item.Path, err, nil), err
+		}
 	}
 	if item.Foreign && r.o.OnConflict != OnConflictForce {
 		return nil, ChangedByOthers, nil
@@ -651,7 +714,7 @@ func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkp
 			return false, err
 		}
 		for i := range op.Changes {
-			if c := &op.Changes[i]; c.Path == item.Path && c.Role == roleTree {
+			if c := &op.Changes[i]; c.Path == item.Path && (c.Role == roleTree || c.After.Kind == checkpoint.Dir) {
 				return !time.Unix(0, info.ID.Birth).After(op.Time), nil
 			}
 		}
@@ -689,7 +752,7 @@ func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
 		default:
 			r.items[item.Path] = item
 			r.paths = append(r.paths, item.Path)
-			r.links[item.Path] = swap || r.entry != nil || item.Want.Kind == checkpoint.Symlink ||
+			r.links[item.Path] = swap || item.Want.Kind == checkpoint.Symlink ||
 				item.Head.Kind == checkpoint.Symlink
 		}
 	}
@@ -1410,58 +1473,6 @@ func (t *Target) leaveAsIs() {
 	}
 }
 
-// untrash takes entries of what was undone out of the trash, if everything in them is in its place
-// again as it was. On an error the entry stays until its time is over.
-func (r *restore) untrash(ctx context.Context) {
-	there := map[string]checkpoint.State{}
-	for _, t := range r.out.Targets {
-		there[t.True] = t.announced()
-	}
-	for i, id := range r.plan.Undoes {
-		r.e.told("clearing the trash", i+1, len(r.plan.Undoes))
-		if err := r.untrashOf(ctx, id, there); err != nil {
-			r.e.logger.Warn("the trash entries of what was undone could not be removed", "id", id,
-				"err", err)
-		}
-	}
-}
-
-func (r *restore) untrashOf(ctx context.Context, id checkpoint.ID,
-	there map[string]checkpoint.State) error {
-	page, err := r.db.TrashList(ctx,
-		checkpoint.TrashFilter{AllPrincipals: true, Checkpoint: id, Limit: 1000})
-	if err != nil || len(page.Entries) == 0 {
-		return err
-	}
-	op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
-	if err != nil {
-		return err
-	}
-	for i := range page.Entries {
-		t := &page.Entries[i]
-		if t.Parked != "" {
-			continue // that came back by a move of its own, or not
-		}
-		back := false
-		for _, c := range op.Changes {
-			if c.Path != t.Path && !below(c.Path, t.Path) || c.Before.Kind == checkpoint.Dir {
-				continue
-			}
-			now, known := there[c.Path]
-			if back = known && now.Same(c.Before); !back {
-				break
-			}
-		}
-		if back {
-			if err := errors.Join(r.db.TrashSettle(ctx, t.ID, checkpoint.Gone),
-				r.db.TrashDrop(ctx, t.ID)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // forbidden says that it is the system, not policy, that does not let us.
 func forbidden(err error) bool {
 	_, system := errors.AsType[*guardfs.PathError](err)
@@ -1708,7 +1719,6 @@ var (
 	WasFile     = newWhy("was_file")         // string: the path above it that is wanted as a file
 	HoldsOthers = newWhy("holds_others")     // the directory holds what the plan does not remove
 	HoldsMoved  = newWhy("holds_moved")      // … what the plan moves as a whole
-	MovedWhole  = newWhy("moved_whole")      // other changes in it belong to the plan
 	OnlyAlone   = newWhy("only_alone")       // it is appended to in place, and other paths change with it
 
 	NotInTrash    = newWhy("not_in_trash")

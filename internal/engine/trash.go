@@ -26,19 +26,9 @@ type DeleteOptions struct {
 	DryRun    bool
 }
 
-// Up to this size a tree goes to the trash through the store, path by path, so that its history
-// goes on. A larger one is moved as a whole.
-const (
-	maxTree      = 10_000   // entries
-	maxTreeBytes = 64 << 20 // of content
-)
-
-// Delete moves a file, a symbolic link (itself, not what it leads to) or a directory into the trash
-// of the call's principal. It has a checkpoint whatever the config says. Done.Trashed has the one
-// entry.
-//
-// An object that the store can't or must not hold (above max_file_bytes, excluded, a large tree) is moved as
-// a whole, by one rename on its own volume. Where that fails it is not deleted: NoTrash.
+// Delete moves a file, a symbolic link (itself, not what it leads to) or a directory with all it holds into the
+// trash of the call's principal, by one rename on its own volume. It has a checkpoint whatever the config says.
+// Done.Trashed has the one entry. What can't be moved there is not deleted: NoTrash.
 func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
 	e, err := e.begun(c)
 	if err != nil {
@@ -47,89 +37,46 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 	if err := e.is(c, opRemove, path, "", o.Recursive); err != nil {
 		return nil, err
 	}
-	var name string
-	done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (p *Plan, err error) {
-		p, name, err = d.delete(ctx, path, o)
-		return p, err
-	})
-	if err != nil {
-		return done, err
-	}
-	for _, k := range done.Kept { // what was deleted is in the checkpoint
-		if k.Path == name && k.Why == InUse {
-			return done, Refuse(NotEmpty, k.Path, nil) // somebody put something in meanwhile
-		}
-		if k.Path == name {
-			return done, k.Err
-		}
-	}
-	return done, nil
+	return e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) { return d.delete(ctx, path, o) })
 }
 
-// delete plans how what is at path goes to the trash. name is its canonical path.
-func (d *Desk) delete(ctx context.Context, path string,
-	o DeleteOptions) (_ *Plan, name string, err error) {
-	e, agent := d.e, !d.c.ByUser
+// delete plans how what is at path goes to the trash.
+func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (*Plan, error) {
+	e := d.e
 	d.c.Trace.Paths = []string{path}
 	place, err := e.fs.PlaceLink(path)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
+	defer place.Close() //nolint:errcheck // nothing was written through it
 	object := place.Object()
-	place.Close()
-	name = object.True
-	p := Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true,
-		Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
-	var in contents
-	if object.Info.Kind == guardfs.KindAbsent {
-		return nil, name, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
+	name, kind := object.True, object.Info.Kind
+	switch {
+	case kind == guardfs.KindAbsent:
+		return nil, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
+	case kind == guardfs.KindOther:
+		return nil, &guardfs.NotRegularError{Path: name, Kind: kind.String()}
 	}
-	if err := e.uproots(d.c, name); err != nil {
-		return nil, name, err
+	if err := cmp.Or(e.judge.Judge(object, guardfs.Remove), e.uproots(d.c, name)); err != nil {
+		return nil, err
 	}
-	if in, err = e.contentsOf(ctx, object, o.Recursive); err != nil {
-		return nil, name, err
+	in, err := e.contentsOf(ctx, object, o.Recursive)
+	if err != nil {
+		return nil, err
 	}
-	moved := &guardfs.ConflictError{Path: name, Why: guardfs.DirMoved}
-	if object.Info.Kind == guardfs.KindDir && in.at != name { // the entry of the trash is of one name
-		return nil, name, moved
+	if kind == guardfs.KindDir && in.at != name { // the entry of the trash is of one name
+		return nil, &guardfs.ConflictError{Path: name, Why: guardfs.DirMoved}
 	}
-	if in.whole {
-		s, _, err := d.move(&Move{Path: name,
-			Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}, in: in})
-		p.Steps = append(p.Steps, s)
-		return &p, name, err
+	if err := d.known(place, Rules{Read: ReadSome}); err != nil {
+		return nil, err
 	}
-	p.Whole, p.trash = true, map[string]*checkpoint.Trashed{
-		name: {Agent: agent, Size: in.size, Files: in.files, Identity: object.Info.ID.Lasting()},
+	mv := &Move{Path: name, Entry: checkpoint.Trashed{Agent: !d.c.ByUser, Size: in.size, Files: in.files}, in: in}
+	s, _, err := d.move(mv)
+	if err == nil && (mv.info.ID != object.Info.ID || mv.info.Kind != kind) {
+		err = &guardfs.ConflictError{Path: name, Why: guardfs.Replaced}
 	}
-	if err := checkPlaces(in.paths); err != nil {
-		return nil, name, err
-	}
-	for _, inside := range in.paths {
-		t, err := d.Load(inside, Rules{Read: ReadSome, Link: in.links[inside]})
-		if err != nil {
-			return nil, name, err
-		}
-		switch {
-		case t.True != inside:
-			return nil, name, moved
-		case inside == name && !t.Before.Exists:
-			return nil, name, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
-		case in.links[inside] && t.Before.Exists && t.Before.Info.Kind != guardfs.KindSymlink:
-			return nil, name, &guardfs.ConflictError{Path: t.True, Why: guardfs.WasLink}
-		}
-		t.After = After{Kind: guardfs.KindAbsent}
-	}
-	for _, dir := range in.dirs {
-		s, err := d.rmdir(dir)
-		if err != nil {
-			return nil, name, err
-		}
-		p.Steps = append(p.Steps, s)
-	}
-	plan, err := d.plan(p)
-	return plan, name, err
+	return &Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true,
+		Op: checkpoint.Op{Kind: checkpoint.KindDelete}, Steps: []Step{s}}, err
 }
 
 // uproots refuses to take the workspace root away from under the calls to come, or what it is in.
@@ -151,60 +98,45 @@ func (e *Engine) storable(path string, size int64) bool {
 
 // contents counts the objects below a directory, or at a path.
 type contents struct {
-	at          string // the directory
-	size        int64
-	files       int
-	paths, dirs []string // files and links; directories, innermost first. Not kept when whole
-	links       map[string]bool
-	whole       bool   // the store can't hold it all
-	special     string // one that is neither file, link nor directory
-	entries     int
-	names       string // a digest of all names and kinds in the directory
+	at    string // the directory
+	size  int64
+	files int
+	names string // a digest of all names and kinds in the directory
 }
 
 // contentsOf counts the contents of an object.
-func (e *Engine) contentsOf(
-	ctx context.Context, o guardfs.Object, recursive bool,
-) (contents, error) {
+func (e *Engine) contentsOf(ctx context.Context, o guardfs.Object, recursive bool) (contents, error) {
 	if o.Info.Kind == guardfs.KindDir {
 		return e.census(ctx, o.True, recursive, nil)
 	}
-	return contents{
-		size: o.Info.Size, files: 1, paths: []string{o.True},
-		links: map[string]bool{o.True: o.Info.Kind == guardfs.KindSymlink},
-		whole: o.Info.Kind == guardfs.KindFile && !e.storable(o.True, o.Info.Size),
-	}, nil
+	return contents{size: o.Info.Size, files: 1}, nil
 }
 
-// census walks what a change would take away. Policy judges each entry, and a denied one stays.
-// use, which may be nil, gets each name.
+// census walks the directory dir, which a change would move away. Policy judges each entry; one that is
+// denied refuses the change. use, which may be nil, gets each name.
 func (e *Engine) census(ctx context.Context, dir string, recursive bool,
 	use func(name string)) (in contents, err error) {
 	h, err := e.fs.Resolve(dir, guardfs.Remove)
 	if err != nil {
 		return in, err
 	}
-	defer h.Close()
+	defer h.Close() //nolint:errcheck // nothing was written through it
 	if h.Object().Info.Kind != guardfs.KindDir {
-		return contents{at: dir, size: h.Object().Info.Size, files: 1, whole: true}, nil
+		return contents{at: dir, size: h.Object().Info.Size, files: 1}, nil
 	}
 	d, err := h.Dir()
 	if err != nil {
 		return in, err
 	}
-	defer d.Close()
-	in.at, in.links = d.True(), map[string]bool{}
+	defer d.Close() //nolint:errcheck // nothing was written through it
+	in.at = d.True()
 	in.names, err = walk(ctx, d, func(d *guardfs.Dir, entries []guardfs.Entry, denied int) error {
 		if len(entries)+denied > 0 && !recursive || denied > 0 {
 			return Refuse(NotEmpty, d.True(), nil) // what is denied is not even counted aloud
 		}
 		for _, entry := range entries {
-			name := d.True() + "/" + entry.Name
-			if in.entries++; in.entries > maxTree {
-				in.whole = true
-			}
 			if use != nil {
-				use(name)
+				use(d.True() + "/" + entry.Name)
 			}
 			if entry.Kind == guardfs.KindDir {
 				continue
@@ -214,24 +146,9 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool,
 				return err
 			}
 			in.size, in.files = in.size+info.Size, in.files+1
-			if info.Kind == guardfs.KindOther {
-				in.special = name
-			}
-			if info.Kind == guardfs.KindOther || in.size > maxTreeBytes ||
-				info.Kind == guardfs.KindFile && !e.storable(name, info.Size) {
-				in.whole = true
-			}
-			if !in.whole {
-				in.paths = append(in.paths, name)
-				in.links[name] = info.Kind == guardfs.KindSymlink
-			}
-		}
-		if !in.whole {
-			in.dirs = append(in.dirs, d.True())
 		}
 		return nil
 	})
-	slices.Reverse(in.dirs)
 	return in, err
 }
 
@@ -303,7 +220,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID,
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasSuffix(t.Parked, goneSuffix) { // it is being removed
+	if strings.HasSuffix(t.Parked, goneSuffix) || t.Expires.Before(e.now()) { // it is being removed, or will be
 		return nil, checkpoint.ErrNotFound
 	}
 	// A caller that has the entry may see its checkpoint.
@@ -311,40 +228,13 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID,
 	if err != nil {
 		return nil, err
 	}
-	plan := &checkpoint.Plan{Mode: checkpoint.ModeState, RestoreOf: op.ID}
-	r := &restore{e: e, db: db, plan: plan, entry: &t,
-		o: RestoreOptions{DryRun: dryRun, KeepTimes: true}}
-	for _, ch := range op.Changes {
-		if k := ch.Before.Kind; t.Parked == "" && (ch.Path == t.Path || below(ch.Path, t.Path)) &&
-			(leaf(k) || k == checkpoint.Dir) {
-			// Head absent: anything that is there is a conflict.
-			plan.Items = append(plan.Items, checkpoint.Item{
-				Path: ch.Path, Want: ch.Before,
-				Stored: ch.Stored || k != checkpoint.File, Missing: ch.Skipped,
-				Head: checkpoint.State{Kind: checkpoint.Absent}, HeadSettled: true,
-			})
-		}
-	}
-	done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) {
-		if t.Kind == checkpoint.Dir && t.Parked == "" {
-			if now, err := e.stateOf(t.Path); err != nil || now.Kind != checkpoint.Absent {
-				return nil, cmp.Or(err, Refuse(Conflicts, "", []Blocked{{Path: t.Path, Why: Occupied}}))
-			}
-		}
-		return r.make(ctx, d)
-	})
+	r := &restore{e: e, db: db, plan: &checkpoint.Plan{Mode: checkpoint.ModeState, RestoreOf: op.ID},
+		entry: &t, o: RestoreOptions{DryRun: dryRun, KeepTimes: true}}
+	done, err := e.Change(ctx, c, r.make)
 	if err != nil {
 		return nil, err
 	}
 	r.out.Done, r.out.Entry = done, t
-	if dryRun || t.Parked != "" {
-		return r.out, nil
-	}
-	if err := errors.Join(db.TrashSettle(ctx, id, checkpoint.Gone),
-		db.TrashDrop(ctx, id)); err != nil {
-		// It is back, and a second try is refused because something is there.
-		e.logger.Warn("a trash entry that was restored could not be removed", "id", id, "err", err)
-	}
 	return r.out, nil
 }
 
@@ -352,8 +242,8 @@ func below(path, dir string) bool {
 	return len(path) > len(dir)+1 && path[:len(dir)] == dir && path[len(dir)] == '/'
 }
 
-// An object that is too large for the store, or must not be stored, goes to the trash as a whole. One rename
-// moves it into a directory of our own on its own volume, and one rename brings it back.
+// What is deleted goes to the trash: one rename moves it into a directory of our own on its own volume, and one
+// rename brings it back.
 //
 // That directory is <data directory>/.moltis-trash-UID where that is on the volume. Else it has the
 // same name in the topmost directory on the way to the path in which we may make one. In it lie
@@ -382,9 +272,10 @@ type Move struct {
 	place, slot *guardfs.Place
 	info        guardfs.Info // of what is moved
 
-	in   contents       // of what is moved
-	mid  *guardfs.Place // with To: our own name that it has in between
-	over bool           // something is where it comes to, which goes before by the same plan
+	in    contents       // of what is moved
+	shown *Target        // of a file or link that goes to the trash: for who approves it
+	mid   *guardfs.Place // with To: our own name that it has in between
+	over  bool           // something is where it comes to, which goes before by the same plan
 }
 
 var errNoPlace = errors.New("there is no directory on its volume that a trash can be made in")
@@ -480,7 +371,7 @@ func (e *Engine) openSlot(ctx context.Context, mv *Move) error {
 	if mv.info.Kind != guardfs.KindDir {
 		return nil
 	}
-	var denied error // what is in it is judged as it will be called
+	denied := e.mayMake(mv.Path) // what is in it is judged as it will be called
 	mv.in.names, err = e.lookInto(ctx, mv, mv.Entry.Parked, func(name string, k guardfs.Kind) {
 		if k == guardfs.KindDir && denied == nil {
 			denied = e.mayMake(name)
@@ -765,7 +656,7 @@ func moveChanges(mv *Move) []checkpoint.Change {
 
 // trashChange is moveChanges of what goes to the trash, or comes back.
 func trashChange(mv *Move) checkpoint.Change {
-	ch := checkpoint.Change{Path: mv.Path, Role: roleTree, Before: moveState(mv.info),
+	ch := checkpoint.Change{Path: mv.Path, Role: roleTree, Moved: checkpoint.Moved{Identity: mv.info.ID.Lasting()}, Before: moveState(mv.info),
 		After: checkpoint.State{Kind: checkpoint.Absent}}
 	if mv.Back {
 		ch.Before, ch.After = ch.After, ch.Before
@@ -834,9 +725,7 @@ func (e *Engine) expire(ctx context.Context) {
 			var page checkpoint.TrashPage
 			if page, err = db.TrashList(ctx, f); err == nil {
 				for i := range page.Entries {
-					if t := &page.Entries[i]; t.Parked != "" {
-						err = errors.Join(err, purgeTrashed(ctx, e.trash, db, t))
-					}
+					err = errors.Join(err, purgeTrashed(ctx, e.trash, db, &page.Entries[i]))
 				}
 			}
 			f.Cursor, more = page.Next, page.Next != ""
@@ -902,13 +791,7 @@ func EmptyTrash(ctx context.Context, at Place, db *checkpoint.DB,
 	defer trash.Close()
 	var errs []error
 	for i := range entries {
-		t := &entries[i]
-		if t.Parked != "" {
-			errs = append(errs, purgeTrashed(ctx, trash, db, t))
-			continue
-		}
-		errs = append(errs,
-			errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID)))
+		errs = append(errs, purgeTrashed(ctx, trash, db, &entries[i]))
 	}
 	return errors.Join(errs...)
 }

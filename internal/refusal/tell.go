@@ -70,6 +70,9 @@ type Told struct{ Says, Hint, Person string }
 // Tell says a refusal to a caller.
 func Tell(r *engine.Refusal, v Voice) Told {
 	t := teller{r, v, derived(r.Facts)}
+	if f, ok := r.Facts.(engine.PartFacts); ok {
+		t.more = map[string]string{"why": Tell(cmp.Or(engine.Reason(f.Err), &engine.Refusal{Cause: engine.Unknown}), v).Says}
+	}
 	row := Of(r.Cause)
 	if err, ok := r.Facts.(error); ok && r.Cause == engine.NotSaved { // the hint is that of why
 		if why := engine.Reason(err); why != nil && why.Cause != engine.Unknown {
@@ -136,7 +139,7 @@ func plural(n, noun string) string {
 var may = []string{"skip", "by", "off", "editor", "because"}
 
 // secret are the facts that may name a path of the engine's.
-var secret = []string{"at", "one", "first", "Left", "Held", "Missing", "Target", "Path", "Err", "Holder", "Dir"}
+var secret = []string{"at", "one", "first", "Left", "Back", "Held", "Missing", "Target", "Path", "Err", "Holder", "Dir"}
 
 // value is the value of a name, and whether it has one.
 func (t teller) value(name string) (string, bool) {

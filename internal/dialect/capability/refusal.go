@@ -243,6 +243,8 @@ func contextOf(r *engine.Refusal, kind string, paths []string) map[string]any {
 		}
 	case engine.HalfFacts:
 		out["left"], out["checkpoint"] = f.Left, f.Checkpoint
+	case engine.PartFacts:
+		out["taken_back"], out["checkpoints"] = f.Back, f.Checkpoints
 	case *guardfs.TooLargeError:
 		out["size"], out["most"] = f.Size, f.Max
 	case engine.SizeFacts:
