@@ -138,7 +138,7 @@ func retry[T any](k *kernel, op string, call func() (T, error)) (v T, err error)
 func (k *kernel) retryOpen(op string, busy func(err error, try int) bool, call func() (int, error)) (fd int, err error) {
 	for try := 0; ; try++ {
 		if f := k.before(op); f != nil {
-			err = f.Err
+			fd, err = -1, f.Err
 		} else {
 			fd, err = call()
 		}

@@ -118,8 +118,8 @@ func (k *kernel) resolveOnce(path string) (t *trail, lost bool) {
 	t.object = Object{Spelled: path, Hops: t.hops}
 	if t.err != nil {
 		at := t.at
-		if t.object.True, t.up = "", t.up || at == ""; at == "" {
-			t.rest, at = strings.Split(path, "/"), "/"
+		if at == "" {
+			t.rest, t.up, at = strings.Split(path, "/"), true, "/"
 		}
 		t.object.True, t.object.Hops = climb(at, t.up, t.rest, t.hops)
 		if t.fd >= 0 { // what is missing on a kernel interface is no file either
