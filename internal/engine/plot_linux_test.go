@@ -438,7 +438,7 @@ func (p *plot) judge(x *tree, s *stranger, how int, over bool, err error) (fell 
 		}
 	}
 	for name, c := range all { // one that can't be removed stays, and is told: a call that fails is no kill there
-		if c == "/" && p.was[name] == "/" && (name == "empty" || x.bestEffort()) {
+		if c == "/" && p.was[name] == "/" && (name == "empty" || p.step == "a tree goes" || x.bestEffort()) {
 			after[name] = "/"
 		}
 	}
