@@ -500,7 +500,11 @@ func TestAllIsACopy(t *testing.T) {
 // What a host does to the store is on record, and none of it is done without.
 func TestUpkeep(t *testing.T) {
 	t.Parallel()
-	s, file := hosted(t, nil)
+	s, root := suite(t, func(fs *config.FS) {
+		fs.WorkspaceRoot, fs.RequireApproval, fs.CheckpointBeforeMutation = "", false, true
+		fs.Checkpoint.Exclude = []string{"new"}
+	}, tools.Options{})
+	file := write(t, root+"/a.txt", "one\ntwo\n")
 	ctx, as := t.Context(), tools.Call{Session: "s1"}
 	if _, err := tools.Do[*tools.Write](ctx, s, tools.WriteArgs{FilePath: filepath.Dir(file) + "/new", Content: "x"}, as); err != nil {
 		t.Fatal(err)
@@ -521,7 +525,7 @@ func TestUpkeep(t *testing.T) {
 		}
 		return err
 	})
-	if _, err := s.Undo(ctx, as); err != nil { // the new file goes to the trash
+	if _, err := s.Undo(ctx, as); err != nil { // the new file, which the store does not hold, goes to the trash
 		t.Fatal(err)
 	}
 	var trash checkpoint.TrashPage
