@@ -476,7 +476,11 @@ func TestAllIsACopy(t *testing.T) {
 // TestUpkeep: each act of a host on the store is on record, and none is done without a record.
 func TestUpkeep(t *testing.T) {
 	t.Parallel()
-	s, file := hosted(t, nil)
+	s, root := suite(t, func(fs *config.FS) {
+		fs.WorkspaceRoot, fs.RequireApproval, fs.CheckpointBeforeMutation = "", false, true
+		fs.Checkpoint.Exclude = []string{"new"}
+	}, tools.Options{})
+	file := write(t, root+"/a.txt", "one\ntwo\n")
 	ctx, as := t.Context(), tools.Call{Session: "s1"}
 	if _, err := tools.Do[*tools.Write](ctx, s, tools.WriteArgs{FilePath: filepath.Dir(file) + "/new", Content: "x"}, as); err != nil {
 		t.Fatal(err)
@@ -497,7 +501,7 @@ func TestUpkeep(t *testing.T) {
 		}
 		return err
 	})
-	if _, err := s.Undo(ctx, as); err != nil { // the new file goes to the trash
+	if _, err := s.Undo(ctx, as); err != nil { // the new file, which the store does not hold, goes to the trash
 		t.Fatal(err)
 	}
 	var trash checkpoint.TrashPage

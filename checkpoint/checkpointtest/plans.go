@@ -318,11 +318,6 @@ func gaps(t *testing.T, s DB) {
 			save(t, s, opBy(me, checkpoint.KindRestore, tree("/w/a", absent, textFile("2"))))
 			own("/w/a", "2", "3")
 		}},
-		{"the directory was moved as a whole", false, func() {
-			own("/w/a", "-", "2")
-			save(t, s, opBy(me, checkpoint.KindDelete, tree("/w", checkpoint.State{Kind: checkpoint.Dir}, absent)))
-			own("/w/a", "-", "3")
-		}},
 		{"one that never took place", false, func() {
 			own("/w/a", "1", "2")
 			save(t, s, openBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))

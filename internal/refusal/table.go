@@ -96,7 +96,7 @@ var rows = map[engine.Cause]Row{
 		Hint:   "{Marked?}The next start, and the next change of these paths, brings it to an end as soon as the system lets it. What others have changed since stays. Tell the user, and read these paths before going on. | {Checkpoint?}What was there is in checkpoint {Checkpoint}. Tell the user, and read these paths before going on. | Tell the user, and read what is there before going on.",
 		Person: "{Marked?}The next start, and the next change of these paths, brings it to an end as soon as the system lets it. What others have changed since stays. | {Checkpoint?}What was there is in checkpoint {Checkpoint}. | Look at what is there before going on."},
 	engine.PartTaken: {Type: "PartlyDone",
-		Says: "{Back} went back (checkpoint {Checkpoints}), and the rest did not: {why} | a part of it went back, and the rest did not: {why}",
+		Says: "{Back} went back (checkpoint {Checkpoints}), and the rest did not: {Err} | a part of it went back, and the rest did not",
 		Hint: "What went back stands. Clear away what is in the way, then send the same call again: it goes on from there."},
 	engine.BadName: {Type: "InvalidArgument",
 		Says: "{Bytes?}the name of the {What} has {Bytes} bytes | the name of the {What} holds bytes that are not printable text",

@@ -71,7 +71,7 @@ type Told struct{ Says, Hint, Person string }
 func Tell(r *engine.Refusal, v Voice) Told {
 	t := teller{r, v, derived(r.Facts)}
 	if f, ok := r.Facts.(engine.PartFacts); ok {
-		t.more = map[string]string{"why": Tell(cmp.Or(engine.Reason(f.Err), &engine.Refusal{Cause: engine.Unknown}), v).Says}
+		t.more = map[string]string{"Err": Tell(cmp.Or(engine.Reason(f.Err), &engine.Refusal{Cause: engine.Unknown}), v).Says}
 	}
 	row := Of(r.Cause)
 	if err, ok := r.Facts.(error); ok && r.Cause == engine.NotSaved { // the hint is that of why
