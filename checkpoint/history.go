@@ -259,7 +259,7 @@ type treeMove struct {
 
 // moves lists the moves of the tree at dir, the oldest first.
 func (h *history) moves(ctx context.Context, dir string) (out []treeMove, err error) {
-	const q = `SELECT c.op, c.akind=?, coalesce(c.tree, '') FROM change c JOIN op ON op.seq=c.op
+	const q = `SELECT c.op, c.akind=?, coalesce(c.ident, '') FROM change c JOIN op ON op.seq=c.op
 		WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.role=? AND op.outcome<>? ORDER BY c.op`
 	args := []any{kindCode(Absent), []byte(dir), RoleTree, outcomeCode(Aborted)}
 	away := map[string]int64{} // by the object: what took it away

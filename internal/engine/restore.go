@@ -671,7 +671,7 @@ func (r *restore) inTrash(ctx context.Context, name string) (found *checkpoint.T
 	for i := range entries {
 		t := &entries[i]
 		switch {
-		case t.Parked == "" || strings.HasSuffix(t.Parked, goneSuffix):
+		case strings.HasSuffix(t.Parked, goneSuffix) || t.Expires.Before(r.e.now()):
 		// The last of them is the oldest: what was there first.
 		case slices.Contains(r.plan.Undoes, t.Checkpoint):
 			found = t
