@@ -156,8 +156,7 @@ type contents struct {
 	files       int
 	paths, dirs []string // files and links; directories, innermost first. Not kept when whole
 	links       map[string]bool
-	whole       bool   // the store can't hold it all
-	special     string // one that is neither file, link nor directory
+	whole       bool // the store can't hold it all
 	entries     int
 	names       string // a digest of all names and kinds in the directory
 }
@@ -214,9 +213,6 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool,
 				return err
 			}
 			in.size, in.files = in.size+info.Size, in.files+1
-			if info.Kind == guardfs.KindOther {
-				in.special = name
-			}
 			if info.Kind == guardfs.KindOther || in.size > maxTreeBytes ||
 				info.Kind == guardfs.KindFile && !e.storable(name, info.Size) {
 				in.whole = true
