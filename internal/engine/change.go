@@ -993,15 +993,8 @@ func (s *apply) all() (out []checkpoint.Change) {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b checkpoint.Change) int { // a list names what moved, not what it was moved over
-		switch {
-		case a.To != "" && b.To == "":
-			return -1
-		case b.To != "" && a.To == "":
-			return 1
-		}
-		return 0
-	})
+	// A list names what moved, not what it was moved over.
+	slices.SortStableFunc(out, func(a, b checkpoint.Change) int { return min(len(b.To), 1) - min(len(a.To), 1) })
 	return append(append(out, made...), gone...)
 }
 

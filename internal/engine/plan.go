@@ -525,15 +525,13 @@ func (p *Plan) Paths() []string {
 	var meant, dirs []string
 	seen := map[string]bool{}
 	steps := slices.Clone(p.Steps)
-	moves := func(s *Step) bool { return s.move != nil && s.move.To != "" }
-	slices.SortStableFunc(steps, func(a, b Step) int {
-		if moves(&a) && !moves(&b) {
-			return -1
-		} else if moves(&b) && !moves(&a) {
+	moves := func(s Step) int { // what moves comes before what it moves over
+		if s.move != nil && s.move.To != "" {
 			return 1
 		}
 		return 0
-	})
+	}
+	slices.SortStableFunc(steps, func(a, b Step) int { return moves(b) - moves(a) })
 	for i := range steps {
 		s := &steps[i]
 		for _, name := range []string{s.Path, s.To} {
