@@ -85,13 +85,15 @@ CREATE INDEX change_aobj ON change(aobj) WHERE aobj IS NOT NULL;
 CREATE UNIQUE INDEX trash_name ON trash(name);
 `
 
-// from7 makes a catalog of format 7 one of format 8, but for the ids, which Format7 knows.
+// from7 makes a catalog of format 7 one of format 8, but for the ids, which Format7 knows. Entries of the trash
+// that have no place there go: their content is in the checkpoint of the deletion.
 const (
 	from7 = `
 ALTER TABLE op ADD COLUMN id TEXT NOT NULL DEFAULT '';
 ALTER TABLE trash ADD COLUMN name TEXT NOT NULL DEFAULT '';
 ALTER TABLE change ADD COLUMN tree TEXT;
 UPDATE op SET id=seq;
+DELETE FROM trash WHERE length(parked)=0 OR parked IS NULL;
 UPDATE trash SET name=id;
 DROP INDEX turn_name;
 ` + schema8 + `
