@@ -223,7 +223,7 @@ func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 		bkind, bmtime, bobj, bsize, btarget, akind, amtime, aobj, asize, atarget,
 		bmode, buid, bgid, bxattrs, amode, auid, agid, axattrs, tree)
 		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, args...)
-	if err != nil || ch.Trash == nil || ch.Trash.Parked == "" && skipped != "" { // nothing to bring back
+	if err != nil || ch.Trash == nil {
 		return err
 	}
 	t := *ch.Trash
