@@ -194,8 +194,7 @@ type Change struct {
 	Moved
 
 	// Trash puts the path into the trash with the same transaction. Of it Expires, Agent, Parked,
-	// Files and Identity are read; the rest follows from the Op. Without Parked the content is that
-	// of this checkpoint; if that was not stored there is no entry.
+	// Files and Identity are read; the rest follows from the Op.
 	Trash *Trashed
 }
 

@@ -37,8 +37,7 @@ type Limits struct {
 
 // GC removes what retention lets go. First the checkpoints that are older than KeepWithin, not
 // among the KeepLast newest of any of their paths, not pinned and not wanted by the trash. If the
-// store is still larger than MaxBytes, then the oldest that are not pinned, and at the very last
-// what the trash wants. With each go the contents that nothing refers to any more.
+// store is still larger than MaxBytes, then the oldest that are not pinned and not wanted by the trash. With each go the contents that nothing refers to any more.
 //
 // Saves go on between its slices, and it may be stopped at any time. In processes that save it runs
 // by itself; call it to have it now.
@@ -196,10 +195,6 @@ func (d *DB) gc(ctx context.Context, o GCOptions, need int64, all bool) (r GCRes
 	// host to remove.
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
 		now := clampNs(d.o.Now())
-		err := tx.exec(ctx, trashGone+" WHERE phase=1 AND parked=? AND expires<=?", nothing, nothing, now)
-		if err != nil {
-			return err
-		}
 		return tx.exec(ctx, "INSERT INTO meta(k, v) VALUES('gc_at', ?) ON CONFLICT(k) DO UPDATE SET v=excluded.v", now)
 	})
 	if err == nil {
@@ -269,7 +264,7 @@ const agedQuery = `WITH newest(path, op) AS (SELECT path, op FROM
 
 // evictQuery finds the oldest of what may go for MaxBytes.
 const evictQuery = `SELECT seq FROM op WHERE seq > ? AND` + mayGo + `
-	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq AND (1=? OR parked<>?)) ORDER BY seq LIMIT 1000`
+	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq) ORDER BY seq LIMIT 1000`
 
 // Bytes of the catalog that a checkpoint and each of its changes take, about.
 const (
@@ -303,21 +298,15 @@ func (d *DB) planGC(ctx context.Context, need int64, all bool) (*gcPlan, error) 
 		if err != nil || within(d.o.MaxBytes)() {
 			return err
 		}
-		// The trash goes only where nothing else is enough.
-		for keepTrash := 1; keepTrash >= 0 && !within(d.o.MaxBytes)(); keepTrash-- {
-			for after := int64(0); !within(d.o.MaxBytes / 10 * 9)(); {
-				seqs, err := column[int64](ctx, h.q, evictQuery, after, keepTrash, nothing)
-				if err != nil || len(seqs) == 0 {
-					if err != nil {
-						return err
-					}
-					break
-				}
-				after = seqs[len(seqs)-1]
-				seqs = slices.DeleteFunc(seqs, func(seq int64) bool { return p.gone[seq] })
-				if err := p.take(ctx, seqs, true, within(d.o.MaxBytes/10*9)); err != nil {
-					return err
-				}
+		for after := int64(0); !within(d.o.MaxBytes / 10 * 9)(); {
+			seqs, err := column[int64](ctx, h.q, evictQuery, after)
+			if err != nil || len(seqs) == 0 {
+				return err
+			}
+			after = seqs[len(seqs)-1]
+			seqs = slices.DeleteFunc(seqs, func(seq int64) bool { return p.gone[seq] })
+			if err := p.take(ctx, seqs, true, within(d.o.MaxBytes/10*9)); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -32,7 +32,7 @@ func TestGCKeepsWhatRetentionSays(t *testing.T) {
 	}
 	rare := save(t, d, op(edit("/w/rare", nil, []byte("rare"))))
 	del := edit("/w/trashed", []byte("in the trash"), nil)
-	del.Trash = &checkpoint.Trashed{Expires: c.t.Add(10 * 24 * time.Hour)}
+	del.Trash = &checkpoint.Trashed{Parked: "/w/.trash/1", Expires: c.t.Add(10 * 24 * time.Hour)}
 	s, err := d.Save(ctx, op(del))
 	if err != nil {
 		t.Fatal(err)
@@ -439,33 +439,6 @@ func TestStoredContentNeedsNoRoom(t *testing.T) {
 	save(t, d, op(back...))
 	if s := stats(t, d); s.Checkpoints != n+1 {
 		t.Errorf("history went for contents that were stored: %d checkpoints of %d", s.Checkpoints, n+1)
-	}
-	sound(t, d)
-}
-
-// The trash is a promise too, but not one to stop for.
-func TestTrashGoesLast(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20})
-	rng := rand.New(rand.NewSource(1))
-	for i := range 14 {
-		b := make([]byte, 150_000)
-		rng.Read(b)
-		c := edit(fmt.Sprint("/w/", i), b, nil)
-		c.After = checkpoint.State{Kind: checkpoint.Absent}
-		c.Trash = &checkpoint.Trashed{Agent: true, Files: 1}
-		id := save(t, d, op(c))
-		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
-			t.Fatal(err)
-		}
-	}
-	page, err := d.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true})
-	if err != nil || len(page.Entries) == 0 || len(page.Entries) > 7 {
-		t.Errorf("the trash holds %d entries of what has room for 6: %v", len(page.Entries), err)
-	}
-	for _, e := range page.Entries {
-		if _, err := d.Get(ctx, e.Checkpoint, ann); err != nil {
-			t.Errorf("entry %s has no content any more: %v", e.ID, err)
-		}
 	}
 	sound(t, d)
 }

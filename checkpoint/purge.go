@@ -279,9 +279,6 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 			}
 		}
 	}
-	if err := tx.exec(ctx, emptied, nothing, nothing, []byte("/"), SkipPurged, []byte("/"), kindCode(Symlink)); err != nil {
-		return err
-	}
 	for some := range slices.Chunk(w.targets, maxIn) {
 		names, err := column[string](ctx, tx, "DELETE FROM content WHERE id"+in(some)+" RETURNING coalesce(name, '')")
 		if err != nil {
@@ -339,17 +336,6 @@ func (w *purger) note(ctx context.Context, tx *tx) error {
 	}
 	return nil
 }
-
-// emptied takes entries out of the trash that a purge left nothing of: files without their content,
-// and directories without the content of any file in them. One that holds more stays.
-const (
-	ofEntry = `SELECT 1 FROM change JOIN path ON path.id=change.path WHERE change.op=trash.op
-		AND (path.path=trash.path OR substr(path.path, 1, length(trash.path))=trash.path
-			AND substr(path.path, length(trash.path)+1, 1)=?)`
-	emptied = trashGone + ` WHERE phase=1 AND parked=? AND op IS NOT NULL
-		AND EXISTS (` + ofEntry + ` AND skipped=?)
-		AND NOT EXISTS (` + ofEntry + ` AND (bobj IS NOT NULL OR bkind=?))`
-)
 
 // unpurged are the hashes that others are still to forget. A purge that is cut off after its commit
 // has forgotten itself what it purged, while the records of others still hold it.

@@ -91,42 +91,6 @@ func TestPurgeNeedsATarget(t *testing.T) {
 	}
 }
 
-// What a purge leaves nothing of does not stay in the trash, to be refused when somebody wants it back.
-func TestPurgeEmptiesTheTrash(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{})
-	secret := randomText(3000, 7)
-	gone := func(path string, b []byte, entry bool) checkpoint.Change {
-		c := edit(path, b, nil)
-		c.After = checkpoint.State{Kind: checkpoint.Absent}
-		if b == nil {
-			c.Before = checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755}
-		}
-		if entry {
-			c.Trash = &checkpoint.Trashed{Files: 1}
-		}
-		return c
-	}
-	settled(t, d, gone("/w/secret", secret, true), gone("/w/kept", []byte("kept"), true))
-	settled(t, d, gone("/w/all/copy", secret, false), gone("/w/all", nil, true))
-	settled(t, d, gone("/w/some/copy", secret, false), gone("/w/some/kept", []byte("kept too"), false), gone("/w/some", nil, true))
-	settled(t, d, gone("/w/empty", nil, true), gone("/w/empty2", secret, false))
-	if _, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(secret)}); err != nil {
-		t.Fatal(err)
-	}
-	page, err := d.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var left []string
-	for _, e := range page.Entries {
-		left = append(left, e.Path)
-	}
-	if want := []string{"/w/empty", "/w/some", "/w/kept"}; !slices.Equal(left, want) {
-		t.Errorf("in the trash are %v, not %v", left, want)
-	}
-	sound(t, d)
-}
-
 // What a save or a purge that was cut off left goes with the next purge, and what others were to forget is told again until they have.
 func TestPurgeCompletesWhatWasCutOff(t *testing.T) {
 	dir := t.TempDir()

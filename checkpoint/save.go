@@ -224,7 +224,7 @@ func (s *save) change(ctx context.Context, tx *tx, i int, session int64) error {
 		bkind, bmtime, bobj, bsize, btarget, akind, amtime, aobj, asize, atarget,
 		bmode, buid, bgid, bxattrs, amode, auid, agid, axattrs, moved_to, moved_from, ident)
 		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, args...)
-	if err != nil || ch.Trash == nil || ch.Trash.Parked == "" && skipped != "" { // nothing to bring back
+	if err != nil || ch.Trash == nil {
 		return err
 	}
 	t := *ch.Trash

@@ -87,7 +87,8 @@ CREATE INDEX change_aobj ON change(aobj) WHERE aobj IS NOT NULL;
 CREATE UNIQUE INDEX trash_name ON trash(name);
 `
 
-// from7 makes a catalog of format 7 one of format 8, but for the ids, which Format7 knows.
+// from7 makes a catalog of format 7 one of format 8, but for the ids, which Format7 knows. Entries of the trash
+// that have no place there go: their content is in the checkpoint of the deletion.
 const (
 	from7 = `
 ALTER TABLE op ADD COLUMN id TEXT NOT NULL DEFAULT '';
@@ -96,6 +97,7 @@ ALTER TABLE change ADD COLUMN moved_to BLOB;
 ALTER TABLE change ADD COLUMN moved_from BLOB;
 ALTER TABLE change ADD COLUMN ident TEXT;
 UPDATE op SET id=seq;
+DELETE FROM trash WHERE length(parked)=0 OR parked IS NULL;
 UPDATE trash SET name=id;
 DROP INDEX turn_name;
 ` + schema8 + `

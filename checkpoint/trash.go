@@ -50,7 +50,7 @@ type Trashed struct {
 	Checkpoint ID        `json:"checkpoint,omitempty"` // the operation that deleted it; GC keeps that as long as the entry is not Gone
 	Deleted    time.Time `json:"deleted"`
 	Expires    time.Time `json:"expires"`
-	Parked     string    `json:"-"` // where it is; "" when its content is in Checkpoint
+	Parked     string    `json:"-"` // where it is
 	Identity   string    `json:"-"` // of what was parked, as the caller writes it: not anything else is moved back
 	Agent      bool      `json:"-"` // on Put: with Expires zero, keep it as long as an agent's, not a user's
 	Phase      Phase     `json:"-"`
@@ -64,7 +64,7 @@ func (t *Trashed) complete() error {
 			t.Expires = t.Deleted.Add(TrashOfAgents)
 		}
 	}
-	if p := t.Parked; p != "" && (!rooted(p) || len(p) > maxPath || strings.IndexByte(p, 0) >= 0) {
+	if p := t.Parked; p == "" || !rooted(p) || len(p) > maxPath || strings.IndexByte(p, 0) >= 0 {
 		return &BadOpError{p, "path is not absolute, too long or has a NUL byte"}
 	}
 	if t.Kind == Absent || t.Kind == "" || t.Files < 0 {
@@ -78,10 +78,7 @@ func (t *Trashed) complete() error {
 
 // putTrash writes the row of an entry that is complete. op is the number of its operation.
 func (tx *tx) putTrash(ctx context.Context, t *Trashed, op int64) error {
-	t.Phase = Parked
-	if t.Parked != "" {
-		t.Phase = Parking
-	}
+	t.Phase = Parking
 	last, err := one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM trash")
 	if err != nil {
 		return err

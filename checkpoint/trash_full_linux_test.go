@@ -19,7 +19,7 @@ func TestFullDiskTrashCanBeEmptied(t *testing.T) {
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	d := open(t, dir+"/store", checkpoint.Options{})
 	c := edit("/w/a", randomText(60<<10, 1), nil)
-	c.Trash = &checkpoint.Trashed{}
+	c.Trash = &checkpoint.Trashed{Parked: "/w/.trash/1"}
 	s, err := d.Save(ctx, op(c))
 	if err != nil {
 		t.Fatal(err)

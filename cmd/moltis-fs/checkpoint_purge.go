@@ -203,7 +203,7 @@ func inTrash(ctx context.Context, db *checkpoint.DB,
 	}
 	all, err := trashed(ctx, db, checkpoint.TrashFilter{AllPrincipals: true})
 	for _, t := range all {
-		if t.Parked != "" && match(t.Path) {
+		if match(t.Path) {
 			ids = append(ids, t.ID)
 		}
 	}
