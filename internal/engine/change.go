@@ -1009,7 +1009,7 @@ func follow(out []checkpoint.Change, ch checkpoint.Change) []checkpoint.Change {
 	if ch.Trash != nil {
 		was.Trash = ch.Trash
 	}
-	if ch.Moved != (checkpoint.Moved{}) {
+	if ch.To != "" || ch.From != "" || was.Moved == (checkpoint.Moved{}) {
 		was.Moved = ch.Moved
 	}
 	return out

@@ -43,6 +43,7 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 // delete plans how what is at path goes to the trash.
 func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (*Plan, error) {
 	e := d.e
+	d.disk = true // what is there goes
 	d.c.Trace.Paths = []string{path}
 	place, err := e.fs.PlaceLink(path)
 	if err != nil {
