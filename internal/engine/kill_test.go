@@ -433,9 +433,6 @@ func (x *tree) recorded() (made []string, marked bool) {
 func TestKilledMaking(t *testing.T) {
 	for step, making := range makings {
 		t.Run(step, func(t *testing.T) {
-			if strings.HasSuffix(step, " a run") {
-				t.Skip("TODO: an undo over a move has to be cut into pieces")
-			}
 			x := growIn(t, testdir.Disk(t), small) // where a new inode takes the number of one that went
 			making.lay(x)
 			k := killedMaking{tree: x, step: step, old: x.looks(), had: x.dirs()}

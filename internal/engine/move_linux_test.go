@@ -200,7 +200,6 @@ func unhurried(sight string) string {
 
 // A turn in which a file was written, moved and edited goes back as a whole, and so does a tree.
 func TestRewindOverMoves(t *testing.T) {
-	t.Skip("TODO: a rewind over a move has to be cut into pieces")
 	t.Parallel()
 	x := grow(t, nil)
 	x.layMove()

@@ -669,7 +669,6 @@ func (x *tree) scripted(run int64, deletes bool) {
 
 // One undo takes back all that a run did, a redo brings it back, and the next undo goes on before it.
 func TestUndoOfARun(t *testing.T) {
-	t.Skip("TODO: an undo over a move has to be cut into pieces")
 	t.Parallel()
 	x := grow(t, nil)
 	x.put("s", "before", "b\n")
@@ -724,7 +723,6 @@ func TestUndoOfARun(t *testing.T) {
 
 // The undo of a run passes all doors, as one plan: what is in the way of one path is in the way of all.
 func TestUndoOfARunIsGuarded(t *testing.T) {
-	t.Skip("TODO: an undo over a move has to be cut into pieces")
 	t.Parallel()
 	x := grow(t, nil)
 	x.run()
