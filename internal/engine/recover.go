@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -113,16 +114,22 @@ func (p *rollback) stored(name string) (was checkpoint.State, ok bool) {
 	return was, false
 }
 
-// single says that one rename makes the whole change, so that it tells by itself whether that was made. Others may have put something into
-// what it moved; after a kill they find it there, and not in the trash.
+// single says that the last rename makes the whole change, so that it tells by itself whether that was made: all others bring the
+// directories above it. Others may have put something into what it moved; after a kill they find it there, and not in the trash.
 func (p *rollback) single() bool {
-	n := 0
+	last := -1
 	for i := range p.steps {
 		if p.steps[i].Dir != "" {
-			n++
+			last = i
 		}
 	}
-	return n <= 1
+	for i := range max(last, 0) {
+		s := &p.steps[i]
+		if s.Dir != "" && (s.Do != Mkdir || !below(cmp.Or(p.steps[last].To, p.steps[last].Path), s.Path)) {
+			return false
+		}
+	}
+	return true
 }
 
 // paths are all paths that the steps are about.

@@ -626,10 +626,10 @@ func (x *tree) run() {
 	x.write("kept", "kept\n")
 	x.write("old/a/1", "1\n")
 	x.write("old/2", "2\n")
-	x.scripted(7, false) // what is deleted is taken back by a change of its own
+	x.scripted(7, false) // what is deleted or moved is taken back by a change of its own
 }
 
-func (x *tree) scripted(run int64, deletes bool) {
+func (x *tree) scripted(run int64, trees bool) {
 	x.t.Helper()
 	c := func() *engine.Call {
 		c := x.call("s")
@@ -639,15 +639,23 @@ func (x *tree) scripted(run int64, deletes bool) {
 	at := func(name string) string { return x.ws + "/" + name }
 	put := func(name, content string) {
 		x.t.Helper()
-		_, _, err := x.Write(ctx, c(), engine.WriteArgs{Path: at(name), Raw: []byte(content), Rules: engine.Rules{Meant: true}})
+		_, _, err := x.Write(ctx, c(), engine.WriteArgs{Path: at(name), Raw: []byte(content), Rules: engine.Rules{Meant: true, Parents: true}})
 		must(x.t, err)
 	}
 	remove := func(name string) {
 		x.t.Helper()
-		if !deletes {
+		if !trees {
 			return
 		}
 		_, err := x.Delete(ctx, c(), at(name), engine.DeleteOptions{Recursive: true})
+		must(x.t, err)
+	}
+	move := func(from, to string) {
+		x.t.Helper()
+		if !trees {
+			return
+		}
+		_, err := x.Move(ctx, c(), engine.MoveArgs{From: at(from), To: at(to)})
 		must(x.t, err)
 	}
 	put("kept", "once\n")
@@ -657,10 +665,8 @@ func (x *tree) scripted(run int64, deletes bool) {
 	_, err := x.Mkdir(ctx, c(), engine.MkdirArgs{Path: at("made/deep"), Rules: engine.Rules{Parents: true}})
 	must(x.t, err)
 	put("made/deep/f", "f\n")
-	_, err = x.Move(ctx, c(), engine.MoveArgs{From: at("made/deep/f"), To: at("made/g")})
-	must(x.t, err)
-	_, err = x.Move(ctx, c(), engine.MoveArgs{From: at("old/a"), To: at("made/a")})
-	must(x.t, err)
+	move("made/deep/f", "made/g")
+	move("old/a", "made/a")
 	put("made/a/1", "one\n")
 	remove("old")
 	_, err = x.Append(ctx, c(), at("kept"), []byte("and more\n"), engine.Rules{Meant: true})
@@ -744,11 +750,11 @@ func TestUndoOfARunIsGuarded(t *testing.T) {
 	if len(no.asked) != 1 || !strings.Contains(no.asked[0].Diff, "-twice") || len(no.asked[0].Paths) < 5 {
 		t.Errorf("asked %+v", no.asked)
 	}
-	x.write("made/g", "others\n")
+	x.write("made/deep/f", "others\n")
 	yes := x.call("s")
 	yes.Approver = &asker{}
 	undo("what others changed", yes, engine.Conflicts)
-	x.write("made/g", "f\n")
+	x.write("made/deep/f", "f\n")
 	if _, err := x.Undo(ctx, yes, engine.RestoreOptions{}); err != nil || strings.Contains(x.looks(), "made") {
 		t.Fatalf("%v\n%s", err, x.looks())
 	}
