@@ -34,10 +34,10 @@ func (e *Engine) Move(ctx context.Context, c *Call, a MoveArgs) (*Done, error) {
 	if err := e.is(c, opRename, a.From, a.To); err != nil {
 		return nil, err
 	}
-	for apart := false; ; apart = true {
+	for try := 0; ; try++ {
 		var m *moving
 		done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (p *Plan, err error) {
-			m = &moving{d: d, a: a, mv: &Move{}, apart: apart}
+			m = &moving{d: d, a: a, mv: &Move{}, apart: try > 0, each: try > 1}
 			d.moves = append(d.moves, m.mv)
 			if p, err = m.plan(ctx); err != nil {
 				c.Trace.Paths = []string{a.From, a.To}
@@ -47,7 +47,7 @@ func (e *Engine) Move(ctx context.Context, c *Call, a MoveArgs) (*Done, error) {
 		if err == nil && m.apart {
 			done.Moved = append(done.Moved, *m.mv)
 		}
-		if apart || !errors.Is(err, syscall.EXDEV) { // an overlay says it of directories on one mount
+		if try > 1 || !errors.Is(err, syscall.EXDEV) { // an overlay says it of directories on one mount
 			return done, err
 		}
 	}
@@ -59,6 +59,7 @@ type moving struct {
 	a     MoveArgs
 	mv    *Move
 	apart bool // no rename leads there
+	each  bool // nor to the trash
 }
 
 // plan says how all that is at From comes to To.
@@ -212,7 +213,7 @@ func (m *moving) open() (err error) {
 // copied plans a move by contents: all is made anew at To, and From is deleted.
 func (m *moving) copied(ctx context.Context, p Plan) (*Plan, error) {
 	d, mv := m.d, m.mv
-	gone, err := d.delete(ctx, m.a.From, DeleteOptions{Recursive: true})
+	gone, err := d.delete(ctx, m.a.From, DeleteOptions{Recursive: true}, m.each)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -29,6 +30,9 @@ type DeleteOptions struct {
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory with all it holds into the
 // trash of the call's principal, by one rename on its own volume. It has a checkpoint whatever the config says.
 // Done.Trashed has the one entry. What can't be moved there is not deleted: NoTrash.
+//
+// A directory in the lower layer of an overlay, as a container's image is, can't be renamed. Its files and
+// links go one by one then, each with an entry of its own, and its directories when they are empty.
 func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
 	e, err := e.begun(c)
 	if err != nil {
@@ -37,11 +41,16 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 	if err := e.is(c, opRemove, path, "", o.Recursive); err != nil {
 		return nil, err
 	}
-	return e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) { return d.delete(ctx, path, o) })
+	for apart := false; ; apart = true {
+		done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) { return d.delete(ctx, path, o, apart) })
+		if apart || !errors.Is(err, syscall.EXDEV) {
+			return done, err
+		}
+	}
 }
 
-// delete plans how what is at path goes to the trash.
-func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (*Plan, error) {
+// delete plans how what is at path goes to the trash; with apart, if it is a directory, one by one.
+func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions, apart bool) (*Plan, error) {
 	e := d.e
 	d.disk = true // what is there goes
 	d.c.Trace.Paths = []string{path}
@@ -71,6 +80,9 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (*Plan,
 	if err := d.known(place, Rules{Read: ReadSome}); err != nil {
 		return nil, err
 	}
+	if apart && kind == guardfs.KindDir {
+		return d.deleteApart(ctx, name, o)
+	}
 	mv := &Move{Path: name, Entry: checkpoint.Trashed{Agent: !d.c.ByUser, Size: in.size, Files: in.files}, in: in}
 	s, _, err := d.move(mv)
 	if err == nil && (mv.info.ID != object.Info.ID || mv.info.Kind != kind) {
@@ -78,6 +90,33 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (*Plan,
 	}
 	return &Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true,
 		Op: checkpoint.Op{Kind: checkpoint.KindDelete}, Steps: []Step{s}}, err
+}
+
+// deleteApart plans how all that is in the directory name goes to the trash one by one, and then the directories.
+func (d *Desk) deleteApart(ctx context.Context, name string, o DeleteOptions) (*Plan, error) {
+	names := []string{name}
+	if _, err := d.e.census(ctx, name, o.Recursive, func(name string) { names = append(names, name) }); err != nil {
+		return nil, err
+	}
+	p := Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
+	for _, name := range names {
+		at, _, err := d.e.fs.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		var s Step
+		if at.Info.Kind == guardfs.KindDir {
+			s, err = d.rmdir(name)
+		} else {
+			s, _, err = d.move(&Move{Path: name, Entry: checkpoint.Trashed{Agent: !d.c.ByUser, Size: at.Info.Size, Files: 1}})
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	p.sort()
+	return &p, nil
 }
 
 // uproots refuses to take the workspace root away from under the calls to come, or what it is in.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -732,4 +733,75 @@ func (x *tree) closedDuring(system *calls, step func(*engine.Engine, context.Con
 	_, err := step(x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
 	must(x.t, err)
 	return most
+}
+
+// A directory in the lower layer of an overlay, as a container's image is, can't be renamed: it is deleted and moved one by one, as one
+// change, and comes back.
+func TestTreesOfALowerLayer(t *testing.T) {
+	if !testdir.OwnMounts(t) {
+		return
+	}
+	x := grow(t, nil)
+	must(t, x.Close())
+	layers := t.TempDir()
+	testdir.Mount(t, "tmpfs", layers, 0)
+	for _, d := range []string{"low/d/sub/deep", "low/d/hollow", "low/hollow", "up", "work"} {
+		must(t, os.MkdirAll(layers+"/"+d, 0o750))
+	}
+	for _, f := range []string{"d/a", "d/sub/b", "d/sub/deep/c"} {
+		must(t, os.WriteFile(layers+"/low/"+f, []byte(f+"\n"), 0o640))
+	}
+	must(t, os.Symlink("sub/b", layers+"/low/d/link"))
+	o := "lowerdir=" + layers + "/low,upperdir=" + layers + "/up,workdir=" + layers + "/work"
+	if err := syscall.Mount("overlay", x.ws, "overlay", 0, o); err != nil {
+		t.Skip("SKIPPED: no overlay file system can be mounted here: ", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(x.ws, syscall.MNT_DETACH) })
+	x.open()
+	looks := func() (out string) { // but for the trash, which is on the same volume
+		err := filepath.WalkDir(x.ws, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && strings.HasPrefix(d.Name(), ".moltis-trash") {
+				return filepath.SkipDir
+			}
+			b, _ := os.ReadFile(p)
+			out += strings.TrimPrefix(p, x.ws) + " " + d.Type().String() + " " + string(b) + "\n"
+			return err
+		})
+		must(t, err)
+		return out
+	}
+	was := looks()
+	if err := os.Rename(x.ws+"/d", x.ws+"/e"); !errors.Is(err, syscall.EXDEV) {
+		t.Skip("SKIPPED: this overlay renames directories of its lower layer: ", err)
+	}
+	for name, do := range map[string]func() error{
+		"delete": func() error {
+			_, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true})
+			return err
+		},
+		"delete an empty one": func() error {
+			_, err := x.Delete(ctx, x.call("s"), x.ws+"/hollow", engine.DeleteOptions{})
+			return err
+		},
+		"move": func() error {
+			_, err := x.Move(ctx, x.call("s"), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})
+			return err
+		},
+	} {
+		if err := do(); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		now := looks()
+		if strings.Contains(now, "/d d") != (name == "delete an empty one") || strings.Contains(now, "/e/sub/deep/c ") != (name == "move") {
+			t.Errorf("%s: %s", name, now)
+		}
+		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || looks() != was {
+			t.Fatalf("%s, undone: %v\n%s\nwas\n%s", name, err, looks(), was)
+		}
+		if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil || looks() != now {
+			t.Fatalf("%s, redone: %v\n%s\nwas\n%s", name, err, looks(), now)
+		}
+		_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		must(t, err)
+	}
 }

@@ -437,8 +437,8 @@ func (p *Place) SameMount(q *Place) (bool, error) {
 }
 
 // CopyUp makes sure that what stands at p keeps its identity when it is moved, and says what it is then. On an overlay file system a move copies what is in a
-// lower layer up, which makes another identity of it; so it is copied up before, by asking for its own mode or for writing, and stays as
-// it is. What can't be is left to the move.
+// lower layer up, which makes another identity of it; so it is copied up before, by asking for its own mode or for writing, or by a second
+// name for a moment, and stays as it is. What can't be is left to the move.
 func (p *Place) CopyUp() (Info, error) {
 	dir, err := p.fd.use()
 	if err != nil {
@@ -454,19 +454,22 @@ func (p *Place) CopyUp() (Info, error) {
 	if seen := p.object.Info; seen.ID != st.info.ID || seen.Kind != st.info.Kind {
 		return Info{}, p.conflict(Replaced)
 	}
-	if st.info.Kind != KindFile && st.info.Kind != KindDir {
-		return st.info, nil
-	}
 	if magic, err := k.magic(fd); err != nil || magic != overlayMagic {
 		return st.info, nil
 	}
-	if st.info.Kind == KindFile {
+	switch st.info.Kind {
+	case KindFile:
 		n, err := k.reopen(fd, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 		if err == nil {
 			k.close(n) //nolint:errcheck // nothing was written through it
 		}
-	} else {
+	case KindDir:
 		k.chmod(fd, st.info.Mode) //nolint:errcheck // see above
+	case KindSymlink: // it has no mode and can't be opened; a second name does it
+		name := TempName(NewTag(), 0)
+		if k.calls.Linkat(dir, p.base, dir, name) == nil {
+			k.unlink(dir, name, 0) //nolint:errcheck // see above
+		}
 	}
 	if st, err = k.stat(fd); err != nil {
 		return Info{}, p.failed("stat", err)

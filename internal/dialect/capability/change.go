@@ -188,12 +188,15 @@ func runDelete(ctx context.Context, c *call, a *deleteArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := done.Trashed[0]
-	return struct {
+	out := struct {
 		Deleted string `json:"deleted_path"`
 		Trash   string `json:"trash_path"`
 		Until   string `json:"recoverable_until"`
-	}{t.Path, trashPath(t), t.Expires.UTC().Format(time.RFC3339)}, nil
+	}{Deleted: c.Trace.Paths[0]}
+	for _, t := range done.Trashed { // none of an empty directory that can't be renamed
+		out.Deleted, out.Trash, out.Until = t.Path, trashPath(t), t.Expires.UTC().Format(time.RFC3339)
+	}
+	return out, nil
 }
 
 // inTrash begins a path in the trash. It is no path of the file system: where the content is, in
