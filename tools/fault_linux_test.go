@@ -431,7 +431,7 @@ func TestLinkSwappedInAllTheTime(t *testing.T) {
 		for n := range tries {
 			session, args := fmt.Sprint(name, n), c.args
 			if name == "restore" {
-				callIn(t, s, session, "Write", `{"file_path":"$F","content":"changed `+session+`\n"}`, d.file)
+				answers += mustEncode(t, callIn(t, s, session, "Write", `{"file_path":"$F","content":"changed `+session+`\n"}`, d.file))
 			}
 			if name == "Write" {
 				args = strings.Replace(args, "new", fmt.Sprint("new ", n), 1)

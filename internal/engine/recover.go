@@ -817,7 +817,7 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 	known, _, err := s.Before.is(out) // somebody else's is there, and stays
 	if err == nil {
 		_, stored := p.stored(s.Path)
-		err = p.dispose(out, s.Path, known && stored)
+		err = p.dispose(out, s.Path, known && stored && !p.live)
 	}
 	return out == at.old && idAt(at.temp) != "", !p.live || i != p.failed, err // of that the cause tells
 }
