@@ -73,12 +73,12 @@ var optionCases = []optionCase{
 	{"checkpoint purge", "--path a.txt", map[string]string{"yes": ""}, false, false},
 	{"checkpoint purge", "--path cut.txt --yes", map[string]string{"cut-off": ""}, false, false},
 	{"checkpoint purge", "--dry-run", map[string]string{"path": "a.txt", "excluded": "", "sha256": "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"}, false, false},
-	{"trash list", "", map[string]string{"contains": "GONE1", "limit": "1", "cursor": "tr-2VR", "principal": "p2", "session": "s2"}, false, false},
-	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"dry-run": "", "root": "$T/sub", "session": "s2"}, false, false},
+	{"trash list", "", map[string]string{"contains": "GONE4", "limit": "1", "cursor": "tr-2VR", "principal": "p2", "session": "s8"}, false, false},
+	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"dry-run": "", "root": "$T/sub", "session": "s8"}, false, false},
 	{"trash restore", "tr-1H0 --yes", map[string]string{"principal": "p1"}, false, false},
 	{"trash restore", "tr-1H0 --principal p1", map[string]string{"yes": ""}, false, false},
-	{"trash empty", "--all --yes", map[string]string{"principal": "p1", "session": "s2", "dry-run": ""}, false, false},
-	{"trash empty", "tr-1H0 --yes", map[string]string{"principal": "p2", "session": "s2"}, false, false},
+	{"trash empty", "--all --yes", map[string]string{"principal": "p1", "session": "s8", "dry-run": ""}, false, false},
+	{"trash empty", "tr-1H0 --yes", map[string]string{"principal": "p2", "session": "s8"}, false, false},
 	{"trash empty", "--yes", map[string]string{"expired": "", "all": "", "kept": ""}, false, false},
 	{"trash empty", "--all", map[string]string{"yes": ""}, false, false},
 
@@ -192,7 +192,7 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	f.hash = fmt.Sprintf("%x", sha256.Sum256([]byte(goes+stays)))
 	for name, text := range map[string]string{
 		"on.toml": on, "brief.toml": on + "keep_within = \"0s\"\nkeep_last = 1\n", "bad.toml": "[tools.fs]\nno_such_key = 1\n", "key": identity.String() + "\n",
-		"tree/a.txt": "one\ntwo\n", "tree/b.txt": "b\n", "tree/c.txt": "c\n", "tree/d.txt": goes + stays, "tree/sub/x": "x\n",
+		"tree/a.txt": "one\ntwo\n", "tree/b.txt": "b\n", "tree/c.txt": "c\n", "tree/d.txt": goes + stays, "tree/sub/x": "x\n", "tree/gone4.txt": "4\n", "tree/gone5.txt": "5\n", "tree/gone6.txt": "6\n",
 		"moltis/00000000000000000000000000000001/manifest.json": `{"id":"00000000000000000000000000000001","created_at":1760000000,"reason":"Edit","source_path":"/home/user/new.txt","source_kind":null,"existed":false,"backup_path":null}`,
 	} {
 		f.write(t, name, text)
@@ -214,9 +214,10 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	write := func(principal, session, turn, name string) string {
 		return call(principal, session, turn, "Write", map[string]string{"file_path": filepath.Join(tree, name), "content": name + "\n"})
 	}
+	dialect := "tools"
 	batch := func(calls ...string) {
 		t.Helper()
-		cmd := exec.Command(binary(t), "call", "--batch", "--yes", "--config", filepath.Join(dir, "on.toml"), "--data-dir", filepath.Join(dir, "data"))
+		cmd := exec.Command(binary(t), "call", "--batch", "--yes", "--dialect", dialect, "--config", filepath.Join(dir, "on.toml"), "--data-dir", filepath.Join(dir, "data"))
 		cmd.Stdin = strings.NewReader(strings.Join(calls, ""))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -229,6 +230,11 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	touch("gone1.txt")
 	undo := map[string]string{"id": "undo"}
 	batch(call("p1", "s1", "", "checkpoint_restore", undo), call("p1", "s2", "", "checkpoint_restore", undo), call("p2", "s1", "", "checkpoint_restore", undo))
+	dialect = "capability"
+	deletion := func(principal, session, name string) string {
+		return call(principal, session, "", "filesystem.delete", map[string]string{"path": filepath.Join(tree, name)})
+	}
+	batch(deletion("p1", "s7", "gone4.txt"), deletion("p1", "s8", "gone5.txt"), deletion("p2", "s7", "gone6.txt"))
 	f.write(t, "tree/b.txt", "outside\n")
 	f.write(t, "tree/gone2.txt", "outside\n")
 	f.run(t, "checkpoint", "pin", "ck-1H0", "--label", "L", "--data-dir", filepath.Join(dir, "data"))
@@ -285,8 +291,11 @@ func (f *optionFixture) answer(t *testing.T, command, base, option string) strin
 		err = errors.Join(err, os.CopyFS(filepath.Join(f.dir, name), os.DirFS(filepath.Join(f.dir, "first-"+name))), os.Chmod(filepath.Join(f.dir, name), 0o700))
 	}
 	err = errors.Join(err, filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error { // CopyFS leaves the modes to the umask
-		if err == nil && d.IsDir() {
+		switch {
+		case err == nil && d.IsDir():
 			err = os.Chmod(path, 0o700)
+		case err == nil && strings.Contains(path, "/.moltis-trash-"): // only that very object is brought back
+			err = errors.Join(os.Remove(path), os.Link(filepath.Join(f.dir, "first-data")+strings.TrimPrefix(path, data), path))
 		}
 		return err
 	}))

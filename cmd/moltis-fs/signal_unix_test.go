@@ -113,9 +113,9 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "c.toml")
-	file, bad, moltis := filepath.Join(dir, "a"), filepath.Join(dir, "bad.toml"), filepath.Join(dir, "moltis")
+	file, goes, bad, moltis := filepath.Join(dir, "a"), filepath.Join(dir, "goes"), filepath.Join(dir, "bad.toml"), filepath.Join(dir, "moltis")
 	err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600)
-	err = errors.Join(err, os.WriteFile(bad, []byte("[tools.fs]\nrequire = 1\n"), 0o600), os.MkdirAll(filepath.Join(moltis, "00000000000000000000000000000003"), 0o700))
+	err = errors.Join(err, os.WriteFile(goes, nil, 0o600), os.WriteFile(bad, []byte("[tools.fs]\nrequire = 1\n"), 0o600), os.MkdirAll(filepath.Join(moltis, "00000000000000000000000000000003"), 0o700))
 	noise := make([]byte, 1<<20) // a content that becomes a file of the store
 	rand.NewChaCha8([32]byte{1}).Read(noise)
 	must(t, errors.Join(err, os.WriteFile(filepath.Join(dir, "b"), fmt.Appendf(nil, "%x", noise), 0o600)))
@@ -134,7 +134,8 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	}{
 		{[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, file)}, exitOK},
 		{[]string{"checkpoint", "list"}, exitOK}, {[]string{"checkpoint", "list", "--json"}, exitOK}, {[]string{"checkpoint", "export"}, exitOK},
-		{[]string{"checkpoint", "undo"}, exitOK}, {[]string{"checkpoint", "undo", "--json"}, exitRefused}, {[]string{"trash", "list"}, exitOK},
+		{[]string{"checkpoint", "undo"}, exitOK}, {[]string{"checkpoint", "undo", "--json"}, exitRefused},
+		{[]string{"call", "--dialect", "capability", "--yes", "filesystem.delete", fmt.Sprintf(`{"path":%q}`, goes)}, exitOK}, {[]string{"trash", "list"}, exitOK},
 		{[]string{"call", "Read", missing}, exitRefused}, {[]string{"checkpoint", "show", "ck-UUU", "--json"}, exitMisuse},
 		{[]string{"checkpoint", "import-moltis", moltis}, exitRefused}, {[]string{"checkpoint", "import-moltis", moltis, "--json"}, exitRefused},
 		{[]string{"checkpoint", "check", "--data"}, exitOK}, {[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"2"}`, filepath.Join(dir, "b"))}, exitOK},

@@ -106,7 +106,7 @@ func TestEmptyTrashAsks(t *testing.T) {
 		return string(out)
 	}
 	run("call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
-	run("checkpoint", "undo")
+	run("call", "--dialect", "capability", "--yes", "filesystem.delete", fmt.Sprintf(`{"path":%q}`, file))
 	for _, c := range []struct {
 		typed string
 		left  int
