@@ -23,7 +23,7 @@ import (
 // before. It has a checkpoint whatever the config says: of a file up to appendWhole that is the whole
 // content, of a larger one, which is not read, only the tail.
 //
-// A file with other names is made anew, as by any change.
+// A file with other names or a set-id bit is made anew, as by any change.
 func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
 	r Rules) (*Done, error) {
 	return e.append(ctx, c, path, r, func(*Target) ([]byte, error) { return tail, nil })
@@ -80,7 +80,7 @@ func (e *Engine) append(ctx context.Context, c *Call, path string, r Rules,
 	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
 		p := Plan{Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
 		t, err := d.Load(path, r)
-		if err == nil && t.large() && t.Before.Info.Links > 1 { // the link is broken, as by any change
+		if err == nil && t.large() && !growable(t.Before.Info) { // it is made anew, as by any change
 			d.forget()
 			whole := r
 			whole.above = 0
@@ -103,12 +103,17 @@ func (e *Engine) append(ctx context.Context, c *Call, path string, r Rules,
 			p.Checkpoint = true
 		default:
 			t.After = After{Kind: guardfs.KindFile, Content: slices.Concat(t.Before.Content, tail)}
-			if t.Before.Info.Links == 1 && !t.Unsaved() {
+			if growable(t.Before.Info) && !t.Unsaved() {
 				t.After.add, p.Checkpoint = len(tail), true
 			}
 		}
 		return d.plan(p)
 	})
+}
+
+// growable says that a file may be appended to in place: it has no other name, and no set-id bit, which would stay.
+func growable(i guardfs.Info) bool {
+	return i.Links == 1 && i.Mode&(fs.ModeSetuid|fs.ModeSetgid) == 0
 }
 
 // ends is a part of a large file by which its encoding is told: whole lines of its beginning and end.
