@@ -1064,8 +1064,8 @@ func (l *unrecovered) log(logger *slog.Logger, id checkpoint.ID, err error) {
 		l.ids = map[checkpoint.ID]bool{}
 	}
 	l.ids[id] = true
-	if errors.Is(err, errOutOfReach) {
-		logger.Warn("an interrupted change is left to a start that may reach all its paths",
+	if errors.Is(err, errOutOfReach) { // nothing to worry about: it may have ended, and that is about to be written
+		logger.Info("an interrupted change is left to a start that may reach all its paths",
 			"id", id, "err", err)
 		return
 	}
