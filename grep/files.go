@@ -18,6 +18,7 @@ type GlobQuery struct {
 
 	NoHidden bool // leave out names that begin with a dot, and all below such directories
 	All      bool // no ignore rule counts, and directories of version control are entered
+	Dirs     bool // directories that match are found too
 
 	// Found is handed each file instead of the result, in no order and by many workers at once. Path
 	// is from the root. Limit and Offset say nothing then.
@@ -40,7 +41,7 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	if w.Elsewhere != nil {
 		return w.Elsewhere.Files(ctx, w, q)
 	}
-	l := &lister{filter: f, noHidden: q.NoHidden, each: q.Found, found: make([]workerFiles, w.workers())}
+	l := &lister{filter: f, noHidden: q.NoHidden, dirs: q.Dirs, each: q.Found, found: make([]workerFiles, w.workers())}
 	for i := range l.found {
 		l.found[i].newest.limit = window(q.Offset, q.Limit)
 	}
@@ -100,6 +101,7 @@ func ended(ctx context.Context, s Skipped) (partial bool, err error) {
 type lister struct {
 	*filter
 	noHidden bool
+	dirs     bool
 	each     func(FileHit)
 	found    []workerFiles
 }
@@ -128,20 +130,27 @@ type workerFiles struct {
 	_      [64]byte
 }
 
-func (l *lister) file(w *worker, n *node, name string) {
+func (l *lister) file(w *worker, n *node, name string) { l.hit(w, n, name, KindFile) }
+
+// hit notes the entry name of n, if it is still of that kind.
+func (l *lister) hit(w *worker, n *node, name string, k Kind) {
 	i, err := n.dir.Stat(name)
 	if err != nil {
 		w.failed(err)
 		return
 	}
-	if i.Kind != KindFile {
+	if i.Kind != k {
 		return // it was replaced since the listing
 	}
-	f := &l.found[w.id]
+	f, hit := &l.found[w.id], FileHit{ModTime: i.ModTime, Size: i.Size}
+	if k == KindDir {
+		hit.Dir, hit.Size = true, 0
+	}
 	f.total++
 	if l.each != nil {
-		l.each(FileHit{Path: n.rel() + name, ModTime: i.ModTime, Size: i.Size})
+		hit.Path = n.rel() + name
+		l.each(hit)
 		return
 	}
-	f.newest.add(FileHit{ModTime: i.ModTime, Size: i.Size}, n.rel(), name)
+	f.newest.add(hit, n.rel(), name)
 }

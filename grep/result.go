@@ -8,6 +8,7 @@ import (
 // FileHit is one file of a result.
 type FileHit struct {
 	Path    string // canonical
+	Dir     bool   // it is a directory
 	ModTime time.Time
 	Size    int64
 	Lines   int // matching lines; 0 in FilesWithMatches, which stops at the first

@@ -25,6 +25,9 @@ func (w *walker) sift(
 			}
 			continue
 		}
+		if l, ok := w.visitor.(*lister); isDir && ok && l.dirs && l.wants(rel, e.Name, p) && (idle || !rules.Ignored(n.full, e.Name, true, &p.scratch)) {
+			l.hit(p, n, e.Name, KindDir)
+		}
 		if isDir && !w.enters(p, rel, e.Name, n.depth) || !isDir && !w.searches(p, rel, e) {
 			continue
 		}

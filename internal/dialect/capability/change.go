@@ -222,7 +222,18 @@ type restoreArgs struct {
 }
 
 func runRestore(ctx context.Context, c *call, a *restoreArgs) (any, error) {
-	done, err := c.e.Untrash(ctx, c.Call, trashID(a.Path), false)
+	id := trashID(a.Path)
+	if strings.HasPrefix(a.Path, "/") { // where it was: the newest that is from there
+		page, err := c.e.Trash(ctx, c.Call, checkpoint.TrashFilter{Path: path.Clean(a.Path), Limit: 1})
+		if err == nil && len(page.Entries) == 0 {
+			err = checkpoint.ErrNotFound
+		}
+		if err != nil {
+			return nil, err
+		}
+		id = page.Entries[0].ID
+	}
+	done, err := c.e.Untrash(ctx, c.Call, id, false)
 	if r := engine.Reason(err); r != nil && r.Cause == engine.NotRegular { // what is at its place
 		err = engine.Refuse(engine.Conflicts, r.Path, []engine.Blocked{{Path: r.Path, Why: engine.Occupied}})
 	}

@@ -38,9 +38,10 @@ type aggregateArgs struct {
 
 func (a *searchArgs) paths() []string { return []string{a.Path} }
 
-// A match is a file that was found.
+// A match is a file or directory that was found.
 type match struct {
 	Path     string  `json:"path"`
+	Type     string  `json:"type,omitempty"`
 	Size     int64   `json:"size"`
 	Modified *string `json:"modified"`
 	Checksum string  `json:"checksum,omitempty"`
@@ -78,6 +79,7 @@ func runSearch(ctx context.Context, c *call, a *searchArgs) (any, error) {
 	if a.Aggregate != nil {
 		return c.aggregated(ctx, a, q, sums)
 	}
+	q.Dirs = true
 	r, err := c.e.Files(ctx, c.Call, a.Path, q)
 	if err != nil {
 		return nil, err
@@ -86,7 +88,9 @@ func runSearch(ctx context.Context, c *call, a *searchArgs) (any, error) {
 	names := make([]string, len(r.Files))
 	for i, f := range r.Files {
 		names[i], out.Matches[i] = f.Path, match{Path: f.Path, Size: f.Size, Modified: stamp(f.ModTime)}
-		if a.Hash {
+		if f.Dir {
+			out.Matches[i].Type = "directory"
+		} else if a.Hash {
 			out.Matches[i].Checksum = sums.of(f.Path)
 		}
 	}
