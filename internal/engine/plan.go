@@ -453,6 +453,8 @@ type Plan struct {
 	Whole      bool // refuse unless store or trash holds every content
 
 	Left []Blocked // paths that it leaves alone, and why
+
+	locks []string // the keys of its paths, once they were asked for; then its steps are as they stay
 }
 
 // PlanError: a plan contradicts itself. No call may bring that about.
@@ -553,11 +555,18 @@ func (p *Plan) Paths() []string {
 // makes or removes the directory it lies in, others see it there, or see nothing, and their plans
 // lock nothing else in common. What is there is locked by its place too, for its other spellings. A
 // tree that gets another name is locked with all that is below both names.
-func (p *Plan) keys() (out []string) {
-	dirs := map[string]bool{}
-	if p.Op.Tag != "" {
-		out = append(out, opKey(p.Op.Tag))
+func (p *Plan) keys() []string {
+	if p.locks == nil {
+		p.locks = p.pathKeys()
 	}
+	if p.Op.Tag != "" {
+		return append([]string{opKey(p.Op.Tag)}, p.locks...)
+	}
+	return p.locks
+}
+
+func (p *Plan) pathKeys() (out []string) {
+	dirs := map[string]bool{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		t, mv := s.file, s.move
