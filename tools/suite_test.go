@@ -686,21 +686,6 @@ func TestCallsCountTheirFiles(t *testing.T) {
 	}
 }
 
-type auditRecord struct {
-	Tool, Phase string
-	Paths       []string
-}
-
-func recorded(t *testing.T, data string) (out []auditRecord) {
-	t.Helper()
-	for line := range strings.Lines(records(t, data)) {
-		var r auditRecord
-		must(t, json.Unmarshal([]byte(line), &r))
-		out = append(out, r)
-	}
-	return out
-}
-
 // script is a hook of every event that does what it is told.
 type script struct {
 	do   func(ctx context.Context, payload json.RawMessage) (hook.Decision, error)
