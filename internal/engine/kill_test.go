@@ -434,6 +434,9 @@ func TestKilledMaking(t *testing.T) {
 	for step, making := range makings {
 		t.Run(step, func(t *testing.T) {
 			x := growIn(t, testdir.Disk(t), small) // where a new inode takes the number of one that went
+			if x.bestEffort() && strings.HasSuffix(step, "a run") {
+				t.Skip("SKIPPED: nothing tells here whether others have a file open that the run appended to")
+			}
 			making.lay(x)
 			k := killedMaking{tree: x, step: step, old: x.looks(), had: x.dirs()}
 			kills(t, step, x, func() { making.lay(x) }, k.look) // the trash knows its own
@@ -636,6 +639,9 @@ func TestKilledAppending(t *testing.T) {
 	for step := range appendings {
 		t.Run(step, func(t *testing.T) {
 			x := grow(t, tight)
+			if x.bestEffort() && step != "append" {
+				t.Skip("SKIPPED: nothing tells here whether others have the file open")
+			}
 			lay := func() { // a copy of it would be another file
 				x.write("large", large)
 				if step != "append" {

@@ -498,7 +498,7 @@ func (p *rollback) made() (bool, error) {
 	case s.Do == Overwrite:
 		return s.overwritten(at)
 	case s.Do == Rename:
-		return idAt(at.temp) == "" && idAt(at.to) == s.Before.ID, nil
+		return idAt(at.temp) == "" && idAt(at.to) == s.Before.ID && !s.twice(at, at.to), nil
 	case s.After.ID != "" && idAt(at.temp) == s.After.ID, s.After.ID == "" && idAt(at.place) != "":
 		return false, nil
 	}
@@ -900,6 +900,13 @@ func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stu
 	return false, true, p.dispose(temp, s.Path, false)
 }
 
+// twice says that what a rename moves has both names, as between the two calls that a rename takes on systems that know no
+// better. The same name in another case is the same.
+func (s *record) twice(at *names, other *guardfs.Place) bool {
+	return at.place != nil && other != nil && at.place.Object().Info.Links > 1 && idAt(at.place) == s.Before.ID && idAt(other) == s.Before.ID &&
+		guardfs.NameKey(s.Path) != guardfs.NameKey(s.To)
+}
+
 // undoRename takes a step back that gave something another name. more: look again.
 func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
 	s := &p.steps[i]
@@ -912,6 +919,8 @@ func (p *rollback) undoRename(ctx context.Context, i int, at *names) (more, stuc
 	switch {
 	case at.place == nil:
 		return false, false, errDirGone
+	case s.twice(at, from):
+		return true, false, at.place.DropLink(from)
 	case idAt(at.place) == "":
 		return true, false, put(ctx, at.place, from)
 	case from == at.to: // it stays under its new name, or in the trash

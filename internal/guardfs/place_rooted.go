@@ -309,8 +309,8 @@ func (r *dirRoot) Chtimes(name string, accessed, modified time.Time) error {
 	return r.do("utimes", func() error { return r.Root.Chtimes(name, accessed, modified) })
 }
 
-// SameMount reports whether p and q are on one mount. Here that can't be told, so nothing can be moved from one to the other.
-func (p *Place) SameMount(*Place) (bool, error) { return false, nil }
+// SameMount reports whether p and q are on one device. Whether a thing can be renamed from one to the other is told by the rename.
+func (p *Place) SameMount(q *Place) (bool, error) { return p.dir.Info.ID.Dev == q.dir.Info.ID.Dev, nil }
 
 // CopyUp says what stands at p.
 func (p *Place) CopyUp() (Info, error) { return p.object.Info, nil }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -89,9 +90,12 @@ func ReservedPath(path string) bool {
 // TrashName is the name of that of the user as whom calls are made.
 func (f *FS) TrashName() string { return TrashPrefix + "-" + strconv.Itoa(f.user()) }
 
-// Private reports whether a directory of that user is there that nobody else may enter.
+// Private reports whether a directory of that user is there that nobody else may enter. Windows has no such modes: there it is any directory.
 func (p *Place) Private() bool {
 	i := &p.object.Info
+	if runtime.GOOS == "windows" {
+		return i.Kind == KindDir
+	}
 	return i.Kind == KindDir && int(i.UID) == p.fs.user() && i.Mode&0o077 == 0
 }
 
