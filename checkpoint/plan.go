@@ -275,7 +275,7 @@ func (p *Plan) cut(ops []entry, only []string) []entry {
 	return ops
 }
 
-// paths are those that operations are about, sorted.
+// paths lists the paths that ops changed, sorted, but for directories that were only made or removed for them.
 func paths(ops []entry, only []string) []string {
 	all := map[string]bool{}
 	for _, e := range ops {

@@ -322,7 +322,7 @@ func purged(c *checkpoint.Checkpoint) (n int) {
 	return n
 }
 
-// otherName says what else a path that was moved is or was called.
+// otherName tells, of the change of a path that was moved, the name that it got or had.
 func otherName(ch *checkpoint.Recorded) string {
 	switch {
 	case ch.To != "":

@@ -587,7 +587,7 @@ func (b *copying) put(i copied) error {
 	return err
 }
 
-// metadata is that of the file name.
+// metadata reads the metadata of the file name, without its content.
 func (b *copying) metadata(name string) (*guardfs.Metadata, error) {
 	at, err := b.d.e.fs.PlaceLink(name)
 	if err != nil {

@@ -70,7 +70,7 @@ func blocks(seed, size int) string {
 	return b.String()[:size]
 }
 
-// strangers are what somebody else writes after a kill, from what is there, before and after; "": nothing.
+// strangers are the texts that somebody else writes after a kill: each makes one of the text now and those before and after; "" writes nothing.
 var strangers = []func(now, before, after string) string{
 	func(_, _, _ string) string { return "" },
 	func(now, _, _ string) string { return now + "theirs\n" },

@@ -202,7 +202,7 @@ func (p *plot) run(x *tree, s *stranger) error {
 	return err
 }
 
-// What is played against a change.
+// The ways in which a change is disturbed.
 const (
 	killed = iota
 	strangerAndKill
@@ -422,7 +422,7 @@ func (p *plot) recover(x *tree, r *rand.Rand, n map[string]int) {
 	}
 }
 
-// judge says what is broken of what is promised.
+// judge compares the tree after the starts with the promises, and says which one is broken; "" for none.
 func (p *plot) judge(x *tree, s *stranger, how int, over bool, err error) (fell string) {
 	all, after := x.contents(), p.after()
 	if left := x.halfWay(); left != nil {
