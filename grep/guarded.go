@@ -18,7 +18,7 @@ func GuardedFile(f *guardfs.File) File { return guardedFile{f} }
 // guardedDir lends its listings the memory of earlier ones in the same tree.
 type guardedDir struct {
 	d       *guardfs.Dir
-	entries *sync.Pool // of *[]guardfs.Entry
+	entries *sync.Pool // of *[]guardfs.DirEntry
 }
 
 // guardedFile is one pointer wide: it becomes an interface without an allocation.
@@ -30,9 +30,9 @@ func (g *guardedDir) Info() Info   { return guardedInfo(g.d.Info()) }
 func (g *guardedDir) Close() error { return g.d.Close() }
 
 func (g *guardedDir) List(buf []Entry) ([]Entry, int, error) {
-	spare, _ := g.entries.Get().(*[]guardfs.Entry)
+	spare, _ := g.entries.Get().(*[]guardfs.DirEntry)
 	if spare == nil {
-		spare = new([]guardfs.Entry)
+		spare = new([]guardfs.DirEntry)
 	}
 	es, denied, err := g.d.ListWays(*spare)
 	buf = buf[:0]

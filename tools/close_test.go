@@ -207,8 +207,8 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		must(t, err)
 		return d.Close, func() error { _, _, err := d.List(nil); return err }
 	},
-	"internal/guardfs.Place": func(t *testing.T, dir string) (func() error, func() error) {
-		p, err := guarded(t).Place(dir + "/new")
+	"internal/guardfs.Entry": func(t *testing.T, dir string) (func() error, func() error) {
+		p, err := guarded(t).Entry(dir + "/new")
 		must(t, err)
 		return p.Close, func() error { _, err := p.Load(-1); return err }
 	},

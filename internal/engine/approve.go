@@ -408,7 +408,7 @@ func (e *Engine) runsCode(ctx context.Context, p *Plan) (out []string, err error
 		if s.move == nil {
 			continue
 		}
-		for _, place := range []*guardfs.Place{s.move.place, s.move.slot} {
+		for _, place := range []*guardfs.Entry{s.move.place, s.move.slot} {
 			if place != nil && !inTrash(place.Object().True) {
 				by, is := e.classes.Worst(place.Object())
 				add(by, is)

@@ -259,10 +259,10 @@ type apply struct {
 
 // A movement is a step with its two names open.
 type movement struct {
-	place, hold *guardfs.Place
+	place, hold *guardfs.Entry
 	own         bool // place is not that of the target
-	made        *guardfs.Made
-	was         guardfs.Expect
+	made        *guardfs.Staged
+	was         guardfs.Precondition
 	before      checkpoint.State // of a directory that goes
 	pub         *guardfs.Published
 	top         int // the step that makes the directory in which it is staged; -1: it has a temporary name of its own
@@ -398,7 +398,7 @@ func (s *apply) filled(i int) error {
 	if st.Exact {
 		mode = mode&^0o700 | st.After.Mode&0o700
 	}
-	if err := m.hold.Filled(m.made, mode); err != nil {
+	if err := m.hold.FinishDir(m.made, mode); err != nil {
 		return err
 	}
 	if m.top < 0 {
@@ -578,7 +578,7 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 	if st.move != nil {
 		return s.rename(ctx, st.move, m)
 	}
-	m.pub, err = m.place.Swap(ctx, m.hold, m.was, m.made.Expect())
+	m.pub, err = m.place.Publish(ctx, m.hold, m.was, m.made.Precondition())
 	if t := st.file; err == nil && t != nil && t.unheld { // nobody comes to it by its name any more
 		if open, _ := m.hold.Writers(); open {
 			return Refuse(Conflicts, "", []Blocked{{Path: t.True, Why: HeldOpen}})
@@ -625,7 +625,7 @@ func (s *apply) announce(ctx context.Context, i int) error {
 // rename makes the step that moves mv. What is in a directory is compared with the plan while it has a
 // name of ours, to which no call comes: in the trash, or between its two names in the tree.
 func (s *apply) rename(ctx context.Context, mv *Move, m *movement) (err error) {
-	look := func(at *guardfs.Place) {
+	look := func(at *guardfs.Entry) {
 		if err == nil {
 			err = s.e.asPlanned(ctx, mv, at.Object().True)
 		}
@@ -633,17 +633,17 @@ func (s *apply) rename(ctx context.Context, mv *Move, m *movement) (err error) {
 	switch {
 	case mv.Back:
 		if look(m.place); err == nil {
-			m.pub, err = m.place.Swap(ctx, m.hold, m.was, guardfs.Expect{})
+			m.pub, err = m.place.Publish(ctx, m.hold, m.was, guardfs.Precondition{})
 		}
 	case mv.To == "":
-		if m.pub, err = m.place.Swap(ctx, m.hold, m.was, guardfs.Expect{}); err != nil {
+		if m.pub, err = m.place.Publish(ctx, m.hold, m.was, guardfs.Precondition{}); err != nil {
 			err = noTrash(mv.Path, err)
 		}
 		look(m.hold)
 	default: // over our own name: what leaves a user's name is looked at there
-		_, err = m.place.Swap(ctx, mv.mid, m.was, guardfs.Expect{})
+		_, err = m.place.Publish(ctx, mv.mid, m.was, guardfs.Precondition{})
 		if look(mv.mid); err == nil {
-			m.pub, err = m.hold.Swap(ctx, mv.mid, guardfs.Expect{}, m.was)
+			m.pub, err = m.hold.Publish(ctx, mv.mid, guardfs.Precondition{}, m.was)
 		}
 	}
 	return err
@@ -657,7 +657,7 @@ func (s *apply) syncNames() error {
 		if m.hold == nil || m.top >= 0 {
 			continue
 		}
-		for _, place := range []*guardfs.Place{m.place, m.hold} {
+		for _, place := range []*guardfs.Entry{m.place, m.hold} {
 			if dir := place.ParentTrue(); !synced[dir] {
 				if err := place.SyncNames(); err != nil {
 					return err
@@ -679,7 +679,7 @@ func (s *apply) tidyAll() error {
 		}
 		err := m.hold.Drop(m.pub.Displaced)
 		if inUse(err) { // somebody put something into the directory as it went
-			_, err = m.hold.Keep()
+			_, err = m.hold.Preserve()
 		}
 		errs = append(errs, err)
 	}
@@ -808,7 +808,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 			return err
 		}
 	}
-	var at *guardfs.Place
+	var at *guardfs.Entry
 	if t := st.file; t != nil {
 		if at = t.place; t.place != nil && kind(st.Before) != checkpoint.Absent {
 			info, err := t.place.CopyUp()
@@ -830,7 +830,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		}
 	}
 	if at == nil || anchor != st.Path {
-		foreseen, _, name, err := s.e.fs.Foresee(anchor, nil)
+		foreseen, _, name, err := s.e.fs.NearestEntry(anchor, nil)
 		if err != nil {
 			return err
 		}
@@ -852,7 +852,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 func (s *apply) stageBelow(ctx context.Context, i int) error {
 	m := &s.moves[i]
 	top := s.moves[m.top].hold
-	at, err := s.e.trash.PlaceLink(path.Join(top.ParentTrue(), top.Base()) + s.p.Steps[i].Path[len(s.p.Steps[m.top].Path):])
+	at, err := s.e.trash.EntryLink(path.Join(top.ParentTrue(), top.Base()) + s.p.Steps[i].Path[len(s.p.Steps[m.top].Path):])
 	if err != nil {
 		return err
 	}
@@ -861,7 +861,7 @@ func (s *apply) stageBelow(ctx context.Context, i int) error {
 }
 
 // make makes what the i-th step brings, under the name base in the directory of at.
-func (s *apply) make(ctx context.Context, i int, at *guardfs.Place, base string) (err error) {
+func (s *apply) make(ctx context.Context, i int, at *guardfs.Entry, base string) (err error) {
 	st, m := &s.p.Steps[i], &s.moves[i]
 	what := st.object()
 	what.Open = s.p.single()
@@ -872,7 +872,7 @@ func (s *apply) make(ctx context.Context, i int, at *guardfs.Place, base string)
 		defer what.Source.Close() //nolint:errcheck // nothing was written through it
 		what.Size = st.file.After.From.size
 	}
-	if m.hold, m.made, err = at.Hold(ctx, base, what); err != nil {
+	if m.hold, m.made, err = at.Stage(ctx, base, what); err != nil {
 		return fmt.Errorf("writing beside %s: %w", st.Path, err)
 	}
 	if t := st.file; t != nil {
@@ -893,14 +893,14 @@ func (s *apply) make(ctx context.Context, i int, at *guardfs.Place, base string)
 // parting readies a step that moves something: to the trash, back from there, or to another name.
 func (s *apply) parting(i int) error {
 	mv, m, tr := s.p.Steps[i].move, &s.moves[i], &s.steps[i]
-	m.made = &guardfs.Made{}
+	m.made = &guardfs.Staged{}
 	if mv.To != "" {
 		info, err := mv.place.CopyUp()
 		mv.info, m.place, m.hold = info, mv.place, mv.slot // which may have to be made
 		tr.To, tr.Dir, tr.Before = mv.To, mv.place.ParentTrue(), objectOf(info, "")
-		m.was = guardfs.Expect{ID: info.ID}
+		m.was = guardfs.Precondition{ID: info.ID}
 		if err == nil {
-			mv.mid, _, err = mv.place.Hold(context.Background(), guardfs.TempName(s.tag, i), guardfs.NewObject{})
+			mv.mid, _, err = mv.place.Stage(context.Background(), guardfs.TempName(s.tag, i), guardfs.NewObject{})
 		}
 		return err
 	}
@@ -915,7 +915,7 @@ func (s *apply) parting(i int) error {
 		tr.Path, tr.To = mv.Path, mv.Entry.Parked
 	}
 	tr.Dir, tr.Before = path.Dir(tr.Path), objectOf(mv.info, "")
-	m.was = guardfs.Expect{ID: mv.info.ID}
+	m.was = guardfs.Precondition{ID: mv.info.ID}
 	return nil
 }
 
@@ -940,7 +940,7 @@ func (s *apply) leaving(i int) (goes bool, err error) {
 		return false, nil
 	}
 	info, err := m.place.CopyUp()
-	m.was, tr.Before = guardfs.Expect{ID: info.ID}, objectOf(info, "")
+	m.was, tr.Before = guardfs.Precondition{ID: info.ID}, objectOf(info, "")
 	return true, err
 }
 
@@ -1153,7 +1153,7 @@ func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint
 // back.
 func (e *Engine) dirState(dir string) (checkpoint.State, error) {
 	gone := checkpoint.State{Kind: checkpoint.Absent}
-	place, err := e.fs.PlaceLink(dir)
+	place, err := e.fs.EntryLink(dir)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
 		errors.Is(err, syscall.ENOTDIR) {
 		return gone, nil
@@ -1297,7 +1297,7 @@ func inUse(err error) bool {
 // directory that is gone is no error.
 func (e *Engine) removeEmpty(dir, lasting string) error {
 	for try := 0; ; try++ {
-		place, err := e.fs.PlaceLink(dir)
+		place, err := e.fs.EntryLink(dir)
 		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
 			errors.Is(err, syscall.ENOTDIR) {
 			return nil

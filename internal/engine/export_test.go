@@ -163,7 +163,7 @@ func (e *Engine) OpFree(ctx context.Context, id checkpoint.ID) bool {
 
 // LockKey is the lock of a path.
 func (e *Engine) LockKey(path string) string {
-	place, err := e.fs.Place(path)
+	place, err := e.fs.Entry(path)
 	if err != nil {
 		panic(err)
 	}

@@ -208,7 +208,7 @@ func TestALockThatIsHeld(t *testing.T) {
 		}})
 		return err
 	}
-	place, err := e.fs.Place(file)
+	place, err := e.fs.Entry(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,17 +367,17 @@ func TestKept(t *testing.T) {
 	if err := os.WriteFile(theirs, []byte("theirs"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	place, err := f.PlaceLink(filepath.Join(dir, "f"))
+	place, err := f.EntryLink(filepath.Join(dir, "f"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer place.Close()
-	temp, err := place.Held(filepath.Base(theirs))
+	temp, err := place.Temp(filepath.Base(theirs))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer temp.Close()
-	if _, err := temp.Keep(); err != nil {
+	if _, err := temp.Preserve(); err != nil {
 		t.Fatal(err)
 	}
 	for _, remove := range []bool{false, true, false} {

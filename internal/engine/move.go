@@ -111,7 +111,7 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 
 // known refuses the file at a place that the session must not move or replace by these rules. It is read only where the caller, or what
 // the session has seen of it, has a hash.
-func (d *Desk) known(at *guardfs.Place, r Rules) error {
+func (d *Desk) known(at *guardfs.Entry, r Rules) error {
 	o := at.Object()
 	t := &Target{Path: o.True, True: o.True, rules: r, Before: &guardfs.Before{Exists: true, Info: o.Info}}
 	if o.Info.Kind != guardfs.KindFile {
@@ -168,7 +168,7 @@ func (d *Desk) judgeInside(ctx context.Context, mv *Move) (err error) {
 // open looks at both names, by handle; policy first.
 func (m *moving) open() (err error) {
 	e, mv, a := m.d.e, m.mv, &m.a
-	if mv.place, err = e.fs.PlaceLink(a.From); err != nil {
+	if mv.place, err = e.fs.EntryLink(a.From); err != nil {
 		return err
 	}
 	from := mv.place.Object()
@@ -176,11 +176,11 @@ func (m *moving) open() (err error) {
 	if err := cmp.Or(e.judge.Judge(from, guardfs.Remove), e.uproots(m.d.c, mv.Path)); err != nil {
 		return err
 	}
-	to, err := e.fs.PlaceLink(a.To)
+	to, err := e.fs.EntryLink(a.To)
 	near := to
 	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok && a.Rules.Parents {
 		mv.To = gone.True
-		if near, err = e.fs.PlaceLink(gone.Missing); err == nil {
+		if near, err = e.fs.EntryLink(gone.Missing); err == nil {
 			defer near.Close() //nolint:errcheck // nothing was written through it
 		}
 	}
@@ -281,7 +281,7 @@ func (e *Engine) asPlanned(ctx context.Context, mv *Move, name string) error {
 		if mv.To == "" {
 			return nil
 		}
-		at, err := e.trash.PlaceLink(name)
+		at, err := e.trash.EntryLink(name)
 		if err != nil {
 			return err
 		}
@@ -315,7 +315,7 @@ func (e *Engine) lookInto(ctx context.Context, mv *Move, name string,
 	if top.Info().ID != mv.info.ID {
 		return "", &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
 	}
-	return walk(ctx, top, func(d *guardfs.Dir, entries []guardfs.Entry, _ int) error {
+	return walk(ctx, top, func(d *guardfs.Dir, entries []guardfs.DirEntry, _ int) error {
 		for _, entry := range entries {
 			if use != nil {
 				use(mv.Path+d.True()[len(name):]+"/"+entry.Name, entry.Kind)
@@ -427,7 +427,7 @@ type copied struct {
 
 // tree plans the copy of a directory.
 func (b *copying) tree(ctx context.Context, h *guardfs.Handle, p Plan) (*Plan, error) {
-	place, err := b.d.e.fs.PlaceLink(b.a.To)
+	place, err := b.d.e.fs.EntryLink(b.a.To)
 	gone, ok := errors.AsType[*guardfs.MissingParentError](err)
 	var to string
 	switch {
@@ -589,7 +589,7 @@ func (b *copying) put(i copied) error {
 
 // metadata reads the metadata of the file name, without its content.
 func (b *copying) metadata(name string) (*guardfs.Metadata, error) {
-	at, err := b.d.e.fs.PlaceLink(name)
+	at, err := b.d.e.fs.EntryLink(name)
 	if err != nil {
 		return nil, err
 	}
@@ -612,7 +612,7 @@ func (b *copying) fresh(t *Target, mode fs.FileMode) (*guardfs.Metadata, error) 
 		if err != nil || len(dirs) == 0 {
 			return nil, err
 		}
-		if place, err = b.d.e.fs.PlaceLink(dirs[0]); err != nil {
+		if place, err = b.d.e.fs.EntryLink(dirs[0]); err != nil {
 			return nil, err
 		}
 		defer place.Close() //nolint:errcheck // nothing was written through it

@@ -128,7 +128,7 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 		// It was recorded without content and hash, as a file too large to read.
 		out.Skipped = checkpoint.SkipNotRead
 	}
-	place, err := e.fs.PlaceLink(k.Path)
+	place, err := e.fs.EntryLink(k.Path)
 	if err != nil {
 		_, missing := errors.AsType[*guardfs.MissingParentError](err)
 		return out, missing || errors.Is(err, syscall.ENOTDIR)

@@ -204,7 +204,7 @@ func (d *Desk) rmdir(name string) (Step, error) {
 	s := Step{Path: name, Action: Rmdir, Optional: true}
 	s.Before.Kind = checkpoint.Dir
 	d.drops = append(d.drops, name)
-	place, err := d.e.fs.PlaceLink(name)
+	place, err := d.e.fs.EntryLink(name)
 	if err == nil {
 		err = d.e.judge.Judge(place.Object(), guardfs.Remove)
 		place.Close()
@@ -765,8 +765,8 @@ type Target struct {
 	// what the disk has, where a client holds the text and Before is that; else nil
 	disk  *guardfs.Before
 	twin  string           // the hash of the client's text, or of the disk's, where that is the same as Before
-	place *guardfs.Place   // nil while the parent is still to be made
-	above *guardfs.Place   // that of the topmost parent that is still to be made
+	place *guardfs.Entry   // nil while the parent is still to be made
+	above *guardfs.Entry   // that of the topmost parent that is still to be made
 	fresh guardfs.Metadata // of a new file in such a parent: what it will get
 	rules Rules
 }
@@ -1013,10 +1013,10 @@ func (d *Desk) nowhere(p string, err error) bool {
 // place opens the place of p; link says that a link there is meant itself. A link that becomes a
 // directory in the same change is not followed: below it there is nothing as yet, as below a file
 // (ENOTDIR). Policy speaks on where it leads and on the path as it will be.
-func (d *Desk) place(p string, link bool) (*guardfs.Place, error) {
-	open := d.e.fs.Place
+func (d *Desk) place(p string, link bool) (*guardfs.Entry, error) {
+	open := d.e.fs.Entry
 	if link {
-		open = d.e.fs.PlaceLink
+		open = d.e.fs.EntryLink
 	}
 	place, err := open(p)
 	top := d.swapAbove(p)
@@ -1057,7 +1057,7 @@ func (d *Desk) look(t *Target) (now, disk *guardfs.Before, err error) {
 }
 
 // dirBefore is the directory at a place as what was there before.
-func dirBefore(p *guardfs.Place) (*guardfs.Before, error) {
+func dirBefore(p *guardfs.Entry) (*guardfs.Before, error) {
 	meta, err := p.DirMetadata()
 	if err != nil {
 		return nil, err
@@ -1080,7 +1080,7 @@ func (t *Target) becomesDir() bool {
 
 // isLink says that a link is at that very path.
 func (e *Engine) isLink(p string) bool {
-	place, err := e.fs.PlaceLink(p)
+	place, err := e.fs.EntryLink(p)
 	if err != nil {
 		return false
 	}
@@ -1104,7 +1104,7 @@ func checkPlaces(paths []string) error {
 	if len(paths) <= fewDescriptors {
 		return nil
 	}
-	n := guardfs.PlacesOpen(slashed(paths))
+	n := guardfs.EntriesOpen(slashed(paths))
 	if n <= fewDescriptors {
 		return nil
 	}
@@ -1153,7 +1153,7 @@ func (e *Engine) fitsDescriptors(ts targets, keys, tops []string) error {
 	if files+places <= fewDescriptors || places+spareFor(files+places) <= guardfs.Room() {
 		return nil
 	}
-	return tooManyPaths(guardfs.Room() + guardfs.PlacesOpen(slashed(ts.paths())))
+	return tooManyPaths(guardfs.Room() + guardfs.EntriesOpen(slashed(ts.paths())))
 }
 
 // opens is how many more files a change opens: new contents; and places with their locks, also
@@ -1167,7 +1167,7 @@ func (e *Engine) opens(ts targets, keys, tops []string) (files, places int) {
 			files++
 		}
 	}
-	places = e.locks.Open(keys) + guardfs.PlacesOpen(slashed(tops))
+	places = e.locks.Open(keys) + guardfs.EntriesOpen(slashed(tops))
 	if !guardfs.SharedDirs { // then each hold has its directory open, and its content is closed
 		return 0, places + files
 	}
@@ -1221,7 +1221,7 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 			if done { // and so are those above
 				break
 			}
-			place, err := e.fs.Place(dir)
+			place, err := e.fs.Entry(dir)
 			if err != nil {
 				break // policy lets nobody make directories from here up
 			}

@@ -70,7 +70,7 @@ func objectOf(i guardfs.Info, hash string) object {
 
 // is says that at holds what o describes: kind, content and mode. A directory, and a file whose content nobody knows, has to be that very
 // object. now is what was read for that; nil where nothing was.
-func (o *object) is(at *guardfs.Place) (is bool, now *guardfs.Before, err error) {
+func (o *object) is(at *guardfs.Entry) (is bool, now *guardfs.Before, err error) {
 	var i guardfs.Info
 	if at != nil {
 		i = at.Object().Info
@@ -357,7 +357,7 @@ func (e *Engine) discardAll(ctx context.Context, names []guardfs.GivenName) erro
 			}
 			continue // its directory is gone
 		}
-		temp, err := at.Held(n.Base)
+		temp, err := at.Temp(n.Base)
 		at.Close() //nolint:errcheck // nothing was written through it
 		if err == nil {
 			err = e.discard(ctx, temp, temp.Object().Info)
@@ -371,15 +371,15 @@ func (e *Engine) discardAll(ctx context.Context, names []guardfs.GivenName) erro
 }
 
 // discard removes what is staged at temp, which is i, with all in it.
-func (e *Engine) discard(ctx context.Context, temp *guardfs.Place, i guardfs.Info) error {
+func (e *Engine) discard(ctx context.Context, temp *guardfs.Entry, i guardfs.Info) error {
 	switch i.Kind {
 	case guardfs.KindAbsent:
 		return nil
 	case guardfs.KindDir:
 	default:
-		return temp.Drop(guardfs.Expect{ID: i.ID})
+		return temp.Drop(guardfs.Precondition{ID: i.ID})
 	}
-	at, err := e.trash.PlaceLink(path.Join(temp.ParentTrue(), temp.Base()))
+	at, err := e.trash.EntryLink(path.Join(temp.ParentTrue(), temp.Base()))
 	if err != nil {
 		return err
 	}
@@ -396,7 +396,7 @@ var errOutOfReach = errors.New("some of its paths are out of reach")
 // reaches refuses where policy denies any of the paths of an operation.
 func (e *Engine) reaches(paths []string) error {
 	for _, name := range paths {
-		place, err := e.fs.PlaceLink(name)
+		place, err := e.fs.EntryLink(name)
 		if err == nil {
 			place.Close()
 		}
@@ -438,7 +438,7 @@ func (e *Engine) recoveryKeys(p *rollback, paths []string) map[string]bool {
 	}
 	for _, name := range paths {
 		above(name, dirs)
-		if place, err := e.fs.PlaceLink(name); err == nil {
+		if place, err := e.fs.EntryLink(name); err == nil {
 			keys[place.LockKey()] = true
 			place.Close()
 		}
@@ -458,7 +458,7 @@ func (e *Engine) recoveryKeys(p *rollback, paths []string) map[string]bool {
 // eachName hands over the canonical path, then those of the missing directories above it, until add
 // returns false.
 func (e *Engine) eachName(p string, add func(name string) (more bool)) {
-	place, err := e.fs.PlaceLink(p)
+	place, err := e.fs.EntryLink(p)
 	if err == nil {
 		defer place.Close()
 		add(place.Object().True)
@@ -520,15 +520,15 @@ func (p *rollback) made() (bool, error) {
 
 // ours says that what is at a place is the very object that was staged, and that nobody wrote to it. Of a directory it is that object,
 // whatever is in it.
-func (s *record) ours(at *guardfs.Place) (bool, guardfs.Expect, error) {
+func (s *record) ours(at *guardfs.Entry) (bool, guardfs.Precondition, error) {
 	if s.After.ID == "" || idAt(at) != s.After.ID {
-		return false, guardfs.Expect{}, nil
+		return false, guardfs.Precondition{}, nil
 	}
 	is, now, err := s.After.is(at)
 	if now != nil {
 		return is, guardfs.Found(now), err
 	}
-	return is, guardfs.Expect{ID: at.Object().Info.ID}, err
+	return is, guardfs.Precondition{ID: at.Object().Info.ID}, err
 }
 
 // finish brings a change to its end that was made: what was there before goes, and directories that were to go if they are empty.
@@ -568,7 +568,7 @@ func (p *rollback) tidy(i int) error {
 		return err
 	}
 	defer at.close()
-	for _, t := range []*guardfs.Place{at.temp, at.old} {
+	for _, t := range []*guardfs.Entry{at.temp, at.old} {
 		if idAt(t) == "" {
 			continue
 		}
@@ -587,14 +587,14 @@ func (p *rollback) tidy(i int) error {
 }
 
 // dispose removes what is at a temporary name if it is known, and else keeps it under another one. A directory goes only if it is empty.
-func (p *rollback) dispose(temp *guardfs.Place, of string, known bool) error {
+func (p *rollback) dispose(temp *guardfs.Entry, of string, known bool) error {
 	if known {
-		err := temp.Drop(guardfs.Expect{ID: temp.Object().Info.ID})
+		err := temp.Drop(guardfs.Precondition{ID: temp.Object().Info.ID})
 		if !inUse(err) {
 			return err
 		}
 	}
-	left, err := temp.Keep()
+	left, err := temp.Preserve()
 	p.e.logger.Warn("what was found under a temporary name is kept", "of", of, "as", left, "err", err)
 	p.left = left
 	return err
@@ -611,7 +611,7 @@ func (p *rollback) syncNames() error {
 		if err != nil {
 			return err
 		}
-		for _, place := range []*guardfs.Place{at.place, at.temp, at.to} {
+		for _, place := range []*guardfs.Entry{at.place, at.temp, at.to} {
 			if place == nil || err != nil || synced[place.ParentTrue()] {
 				continue
 			}
@@ -628,12 +628,12 @@ func (p *rollback) syncNames() error {
 
 // names are the names of a step, opened. One is nil where there is no such directory, or no such name.
 type names struct {
-	place, temp, old, fresh *guardfs.Place
-	to                      *guardfs.Place // of a rename
+	place, temp, old, fresh *guardfs.Entry
+	to                      *guardfs.Entry // of a rename
 }
 
 func (n *names) close() {
-	for _, place := range []*guardfs.Place{n.place, n.temp, n.old, n.fresh, n.to} {
+	for _, place := range []*guardfs.Entry{n.place, n.temp, n.old, n.fresh, n.to} {
 		if place != nil {
 			place.Close() //nolint:errcheck // nothing was written through it
 		}
@@ -641,8 +641,8 @@ func (n *names) close() {
 }
 
 // displaced is where what was displaced is; nil: it is nowhere.
-func (n *names) displaced() *guardfs.Place {
-	for _, t := range []*guardfs.Place{n.old, n.temp} {
+func (n *names) displaced() *guardfs.Entry {
+	for _, t := range []*guardfs.Entry{n.old, n.temp} {
 		if idAt(t) != "" {
 			return t
 		}
@@ -651,7 +651,7 @@ func (n *names) displaced() *guardfs.Place {
 }
 
 // idAt is which object is at a place; "" for none.
-func idAt(at *guardfs.Place) string {
+func idAt(at *guardfs.Entry) string {
 	if at == nil {
 		return ""
 	}
@@ -693,23 +693,23 @@ func (p *rollback) open(i int) (_ *names, err error) {
 		defer at.Close() //nolint:errcheck // nothing was written through it
 	}
 	temp := guardfs.TempName(p.tag, s.N)
-	if out.temp, err = at.Held(temp); err == nil && s.Do != Rename {
-		out.old, err = at.Held(guardfs.OldName(temp))
+	if out.temp, err = at.Temp(temp); err == nil && s.Do != Rename {
+		out.old, err = at.Temp(guardfs.OldName(temp))
 	}
 	if err == nil && s.Do != Rename {
-		out.fresh, err = at.Held(guardfs.NewName(temp))
+		out.fresh, err = at.Temp(guardfs.NewName(temp))
 	}
 	return out, err
 }
 
 // placeOf opens the place of a canonical path. It is nil where its directory is not there, or where
 // the way to it leads elsewhere by now.
-func (e *Engine) placeOf(name string) (*guardfs.Place, error) {
+func (e *Engine) placeOf(name string) (*guardfs.Entry, error) {
 	tree := e.fs
 	if inTrash(name) {
 		tree = e.trash
 	}
-	place, err := tree.PlaceLink(name)
+	place, err := tree.EntryLink(name)
 	if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone || errors.Is(err,
 		syscall.ENOTDIR) {
 		return nil, nil
@@ -775,8 +775,8 @@ func (p *rollback) undo(ctx context.Context, i int) (stuck bool, err error) {
 var errDirGone = errors.New("its directory is gone")
 
 // put gives what is at from the name place, which nobody has.
-func put(ctx context.Context, place, from *guardfs.Place) error {
-	_, err := place.Swap(ctx, from, guardfs.Expect{}, guardfs.Expect{ID: from.Object().Info.ID})
+func put(ctx context.Context, place, from *guardfs.Entry) error {
+	_, err := place.Publish(ctx, from, guardfs.Precondition{}, guardfs.Precondition{ID: from.Object().Info.ID})
 	return err
 }
 
@@ -798,7 +798,7 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 	case s.After.ID != "" && idAt(at.temp) == s.After.ID: // it was not made, or is back
 		return p.unstage(ctx, s, at)
 	case out == nil && ours && s.Before.ID == "": // the new one goes
-		_, err := at.place.Swap(ctx, at.temp, now, guardfs.Expect{})
+		_, err := at.place.Publish(ctx, at.temp, now, guardfs.Precondition{})
 		return true, false, err
 	case out == nil && ours: // others removed what was displaced
 		return p.again(ctx, i, at)
@@ -809,7 +809,7 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 		}
 		return false, !same && err == nil && at.place != nil && !p.live, err
 	case ours:
-		_, err := at.place.Swap(ctx, out, now, guardfs.Expect{ID: out.Object().Info.ID})
+		_, err := at.place.Publish(ctx, out, now, guardfs.Precondition{ID: out.Object().Info.ID})
 		return true, false, err
 	case is == "" && s.Before.ID != "":
 		return true, false, put(ctx, at.place, out)
@@ -842,16 +842,16 @@ func (p *rollback) again(ctx context.Context, i int, at *names) (more, stuck boo
 	if err != nil {
 		return false, false, err
 	}
-	fresh, made, err := at.temp.Hold(ctx, at.fresh.Base(), what)
+	fresh, made, err := at.temp.Stage(ctx, at.fresh.Base(), what)
 	if err != nil {
 		return false, false, err
 	}
 	defer fresh.Close() //nolint:errcheck // it is synced
 	if err = fresh.Sync(); err == nil {
-		_, err = at.temp.Swap(ctx, fresh, guardfs.Expect{}, made.Expect())
+		_, err = at.temp.Publish(ctx, fresh, guardfs.Precondition{}, made.Precondition())
 	}
 	if err != nil {
-		fresh.Drop(made.Expect()) //nolint:errcheck // then the next look finds it
+		fresh.Drop(made.Precondition()) //nolint:errcheck // then the next look finds it
 	}
 	return true, false, err
 }
@@ -870,7 +870,7 @@ func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stu
 	top := temp.ParentTrue() + "/" + temp.Base()
 	for i := range slices.Backward(s.Tree) {
 		o := &s.Tree[i]
-		in, err := p.e.trash.PlaceLink(top + "/" + o.Path)
+		in, err := p.e.trash.EntryLink(top + "/" + o.Path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}
@@ -880,7 +880,7 @@ func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stu
 		if idAt(in) == o.ID {
 			is, _, ierr := o.is(in)
 			if err = ierr; is && err == nil {
-				err = in.Drop(guardfs.Expect{ID: in.Object().Info.ID})
+				err = in.Drop(guardfs.Precondition{ID: in.Object().Info.ID})
 			}
 		}
 		in.Close() //nolint:errcheck // nothing was written through it
@@ -888,7 +888,7 @@ func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stu
 			return false, false, err
 		}
 	}
-	err = temp.Drop(guardfs.Expect{ID: temp.Object().Info.ID})
+	err = temp.Drop(guardfs.Precondition{ID: temp.Object().Info.ID})
 	switch {
 	case !inUse(err):
 		return false, false, err
@@ -902,7 +902,7 @@ func (p *rollback) unstage(ctx context.Context, s *record, at *names) (more, stu
 
 // twice says that what a rename moves has both names, as between the two calls that a rename takes on systems that know no
 // better. The same name in another case is the same.
-func (s *record) twice(at *names, other *guardfs.Place) bool {
+func (s *record) twice(at *names, other *guardfs.Entry) bool {
 	return at.place != nil && other != nil && at.place.Object().Info.Links > 1 && idAt(at.place) == s.Before.ID && idAt(other) == s.Before.ID &&
 		guardfs.NameKey(s.Path) != guardfs.NameKey(s.To)
 }
@@ -1147,7 +1147,7 @@ func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
 // stateOf looks at a path as a change would. A missing directory on the way is a missing path, and
 // so is a file in its place.
 func (e *Engine) stateOf(path string) (checkpoint.State, error) {
-	place, err := e.fs.PlaceLink(path)
+	place, err := e.fs.EntryLink(path)
 	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
 		errors.Is(err, syscall.ENOTDIR) {
 		return checkpoint.State{Kind: checkpoint.Absent}, nil
@@ -1195,7 +1195,7 @@ func Kept(ctx context.Context, dataDir string, at Place, remove bool) ([]guardfs
 	defer tree.Close() //nolint:errcheck // nothing was written through it
 	var errs []error
 	kept, err := guardfs.OpenJournal(filepath.Join(dataDir, journalName)).Kept(func(k guardfs.KeptFile) bool {
-		place, err := tree.PlaceLink(k.Path)
+		place, err := tree.EntryLink(k.Path)
 		if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone {
 			return false
 		}

@@ -583,7 +583,7 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 
 // objectAt is what is at the canonical path name; where its directory is gone, nothing.
 func (e *Engine) objectAt(name string) (guardfs.Object, error) {
-	place, err := e.fs.PlaceLink(name)
+	place, err := e.fs.EntryLink(name)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || errors.Is(err, syscall.ENOTDIR) {
 		return guardfs.Object{True: name, Info: guardfs.Info{Kind: guardfs.KindAbsent}}, nil
 	}
@@ -600,7 +600,7 @@ func (e *Engine) objectAt(name string) (guardfs.Object, error) {
 // moveOf gives the move for one tree; nil: there is nothing to do. why is a conflict.
 func (r *restore) moveOf(ctx context.Context, c *Call,
 	item *checkpoint.Item) (mv *Move, why Why, err error) {
-	place, err := r.e.fs.PlaceLink(item.Path)
+	place, err := r.e.fs.EntryLink(item.Path)
 	kind := guardfs.KindAbsent
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
 		return nil, r.unseen(item.Path, err, nil), err
@@ -696,7 +696,7 @@ func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkp
 	case now.Kind != checkpoint.Dir:
 		return now.Same(was), nil
 	}
-	place, err := r.e.fs.PlaceLink(item.Path)
+	place, err := r.e.fs.EntryLink(item.Path)
 	if err != nil {
 		return false, err
 	}
@@ -772,7 +772,7 @@ func (r *restore) belowFile(item *checkpoint.Item) bool {
 			return err == nil && now.Same(l.Head)
 		}
 	}
-	place, err := r.e.fs.PlaceLink(item.Path)
+	place, err := r.e.fs.EntryLink(item.Path)
 	if err == nil {
 		place.Close()
 	}
@@ -785,7 +785,7 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 	if item.Want.Kind != checkpoint.Absent || item.Role == checkpoint.RoleParent {
 		return false, nil
 	}
-	place, err := r.e.fs.PlaceLink(item.Path)
+	place, err := r.e.fs.EntryLink(item.Path)
 	if err != nil {
 		return false, nil //nolint:nilerr // the chain meets it again, and says so
 	}
@@ -826,7 +826,7 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 
 // sumOf is stateOf of a file of any size, which is read for its hash.
 func (e *Engine) sumOf(path string) (checkpoint.State, error) {
-	place, err := e.fs.PlaceLink(path)
+	place, err := e.fs.EntryLink(path)
 	if err != nil {
 		return checkpoint.State{}, err
 	}
@@ -1553,7 +1553,7 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Wh
 		return true, whyDirStays(err)
 	}
 	if denied > 0 ||
-		slices.ContainsFunc(entries, func(in guardfs.Entry) bool { return !goes[dir+"/"+in.Name] }) {
+		slices.ContainsFunc(entries, func(in guardfs.DirEntry) bool { return !goes[dir+"/"+in.Name] }) {
 		return true, InUse
 	}
 	return true, none
@@ -1570,7 +1570,7 @@ func whyDirStays(err error) Why {
 // swapped says whether item trades a directory for a file or link, or the reverse. It does so only
 // where the store knows what is there now.
 func (r *restore) swapped(item *checkpoint.Item) bool {
-	place, err := r.e.fs.PlaceLink(item.Path)
+	place, err := r.e.fs.EntryLink(item.Path)
 	if err != nil {
 		return false // the chain meets it again
 	}
@@ -1775,7 +1775,7 @@ func (e *Engine) notBackedUp(t *Target) bool {
 
 // unseen is why a restore with "skip" passes by a path that it can't look at; none for an error
 // that stops it. place is nil where not even its directory could be opened.
-func (r *restore) unseen(name string, err error, place *guardfs.Place) Why {
+func (r *restore) unseen(name string, err error, place *guardfs.Entry) Why {
 	if err == nil || r.o.OnConflict != OnConflictSkip {
 		return none
 	}
@@ -1822,11 +1822,11 @@ func blockedWhy(err error) Why {
 
 // allowed asks the system early whether the directory of a path can be written, or the nearest one
 // above that exists. place may be nil.
-func (e *Engine) allowed(place *guardfs.Place, name string) error {
+func (e *Engine) allowed(place *guardfs.Entry, name string) error {
 	if place == nil {
-		p, err := e.fs.PlaceLink(name)
+		p, err := e.fs.EntryLink(name)
 		if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
-			p, err = e.fs.PlaceLink(gone.Missing)
+			p, err = e.fs.EntryLink(gone.Missing)
 		}
 		if err != nil {
 			return nil //nolint:nilerr // the chain meets it again, and says so

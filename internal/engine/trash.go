@@ -54,7 +54,7 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions, apart b
 	e := d.e
 	d.disk = true // what is there goes
 	d.c.Trace.Paths = []string{path}
-	place, err := e.fs.PlaceLink(path)
+	place, err := e.fs.EntryLink(path)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool,
 	}
 	defer d.Close() //nolint:errcheck // nothing was written through it
 	in.at = d.True()
-	in.names, err = walk(ctx, d, func(d *guardfs.Dir, entries []guardfs.Entry, denied int) error {
+	in.names, err = walk(ctx, d, func(d *guardfs.Dir, entries []guardfs.DirEntry, denied int) error {
 		if len(entries)+denied > 0 && !recursive || denied > 0 {
 			return Refuse(NotEmpty, d.True(), nil) // what is denied is not even counted aloud
 		}
@@ -195,7 +195,7 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool,
 // walk hands over each directory of a tree, with what is in it, those above before those below. names
 // is a digest of all names and kinds. Other mounts are refused.
 func walk(ctx context.Context, top *guardfs.Dir,
-	use func(d *guardfs.Dir, entries []guardfs.Entry, denied int) error) (names string, err error) {
+	use func(d *guardfs.Dir, entries []guardfs.DirEntry, denied int) error) (names string, err error) {
 	sum := sha256.New()
 	var down func(d *guardfs.Dir) error
 	down = func(d *guardfs.Dir) error {
@@ -203,7 +203,7 @@ func walk(ctx context.Context, top *guardfs.Dir,
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
-		slices.SortFunc(entries, func(a, b guardfs.Entry) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(entries, func(a, b guardfs.DirEntry) int { return strings.Compare(a.Name, b.Name) })
 		if err := use(d, entries, denied); err != nil {
 			return err
 		}
@@ -309,12 +309,12 @@ type Move struct {
 
 	// place is that of Path, slot the one in the trash or of To. That of a name that something comes
 	// to is nil while the parent is still to be made.
-	place, slot *guardfs.Place
+	place, slot *guardfs.Entry
 	info        guardfs.Info // of what is moved
 
 	in    contents       // of what is moved
 	shown *Target        // of a file or link that goes to the trash: for who approves it
-	mid   *guardfs.Place // with To: our own name that it has in between
+	mid   *guardfs.Entry // with To: our own name that it has in between
 	over  bool           // something is where it comes to, which goes before by the same plan
 }
 
@@ -337,7 +337,7 @@ func (ownTrash) Dir(name string, _ ...string) guardfs.DirVerdict {
 
 // loadMove looks at what is to be moved, by handle; policy first. back: it has come back already.
 func (e *Engine) loadMove(ctx context.Context, mv *Move) (back bool, err error) {
-	place, err := e.fs.PlaceLink(mv.Path)
+	place, err := e.fs.EntryLink(mv.Path)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing && mv.Back {
 		return false, e.openSlot(ctx, mv)
 	}
@@ -372,7 +372,7 @@ func (mv *Move) comesTo() string {
 
 // openRename looks at both names of what is to get another one, by handle; policy first.
 func (d *Desk) openRename(mv *Move) (err error) {
-	if mv.place, err = d.e.fs.PlaceLink(mv.Path); err != nil {
+	if mv.place, err = d.e.fs.EntryLink(mv.Path); err != nil {
 		return err
 	}
 	o := mv.place.Object()
@@ -397,7 +397,7 @@ func (d *Desk) openRename(mv *Move) (err error) {
 
 // openSlot finds what comes back in the trash, and makes sure that it is what went there.
 func (e *Engine) openSlot(ctx context.Context, mv *Move) error {
-	slot, err := e.trash.PlaceLink(mv.Entry.Parked)
+	slot, err := e.trash.EntryLink(mv.Entry.Parked)
 	if errors.Is(err, guardfs.ErrUnavailable) {
 		return err
 	}
@@ -423,7 +423,7 @@ func (e *Engine) openSlot(ctx context.Context, mv *Move) error {
 }
 
 func (mv *Move) close() {
-	for _, p := range []*guardfs.Place{mv.place, mv.slot, mv.mid} {
+	for _, p := range []*guardfs.Entry{mv.place, mv.slot, mv.mid} {
 		if p != nil {
 			p.Close()
 		}
@@ -432,7 +432,7 @@ func (mv *Move) close() {
 
 // openTo opens the place of the name that something moves to, once its directory is there.
 func (e *Engine) openTo(mv *Move) error {
-	place, err := e.fs.PlaceLink(mv.To)
+	place, err := e.fs.EntryLink(mv.To)
 	if err != nil {
 		return err
 	}
@@ -447,7 +447,7 @@ func (e *Engine) openTo(mv *Move) error {
 // openBack opens the place of what comes back, once its directory is there. Until then the error is
 // a *guardfs.MissingParentError.
 func (e *Engine) openBack(mv *Move) error {
-	place, err := e.fs.PlaceLink(mv.Path)
+	place, err := e.fs.EntryLink(mv.Path)
 	if err != nil {
 		return err
 	}
@@ -461,7 +461,7 @@ func (e *Engine) openBack(mv *Move) error {
 
 // staysPut makes sure that what is to go is still what was looked at. touched: somebody wrote to it.
 func (e *Engine) staysPut(mv *Move) (touched bool, err error) {
-	place, err := e.fs.PlaceLink(mv.Path)
+	place, err := e.fs.EntryLink(mv.Path)
 	if err != nil {
 		return false, err
 	}
@@ -477,7 +477,7 @@ func (e *Engine) staysPut(mv *Move) (touched bool, err error) {
 // trash, and nothing in its place.
 func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 	var now guardfs.Info
-	place, err := e.fs.PlaceLink(mv.Path)
+	place, err := e.fs.EntryLink(mv.Path)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
 		return false, err
 	}
@@ -523,7 +523,7 @@ func (e *Engine) readySlot(mv *Move) error {
 }
 
 // newSlot finds or makes a place in the trash on the volume of p.
-func (e *Engine) newSlot(p *guardfs.Place) (*guardfs.Place, error) {
+func (e *Engine) newSlot(p *guardfs.Entry) (*guardfs.Entry, error) {
 	name := e.trash.TrashName()
 	dirs := []string{e.dataDir}
 	if e.place.Calls != nil { // which is not there
@@ -553,15 +553,15 @@ func (e *Engine) newSlot(p *guardfs.Place) (*guardfs.Place, error) {
 				return nil, err
 			}
 		}
-		return e.trash.PlaceLink(root + "/files/" + rand.Text())
+		return e.trash.EntryLink(root + "/files/" + rand.Text())
 	}
 	return nil, errNoPlace
 }
 
 // ownDir makes a directory that only we can read, if there is none and it is on the mount of near.
 // If others can use it, that is an error.
-func (e *Engine) ownDir(name string, near *guardfs.Place) (same bool, err error) {
-	p, err := e.trash.PlaceLink(name)
+func (e *Engine) ownDir(name string, near *guardfs.Entry) (same bool, err error) {
+	p, err := e.trash.EntryLink(name)
 	if err != nil {
 		return false, err
 	}
@@ -578,7 +578,7 @@ func (e *Engine) ownDir(name string, near *guardfs.Place) (same bool, err error)
 		if err := p.SyncNames(); err != nil {
 			return false, err
 		}
-		fresh, err := e.trash.PlaceLink(name)
+		fresh, err := e.trash.EntryLink(name)
 		if err != nil {
 			return false, err
 		}
@@ -606,7 +606,7 @@ func noTrash(path string, err error) error {
 
 // setOwn writes a small file of ours in the trash; with content nil it removes it.
 func (e *Engine) setOwn(name string, content []byte) error {
-	p, err := e.trash.PlaceLink(name)
+	p, err := e.trash.EntryLink(name)
 	if err != nil {
 		return err
 	}
@@ -620,7 +620,7 @@ func (e *Engine) setOwn(name string, content []byte) error {
 		what = guardfs.NewObject{Kind: guardfs.KindFile, Content: content, Sync: true}
 	}
 	tag := guardfs.NewTag()
-	hold, made, err := p.Hold(context.Background(), guardfs.TempName(tag, 0), what)
+	hold, made, err := p.Stage(context.Background(), guardfs.TempName(tag, 0), what)
 	if err != nil {
 		return err
 	}
@@ -631,10 +631,10 @@ func (e *Engine) setOwn(name string, content []byte) error {
 	}
 	var pub *guardfs.Published
 	if err == nil {
-		pub, err = p.Swap(context.Background(), hold, guardfs.Found(before), made.Expect())
+		pub, err = p.Publish(context.Background(), hold, guardfs.Found(before), made.Precondition())
 	}
 	if err != nil {
-		return errors.Join(err, hold.Drop(made.Expect()))
+		return errors.Join(err, hold.Drop(made.Precondition()))
 	}
 	if err = hold.Drop(pub.Displaced); what.Sync {
 		err = errors.Join(err, p.SyncNames())
@@ -794,7 +794,7 @@ func (x *expiry) due(now time.Time, every time.Duration) bool {
 func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB,
 	t *checkpoint.Trashed) error {
 	name, marked := strings.CutSuffix(t.Parked, goneSuffix)
-	place, err := trash.PlaceLink(name) // a volume that is not there now keeps its entries
+	place, err := trash.EntryLink(name) // a volume that is not there now keeps its entries
 	if err != nil {
 		return err
 	}
@@ -807,7 +807,7 @@ func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB,
 	if err := place.RemoveTree(ctx, t.Identity); err != nil {
 		return err
 	}
-	card, err := trash.PlaceLink(sidecarOf(name))
+	card, err := trash.EntryLink(sidecarOf(name))
 	if err != nil {
 		return err
 	}

@@ -1116,7 +1116,7 @@ func (e *Engine) Real(c *Call, p string) (string, error) {
 	}
 	h, err := e.fs.Resolve(p, guardfs.Read)
 	if errors.Is(err, fs.ErrNotExist) {
-		place, perr := e.fs.Place(p)
+		place, perr := e.fs.Entry(p)
 		if perr != nil {
 			return "", err
 		}

@@ -228,7 +228,7 @@ func (e *Engine) Mkdir(ctx context.Context, c *Call, a MkdirArgs) (*Done, error)
 	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
 		c.Trace.Paths = []string{a.Path}
 		p := Plan{DryRun: a.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindMkdir}}
-		place, err := d.e.fs.Place(a.Path)
+		place, err := d.e.fs.Entry(a.Path)
 		gone, ok := errors.AsType[*guardfs.MissingParentError](err)
 		var name string
 		switch {

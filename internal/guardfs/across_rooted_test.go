@@ -30,14 +30,14 @@ func TestSwapWhileItsDirectoryIsALink(t *testing.T) {
 				return nil
 			}})
 			must(t, err)
-			at, err := f.PlaceLink(b + "/x/u")
+			at, err := f.EntryLink(b + "/x/u")
 			must(t, err)
-			p, err := f.PlaceLink(b + "/x/t/g")
+			p, err := f.EntryLink(b + "/x/t/g")
 			must(t, err)
-			h, made, err := at.Hold(t.Context(), TempName(someTag, 2), NewObject{Kind: KindFile, Content: []byte("new")})
+			h, made, err := at.Stage(t.Context(), TempName(someTag, 2), NewObject{Kind: KindFile, Content: []byte("new")})
 			must(t, err)
 			armed = true
-			_, err = p.Swap(t.Context(), h, Expect{}, made.Expect())
+			_, err = p.Publish(t.Context(), h, Precondition{}, made.Precondition())
 			armed = false
 			if now := snapshot(t, b+"/x/deny"); now != denied {
 				t.Errorf("before call %d (%v): the denied directory has\n%s", n, err, now)

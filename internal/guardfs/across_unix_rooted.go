@@ -5,7 +5,7 @@ package guardfs
 import "golang.org/x/sys/unix"
 
 // across is between for two directories: by handles of both, so that no link on the way is followed.
-func across(p *Place, x string, q *Place, y string, link bool) error {
+func across(p *Entry, x string, q *Entry, y string, link bool) error {
 	from, err := p.root.Root.Open(".")
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 
 // across is between for two directories. Here there is no call for two handles: it goes by names below
 // a directory that both are in.
-func across(p *Place, x string, q *Place, y string, link bool) error {
+func across(p *Entry, x string, q *Entry, y string, link bool) error {
 	top := p.dir.True
 	for top != q.dir.True && !strings.HasPrefix(q.dir.True, strings.TrimSuffix(top, "/")+"/") {
 		up := path.Dir(top)
@@ -23,10 +23,10 @@ func across(p *Place, x string, q *Place, y string, link bool) error {
 		return err
 	}
 	defer root.Close() //nolint:errcheck // nothing was written through it
-	below := func(of *Place, name string) string {
+	below := func(of *Entry, name string) string {
 		return strings.TrimPrefix(strings.TrimPrefix(join(of.dir.True, name), top), "/")
 	}
-	for _, of := range []*Place{p, q} {
+	for _, of := range []*Entry{p, q} {
 		if fi, err := root.Stat(path.Dir(below(of, "x"))); err != nil || !os.SameFile(fi, of.fi) {
 			return of.conflict(DirMoved)
 		}

@@ -13,7 +13,7 @@ import (
 // and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
 // many are there. Room for all of them is asked for first, so that a full disk refuses the first.
 // It syncs the file, and with an empty tail does no more.
-func (p *Place) Append(own Identity, tail []byte) (a Appended, err error) {
+func (p *Entry) Append(own Identity, tail []byte) (a Appended, err error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return a, p.failed("append to", err)
@@ -122,7 +122,7 @@ func (k *kernel) appendTo(fd int, size int64, tail []byte, a *Appended) error {
 
 // Writers asks whether another program has the file there open for writing, or mapped. known is false where the system does not tell: on
 // file systems without leases, and of somebody else's file.
-func (p *Place) Writers() (open, known bool) {
+func (p *Entry) Writers() (open, known bool) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return false, false

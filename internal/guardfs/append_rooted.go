@@ -12,7 +12,7 @@ import (
 // Append writes tail to the end of the file there, in place, if that is still the one called own
 // and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
 // many are there. It syncs the file, and with an empty tail does no more.
-func (p *Place) Append(own Identity, tail []byte) (a Appended, err error) {
+func (p *Entry) Append(own Identity, tail []byte) (a Appended, err error) {
 	if err := p.look(Modify); err != nil {
 		return a, err
 	}
@@ -67,4 +67,4 @@ func (p *Place) Append(own Identity, tail []byte) (a Appended, err error) {
 }
 
 // Writers asks whether another program has the file there open for writing. known is false: it can't be told here.
-func (p *Place) Writers() (open, known bool) { return false, false }
+func (p *Entry) Writers() (open, known bool) { return false, false }

@@ -15,7 +15,7 @@ import (
 func TestAppendOnlyToItsOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		swap func(dir string) error
-		want Meanwhile
+		want Interference
 	}{
 		"the same":    {func(string) error { return nil }, ""},
 		"a file":      {func(d string) error { return os.Rename(d+"/victim", d+"/d/f") }, Replaced},
@@ -29,7 +29,7 @@ func TestAppendOnlyToItsOwn(t *testing.T) {
 			roads(t, &fence{root: "/"}, func(t *testing.T, f *FS) {
 				dir := base(t)
 				lay(t, dir, "d/f = old", "victim = victim")
-				p, err := f.Place(dir + "/d/f")
+				p, err := f.Entry(dir + "/d/f")
 				must(t, err)
 				defer p.Close()
 				b, err := p.Peek(nil, 1)

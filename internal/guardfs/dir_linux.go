@@ -336,7 +336,7 @@ func (d *Dir) Parent() (*Dir, error) {
 // the end; only an empty one is.
 const batch = 64 << 10
 
-func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err error) {
+func (d *Dir) list(buf []DirEntry, ways bool) (entries []DirEntry, denied int, err error) {
 	entries = buf[:0]
 	fd, err := d.fd.use()
 	if err != nil {
@@ -373,7 +373,7 @@ func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err err
 
 // parse reads struct linux_dirent64: ino 8, offset 8, length 2, type 1, name up to a NUL. All names of a batch share
 // one string.
-func (d *Dir) parse(fd int, raw []byte, entries []Entry, ways bool) (_ []Entry, denied int, err error) {
+func (d *Dir) parse(fd int, raw []byte, entries []DirEntry, ways bool) (_ []DirEntry, denied int, err error) {
 	const header = 19
 	names := string(raw)
 	for at := 0; at < len(raw); {
@@ -388,7 +388,7 @@ func (d *Dir) parse(fd int, raw []byte, entries []Entry, ways bool) (_ []Entry, 
 		if i := bytes.IndexByte(raw[from:to], 0); i >= 0 {
 			to = from + i
 		}
-		e := Entry{Name: names[from:to], Ino: binary.NativeEndian.Uint64(raw[at:]), Kind: kindOfType(raw[at+18])}
+		e := DirEntry{Name: names[from:to], Ino: binary.NativeEndian.Uint64(raw[at:]), Kind: kindOfType(raw[at+18])}
 		at += length
 		if e.Name == "." || e.Name == ".." {
 			continue

@@ -166,7 +166,7 @@ func (d *Dir) Parent() (*Dir, error) {
 	return p, nil
 }
 
-func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err error) {
+func (d *Dir) list(buf []DirEntry, ways bool) (entries []DirEntry, denied int, err error) {
 	entries = buf[:0]
 	file, err := d.root.Open(".")
 	if err != nil {
@@ -176,7 +176,7 @@ func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err err
 	for {
 		some, err := file.ReadDir(1000)
 		for _, e := range some {
-			entry := Entry{Name: e.Name(), Kind: kindOf(e.Type())}
+			entry := DirEntry{Name: e.Name(), Kind: kindOf(e.Type())}
 			if !d.verdict.allows(entry.Name, entry.Kind) {
 				if d.fs.ours(entry.Name) {
 					continue // ours for a moment: no file of the tree

@@ -192,16 +192,16 @@ func TestNoDescriptorLeaks(t *testing.T) {
 						}
 						h.Close()
 					}
-					if place, err := f.PlaceLink(p); err == nil {
+					if place, err := f.EntryLink(p); err == nil {
 						before, lerr := place.Load(3)
-						if h, made, err := place.Hold(context.Background(), TempName(someTag, g), NewObject{Kind: KindFile, Open: true}); err == nil {
-							if _, err := place.Swap(gone, h, Found(before), made.Expect()); !errors.Is(err, context.Canceled) {
+						if h, made, err := place.Stage(context.Background(), TempName(someTag, g), NewObject{Kind: KindFile, Open: true}); err == nil {
+							if _, err := place.Publish(gone, h, Found(before), made.Precondition()); !errors.Is(err, context.Canceled) {
 								t.Errorf("%v after %v", err, lerr)
 							}
-							h.Drop(made.Expect())
+							h.Drop(made.Precondition())
 							h.Close()
 						}
-						if h, _, err := place.Hold(gone, TempName(someTag, g), NewObject{Kind: KindFile, Content: []byte("x")}); err == nil {
+						if h, _, err := place.Stage(gone, TempName(someTag, g), NewObject{Kind: KindFile, Content: []byte("x")}); err == nil {
 							t.Error("staged after the end")
 							h.Close()
 						}

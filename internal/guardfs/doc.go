@@ -8,10 +8,10 @@
 //     spellings do not change that.
 //   - A path that the Judge refuses gets the same answer whether or not anything is there.
 //   - A published file is whole: readers see the old content or the new, never a mixture. After Sync it survives a
-//     power cut once Swap and SyncNames have returned.
-//   - What a Swap displaces is what the caller saw (identity and content hash), or the answer is a *ConflictError.
+//     power cut once Publish and SyncNames have returned.
+//   - What a Publish displaces is what the caller saw (identity and content hash), or the answer is a *ConflictError.
 //     Then what is at the two names tells how to undo it. Nothing of what somebody else wrote is deleted: what
-//     can't be put back gets a name ending in ".kept" beside the file (Place.Keep).
+//     can't be put back gets a name ending in ".kept" beside the file (Entry.Preserve).
 //   - When staging fails (no space, I/O error, interrupt) no temporary file and no descriptor stays behind. A
 //     process killed between two system calls may leave a temporary name: Journal.
 //   - Nothing blocks on a fifo, a terminal or a device: they are never opened.
@@ -37,6 +37,6 @@
 //
 // # Concurrency
 //
-// FS, Locks, Handle and File are safe for concurrent use, and so is Dir but for List; a Place belongs to
+// FS, Locks, Handle and File are safe for concurrent use, and so is Dir but for List; a Entry belongs to
 // one goroutine at a time. Close may be called at any moment and more than once.
 package guardfs

@@ -13,7 +13,7 @@ type FixedError struct {
 	Path     string
 	Dir      string // its directory, where this process may not write to that; "": Path is a mount point
 	Sticky   bool   // Dir is a sticky one, and others own it and what is at Path
-	Writable bool   // the file at Path may be written in place: see Place.Overwrite
+	Writable bool   // the file at Path may be written in place: see Entry.Overwrite
 	Unkept   bool   // for the caller: it is not, since what is there, or what comes, can't be kept
 	Err      error
 }
@@ -83,52 +83,52 @@ func (e *MissingParentError) Error() string {
 // Unwrap makes errors.Is(err, fs.ErrNotExist) true.
 func (e *MissingParentError) Unwrap() error { return fs.ErrNotExist }
 
-// A Meanwhile is what somebody else did between the check and the use.
-type Meanwhile string
+// A Interference is what somebody else did between the check and the use.
+type Interference string
 
 // All that there are, but for NowA.
 const (
-	Appeared          Meanwhile = "appeared"
-	WasRemoved        Meanwhile = "removed"
-	Replaced          Meanwhile = "replaced"
-	ContentChanged    Meanwhile = "content_changed"
-	ModeChanged       Meanwhile = "mode_changed"
-	OwnerChanged      Meanwhile = "owner_changed"
-	AttributesChanged Meanwhile = "attributes_changed"
-	ChangedAgain      Meanwhile = "changed_again" // while it was put back
-	LeadsElsewhere    Meanwhile = "leads_elsewhere"
-	NameAdded         Meanwhile = "name_added" // a hard link
-	WasLink           Meanwhile = "was_link"   // when it was looked at
-	LinkInTurns       Meanwhile = "link_in_turns"
-	LinkInTheWay      Meanwhile = "link_in_the_way" // Fact: where it leads
-	OpenedInTurns     Meanwhile = "replaced_in_turns"
-	Filled            Meanwhile = "filled" // a directory that was to be removed
-	DirRemoved        Meanwhile = "directory_removed"
-	DirMoved          Meanwhile = "directory_moved"
-	DirRefused        Meanwhile = "directory_moved_out" // to a place that the Judge refuses
-	DirNameless       Meanwhile = "directory_nameless"
-	DirInTurns        Meanwhile = "directory_in_turns" // made and removed
-	TempSwapped       Meanwhile = "temporary_swapped"
-	TempRemoved       Meanwhile = "temporary_removed"
-	PublishedToo      Meanwhile = "published_too"            // at the same moment
-	PublishedOrSwap   Meanwhile = "published_too_or_swapped" // or the temporary file was swapped
-	NotRemoved        Meanwhile = "not_removed"              // Err: why
-	BeingTakenBack    Meanwhile = "being_taken_back"         // a change that was cut off half-way
+	Appeared          Interference = "appeared"
+	WasRemoved        Interference = "removed"
+	Replaced          Interference = "replaced"
+	ContentChanged    Interference = "content_changed"
+	ModeChanged       Interference = "mode_changed"
+	OwnerChanged      Interference = "owner_changed"
+	AttributesChanged Interference = "attributes_changed"
+	ChangedAgain      Interference = "changed_again" // while it was put back
+	LeadsElsewhere    Interference = "leads_elsewhere"
+	NameAdded         Interference = "name_added" // a hard link
+	WasLink           Interference = "was_link"   // when it was looked at
+	LinkInTurns       Interference = "link_in_turns"
+	LinkInTheWay      Interference = "link_in_the_way" // Fact: where it leads
+	OpenedInTurns     Interference = "replaced_in_turns"
+	Filled            Interference = "filled" // a directory that was to be removed
+	DirRemoved        Interference = "directory_removed"
+	DirMoved          Interference = "directory_moved"
+	DirRefused        Interference = "directory_moved_out" // to a place that the Judge refuses
+	DirNameless       Interference = "directory_nameless"
+	DirInTurns        Interference = "directory_in_turns" // made and removed
+	TempSwapped       Interference = "temporary_swapped"
+	TempRemoved       Interference = "temporary_removed"
+	PublishedToo      Interference = "published_too"            // at the same moment
+	PublishedOrSwap   Interference = "published_too_or_swapped" // or the temporary file was swapped
+	NotRemoved        Interference = "not_removed"              // Err: why
+	BeingTakenBack    Interference = "being_taken_back"         // a change that was cut off half-way
 )
 
 // NowA says that another kind of object is there now.
-func NowA(kind string) Meanwhile { return nowA + Meanwhile(kind) }
+func NowA(kind string) Interference { return nowA + Interference(kind) }
 
 const nowA = "now_a "
 
 // Kind is what NowA was told.
-func (m Meanwhile) Kind() (kind string, is bool) { return strings.CutPrefix(string(m), nowA) }
+func (m Interference) Kind() (kind string, is bool) { return strings.CutPrefix(string(m), nowA) }
 
 // ConflictError: somebody else changed the object between the check and the use. Nothing of theirs was lost;
 // where something of theirs had to be kept under another name, Left says where.
 type ConflictError struct {
 	Path string
-	Why  Meanwhile
+	Why  Interference
 	Fact string // what there is to say beside; "" for most
 	Left string // the name of what could not be put back, if there is such a thing
 	Err  error  // why it could not be put back, compared or removed

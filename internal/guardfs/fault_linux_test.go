@@ -48,7 +48,7 @@ var mutations = []mutation{
 		return err
 	}, "old", "new"},
 	{"remove", []string{"f = old"}, func(f *FS, dir string) error {
-		p, err := f.Place(dir + "/f")
+		p, err := f.Entry(dir + "/f")
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ var mutations = []mutation{
 		return err
 	}, "-", "-"},
 	{"make directory", nil, func(f *FS, dir string) error {
-		p, err := f.PlaceLink(dir + "/d")
+		p, err := f.EntryLink(dir + "/d")
 		if err != nil {
 			return err
 		}

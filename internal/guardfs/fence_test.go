@@ -169,7 +169,7 @@ func read(f *FS, p string) (string, error) {
 
 // write is the whole way from a path to its replacement.
 func write(f *FS, p, content string, o options) (*Published, error) {
-	place, err := f.Place(p)
+	place, err := f.Entry(p)
 	if err != nil {
 		return nil, err
 	}
@@ -297,8 +297,8 @@ func litter(t testing.TB, dir string) (names []string) {
 func makeParents(f *FS, path string) (made []string, err error) {
 	dirs, _, err := f.Missing(path)
 	for _, d := range dirs {
-		var p *Place
-		if p, err = f.PlaceLink(d); err != nil {
+		var p *Entry
+		if p, err = f.EntryLink(d); err != nil {
 			return made, err
 		}
 		if err = p.Mkdir(0o777); err == nil {
@@ -314,12 +314,12 @@ func makeParents(f *FS, path string) (made []string, err error) {
 }
 
 // publish puts content there, if what is there is before.
-func publish(place *Place, before *Before, content string, o options) (*Published, error) {
+func publish(place *Entry, before *Before, content string, o options) (*Published, error) {
 	if o.Like == nil {
 		o.Like = before
 	}
 	ctx := context.Background()
-	h, made, err := place.Hold(ctx, TempName(someTag, 3), NewObject{Kind: KindFile, Content: []byte(content), Like: o.Like, Meta: o.Meta,
+	h, made, err := place.Stage(ctx, TempName(someTag, 3), NewObject{Kind: KindFile, Content: []byte(content), Like: o.Like, Meta: o.Meta,
 		KeepSpecialBits: o.KeepSpecialBits, Sync: o.Sync, Open: o.way == opened})
 	if err != nil {
 		return nil, err
@@ -329,9 +329,9 @@ func publish(place *Place, before *Before, content string, o options) (*Publishe
 		err = h.Sync()
 	}
 	if err != nil {
-		return nil, errors.Join(err, h.Drop(made.Expect()))
+		return nil, errors.Join(err, h.Drop(made.Precondition()))
 	}
-	pub, err := place.Swap(ctx, h, Found(before), made.Expect())
+	pub, err := place.Publish(ctx, h, Found(before), made.Precondition())
 	if err != nil {
 		return nil, errors.Join(err, undo(place, h, made.Info.ID, content))
 	}
@@ -344,37 +344,37 @@ func publish(place *Place, before *Before, content string, o options) (*Publishe
 }
 
 // remove takes away what is there, if it is before.
-func remove(place *Place, before *Before) error {
+func remove(place *Entry, before *Before) error {
 	ctx := context.Background()
-	h, _, err := place.Hold(ctx, TempName(someTag, 4), NewObject{})
+	h, _, err := place.Stage(ctx, TempName(someTag, 4), NewObject{})
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	pub, err := place.Swap(ctx, h, Found(before), Expect{})
+	pub, err := place.Publish(ctx, h, Found(before), Precondition{})
 	if err != nil {
 		return errors.Join(err, undo(place, h, Identity{}, ""))
 	}
 	if err := h.Drop(pub.Displaced); err != nil {
-		_, berr := place.Swap(ctx, h, Expect{}, pub.Displaced)
+		_, berr := place.Publish(ctx, h, Precondition{}, pub.Displaced)
 		return errors.Join(err, berr)
 	}
 	return nil
 }
 
-// undo is what a caller does after a Swap that failed: it goes by what stands at both names, as an engine does with its record of them.
+// undo is what a caller does after a Publish that failed: it goes by what stands at both names, as an engine does with its record of them.
 // own and content are those of the new file.
-func undo(place, h *Place, own Identity, content string) error {
+func undo(place, h *Entry, own Identity, content string) error {
 	for range 16 {
-		out, err := place.Held(h.Base())
+		out, err := place.Temp(h.Base())
 		if err != nil {
 			return err
 		}
 		defer out.Close()
 		there := out.Object().Info
-		at, err := place.fs.PlaceLink(place.Object().Spelled)
+		at, err := place.fs.EntryLink(place.Object().Spelled)
 		if err != nil {
-			return errors.Join(err, out.Drop(Expect{ID: own}))
+			return errors.Join(err, out.Drop(Precondition{ID: own}))
 		}
 		defer at.Close()
 		now, err := at.Load(-1)
@@ -385,15 +385,15 @@ func undo(place, h *Place, own Identity, content string) error {
 		ours := func(b *Before) bool { return b.Info.ID == own && b.Hash == hashOf([]byte(content)) }
 		switch {
 		case err == nil && ours(held):
-			return out.Drop(Expect{ID: own})
+			return out.Drop(Precondition{ID: own})
 		case there.Kind == KindAbsent:
 			return nil
 		case there.ID != own && (!now.Exists || ours(now)):
-			if _, err = at.Swap(context.Background(), out, Found(now), Expect{ID: there.ID}); outcome(err) != "ok" && outcome(err) != "conflict" {
+			if _, err = at.Publish(context.Background(), out, Found(now), Precondition{ID: there.ID}); outcome(err) != "ok" && outcome(err) != "conflict" {
 				return err
 			}
 		default:
-			left, err := out.Keep()
+			left, err := out.Preserve()
 			return errors.Join(err, errors.New("kept as "+left))
 		}
 	}

@@ -60,13 +60,13 @@ func TestJournal(t *testing.T) {
 	f, err := New(Options{Judge: &fence{root: b}, Journal: j})
 	must(t, err)
 	defer f.Close()
-	p, err := f.PlaceLink(b + "/a \"b\n")
+	p, err := f.EntryLink(b + "/a \"b\n")
 	must(t, err)
 	defer p.Close()
 	for n, what := range []NewObject{{Kind: KindFile}, {Kind: KindDir}, {Kind: KindSymlink, Content: []byte("x")}} {
-		h, made, err := p.Hold(t.Context(), TempName(someTag, n), what)
+		h, made, err := p.Stage(t.Context(), TempName(someTag, n), what)
 		must(t, err)
-		must(t, errors.Join(h.Drop(made.Expect()), h.Close()))
+		must(t, errors.Join(h.Drop(made.Precondition()), h.Close()))
 	}
 	must(t, j.Note(someTag, `{"a": "b c"}`))
 	file, err := os.OpenFile(b+"/record/"+someTag, os.O_WRONLY|os.O_APPEND, 0)

@@ -23,7 +23,7 @@ import (
 const lockSlots = 1024
 
 // Locks keeps the calls of all sessions and processes that share one data directory from changing the same place at
-// the same time. It binds only those who ask: foreign writers are caught by Swap.
+// the same time. It binds only those who ask: foreign writers are caught by Publish.
 //
 // A key's lock is one of a fixed number of bytes of one file in the directory, so that a call has one file open however many keys it
 // locks. Where the system can't lock bytes for an open file (F_OFD_SETLK, which only Linux is asked for) it is one of as many files, held
@@ -133,7 +133,7 @@ func (l *Locks) Open(keys []string) int {
 // errLockFileGone: the lock file was deleted while it was waited for; others lock another one of its name.
 var errLockFileGone = errors.New("the lock file was deleted")
 
-// Lock takes the locks of all keys (Place.LockKey, NameKey, TreeKey, Shared), in an order that is the same for everybody. When ctx ends first it
+// Lock takes the locks of all keys (Entry.LockKey, NameKey, TreeKey, Shared), in an order that is the same for everybody. When ctx ends first it
 // takes none and answers *LockedError. A caller MUST NOT lock again before it has unlocked. unlock may be called
 // more than once.
 func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err error) {

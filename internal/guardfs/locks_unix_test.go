@@ -131,7 +131,7 @@ func count(file, locks string) {
 		panic(err)
 	}
 	for range 50 {
-		place, err := f.Place(file)
+		place, err := f.Entry(file)
 		if err != nil {
 			panic(err)
 		}

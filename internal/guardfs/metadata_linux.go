@@ -23,7 +23,7 @@ func stale(name string) bool { return name == "security.ima" || name == "securit
 
 // Expected is what of m a file staged there will most likely have: an owner and a group that this process can't give are its own, and set-id bits,
 // capabilities and the system's own attributes are left out. Published.Dropped has the metadata that was not kept.
-func (p *Place) Expected(m Metadata) Metadata {
+func (p *Entry) Expected(m Metadata) Metadata {
 	uid, own, groups := p.fs.kernel.calls.User()
 	root := uid == 0
 	m.Mode &= fs.ModePerm | fs.ModeSticky
@@ -105,7 +105,7 @@ func grow(read func([]byte) (int, error)) ([]byte, error) {
 }
 
 // denied says that a piece of metadata cannot be kept here, by this user or on this file system. Anything else (no
-// space, I/O error) makes the whole Hold fail.
+// space, I/O error) makes the whole Stage fail.
 func unkept(err error) bool {
 	switch err {
 	case unix.EPERM, unix.EACCES, unix.EOPNOTSUPP, unix.EINVAL, unix.ENOSYS, unix.EROFS, unix.ENODATA, unix.ENOENT:

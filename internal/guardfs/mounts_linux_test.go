@@ -97,7 +97,7 @@ func TestMountsUnknown(t *testing.T) {
 	}
 	for _, err := range []error{
 		func() error { _, err := read(f, b+"/d/f"); return err }(),
-		func() error { _, err := f.Place(b + "/d/f"); return err }(),
+		func() error { _, err := f.Entry(b + "/d/f"); return err }(),
 		func() error { _, _, err := f.Missing(b + "/x/f"); return err }(),
 	} {
 		if err == nil {

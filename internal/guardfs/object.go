@@ -206,8 +206,8 @@ func (v *DirVerdict) inside(j Judge, name, full string, others ...string) DirVer
 	return j.Dir(full, others...)
 }
 
-// Entry is one name in a directory.
-type Entry struct {
+// DirEntry is one name in a directory.
+type DirEntry struct {
 	Name string
 	Kind Kind // of the entry itself: links are not followed
 	Way  bool // a directory that may be entered and not named; counted as denied. From ListWays only
@@ -228,7 +228,7 @@ type Options struct {
 	// Calls are the system calls on the tree, on Linux only; nil: those of this machine's kernel.
 	Calls Calls
 	// Fault is asked before every system call on the tree (elsewhere than on Linux: before those of
-	// a Place), and what it answers is what the call comes to; nil: the call goes ahead. It is for
+	// a Entry), and what it answers is what the call comes to; nil: the call goes ahead. It is for
 	// tests of what is built on this package, from any goroutine.
 	Fault func(op string) *Fault
 }
@@ -269,11 +269,11 @@ const (
 // unread says that a file of size bytes is described, and its content left out.
 func (l loading) unread(size, max int64) bool { return l == onlyHash || l == peekLarger && size > max }
 
-// Published says what Swap did.
+// Published says what Publish did.
 type Published struct {
-	Info        Info     // of the new file
-	LinksBroken int      // other names of the replaced file, which keep the old content
-	Dropped     []string // metadata that was not carried over: "setuid", "setgid", "sticky", "mode", "capabilities", "owner", "group", "acl", "xattr:NAME"
-	True        string   // true name of the published file
-	Displaced   Expect   // what came out of a Swap, as it is at the hold
+	Info        Info         // of the new file
+	LinksBroken int          // other names of the replaced file, which keep the old content
+	Dropped     []string     // metadata that was not carried over: "setuid", "setgid", "sticky", "mode", "capabilities", "owner", "group", "acl", "xattr:NAME"
+	True        string       // true name of the published file
+	Displaced   Precondition // what came out of a Publish, as it is at the hold
 }

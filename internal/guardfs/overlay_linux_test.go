@@ -53,16 +53,16 @@ func TestLowerLayer(t *testing.T) {
 				must(t, os.Chmod(dir+"/locked", 0o444))
 			})
 			f := open(t, &fence{root: dir})
-			load := func(name string) (*Place, *Before) {
+			load := func(name string) (*Entry, *Before) {
 				t.Helper()
-				p, err := f.PlaceLink(dir + "/" + name)
+				p, err := f.EntryLink(dir + "/" + name)
 				must(t, err)
 				t.Cleanup(func() { p.Close() })
 				b, err := p.Load(-1)
 				must(t, err)
 				return p, b
 			}
-			mine := func(p *Place, b *Before) error {
+			mine := func(p *Entry, b *Before) error {
 				_, err := publish(p, b, "mine", options{way: way})
 				return err
 			}
@@ -80,7 +80,7 @@ func TestLowerLayer(t *testing.T) {
 				p.Close()
 			}
 			for _, name := range []string{"gone", "three", "link"} {
-				p, err := f.PlaceLink(dir + "/" + name)
+				p, err := f.EntryLink(dir + "/" + name)
 				must(t, err)
 				b, err := p.Load(-1)
 				must(t, err)
@@ -128,7 +128,7 @@ func TestLowerLayerSwappedAtTheTrade(t *testing.T) {
 		dir := layered(t, base(t), ramdisk(t), "", func(dir string) { lay(t, dir, "f = low") })
 		lay(t, dir, "theirs = low")
 		f := open(t, &fence{root: dir})
-		p, err := f.Place(dir + "/f")
+		p, err := f.Entry(dir + "/f")
 		must(t, err)
 		defer p.Close()
 		b, err := p.Load(-1)
@@ -165,13 +165,13 @@ func TestCopyUp(t *testing.T) {
 			if name == "d" && options == "" {
 				continue // EXDEV
 			}
-			p, err := f.PlaceLink(dir + "/" + name)
+			p, err := f.EntryLink(dir + "/" + name)
 			must(t, err)
-			to, err := f.PlaceLink(dir + "/moved-" + name)
+			to, err := f.EntryLink(dir + "/moved-" + name)
 			must(t, err)
 			info, err := p.CopyUp()
 			must(t, err)
-			if _, err = p.Swap(t.Context(), to, Expect{ID: info.ID}, Expect{}); err != nil {
+			if _, err = p.Publish(t.Context(), to, Precondition{ID: info.ID}, Precondition{}); err != nil {
 				t.Errorf("%s%s: %v", name, options, err)
 			}
 			p.Close()

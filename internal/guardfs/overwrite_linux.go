@@ -10,7 +10,7 @@ import (
 
 // Fixed says why the file at p can't be exchanged for another one, and whether it may be written in place; nil: it can be exchanged, or
 // nobody knows. A file with other names is never written in place: they may lie anywhere. An error says that it can't be changed at all.
-func (p *Place) Fixed() (*FixedError, error) {
+func (p *Entry) Fixed() (*FixedError, error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return nil, p.failed("change", err)
@@ -49,7 +49,7 @@ func (p *Place) Fixed() (*FixedError, error) {
 
 // Allowed asks the system whether this process may make and remove names in the place's directory; an error when not. That it may promises
 // nothing, it only tells early what would fail.
-func (p *Place) Allowed() error {
+func (p *Entry) Allowed() error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return p.failed("change", err)
@@ -65,7 +65,7 @@ func (p *Place) Allowed() error {
 // Overwrite writes content into the file at p, in place, if that is what was describes. It is for a file that can't be exchanged, whose
 // content before and after the caller has: an error after begun leaves a mixture of them, in whole blocks. The end is cut off last.
 // With content nil it only syncs what is there.
-func (p *Place) Overwrite(was Expect, content []byte) (pub *Published, begun bool, err error) {
+func (p *Entry) Overwrite(was Precondition, content []byte) (pub *Published, begun bool, err error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return nil, false, p.failed("write", err)

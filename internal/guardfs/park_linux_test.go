@@ -30,9 +30,9 @@ func TestMoveTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	place := func(name string) *guardfs.Place {
+	place := func(name string) *guardfs.Entry {
 		t.Helper()
-		p, err := f.PlaceLink(dir + name)
+		p, err := f.EntryLink(dir + name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,16 +40,16 @@ func TestMoveTree(t *testing.T) {
 		return p
 	}
 	from, to := place("/a/tree"), place("/b/tree")
-	own := guardfs.Expect{ID: from.Object().Info.ID}
+	own := guardfs.Precondition{ID: from.Object().Info.ID}
 	if same, err := from.SameMount(to); err != nil || !same {
 		t.Errorf("on one mount: %v %v", same, err)
 	}
 	var conflict *guardfs.ConflictError
-	move := func(what guardfs.Expect) error {
-		_, err := from.Swap(context.Background(), to, what, guardfs.Expect{})
+	move := func(what guardfs.Precondition) error {
+		_, err := from.Publish(context.Background(), to, what, guardfs.Precondition{})
 		return err
 	}
-	if err := move(guardfs.Expect{ID: guardfs.Identity{Dev: 1, Ino: 1}}); !errors.As(err, &conflict) {
+	if err := move(guardfs.Precondition{ID: guardfs.Identity{Dev: 1, Ino: 1}}); !errors.As(err, &conflict) {
 		t.Errorf("another identity: %v", err)
 	}
 	if err := os.Mkdir(dir+"/b/tree", 0o700); err != nil {
@@ -119,7 +119,7 @@ func TestRemoveTreeStaysOnItsMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	p, err := f.PlaceLink(dir + "/tree")
+	p, err := f.EntryLink(dir + "/tree")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestPlaceAsksForWhatItWillDo(t *testing.T) {
 	defer f.Close()
 	for name, want := range map[string]guardfs.Access{"/there": guardfs.Modify, "/new": guardfs.Create} {
 		j.access = nil
-		p, err := f.Place(dir + name)
+		p, err := f.Entry(dir + name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,8 +236,8 @@ func TestFresh(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := os.ReadDir(dir)
-		place := func(path string) *guardfs.Place {
-			p, err := f.PlaceLink(path)
+		place := func(path string) *guardfs.Entry {
+			p, err := f.EntryLink(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -260,12 +260,12 @@ func TestFresh(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, made, err := place(dir+"/d/f").Hold(t.Context(), guardfs.TempName("0123456789abcdef", 1), guardfs.NewObject{Kind: guardfs.KindFile})
+			h, made, err := place(dir+"/d/f").Stage(t.Context(), guardfs.TempName("0123456789abcdef", 1), guardfs.NewObject{Kind: guardfs.KindFile})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := made.Meta
-			if err := errors.Join(h.Drop(made.Expect()), h.Close()); err != nil {
+			if err := errors.Join(h.Drop(made.Precondition()), h.Close()); err != nil {
 				t.Fatal(err)
 			}
 			if fmt.Sprint(got) != fmt.Sprint(file) {

@@ -39,7 +39,7 @@ func TestHoldIsTampered(t *testing.T) {
 					lay(t, dir, "f = "+old)
 				}
 				f := open(t, &fence{root: root})
-				p, err := f.Place(dir + "/f")
+				p, err := f.Entry(dir + "/f")
 				must(t, err)
 				before, err := p.Load(-1)
 				must(t, err)
@@ -54,7 +54,7 @@ func TestHoldIsTampered(t *testing.T) {
 					}
 				}
 				fds := openFDs(t)
-				h, made, err := p.Hold(context.Background(), TempName(someTag, 1),
+				h, made, err := p.Stage(context.Background(), TempName(someTag, 1),
 					NewObject{Kind: KindFile, Content: []byte("ours"), Like: before, Sync: true})
 				must(t, err)
 				if now := openFDs(t); now != fds {
@@ -65,11 +65,11 @@ func TestHoldIsTampered(t *testing.T) {
 					t.Fatalf("%s: temporary names %v: %v", name, temps, err)
 				}
 				must(t, tamper(temps[0]))
-				pub, err := p.Swap(context.Background(), h, Found(before), made.Expect())
+				pub, err := p.Publish(context.Background(), h, Found(before), made.Precondition())
 				if err == nil {
 					must(t, h.Drop(pub.Displaced))
 				}
-				h.Drop(made.Expect())
+				h.Drop(made.Precondition())
 				h.Close()
 				where := fmt.Sprintf("%s, %s, nameless %v: %v", name, old, nameless, err)
 				if name == "no" {
@@ -98,9 +98,9 @@ func TestPlacesShareTheirDirectory(t *testing.T) {
 		dir := filepath.Join(root, f.Containment())
 		lay(t, dir, "d/a = a", "d/b = b", "e/a = theirs", "l => d")
 		fds := openFDs(t)
-		place := func(path string) *Place {
+		place := func(path string) *Entry {
 			t.Helper()
-			p, err := f.Place(dir + "/" + path)
+			p, err := f.Entry(dir + "/" + path)
 			must(t, err)
 			return p
 		}

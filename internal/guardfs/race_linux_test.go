@@ -237,7 +237,7 @@ func TestReadWhileReplaced(t *testing.T) {
 			if err != nil || got != "old" && got != "ours" && got != "theirs" {
 				t.Fatalf("try %d: %q %v", n, got, err)
 			}
-			if place, err := f.Place(p); err != nil {
+			if place, err := f.Entry(p); err != nil {
 				t.Fatalf("try %d: %v", n, err)
 			} else {
 				place.Close()

@@ -191,7 +191,7 @@ func TestNoOracle(t *testing.T) {
 				if strings.HasSuffix(p, "/") {
 					continue
 				}
-				if _, err := f.Place(p); err != errDenied && !strings.HasPrefix(p, w+"/l") {
+				if _, err := f.Entry(p); err != errDenied && !strings.HasPrefix(p, w+"/l") {
 					t.Errorf("place %s: %v", p, err)
 				}
 				if _, err := makeParents(f, p+"/x/y"); err != errDenied {
@@ -256,7 +256,7 @@ func TestCloseTwice(t *testing.T) {
 		must(t, err)
 		file, err := h.Open()
 		must(t, err)
-		p, err := f.Place(b + "/f")
+		p, err := f.Entry(b + "/f")
 		must(t, err)
 		for range 3 {
 			must(t, h.Close())
@@ -305,7 +305,7 @@ func FuzzCheckPath(f *testing.F) {
 	f.Add("//0")
 	f.Fuzz(func(t *testing.T, p string) {
 		if checkPath(p) != nil {
-			if _, err := (&FS{}).Place(p); err == nil {
+			if _, err := (&FS{}).Entry(p); err == nil {
 				t.Fatal("a bad path was placed")
 			}
 			return

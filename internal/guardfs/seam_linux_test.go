@@ -194,7 +194,7 @@ func raced(f *FS, verb, p string, hook func(string) *Fault) error {
 		}
 		return err
 	}
-	place, err := f.Place(p)
+	place, err := f.Entry(p)
 	if err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func TestMkdirWhileItsDirectoryMoves(t *testing.T) {
 				lay(t, dir, "d/", "out/victim = victim", "secrets/x = secret")
 				j.root, j.deny = dir, []string{dir + "/out", dir + "/secrets"}
 				fds := openFDs(t)
-				p, err := f.PlaceLink(dir + "/d/new")
+				p, err := f.EntryLink(dir + "/d/new")
 				must(t, err)
 				count, made := 0, false // made: when the move came
 				f.kernel.hook = func(string) *Fault {
@@ -306,7 +306,7 @@ func TestMkdirWhileItsDirectoryMoves(t *testing.T) {
 	}
 }
 
-// A Swap that does not look afterwards must lose to the moves: else they prove nothing.
+// A Publish that does not look afterwards must lose to the moves: else they prove nothing.
 func TestMoveControl(t *testing.T) {
 	root := ramdisk(t)
 	lost := 0
@@ -314,11 +314,11 @@ func TestMoveControl(t *testing.T) {
 		dir := filepath.Join(root, fmt.Sprint(n))
 		lay(t, dir, "f = old")
 		f := open(t, &fence{root: dir})
-		p, err := f.Place(dir + "/f")
+		p, err := f.Entry(dir + "/f")
 		must(t, err)
 		before, err := p.Load(-1)
 		must(t, err)
-		h, made, err := p.Hold(context.Background(), TempName(someTag, 1), NewObject{Kind: KindFile, Content: []byte("ours")})
+		h, made, err := p.Stage(context.Background(), TempName(someTag, 1), NewObject{Kind: KindFile, Content: []byte("ours")})
 		must(t, err)
 		fd, err := p.fd.use()
 		must(t, err)
@@ -329,7 +329,7 @@ func TestMoveControl(t *testing.T) {
 			}
 			return nil
 		}
-		s := &swap{p: p, hold: h, dir: fd, other: fd, out: Found(before), in: made.Expect(), fd: -1}
+		s := &swap{p: p, hold: h, dir: fd, other: fd, out: Found(before), in: made.Precondition(), fd: -1}
 		held, why, err := f.kernel.hold(fd, p.base, s.out)
 		must(t, err)
 		if why == "" {
@@ -338,7 +338,7 @@ func TestMoveControl(t *testing.T) {
 		}
 		calls := count
 		f.kernel.hook = nil
-		must(t, h.Drop(Expect{ID: identity(t, h)}))
+		must(t, h.Drop(Precondition{ID: identity(t, h)}))
 		if calls >= n && somewhere(t, dir, "theirs") != nil {
 			lost++
 		}
@@ -355,7 +355,7 @@ func TestMoveControl(t *testing.T) {
 }
 
 // identity is that of what is at a place.
-func identity(t *testing.T, p *Place) Identity {
+func identity(t *testing.T, p *Entry) Identity {
 	st, err := p.fs.kernel.lstat(p.fd.fd, p.base)
 	must(t, err)
 	return st.info.ID

@@ -48,19 +48,19 @@ func plan() []step {
 
 var planned = []string{"e = old", "keep/k = linked", "keep/h <= keep/k", "d/a = a", "d/b/c = c", "f = f", "empty/in/", "tree/t/u = u"}
 
-func expect(id Identity) Expect { return Expect{ID: id} }
+func expect(id Identity) Precondition { return Precondition{ID: id} }
 
 // open gives the places of a step; its hold is the one that is there.
-func (s *step) open(f *FS, top string, n int) (p, hold *Place, err error) {
-	if p, err = f.PlaceLink(top + "/" + s.path); err != nil {
+func (s *step) open(f *FS, top string, n int) (p, hold *Entry, err error) {
+	if p, err = f.EntryLink(top + "/" + s.path); err != nil {
 		return nil, nil, err
 	}
 	if s.to != "" {
-		hold, err = f.PlaceLink(top + "/" + s.to)
+		hold, err = f.EntryLink(top + "/" + s.to)
 	} else {
-		var at *Place
-		if at, err = f.PlaceLink(s.dir + "/any"); err == nil {
-			hold, _, err = at.Hold(context.Background(), TempName(someTag, n), NewObject{})
+		var at *Entry
+		if at, err = f.EntryLink(s.dir + "/any"); err == nil {
+			hold, _, err = at.Stage(context.Background(), TempName(someTag, n), NewObject{})
 			at.Close()
 		}
 	}
@@ -80,18 +80,18 @@ func (r *row) carryOut(f *FS, top string) error {
 	}
 	for i := range r.steps {
 		s := &r.steps[i]
-		at, _, _, err := f.Foresee(top+"/"+s.path, gone)
+		at, _, _, err := f.NearestEntry(top+"/"+s.path, gone)
 		if err != nil {
 			return err
 		}
 		s.dir = at.ParentTrue()
 		taken := slices.ContainsFunc(r.steps[:i], func(o step) bool { return o.path == s.path })
-		if p, err := f.PlaceLink(top + "/" + s.path); err == nil && !taken {
+		if p, err := f.EntryLink(top + "/" + s.path); err == nil && !taken {
 			s.before = p.Object().Info.ID
 			p.Close()
 		}
 		if s.what.Kind != KindAbsent {
-			h, made, err := at.Hold(context.Background(), TempName(someTag, i), s.what)
+			h, made, err := at.Stage(context.Background(), TempName(someTag, i), s.what)
 			if err != nil {
 				at.Close()
 				return err
@@ -108,7 +108,7 @@ func (r *row) carryOut(f *FS, top string) error {
 		if err != nil {
 			return err
 		}
-		_, err = p.Swap(context.Background(), h, expect(s.before), expect(s.after))
+		_, err = p.Publish(context.Background(), h, expect(s.before), expect(s.after))
 		p.Close()
 		h.Close()
 		if err != nil {
@@ -122,7 +122,7 @@ func (r *row) carryOut(f *FS, top string) error {
 // recover is what a start after a kill and the end of a change have in common. What came out is
 // dropped at the end: an engine would look first whether it has the content.
 func (r *row) recover(f *FS, top string) error {
-	at := func(p *Place) (Identity, error) {
+	at := func(p *Entry) (Identity, error) {
 		st, err := p.fs.kernel.lstat(p.fd.fd, p.base)
 		if err == unix.ENOENT {
 			return Identity{}, nil
@@ -151,7 +151,7 @@ func (r *row) recover(f *FS, top string) error {
 			switch err = errors.Join(err, herr); {
 			case err != nil:
 			case back && s.before != s.after && is == s.after && held == s.before:
-				_, err = p.Swap(context.Background(), h, expect(s.after), expect(s.before))
+				_, err = p.Publish(context.Background(), h, expect(s.after), expect(s.before))
 			case !back && held != Identity{} && (held == s.before || held == s.after):
 				err = h.Drop(expect(held))
 			}

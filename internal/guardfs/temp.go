@@ -91,7 +91,7 @@ func ReservedPath(path string) bool {
 func (f *FS) TrashName() string { return TrashPrefix + "-" + strconv.Itoa(f.user()) }
 
 // Private reports whether a directory of that user is there that nobody else may enter. Windows has no such modes: there it is any directory.
-func (p *Place) Private() bool {
+func (p *Entry) Private() bool {
 	i := &p.object.Info
 	if runtime.GOOS == "windows" {
 		return i.Kind == KindDir

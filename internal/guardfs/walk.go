@@ -83,12 +83,12 @@ func (f *FS) Resolve(path string, a Access) (*Handle, error) {
 	return f.handle(t, a), nil
 }
 
-// Place pins the directory of path and looks at what stands there, if anything. The Judge is asked for Create
+// Entry pins the directory of path and looks at what stands there, if anything. The Judge is asked for Create
 // where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
 // *MissingParentError. A directory or a special file is an occupant like any other; Load refuses it.
-func (f *FS) Place(path string) (*Place, error) {
+func (f *FS) Entry(path string) (*Entry, error) {
 	for try := 0; ; try++ {
-		p, err := f.PlaceLink(path)
+		p, err := f.EntryLink(path)
 		if err != nil || p.object.Info.Kind != KindSymlink {
 			if err == nil {
 				p.links = false
@@ -108,18 +108,18 @@ func (f *FS) Place(path string) (*Place, error) {
 	}
 }
 
-// PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
-func (f *FS) PlaceLink(path string) (*Place, error) { return f.placeFor(path, Modify) }
+// EntryLink is Entry for those who mean the link itself: to load, remove or restore it.
+func (f *FS) EntryLink(path string) (*Entry, error) { return f.placeFor(path, Modify) }
 
-// placeFor is PlaceLink for whoever is about to do a.
-func (f *FS) placeFor(path string, a Access) (*Place, error) {
+// placeFor is EntryLink for whoever is about to do a.
+func (f *FS) placeFor(path string, a Access) (*Entry, error) {
 	dir, base, err := splitPlace(path)
 	if err != nil {
 		return nil, err
 	}
 	t := f.walkDir(dir)
 	defer t.close()
-	p := &Place{fs: f, dir: t.object, base: base, links: true}
+	p := &Entry{fs: f, dir: t.object, base: base, links: true}
 	p.object = Object{Spelled: path, True: join(t.object.True, base), Hops: t.object.Hops}
 	if t.err != nil {
 		if err := f.judge.Judge(p.object, absent(a)); err != nil {
@@ -191,11 +191,11 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	return dirs, name, nil
 }
 
-// Foresee opens the place at the nearest directory above path that is there and stays, and lists
+// NearestEntry opens the place at the nearest directory above path that is there and stays, and lists
 // what has to be made below it for path to be there: true names, topmost first. What gone answers
 // true for counts as absent. name is the true name that path will have.
-func (f *FS) Foresee(path string, gone func(name string) bool) (at *Place, missing []string, name string, err error) {
-	at, err = f.PlaceLink(path)
+func (f *FS) NearestEntry(path string, gone func(name string) bool) (at *Entry, missing []string, name string, err error) {
+	at, err = f.EntryLink(path)
 	var noParent *MissingParentError
 	switch {
 	case err == nil:
@@ -205,14 +205,14 @@ func (f *FS) Foresee(path string, gone func(name string) bool) (at *Place, missi
 			err = noParent // it has just been made
 		}
 		if err == nil {
-			at, err = f.PlaceLink(missing[0])
+			at, err = f.EntryLink(missing[0])
 		}
 	case gone != nil && errors.Is(err, syscall.ENOTDIR):
 		dir, base, serr := splitPlace(path)
 		if serr != nil {
 			return nil, nil, "", serr
 		}
-		above, between, parent, aerr := f.Foresee(dir, gone)
+		above, between, parent, aerr := f.NearestEntry(dir, gone)
 		switch {
 		case aerr != nil:
 			return nil, nil, "", aerr
@@ -226,7 +226,7 @@ func (f *FS) Foresee(path string, gone func(name string) bool) (at *Place, missi
 		dir := at.ParentTrue()
 		at.Close() //nolint:errcheck // nothing was written through it
 		missing = append([]string{dir}, missing...)
-		at, err = f.PlaceLink(dir)
+		at, err = f.EntryLink(dir)
 	}
 	if err != nil {
 		return nil, nil, "", err

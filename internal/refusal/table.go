@@ -463,7 +463,7 @@ var whys = map[string]string{
 }
 
 // meanwhiles say what somebody else did.
-var meanwhiles = map[guardfs.Meanwhile]string{
+var meanwhiles = map[guardfs.Interference]string{
 	guardfs.Appeared:          "something appeared there",
 	guardfs.WasRemoved:        "it was removed",
 	guardfs.Replaced:          "it was replaced by another file",

@@ -22,7 +22,7 @@ import (
 // replaced puts content at a path, as the engine does.
 func replaced(f *guardfs.FS, tag, name, content string) error {
 	ctx := context.Background()
-	p, err := f.Place(name)
+	p, err := f.Entry(name)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func replaced(f *guardfs.FS, tag, name, content string) error {
 		return err
 	}
 	what := guardfs.NewObject{Kind: guardfs.KindFile, Content: []byte(content), Like: before, Open: true}
-	h, made, err := p.Hold(ctx, guardfs.TempName(strings.Repeat(tag, guardfs.TagLen), 1), what)
+	h, made, err := p.Stage(ctx, guardfs.TempName(strings.Repeat(tag, guardfs.TagLen), 1), what)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func replaced(f *guardfs.FS, tag, name, content string) error {
 	if err = h.Sync(); err != nil {
 		return err
 	}
-	if _, err = p.Swap(ctx, h, guardfs.Found(before), made.Expect()); err != nil {
+	if _, err = p.Publish(ctx, h, guardfs.Found(before), made.Precondition()); err != nil {
 		return err
 	}
 	if err = h.Drop(guardfs.Found(before)); err != nil {

@@ -187,7 +187,7 @@ func everything(ctx context.Context, f *guardfs.FS, s *Session, root string) (na
 		h.Close()
 	}
 	replaced(f, "a", root+"/f", "changed")
-	if p, err := f.PlaceLink(root + "/made"); err == nil {
+	if p, err := f.EntryLink(root + "/made"); err == nil {
 		p.Mkdir(0o700)
 		p.Close()
 	}

@@ -18,16 +18,16 @@ type hold struct {
 }
 
 // left is what stat said of the new thing when it was left there; nil when there is none.
-func (p *Place) left() *Info {
+func (p *Entry) left() *Info {
 	if p.hold == nil {
 		return nil
 	}
 	return p.hold.left
 }
 
-// Hold makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
+// Stage makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
 // in a directory that is staged itself, the one of p. Nothing is judged: p was. On an error nothing stays behind.
-func (p *Place) Hold(ctx context.Context, base string, what NewObject) (*Place, *Made, error) {
+func (p *Entry) Stage(ctx context.Context, base string, what NewObject) (*Entry, *Staged, error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return nil, nil, p.failed("stage", err)
@@ -42,7 +42,7 @@ func (p *Place) Hold(ctx context.Context, base string, what NewObject) (*Place, 
 	if err != nil {
 		return nil, nil, p.failed("stage", err)
 	}
-	k, made := p.fs.kernel, &Made{}
+	k, made := p.fs.kernel, &Staged{}
 	switch what.Kind {
 	case KindAbsent:
 		if st, lerr := k.lstat(dir, h.base); lerr == nil {
@@ -70,18 +70,18 @@ func (p *Place) Hold(ctx context.Context, base string, what NewObject) (*Place, 
 }
 
 // beside is the place of a name in the directory of p, which it shares.
-func (p *Place) beside(name string) (*Place, error) {
+func (p *Entry) beside(name string) (*Entry, error) {
 	if _, err := p.fd.use(); err != nil {
 		return nil, err
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
 	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
-	h := &Place{fs: p.fs, pin: p.pin, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
+	h := &Entry{fs: p.fs, pin: p.pin, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
 	p.fs.pins.share(&h.fd, p.pin)
 	return h, nil
 }
 
-func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, made *Made) error {
+func (p *Entry) file(ctx context.Context, of *Entry, dir int, what *NewObject, made *Staged) error {
 	k := p.fs.kernel
 	s, err := of.stage(ctx, dir, p.base, what, made)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *staged) leave(sync bool) error {
 	return s.fd.close() // some file systems tell only now that they could not write
 }
 
-func (p *Place) directory(dir int, what *NewObject, made *Made) error {
+func (p *Entry) directory(dir int, what *NewObject, made *Staged) error {
 	k := p.fs.kernel
 	meta := what.Meta
 	if meta == nil && what.Like != nil {
@@ -162,7 +162,7 @@ func (p *Place) directory(dir int, what *NewObject, made *Made) error {
 	return nil
 }
 
-func (p *Place) link(dir int, what *NewObject, made *Made) error {
+func (p *Entry) link(dir int, what *NewObject, made *Staged) error {
 	k := p.fs.kernel
 	target := string(what.Content)
 	if target == "" || len(target) > maxPath {
@@ -196,8 +196,8 @@ func (p *Place) link(dir int, what *NewObject, made *Made) error {
 	return err
 }
 
-// Filled notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
-func (p *Place) Filled(made *Made, mode fs.FileMode) error {
+// FinishDir notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
+func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return p.failed("set mode of", err)
@@ -225,7 +225,7 @@ func (p *Place) Filled(made *Made, mode fs.FileMode) error {
 }
 
 // Keep gives what is at a hold a lasting name, puts it on record, and tells where it is.
-func (p *Place) Keep() (left string, err error) {
+func (p *Entry) Preserve() (left string, err error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return "", p.failed("keep", err)
@@ -245,7 +245,7 @@ func (p *Place) Keep() (left string, err error) {
 }
 
 // Empty reports whether nothing is in the directory there.
-func (p *Place) Empty() (empty bool, err error) {
+func (p *Entry) Empty() (empty bool, err error) {
 	err = p.withDir("list", func(fd int) error {
 		empty, err = p.fs.kernel.empty(fd)
 		return err
@@ -254,7 +254,7 @@ func (p *Place) Empty() (empty bool, err error) {
 }
 
 // Sync puts the content of the new file of a hold on stable storage.
-func (p *Place) Sync() error {
+func (p *Entry) Sync() error {
 	k := p.fs.kernel
 	var err error
 	switch h := p.hold; {
@@ -274,7 +274,7 @@ func (p *Place) Sync() error {
 	return nil
 }
 
-func (p *Place) syncClosed() error {
+func (p *Entry) syncClosed() error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (p *Place) syncClosed() error {
 
 // Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there. A
 // directory that is not empty is ENOTEMPTY.
-func (p *Place) Drop(own Expect) error {
+func (p *Entry) Drop(own Precondition) error {
 	if !ReservedPath(join(p.dir.True, p.base)) {
 		return p.failed("drop", unix.EINVAL)
 	}
@@ -314,7 +314,7 @@ func (p *Place) Drop(own Expect) error {
 
 // staged is a complete file that has no name yet, or only a temporary one, and waits to be published.
 type staged struct {
-	place *Place
+	place *Entry
 	fd    descriptor
 	name  string // its name in the directory
 	named bool   // it has that name; else it has none
@@ -325,7 +325,7 @@ type staged struct {
 // stage writes a new file in the place's directory, without a name where the file system can do
 // that, with the metadata that it will have when published. On an error nothing stays behind. It
 // MUST be discarded, also when it was published.
-func (p *Place) stage(ctx context.Context, dir int, name string, what *NewObject, made *Made) (*staged, error) {
+func (p *Entry) stage(ctx context.Context, dir int, name string, what *NewObject, made *Staged) (*staged, error) {
 	meta := what.Meta
 	if meta == nil && what.Like != nil && what.Like.Exists {
 		meta = &what.Like.Meta
@@ -411,7 +411,7 @@ func (s *staged) fresh() (m Metadata, err error) {
 }
 
 func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata,
-	made *Made) error {
+	made *Staged) error {
 	k := s.place.fs.kernel
 	fd := s.fd.fd
 	const chunk = 4 << 20 // between two looks at ctx
@@ -449,7 +449,7 @@ func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata,
 }
 
 // copyFrom fills the staged file with the beginning of another one, piece by piece.
-func (s *staged) copyFrom(ctx context.Context, what *NewObject, made *Made) error {
+func (s *staged) copyFrom(ctx context.Context, what *NewObject, made *Staged) error {
 	k, fd := s.place.fs.kernel, s.fd.fd
 	if err := k.room(fd, 0, what.Size); err != nil {
 		return err

@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// Place is one name in one directory: where something is to be changed. The last component is never followed.
-type Place struct {
+// Entry is one name in one directory: where something is to be changed. The last component is never followed.
+type Entry struct {
 	fs     *FS
 	root   *dirRoot
 	fi     fs.FileInfo // of the directory
 	dir    Object
 	base   string
 	object Object
-	links  bool  // a symbolic link there may itself be loaded; see PlaceLink
+	links  bool  // a symbolic link there may itself be loaded; see EntryLink
 	hold   *hold // of a temporary name; nil for others
 	once   sync.Once
 }
 
 // readTarget reads the text of the link that stands there.
-func (p *Place) readTarget() (string, error) { return p.root.Readlink(p.base) }
+func (p *Entry) readTarget() (string, error) { return p.root.Readlink(p.base) }
 
 // pinTo gives p the directory that t came to.
-func (p *Place) pinTo(t *trail) { p.root, p.fi = &dirRoot{Root: t.take(), hook: p.fs.hook}, t.fi }
+func (p *Entry) pinTo(t *trail) { p.root, p.fi = &dirRoot{Root: t.take(), hook: p.fs.hook}, t.fi }
 
-func (p *Place) refusePseudo() error {
+func (p *Entry) refusePseudo() error {
 	if pseudo(p.root.Root) {
 		return ErrPseudo
 	}
@@ -38,7 +38,7 @@ func (p *Place) refusePseudo() error {
 }
 
 // lstat looks at the occupant.
-func (p *Place) lstat() (Info, error) {
+func (p *Entry) lstat() (Info, error) {
 	fi, err := p.root.Lstat(p.base)
 	if err != nil {
 		return Info{}, err
@@ -46,20 +46,20 @@ func (p *Place) lstat() (Info, error) {
 	return infoOf(p.root.Root, p.base, fi), nil
 }
 
-// PlacesOpen is how many files are open at most for places of these true names, all at once.
-func PlacesOpen(names []string) int { return len(names) }
+// EntriesOpen is how many files are open at most for places of these true names, all at once.
+func EntriesOpen(names []string) int { return len(names) }
 
-// SharedDirs says that PlacesOpen counts directories, not names.
+// SharedDirs says that EntriesOpen counts directories, not names.
 const SharedDirs = false
 
 // Close gives the directory back.
-func (p *Place) Close() (err error) {
+func (p *Entry) Close() (err error) {
 	p.once.Do(func() { err = p.root.Close() })
 	return err
 }
 
 // SyncNames puts the names in the place's directory on stable storage, where the system can do that.
-func (p *Place) SyncNames() error {
+func (p *Entry) SyncNames() error {
 	if err := syncRoot(p.root); err != nil {
 		return p.failed("sync directory of", err)
 	}
@@ -67,7 +67,7 @@ func (p *Place) SyncNames() error {
 }
 
 // still reports a *ConflictError when the directory is no longer where it was judged.
-func (p *Place) still() error {
+func (p *Entry) still() error {
 	t := p.fs.walk(p.dir.True)
 	defer t.close()
 	if t.err != nil || t.leaf != "" || len(t.hops) > 0 || !os.SameFile(t.fi, p.fi) {
@@ -78,9 +78,9 @@ func (p *Place) still() error {
 
 // Reload is Load for a caller who has what Load gave him before: here nothing tells for
 // certain that a file has not changed.
-func (p *Place) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
+func (p *Entry) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
 
-func (p *Place) read(before *Before, max int64, how loading) (*Before, error) {
+func (p *Entry) read(before *Before, max int64, how loading) (*Before, error) {
 	// What was judged is not judged again: a hold of a dead process would be denied.
 	seen := p.object.Info
 	fi, err := p.root.Lstat(p.base)
@@ -108,7 +108,7 @@ func (p *Place) read(before *Before, max int64, how loading) (*Before, error) {
 }
 
 // sum describes the file there without its content.
-func (p *Place) sum(hashed bool) (*Before, error) {
+func (p *Entry) sum(hashed bool) (*Before, error) {
 	fi, err := p.root.Lstat(p.base)
 	if err != nil {
 		return nil, p.failed("stat", err)
@@ -125,7 +125,7 @@ func (p *Place) sum(hashed bool) (*Before, error) {
 	return b, err
 }
 
-func (p *Place) loadAt(name string, max int64) (*Before, error) {
+func (p *Entry) loadAt(name string, max int64) (*Before, error) {
 	fi, err := p.root.Lstat(name)
 	switch {
 	case os.IsNotExist(err):
@@ -159,25 +159,25 @@ func (p *Place) loadAt(name string, max int64) (*Before, error) {
 
 // Allowed asks the system whether this process may make and remove names in the place's directory: a *PathError when not. That it may promises
 // nothing, it only tells early what would fail. Here nobody is asked.
-func (p *Place) Allowed() error { return nil }
+func (p *Entry) Allowed() error { return nil }
 
 // Fixed says why the file at p can't be exchanged for another one. Here nobody is asked, and no file is written in place.
-func (p *Place) Fixed() (*FixedError, error) { return nil, nil }
+func (p *Entry) Fixed() (*FixedError, error) { return nil, nil }
 
 // Overwrite writes content into the file at p, in place. Here that is not done.
-func (p *Place) Overwrite(Expect, []byte) (pub *Published, begun bool, err error) {
+func (p *Entry) Overwrite(Precondition, []byte) (pub *Published, begun bool, err error) {
 	return nil, false, p.failed("write", errors.ErrUnsupported)
 }
 
 // Expected is what of m a file staged there will most likely have. Published.Dropped has the metadata that was not kept.
-func (p *Place) Expected(m Metadata) Metadata {
+func (p *Entry) Expected(m Metadata) Metadata {
 	m.Mode &= fs.ModePerm | fs.ModeSticky
 	return m
 }
 
 // Mkdir makes a directory there; the umask applies. A name that exists is fs.ErrExist. Object tells of the new directory then. The name
 // is not on stable storage before SyncNames.
-func (p *Place) Mkdir(mode fs.FileMode) error {
+func (p *Entry) Mkdir(mode fs.FileMode) error {
 	if err := p.change("mkdir", Create, func() error { return p.root.Mkdir(p.base, mode.Perm()) }); err != nil {
 		return err
 	}
@@ -197,13 +197,13 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 }
 
 // DirMetadata is the metadata of the directory there, without its time and its attributes.
-func (p *Place) DirMetadata() (Metadata, error) {
+func (p *Entry) DirMetadata() (Metadata, error) {
 	i := p.object.Info
 	return Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}, nil
 }
 
 // Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system. Nothing stays behind.
-func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
+func (p *Entry) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 	tag := NewTag()
 	temp := TempName(tag, 0)
 	if err := p.fs.journal.give(p.object.True, temp); err != nil {
@@ -310,10 +310,10 @@ func (r *dirRoot) Chtimes(name string, accessed, modified time.Time) error {
 }
 
 // SameMount reports whether p and q are on one device. Whether a thing can be renamed from one to the other is told by the rename.
-func (p *Place) SameMount(q *Place) (bool, error) { return p.dir.Info.ID.Dev == q.dir.Info.ID.Dev, nil }
+func (p *Entry) SameMount(q *Entry) (bool, error) { return p.dir.Info.ID.Dev == q.dir.Info.ID.Dev, nil }
 
 // CopyUp says what stands at p.
-func (p *Place) CopyUp() (Info, error) { return p.object.Info, nil }
+func (p *Entry) CopyUp() (Info, error) { return p.object.Info, nil }
 
 // removeAll is RemoveTree of what was looked at.
-func (p *Place) removeAll(context.Context) error { return p.root.RemoveAll(p.base) }
+func (p *Entry) removeAll(context.Context) error { return p.root.RemoveAll(p.base) }

@@ -12,29 +12,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Place is one name in one pinned directory: where something is to be changed. The last component is never
+// Entry is one name in one pinned directory: where something is to be changed. The last component is never
 // followed.
-type Place struct {
+type Entry struct {
 	fs     *FS
 	fd     descriptor // O_PATH on the directory
 	pin    *pin       // what fd is of
 	dir    Object     // the directory
 	base   string
 	object Object // the occupant when last looked at
-	links  bool   // a symbolic link there may itself be loaded; see PlaceLink
+	links  bool   // a symbolic link there may itself be loaded; see EntryLink
 	hold   *hold  // of a temporary name; nil for others
 }
 
 // pinTo gives p the directory that t came to.
-func (p *Place) pinTo(t *trail) {
+func (p *Entry) pinTo(t *trail) {
 	p.pin = p.fs.pins.take(t.kernel, &p.fd, t.fd, &t.st, p.dir.True)
 	t.fd = -1
 }
 
-func (p *Place) refusePseudo() error { return p.fs.kernel.refusePseudo(p.fd.fd) }
+func (p *Entry) refusePseudo() error { return p.fs.kernel.refusePseudo(p.fd.fd) }
 
 // lstat looks at the occupant.
-func (p *Place) lstat() (Info, error) {
+func (p *Entry) lstat() (Info, error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return Info{}, err
@@ -45,7 +45,7 @@ func (p *Place) lstat() (Info, error) {
 }
 
 // Close gives the directory back, and what is new and open in a hold.
-func (p *Place) Close() (err error) {
+func (p *Entry) Close() (err error) {
 	if p.hold != nil && p.hold.staged != nil {
 		err = p.hold.staged.discard()
 	}
@@ -56,7 +56,7 @@ func (p *Place) Close() (err error) {
 }
 
 // SyncNames puts the names in the place's directory on stable storage.
-func (p *Place) SyncNames() error {
+func (p *Entry) SyncNames() error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return p.failed("sync directory of", err)
@@ -71,7 +71,7 @@ func (p *Place) SyncNames() error {
 }
 
 // still reports a *ConflictError when the pinned directory is no longer where it was judged.
-func (p *Place) still() error {
+func (p *Entry) still() error {
 	name, gone, err := p.where()
 	switch {
 	case err != nil:
@@ -84,7 +84,7 @@ func (p *Place) still() error {
 	return nil
 }
 
-func (p *Place) where() (name string, gone bool, err error) {
+func (p *Entry) where() (name string, gone bool, err error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return "", false, err
@@ -114,7 +114,7 @@ func (k *kernel) occupant(dir int, base string) (fd int, st status, err error) {
 }
 
 // readTarget reads the text of the link that stands there.
-func (p *Place) readTarget() (string, error) {
+func (p *Entry) readTarget() (string, error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return "", err
@@ -133,12 +133,12 @@ func (p *Place) readTarget() (string, error) {
 
 // Reload is Load for a caller who has what Load gave him before: when nothing about the
 // occupant has changed since, times included, before is the answer and nothing is read. What a clock's
-// tick may hide Swap finds.
-func (p *Place) Reload(before *Before, max int64) (*Before, error) {
+// tick may hide Publish finds.
+func (p *Entry) Reload(before *Before, max int64) (*Before, error) {
 	return p.read(before, max, refuseLarger)
 }
 
-func (p *Place) read(before *Before, max int64, how loading) (*Before, error) {
+func (p *Entry) read(before *Before, max int64, how loading) (*Before, error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return nil, p.failed("open", err)
@@ -182,7 +182,7 @@ func (p *Place) read(before *Before, max int64, how loading) (*Before, error) {
 }
 
 // sum describes the file behind fd without its content.
-func (p *Place) sum(fd int, st *status, hashed bool) (*Before, error) {
+func (p *Entry) sum(fd int, st *status, hashed bool) (*Before, error) {
 	k := p.fs.kernel
 	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {
@@ -203,7 +203,7 @@ func (p *Place) sum(fd int, st *status, hashed bool) (*Before, error) {
 }
 
 // load reads the object behind an O_PATH handle. When it changes under the reading it is read again, a few times;
-// a mixture does no harm, because its hash matches no content and the Swap is refused.
+// a mixture does no harm, because its hash matches no content and the Publish is refused.
 func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, error) {
 	failed := func(op string, err error) (*Before, error) {
 		return nil, &PathError{Op: op, Path: name, Err: err}
@@ -247,7 +247,7 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 // Mkdir makes a directory there; the umask and the parent's default ACL apply. A name that exists is fs.ErrExist. Object tells of the new
 // directory then. After any other error nothing stays behind, unless the system does not let it be taken away either. The
 // name is not on stable storage before SyncNames.
-func (p *Place) Mkdir(mode fs.FileMode) error {
+func (p *Entry) Mkdir(mode fs.FileMode) error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return p.failed("mkdir", err)
@@ -285,7 +285,7 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 }
 
 // rmdir removes the empty directory there.
-func (p *Place) rmdir() error {
+func (p *Entry) rmdir() error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return err
@@ -324,7 +324,7 @@ func (k *kernel) carryDir(fd int, m Metadata) (dropped []string, err error) {
 }
 
 // DirMetadata is the metadata of the directory there, without its time; of one that this process may not read, without its attributes.
-func (p *Place) DirMetadata() (Metadata, error) {
+func (p *Entry) DirMetadata() (Metadata, error) {
 	i := p.object.Info
 	m := Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}
 	err := p.withDir("read attributes of", func(fd int) (err error) {
@@ -338,7 +338,7 @@ func (p *Place) DirMetadata() (Metadata, error) {
 }
 
 // withDir opens the directory there, if it still is the object that was looked at last.
-func (p *Place) withDir(op string, call func(fd int) error) error {
+func (p *Entry) withDir(op string, call func(fd int) error) error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return p.failed(op, err)
@@ -383,7 +383,7 @@ func (k *kernel) subdirectory(dir int, name string) (status, string, error) {
 
 // Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system: the umask, the
 // directory's default ACL and its group have a say. What is made in a new directory gets the same as beside it. Nothing stays behind.
-func (p *Place) Fresh(mode fs.FileMode, dir bool) (m Metadata, err error) {
+func (p *Entry) Fresh(mode fs.FileMode, dir bool) (m Metadata, err error) {
 	at, err := p.fd.use()
 	if err != nil {
 		return m, p.failed("stage", err)
@@ -419,9 +419,9 @@ func (k *kernel) syncDir(dir int) error {
 }
 
 // SameMount reports whether p and q are on one mount, so that a thing can be renamed from one to the other.
-func (p *Place) SameMount(q *Place) (bool, error) {
+func (p *Entry) SameMount(q *Entry) (bool, error) {
 	var mounts [2]uint64
-	for i, place := range []*Place{p, q} {
+	for i, place := range []*Entry{p, q} {
 		dir, err := place.fd.use()
 		if err != nil {
 			return false, place.failed("stat directory of", err)
@@ -439,7 +439,7 @@ func (p *Place) SameMount(q *Place) (bool, error) {
 // CopyUp makes sure that what stands at p keeps its identity when it is moved, and says what it is then. On an overlay file system a move copies what is in a
 // lower layer up, which makes another identity of it; so it is copied up before, by asking for its own mode or for writing, or by a second
 // name for a moment, and stays as it is. What can't be is left to the move.
-func (p *Place) CopyUp() (Info, error) {
+func (p *Entry) CopyUp() (Info, error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return Info{}, p.failed("open", err)
@@ -483,7 +483,7 @@ func (p *Place) CopyUp() (Info, error) {
 const maxNested = 100
 
 // removeAll is RemoveTree of what was looked at.
-func (p *Place) removeAll(ctx context.Context) error {
+func (p *Entry) removeAll(ctx context.Context) error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return err
@@ -662,8 +662,8 @@ func (ps *pins) release(held *pin) error {
 	return held.calls.Close(held.fd)
 }
 
-// PlacesOpen is how many files are open at most for places of these true names, all at once.
-func PlacesOpen(names []string) int {
+// EntriesOpen is how many files are open at most for places of these true names, all at once.
+func EntriesOpen(names []string) int {
 	dirs := map[string]bool{}
 	for _, name := range names {
 		dirs[path.Dir(name)] = true
@@ -671,5 +671,5 @@ func PlacesOpen(names []string) int {
 	return len(dirs)
 }
 
-// SharedDirs says that PlacesOpen counts directories, not names.
+// SharedDirs says that EntriesOpen counts directories, not names.
 const SharedDirs = true

@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Swap lets the names p and hold trade what they have: out has to be at p, and in at hold. It is
+// Publish lets the names p and hold trade what they have: out has to be at p, and in at hold. It is
 // one rename. It looks before and after. Where something else came out the answer is a *ConflictError, after one rename
 // back if what came in is still there. After an error the names may have been traded all the same, and nothing is lost:
 // the caller has both on record, and undoes the step by what stands there. What came out is not removed: see Drop.
 //
 // Where the file system knows no exchange, a file that others rename to p between the last look and the
-// rename is lost; and when a step is taken back (hold is one of Held), the object at p is not kept.
+// rename is lost; and when a step is taken back (hold is one of Temp), the object at p is not kept.
 //
-// hold is one that Hold gave, or the place that a thing is renamed to or from. Each place asks its
+// hold is one that Stage gave, or the place that a thing is renamed to or from. Each place asks its
 // own Judge, but for holds, whose names are Reserved.
-func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Published, error) {
+func (p *Entry) Publish(ctx context.Context, hold *Entry, out, in Precondition) (*Published, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, p.failed("publish", err)
 	}
@@ -79,7 +79,7 @@ func (s *swap) name(h *hold) error {
 }
 
 // orUnavailable is err, or that nobody makes calls any more: then what looks like a conflict is none.
-func (p *Place) orUnavailable(dir int, err error) error {
+func (p *Entry) orUnavailable(dir int, err error) error {
 	if _, ok := errors.AsType[*ConflictError](err); ok {
 		if _, _, werr := p.where(); errors.Is(werr, ErrUnavailable) {
 			return p.failed("publish", werr)
@@ -90,9 +90,9 @@ func (p *Place) orUnavailable(dir int, err error) error {
 
 // A swap is two names that trade what they have, each in a directory that is held.
 type swap struct {
-	p, hold    *Place
+	p, hold    *Entry
 	dir, other int // their directories
-	out, in    Expect
+	out, in    Precondition
 	held, fd   int    // handles on what was at p, and at hold
 	was        status // of fd, right before the rename
 	gone       status // of what came out
@@ -275,7 +275,7 @@ func (s *swap) replace() error {
 // settle looks at what came out, and at where the directories are, and either finishes the swap or undoes it.
 func (s *swap) settle(pub *Published) error {
 	p, k := s.p, s.p.fs.kernel
-	var why Meanwhile
+	var why Interference
 	var name string
 	var err error
 	if !s.out.nothing() && !(s.again && s.steps) {
@@ -338,7 +338,7 @@ func (s *swap) back() (left string) {
 
 // DropLink removes the name hold if it is a link to the very file at p: a process died within a
 // rename that is a link and a removal.
-func (p *Place) DropLink(hold *Place) error {
+func (p *Entry) DropLink(hold *Entry) error {
 	dir, err := p.fd.use()
 	if err != nil {
 		return p.failed("publish", err)
@@ -366,7 +366,7 @@ const overlayMagic = 0x794c7630
 
 // hold looks at what has the name before it is changed. When it is what the caller saw (why is ""), held is a handle on it that the caller
 // gives back; it is -1 otherwise.
-func (k *kernel) hold(dir int, name string, want Expect) (held int, why Meanwhile, err error) {
+func (k *kernel) hold(dir int, name string, want Precondition) (held int, why Interference, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {
 		return -1, "", err
@@ -382,7 +382,7 @@ func (k *kernel) hold(dir int, name string, want Expect) (held int, why Meanwhil
 }
 
 // differs compares what has the name, once it was changed, with what the caller saw; held is what hold gave, or -1. Nothing there is ENOENT.
-func (k *kernel) differs(dir int, name string, want Expect, held int) (why Meanwhile, st status, err error) {
+func (k *kernel) differs(dir int, name string, want Precondition, held int) (why Interference, st status, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {
 		return "", st, err
@@ -417,7 +417,7 @@ func (k *kernel) copiedUp(fd, held int, now, was Identity) bool {
 // content. why is "" when they are the same. An object that nobody touched (size, times and all) since it was
 // read is not read again when quick is set; a name that was just changed shows in the times of its object, so
 // that quick is of no use there.
-func (k *kernel) unlike(fd int, st *status, want Expect, held int, quick bool) (why Meanwhile, err error) {
+func (k *kernel) unlike(fd int, st *status, want Precondition, held int, quick bool) (why Interference, err error) {
 	if want.Like != nil && st.info.Kind != want.Like.Info.Kind {
 		return NowA(st.info.Kind.String()), nil
 	}
@@ -492,7 +492,7 @@ func noFlags(err error) bool {
 
 // moved looks where the directory is right after a publication. A move to a place that the Judge refuses
 // is a reason to take it back; any other is only told.
-func (p *Place) moved() (name string, why Meanwhile) {
+func (p *Entry) moved() (name string, why Interference) {
 	at, gone, err := p.where()
 	switch {
 	case err != nil:

@@ -19,16 +19,16 @@ type hold struct {
 }
 
 // left is what stat said of the new thing when it was left there; nil when there is none.
-func (p *Place) left() *Info {
+func (p *Entry) left() *Info {
 	if p.hold == nil || p.hold.left == nil || p.hold.left.Kind == KindDir {
 		return nil
 	}
 	return p.hold.left
 }
 
-// Hold makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
+// Stage makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
 // in a directory that is staged itself, the one of p. Nothing is judged: p was. On an error nothing stays behind.
-func (p *Place) Hold(ctx context.Context, name string, what NewObject) (*Place, *Made, error) {
+func (p *Entry) Stage(ctx context.Context, name string, what NewObject) (*Entry, *Staged, error) {
 	if what.Kind != KindAbsent {
 		if err := p.fs.journal.give(p.object.True, name); err != nil {
 			return nil, nil, err
@@ -38,7 +38,7 @@ func (p *Place) Hold(ctx context.Context, name string, what NewObject) (*Place, 
 	if err != nil {
 		return nil, nil, p.failed("stage", err)
 	}
-	root, made := h.root, &Made{}
+	root, made := h.root, &Staged{}
 	fi, err := root.Lstat(name)
 	absent := os.IsNotExist(err)
 	switch {
@@ -70,16 +70,16 @@ func (p *Place) Hold(ctx context.Context, name string, what NewObject) (*Place, 
 }
 
 // beside is the place of a name in the directory of p.
-func (p *Place) beside(name string) (*Place, error) {
+func (p *Entry) beside(name string) (*Entry, error) {
 	root, err := p.root.OpenRoot(".")
 	if err != nil {
 		return nil, err
 	}
 	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
-	return &Place{fs: p.fs, root: root, fi: p.fi, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}, nil
+	return &Entry{fs: p.fs, root: root, fi: p.fi, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}, nil
 }
 
-func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
+func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
 	meta := what.Meta
 	if meta == nil && what.Like != nil && what.Like.Exists {
 		meta = &what.Like.Meta
@@ -115,8 +115,8 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 	return syscall.EINVAL
 }
 
-// Filled notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
-func (p *Place) Filled(made *Made, mode fs.FileMode) error {
+// FinishDir notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
+func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
 	fi, err := lstatAgain(p.root, p.base)
 	if err == nil && fi.Mode().Perm() != mode.Perm() {
 		if err = p.root.Chmod(p.base, mode); err == nil {
@@ -131,7 +131,7 @@ func (p *Place) Filled(made *Made, mode fs.FileMode) error {
 }
 
 // Keep gives what is at a hold a lasting name, puts it on record, and tells where it is.
-func (p *Place) Keep() (left string, err error) {
+func (p *Entry) Preserve() (left string, err error) {
 	if p.hold == nil {
 		return "", p.failed("keep", syscall.EINVAL)
 	}
@@ -145,7 +145,7 @@ func (p *Place) Keep() (left string, err error) {
 }
 
 // Empty reports whether nothing is in the directory there.
-func (p *Place) Empty() (bool, error) {
+func (p *Entry) Empty() (bool, error) {
 	dir, err := p.root.Open(p.base)
 	if err != nil {
 		return false, p.failed("list", err)
@@ -159,7 +159,7 @@ func (p *Place) Empty() (bool, error) {
 }
 
 // Sync puts the content of the new file of a hold on stable storage.
-func (p *Place) Sync() error {
+func (p *Entry) Sync() error {
 	if p.hold == nil || p.hold.left == nil || p.hold.left.Kind != KindFile {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (p *Place) Sync() error {
 }
 
 // Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there.
-func (p *Place) Drop(own Expect) error {
+func (p *Entry) Drop(own Precondition) error {
 	if own.nothing() {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (p *Place) Drop(own Expect) error {
 
 // stage writes a new file under a temporary name in the place's directory, with the metadata that it
 // will have when published. On an error nothing stays behind.
-func (p *Place) stage(ctx context.Context, name string, what *NewObject, meta *Metadata, made *Made) (
+func (p *Entry) stage(ctx context.Context, name string, what *NewObject, meta *Metadata, made *Staged) (
 	dropped []string, err error,
 ) {
 	mode := fs.FileMode(0o666)
@@ -280,7 +280,7 @@ func carry(file *os.File, m *Metadata, special bool) (dropped []string) {
 }
 
 // differs compares what has the name now with what the caller saw; why is "" when they are the same.
-func (p *Place) differs(name string, before *Before) (now *Before, why Meanwhile, err error) {
+func (p *Entry) differs(name string, before *Before) (now *Before, why Interference, err error) {
 	now, err = p.loadAt(name, max(int64(len(before.Content)), before.Info.Size))
 	var large *TooLargeError
 	var odd *NotRegularError
@@ -306,7 +306,7 @@ func (p *Place) differs(name string, before *Before) (now *Before, why Meanwhile
 }
 
 // rmdir removes the empty directory there.
-func (p *Place) rmdir() error {
+func (p *Entry) rmdir() error {
 	if p.object.Info.Kind != KindAbsent && p.object.Info.Kind != KindDir {
 		return syscall.ENOTDIR
 	}

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 )
 
-// Expect is what is to be at a name when it is changed. The zero Expect is nothing.
-type Expect struct {
+// Precondition is what is to be at a name when it is changed. The zero Precondition is nothing.
+type Precondition struct {
 	ID Identity // which object
 	// Like, where it has a hash, is what the object has to be like as well: kind, mode, owner and
 	// content.
@@ -17,24 +17,24 @@ type Expect struct {
 }
 
 // Found is what Load found, to be found again.
-func Found(b *Before) Expect {
+func Found(b *Before) Precondition {
 	if b == nil || !b.Exists {
-		return Expect{}
+		return Precondition{}
 	}
-	return Expect{b.Info.ID, b}
+	return Precondition{b.Info.ID, b}
 }
 
-func (e Expect) nothing() bool { return e == Expect{} }
+func (e Precondition) nothing() bool { return e == Precondition{} }
 
 // content is what Like says of the content, nil if it says nothing.
-func (e Expect) content() *Before {
+func (e Precondition) content() *Before {
 	if e.Like != nil && e.Like.Hash == "" {
 		return nil
 	}
 	return e.Like
 }
 
-// NewObject is what Hold makes. The zero NewObject is nothing.
+// NewObject is what Stage makes. The zero NewObject is nothing.
 type NewObject struct {
 	Kind    Kind
 	Content []byte // of a file; of a link: its target
@@ -42,7 +42,7 @@ type NewObject struct {
 	// it was when it was opened.
 	Source *File
 	Size   int64
-	// Like has it carry the metadata of that object, less what Made.Dropped will say. Without Like and
+	// Like has it carry the metadata of that object, less what Staged.Dropped will say. Without Like and
 	// Meta a new file has mode 0666 less the umask, or the directory's default ACL.
 	Like *Before
 	Meta *Metadata // carry exactly this, modification time included; for a restore. Like is ignored
@@ -50,30 +50,30 @@ type NewObject struct {
 	KeepSpecialBits bool
 	Mode            fs.FileMode // of a directory without Like and Meta, less the umask; 0: 0o777
 	Sync            bool        // Sync will be called
-	// Open keeps a file open until Drop, and nameless until Swap where the system can do that. Its
+	// Open keeps a file open until Drop, and nameless until Publish where the system can do that. Its
 	// place has to be the one that it is swapped with.
 	Open bool
 }
 
-// Made is what Hold has made. Of nothing it is what was found under the name.
-type Made struct {
+// Staged is what Stage has made. Of nothing it is what was found under the name.
+type Staged struct {
 	Info    Info
 	Meta    Metadata // of a new thing that nothing was carried over to: what the system gave it
 	Dropped []string // as in Published
 	Hash    string   // of what came from NewObject.Source
 }
 
-// Expect is what was made, to be found again.
-func (m *Made) Expect() Expect {
+// Precondition is what was made, to be found again.
+func (m *Staged) Precondition() Precondition {
 	if m.Info.Kind == KindAbsent {
-		return Expect{}
+		return Precondition{}
 	}
-	return Expect{m.Info.ID, &Before{Exists: true, Info: m.Info}}
+	return Precondition{m.Info.ID, &Before{Exists: true, Info: m.Info}}
 }
 
 // judgeSwap asks about both names, for what is to become of them.
-func judgeSwap(p, hold *Place, out, in Expect) error {
-	access := func(other Expect) Access {
+func judgeSwap(p, hold *Entry, out, in Precondition) error {
+	access := func(other Precondition) Access {
 		if other.nothing() {
 			return Remove
 		}

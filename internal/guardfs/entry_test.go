@@ -46,7 +46,7 @@ func TestPlace(t *testing.T) {
 			was := snapshot(t, b)
 			roads(t, &fence{root: b + "/ws", deny: []string{b + "/ws/secrets"}}, func(t *testing.T, f *FS) {
 				noLeak(t)
-				p, err := f.Place(b + "/ws/" + c.path)
+				p, err := f.Entry(b + "/ws/" + c.path)
 				if c.want == "" {
 					c.want = "ok"
 				}
@@ -106,7 +106,7 @@ func TestPublishRefusals(t *testing.T) {
 		noLeak(t)
 		was := snapshot(t, b)
 		for name, want := range map[string]string{"d": "directory", "p": "fifo"} {
-			p, err := f.Place(b + "/" + name)
+			p, err := f.Entry(b + "/" + name)
 			must(t, err)
 			if _, err := p.Load(-1); outcome(err) != want {
 				t.Errorf("load %s: %v", name, err)
@@ -119,7 +119,7 @@ func TestPublishRefusals(t *testing.T) {
 			}
 			p.Close()
 		}
-		p, err := f.Place(b + "/f")
+		p, err := f.Entry(b + "/f")
 		must(t, err)
 		defer p.Close()
 		before, err := p.Load(1)
@@ -128,20 +128,20 @@ func TestPublishRefusals(t *testing.T) {
 			t.Errorf("load of too much: %v", err)
 		}
 		what := NewObject{Kind: KindFile, Content: []byte("new"), Open: true}
-		h, made, err := p.Hold(context.Background(), TempName(someTag, 1), what)
+		h, made, err := p.Stage(context.Background(), TempName(someTag, 1), what)
 		must(t, err)
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := p.Swap(gone, h, Found(before), made.Expect()); !errors.Is(err, context.Canceled) {
+		if _, err := p.Publish(gone, h, Found(before), made.Precondition()); !errors.Is(err, context.Canceled) {
 			t.Errorf("swap after the end: %v", err)
 		}
-		must(t, h.Drop(made.Expect()))
+		must(t, h.Drop(made.Precondition()))
 		must(t, h.Close())
 		must(t, h.Close())
-		if _, err := p.Swap(context.Background(), h, Found(before), made.Expect()); err == nil {
+		if _, err := p.Publish(context.Background(), h, Found(before), made.Precondition()); err == nil {
 			t.Error("swap after close")
 		}
-		if _, _, err := p.Hold(gone, TempName(someTag, 1), what); !errors.Is(err, context.Canceled) {
+		if _, _, err := p.Stage(gone, TempName(someTag, 1), what); !errors.Is(err, context.Canceled) {
 			t.Errorf("hold after the end: %v", err)
 		}
 		if now := snapshot(t, b); now != was {
@@ -150,7 +150,7 @@ func TestPublishRefusals(t *testing.T) {
 	})
 }
 
-// Whatever changes between Load and Swap, the Swap notices and the change stays.
+// Whatever changes between Load and Publish, the Publish notices and the change stays.
 func TestConflicts(t *testing.T) {
 	for name, change := range map[string]func(p string) error{
 		"content":   func(p string) error { return os.WriteFile(p, []byte("theirs"), 0o644) },
@@ -186,7 +186,7 @@ func TestConflicts(t *testing.T) {
 					noLeak(t)
 					top := filepath.Join(b, verb, f.Containment())
 					lay(t, top, "d/f = old")
-					place, err := f.Place(top + "/d/f")
+					place, err := f.Entry(top + "/d/f")
 					must(t, err)
 					defer place.Close()
 					before, err := place.Load(-1)
@@ -195,17 +195,17 @@ func TestConflicts(t *testing.T) {
 					if verb == "remove" {
 						what = NewObject{}
 					}
-					h, made, err := place.Hold(context.Background(), TempName(someTag, 1), what)
+					h, made, err := place.Stage(context.Background(), TempName(someTag, 1), what)
 					must(t, err)
 					defer h.Close()
 					if verb != "remove" && strings.Contains(name, "directory") && f.Containment() == "best_effort" {
-						must(t, h.Drop(made.Expect()))
+						must(t, h.Drop(made.Precondition()))
 						return // the hold goes with its directory
 					}
 					must(t, change(top+"/d/f"))
 					was := withoutLitter(snapshot(t, top))
-					_, err = place.Swap(context.Background(), h, Found(before), made.Expect())
-					must(t, h.Drop(made.Expect()))
+					_, err = place.Publish(context.Background(), h, Found(before), made.Precondition())
+					must(t, h.Drop(made.Precondition()))
 					if got := outcome(err); got != "conflict" {
 						t.Errorf("%s: %v", got, err)
 					}
@@ -221,7 +221,7 @@ func TestConflicts(t *testing.T) {
 		roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
 			noLeak(t)
 			defer os.Remove(b + "/f")
-			place, err := f.Place(b + "/f")
+			place, err := f.Entry(b + "/f")
 			must(t, err)
 			defer place.Close()
 			before, err := place.Load(-1)
@@ -253,7 +253,7 @@ func TestTouchIsNoConflict(t *testing.T) {
 	b := base(t)
 	everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 		lay(t, b, "f = old")
-		place, err := f.Place(b + "/f")
+		place, err := f.Entry(b + "/f")
 		must(t, err)
 		defer place.Close()
 		before, err := place.Load(-1)
@@ -309,7 +309,7 @@ func TestHardLinkToDenied(t *testing.T) {
 		if _, err := read(f, b+"/ws/h"); err != errDenied {
 			t.Errorf("read: %v", err)
 		}
-		if _, err := f.Place(b + "/ws/h"); err != errDenied {
+		if _, err := f.Entry(b + "/ws/h"); err != errDenied {
 			t.Errorf("place: %v", err)
 		}
 		h, err := f.Resolve(b+"/ws", Look)
@@ -350,8 +350,8 @@ func TestRemoveAndMake(t *testing.T) {
 				t.Errorf("%s: %v %v", p, made, err)
 			}
 		}
-		place := func(name string) *Place {
-			p, err := f.PlaceLink(b + "/ws/" + name)
+		place := func(name string) *Entry {
+			p, err := f.EntryLink(b + "/ws/" + name)
 			must(t, err)
 			t.Cleanup(func() { p.Close() })
 			return p
@@ -402,7 +402,7 @@ func TestLockKey(t *testing.T) {
 	f := open(t, &fence{root: b})
 	keys := map[string]string{}
 	for _, p := range []string{"d/f", "l/f", "d/F", "d/../l/f", "e/f", "d/g"} {
-		place, err := f.Place(b + "/" + p)
+		place, err := f.Entry(b + "/" + p)
 		must(t, err)
 		keys[p] = place.LockKey()
 		place.Close()
@@ -437,7 +437,7 @@ func TestReload(t *testing.T) {
 				noLeak(t)
 				p := filepath.Join(b, f.Containment(), "f")
 				lay(t, b, p+" = old")
-				place, err := f.Place(p)
+				place, err := f.Entry(p)
 				must(t, err)
 				defer place.Close()
 				before, err := place.Load(-1)

@@ -8,42 +8,42 @@ import (
 	"syscall"
 )
 
-// Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
-func (p *Place) Object() Object { return p.object }
+// Object is the occupant as Entry or the last Load saw it; its Info.Kind is KindAbsent when there was none.
+func (p *Entry) Object() Object { return p.object }
 
 // ParentTrue is the directory's true name.
-func (p *Place) ParentTrue() string { return p.dir.True }
+func (p *Entry) ParentTrue() string { return p.dir.True }
 
 // Base is the name in the directory.
-func (p *Place) Base() string { return p.base }
+func (p *Entry) Base() string { return p.base }
 
 // LockKey is the same for every process and every spelling that could mean this place; see Locks.
-func (p *Place) LockKey() string {
+func (p *Entry) LockKey() string {
 	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
 }
 
 // Load reads what stands there now, content and metadata, through one descriptor; the Judge is
 // asked again if it is not what was last looked at. Nothing there is a Before with Exists false.
 // More than max bytes is a *TooLargeError (max < 0: no limit), and what is neither file nor symlink
-// a *NotRegularError. A symlink that came there after Place is a *SymlinkError; only PlaceLink
+// a *NotRegularError. A symlink that came there after Entry is a *SymlinkError; only EntryLink
 // means links.
-func (p *Place) Load(max int64) (*Before, error) { return p.read(nil, max, refuseLarger) }
+func (p *Entry) Load(max int64) (*Before, error) { return p.read(nil, max, refuseLarger) }
 
 // Peek is Reload, but a file of more than most bytes is not read: its Before has neither Content nor
 // Hash. before may be nil.
-func (p *Place) Peek(before *Before, most int64) (*Before, error) {
+func (p *Entry) Peek(before *Before, most int64) (*Before, error) {
 	return p.read(before, most, peekLarger)
 }
 
 // Sum is Load of a file of any size, without Content: it is read only for its hash.
-func (p *Place) Sum() (*Before, error) { return p.read(nil, -1, onlyHash) }
+func (p *Entry) Sum() (*Before, error) { return p.read(nil, -1, onlyHash) }
 
-func (p *Place) conflict(why Meanwhile) error {
+func (p *Entry) conflict(why Interference) error {
 	return &ConflictError{Path: p.object.Spelled, Why: why}
 }
 
 // nameFailed is the failure of an operation on the name of p: a *FixedError where the name can't be changed, and mostly a *PathError else.
-func (p *Place) nameFailed(op string, err error) error {
+func (p *Entry) nameFailed(op string, err error) error {
 	err = p.failed(op, err)
 	switch f := (&FixedError{Path: p.object.Spelled, Err: said(err)}); f.Err {
 	case syscall.EBUSY:
@@ -55,7 +55,7 @@ func (p *Place) nameFailed(op string, err error) error {
 	return err
 }
 
-// said is the word of the system in an error of Place.failed.
+// said is the word of the system in an error of Entry.failed.
 func said(err error) error {
 	if pe, ok := errors.AsType[*PathError](err); ok {
 		return pe.Err
@@ -68,10 +68,12 @@ func (d *Dir) True() string { return d.name }
 
 // List reads every entry that may be named and appends it to buf[:0]; denied is the number of the others. The order is
 // the directory's own. What was read before an error comes with it.
-func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) { return d.list(buf, false) }
+func (d *Dir) List(buf []DirEntry) (entries []DirEntry, denied int, err error) {
+	return d.list(buf, false)
+}
 
-// ListWays is List with the directories among the others that only lead to something that may be seen: Entry.Way.
-func (d *Dir) ListWays(buf []Entry) (entries []Entry, denied int, err error) {
+// ListWays is List with the directories among the others that only lead to something that may be seen: DirEntry.Way.
+func (d *Dir) ListWays(buf []DirEntry) (entries []DirEntry, denied int, err error) {
 	return d.list(buf, true)
 }
 
@@ -83,7 +85,7 @@ func (f *File) Info() Info { return f.info }
 
 // look brings the account of the occupant up to date and asks the Judge: for a if there is one,
 // else for Create where a would change it.
-func (p *Place) look(a Access) (err error) {
+func (p *Entry) look(a Access) (err error) {
 	if p.object.Info, err = p.lstat(); err != nil {
 		a = absent(a)
 	}
@@ -97,7 +99,7 @@ func (p *Place) look(a Access) (err error) {
 }
 
 // change asks the Judge about what stands there now and checks that the directory is where it was, before call.
-func (p *Place) change(op string, a Access, call func() error) error {
+func (p *Entry) change(op string, a Access, call func() error) error {
 	if err := p.look(a); err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (p *Place) change(op string, a Access, call func() error) error {
 }
 
 // RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
-func (p *Place) RemoveEmptyDir(ctx context.Context) error {
+func (p *Entry) RemoveEmptyDir(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return p.failed("rmdir", err)
 	}
@@ -121,7 +123,7 @@ func (p *Place) RemoveEmptyDir(ctx context.Context) error {
 // RemoveTree removes what stands at p with all it holds, if it is the object that lasting (Identity.Lasting) names. The Judge is asked
 // about the top only, so this is for what nobody else may touch any more. It follows no link and, where the system tells, enters no other
 // mount: that is ErrMount, and what holds the mount stays. Directories that the modes keep us out of are opened up. An error leaves a part.
-func (p *Place) RemoveTree(ctx context.Context, lasting string) error {
+func (p *Entry) RemoveTree(ctx context.Context, lasting string) error {
 	if err := p.look(Remove); err != nil || p.object.Info.Kind == KindAbsent {
 		return err
 	}
@@ -134,7 +136,7 @@ func (p *Place) RemoveTree(ctx context.Context, lasting string) error {
 	return nil
 }
 
-func (p *Place) failed(op string, err error) error {
+func (p *Entry) failed(op string, err error) error {
 	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
 }
 
@@ -156,9 +158,9 @@ func cause(err error) error {
 	return err
 }
 
-// Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
+// Temp is the place of a name that Stage, perhaps in a process that is no more, gave in the
 // directory of p. Its Object says what is there. Nothing is judged: p was.
-func (p *Place) Held(name string) (*Place, error) {
+func (p *Entry) Temp(name string) (*Entry, error) {
 	if !Temporary(name) {
 		return nil, p.failed("open", syscall.EINVAL)
 	}

@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// Swap gives the object at hold the name p, and the one at p the name hold: out has to be at p, and in
+// Publish gives the object at hold the name p, and the one at p the name hold: out has to be at p, and in
 // at hold. It looks before and after. Here names can't trade in one step, and this is best effort:
 // a file that others rename to p between our last look and our rename is lost. The old object is not
-// removed: see Drop. When a step is taken back (hold is one of Held), the object at p is not kept.
-func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Published, error) {
+// removed: see Drop. When a step is taken back (hold is one of Temp), the object at p is not kept.
+func (p *Entry) Publish(ctx context.Context, hold *Entry, out, in Precondition) (*Published, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, p.failed("publish", err)
 	}
@@ -24,7 +24,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if err := judgeSwap(p, hold, out, in); err != nil {
 		return nil, err
 	}
-	why, err := Meanwhile(""), errors.Join(p.still(), hold.still())
+	why, err := Interference(""), errors.Join(p.still(), hold.still())
 	if err == nil && !in.nothing() {
 		if _, why, err = hold.unlike(in); err == nil && why != "" {
 			why = TempSwapped
@@ -91,7 +91,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 
 // replace renames the new file of hold over what is at p, which gets another name before: by a link, so that p always has something.
 // Where there are no links it is away for a moment. That other name is the one of hold then.
-func (p *Place) replace(hold *Place) (err error) {
+func (p *Entry) replace(hold *Entry) (err error) {
 	old := OldName(hold.base)
 	linked := between(p, p.base, hold, old, true) == nil || same(p, p.base, hold, old)
 	if !linked {
@@ -115,7 +115,7 @@ func (p *Place) replace(hold *Place) (err error) {
 }
 
 // orConflict is err, if there is one and nothing else to say.
-func (p *Place) orConflict(err error, why Meanwhile) error {
+func (p *Entry) orConflict(err error, why Interference) error {
 	if err != nil && why == "" {
 		return err
 	}
@@ -124,7 +124,7 @@ func (p *Place) orConflict(err error, why Meanwhile) error {
 
 // DropLink removes the name hold if it is a link to the very file at p: a process died within a
 // rename that is a link and a removal.
-func (p *Place) DropLink(hold *Place) error {
+func (p *Entry) DropLink(hold *Entry) error {
 	if !same(p, p.base, hold, hold.base) {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (p *Place) DropLink(hold *Place) error {
 }
 
 // between gives what p's directory has under the name x the name y in q's, or with link both.
-func between(p *Place, x string, q *Place, y string, link bool) error {
+func between(p *Entry, x string, q *Entry, y string, link bool) error {
 	op := "rename"
 	if link {
 		op = "link"
@@ -153,7 +153,7 @@ func between(p *Place, x string, q *Place, y string, link bool) error {
 
 // renameNew is a rename that replaces nothing: by link, and where there is none by a look and a
 // rename. Some file systems report failures of calls that took effect.
-func renameNew(p *Place, x string, q *Place, y string) (err error) {
+func renameNew(p *Entry, x string, q *Entry, y string) (err error) {
 	err = between(p, x, q, y, true)
 	if err != nil && !same(p, x, q, y) {
 		if os.IsExist(err) {
@@ -174,7 +174,7 @@ func renameNew(p *Place, x string, q *Place, y string) (err error) {
 }
 
 // rename knows of such failures too.
-func rename(p *Place, x string, q *Place, y string) error {
+func rename(p *Entry, x string, q *Entry, y string) error {
 	was, err := p.root.Lstat(x)
 	if err == nil {
 		err = between(p, x, q, y, false)
@@ -188,7 +188,7 @@ func rename(p *Place, x string, q *Place, y string) error {
 	return err
 }
 
-func same(p *Place, x string, q *Place, y string) bool {
+func same(p *Entry, x string, q *Entry, y string) bool {
 	a, aerr := p.root.Lstat(x)
 	b, berr := q.root.Lstat(y)
 	return aerr == nil && berr == nil && os.SameFile(a, b)
@@ -196,7 +196,7 @@ func same(p *Place, x string, q *Place, y string) bool {
 
 // found is unlike where the names have changed already: a passing fault of a look is no reason to
 // take that back, or to leave something behind.
-func (p *Place) found(want Expect) (now *Before, why Meanwhile, err error) {
+func (p *Entry) found(want Precondition) (now *Before, why Interference, err error) {
 	for range 3 {
 		if now, why, err = p.unlike(want); err == nil {
 			break
@@ -206,7 +206,7 @@ func (p *Place) found(want Expect) (now *Before, why Meanwhile, err error) {
 }
 
 // unlike compares what is at the place with what is to be there.
-func (p *Place) unlike(want Expect) (now *Before, why Meanwhile, err error) {
+func (p *Entry) unlike(want Precondition) (now *Before, why Interference, err error) {
 	if before := want.content(); before != nil {
 		return p.differs(p.base, before)
 	}

@@ -32,37 +32,37 @@ func TestSwapThereAndBack(t *testing.T) {
 				defer os.RemoveAll(dir)
 				lay(t, dir, append(c.old, "x/")...)
 				was := snapshot(t, dir)
-				at, err := f.PlaceLink(dir + "/x")
+				at, err := f.EntryLink(dir + "/x")
 				must(t, err)
 				defer at.Close()
-				p, err := f.PlaceLink(dir + "/x/f")
+				p, err := f.EntryLink(dir + "/x/f")
 				must(t, err)
 				defer p.Close()
-				out := Expect{}
+				out := Precondition{}
 				if i := p.Object().Info; i.Kind != KindAbsent {
-					out = Expect{i.ID, &Before{Exists: true, Info: i}}
+					out = Precondition{i.ID, &Before{Exists: true, Info: i}}
 				}
-				h, made, err := at.Hold(t.Context(), TempName(someTag, 2), c.new)
+				h, made, err := at.Stage(t.Context(), TempName(someTag, 2), c.new)
 				must(t, err)
 				defer h.Close()
 				staged := snapshot(t, dir)
 				if c.new.Sync = true; c.new.Kind != KindAbsent {
 					must(t, h.Sync())
 				}
-				pub, err := p.Swap(t.Context(), h, out, made.Expect())
+				pub, err := p.Publish(t.Context(), h, out, made.Precondition())
 				must(t, err)
 				if i := pub.Info; i.Kind != c.new.Kind || i.ID != made.Info.ID || c.new.Meta != nil && i.Mode != c.new.Meta.Mode {
 					t.Errorf("came in: %+v", i)
 				}
-				if _, err := p.Swap(t.Context(), h, Expect{Identity{1, 2, 3}, nil}, pub.Displaced); outcome(err) != "conflict" {
+				if _, err := p.Publish(t.Context(), h, Precondition{Identity{1, 2, 3}, nil}, pub.Displaced); outcome(err) != "conflict" {
 					t.Errorf("another object expected: %v", err)
 				}
-				back, err := p.Swap(t.Context(), h, made.Expect(), pub.Displaced)
+				back, err := p.Publish(t.Context(), h, made.Precondition(), pub.Displaced)
 				must(t, err)
 				if now := snapshot(t, dir); now != staged && !(name == "file over file" || name == "file over link") || back.Info.ID != out.ID {
 					t.Errorf("after all that\n%s%v", now, back.Info)
 				}
-				must(t, h.Drop(made.Expect()))
+				must(t, h.Drop(made.Precondition()))
 				if now := snapshot(t, dir); now != was {
 					t.Errorf("in the end\n%s", now)
 				}
@@ -94,16 +94,16 @@ func inSteps(t *testing.T, links bool, do func(ws string, n int) *Fault) (ws, ho
 	}})
 	must(t, err)
 	defer f.Close()
-	p, err := f.Place(ws + "/f")
+	p, err := f.Entry(ws + "/f")
 	must(t, err)
 	defer p.Close()
 	before, err := p.Load(-1)
 	must(t, err)
-	h, made, err := p.Hold(t.Context(), TempName(someTag, 1), NewObject{Kind: KindFile, Content: []byte("new")})
+	h, made, err := p.Stage(t.Context(), TempName(someTag, 1), NewObject{Kind: KindFile, Content: []byte("new")})
 	must(t, err)
 	defer h.Close()
 	armed = true
-	_, err = p.Swap(t.Context(), h, Found(before), made.Expect())
+	_, err = p.Publish(t.Context(), h, Found(before), made.Precondition())
 	armed = false
 	return ws, h.Base(), calls, err
 }
@@ -124,23 +124,23 @@ func TestKilledWhereNamesCannotTrade(t *testing.T) {
 				t.Errorf("links %v, killed before call %d: the name has %q\n%s", links, n, now, left)
 			}
 			f := open(t, &fence{root: ws})
-			p, perr := f.PlaceLink(ws + "/f")
+			p, perr := f.EntryLink(ws + "/f")
 			must(t, perr)
 			temp := TempName(someTag, 1)
-			h, perr := p.Held(OldName(temp))
+			h, perr := p.Temp(OldName(temp))
 			must(t, perr)
 			must(t, p.DropLink(h))
 			if all := snapshot(t, ws); strings.Count(all, `"old"`) != 1 {
 				t.Errorf("links %v, killed before call %d: was\n%sis\n%s", links, n, left, all)
 			}
 			if p.Object().Info.Kind == KindAbsent {
-				_, perr = p.Swap(t.Context(), h, Expect{}, Expect{ID: h.Object().Info.ID})
+				_, perr = p.Publish(t.Context(), h, Precondition{}, Precondition{ID: h.Object().Info.ID})
 				must(t, perr)
 			}
 			for _, name := range []string{temp, OldName(temp)} {
-				left, err := p.Held(name)
+				left, err := p.Temp(name)
 				must(t, err)
-				must(t, errors.Join(left.Drop(Expect{ID: left.Object().Info.ID}), left.Close()))
+				must(t, errors.Join(left.Drop(Precondition{ID: left.Object().Info.ID}), left.Close()))
 			}
 			must(t, errors.Join(h.Close(), p.Close()))
 			if now := content(ws + "/f"); litter(t, ws) != nil || now != "old" && now != "new" {
@@ -203,49 +203,49 @@ func TestSwapRefusals(t *testing.T) {
 		lay(t, b, "a = a", "d/", "taken = t", "deny/")
 		defer func() { must(t, os.Remove(b+"/d")) }()
 		was := snapshot(t, b)
-		from, err := f.PlaceLink(b + "/a")
+		from, err := f.EntryLink(b + "/a")
 		must(t, err)
 		defer from.Close()
-		out := Expect{ID: from.Object().Info.ID}
+		out := Precondition{ID: from.Object().Info.ID}
 		for name, want := range map[string]string{"taken": "conflict", "d": "conflict"} {
-			to, err := f.PlaceLink(b + "/" + name)
+			to, err := f.EntryLink(b + "/" + name)
 			must(t, err)
-			if _, err := from.Swap(t.Context(), to, out, Expect{}); outcome(err) != want {
+			if _, err := from.Publish(t.Context(), to, out, Precondition{}); outcome(err) != want {
 				t.Errorf("%s: %v", name, err)
 			}
 			to.Close()
 		}
-		if _, err := f.PlaceLink(b + "/deny/x"); outcome(err) != "denied" {
+		if _, err := f.EntryLink(b + "/deny/x"); outcome(err) != "denied" {
 			t.Error(err)
 		}
-		h, made, err := from.Hold(t.Context(), TempName(someTag, 1), NewObject{})
+		h, made, err := from.Stage(t.Context(), TempName(someTag, 1), NewObject{})
 		must(t, err)
 		defer h.Close()
-		if _, err := from.Swap(t.Context(), h, Expect{}, made.Expect()); err == nil {
+		if _, err := from.Publish(t.Context(), h, Precondition{}, made.Precondition()); err == nil {
 			t.Error("nothing for nothing")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := from.Swap(ctx, h, out, Expect{}); !errors.Is(err, context.Canceled) {
+		if _, err := from.Publish(ctx, h, out, Precondition{}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		if now := snapshot(t, b); now != was {
 			t.Errorf("now\n%s", now)
 		}
 		// What is put into a directory while it has its hold's name keeps it from going.
-		d, err := f.PlaceLink(b + "/d")
+		d, err := f.EntryLink(b + "/d")
 		must(t, err)
 		defer d.Close()
-		h2, _, err := d.Hold(t.Context(), TempName(someTag, 2), NewObject{})
+		h2, _, err := d.Stage(t.Context(), TempName(someTag, 2), NewObject{})
 		must(t, err)
 		defer h2.Close()
-		pub, err := d.Swap(t.Context(), h2, Expect{ID: d.Object().Info.ID}, Expect{})
+		pub, err := d.Publish(t.Context(), h2, Precondition{ID: d.Object().Info.ID}, Precondition{})
 		must(t, err)
 		must(t, os.WriteFile(b+"/"+h2.Base()+"/theirs", nil, 0o644))
 		if h2.Drop(pub.Displaced) == nil {
 			t.Error("a directory that is not empty is gone")
 		}
-		_, err = d.Swap(t.Context(), h2, Expect{}, pub.Displaced)
+		_, err = d.Publish(t.Context(), h2, Precondition{}, pub.Displaced)
 		must(t, err)
 		must(t, os.Remove(b+"/d/theirs"))
 	})
@@ -271,7 +271,7 @@ func TestForesee(t *testing.T) {
 			{"/deny/x/y", "", "denied", "", ""},
 		} {
 			gone := func(name string) bool { return c.gone != "" && below(name, b+c.gone) }
-			at, missing, name, err := f.Foresee(b+c.path, gone)
+			at, missing, name, err := f.NearestEntry(b+c.path, gone)
 			if err != nil {
 				if outcome(err) != c.dir {
 					t.Errorf("%s: %v", c.path, err)
