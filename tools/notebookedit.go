@@ -121,7 +121,7 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 	rules := engine.Rules{Read: engine.ReadSome, Hash: value(a.ExpectedHash)}
 	plan := engine.Plan{DryRun: value(a.DryRun), Op: checkpoint.Op{Kind: checkpoint.KindEdit},
 		Summary: strings.TrimSpace(e.Mode + " notebook cell " + clip(e.CellID, 64))}
-	done, err := s.engine.Rewrite(ctx, c, a.NotebookPath, rules, plan, func(t *engine.Target) (err error) {
+	done, err := c.Rewrite(ctx, a.NotebookPath, rules, plan, func(t *engine.Target) (err error) {
 		if !t.Before.Exists {
 			return engine.Refuse(engine.Absent, a.NotebookPath, nil)
 		}

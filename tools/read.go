@@ -160,7 +160,7 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 		}
 		return s.look(ctx, src, a, out)
 	}
-	err := s.engine.Read(ctx, c, a.FilePath, look)
+	err := c.Read(ctx, a.FilePath, look)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
@@ -404,7 +403,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (Payload, error) {
 }
 
 // call is Call, and a call that was cancelled is a refusal too.
-func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
+func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
 	c, tool := engine.Taken(in, "tools", in.Tool), row(in.Tool)
 	if tool == nil || !tool.allowed(s.tools) {
 		var follows []string
@@ -413,21 +412,17 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 		}
 		return nil, s.engine.Unknown(ctx, c, in, follows, s.unknown(in.Tool))
 	}
-	var limit time.Duration
+	limit := s.engine.TimeFor(tool.Effect != Reads, in.Tier)
 	if tool.OwnTime {
 		limit = s.engine.OwnTime(tool.Effect != Reads)
-	} else {
-		limit = s.engine.TimeFor(tool.Effect != Reads, in.Tier)
 	}
-	var args any
-	var note string
-	var out Payload // a call that is left behind still writes to it: so it is not p
-	err = s.engine.Do(ctx, c, engine.Operation{
+	out, err := engine.Do(ctx, s.engine, c, engine.Operation[given, answer]{
 		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
 		Args: in.Args,
-		Decode: func(raw json.RawMessage) (_ any, err error) {
-			if args, note, err = tool.decode(raw); err != nil {
-				return nil, err
+		Decode: func(raw json.RawMessage) (given, error) {
+			args, note, err := tool.decode(raw)
+			if err != nil {
+				return given{args, note}, err
 			}
 			if path := pathOf(args); path != "" {
 				c.Trace.Paths = []string{path}
@@ -438,10 +433,10 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			if a, ok := args.(asker); ok {
 				c.Trace.Asked = a.asked()
 			}
-			return args, nil
+			return given{args, note}, nil
 		},
-		Run: func(ctx context.Context) (err error) {
-			out, err = tool.run(ctx, s.fitted(in.Page), c, args)
+		Run: func(ctx context.Context, g given) (answer, error) {
+			out, err := tool.run(ctx, s.fitted(in.Page), c, g.args)
 			switch {
 			case err != nil:
 			case tool.Effect != Reads:
@@ -450,38 +445,32 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 				c.Trace.Bytes = int64(len(out.Text()))
 			}
 			if n, ok := out.(interface{ noted() *string }); ok {
-				*n.noted() = joined(note, *n.noted())
+				*n.noted() = joined(g.note, *n.noted())
 			}
-			return err
+			return answer{out}, err
 		},
-		Refuse: func(ctx context.Context, err error) string {
-			r := s.refuse(c, tool.Name, args, err)
-			if r == nil {
-				return ""
-			}
-			out = r
-			return r.Reason
-		},
-		Answer: func() (json.RawMessage, error) { return Encode(out) },
-		Replace: func(raw json.RawMessage) error {
-			r, err := replaced(raw, Refused(out))
-			if err == nil {
-				out = r
-			}
-			return err
+		Refuse: func(_ context.Context, c *engine.Call, g given, no *engine.Refusal) (answer, string) {
+			r := s.refuse(c, tool.Name, g.args, no)
+			return answer{r}, r.Reason
 		},
 	})
-	if left, ok := errors.AsType[*engine.LeftBehind](err); ok {
-		return s.refuse(engine.Taken(in, "tools", in.Tool), tool.Name, nil, left.Refusal), nil
-	}
 	if err != nil {
 		return nil, err
 	}
-	if w, ok := out.(interface{ warn(string) }); ok && c.Trace.Unrecorded {
+	if w, ok := out.Payload.(interface{ warn(string) }); ok && c.Trace.Unrecorded {
 		w.warn("the outcome could not be written to the audit log")
 	}
-	return out, nil
+	return out.Payload, nil
 }
+
+// given are the arguments of a call, and a note on names that were taken for others.
+type given struct {
+	args any
+	note string
+}
+
+// MarshalJSON gives the arguments.
+func (g given) MarshalJSON() ([]byte, error) { return plainJSON(g.args) }
 
 func row(name string) *Tool {
 	for i := range table {

@@ -202,13 +202,13 @@ func TestALockThatIsHeld(t *testing.T) {
 	e.lockWait = 50 * time.Millisecond
 	file := filepath.Join(root, "f")
 	change := func() error {
-		_, err := e.ChangeFiles(context.Background(), &Call{Tool: "Write", Session: "secret"}, Files{Paths: []string{file}, Next: func(ts []*Target) error {
+		_, err := e.Begin(&Call{Tool: "Write", Session: "secret"}).ChangeFiles(context.Background(), Files{Paths: []string{file}, Next: func(ts []*Target) error {
 			ts[0].After = After{Kind: guardfs.KindFile, Content: []byte("x")}
 			return nil
 		}})
 		return err
 	}
-	place, err := e.fs.Entry(file)
+	place, err := e.tree.Entry(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,8 +283,7 @@ func TestTimeFor(t *testing.T) {
 		{true, true, "", 3 * time.Minute}, {true, false, "", time.Minute},
 		{false, true, "", time.Minute}, {false, true, approval.TierAsk, 3 * time.Minute},
 	} {
-		e := &Engine{shared: &shared{cfg: config.FS{RequireApproval: c.asked,
-			ApprovalTimeout: config.Duration(2 * time.Minute)}}}
+		e := &Engine{cfg: config.FS{RequireApproval: c.asked, ApprovalTimeout: config.Duration(2 * time.Minute)}}
 		if got := e.TimeFor(c.changes, c.tier); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}

@@ -56,7 +56,6 @@ type Rules struct {
 // A Desk is where a plan is made. Each look goes by handle and through the policy. All looks are
 // made again once the paths of the plan are locked.
 type Desk struct {
-	e     *Engine
 	c     *Call
 	files targets
 	moves []*Move
@@ -79,12 +78,12 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 	d.c.Trace.Paths = append(d.c.Trace.Paths[:n], path)
 	place, err := d.place(path, r.Link)
 	if d.nowhere(path, err) {
-		return t, cmp.Or(d.notHeld(path), d.e.fresh(t))
+		return t, cmp.Or(d.notHeld(path), d.c.fresh(t))
 	}
 	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok && r.Parents {
 		t.True = gone.True
 		d.c.Trace.Paths[n] = t.True
-		return t, cmp.Or(d.notHeld(t.True), d.e.fresh(t))
+		return t, cmp.Or(d.notHeld(t.True), d.c.fresh(t))
 	}
 	if err != nil {
 		return nil, err
@@ -98,14 +97,14 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 		return nil, err
 	}
 	if r.Read != ReadNone {
-		if err := d.e.changeable(t); err != nil {
+		if err := d.c.changeable(t); err != nil {
 			return nil, err
 		}
 	}
-	if t.Known, err = d.e.know(d.c, t); err != nil {
+	if t.Known, err = d.c.know(t); err != nil {
 		return nil, err
 	}
-	return t, cmp.Or(d.e.fresh(t), d.e.keeps(t, "", true))
+	return t, cmp.Or(d.c.fresh(t), d.c.keeps(t, "", true))
 }
 
 // forget takes back the last Load.
@@ -131,15 +130,15 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 		}
 		// Such a plan has many files. Those that stay as they are need no diff.
 		if t.rules.Read == ReadNone {
-			if err := d.e.changeable(t); err != nil {
+			if err := d.c.changeable(t); err != nil {
 				return nil, err
 			}
 		}
-		if err := d.e.keeps(t, p.Op.Kind, false); err != nil {
+		if err := d.c.keeps(t, p.Op.Kind, false); err != nil {
 			return nil, err
 		}
 		s := t.step()
-		if err := d.e.inPlace(t, &s); err != nil {
+		if err := d.c.inPlace(t, &s); err != nil {
 			return nil, err
 		}
 		p.Checkpoint = p.Checkpoint || t.InPlace
@@ -186,7 +185,7 @@ func (d *Desk) above(spelled, name string) (steps []Step, err error) {
 	if _, known := d.tops[key]; known && spelled == name {
 		return nil, nil
 	}
-	dirs, is, err := d.e.makes(spelled).Missing(spelled)
+	dirs, is, err := d.c.makes(spelled).Missing(spelled)
 	if err == nil && dirs != nil && is != name {
 		err = &guardfs.ConflictError{Path: name, Why: guardfs.LinkInTheWay, Fact: is}
 	}
@@ -204,9 +203,9 @@ func (d *Desk) rmdir(name string) (Step, error) {
 	s := Step{Path: name, Action: Rmdir, Optional: true}
 	s.Before.Kind = checkpoint.Dir
 	d.drops = append(d.drops, name)
-	place, err := d.e.fs.EntryLink(name)
+	place, err := d.c.fs.EntryLink(name)
 	if err == nil {
-		err = d.e.judge.Judge(place.Object(), guardfs.Remove)
+		err = d.c.judge.Judge(place.Object(), guardfs.Remove)
 		place.Close()
 	}
 	if _, no := errors.AsType[*policy.Denied](err); no {
@@ -221,7 +220,7 @@ func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
 	if mv.To != "" {
 		err = d.openRename(mv)
 	} else {
-		back, err = d.e.loadMove(d.ctx, mv)
+		back, err = d.c.loadMove(d.ctx, mv)
 	}
 	if err != nil {
 		return s, back, err
@@ -254,7 +253,7 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	return p, d.e.checkDescriptors(p)
+	return p, d.c.checkDescriptors(p)
 }
 
 // check goes through a plan as if it were carried out, and refuses one that is not possible: a path
@@ -361,24 +360,24 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 		var other bool
 		var err error
 		if mv.Back {
-			other, err = d.e.isBack(ctx, mv)
+			other, err = d.c.isBack(ctx, mv)
 		} else {
-			other, err = d.e.staysPut(mv)
+			other, err = d.c.staysPut(mv)
 		}
 		if err == nil && !other {
-			other, err = d.e.refilled(ctx, mv)
+			other, err = d.c.refilled(ctx, mv)
 		}
 		if err != nil || other {
 			return other, err
 		}
 	}
 	for _, dir := range d.drops {
-		if s, err := d.e.stateOf(dir); err == nil && s.Kind != checkpoint.Dir {
+		if s, err := d.c.stateOf(dir); err == nil && s.Kind != checkpoint.Dir {
 			return true, nil
 		}
 	}
 	for name, top := range d.tops {
-		if dirs, _, err := d.e.makes(name).Missing(name); err != nil || top == "" || len(dirs) == 0 ||
+		if dirs, _, err := d.c.makes(name).Missing(name); err != nil || top == "" || len(dirs) == 0 ||
 			dirs[0] != top {
 			return true, nil //nolint:nilerr // the maker meets it again, and says so
 		}
@@ -900,12 +899,12 @@ type Knowledge struct {
 }
 
 // know looks the file up. It judges nothing: fresh and the tools do.
-func (e *Engine) know(c *Call, t *Target) (Knowledge, error) {
+func (c *Call) know(t *Target) (Knowledge, error) {
 	b := t.Before
-	if e.ledger == nil || t.none() {
-		return Knowledge{Tracked: e.ledger != nil}, nil
+	if c.ledger == nil || t.none() {
+		return Knowledge{Tracked: c.ledger != nil}, nil
 	}
-	s, ok, err := e.ledger.Look(c.key(), b.Info.ID.String(), t.True)
+	s, ok, err := c.ledger.Look(c.key(), b.Info.ID.String(), t.True)
 	if err != nil {
 		return Knowledge{}, &hostError{"looking up what was read", err}
 	}
@@ -1014,19 +1013,19 @@ func (d *Desk) nowhere(p string, err error) bool {
 // directory in the same change is not followed: below it there is nothing as yet, as below a file
 // (ENOTDIR). Policy speaks on where it leads and on the path as it will be.
 func (d *Desk) place(p string, link bool) (*guardfs.Entry, error) {
-	open := d.e.fs.Entry
+	open := d.c.fs.Entry
 	if link {
-		open = d.e.fs.EntryLink
+		open = d.c.fs.EntryLink
 	}
 	place, err := open(p)
 	top := d.swapAbove(p)
-	if _, no := errors.AsType[*policy.Denied](err); no || top == "" || !d.e.isLink(top) {
+	if _, no := errors.AsType[*policy.Denied](err); no || top == "" || !d.c.isLink(top) {
 		return place, err
 	}
 	if err == nil {
 		place.Close()
 	}
-	if err := d.e.judge.Judge(guardfs.Object{Spelled: p, True: p}, guardfs.Create); err != nil {
+	if err := d.c.judge.Judge(guardfs.Object{Spelled: p, True: p}, guardfs.Create); err != nil {
 		return nil, err
 	}
 	return nil, &guardfs.PathError{Op: "open directory of", Path: p, Err: syscall.ENOTDIR}
@@ -1079,8 +1078,8 @@ func (t *Target) becomesDir() bool {
 }
 
 // isLink says that a link is at that very path.
-func (e *Engine) isLink(p string) bool {
-	place, err := e.fs.EntryLink(p)
+func (c *Call) isLink(p string) bool {
+	place, err := c.fs.EntryLink(p)
 	if err != nil {
 		return false
 	}
@@ -1191,21 +1190,21 @@ func slashed(names []string) []string {
 
 // recordClosedDirs records the closed directories above these paths, once a turn. It is for later,
 // so an error is only logged.
-func (e *Engine) recordClosedDirs(ctx context.Context, c *Call, paths ...string) {
-	if !e.cfg.CheckpointBeforeMutation {
+func (c *Call) recordClosedDirs(ctx context.Context, paths ...string) {
+	if !c.cfg.CheckpointBeforeMutation {
 		return
 	}
-	if err := e.storeDirs(ctx, c, paths); err != nil {
-		e.logger.Warn("the modes of directories could not be kept", "err", err)
+	if err := c.storeDirs(ctx, paths); err != nil {
+		c.logger.Warn("the modes of directories could not be kept", "err", err)
 	}
 }
 
-func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
+func (c *Call) storeDirs(ctx context.Context, paths []string) error {
 	var closed []string
-	o := &e.outside
+	o := &c.outside
 	for _, p := range paths {
 		for dir := path.Dir(p); len(dir) > 1; dir = path.Dir(dir) {
-			if root := e.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
+			if root := c.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
 				root == "" && dir != path.Dir(p) {
 				break // what holds all the work is not removed and brought back
 			}
@@ -1221,7 +1220,7 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 			if done { // and so are those above
 				break
 			}
-			place, err := e.fs.Entry(dir)
+			place, err := c.fs.Entry(dir)
 			if err != nil {
 				break // policy lets nobody make directories from here up
 			}
@@ -1235,14 +1234,14 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 	if closed == nil {
 		return nil
 	}
-	db, err := e.checkpoints.open()
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return err
 	}
 	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session,
-		Turn: c.Turn, Time: e.now()}
+		Turn: c.Turn, Time: c.now()}
 	for _, dir := range closed {
-		now, err := e.dirState(dir)
+		now, err := c.dirState(dir)
 		if err != nil {
 			return err
 		}

@@ -52,14 +52,10 @@ type Sight struct {
 }
 
 // View is the reading chain. Nothing is changed by it but our own ledger.
-func (e *Engine) View(ctx context.Context, c *Call, v View) error {
-	e, err := e.begun(c)
-	if err != nil {
-		return err
-	}
+func (c *Call) View(ctx context.Context, v View) error {
 	c.Trace.Paths = []string{v.Path}
 	// Policy judges the canonical path. Its answer is the same whether or not the file exists.
-	h, err := e.fs.Resolve(v.Path, v.Access)
+	h, err := c.fs.Resolve(v.Path, v.Access)
 	if err != nil {
 		return err
 	}
@@ -70,17 +66,17 @@ func (e *Engine) View(ctx context.Context, c *Call, v View) error {
 		return err
 	}
 	// A read that can't be remembered is refused: it would count as unread.
-	return e.remember(c, h.Object(), sight)
+	return c.remember(h.Object(), sight)
 }
 
-func (e *Engine) remember(c *Call, o guardfs.Object, s *Sight) error {
-	if e.ledger == nil {
+func (c *Call) remember(o guardfs.Object, s *Sight) error {
+	if c.ledger == nil {
 		return nil
 	}
-	err := e.ledger.Saw(c.key(), session.Seen{
+	err := c.ledger.Saw(c.key(), session.Seen{
 		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit,
 		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
-		When: e.now(),
+		When: c.now(),
 	})
 	if err != nil {
 		return fmt.Errorf("remembering what was read: %w", err)
@@ -117,7 +113,7 @@ type Source struct {
 	// Given counts the bytes that the answer has of it, for the record. Bytes and Lines count theirs.
 	Given int64
 
-	e    *Engine
+	c    *Call
 	file *guardfs.File // nil where the content is in memory,
 	held []byte        // which is this one
 	hash string        // where it is known
@@ -133,16 +129,12 @@ const InMemory = 1 << 20
 type Look func(context.Context, *Source) (*Sight, error)
 
 // Read opens the content of a file for look.
-func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) error {
-	in, err := e.begun(c)
-	if err != nil {
-		return err
-	}
-	if o, text, held, err := in.overlaid(ctx, c, path); held || err != nil {
+func (c *Call) Read(ctx context.Context, path string, look Look) error {
+	if o, text, held, err := c.overlaid(ctx, path); held || err != nil {
 		if c.Trace.Paths = []string{o.True}; err != nil {
 			return err
 		}
-		return in.readHeld(ctx, c, o, text, look)
+		return c.readHeld(ctx, o, text, look)
 	}
 	open := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
 		f, err := h.Open()
@@ -150,7 +142,7 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 			return nil, err
 		}
 		defer f.Close() //nolint:errcheck // nothing was written through it
-		s := &Source{ReaderAt: f, Path: h.Object().True, Info: f.Info(), e: e, file: f}
+		s := &Source{ReaderAt: f, Path: h.Object().True, Info: f.Info(), c: c, file: f}
 		if beside := c.editor().state(s.Path); beside == session.Stale {
 			s.Beside = beside
 		}
@@ -169,14 +161,14 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 		c.Trace.Bytes = s.Given
 		return sight, nil
 	}
-	return e.View(ctx, c, View{Path: path, Access: guardfs.Read, Look: open})
+	return c.View(ctx, View{Path: path, Access: guardfs.Read, Look: open})
 }
 
 // readHeld lets look read a text that the client holds. The disk has nothing of it to be kept.
-func (e *Engine) readHeld(
-	ctx context.Context, c *Call, o guardfs.Object, text []byte, look Look,
+func (c *Call) readHeld(
+	ctx context.Context, o guardfs.Object, text []byte, look Look,
 ) error {
-	s := &Source{Path: o.True, Info: o.Info, Unsaved: true, Beside: c.editor().state(o.True), e: e}
+	s := &Source{Path: o.True, Info: o.Info, Unsaved: true, Beside: c.editor().state(o.True), c: c}
 	s.hold(text)
 	sight, err := look(ctx, s)
 	if err != nil {
@@ -189,13 +181,13 @@ func (e *Engine) readHeld(
 		return nil
 	}
 	sight.Hash = s.hash
-	return e.remember(c, o, sight)
+	return c.remember(o, sight)
 }
 
 // Sum is the hash of a file on the disk, of which nobody is shown anything. One of more than so many
 // bytes is a *guardfs.TooLargeError.
-func (e *Engine) Sum(ctx context.Context, c *Call, path string, most int64) (hash string, err error) {
-	err = e.View(ctx, c, View{Path: path, Access: guardfs.Read,
+func (c *Call) Sum(ctx context.Context, path string, most int64) (hash string, err error) {
+	err = c.View(ctx, View{Path: path, Access: guardfs.Read,
 		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
 			f, err := h.Open()
 			if err != nil {
@@ -205,7 +197,7 @@ func (e *Engine) Sum(ctx context.Context, c *Call, path string, most int64) (has
 			if size := f.Info().Size; size > most {
 				return nil, &guardfs.TooLargeError{Path: h.Object().True, Size: size, Max: most}
 			}
-			hash, err = e.sums.of(ctx, f, e.now)
+			hash, err = c.sums.of(ctx, f, c.now)
 			return nil, err
 		}})
 	return hash, err
@@ -215,9 +207,9 @@ func (e *Engine) Sum(ctx context.Context, c *Call, path string, most int64) (has
 func (s *Source) hold(content []byte) {
 	s.ReaderAt, s.file, s.Info.Size = bytes.NewReader(content), nil, int64(len(content))
 	s.held = content
-	if s.hash = ""; s.e.Tracks() {
+	if s.hash = ""; s.c.Tracks() {
 		s.hash = HashOf(content)
-		s.e.Keep(s.Path, s.hash, content)
+		s.c.Keep(s.Path, s.hash, content)
 	}
 }
 
@@ -227,7 +219,7 @@ func (s *Source) Hash(ctx context.Context) (_ string, err error) {
 	if s.hash == "" && s.file == nil {
 		s.hash = HashOf(s.held)
 	} else if s.hash == "" {
-		s.hash, err = s.e.sums.of(ctx, s.file, s.e.now)
+		s.hash, err = s.c.sums.of(ctx, s.file, s.c.now)
 	}
 	return s.hash, err
 }
@@ -281,7 +273,7 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 	if sight.Whole { // what was shown is what counts
 		s.held, s.file = part, nil
 	}
-	if s.e.Tracks() {
+	if s.c.Tracks() {
 		var err error
 		if sight.Hash, err = s.QuickHash(ctx); err != nil { // without one the file is known by size and times
 			return nil, nil, err
@@ -310,7 +302,7 @@ func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *
 			return nil, nil, ctx.Err()
 		case wanted && len(piece) > 0:
 			part, shown = append(part, piece...), line
-		case line >= first && !wanted && !s.e.Tracks(): // nobody asks for the rest
+		case line >= first && !wanted && !s.c.Tracks(): // nobody asks for the rest
 			return part, nil, nil
 		}
 		if int64(len(part)) > most {
@@ -408,25 +400,22 @@ type Entry struct {
 }
 
 // Stat looks at a path: at where it leads with follow, else at a link there itself.
-func (e *Engine) Stat(
-	ctx context.Context, c *Call, path string, follow bool,
+func (c *Call) Stat(
+	ctx context.Context, path string, follow bool,
 ) (out Entry, err error) {
-	if e, err = e.begun(c); err != nil {
-		return Entry{}, err
-	}
 	c.Trace.Paths = []string{path}
 	var o guardfs.Object
 	if follow {
 		var h *guardfs.Handle
-		if h, err = e.fs.Resolve(path, guardfs.Look); err == nil {
+		if h, err = c.fs.Resolve(path, guardfs.Look); err == nil {
 			o = h.Object()
 			h.Close() //nolint:errcheck // nothing was written through it
 		}
 	} else {
-		o, out.Target, err = e.fs.Lstat(path)
+		o, out.Target, err = c.fs.Lstat(path)
 	}
 	if o.Info.Kind != guardfs.KindSymlink {
-		is, _, held, oerr := e.overlaid(ctx, c, path)
+		is, _, held, oerr := c.overlaid(ctx, path)
 		if out.Unsaved = held; held || oerr != nil {
 			o, err = is, oerr
 		}
@@ -449,14 +438,10 @@ type Listing struct {
 const maxList = 200_000
 
 // List looks at the entries of a directory. Links among them are not followed.
-func (e *Engine) List(ctx context.Context, c *Call, path string) (*Listing, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return nil, err
-	}
+func (c *Call) List(ctx context.Context, path string) (*Listing, error) {
 	out := &Listing{}
 	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
-		d, err := e.openDir(ctx, h)
+		d, err := c.openDir(ctx, h)
 		if err != nil {
 			return nil, err
 		}
@@ -471,7 +456,7 @@ func (e *Engine) List(ctx context.Context, c *Call, path string) (*Listing, erro
 		}
 		return nil, err
 	}
-	if err := e.View(ctx, c, View{Path: path, Access: guardfs.Walk, Look: look}); err != nil {
+	if err := c.View(ctx, View{Path: path, Access: guardfs.Walk, Look: look}); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -533,12 +518,12 @@ func joined(dir, name string) string {
 
 // openDir opens a directory to list or to search it. Of one that only may lead to something allowed
 // it is told that it is there if it does.
-func (e *Engine) openDir(ctx context.Context, h *guardfs.Handle) (*guardfs.Dir, error) {
+func (c *Call) openDir(ctx context.Context, h *guardfs.Handle) (*guardfs.Dir, error) {
 	d, err := h.Dir()
 	if err != nil {
 		return nil, err
 	}
-	denied := e.judge.Judge(h.Object(), guardfs.Look)
+	denied := c.judge.Judge(h.Object(), guardfs.Look)
 	if denied != nil && !grep.Any(ctx, grep.Walk{Dir: grep.Guarded(d)}) {
 		d.Close() //nolint:errcheck // nothing was written through it
 		return nil, denied
@@ -563,25 +548,22 @@ const maxTreeDepth = 200
 // entries of one by name. Links are entries, and never followed; other mounts are not entered. What
 // is not shown is counted, but for hidden names. An error of use ends it, and is the answer;
 // fs.SkipAll is none.
-func (e *Engine) ListTree(
-	ctx context.Context, c *Call, a TreeArgs, use func(Entry) error,
+func (c *Call) ListTree(
+	ctx context.Context, a TreeArgs, use func(Entry) error,
 ) (skipped grep.Skipped, err error) {
-	if e, err = e.begun(c); err != nil {
-		return skipped, err
-	}
-	w := &treeWalk{TreeArgs: a, use: use, rules: !a.All && e.cfg.RespectGitignore}
+	w := &treeWalk{TreeArgs: a, use: use, rules: !a.All && c.cfg.RespectGitignore}
 	if w.Depth <= 0 || w.Depth > maxTreeDepth {
 		w.Depth = maxTreeDepth
 	}
 	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
-		d, err := e.openDir(ctx, h)
+		d, err := c.openDir(ctx, h)
 		if err != nil {
 			return nil, err
 		}
 		defer d.Close() //nolint:errcheck // nothing was written through it
 		set, base := new(ignore.Set), ""
 		if w.rules {
-			how := ignore.Options{Excludes: e.gitExcludes(), Home: e.search.home}
+			how := ignore.Options{Excludes: c.gitExcludes(), Home: c.search.home}
 			set, base, w.skipped.Rules = ignore.Load(rulefiles.Of(grep.Guarded(d)), how)
 		}
 		entries, denied, err := list(ctx, d)
@@ -591,7 +573,7 @@ func (e *Engine) ListTree(
 		w.skipped.Denied = denied
 		return nil, w.dir(ctx, d, entries, base, set, w.Depth)
 	}
-	err = e.View(ctx, c, View{Path: a.Path, Access: guardfs.Walk, Look: look})
+	err = c.View(ctx, View{Path: a.Path, Access: guardfs.Walk, Look: look})
 	if errors.Is(err, fs.SkipAll) {
 		err = nil
 	}
@@ -748,38 +730,34 @@ func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
 // Walk opens the root of a search, a directory or a single file, under the
 // search deadline. The deadline is not an error: the search ends with what it
 // has and says so.
-func (e *Engine) Walk(ctx context.Context, c *Call, root string,
+func (c *Call) Walk(ctx context.Context, root string,
 	use func(context.Context, grep.Walk) error) error {
-	e, err := e.begun(c)
-	if err != nil {
-		return err
-	}
-	if o, text, held, err := e.overlaid(ctx, c, root); held || err != nil {
+	if o, text, held, err := c.overlaid(ctx, root); held || err != nil {
 		if c.Trace.Paths = []string{o.True}; err != nil {
 			return err
 		}
 		return use(ctx, grep.Walk{File: heldFile{bytes.NewReader(text), o.Info}, Name: o.True})
 	}
-	return e.View(ctx, c, View{
+	return c.View(ctx, View{
 		Path: root, Access: guardfs.Walk,
 		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
-			if wait := time.Duration(e.cfg.SearchDeadline); wait > 0 {
+			if wait := time.Duration(c.cfg.SearchDeadline); wait > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, wait)
 				defer cancel()
 			}
-			w := grep.Walk{NoIgnore: !e.cfg.RespectGitignore}
+			w := grep.Walk{NoIgnore: !c.cfg.RespectGitignore}
 			if c.Progress != nil {
 				w.Come = &c.Progress.Files
 			}
-			if in, ok := e.place.Calls.(searcher); ok && e.whole == e { // which knows no scope and no chain
-				w.Elsewhere = in.Elsewhere(e.rulesTold(), e.judge)
+			if in, ok := c.place.Calls.(searcher); ok && c.fs == c.tree { // which knows no scope and no chain
+				w.Elsewhere = in.Elsewhere(c.rulesTold(), c.judge)
 			}
 			if !w.NoIgnore {
-				w.Excludes, w.Home = e.gitExcludes(), e.search.home
+				w.Excludes, w.Home = c.gitExcludes(), c.search.home
 			}
 			if h.Object().Info.Kind == guardfs.KindDir {
-				d, err := e.openDir(ctx, h)
+				d, err := c.openDir(ctx, h)
 				if err != nil {
 					return nil, err
 				}
@@ -810,11 +788,11 @@ type searcher interface {
 }
 
 // Search looks for q in the content of a file, or of what lies below a directory.
-func (e *Engine) Search(
-	ctx context.Context, c *Call, root string, q grep.Query,
+func (c *Call) Search(
+	ctx context.Context, root string, q grep.Query,
 ) (*grep.Result, error) {
 	var r *grep.Result
-	err := e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+	err := c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) (err error) {
 		r, err = grep.Search(ctx, w, q)
 		return err
 	})
@@ -822,10 +800,10 @@ func (e *Engine) Search(
 }
 
 // SearchIgnored is Search in what ignore rules hide, too.
-func (e *Engine) SearchIgnored(
-	ctx context.Context, c *Call, root string, q grep.Query,
+func (c *Call) SearchIgnored(
+	ctx context.Context, root string, q grep.Query,
 ) (r *grep.Result, err error) {
-	err = e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+	err = c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) (err error) {
 		w.NoIgnore, w.Excludes = true, nil
 		r, err = grep.Search(ctx, w, q)
 		return err
@@ -834,10 +812,10 @@ func (e *Engine) SearchIgnored(
 }
 
 // Files finds files below a directory by name, the newest first.
-func (e *Engine) Files(
-	ctx context.Context, c *Call, root string, q grep.GlobQuery,
+func (c *Call) Files(
+	ctx context.Context, root string, q grep.GlobQuery,
 ) (r *grep.FilesResult, err error) {
-	err = e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+	err = c.Walk(ctx, root, func(ctx context.Context, w grep.Walk) (err error) {
 		if w.Dir == nil {
 			return &guardfs.PathError{Op: "search", Path: w.Name, Err: syscall.ENOTDIR}
 		}
@@ -859,16 +837,13 @@ type Compared struct {
 // Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths
 // since. It changes nothing. Paths that this session may not read today are not shown: denied
 // counts them.
-func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
+func (c *Call) Compare(ctx context.Context, r checkpoint.Restore,
 	now bool) (out []Compared, skipped []Blocked, denied int, err error) {
-	if e, err = e.begun(c); err != nil {
-		return nil, nil, 0, err
-	}
-	db, err := e.checkpoints.open()
+	db, err := c.checkpoints.open()
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	plan, err := e.planFor(ctx, c, db, r)
+	plan, err := c.planFor(ctx, db, r)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -880,7 +855,7 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
 			continue // nothing but a directory at any time
 		}
 		c.Trace.Paths = append(c.Trace.Paths, item.Path)
-		one, why, err := e.compare(ctx, c, db, item, now)
+		one, why, err := c.compare(ctx, db, item, now)
 		if _, no := errors.AsType[*policy.Denied](err); no {
 			denied++
 			continue
@@ -900,18 +875,18 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
 	return out, skipped, denied, nil
 }
 
-func (e *Engine) compare(
-	ctx context.Context, c *Call, db *checkpoint.DB, item *checkpoint.Item, now bool,
+func (c *Call) compare(
+	ctx context.Context, db *checkpoint.DB, item *checkpoint.Item, now bool,
 ) (one Compared, why Why, err error) {
 	// Policy speaks in here, also when the disk is not asked for.
-	after, content, why, err := e.lookAt(ctx, c, item.Path)
+	after, content, why, err := c.lookAt(ctx, item.Path)
 	if err != nil || now && why != none {
 		return one, why, err
 	}
 	switch {
-	case item.To != "" && e.denied(item.To) == nil:
+	case item.To != "" && c.denied(item.To) == nil:
 		return one, WentTo.Of(item.To), nil
-	case item.From != "" && e.denied(item.From) == nil:
+	case item.From != "" && c.denied(item.From) == nil:
 		return one, CameFrom.Of(item.From), nil
 	}
 	if !now && item.Role != checkpoint.RoleAppended {
@@ -926,7 +901,7 @@ func (e *Engine) compare(
 		}
 	}
 	if item.Role == checkpoint.RoleAppended && !now {
-		return e.compareTail(ctx, db, item)
+		return c.compareTail(ctx, db, item)
 	}
 	var old []byte
 	if err == nil && item.Want.Kind == checkpoint.File {
@@ -949,14 +924,14 @@ func (e *Engine) compare(
 }
 
 // lookAt reads what is at path, if this session may. why says that it can't be compared.
-func (e *Engine) lookAt(
-	ctx context.Context, c *Call, path string,
+func (c *Call) lookAt(
+	ctx context.Context, path string,
 ) (s checkpoint.State, content []byte, why Why, err error) {
-	is, content, held, err := e.overlaid(ctx, c, path)
-	if err != nil || held && is.True == path && is.Info.Size <= e.cfg.Checkpoint.MaxFileBytes {
+	is, content, held, err := c.overlaid(ctx, path)
+	if err != nil || held && is.True == path && is.Info.Size <= c.cfg.Checkpoint.MaxFileBytes {
 		return checkpoint.State{Kind: checkpoint.File}, content, none, err
 	}
-	h, err := e.fs.Resolve(path, guardfs.Read)
+	h, err := c.fs.Resolve(path, guardfs.Read)
 	// A file in the place of its directory is a missing path, as for stateOf.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
@@ -977,7 +952,7 @@ func (e *Engine) lookAt(
 		return checkpoint.State{Kind: checkpoint.Dir}, nil, none, nil
 	case o.Info.Kind != guardfs.KindFile:
 		return s, nil, KindNow.Of(o.Info.Kind), nil
-	case o.Info.Size > e.cfg.Checkpoint.MaxFileBytes:
+	case o.Info.Size > c.cfg.Checkpoint.MaxFileBytes:
 		return s, nil, TooLargeNow, nil
 	}
 	f, err := h.Open()
@@ -988,7 +963,7 @@ func (e *Engine) lookAt(
 		return s, nil, none, err
 	}
 	defer f.Close()
-	content, err = io.ReadAll(io.NewSectionReader(f, 0, e.cfg.Checkpoint.MaxFileBytes))
+	content, err = io.ReadAll(io.NewSectionReader(f, 0, c.cfg.Checkpoint.MaxFileBytes))
 	return checkpoint.State{Kind: checkpoint.File}, content, none, err
 }
 
@@ -1040,14 +1015,10 @@ const maxNearby = 10_000
 // Near finds the surroundings of a path that names nothing. It goes through
 // the same doors as a listing, so that a hint tells nothing that Glob would
 // not.
-func (e *Engine) Near(c *Call, p string) Nearby {
-	e, err := e.begun(c)
-	if err != nil {
-		return Nearby{}
-	}
+func (c *Call) Near(p string) Nearby {
 	dir := path.Dir(path.Clean(p))
 	for depth := 0; ; depth++ {
-		if n, ok := e.list(dir); ok {
+		if n, ok := c.list(dir); ok {
 			n.Depth = depth
 			return n
 		}
@@ -1058,8 +1029,8 @@ func (e *Engine) Near(c *Call, p string) Nearby {
 	}
 }
 
-func (e *Engine) list(dir string) (Nearby, bool) {
-	h, err := e.fs.Resolve(dir, guardfs.Walk)
+func (c *Call) list(dir string) (Nearby, bool) {
+	h, err := c.fs.Resolve(dir, guardfs.Walk)
 	if err != nil {
 		return Nearby{}, false
 	}
@@ -1073,7 +1044,7 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 	if err != nil {
 		return Nearby{}, false
 	}
-	if len(entries) == 0 && e.judge.Judge(h.Object(), guardfs.Look) != nil {
+	if len(entries) == 0 && c.judge.Judge(h.Object(), guardfs.Look) != nil {
 		// It may lead to something allowed, and shows nothing that is. So nobody is told that it exists.
 		return Nearby{}, false
 	}
@@ -1091,15 +1062,11 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 
 // There looks at what p leads to, if that is a file that the session may read or a directory that it
 // may list.
-func (e *Engine) There(c *Call, p string) (o guardfs.Object, ok bool) {
-	e, err := e.begun(c)
-	if err != nil {
-		return o, false
-	}
-	if n, ok := e.list(p); ok {
+func (c *Call) There(p string) (o guardfs.Object, ok bool) {
+	if n, ok := c.list(p); ok {
 		return guardfs.Object{Spelled: p, True: n.Dir, Info: guardfs.Info{Kind: guardfs.KindDir}}, true
 	}
-	h, err := e.fs.Resolve(p, guardfs.Read)
+	h, err := c.fs.Resolve(p, guardfs.Read)
 	if err != nil {
 		return o, false
 	}
@@ -1109,14 +1076,10 @@ func (e *Engine) There(c *Call, p string) (o guardfs.Object, ok bool) {
 
 // Real is the canonical name of a regular file or directory that the session
 // may read, or of one that it may make.
-func (e *Engine) Real(c *Call, p string) (string, error) {
-	e, err := e.begun(c)
-	if err != nil {
-		return "", err
-	}
-	h, err := e.fs.Resolve(p, guardfs.Read)
+func (c *Call) Real(p string) (string, error) {
+	h, err := c.fs.Resolve(p, guardfs.Read)
 	if errors.Is(err, fs.ErrNotExist) {
-		place, perr := e.fs.Entry(p)
+		place, perr := c.fs.Entry(p)
 		if perr != nil {
 			return "", err
 		}
@@ -1138,12 +1101,11 @@ const (
 
 // Holding gives the files that the session has read, and that are as it read them, in which each of
 // the texts stands exactly once. The file of the call is none of them. Until ctx ends.
-func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []string) (out []string) {
-	e, err := e.begun(c)
-	if err != nil || e.ledger == nil {
+func (c *Call) Holding(ctx context.Context, not string, texts []string) (out []string) {
+	if c.ledger == nil {
 		return nil
 	}
-	seen, err := e.ledger.Latest(c.key(), maxHeld)
+	seen, err := c.ledger.Latest(c.key(), maxHeld)
 	if err != nil {
 		return nil
 	}
@@ -1154,7 +1116,7 @@ func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []strin
 		if s.Path == not || s.Hash == "" {
 			continue
 		}
-		content := e.held(s.Path)
+		content := c.contentOf(s.Path)
 		if sum := sha256.Sum256(content); content == nil || hex.EncodeToString(sum[:]) != s.Hash {
 			continue
 		}
@@ -1170,12 +1132,11 @@ func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []strin
 
 // SawAll says that the session was shown all of a file when it last read it. An edit of a file that
 // has changed since is refused before anybody asks this.
-func (e *Engine) SawAll(c *Call, path string) bool {
-	e, err := e.begun(c)
-	if err != nil || e.ledger == nil {
+func (c *Call) SawAll(path string) bool {
+	if c.ledger == nil {
 		return false
 	}
-	seen, _ := e.ledger.Latest(c.key(), maxHeld)
+	seen, _ := c.ledger.Latest(c.key(), maxHeld)
 	return slices.ContainsFunc(seen, func(s session.Seen) bool { return s.Path == path && s.Whole })
 }
 
@@ -1185,17 +1146,13 @@ func (e *Engine) RunsCode(path string) bool {
 }
 
 // Content is the content of a file that the caller may read and that is not large; else nil.
-func (e *Engine) Content(c *Call, path string) []byte {
-	e, err := e.begun(c)
-	if err != nil {
-		return nil
-	}
-	return e.held(path)
+func (c *Call) Content(path string) []byte {
+	return c.contentOf(path)
 }
 
 // held is the content of a file that the session may read and that is not large; else nil.
-func (e *Engine) held(path string) []byte {
-	h, err := e.fs.Resolve(path, guardfs.Read)
+func (c *Call) contentOf(path string) []byte {
+	h, err := c.fs.Resolve(path, guardfs.Read)
 	if err != nil {
 		return nil
 	}

@@ -25,7 +25,7 @@ func (c *call) read(ctx context.Context) error {
 			return err
 		}
 	}
-	err := c.e.Read(ctx, c.Call, name,
+	err := c.Read(ctx, name,
 		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
 			part, sight, err := c.lines(ctx, s)
 			c.answer = content{string(part)}
@@ -125,10 +125,10 @@ func (c *call) write(ctx context.Context) error {
 			return err
 		}
 	}
-	_, _, err := c.e.Write(ctx, c.Call, a)
+	_, _, err := c.Write(ctx, a)
 	if engine.Accident.In(err) { // nobody can say by this method that one is meant
 		a.Rules.Meant = true
-		_, _, err = c.e.Write(ctx, c.Call, a)
+		_, _, err = c.Write(ctx, a)
 	}
 	return err
 }
@@ -139,10 +139,10 @@ func (c *call) write(ctx context.Context) error {
 func (c *call) opens(ctx context.Context, name string, writes bool) error {
 	disk := *c.Call
 	disk.Overlay = nil
-	_, err := c.e.Stat(ctx, &disk, name, false)
+	_, err := disk.Stat(ctx, name, false)
 	o := &opened{Overlay: c.Overlay, nothing: missing(err)}
 	if o.nothing && writes {
-		_, err := c.e.Stat(ctx, &disk, filepath.Dir(name), true)
+		_, err := disk.Stat(ctx, filepath.Dir(name), true)
 		o.makes = err == nil && o.Takes()
 	}
 	c.Overlay = o

@@ -56,7 +56,7 @@ type content struct {
 
 func runRead(ctx context.Context, c *call, a *readArgs) (any, error) {
 	var out *content
-	err := c.e.Read(ctx, c.Call, a.Path, func(ctx context.Context,
+	err := c.Read(ctx, a.Path, func(ctx context.Context,
 		s *engine.Source) (*engine.Sight, error) {
 		w := window{off: value(a.Offset, 0), n: value(a.Limit, -1)}
 		part, sight, err := w.read(ctx, s, value(a.Encoding, "utf-8"), c.e.Config().MaxReadBytes)
@@ -173,7 +173,7 @@ type entry struct {
 }
 
 func runList(ctx context.Context, c *call, a *listArgs) (any, error) {
-	l, err := c.e.List(ctx, c.Call, a.Path)
+	l, err := c.List(ctx, a.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ type stat struct {
 }
 
 func runStat(ctx context.Context, c *call, a *statArgs) (any, error) {
-	e, err := c.e.Stat(ctx, c.Call, a.Path, false)
+	e, err := c.Stat(ctx, a.Path, false)
 	if err != nil {
 		r := engine.Reason(err)
 		if r != nil && (r.Cause == engine.Absent || r.Cause == engine.ParentMissing ||

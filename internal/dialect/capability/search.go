@@ -80,7 +80,7 @@ func runSearch(ctx context.Context, c *call, a *searchArgs) (any, error) {
 		return c.aggregated(ctx, a, q, sums)
 	}
 	q.Dirs = true
-	r, err := c.e.Files(ctx, c.Call, a.Path, q)
+	r, err := c.Files(ctx, a.Path, q)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (h *hasher) of(name string) string {
 	if h.ctx.Err() != nil {
 		return ""
 	}
-	sum, err := h.e.Sum(h.ctx, h.Call, name, h.most)
+	sum, err := h.Call.Sum(h.ctx, name, h.most)
 	if _, large := errors.AsType[*guardfs.TooLargeError](err); large {
 		h.large++
 	}
@@ -142,7 +142,7 @@ func (c *call) aggregated(ctx context.Context, a *searchArgs, q grep.GlobQuery, 
 			count(f)
 		}
 	}
-	r, err := c.e.Files(ctx, c.Call, a.Path, q)
+	r, err := c.Files(ctx, a.Path, q)
 	if err != nil {
 		return nil, err
 	}
