@@ -622,7 +622,7 @@ func (s *apply) announce(ctx context.Context, i int) error {
 func (s *apply) rename(ctx context.Context, mv *Move, m *movement) (err error) {
 	look := func(at *guardfs.Entry) {
 		if err == nil {
-			err = s.c.asPlanned(ctx, mv, at.Object().True)
+			err = lookIntoHeld(s.c.Engine, ctx, mv, at.Object().True)
 		}
 	}
 	switch {

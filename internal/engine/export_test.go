@@ -146,6 +146,13 @@ func WithoutOpLock() (back func()) {
 	return func() { opKey = was }
 }
 
+// WithoutHold has nobody look into a tree while it has a name of ours, until back is called.
+func WithoutHold() (back func()) {
+	was := lookIntoHeld
+	lookIntoHeld = func(*Engine, context.Context, *Move, string) error { return nil }
+	return func() { lookIntoHeld = was }
+}
+
 func (e *Engine) tagOf(ctx context.Context, id checkpoint.ID) string {
 	open, err := e.openOps(ctx)
 	for _, o := range open {

@@ -274,6 +274,9 @@ func (mv *Move) touched(now guardfs.Info) bool {
 	return now.Kind == guardfs.KindFile && (now.Size != mv.info.Size || !now.ModTime.Equal(mv.info.ModTime))
 }
 
+// lookIntoHeld is asPlanned. Tests replace it to see what happens without.
+var lookIntoHeld = (*Engine).asPlanned
+
 // asPlanned makes sure that the file or tree of mv, which has a name of ours now, holds what the plan was
 // made of: that was judged under the name that it gets, and shown to whoever was asked.
 func (e *Engine) asPlanned(ctx context.Context, mv *Move, name string) error {

@@ -612,6 +612,31 @@ func TestTreeIsLookedIntoUnderANameOfOurs(t *testing.T) {
 	}
 }
 
+// An engine that does not look into a tree while it has a name of ours moves what others put into it.
+func TestMoveWithoutHoldFalls(t *testing.T) {
+	for _, bad := range []bool{false, true} {
+		x := grow(t, nil)
+		x.layMove()
+		if bad {
+			defer engine.WithoutHold()()
+		}
+		var once atomic.Bool
+		hook := func(op string) *guardfs.Fault {
+			if op == "rename" && once.CompareAndSwap(false, true) {
+				x.write("d/late", "late\n")
+			}
+			return nil
+		}
+		system := callsOf(x)
+		system.hook.Store(&hook)
+		_, err := x.call("s").Move(ctx, engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/g"})
+		system.hook.Store(nil)
+		if moved := strings.Contains(x.looks(), "/g/late"); moved != bad || (err == nil) != bad {
+			t.Errorf("bad %v: moved %v, %v", bad, moved, err)
+		}
+	}
+}
+
 type anything struct{}
 
 func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }

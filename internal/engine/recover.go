@@ -821,11 +821,11 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 	return out == at.old && idAt(at.temp) != "", !p.live || i != p.failed, err // of that the cause tells
 }
 
-// again makes what was displaced anew, from the store. Where the store does not have it, what is there stays.
+// again makes the file or link that was displaced anew, from the store. Where the store does not have it, what is there stays.
 func (p *rollback) again(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
 	s := &p.steps[i]
 	was, ok := p.stored(s.Path)
-	if !ok || at.temp == nil || p.db == nil || was.Kind == checkpoint.File && was.Hash == "" {
+	if !ok || at.temp == nil || p.db == nil || !leaf(was.Kind) || was.Kind == checkpoint.File && was.Hash == "" {
 		return false, true, nil
 	}
 	what := guardfs.NewObject{Kind: guardfs.KindSymlink, Content: []byte(was.Target)}
