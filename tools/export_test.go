@@ -13,12 +13,12 @@ import (
 
 // OpenFaulty is Open with system calls on the tree that come to what fault says.
 func OpenFaulty(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
-	return open(cfg, o, fault, engine.Place{})
+	return open(cfg, o, fault, engine.Location{})
 }
 
 // OpenAt is Open where system calls on the tree are made elsewhere. end is called when the suite has been closed.
 func OpenAt(cfg config.Config, o Options, calls guardfs.Calls, end func() error) (*Suite, error) {
-	return open(cfg, o, nil, engine.Place{Calls: calls, End: end})
+	return open(cfg, o, nil, engine.Location{Calls: calls, End: end})
 }
 
 // CauseOf is the name of the cause of a refusal.

@@ -166,8 +166,8 @@ func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) erro
 
 // cellsAfter gives the knowledge of a session that knew seen before an edit of a notebook: the same cells
 // in their new places, and the cell it wrote.
-func cellsAfter(seen *session.Seen, mode string, r *notebook.Result) *engine.Sight {
-	after := &engine.Sight{Unit: "cell", Lines: r.Cells}
+func cellsAfter(seen *session.Seen, mode string, r *notebook.Result) *engine.ReadRecord {
+	after := &engine.ReadRecord{Unit: "cell", Lines: r.Cells}
 	if seen != nil {
 		if after.Sources = shiftCells(seen.Sources, mode, r.Cell); seen.Unit == "cell" {
 			after.Ranges = shiftCells(seen.Ranges, mode, r.Cell)

@@ -150,7 +150,7 @@ var readTool = define[ReadArgs](Tool{
 
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
 	out := &Content{}
-	look := func(ctx context.Context, src *engine.Source) (*engine.Sight, error) {
+	look := func(ctx context.Context, src *engine.Source) (*engine.ReadRecord, error) {
 		out.FilePath, out.beside = src.Path, src.Beside
 		switch src.Beside {
 		case session.Unsaved, session.Diverged:
@@ -173,7 +173,7 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 // look reads the file and gives the parts of it that are shown.
 func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
-) (*engine.Sight, error) {
+) (*engine.ReadRecord, error) {
 	src := readers.Source{
 		R: f.ReaderAt, Size: f.Info.Size, Name: f.Path, ID: f.Info.ID.String(),
 		Changed: f.Info.ChangeTime,
@@ -192,7 +192,7 @@ func (s *Suite) look(
 	}
 	out.Body = body
 	seen := body.Seen()
-	sight := &engine.Sight{
+	sight := &engine.ReadRecord{
 		Hash: seen.Sum, Whole: seen.Whole && !seen.Lossy, Lossy: seen.Lossy,
 		Unit: seen.Unit, Lines: seen.Total,
 	}

@@ -156,10 +156,10 @@ func (e *DataDirError) Hint() string { return e.Do }
 // Open readies the suite. Problems of the configuration come back all at
 // once; nothing of the agent's tree is touched.
 func Open(cfg config.Config, o Options) (*Suite, error) {
-	return open(cfg, o, nil, engine.Place{Where: o.Program.Where})
+	return open(cfg, o, nil, engine.Location{Where: o.Program.Where})
 }
 
-func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at engine.Place) (*Suite, error) {
+func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at engine.Location) (*Suite, error) {
 	o.Program.Name = cmp.Or(o.Program.Name, "host")
 	e, err := openEngine(cfg, o, nil, nil, fault, at)
 	if err != nil {
@@ -175,11 +175,11 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at
 // large, and refuses such a configuration.
 func OpenEngine(cfg config.Config, o Options, policies engine.Policies,
 	others ...Definition) (*engine.Engine, error) {
-	return openEngine(cfg, o, policies, others, nil, engine.Place{Where: o.Program.Where})
+	return openEngine(cfg, o, policies, others, nil, engine.Location{Where: o.Program.Where})
 }
 
 func openEngine(cfg config.Config, o Options, policies engine.Policies, others []Definition,
-	fault func(op string) *guardfs.Fault, at engine.Place) (*engine.Engine, error) {
+	fault func(op string) *guardfs.Fault, at engine.Location) (*engine.Engine, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func openEngine(cfg config.Config, o Options, policies engine.Policies, others [
 		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
 		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker,
 			Policies: policies},
-		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: at}, ReadOnly: !changes,
+		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Location: at}, ReadOnly: !changes,
 	})
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
 		return nil, (*DataDirError)(d)
@@ -404,7 +404,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (Payload, error) {
 
 // call is Call, and a call that was cancelled is a refusal too.
 func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
-	c, tool := engine.Taken(in, "tools", in.Tool), row(in.Tool)
+	c, tool := engine.NewCall(in, "tools", in.Tool), row(in.Tool)
 	if tool == nil || !tool.allowed(s.tools) {
 		var follows []string
 		if tool != nil {
@@ -517,7 +517,7 @@ func (s *Suite) Upkeep(ctx context.Context, name string,
 // EmptyTrash removes entries of the trash for good, those that [checkpoint.DB.TrashList] gives.
 func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) error {
 	return s.Upkeep(ctx, "empty_trash", func(ctx context.Context, db *checkpoint.DB) error {
-		return engine.EmptyTrash(ctx, s.engine.Place(), db, entries)
+		return engine.EmptyTrash(ctx, s.engine.Location(), db, entries)
 	})
 }
 

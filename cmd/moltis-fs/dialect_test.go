@@ -54,7 +54,7 @@ func (d toy) Call(ctx context.Context, in dialect.Call) (answer dialect.Answer, 
 		},
 		Run: func(ctx context.Context, a *catArgs) (answer said, err error) {
 			err = c.View(ctx, engine.View{Path: a.Name, Access: guardfs.Read,
-				Look: func(_ context.Context, h *guardfs.Handle) (*engine.Sight, error) {
+				Look: func(_ context.Context, h *guardfs.Handle) (*engine.ReadRecord, error) {
 					f, err := h.Open()
 					if err != nil {
 						return nil, err

@@ -73,11 +73,11 @@ func (c *Call) encoded(t *Target, content string) ([]byte, error) {
 // append adds the bytes that made gives once the file is known.
 func (c *Call) append(ctx context.Context, path string, r Rules,
 	made func(*Target) ([]byte, error)) (*Done, error) {
-	if err := c.is(opAppend, path, ""); err != nil {
+	if err := c.askPolicy(opAppend, path, ""); err != nil {
 		return nil, err
 	}
 	r.Read, r.above = ReadStale, c.appendAbove()
-	return c.Change(ctx, func(_ context.Context, d *Desk) (*Plan, error) {
+	return c.Change(ctx, func(_ context.Context, d *Planner) (*Plan, error) {
 		p := Plan{Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
 		t, err := d.Load(path, r)
 		if err == nil && t.large() && !growable(t.Before.Info) { // it is made anew, as by any change
@@ -154,7 +154,7 @@ func (t *Target) large() bool {
 
 // hash reads a large file for its hash, if something depends on it: what the caller expects, or
 // what the session has to have read. Our own appends are known by size and times.
-func (d *Desk) hash(t *Target) (err error) {
+func (d *Planner) hash(t *Target) (err error) {
 	want := t.rules.Hash != ""
 	if t.rules.Read != ReadNone && d.c.cfg.MustReadBeforeWrite && d.c.ledger != nil && t.large() {
 		s, ok, err := d.c.ledger.Look(d.c.key(), t.Before.Info.ID.String(), t.True)
@@ -208,14 +208,14 @@ func (c *Call) extend(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 	}
 	switch {
 	case err != nil && made.Bytes == 0 && !errors.Is(err, guardfs.ErrUnavailable):
-		s.settle(lasting, checkpoint.Aborted)
+		s.setOutcome(lasting, checkpoint.Aborted)
 		return nil, err
 	case err != nil: // whoever comes next looks, and appends what is missing
 		c.left.Store(true)
 		return nil, halfMade(err, []string{t.True}, s.id, true)
 	}
 	t.Published = &guardfs.Published{True: t.True, Info: made.Info}
-	s.settle(lasting, checkpoint.Committed)
+	s.setOutcome(lasting, checkpoint.Committed)
 	return s.done, nil
 }
 
@@ -234,7 +234,7 @@ func (c *Call) rememberTail(t *Target) error {
 		t.Published.Info.Size != t.Before.Info.Size+int64(len(t.added())) {
 		return nil
 	}
-	sight := &Sight{Unit: "byte", Lines: -1}
+	sight := &ReadRecord{Unit: "byte", Lines: -1}
 	if seen := t.Known.Seen; seen != nil {
 		sight.Unit, sight.Lines, sight.Ranges = seen.Unit, seen.Lines, seen.Ranges
 		sight.Whole = seen.Whole && !t.Known.Stale

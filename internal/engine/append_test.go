@@ -78,7 +78,7 @@ func TestAppendInPlaceRefuses(t *testing.T) {
 	}
 	read := func() {
 		t.Helper()
-		must(t, x.call("s").Read(ctx, path, func(ctx2 context.Context, s *engine.Source) (*engine.Sight, error) {
+		must(t, x.call("s").Read(ctx, path, func(ctx2 context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 			_, sight, err := s.Lines(ctx2, 1, 3, 1<<20)
 			return sight, err
 		}))

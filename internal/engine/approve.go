@@ -179,9 +179,9 @@ func warnings(s *Step) (out []string) {
 	switch {
 	case s.removes():
 		out = append(out, t.True+" will be removed")
-	case t.givesWay():
+	case t.fileReplacesDir():
 		out = append(out, t.True+" is a directory, which will be removed")
-	case t.becomesDir():
+	case t.dirReplacesFile():
 		out = append(out, t.True+" will be removed; a directory takes its place")
 	case t.unsaved():
 		out = append(out, t.True+" has unsaved text in an editor, which is what changes")
@@ -430,9 +430,9 @@ func (c *Call) inside(ctx context.Context, mv *Move, use func(name string)) (err
 	case mv.Back:
 		_, err = c.lookInto(ctx, mv, mv.Entry.Parked, func(name string, _ guardfs.Kind) { use(name) })
 	case mv.To == "":
-		_, err = c.census(ctx, mv.Path, true, use)
+		_, err = c.walkForDelete(ctx, mv.Path, true, use)
 	default:
-		_, err = c.census(ctx, mv.Path, true, func(name string) { use(name); use(mv.newName(name)) })
+		_, err = c.walkForDelete(ctx, mv.Path, true, func(name string) { use(name); use(mv.newName(name)) })
 	}
 	return err
 }
@@ -525,9 +525,9 @@ func linked(top string, read func(string) ([]byte, error)) (git, common string) 
 	return git, common
 }
 
-// covers refuses a plan that was made anew, and changes what runs code: nobody was asked about
+// checkGrant refuses a plan that was made anew, and changes what runs code: nobody was asked about
 // that.
-func (c *Call) covers(ctx context.Context, approved bool, p *Plan) error {
+func (c *Call) checkGrant(ctx context.Context, approved bool, p *Plan) error {
 	if approved {
 		return nil // it is refused for whatever it adds
 	}

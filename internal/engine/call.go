@@ -86,7 +86,7 @@ func Do[In any, A Answer[A]](ctx context.Context, e *Engine, c *Call, op Operati
 	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
 	ctx = share.By(ctx, c.Principal)
 	c.Approver, c.Engine, c.stage = e.asking(c.Approver), e, new(atomic.Int32)
-	c.edited()
+	c.attachEditor()
 	ctx, end := c.follow(ctx)
 	done := attempt(ctx, c, op)
 	c = done.c
@@ -95,7 +95,7 @@ func Do[In any, A Answer[A]](ctx context.Context, e *Engine, c *Call, op Operati
 	}
 	c.changed = c.stage.Load() == changing
 	answer := hooksAfter(ctx, op, done, time.Since(start))
-	c.tell(ctx, op.Changes, done.outcome, time.Since(start))
+	c.logCall(ctx, op.Changes, done.outcome, time.Since(start))
 	end(c, done.outcome, time.Since(start))
 	if err := e.Record(c, start, done.outcome, done.cause); err != nil {
 		e.logger.Error("the audit record could not be written", "tool", c.Tool, "err", err)
@@ -165,9 +165,9 @@ func attempt[In any, A Answer[A]](ctx context.Context, c *Call, op Operation[In,
 	return d
 }
 
-// intend writes the intent to the audit log before anything changes. Without that record there is
+// logIntent writes the intent to the audit log before anything changes. Without that record there is
 // no change.
-func (c *Call) intend() error {
+func (c *Call) logIntent() error {
 	if !c.begin() {
 		return context.DeadlineExceeded // nobody waits for it any more
 	}
@@ -229,8 +229,8 @@ func (c *Call) checkNames() error {
 	return nil
 }
 
-// tell writes the line of a call to the operator's log.
-func (c *Call) tell(ctx context.Context, changes bool, outcome string, took time.Duration) {
+// logCall writes the line of a call to the operator's log.
+func (c *Call) logCall(ctx context.Context, changes bool, outcome string, took time.Duration) {
 	level := slog.LevelInfo
 	if c.Tier == approval.TierNotify && changes && outcome == outcomeOK && !c.Trace.DryRun {
 		level = slog.LevelWarn
@@ -345,8 +345,8 @@ func answered[T any](ctx context.Context, who string, ask func() (T, error)) (T,
 	return r.answer, r.err
 }
 
-// Taken is a call as the engine takes it, in a dialect that has this name for the tool.
-func Taken(in dialect.Call, of, tool string) *Call {
+// NewCall is a call as the engine takes it, in a dialect that has this name for the tool.
+func NewCall(in dialect.Call, of, tool string) *Call {
 	return &Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: of, Tool: tool,
 		Client: Client{Program: in.Client, Approver: in.Approver, Heard: in.Heard, Overlay: in.Overlay,
 			Progress: in.Progress, Headers: in.Headers, Unavailable: in.Unavailable},
@@ -423,8 +423,8 @@ func (c *Call) open(ctx context.Context) error {
 		by := policy.Input{
 			Headers: c.Headers, Principal: c.Principal, Session: c.Session, Dialect: c.Dialect,
 		}
-		c.chain = &consulted{chain: c.Engine.chain, ctx: ctx, known: map[consultation]error{}, by: by}
-		c.judgedBy(chained{consulted: c.chain, rules: c.judge})
+		c.chain = &policyCache{chain: c.Engine.chain, ctx: ctx, known: map[policyKey]error{}, by: by}
+		c.judgedBy(policyJudge{policyCache: c.chain, rules: c.judge})
 	}
 	return nil
 }
@@ -445,16 +445,16 @@ const (
 	opCopy   = "copyFile"
 )
 
-// most is the strongest access that an operation stands for; what goes beyond is another question.
-var most = map[string]guardfs.Access{
+// strongest is the strongest access that an operation stands for; what goes beyond is another question.
+var strongest = map[string]guardfs.Access{
 	opStat: guardfs.Look, "exists": guardfs.Look, opList: guardfs.Walk, opRead: guardfs.Read,
 	opWrite: guardfs.Modify, opAppend: guardfs.Modify, opMkdir: guardfs.Modify,
 	opRemove: guardfs.Remove, opRename: guardfs.Remove, opCopy: guardfs.Remove,
 }
 
-// consulted is what one call has asked the policy chain, and what that answered. What was allowed
+// policyCache is what one call has asked the policy chain, and what that answered. What was allowed
 // is not asked again: the operation on that path, by true name.
-type consulted struct {
+type policyCache struct {
 	chain policy.Chain
 	ctx   context.Context //nolint:containedctx // of the call that it is for
 	by    policy.Input    // whose call it is
@@ -462,28 +462,28 @@ type consulted struct {
 	mu     sync.Mutex
 	own    *policy.Input // what the call is as a whole, where its operation says so
 	no     error         // the answer to that
-	known  map[consultation]error
+	known  map[policyKey]error
 	failed *policy.ChainError // the first; nobody is asked after it
 
 	lasting bool        // it outlives the call: a failure is none for good
 	settled atomic.Bool // a change is under way: what was begun is ended or taken back
 }
 
-type consultation struct{ operation, path, resolved, destination string }
+type policyKey struct{ operation, path, resolved, destination string }
 
 // maxKnown bounds what a call remembers: what is beyond is asked again.
 const maxKnown = 50_000
 
-// chained is the judge of one call: the chain, and in any case the rules after it. A path that the
+// policyJudge is the judge of one call: the chain, and in any case the rules after it. A path that the
 // rules close answers as they do, so that nothing else is told of it.
-type chained struct {
-	*consulted
+type policyJudge struct {
+	*policyCache
 	rules guardfs.Judge
 	dirs  bool   // what is created are directories,
 	of    string // above this path, which is not asked about
 }
 
-func (j chained) Judge(o guardfs.Object, a guardfs.Access) error {
+func (j policyJudge) Judge(o guardfs.Object, a guardfs.Access) error {
 	no := j.ask(&o, a)
 	if err := j.rules.Judge(o, a); err != nil {
 		return err
@@ -493,7 +493,7 @@ func (j chained) Judge(o guardfs.Object, a guardfs.Access) error {
 
 // Dir asks about each directory that is entered. Who may list it sees its names, and what stat says
 // of them.
-func (j chained) Dir(canonical string, also ...string) guardfs.DirVerdict {
+func (j policyJudge) Dir(canonical string, also ...string) guardfs.DirVerdict {
 	rules := j.rules.Dir(canonical, also...)
 	if j.ask(&guardfs.Object{Spelled: canonical, True: canonical}, guardfs.Walk) != nil {
 		return guardfs.DirVerdict{}
@@ -504,7 +504,7 @@ func (j chained) Dir(canonical string, also ...string) guardfs.DirVerdict {
 
 // ask puts before the chain what it has to say of an access. The error is a *policy.Denied or a
 // *policy.ChainError.
-func (j chained) ask(o *guardfs.Object, a guardfs.Access) error {
+func (j policyJudge) ask(o *guardfs.Object, a guardfs.Access) error {
 	if j.settled.Load() {
 		return nil
 	}
@@ -517,7 +517,7 @@ func (j chained) ask(o *guardfs.Object, a guardfs.Access) error {
 	if refused != nil {
 		return refused
 	}
-	if own != nil && a <= most[own.Operation] {
+	if own != nil && a <= strongest[own.Operation] {
 		switch in, covered := at(own, o.True); {
 		case in != nil:
 			return j.put(in, o.Spelled)
@@ -560,23 +560,23 @@ func (j chained) ask(o *guardfs.Object, a guardfs.Access) error {
 	return j.put(&q, o.Spelled)
 }
 
-func (a *consulted) whole() (own *policy.Input, no error) {
+func (a *policyCache) whole() (own *policy.Input, no error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.own, a.no
 }
 
 // allowed says that this call may do that to the path of this true name.
-func (a *consulted) allowed(operation, name string) bool {
+func (a *policyCache) allowed(operation, name string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	no, known := a.known[consultation{operation, name, name, ""}]
+	no, known := a.known[policyKey{operation, name, name, ""}]
 	return known && no == nil
 }
 
 // put asks the chain, once.
-func (a *consulted) put(in *policy.Input, spelled string) error {
-	q := consultation{in.Operation, in.Path, in.ResolvedPath, in.ResolvedDestination}
+func (a *policyCache) put(in *policy.Input, spelled string) error {
+	q := policyKey{in.Operation, in.Path, in.ResolvedPath, in.ResolvedDestination}
 	a.mu.Lock()
 	no, known := a.known[q]
 	failed := a.failed
@@ -614,7 +614,7 @@ func (a *consulted) put(in *policy.Input, spelled string) error {
 }
 
 // decide catches a panic of the chain: workers of a search ask it, where nobody else would.
-func (a *consulted) decide(in policy.Input) (allowed bool, err error) {
+func (a *policyCache) decide(in policy.Input) (allowed bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			allowed, err = false, fmt.Errorf("the policy chain panicked: %v", r)
@@ -625,7 +625,7 @@ func (a *consulted) decide(in policy.Input) (allowed bool, err error) {
 
 // ends is the error that a call ends with though its operation did not: where the chain failed, an
 // answer may be less than it seems.
-func (a *consulted) ends() error {
+func (a *policyCache) ends() error {
 	if a == nil {
 		return nil
 	}
@@ -667,13 +667,13 @@ func at(own *policy.Input, name string) (in *policy.Input, covered bool) {
 // HasChain says that a policy chain is asked. An empty one is one.
 func (e *Engine) HasChain() bool { return e.chain != nil }
 
-// Asks says what a call is, for a chain to be asked that, and asks it. A no is the answer of
+// AskPolicy says what a call is, for a chain to be asked that, and asks it. A no is the answer of
 // whatever the call does then, where the rules don't have another. Path and Destination are as
 // the caller wrote them, ResolvedPath and ResolvedDestination the same from the root on; links in
 // these are followed here. It comes before any other use of the engine by the call. What the
 // operation does not cover, and paths that lead elsewhere by then, are asked about one by one.
-func (c *Call) Asks(in policy.Input) error {
-	j, ok := c.judge.(chained)
+func (c *Call) AskPolicy(in policy.Input) error {
+	j, ok := c.judge.(policyJudge)
 	if !ok {
 		return nil
 	}
@@ -690,7 +690,7 @@ func (c *Call) Asks(in policy.Input) error {
 		}
 		return joined(c.fs.Canonical(path.Dir(name)), base)
 	}
-	last := most[in.Operation] <= guardfs.Read || in.Operation == opCopy
+	last := strongest[in.Operation] <= guardfs.Read || in.Operation == opCopy
 	in.ResolvedPath = followed(in.ResolvedPath, last)
 	if in.ResolvedDestination != "" {
 		in.ResolvedDestination = followed(in.ResolvedDestination, false)
@@ -702,10 +702,10 @@ func (c *Call) Asks(in policy.Input) error {
 	return nil
 }
 
-// settle keeps the chain from being asked until done: all that a plan looks at was judged under its
+// pausePolicy keeps the chain from being asked until done: all that a plan looks at was judged under its
 // locks, and to take a change back must not depend on what a policy says of that, or on its server.
-func (c *Call) settle() (done func()) {
-	j, ok := c.judge.(chained)
+func (c *Call) pausePolicy() (done func()) {
+	j, ok := c.judge.(policyJudge)
 	if !ok {
 		return func() {}
 	}
@@ -716,36 +716,36 @@ func (c *Call) settle() (done func()) {
 // lasting is a copy of the call for work that outlives it, as a watch.
 func (c *Call) lasting(ctx context.Context) *Call {
 	out := *c
-	if j, ok := c.judge.(chained); ok {
-		out.judgedBy(chained{rules: j.rules, consulted: &consulted{chain: j.chain, by: j.by,
-			ctx: context.WithoutCancel(ctx), lasting: true, known: map[consultation]error{}}})
+	if j, ok := c.judge.(policyJudge); ok {
+		out.judgedBy(policyJudge{rules: j.rules, policyCache: &policyCache{chain: j.chain, by: j.by,
+			ctx: context.WithoutCancel(ctx), lasting: true, known: map[policyKey]error{}}})
 	}
 	return &out
 }
 
-// is is Asks for the engine's own operations, of which the dialect has not said it.
-func (c *Call) is(operation, name, to string, recursive ...bool) error {
+// askPolicy is AskPolicy for the engine's own operations, of which the dialect has not said it.
+func (c *Call) askPolicy(operation, name, to string, recursive ...bool) error {
 	in := policy.Input{Operation: operation, Path: name, ResolvedPath: name, Destination: to,
 		ResolvedDestination: to}
 	for _, all := range recursive {
 		in.Recursive = &all
 	}
-	return c.Asks(in)
+	return c.AskPolicy(in)
 }
 
-// makes is the tree for looking at the directories that are to be made above a path.
-func (c *Call) makes(above string) *guardfs.FS {
-	if j, ok := c.judge.(chained); ok {
+// treeForMkdir is the tree for looking at the directories that are to be made above a path.
+func (c *Call) treeForMkdir(above string) *guardfs.FS {
+	if j, ok := c.judge.(policyJudge); ok {
 		j.dirs, j.of = true, above
 		return c.fs.With(j)
 	}
 	return c.fs
 }
 
-// mayMake says whether the directory name may be made.
-func (c *Call) mayMake(name string) error {
+// canCreate says whether the directory name may be made.
+func (c *Call) canCreate(name string) error {
 	judge := c.judge
-	if j, ok := judge.(chained); ok {
+	if j, ok := judge.(policyJudge); ok {
 		j.dirs = true
 		judge = j
 	}

@@ -400,7 +400,7 @@ func TestNoWayAroundTheRecord(t *testing.T) {
 	for i := range typ.NumMethod() {
 		m := typ.Method(i)
 		_, own := reflect.TypeFor[*engine.Engine]().MethodByName(m.Name)
-		if own || slices.Contains([]string{"Answered", "Asks", "Held", "Unsaved"}, m.Name) { // they touch nothing
+		if own || slices.Contains([]string{"Answered", "AskPolicy", "Held", "Unsaved"}, m.Name) { // they touch nothing
 			continue
 		}
 		for _, c := range []*engine.Call{{Tool: "Probe", Turn: "t"}, over} {
@@ -694,7 +694,7 @@ type act = func(*engine.Engine, context.Context, *engine.Call, string) error
 
 func reading(name string) act {
 	return func(e *engine.Engine, ctx context.Context, c *engine.Call, ws string) error {
-		return c.Read(ctx, ws+name, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+		return c.Read(ctx, ws+name, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 			_, sight, err := s.Bytes(ctx, 0, -1, 1<<20)
 			return sight, err
 		})
@@ -966,7 +966,7 @@ func TestADialectsOwnQuestion(t *testing.T) {
 		}
 		changes := a.in.Operation == "writeFile" || a.in.Operation == "rename"
 		if err := ended(e, changes, func(ctx context.Context, call *engine.Call) error {
-			if err := call.Asks(a.in); err != nil {
+			if err := call.AskPolicy(a.in); err != nil {
 				return err
 			}
 			return a.do(e, ctx, call, ws)

@@ -19,17 +19,17 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// A Maker computes a plan from what is there. It changes nothing, and may be called again when that
-// moved on.
-type Maker func(ctx context.Context, d *Desk) (*Plan, error)
+// A PlanFunc computes a plan from what is there. It changes nothing, and may be called again when that
+// changedSincePlan on.
+type PlanFunc func(ctx context.Context, d *Planner) (*Plan, error)
 
 // Change is how everything in the agent's tree changes. Read it downward. Any line may refuse, and
 // then everything is as it was.
-func (c *Call) Change(ctx context.Context, make Maker) (done *Done, err error) {
-	d := &Desk{c: c, ctx: ctx, disk: !takes(c.Overlay), held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
+func (c *Call) Change(ctx context.Context, make PlanFunc) (done *Done, err error) {
+	d := &Planner{c: c, ctx: ctx, disk: !takes(c.Overlay), held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
 	defer func() { d.close() }()
 	// Policy judges every look. A file is refused here if it was not read, or has changed since.
-	p, err := d.make(ctx, make)
+	p, err := d.makePlan(ctx, make)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (c *Call) Change(ctx context.Context, make Maker) (done *Done, err error) {
 		return nil, err
 	}
 	defer func() { over(done != nil) }()
-	p, unlock, err := d.alone(ctx, p, make, grant != "") // look again, now alone
+	p, unlock, err := d.lockAndRevalidate(ctx, p, make, grant != "") // look again, now alone
 	if err != nil {
 		return nil, err
 	}
@@ -49,11 +49,11 @@ func (c *Call) Change(ctx context.Context, make Maker) (done *Done, err error) {
 	if len(p.Steps) == 0 { // somebody else has done it meanwhile
 		return &Done{Targets: d.files, Idle: true}, nil
 	}
-	if err := c.intend(); err != nil { // no change without a record of it
+	if err := c.logIntent(); err != nil { // no change without a record of it
 		return nil, err
 	}
-	settled := c.settle()
-	done, err = c.carry(ctx, d.files, p)
+	settled := c.pausePolicy()
+	done, err = c.execute(ctx, d.files, p)
 	settled()
 	if err != nil {
 		return nil, err
@@ -108,9 +108,9 @@ func (p *Plan) dropped() []string {
 	return slices.DeleteFunc(p.of(Rmdir), func(dir string) bool { return comes[dir] })
 }
 
-// alone takes the locks of a plan, and makes it anew if something moved meanwhile. approved is one
+// lockAndRevalidate takes the locks of a plan, and makes it anew if something moved meanwhile. approved is one
 // that may only do less by then.
-func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
+func (d *Planner) lockAndRevalidate(ctx context.Context, p *Plan, make PlanFunc,
 	approved bool) (_ *Plan, unlock func(), err error) {
 	const rounds = 16 // as often as directories may come and go under us
 	asked, tag := p, guardfs.NewTag()
@@ -133,22 +133,22 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
 		if err != nil {
 			return nil, nil, err
 		}
-		moved, err := d.moved(ctx)
+		moved, err := d.changedSincePlan(ctx)
 		if err == nil && !moved {
-			if err = d.unmixed(ctx, p); err == nil {
+			if err = d.checkOverlay(ctx, p); err == nil {
 				return p, held(unlock), nil
 			}
 		}
 		if err == nil {
-			p, err = d.make(ctx, make)
+			p, err = d.makePlan(ctx, make)
 		}
 		if err == nil {
 			p.Op.Tag = tag
 		}
-		if err == nil && p.adds(asked) {
-			err = d.c.covers(ctx, approved, p)
+		if err == nil && p.exceeds(asked) {
+			err = d.c.checkGrant(ctx, approved, p)
 		}
-		if err == nil && approved && p.adds(asked) {
+		if err == nil && approved && p.exceeds(asked) {
 			err = Refuse(ApprovalStale, p.first(), p.diff())
 		}
 		if err == nil &&
@@ -191,15 +191,15 @@ func (c *Call) lockSteps(ctx context.Context, p *Plan,
 }
 
 // lock takes the locks of some places for one change. A caller who waits longer than lockWait is
-// told who has them, and changes nothing. holder is what others are told of us: the tool, never
+// report who has them, and changes nothing. holder is what others are told of us: the tool, never
 // whose session.
 func (e *Engine) lock(ctx context.Context, holder string,
 	keys []string) (unlock func(), err error) {
 	return e.lockFor(ctx, holder, keys, e.lockWait)
 }
 
-// adds says that p does something that approved does not.
-func (p *Plan) adds(approved *Plan) bool {
+// exceeds says that p does something that approved does not.
+func (p *Plan) exceeds(approved *Plan) bool {
 	known := map[string]bool{}
 	for i := range approved.Steps {
 		known[string(approved.Steps[i].sum())] = true
@@ -222,8 +222,8 @@ func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
 	return unlock, err
 }
 
-// carry carries a plan out.
-func (c *Call) carry(ctx context.Context, ts targets, p *Plan) (done *Done, err error) {
+// execute carries a plan out.
+func (c *Call) execute(ctx context.Context, ts targets, p *Plan) (done *Done, err error) {
 	switch {
 	case p.unsaved():
 		done, err = c.store(ctx, ts, p)
@@ -293,7 +293,7 @@ func (c *Call) apply(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 		tell()
 		s.hidden = s.hidden && s.steps[i].Dir == ""
 		s.failed, err = i, s.swap(ctx, i)
-		c.told("changing files", i+1, len(s.moves))
+		c.report("changing files", i+1, len(s.moves))
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
@@ -358,7 +358,7 @@ func (s *apply) stageAll(ctx context.Context, tell func()) error {
 	var staged atomic.Int64
 	one := func(i int) error {
 		tell()
-		defer func() { s.c.told("preparing files", int(staged.Add(1)), len(s.moves)) }()
+		defer func() { s.c.report("preparing files", int(staged.Add(1)), len(s.moves)) }()
 		return s.stage(ctx, i)
 	}
 	var rest, dirs []int
@@ -478,7 +478,7 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 	if again != nil {
 		s.c.left.Store(true)
 	} else {
-		s.settle(ctx, outcome)
+		s.setOutcome(ctx, outcome)
 	}
 	if conflict, ok := errors.AsType[*guardfs.ConflictError](cause); ok && conflict.Left == "" {
 		conflict.Left = s.left
@@ -489,8 +489,8 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 	return halfMade(cause, stuck, s.id, again != nil)
 }
 
-// told says how far long work is.
-func (e *Engine) told(what string, done, total int) {
+// report says how far long work is.
+func (e *Engine) report(what string, done, total int) {
 	if e.progress != nil {
 		e.progress(what, done, total)
 	}
@@ -539,7 +539,7 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 	case s.steps[i].Dir == "":
 		return nil // it is in a directory that is staged, or goes in the end
 	case st.Action == Rename:
-		if err := s.announce(ctx, i); err != nil {
+		if err := s.recordTrash(ctx, i); err != nil {
 			return err
 		}
 	case m.place != nil:
@@ -582,13 +582,13 @@ func (s *apply) swap(ctx context.Context, i int) (err error) {
 	return err
 }
 
-// announce says, right before something goes to the trash or comes back, what that is and where it
+// recordTrash says, right before something goes to the trash or comes back, what that is and where it
 // goes.
-func (s *apply) announce(ctx context.Context, i int) error {
+func (s *apply) recordTrash(ctx context.Context, i int) (err error) {
 	mv, m := s.p.Steps[i].move, &s.moves[i]
 	if mv.To != "" {
 		if mv.slot == nil {
-			if err := s.c.openTo(mv); err != nil {
+			if mv.slot, err = s.c.openAt(mv.To); err != nil {
 				return err
 			}
 			m.hold = mv.slot
@@ -602,12 +602,12 @@ func (s *apply) announce(ctx context.Context, i int) error {
 		return nil
 	}
 	if mv.place == nil {
-		if err := s.c.openBack(mv); err != nil {
+		if mv.place, err = s.c.openAt(mv.Path); err != nil {
 			return err
 		}
 		m.hold = mv.place
 	}
-	err := s.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning)
+	err = s.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning)
 	if errors.Is(err, checkpoint.ErrNotFound) { // it has expired just now
 		return Refuse(NotStored, mv.Path, NotInTrash)
 	}
@@ -725,12 +725,12 @@ func (s *apply) end(ctx context.Context, left error) error {
 		s.c.logger.Warn("temporary names of a change are left", "id", s.id, "err", err)
 		return nil
 	}
-	s.settle(ctx, checkpoint.Committed)
+	s.setOutcome(ctx, checkpoint.Committed)
 	return nil
 }
 
-// settle writes outcome o to the checkpoint of the change, if it has one. Committed costs nothing.
-func (s *apply) settle(ctx context.Context, o checkpoint.Outcome) {
+// setOutcome writes outcome o to the checkpoint of the change, if it has one. Committed costs nothing.
+func (s *apply) setOutcome(ctx context.Context, o checkpoint.Outcome) {
 	if s.id == "" {
 		s.c.journal.Forget(s.tag)
 		return
@@ -796,10 +796,10 @@ func (s *apply) stage(ctx context.Context, i int) error {
 	}
 	tr.N, tr.Do, tr.Path = i, st.Action, st.Path
 	if st.Action == Rename {
-		return s.parting(i)
+		return s.stageRename(i)
 	}
 	if st.Action == Rmdir {
-		if goes, err := s.leaving(i); err != nil || !goes {
+		if goes, err := s.stageRmdir(i); err != nil || !goes {
 			return err
 		}
 	}
@@ -836,7 +836,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 		}
 		at = foreseen
 	}
-	if err := s.make(ctx, i, at, guardfs.TempName(s.tag, i)); err != nil {
+	if err := s.stageObject(ctx, i, at, guardfs.TempName(s.tag, i)); err != nil {
 		return err
 	}
 	tr.Dir, tr.After = at.ParentTrue(), objectOf(m.made.Info, st.hash())
@@ -852,11 +852,11 @@ func (s *apply) stageBelow(ctx context.Context, i int) error {
 		return err
 	}
 	defer at.Close() //nolint:errcheck // nothing was written through it
-	return s.make(ctx, i, at, at.Base())
+	return s.stageObject(ctx, i, at, at.Base())
 }
 
-// make makes what the i-th step brings, under the name base in the directory of at.
-func (s *apply) make(ctx context.Context, i int, at *guardfs.Entry, base string) (err error) {
+// stageObject makes what the i-th step brings, under the name base in the directory of at.
+func (s *apply) stageObject(ctx context.Context, i int, at *guardfs.Entry, base string) (err error) {
 	st, m := &s.p.Steps[i], &s.moves[i]
 	what := st.object()
 	what.Open = s.p.single()
@@ -885,8 +885,8 @@ func (s *apply) make(ctx context.Context, i int, at *guardfs.Entry, base string)
 	return nil
 }
 
-// parting readies a step that moves something: to the trash, back from there, or to another name.
-func (s *apply) parting(i int) error {
+// stageRename readies a step that moves something: to the trash, back from there, or to another name.
+func (s *apply) stageRename(i int) error {
 	mv, m, tr := s.p.Steps[i].move, &s.moves[i], &s.steps[i]
 	m.made = &guardfs.Staged{}
 	if mv.To != "" {
@@ -914,9 +914,9 @@ func (s *apply) parting(i int) error {
 	return nil
 }
 
-// leaving looks at a directory that goes. goes says that it makes room for something else; of the
+// stageRmdir looks at a directory that goes. goes says that it makes room for something else; of the
 // others nothing is to be done before the end.
-func (s *apply) leaving(i int) (goes bool, err error) {
+func (s *apply) stageRmdir(i int) (goes bool, err error) {
 	st, m, tr := &s.p.Steps[i], &s.moves[i], &s.steps[i]
 	if m.before, err = s.c.dirState(st.Path); err != nil {
 		return false, err
@@ -959,7 +959,7 @@ func (c *Call) source(f *From) (*guardfs.File, error) {
 func (s *apply) all() (out []checkpoint.Change) {
 	traded := map[string]*Target{}
 	for i := range s.p.Steps {
-		if t := s.p.Steps[i].file; t != nil && (t.givesWay() || t.becomesDir()) {
+		if t := s.p.Steps[i].file; t != nil && (t.fileReplacesDir() || t.dirReplacesFile()) {
 			traded[t.True] = t
 		}
 	}
@@ -1222,7 +1222,7 @@ func (t *Target) metaAfter() guardfs.Metadata {
 		return t.place.Expected(*t.After.Meta)
 	case t.isNew():
 		return t.fresh
-	case t.givesWay(): // nobody knows what the file had
+	case t.fileReplacesDir(): // nobody knows what the file had
 		m, err := t.place.Fresh(0o666, false)
 		if err == nil {
 			return m
@@ -1386,7 +1386,7 @@ func (c *Call) rememberChange(ts targets, moves []*Move) {
 			seen := t.Known.Seen
 			whole := t.rules.Read == ReadWhole || !t.Before.Exists ||
 				seen != nil && seen.Whole && !t.Known.Stale
-			sight := &Sight{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
+			sight := &ReadRecord{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
 			if t.After.From != nil {
 				sight.Unit, sight.Lines = "byte", -1
 				err = c.remember(o, sight)
@@ -1422,7 +1422,7 @@ func lines(content []byte) int {
 // Rewrite changes one file, or makes it: next says by After what becomes of it. It must be pure.
 func (c *Call) Rewrite(ctx context.Context, path string, r Rules, p Plan,
 	next func(*Target) error) (*Done, error) {
-	return c.Change(ctx, func(_ context.Context, d *Desk) (*Plan, error) {
+	return c.Change(ctx, func(_ context.Context, d *Planner) (*Plan, error) {
 		t, err := d.Load(path, r)
 		if err == nil {
 			err = next(t)

@@ -111,9 +111,9 @@ func (o *editorOverlay) Store(ctx context.Context, path, old, text string) error
 	return o.by.Store(ctx, path, old, text)
 }
 
-// edited has the editor of a call compared with the disk. Of another Overlay what differs is noted,
+// attachEditor has the editor of a call compared with the disk. Of another Overlay what differs is noted,
 // and it is not asked for what is no text, but by its own protocol.
-func (c *Call) edited() {
+func (c *Call) attachEditor() {
 	by, ok := c.Overlay.(*dialect.Editor)
 	if ok && (by == nil || by.Read == nil) {
 		c.Overlay = nil
@@ -389,7 +389,7 @@ func (t *Target) encoding(asked string) string {
 
 // overlay is the text that the client holds in the place of what is on the disk, and that; or what
 // is on the disk, and nil.
-func (d *Desk) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, err error) {
+func (d *Planner) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, err error) {
 	text, held, err := d.held(t.True)
 	if held {
 		held, err = legible(t.True, text, disk.Content)
@@ -421,7 +421,7 @@ func (d *Desk) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, e
 
 // apart is the client's text of a path, held where the disk has another. Of what is no text the client
 // has none.
-func (d *Desk) apart(path string) (text []byte, held bool, err error) {
+func (d *Planner) apart(path string) (text []byte, held bool, err error) {
 	raw, isText := d.c.raw(path)
 	if !isText {
 		return nil, false, nil
@@ -435,7 +435,7 @@ func (d *Desk) apart(path string) (text []byte, held bool, err error) {
 }
 
 // notHeld refuses a path of which the client holds another text than the disk.
-func (d *Desk) notHeld(path string) error {
+func (d *Planner) notHeld(path string) error {
 	_, held, err := d.apart(path)
 	if held {
 		err = Refuse(UnsavedText, path, nil)
@@ -443,9 +443,9 @@ func (d *Desk) notHeld(path string) error {
 	return err
 }
 
-// unmixed refuses a plan that changes a path of which the client holds the text, unless a new text
+// checkOverlay refuses a plan that changes a path of which the client holds the text, unless a new text
 // of it is all that comes of the plan, and the client takes texts.
-func (d *Desk) unmixed(ctx context.Context, p *Plan) error {
+func (d *Planner) checkOverlay(ctx context.Context, p *Plan) error {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if t := s.file; t != nil {
@@ -479,7 +479,7 @@ func (d *Desk) unmixed(ctx context.Context, p *Plan) error {
 
 // noneHeldBelow refuses a directory with a file of which the client holds another text than the
 // disk, and one that is too deep to tell.
-func (d *Desk) noneHeldBelow(ctx context.Context, name string) error {
+func (d *Planner) noneHeldBelow(ctx context.Context, name string) error {
 	c := *d.c // whose record is not about that
 	all := TreeArgs{Path: name, All: true, Hidden: true}
 	skipped, err := c.ListTree(ctx, all, func(i Entry) error {
@@ -520,7 +520,7 @@ func (c *Call) store(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 		}
 	}
 	if err != nil {
-		s.settle(lasting, checkpoint.Aborted)
+		s.setOutcome(lasting, checkpoint.Aborted)
 		return nil, err
 	}
 	old, text := string(t.Before.Content), string(t.After.Content)
@@ -532,15 +532,15 @@ func (c *Call) store(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 		switch is := HashOf(text); {
 		case lerr == nil && held && is == t.After.Hash:
 		case lerr == nil && held && is == t.Before.Hash && sure:
-			s.settle(lasting, checkpoint.Aborted)
+			s.setOutcome(lasting, checkpoint.Aborted)
 			return nil, err
 		default: // nobody can tell, or it may still come
-			s.settle(lasting, checkpoint.Foreign)
+			s.setOutcome(lasting, checkpoint.Foreign)
 			return nil, halfMade(err, []string{t.True}, s.id, false)
 		}
 	}
 	t.Published = &guardfs.Published{True: t.True}
 	t.Published.Info = heldInfo(t.Before.Info, t.True, t.After.Content)
-	s.settle(lasting, checkpoint.Committed)
+	s.setOutcome(lasting, checkpoint.Committed)
 	return s.done, nil
 }

@@ -93,11 +93,11 @@ func (x *tree) through(d engine.Overlay) *engine.Call {
 	return c
 }
 
-func all(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, -1, 1<<20) }
+func all(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, -1, 1<<20) }
 
 // seen is all of a file that c reads.
 func (x *tree) seen(c *engine.Call, path string) (text string, err error) {
-	err = c.Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+	err = c.Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 		b, sight, err := all(s)
 		text = string(b)
 		return sight, err
@@ -113,7 +113,7 @@ func TestOverlayReads(t *testing.T) {
 	reads := map[string]func(path string) (string, error){
 		"lines": func(path string) (string, error) { return x.seen(x.through(d), path) },
 		"bytes": func(path string) (got string, err error) {
-			err = x.through(d).Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+			err = x.through(d).Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 				b, sight, err := s.Bytes(ctx, 0, -1, 1<<20)
 				if got = string(b); s.Unsaved != strings.HasPrefix(got, "buffer") {
 					t.Errorf("%s is unsaved: %v", path, s.Unsaved)
@@ -387,8 +387,8 @@ func TestOverlayIsWhatWasSeen(t *testing.T) {
 	change(x.through(d), "6\n", engine.Unread)
 	path = x.ws + "/new"
 	// Whoever reads need not say which content it was.
-	must(t, x.through(d).Read(ctx, path, func(context.Context, *engine.Source) (*engine.Sight, error) {
-		return &engine.Sight{Unit: "line", Lines: 1, Whole: true}, nil
+	must(t, x.through(d).Read(ctx, path, func(context.Context, *engine.Source) (*engine.ReadRecord, error) {
+		return &engine.ReadRecord{Unit: "line", Lines: 1, Whole: true}, nil
 	}))
 	d.put(path, "6\n")
 	change(x.through(d), "7\n", engine.Modified)
@@ -492,7 +492,7 @@ func TestOverlayThatFails(t *testing.T) {
 		was, path := x.looks(), x.ws+"/held"
 		for n, do := range []func(ctx context.Context, c *engine.Call) (string, error){
 			func(ctx context.Context, c *engine.Call) (got string, err error) {
-				err = c.Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+				err = c.Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 					b, sight, err := all(s)
 					got = string(b)
 					return sight, err

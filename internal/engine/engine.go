@@ -216,7 +216,7 @@ type Call struct {
 	*Engine               // while Do carries the call out, as all that follows
 	fs      *guardfs.FS   // the agent's tree, as the call may see it
 	judge   guardfs.Judge // of fs
-	chain   *consulted    // what the policy chain was asked; nil without a chain
+	chain   *policyCache  // what the policy chain was asked; nil without a chain
 	stage   *atomic.Int32 // see begin
 	changed bool          // it has begun a change, so that its outcome is one
 }
@@ -336,12 +336,12 @@ type Policies func(mode string, policies []string) (policy.Chain, error)
 type Root struct {
 	Only      string // nothing outside of this directory may be touched; "": the configuration says it
 	MayBeGone bool   // open although workspace_root can't be searched
-	Place
+	Location
 }
 
-// Place is where the files are: on this machine, or where Calls lead. Then DataDir, hooks and policies are still here,
+// Location is where the files are: on this machine, or where Calls lead. Then DataDir, hooks and policies are still here,
 // all other paths are of there, and Protect is not asked for, which names what is here.
-type Place struct {
+type Location struct {
 	Calls guardfs.Calls // see guardfs.Options
 	Where string        // what it is called in the audit log; "": not at all
 	End   func() error  // what is called when the engine has been closed; may be nil
@@ -350,7 +350,7 @@ type Place struct {
 // opened holds the parts that Open adds to an engine over its rules.
 type opened struct {
 	dataDir string
-	place   Place
+	place   Location
 	root    string      // nothing outside may be touched, whatever the allow list says; or ""
 	free    *guardfs.FS // for the policy's own looks; no call has it
 	tools   policy.Tools
@@ -369,7 +369,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if h.Logger == nil {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
-	o := opened{root: h.Root.Only, place: h.Root.Place}
+	o := opened{root: h.Root.Only, place: h.Root.Location}
 	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny,
 		cfg.Tools.FS.ReadOnly); err != nil {
 		return nil, err
@@ -495,8 +495,8 @@ func (e *Engine) Config() config.FS { return e.cfg }
 
 func (e *Engine) Logger() *slog.Logger { return e.logger }
 
-// Place is where the files are.
-func (e *Engine) Place() Place { return e.place }
+// Location is where the files are.
+func (e *Engine) Location() Location { return e.place }
 
 // Tools is [tools.policy].
 func (e *Engine) Tools() policy.Tools { return e.tools }
@@ -1018,8 +1018,8 @@ func (w *Workspaces) discard(ctx context.Context, c Call, dir string) error {
 // dialect.
 const operator = "operator"
 
-// A Deed is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
-type Deed struct {
+// A OperatorAction is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
+type OperatorAction struct {
 	Name               string // as it stands on record
 	Principal, Session string // whose files are meant, where that is said
 	What               string // which: options, as they were given
@@ -1028,7 +1028,7 @@ type Deed struct {
 
 // Recorded carries a deed out between two records, in the log under the data directory. Without the
 // first it is not begun. refused names an error that is a "no", for the record; "" is a broken host.
-func (d Deed) Recorded(dataDir string, cfg config.Audit, do func() error,
+func (d OperatorAction) Recorded(dataDir string, cfg config.Audit, do func() error,
 	refused func(error) string) (err error) {
 	log, err := auditLog(dataDir, cfg)
 	if err != nil {
@@ -1043,7 +1043,7 @@ func auditLog(dataDir string, cfg config.Audit) (*audit.Log, error) {
 	return audit.Options{MaxBytes: cmp.Or(cfg.MaxBytes/(keep+1), -1), Keep: keep}.Open(filepath.Join(dataDir, "audit"))
 }
 
-func (d Deed) on(log *audit.Log, do func() error, refused func(error) string) error {
+func (d OperatorAction) on(log *audit.Log, do func() error, refused func(error) string) error {
 	start := time.Now()
 	r := audit.Record{Time: start, Phase: "intent", Call: rand.Text()[:16], By: "person",
 		Dialect: operator, Tool: d.Name, Principal: d.Principal, Session: d.Session,
@@ -1075,7 +1075,7 @@ func (e *Engine) Upkeep(ctx context.Context, name string,
 	if err != nil {
 		return err
 	}
-	return Deed{Name: name}.on(e.log, func() error { return do(ctx, db) }, func(err error) string {
+	return OperatorAction{Name: name}.on(e.log, func() error { return do(ctx, db) }, func(err error) string {
 		if r := Reason(err); r != nil {
 			return string(r.Code)
 		}

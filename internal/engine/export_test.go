@@ -38,7 +38,7 @@ func (e *Engine) Begin(c *Call) *Call {
 
 // ChangeFiles carries it out, whatever was read of the files.
 func (c *Call) ChangeFiles(ctx context.Context, f Files) (*Done, error) {
-	return c.Change(ctx, func(_ context.Context, d *Desk) (*Plan, error) {
+	return c.Change(ctx, func(_ context.Context, d *Planner) (*Plan, error) {
 		if err := checkPlaces(f.Paths); err != nil {
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (e *Engine) LockKey(path string) string {
 
 // RestoreAfter restores what a checkpoint holds, after something else has happened to the store.
 func (c *Call) RestoreAfter(ctx context.Context, id checkpoint.ID, o RestoreOptions, then func(*checkpoint.DB) error) (*Restored, error) {
-	return c.carryOut(ctx, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
+	return c.runRestore(ctx, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		plan, err := db.Plan(ctx, checkpoint.Restore{ID: id, AllSessions: true})
 		if err == nil {
 			err = then(db)

@@ -80,7 +80,7 @@ func TestFrozenFileSystem(t *testing.T) {
 	file := at + "/f.txt"
 	ops := map[string]func(ctx context.Context, c *engine.Call) error{
 		"read": func(ctx context.Context, c *engine.Call) error {
-			return c.Read(ctx, file, func(context.Context, *engine.Source) (*engine.Sight, error) { return nil, nil })
+			return c.Read(ctx, file, func(context.Context, *engine.Source) (*engine.ReadRecord, error) { return nil, nil })
 		},
 		"write": func(ctx context.Context, c *engine.Call) error {
 			_, _, err := c.Write(ctx, engine.WriteArgs{Path: file, Text: "x"})

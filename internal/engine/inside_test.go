@@ -180,7 +180,7 @@ func TestDigestOfATouchedFile(t *testing.T) {
 	if p.Digest(&Call{}) != was {
 		t.Error("a touched file is another plan")
 	}
-	if p.adds(&Plan{Steps: []Step{step("put /f -file"), step("put /g")}}) || !p.adds(&Plan{Steps: []Step{step("put /g")}}) {
+	if p.exceeds(&Plan{Steps: []Step{step("put /f -file"), step("put /g")}}) || !p.exceeds(&Plan{Steps: []Step{step("put /g")}}) {
 		t.Error(fmt.Sprint("adds: ", p.Paths()))
 	}
 }
@@ -380,7 +380,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, remove := range []bool{false, true, false} {
-		kept, err := Kept(t.Context(), dir, Place{}, remove)
+		kept, err := Kept(t.Context(), dir, Location{}, remove)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,12 +31,12 @@ type MoveArgs struct {
 // On one volume it is one rename, of whatever size, and nothing is read or stored. A file or link at To goes into the trash. To another
 // volume, all is made at To, and From is deleted, by one change. From has to pass the rules of a deletion, To those of a new file.
 func (c *Call) Move(ctx context.Context, a MoveArgs) (*Done, error) {
-	if err := c.is(opRename, a.From, a.To); err != nil {
+	if err := c.askPolicy(opRename, a.From, a.To); err != nil {
 		return nil, err
 	}
 	for try := 0; ; try++ {
 		var m *moving
-		done, err := c.Change(ctx, func(ctx context.Context, d *Desk) (p *Plan, err error) {
+		done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (p *Plan, err error) {
 			m = &moving{d: d, a: a, mv: &Move{}, apart: try > 0, each: try > 1}
 			d.moves = append(d.moves, m.mv)
 			if p, err = m.plan(ctx); err != nil {
@@ -55,7 +55,7 @@ func (c *Call) Move(ctx context.Context, a MoveArgs) (*Done, error) {
 
 // moving is one move that is being planned.
 type moving struct {
-	d     *Desk
+	d     *Planner
 	a     MoveArgs
 	mv    *Move
 	apart bool // no rename leads there
@@ -111,7 +111,7 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 
 // known refuses the file at a place that the session must not move or replace by these rules. It is read only where the caller, or what
 // the session has seen of it, has a hash.
-func (d *Desk) known(at *guardfs.Entry, r Rules) error {
+func (d *Planner) known(at *guardfs.Entry, r Rules) error {
 	o := at.Object()
 	t := &Target{Path: o.True, True: o.True, rules: r, Before: &guardfs.Before{Exists: true, Info: o.Info}}
 	if o.Info.Kind != guardfs.KindFile {
@@ -149,12 +149,12 @@ func (d *Desk) known(at *guardfs.Entry, r Rules) error {
 }
 
 // judgeInside walks what moves with mv. Policy judges each name, the old one and the new one.
-func (d *Desk) judgeInside(ctx context.Context, mv *Move) (err error) {
+func (d *Planner) judgeInside(ctx context.Context, mv *Move) (err error) {
 	if mv.in = (contents{files: 1, size: mv.info.Size}); mv.info.Kind != guardfs.KindDir {
 		return nil
 	}
 	var denied error
-	mv.in, err = d.c.census(ctx, mv.Path, true, func(name string) {
+	mv.in, err = d.c.walkForDelete(ctx, mv.Path, true, func(name string) {
 		if to := mv.newName(name); denied == nil {
 			denied = d.c.judge.Judge(guardfs.Object{Spelled: to, True: to}, guardfs.Create)
 		}
@@ -173,7 +173,7 @@ func (m *moving) open() (err error) {
 	}
 	from := mv.place.Object()
 	mv.Path, mv.info = from.True, from.Info
-	if err := cmp.Or(e.judge.Judge(from, guardfs.Remove), m.d.c.uproots(mv.Path)); err != nil {
+	if err := cmp.Or(e.judge.Judge(from, guardfs.Remove), m.d.c.removesRoot(mv.Path)); err != nil {
 		return err
 	}
 	to, err := e.fs.EntryLink(a.To)
@@ -264,7 +264,7 @@ func (c *Call) refilled(ctx context.Context, mv *Move) (_ bool, err error) {
 	case mv.Back:
 		now.names, err = c.lookInto(ctx, mv, mv.Entry.Parked, nil)
 	default:
-		now, err = c.census(ctx, mv.Path, true, nil)
+		now, err = c.walkForDelete(ctx, mv.Path, true, nil)
 	}
 	return now.names != mv.in.names, err
 }
@@ -373,10 +373,10 @@ const (
 // need not have been read before, and may be read-only. A link at From is followed. A tree with an
 // entry that policy hides is not copied: a part of it would pass for the whole.
 func (c *Call) Copy(ctx context.Context, a CopyArgs) (*Done, error) {
-	if err := c.is(opCopy, a.From, a.To); err != nil {
+	if err := c.askPolicy(opCopy, a.From, a.To); err != nil {
 		return nil, err
 	}
-	return c.Change(ctx, func(ctx context.Context, d *Desk) (*Plan, error) {
+	return c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) {
 		h, err := d.c.fs.Resolve(a.From, guardfs.Read)
 		if err != nil {
 			return nil, err
@@ -409,7 +409,7 @@ func (c *Call) Copy(ctx context.Context, a CopyArgs) (*Done, error) {
 
 // copying is one copy that is being planned.
 type copying struct {
-	d    *Desk
+	d    *Planner
 	a    CopyArgs
 	size int64
 	meta map[fs.FileMode]*guardfs.Metadata // of new files, by the mode of what they are a copy of
@@ -611,7 +611,7 @@ func (b *copying) fresh(t *Target, mode fs.FileMode) (*guardfs.Metadata, error) 
 	}
 	place := t.place
 	if place == nil { // in a directory that has to be made: as beside the topmost of these
-		dirs, _, err := b.d.c.makes(t.Path).Missing(t.Path)
+		dirs, _, err := b.d.c.treeForMkdir(t.Path).Missing(t.Path)
 		if err != nil || len(dirs) == 0 {
 			return nil, err
 		}

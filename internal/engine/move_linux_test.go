@@ -379,7 +379,7 @@ func TestMoveOverWhatIsInTheTrashNoMore(t *testing.T) {
 	}
 	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
 	must(t, err)
-	must(t, errors.Join(engine.EmptyTrash(ctx, engine.Place{}, db, done.Trashed), db.Close()))
+	must(t, errors.Join(engine.EmptyTrash(ctx, engine.Location{}, db, done.Trashed), db.Close()))
 	was := x.looks()
 	if _, err := x.call("s").Undo(ctx, engine.RestoreOptions{}); code(err) != engine.CodeUnsupported || x.looks() != was {
 		t.Errorf("%v\n%s", err, x.looks())

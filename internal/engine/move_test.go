@@ -50,8 +50,8 @@ func (x *tree) sees(name string, whole bool) {
 	b, err := os.ReadFile(x.ws + "/" + name)
 	must(x.t, err)
 	must(x.t, x.call("s").View(ctx, engine.View{Path: x.ws + "/" + name, Access: guardfs.Read,
-		Look: func(context.Context, *guardfs.Handle) (*engine.Sight, error) {
-			return &engine.Sight{Hash: engine.HashOf(b), Unit: "line", Lines: 2, Whole: whole}, nil
+		Look: func(context.Context, *guardfs.Handle) (*engine.ReadRecord, error) {
+			return &engine.ReadRecord{Hash: engine.HashOf(b), Unit: "line", Lines: 2, Whole: whole}, nil
 		}}))
 }
 

@@ -53,9 +53,9 @@ type Rules struct {
 	above int64 // a file of more bytes is not read; 0: all are
 }
 
-// A Desk is where a plan is made. Each look goes by handle and through the policy. All looks are
+// A Planner is where a plan is made. Each look goes by handle and through the policy. All looks are
 // made again once the paths of the plan are locked.
-type Desk struct {
+type Planner struct {
 	c     *Call
 	files targets
 	moves []*Move
@@ -71,12 +71,12 @@ type Desk struct {
 }
 
 // Load looks at the file at path, or at nothing there, and refuses what must not be changed.
-func (d *Desk) Load(path string, r Rules) (*Target, error) {
+func (d *Planner) Load(path string, r Rules) (*Target, error) {
 	t := &Target{Path: path, True: path, Before: &guardfs.Before{}, rules: r}
 	n := len(d.files)
 	d.files = append(d.files, t)
 	d.c.Trace.Paths = append(d.c.Trace.Paths[:n], path)
-	place, err := d.place(path, r.Link)
+	place, err := d.openEntry(path, r.Link)
 	if d.nowhere(path, err) {
 		return t, cmp.Or(d.notHeld(path), d.c.fresh(t))
 	}
@@ -108,7 +108,7 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 }
 
 // forget takes back the last Load.
-func (d *Desk) forget() {
+func (d *Planner) forget() {
 	n := len(d.files) - 1
 	d.files[n:].close()
 	d.files = d.files[:n]
@@ -116,7 +116,7 @@ func (d *Desk) forget() {
 
 // plan adds to p what becomes of the files that were loaded, each as its After says, and the
 // directories that have to be made for them, and puts all of it in order.
-func (d *Desk) plan(p Plan) (*Plan, error) {
+func (d *Planner) plan(p Plan) (*Plan, error) {
 	for _, t := range d.files {
 		if t.large() && !t.After.Tail && t.After.cut == nil { // its content is not known
 			return nil, &PlanError{t.True, "it was not read", Put}
@@ -142,7 +142,7 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 			return nil, err
 		}
 		p.Checkpoint = p.Checkpoint || t.InPlace
-		if t.givesWay() {
+		if t.fileReplacesDir() {
 			gone := Step{Path: t.True, Action: Rmdir, Before: s.Before}
 			p.Steps = append(p.Steps, gone)
 			s.Before = State{}
@@ -180,12 +180,12 @@ func (e *Engine) inPlace(t *Target, s *Step) error {
 
 // above makes the directories that are missing above a path, unless the plan makes them already for
 // another path. name is the canonical path that it will have.
-func (d *Desk) above(spelled, name string) (steps []Step, err error) {
+func (d *Planner) above(spelled, name string) (steps []Step, err error) {
 	key := path.Dir(filepath.ToSlash(spelled)) + "/x"
 	if _, known := d.tops[key]; known && spelled == name {
 		return nil, nil
 	}
-	dirs, is, err := d.c.makes(spelled).Missing(spelled)
+	dirs, is, err := d.c.treeForMkdir(spelled).Missing(spelled)
 	if err == nil && dirs != nil && is != name {
 		err = &guardfs.ConflictError{Path: name, Why: guardfs.LinkInTheWay, Fact: is}
 	}
@@ -199,7 +199,7 @@ func (d *Desk) above(spelled, name string) (steps []Step, err error) {
 }
 
 // rmdir is the step that removes a directory, if nothing is in it by then.
-func (d *Desk) rmdir(name string) (Step, error) {
+func (d *Planner) rmdir(name string) (Step, error) {
 	s := Step{Path: name, Action: Rmdir, Optional: true}
 	s.Before.Kind = checkpoint.Dir
 	d.drops = append(d.drops, name)
@@ -215,7 +215,7 @@ func (d *Desk) rmdir(name string) (Step, error) {
 }
 
 // move is the step that moves something as a whole: to the trash, back, or to another name. back: it is back already.
-func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
+func (d *Planner) move(mv *Move) (s Step, back bool, err error) {
 	d.moves = append(d.moves, mv)
 	if mv.To != "" {
 		err = d.openRename(mv)
@@ -228,18 +228,18 @@ func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
 	return mv.step(), back, nil
 }
 
-// make has a plan made of what is there now.
-func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
+// makePlan has a plan made of what is there now.
+func (d *Planner) makePlan(ctx context.Context, make PlanFunc) (*Plan, error) {
 	d.close()
 	d.files, d.moves, d.drops, d.swaps, d.c.Trace.Paths = nil, nil, nil, nil, nil
 	d.tops = map[string]string{}
 	p, err := make(ctx, d)
 	if err == nil {
-		err = d.unmixed(ctx, p)
+		err = d.checkOverlay(ctx, p)
 	}
 	if UnsavedText.In(err) && !d.disk && ctx.Err() == nil { // is it?
 		d.disk = true
-		return d.make(ctx, make)
+		return d.makePlan(ctx, make)
 	}
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
@@ -347,15 +347,15 @@ func absolute(name string) bool {
 		(strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':')
 }
 
-func (d *Desk) close() {
+func (d *Planner) close() {
 	d.files.close()
 	for _, mv := range d.moves {
 		mv.close()
 	}
 }
 
-// moved looks again whether what the plan was made of is still there.
-func (d *Desk) moved(ctx context.Context) (bool, error) {
+// changedSincePlan looks again whether what the plan was made of is still there.
+func (d *Planner) changedSincePlan(ctx context.Context) (bool, error) {
 	for _, mv := range d.moves {
 		var other bool
 		var err error
@@ -377,7 +377,7 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 		}
 	}
 	for name, top := range d.tops {
-		if dirs, _, err := d.c.makes(name).Missing(name); err != nil || top == "" || len(dirs) == 0 ||
+		if dirs, _, err := d.c.treeForMkdir(name).Missing(name); err != nil || top == "" || len(dirs) == 0 ||
 			dirs[0] != top {
 			return true, nil //nolint:nilerr // the maker meets it again, and says so
 		}
@@ -792,7 +792,7 @@ type After struct {
 	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there
 	// Shown is what the session knows of Content, from whoever can tell. nil: the lines that it knew,
 	// if none moved. Its Hash and Whole do not count.
-	Shown *Sight
+	Shown *ReadRecord
 }
 
 // Unchanged says that After is what is there already, so that nothing has to be written.
@@ -973,7 +973,7 @@ func (a *After) size() int64 {
 // there as long as the file is. So a desk notes such places in advance.
 
 // swapAbove is the path of those that trade that p is below; "" for none.
-func (d *Desk) swapAbove(p string) string {
+func (d *Planner) swapAbove(p string) string {
 	for _, s := range d.swaps {
 		if below(p, s) {
 			return s
@@ -983,13 +983,13 @@ func (d *Desk) swapAbove(p string) string {
 }
 
 // swapOver is the target above p whose place a directory takes; nil for none.
-func (d *Desk) swapOver(p string) *Target {
+func (d *Planner) swapOver(p string) *Target {
 	s := d.swapAbove(p)
 	if s == "" {
 		return nil
 	}
 	for _, t := range d.files {
-		if t.True == s && t.becomesDir() {
+		if t.True == s && t.dirReplacesFile() {
 			return t
 		}
 	}
@@ -997,22 +997,22 @@ func (d *Desk) swapOver(p string) *Target {
 }
 
 // inside says that p is in a directory that gives way to a file or link.
-func (d *Desk) inside(p string) bool {
+func (d *Planner) inside(p string) bool {
 	s := d.swapAbove(p)
 	return s != "" &&
-		slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.givesWay() })
+		slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.fileReplacesDir() })
 }
 
 // nowhere says that a directory on the way to p is a file or link yet, and becomes a directory in
 // the same change. Policy has spoken already.
-func (d *Desk) nowhere(p string, err error) bool {
+func (d *Planner) nowhere(p string, err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) && d.swapAbove(p) != ""
 }
 
-// place opens the place of p; link says that a link there is meant itself. A link that becomes a
+// openEntry opens the entry of p; link says that a link there is meant itself. A link that becomes a
 // directory in the same change is not followed: below it there is nothing as yet, as below a file
 // (ENOTDIR). Policy speaks on where it leads and on the path as it will be.
-func (d *Desk) place(p string, link bool) (*guardfs.Entry, error) {
+func (d *Planner) openEntry(p string, link bool) (*guardfs.Entry, error) {
 	open := d.c.fs.Entry
 	if link {
 		open = d.c.fs.EntryLink
@@ -1033,7 +1033,7 @@ func (d *Desk) place(p string, link bool) (*guardfs.Entry, error) {
 
 // look reads what is there, or what of it changed since; a directory only where one gives way. What
 // a client holds comes in the place of a file; disk is that then.
-func (d *Desk) look(t *Target) (now, disk *guardfs.Before, err error) {
+func (d *Planner) look(t *Target) (now, disk *guardfs.Before, err error) {
 	was := t.Before
 	if t.Unsaved() {
 		was = t.disk
@@ -1066,14 +1066,14 @@ func dirBefore(p *guardfs.Entry) (*guardfs.Before, error) {
 	return &guardfs.Before{Exists: true, Info: i, Meta: meta}, nil
 }
 
-// givesWay says that a directory is there, and a file or link takes its place.
-func (t *Target) givesWay() bool {
+// fileReplacesDir says that a directory is there, and a file or link takes its place.
+func (t *Target) fileReplacesDir() bool {
 	return t.Before.Exists && t.Before.Info.Kind == guardfs.KindDir &&
 		(t.After.Kind == guardfs.KindFile || t.After.Kind == guardfs.KindSymlink)
 }
 
-// becomesDir says that a file or link is there, and a directory takes its place.
-func (t *Target) becomesDir() bool {
+// dirReplacesFile says that a file or link is there, and a directory takes its place.
+func (t *Target) dirReplacesFile() bool {
 	return t.Before.Exists && t.Before.Info.Kind != guardfs.KindDir && t.After.Kind == guardfs.KindDir
 }
 

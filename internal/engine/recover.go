@@ -800,7 +800,7 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 		_, err := at.place.Publish(ctx, at.temp, now, guardfs.Precondition{})
 		return true, false, err
 	case out == nil && ours: // others removed what was displaced
-		return p.again(ctx, i, at)
+		return p.restage(ctx, i, at)
 	case out == nil:
 		same, _, err := s.Before.is(at.place)
 		if at.fresh != nil && err == nil {
@@ -821,8 +821,8 @@ func (p *rollback) undoTrade(ctx context.Context, i int, at *names) (more, stuck
 	return out == at.old && idAt(at.temp) != "", !p.live || i != p.failed, err // of that the cause tells
 }
 
-// again makes the file or link that was displaced anew, from the store. Where the store does not have it, what is there stays.
-func (p *rollback) again(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
+// restage makes the file or link that was displaced anew, from the store. Where the store does not have it, what is there stays.
+func (p *rollback) restage(ctx context.Context, i int, at *names) (more, stuck bool, err error) {
 	s := &p.steps[i]
 	was, ok := p.stored(s.Path)
 	if !ok || at.temp == nil || p.db == nil || !leaf(was.Kind) || was.Kind == checkpoint.File && was.Hash == "" {
@@ -1186,7 +1186,7 @@ type KeptFile = guardfs.KeptFile
 
 // Kept lists the files that could not be put back in their places, are kept beside them, and still are there.
 // With remove it is removed for good. For an operator: nobody is asked, and no policy. at is where it is kept.
-func Kept(ctx context.Context, dataDir string, at Place, remove bool) ([]guardfs.KeptFile, error) {
+func Kept(ctx context.Context, dataDir string, at Location, remove bool) ([]guardfs.KeptFile, error) {
 	tree, err := guardfs.New(guardfs.Options{Judge: keptOnly{}, Calls: at.Calls})
 	if err != nil {
 		return nil, err

@@ -202,7 +202,7 @@ func TestDisplacedWhereOthersHaveItsPlace(t *testing.T) {
 		x.open()
 		x.has("a", "newer")
 		x.has("b", "old")
-		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
+		kept, err := engine.Kept(ctx, x.data, engine.Location{}, false)
 		if err != nil || (len(kept) == 1) != (c.kept != "") || x.outcome(id) != checkpoint.Foreign {
 			t.Fatalf("%s: kept %v %v, it is %s", what, kept, err, x.outcome(id))
 		}
@@ -543,7 +543,7 @@ func TestKilledBetweenTwoNames(t *testing.T) {
 		must(t, x.Close())
 		x.open()
 		must(t, x.Recover(ctx))
-		kept, err := engine.Kept(ctx, x.data, engine.Place{}, false)
+		kept, err := engine.Kept(ctx, x.data, engine.Location{}, false)
 		if err != nil || x.halfWay() != nil || len(kept) != 0 {
 			t.Errorf("%s: kept %v %v, half-way %v", what, kept, err, x.halfWay())
 		}

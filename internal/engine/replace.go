@@ -70,7 +70,7 @@ func (c *Call) Replace(ctx context.Context, a ReplaceArgs) (*Replacing, error) {
 		return nil, err
 	}
 	out := &Replacing{}
-	out.Done, err = c.Change(ctx, func(ctx context.Context, d *Desk) (*Plan, error) {
+	out.Done, err = c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) {
 		*out = Replacing{NotSearched: found.Skipped}
 		out.NotSearched.Binary += len(found.Binary) // never changed
 		size := int64(0)
@@ -138,7 +138,7 @@ func (c *Call) matching(ctx context.Context, a ReplaceArgs) (*grep.Result, error
 
 // replaced loads a file and says what becomes of it, in how many places. t is nil where it can't be
 // loaded. alone: no other file may change with it.
-func (d *Desk) replaced(ctx context.Context, name string, a ReplaceArgs,
+func (d *Planner) replaced(ctx context.Context, name string, a ReplaceArgs,
 	alone bool) (t *Target, n int, err error) {
 	if t, err = d.Load(name, Rules{Read: ReadSome, edits: true}); err != nil {
 		return nil, 0, err

@@ -76,7 +76,7 @@ func (c *Call) Restore(ctx context.Context, r checkpoint.Restore,
 	}
 	out, err := c.pieces(ctx, o, func(o RestoreOptions, until checkpoint.ID) (*Restored, error) {
 		r.Until = until
-		return c.carryOut(ctx, o,
+		return c.runRestore(ctx, o,
 			func(db *checkpoint.DB) (*checkpoint.Plan, error) { return c.planFor(ctx, db, r) })
 	})
 	if err == nil && r.ID == "" {
@@ -245,7 +245,7 @@ func (c *Call) walk(ctx context.Context, o RestoreOptions, to func(*checkpoint.D
 		return plan, err
 	}
 	return c.pieces(ctx, o, func(o RestoreOptions, _ checkpoint.ID) (*Restored, error) {
-		return c.carryOut(ctx, o, find)
+		return c.runRestore(ctx, o, find)
 	})
 }
 
@@ -281,7 +281,7 @@ type restore struct {
 	entry   *checkpoint.Trashed // that is to come back; nil for all else
 	unnamed []string            // what can't be named and is not restored
 	out     *Restored
-	d       *Desk
+	d       *Planner
 	todo
 	asked map[string]bool // directories to be made, which the system lets us make
 }
@@ -305,14 +305,14 @@ type todo struct {
 	kept      []Blocked // directories that can't go
 }
 
-func (c *Call) carryOut(ctx context.Context, o RestoreOptions,
+func (c *Call) runRestore(ctx context.Context, o RestoreOptions,
 	find planner) (*Restored, error) {
 	db, err := c.checkpoints.open()
 	if err != nil {
 		return nil, err
 	}
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		done, err := c.carryOutOnce(ctx, db, o, find)
+		done, err := c.restoreOnce(ctx, db, o, find)
 		if _, cut := errors.AsType[*interruptedError](err); !cut || time.Since(start) > c.lockWait ||
 			ctx.Err() != nil {
 			return done, err
@@ -320,7 +320,7 @@ func (c *Call) carryOut(ctx context.Context, o RestoreOptions,
 	}
 }
 
-func (c *Call) carryOutOnce(ctx context.Context, db *checkpoint.DB, o RestoreOptions,
+func (c *Call) restoreOnce(ctx context.Context, db *checkpoint.DB, o RestoreOptions,
 	find planner) (*Restored, error) {
 	if !o.DryRun { // also what this very process had to leave half-way
 		// It does what it can at once. Only what this plan is about is waited for.
@@ -411,7 +411,7 @@ func (r *restore) idle(ctx context.Context, c *Call) error {
 
 // make is the maker of restores. It looks what is there, and says what becomes of each path of the
 // store's plan, or why nothing does.
-func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
+func (r *restore) make(ctx context.Context, d *Planner) (_ *Plan, err error) {
 	r.begin(d)
 	defer func() {
 		if err != nil {
@@ -573,37 +573,30 @@ func (r *restore) back(ctx context.Context, item *checkpoint.Item, trees []*chec
 	return moves, none, nil
 }
 
-// objectAt is what is at the canonical path name; where its directory is gone, nothing.
+// objectAt is the object at the canonical path name; where its directory is gone, none.
 func (c *Call) objectAt(name string) (guardfs.Object, error) {
-	place, err := c.fs.EntryLink(name)
+	entry, err := c.openAt(name)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || errors.Is(err, syscall.ENOTDIR) {
 		return guardfs.Object{True: name, Info: guardfs.Info{Kind: guardfs.KindAbsent}}, nil
 	}
 	if err != nil {
 		return guardfs.Object{}, err
 	}
-	defer place.Close() //nolint:errcheck // nothing was written through it
-	if o := place.Object(); o.True != name {
-		return o, &guardfs.SymlinkError{Path: name, Target: o.True}
-	}
-	return place.Object(), nil
+	defer entry.Close() //nolint:errcheck // nothing was written through it
+	return entry.Object(), nil
 }
 
 // moveOf gives the move for one tree; nil: there is nothing to do. why is a conflict.
 func (r *restore) moveOf(ctx context.Context, c *Call,
 	item *checkpoint.Item) (mv *Move, why Why, err error) {
-	place, err := r.c.fs.EntryLink(item.Path)
+	place, err := r.c.openAt(item.Path)
 	kind := guardfs.KindAbsent
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
 		return nil, r.unseen(item.Path, err, nil), err
 	}
 	if err == nil {
 		kind = place.Object().Info.Kind
-		is := place.Object().True
-		if place.Close(); is != item.Path {
-			err = &guardfs.SymlinkError{Path: item.Path, Target: is}
-			return nil, r.unseen(item.Path, err, nil), err
-		}
+		place.Close() //nolint:errcheck // nothing was written through it
 	}
 	if item.Foreign && r.o.OnConflict != OnConflictForce {
 		return nil, ChangedByOthers, nil
@@ -627,7 +620,7 @@ func (r *restore) moveOf(ctx context.Context, c *Call,
 		}
 		in := contents{files: 1}
 		if kind != guardfs.KindSymlink { // what it points to is not meant
-			if in, err = r.c.census(ctx, item.Path, true, nil); err != nil {
+			if in, err = r.c.walkForDelete(ctx, item.Path, true, nil); err != nil {
 				return nil, none, err
 			}
 		}
@@ -786,7 +779,7 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 	if o.True != item.Path || o.Info.Kind != guardfs.KindFile || r.c.storable(o.True, o.Info.Size) {
 		return false, nil
 	}
-	if _, err := r.c.census(ctx, item.Path, false, nil); err != nil { // policy
+	if _, err := r.c.walkForDelete(ctx, item.Path, false, nil); err != nil { // policy
 		return false, err
 	}
 	if err := r.c.allowed(nil, item.Path); err != nil {
@@ -907,7 +900,7 @@ func (r *restore) settleDirs() {
 }
 
 // begin forgets what was planned before.
-func (r *restore) begin(d *Desk) {
+func (r *restore) begin(d *Planner) {
 	r.d, d.disk = d, true // it gives back bytes
 	r.out = &Restored{Plan: r.plan, Denied: len(r.unnamed), Merged: map[string]bool{},
 		Metadata: map[string]rewind.Metadata{}}
@@ -1033,7 +1026,7 @@ func (r *restore) remade(ctx context.Context, name string) bool {
 // load looks at files and links: those in whose place a directory is to be, or the others.
 func (r *restore) load(ctx context.Context, swaps bool) error {
 	for i, name := range r.paths {
-		r.c.told("looking at files", i+1, len(r.paths))
+		r.c.report("looking at files", i+1, len(r.paths))
 		if swaps != (r.items[name].Want.Kind == checkpoint.Dir) {
 			continue
 		}
@@ -1120,7 +1113,7 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		if top := r.d.swapOver(name); top != nil {
 			for dir := path.Dir(name); dir != top.True; dir = path.Dir(dir) {
 				missing[dir] = true
-				if err := r.c.mayMake(dir); err != nil {
+				if err := r.c.canCreate(dir); err != nil {
 					return err
 				}
 			}
@@ -1145,7 +1138,7 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		}
 	}
 	for _, t := range r.d.files {
-		if t.becomesDir() {
+		if t.dirReplacesFile() {
 			as[t.True], missing[t.True] = t.newDir(), true
 		}
 		if t.place == nil && !t.Unchanged() {
@@ -1211,7 +1204,7 @@ func (r *restore) next(ctx context.Context) error {
 		}
 	}
 	if r.conflicts == nil {
-		r.conflicts = r.whole()
+		r.conflicts = r.notEmptied()
 	}
 	if r.conflicts != nil {
 		return Refuse(Conflicts, "", r.conflicts)
@@ -1503,7 +1496,7 @@ func (r *restore) dirNow(name string) (is guardfs.Kind, why Why, err error) {
 	if r.belowStay(name) {
 		return is, FileOnTheWay, nil
 	}
-	place, err := r.d.place(name, false)
+	place, err := r.d.openEntry(name, false)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
 		r.d.nowhere(name, err) {
 		return guardfs.KindAbsent, none, nil
@@ -1582,11 +1575,11 @@ func (r *restore) swapped(item *checkpoint.Item) bool {
 
 func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
 
-// whole makes sure that directories that give way will be empty. By now it is known what each file
+// notEmptied makes sure that directories that give way will be empty. By now it is known what each file
 // becomes.
-func (r *restore) whole() (conflicts []Blocked) {
+func (r *restore) notEmptied() (conflicts []Blocked) {
 	for _, t := range r.d.files {
-		if !t.givesWay() {
+		if !t.fileReplacesDir() {
 			continue
 		}
 		there, why := r.c.onlyHolds(t.True, r.goes)

@@ -34,11 +34,11 @@ type DeleteOptions struct {
 // A directory in the lower layer of an overlay, as a container's image is, can't be renamed. Its files and
 // links go one by one then, each with an entry of its own, and its directories when they are empty.
 func (c *Call) Delete(ctx context.Context, path string, o DeleteOptions) (*Done, error) {
-	if err := c.is(opRemove, path, "", o.Recursive); err != nil {
+	if err := c.askPolicy(opRemove, path, "", o.Recursive); err != nil {
 		return nil, err
 	}
 	for apart := false; ; apart = true {
-		done, err := c.Change(ctx, func(ctx context.Context, d *Desk) (*Plan, error) { return d.delete(ctx, path, o, apart) })
+		done, err := c.Change(ctx, func(ctx context.Context, d *Planner) (*Plan, error) { return d.delete(ctx, path, o, apart) })
 		if apart || !errors.Is(err, syscall.EXDEV) {
 			return done, err
 		}
@@ -46,7 +46,7 @@ func (c *Call) Delete(ctx context.Context, path string, o DeleteOptions) (*Done,
 }
 
 // delete plans how what is at path goes to the trash; with apart, if it is a directory, one by one.
-func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions, apart bool) (*Plan, error) {
+func (d *Planner) delete(ctx context.Context, path string, o DeleteOptions, apart bool) (*Plan, error) {
 	d.disk = true // what is there goes
 	d.c.Trace.Paths = []string{path}
 	place, err := d.c.fs.EntryLink(path)
@@ -62,7 +62,7 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions, apart b
 	case kind == guardfs.KindOther:
 		return nil, &guardfs.NotRegularError{Path: name, Kind: kind.String()}
 	}
-	if err := cmp.Or(d.c.judge.Judge(object, guardfs.Remove), d.c.uproots(name)); err != nil {
+	if err := cmp.Or(d.c.judge.Judge(object, guardfs.Remove), d.c.removesRoot(name)); err != nil {
 		return nil, err
 	}
 	in, err := d.c.contentsOf(ctx, object, o.Recursive)
@@ -88,9 +88,9 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions, apart b
 }
 
 // deleteApart plans how all that is in the directory name goes to the trash one by one, and then the directories.
-func (d *Desk) deleteApart(ctx context.Context, name string, o DeleteOptions) (*Plan, error) {
+func (d *Planner) deleteApart(ctx context.Context, name string, o DeleteOptions) (*Plan, error) {
 	names := []string{name}
-	if _, err := d.c.census(ctx, name, o.Recursive, func(name string) { names = append(names, name) }); err != nil {
+	if _, err := d.c.walkForDelete(ctx, name, o.Recursive, func(name string) { names = append(names, name) }); err != nil {
 		return nil, err
 	}
 	p := Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
@@ -114,8 +114,8 @@ func (d *Desk) deleteApart(ctx context.Context, name string, o DeleteOptions) (*
 	return &p, nil
 }
 
-// uproots refuses to take the workspace root away from under the calls to come, or what it is in.
-func (c *Call) uproots(name string) error {
+// removesRoot refuses to take the workspace root away from under the calls to come, or what it is in.
+func (c *Call) removesRoot(name string) error {
 	root := cmp.Or(c.root, c.cfg.WorkspaceRoot)
 	if root == "" || c.ByUser {
 		return nil
@@ -142,14 +142,14 @@ type contents struct {
 // contentsOf counts the contents of an object.
 func (c *Call) contentsOf(ctx context.Context, o guardfs.Object, recursive bool) (contents, error) {
 	if o.Info.Kind == guardfs.KindDir {
-		return c.census(ctx, o.True, recursive, nil)
+		return c.walkForDelete(ctx, o.True, recursive, nil)
 	}
 	return contents{size: o.Info.Size, files: 1}, nil
 }
 
-// census walks the directory dir, which a change would move away. Policy judges each entry; one that is
+// walkForDelete walks the directory dir, which a change would move away. Policy judges each entry; one that is
 // denied refuses the change. use, which may be nil, gets each name.
-func (c *Call) census(ctx context.Context, dir string, recursive bool,
+func (c *Call) walkForDelete(ctx context.Context, dir string, recursive bool,
 	use func(name string)) (in contents, err error) {
 	h, err := c.fs.Resolve(dir, guardfs.Remove)
 	if err != nil {
@@ -323,7 +323,7 @@ func (ownTrash) Dir(name string, _ ...string) guardfs.DirVerdict {
 
 // loadMove looks at what is to be moved, by handle; policy first. back: it has come back already.
 func (c *Call) loadMove(ctx context.Context, mv *Move) (back bool, err error) {
-	place, err := c.fs.EntryLink(mv.Path)
+	place, err := c.openAt(mv.Path)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing && mv.Back {
 		return false, c.openSlot(ctx, mv)
 	}
@@ -334,8 +334,6 @@ func (c *Call) loadMove(ctx context.Context, mv *Move) (back bool, err error) {
 	o := place.Object()
 	mv.info = o.Info
 	switch absent := o.Info.Kind == guardfs.KindAbsent; {
-	case o.True != mv.Path:
-		return false, &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
 	case absent && !mv.Back:
 		return false, &guardfs.PathError{Op: "delete", Path: mv.Path, Err: fs.ErrNotExist}
 	case !mv.Back:
@@ -357,21 +355,18 @@ func (mv *Move) comesTo() string {
 }
 
 // openRename looks at both names of what is to get another one, by handle; policy first.
-func (d *Desk) openRename(mv *Move) (err error) {
-	if mv.place, err = d.c.fs.EntryLink(mv.Path); err != nil {
+func (d *Planner) openRename(mv *Move) (err error) {
+	if mv.place, err = d.c.openAt(mv.Path); err != nil {
 		return err
 	}
 	o := mv.place.Object()
-	if mv.info = o.Info; o.True != mv.Path {
-		return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
-	}
-	if o.Info.Kind == guardfs.KindAbsent {
+	if mv.info = o.Info; o.Info.Kind == guardfs.KindAbsent {
 		return &guardfs.PathError{Op: "move", Path: mv.Path, Err: fs.ErrNotExist}
 	}
-	if err := cmp.Or(d.c.judge.Judge(o, guardfs.Remove), d.c.uproots(mv.Path)); err != nil {
+	if err := cmp.Or(d.c.judge.Judge(o, guardfs.Remove), d.c.removesRoot(mv.Path)); err != nil {
 		return err
 	}
-	err = d.c.openTo(mv)
+	mv.slot, err = d.c.openAt(mv.To)
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
 		err = nil // it is made
 	}
@@ -397,10 +392,10 @@ func (c *Call) openSlot(ctx context.Context, mv *Move) error {
 	if mv.info.Kind != guardfs.KindDir {
 		return nil
 	}
-	denied := c.mayMake(mv.Path) // what is in it is judged as it will be called
+	denied := c.canCreate(mv.Path) // what is in it is judged as it will be called
 	mv.in.names, err = c.lookInto(ctx, mv, mv.Entry.Parked, func(name string, k guardfs.Kind) {
 		if k == guardfs.KindDir && denied == nil {
-			denied = c.mayMake(name)
+			denied = c.canCreate(name)
 		} else if denied == nil {
 			denied = c.judge.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create)
 		}
@@ -416,33 +411,18 @@ func (mv *Move) close() {
 	}
 }
 
-// openTo opens the place of the name that something moves to, once its directory is there.
-func (c *Call) openTo(mv *Move) error {
-	place, err := c.fs.EntryLink(mv.To)
+// openAt opens the entry of the canonical path name, once its directory is there. Until then the error is a
+// *guardfs.MissingParentError; where a link leads elsewhere it is a *guardfs.SymlinkError.
+func (c *Call) openAt(name string) (*guardfs.Entry, error) {
+	entry, err := c.fs.EntryLink(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if o := place.Object(); o.True != mv.To {
-		place.Close() //nolint:errcheck // nothing was written through it
-		return &guardfs.SymlinkError{Path: mv.To, Target: o.True}
+	if o := entry.Object(); o.True != name {
+		entry.Close() //nolint:errcheck // nothing was written through it
+		return nil, &guardfs.SymlinkError{Path: name, Target: o.True}
 	}
-	mv.slot = place
-	return nil
-}
-
-// openBack opens the place of what comes back, once its directory is there. Until then the error is
-// a *guardfs.MissingParentError.
-func (c *Call) openBack(mv *Move) error {
-	place, err := c.fs.EntryLink(mv.Path)
-	if err != nil {
-		return err
-	}
-	if o := place.Object(); o.True != mv.Path {
-		place.Close()
-		return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
-	}
-	mv.place = place
-	return nil
+	return entry, nil
 }
 
 // staysPut makes sure that what is to go is still what was looked at. touched: somebody wrote to it.
@@ -808,7 +788,7 @@ func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB,
 
 // EmptyTrash forgets entries of the trash, and removes for good what was moved there. It is for an
 // operator: neither a person nor the policy is asked. at is where the trash is.
-func EmptyTrash(ctx context.Context, at Place, db *checkpoint.DB,
+func EmptyTrash(ctx context.Context, at Location, db *checkpoint.DB,
 	entries []checkpoint.Trashed) error {
 	trash, err := guardfs.New(guardfs.Options{Judge: ownTrash{}, Calls: at.Calls})
 	if err != nil {

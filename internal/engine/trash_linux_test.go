@@ -229,7 +229,7 @@ func TestParkedExpires(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.EmptyTrash(ctx, engine.Place{}, db, done.Trashed); err != nil {
+	if err := engine.EmptyTrash(ctx, engine.Location{}, db, done.Trashed); err != nil {
 		t.Fatal(err)
 	}
 	if files, info := x.trashed(); files != nil || info != nil {

@@ -36,11 +36,11 @@ type View struct {
 	Access guardfs.Access // Read for a file's content, Walk for a search
 	// Look reads or walks the handle, which is closed when it returns. It says what the session has
 	// now seen of it. nil: nothing that counts as having read the file.
-	Look func(context.Context, *guardfs.Handle) (*Sight, error)
+	Look func(context.Context, *guardfs.Handle) (*ReadRecord, error)
 }
 
-// Sight is the part of a file that was shown.
-type Sight struct {
+// ReadRecord is the part of a file that was shown.
+type ReadRecord struct {
 	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
 	Unit   string // what Lines and Ranges count, see session.Seen
 	Lines  int
@@ -69,7 +69,7 @@ func (c *Call) View(ctx context.Context, v View) error {
 	return c.remember(h.Object(), sight)
 }
 
-func (c *Call) remember(o guardfs.Object, s *Sight) error {
+func (c *Call) remember(o guardfs.Object, s *ReadRecord) error {
 	if c.ledger == nil {
 		return nil
 	}
@@ -126,7 +126,7 @@ const InMemory = 1 << 20
 
 // A Look takes what it wants of a content, and says what of it a session has now seen; nil: nothing
 // that counts as having read it.
-type Look func(context.Context, *Source) (*Sight, error)
+type Look func(context.Context, *Source) (*ReadRecord, error)
 
 // Read opens the content of a file for look.
 func (c *Call) Read(ctx context.Context, path string, look Look) error {
@@ -136,7 +136,7 @@ func (c *Call) Read(ctx context.Context, path string, look Look) error {
 		}
 		return c.readHeld(ctx, o, text, look)
 	}
-	open := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+	open := func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
 		f, err := h.Open()
 		if err != nil {
 			return nil, err
@@ -188,7 +188,7 @@ func (c *Call) readHeld(
 // bytes is a *guardfs.TooLargeError.
 func (c *Call) Sum(ctx context.Context, path string, most int64) (hash string, err error) {
 	err = c.View(ctx, View{Path: path, Access: guardfs.Read,
-		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+		Look: func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
 			f, err := h.Open()
 			if err != nil {
 				return nil, err
@@ -247,7 +247,7 @@ func (s *Source) QuickHash(ctx context.Context) (string, error) {
 // Bytes are n bytes from off on, or with n below zero all of them, and what a session has seen by
 // that. Past the end there are none. More than most is a *guardfs.TooLargeError. They are not to be
 // changed: others may have them too.
-func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight, error) {
+func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *ReadRecord, error) {
 	if off < 0 {
 		return nil, nil, Refuse(BadWindow, s.Path, off)
 	}
@@ -269,7 +269,7 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 		part = part[:got]
 	}
 	s.Given += int64(len(part))
-	sight := &Sight{Unit: "byte", Lines: -1, Whole: int64(len(part)) == s.Info.Size}
+	sight := &ReadRecord{Unit: "byte", Lines: -1, Whole: int64(len(part)) == s.Info.Size}
 	if sight.Whole { // what was shown is what counts
 		s.held, s.file = part, nil
 	}
@@ -285,7 +285,7 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 // Lines are n lines from first on, counted from 1, or with n below zero all of them, each with its
 // end, and what a session has seen by that. A line ends with "\n"; a final one makes no extra line.
 // Past the end there are none. More than most bytes are a *guardfs.TooLargeError.
-func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *Sight, error) {
+func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *ReadRecord, error) {
 	if first < 1 {
 		return nil, nil, Refuse(BadWindow, s.Path, int64(first))
 	}
@@ -319,7 +319,7 @@ func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *
 		line--
 	}
 	s.hash = hex.EncodeToString(sum.Sum(nil))
-	sight := &Sight{Unit: "line", Lines: line, Whole: int64(len(part)) == size, Hash: s.hash}
+	sight := &ReadRecord{Unit: "line", Lines: line, Whole: int64(len(part)) == size, Hash: s.hash}
 	if shown > 0 {
 		sight.Ranges = []session.Range{{First: first, Last: shown}}
 	}
@@ -440,7 +440,7 @@ const maxList = 200_000
 // List looks at the entries of a directory. Links among them are not followed.
 func (c *Call) List(ctx context.Context, path string) (*Listing, error) {
 	out := &Listing{}
-	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+	look := func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
 		d, err := c.openDir(ctx, h)
 		if err != nil {
 			return nil, err
@@ -555,7 +555,7 @@ func (c *Call) ListTree(
 	if w.Depth <= 0 || w.Depth > maxTreeDepth {
 		w.Depth = maxTreeDepth
 	}
-	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+	look := func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
 		d, err := c.openDir(ctx, h)
 		if err != nil {
 			return nil, err
@@ -740,7 +740,7 @@ func (c *Call) Walk(ctx context.Context, root string,
 	}
 	return c.View(ctx, View{
 		Path: root, Access: guardfs.Walk,
-		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+		Look: func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
 			if wait := time.Duration(c.cfg.SearchDeadline); wait > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, wait)

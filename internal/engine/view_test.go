@@ -19,8 +19,8 @@ import (
 )
 
 // window reads what look takes of a file.
-func (x *tree) window(path string, look func(*engine.Source) ([]byte, *engine.Sight, error)) (part string, err error) {
-	err = x.call("s").Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+func (x *tree) window(path string, look func(*engine.Source) ([]byte, *engine.ReadRecord, error)) (part string, err error) {
+	err = x.call("s").Read(ctx, path, func(_ context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 		b, sight, err := look(s)
 		part = string(b)
 		return sight, err
@@ -43,8 +43,8 @@ func TestReadLines(t *testing.T) {
 					if n >= 0 {
 						want = want[:min(n, len(want))]
 					}
-					var sight *engine.Sight
-					got, err := x.window(path, func(s *engine.Source) (b []byte, _ *engine.Sight, err error) {
+					var sight *engine.ReadRecord
+					got, err := x.window(path, func(s *engine.Source) (b []byte, _ *engine.ReadRecord, err error) {
 						b, sight, err = s.Lines(ctx, first, n, 1<<20)
 						return b, sight, err
 					})
@@ -80,7 +80,7 @@ func TestReadBytes(t *testing.T) {
 			if c.n >= 0 {
 				want = want[:min(c.n, int64(len(want)))]
 			}
-			got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.Sight, error) {
+			got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.ReadRecord, error) {
 				b, sight, err := s.Bytes(ctx, c.off, c.n, c.most)
 				if err == nil && (sight.Hash != engine.HashOf([]byte(content)) || sight.Whole != (len(b) == len(content)) || s.Info.Size != size) {
 					t.Errorf("%d bytes, %+v: %+v", size, c, sight)
@@ -93,13 +93,13 @@ func TestReadBytes(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		look func(*engine.Source) ([]byte, *engine.Sight, error)
+		look func(*engine.Source) ([]byte, *engine.ReadRecord, error)
 		want engine.Code
 	}{
-		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Bytes(ctx, -1, 1, 1) }, engine.CodeBadRequest},
-		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Bytes(ctx, 0, -1, 1) }, engine.CodeTooLarge},
-		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 0, 1, 1) }, engine.CodeBadRequest},
-		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, 1, 1) }, engine.CodeTooLarge},
+		{func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Bytes(ctx, -1, 1, 1) }, engine.CodeBadRequest},
+		{func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Bytes(ctx, 0, -1, 1) }, engine.CodeTooLarge},
+		{func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 0, 1, 1) }, engine.CodeBadRequest},
+		{func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, 1, 1) }, engine.CodeTooLarge},
 	} {
 		if _, err := x.window(x.ws+"/f", c.look); code(err) != c.want {
 			t.Errorf("%v", err)
@@ -116,10 +116,10 @@ func TestReadBytes(t *testing.T) {
 func TestWindowIsNoWholeRead(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
 	path := x.write("f", "one\ntwo\n")
-	for i, look := range []func(*engine.Source) ([]byte, *engine.Sight, error){
-		func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Bytes(ctx, 0, 4, 4) },
-		func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, 1, 9) },
-		func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, -1, 9) },
+	for i, look := range []func(*engine.Source) ([]byte, *engine.ReadRecord, error){
+		func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Bytes(ctx, 0, 4, 4) },
+		func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, 1, 9) },
+		func(s *engine.Source) ([]byte, *engine.ReadRecord, error) { return s.Lines(ctx, 1, -1, 9) },
 	} {
 		if _, err := x.window(path, look); err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestWindowIsNoWholeRead(t *testing.T) {
 func (x *tree) hashOf(path string) string {
 	x.t.Helper()
 	var hash string
-	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.Sight, err error) {
+	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.ReadRecord, err error) {
 		hash, err = s.Hash(ctx)
 		return nil, nil, err
 	}); err != nil {
@@ -209,7 +209,7 @@ func TestReadOfGrowingFile(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.TrackReads = true })
 	content := strings.Repeat("0123456789\n", engine.InMemory/5)
 	path := x.write("log", content)
-	got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.Sight, error) {
+	got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.ReadRecord, error) {
 		x.write("log", content+"more\n")
 		part, sight, err := s.Bytes(ctx, 0, 10, 10)
 		if err == nil && sight.Hash != engine.HashOf([]byte(content)) {
@@ -237,7 +237,7 @@ func TestHashOfALargeFile(t *testing.T) {
 	must(t, os.Truncate(path, 256<<20)) // no hash that is remembered
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.Sight, err error) {
+	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.ReadRecord, err error) {
 		_, err = s.Hash(ended)
 		return nil, nil, err
 	}); !errors.Is(err, context.Canceled) {

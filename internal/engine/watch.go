@@ -93,7 +93,7 @@ func (c *Call) Watch(
 ) (*Watching, error) {
 	long := c.lasting(ctx)
 	w := &Watching{c: long, recursive: recursive, who: c.Principal, dirs: map[int]string{}, moved: map[uint32]Event{}}
-	look := func(ctx context.Context, h *guardfs.Handle) (_ *Sight, err error) {
+	look := func(ctx context.Context, h *guardfs.Handle) (_ *ReadRecord, err error) {
 		d, err := long.openDir(ctx, h)
 		if err != nil {
 			return nil, err
@@ -359,7 +359,7 @@ func (w *Watching) put(e Event) {
 	w.queue = append(w.queue, e)
 }
 
-// tell adds to out what may be told of e.
+// logCall adds to out what may be told of e.
 func (w *Watching) tell(out []Event, e Event) []Event {
 	there, seen := w.c.sees(e.Path)
 	if e.What == EventRename {

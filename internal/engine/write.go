@@ -220,10 +220,10 @@ type MkdirArgs struct {
 // removes it if it is still that one, and nothing is in it. A link at the path is refused, and
 // whatever else is there is a conflict.
 func (c *Call) Mkdir(ctx context.Context, a MkdirArgs) (*Done, error) {
-	if err := c.is(opMkdir, a.Path, "", a.Rules.Parents); err != nil {
+	if err := c.askPolicy(opMkdir, a.Path, "", a.Rules.Parents); err != nil {
 		return nil, err
 	}
-	return c.Change(ctx, func(_ context.Context, d *Desk) (*Plan, error) {
+	return c.Change(ctx, func(_ context.Context, d *Planner) (*Plan, error) {
 		c.Trace.Paths = []string{a.Path}
 		p := Plan{DryRun: a.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindMkdir}}
 		place, err := d.c.fs.Entry(a.Path)

@@ -73,7 +73,7 @@ type call struct {
 // Call carries out one method. The JSON of the answer is its result, or of a refusal the error
 // object of JSON-RPC.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
-	c := &call{Dialect: d, Call: engine.Taken(in, "acp", in.Tool)}
+	c := &call{Dialect: d, Call: engine.NewCall(in, "acp", in.Tool)}
 	run := map[string]func(context.Context) error{
 		Read: c.read, Write: c.write, Terminal: c.terminal,
 	}[in.Tool]
@@ -102,7 +102,7 @@ func (d *Dialect) Enter(ctx context.Context, in dialect.Call, cwd string) (
 	name string, refused dialect.Answer, err error,
 ) {
 	in.Tool = Read
-	c := &call{Dialect: d, Call: engine.Taken(in, "acp", in.Tool)}
+	c := &call{Dialect: d, Call: engine.NewCall(in, "acp", in.Tool)}
 	c.params.Path = &cwd
 	a, err := c.do(ctx, in, time.Minute, func(json.RawMessage) error { return c.check() },
 		func(ctx context.Context) error {

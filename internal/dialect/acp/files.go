@@ -26,7 +26,7 @@ func (c *call) read(ctx context.Context) error {
 		}
 	}
 	err := c.Read(ctx, name,
-		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
+		func(ctx context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 			part, sight, err := c.lines(ctx, s)
 			c.answer = content{string(part)}
 			return sight, err
@@ -39,7 +39,7 @@ func (c *call) read(ctx context.Context) error {
 
 // lines are those that are asked for. A file over max_read_bytes is read through for a window
 // alone.
-func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.Sight, error) {
+func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.ReadRecord, error) {
 	most, first, n := c.e.Config().MaxReadBytes, max(c.params.Line.n, 1), -1
 	if c.params.Limit.is {
 		n = c.params.Limit.n
@@ -69,7 +69,7 @@ func (c *call) lines(ctx context.Context, s *engine.Source) ([]byte, *engine.Sig
 	if s.Given += int64(len(part) - len(raw)); len(part) == len(all) {
 		return part, sight, nil
 	}
-	sight = &engine.Sight{Unit: "line", Lines: total, Hash: sight.Hash}
+	sight = &engine.ReadRecord{Unit: "line", Lines: total, Hash: sight.Hash}
 	if last >= first {
 		sight.Ranges = []session.Range{{First: first, Last: last}}
 	}

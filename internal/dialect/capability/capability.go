@@ -147,7 +147,7 @@ func toolOf(name string) *tool {
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
 	name := dotted(in.Tool)
 	def, t := known().find(name), toolOf(name)
-	c := &call{Dialect: d, def: def, caller: in.Tier, Call: engine.Taken(in, "capability", name)}
+	c := &call{Dialect: d, def: def, caller: in.Tier, Call: engine.NewCall(in, "capability", name)}
 	if def == nil || t == nil || !d.offer.allows(def) {
 		var follows, names []string
 		if def != nil {

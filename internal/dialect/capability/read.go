@@ -57,7 +57,7 @@ type content struct {
 func runRead(ctx context.Context, c *call, a *readArgs) (any, error) {
 	var out *content
 	err := c.Read(ctx, a.Path, func(ctx context.Context,
-		s *engine.Source) (*engine.Sight, error) {
+		s *engine.Source) (*engine.ReadRecord, error) {
 		w := window{off: value(a.Offset, 0), n: value(a.Limit, -1)}
 		part, sight, err := w.read(ctx, s, value(a.Encoding, "utf-8"), c.e.Config().MaxReadBytes)
 		if err != nil {
@@ -81,7 +81,7 @@ type window struct{ off, n, end int64 }
 // read gives a window as text in an encoding: the characters that begin in it, so that windows side by
 // side leave nothing out.
 func (w *window) read(ctx context.Context, s *engine.Source, encoding string,
-	most int64) (string, *engine.Sight, error) {
+	most int64) (string, *engine.ReadRecord, error) {
 	if encoding == binary {
 		raw, sight, err := s.Bytes(ctx, w.off, w.n, most)
 		w.end = w.off + int64(len(raw))
@@ -105,7 +105,7 @@ func (w *window) read(ctx context.Context, s *engine.Source, encoding string,
 		return "", nil, &guardfs.TooLargeError{Path: s.Path, Size: left, Max: most}
 	}
 	var raw []byte
-	var sight *engine.Sight
+	var sight *engine.ReadRecord
 	from := off
 	for back := int64(4 << 10); ; back *= 16 { // until a character begins for certain
 		if back > most+16*4<<10 {

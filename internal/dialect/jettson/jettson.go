@@ -135,7 +135,7 @@ type call struct {
 // Call runs one tool.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
 	c := &call{Dialect: d, home: d.homes.Of(in.Principal, in.Session),
-		Call: engine.Taken(in, "jettson", in.Tool)}
+		Call: engine.NewCall(in, "jettson", in.Tool)}
 	t, unknown := d.tool(in.Tool)
 	if unknown != nil {
 		return nil, d.e.Unknown(ctx, c.Call, in, nil, unknown)
@@ -222,7 +222,7 @@ func refuse(format string, a ...any) error { return args.Errorf("", format, a...
 
 func read(ctx context.Context, c *call) error {
 	return c.Read(ctx, c.at,
-		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
+		func(ctx context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 			part, sight, err := s.Bytes(ctx, 0, min(s.Info.Size, maxRead), maxRead)
 			if err != nil {
 				return nil, err

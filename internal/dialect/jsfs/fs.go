@@ -91,7 +91,7 @@ func (r *run) call(ctx context.Context, q js.Request) (js.Reply, error) {
 	if o.run == nil {
 		return js.Reply{}, fmt.Errorf("there is no fs.%s", q.Op)
 	}
-	c := &call{Dialect: r.Dialect, q: q, Call: engine.Taken(r.in, Name, "fs."+q.Op)}
+	c := &call{Dialect: r.Dialect, q: q, Call: engine.NewCall(r.in, Name, "fs."+q.Op)}
 	c.Run, c.Waits = r.id, q.Waits
 	raw, err := args.Encode(c.hooked())
 	if err != nil {
@@ -194,12 +194,12 @@ func (c *call) asks() error {
 	if c.q.Op == "mkdir" || c.q.Op == "rm" {
 		in.Recursive = &c.q.Recursive
 	}
-	return c.Asks(in)
+	return c.AskPolicy(in)
 }
 
 func (c *call) readFile(ctx context.Context) (out js.Reply, err error) {
 	err = c.Read(ctx, c.at,
-		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
+		func(ctx context.Context, s *engine.Source) (*engine.ReadRecord, error) {
 			all, sight, err := s.Bytes(ctx, 0, -1, c.e.Config().MaxReadBytes)
 			if err != nil {
 				return nil, err

@@ -191,7 +191,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	if in.Turn == "" { // one run is one turn
 		in.Turn = "js-" + rand.Text()[:12]
 	}
-	r := &run{Dialect: d, in: in, Call: engine.Taken(in, Name, in.Tool),
+	r := &run{Dialect: d, in: in, Call: engine.NewCall(in, Name, in.Tool),
 		id: 1 + random.Int64N(math.MaxInt64), known: map[string]bool{}}
 	if in.Tool != Tool || len(d.Definitions()) == 0 {
 		return nil, d.e.Unknown(ctx, r.Call, in, nil,
