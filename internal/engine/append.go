@@ -210,7 +210,7 @@ func (c *Call) extend(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 	case err != nil && made.Bytes == 0 && !errors.Is(err, guardfs.ErrUnavailable):
 		s.setOutcome(lasting, checkpoint.Aborted)
 		return nil, err
-	case err != nil: // whoever comes next looks, and appends what is missing
+	case err != nil: // the next call looks, and appends the missing part
 		c.left.Store(true)
 		return nil, halfMade(err, []string{t.True}, s.id, true)
 	}

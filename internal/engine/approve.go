@@ -22,7 +22,7 @@ import (
 	encodings "moltisfs/internal/text"
 )
 
-// ask puts a plan before whoever may approve it, bound to its digest. grant is "" when nobody had
+// ask puts plan p before the approver, bound to its digest. grant is "" when nobody had
 // to be asked. over has to be told whether the change was made.
 func (c *Call) ask(ctx context.Context, p *Plan) (grant string, over func(made bool), err error) {
 	over = func(bool) {}

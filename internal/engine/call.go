@@ -299,7 +299,7 @@ type asking struct {
 	closing context.Context
 }
 
-// patience is how long whoever is asked has to come back.
+// patience is the time that an approver or a client has to return after its call has ended.
 const patience = time.Second
 
 func (a asking) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
@@ -452,8 +452,8 @@ var strongest = map[string]guardfs.Access{
 	opRemove: guardfs.Remove, opRename: guardfs.Remove, opCopy: guardfs.Remove,
 }
 
-// policyCache is what one call has asked the policy chain, and what that answered. What was allowed
-// is not asked again: the operation on that path, by true name.
+// policyCache keeps the questions of one call to the policy chain, and the answers. An operation that was allowed
+// is not asked about again: the operation on that path, by true name.
 type policyCache struct {
 	chain policy.Chain
 	ctx   context.Context //nolint:containedctx // of the call that it is for
@@ -1001,7 +1001,7 @@ const (
 	longest = time.Hour
 )
 
-// The stages of a call. They move on once: whoever is first, the change or the patience.
+// The stages of a call. It leaves looking once: for changing or for gone, whichever comes first.
 const (
 	looking  = iota // nothing has been changed
 	changing        // the intent is on record, or is about to be

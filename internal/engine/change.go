@@ -682,7 +682,7 @@ func (s *apply) tidyAll() error {
 }
 
 // end brings a change to its end that was made. left is why temporary names are still there. The error is that directories are left of it
-// because nobody is there to remove them, which whoever takes it up does.
+// because nobody is there to remove them. The next recovery does.
 func (s *apply) end(ctx context.Context, left error) error {
 	for i := range s.moves {
 		m := &s.moves[i]

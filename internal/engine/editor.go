@@ -278,7 +278,7 @@ func heldInfo(i guardfs.Info, path string, text []byte) guardfs.Info {
 }
 
 // overlaid is the text that the client holds of what path names, and what there is to know of it.
-// What policy refuses, or the system, is not held: the look at the disk says why.
+// A path that policy or the system refuses is not held: the look at the disk says why.
 func (c *Call) overlaid(ctx context.Context, path string) (
 	o guardfs.Object, text []byte, held bool, err error,
 ) {

@@ -518,7 +518,7 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 	return dir, datadir.Take(dir, h.Logger)
 }
 
-// PolicyOf is the policy that Open would make of a configuration, for whoever has it held by others:
+// PolicyOf is the policy that Open would make of cfg, for a caller that has others hold it:
 // the judge, and which names are asked about when they change, nil for none, for one look at them.
 // free must be closed after the last use of the judge.
 func PolicyOf(cfg config.FS, h Host) (free *guardfs.FS, judge *policy.Policy,
@@ -577,7 +577,7 @@ func newPolicy(cfg config.FS, h *Host) (*guardfs.FS, *policy.Policy, *policy.Cla
 		if p == "" {
 			continue
 		}
-		// Whoever can replace a link among these names decides what the next start reads.
+		// A process that can replace a link among these names decides what the next start reads.
 		for _, name := range guardfs.Names(p) {
 			o.Protected = append(o.Protected,
 				policy.Protected{Path: name, Why: "our own data, configuration or program"})
@@ -703,7 +703,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 }
 
 // Close closes the store. An error is logged, not returned: every change was confirmed when it was
-// saved, so whoever heard of an error would take for lost what is not.
+// saved, so an error would tell of a loss that there is not.
 func (s *checkpointStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -759,7 +759,7 @@ func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
 	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)
 }
 
-// Alive tells whether the operation of a tag is being carried out: whoever does that holds a lock.
+// Alive tells whether the operation of a tag is being carried out: its process holds a lock then.
 // It is nil where nobody can tell.
 func Alive(dataDir string) func(tag string) bool {
 	locks, err := guardfs.OpenLocks(filepath.Join(dataDir, "locks"))
@@ -1083,7 +1083,7 @@ func (e *Engine) Upkeep(ctx context.Context, name string,
 	})
 }
 
-// start is what is on record of the program that has the engine: its name and version, and the
+// start holds the fields of the start record of a program: its name and version, and the
 // configuration that holds.
 type start struct{ program, policy string }
 

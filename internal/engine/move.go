@@ -278,7 +278,7 @@ func (mv *Move) touched(now guardfs.Info) bool {
 var lookIntoHeld = (*Engine).asPlanned
 
 // asPlanned makes sure that the file or tree of mv, which has a name of ours now, holds what the plan was
-// made of: that was judged under the name that it gets, and shown to whoever was asked.
+// made of: that was judged under the name that it gets, and shown to the approver.
 func (e *Engine) asPlanned(ctx context.Context, mv *Move, name string) error {
 	if mv.info.Kind != guardfs.KindDir {
 		if mv.To == "" {

@@ -754,7 +754,7 @@ type Target struct {
 	Known  Knowledge
 	After  After
 
-	// Published is what was done, nil for a target that needed nothing.
+	// Published describes the object that was published; nil for a target that needed nothing.
 	Published *guardfs.Published
 
 	InPlace bool // it can't be exchanged, and is written in place
@@ -782,7 +782,7 @@ type After struct {
 	cut    []byte // with From: what of the file itself goes
 	From   *From  // has the content of a file that is not held in memory; Hash is known when it is staged
 	Target string // of a symlink
-	// how Before became Content, from whoever knows it already; nil: compared when wanted
+	// how Before became Content, where an edit knows it already; nil: compared when wanted
 	Hunks []diff.Hunk
 	// for the rules: the whole text, and the text that it replaces; or what edits made
 	was, text []byte
@@ -790,7 +790,7 @@ type After struct {
 	// KeptCRLF: the text was sent with bare LF, and Content has the CRLF of the file.
 	KeptCRLF bool
 	Meta     *guardfs.Metadata // exact metadata; nil carries over what is there
-	// Shown is what the session knows of Content, from whoever can tell. nil: the lines that it knew,
+	// Shown describes the part of Content that the session knows. nil: the lines that it knew,
 	// if none moved. Its Hash and Whole do not count.
 	Shown *ReadRecord
 }

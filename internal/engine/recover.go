@@ -190,7 +190,7 @@ type openOp struct {
 	db    *checkpoint.DB
 }
 
-// key is what a log calls it.
+// key is its name in a log.
 func (o *openOp) key() checkpoint.ID {
 	if o.id == "" {
 		return checkpoint.ID(o.tag)
@@ -466,7 +466,7 @@ func (c *Call) eachName(p string, add func(name string) (more bool)) {
 		more := func(name string) bool { return name != gone.Missing && len(name) > len(gone.Missing) }
 		for name := gone.True; add(name) && more(name); name = path.Dir(name) {
 		}
-	} // any other error is met again, and said, by whoever is to make it
+	} // any other error is met again by the change itself, which says it
 }
 
 func subset(a, b map[string]bool) bool {

@@ -1008,7 +1008,7 @@ func (r *restore) dirsToGo(ctx context.Context) error {
 }
 
 // remade says that a directory is younger than the Mkdir that made one there: it is somebody
-// else's. What was made as the parent of a file goes if it is empty, whoever made it.
+// else's. A directory that was made as the parent of a file goes if it is empty, also one of others.
 func (r *restore) remade(ctx context.Context, name string) bool {
 	for i := range r.plan.Items {
 		item := &r.plan.Items[i]
@@ -1613,7 +1613,7 @@ type piece struct {
 	hash     string
 }
 
-// tails are what the session's changes of a plan have left at the end of a file, in their order;
+// tails lists the pieces that the session's changes of a plan have left at the end of a file, in their order;
 // end is how long the file is with them. ok is false where others came in between, or where it was
 // not only appended to.
 func (r *restore) tails(ctx context.Context, item *checkpoint.Item) (

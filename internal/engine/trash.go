@@ -268,7 +268,7 @@ func below(path, dir string) bool {
 	return len(path) > len(dir)+1 && path[:len(dir)] == dir && path[len(dir)] == '/'
 }
 
-// What is deleted goes to the trash: one rename moves it into a directory of our own on its own volume, and one
+// A deleted path goes to the trash: one rename moves it into a directory of our own on its own volume, and one
 // rename brings it back.
 //
 // That directory is <data directory>/.moltis-trash-UID where that is on the volume. Else it has the

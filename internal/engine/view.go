@@ -108,7 +108,7 @@ type Source struct {
 	Info guardfs.Info
 
 	Unsaved bool // a client holds it; Info is of the file on the disk, but for the size
-	// Beside is what the editor of the call has of it, where that is not the disk's.
+	// Beside tells how the text of the call's editor differs from the disk's.
 	Beside session.BufferState
 	// Given counts the bytes that the answer has of it, for the record. Bytes and Lines count theirs.
 	Given int64

@@ -16,7 +16,7 @@ import (
 	"moltisfs/internal/share"
 )
 
-// The events. Rescan says that some were dropped: whoever wants to know looks again. Unwatched is a
+// The events. Rescan says that some were dropped: a caller that wants to know looks again. Unwatched is a
 // directory whose inside is not watched: it may not be looked into, is on another mount, or is one
 // too many. Gone is the end: the directory that was to be watched is there no more.
 const (
