@@ -10,7 +10,6 @@ import (
 	"image/png"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -91,10 +90,10 @@ func TestWindowOfUTF16(t *testing.T) {
 	}
 }
 
-// Pages of long lines never cut a character, and what is remembered of one line says nothing of another.
+// Pages of long lines never cut a character.
 func TestColumnsOfTwoLines(t *testing.T) {
 	text := strings.Repeat("é", 4000) + "\n" + strings.Repeat("ü", 4000) + "\n"
-	src := Source{R: strings.NewReader(text), Size: int64(len(text)), ID: "two lines", Changed: time.Unix(1, 0)}
+	src := Source{R: strings.NewReader(text), Size: int64(len(text))}
 	r := testReaders(t)
 	for _, line := range []int{2, 1, 2} {
 		for column, pages := 1, 0; column > 0; pages++ {
