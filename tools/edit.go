@@ -427,7 +427,7 @@ func noMatch(a *about, r *Refusal) {
 	}
 }
 
-// offerOf fills f with the offers in place of a text that was not found: a call, two calls of which one may be
+// offerOf fills f with the offers in place of a text that was not found: a call, two calls in two files of which one may be
 // meant, or the region that is most alike.
 func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	there := a.elsewhere(e)
@@ -445,8 +445,6 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 		f.In, f.Line, f.EndLine = there.Args["file_path"].(string), 0, 0
 	case e.Repaired != nil && a.tool == "Edit":
 		f.next = a.withStrings(*e.Repaired)
-	case len(e.Readings) > 1 && a.tool == "Edit":
-		f.Readings = callsIfBrief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
 	case len(e.All) > 0 && a.tool == "MultiEdit":
 		f.next = again(a.tool, a.args, map[string]any{"edits": repairedEdits(e.All)})
 	}

@@ -19,7 +19,7 @@
 //	quotes           typographic quotes, dashes, ellipses, spaces are ASCII; the invisible is nothing
 //	unicode          composed and decomposed letters are the same
 //	indentation      the indentation differs by one consistent rule: depth, width or kind of blanks
-//	repaired         escapes, entities or pasted line numbers in Old undone (the first two: or redone)
+//	repaired         escapes, entities or pasted line numbers in Old undone
 //
 // Tiers add up, except that repaired text is looked for by the first three only. Options.Strict
 // ends the list after line_endings.
@@ -49,7 +49,7 @@
 //	document.go          the bytes of the file: charset, spans, splices
 //	diagnose.go          no match, or several: why, and what to show
 //	nearest.go           the region that is likest to Old
-//	repair.go, offer.go  damage undone, and edits to send instead
+//	repair.go, offer.go  damage undone, and the edit to send instead
 //	normalize.go         characters that look alike, words, lines
 //
 // Everything in this package is safe for concurrent use; arguments are not changed, and results
@@ -254,7 +254,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 			if at := applied(src, e); at > 0 && err.Repaired == nil {
 				*err = NoMatchError{Index: index, Cause: CauseApplied, Line: at, EndLine: at + strings.Count(e.New, "\n")}
 			} else if err.Repaired == nil && err.Cause != CauseStale {
-				err.Repaired, err.Readings = offers(src, e, near)
+				err.Repaired = offer(src, e, near)
 			}
 		}
 		return Step{}, err

@@ -16,9 +16,16 @@ func TestRepairsNotMade(t *testing.T) {
 		{"new numbers that don't follow the old ones", "a\nb\nc\n", "1:a\n2:b", "7:a\n8:B"},
 		{"escapes, and text that is none", "print(\"a\")\n", `print(\"a\")`, `print(\"b\", "c")`},
 		{"an entity, and signs that are none", "if a < b {\n", "if a &lt; b {", "if a &lt; b && c &lt; d {"},
+		{"an escape in what is new", "a = 1\nb = 2\n", `a = 1\nb = 2`, `a = 1\np = '\n'\nb = 2`},
+		{"an entity in a string", "if (a < b) x();\n", "if (a &lt; b) x();", `if (a &lt; b) x("&lt;");`},
+		{"odd quotes in what is new", "say(\"a\") # one\n", "say(“a”) # one", "say(“a”) # it’s one"},
+		{"lines that may stay in their column", "if x:\n    a()\n    b()\n", "a()\nb()", "a()\ncat <<EOF\ntext\nEOF\nb()"},
+		{"a first line without its indentation", "if x:\n    say(\"a\")\n", "say(“a”)", "if y:\n  say(“a”)"},
+		{"the same, and entities", "if x:\n    if a < b:\n        c()\n", "if a &lt; b:", "d()\nif a &lt; b:"},
+		{"numbers that do not follow", "a\nb\n", "1:a\n2:b", "1:a\n7:c\n2:b"},
 	} {
 		r, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: c.new}}, Options{})
-		if _, ok := err.(*NoMatchError); !ok {
+		if e, ok := err.(*NoMatchError); !ok || e.Repaired != nil {
 			t.Errorf("%s: %T %v, %+v", c.name, err, err, r)
 		}
 	}
