@@ -3,7 +3,6 @@ package policy
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
@@ -141,8 +140,7 @@ func (d *denials) dirRules(dir string) (l dirRules) {
 	return l
 }
 
-// entry judges one name. It allocates only for names that do not fold in place. A directory that an
-// allow rule passes by name may be shown like one that is allowed.
+// entry judges one name. A directory that an allow rule passes by name may be shown like one that is allowed.
 func (l *dirListing) entry(name string, k guardfs.Kind) bool {
 	passed := k == guardfs.KindDir && l.allowedBelow[name] != nil
 	return (l.allAllowed || passed || covers(l.allowed, l.allowedBelow, name)) && !l.refuses(name)
@@ -174,7 +172,7 @@ func (l *dirRules) refuses(name string) bool {
 	case l.ambiguous || ambiguous(name):
 		return l.denials.refuses(strings.TrimSuffix(l.dir, "/")+"/"+name) != none
 	}
-	return covers(l.denied, l.deniedBelow, name) || l.coversFolded(name)
+	return covers(l.denied, l.deniedBelow, name) || covers(l.folded, l.foldedBelow, foldRun(name, true))
 }
 
 // covers reports whether a rule covers the entry itself.
@@ -196,40 +194,6 @@ func covers(cursors []cursor, below map[string]*node, name string) bool {
 		}
 	}
 	return false
-}
-
-// coversFolded folds names like README.md on the stack.
-func (l *dirRules) coversFolded(name string) bool {
-	if len(l.folded) == 0 && len(l.foldedBelow) == 0 {
-		return false
-	}
-	if foldsToItself(name) {
-		return covers(l.folded, l.foldedBelow, name)
-	}
-	var buf [32]byte
-	if n := lowered(name, &buf); n > 0 {
-		return covers(l.folded, l.foldedBelow, string(buf[:n]))
-	}
-	return covers(l.folded, l.foldedBelow, foldRun(name, true))
-}
-
-// lowered folds a name in buf, for who has that on the stack. It gives 0 for a name that is folded
-// in another way.
-func lowered(name string, buf *[32]byte) int {
-	n := copy(buf[:], name)
-	for i := range n {
-		c := buf[i]
-		if c >= utf8.RuneSelf {
-			return 0
-		}
-		if 'A' <= c && c <= 'Z' {
-			buf[i] = c + 'a' - 'A'
-		}
-	}
-	if n != len(name) || name[n-1] == '.' || name[n-1] == ' ' {
-		return 0
-	}
-	return n
 }
 
 // A directory that is not allowed may lie above something that is: /ws is above what
