@@ -20,23 +20,19 @@ import (
 )
 
 const (
-	evalTime   = time.Second // of one evaluation
-	evalGrowth = 256 << 20   // bytes by which an evaluation may have this process grow
-	lookEvery  = 10 * time.Millisecond
-	maxInput   = 1 << 20 // bytes of its texts
-	maxFile    = 1 << 20 // bytes
-	maxFiles   = 1000    // of a directory
+	evalTime = time.Second // of one evaluation
+	maxInput = 1 << 20     // bytes of its texts
+	maxFile  = 1 << 20     // bytes
+	maxFiles = 1000        // of a directory
 )
 
 // local is a policy in files of this machine.
 type local struct {
 	path, rule string
-	versions   []string // "NAME: v1", by file
 	compiler   *ast.Compiler
 	query      ast.Body
 	queries    ast.QueryCompiler
 	time       time.Duration
-	growth     uint64
 }
 
 // capabilities gives the builtins that a policy may call: none reaches the network or tells of us.
@@ -54,7 +50,7 @@ func load(name, rule string) (*local, error) {
 	if rule == "" {
 		rule = defaultRule
 	}
-	l := &local{path: name, rule: rule, time: evalTime, growth: evalGrowth}
+	l := &local{path: name, rule: rule, time: evalTime}
 	ref, err := ast.ParseRef(rule)
 	if err != nil || !ref.IsGround() || !ref.HasPrefix(ast.DefaultRootRef) || len(ref) < 2 {
 		return nil, fmt.Errorf("%s: %q is not the name of a rule, as %s", name, rule, defaultRule)
@@ -70,7 +66,6 @@ func load(name, rule string) (*local, error) {
 			return nil, err
 		}
 		modules[file] = m
-		l.versions = append(l.versions, filepath.Base(file)+": "+versionOf(m))
 	}
 	l.compiler = ast.NewCompiler().WithCapabilities(capabilities(ast.RegoV1))
 	if l.compiler.Compile(modules); l.compiler.Failed() {
@@ -171,45 +166,29 @@ func told(err error) error {
 	return errors.Join(out...)
 }
 
-func versionOf(m *ast.Module) string {
-	if m.RegoVersionSpan() == ast.RegoVersionSpanOf(ast.RegoV0) {
-		return "v0"
-	}
-	return "v1"
-}
+func (l *local) String() string { return "file://" + l.path + " " + l.rule }
 
-func (l *local) decide(ctx context.Context, in *policy.Input) (bool, error) {
-	return l.eval(ctx, in, nil)
-}
-
-// eval evaluates the rule. tracer, if any, hears of each step.
-func (l *local) eval(ctx context.Context, in *policy.Input, tracer topdown.QueryTracer) (
-	yes bool, err error,
-) {
+func (l *local) decide(ctx context.Context, in *policy.Input) (yes bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			yes, err = false, fmt.Errorf("%s: the evaluation panicked: %v", l.path, r)
 		}
 	}()
-	if n := size(in); n > maxInput {
+	n := len(in.Path) + len(in.Destination) + len(in.ResolvedPath) + len(in.ResolvedDestination)
+	for name, text := range in.Headers {
+		n += len(name) + len(text)
+	}
+	if n > maxInput {
 		return false, fmt.Errorf("%s: the input is %d bytes, over the limit of %d", l.path, n, maxInput)
 	}
 	cancel := topdown.NewCancel()
-	w := &watch{cancel: cancel, end: time.Now().Add(l.time), most: l.growth}
-	w.mu.Lock()
-	w.timer = time.AfterFunc(lookEvery, w.look)
-	w.mu.Unlock()
-	defer w.stop()
+	defer time.AfterFunc(l.time, cancel.Cancel).Stop()
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, cancel.Cancel)()
 	}
 	q := topdown.NewQuery(l.query).WithQueryCompiler(l.queries).WithCompiler(l.compiler).
 		WithStore(nothing{}).WithTransaction(nothing{}).WithInput(value(in)).
-		WithStrictBuiltinErrors(true).WithCancel(cancel).WithIndexing(tracer == nil).
-		WithEarlyExit(tracer == nil)
-	if tracer != nil {
-		q = q.WithQueryTracer(tracer)
-	}
+		WithStrictBuiltinErrors(true).WithCancel(cancel)
 	var got ast.Value
 	err = q.Iter(ctx, func(r topdown.QueryResult) error {
 		got = r[result.Value.(ast.Var)].Value
@@ -218,8 +197,6 @@ func (l *local) eval(ctx context.Context, in *policy.Input, tracer topdown.Query
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, ctx.Err()
-	case topdown.IsCancel(err) && w.grown():
-		return false, fmt.Errorf("%s: %s took more than %d MB of memory", l.path, l.rule, l.growth>>20)
 	case topdown.IsCancel(err):
 		return false, fmt.Errorf("%s: %s took longer than %s", l.path, l.rule, l.time)
 	case err != nil:
