@@ -323,7 +323,6 @@ type noMatchFields struct {
 	Line      int    `json:"line,omitempty"`       // first line of the closest region
 	EndLine   int    `json:"end_line,omitempty"`   // last line of it
 	Region    string `json:"region,omitempty"`     // the region as it stands in the file
-	Diff      string `json:"diff,omitempty"`       // character diff with visible blanks
 	Resend    string `json:"resend,omitempty"`     // the exact old_string that would match
 	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: what the edits before this one made, around the last of them
 	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
@@ -337,9 +336,8 @@ type noMatchFields struct {
 func (n noMatchFields) Text() string {
 	var b lines
 	b.add(n.Detail != "", "why: %s\n", n.Detail)
-	b.add(n.Diff != "", "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
 	b.add(n.TextThere != "", "text_there, which this edit saw:\n%s", n.TextThere)
-	b.add(n.Region != "", "the region:\n%s\n", n.Region)
+	b.add(n.Region != "", "the region, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Region)
 	b.add(n.Resend != "", "resend, the old_string that would match:\n%s", n.Resend)
 	if n.next != nil && n.next.Tool == "Edit" && n.In == "" {
 		fmt.Fprintf(&b, "old_string:\n%s\nnew_string:\n%s", n.next.Args["old_string"],
@@ -454,15 +452,12 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	if f.next != nil || f.Readings != nil || f.In != "" {
 		return
 	}
-	f.Region, f.Diff, f.TextThere = clip(e.Region, maxShown), clip(e.Diff, maxShown), clip(e.TextThere, maxShown)
+	f.Region, f.TextThere = clip(e.Region, maxShown), clip(e.TextThere, maxShown)
 	if len(e.Resend) <= 2*maxShown {
 		f.Resend = e.Resend
 	}
 	if strings.TrimSpace(f.Region) == strings.TrimSpace(f.Resend) || jsonLen(f.Region)+jsonLen(f.Resend) > maxOffered {
 		f.Region = ""
-	}
-	if f.Resend != "" && jsonLen(f.Diff)+jsonLen(f.Resend) > maxOffered {
-		f.Diff = ""
 	}
 }
 

@@ -24,11 +24,6 @@ type document struct {
 
 	guessed bool // the charset rests on statistics
 
-	before     []byte // whole lines around the only splice, before it; nil: all was kept
-	beforeLine int    // lines before the stretch
-	beforeAt   int    // bytes before it
-	beforeTail int    // bytes behind it
-
 	raw   []byte // the file with its mark, mapped charsets only
 	marks []text.Place
 }
@@ -177,10 +172,6 @@ func (d *document) spliceText(rs []replacement) {
 		grow += len(r.with) - (r.end - r.start)
 	}
 	size := len(d.text) + grow
-	if len(rs) == 1 && !d.own && d.more == 0 && d.enc.Mapped() && d.before == nil && size <= cap(d.text) {
-		d.keepStretch(rs[0])
-		d.own = true
-	}
 	if len(rs) == 1 && d.own && size <= cap(d.text) {
 		r := rs[0]
 		tail := d.text[r.end:]
@@ -202,20 +193,6 @@ func (d *document) spliceText(rs []replacement) {
 	}
 	d.text = append(out, d.text[pos:]...)
 	d.own = true
-}
-
-// keepStretch keeps the lines around r for Patch and the guards. A decoded text is then changed in place, and there is only one of it.
-func (d *document) keepStretch(r replacement) {
-	from, to := r.start, r.end
-	for i := 0; i <= 2*diff.Context && from > 0; i++ {
-		from = lineStart(d.text, from-min(i, 1))
-	}
-	for i := 0; i <= 2*diff.Context && to < len(d.text); i++ {
-		to = lineFrom(d.text, to).next
-	}
-	d.before = append([]byte{}, d.text[from:to]...)
-	d.beforeAt, d.beforeTail = from, len(d.text)-to
-	d.beforeLine = bytes.Count(d.text[:from], []byte("\n"))
 }
 
 // whole widens text[start:end] so that no mark is divided from the letter that it stands on: in Big5 two such runes may be one

@@ -98,25 +98,19 @@ type Result struct {
 	Guessed      bool   // the charset rests on statistics
 	LineEnding   string // of the result: "lf" | "crlf" | "mixed" | "none"
 
-	before, after []byte // UTF-8 without mark: the texts, or the lines that hold all changes
-	line          int    // lines before the stretch
-	blank         bool   // nothing but blanks is left in all of the text
+	before, after []byte // the texts as UTF-8, without mark
 }
 
 // Patch gives the changes as diff.Patch does for two texts.
-func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line) }
+func (r *Result) Patch() []diff.Hunk { return diff.Patch(r.before, r.after) }
 
 // Guard finds a change that looks like an accident in the file of that name, as guard.Empties and guard.Placeholder do. It gives nil if
 // there is none.
 func (r *Result) Guard(name string) *guard.Finding {
-	if f := guard.Empties(r.before, r.after); f != nil && r.blank {
+	if f := guard.Empties(r.before, r.after); f != nil {
 		return f
 	}
-	f := guard.Placeholder(name, r.before, r.after)
-	if f != nil {
-		f.Line += r.line
-	}
-	return f
+	return guard.Placeholder(name, r.before, r.after)
 }
 
 // Strategies: the tiers by name, strictest first.
@@ -198,10 +192,6 @@ func begin(content []byte, o *Options) (*document, *Result, error) {
 func (d *document) end(res *Result) *Result {
 	res.Content = d.bytes()
 	res.after = d.text
-	if d.before != nil {
-		res.before, res.after, res.line = d.before, d.text[d.beforeAt:len(d.text)-d.beforeTail], d.beforeLine
-	}
-	res.blank = len(bytes.TrimSpace(d.text)) == 0
 	res.LineEnding = lineEnding(d.text)
 	return res
 }

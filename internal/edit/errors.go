@@ -34,7 +34,6 @@ type NoMatchError struct {
 	Cause         string // one of the Cause constants
 	Line, EndLine int    // of the closest region, 1-based, inclusive; 0 when nothing is close
 	Region        string // those lines, shortened to some 2 KB
-	Diff          string // what differs, by character, blanks visible: [-sent-]{+in the file+}
 	Resend        string // matches exactly once if sent as old_string; "" for bytes that are no text
 	Partial       bool   // Resend covers less or more than old_string meant: check new_string
 	Repaired      *Edit  // the exact edit that was most likely meant, tried; nil where in doubt
