@@ -1,9 +1,6 @@
 package edit
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 // TestFold: what a reader takes for ASCII is folded; signs of other scripts and of mathematics are not.
 func TestFold(t *testing.T) {
@@ -21,14 +18,5 @@ func TestFold(t *testing.T) {
 		if odd := oddRunes(s); (odd != "") != (s != want) {
 			t.Errorf("%q: odd %q", s, odd)
 		}
-	}
-}
-
-func TestWholeWords(t *testing.T) {
-	t.Parallel()
-	text := []byte("für größer als")
-	from, to := wholeWords(text, strings.Index(string(text), "ö")+1, len(text)-1)
-	if string(text[from:to]) != "größer als" {
-		t.Errorf("%q", text[from:to])
 	}
 }
