@@ -320,12 +320,11 @@ type causeField struct {
 type noMatchFields struct {
 	EditIndex *int   `json:"edit,omitempty"` // 1-based, MultiEdit only
 	Cause     string `json:"cause"`
-	Line      int    `json:"line,omitempty"`       // first line of the closest region
-	EndLine   int    `json:"end_line,omitempty"`   // last line of it
-	Region    string `json:"region,omitempty"`     // the region as it stands in the file
-	Resend    string `json:"resend,omitempty"`     // the exact old_string that would match
-	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: what the edits before this one made, around the last of them
-	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
+	Line      int    `json:"line,omitempty"`     // first line of the closest region
+	EndLine   int    `json:"end_line,omitempty"` // last line of it
+	Region    string `json:"region,omitempty"`   // the region as it stands in the file
+	Resend    string `json:"resend,omitempty"`   // the exact old_string that would match
+	Detail    string `json:"detail,omitempty"`   // why a near match was not taken
 	// Readings are the calls that may be meant, each of them tried; which of them can't be told.
 	Readings []*NextCall `json:"readings,omitempty"`
 	In       string      `json:"in,omitempty"` // a file that the session has read, and that has the text
@@ -336,7 +335,6 @@ type noMatchFields struct {
 func (n noMatchFields) Text() string {
 	var b lines
 	b.add(n.Detail != "", "why: %s\n", n.Detail)
-	b.add(n.TextThere != "", "text_there, which this edit saw:\n%s", n.TextThere)
 	b.add(n.Region != "", "the region, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Region)
 	b.add(n.Resend != "", "resend, the old_string that would match:\n%s", n.Resend)
 	if n.next != nil && n.next.Tool == "Edit" && n.In == "" {
@@ -410,7 +408,7 @@ func noMatch(a *about, r *Refusal) {
 		offer = "resend"
 	case f.Region != "" && (!strings.HasSuffix(f.Region, "…") || strings.HasPrefix(f.Region, "…")):
 		offer = "region"
-	case e.TextThere == "" && a.call != nil && a.s.engine.SawAll(a.call, cmp.Or(a.Path, a.path)):
+	case a.call != nil && a.s.engine.SawAll(a.call, cmp.Or(a.Path, a.path)):
 		offer = "read" // and need not be read again
 	case e.Line > 0:
 		offer, r.Next = "lines", read(a.path)
@@ -452,7 +450,7 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	if f.next != nil || f.Readings != nil || f.In != "" {
 		return
 	}
-	f.Region, f.TextThere = clip(e.Region, maxShown), clip(e.TextThere, maxShown)
+	f.Region = clip(e.Region, maxShown)
 	if len(e.Resend) <= 2*maxShown {
 		f.Resend = e.Resend
 	}

@@ -810,8 +810,6 @@ func TestHintsNameWhatTheTextHas(t *testing.T) {
 	}{
 		{"Edit", map[string]any{"old_string": "x", "new_string": "y"}, "contexts"},
 		{"Edit", map[string]any{"old_string": "func main() {\n\tfall(one, 2, three)\n}\n", "new_string": "y"}, "resend"},
-		{"MultiEdit", map[string]any{"edits": []any{map[string]any{"old_string": "x a x", "new_string": "something else"},
-			map[string]any{"old_string": "zzz qqq www", "new_string": "y"}}}, "text_there"},
 	} {
 		c.args["file_path"] = f
 		p := call(t, s, c.tool, c.args)

@@ -145,20 +145,3 @@ func TestStrict(t *testing.T) {
 		}
 	}
 }
-
-// TestTextThere: an edit that finds nothing close shows what the edits before it made of the text.
-func TestTextThere(t *testing.T) {
-	text := strings.Repeat("line\n", 30) + "foo\n" + strings.Repeat("line\n", 30)
-	_, err := Apply([]byte(text), []Edit{{Old: "foo", New: "bar"}, {Old: "(nothing ~ like ~ it)", New: "x"}}, Options{})
-	e, ok := err.(*NoMatchError)
-	if !ok || e.Line != 0 {
-		t.Fatalf("%v", err)
-	}
-	if lines := strings.Split(strings.TrimSuffix(e.TextThere, "\n"), "\n"); len(lines) != 21 || lines[0] != "    21→line" || lines[10] != "    31→bar" {
-		t.Errorf("%d lines: %s", len(lines), e.TextThere)
-	}
-	_, err = Apply([]byte("a"), []Edit{{Old: "a", New: "b\n"}, {Old: "(nothing ~ like ~ it)", New: "x"}}, Options{})
-	if e, ok := err.(*NoMatchError); !ok || e.TextThere != "     1→b\n" {
-		t.Errorf("%v %+v", err, e)
-	}
-}

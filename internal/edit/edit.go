@@ -163,9 +163,7 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 		step, err := d.apply(i, e, o)
 		if err != nil {
 			if e, ok := err.(*NoMatchError); ok {
-				if e.All = e.repairedAll(content, edits, e.Repaired, o); i > 0 && e.Line == 0 && e.All == nil {
-					e.TextThere = d.excerpt(res.Steps[i-1].Line)
-				}
+				e.All = e.repairedAll(content, edits, e.Repaired, o)
 			}
 			return nil, err
 		}
@@ -184,7 +182,6 @@ func begin(content []byte, o *Options) (*document, *Result, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d.own = false // before keeps the text
 	return d, &Result{Encoding: d.enc.Name, Guessed: d.guessed, before: d.text}, nil
 }
 

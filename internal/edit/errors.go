@@ -38,7 +38,6 @@ type NoMatchError struct {
 	Partial       bool   // Resend covers less or more than old_string meant: check new_string
 	Repaired      *Edit  // the exact edit that was most likely meant, tried; nil where in doubt
 	All           []Edit // all edits, with this one and those after it repaired: all of them apply
-	TextThere     string // numbered lines around the last change of earlier edits, if no other help is
 	Detail        string // a sentence on why a near match was not taken, where there is one to say
 }
 

@@ -217,7 +217,6 @@ var rows = map[engine.Cause]Row{
 			"{offer=alike}If the region is what is meant, send resend as {old_string}, with new_string made to fit it. | " +
 			"{offer=resend}Repair both strings: {old_string} becomes resend, and {repair}. | {offer=region}If the region is what is meant, copy {old_string} from it. | " +
 			"{offer=read}Copy {old_string} from the file as it was read here. | {offer=lines}Read lines {Line} to {EndLine} and copy {old_string} from there. | " +
-			"{TextThere?}text_there is what the edits before this one made, around the last of them: copy {old_string} from there, or Read the file for what lies elsewhere. | " +
 			"Read the file{by} and copy {old_string} from it."},
 	ShownDecoded: {Type: "NotText",
 		Says: "{fact=email}old_string is not in the file: of an email whose text is encoded Read shows the decoded text, which is not the file's bytes" + untouched +
