@@ -263,7 +263,7 @@ const DecoderMemory = 1 << 30
 
 // The most bytes that one decoder takes, beside images, whose pixels are counted.
 const (
-	documentMemory = 64 << 20
+	documentMemory = 128 << 20
 	unpackMemory   = 128 << 20
 )
 

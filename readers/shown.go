@@ -26,7 +26,7 @@ func ShownAs(content []byte, encoding string) string {
 		return "PDF"
 	case knowsZip(f, o):
 		if z, err := openZip(f); err == nil {
-			if d := office.Open(context.Background(), z, office.Window{}); d != nil {
+			if d := office.Open(context.Background(), z); d != nil {
 				return d.Format
 			}
 		}
@@ -98,7 +98,7 @@ func RenderedHTML(content []byte, encoding string) string {
 	if err != nil {
 		return ""
 	}
-	d := office.New(context.Background(), office.Window{})
+	d := office.New(context.Background())
 	_ = d.HTML(bytes.NewReader(page)) // the text so far counts
 	return string(d.Text())
 }

@@ -96,39 +96,3 @@ func newReaders(t *testing.T, deadline time.Duration) *Readers {
 	c.Deadline = deadline
 	return opened(t, c)
 }
-
-// Of a document whose text ends for us in a line that is too long, no line is promised that can't be shown.
-func TestDocumentBehindAGiantLine(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("SKIPPED: 18 MB go through a decoder for each window, on one goroutine, for which the race detector takes minutes; it runs without -short")
-	}
-	noise := make([]byte, 9<<20)
-	rand.NewChaCha8([32]byte{6}).Read(noise)
-	giant := fmt.Sprintf("%x", noise) // 18 MB that don't pack well
-	docx := func(paragraphs ...string) []byte {
-		return zipOf(t, "word/document.xml", `<w:document xmlns:w="u"><w:body><w:p><w:r><w:t>`+strings.Join(paragraphs, `</w:t></w:r></w:p><w:p><w:r><w:t>`)+`</w:t></w:r></w:p></w:body></w:document>`)
-	}
-	const behind = "What follows cannot be shown"
-	for _, c := range []struct {
-		name string
-		raw  []byte
-		o    Options
-	}{
-		{"at its end", docx(giant, "two"), Options{Column: 16<<20 - 99, AllowLarge: true}},
-		{"before it", docx("one", giant, "three"), Options{AllowLarge: true}},
-	} {
-		m := readAs[*Text](t, c.raw, c.o)
-		for m.NextColumn > 0 {
-			m = readAs[*Text](t, c.raw, Options{Offset: m.StartLine, Column: m.NextColumn, AllowLarge: true})
-		}
-		if m.NextOffset != 0 || !m.Truncated || !strings.Contains(m.Note, behind) {
-			t.Errorf("%s: %d, %v, %q", c.name, m.NextOffset, m.Truncated, m.Note)
-		}
-	}
-	long := docx(strings.Split(giant[:len(giant)-len(giant)%1024], giant[100:102])...)
-	m := readAs[*Text](t, long, Options{Offset: 1, Limit: 2, AllowLarge: true})
-	if m.NextOffset != 3 || strings.Contains(m.Note, behind) {
-		t.Errorf("a long one of short lines: %d, %q", m.NextOffset, m.Note)
-	}
-}
