@@ -181,13 +181,17 @@ func (l *local) decide(ctx context.Context, in *policy.Input) (yes bool, err err
 	if n > maxInput {
 		return false, fmt.Errorf("%s: the input is %d bytes, over the limit of %d", l.path, n, maxInput)
 	}
+	input, err := ast.InterfaceToValue(in)
+	if err != nil {
+		return false, fmt.Errorf("%s: the input: %w", l.path, err)
+	}
 	cancel := topdown.NewCancel()
 	defer time.AfterFunc(l.time, cancel.Cancel).Stop()
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, cancel.Cancel)()
 	}
 	q := topdown.NewQuery(l.query).WithQueryCompiler(l.queries).WithCompiler(l.compiler).
-		WithStore(nothing{}).WithTransaction(nothing{}).WithInput(value(in)).
+		WithStore(nothing{}).WithTransaction(nothing{}).WithInput(ast.NewTerm(input)).
 		WithStrictBuiltinErrors(true).WithCancel(cancel)
 	var got ast.Value
 	err = q.Iter(ctx, func(r topdown.QueryResult) error {
@@ -211,42 +215,6 @@ func (l *local) decide(ctx context.Context, in *policy.Input) (yes bool, err err
 	}
 	return bool(b), nil
 }
-
-// value is an input as OPA has it.
-func value(in *policy.Input) *ast.Term {
-	o := make([][2]*ast.Term, 0, 11)
-	add := func(key *ast.Term, text string) {
-		if text != "" {
-			o = append(o, ast.Item(key, ast.StringTerm(text)))
-		}
-	}
-	o = append(o, ast.Item(keys[0], ast.StringTerm(in.Operation)), ast.Item(keys[1],
-		ast.StringTerm(in.Path)))
-	for i, text := range []string{in.Destination, in.Encoding, in.ResolvedPath, in.ResolvedDestination,
-		in.Principal, in.Session, in.Dialect} {
-		add(keys[i+2], text)
-	}
-	if in.Recursive != nil {
-		o = append(o, ast.Item(keys[9], ast.BooleanTerm(*in.Recursive)))
-	}
-	if len(in.Headers) > 0 {
-		var h [][2]*ast.Term
-		for name, text := range in.Headers {
-			h = append(h, ast.Item(ast.StringTerm(name), ast.StringTerm(text)))
-		}
-		o = append(o, ast.Item(keys[10], ast.ObjectTerm(h...)))
-	}
-	return ast.ObjectTerm(o...)
-}
-
-// keys are the keys of policy.Input, in the order of value.
-var keys = func() (out []*ast.Term) {
-	for _, k := range []string{"operation", "path", "destination", "encoding", "resolved_path",
-		"resolved_destination", "principal", "session", "dialect", "recursive", "mcp_headers"} {
-		out = append(out, ast.StringTerm(k))
-	}
-	return out
-}()
 
 // nothing is the data that policies have beside their rules. An evaluation only reads it.
 type nothing struct{ storage.Store }
