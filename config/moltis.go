@@ -15,9 +15,9 @@ var ofMoltis = []string{"hooks", "skills", "tools.exec", "tools.browser", "tools
 	"tools.agent_timeout_secs", "tools.agent_max_iterations", "tools.max_tool_result_bytes",
 	"tools.agent_loop_detector_window"}
 
-// foreign says whether what is at path, unknown from rest on below f, is Moltis' and none of our
-// business. A layer of its tool policy is a problem: it would narrow what some callers have, and who
-// they are is not known here.
+// foreign says whether the key or section at path, unknown from rest on below f, is Moltis' and none of our
+// business. A layer of its tool policy is a problem: it narrows the tools of some callers, and callers can't be
+// told apart here.
 func (d *decoder) foreign(path []string, f *field, rest []string, section bool) bool {
 	if f.key != "" && f.key != "tools" {
 		return false

@@ -334,8 +334,8 @@ func (r rule) holds(pairs []pair) bool {
 	return true
 }
 
-// findRule gives the rule that explains all pairs, if what it makes of New is beyond doubt. What
-// merely is deeper or shallower must show two depths, or step in New as the file does. A unit that
+// findRule gives the rule that explains all pairs, if its result for New is beyond doubt. Lines that are
+// merely deeper or shallower must show two depths, or step in New as the file does. A unit that
 // becomes the file's is enough; for any other change all rules that fit must make the same of New.
 func findRule(pairs []pair, old, new string, text []byte, near int) *rule {
 	if len(pairs) == 0 {

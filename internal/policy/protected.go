@@ -146,8 +146,8 @@ func isCopy(word string) bool {
 	return strings.Trim(word, "0123456789") == ""
 }
 
-// common is the name that says for everybody what this one says for one place: lefthook.yml for
-// lefthook-local.yml, jenkinsfile for jenkinsfile.prod, .bashrc for .bashrc.d.
+// common is the name that name is a local form of: lefthook.yml for lefthook-local.yml, jenkinsfile for
+// jenkinsfile.prod, .bashrc for .bashrc.d.
 func common(name string) string {
 	if s, rest, ok := strings.Cut(name, "."); ok && strings.HasSuffix(s, "file") && named[s] != NoClass &&
 		rest != "md" && rest != "txt" && rest != "rst" {
@@ -275,7 +275,7 @@ func anyWord(stem string, is func(string) bool) bool {
 // letter is for folded names: ASCII letters and all beyond ASCII.
 func letter(c byte) bool { return 'a' <= c && c <= 'z' || c >= 0x80 }
 
-// execName tries what no table can list: bare repositories, workspaces, run configurations, what
+// execName tries the forms that no table can list: bare repositories, workspaces, run configurations, files that
 // shells and vims read at their start, rules for agents, and the servers that an agent starts.
 func execName(name string) bool {
 	for _, end := range []string{".git", ".code-workspace", ".sublime-project", ".run.xml"} {
@@ -544,8 +544,8 @@ func (c *Classes) Of(name string) Class {
 // Lifted says whether no class holds for a clean real name.
 func (c *Classes) Lifted(name string) bool { return c.lifted.refuses(name) != none }
 
-// Worst is the class of an object by all of its names, as it was spelled, as it is, and by what the
-// way there passes; with the first name that has it.
+// Worst is the strongest class of an object by any of its names: as it was spelled, its true name, and those of the
+// links on the way; with the first name that has it.
 func (c *Classes) Worst(o guardfs.Object) (by string, worst Class) {
 	names := append([]string{o.Spelled, o.True}, o.Also...)
 	for _, hop := range o.Hops {

@@ -22,8 +22,8 @@ var oddLines = []struct {
 	{"a code fence stands in it", regexp.MustCompile("(?m)^[ \\t]*```")},
 }
 
-// Odd gives what looks broken in a text after a change and did not before, in a few words; "" where
-// nothing does, or it is no UTF-8. It is no reason to refuse. name is that of the file.
+// Odd says in a few words how the text after, of the file of that name, looks broken where before did not; "" where
+// it doesn't, or is no UTF-8. For example: "its () balanced before and don't now". It is no reason to refuse.
 func Odd(name string, before, after []byte) string {
 	if len(before) > maxOdd || len(after) > maxOdd || len(bytes.TrimSpace(before)) == 0 ||
 		!utf8.Valid(after) || bytes.IndexByte(after, 0) >= 0 {

@@ -149,7 +149,7 @@ func parse(name string) (*ast.Module, error) {
 	return nil, told(first)
 }
 
-// told is an error of OPA on one line each, with what a call of a builtin that is taken away needs.
+// told gives an error of OPA as one error a line, with a reason where a builtin is missing because it is taken away here.
 func told(err error) error {
 	all, ok := errors.AsType[ast.Errors](err)
 	if !ok {

@@ -35,7 +35,7 @@ func newRemote(base *url.URL, path string) *remote {
 	to.RawQuery, to.Fragment = "", ""
 	return &remote{url: to.String(), client: &http.Client{
 		Timeout: askTime,
-		// who is sent elsewhere asks somebody whom the operator did not name
+		// a redirect leads to a server that the operator did not name
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
 			DialContext: (&net.Dialer{Timeout: askTime}).DialContext},
