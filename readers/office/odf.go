@@ -23,7 +23,7 @@ func (d *Document) opendocument() error {
 	}
 	hidden := map[string]bool{} // names of styles
 	inStyles, style := false, ""
-	tracked := false // the last element holds deleted text
+	tracked := false  // the last element holds deleted text
 	var unseen []bool // one for each open element with text: it or one around it is hidden
 	mark := func(e *element) string {
 		if hidden[e.get("style-name")] {
