@@ -247,7 +247,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		return Step{}, err
 	}
 	step := Step{Replacements: len(p.rs), Strategy: p.strategy, RecoveredCRLF: p.recovered, Line: lineAt(d.text, p.rs[0].start),
-		Shallow: shallow(src, e, p.rs[0].start), Orphan: orphan(src, e.Old, e.New, p.rs[0].end)}
+		Shallow: further(src, e, p.rs[0].start) && !spansLines(e.New), Orphan: orphan(src, e.Old, e.New, p.rs[0].end)}
 	if step.Spans, err = d.put(index, e, p.rs, o); err != nil {
 		return Step{}, err
 	}
@@ -256,9 +256,6 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 	}
 	return step, nil
 }
-
-// shallow: see Step. Text that goes on over line ends may begin anywhere.
-func shallow(src *source, e Edit, at int) bool { return further(src, e, at) && !spansLines(e.New) }
 
 // further says that the lines which New adds below begin further left than the line that Old is a part of.
 func further(src *source, e Edit, at int) bool {

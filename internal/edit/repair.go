@@ -150,9 +150,7 @@ func numbersOff(e Edit) (out []repair) {
 		r := repair{cause: CauseLineNumbers, old: old, new: e.New, numbered: first, several: numbered > 1, inside: bare}
 		if s, from, n, _, ok := stripNumbers(e.New, sign); ok && n > 0 && from == first {
 			r.new = s
-		} else if each, repeated := stripEach(e.New, e.Old, sign); repeated {
-			r.new = each
-		} else if each != e.New {
+		} else if slices.ContainsFunc(strings.Split(e.New, "\n"), func(l string) bool { _, _, has := cutNumber(l, sign); return has }) {
 			r.unsure = "new_string carries line numbers that do not follow those of old_string: leave them out of both"
 		}
 		out = append(out, r)
@@ -221,22 +219,6 @@ func cutNumber(l, sign string) (n int, rest string, ok bool) {
 		}
 	}
 	return 0, "", false
-}
-
-// stripEach takes a number and sign off each line of new that has one. repeated: those lines are old's
-// as they stand there, or the sign stands in no other text.
-func stripEach(new, old, sign string) (out string, repeated bool) {
-	lines := strings.Split(new, "\n")
-	known := strings.Split(old, "\n")
-	repeated = true
-	for i, l := range lines {
-		if _, rest, ok := cutNumber(l, sign); ok {
-			lines[i] = rest
-			repeated = repeated && (strings.HasPrefix(sign, "→") || slices.Contains(known, l))
-		}
-	}
-	out = strings.Join(lines, "\n")
-	return out, repeated && out != new
 }
 
 // rewriting undoes one kind of escapes.

@@ -33,7 +33,7 @@ func (p *Policy) listing(canonical string, also []string) guardfs.DirVerdict {
 		free = free && o.nothingDenied
 		l.otherNames = append(l.otherNames, &o)
 	}
-	allowed, below, rest := p.allow.cursorsAt(canonical, nil)
+	allowed, below, rest := p.allow.cursorsAt(canonical)
 	if !p.allows(canonical) && len(allowed)+len(below) == 0 {
 		return guardfs.DirVerdict{}
 	}
@@ -133,8 +133,8 @@ type dirRules struct {
 
 func (d *denials) dirRules(dir string) (l dirRules) {
 	l = dirRules{denials: d, dir: dir, ambiguous: ambiguous(dir)}
-	l.denied, l.deniedBelow, _ = d.deny.cursorsAt(dir, nil)
-	l.folded, l.foldedBelow, _ = d.folded.cursorsAt(foldPath(dir), nil)
+	l.denied, l.deniedBelow, _ = d.deny.cursorsAt(dir)
+	l.folded, l.foldedBelow, _ = d.folded.cursorsAt(foldPath(dir))
 	rules := len(l.denied) + len(l.deniedBelow) + len(l.folded) + len(l.foldedBelow)
 	l.nothingDenied = !l.ambiguous && rules == 0
 	return l
@@ -213,7 +213,7 @@ func (p *Policy) leadsToAllowed(o *guardfs.Object, a guardfs.Access) bool {
 	if a != guardfs.Walk {
 		return false
 	}
-	cursors, _, _ := p.allow.cursorsAt(o.True, nil)
+	cursors, _, _ := p.allow.cursorsAt(o.True)
 	return len(cursors) > 0
 }
 
