@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
@@ -408,4 +409,19 @@ func FuzzStale(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seen, text, old string) {
 		checkApplied(t, []byte(text), []Edit{{Old: old, New: "NEW"}}, Options{Encoding: "utf-8", Seen: []byte(seen)})
 	})
+}
+
+// unicodeEscapes writes all of s but ASCII as \u escapes.
+func unicodeEscapes(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
 }
