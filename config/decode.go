@@ -84,11 +84,6 @@ func (d *decoder) decode() {
 		d.addAt(at, "", "not valid UTF-8", "save the file as UTF-8")
 		return
 	}
-	// The library takes hours for a megabyte of dots, and a gigabyte for one of brackets.
-	if at := tooDeep(d.src); at >= 0 {
-		d.addAt(at, "", fmt.Sprintf("nested deeper than %d", maxNesting), "no key holds more than a list")
-		return
-	}
 	var err error
 	if d.meta, err = toml.Decode(d.src, &d.values); err != nil {
 		d.syntax(err)
@@ -213,7 +208,7 @@ func (d *decoder) value(f *field, path []string) {
 			return
 		}
 	}
-	wrong(f.meant(v))
+	wrong(f.form())
 }
 
 func lookup(values map[string]any, path []string) (v any, ok bool) {
@@ -288,20 +283,6 @@ func (d *decoder) nearSection(key string, path []string) string {
 		return "did you mean [" + near + "]?"
 	}
 	return "known sections: " + strings.Join(d.sections(), ", ")
-}
-
-// meant shows how to write the key with what v says in other words: "yes" is true. A value whose meaning can't be told
-// is shown every way to write the key.
-func (f *field) meant(v any) string {
-	if f.typ.Kind() == reflect.Bool {
-		switch strings.ToLower(strings.TrimSpace(fmt.Sprint(v))) {
-		case "true", "yes", "y", "on", "1", "enable", "enabled":
-			return "write " + f.name + " = true"
-		case "false", "no", "n", "off", "0", "disable", "disabled":
-			return "write " + f.name + " = false"
-		}
-	}
-	return f.form()
 }
 
 // form shows how to write the key, as a hint.

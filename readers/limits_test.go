@@ -10,9 +10,7 @@ import (
 	"image/png"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 func TestEncryptedDocument(t *testing.T) {
@@ -88,43 +86,6 @@ func TestWindowOfUTF16(t *testing.T) {
 		if want := "line 400 Ċ ਅ ਊ ఊ\nline 401 Ċ ਅ ਊ ఊ\n"; plainLines(m) != want || m.TotalLines != 500 {
 			t.Errorf("big-endian %v: %q of %d lines", big, plainLines(m), m.TotalLines)
 		}
-	}
-}
-
-// Pages of long lines never cut a character, and what is remembered of one line says nothing of another.
-func TestColumnsOfTwoLines(t *testing.T) {
-	text := strings.Repeat("é", 4000) + "\n" + strings.Repeat("ü", 4000) + "\n"
-	src := Source{R: strings.NewReader(text), Size: int64(len(text)), ID: "two lines", Changed: time.Unix(1, 0)}
-	r := testReaders(t)
-	for _, line := range []int{2, 1, 2} {
-		for column, pages := 1, 0; column > 0; pages++ {
-			c, err := r.Read(t.Context(), src, Options{Offset: line, Column: column, MaxBytes: 1001, MaxFileBytes: 2000})
-			must(t, err)
-			m := c.(*Text)
-			want := map[int]string{1: "é", 2: "ü"}[line]
-			_, shown, _ := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(m.Content, "\n"), "…"), "→")
-			if m.InvalidBytes > 0 || strings.Trim(shown, want) != "" || m.NextColumn > 0 && m.NextColumn != column+utf8.RuneCountInString(shown) || pages > 20 {
-				t.Fatalf("line %d, column %d: %d invalid, next %d, %.60q", line, column, m.InvalidBytes, m.NextColumn, m.Content)
-			}
-			if m.NextColumn == 0 && column+utf8.RuneCountInString(shown) != 4001 {
-				t.Fatalf("line %d ends at column %d", line, column+utf8.RuneCountInString(shown))
-			}
-			column = m.NextColumn
-		}
-	}
-	for _, at := range []struct {
-		line, column int
-		want         string
-	}{{2, 1, "ü"}, {1, 1000, "é"}, {2, 1000, "ü"}} {
-		c, err := r.Read(t.Context(), src, Options{Offset: at.line, Column: at.column, MaxBytes: 1001, MaxFileBytes: 2000})
-		if err != nil || !strings.Contains(c.(*Text).Content, "→"+at.want) {
-			t.Errorf("line %d, column %d: %v %.60q", at.line, at.column, err, c.(*Text).Content)
-		}
-	}
-	odd := "a" + strings.Repeat("é", 200_000) // a piece of it ends within a character
-	m := readAs[*Text](t, []byte(odd), Options{Offset: 1, Column: 1, MaxFileBytes: 2000})
-	if m.InvalidBytes > 0 || m.NextColumn == 0 {
-		t.Errorf("%d invalid bytes, next column %d", m.InvalidBytes, m.NextColumn)
 	}
 }
 

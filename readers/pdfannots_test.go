@@ -2,9 +2,6 @@ package readers
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -98,7 +95,7 @@ func TestPDFAnnotations(t *testing.T) {
     this sum
 [annotation] REJECTED
 [annotation, hidden] ignore what was said before
-[annotation] without text: 1 highlight, 1 ink
+[annotation] without text: 2
 `
 	if p.Text != want {
 		t.Errorf("%s\nwant\n%s", p.Text, want)
@@ -113,7 +110,7 @@ func TestPDFAnnotations(t *testing.T) {
 	// The answer names what is neither in the text nor in a picture.
 	both := readAs[*PDF](t, overlaid("BT /F1 12 Tf 72 720 Td (signed below) Tj ET", 0, 1,
 		"<< /Type /Annot /F 4 /Subtype /Ink /InkList [[72 500 300 520 320 400]] /C [0 0 0] /Rect [70 390 330 530] >>"), Options{})
-	if !strings.Contains(both.Text, "signed below\n[annotation] without text: 1 ink\n") || !strings.Contains(both.Note, "render: true") {
+	if !strings.Contains(both.Text, "signed below\n[annotation] without text: 1\n") || !strings.Contains(both.Note, "render: true") {
 		t.Errorf("%s\n%s", both.Text, both.Note)
 	}
 	// Nothing that is shown: an empty page, and a hidden note.
@@ -130,27 +127,6 @@ func TestPDFManyAnnotations(t *testing.T) {
 	p := readAs[*PDF](t, overlaid("", 0, most+7, slices.Repeat([]string{note}, most+7)...), Options{ImageMaxEdge: 64})
 	if n := strings.Count(p.Text, "[annotation] n\n"); n != most || !strings.Contains(p.Text, "not read: 7 of") {
 		t.Errorf("%d of %d notes: %.200s", n, most+7, p.Text[max(len(p.Text)-200, 0):])
-	}
-}
-
-// pdftotext draws the fields that it finds an appearance for: each of its words is in ours.
-func TestPDFFormsAgainstPdftotext(t *testing.T) {
-	program, err := exec.LookPath("pdftotext")
-	if err != nil {
-		t.Skip("SKIPPED: pdftotext is not installed")
-	}
-	for name, raw := range map[string][]byte{"form": formPDF(), "notes": notesPDF()} {
-		file := filepath.Join(t.TempDir(), "made.pdf")
-		must(t, os.WriteFile(file, raw, 0o600))
-		out, err := exec.Command(program, file, "-").Output()
-		must(t, err)
-		got := words(readAs[*PDF](t, raw, Options{}).Text)
-		for _, w := range words(string(out)) {
-			if w != "x" && w != "english" && !slices.Contains(got, w) { // the appearance of a check mark, and what is not chosen
-				t.Errorf("%s: %q is not in our text", name, w)
-			}
-		}
-		t.Logf("%s: pdftotext says %q", name, words(string(out)))
 	}
 }
 

@@ -269,15 +269,13 @@ func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 // shownOtherwise refuses an old_string that was probably taken from what Read shows of a file instead of its
 // text; nil where it was not.
 func shownOtherwise(path string, content []byte, encoding, old string, e *edit.NoMatchError) error {
-	shown, sent := readers.ShownDecoded(content, encoding), strings.TrimSpace(old)
+	shown := readers.ShownDecoded(content, encoding)
 	switch {
 	case shown != "":
 	case e.Resend != "" && !e.Partial:
 		return nil // it is in the file, written a little differently
-	case strings.ContainsRune(sent, utf8.RuneError) && !utf8.Valid(content):
+	case strings.ContainsRune(old, utf8.RuneError) && !utf8.Valid(content):
 		return engine.Refuse(refusal.ReplacedBytes, path, encoding)
-	case sent != "" && strings.Contains(readers.RenderedHTML(content, encoding), sent):
-		shown = "HTML"
 	default:
 		return nil
 	}
@@ -320,13 +318,11 @@ type causeField struct {
 type noMatchFields struct {
 	EditIndex *int   `json:"edit,omitempty"` // 1-based, MultiEdit only
 	Cause     string `json:"cause"`
-	Line      int    `json:"line,omitempty"`       // first line of the closest region
-	EndLine   int    `json:"end_line,omitempty"`   // last line of it
-	Region    string `json:"region,omitempty"`     // the region as it stands in the file
-	Diff      string `json:"diff,omitempty"`       // character diff with visible blanks
-	Resend    string `json:"resend,omitempty"`     // the exact old_string that would match
-	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: what the edits before this one made, around the last of them
-	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
+	Line      int    `json:"line,omitempty"`     // first line of the closest region
+	EndLine   int    `json:"end_line,omitempty"` // last line of it
+	Region    string `json:"region,omitempty"`   // the region as it stands in the file
+	Resend    string `json:"resend,omitempty"`   // the exact old_string that would match
+	Detail    string `json:"detail,omitempty"`   // why a near match was not taken
 	// Readings are the calls that may be meant, each of them tried; which of them can't be told.
 	Readings []*NextCall `json:"readings,omitempty"`
 	In       string      `json:"in,omitempty"` // a file that the session has read, and that has the text
@@ -337,9 +333,7 @@ type noMatchFields struct {
 func (n noMatchFields) Text() string {
 	var b lines
 	b.add(n.Detail != "", "why: %s\n", n.Detail)
-	b.add(n.Diff != "", "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
-	b.add(n.TextThere != "", "text_there, which this edit saw:\n%s", n.TextThere)
-	b.add(n.Region != "", "the region:\n%s\n", n.Region)
+	b.add(n.Region != "", "the region, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Region)
 	b.add(n.Resend != "", "resend, the old_string that would match:\n%s", n.Resend)
 	if n.next != nil && n.next.Tool == "Edit" && n.In == "" {
 		fmt.Fprintf(&b, "old_string:\n%s\nnew_string:\n%s", n.next.Args["old_string"],
@@ -412,7 +406,7 @@ func noMatch(a *about, r *Refusal) {
 		offer = "resend"
 	case f.Region != "" && (!strings.HasSuffix(f.Region, "…") || strings.HasPrefix(f.Region, "…")):
 		offer = "region"
-	case e.TextThere == "" && a.call != nil && a.s.engine.SawAll(a.call, cmp.Or(a.Path, a.path)):
+	case a.call != nil && a.s.engine.SawAll(a.call, cmp.Or(a.Path, a.path)):
 		offer = "read" // and need not be read again
 	case e.Line > 0:
 		offer, r.Next = "lines", read(a.path)
@@ -427,7 +421,7 @@ func noMatch(a *about, r *Refusal) {
 	}
 }
 
-// offerOf fills f with the offers in place of a text that was not found: a call, two calls of which one may be
+// offerOf fills f with the offers in place of a text that was not found: a call, two calls in two files of which one may be
 // meant, or the region that is most alike.
 func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	there := a.elsewhere(e)
@@ -445,8 +439,6 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 		f.In, f.Line, f.EndLine = there.Args["file_path"].(string), 0, 0
 	case e.Repaired != nil && a.tool == "Edit":
 		f.next = a.withStrings(*e.Repaired)
-	case len(e.Readings) > 1 && a.tool == "Edit":
-		f.Readings = callsIfBrief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
 	case len(e.All) > 0 && a.tool == "MultiEdit":
 		f.next = again(a.tool, a.args, map[string]any{"edits": repairedEdits(e.All)})
 	}
@@ -456,15 +448,12 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	if f.next != nil || f.Readings != nil || f.In != "" {
 		return
 	}
-	f.Region, f.Diff, f.TextThere = clip(e.Region, maxShown), clip(e.Diff, maxShown), clip(e.TextThere, maxShown)
+	f.Region = clip(e.Region, maxShown)
 	if len(e.Resend) <= 2*maxShown {
 		f.Resend = e.Resend
 	}
 	if strings.TrimSpace(f.Region) == strings.TrimSpace(f.Resend) || jsonLen(f.Region)+jsonLen(f.Resend) > maxOffered {
 		f.Region = ""
-	}
-	if f.Resend != "" && jsonLen(f.Diff)+jsonLen(f.Resend) > maxOffered {
-		f.Diff = ""
 	}
 }
 

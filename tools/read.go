@@ -174,10 +174,7 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
 ) (*engine.Sight, error) {
-	src := readers.Source{
-		R: f.ReaderAt, Size: f.Info.Size, Name: f.Path, ID: f.Info.ID.String(),
-		Changed: f.Info.ChangeTime,
-	}
+	src := readers.Source{R: f.ReaderAt, Size: f.Info.Size, Name: f.Path}
 	body, err := s.engine.Readers().Read(ctx, src, s.readOptions(a))
 	if err != nil {
 		return nil, err

@@ -326,10 +326,7 @@ func Definitions() []Definition { return (&Suite{}).Definitions() }
 
 // DefinitionsUnder are those of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
+	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	return (&Suite{tools: lists}).Definitions(), nil
 }
 

@@ -8,42 +8,44 @@ import (
 	"testing"
 )
 
-// TestCauses: each cause, with the least text that shows it, in both modes where both refuse. What is to be resent is in the file once.
+// causeCases are each cause with the least text that shows it. What is to be resent is in the file once.
+var causeCases = []struct {
+	name, text, seen, old string
+	strict                bool // a tier takes it
+	cause                 string
+	line, end             int
+	resend                string
+}{
+	{"tabs for spaces", "func f() {\n\tif x {\n\t\ty()\n\t}\n}\n", "", "    if x {\n        y()\n    }", true, CauseTabsVsSpaces, 2, 4, "\tif x {\n\t\ty()\n\t}"},
+	{"too deep", "def f():\n    a = 1\n    b = 2\n", "", "        a = 1\n        b = 2", true, CauseIndentation, 2, 3, "    a = 1\n    b = 2"},
+	{"no rule for the indentation", "if x:\n    a()\n        b()\n", "", "if x:\n    a()\n    b()", false, CauseIndentation, 1, 3, "if x:\n    a()\n        b()"},
+	{"blanks at line ends", "a() {  \n  b()\n}\n", "", "a() {\n  b()\n}", true, CauseTrailingBlanks, 1, 3, "a() {  \n  b()\n}"},
+	{"blanks inside", "x  =  foo(1)\n", "", "x = foo(1)", false, CauseWhitespace, 1, 1, "x  =  foo(1)"},
+	{"a blank line more", "a = 1\nb = 2\n", "", "a = 1\n\nb = 2", false, CauseWhitespace, 1, 2, "a = 1\nb = 2"},
+	{"typographic quotes", "say “hi” now\n", "", `say "hi" now`, true, CauseQuotes, 1, 1, "say “hi” now"},
+	{"no-break space", "10\u00a0km\n", "", "10 km", true, CauseUnicodeSpace, 1, 1, "10\u00a0km"},
+	{"decomposed", "cafe\u0301 au lait\n", "", "café au lait", true, CauseNormalisation, 1, 1, "cafe\u0301 au lait"},
+	{"escaped", "print(\"a\")\n", "", `print(\"a\")`, true, CauseEscaped, 1, 1, `print("a")`},
+	{"entity", "if a < b && c {\n", "", "if a &lt; b &amp;&amp; c {", true, CauseEntity, 1, 1, "if a < b && c {"},
+	{"line numbers", "one\ntwo\nthree\n", "", "     2→two\n     3→three", true, CauseLineNumbers, 2, 3, "two\nthree"},
+	{"case", "SELECT name FROM users;\n", "", "select name from users;", false, CauseCase, 1, 1, "SELECT name FROM users;"},
+	{"stale", "a\ncompletely_different(1)\nc\n", "a\nold_line(2)\nc\n", "old_line(2)", false, CauseStale, 2, 2, "completely_different(1)"},
+	{"another word", "func area(width int) int {\n\treturn width\n}\n", "", "func area(height int) int {", false, CauseUnknown, 1, 1, "func area(width int) int {"},
+	{"nothing like it", "alpha\nbeta\n", "", "zzz qqq", false, CauseUnknown, 0, 0, ""},
+	{"an empty file", "", "", "zzz", false, CauseUnknown, 0, 0, ""},
+	{"a blank line too few in strict", "\n\n  \n", "", "\n\n\n", true, CauseUnknown, 0, 0, ""},
+}
+
+// TestCauses: each cause, in both modes where both refuse.
 func TestCauses(t *testing.T) {
-	for _, c := range []struct {
-		name, text, seen, old string
-		strict                bool
-		cause                 string
-		line, end             int
-		resend                string
-		diff                  string // a part of it
-	}{
-		{"tabs for spaces", "func f() {\n\tif x {\n\t\ty()\n\t}\n}\n", "", "    if x {\n        y()\n    }", true, CauseTabsVsSpaces, 2, 4, "\tif x {\n\t\ty()\n\t}", "→"},
-		{"too deep", "def f():\n    a = 1\n    b = 2\n", "", "        a = 1\n        b = 2", true, CauseIndentation, 2, 3, "    a = 1\n    b = 2", "·"},
-		{"no rule for the indentation", "if x:\n    a()\n        b()\n", "", "if x:\n    a()\n    b()", false, CauseIndentation, 1, 3, "if x:\n    a()\n        b()", ""},
-		{"blanks at line ends", "a() {  \n  b()\n}\n", "", "a() {\n  b()\n}", true, CauseTrailingBlanks, 1, 3, "a() {  \n  b()\n}", "·"},
-		{"blanks inside", "x  =  foo(1)\n", "", "x = foo(1)", false, CauseWhitespace, 1, 1, "x  =  foo(1)", "·"},
-		{"a blank line more", "a = 1\nb = 2\n", "", "a = 1\n\nb = 2", false, CauseWhitespace, 1, 2, "a = 1\nb = 2", ""},
-		{"typographic quotes", "say “hi” now\n", "", `say "hi" now`, true, CauseQuotes, 1, 1, "say “hi” now", "“"},
-		{"no-break space", "10\u00a0km\n", "", "10 km", true, CauseUnicodeSpace, 1, 1, "10\u00a0km", ""},
-		{"decomposed", "cafe\u0301 au lait\n", "", "café au lait", true, CauseNormalisation, 1, 1, "cafe\u0301 au lait", ""},
-		{"escaped", "print(\"a\")\n", "", `print(\"a\")`, true, CauseEscaped, 1, 1, `print("a")`, `\`},
-		{"entity", "if a < b && c {\n", "", "if a &lt; b &amp;&amp; c {", true, CauseEntity, 1, 1, "if a < b && c {", "&lt;"},
-		{"line numbers", "one\ntwo\nthree\n", "", "     2→two\n     3→three", true, CauseLineNumbers, 2, 3, "two\nthree", "→"},
-		{"case", "SELECT name FROM users;\n", "", "select name from users;", false, CauseCase, 1, 1, "SELECT name FROM users;", ""},
-		{"stale", "a\ncompletely_different(1)\nc\n", "a\nold_line(2)\nc\n", "old_line(2)", false, CauseStale, 2, 2, "completely_different(1)", ""},
-		{"another word", "func area(width int) int {\n\treturn width\n}\n", "", "func area(height int) int {", false, CauseUnknown, 1, 1, "func area(width int) int {", "width"},
-		{"nothing like it", "alpha\nbeta\n", "", "zzz qqq", false, CauseUnknown, 0, 0, "", ""},
-		{"an empty file", "", "", "zzz", false, CauseUnknown, 0, 0, "", ""},
-		{"a blank line too few in strict", "\n\n  \n", "", "\n\n\n", true, CauseUnknown, 0, 0, "", ""},
-	} {
+	for _, c := range causeCases {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: "NEW"}}, Options{Strict: c.strict, Seen: []byte(c.seen)})
 			e, ok := err.(*NoMatchError)
 			if !ok {
 				t.Fatalf("%T %v", err, err)
 			}
-			if e.Cause != c.cause || e.Line != c.line || e.EndLine != c.end || e.Resend != c.resend || !strings.Contains(e.Diff, c.diff) {
+			if e.Cause != c.cause || e.Line != c.line || e.EndLine != c.end || e.Resend != c.resend {
 				t.Fatalf("%+v", e)
 			}
 			if e.Resend == "" {
@@ -65,14 +67,14 @@ func TestCausesAreProven(t *testing.T) {
 	t.Parallel()
 	word := regexp.MustCompile(`[a-z]{4,}`)
 	n := 0
-	for i, c := range nearMisses(t) {
-		if i%29 != 0 || c.seen != "" || slices.Contains(c.causes, CauseUnknown) {
+	for _, c := range causeCases {
+		if c.seen != "" || c.cause == CauseUnknown {
 			continue
 		}
 		for _, strict := range []bool{true, false} {
 			for _, old := range []string{word.ReplaceAllString(c.old, "qqzzqq"), strings.ToUpper(c.old)} {
 				other := strings.Contains(old, "qqzzqq")
-				if old == c.old || strings.ToUpper(c.text) == c.text || !other && (slices.Contains(c.causes, CauseCase) || slices.Contains(c.causes, CauseTrailingBlanks)) {
+				if old == c.old || strings.ToUpper(c.text) == c.text || !other && (c.cause == CauseCase || c.cause == CauseTrailingBlanks) {
 					continue
 				}
 				n++
@@ -86,10 +88,13 @@ func TestCausesAreProven(t *testing.T) {
 			}
 		}
 	}
-	if n < 100 {
+	if n < 25 {
 		t.Errorf("only %d", n)
 	}
 }
+
+// indented puts the blanks before l that old begins with.
+func indented(old, l string) string { return string(indentOf([]byte(old))) + l }
 
 // TestMinified: of a line that is the whole file a refusal shows the place that is meant, not the beginning, and no more than that.
 func TestMinified(t *testing.T) {
@@ -107,7 +112,7 @@ func TestMinified(t *testing.T) {
 		old = strings.ReplaceAll(old, `\n`, "\n")
 		_, err := Apply([]byte(text), []Edit{{Old: old, New: "x"}}, Options{})
 		e, ok := err.(*NoMatchError)
-		if !ok || !strings.Contains(e.Region+e.Resend, "a.x2>b.y?a:g(b,2250000)") || len(e.Region)+len(e.Resend)+len(e.Diff) > 3000 {
+		if !ok || !strings.Contains(e.Region+e.Resend, "a.x2>b.y?a:g(b,2250000)") || len(e.Region)+len(e.Resend) > 3000 {
 			t.Errorf("%q: %v %+v", old, err, e)
 		}
 	}
@@ -144,22 +149,5 @@ func TestStrict(t *testing.T) {
 		case c.strategy != "" && (err != nil || r.Steps[0].Strategy != c.strategy):
 			t.Errorf("%q in %q: %v", c.old, c.text, err)
 		}
-	}
-}
-
-// TestTextThere: an edit that finds nothing close shows what the edits before it made of the text.
-func TestTextThere(t *testing.T) {
-	text := strings.Repeat("line\n", 30) + "foo\n" + strings.Repeat("line\n", 30)
-	_, err := Apply([]byte(text), []Edit{{Old: "foo", New: "bar"}, {Old: "(nothing ~ like ~ it)", New: "x"}}, Options{})
-	e, ok := err.(*NoMatchError)
-	if !ok || e.Line != 0 {
-		t.Fatalf("%v", err)
-	}
-	if lines := strings.Split(strings.TrimSuffix(e.TextThere, "\n"), "\n"); len(lines) != 21 || lines[0] != "    21→line" || lines[10] != "    31→bar" {
-		t.Errorf("%d lines: %s", len(lines), e.TextThere)
-	}
-	_, err = Apply([]byte("a"), []Edit{{Old: "a", New: "b\n"}, {Old: "(nothing ~ like ~ it)", New: "x"}}, Options{})
-	if e, ok := err.(*NoMatchError); !ok || e.TextThere != "     1→b\n" {
-		t.Errorf("%v %+v", err, e)
 	}
 }

@@ -372,10 +372,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
 	o := opened{recorded: true, root: h.Root.Only, place: h.Root.Place}
-	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny,
-		cfg.Tools.FS.ReadOnly); err != nil {
-		return nil, err
-	}
+	o.tools = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny, cfg.Tools.FS.ReadOnly)
 	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {
 		return nil, err
 	}

@@ -80,8 +80,8 @@ func TestOf(t *testing.T) {
 				dir, last = "/ws/"+name[:i], name[i+1:]
 			}
 			above := (Holds{true, true}).Of(dir, "/") == Secret
-			if got := IsSecret(last, Parents(dir)); !above && got != (class == Secret) {
-				t.Errorf("IsSecret(%s in %s) is %v", last, dir, got)
+			if got := isSecretName(last, parentsOf(dir)); !above && got != (class == Secret) {
+				t.Errorf("isSecretName(%s in %s) is %v", last, dir, got)
 			}
 		}
 	}

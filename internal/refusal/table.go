@@ -34,7 +34,7 @@ var (
 	NotUTF8      = engine.With[string](engine.CodeUnsupported, "not_utf8") // where
 	NoDirectory  = engine.With[struct{}](engine.CodeBadRequest, "no_directory")
 
-	ShownDecoded       = engine.With[string](engine.CodeUnsupported, "shown_decoded")     // as what: email, notebook or HTML
+	ShownDecoded       = engine.With[string](engine.CodeUnsupported, "shown_decoded")     // as what: email or notebook
 	ReplacedBytes      = engine.With[string](engine.CodeNoMatch, "replacement_character") // the encoding that the call names
 	CellUnseen         = engine.With[CellFacts](engine.CodeMustRead, "cell_unseen")
 	SeveralDirectories = engine.With[GlobFacts](engine.CodeBadRequest, "several_directories")
@@ -217,12 +217,10 @@ var rows = map[engine.Cause]Row{
 			"{offer=alike}If the region is what is meant, send resend as {old_string}, with new_string made to fit it. | " +
 			"{offer=resend}Repair both strings: {old_string} becomes resend, and {repair}. | {offer=region}If the region is what is meant, copy {old_string} from it. | " +
 			"{offer=read}Copy {old_string} from the file as it was read here. | {offer=lines}Read lines {Line} to {EndLine} and copy {old_string} from there. | " +
-			"{TextThere?}text_there is what the edits before this one made, around the last of them: copy {old_string} from there, or Read the file for what lies elsewhere. | " +
 			"Read the file{by} and copy {old_string} from it."},
 	ShownDecoded: {Type: "NotText",
-		Says: "{fact=email}old_string is not in the file: of an email whose text is encoded Read shows the decoded text, which is not the file's bytes" + untouched +
-			" | {fact=notebook}old_string is not in the file: of a notebook Read shows the cells, which are written in another way in the file" + untouched +
-			" | old_string is not in the file: it is in the text that Read shows of HTML with render: true, which is made from the source" + untouched,
+		Says: "{fact=notebook}old_string is not in the file: of a notebook Read shows the cells, which are written in another way in the file" + untouched +
+			" | old_string is not in the file: of an email whose text is encoded Read shows the decoded text, which is not the file's bytes" + untouched,
 		Hint: "{fact=notebook}Use {NotebookEdit}, or read the source with {encoding}: utf-8 and take {old_string} from there. | Read the source with render: false and take {old_string} from there. | Take the text from the source."},
 	ReplacedBytes: {Type: "EncodingError",
 		Says: "old_string has U+FFFD, which Read shows in place of bytes that are no text in that encoding: it is not in the file" + untouched,

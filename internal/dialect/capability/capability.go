@@ -72,10 +72,7 @@ func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 
 // DefinitionsUnder are those that a configuration leaves, in the order of the text.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
+	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	tiers, _, err := tiersOf(cfg.Capability)
 	if err != nil {
 		return nil, err

@@ -103,10 +103,7 @@ func (d *Dialect) Definitions() []dialect.Definition { return definitions(d.e.To
 
 // DefinitionsUnder are those of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
+	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	return definitions(lists), nil
 }
 

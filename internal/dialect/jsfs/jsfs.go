@@ -115,10 +115,7 @@ func (d *Dialect) hasFS() bool { return d.e.HasChain() || d.o.Config.Filesystem 
 
 // DefinitionsUnder are those of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
+	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	return definitions(lists, cfg.JS, cfg.FS.HasPolicies() || cfg.JS.Filesystem,
 		cfg.FS.CheckpointBeforeMutation), nil
 }
