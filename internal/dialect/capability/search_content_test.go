@@ -47,7 +47,7 @@ func TestSearchContent(t *testing.T) {
 	for args, want := range map[string]string{
 		`"pattern":"Server"`:                                               "src/server.go:4 src/use_test.go:3 server.png:0 src/use.go:4",
 		`"pattern":"server","case_sensitive":true`:                         "server.png:0 src/server.go:0",
-		`"pattern":"Server","context":0`:                                   "src/server.go:4 src/use_test.go:3 src/server.go:3 server.png:0 src/use.go:4",
+		`"pattern":"Server","context":0`:                                   "src/server.go:4 src/use_test.go:3 server.png:0 src/server.go:3 src/use.go:4",
 		`"pattern":"src.Server"`:                                           "src/server.go:4 src/use_test.go:3",
 		`"pattern":"Server","include_glob":"*_test.go"`:                    "src/use_test.go:3",
 		`"pattern":"Server","include_hidden":true,"include_glob":".cache"`: "",
@@ -95,30 +95,6 @@ func goSource(t testing.TB) string {
 		t.Skip("SKIPPED: there is no source tree of Go here")
 	}
 	return src
-}
-
-// Some questions of Go's own source, as an agent asks them. TestWhereInGo asks more of them.
-func TestSearchContentOfGo(t *testing.T) {
-	src := goSource(t)
-	root := src + "/net/http"
-	if *wholeTree {
-		root = src
-	}
-	r := open(t, func(c *config.Config, _ *engine.Host) {
-		c.Tools.FS.AllowPaths, c.Tools.FS.WorkspaceRoot = []string{src + "/**"}, src
-	})
-	for query, want := range map[string]string{
-		"http.Server": "server.go", "Hijacker": "server.go", "CookieJar": "jar.go",
-		"ErrServerClosed": "server.go", "HandlerFunc": "server.go",
-	} {
-		args := fmt.Sprintf(`{"path":%q,"pattern":%q}`, root, query)
-		start := time.Now()
-		a := r.call(t, "filesystem.search_content", args)
-		t.Logf("%s: %v", query, time.Since(start).Round(time.Millisecond))
-		if got := found(a, src+"/net/http"); len(got) == 0 || !strings.HasPrefix(got[0], want+":") {
-			t.Errorf("%s: %.300s", query, mustJSON(a))
-		}
-	}
 }
 
 // A binary file that matches is named, beside what was found elsewhere; one whose first NUL comes after 8,000 bytes is text.
@@ -193,18 +169,22 @@ func TestLineKind(t *testing.T) {
 	for kind, lines := range map[int]string{
 		defines: `func X(a int) {|type X struct {|type X[T any] struct {|var a, X int|const X = 1|class X(Base):|async def X():|pub(crate) fn X<T>() {` +
 			`|pub struct X;|macro_rules! X {|export default function X() {|function* X() {|export const X = () => {|const { X } = require('x')` +
-			`|public void X(int a) {|#define X(a) a|# define X 1|int X(int a)|static int X(int a,|} X;|struct X {|X() {|CREATE TABLE IF NOT EXISTS X (` +
-			`|create index X on t (a)|(defun X (a)|message X {|func ünïX(a int) {`,
-		inner:   "func (b *B) X() int {|\tX struct {|    def X(self):|def self.X|  X(a, b) {|void B::X(int a) {|TEXT ·X(SB), NOSPLIT, $0|TEXT runtime·X(SB), $0",
-		assigns: "X = 1|X: int = 1|public static final int X = 3;|int X = 3;|X ?= make|X :: Int -> Int|typedef unsigned int X;",
-		member:  "\tX = 1|\tX  Reader // a field|\tX,|\tX(p []byte) (n int, err error)|  X: 1,|  \"X\": 1,|  private String X;|int X(int a);|\tint X;|\tX",
+			`|public void X(int a) {|#define X(a) a|# define X 1|int X(int a)|static int X(int a,|void B::X(int a) {|} X;|struct X {|X() {|CREATE TABLE IF NOT EXISTS X (` +
+			`|create index X on t (a)|(defun X (a)|message X {|func ünïX(a int) {|	X struct {|    def X(self):|  X(a, b) {` +
+			`|X = 1|X: int = 1|public static final int X = 3;|int X = 3;|X ?= make|X :: Int -> Int|typedef unsigned int X;`,
+		owns:   "func (b *B) X() int {|def self.X|TEXT ·X(SB), NOSPLIT, $0|TEXT runtime·X(SB), $0",
+		member: "\tX = 1|\tX  Reader // a field|\tX,|\tX(p []byte) (n int, err error)|  X: 1,|  \"X\": 1,|  private String X;|int X(int a);|\tint X;|\tX",
 		0: "    X(String),|resource \"X\" \"y\" {|type Y = other.X|func f(a X) {|func (x *X) Close() error {|class Y(X):|class Y extends X {|const y = X" +
 			"|\treturn X(a)|\tif X(a) {|\tx.X(a, func() {|X(a, func() {|\ta.X = 1|// func X is this|# X = 1 in a comment|import X from 'x'|if a == X {" +
 			"|\t\t\tX: 1,|else X(a) {|y := X{|X|[X]|typedef struct { int a; } Y; // X|" + strings.Repeat("(", 200) + "X",
 	} {
 		for _, line := range strings.Split(lines, "|") {
 			at := regexp.MustCompile(`\bX\b|ünïX`).FindStringIndex(line)
-			if got := lineKind(line, at[0], at[1]); got != kind {
+			got, from, to := declared(line)
+			if at[0] >= to || from >= at[1] {
+				got = 0
+			}
+			if got != kind {
 				t.Errorf("%q: %d, want %d", line, got, kind)
 			}
 		}
@@ -326,30 +306,19 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 }
 
-// However many there are, and in whatever order they come, the best stay, newer before older.
+// However many there are, and in whatever order they come, the best stay.
 func TestManyAreBounded(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	best := func(order []int) []place {
-		r := ranked(t, asText("X", false), "a/b/z.go:1:func X() {")
-		for _, i := range order {
-			r.found(grep.FileHit{Path: fmt.Sprintf("f%05d.go", i), ModTime: now.Add(time.Duration(i) * time.Hour), Lines: 1},
-				[]grep.Row{{Line: 1, Text: fmt.Sprintf("\tuse%d(X)", i), Column: 1}})
-		}
-		list := r.best()
-		if r.lines != len(order)+1 || !r.cut {
-			t.Errorf("%d lines", r.lines)
-		}
-		return list
+	r := ranked(t, asText("X", false), "a/b/z.go:1:func X() {")
+	for _, i := range rand.Perm(5 * mostKept) {
+		r.found(grep.FileHit{Path: fmt.Sprintf("f%05d.go", i), Lines: 1}, []grep.Row{{Line: 1, Text: fmt.Sprintf("\tuse%d(X)", i), Column: 1}})
 	}
-	order := rand.Perm(5 * mostKept)
-	a := best(order)
-	slices.Reverse(order)
-	if len(a) != mostKept || !reflect.DeepEqual(placesOf(a), placesOf(best(order))) {
-		t.Errorf("%d kept; the order depends on the order", len(a))
+	list := placesOf(r.best())
+	if len(list) != mostKept || list[0] != "a/b/z.go:1" || !slices.IsSorted(list[1:]) || list[mostKept-1] != fmt.Sprintf("f%05d.go:1", mostKept-2) {
+		t.Errorf("%d kept: %q", len(list), list[:3])
 	}
-	if a[0].Path != "a/b/z.go" || a[1].Path != fmt.Sprintf("f%05d.go", 5*mostKept-1) {
-		t.Errorf("%q", placesOf(a[:3]))
+	if r.lines != 5*mostKept+1 || !r.cut {
+		t.Errorf("%d lines", r.lines)
 	}
 }
 
