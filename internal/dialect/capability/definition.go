@@ -364,9 +364,3 @@ func (d *definition) followed(t policy.Tools) []string {
 	}
 	return d.Follows
 }
-
-// quoted is a pattern that means this very name.
-func quoted(name string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}",
-		`\}`, ",", `\,`, "!", `\!`).Replace(name)
-}

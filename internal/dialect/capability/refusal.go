@@ -15,6 +15,7 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/refusal"
 )
@@ -119,7 +120,7 @@ func (c *call) recoveries(ctx context.Context, of failing, decoded any, about st
 	words := map[string]string{}
 	if about != "" {
 		words = map[string]string{"{path}": about, "{parent}": path.Dir(about),
-			"{name}": quoted(path.Base(about))}
+			"{name}": glob.Literal(path.Base(about))}
 	}
 	if p := pathsOf(decoded); len(p) == 2 {
 		words["{source}"], words["{destination}"] = p[0], p[1]
