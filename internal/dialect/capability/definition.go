@@ -70,7 +70,7 @@ type param struct {
 	Maximum     *int64   `yaml:"maximum" json:"maximum,omitempty"`
 	Of          string   `yaml:"of" json:"of,omitempty"` // type of an array's items
 	Description string   `yaml:"description" json:"description,omitempty"`
-	Items       []param  `yaml:"items" json:"items,omitempty"` // fields of it, or of an array's items
+	Items       []param  `yaml:"items" json:"items,omitempty"` // fields of an array's items
 }
 
 type effect struct {
@@ -219,9 +219,6 @@ func (p param) schema() json.RawMessage {
 	n.Description, n.Enum, n.Minimum, n.Maximum, n.Default = p.Description, p.Enum, p.Minimum,
 		p.Maximum, p.Default
 	switch {
-	case p.Type == "Object" && p.Items != nil:
-		fields := bytes.TrimSuffix(object(p.Items, true), []byte("}"))
-		return fmt.Appendf(nil, `%s,"description":%s}`, fields, mustJSON(p.Description))
 	case p.Type != "Array":
 	case p.Items != nil:
 		n.Items = object(p.Items, false)
