@@ -540,21 +540,6 @@ func BenchmarkReadFile(b *testing.B) {
 	}
 }
 
-// Where something may have been done, no word says that nothing was.
-func TestNothingWasDone(t *testing.T) {
-	for _, facts := range []struct {
-		cause engine.Cause
-		facts any
-	}{{engine.Withheld, nil}, {engine.HalfMade, engine.HalfFacts{}}, {engine.NoAnswer, engine.StuckFacts{Began: true}}} {
-		for _, code := range []engine.Code{facts.cause.Code, engine.CodePermissionDenied, engine.CodePolicyError, engine.CodeIOError, engine.CodeDeadline} {
-			r := &engine.Refusal{Code: code, Cause: facts.cause, Facts: facts.facts}
-			if text := why(r); strings.Contains(text, "nothing was") {
-				t.Errorf("%s as %s: %s", facts.cause.Name, code, text)
-			}
-		}
-	}
-}
-
 // A script renames a directory while it writes into it: what nobody was asked about, or what a rule or a
 // policy closes under the new name, does not come there.
 func TestRenameBesideWrites(t *testing.T) {
