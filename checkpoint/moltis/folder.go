@@ -40,7 +40,7 @@ type turn struct {
 	CheckpointIDs []string `json:"checkpoint_ids"`
 }
 
-// What created_at can be. One of its values is that of Go's zero time, which elsewhere means now.
+// The bounds of created_at. One of its values is that of Go's zero time, which elsewhere means now.
 var (
 	oldestImport   = time.Date(1679, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	youngestImport = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).Unix()

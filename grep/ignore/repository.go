@@ -14,7 +14,7 @@ import (
 // relative to that base: the root of the repository in which root lies, or root itself when it lies
 // in none. The caller then enters root like any other directory.
 //
-// Outside a repository the ignore files of root and below count all the same. Those above root do
+// Outside a repository the ignore files of root and below count all the same. Files above root do
 // not, because nothing says how far down they were meant to reach.
 func Load(root Dir, o Options) (s *Set, base string, unread int) {
 	none := &Set{opts: &o}

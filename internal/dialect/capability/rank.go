@@ -45,7 +45,7 @@ var lesser = []struct {
 	{12, "prose", regexp.MustCompile(`(?i)\.(md|markdown|rst|txt|adoc|asciidoc|org|html|htm|tex|pod|rdoc|textile)$`)},
 }
 
-// A question is what search_content was asked for. The search looks for its needle; weigh says which of the lines count.
+// A question is the pattern of search_content as it is looked for. The search finds its needle, and weigh says which of the lines count.
 type question struct {
 	text    string
 	needle  string   // Server of http.Server; "" of a regular expression
@@ -84,8 +84,8 @@ func asWords(text string, caseCounts bool) (q question, ok bool) {
 	return q, true
 }
 
-// A place is one result of search_content.
-type place struct {
+// A result is one line of search_content, or a file by its name.
+type result struct {
 	Path    string   `json:"path"`
 	Line    int      `json:"line"` // 0: only the file's name matches
 	Column  int      `json:"column"`
@@ -109,7 +109,7 @@ type ranking struct {
 	around int // lines of context
 
 	mu    sync.Mutex
-	kept  []place
+	kept  []result
 	lines int
 	files map[string]bool // that matched by a line or by their name
 	cut   bool            // something was left out
@@ -118,7 +118,7 @@ type ranking struct {
 // mostKept bounds the results that are kept: of more the best stay.
 const mostKept = 2000
 
-func (r *ranking) keep(found ...place) {
+func (r *ranking) keep(found ...result) {
 	if r.kept = append(r.kept, found...); len(r.kept) > 2*mostKept {
 		slices.SortFunc(r.kept, order)
 		r.kept, r.cut = r.kept[:mostKept], true
@@ -126,7 +126,7 @@ func (r *ranking) keep(found ...place) {
 }
 
 // order puts the better of two results first; of the same points, the one with the shorter path.
-func order(a, b place) int {
+func order(a, b result) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/")),
 		cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 }
@@ -136,7 +136,7 @@ func (r *ranking) found(h grep.FileHit, rows []grep.Row) {
 	f := r.fileOf(h.Path)
 	s := r.m.Scanner()
 	defer r.m.Put(s)
-	var places []place
+	var results []result
 	var text []byte
 	handed := 0
 	for i := range rows {
@@ -154,21 +154,21 @@ func (r *ranking) found(h grep.FileHit, rows []grep.Row) {
 			p.Path, p.Line, p.Text = h.Path, row.Line, row.Text
 			p.Column += row.From
 			p.Before, p.After = r.context(rows, i)
-			places = append(places, p)
+			results = append(results, p)
 		}
 	}
-	if len(places) == 0 {
+	if len(results) == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.files[h.Path] = true
-	if r.lines += len(places); h.Lines > handed {
+	if r.lines += len(results); h.Lines > handed {
 		if r.cut = true; len(r.words)+len(r.owners) == 0 {
 			r.lines += h.Lines - handed
 		}
 	}
-	r.keep(places...)
+	r.keep(results...)
 }
 
 // context gives the rows before and after the i-th, without a gap.
@@ -195,14 +195,14 @@ func (r *ranking) named(name string) {
 	case fileIs:
 		points = fileAlone
 	}
-	p := place{Path: name, Before: []string{}, After: []string{}, Score: points - f.loss, Reasons: append([]string{"file name"}, f.later...)}
+	p := result{Path: name, Before: []string{}, After: []string{}, Score: points - f.loss, Reasons: append([]string{"file name"}, f.later...)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.files[name] = true
 	r.keep(p)
 }
 
-// A rankedFile is what the path of a file says of its results.
+// A rankedFile holds the points that the path of a file gives to its results.
 type rankedFile struct {
 	stem, dir string // the name up to its first dot, and that of its directory
 	prose     bool
@@ -241,7 +241,7 @@ func (r *ranking) fileOf(name string) (f rankedFile) {
 }
 
 // weigh gives the best match of a line, with its points and reasons; ok is false if the line does not count.
-func (r *ranking) weigh(f *rankedFile, text string, spans [][2]int) (best place, ok bool) {
+func (r *ranking) weigh(f *rankedFile, text string, spans [][2]int) (best result, ok bool) {
 	for _, w := range r.words {
 		if !r.in(text, w) {
 			return best, false
@@ -253,7 +253,7 @@ func (r *ranking) weigh(f *rankedFile, text string, spans [][2]int) (best place,
 	}
 	for _, span := range spans {
 		a, b := span[0], span[1]
-		p := place{Score: f.adds - f.loss, Column: a + 1, Reasons: []string{"use"}}
+		p := result{Score: f.adds - f.loss, Column: a + 1, Reasons: []string{"use"}}
 		if a < to && from < b {
 			p.Score += points
 			p.defines = points > member
@@ -309,13 +309,13 @@ func isWord(text string, a, b int) bool {
 	return a < b && !(partOfName(before) && partOfName(first)) && !(partOfName(last) && partOfName(after))
 }
 
-// best gives the results, the best first. Those whose lines overlap become one, and so do those with the same text and the same lines
+// best gives the results, the best first. Results whose lines overlap become one, and so do results with the same text and the same lines
 // around it. The bare name of a file goes if a line of it is there. The search must be over.
-func (r *ranking) best() []place {
+func (r *ranking) best() []result {
 	slices.SortFunc(r.kept, order)
 	r.cut = r.cut || len(r.kept) > mostKept
 	kept := r.kept[:min(len(r.kept), mostKept)]
-	of, same := map[string][]*place{}, map[string]*place{} // by path, and by what they say
+	of, same := map[string][]*result{}, map[string]*result{} // by path, and by what they say
 	gone := make([]bool, len(kept))
 next:
 	for i := range kept {
@@ -339,7 +339,7 @@ next:
 		}
 		same[says] = p
 	}
-	var out []place
+	var out []result
 	nth := map[string]int{}
 	for i, p := range kept {
 		if gone[i] || p.Line == 0 && len(of[p.Path]) > 1 {

@@ -41,9 +41,9 @@ const maxBinary = 20
 // maxRowsOfFile bounds the lines of one file, context included, that take part in the ranking.
 const maxRowsOfFile = 5000
 
-// places are the answer of search_content.
-type places struct {
-	Results   []place        `json:"results"`
+// contentAnswer is the answer of search_content.
+type contentAnswer struct {
+	Results   []result       `json:"results"`
 	Matches   int            `json:"total_matches"`
 	Files     int            `json:"files_matched"`
 	Truncated bool           `json:"truncated"`
@@ -77,7 +77,7 @@ func runSearchContent(ctx context.Context, c *call, a *searchContentArgs) (any, 
 }
 
 // counted answers total_only and files_only, the first of them that was asked for. The pattern is taken as it is, as filesystem.edit does.
-func (c *call) counted(ctx context.Context, a *searchContentArgs) (*places, error) {
+func (c *call) counted(ctx context.Context, a *searchContentArgs) (*contentAnswer, error) {
 	m, err := c.matcher(a, a.Pattern)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (c *call) counted(ctx context.Context, a *searchContentArgs) (*places, erro
 }
 
 // ranked looks for what q asks for, and puts the best first.
-func (c *call) ranked(ctx context.Context, a *searchContentArgs, q question, as string) (*places, error) {
+func (c *call) ranked(ctx context.Context, a *searchContentArgs, q question, as string) (*contentAnswer, error) {
 	text := q.needle
 	if a.Regex {
 		text = a.Pattern
@@ -147,8 +147,8 @@ func (c *call) looked(ctx context.Context, a *searchContentArgs, q grep.Query) (
 }
 
 // answered is an answer with what a search tells of itself.
-func answered(a *searchContentArgs, r *grep.Result) *places {
-	out := &places{Results: []place{}, Binary: r.Binary[:min(len(r.Binary), maxBinary)], As: "text",
+func answered(a *searchContentArgs, r *grep.Result) *contentAnswer {
+	out := &contentAnswer{Results: []result{}, Binary: r.Binary[:min(len(r.Binary), maxBinary)], As: "text",
 		Truncated: r.Partial, Skipped: map[string]int{}}
 	if a.Regex {
 		out.As = "regex"

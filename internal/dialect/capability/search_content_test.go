@@ -153,7 +153,7 @@ func ranked(t testing.TB, q question, rows ...string) *ranking {
 	return r
 }
 
-func placesOf(list []place) (out []string) {
+func resultsOf(list []result) (out []string) {
 	for _, p := range list {
 		out = append(out, fmt.Sprintf("%s:%d", p.Path, p.Line))
 	}
@@ -197,7 +197,7 @@ func TestOrder(t *testing.T) {
 		rows = slices.DeleteFunc(rows, func(r string) bool { return r == "-" })
 		for range 5 {
 			rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-			if got := placesOf(ranked(t, c.q, rows...).best()); !reflect.DeepEqual(got, want) {
+			if got := resultsOf(ranked(t, c.q, rows...).best()); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %q, want %q", name, got, want)
 			}
 		}
@@ -234,7 +234,7 @@ func TestDeduplicated(t *testing.T) {
 	file("copy/a.go", head)
 	file("other/a.go", "\n\nanother\n// X is\nfunc X() {\n}\n")
 	list := r.best()
-	if got := placesOf(list); !reflect.DeepEqual(got, []string{"a.go:4", "other/a.go:5", "a.go:10"}) {
+	if got := resultsOf(list); !reflect.DeepEqual(got, []string{"a.go:4", "other/a.go:5", "a.go:10"}) {
 		t.Fatalf("%q", got)
 	}
 	if a := list[0]; !reflect.DeepEqual(a.More, []int{3}) || a.Copies != 1 || list[2].Copies != 1 || r.lines != 8 || len(r.files) != 4 {
@@ -248,7 +248,7 @@ func TestNamesOfFiles(t *testing.T) {
 	for _, p := range strings.Fields("d/x.go d/server.go d/observers.go") {
 		r.named(p)
 	}
-	if got := placesOf(r.best()); !reflect.DeepEqual(got, []string{"server.go:3", "d/server.go:0", "d/observers.go:0"}) || len(r.files) != 3 {
+	if got := resultsOf(r.best()); !reflect.DeepEqual(got, []string{"server.go:3", "d/server.go:0", "d/observers.go:0"}) || len(r.files) != 3 {
 		t.Errorf("%q, %d files", got, len(r.files))
 	}
 }
@@ -260,7 +260,7 @@ func TestManyAreBounded(t *testing.T) {
 	for _, i := range rand.Perm(5 * mostKept) {
 		r.found(grep.FileHit{Path: fmt.Sprintf("f%05d.go", i), Lines: 1}, []grep.Row{{Line: 1, Text: fmt.Sprintf("\tuse%d(X)", i), Column: 1}})
 	}
-	list := placesOf(r.best())
+	list := resultsOf(r.best())
 	if len(list) != mostKept || list[0] != "a/b/z.go:1" || !slices.IsSorted(list[1:]) || list[mostKept-1] != fmt.Sprintf("f%05d.go:1", mostKept-2) {
 		t.Errorf("%d kept: %q", len(list), list[:3])
 	}
@@ -295,7 +295,7 @@ func FuzzRanking(f *testing.F) {
 var some = []string{"bufio", "bytes", "context", "encoding/json", "io", "net/http", "os", "strings", "sync", "time"}
 
 // where does what search_content does, without the guard.
-func where(t *testing.T, root, pattern, glob string) []place {
+func where(t *testing.T, root, pattern, glob string) []result {
 	r := ranked(t, asText(pattern, false))
 	if _, err := grep.Search(t.Context(), grep.Walk{Dir: grep.FS(os.DirFS(root)), NoIgnore: true}, grep.Query{Matcher: r.m,
 		Mode: grep.Content, Limit: maxRowsOfFile, Glob: []string{glob}, Found: r.found, Named: r.named}); err != nil {
@@ -321,7 +321,7 @@ func TestWhereInGo(t *testing.T) {
 				continue
 			}
 			list := where(t, root, query, glob)
-			at := slices.IndexFunc(list, func(p place) bool { return p.Path == want })
+			at := slices.IndexFunc(list, func(p result) bool { return p.Path == want })
 			if n++; at == 0 {
 				first++
 			} else {

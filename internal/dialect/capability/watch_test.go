@@ -419,11 +419,11 @@ func TestWatchesEndWithAReload(t *testing.T) {
 }
 
 // watched is a feed with a watch of one session, which tells what comes by a channel.
-func watched(t *testing.T, s *feeds, judge func(event, *fetcher) (event, bool)) (tell func(...string)) {
+func watched(t *testing.T, s *eventLogs, judge func(event, *reader) (event, bool)) (tell func(...string)) {
 	t.Helper()
 	closed, told := make(chan struct{}), make(chan []event)
-	err := s.begin([2]string{"p", "s"}, func() (*feedWatch, error) {
-		return &feedWatch{ID: "w", Judge: judge, Gone: event{Type: "gone"}, Close: func() error {
+	err := s.begin([2]string{"p", "s"}, func() (*subscription, error) {
+		return &subscription{ID: "w", Judge: judge, Gone: event{Type: "gone"}, Close: func() error {
 			select {
 			case <-closed:
 			default:
@@ -456,9 +456,9 @@ func watched(t *testing.T, s *feeds, judge func(event, *fetcher) (event, bool)) 
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var s feeds
+		var s eventLogs
 		denied := map[string]bool{"secret": true}
-		tell := watched(t, &s, func(e event, _ *fetcher) (event, bool) { return e, !denied[e.Path] })
+		tell := watched(t, &s, func(e event, _ *reader) (event, bool) { return e, !denied[e.Path] })
 		closing := make(chan struct{})
 		type answer struct {
 			list []event
@@ -498,7 +498,7 @@ func TestWaiting(t *testing.T) {
 		if a := <-waits; len(a.list) > 0 || a.next != 0 {
 			t.Errorf("the watches ended, and there was none: %+v", a)
 		}
-		tell = watched(t, &s, func(e event, _ *fetcher) (event, bool) { return e, true })
+		tell = watched(t, &s, func(e event, _ *reader) (event, bool) { return e, true })
 		tell("b", "c")
 		synctest.Wait()
 		wait(2)
@@ -524,9 +524,9 @@ func TestWaiting(t *testing.T) {
 // A reader that comes too late, or with a cursor of another time, is told so.
 func TestFeed(t *testing.T) {
 	t.Parallel()
-	var s feeds
-	w := &feedWatch{ID: "w"}
-	f := s.feed([2]string{"p", "s"})
+	var s eventLogs
+	w := &subscription{ID: "w"}
+	f := s.log([2]string{"p", "s"})
 	f.watches = append(f.watches, w)
 	for range eventsKept/100 + 5 {
 		s.add(f, w, make([]event, 100))
