@@ -9,9 +9,7 @@ package replace
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -117,7 +115,7 @@ func (r *Rule) group(name string) (int, bool) {
 func (r *Rule) Matcher() (m *match.Matcher, spans bool) { return r.matcher, r.spans }
 
 // Apply makes all replacements in a file; nil where nothing matches. Errors are those of
-// [edit.Apply], an *args.Error, and context.DeadlineExceeded where a pattern took too long.
+// [edit.Apply], and an *args.Error.
 func (r *Rule) Apply(content []byte, o edit.Options) (*edit.Result, error) {
 	if r.parts == nil {
 		o.Strict = true
@@ -160,9 +158,6 @@ func (r *Rule) find(text []byte) (out []edit.Replacement, err error) {
 			break
 		}
 		pos = end + i + 1
-	}
-	if err == nil && (s.Err() != nil || s.Cut()) {
-		err = fmt.Errorf("matching: %w", context.DeadlineExceeded)
 	}
 	return out, err
 }
