@@ -256,8 +256,10 @@ func (r *ranking) weigh(f *rankedFile, text string, spans [][2]int) (best result
 		p := result{Score: f.adds - f.loss, Column: a + 1, Reasons: []string{"use"}}
 		if a < to && from < b {
 			p.Score += points
-			p.defines = points > member
-			p.Reasons[0] = map[bool]string{true: "definition", false: "member"}[p.defines]
+			p.Reasons[0] = "member"
+			if p.defines = points > member; p.defines {
+				p.Reasons[0] = "definition"
+			}
 		}
 		asked := len(r.words) > 0 && r.in(text, r.text) || len(r.owners) > 0 && r.in(text[max(b-len(r.text), 0):b], r.text)
 		if len(r.owners) > 0 && !asked && !(p.defines && r.owned(f, text[:a])) {
@@ -405,7 +407,7 @@ func shape(line string) *regexp.Regexp {
 
 // declared gives the name that a line declares, text[from:to], and the points of that; all 0 if it declares none.
 func declared(text string) (points, from, to int) {
-	text = strings.TrimRight(text[:min(len(text), 300)], " \t\r") // nobody declares a name further on
+	text = strings.TrimRight(text[:min(len(text), 300)], " \t\r") // no language declares a name further on
 	line := strings.TrimLeft(text, " \t")
 	first, _, _ := strings.Cut(line, " ")
 	first, _, _ = strings.Cut(first, "(")
@@ -428,7 +430,7 @@ func declared(text string) (points, from, to int) {
 	return 0, 0, 0
 }
 
-// afterKeyword gives what stands behind the keyword of a definition: "(b *B) X() {" of "func (b *B) X() {". ok is false if there is none.
+// afterKeyword gives the part of a line behind the keyword of a definition: "(b *B) X() {" of "func (b *B) X() {". ok is false if there is none.
 func afterKeyword(line string) (rest string, ok bool) {
 	rest = strings.TrimLeft(line, "(")
 	creates := len(rest) > 6 && strings.EqualFold(rest[:7], "create ")
