@@ -477,11 +477,11 @@ func TestPersonTakesTime(t *testing.T) {
 	t.Parallel()
 	d, _ := opened(t, nil, func(fs *config.FS) { fs.RequireApproval = true })
 	slow := approverFunc(func(approval.Question) approval.Answer {
-		time.Sleep(2500 * time.Millisecond)
+		time.Sleep(1200 * time.Millisecond)
 		return approval.Answer{Decision: approval.Approved, By: "test"}
 	})
 	a, err := d.Call(t.Context(), dialect.Call{Tool: Tool, Approver: slow, Args: json.RawMessage(
-		`{"code":"await fs.writeFile('a', 'x'); console.log('made')","timeout_secs":2}`)})
+		`{"code":"await fs.writeFile('a', 'x'); console.log('made')","timeout_secs":1}`)})
 	if err != nil || !strings.Contains(a.Text(), `"output":"made\n"`) {
 		t.Error(a, err)
 	}
