@@ -53,7 +53,7 @@ const (
 var grepTool = define[GrepArgs](Tool{
 	Name:  "Grep",
 	Title: "Search file contents",
-	Description: "Searches with a regular expression (ripgrep syntax, and look-around). " +
+	Description: "Searches with a regular expression (ripgrep syntax). " +
 		"Lists of files: newest first; lines: by path. " +
 		"$ matches before CRLF.",
 	Effect:  Reads,
@@ -212,7 +212,6 @@ type Grep struct {
 	// Binary are the first of the binary files that match. No line of theirs is shown, and they are not among the files.
 	Binary   []string  `json:"binary_matches,omitempty"`
 	Root     string    `json:"root"`
-	Engine   string    `json:"engine,omitempty"` // "backtracking" when the pattern needs it
 	Partial  bool      `json:"partial,omitempty"`
 	Skipped  Skipped   `json:"skipped,omitempty"`
 	OddNames []string  `json:"odd_names,omitempty"` // some of the paths that are not what they seem
@@ -417,9 +416,6 @@ func (g *Grep) fill(r *grep.Result, q grep.Query, p grepPage) {
 	g.Root, g.Partial, g.Skipped = r.Root, r.Partial, skippedOf(r.Skipped)
 	g.Total = GrepTotals{Files: r.Totals.Files, Lines: r.Totals.Lines, Matches: r.Totals.Matches, Binary: len(r.Binary)}
 	g.Binary = r.Binary[:min(len(r.Binary), maxBinary)]
-	if r.Engine == "backtracking" {
-		g.Engine = r.Engine
-	}
 	if q.Mode == grep.Content {
 		g.Total.Rows = r.Totals.Rows
 		g.end(p, g.fillRows(r.Rows, q, p), r.Totals.Rows)

@@ -36,7 +36,7 @@ const importLabel = "moltis:"
 // Import takes over the checkpoints of the folder dir, oldest first, as operations of KindImport of principal. Their
 // session is the one that turns.jsonl names, or else "moltis".
 //
-// Moltis records only what was there before a change. What came of it is taken from the next checkpoint of the same
+// Moltis records only the state before a change. The state after it is taken from the next checkpoint of the same
 // path. For the last one of a path it is not known: a restore of that says "changed outside" and has to be forced.
 //
 // A checkpoint is skipped with a reason when it is damaged, does not fit into the store, holds more than 256 MiB, or is

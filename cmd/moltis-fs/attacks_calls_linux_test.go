@@ -77,7 +77,7 @@ var attackTools = []attackTool{
 	{"capability", "filesystem__restore", "", "look", field("path")},
 	{"capability", "filesystem__list", "", "walk", field("path", "include_hidden", true)},
 	{"capability", "filesystem__stat", "", "stat", field("path")},
-	{"capability", "filesystem__search", "", "walk", field("path", "pattern", "**", "include_hidden", true, "include_hash", true)},
+	{"capability", "filesystem__search", "", "walk", field("path", "pattern", "**", "include_hidden", true)},
 	{"capability", "filesystem__search_content", "", "walk", field("path", "pattern", "a", "include_hidden", true)},
 	{"capability", "filesystem__watch", "", "walk", field("path")},
 	{"jettson", "jettson_files_read", "", "read", under()},

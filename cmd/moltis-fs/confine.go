@@ -122,7 +122,7 @@ func (in *invocation) plan(ctx context.Context, temp string) (h confinement, err
 		return h, err
 	}
 	free, judge, asked, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: s.dir, Protect: protect,
-		Root: engine.Root{Only: s.root}, GitUser: in.gitUser(&cfg)})
+		Root: engine.Root{Only: s.root}, GitUser: in.gitUser()})
 	if err != nil {
 		return h, misuse("", "%v", err)
 	}
@@ -342,7 +342,7 @@ func (in *invocation) confineServer(cfg config.Config) error {
 		}
 		open(confine.Read, false, from)
 	}
-	for _, name := range in.gitUser(&cfg).Files {
+	for _, name := range in.gitUser().Files {
 		open(confine.Read, false, name)
 		open(confine.Read, true, filepath.Join(filepath.Dir(name), "git"))
 	}

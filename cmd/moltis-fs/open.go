@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -195,7 +194,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	o := tools.Options{
 		Identities: identities, Progress: progressOn(in.err),
 		DataDir: s.dir, Root: s.root, Approver: approver, Protect: protect,
-		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(&s.at),
+		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&cfg, &o)
@@ -475,18 +474,14 @@ func (in *invocation) hostData() (dir string, err error) {
 	return dir, nil
 }
 
-// gitUser says where the user's git configuration is, by the rules of git-config(1). Conditional
-// includes are about a repository in the workspace root; whether there is one nobody looks.
-func (in *invocation) gitUser(cfg *config.Config) ignore.User {
+// gitUser says where the user's git configuration is, by the rules of git-config(1).
+func (in *invocation) gitUser() ignore.User {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = ""
 	}
 	u := ignore.User{Home: filepath.ToSlash(home), XDG: filepath.ToSlash(in.env("XDG_CONFIG_HOME")),
 		Read: readGitConfig}
-	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
-		u.GitDir = path.Join(filepath.ToSlash(root), ".git")
-	}
 	add := func(name string) { u.Files = append(u.Files, filepath.ToSlash(name)) }
 	switch system := in.env("GIT_CONFIG_SYSTEM"); {
 	case in.env("GIT_CONFIG_NOSYSTEM") != "":

@@ -192,25 +192,6 @@ func (e *Engine) readHeld(
 	return e.remember(c, o, sight)
 }
 
-// Sum is the hash of a file on the disk, of which nobody is shown anything. One of more than so many
-// bytes is a *guardfs.TooLargeError.
-func (e *Engine) Sum(ctx context.Context, c *Call, path string, most int64) (hash string, err error) {
-	err = e.View(ctx, c, View{Path: path, Access: guardfs.Read,
-		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
-			f, err := h.Open()
-			if err != nil {
-				return nil, err
-			}
-			defer f.Close() //nolint:errcheck // nothing was written through it
-			if size := f.Info().Size; size > most {
-				return nil, &guardfs.TooLargeError{Path: h.Object().True, Size: size, Max: most}
-			}
-			hash, err = e.sums.of(ctx, f, e.now)
-			return nil, err
-		}})
-	return hash, err
-}
-
 // hold makes content what is read.
 func (s *Source) hold(content []byte) {
 	s.ReaderAt, s.file, s.Info.Size = bytes.NewReader(content), nil, int64(len(content))

@@ -119,19 +119,12 @@ func (e elsewhere) Files(
 	if e.above(&w) {
 		return grep.Files(ctx, w, q)
 	}
-	each := q.Found
-	q.Found = nil
-	f, err := e.ask(ctx, w, query{Names: &q, Each: each != nil})
+	f, err := e.ask(ctx, w, query{Names: &q})
 	if err != nil {
 		return nil, err
 	}
 	if f.Files == nil {
 		return nil, e.s.lied()
-	}
-	for _, h := range f.Each {
-		if each != nil {
-			each(h.File)
-		}
 	}
 	return f.Files, nil
 }

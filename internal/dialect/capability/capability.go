@@ -4,7 +4,7 @@
 //
 // filesystem.yaml says what each is: names, arguments, answers, errors and words. It is the one
 // source of the schemas that models see, of capabilities.describe and of docs/capabilities.md.
-// What an argument struct says besides, a test compares with it.
+// A test holds the argument structs beside it.
 //
 // The package knows names, schemas, shapes, words and errors. The engine does the work and keeps
 // the promises. No file is touched but through it. The one thing looked at besides is the name of
@@ -33,21 +33,21 @@ import (
 type Dialect struct {
 	e      *engine.Engine
 	offer  offer
-	listed []dialect.Definition // made once: whoever serves asks at each call
+	listed []dialect.Definition // made once: servers ask at each call
 	*Kept
 	owners owners
 }
 
-// Kept is what is kept for sessions, which outlives the engine under a dialect.
+// Kept holds the watches and events of sessions, which outlive the engine under a dialect.
 type Kept struct {
 	// Alerts tells operators of an alert, and says whether one is there; may be nil.
 	Alerts func(Alert) bool
-	feeds  feeds
+	logs   eventLogs
 }
 
 // EndWatches ends all watches, which are told that they are gone: another engine takes the place of
 // theirs.
-func (k *Kept) EndWatches() { k.feeds.endWatches() }
+func (k *Kept) EndWatches() { k.logs.endWatches() }
 
 // With is the dialect with what another one has kept. It comes before any call.
 func (d *Dialect) With(k *Kept) *Dialect {
@@ -56,7 +56,7 @@ func (d *Dialect) With(k *Kept) *Dialect {
 }
 
 // Over is the dialect over an engine, which stays the caller's to close, with the tiers of the
-// configuration. What is looser there than in the text is taken, with a warning. The error is a
+// configuration. A tier that is looser than the text's is taken, with a warning. The error is a
 // *config.Problem.
 func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 	tiers, _, err := tiersOf(cfg)
@@ -91,7 +91,7 @@ type call struct {
 	caller approval.Tier // that the call came with
 }
 
-// A tool is what carries a capability out.
+// A tool carries a capability out.
 type tool struct {
 	name    string
 	args    *args.Spec
@@ -235,7 +235,7 @@ func (a *answer) Text() string {
 	return `{"success":true,"data":` + string(a.Content) + "}"
 }
 
-// replaced is what a hook makes of the answer. An error stays one.
+// replaced gives the answer that a hook puts in the place of a. An error stays one.
 func (a *answer) replaced(raw json.RawMessage) (*answer, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil {

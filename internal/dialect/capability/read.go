@@ -219,7 +219,7 @@ type statArgs struct {
 
 func (a *statArgs) paths() []string { return []string{a.Path} }
 
-// stat is what is told of a path.
+// stat is the answer of filesystem.stat.
 type stat struct {
 	Exists      bool    `json:"exists"`
 	Type        *string `json:"type"`
@@ -311,7 +311,7 @@ func (o *owners) name(uid uint32) string {
 	return name
 }
 
-// value is what an optional argument says.
+// value gives an optional argument, or otherwise.
 func value[T any](v *T, otherwise T) T {
 	if v == nil {
 		return otherwise

@@ -4,7 +4,7 @@
 // dialect. It knows methods, parameters and words; internal/js runs the scripts.
 //
 // The methods, their defaults and their words are those of the published page "Filesystem access".
-// What that leaves to the system is said as Rust's std::io does, with Node's code beside it.
+// Errors of the system are told as Rust's std::io does, with Node's code beside it.
 package jsfs
 
 import (
@@ -49,7 +49,7 @@ func Names() []string {
 	return names
 }
 
-// Options are what the dialect is made of.
+// Options are the parts of the dialect.
 type Options struct {
 	Config config.JS
 	Worker js.Program // runs js.Work
@@ -74,7 +74,7 @@ type runArgs struct {
 	Memory *int    `json:"heap_memory_max_mb,omitempty" default:"64" min:"4" doc:"Its memory."`
 }
 
-// What a script has unless the call says otherwise.
+// The time and the megabytes of a script, unless the call says otherwise.
 const (
 	usualTime   = 30 * time.Second
 	usualMemory = 64
