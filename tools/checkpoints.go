@@ -135,7 +135,7 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 		{Theirs: verbNames, Says: "list checkpointslist", Hint: "leave it out"},
 	}),
 	answers: []Payload{&Checkpoints{}}, refuses: checkpointRefusals,
-}, runCheckpointsList, func(path string, _ bool) CheckpointsListArgs { return CheckpointsListArgs{Path: &path} })
+}, runCheckpointsList)
 
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointsListArgs) (Payload, error) {
@@ -344,9 +344,7 @@ var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
 		{Theirs: verbNames, Says: "diff show", Hint: "leave it out"},
 	}),
 	answers: []Payload{&CheckpointDiff{}}, refuses: checkpointRefusals,
-}, runCheckpointDiff, func(path string, _ bool) CheckpointDiffArgs {
-	return CheckpointDiffArgs{Since: new("1h"), Paths: []string{path}}
-})
+}, runCheckpointDiff)
 
 func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointDiffArgs) (Payload, error) {
@@ -768,9 +766,7 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 		{Theirs: verbNames, Says: "restore rollback revert", Hint: "leave it out"},
 	}),
 	answers: []Payload{&CheckpointRestore{}}, refuses: checkpointRefusals,
-}, runCheckpointRestore, func(path string, _ bool) CheckpointRestoreArgs {
-	return CheckpointRestoreArgs{Since: new("1h"), Paths: []string{path}}
-})
+}, runCheckpointRestore)
 
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointRestoreArgs) (Payload, error) {

@@ -83,9 +83,7 @@ var editTool = define[EditArgs](Tool{
 		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
 	}),
 	answers: []Payload{&Edit{}}, refuses: editRefusals,
-}, runEdit, func(path string, there bool) EditArgs {
-	return EditArgs{FilePath: path, OldString: map[bool]string{true: "a"}[there], NewString: "b"}
-})
+}, runEdit)
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
 	one := a.edits()
@@ -237,9 +235,7 @@ var multiEditTool = define[MultiEditArgs](Tool{
 		{Theirs: verbNames, Says: "strreplace replace edit update multiedit", Hint: "leave it out"},
 	}),
 	answers: []Payload{&MultiEdit{}}, refuses: editRefusals,
-}, runMultiEdit, func(path string, there bool) MultiEditArgs {
-	return MultiEditArgs{FilePath: path, Edits: []OneEdit{{OldString: map[bool]string{true: "a"}[there], NewString: "b"}}}
-})
+}, runMultiEdit)
 
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *MultiEditArgs) (Payload, error) {

@@ -69,6 +69,26 @@ type PathTool struct {
 	Args        func(path string, there bool) map[string]any
 }
 
+// pathArgs gives, for each tool, arguments that have it work on a path. there says that a file with the text "a" is there.
+var pathArgs = map[string]func(path string, there bool) any{
+	"Read":  func(path string, _ bool) any { return ReadArgs{FilePath: path} },
+	"Write": func(path string, _ bool) any { return WriteArgs{FilePath: path, Content: "b\n"} },
+	"Edit": func(path string, there bool) any {
+		return EditArgs{FilePath: path, OldString: map[bool]string{true: "a"}[there], NewString: "b"}
+	},
+	"MultiEdit": func(path string, there bool) any {
+		return MultiEditArgs{FilePath: path, Edits: []OneEdit{{OldString: map[bool]string{true: "a"}[there], NewString: "b"}}}
+	},
+	"NotebookEdit": func(path string, _ bool) any {
+		return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
+	},
+	"Glob":               func(path string, _ bool) any { return GlobArgs{Pattern: "**", Path: &path} },
+	"Grep":               func(path string, _ bool) any { return GrepArgs{Pattern: "a", Path: &path} },
+	"checkpoints_list":   func(path string, _ bool) any { return CheckpointsListArgs{Path: &path} },
+	"checkpoint_diff":    func(path string, _ bool) any { return CheckpointDiffArgs{Since: new("1h"), Paths: []string{path}} },
+	"checkpoint_restore": func(path string, _ bool) any { return CheckpointRestoreArgs{Since: new("1h"), Paths: []string{path}} },
+}
+
 // PathTools are all tools. Those of class "record" look a path up in the store; the others open it.
 func PathTools() (out []PathTool) {
 	for i := range table {
@@ -85,7 +105,7 @@ func PathTools() (out []PathTool) {
 			class = "cell"
 		}
 		out = append(out, PathTool{t.Name, class, func(path string, there bool) (args map[string]any) {
-			raw, err := plainJSON(t.at(path, there))
+			raw, err := plainJSON(pathArgs[t.Name](path, there))
 			if err == nil {
 				err = json.Unmarshal(raw, &args)
 			}

@@ -121,7 +121,7 @@ var globTool = define[GlobArgs](Tool{
 		r.FilePath = a.Path
 		r.Next = &NextCall{"Glob", map[string]any{"pattern": a.args.(*GlobArgs).Pattern, "path": path.Dir(a.Path)}}
 	}},
-}, runGlob, func(path string, _ bool) GlobArgs { return GlobArgs{Pattern: "**", Path: &path} })
+}, runGlob)
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
 	start, sent := time.Now(), *a

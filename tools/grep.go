@@ -97,7 +97,7 @@ var grepTool = define[GrepArgs](Tool{
 	},
 	answers: []Payload{&Grep{}},
 	refuses: map[engine.Cause]func(*about, *Refusal){engine.BadPattern: badPattern, engine.NoFileType: unknownType},
-}, runGrep, func(path string, _ bool) GrepArgs { return GrepArgs{Pattern: "a", Path: &path} })
+}, runGrep)
 
 func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payload, error) {
 	start := time.Now()

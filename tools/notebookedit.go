@@ -109,9 +109,7 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 		r.Next = read(a.path)
 		r.Next.Args["offset"], r.Next.Args["limit"] = factsOf[refusal.CellFacts](a).Cell, 1
 	}},
-}, runNotebookEdit, func(path string, _ bool) NotebookEditArgs {
-	return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
-})
+}, runNotebookEdit)
 
 func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *NotebookEditArgs) (Payload, error) {

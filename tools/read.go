@@ -146,7 +146,7 @@ var readTool = define[ReadArgs](Tool{
 	}),
 	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
 		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
-}, runRead, func(path string, _ bool) ReadArgs { return ReadArgs{FilePath: path} })
+}, runRead)
 
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
 	out := &Content{}

@@ -573,7 +573,6 @@ type Tool struct {
 	args *args.Spec        // schema and decoder
 	is   func(in any) bool // whether these are its arguments, as a struct
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
-	at   func(path string, there bool) any
 
 	output func() json.RawMessage // the schema of its answers
 }
@@ -611,15 +610,8 @@ type asker interface{ asked() engine.Asked }
 // A dryRunner is an argument struct that can ask what would be changed.
 type dryRunner interface{ dryRun() bool }
 
-// define makes a row out of a typed run function. A is the argument struct. at makes arguments that
-// have the tool work on a path: tests send them for every strange one. there says that a file with
-// the text "a" is there.
-func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error),
-	at func(path string, there bool) A) Tool {
-	if len(t.answers) == 0 {
-		panic("tools: " + t.Name + " has no answers")
-	}
-	t.at = func(path string, there bool) any { return at(path, there) }
+// define makes a row of t out of a typed run function. A is the argument struct.
+func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) Tool {
 	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Effect != Reads, Aliases: t.aliases})
 	t.output = sync.OnceValue(func() json.RawMessage {
 		out, err := plainJSON(outputSchema(t.answers))

@@ -76,7 +76,7 @@ var writeTool = define[WriteArgs](Tool{
 		{Theirs: "linecount totallines", Says: "*"},
 	}),
 	answers: []Payload{&Write{}},
-}, runWrite, func(path string, _ bool) WriteArgs { return WriteArgs{FilePath: path, Content: "b\n"} })
+}, runWrite)
 
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {
 	done, encoding, err := s.engine.Write(ctx, c,
