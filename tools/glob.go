@@ -15,7 +15,6 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/guardfs"
 	"moltisfs/internal/refusal"
 )
 
@@ -338,12 +337,12 @@ func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk
 	return err
 }
 
-// text tells a model that an answer is incomplete, and why. That ignored files are left
+// text tells a model that an answer is incomplete, and why. That ignored files and links are left
 // out is as it should be: it matters where nothing was found.
 func (s Skipped) text(partial, found bool) string {
 	var b lines
 	b.add(partial, "\n[the deadline came first: there may be more; search a smaller part]")
-	// Version control directories and links are always there and never meant: not worth a line.
+	// Version control directories are always there and never meant: not worth a line.
 	var notes []string
 	if r, ok := s[unsaved]; ok {
 		fmt.Fprintf(&b, "\n[unsaved text of %s in the user's editor was not searched. %s]",
@@ -353,9 +352,9 @@ func (s Skipped) text(partial, found bool) string {
 		switch reason {
 		case unsaved:
 			continue
-		case "vcs", "links", "special", "deadline":
+		case "vcs", "special", "deadline":
 			continue
-		case "ignored":
+		case "ignored", "links":
 			if found {
 				continue
 			}
@@ -486,8 +485,8 @@ func (s *Suite) otherGlob(ctx context.Context, c *engine.Call, a *GlobArgs, out 
 	with := func(g string) bool {
 		return try("pattern "+g, func(b *GlobArgs) { b.Pattern = g })
 	}
-	if s.throughLink(ctx, c, a, out) {
-		return
+	if out.link != "" {
+		out.Note = joined(edit.ShownPath(path.Join(out.Root, out.link))+" is a symbolic link, and no search follows one", out.Note)
 	}
 	for _, g := range alternatives.Globs(a.Pattern) {
 		if with(g) {
@@ -495,13 +494,6 @@ func (s *Suite) otherGlob(ctx context.Context, c *engine.Call, a *GlobArgs, out 
 				out.Next = nil // which of the two is meant can't be told
 			}
 			return
-		}
-	}
-	if value(a.Path) == "" {
-		for _, g := range alternatives.GlobsBelow(a.Pattern, s.cfg.WorkspaceRoot) {
-			if with(g) {
-				return
-			}
 		}
 	}
 	if out.Skipped["ignored"].Count > 0 && ctx.Err() == nil {
@@ -520,44 +512,6 @@ func (s *Suite) otherGlob(ctx context.Context, c *engine.Call, a *GlobArgs, out 
 		try("in the whole workspace", func(b *GlobArgs) { b.Path = nil })
 		out.Next = nil // it was not asked for
 	}
-}
-
-// throughLink tells of a symbolic link that fits the pattern of a, or its beginning, and offers the
-// call that goes there, if there is one.
-func (s *Suite) throughLink(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) bool {
-	parts, r := strings.Split(a.Pattern, "/"), out
-	if len(grep.SplitGlobs(a.Pattern, ",")) > 1 {
-		parts = []string{a.Pattern}
-	}
-	for n := len(parts); n > 0 && ctx.Err() == nil; n-- {
-		if strings.Trim(parts[n-1], "*?") == "" {
-			continue // any name fits it
-		}
-		rest := strings.Join(parts[n:], "/")
-		if n < len(parts) {
-			b := GlobArgs{Path: a.Path, Pattern: strings.Join(parts[:n], "/")}
-			if r, _ = s.list(ctx, c, &b, false); r == nil {
-				return false
-			}
-		}
-		if r.link == "" {
-			continue
-		}
-		at := path.Join(r.Root, r.link)
-		out.Note = joined(edit.ShownPath(at)+" is a symbolic link, and no search follows one", out.Note)
-		switch o, ok := s.engine.There(c, at); {
-		case ok && o.Info.Kind == guardfs.KindFile && rest == "":
-			out.Next = read(at)
-		case ok && o.Info.Kind == guardfs.KindDir:
-			b := GlobArgs{Path: &at, Pattern: cmp.Or(rest, "*")}
-			next := again("Glob", &b, nil)
-			if r, err := s.list(ctx, c, &b, false); err == nil && r.Total > 0 {
-				out.Next = next
-			}
-		}
-		return out.Next != nil
-	}
-	return false
 }
 
 // whyNone drops how to have skipped entries included if something was found: it matters where nothing was.

@@ -470,19 +470,3 @@ func (c *Content) blocks() (out []dialect.Block, err error) {
 }
 
 func (c *Content) schema() any { return c.Body }
-
-// window gives the first of total names, from 1, and how many of them the arguments ask for, most if they don't say.
-func (a *ReadArgs) window(total, most int) (first, _ int) {
-	if a.Limit != nil {
-		most = *a.Limit
-	}
-	switch offset := value(a.Offset); {
-	case offset < 0:
-		first = total + 1 + offset
-	case value(a.Tail) && offset == 0:
-		first = total + 1 - most
-	default:
-		first = offset
-	}
-	return max(first, 1), most
-}

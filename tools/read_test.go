@@ -26,66 +26,6 @@ import (
 	"moltisfs/tools"
 )
 
-// A directory's names are all to be had, twenty at a time.
-func TestDirectoryListingGoesOn(t *testing.T) {
-	s, root := suite(t, nil, tools.Options{})
-	dir := filepath.Join(root, "dir")
-	for i := range 47 {
-		write(t, filepath.Join(dir, fmt.Sprintf("f%02d", i)), "x")
-	}
-	seen := map[string]int{}
-	args := map[string]any{"file_path": dir}
-	for calls := 1; ; calls++ {
-		p := call(t, s, "Read", args)
-		var r struct {
-			Entries    []string `json:"entries"`
-			NextOffset int      `json:"next_offset"`
-		}
-		raw, err := json.Marshal(p)
-		if err != nil || json.Unmarshal(raw, &r) != nil || p.Kind() != tools.KindNotRegularFile || calls > 3 {
-			t.Fatalf("%v: %s", err, raw)
-		}
-		for _, n := range r.Entries {
-			seen[n]++
-		}
-		if r.NextOffset == 0 {
-			break
-		}
-		if !strings.Contains(p.Text(), fmt.Sprintf("go on with offset %d", r.NextOffset)) {
-			t.Errorf("the way on is not in the text: %s", p.Text())
-		}
-		args["offset"] = r.NextOffset
-	}
-	if len(seen) != 47 || seen["f00"] != 1 || seen["f46"] != 1 {
-		t.Errorf("seen: %v", seen)
-	}
-	if p := call(t, s, "Read", map[string]any{"file_path": dir, "offset": 100}); !strings.Contains(p.Text(), "no entry 100: there are 47") {
-		t.Errorf("beyond: %s", p.Text())
-	}
-	for _, c := range []struct {
-		args        map[string]any
-		first, last string
-		names       int
-	}{
-		{map[string]any{"limit": 3}, "f00", "f02", 3},
-		{map[string]any{"limit": 30, "offset": 2}, "f01", "f30", 30},
-		{map[string]any{"offset": -3}, "f44", "f46", 3},
-		{map[string]any{"offset": -3, "limit": 2}, "f44", "f45", 2},
-		{map[string]any{"offset": -100}, "f00", "f19", 20},
-		{map[string]any{"tail": true, "limit": 2}, "f45", "f46", 2},
-		{map[string]any{"tail": true}, "f27", "f46", 20},
-	} {
-		c.args["file_path"] = dir
-		var r struct {
-			Entries []string `json:"entries"`
-		}
-		raw, _ := json.Marshal(call(t, s, "Read", c.args))
-		if err := json.Unmarshal(raw, &r); err != nil || len(r.Entries) != c.names || r.Entries[0] != c.first || r.Entries[c.names-1] != c.last {
-			t.Errorf("%v: %s", c.args, raw)
-		}
-	}
-}
-
 // The call that gets a part of a file which is too large is the one that was made, but for its window; the sizes differ where they are told.
 func TestTooLargeGoesOnAsAsked(t *testing.T) {
 	s, root := suite(t, func(c *config.FS) { c.MaxReadBytes = 20 << 10 }, tools.Options{})

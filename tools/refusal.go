@@ -575,16 +575,9 @@ func (a *about) notRegular(r *Refusal) {
 	}
 	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": asked}}
 	if near := a.near(path.Join(asked, "x")); near.Dir != "" {
-		first, most := 1, 20
-		if args, ok := a.args.(interface{ window(int, int) (int, int) }); ok {
-			first, most = args.window(len(near.Names), most)
-		}
-		names := near.Names[min(first-1, len(near.Names)):]
-		f := entriesField{Entries: append([]string{}, names...), first: first, total: len(near.Names)}
-		if len(names) > most {
-			f.Entries, f.More, f.NextOffset = names[:most], len(names)-most, first+most
-		}
-		r.Fields = f
+		const most = 20
+		n := min(most, len(near.Names))
+		r.Fields = entriesField{append([]string{}, near.Names[:n]...), len(near.Names) - n}
 	}
 }
 
@@ -592,29 +585,19 @@ func (a *about) notRegular(r *Refusal) {
 type entriesField struct {
 	Entries []string `json:"entries"`
 	More    int      `json:"more,omitempty"`
-	// NextOffset is for the same Read, which lists a directory from its offset-th name on.
-	NextOffset int `json:"next_offset,omitempty"`
-
-	first, total int
 }
 
 // Text lists the names, one a line, those that don't show plainly in quotes.
 func (f entriesField) Text() string {
-	var b strings.Builder
+	var b lines
 	for _, n := range f.Entries {
 		if q := quote(n); q != `"`+n+`"` {
 			n = q
 		}
 		b.WriteString(n + "\n")
 	}
-	switch {
-	case f.More > 0:
-		fmt.Fprintf(&b, "[%d more; go on with offset %d]", f.More, f.NextOffset)
-	case len(f.Entries) == 0 && f.total > 0:
-		fmt.Fprintf(&b, "[no entry %d: there are %d]", f.first, f.total)
-	case len(f.Entries) == 0:
-		b.WriteString("[it is empty]")
-	}
+	b.add(f.More > 0, "[%d more]", f.More)
+	b.add(len(f.Entries) == 0, "[it is empty]")
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -698,11 +681,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 	if a.globbed(r, asked) {
 		return true
 	}
-	t := &tree{about: a}
-	if a.several(t, r, asked) {
-		return true
-	}
-	dir := ""
+	t, dir := &tree{about: a}, ""
 	if a.tool == "Write" { // a file that need not be there, in a directory that must
 		for _, p := range append([]string{asked}, alternatives.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
 			if path.IsAbs(p) && t.is(path.Dir(p), true, true) && p != asked && !t.is(p, true, false) &&
@@ -725,27 +704,6 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 	}
 	a.offer(r, found, sure || !t.walked)
 	return near
-}
-
-// several says that a path is a list of paths, each of which is there.
-func (a *about) several(t *tree, r *Refusal, asked string) bool {
-	var parts []string
-	for p := range strings.SplitSeq(strings.Trim(asked, "[]"), ",") {
-		if p = strings.Trim(p, "\"' "); !path.IsAbs(p) {
-			p = path.Join(a.s.cfg.WorkspaceRoot, p)
-		}
-		if parts = append(parts, p); !t.Fits(p) {
-			return false
-		}
-	}
-	if len(parts) < 2 {
-		return false
-	}
-	r.Hint = "One path a call: make one for each."
-	r.Fields = struct {
-		Nearest []string `json:"nearest"`
-	}{parts}
-	return true
 }
 
 // noPath lists the paths that models send with a search if they mean none.

@@ -523,32 +523,6 @@ func elsewhere(plain, trimmed string) (out []string) {
 	return out
 }
 
-// GlobsBelow are globs below the root that a glob may mean which begins with what stands for the root:
-// ~, a variable, a sandbox of others, the root's own name.
-func GlobsBelow(g, root string) (out []string) {
-	head := ""
-	if at := variable.FindStringIndex(g); at != nil { // its braces are none of a glob
-		head, g = g[:at[1]], g[at[1]:]
-	}
-	dir, rest, ok := CutGlob(g)
-	if !ok {
-		dir, rest = path.Split(g)
-	}
-	if dir = strings.TrimSuffix(head+dir, "/"); dir == "" || root == "" {
-		return nil
-	}
-	dirs := unwrapped(dir, root)
-	if own, below, _ := strings.Cut(strings.TrimPrefix(dir, "/"), "/"); own == path.Base(root) {
-		dirs = append(dirs, path.Join(root, below))
-	}
-	for _, d := range dirs {
-		if d = path.Clean(d); d == root || strings.HasPrefix(d, strings.TrimSuffix(root, "/")+"/") {
-			out = append(out, path.Join(strings.TrimPrefix(strings.TrimPrefix(d, root), "/"), rest))
-		}
-	}
-	return slices.Compact(out)
-}
-
 // Rival is a reading of a glob that is as likely as the one that found something: a bare word is an
 // extension or a directory. "" where there is none.
 func Rival(g, found string) string {

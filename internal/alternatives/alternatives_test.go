@@ -117,11 +117,4 @@ func TestGlobs(t *testing.T) {
 			t.Errorf("%q: %q, of which %q", c.asked, got, c.want)
 		}
 	}
-	for g, want := range map[string]string{"~/src/*.go": "src/*.go", "${workspaceFolder}/*.go": "*.go", "ws/src/a.go": "src/a.go", "/workspace/**/*.go": "**/*.go",
-		"src/*.go": "", "*.go": "", "../x/*.go": "", "/etc/*.conf": "", "wsx/*.go": "", "ws/../../etc/*": ""} {
-		got := GlobsBelow(g, "/home/ws")
-		if want == "" && len(got) > 0 || want != "" && !slices.Contains(got, want) {
-			t.Errorf("%q below the root: %q, want %q", g, got, want)
-		}
-	}
 }
