@@ -98,7 +98,7 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 		{Theirs: "path filepath", Ours: "notebook_path", Quiet: true},
 		{Theirs: fileNames + " notebook notebookfile targetnotebook", Ours: "notebook_path"},
 		{Theirs: "cell id", Ours: "cell_id"},
-		{Theirs: "cellindex cellnumber cellidx cellno index targetcell", Ours: "cell_id", Turn: args.CellNumber},
+		{Theirs: "cellindex cellnumber cellidx cellno index targetcell", Hint: "send the cell_id that Read shows"},
 		{Theirs: "source newcontent content newcode code newtext text newstring newstr newcellsource cellsource " +
 			"newcellcontent", Ours: "new_source"},
 		{Theirs: "type kind celllanguage", Ours: "cell_type"},

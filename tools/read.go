@@ -132,7 +132,6 @@ var readTool = define[ReadArgs](Tool{
 		{Theirs: "startline linestart fromline startlineoneindexed startlinenumber firstline beginline line " +
 			"linenumber lineoffset start from begin", Ours: "offset"},
 		{Theirs: "linecount numlines numberoflines nlines maxlines linelimit head count numlinestoread", Ours: "limit"},
-		{Theirs: "tail", Ours: "limit", Turn: args.TailLines},
 		{Theirs: "endline lineend toline endlineoneindexed endlineoneindexedinclusive endlinenumber lastline " +
 			"endlineinclusive stopline end to", Ours: "limit", Turn: args.LastLine},
 		{Theirs: "viewrange linerange range lineranges lines", Ours: "offset", Turn: args.LineRange},

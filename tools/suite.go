@@ -709,7 +709,6 @@ var editAliases = []args.Alias{
 	{Theirs: "oldstr", Ours: "old_string", Quiet: true},
 	{Theirs: "newstr", Ours: "new_string", Quiet: true},
 	{Theirs: oldNames, Ours: "old_string"},
-	{Theirs: newNames, Ours: "replace_all", Turn: args.Switch},
 	{Theirs: newNames, Ours: "new_string"},
 	{Theirs: "before from", Ours: "old_string", Turn: args.Offered},
 	{Theirs: "after to text content value updated insert", Ours: "new_string", Turn: args.Offered},

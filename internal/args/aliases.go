@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/internal/glob"
 	"moltisfs/internal/nearest"
 )
 
@@ -185,7 +184,7 @@ func (c *call) turned(m member) bool {
 	}
 	if hint != "" {
 		c.refuse(hint, "there is no argument %.300q", c.at+m.key)
-		c.lost = c.lost || c.spec.names.Changes
+		c.lost = true
 	}
 	return hint != ""
 }
@@ -236,15 +235,6 @@ func Offered(c *call, row *Alias, m member) bool {
 	return true
 }
 
-// Switch takes true and false only.
-func Switch(c *call, row *Alias, m member) bool {
-	_, is := asBool(m.value)
-	if is {
-		c.put(row.Ours, m, false)
-	}
-	return is
-}
-
 // Opposite takes a switch that is the opposite of ours.
 func Opposite(c *call, row *Alias, m member) bool {
 	yes, is := asBool(m.value)
@@ -281,18 +271,6 @@ func LineRange(c *call, _ *Alias, m member) bool {
 	}
 	c.put("offset", member{m.at, m.key, integral(int64(max(first, 1)))}, false)
 	c.last = &last
-	return true
-}
-
-// TailLines is how many lines at the end to read: for 20, tail with a limit of 20.
-func TailLines(c *call, _ *Alias, m member) bool {
-	n, err := integer(m.value)
-	if err != nil || n <= 1 { // 1 may stand for true
-		return false
-	}
-	c.put("tail", member{m.at, m.key, json.RawMessage("true")}, true)
-	c.put("limit", member{m.at, m.key, integral(n)}, true)
-	c.took("tail %d as the last %d lines", n, n)
 	return true
 }
 
@@ -366,123 +344,7 @@ func OneEdit(c *call, row *Alias, m member) bool {
 	return true
 }
 
-// CellNumber is a number where an id is wanted; from where it counts is not said.
-func CellNumber(c *call, _ *Alias, m member) bool {
-	c.refuse("send the cell_id that Read shows", "there is no argument %q", m.key)
-	c.lost = true
-	return true
-}
-
-// PathOrGlob is a pattern of names, or one path.
-func PathOrGlob(c *call, _ *Alias, m member) bool {
-	name := "path"
-	if slices.ContainsFunc(asList(m.value), func(f string) bool { return strings.ContainsAny(f, "*?{[") }) {
-		name = "glob"
-	}
-	c.put(name, m, false)
-	return true
-}
-
-// Extension is .py, or py, or several.
-func Extension(c *call, row *Alias, m member) bool {
-	var globs []string
-	for _, e := range asList(m.value) {
-		if e = strings.TrimLeft(strings.TrimSpace(e), "*."); e != "" {
-			globs = append(globs, "*."+e)
-		}
-	}
-	if globs != nil {
-		c.put(row.Ours, member{m.at, m.key, quoted(strings.Join(globs, ","))}, false)
-	}
-	return globs != nil
-}
-
-// later is a change of a text argument that waits for the others, in the order of step.
-type later struct {
-	step int
-	ours string
-	do   func(string) string
-}
-
-// Exclude is globs of files to leave out.
-func Exclude(c *call, row *Alias, m member) bool {
-	globs := asList(m.value)
-	var text string
-	if json.Unmarshal(m.value, &text) == nil && strings.Contains(text, "{") {
-		globs = []string{text}
-	}
-	out := ""
-	for _, g := range globs {
-		if g = strings.TrimPrefix(strings.TrimSpace(g), "!"); g != "" {
-			out += ",!" + g
-		}
-	}
-	if globs == nil {
-		return false
-	}
-	c.later = append(c.later, later{0, row.Ours, func(s string) string { return strings.TrimPrefix(s+out, ",") }})
-	c.took("%s as ! globs", m.key)
-	return true
-}
-
-// The switches of a search that become part of its pattern: the first two where they are true, the
-// others where they are false.
-var (
-	Literal   = inPattern(1, true, regexp.QuoteMeta)
-	WholeWord = inPattern(2, true, func(p string) string { return `\b(?:` + p + `)\b` })
-	AnyCase   = inPattern(3, true, glob.InAnyCase)
-	Regexp    = inPattern(1, false, regexp.QuoteMeta)
-	MatchCase = inPattern(3, false, glob.InAnyCase)
-)
-
-func inPattern(step int, want bool, do func(string) string) Turn {
-	return func(c *call, row *Alias, m member) bool {
-		yes, is := asBool(m.value)
-		switch {
-		case is && yes != want:
-			c.left = append(c.left, m.key)
-		case is:
-			c.later = append(c.later, later{step, row.Ours, do})
-			c.took("%s in the pattern", m.key)
-		}
-		return is
-	}
-}
-
-// finish makes the changes that need all the arguments.
-func (c *call) finish() {
-	c.endOfLines()
-	slices.SortStableFunc(c.later, func(a, b later) int { return a.step - b.step })
-	for _, l := range c.later {
-		was, given := c.given[l.ours]
-		var list []string
-		var text string
-		if json.Unmarshal(was.value, &list) == nil {
-			text = strings.Join(list, ",")
-		} else if given && json.Unmarshal(was.value, &text) != nil || !given && l.step > 0 {
-			continue
-		}
-		c.given[l.ours] = member{was.at, was.key, quoted(l.do(text))}
-	}
-}
-
 func asBool(v json.RawMessage) (yes, ok bool) {
 	s := strings.ToLower(strings.Trim(string(v), "\" \t\n"))
 	return s == "true", s == "true" || s == "false"
-}
-
-// asList reads a string, a string of a list, and a list of strings.
-func asList(v json.RawMessage) []string {
-	var s string
-	var list []string
-	if json.Unmarshal(v, &s) == nil {
-		if json.Unmarshal([]byte(s), &list) == nil {
-			return list
-		}
-		return strings.FieldsFunc(s, func(r rune) bool { return r == ',' })
-	}
-	if json.Unmarshal(v, &list) != nil {
-		return nil
-	}
-	return list
 }

@@ -85,9 +85,8 @@ type call struct {
 	given  map[string]member // by our name
 	outcome
 
-	tool  string // another one, that the arguments are for
-	last  *int   // the last line to read
-	later []later
+	tool string // another one, that the arguments are for
+	last *int   // the last line to read
 }
 
 // outcome collects the notes and problems of a call.
@@ -165,7 +164,7 @@ func (c *call) object(all []member, into reflect.Value) {
 			c.name(m)
 		}
 	}
-	c.finish()
+	c.endOfLines()
 	for _, lists := range []bool{true, false} { // an item may say what is of the call
 		for i := range c.fields {
 			if f := &c.fields[i]; (f.items != nil) == lists {
