@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/internal/nearest"
+	"moltisfs/internal/args"
 )
 
 // toolNames are the tools, of every dialect, that [tools.policy] can mean. They stand here so that a misspelt one is
@@ -49,7 +49,7 @@ func checkCapabilities(key string, names []string, tiers map[string]string, add 
 		switch before := tiers[n]; {
 		case !slices.Contains(dots, n):
 			hint := "name one of " + strings.Join(dots, ", ")
-			if near := nearest.Of(n, dots); near != "" {
+			if near := args.Nearest(n, dots); near != "" {
 				hint = "did you mean " + strconv.Quote(near) + "?"
 			}
 			add(at, strconv.Quote(n)+" is no capability", hint)
@@ -125,7 +125,7 @@ func nearTool(entry string) string {
 	best, at := "", 3
 	try := func(as, n string) {
 		most := allowedEdits(max(len(word), len(n)), many)
-		if d := nearest.Distance(word, n); d < at && d <= most {
+		if d := args.Distance(word, n); d < at && d <= most {
 			best, at = as, d
 		}
 	}

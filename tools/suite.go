@@ -78,7 +78,6 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
@@ -497,7 +496,7 @@ func (s *Suite) unknown(name string) *UnknownToolError {
 	for _, d := range s.Definitions() {
 		names = append(names, d.Name)
 	}
-	return &UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
+	return &UnknownToolError{Tool: name, Nearest: args.Nearest(name, names)}
 }
 
 // Undo takes back the last change of the session that as names: checkpoint_restore with the id "undo". Use Do for its

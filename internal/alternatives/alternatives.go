@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/glob"
-	"moltisfs/internal/nearest"
 )
 
 // A Tree shows the paths that a session may see, and must tell of no others.
@@ -173,8 +173,8 @@ func Similar(name string, names []string) []string {
 		case f == folded:
 			score = 0
 		case len(f) < 128 && len(folded) < 128 &&
-			nearest.Distance(f, folded) <= max(1, len(folded)/3):
-			score = 1 + nearest.Distance(f, folded)
+			args.Distance(f, folded) <= max(1, len(folded)/3):
+			score = 1 + args.Distance(f, folded)
 		case strings.TrimSuffix(f, path.Ext(f)) == stem && stem != "":
 			score = 40
 		}

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"moltisfs/internal/nearest"
 )
 
 // Names are how other agents' tools say the arguments of a tool.
@@ -211,7 +209,7 @@ func (c *call) unknown(m member) {
 	for _, f := range c.fields {
 		names = append(names, f.name)
 	}
-	near := nearest.Of(m.key, names)
+	near := Nearest(m.key, names)
 	_, given := c.given[near]
 	hint := "the arguments are: " + strings.Join(names, ", ")
 	switch {

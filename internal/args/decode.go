@@ -14,8 +14,6 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"moltisfs/internal/nearest"
 )
 
 const (
@@ -478,7 +476,7 @@ func choice(s string, enum []string) string {
 	if near := otherWords[folded]; slices.Contains(enum, near) {
 		return near
 	}
-	return nearest.Of(s, enum)
+	return Nearest(s, enum)
 }
 
 // otherWords are words of others for our choices.
