@@ -119,11 +119,10 @@ func (p *Checkpoints) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var checkpointsListTool = define[CheckpointsListArgs](Tool{
+var checkpointsListTool = define[CheckpointsListArgs](toolRow{
 	Name:        "checkpoints_list",
 	Title:       "List checkpoints",
 	Description: "Lists the states that checkpoint_restore can go back to, newest first.",
-	Effect:      Reads,
 	Search:      dialect.Search{Wanted: true, Hint: "history of changes to files, list undo points"},
 	aliases: slices.Concat(timeAliases, fileAliases, []args.Alias{
 		{Theirs: maxNames + " n last", Ours: "limit"},
@@ -331,11 +330,10 @@ func (p *CheckpointDiff) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
+var checkpointDiffTool = define[CheckpointDiffArgs](toolRow{
 	Name:        "checkpoint_diff",
 	Title:       "Compare with a checkpoint",
 	Description: "Shows what changed since before a checkpoint's call. Give one of id, turn, since, label.",
-	Effect:      Reads,
 	Search:      dialect.Search{Wanted: true, Hint: "what changed, compare with before, show diff of changes"},
 	aliases: slices.Concat(timeAliases, []args.Alias{
 		{Theirs: idNames, Ours: "id"},
@@ -745,12 +743,12 @@ func (p *CheckpointRestore) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
+var checkpointRestoreTool = define[CheckpointRestoreArgs](toolRow{
 	Name:  "checkpoint_restore",
 	Title: "Undo changes",
 	Description: "Restores files to what they were before a checkpoint's call; can itself be undone " +
 		"by undo_id. Give one of id, turn, since, label.",
-	Effect:  Overwrites,
+	Changes: true,
 	Search:  dialect.Search{Wanted: true, Hint: "undo, redo, revert, roll back or restore changes to files"},
 	Follows: []string{"Write", "Edit", "MultiEdit"},
 	OwnTime: true,

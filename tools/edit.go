@@ -70,14 +70,14 @@ func editText(path string, replacements int, strategy string, c *Changed) string
 	return b.String() + c.notes()
 }
 
-var editTool = define[EditArgs](Tool{
+var editTool = define[EditArgs](toolRow{
 	Name:  "Edit",
 	Title: "Replace text in a file",
 	Description: "Replaces old_string, which must fit one place only (or set replace_all); small " +
 		"differences in blanks and quotes are forgiven. On no_match the answer may hold resend, the " +
 		"old_string that would match; new_string then needs the same repair.",
-	Effect: Overwrites,
-	Search: dialect.Search{Hint: "change or replace text in a file"},
+	Changes: true,
+	Search:  dialect.Search{Hint: "change or replace text in a file"},
 	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
 		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
 		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
@@ -222,13 +222,13 @@ func (m *MultiEdit) Text() string {
 	return editText(m.FilePath, m.Replacements, strategy, &m.Changed)
 }
 
-var multiEditTool = define[MultiEditArgs](Tool{
+var multiEditTool = define[MultiEditArgs](toolRow{
 	Name:  "MultiEdit",
 	Title: "Several edits of one file",
 	Description: "Applies edits in order, each to the result of the one before; all or none. A " +
 		"first edit with an empty old_string creates the file.",
-	Effect: Overwrites,
-	Search: dialect.Search{Hint: "several changes of one file at once"},
+	Changes: true,
+	Search:  dialect.Search{Hint: "several changes of one file at once"},
 	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
 		{Theirs: "changes replacements operations modifications editlist replacementchunks", Ours: "edits"},
 		{Theirs: oldNames + " " + newNames + " oldstring newstring replaceall", Ours: "edits", Turn: args.OneEdit},

@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
 
 // OpenFaulty is Open with system calls on the tree that come to what fault says.
 func OpenFaulty(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
-	return open(cfg, o, fault, engine.Place{})
+	o.fault = fault
+	return Open(cfg, o)
 }
 
 // OpenAt is Open where system calls on the tree are made elsewhere. end is called when the suite has been closed.
 func OpenAt(cfg config.Config, o Options, calls guardfs.Calls, end func() error) (*Suite, error) {
-	return open(cfg, o, nil, engine.Place{Calls: calls, End: end})
+	o.at.Calls, o.at.End = calls, end
+	return Open(cfg, o)
 }
 
 // CauseOf is the name of the cause of a refusal.
@@ -97,9 +98,9 @@ func PathTools() (out []PathTool) {
 		switch {
 		case strings.HasPrefix(t.Name, "checkpoint"):
 			class = "record"
-		case t.Effect == Reads && t.OwnTime:
+		case !t.Changes && t.OwnTime:
 			class = "walk"
-		case t.Effect == Reads:
+		case !t.Changes:
 			class = "read"
 		case strings.HasPrefix(t.Name, "Notebook"):
 			class = "cell"

@@ -89,12 +89,11 @@ func (g *Glob) Text() string {
 	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total > 0)
 }
 
-var globTool = define[GlobArgs](Tool{
+var globTool = define[GlobArgs](toolRow{
 	Name:  "Glob",
 	Title: "Find files by name",
 	Description: "Files matching a glob, newest first. Hidden files count; version-control " +
 		"directories and ignored files don't.",
-	Effect:  Reads,
 	Search:  dialect.Search{Hint: "find files by name or pattern, list a directory"},
 	OwnTime: true,
 	aliases: []args.Alias{

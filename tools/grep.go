@@ -50,13 +50,12 @@ const (
 	defaultHead = 250
 )
 
-var grepTool = define[GrepArgs](Tool{
+var grepTool = define[GrepArgs](toolRow{
 	Name:  "Grep",
 	Title: "Search file contents",
 	Description: "Searches with a regular expression (ripgrep syntax, and look-around). " +
 		"Lists of files: newest first; lines: by path. " +
 		"$ matches before CRLF.",
-	Effect:  Reads,
 	Search:  dialect.Search{Hint: "search code or text in files with a regular expression"},
 	OwnTime: true,
 	aliases: []args.Alias{

@@ -86,12 +86,12 @@ func (n *NotebookEdit) Text() string {
 	return said + n.notes()
 }
 
-var notebookEditTool = define[NotebookEditArgs](Tool{
+var notebookEditTool = define[NotebookEditArgs](toolRow{
 	Name:  "NotebookEdit",
 	Title: "Edit a notebook cell",
 	Description: "Replaces, inserts or deletes one cell of a Jupyter notebook; replacing clears its " +
 		"outputs.",
-	Effect:  Overwrites,
+	Changes: true,
 	Search:  dialect.Search{Hint: "change a cell of a Jupyter notebook"},
 	Follows: []string{"Edit"},
 	aliases: []args.Alias{

@@ -244,8 +244,8 @@ func TestNoDataDir(t *testing.T) {
 // they are allowed by their very names.
 func TestReadOnlyByNames(t *testing.T) {
 	var names, quiet []string
-	for _, tool := range tools.All() {
-		if names = append(names, tool.Name); tool.Effect == tools.Reads {
+	for _, tool := range tools.Definitions() {
+		if names = append(names, tool.Name); tool.ReadOnly {
 			quiet = append(quiet, tool.Name)
 		}
 	}

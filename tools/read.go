@@ -120,12 +120,11 @@ func (c *Content) MarshalJSON() ([]byte, error) {
 	return append(out, body[1:]...), nil
 }
 
-var readTool = define[ReadArgs](Tool{
+var readTool = define[ReadArgs](toolRow{
 	Name:  "Read",
 	Title: "Read a file",
 	Description: "Reads text (numbered lines), images, PDFs, notebooks and documents. Long files come " +
 		"in parts: pass next_offset as offset. The type is told by content.",
-	Effect: Reads,
 	Search: dialect.Search{Hint: "read a file, view an image, PDF or notebook"},
 	aliases: slices.Concat(fileAliases, []args.Alias{
 		{Theirs: "paths files filepaths filenames", Ours: "file_path"},

@@ -167,7 +167,7 @@ func (s *Suite) refusalOf(c *engine.Call, tool string, args any, facts *engine.R
 	if more != nil {
 		more(a, r)
 	}
-	if n := r.Next; c != nil && n != nil && row(n.Tool) != nil && row(n.Tool).Effect != Reads {
+	if n := r.Next; c != nil && n != nil && row(n.Tool) != nil && row(n.Tool).Changes {
 		if path, _ := n.Args["file_path"].(string); s.engine.RunsCode(path) {
 			r.Hint += " It runs code later: a change of it is asked about."
 		}
@@ -207,7 +207,7 @@ func (a *about) moments() map[string]string {
 	set("makes", a.makes())
 	set("convert", a.tool == "Write")
 	t := row(a.tool)
-	set("changes", t != nil && t.Effect != Reads)
+	set("changes", t != nil && t.Changes)
 	if !a.s.cfg.CheckpointBeforeMutation {
 		now["off"] = refusal.Off
 	}
@@ -715,7 +715,7 @@ func (a *about) offer(r *Refusal, found []string, likely bool) {
 	if len(found) == 0 {
 		return
 	}
-	changes := row(a.tool).Effect != Reads
+	changes := row(a.tool).Changes
 	if changes {
 		for i, p := range found {
 			if o, ok := a.s.engine.There(a.call, p); ok {
@@ -770,7 +770,7 @@ func (a *about) tried(next *NextCall, path string) *NextCall {
 func (a *about) globbed(r *Refusal, asked string) bool {
 	for _, p := range append([]string{asked}, alternatives.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
 		dir, glob, ok := alternatives.CutGlob(p)
-		if !ok || !path.IsAbs(p) || row(a.tool).Effect != Reads {
+		if !ok || !path.IsAbs(p) || row(a.tool).Changes {
 			continue
 		}
 		hits, err := a.files(dir, grep.GlobQuery{Pattern: "./" + glob, Limit: 2})

@@ -53,7 +53,7 @@
 // lock held. Close waits for the calls under way, takes back their questions, and
 // may be called again.
 //
-// One tool is one file, one row in [All] and its golden calls under
+// One tool is one file, one row of table and its golden calls under
 // testdata/calls.
 package tools
 
@@ -65,7 +65,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -134,6 +133,9 @@ type Options struct {
 	// Worker is the command line that runs a reader in a process of its own; see readers.RunWorker.
 	// Empty: such readers are off.
 	Worker []string
+
+	fault func(op string) *guardfs.Fault // of tests
+	at    engine.Place                   // of tests
 }
 
 // Program names the program that opens a suite, with its version, as the audit log has them at its start and
@@ -145,23 +147,13 @@ type Program struct {
 	Where   string // as the audit log names this machine; "": not at all
 }
 
-// DataDirError is a data directory that can't be ours.
-type DataDirError struct{ Dir, Why, Do string }
-
-func (e *DataDirError) Error() string { return "data directory " + e.Dir + ": " + e.Why }
-
-// Hint says where it could be instead.
-func (e *DataDirError) Hint() string { return e.Do }
+// DataDirError is a data directory that can't be ours. Its fields are Dir, Why and Do; Hint says where it could be instead.
+type DataDirError = datadir.Error
 
 // Open readies the suite. Problems of the configuration come back all at
 // once; nothing of the agent's tree is touched.
 func Open(cfg config.Config, o Options) (*Suite, error) {
-	return open(cfg, o, nil, engine.Place{Where: o.Program.Where})
-}
-
-func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at engine.Place) (*Suite, error) {
-	o.Program.Name = cmp.Or(o.Program.Name, "host")
-	e, err := openEngine(cfg, o, nil, nil, fault, at)
+	e, err := OpenEngine(cfg, o, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -173,13 +165,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at
 // OpenEngine opens the engine of a suite, as Open does, for a host that offers other dialects on it too: others are
 // their definitions. Over makes the suite. policies evaluates tools.fs.policies. Open has no evaluator, because one is
 // large, and refuses such a configuration.
-func OpenEngine(cfg config.Config, o Options, policies engine.Policies,
-	others ...Definition) (*engine.Engine, error) {
-	return openEngine(cfg, o, policies, others, nil, engine.Place{Where: o.Program.Where})
-}
-
-func openEngine(cfg config.Config, o Options, policies engine.Policies, others []Definition,
-	fault func(op string) *guardfs.Fault, at engine.Place) (*engine.Engine, error) {
+func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others ...Definition) (*engine.Engine, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -198,19 +184,14 @@ func openEngine(cfg config.Config, o Options, policies engine.Policies, others [
 	if err != nil {
 		return nil, err
 	}
-	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
-	e, err := engine.Open(cfg, engine.Host{
-		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
-		GitUser:    o.GitUser,
-		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
-		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker,
-			Policies: policies},
-		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: at}, ReadOnly: !changes,
+	o.at.Where = o.Program.Where
+	return engine.Open(cfg, engine.Host{
+		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
+		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: o.fault,
+		Program:  engine.Program{Name: cmp.Or(o.Program.Name, "host"), Reloads: o.Program.Reloads, Worker: o.Worker, Policies: policies},
+		Root:     engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: o.at},
+		ReadOnly: !slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly }),
 	})
-	if d, ok := errors.AsType[*datadir.Error](err); ok {
-		return nil, (*DataDirError)(d)
-	}
-	return e, err
 }
 
 // Check finds what is wrong with a configuration: what config.Check finds, and what takes the
@@ -243,20 +224,13 @@ func someTool(cfg config.Tools) error {
 	}
 	p, key := cfg.Policy, "tools.policy.deny"
 	if defs, _ := DefinitionsUnder(config.Tools{Policy: p}); len(defs) > 0 {
-		return &config.Problem{Key: "tools.fs.read_only", Why: "leaves no tool at all of those that " +
-			"[tools.policy] has", Hint: "allow one that only reads, as \"Read\""}
-	}
-	if len(p.Allow) == 0 && len(p.Names()) > 0 {
-		return &config.Problem{Key: "tools.policy.profile", Why: strconv.Quote(p.Profile) +
-			" leaves no tool at all of ours: it has " + strings.Join(p.Names(), ", "),
-			Hint: `add allow = ["Read", …] with the names that are wanted, or write profile = "full"`}
-	}
-	p = config.Policy{Allow: p.Allow}
-	if defs, _ := DefinitionsUnder(config.Tools{Policy: p}); len(defs) == 0 {
+		key = "tools.fs.read_only"
+	} else if len(p.Allow) == 0 && len(p.Names()) > 0 {
+		key = "tools.policy.profile"
+	} else if defs, _ := DefinitionsUnder(config.Tools{Policy: config.Policy{Allow: p.Allow}}); len(defs) == 0 {
 		key = "tools.policy.allow"
 	}
-	return &config.Problem{Key: key, Why: "leaves no tool at all", Hint: "name one of them, as " +
-		"\"Read\""}
+	return &config.Problem{Key: key, Why: "leaves no tool at all", Hint: `have [tools.policy] allow one, as "Read"`}
 }
 
 // Warnings are valid settings that may be meant otherwise: those of the configuration itself, and rules that do
@@ -332,7 +306,7 @@ func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
 	return (&Suite{tools: lists}).Definitions(), nil
 }
 
-// Definitions are the tools that may be called, in the order of [All]. A tool
+// Definitions are the tools that may be called, in the order of table. A tool
 // that [tools.policy] denies is not among them.
 func (s *Suite) Definitions() []Definition {
 	var out []Definition
@@ -414,15 +388,15 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 	}
 	var limit time.Duration
 	if tool.OwnTime {
-		limit = s.engine.OwnTime(tool.Effect != Reads)
+		limit = s.engine.OwnTime(tool.Changes)
 	} else {
-		limit = s.engine.TimeFor(tool.Effect != Reads, in.Tier)
+		limit = s.engine.TimeFor(tool.Changes, in.Tier)
 	}
 	var args any
 	var note string
 	var out Payload // a call that is left behind still writes to it: so it is not p
 	err = s.engine.Do(ctx, c, engine.Operation{
-		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
+		Changes: tool.Changes, Follows: tool.Follows, Time: limit,
 		Args: in.Args,
 		Decode: func(raw json.RawMessage) (_ any, err error) {
 			if args, note, err = tool.decode(raw); err != nil {
@@ -443,7 +417,7 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			out, err = tool.run(ctx, s.fitted(in.Page), c, args)
 			switch {
 			case err != nil:
-			case tool.Effect != Reads:
+			case tool.Changes:
 				s.loops.reset(c)
 			case c.Trace.Bytes == 0:
 				c.Trace.Bytes = int64(len(out.Text()))
@@ -482,7 +456,7 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 	return out, nil
 }
 
-func row(name string) *Tool {
+func row(name string) *toolRow {
 	for i := range table {
 		if table[i].Name == name {
 			return &table[i]
@@ -531,25 +505,12 @@ func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) er
 	})
 }
 
-// Effect says what a tool may do to the world; the MCP annotations follow.
-type Effect uint8
-
-const (
-	// Reads changes nothing.
-	Reads Effect = iota
-	// Overwrites replaces or removes what was there.
-	Overwrites
-)
-
-// Search tells a client that defers tools when to look for one. It is [dialect.Search].
-type Search = dialect.Search
-
-// A Tool is one row of [All]: everything a surface needs to list and run it.
-type Tool struct {
+// A toolRow is one tool: everything that lists and runs it.
+type toolRow struct {
 	Name, Title string
 	// Description is for a model that knows the tool by heart: only what differs or surprises.
 	Description string
-	Effect      Effect
+	Changes     bool // it replaces or removes what was there
 	Idempotent  bool
 	// Follows are tools that this one does the work of by another road. It is denied with the last of
 	// them, unless it is allowed by name.
@@ -559,7 +520,7 @@ type Tool struct {
 	// restore of many files does.
 	OwnTime bool
 
-	Search Search
+	Search dialect.Search
 
 	aliases []args.Alias // other agents' names for the arguments
 
@@ -576,17 +537,8 @@ type Tool struct {
 	output func() json.RawMessage // the schema of its answers
 }
 
-// All is every tool, in the order in which it is listed. Order matters: models and prompt caches
-// see it. It is a copy: what a host changes in it changes no suite.
-func All() []Tool {
-	out := slices.Clone(table)
-	for i := range out {
-		out[i].Follows = slices.Clone(out[i].Follows)
-	}
-	return out
-}
-
-var table = []Tool{
+// table has every tool, in the order in which it is listed. Order matters: models and prompt caches see it.
+var table = []toolRow{
 	readTool,
 	writeTool,
 	editTool,
@@ -610,8 +562,8 @@ type asker interface{ asked() engine.Asked }
 type dryRunner interface{ dryRun() bool }
 
 // define makes a row of t out of a typed run function. A is the argument struct.
-func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) Tool {
-	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Effect != Reads, Aliases: t.aliases})
+func define[A any](t toolRow, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) toolRow {
+	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Changes, Aliases: t.aliases})
 	t.output = sync.OnceValue(func() json.RawMessage {
 		out, err := plainJSON(outputSchema(t.answers))
 		if err != nil {
@@ -633,7 +585,7 @@ func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (
 }
 
 // decode makes the argument struct of a call, checked. note tells which names were taken for which.
-func (t *Tool) decode(raw json.RawMessage) (in any, note string, err error) {
+func (t *toolRow) decode(raw json.RawMessage) (in any, note string, err error) {
 	in, note, err = t.args.Take(raw)
 	if err == nil {
 		if a, ok := in.(checker); ok {
@@ -649,21 +601,21 @@ type badArgument = args.Error
 func bad(hint, format string, a ...any) error { return args.Errorf(hint, format, a...) }
 
 // allowed reports whether [tools.policy] leaves the tool.
-func (t *Tool) allowed(p policy.Tools) bool {
-	return p.Allows(t.Name, t.Effect != Reads, t.Follows...)
+func (t *toolRow) allowed(p policy.Tools) bool {
+	return p.Allows(t.Name, t.Changes, t.Follows...)
 }
 
 // definition gives the texts and schemas that a model is told.
-func (t *Tool) definition() Definition {
+func (t *toolRow) definition() Definition {
 	return Definition{
 		Name:         t.Name,
 		Title:        t.Title,
 		Description:  t.Description,
 		InputSchema:  t.args.Schema(),
 		OutputSchema: t.output(),
-		ReadOnly:     t.Effect == Reads,
-		Destructive:  t.Effect == Overwrites,
-		Idempotent:   t.Idempotent || t.Effect == Reads,
+		ReadOnly:     !t.Changes,
+		Destructive:  t.Changes,
+		Idempotent:   t.Idempotent || !t.Changes,
 		OpenWorld:    false,
 		Search:       t.Search,
 	}
