@@ -139,9 +139,7 @@ var checkpointsListTool = define[CheckpointsListArgs](toolRow{
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointsListArgs) (Payload, error) {
 	if a.Path != nil {
-		if err := s.recorded(*a.Path, func(whole string) *NextCall {
-			return again("checkpoints_list", a, map[string]any{"file_path": whole})
-		}); err != nil {
+		if err := s.recorded(*a.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -350,7 +348,7 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.only("checkpoint_diff", a, a.Paths); err != nil {
+	if err := s.only(a.Paths); err != nil {
 		return nil, err
 	}
 	id, err := s.idOf(ctx, c, a.ID)
@@ -479,50 +477,33 @@ func (f partialFields) Text() string { return f.Partial.Text() }
 
 // only checks the paths that a call is to be about, each as the store knows it. An empty path would
 // stand for all.
-func (s *Suite) only(tool string, args any, paths []string) error {
+func (s *Suite) only(paths []string) error {
 	if paths != nil && len(paths) == 0 {
 		return bad("Leave paths out to mean all of them.", "paths is empty")
 	}
-	for i, p := range paths {
-		if err := s.recorded(p, func(whole string) *NextCall {
-			to := slices.Clone(paths)
-			to[i] = whole
-			return again(tool, args, map[string]any{"paths": to})
-		}); err != nil {
+	for _, p := range paths {
+		if err := s.recorded(p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// recorded refuses a path that can't be one of the store's, because it is relative or passes . or .. on its way.
-// next gives the call for the path as the store has it.
-func (s *Suite) recorded(p string, next func(whole string) *NextCall) error {
-	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quotePath(p) +
-		" is not the absolute path of anything", Hint: "Send an absolute path."}
-	switch whole := s.spelled(p); {
-	case p != "" && whole == p:
-		return nil
+// recorded refuses a path p that can't be one of the store's, because it is relative or passes . or .. on its way.
+func (s *Suite) recorded(p string) error {
+	whole := s.absolute(p)
+	if filepath.IsAbs(p) || path.IsAbs(p) {
+		if whole = filepath.Clean(p); strings.TrimRight(p, "/") == whole {
+			return nil // a slash at the end says that a directory is meant
+		}
+	}
+	switch {
 	case p == "":
-		r.Message, r.Hint = "a path is empty", "Leave it out to mean all, or send an absolute path."
-	case whole != "":
-		r.Message, r.Hint = quotePath(p)+" is not spelled as checkpoints have their paths", "Send it "+
-			"absolute and plain: "+fmt.Sprintf("%.1000s", whole)
-		r.Next = next(whole)
+		return bad("leave it out to mean all, or send an absolute path", "a path is empty")
+	case whole == "":
+		return bad("send an absolute path", "%s is not the absolute path of anything", quotePath(p))
 	}
-	return r
-}
-
-// spelled is p as a checkpoint would have it; "" when that can't be told.
-func (s *Suite) spelled(p string) string {
-	if !filepath.IsAbs(p) && !path.IsAbs(p) {
-		return s.absolute(p)
-	}
-	clean := filepath.Clean(p)
-	if strings.TrimRight(p, "/") == clean {
-		return p // a slash at the end says that a directory is meant
-	}
-	return clean
+	return bad(fmt.Sprintf("send it absolute and plain: %.1000s", whole), "%s is not spelled as checkpoints have their paths", quotePath(p))
 }
 
 // oneOf checks that exactly one argument says which checkpoint is meant.
@@ -694,20 +675,16 @@ func (p *CheckpointRestore) Text() string {
 	if p.Run != nil {
 		fmt.Fprintf(&b, "All that a script's run did, %s:\n", plural(p.Run.Changes, "change"))
 	}
-	const most = 10 // thousands of them would hide what was done
-	same, told := 0, 0
-	more := map[string]int{}
-	for _, f := range p.Files {
+	const most = 10 // directories
+	told, more := 0, map[string]int{}
+	for _, f := range p.Files { // thousands that were the same would hide what was done
 		line := f.line()
-		if line == "unchanged "+edit.ShownPath(f.Path)+" +0 -0\n" {
-			if same++; same > most {
-				more[f.Action]++
-				continue
-			}
-		} else if told++; told > mostFilesTold {
+		same := line == "unchanged "+edit.ShownPath(f.Path)+" +0 -0\n"
+		if told == mostFilesTold || same && len(p.Files) > mostFilesTold {
 			more[f.Action]++
 			continue
 		}
+		told++
 		b.WriteString(line)
 	}
 	for _, action := range slices.Sorted(maps.Keys(more)) {
@@ -772,7 +749,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.only("checkpoint_restore", a, a.Paths); err != nil {
+	if err := s.only(a.Paths); err != nil {
 		return nil, err
 	}
 	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun),
@@ -999,14 +976,10 @@ func hidden(a *about, r *Refusal) {
 	}
 }
 
-// zoned and local are the forms of a time besides an age, with fractions of a second or without:
-// RFC 3339 and what people make of it.
-var (
-	zoned = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00",
-		"2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700"}
-	local = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04",
-		"2006-01-02 15:04", time.DateOnly}
-)
+// timeForms are the forms of a time besides an age, with fractions of a second or without: RFC 3339, and other
+// spellings of it, with a zone and without.
+var timeForms = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
+	"2006-01-02 15:04:05 Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
 
 // howToSayWhen is a hint.
 const howToSayWhen = "2026-11-21T10:00:00Z, in local time 2026-11-21 10:00 or 2026-11-21, or an " +
@@ -1014,20 +987,15 @@ const howToSayWhen = "2026-11-21T10:00:00Z, in local time 2026-11-21 10:00 or 20
 
 // ParseTime reads a point in time as since and until have it. With a zone it is in that one;
 // without, or a day alone, in that of now. An age says how long before now, written as a
-// [config.Duration]. A local time that came twice or never, when the clocks changed, is refused.
+// [config.Duration].
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	s = strings.TrimSpace(s)
-	for _, form := range zoned {
-		if t, err := time.Parse(form, s); err == nil {
+	for _, form := range timeForms {
+		if t, err := time.ParseInLocation(form, s, now.Location()); err == nil {
 			if t.IsZero() { // which elsewhere means that none is given
 				t = t.Add(1)
 			}
 			return t, nil
-		}
-	}
-	for _, form := range local {
-		if wall, err := time.Parse(form, s); err == nil {
-			return inZone(wall, now.Location())
 		}
 	}
 	var age config.Duration
@@ -1035,26 +1003,6 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 		return now.Add(-time.Duration(age)), nil
 	}
 	return time.Time{}, errors.New("neither a time nor an age")
-}
-
-// inZone gives the moment at which the clocks of zone show the time wall.
-func inZone(wall time.Time, zone *time.Location) (t time.Time, err error) {
-	n, last := 0, 1<<31
-	// On both sides of a change of the clocks.
-	for _, about := range []time.Duration{-36 * time.Hour, 36 * time.Hour} {
-		_, offset := wall.Add(about).In(zone).Zone()
-		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)
-		if _, shown := at.Zone(); shown == offset && offset != last {
-			t, n, last = at, n+1, offset
-		}
-	}
-	switch n {
-	case 0:
-		return t, errors.New("a time that the clocks here passed over: write it with its zone")
-	case 1:
-		return t, nil
-	}
-	return time.Time{}, errors.New("a time that the clocks here showed twice: write it with its zone")
 }
 
 // when reads an argument that is a point in time, or an age. It is zero where there is none.
