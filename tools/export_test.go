@@ -22,16 +22,6 @@ func OpenAt(cfg config.Config, o Options, calls guardfs.Calls, end func() error)
 	return Open(cfg, o)
 }
 
-// CauseOf is the name of the cause of a refusal.
-func CauseOf(p Payload) string {
-	if r, ok := p.(*Refusal); ok && r.Facts() != nil {
-		return r.Facts().Cause.Name
-	} else if ok {
-		return r.Reason
-	}
-	return ""
-}
-
 // WithPatience has what a call may have meant looked for as long as that. It is set before tests run.
 func WithPatience(d time.Duration) { patience = d }
 
