@@ -176,7 +176,12 @@ func (s *Suite) look(
 		R: f.ReaderAt, Size: f.Info.Size, Name: f.Path, ID: f.Info.ID.String(),
 		Changed: f.Info.ChangeTime,
 	}
-	body, err := s.engine.Readers().Read(ctx, src, s.readOptions(a))
+	body, err := s.engine.Readers().Read(ctx, src, readers.Options{
+		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
+		MaxBytes: int64(s.page.Bytes), MaxLines: s.page.Lines, MaxFileBytes: s.cfg.MaxReadBytes, AllowLarge: value(a.AllowLarge),
+		BinaryPolicy: s.cfg.BinaryPolicy, LineNumbers: s.cfg.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
+		Source: a.Render != nil && !*a.Render, ImageMaxEdge: s.cfg.ImageMaxEdge,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -207,20 +212,6 @@ func (s *Suite) look(
 		sight.Sources = append(sight.Sources, session.Range(s))
 	}
 	return sight, nil
-}
-
-func (s *Suite) readOptions(a *ReadArgs) readers.Options {
-	fs := s.cfg
-	o := readers.Options{
-		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail),
-		Column:   value(a.Column),
-		MaxBytes: int64(s.page.Bytes), MaxLines: s.page.Lines, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge),
-		BinaryPolicy: fs.BinaryPolicy,
-		LineNumbers:  fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
-		Source:       a.Render != nil && !*a.Render,
-		ImageMaxEdge: fs.ImageMaxEdge,
-	}
-	return o
 }
 
 // Text is the content as Claude Code's models know it: for text the numbered
