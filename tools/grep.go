@@ -589,16 +589,15 @@ func badPattern(a *about, r *Refusal) {
 		Offset  int    `json:"pattern_offset"`
 		Suggest string `json:"suggested_pattern,omitempty"`
 	}{e.Offset, e.Suggest}
-	switch {
-	case e.Multiline && e.Suggest != "":
-		r.Hint = "Set multiline, and use `" + e.Suggest + "`."
-		r.Next = again(a.tool, a.args, map[string]any{"multiline": true, "pattern": e.Suggest})
-	case e.Multiline:
-		r.Hint = "Set multiline."
-		r.Next = again(a.tool, a.args, map[string]any{"multiline": true})
-	default:
+	if !e.Multiline {
 		r.fill(a, e.Suggest)
+		return
 	}
+	more := map[string]any{"multiline": true}
+	if e.Suggest != "" {
+		more["pattern"] = e.Suggest
+	}
+	r.Next = again(a.tool, a.args, more)
 }
 
 // fill offers the pattern that finds something.

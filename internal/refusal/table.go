@@ -65,7 +65,7 @@ var moments = []string{
 // Names are the tools and arguments that hints name, each as the tools of [tools.fs] call it, and line, by
 // which an editor reads a part.
 var Names = []string{"acknowledge", "cell_id", "checkpoints_list", "create_parents", "encoding", "expected_hash", "glob", "label", "line",
-	"old_string", "on_conflict", "paths", "replace_all", "since", "Edit", "Glob", "NotebookEdit", "Read", "Write"}
+	"multiline", "old_string", "on_conflict", "paths", "replace_all", "since", "Edit", "Glob", "NotebookEdit", "Read", "Write"}
 
 // Off is the clause off.
 const Off = "; checkpoints are off (checkpoint_before_mutation = false): changes of single files can't be undone"
@@ -322,7 +322,7 @@ var rows = map[engine.Cause]Row{
 	engine.BadGlob: {Type: "InvalidPattern", Says: "bad glob \"{Glob}\": {Why}",
 		Hint: "{Climbs?}Give the directory to look in as path. | Write it like **/*.go or *.{ts,tsx}; a backslash makes the next character literal."},
 	engine.BadPattern: {Type: "InvalidPattern", Says: "the pattern can't be used: {Why} (at byte {Offset})",
-		Hint: "Mend it there, or search for a part of it that stands in the text as it is."},
+		Hint: "{Multiline?}{Suggest?}Set {multiline}, and use `{Suggest}`. | {Multiline?}Set {multiline}. | Mend it there, or search for a part of it that stands in the text as it is."},
 	engine.NoFileType: {Type: "InvalidArgument", Says: "there is no file type \"{Type}\"",
 		Hint: "{Nearest?}Use {Nearest}, or {glob}. | The types are those of rg --type-list, such as py, ts and rust; for others use {glob}, like *.ext."},
 	engine.Unwatchable:    {Type: "WatchUnsupported", Says: "changes cannot be watched at {path}", Hint: "List it again instead."},
