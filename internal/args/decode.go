@@ -487,58 +487,37 @@ var otherWords = map[string]string{
 	"md": "markdown", "python": "code",
 }
 
-// yesOrNo takes true and "false". For "yes" it offers true, for 0 false.
+// yesOrNo takes true and "false".
 func (c *call) yesOrNo(value json.RawMessage, name string) (bool, *Error) {
 	plain := strings.Trim(string(value), "\" \t\n")
 	is := strings.ToLower(plain)
-	e := wrong(name, "true or false", value)
-	switch {
-	case is == "true", is == "false":
-		if plain != is && !c.spec.lenient() {
-			return false, e
-		}
-		if plain != is {
-			c.took("%s %s as %s", name, plain, is)
-		}
-		return is == "true", nil
-	case slices.Contains([]string{"yes", "on", "1", "y"}, is):
-		e.instead, e.Hint = json.RawMessage("true"), "send "+name+" as true"
-	case slices.Contains([]string{"no", "off", "0", "n"}, is):
-		e.instead, e.Hint = json.RawMessage("false"), "send "+name+" as false"
+	if is != "true" && is != "false" || plain != is && !c.spec.lenient() {
+		return false, wrong(name, "true or false", value)
 	}
-	return false, e
+	if plain != is {
+		c.took("%s %s as %s", name, plain, is)
+	}
+	return is == "true", nil
 }
 
 // number takes a whole number within the bounds of f. It offers the nearest one that would do.
 func number(f *field, value json.RawMessage, name string) (int64, *Error) {
-	text := strings.Trim(string(value), "\" \t\n")
 	n, err := integer(value)
-	every := err != nil && slices.Contains([]string{"all", "max", "unlimited", "none", "inf", "infinity"}, strings.ToLower(text))
-	digits, unit, _ := strings.Cut(text, " ")
-	_, notDigits := strconv.Atoi(digits)
-	var least int64
-	if f.min != nil {
-		least = *f.min
-	}
-	e := bad("", "%s is %.300s; the least is %d", name, text, least)
 	switch {
-	case f.min != nil && f.fallback != "" && (every || err == nil && n < least && n <= 0):
-		if e.Hint, e.instead = "leave "+name+" out", json.RawMessage("null"); least == 0 {
-			e.Hint, e.instead = "send 0 for all", json.RawMessage("0")
-		}
 	case err != nil:
-		if e = wrong(name, "a whole number", value); notDigits == nil && strings.TrimSuffix(unit, "s") == "line" {
-			e.Hint, e.instead = "send "+digits, json.RawMessage(digits)
+		return 0, wrong(name, "a whole number", value)
+	case f.min != nil && n < *f.min:
+		e := bad(fmt.Sprintf("use %d or more", *f.min), "%s is %d; the least is %d", name, n, *f.min)
+		if !f.required {
+			e.Hint, e.instead = e.Hint+", or leave "+name+" out", json.RawMessage("null")
 		}
-	case f.min != nil && n < least:
-		e.Hint, e.instead = fmt.Sprintf("use %d or more, or leave %s out", least, name), json.RawMessage("null")
+		return 0, e
 	case f.max != nil && n > *f.max:
-		e = bad(fmt.Sprintf("use %d or less", *f.max), "%s is %d; the most is %d", name, n, *f.max)
+		e := bad(fmt.Sprintf("use %d or less", *f.max), "%s is %d; the most is %d", name, n, *f.max)
 		e.instead = integral(*f.max)
-	default:
-		return n, nil
+		return 0, e
 	}
-	return 0, e
+	return n, nil
 }
 
 // list takes an array, and the text of one.
