@@ -42,7 +42,7 @@ type Changed struct {
 
 	// LinksBroken counts the other names of the file, which keep the old content.
 	LinksBroken int      `json:"links_broken,omitempty"`
-	Dropped     []string `json:"metadata_dropped,omitempty"` // what could not be carried over
+	Dropped     []string `json:"metadata_dropped,omitempty"` // pieces of metadata that could not be carried over
 	// InEditor: it is the unsaved text of the user's editor that was changed, not the disk.
 	InEditor bool `json:"in_editor,omitempty"`
 	// InPlace: the file was written in place, since its directory does not let it be exchanged or it is a mount point.
@@ -50,7 +50,7 @@ type Changed struct {
 	// CheckpointSkipped says why a checkpoint that is on does not hold this change.
 	CheckpointSkipped string   `json:"checkpoint_skipped,omitempty"`
 	ParentsMade       []string `json:"parents_made,omitempty"`
-	// ChangedMeanwhile is a diff of what others changed since this session read the file.
+	// ChangedMeanwhile is a diff of the changes of others since this session read the file.
 	ChangedMeanwhile string `json:"changed_meanwhile,omitempty"`
 	Note             string `json:"note,omitempty"` // which names of arguments were taken for which
 	// Warning is something an operator should hear of; the change is done.
@@ -188,8 +188,8 @@ func (c *Changed) warn(what string) {
 	c.Warning += what
 }
 
-// oddities warns of what looks broken now and did not before, and of a new file or directory beside one whose name
-// looks the same. The change is done.
+// oddities adds warnings to ch: of text that looks broken since this change, and of a new file or directory beside one
+// whose name looks the same. The change is done.
 func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 	if odd := guard.Odd(t.True, t.Before.Content, t.After.Content); odd != "" {
 		ch.warn("look at it again: " + odd)

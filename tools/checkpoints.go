@@ -53,7 +53,7 @@ type Checkpoints struct {
 type CheckpointRow struct {
 	ID         string   `json:"id"`
 	CreatedAt  int64    `json:"createdAt"` // Unix seconds
-	Reason     string   `json:"reason"`    // the tool, or what it is where no tool made it
+	Reason     string   `json:"reason"`    // the tool; else the kind, as "external"
 	SourcePath string   `json:"sourcePath"`
 	SourceKind string   `json:"sourceKind"`
 	Existed    bool     `json:"existed"`
@@ -153,7 +153,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 		names = s.engine.Names(c, f.Path)
 		f.Path, f.Also = names[0], names[1:]
 	}
-	f.NoReads = f.Path == "" && f.Tool == "" // what was kept of reads is for those who look for it
+	f.NoReads = f.Path == "" && f.Tool == "" // copies that were kept of reads are listed only where they are looked for
 	if a.Limit != nil {
 		f.Limit = *a.Limit
 	}
@@ -187,11 +187,11 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	return out, nil
 }
 
-// maxPasses is how often a list looks on for what is within reach.
+// maxPasses bounds how many pages a list goes through for rows that are within reach.
 const maxPasses = 50
 
-// listed adds the row of a checkpoint, as far as its paths may be named. names are those of the path
-// that is asked for.
+// listed adds the row of the checkpoint cp to out, as far as its paths may be named. names are the names of the path
+// that f asks for.
 func (s *Suite) listed(c *engine.Call, out *Checkpoints, cp *checkpoint.Checkpoint,
 	f checkpoint.Filter, names []string, hidden map[string]bool) {
 	asked, denied := 0, 0
@@ -228,7 +228,7 @@ func rowFor(call *engine.Call, c *checkpoint.Checkpoint) CheckpointRow {
 	if c.Session != call.Session {
 		row.Session = c.Session
 	}
-	if c.Outcome != checkpoint.Committed { // which is what everybody presumes
+	if c.Outcome != checkpoint.Committed { // the usual outcome is not told
 		row.Outcome = string(c.Outcome)
 	}
 	var paths []string
@@ -263,7 +263,7 @@ func rowFor(call *engine.Call, c *checkpoint.Checkpoint) CheckpointRow {
 	return row
 }
 
-// sourceKinds are Moltis' words for what was there.
+// sourceKinds are Moltis' words for the kinds of the objects that were there.
 var sourceKinds = map[checkpoint.Kind]string{checkpoint.Dir: "directory", checkpoint.Absent: "",
 	checkpoint.File: string(checkpoint.File), checkpoint.Symlink: string(checkpoint.Symlink)}
 
@@ -301,7 +301,7 @@ type DiffedFile struct {
 	Removed int    `json:"removed"`
 	Binary  bool   `json:"binary,omitempty"`
 	Diff    string `json:"diff,omitempty"`
-	// Odd says what in the diff reads as something else than it is: see approval.Odd.
+	// Odd lists parts of the diff that read as something else than they are: see approval.Odd.
 	Odd []string `json:"odd,omitempty"`
 }
 
@@ -395,7 +395,7 @@ type ambiguousFields struct {
 
 type ambiguousRow struct {
 	ID      checkpoint.ID `json:"id,omitempty"`
-	Since   string        `json:"since"` // its time: as since it says what the name was to say
+	Since   string        `json:"since"` // its time: sent as since, it means this one
 	Session string        `json:"session,omitempty"`
 	First   checkpoint.ID `json:"first,omitempty"` // of the turn
 }
@@ -438,8 +438,7 @@ func ambiguous(a *about, r *Refusal) {
 // stampOf writes a time so that since finds it again.
 func stampOf(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Partial says that a rewind is not whole: the store does not know any more what the session
-// changed up to Until.
+// Partial says that a rewind is not whole: the store has lost the session's changes up to Until.
 type Partial struct {
 	Until string        `json:"until"`
 	Since string        `json:"since,omitempty"` // a rewind since then is whole
@@ -547,19 +546,18 @@ func (a *CheckpointRestoreArgs) check() error {
 // CheckpointRestore is the payload of kind "checkpoint_restore".
 type CheckpointRestore struct {
 	Restored bool `json:"restored"`
-	// Checkpoint is the restored checkpoint, in Moltis' names; UndoID restores what was there before.
+	// Checkpoint is the restored checkpoint, in Moltis' names; UndoID takes the restore back.
 	Checkpoint *CheckpointRow `json:"checkpoint"`
 	UndoID     *string        `json:"undo_id"`
 	Files      []RestoredFile `json:"files"`
 	Skipped    []Left         `json:"skipped"`
 	DirsMade   []string       `json:"dirs_made,omitempty"`    // with DryRun: would be
 	DirsGone   []string       `json:"dirs_removed,omitempty"` // likewise
-	DirsKept   []Left         `json:"dirs_kept,omitempty"`    // made by what was taken back: something is in them, or they can't be removed
-	// Outside are the checkpoints of what was changed outside of the tools since the point of a
-	// rewind. They are no part of it; each can be restored.
+	DirsKept   []Left         `json:"dirs_kept,omitempty"`    // made by the changes that were taken back: something is in them, or they can't be removed
+	// Outside are the checkpoints of changes outside of the tools since the point of a rewind. They are no part of it; each
+	// can be restored.
 	Outside []CheckpointRow `json:"outside,omitempty"`
-	// Partial: of a rewind that was forced, or the undo of a run, retention had taken some of what it
-	// was to take back.
+	// Partial: retention had taken some of the changes that a forced rewind, or the undo of a run, was to take back.
 	Partial *Partial     `json:"partial,omitempty"`
 	Run     *RestoredRun `json:"run,omitempty"` // a script's, whose changes an undo took back together
 	// More are files beyond those of Files: only a brief answer leaves some out.
@@ -591,12 +589,12 @@ type RestoredFile struct {
 	Removed int    `json:"removed"`
 	Trash   string `json:"trash,omitempty"` // a removed file's entry in the trash
 	Whole   bool   `json:"whole,omitempty"` // moved to or from the trash with all it holds
-	// Pieces of metadata, like "mode", "owner", "group", "xattr:user.x": what became what it was,
-	// what stays because others made it different since, what could not be set.
+	// Pieces of metadata, like "mode", "owner", "group", "xattr:user.x": restored, left because others changed them since,
+	// and not settable.
 	MetadataSet     []string `json:"metadata_set,omitempty"`
 	MetadataStays   []string `json:"metadata_stays,omitempty"`
 	MetadataDropped []string `json:"metadata_dropped,omitempty"`
-	// LinksBroken counts the other names of the file, which keep what it was before the restore.
+	// LinksBroken counts the other names of the file, which keep the content from before the restore.
 	LinksBroken int  `json:"links_broken,omitempty"`
 	InPlace     bool `json:"in_place,omitempty"` // as Changed.InPlace
 }
@@ -649,7 +647,7 @@ func (p *CheckpointRestore) brief() (Payload, []string) {
 	}
 	if c := p.Checkpoint; c != nil && len(c.Paths) > mostFilesTold {
 		row := *c
-		row.Paths = nil // those of Files
+		row.Paths = nil // Files has them
 		out.Checkpoint = &row
 	}
 	return &out, nil
@@ -870,7 +868,7 @@ func (s *Suite) visibleRow(c *engine.Call, cp *checkpoint.Checkpoint) (row Check
 	return rowFor(c, cp), len(cp.Changes) == 0 && n > 0
 }
 
-// named gives those of paths that this session may read today.
+// named gives the paths that this session may read today.
 func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
 	for _, p := range paths {
 		if !s.engine.Denies(c, p) {
@@ -938,7 +936,7 @@ func leftOf(blocked []engine.Blocked) (out []Left) {
 type Conflict struct {
 	Path string `json:"path"`
 	Why  string `json:"why"`
-	Diff string `json:"diff,omitempty"` // from what the store knows to what is there
+	Diff string `json:"diff,omitempty"` // from the content in the store to the file
 }
 
 // conflictFields lists the paths that stand against a restore.

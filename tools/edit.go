@@ -106,8 +106,7 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 	return p, nil
 }
 
-// edit is the road that Edit and MultiEdit share: they differ in how many
-// edits they bring.
+// edit carries out the edits of a, one of Edit or several of MultiEdit, and refuses in their words.
 func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*engine.Done,
 	*edit.Result, error) {
 	a.Rules.Parents = a.Rules.Parents || s.cfg.CreateParents
@@ -146,7 +145,7 @@ func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
 	return ch
 }
 
-// tolerant is a strategy worth telling.
+// tolerant gives the strategy if it is worth telling: any but the exact one.
 func tolerant(strategy string) string {
 	if strategy == edit.StrategyExact {
 		return ""
@@ -321,7 +320,7 @@ type noMatchFields struct {
 	Region    string `json:"region,omitempty"`     // the region as it stands in the file
 	Diff      string `json:"diff,omitempty"`       // character diff with visible blanks
 	Resend    string `json:"resend,omitempty"`     // the exact old_string that would match
-	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: what the edits before this one made, around the last of them
+	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: the text around the edit before this one, as that left it
 	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
 	// Readings are the calls that may be meant, each of them tried; which of them can't be told.
 	Readings []*NextCall `json:"readings,omitempty"`
@@ -329,7 +328,7 @@ type noMatchFields struct {
 	next     *NextCall
 }
 
-// Text shows the difference and what to send, under the names by which the hint speaks of it.
+// Text shows the difference and the strings to send, under the names by which the hint speaks of them.
 func (n noMatchFields) Text() string {
 	var b lines
 	b.add(n.Detail != "", "why: %s\n", n.Detail)
@@ -464,7 +463,7 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	}
 }
 
-// maxOffered bounds what a refusal offers, in bytes of JSON.
+// maxOffered bounds the offers of a refusal, in bytes of JSON.
 const maxOffered = 3400
 
 // callsIfBrief gives the calls if together they are short enough to be offered.

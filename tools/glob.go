@@ -182,7 +182,7 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 	return out, nil
 }
 
-const wild = "*?[{" // what makes a glob of a name
+const wild = "*?[{" // a name that has one of them is a glob
 
 // reroot changes a to look where its pattern says. A pattern that is absolute, or climbs out of
 // path, begins at the directory that it names before its first wildcard. As in every path, ".." is
@@ -215,7 +215,7 @@ func (s *Suite) reroot(a *GlobArgs) error {
 
 // rerootList is for a list with absolute globs outside path: it is looked for in the directory that
 // holds all they name. Relative ones beside them are refused: they speak of another directory, and
-// one search has one. An exclusion of what lies elsewhere is left out.
+// one search has one. An exclusion of paths elsewhere is left out.
 func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
 	root := path.Clean(cmp.Or(value(a.Path), s.cfg.WorkspaceRoot))
 	base, changed := "", false
@@ -446,7 +446,7 @@ func relative(root, path string) string {
 	return rest
 }
 
-// tries is the time for that, of a search that took so long.
+// tries bounds the look for another reading of a search, which itself took so long: a tenth of that, or patience.
 func tries(ctx context.Context, took time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, max(patience, took/10))
 }

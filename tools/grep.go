@@ -178,13 +178,13 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 	return out, nil
 }
 
-// contextOf: an explicit -A or -B beats -C, and -C beats context.
+// contextOf gives the lines before and behind a match: an explicit -A or -B beats -C, and -C beats context.
 func contextOf(a *GrepArgs) (before, after int) {
 	around := cmp.Or(a.Around, a.Context)
 	return min(value(cmp.Or(a.Before, around)), maxContext), min(value(cmp.Or(a.After, around)), maxContext)
 }
 
-// listNote says how a list of globs was read whose blanks look like those of a name.
+// listNote says how a list of globs was read of which some blank may belong to a name.
 func listNote(list string) string {
 	globs := grep.ListGlobs(list)
 	if len(globs) == len(grep.SplitGlobs(list, ",")) || !slices.ContainsFunc(globs, func(g string) bool { return !strings.ContainsAny(g, "*?[{./!") }) {
@@ -231,7 +231,7 @@ type Grep struct {
 // GrepTotals count everything that matched, shown or not.
 type GrepTotals struct {
 	Files   int `json:"files"`
-	Rows    int `json:"rows,omitempty"` // of content, lines of context included: what head_limit and offset count there
+	Rows    int `json:"rows,omitempty"` // of content, lines of context included: head_limit and offset count them
 	Lines   int `json:"lines,omitempty"`
 	Matches int `json:"matches,omitempty"`
 	Binary  int `json:"binary,omitempty"` // binary files that match
@@ -748,7 +748,7 @@ func (a *about) otherPattern(suggest string) (r *alternatives.Pattern, hits stri
 	ctx, cancel := tries(context.Background(), 0)
 	defer cancel()
 	all := alternatives.Patterns(args.Pattern, value(args.IgnoreCase), value(args.Multiline))
-	if suggest != "" { // behind the literal text: what was meant as a whole is not a part of it
+	if suggest != "" { // behind the literal text: a reading of the whole comes before one of a part
 		at := slices.IndexFunc(all, func(r alternatives.Pattern) bool { return r.As == "literal text" })
 		all = slices.Insert(all, at+1, alternatives.Pattern{Text: suggest})
 	}

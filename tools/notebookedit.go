@@ -198,8 +198,8 @@ func shiftCells(in []session.Range, mode string, cell int) (out []session.Range)
 	return slices.DeleteFunc(out, func(r session.Range) bool { return r.Last < r.First })
 }
 
-// ignoredByDelete names what was sent along with a delete and meant nothing. An empty source is
-// left out: Claude Code's schema asks for one.
+// ignoredByDelete names the arguments of a delete that mean nothing. An empty source is left out: Claude Code's schema
+// asks for one.
 func ignoredByDelete(e *notebook.Edit, r *notebook.Result) string {
 	var names []string
 	if e.Mode == "delete" && e.Source != "" {

@@ -52,8 +52,7 @@ func (a *ReadArgs) check() error {
 	return nil
 }
 
-// Content is a payload of Read: what the reader made of the file, with its
-// own kind: "text", "image", "pdf", "notebook" or "binary".
+// Content is a payload of Read, in the kind of its reader: "text", "image", "pdf", "notebook" or "binary".
 type Content struct {
 	FilePath string          `json:"file_path"`
 	Body     readers.Content `json:"-"`
@@ -68,7 +67,7 @@ type Content struct {
 	beside session.BufferState
 }
 
-// inText and brief leave out the text of what was read.
+// inText and brief leave out the text of the file.
 func (c *Content) inText() []string {
 	switch c.Body.(type) {
 	case *readers.Text:
@@ -418,7 +417,7 @@ func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
 		"what you have, or read another window", last.times)
 }
 
-// reset forgets what the session read last: it changed something meanwhile.
+// reset forgets the last Read of the session: it changed something meanwhile.
 func (l *loops) reset(c *engine.Call) {
 	if l == nil {
 		return

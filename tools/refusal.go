@@ -51,8 +51,8 @@ const (
 	KindUnavailable      = string(engine.CodeUnavailable)
 )
 
-// A Refusal is a "no" that a model can act on: what is so, the next move, and
-// where there is one, the call to make now.
+// A Refusal is a "no" that a model can act on. Message says what is so, Hint the next move, and Next is the call to make
+// now, where there is one.
 type Refusal struct {
 	Reason   string `json:"-"` // the kind
 	FilePath string `json:"file_path,omitempty"`
@@ -66,7 +66,7 @@ type Refusal struct {
 	facts  *engine.Refusal
 	voice  refusal.Voice
 	table  string // the hint of the table
-	person string // what a person reads in place of a hint of our own
+	person string // the words for a person in place of a hint of our own
 }
 
 // ForPerson is the hint for a person at a terminal. names gives the word of that person for a tool or an argument,
@@ -311,7 +311,7 @@ type restorer interface {
 	moments(c engine.Cause, set func(name string, is bool))
 }
 
-// skips offers a restore that leaves alone what can't be restored. It reports whether the call is a restore.
+// skips offers a restore that leaves alone the path that can't be restored. It reports whether the call is a restore.
 func (a *about) skips(r *Refusal) bool {
 	_, is := a.args.(restorer)
 	if is && a.Path != "" {
@@ -370,7 +370,7 @@ func (f halfMadeFields) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// readRest offers to read what the session has not seen of a file, if that can be shown.
+// readRest offers to read the part of a file that the session has not seen, if it can be shown.
 func (a *about) readRest(r *Refusal, count bool) {
 	seen := factsOf[*session.Seen](a)
 	first, unit := seen.FirstUnseen(), cmp.Or(seen.Unit, "line")
@@ -410,7 +410,7 @@ type modifiedFields struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// Text shows what changed.
+// Text shows the diff.
 func (m modifiedFields) Text() string { return m.Diff }
 
 type sizes struct {
@@ -418,7 +418,7 @@ type sizes struct {
 	MaxBytes int64 `json:"max_bytes"`
 }
 
-// badArgument says all that is wrong with the arguments, and which would be right.
+// badArguments offers the call with the arguments that would be taken, where they are known.
 func badArguments(a *about, r *Refusal) {
 	e := factsOf[*badArgument](a)
 	tool := row(a.tool)
@@ -448,8 +448,8 @@ func read(path string) *NextCall {
 	return &NextCall{"Read", map[string]any{"file_path": path}}
 }
 
-// again is the same call with some arguments changed, nil when it would be long:
-// what was just sent need not come back.
+// again is the call of tool with args, some of them changed; nil when it would be long: a model need not be sent
+// back its own text.
 func again(tool string, args any, change map[string]any) *NextCall {
 	const most = 8 << 10 // bytes of JSON
 	out := asMap(args)
@@ -567,7 +567,7 @@ func (a *about) symlink(r *Refusal) {
 	}{real}
 }
 
-// notRegular shows what is in a directory.
+// notRegular lists a directory.
 func (a *about) notRegular(r *Refusal) {
 	e, asked := factsOf[*guardfs.NotRegularError](a), a.named()
 	if a.skips(r) || e.Kind != "directory" {
@@ -613,7 +613,7 @@ func globbing(a *about) *NextCall {
 // not tell where there are rules; the audit log names the rule.
 func (a *about) pathDenied(r *Refusal) {
 	r.FilePath = a.Path
-	// Of a path outside the workspace the end may be one inside. What is closed within is not spoken of.
+	// Of a path outside the workspace the end may be one inside. Closed paths within it are not spoken of.
 	root, asked := a.s.cfg.WorkspaceRoot, a.named()
 	if root != "" && a.Cause == engine.Denied && a.Class() == "" && a.Rule() != policy.RuleChain &&
 		!within(path.Clean(asked), root) && !slices.Contains(strings.Split(asked, "/"), "..") {
@@ -709,7 +709,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 // noPath lists the paths that models send with a search if they mean none.
 var noPath = []string{"", "/", "undefined", "null", "None", "none", "nil"}
 
-// offer names what was found. likely says that the first is the one that is meant; a call that
+// offer names the paths that were found. likely says that the first is the one that is meant; a call that
 // changes something is offered only where there is no other.
 func (a *about) offer(r *Refusal, found []string, likely bool) {
 	if len(found) == 0 {

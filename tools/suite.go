@@ -9,7 +9,7 @@
 //	payload, err := suite.Call(ctx, call)
 //	data, err := tools.Encode(payload)      // JSON whose first key is "kind"
 //	text := payload.Text()                  // the same for a model that reads text
-//	defs := suite.Definitions()             // what may be called, as JSON Schemas
+//	defs := suite.Definitions()             // of the tools that may be called, as JSON Schemas
 //
 // A host that makes calls of its own writes them with types, and asks its users by an [Approver]:
 //
@@ -37,7 +37,7 @@
 //   - A change lands whole or not at all, only over the bytes that it was computed from, and only
 //     after the person saw exactly that change, where approval is required.
 //   - Every call, refused ones included, is in the audit log before its answer.
-//   - What an answer leaves out, it counts.
+//   - An answer counts the things that it leaves out.
 //
 // # Not guaranteed
 //
@@ -88,7 +88,7 @@ type Suite struct {
 	tools  policy.Tools
 	engine *engine.Engine
 	loops  *loops       // nil when reads are not tracked
-	page   dialect.Page // what fits whoever is answered
+	page   dialect.Page // the size of an answer
 	logger *slog.Logger
 	close  func() error // the engine's, once; nil for one of others
 }
@@ -110,7 +110,7 @@ type Options struct {
 	// binary. Each is held under all its names: as spelled, by each link on the way, and where it
 	// ends. So is DataDir.
 	Protect []string
-	// Logger gets what an operator should know. nil: silent. Never file contents.
+	// Logger gets warnings and errors for an operator. nil: silent. Never file contents.
 	Logger *slog.Logger
 	// GitUser says where the user's own git configuration is. Glob and Grep obey its core.excludesFile
 	// with respect_gitignore. It also says where "~/" leads in a repository's. The zero value:
@@ -122,8 +122,8 @@ type Options struct {
 	Identities []string
 	// Progress hears how far long work is, see checkpoint.Options. May be nil.
 	Progress func(what string, done, total int)
-	// Root is an absolute directory: workspace_root, what ${ROOT} stands for in rules, and the only
-	// tree that may be touched, of which allow_paths may leave less. "": the configuration says it all.
+	// Root is an absolute directory: workspace_root, the ${ROOT} of rules, and the only tree that may be touched, of
+	// which allow_paths may leave less. "": the configuration says it all.
 	Root string
 	// RootMayBeGone opens the suite although workspace_root can't be searched, so that a restore can bring it back.
 	RootMayBeGone bool
@@ -194,7 +194,7 @@ func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others .
 	})
 }
 
-// Check finds what is wrong with a configuration: what config.Check finds, and what takes the
+// Check finds the faults of a configuration: those that config.Check finds, and those that take the
 // tools, or a look at the file system, to know. Open does the same. Its errors are *config.Problem,
 // joined where there are several; config.Locate adds where in a file they stand.
 func Check(cfg config.Config) error {
@@ -205,7 +205,7 @@ func Check(cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	if rooted, err := cfg.At(""); err == nil { // else --root says where: what can be looked at waits
+	if rooted, err := cfg.At(""); err == nil { // else --root says where: paths can't be looked at yet
 		cfg = rooted
 	} else {
 		fs := &cfg.Tools.FS
@@ -277,7 +277,7 @@ func (s *Suite) fitted(p dialect.Page) *Suite {
 }
 
 // Close lets no call in any more, takes back the questions that wait for an answer, waits for the
-// calls under way, and gives back what Open took. A call whose question was taken back changes
+// calls under way, and gives back the locks and files of Open. A call whose question was taken back changes
 // nothing and ends with ErrClosed. Every other call runs to its end: to hurry, cancel the contexts of the calls.
 //
 // Closing again, at the same time too, waits likewise and answers the same. Options.Progress must
@@ -293,11 +293,10 @@ func (s *Suite) Close() error {
 // or "best_effort".
 func (s *Suite) Containment() string { return s.engine.Containment() }
 
-// Definitions are those of every tool, for a host that shows them without a
-// suite.
+// Definitions describe every tool, for a host that shows them without a suite.
 func Definitions() []Definition { return (&Suite{}).Definitions() }
 
-// DefinitionsUnder are those of the tools that a configuration leaves.
+// DefinitionsUnder describe the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
 	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	if err != nil {
@@ -508,7 +507,7 @@ func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) er
 // A toolRow is one tool: everything that lists and runs it.
 type toolRow struct {
 	Name, Title string
-	// Description is for a model that knows the tool by heart: only what differs or surprises.
+	// Description is for a model that knows the tool by heart: it has differences and surprises only.
 	Description string
 	Changes     bool // it replaces or removes what was there
 	Idempotent  bool
@@ -516,15 +515,14 @@ type toolRow struct {
 	// them, unless it is allowed by name.
 	Follows []string
 
-	// OwnTime says that the tool sets its own deadline, as a search does, or takes what it takes, as a
-	// restore of many files does.
+	// OwnTime says that the tool sets its own deadline, as a search does, or has none, as a restore of many files.
 	OwnTime bool
 
 	Search dialect.Search
 
 	aliases []args.Alias // other agents' names for the arguments
 
-	// refuses adds to the words of a cause: fields, a call to make next, what may be meant.
+	// refuses adds to the words of a cause: fields, a call to make next, a guess at the meaning.
 	refuses map[engine.Cause]func(*about, *Refusal)
 
 	// answers has an empty one of each kind of success: their types are the schema of the answers.
@@ -558,7 +556,7 @@ type checker interface{ check() error }
 // An asker is an argument struct that names a part of a tree or of a file.
 type asker interface{ asked() engine.Asked }
 
-// A dryRunner is an argument struct that can ask what would be changed.
+// A dryRunner is an argument struct that can ask for a preview.
 type dryRunner interface{ dryRun() bool }
 
 // define makes a row of t out of a typed run function. A is the argument struct.
@@ -621,8 +619,7 @@ func (t *toolRow) definition() Definition {
 	}
 }
 
-// The names that several tools share. What others call a path, a glob or a text is theirs to say; a
-// name is taken for what the tool that has it means by it.
+// The names that several tools share, as other agents have them. Each tool says which argument of its own a name is.
 const (
 	fileNames = "path file filename filepath filepathname targetfile absolutepath absolutefilepath " +
 		"fullpath fullfilepath pathname targetpath location filetoread filetoedit relativepath " +
@@ -676,7 +673,7 @@ var timeAliases = []args.Alias{
 	{Theirs: "tag", Ours: "label"},
 }
 
-// numbers is the numbers that are given, each behind its name.
+// numbers lists the numbers that are given, each behind its name: "offset 3 limit 2".
 func numbers(parts ...any) string {
 	var b strings.Builder
 	for i := 0; i < len(parts); i += 2 {

@@ -1,5 +1,4 @@
-// Package alternatives lists what else a model may have meant by a path, a regular expression or a glob
-// that led to nothing: quotes around it, another system's separators, a line number behind it,
+// Package alternatives lists other readings of a path, a regular expression or a glob that led to nothing: quotes around it, another system's separators, a line number behind it,
 // another dialect, literal text. It is pure: the caller tries them in their order, and
 // offers the first that leads somewhere.
 package alternatives
@@ -33,7 +32,7 @@ type Tree interface {
 const (
 	maxPaths = 3  // that are offered
 	maxLooks = 40 // into directories, for one path
-	maxDeep  = 40 // names in a path; whoever sends more is not mistaken about one
+	maxDeep  = 40 // names in a path; a longer one is no slip
 )
 
 type finder struct {
@@ -78,8 +77,8 @@ func Find(t Tree, asked, root string) (found []string, sure bool) {
 	return f.named(plain), false
 }
 
-// like are paths like p: each name that is not there stands for those that are like it, or with
-// same are the same but for case and composition.
+// like gives paths like p: each name of p that is not there is replaced by names that are like it; with same, by names
+// that differ in case and composition only.
 func (f *finder) like(p string, same bool) (out []string) {
 	if f.looks--; f.looks < 0 {
 		return nil
@@ -106,7 +105,7 @@ func (f *finder) like(p string, same bool) (out []string) {
 	return out[:min(len(out), maxPaths)]
 }
 
-// rerooted are the longest ends of paths that lie below the root.
+// rerooted gives the longest end of the readings that lies below the root: for /other/repo/py/a.py, root/py/a.py.
 func (f *finder) rerooted(readings []string) []string {
 	if f.root == "" {
 		return nil
@@ -131,7 +130,7 @@ func (f *finder) rerooted(readings []string) []string {
 	return nil
 }
 
-// named are the files of that name anywhere, those first that lie in directories named alike.
+// named gives the files of the name of p anywhere below the root, first those in directories named alike.
 func (f *finder) named(p string) []string {
 	base := path.Base(p)
 	if base == "." || base == "/" || base == ".." {
@@ -156,8 +155,8 @@ func Fold(s string) string {
 	return strings.ToLower(strings.TrimSpace(string(edit.Plain([]byte(s)))))
 }
 
-// Similar picks up to three names that are likely meant by name: the same but for what Fold takes
-// away, the same stem with another extension, a typo.
+// Similar picks up to three of names that are likely meant by name: equal when folded, the same stem with another
+// extension, a typo.
 func Similar(name string, names []string) []string {
 	type scored struct {
 		name  string
@@ -302,7 +301,7 @@ func bare(p string) string {
 		p = p[1 : len(p)-1]
 	}
 	p = strings.TrimPrefix(p, "@")
-	// "/ws/ x" and `/ws/"x"` are what others made of a relative path.
+	// "/ws/ x" and `/ws/"x"` were made of a relative path.
 	if i := strings.LastIndexAny(p, "\"'`"); i > 0 && p[i-1] == '/' {
 		p = p[i+1:]
 	}
@@ -355,9 +354,9 @@ func NameGlob(name string) string {
 // Pattern is another reading of a regular expression.
 type Pattern struct {
 	Text       string
-	IgnoreCase bool // as well as what was asked for
+	IgnoreCase bool // beside the asked options
 	Multiline  bool
-	As         string // what it is read as
+	As         string // the name of the reading, as "literal text"
 }
 
 var (
@@ -494,7 +493,7 @@ func Globs(g string) []string {
 }
 
 // elsewhere are globs for the same names at other depths, in other letter case, or of that extension.
-// trimmed is plain without what begins a path.
+// trimmed is plain without "./" or "/" at its beginning.
 func elsewhere(plain, trimmed string) (out []string) {
 	switch {
 	case extension.MatchString(plain):

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Names are how other agents' tools say the arguments of a tool.
+// Names are the names that other agents' tools have for the arguments of a tool.
 type Names struct {
 	Tool    string // its own name
-	Changes bool   // it changes files: what is left out of a call may have been meant
+	Changes bool   // it changes files: an argument that is left out may have been meant
 	Aliases []Alias
 }
 
@@ -29,7 +29,7 @@ type Alias struct {
 	Theirs string // names as fold writes them, blanks between
 	Ours   string // the argument, or a value of it that a switch stands for; "" leaves it out
 	Turn   Turn   // nil: the value as it is
-	Says   string // without Ours: the values with which it says what the tool does anyway; * for all
+	Says   string // without Ours: the values that change nothing for the tool; * for all
 	Hint   string // about other values
 	Quiet  bool   // not worth a note
 }
@@ -37,7 +37,7 @@ type Alias struct {
 // A Turn takes m for the argument of the row in its way; false: it can't.
 type Turn func(c *call, row *Alias, m member) bool
 
-// remarks are about the call, for people.
+// remarks are names of arguments about the call, for people.
 var remarks = strings.Fields("description explanation instruction instructions reason reasoning " +
 	"thought thoughts thinking rationale justification purpose title summary intent comment note " +
 	"toolcallid requestid callid requiresapproval")
@@ -45,8 +45,8 @@ var remarks = strings.Fields("description explanation instruction instructions r
 // wrappers are keys that hold all the arguments.
 var wrappers = strings.Fields("input arguments args params parameters toolinput kwargs toolargs body")
 
-// fold is a name without what writers of it differ in. One of a letter is an option, and
-// its case counts.
+// fold is a name without case and separators: file_path, filePath and FILE-PATH are one. A name of a letter is an option,
+// and its case counts.
 func fold(name string) string {
 	bare := strings.TrimLeft(name, "-")
 	if len(bare) < 2 {

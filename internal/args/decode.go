@@ -21,8 +21,8 @@ const (
 	maxDepth   = 64
 )
 
-// Error is an argument that cannot be taken: what is so, and the next move. Call are arguments that
-// would be taken in their place, where they are known, and Tool is whose, where that is another.
+// Error is an argument that cannot be taken. What says why, Hint the next move. Call are arguments that would be taken in
+// their place, where they are known, and Tool is the tool that takes them, where it is another.
 type Error struct {
 	What, Hint string
 	Call       json.RawMessage
@@ -41,14 +41,14 @@ func bad(hint, format string, args ...any) *Error {
 }
 
 // Decode makes the argument struct that raw describes: a pointer to the type that the Spec was
-// made of. The pointer is never nil, so that a refusal can look at what was understood. Errors
+// made of. The pointer is never nil, so that a refusal can look at the arguments that were understood. Errors
 // are of type *Error, and say all that is wrong.
 func (s *Spec) Decode(raw json.RawMessage) (any, error) {
 	in, _, err := s.Take(raw)
 	return in, err
 }
 
-// Take is Decode, and says in note what was taken as what and what was left out. The pointer of a
+// Take is Decode, and lists in note the arguments that were taken under other names or left out. The pointer of a
 // refusal holds the arguments that were most likely meant.
 func (s *Spec) Take(raw json.RawMessage) (in any, note string, err error) {
 	into := reflect.New(s.typ)
@@ -152,7 +152,7 @@ func (c *call) whole(raw json.RawMessage, into reflect.Value) error {
 
 // object names the members of an object, and puts their values into the struct.
 func (c *call) object(all []member, into reflect.Value) {
-	for _, m := range all { // ours first: what is said twice was said by its own name
+	for _, m := range all { // ours first: of two names for one argument its own counts
 		if f := c.field(m.key); f != nil && !c.turned(m) {
 			c.put(f.name, m, true)
 		}
@@ -163,7 +163,7 @@ func (c *call) object(all []member, into reflect.Value) {
 		}
 	}
 	c.endOfLines()
-	for _, lists := range []bool{true, false} { // an item may say what is of the call
+	for _, lists := range []bool{true, false} { // an item may have arguments of the call
 		for i := range c.fields {
 			if f := &c.fields[i]; (f.items != nil) == lists {
 				c.fill(f, into.Field(f.index))
@@ -171,7 +171,7 @@ func (c *call) object(all []member, into reflect.Value) {
 		}
 	}
 	if c.tool != "" {
-		return // what is missing is not this tool's to say
+		return // another tool has other required arguments
 	}
 	var missing []string
 	for _, f := range c.fields {
@@ -205,7 +205,7 @@ func (c *call) fill(f *field, into reflect.Value) {
 	}
 }
 
-// items decodes value, an object within the arguments, that at names.
+// item decodes value, an object within the arguments, which messages call at.
 func (c *call) item(f *field, into reflect.Value, value json.RawMessage, at string) *Error {
 	if value[0] != '{' {
 		return bad("send an object with the arguments as its keys", "%s is %s, not an object", at, jsonKind(value))
@@ -250,7 +250,7 @@ func Injected(raw json.RawMessage) (out []string) {
 }
 
 // Canonical is the arguments raw under their own names and with typed values: in, that Decode made of
-// raw, as JSON, and what gateways put beside it.
+// raw, as JSON, and the arguments that gateways put beside it.
 func Canonical(in any, raw json.RawMessage) (json.RawMessage, error) {
 	out, err := Encode(in)
 	if err != nil || !bytes.Contains(raw, []byte(`"_`)) {
@@ -273,8 +273,7 @@ func notJSON(err error) *Error {
 	return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
 }
 
-// CheckText refuses what encoding/json would silently repair, and depth that
-// would cost before it is refused.
+// CheckText refuses text that encoding/json would silently repair, and depth that would cost before it is refused.
 func CheckText(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return Errorf("send the arguments as UTF-8", "the arguments are not valid UTF-8")
@@ -328,7 +327,7 @@ func loneSurrogate(raw []byte, i int) bool {
 	return utf16.DecodeRune(r, hex4(raw[i+8:])) == utf8.RuneError
 }
 
-// members are those of an object, in order.
+// members gives the members of an object, in order.
 func members(raw json.RawMessage) (all []member, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil {
@@ -356,7 +355,7 @@ func members(raw json.RawMessage) (all []member, err error) {
 	return all, nil
 }
 
-// field is the one of that name, nil where there is none.
+// field is the argument of that name, nil where there is none.
 func (c *call) field(name string) *field {
 	for i := range c.fields {
 		if c.fields[i].name == name {

@@ -42,7 +42,7 @@ var (
 
 // moments are the words of a dialect about a call. Those in may are clauses, "" where there is nothing to say.
 var moments = []string{
-	"plain",   // the path is well formed, but for what is in it
+	"plain",   // the path is well formed, but for the characters in it
 	"root",    // the directory of the workspace
 	"target",  // the path that a link leads to, which the caller may use
 	"makes",   // the call may make directories
@@ -58,7 +58,7 @@ var moments = []string{
 	"by",      // the tool that reads
 	"off",     // checkpoints are off
 	"editor",  // an editor may have text that is not seen
-	"offer",   // what is offered in place of an old_string that was not found
+	"offer",   // the kind of offer in place of an old_string that was not found
 	"in",      // a file that has it, and that offer names
 }
 
@@ -462,7 +462,7 @@ var whys = map[string]string{
 	engine.KindNow.Name:         "it is a %v now",
 }
 
-// meanwhiles say what somebody else did.
+// meanwhiles are the words for acts of others at the same moment.
 var meanwhiles = map[guardfs.Meanwhile]string{
 	guardfs.Appeared:          "something appeared there",
 	guardfs.WasRemoved:        "it was removed",
@@ -492,7 +492,7 @@ var meanwhiles = map[guardfs.Meanwhile]string{
 	guardfs.BeingTakenBack:    "another change of it was interrupted and is being taken back; try again",
 }
 
-// noMatches say for each cause why an old_string was not found, and how new_string is to be repaired with it.
+// noMatches are the words for each cause of an old_string that was not found, and for the repair of new_string with it.
 var noMatches = map[string]struct{ because, repair string }{
 	edit.CauseTabsVsSpaces:   {" (the file indents with other tabs and spaces)", "the lines of new_string are indented like it"},
 	edit.CauseIndentation:    {" (the file indents it to another depth)", "the lines of new_string are indented like it"},

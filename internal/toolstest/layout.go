@@ -39,7 +39,7 @@ func Tree(t *testing.T) string {
 //	NAME fifo            also: socket
 //	NAME mode 0600       change the mode
 //	NAME age 2h          set the modification time that far back
-//	NAME gone            remove it, with what is below
+//	NAME gone            remove it, with all below
 //
 // NAME may start with ../ to lie beside the root.
 func Layout(t testing.TB, root, lines string) {
@@ -191,7 +191,7 @@ func Snapshot(t testing.TB, root string) map[string]string {
 	return out
 }
 
-// changed shows what is other in got than in want.
+// changed shows the lines of got that differ from want.
 func changed(want, got string) string {
 	return diff.Unified("want", diff.Edited, diff.Patch([]byte(want), []byte(got)))
 }

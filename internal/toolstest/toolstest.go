@@ -61,7 +61,7 @@ var update = flag.Bool("update", false, "rewrite the golden calls from what the 
 // comes back as the caller saw it.
 type Carrier func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (Answer, error)
 
-// Answer is what a caller gets: the payload as a JSON object, and as text.
+// Answer is the answer of a call: the payload as a JSON object, and as text.
 type Answer struct {
 	Payload json.RawMessage
 	Text    string
@@ -404,7 +404,7 @@ type said struct{ message, hint string }
 type sentences struct {
 	path   string
 	causes map[said]string
-	mu     sync.Mutex      // of what follows
+	mu     sync.Mutex      // guards met
 	met    map[said]string // in this run
 }
 
@@ -468,7 +468,7 @@ func unquote(t *testing.T, s string) (out string) {
 	return out
 }
 
-// finish rewrites the file with -update. After a run of all cases, what no call says any more is
+// finish rewrites the file with -update. After a run of all cases, a sentence that no call says any more is
 // a failure, and goes with -update.
 func (s *sentences) finish(t *testing.T, all bool) {
 	t.Helper()
