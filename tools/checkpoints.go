@@ -15,6 +15,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
@@ -490,11 +491,13 @@ func (s *Suite) only(paths []string) error {
 
 // recorded refuses a path p that can't be one of the store's, because it is relative or passes . or .. on its way.
 func (s *Suite) recorded(p string) error {
-	whole := s.absolute(p)
+	whole := ""
 	if filepath.IsAbs(p) || path.IsAbs(p) {
 		if whole = filepath.Clean(p); strings.TrimRight(p, "/") == whole {
 			return nil // a slash at the end says that a directory is meant
 		}
+	} else if readings := alternatives.Paths(p, s.cfg.WorkspaceRoot); len(readings) > 0 {
+		whole = readings[len(readings)-1]
 	}
 	switch {
 	case p == "":

@@ -189,7 +189,7 @@ const wild = "*?[{" // a name that has one of them is a glob
 // taken by name; the policy says what may be looked at.
 func (s *Suite) reroot(a *GlobArgs) error {
 	if globs := grep.SplitGlobs(a.Pattern, ","); len(globs) > 1 {
-		return s.rerootList(a, globs)
+		return s.oneRoot(a, globs)
 	}
 	not := ""
 	pattern, ok := strings.CutPrefix(a.Pattern, "!")
@@ -213,64 +213,22 @@ func (s *Suite) reroot(a *GlobArgs) error {
 	return nil
 }
 
-// rerootList is for a list with absolute globs outside path: it is looked for in the directory that
-// holds all they name. Relative ones beside them are refused: they speak of another directory, and
-// one search has one. An exclusion of paths elsewhere is left out.
-func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
+// oneRoot refuses a list of globs some of which lie outside of path: one search has one directory.
+func (s *Suite) oneRoot(a *GlobArgs, globs []string) error {
 	root := path.Clean(cmp.Or(value(a.Path), s.cfg.WorkspaceRoot))
-	base, changed := "", false
-	var relative, outside []string
-	for i, g := range globs {
-		pattern, not := strings.CutPrefix(g, "!")
-		lead, rest := literalLead(pattern)
-		if path.IsAbs(root) && !strings.ContainsAny(root, wild+`\`) && !path.IsAbs(pattern) &&
+	var outside []string
+	for _, g := range globs {
+		pattern := strings.TrimPrefix(g, "!")
+		lead, _ := literalLead(pattern)
+		if path.IsAbs(pattern) && path.Clean(pattern) != root && !within(path.Clean(lead), root) ||
 			slices.Contains(strings.Split(lead, "/"), "..") {
-			lead = strings.TrimSuffix(path.Join(root, lead), "/") + "/"
-			pattern, changed = lead+rest, true
-			if globs[i] = pattern; not {
-				globs[i] = "!" + pattern
-			}
-		}
-		switch lead = path.Clean(lead); {
-		case !path.IsAbs(pattern):
-			if !not || strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
-				relative = append(relative, g)
-			}
-			continue
-		case not:
-			continue
-		case path.Clean(pattern) != root && !within(lead, root):
 			outside = append(outside, g)
 		}
-		if base == "" {
-			base = lead
-		}
-		for !within(lead, base) {
-			base = path.Dir(base)
-		}
 	}
-	switch {
-	case len(outside) == 0:
-		base = root
-	case len(relative) > 0:
-		return engine.Refuse(refusal.SeveralDirectories, "", refusal.GlobFacts{Relative: quote(strings.Join(relative, ",")),
-			Root: quote(root), Outside: quote(strings.Join(outside, ","))})
-	default:
-		a.Path = &base
+	if len(outside) == 0 {
+		return nil
 	}
-	kept := slices.DeleteFunc(slices.Clone(globs), func(g string) bool {
-		pattern, not := strings.CutPrefix(g, "!")
-		lead, rest := literalLead(pattern)
-		if !strings.ContainsAny(rest, wild+`\`) {
-			lead = pattern
-		}
-		lead = path.Clean(lead)
-		return not && path.IsAbs(pattern) && !within(lead, base) && !within(base, lead)
-	})
-	if changed || len(kept) < len(globs) {
-		a.Pattern = strings.Join(kept, ",")
-	}
-	return nil
+	return engine.Refuse(refusal.SeveralDirectories, "", refusal.GlobFacts{Root: quote(root), Outside: quote(strings.Join(outside, ","))})
 }
 
 // literalLead cuts a glob in two: the directories that it names before its first wildcard, with

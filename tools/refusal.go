@@ -524,25 +524,6 @@ func (a *about) instead(r *Refusal, path string) {
 
 func (a *about) near(path string) engine.Nearby { return a.s.engine.Near(a.call, path) }
 
-// absolute gives the absolute path that p most likely means: "src/a" is below workspace_root. "" if that can't be
-// told.
-func (s *Suite) absolute(p string) string {
-	root := s.cfg.WorkspaceRoot
-	switch {
-	case strings.ContainsRune(p, 0), strings.HasPrefix(p, "~"):
-		return ""
-	case strings.HasPrefix(p, "file:///"):
-		return path.Clean(strings.TrimPrefix(p, "file://"))
-	case p == "", root == "", path.IsAbs(p), strings.Contains(p, "://"):
-		return ""
-	}
-	if abs := path.Join(root, p); abs == root || strings.HasPrefix(abs,
-		strings.TrimSuffix(root, "/")+"/") {
-		return abs
-	}
-	return ""
-}
-
 // symlink names the target of a link, where the session may go there itself.
 func (a *about) symlink(r *Refusal) {
 	if a.skips(r) {

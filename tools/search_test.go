@@ -298,24 +298,16 @@ func TestGlobLists(t *testing.T) {
 		write(t, filepath.Join(root, f), "x\n")
 	}
 	for pattern, want := range map[string]string{
-		"*.go,R/other/*.txt":               "refused",
-		"../odd,d":                         "refused",
-		"!sub/*,R/other/*":                 "refused",
-		"R/comma/a,b.txt":                  "refused", // may be a list
-		`R/comma/a\,b.txt`:                 "comma/a,b.txt",
-		"*.go,R/proj/*.txt":                "proj/a.txt proj/main.go proj/sub/main.go",
-		"R/odd,R/other/*.txt":              "odd other/b.txt",
-		"../odd,../other/*.txt":            "odd other/b.txt",
-		"*.go,!R/other/b.txt":              "proj/main.go proj/sub/main.go",
-		"*.go,!../other/b.txt":             "proj/main.go proj/sub/main.go",
-		"*.go,!R/proj/sub/main.go":         "proj/main.go",
-		"R/other/*,!R/other/b.txt":         "other/x.go",
-		"R/other/*,!b.txt":                 "other/x.go",
-		"sub/../*.txt,d":                   "proj/a.txt proj/d",
-		"../other/*,!../other/x.go":        "other/b.txt",
-		"!R/other/b.txt,!main.go,!R/odd":   "proj/a.txt proj/d",
-		"!R/other/b.txt,!R/odd":            "proj/a.txt proj/d proj/main.go proj/sub/main.go",
-		"R/other/b.txt,R/proj/{main.go,d}": "other/b.txt proj/d proj/main.go",
+		"*.go,R/other/*.txt":     "refused",
+		"../odd,d":               "refused",
+		"!sub/*,R/other/*":       "refused",
+		"R/odd,R/other/*.txt":    "refused",
+		"*.go,!R/other/b.txt":    "refused",
+		"R/comma/a,b.txt":        "refused", // may be a list
+		`R/comma/a\,b.txt`:       "comma/a,b.txt",
+		"*.go,R/proj/*.txt":      "proj/a.txt proj/main.go proj/sub/main.go",
+		"*.go,!R/proj/sub/*":     "proj/main.go",
+		"R/proj/{main.go,d},x/*": "proj/d proj/main.go",
 	} {
 		got := glob(strings.ReplaceAll(pattern, "R/", root+"/"), filepath.Join(root, "proj"))
 		if want == "refused" != (len(got) == 1 && strings.Contains(got[0], "several directories")) || want != "refused" && strings.Join(got, " ") != want {

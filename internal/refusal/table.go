@@ -19,8 +19,8 @@ type CellFacts struct {
 	Cell int
 }
 
-// GlobFacts are the globs of a list, quoted: those that are looked for in Root, and those that lie outside of it.
-type GlobFacts struct{ Relative, Root, Outside string }
+// GlobFacts are the globs of a list that lie outside of Root, all of it quoted.
+type GlobFacts struct{ Root, Outside string }
 
 // The causes that only one dialect meets.
 var (
@@ -230,7 +230,7 @@ var rows = map[engine.Cause]Row{
 			"Take an {old_string} without U+FFFD from beside those bytes, or read and edit with the encoding that the file is really in. | Take the text from beside those bytes."},
 	CellUnseen: {Type: "ReadRequired", Says: "this session has not seen the source of cell {ID} (cell {Cell}), and must before it changes it",
 		Hint: "Read it (a cell that is cut: by column, or the source with {encoding}: utf-8), then repeat the call. | Read it, then repeat the call."},
-	SeveralDirectories: {Type: "InvalidPattern", Says: "the list speaks of several directories: {Relative} is looked for in {Root}, {Outside} is not",
+	SeveralDirectories: {Type: "InvalidPattern", Says: "the list speaks of several directories: {Outside} does not lie in {Root}",
 		Hint: "Call {Glob} once for each directory. A comma within a name is written \"\\,\". | Make one call for each directory."},
 	engine.NotUnique: {Type: "InvalidArgument", Says: "old_string matches {Count} places" + untouched,
 		Hint: "{Strategy=exact}" + context + " | {Strategy=line_endings}" + context + " | {Strategy?}None is exactly {old_string}: send one of contexts as {old_string}, with new_string widened the same way and written as the file writes it. | " + context},
