@@ -181,19 +181,6 @@ func (broken) Ask(context.Context, tools.Question) (tools.Answer, error) {
 	return tools.Answer{Decision: tools.Approved}, errors.New("the queue is down")
 }
 
-func TestReadLedgerSurvivesARestart(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	s, root := suite(t, mustRead, tools.Options{DataDir: data})
-	f := write(t, root+"/a.txt", "one\n")
-	call(t, s, "Read", map[string]any{"file_path": f})
-	s.Close()
-	s, _ = suite(t, func(fs *config.FS) {
-		mustRead(fs)
-		fs.WorkspaceRoot, fs.AllowPaths = root, []string{root + "/**"}
-	}, tools.Options{DataDir: data})
-	does(t, s, "Write", map[string]any{"file_path": f, "content": "two\n"})
-}
-
 func TestOurOwnFilesAreOffLimits(t *testing.T) {
 	s, root := suite(t, func(fs *config.FS) { fs.AllowPaths, fs.CheckpointBeforeMutation, fs.TrackReads = nil, true, true }, tools.Options{})
 	data := filepath.Join(filepath.Dir(root), "data")
