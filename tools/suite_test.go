@@ -1465,8 +1465,7 @@ func TestForeignArguments(t *testing.T) {
 		{"Write", `{"filename":"/a","contents":"x","overwrite":true,"explanation":"w"}`, `{"content":"x","file_path":"/a"}`, "", false},
 		{"MultiEdit", `{"path":"/a","edits":[{"old_text":"x","new_text":"y"}],"dryRun":true}`,
 			`{"dry_run":true,"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", false},
-		{"MultiEdit", `{"edits":[{"file_path":"/a","old_string":"x","new_string":"y"}]}`,
-			`{"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", true},
+		{"MultiEdit", `{"edits":[{"file_path":"/a","old_string":"x","new_string":"y"}]}`, "", "", false},
 		{"MultiEdit", `{"file_path":"/a","edits":{"old_string":"x","new_string":"y"}}`,
 			`{"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", false},
 		{"Read", `{"path":"/a","start_line":10,"end_line":"20"}`, `{"file_path":"/a","limit":11,"offset":10}`, "", false},
@@ -1498,11 +1497,10 @@ func TestForeignArguments(t *testing.T) {
 		{"checkpoint_restore", `{"checkpointId":"abc","files":["/a","/b"],"preview":true,"confirm":true}`, `{"dry_run":true,"id":"abc","paths":["/a","/b"]}`, "", false},
 		{"checkpoint_restore", `{"ID":"undo","dryRun":"true"}`, `{"dry_run":true,"id":"undo"}`, "", true},
 
-		// Arguments of no tool, or of all the items of a list.
+		// Arguments of no tool, and of the items of a list.
 		{"Grep", `{"pattern":"x","_path":"/secret","_working_dir":"/w"}`, `{"pattern":"x"}`, "", true},
 		{"Edit", `{"filename":"/a","old_string":"x","new_string":"y","_old_string":"z"}`, edit, "", false},
-		{"MultiEdit", `{"edits":"[{\"path\":\"/a\",\"oldText\":\"x\",\"new_string\":\"y\",\"dryRun\":true}]"}`,
-			`{"dry_run":true,"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", false},
+		{"MultiEdit", `{"path":"/a","edits":"[{\"oldText\":\"x\",\"new_string\":\"y\"}]"}`, `{"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", false},
 		{"MultiEdit", `{"file_path":"/a","edits":[{"file_path":"/b","old_string":"x","new_string":"y"}]}`, "", "", false},
 		{"MultiEdit", `{"file_path":"/a","edits":[{"old_string":"x","new_string":"y","insert_line":3}]}`, "", "", false},
 		{"MultiEdit", `{"file_path":"/a","edits":"[{\"old_string\":\"\\ud800\",\"new_string\":\"y\"}]"}`, "", "", false},

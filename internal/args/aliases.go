@@ -121,7 +121,7 @@ func (c *call) wrapper(all []member) (at *member) {
 func (c *call) name(m member) {
 	folded, null := fold(m.key), string(m.value) == "null"
 	switch {
-	case strings.HasPrefix(m.key, "_") && c.outer == nil:
+	case strings.HasPrefix(m.key, "_") && c.at == "":
 		return // of the gateway that sends the call: see Injected
 	case !c.spec.lenient():
 	case c.ours(m):
@@ -134,10 +134,6 @@ func (c *call) name(m member) {
 	case slices.Contains(remarks, folded):
 		c.left = append(c.left, m.key)
 		return
-	case c.outer != nil: // it may be said of all the items
-		if m.at = c.at; c.outer.ours(m) || c.outer.turned(m) {
-			return
-		}
 	}
 	c.unknown(m)
 }
@@ -171,7 +167,7 @@ func (c *call) turned(m member) bool {
 			c.left = append(c.left, m.key)
 			return true
 		case is:
-			c.put(ours, member{m.at, m.key, quoted(value)}, false)
+			c.put(ours, member{m.key, quoted(value)}, false)
 			return true
 		case row.Turn == nil:
 			c.put(ours, m, row.Quiet)
@@ -190,11 +186,11 @@ func (c *call) turned(m member) bool {
 // put takes m for the argument of that name.
 func (c *call) put(name string, m member, quiet bool) {
 	if first, twice := c.given[name]; twice {
-		if c.spec.lenient() && first.at+first.key != m.at+m.key && (bytes.Equal(first.value, m.value) || string(m.value) == "null") {
+		if c.spec.lenient() && first.key != m.key && (bytes.Equal(first.value, m.value) || string(m.value) == "null") {
 			c.left = append(c.left, m.key)
 			return
 		}
-		c.refuse("send each argument once", "%s%s is given twice (as %.300q and %.300q)", c.at, name, first.at+first.key, m.at+m.key)
+		c.refuse("send each argument once", "%s%s is given twice (as %.300q and %.300q)", c.at, name, first.key, m.key)
 		c.lost = true
 		return
 	}
@@ -237,7 +233,7 @@ func Offered(c *call, row *Alias, m member) bool {
 func Opposite(c *call, row *Alias, m member) bool {
 	yes, is := asBool(m.value)
 	if is {
-		c.put(row.Ours, member{m.at, m.key, strconv.AppendBool(nil, !yes)}, false)
+		c.put(row.Ours, member{m.key, strconv.AppendBool(nil, !yes)}, false)
 	}
 	return is
 }
@@ -267,7 +263,7 @@ func LineRange(c *call, _ *Alias, m member) bool {
 	if err1 != nil || err2 != nil || c.last != nil {
 		return false
 	}
-	c.put("offset", member{m.at, m.key, integral(int64(max(first, 1)))}, false)
+	c.put("offset", member{m.key, integral(int64(max(first, 1)))}, false)
 	c.last = &last
 	return true
 }
@@ -292,7 +288,7 @@ func (c *call) endOfLines() {
 	case given && (err != nil || n != length):
 		c.refuse("send offset and limit", "limit and the last line do not agree")
 	case !given:
-		c.given["limit"] = member{"", "the last line", integral(length)}
+		c.given["limit"] = member{"the last line", integral(length)}
 	}
 }
 

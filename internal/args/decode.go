@@ -79,7 +79,6 @@ type call struct {
 	spec   *Spec
 	fields []field
 	at     string            // its name in messages: "" of a call, "edits[2]." of an item
-	outer  *call             // the call that an item is in
 	given  map[string]member // by our name
 	outcome
 
@@ -93,10 +92,10 @@ type outcome struct {
 	lost                      bool // something that was said is in no argument
 }
 
-// A member is one of an object: its key as it was sent, and the item that it stands in.
+// A member is one of an object, with its key as it was sent.
 type member struct {
-	at, key string
-	value   json.RawMessage
+	key   string
+	value json.RawMessage
 }
 
 func (c *call) refuse(hint, format string, a ...any) {
@@ -163,12 +162,8 @@ func (c *call) object(all []member, into reflect.Value) {
 		}
 	}
 	c.endOfLines()
-	for _, lists := range []bool{true, false} { // an item may have arguments of the call
-		for i := range c.fields {
-			if f := &c.fields[i]; (f.items != nil) == lists {
-				c.fill(f, into.Field(f.index))
-			}
-		}
+	for i := range c.fields {
+		c.fill(&c.fields[i], into.Field(c.fields[i].index))
 	}
 	if c.tool != "" {
 		return // another tool has other required arguments
@@ -214,7 +209,7 @@ func (c *call) item(f *field, into reflect.Value, value json.RawMessage, at stri
 	if err != nil {
 		return bad("send an object", "%s: %v", at, err)
 	}
-	in := &call{spec: c.spec, fields: f.items, at: at + ".", outer: c, given: map[string]member{}}
+	in := &call{spec: c.spec, fields: f.items, at: at + ".", given: map[string]member{}}
 	in.object(all, into)
 	for _, t := range in.taken {
 		c.took("%s", t)
