@@ -360,20 +360,18 @@ type Pattern struct {
 }
 
 var (
-	slashed  = regexp.MustCompile(`^/(.+)/([a-z]*)$`)
-	command  = regexp.MustCompile(`^(?:(?:e?grep|rg|ag|ack)\s+)?((?:-{1,2}[\w-]+\s+)+)(.+)$`)
-	called   = regexp.MustCompile(`^(?:e?grep|rg|ag|ack)\s+(.+)$`)
-	basic    = regexp.MustCompile(`\\[|(){}+?<>]`)
-	lines    = regexp.MustCompile(`\\[nr]|\[\\s\\S\]|\[\\S\\s\]|\(\?s\)|\[\^\]|\n`)
-	someStar = regexp.MustCompile(`(^|[^.)\]}\\])\*`)
-	blanks   = regexp.MustCompile(`[ \t]+`)
+	slashed = regexp.MustCompile(`^/(.+)/([a-z]*)$`)
+	command = regexp.MustCompile(`^(?:(?:e?grep|rg|ag|ack)\s+)?((?:-{1,2}[\w-]+\s+)+)(.+)$`)
+	called  = regexp.MustCompile(`^(?:e?grep|rg|ag|ack)\s+(.+)$`)
+	basic   = regexp.MustCompile(`\\[|(){}+?<>]`)
+	lines   = regexp.MustCompile(`\\[nr]|\[\\s\\S\]|\[\\S\\s\]|\(\?s\)|\[\^\]|\n`)
+	blanks  = regexp.MustCompile(`[ \t]+`)
 )
 
 // Patterns are other readings of a regular expression that matched nothing, or is none, likeliest
 // first. Not all of them are well-formed.
 func Patterns(p string, ignoreCase, multiline bool) (out []Pattern) {
 	plain, flags := unquoted(p)
-	bare := strings.ReplaceAll(plain, `\`, "")
 	i := strings.Contains(flags, "i") && !ignoreCase
 	all := []Pattern{
 		{plain, i, false, "the bare pattern"},
@@ -382,8 +380,6 @@ func Patterns(p string, ignoreCase, multiline bool) (out []Pattern) {
 		{strings.ReplaceAll(plain, `\\`, `\`), i, false, "a pattern with single backslashes"},
 		{regexp.QuoteMeta(p), i, false, "literal text"},
 		{regexp.QuoteMeta(plain), i, false, "literal text"},
-		{given(bare != plain, regexp.QuoteMeta(bare)), i, false, "literal text without backslashes"},
-		{given(someStar.MatchString(plain), strings.TrimPrefix(someStar.ReplaceAllString(plain, "$1.*"), ".*")), i, false, "a glob"},
 	}
 	if !ignoreCase {
 		for _, r := range append([]Pattern{{Text: p, As: "text"}}, all...) {
@@ -461,7 +457,6 @@ var (
 	extGlob   = regexp.MustCompile(`[@+?*]?\(([^()]*\|?[^()]*)\)`)
 	extension = regexp.MustCompile(`^\.?[A-Za-z0-9_]{1,8}$`)
 	ofRegexp  = regexp.MustCompile(`\.[*+]|\\\.|\$$|^\^`)
-	inBraces  = regexp.MustCompile(`\{[^{}]*\}`)
 	deepStar  = regexp.MustCompile(`\*\*([^/*])`)
 	wideStar  = regexp.MustCompile(`([^/*])\*\*`)
 )
@@ -495,13 +490,8 @@ func Globs(g string) []string {
 // elsewhere are globs for the same names at other depths, in other letter case, or of that extension.
 // trimmed is plain without "./" or "/" at its beginning.
 func elsewhere(plain, trimmed string) (out []string) {
-	switch {
-	case extension.MatchString(plain):
+	if extension.MatchString(plain) {
 		out = append(out, "*."+strings.TrimPrefix(plain, "."))
-	case strings.HasPrefix(plain, "{") && strings.HasSuffix(plain, "}"):
-		out = append(out, "*."+strings.ReplaceAll(plain, ".", ""))
-	case strings.HasPrefix(plain, "*") && extension.MatchString(plain[1:]) && plain[1:2] != ".":
-		out = append(out, "*."+plain[1:])
 	}
 	out = append(out, wideStar.ReplaceAllString(deepStar.ReplaceAllString(trimmed, "**/*$1"), "$1*/**"))
 	i := strings.LastIndexByte(trimmed, '/')
@@ -536,9 +526,6 @@ func Rival(g, found string) string {
 // alternatives of shells made globs. Each stage is a reading; the last is the plainest.
 func ofOthers(g string) (out []string) {
 	plain := inQuotes(strings.TrimSpace(g))
-	if strings.HasPrefix(plain, `["`) && strings.HasSuffix(plain, `"]`) {
-		plain = strings.NewReplacer(`["`, "", `"]`, "", `", "`, ",", `","`, ",").Replace(plain)
-	}
 	out = append(out, plain)
 	if strings.Contains(plain, `\`) && !strings.Contains(plain, `\.`) {
 		plain = strings.ReplaceAll(strings.ReplaceAll(plain, `\\`, `\`), `\`, "/")
@@ -552,11 +539,8 @@ func ofOthers(g string) (out []string) {
 	if extGlob.MatchString(plain) {
 		plain = extGlob.ReplaceAllStringFunc(plain, alternatives)
 		out = append(out, plain)
-	} else if strings.Contains(plain, "|") {
-		plain = strings.Join(strings.FieldsFunc(plain, func(r rune) bool { return r == '|' || r == ' ' }), ",")
-		out = append(out, plain)
 	}
-	return append(out, inBraces.ReplaceAllStringFunc(plain, func(m string) string { return strings.ReplaceAll(m, " ", "") }))
+	return out
 }
 
 // alternatives is the group of a shell in braces: {a,b} for @(a|b), and a for (a).
