@@ -14,7 +14,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"moltisfs/internal/nearest"
+	"moltisfs/internal/args"
 )
 
 // MaxSize is how many bytes a configuration may have.
@@ -235,7 +235,7 @@ func (d *decoder) unknown(path []string, f *field, rest []string, typ string) {
 		return
 	}
 	name, hint := rest[0], ""
-	if near := nearest.Of(name, f.keys()); near != "" {
+	if near := args.Nearest(name, f.keys()); near != "" {
 		hint = "did you mean " + strconv.Quote(near) + "?"
 	} else {
 		var all []string
@@ -246,7 +246,7 @@ func (d *decoder) unknown(path []string, f *field, rest []string, typ string) {
 				home[k] = cmp.Or(home[k], s.key)
 			}
 		})
-		switch near := nearest.Of(name, all); {
+		switch near := args.Nearest(name, all); {
 		case near == name:
 			hint = "it belongs under [" + home[near] + "]"
 		case near != "":
@@ -278,7 +278,7 @@ func (d *decoder) nearSection(key string, path []string) string {
 			home[f.name] = f.key
 		}
 	})
-	near := cmp.Or(nearest.Of(dotted(path), full), nearest.Of(key, full), home[nearest.Of(path[len(path)-1], last)])
+	near := cmp.Or(args.Nearest(dotted(path), full), args.Nearest(key, full), home[args.Nearest(path[len(path)-1], last)])
 	if near != "" {
 		return "did you mean [" + near + "]?"
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/internal/nearest"
+	"moltisfs/internal/args"
 )
 
 // toolNames are the tools, of every dialect, that [tools.policy] can mean. They stand here so that a misspelt one is
@@ -49,7 +49,7 @@ func checkCapabilities(key string, names []string, tiers map[string]string, add 
 		switch before := tiers[n]; {
 		case !slices.Contains(dots, n):
 			hint := "name one of " + strings.Join(dots, ", ")
-			if near := nearest.Of(n, dots); near != "" {
+			if near := args.Nearest(n, dots); near != "" {
 				hint = "did you mean " + strconv.Quote(near) + "?"
 			}
 			add(at, strconv.Quote(n)+" is no capability", hint)
@@ -117,8 +117,8 @@ func (c Config) Warnings() []*Problem {
 
 // nearTool is the tool that a name in [tools.policy] most likely means; "" when none is close, as of "NotebookRead".
 func nearTool(name string) string {
-	near := nearest.Of(name, toolNames)
-	if nearest.Distance(strings.ToLower(name), strings.ToLower(near)) > 2 {
+	near := args.Nearest(name, toolNames)
+	if args.Distance(strings.ToLower(name), strings.ToLower(near)) > 2 {
 		return ""
 	}
 	return near

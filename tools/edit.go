@@ -70,22 +70,20 @@ func editText(path string, replacements int, strategy string, c *Changed) string
 	return b.String() + c.notes()
 }
 
-var editTool = define[EditArgs](Tool{
+var editTool = define[EditArgs](toolRow{
 	Name:  "Edit",
 	Title: "Replace text in a file",
 	Description: "Replaces old_string, which must fit one place only (or set replace_all); small " +
 		"differences in blanks and quotes are forgiven. On no_match the answer may hold resend, the " +
 		"old_string that would match; new_string then needs the same repair.",
-	Effect: Overwrites,
-	Search: dialect.Search{Hint: "change or replace text in a file"},
+	Changes: true,
+	Search:  dialect.Search{Hint: "change or replace text in a file"},
 	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
 		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
 		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
 	}),
 	answers: []Payload{&Edit{}}, refuses: editRefusals,
-}, runEdit, func(path string, there bool) EditArgs {
-	return EditArgs{FilePath: path, OldString: map[bool]string{true: "a"}[there], NewString: "b"}
-})
+}, runEdit)
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
 	one := a.edits()
@@ -108,8 +106,7 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 	return p, nil
 }
 
-// edit is the road that Edit and MultiEdit share: they differ in how many
-// edits they bring.
+// edit carries out the edits of a, one of Edit or several of MultiEdit, and refuses in their words.
 func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*engine.Done,
 	*edit.Result, error) {
 	a.Rules.Parents = a.Rules.Parents || s.cfg.CreateParents
@@ -148,7 +145,7 @@ func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
 	return ch
 }
 
-// tolerant is a strategy worth telling.
+// tolerant gives the strategy if it is worth telling: any but the exact one.
 func tolerant(strategy string) string {
 	if strategy == edit.StrategyExact {
 		return ""
@@ -224,22 +221,20 @@ func (m *MultiEdit) Text() string {
 	return editText(m.FilePath, m.Replacements, strategy, &m.Changed)
 }
 
-var multiEditTool = define[MultiEditArgs](Tool{
+var multiEditTool = define[MultiEditArgs](toolRow{
 	Name:  "MultiEdit",
 	Title: "Several edits of one file",
 	Description: "Applies edits in order, each to the result of the one before; all or none. A " +
 		"first edit with an empty old_string creates the file.",
-	Effect: Overwrites,
-	Search: dialect.Search{Hint: "several changes of one file at once"},
+	Changes: true,
+	Search:  dialect.Search{Hint: "several changes of one file at once"},
 	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
 		{Theirs: "changes replacements operations modifications editlist replacementchunks", Ours: "edits"},
 		{Theirs: oldNames + " " + newNames + " oldstring newstring replaceall", Ours: "edits", Turn: args.OneEdit},
 		{Theirs: verbNames, Says: "strreplace replace edit update multiedit", Hint: "leave it out"},
 	}),
 	answers: []Payload{&MultiEdit{}}, refuses: editRefusals,
-}, runMultiEdit, func(path string, there bool) MultiEditArgs {
-	return MultiEditArgs{FilePath: path, Edits: []OneEdit{{OldString: map[bool]string{true: "a"}[there], NewString: "b"}}}
-})
+}, runMultiEdit)
 
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *MultiEditArgs) (Payload, error) {
@@ -329,7 +324,7 @@ type noMatchFields struct {
 	next     *NextCall
 }
 
-// Text shows the difference and what to send, under the names by which the hint speaks of it.
+// Text shows the difference and the strings to send, under the names by which the hint speaks of them.
 func (n noMatchFields) Text() string {
 	var b lines
 	b.add(n.Detail != "", "why: %s\n", n.Detail)
@@ -457,7 +452,7 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	}
 }
 
-// maxOffered bounds what a refusal offers, in bytes of JSON.
+// maxOffered bounds the offers of a refusal, in bytes of JSON.
 const maxOffered = 3400
 
 // callsIfBrief gives the calls if together they are short enough to be offered.

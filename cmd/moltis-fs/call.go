@@ -15,9 +15,9 @@ import (
 	"strings"
 
 	"moltisfs/config"
+	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/ndjson"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/refusal"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
@@ -634,7 +634,7 @@ func definition(name string, defs []dialect.Definition) (dialect.Definition, err
 		names = append(names, d.Name)
 	}
 	hint := "the tools are " + strings.Join(names, ", ")
-	if near := nearest.Of(name, names); near != "" {
+	if near := args.Nearest(name, names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return dialect.Definition{}, misuse(hint, "there is no tool %q", name)

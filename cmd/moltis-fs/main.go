@@ -42,9 +42,9 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/approval"
+	"moltisfs/internal/args"
 	"moltisfs/internal/confine"
 	"moltisfs/internal/js"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/tty"
 	"moltisfs/readers"
 	"moltisfs/tools"
@@ -512,17 +512,17 @@ func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 		}
 	}
 	kind := strings.TrimSpace(c.path + " command")
-	cc.RunE = func(_ *cobra.Command, args []string) error {
+	cc.RunE = func(_ *cobra.Command, given []string) error {
 		list := strings.Join(names, ", ")
 		hint := "the " + kind + "s are " + list
 		switch {
-		case len(args) == 0 && c.path != "":
+		case len(given) == 0 && c.path != "":
 			return misuse(seeHelp(c), "%s needs one of %s", c.path, list)
-		case len(args) == 0:
+		case len(given) == 0:
 			return misuse(hint, "a command comes first")
 		}
-		near := nearest.Of(args[0], names)
-		if _, err := definition(args[0], tools.Definitions()); near == "" && c.path == "" {
+		near := args.Nearest(given[0], names)
+		if _, err := definition(given[0], tools.Definitions()); near == "" && c.path == "" {
 			if e := exitOf(err); strings.HasPrefix(e.hint, "did you mean") {
 				hint = e.hint
 			}
@@ -530,7 +530,7 @@ func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 		if near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		return misuse(hint, "there is no %s %q", kind, args[0])
+		return misuse(hint, "there is no %s %q", kind, given[0])
 	}
 	return cc
 }
@@ -614,7 +614,7 @@ func (v *optionValue) Set(value string) error {
 		return misuse(seeHelp(v.in.command), "--%s is empty; it needs %s", v.name, v.value)
 	case v.words != nil && !slices.Contains(v.words, value):
 		hint := "use one of " + strings.Join(v.words, ", ")
-		if near := nearest.Of(value, v.words); near != "" {
+		if near := args.Nearest(value, v.words); near != "" {
 			hint = fmt.Sprintf("did you mean %s? Allowed: %s", near, strings.Join(v.words, ", "))
 		}
 		return misuse(hint, "--%s can't be %q", v.name, value)
@@ -638,7 +638,7 @@ func optionError(cc *cobra.Command, err error) error {
 	case *pflag.NotExistError:
 		var names []string
 		cc.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := nearest.Of(e.GetSpecifiedName(), names); near != "" {
+		if near := args.Nearest(e.GetSpecifiedName(), names); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
 		dashes := "--"

@@ -22,10 +22,10 @@ import (
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
 	"moltisfs/internal/approval"
+	"moltisfs/internal/args"
 	"moltisfs/internal/doctor"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/glob"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/policy/rego"
 	"moltisfs/tools"
@@ -568,7 +568,7 @@ func policiesOf(text string) (mode string, policies []string, err error) {
 		return "", nil, err
 	}
 	for name := range all {
-		if name != entry && nearest.Of(name, []string{entry}) != "" {
+		if name != entry && args.Nearest(name, []string{entry}) != "" {
 			return "", nil, fmt.Errorf("there is no entry %q; did you mean %s?", name, entry)
 		}
 	}

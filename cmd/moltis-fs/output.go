@@ -20,8 +20,8 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/approval"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/tty"
 	"moltisfs/tools"
 )
@@ -238,7 +238,7 @@ func (in *invocation) empty(what string, narrowing ...string) {
 		for _, d := range tools.Definitions() {
 			names = append(names, d.Name)
 		}
-		if near := nearest.Of(tool, names); near != "" && near != tool {
+		if near := args.Nearest(tool, names); near != "" && near != tool {
 			fmt.Fprintf(in.err, "hint: did you mean --tool %s?\n", near)
 		}
 	}

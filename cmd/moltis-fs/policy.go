@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/args"
 	"moltisfs/internal/dialect/jsfs"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/policy/rego"
 )
@@ -132,7 +132,7 @@ func (in *invocation) policyInput(text string) (asked policy.Input, err error) {
 	}
 	if all := operations(); !slices.Contains(all, asked.Operation) {
 		hint := "there are " + strings.Join(all, ", ")
-		if near := nearest.Of(asked.Operation, all); near != "" {
+		if near := args.Nearest(asked.Operation, all); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		return asked, misuse(hint, "there is no operation %q", asked.Operation)

@@ -10,9 +10,8 @@ import (
 	"moltisfs/internal/engine"
 )
 
-// Do carries out op for a dialect whose answers are one JSON object each. run gives the object, and refuse the one of a refusal. What run
-// still does once the call was left behind is no part of the answer, so refuse must not read what run writes. Hooks see the answers
-// unless op has an Answer of its own.
+// Do carries out op for a dialect whose answers are one JSON object each. run gives the object, and refuse the one of a refusal. run may still
+// write after the call was left behind, so refuse must not read its results. Hooks see the answers unless op has an Answer of its own.
 func Do(ctx gocontext.Context, e *engine.Engine, c *engine.Call, op engine.Operation, run func(gocontext.Context) (any, error),
 	refuse func(*engine.Refusal) any) (dialect.Answer, error) {
 	out := &dialect.Object{Of: c.Tool}

@@ -24,7 +24,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 )
 
@@ -155,7 +154,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			names = append(names, one.Name, dotted(one.Name))
 		}
 		return nil, d.e.Unknown(ctx, c.Call, in, follows,
-			&dialect.UnknownToolError{Tool: in.Tool, Nearest: nearest.Of(in.Tool, names)})
+			&dialect.UnknownToolError{Tool: in.Tool, Nearest: args.Nearest(in.Tool, names)})
 	}
 	c.Tier = d.offer.tier(def, in.Tier)
 	var decoded any

@@ -22,7 +22,6 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/refusal"
 	"moltisfs/internal/text"
@@ -168,7 +167,7 @@ func (d *Dialect) tool(name string) (tool, error) {
 		}
 	}
 	if !slices.Contains(names, name) {
-		return tool{}, &dialect.UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
+		return tool{}, &dialect.UnknownToolError{Tool: name, Nearest: args.Nearest(name, names)}
 	}
 	return tools[slices.IndexFunc(tools, func(t tool) bool { return t.name == name })], nil
 }

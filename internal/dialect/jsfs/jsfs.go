@@ -28,7 +28,6 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/js"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/refusal"
 	"moltisfs/internal/share"
@@ -206,7 +205,7 @@ func (d *Dialect) nearest(tool string) string {
 	if len(d.Definitions()) == 0 {
 		return ""
 	}
-	return nearest.Of(tool, []string{Tool})
+	return args.Nearest(tool, []string{Tool})
 }
 
 func (r *run) decode(raw json.RawMessage) (any, error) {
