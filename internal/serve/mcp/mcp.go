@@ -86,7 +86,6 @@ type Options struct {
 }
 
 type server struct {
-	long    longTexts
 	dialect dialect.Dialect
 	o       Options
 	listed  atomic.Pointer[listed]
@@ -124,7 +123,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	srv.AddReceivingMiddleware(s.receive)
 	srv.AddSendingMiddleware(send)
 
-	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf, long: &s.long}, nil)
+	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf}, nil)
 	if err != nil {
 		return fmt.Errorf("starting the server: %w", err)
 	}

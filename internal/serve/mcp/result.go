@@ -25,7 +25,7 @@ func (s *server) result(a dialect.Answer, structured, whole bool) (*sdk.CallTool
 		return nil, fmt.Errorf("rendering the %s answer: %w", a.Kind(), err)
 	}
 	text := a.Text()
-	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: s.long.mark(text)}}, IsError: a.Refused()}
+	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: a.Refused()}
 	for _, b := range blocks {
 		r.Content = append(r.Content, content(b))
 	}
