@@ -12,7 +12,6 @@ package js
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,7 +108,7 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 		return Result{}, fmt.Errorf("%w: %w", ErrNoWorker, err)
 	}
 	calls, cancel := context.WithCancel(ctx)
-	r := &run{script: s, host: host, ctx: calls, to: &framer{out: in}, clock: newClock(s.Time),
+	r := &run{script: s, host: host, ctx: calls, to: newFramer(in), clock: newClock(s.Time),
 		ended: make(chan struct{}), done: make(chan struct{}),
 		slots: make(chan struct{}, max(s.AtOnce, 1))}
 	defer r.clock.stop()
@@ -171,37 +170,29 @@ func (r *run) end(how Result) {
 }
 
 // read takes what the worker sends.
-func (r *run) read(from *unframer, s Script) {
+func (r *run) read(from unframer, s Script) {
 	defer close(r.done)
-	head, err := json.Marshal(s)
-	if err == nil {
-		err = r.to.send(frameStart, head)
-	}
+	err := r.to.send(frame{Start: &s})
 	for err == nil {
-		var kind byte
-		var body []byte
-		if kind, body, err = from.next(); err != nil {
+		var f frame
+		if f, err = from.next(); err != nil {
 			break
 		}
-		switch kind {
-		case frameOutput:
+		switch {
+		case f.Output != "":
 			r.mu.Lock()
 			if room := s.Output - r.output.Len(); !r.over {
-				r.output.Write(body[:min(len(body), max(room, 0))])
+				r.output.WriteString(f.Output[:min(len(f.Output), max(room, 0))])
 			}
 			r.mu.Unlock()
-		case frameCall, frameLone:
-			err = r.call(body, kind == frameLone)
-		case frameWait:
-			err = r.wait(body)
-		case frameEnd:
-			var how Result
-			err = json.Unmarshal(body, &how)
-			if err == nil {
-				r.end(how)
-			}
+		case f.Call != nil:
+			r.call(f.ID, *f.Call)
+		case f.Wait > 0:
+			r.wait(f.Wait)
+		case f.End != nil:
+			r.end(*f.End)
 		default:
-			err = fmt.Errorf("a frame of the kind %q", kind)
+			err = errBadFrame
 		}
 	}
 	if !errors.Is(err, io.EOF) {
@@ -211,50 +202,34 @@ func (r *run) read(from *unframer, s Script) {
 }
 
 // wait rings when the worker wants it.
-func (r *run) wait(body []byte) error {
-	if len(body) != 8 {
-		return errBadFrame
-	}
-	d := time.Duration(binary.LittleEndian.Uint64(body))
+func (r *run) wait(d time.Duration) {
 	if r.bell == nil {
-		r.bell = time.AfterFunc(d, func() { r.to.send(frameRing) }) //nolint:errcheck // it is dead
+		r.bell = time.AfterFunc(d, func() { r.to.send(frame{Ring: true}) }) //nolint:errcheck // it is dead
 	} else {
 		r.bell.Reset(d)
 	}
-	return nil
 }
 
-// call begins a call of fs, unless the run is over. One that is alone it carries out at once: there
-// is nothing to read before its answer.
-func (r *run) call(body []byte, alone bool) error {
-	id, q, err := parseCall(body)
-	if err != nil {
-		return err
-	}
+// call begins a call of fs, unless the run is over.
+func (r *run) call(id int, q Request) {
 	r.slots <- struct{}{}
 	r.mu.Lock()
-	over := r.over
-	if !over {
-		r.calls.Add(1)
-	}
-	r.mu.Unlock()
-	switch {
-	case over:
+	defer r.mu.Unlock()
+	if r.over {
 		<-r.slots
-	case alone:
-		r.serve(id, q)
-	default:
-		go r.serve(id, q)
+		return
 	}
-	return nil
+	r.calls.Go(func() { r.serve(id, q) })
 }
 
 // serve carries out a call and answers it.
-func (r *run) serve(id uint32, q Request) {
-	defer r.calls.Done()
+func (r *run) serve(id int, q Request) {
 	q.Waits = r.clock.hold
 	reply, err := r.host(r.ctx, q)
 	<-r.slots
+	if len(reply.Data) > maxData {
+		err = errors.New("the answer is too large")
+	}
 	if err != nil {
 		f, ok := errors.AsType[*Failure](err)
 		if !ok {
@@ -266,7 +241,7 @@ func (r *run) serve(id uint32, q Request) {
 		}
 		reply = Reply{failed, data}
 	}
-	r.to.reply(id, reply) //nolint:errcheck // it is dead, and reading finds that
+	r.to.send(frame{ID: id, Reply: &reply}) //nolint:errcheck // it is dead, and reading finds that
 }
 
 // outcome is the run as its caller is told of it.
