@@ -110,9 +110,6 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 	c, err := s.authenticate(r, p)
 	switch {
 	case errors.Is(err, serve.ErrUnknownToken):
-		if r.Header.Get("Authorization") != "" {
-			s.delay(r.Context())
-		}
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(w, http.StatusUnauthorized, codeAuth, "a valid token is needed: Authorization: Bearer …")
 	case err != nil:
@@ -180,22 +177,6 @@ func (s *Server) holds(c *caller) bool {
 	}
 	_, err := s.o.Tokens.Check(c.secret, time.Now())
 	return err == nil
-}
-
-// delay makes a request with a wrong token wait, as long as there are places to wait in: a guess costs the
-// guesser's connection alone, and 256 bits need no more.
-func (s *Server) delay(ctx context.Context) {
-	select {
-	case s.guesses <- struct{}{}:
-	default:
-		return
-	}
-	defer func() { <-s.guesses }()
-	select {
-	case <-time.After(guessDelay):
-	case <-ctx.Done():
-	case <-s.stopping.Done():
-	}
 }
 
 // operators keeps next to callers who operate.

@@ -28,8 +28,7 @@
 //
 // Bounds: 32 MiB a body, 100 requests a batch, 64 calls at the same time and 1024 sessions for each
 // principal. Calls beyond wait; all else is refused. Of the descriptors of the process a quarter is for
-// connections that have shown no token: one that comes then takes the place of the oldest of those from
-// where most are. Another quarter is for the others, and no principal has more than half of that.
+// connections that have shown no token: beyond them the oldest of those is closed. Another quarter is for the others, and no principal has more than half of that.
 package jsonrpc
 
 import (
@@ -80,7 +79,7 @@ const (
 	idleTime   = 2 * time.Minute
 	grace      = 8 * time.Second        // for calls under way when the server is told to end
 	flushTime  = 250 * time.Millisecond // for what was answered to leave
-	guessDelay = 100 * time.Millisecond
+	tokenStale = 100 * time.Millisecond // after which a token is looked at again
 )
 
 // Server answers requests. Make it with New.
@@ -93,7 +92,6 @@ type Server struct {
 	connections *connections
 	stopping    context.Context // ends first: polls and handlers are woken
 	stop        context.CancelFunc
-	guesses     chan struct{} // places to wait in after a wrong token
 	bodyTime    time.Duration // that a body may take
 
 	mu      sync.Mutex
@@ -112,8 +110,7 @@ func New(d dialect.Dialect, o Options) *Server {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
 		o: o, catalog: newCatalog(d.Definitions()), dialect: d, sessions: newSessions(d),
-		guesses: make(chan struct{}, 64), running: map[*visit]bool{},
-		bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
+		running: map[*visit]bool{}, bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s

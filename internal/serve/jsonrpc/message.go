@@ -91,7 +91,7 @@ func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []b
 		one := response(r.id, result, e)
 		all, size = append(all, one), size+len(one)
 	}
-	if (ctx.Err() != nil || time.Since(start) > guessDelay) && !s.holds(c) { // it was ended, or it waited, as for events
+	if (ctx.Err() != nil || time.Since(start) > tokenStale) && !s.holds(c) { // it was ended, or it waited, as for events
 		return response(nil, nil, wrong(codeAuth, "the token holds no more")), http.StatusUnauthorized
 	}
 	switch {

@@ -345,8 +345,7 @@ func TestWithoutEvents(t *testing.T) {
 	}
 }
 
-// A stranger who opens a connection and says little is let go, and one who guesses waits, but others
-// do not wait for either.
+// A stranger who opens a connection and says little is let go, and others do not wait for one.
 func TestStrangersBlockNobody(t *testing.T) {
 	t.Parallel()
 	r := run(t)
@@ -359,18 +358,7 @@ func TestStrangersBlockNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range cap(r.server.guesses) { // as if so many waited
-		r.server.guesses <- struct{}{}
-	}
-	if status, _ := r.send("wrong", invocation("Read", "")); status != 401 {
-		t.Errorf("a guess that finds no place to wait: %d", status)
-	}
 	if status, got := r.send(secret, invocation("Read", "")); status != 200 {
 		t.Errorf("beside strangers: %d %s", status, got)
-	}
-	<-r.server.guesses
-	start := time.Now()
-	if status, _ := r.send("wrong", invocation("Read", "")); status != 401 || time.Since(start) < guessDelay {
-		t.Errorf("a guess: %d after %v", status, time.Since(start))
 	}
 }
