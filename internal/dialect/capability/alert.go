@@ -73,15 +73,8 @@ func (a *alertArgs) check() error {
 	return nil
 }
 
-// An Alert is what an agent tells the operator.
-type Alert struct {
-	ID, Severity, Message, Principal, Session string
-	Context                                   map[string]any
-}
-
-// runAlert tells the operator: by a line of the log, whatever its severity, and by what the server
-// has for operators. The record of the call has the message, without which the call fails; hooks see
-// every call.
+// runAlert tells the operator by a line of the log, whatever its severity. The record of the call has the
+// message, without which the call fails; hooks see every call.
 func runAlert(ctx context.Context, c *call, a *alertArgs) (any, error) {
 	severity, to := value(a.Severity, "info"), []string{"audit"}
 	c.Trace.Alert = severity + ": " + a.Message
@@ -98,9 +91,6 @@ func runAlert(ctx context.Context, c *call, a *alertArgs) (any, error) {
 			slog.Any("context", a.Context), slog.String("principal", c.Principal),
 			slog.String("session", c.Session))
 		to = append(to, "log")
-	}
-	if c.Alerts != nil && c.Alerts(Alert{c.ID, severity, a.Message, c.Principal, c.Session, a.Context}) {
-		to = append(to, "operators")
 	}
 	if h := c.e.Config().Hooks; len(h.BeforeToolCall)+len(h.AfterToolCall) > 0 {
 		to = append(to, "hooks")

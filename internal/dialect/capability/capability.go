@@ -39,11 +39,7 @@ type Dialect struct {
 }
 
 // Kept is what is kept for sessions, which outlives the engine under a dialect.
-type Kept struct {
-	// Alerts tells operators of an alert, and says whether one is there; may be nil.
-	Alerts func(Alert) bool
-	feeds  feeds
-}
+type Kept struct{ feeds feeds }
 
 // EndWatches ends all watches, which are told that they are gone: another engine takes the place of
 // theirs.
