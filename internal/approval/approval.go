@@ -73,13 +73,15 @@ type Answer struct {
 	Over       interface{ Over(made bool) }
 }
 
-// Chosen is the answer of by, to whom words were offered and who said this: given the words "once"
+// Chosen is the answer of by, to whom these choices were offered and who said this: given the words "once"
 // and "file" and the answer "no keep it" it denies, for the reason "the user answered: no keep it". A
 // word that was offered approves, as far as its Grant says. Anything else denies, whatever its type.
-func Chosen(by string, offered map[string]Grant, said any) Answer {
+func Chosen(by string, offered []Choice, said any) Answer {
 	word, isWord := said.(string)
-	if g, ok := offered[word]; ok && isWord {
-		return Answer{Decision: Approved, By: by, Grant: g}
+	for _, c := range offered {
+		if isWord && word == c.Word {
+			return Answer{Decision: Approved, By: by, Grant: c.Grant}
+		}
 	}
 	if text, err := json.Marshal(said); err == nil && !isWord {
 		word = string(text)

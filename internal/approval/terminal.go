@@ -21,8 +21,6 @@ type Screen struct {
 	Ink Ink
 	// Grants offers to say yes for a file or a session; [Remember] has to stand before the approver.
 	Grants bool
-	// Page shows a text that is longer than the screen; nil writes it.
-	Page func(text string) error
 }
 
 // Terminal asks on a terminal, or on any in and out: see [Screen.Approver].
@@ -162,12 +160,13 @@ func (a *asked) prompt() string {
 // take makes an answer of the typed line. done is false where the question is to be put again.
 func (a *asked) take(typed string) (_ Answer, done bool, err error) {
 	answer := strings.ToLower(strings.TrimSpace(typed))
-	offered := map[string]Grant{"y": Once, "yes": Once}
+	offered := []Choice{{Word: "y"}, {Word: "yes"}}
 	if a.t.Grants {
-		offered["f"], offered["file"], offered["s"], offered["session"] = ThisFile, ThisFile, ThisSession, ThisSession
+		offered = append(offered, Choice{Word: "f", Grant: ThisFile}, Choice{Word: "file", Grant: ThisFile},
+			Choice{Word: "s", Grant: ThisSession}, Choice{Word: "session", Grant: ThisSession})
 	}
 	if yesUnseen(answer) {
-		offered[answer] = Once
+		offered = append(offered, Choice{Word: answer})
 	}
 	said := Chosen("terminal", offered, answer)
 	isYes := said.Decision == Approved
@@ -187,12 +186,8 @@ func (a *asked) take(typed string) (_ Answer, done bool, err error) {
 
 // explain shows what has not been seen of the diff, or all of it once more, and the answers.
 func (a *asked) explain() error {
-	show := a.t.say
-	if a.t.Page != nil {
-		show = a.t.Page
-	}
-	if err := show(renderDiff(a.diff[len(a.diff)-cmp.Or(a.unseen, len(a.diff)):], a.t.Ink)); err != nil {
-		return fmt.Errorf("showing the diff: %w", err)
+	if err := a.t.say(renderDiff(a.diff[len(a.diff)-cmp.Or(a.unseen, len(a.diff)):], a.t.Ink)); err != nil {
+		return err
 	}
 	a.unseen = 0
 	text := "y        yes, to this change\n"

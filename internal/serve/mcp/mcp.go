@@ -79,7 +79,6 @@ type Options struct {
 	// Asking is added to them with Elicit: the first where the client can ask its user, the other where
 	// it can't.
 	Asking [2]string
-	Root   string // questions name paths below it without it
 	// Changed says that the dialect may have other definitions now; the client is told if it has.
 	Changed <-chan struct{}
 	Logger  *slog.Logger
