@@ -12,8 +12,8 @@
 //
 // Many processes may have a Log open at once: the one that writes has the lock of audit.last. When a
 // file has grown to its limit, its last record says so, and it is moved to audit.jsonl.1. The former .1
-// becomes .2 and so on, and the last one goes. A record is reported as written only when its file still
-// had a name after the write. After a crash or on a full disk a line may be broken. The next record
+// becomes .2 and so on, and the last one goes. Each record goes to the file that has the name then, whatever was
+// moved or removed before. After a crash or on a full disk a line may be broken. The next record
 // begins a line of its own.
 //
 // A record survives the death of the process. A power cut may take the last ones: nothing is
@@ -103,7 +103,7 @@ type Options struct {
 	// MaxBytes is the size of one file, 64 MiB when 0; a record may go beyond. Below 0 nothing is
 	// moved away: something else does that, as logrotate.
 	MaxBytes int64
-	Keep     int // older files, 4 when 0, all when below
+	Keep     int // older files, 4 when 0
 }
 
 // Log appends records.
@@ -290,11 +290,6 @@ func (c *chain) write(r *Record) (written bool, err error) {
 		return false, err
 	}
 	c.stepped()
-	// A file that was just moved away still has a name, and keeps it until Keep more files are full.
-	info, err := c.file.Stat()
-	if err != nil || !hasName(info) {
-		return false, err
-	}
 	c.size += int64(len(text))
 	c.at = end{t.Seq, sha256.Sum256(line), t.Full}
 	if err := c.save(); err != nil {
@@ -368,7 +363,7 @@ func lastRecord(f io.ReaderAt, size int64) (at end, open bool, err error) {
 
 // goes is the number of the last record in the file that the next rotation removes, 0 for none.
 func (c *chain) goes() uint64 {
-	if c.o.Keep < 0 || c.free() < c.o.Keep {
+	if c.free() < c.o.Keep {
 		return 0
 	}
 	f, err := os.Open(c.older(c.o.Keep))
@@ -388,7 +383,7 @@ func (c *chain) goes() uint64 {
 // are taken it is the number of the file that goes.
 func (c *chain) free() int {
 	i := 1
-	for ; c.o.Keep < 0 || i < c.o.Keep; i++ {
+	for ; i < c.o.Keep; i++ {
 		if _, err := os.Lstat(c.older(i)); err != nil {
 			break
 		}
@@ -475,7 +470,7 @@ func (c *chain) close() error {
 }
 
 func openPrivate(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|openFlags|flags, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|flock.NoFollow|flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -484,7 +479,7 @@ func openPrivate(path string, flags int) (*os.File, error) {
 		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
 	}
 	if err == nil && info.Mode().Perm() != 0o600 {
-		err = privateFile(f)
+		err = f.Chmod(0o600)
 	}
 	if err != nil {
 		_ = f.Close()

@@ -183,19 +183,6 @@ func TestRemovedAndMoved(t *testing.T) {
 	if got, _ := os.ReadFile(path); bare(got) != fullLine {
 		t.Errorf("after a move: %q", got)
 	}
-	removed := false
-	l.calls.step = func() { // right after the write
-		if !removed {
-			removed = true
-			must(t, os.Remove(path))
-		}
-	}
-	if err := l.Append(full); err != nil || !removed {
-		t.Fatal(err)
-	}
-	if got, _ := os.ReadFile(path); bare(got) != fullLine {
-		t.Errorf("after a removal behind the write: %q", got)
-	}
 	must(t, os.RemoveAll(dir))
 	if err := l.Append(full); err == nil {
 		t.Error("recorded in a directory that is gone")

@@ -18,7 +18,7 @@ import (
 func TestReadFollows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l, err := Options{MaxBytes: 2000, Keep: -1}.Open(dir)
+	l, err := Options{MaxBytes: 2000, Keep: 1000}.Open(dir)
 	must(t, err)
 	defer l.Close()
 	append100 := func(from int) {
@@ -168,7 +168,7 @@ func TestChangesStay(t *testing.T) {
 func TestMerged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	l, err := Options{MaxBytes: 1000, Keep: -1}.Open(dir)
+	l, err := Options{MaxBytes: 1000, Keep: 1000}.Open(dir)
 	must(t, err)
 	defer l.Close()
 	var want []string

@@ -89,7 +89,7 @@ func listenUnix(path string) (_ net.Listener, err error) {
 		return nil, no(fmt.Sprintf("the path of a socket has 1 to %d bytes", maxPath),
 			"choose another path")
 	}
-	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|openFlags, 0o600)
+	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|flock.NoFollow, 0o600)
 	if err != nil {
 		return nil, no(err.Error(), "name a path in a directory of your own")
 	}
