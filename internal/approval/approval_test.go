@@ -244,7 +244,7 @@ func timesOut(t *testing.T) {
 		t.Fatalf("cancelled: %+v %v", a, err)
 	}
 
-	// What was typed for the first question does not answer the third; what is typed after it does.
+	// A line that was typed for the first question does not answer the third; one that is typed after it does.
 	got := make(chan Answer)
 	go func() {
 		a, _ := term.Ask(bg, Question{Tool: "Third"})
@@ -360,7 +360,7 @@ func (s *syncBuffer) wait(t *testing.T, text string) {
 	}
 }
 
-// Only the very words that were offered approve. Whatever else was said is the reason.
+// Only the very words that were offered approve. Any other words are the reason.
 func TestChosen(t *testing.T) {
 	offered := []Choice{{"once", "", Once}, {"session", "", ThisSession}}
 	for _, c := range []struct {

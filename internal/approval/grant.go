@@ -22,10 +22,10 @@ const (
 	ThisSession       // every later change
 )
 
-// GrantFor is how long an answer for more than one change holds.
+// GrantFor is the time for which an answer for more than one change holds.
 const GrantFor = time.Hour
 
-// Until is how far a yes goes and when that ends, for people and on record.
+// Until says how far a yes goes and when that ends, for people and on record.
 func (g Grant) Until(end time.Time) string {
 	what := "this file in this session"
 	if g == ThisSession {

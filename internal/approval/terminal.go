@@ -29,7 +29,7 @@ func Terminal(in io.Reader, out io.Writer) Approver { return Screen{In: in, Out:
 // Approver asks on the screen. It shows the tool, the paths, the size of the change, the warnings
 // and the diff; of many files it counts the lines of each instead. "y" and "yes" approve, "?" shows
 // the diff and explains the answers. As long as part of the diff has not been shown, only "yes,
-// unseen" approves. Anything else denies, with what was typed as the reason, and so does the end of
+// unseen" approves. Anything else denies, with the typed line as the reason, and so does the end of
 // input.
 //
 // Everything shown is escaped. An answer belongs to the question that was on screen: a line begun
@@ -136,7 +136,7 @@ type asked struct {
 	unseen int // lines of it that have not been shown
 }
 
-// prompt names what is asked once more: the card may have left the screen.
+// prompt names the tool and the paths once more: the card may have left the screen.
 func (a *asked) prompt() string {
 	what := fmt.Sprintf("%d paths", len(a.q.Paths))
 	if len(a.q.Paths) == 1 {
@@ -184,7 +184,7 @@ func (a *asked) take(typed string) (_ Answer, done bool, err error) {
 	return said, true, nil
 }
 
-// explain shows what has not been seen of the diff, or all of it once more, and the answers.
+// explain shows the unseen part of the diff, or all of it once more, and the answers.
 func (a *asked) explain() error {
 	if err := a.t.say(renderDiff(a.diff[len(a.diff)-cmp.Or(a.unseen, len(a.diff)):], a.t.Ink)); err != nil {
 		return err
@@ -206,7 +206,7 @@ func yesUnseen(answer string) bool {
 	return strings.Join(words, " ") == "yes unseen"
 }
 
-// reason passes on what was typed instead of a bare no. "no, use the other file" helps the model.
+// reason gives the words that were typed with a no, or instead of one. "no, use the other file" helps the model.
 func reason(typed string) string {
 	typed = strings.TrimSpace(typed)
 	word, rest, _ := strings.Cut(typed, " ")

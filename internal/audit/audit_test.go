@@ -77,7 +77,7 @@ func TestRecord(t *testing.T) {
 	if got := line(Record{Error: strings.Repeat("é", maxText)}); !json.Valid([]byte(got)) || !utf8.ValidString(got) || len(got) > maxText+200 {
 		t.Errorf("a long error: %d bytes", len(got))
 	}
-	// What is written can be read back.
+	// A record can be read back.
 	var e Entry
 	must(t, json.Unmarshal([]byte(fullLine), &e))
 	back, want := e.Record, full
@@ -166,7 +166,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// Whoever removes or moves the log away loses no later record.
+// A log that is removed or moved away loses no later record.
 func TestRemovedAndMoved(t *testing.T) {
 	dir := t.TempDir()
 	l := opened(t, dir)
@@ -244,7 +244,7 @@ func TestRotateKeeps(t *testing.T) {
 	}
 }
 
-// appender is what the processes of the race below write with.
+// appender is a way to write for the processes of the race below.
 type appender interface{ Append(Record) error }
 
 // careless rotates as if there were only one process: without a lock, without a look at what is there

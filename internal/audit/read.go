@@ -55,11 +55,11 @@ func (n *Name) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(n))
 }
 
-// followEvery is how often files that are followed are looked at.
+// followEvery is the time between two looks at files that are followed.
 const followEvery = 200 * time.Millisecond
 
 // Read gives fn each line of the logs of dir, without its end, in the order of time. Then it calls
-// caughtUp, unless that is nil, and with follow it goes on with what is written until ctx ends, which
+// caughtUp, unless that is nil, and with follow it goes on with later records until ctx ends, which
 // is no error then.
 func Read(ctx context.Context, dir string, follow bool, caughtUp func() error,
 	fn func(line []byte) error) (err error) {
@@ -170,7 +170,7 @@ func (t *tail) fill() error {
 	return nil
 }
 
-// begun is how the line of a record begins.
+// begun is the beginning of the line of a record.
 const begun = `{"time":"`
 
 // timeIn is when a record was written, in a form that sorts; "" where a line does not begin with it.

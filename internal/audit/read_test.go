@@ -140,7 +140,7 @@ func callsOf(t *testing.T, dir string) (calls []string) {
 	return calls
 }
 
-// However many other records come, those of changes are there, listed once and before what came later.
+// However many other records come, those of changes are there, listed once and before later ones.
 func TestChangesStay(t *testing.T) {
 	t.Parallel()
 	for _, others := range []int{0, 3, 30, 500} {
@@ -211,7 +211,7 @@ func TestEarlyRotation(t *testing.T) {
 	}
 }
 
-// What was done to the log of changes is found as in the other one, also where all of it is gone.
+// Damage to the log of changes is found as in the other one, also where all of it is gone.
 func TestChangesAreChecked(t *testing.T) {
 	t.Parallel()
 	for want, do := range map[string]func(log string) error{

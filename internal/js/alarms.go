@@ -11,7 +11,7 @@ import (
 type alarms struct {
 	byID  map[int]alarm
 	order []alarm   // the one that is due first is the first
-	rung  time.Time // what is due by then rings
+	rung  time.Time // timers that are due by then ring
 	asked time.Time // when the parent is to say so
 }
 

@@ -51,7 +51,7 @@ func (f *framer) flush() error {
 	return f.out.Flush()
 }
 
-// send writes a frame, and what was held before it.
+// send writes a frame, after the held ones.
 func (f *framer) send(one frame) error {
 	return errors.Join(f.hold(one), f.flush())
 }

@@ -1,12 +1,12 @@
 // Package js runs a script in a process of its own: an ES module with top-level await,
-// in a QuickJS that has no files, no network, no processes and no modules. What a
-// script can reach outside is the fs object, each call of which the parent answers.
+// in a QuickJS that has no files, no network, no processes and no modules. Outside, a
+// script reaches the fs object alone, each call of which the parent answers.
 //
 // [Program.Run] is the parent's side, [Work] the worker's. They talk in frames over two pipes. The
 // parent keeps the time and kills the worker at its end, whatever that is doing: the engine's own
 // loops in C can't be interrupted. Memory, output and depth of calls the worker bounds itself.
 //
-// It touches no file. Who starts the worker confines it.
+// It touches no file. The parent confines the worker that it starts.
 package js
 
 import (
@@ -27,7 +27,7 @@ import (
 // A Program is the command that runs [Work].
 type Program []string
 
-// A Script is what is run.
+// A Script is code with its limits.
 type Script struct {
 	Code   string
 	FS     bool          // there is an fs
@@ -46,11 +46,11 @@ type Request struct {
 	Encoding  string // of readFile: utf8 or buffer
 	Data      []byte // of writeFile and appendFile
 	Binary    bool   // Data was bytes, not text
-	// Waits stops the clock of the script until what it gives is called: a person is being asked.
+	// Waits stops the clock of the script until over is called: a person is being asked.
 	Waits func() (over func())
 }
 
-// A Reply is what a call came to: nothing, text, bytes, or JSON.
+// A Reply is the outcome of a call: nothing, text, bytes, or JSON.
 type Reply struct {
 	Kind byte
 	Data []byte
@@ -76,7 +76,7 @@ func (f *Failure) Error() string { return f.Message }
 // A Host answers the calls, many at the same time. It must come back when ctx ends.
 type Host func(context.Context, Request) (Reply, error)
 
-// A Result is what a script came to. Error is what it threw, or which limit it met; "" is a run to
+// A Result is the outcome of a script. Error has the exception that it threw, or the limit that it met; "" is a run to
 // the end. Output is there in any case.
 type Result struct {
 	Output string
@@ -84,7 +84,7 @@ type Result struct {
 	Limit  string // "time", "memory", "output": the limit that ended it
 }
 
-// ErrNoWorker says that the worker can't be started.
+// ErrNoWorker is the error of a worker that can't be started.
 var ErrNoWorker = errors.New("the worker for JavaScript does not start")
 
 // Run runs a script. The error is that of a broken host or of ctx. When it comes back no call is
@@ -127,7 +127,7 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	if r.bell != nil {
 		r.bell.Stop()
 	}
-	cmd.Wait() //nolint:errcheck // how it ended is told by what it sent
+	cmd.Wait() //nolint:errcheck // its frames have told how it ended
 	r.calls.Wait()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return r.outcome(ctx, string(said), used > s.Time)
@@ -152,7 +152,7 @@ type run struct {
 	done  chan struct{}
 }
 
-// told is what a run has come to so far.
+// told is the outcome of a run so far.
 type told struct {
 	over   bool
 	result Result
@@ -169,7 +169,7 @@ func (r *run) end(how Result) {
 	}
 }
 
-// read takes what the worker sends.
+// read takes the frames of the worker.
 func (r *run) read(from unframer, s Script) {
 	defer close(r.done)
 	err := r.to.send(frame{Start: &s})
@@ -298,7 +298,7 @@ func newClock(d time.Duration) *clock {
 	return &clock{C: t.C, timer: t, left: d, since: time.Now()}
 }
 
-// hold stops the clock until what it gives is called.
+// hold stops the clock until release is called.
 func (c *clock) hold() (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

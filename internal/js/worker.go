@@ -39,12 +39,12 @@ func work(in io.Reader, out io.Writer, limit func(memory, seconds uint64) error)
 		return fmt.Errorf("reading the script: %w", err)
 	}
 	w.Script = *first.Start
-	// what is written to is the heap of the script, and what Go holds of it on its way
+	// the memory is the heap of the script, and its data on their way in Go
 	if err := limit(4*uint64(w.Memory)+256<<20, uint64(w.Time/time.Second)+2); err != nil {
 		return fmt.Errorf("limiting the worker: %w", err)
 	}
 	debug.SetMaxStack(256 << 20)
-	debug.SetGCPercent(400) // it is short-lived, and what it holds is little, as a rule
+	debug.SetGCPercent(400) // it is short-lived, and holds little, as a rule
 	debug.SetMemoryLimit(2*w.Memory + 128<<20)
 	result, err := w.run()
 	if err != nil {
@@ -68,10 +68,10 @@ type worker struct {
 	written int // bytes of output
 }
 
-// within are what the prelude gives us.
+// within holds the functions that the prelude gives us.
 type within struct{ settle, ring, show quickjs.Value }
 
-// stopped is how a run ends from within a function that the script called.
+// stopped ends a run from within a function that the script called.
 type stopped struct{ Result }
 
 // run gives an error where there is no parent any more.
@@ -117,7 +117,7 @@ func (w *worker) told(r Result) Result {
 	return r
 }
 
-// open makes the engine and what scripts find in it.
+// open makes the engine and the globals of scripts.
 func (w *worker) open() (err error) {
 	if w.vm, err = quickjs.NewVM(); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (w *worker) loop(promise quickjs.Value) (out Result, gone error) {
 // spare is memory for our own words where the script has used up its own.
 const spare = 1 << 20
 
-// exception is what the script threw.
+// exception gives the words of the value that the script threw.
 func (w *worker) exception(v quickjs.Value) *Result {
 	w.vm.SetMemoryLimit(uintptr(w.Memory) + spare)
 	text, err := w.show.Call(quickjs.UndefinedValue, v.Dup())

@@ -4,7 +4,7 @@ package serve
 
 import "syscall"
 
-// Descriptors is how many files and connections the process may have open.
+// Descriptors gives the number of files and connections that the process may have open.
 func Descriptors() int {
 	var most syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &most); err != nil {

@@ -73,7 +73,7 @@ func TestATokenHoldsUntilItEnds(t *testing.T) {
 	}
 }
 
-// What has long expired makes place; else there are only so many.
+// A token that has long expired makes place; else there are only so many.
 func TestThereAreOnlySoMany(t *testing.T) {
 	t.Parallel()
 	s := Tokens(t.TempDir())

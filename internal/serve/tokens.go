@@ -149,7 +149,7 @@ func (s *TokenStore) List() ([]Token, error) {
 }
 
 // Check finds the token with this secret. The error is ErrUnknownToken, or that of tokens that can't be
-// read. How long it takes says nothing of the tokens but their number.
+// read. Its time says nothing of the tokens but their number.
 func (s *TokenStore) Check(secret string, now time.Time) (Token, error) {
 	all, err := s.read()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package approvals is how operators answer from afar what waits in the queue: by JSON-RPC, and as
+// Package approvals lets operators answer the questions of the queue from afar: by JSON-RPC, and as
 // a gateway does over a WebSocket in Moltis' wire form. It opens nothing: it is given a queue, and
 // requests that a server has found to be an operator's.
 //
@@ -123,7 +123,7 @@ func operator(principal string) queue.By {
 	return queue.By{Name: "operator " + principal, Principal: principal}
 }
 
-// decode is strict: what nobody reads must not be thought to have an effect.
+// decode takes parameters apart. It is strict: a misspelt one must not be thought to have an effect.
 func decode(params json.RawMessage, v any) error {
 	if len(params) == 0 {
 		params = json.RawMessage("{}")

@@ -214,7 +214,7 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// What an operator's own principal asked is somebody else's to answer.
+// An operator does not answer the question of their own principal.
 func TestOwnQuestion(t *testing.T) {
 	t.Parallel()
 	q := queue.Open(t.TempDir())
@@ -345,7 +345,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// Who does not read is dropped, and the question waits for others, as it does when a gateway goes away.
+// A client that does not read is dropped, and the question waits for others, as it does when a gateway goes away.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	q := queue.Open(t.TempDir())

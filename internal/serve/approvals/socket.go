@@ -31,7 +31,7 @@ import (
 // which we add the tool, paths, warnings and the diff, all escaped. exec.approval.request
 // {sessionKey?} lists what waits, exec.approval.resolve {requestId, decision} answers "approved" or
 // "denied". An id that is not there is warned of and no error, as in Moltis; a question that is
-// over is one. connect is answered and not needed: who calls is known from the request.
+// over is one. connect is answered and not needed: the request has told the caller.
 //
 // A long diff is cut, and says so. Then approvals.show shows the whole of it, before it may be
 // approved.
@@ -44,7 +44,7 @@ type Gateway struct {
 	patience time.Duration // for tests
 }
 
-// The bounds. What a client does not take in writeTime closes its connection.
+// The bounds. A client that does not take a message in writeTime loses its connection.
 const (
 	maxConnections = 32
 	maxFrame       = 64 << 10
@@ -115,7 +115,7 @@ type client struct {
 	conn   *websocket.Conn
 	by     string
 	logger *slog.Logger
-	// patience is how long it may take to take a message.
+	// patience bounds the time to take a message.
 	patience time.Duration
 	seq      int             // of the events
 	known    map[string]bool // the questions that it was told of
@@ -192,7 +192,7 @@ func (c *client) watch(ctx context.Context) {
 	}
 }
 
-// look sends what has come since the last look.
+// look sends the questions that have come since the last look.
 func (c *client) look(ctx context.Context) error {
 	ids, err := c.queue.Unanswered()
 	if err != nil {

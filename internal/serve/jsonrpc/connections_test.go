@@ -95,7 +95,7 @@ func TestConnections(t *testing.T) {
 	letIn(secrets["alice"])
 }
 
-// What a policy sees of a request: nothing that keeps a secret, and no header hidden by another.
+// A policy sees no header that keeps a secret, and none hides another.
 func TestPolicyHeaders(t *testing.T) {
 	t.Parallel()
 	h := http.Header{}

@@ -65,7 +65,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hasMethod says whether a request has the one method of its place, and refuses it if not.
+// hasMethod reports whether a request has the one method of its place, and refuses it if not.
 func hasMethod(w http.ResponseWriter, r *http.Request, want string) bool {
 	if r.Method == want {
 		return true
@@ -170,7 +170,7 @@ func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	return c, nil
 }
 
-// holds says whether the caller would still be let in.
+// holds reports whether the caller would still be let in.
 func (s *Server) holds(c *caller) bool {
 	if c.secret == "" {
 		return true
@@ -257,7 +257,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// write gives an answer to whoever takes it in time.
+// write gives an answer to a client that takes it in time.
 func write(w http.ResponseWriter, status int, kind string, body []byte) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyTime))
 	w.Header().Set("Content-Type", kind)

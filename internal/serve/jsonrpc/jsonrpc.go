@@ -49,10 +49,10 @@ import (
 	"moltisfs/internal/serve"
 )
 
-// Options is how to serve. Without Tokens nobody but the sockets' own user gets in.
+// Options says how to serve. Without Tokens nobody but the sockets' own user gets in.
 type Options struct {
 	Tokens *serve.TokenStore
-	Local  string // the principal of who comes by a Unix socket without a token; "local" when empty
+	Local  string // the principal of our own user on a Unix socket, without a token; "local" when empty
 	Run    string // the session of calls that name none; "" leaves that to the dialect
 	// Origins and Hosts are let in besides what the package comment says.
 	Origins, Hosts []string
@@ -78,7 +78,7 @@ const (
 	bodyTime   = time.Minute // to send one, and to take an answer
 	idleTime   = 2 * time.Minute
 	grace      = 8 * time.Second        // for calls under way when the server is told to end
-	flushTime  = 250 * time.Millisecond // for what was answered to leave
+	flushTime  = 250 * time.Millisecond // for the last answers to leave
 	tokenStale = 100 * time.Millisecond // after which a token is looked at again
 )
 
@@ -116,7 +116,7 @@ func New(d dialect.Dialect, o Options) *Server {
 	return s
 }
 
-// Serve answers what comes in by the listeners, which it closes, until ctx ends. Then polls are
+// Serve answers the requests that come by the listeners, which it closes, until ctx ends. Then polls are
 // answered, calls under way run to their end, and those that take longer than 8 seconds are
 // cancelled. All sessions end. It serves once.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
@@ -167,7 +167,7 @@ func (s *Server) shutdown(hs *http.Server) {
 		s.visits.Wait()
 		time.AfterFunc(flushTime, cancel)
 	}()
-	_ = hs.Shutdown(ctx) // whoever is left is cut off by Close
+	_ = hs.Shutdown(ctx) // Close cuts off the others
 }
 
 // enter keeps a request among those that end with their caller's token, if any are still taken.

@@ -310,7 +310,7 @@ func TestHostileBodies(t *testing.T) {
 	}
 }
 
-// Requests of a batch are answered in their order; who sends no id is not answered.
+// Requests of a batch are answered in their order; one without an id is not answered.
 func TestBatchesAndNotifications(t *testing.T) {
 	t.Parallel()
 	r := run(t)
@@ -340,7 +340,7 @@ func TestBatchesAndNotifications(t *testing.T) {
 	}
 }
 
-// Who has no token, or one that does not hold, is told one thing, whatever it was. What a token is
+// A caller without a token, or with one that does not hold, is told one thing, whatever it was. What a token is
 // for is all that it does.
 func TestTokens(t *testing.T) {
 	t.Parallel()
@@ -421,7 +421,7 @@ type coded struct{}
 func (coded) Error() string { return "too late" }
 func (coded) RPCCode() int  { return -32044 }
 
-// What a web page can make a browser send does not come through.
+// Requests that a web page can make a browser send do not come through.
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	r := run(t, func(o *Options) { o.Hosts, o.Origins = []string{"files.example"}, []string{"https://app.example"} })

@@ -66,7 +66,7 @@ func response(id, result json.RawMessage, e *rpcError) []byte {
 	return b // it never fails: the data are strings and numbers
 }
 
-// answer carries out what a body asks for, one after the other. nil: nobody waits for an answer.
+// answer carries out the requests of a body, one after the other. It is nil where nobody waits for an answer.
 func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []byte, status int) {
 	items, batch, e := split(body)
 	if e != nil {

@@ -53,7 +53,7 @@ func newCatalog(defs []dialect.Definition) catalog {
 	return c
 }
 
-// tool is the name under which a dialect knows what is called so, or the begin of an unknown one.
+// tool gives the name under which the dialect knows a tool of this name, or the beginning of an unknown name.
 func (c catalog) tool(name string) string {
 	if i, ok := c.names[name]; ok {
 		return c.entries[i].tool

@@ -125,7 +125,7 @@ func (s *sessions) drop(ctx context.Context, one *session) error {
 	return s.dialect.EndSession(ctx, one.principal, one.id)
 }
 
-// sweep ends what nobody has used for long.
+// sweep ends the sessions that nobody has used for long.
 func (s *sessions) sweep(ctx context.Context, logger *slog.Logger) {
 	s.endThose(ctx, logger, func(one *session) bool {
 		return one.uses == 0 && time.Since(one.last) > sessionIdle

@@ -51,7 +51,7 @@ func (r *running) later(secret, body string) <-chan string {
 	return answer
 }
 
-// soon is what comes by a channel before anybody gets impatient.
+// soon gives the next value of a channel, before anybody gets impatient.
 func soon[T any](t testing.TB, c <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -210,7 +210,7 @@ func TestTimeOfABody(t *testing.T) {
 	hears(t, "the answer", answer, "200", "finished")
 }
 
-// Who hangs up ends the call.
+// A client that hangs up ends its call.
 func TestHangingUp(t *testing.T) {
 	t.Parallel()
 	r := run(t)
@@ -228,7 +228,7 @@ func TestHangingUp(t *testing.T) {
 	})
 }
 
-// What nobody uses ends after an hour, and not before; there are only so many of one principal.
+// A session that nobody uses ends after an hour, and not before; one principal has only so many.
 func TestIdleSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &toy{}
@@ -266,7 +266,7 @@ func TestIdleSessions(t *testing.T) {
 			t.Error(err)
 		}
 		d.ended = nil
-		s.without.Store("bare", nil) // who called without a session
+		s.without.Store("bare", nil) // it called without a session
 		s.endAll(t.Context(), "run", slog.New(slog.DiscardHandler))
 		if len(d.ended) != maxSessions+2 || !slices.Contains(d.ended, "bare run") {
 			t.Errorf("with the server end %d", len(d.ended))

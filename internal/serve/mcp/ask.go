@@ -19,7 +19,7 @@ import (
 	"moltisfs/internal/dialect"
 )
 
-// diffLines is how much of a diff a question carries: more than is read, too little to break a
+// diffLines bounds the diff of a question: more than is read, too little to break a
 // client.
 const diffLines = 1000
 
@@ -32,7 +32,7 @@ func nobody() approval.Approver {
 	})
 }
 
-// byItself is how soon an answer comes that no person has given: nobody reads a question in less.
+// byItself bounds the time of an answer that no person has given: nobody reads a question in less.
 const byItself = time.Second
 
 // unasked is the answer of a client that can ask but has nobody to ask, and says no by itself.
@@ -162,7 +162,7 @@ func (e *byElicitation) Ask(ctx context.Context, q approval.Question) (approval.
 type formKey struct{}
 
 // send puts the form into its request, which the SDK has without it: it would throw away an answer
-// that does not fit, and with it what the user has said.
+// that does not fit, and with it the user's words.
 func send(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		form, _ := ctx.Value(formKey{}).(*sdk.ElicitParams)
@@ -251,7 +251,7 @@ func firstLines(diff string) (out []string) {
 //
 // The call itself is not made twice: it is held in the middle of its chain, where nothing is
 // locked, and goes on when the answer comes. So there is one question, one record in the audit log,
-// and what was approved is what runs. A held call ends with the approval timeout, even if its
+// and the approved change runs. A held call ends with the approval timeout, even if its
 // client never returns.
 const statelessVersion = "2026-07-28"
 

@@ -572,7 +572,7 @@ func (p *plain) call(id int, meta, method, params string) string {
 		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}` + params + `}}`)
 }
 
-// What _meta says under our keys is understood or refused: it is never passed over, which would make the call one of the server's own session.
+// Our keys in _meta are understood or refused: they are never passed over, which would make the call one of the server's own session.
 func TestOurKeysInMeta(t *testing.T) {
 	f := file(t, toolstest.Tree(t), "a.txt", "one\n")
 	p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{Session: "servers"})
@@ -621,7 +621,7 @@ func TestBrokenLines(t *testing.T) {
 	}
 }
 
-// What was asked before the input ended is answered.
+// Calls from before the end of the input are answered.
 func TestTheEndOfTheInput(t *testing.T) {
 	root := toolstest.Tree(t)
 	f := file(t, root, "a.txt", "one\n")

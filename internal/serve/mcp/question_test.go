@@ -36,7 +36,7 @@ func (a *asker) connect(t *testing.T, revision string) *sdk.ClientSession {
 		}})
 }
 
-// The first line says what happens, the next two what goes and what comes; who asks stands last.
+// The first line says what happens, the next two have a line that goes and one that comes; session and principal stand last.
 func TestQuestionInThreeLines(t *testing.T) {
 	for _, revision := range revisions {
 		root := toolstest.Tree(t)
@@ -74,7 +74,7 @@ func TestQuestionInThreeLines(t *testing.T) {
 	}
 }
 
-// What must be looked at stands in the first line, and is asked about whatever was allowed before.
+// A warning stands in the first line, and its change is asked about whatever was allowed before.
 func TestQuestionWithWarning(t *testing.T) {
 	root := toolstest.Tree(t)
 	f := file(t, root, "run", "a\n")
@@ -170,7 +170,7 @@ func answers(t *testing.T, revision, f, result string, after time.Duration) stri
 	return p.line(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":` + result + `}`)
 }
 
-// What a client answers is a yes only if it was offered. Else it is a no, for the reason that the
+// The answer of a client is a yes only if it was offered. Else it is a no, for the reason that the
 // person gave, in every revision alike.
 func TestOnlyWhatWasOfferedApproves(t *testing.T) {
 	for _, revision := range []string{"2026-07-28", "2025-11-25", "2025-06-18"} {

@@ -132,7 +132,7 @@ func (c *connection) awaitAnswers() {
 		c.answered.Wait()
 	}
 	c.mu.Unlock()
-	c.writing.Lock() // by who writes the last
+	c.writing.Lock() // the last may still be being written
 	defer c.writing.Unlock()
 }
 
