@@ -15,6 +15,7 @@ type frame struct {
 	ID     int     // of Call and Reply
 	Start  *Script // the first to the worker
 	Call   *Request
+	Alone  bool // until the answer to this Call comes the worker does nothing
 	Reply  *Reply
 	Wait   time.Duration // after which the worker wants a Ring; it forgets the last one
 	Ring   bool

@@ -186,7 +186,7 @@ func (r *run) read(from unframer, s Script) {
 			}
 			r.mu.Unlock()
 		case f.Call != nil:
-			r.call(f.ID, *f.Call)
+			r.call(f)
 		case f.Wait > 0:
 			r.wait(f.Wait)
 		case f.End != nil:
@@ -210,20 +210,29 @@ func (r *run) wait(d time.Duration) {
 	}
 }
 
-// call begins a call of fs, unless the run is over.
-func (r *run) call(id int, q Request) {
+// call begins a call of fs, unless the run is over. One that is alone it carries out at once: there
+// is nothing to read before its answer.
+func (r *run) call(f frame) {
 	r.slots <- struct{}{}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.over {
-		<-r.slots
-		return
+	over := r.over
+	if !over {
+		r.calls.Add(1)
 	}
-	r.calls.Go(func() { r.serve(id, q) })
+	r.mu.Unlock()
+	switch {
+	case over:
+		<-r.slots
+	case f.Alone:
+		r.serve(f.ID, *f.Call)
+	default:
+		go r.serve(f.ID, *f.Call)
+	}
 }
 
 // serve carries out a call and answers it.
 func (r *run) serve(id int, q Request) {
+	defer r.calls.Done()
 	q.Waits = r.clock.hold
 	reply, err := r.host(r.ctx, q)
 	<-r.slots

@@ -62,7 +62,8 @@ type worker struct {
 
 	vm *quickjs.VM
 	within
-	calls   int // that wait for a reply
+	calls   int    // that wait for a reply
+	newest  *frame // the call that is not written yet
 	alarms  alarms
 	unheard unheard
 	written int // bytes of output
@@ -234,7 +235,10 @@ func (w *worker) next() (err, gone error) {
 			return nil, gone
 		}
 	}
-	if gone = w.to.flush(); gone != nil {
+	if w.newest != nil {
+		w.newest.Alone = w.calls == 1 && len(w.alarms.order) == 0
+	}
+	if gone = errors.Join(w.pass(), w.to.flush()); gone != nil {
 		return nil, gone
 	}
 	f, gone := w.from.next()
@@ -286,7 +290,18 @@ func (w *worker) call(a []any) (any, error) {
 		}
 	}
 	w.calls++
-	return nil, w.to.hold(frame{ID: id, Call: &q})
+	err := w.pass()
+	w.newest = &frame{ID: id, Call: &q}
+	return nil, err
+}
+
+// pass writes the newest call.
+func (w *worker) pass() (err error) {
+	if w.newest != nil {
+		err = w.to.hold(*w.newest)
+	}
+	w.newest = nil
+	return err
 }
 
 // write is the console.
