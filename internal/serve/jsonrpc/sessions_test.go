@@ -9,7 +9,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,35 +273,6 @@ func TestIdleSessions(t *testing.T) {
 	})
 }
 
-// Many callers at the same time, with tokens that come and go, get their own answers.
-func TestAtTheSameTime(t *testing.T) {
-	t.Parallel()
-	r := run(t)
-	var all sync.WaitGroup
-	for i := range 16 {
-		all.Go(func() {
-			who := fmt.Sprint("p", i)
-			tokenID, secret := r.token(serve.Token{Principal: who})
-			id := r.session(secret)
-			for range 10 {
-				if _, got := r.send(secret, invocation("Read", `,"session_id":"`+id+`"`)); !strings.Contains(got, `"by":"`+who+`","session":"`+id+`"`) {
-					t.Error(got)
-				}
-			}
-			if _, got := r.send(secret, endOfSession(id)); !strings.Contains(got, "true") {
-				t.Error(got)
-			}
-			if _, err := r.tokens.Revoke(tokenID); err != nil {
-				t.Error(err)
-			}
-			if status, _ := r.send(secret, invocation("Read", "")); status != 401 {
-				t.Errorf("a revoked token: %d", status)
-			}
-		})
-	}
-	all.Wait()
-}
-
 // Calls beyond their number wait for a place, and a principal has its own places.
 func TestCallsWaitForAPlace(t *testing.T) {
 	t.Parallel()
@@ -342,23 +312,5 @@ func TestWithoutEvents(t *testing.T) {
 	}
 	if got, _ := s.answer(t.Context(), c, []byte(endOfSession(id))); !strings.Contains(string(got), `"ended":true`) {
 		t.Errorf("%s", got)
-	}
-}
-
-// A stranger who opens a connection and says little is let go, and others do not wait for one.
-func TestStrangersBlockNobody(t *testing.T) {
-	t.Parallel()
-	r := run(t)
-	_, secret := r.token(serve.Token{Principal: "ci"})
-	for range 200 {
-		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		must(t, err)
-		defer c.Close()
-		if _, err := io.WriteString(c, "POST /rpc HTTP/1.1\r\nHost: localhost\r\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if status, got := r.send(secret, invocation("Read", "")); status != 200 {
-		t.Errorf("beside strangers: %d %s", status, got)
 	}
 }

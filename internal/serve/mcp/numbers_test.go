@@ -47,13 +47,6 @@ func TestIDsComeBack(t *testing.T) {
 				}
 			}
 		}
-		for line, want := range map[string]string{`{"jsonrpc":"2.0","id":01,"method":"ping"}`: "-32700", `{"jsonrpc":"2.0","id":-,"method":"ping"}`: "-32700",
-			`{"jsonrpc":"2.0","id":1.,"method":"ping"}`: "-32700", `{"jsonrpc":"2.0","id":true,"method":"ping"}`: "-32600", `{"jsonrpc":"2.0","id":[1],"method":"ping"}`: "-32600",
-			`{"jsonrpc":"2.0","id":{"id":1},"method":"ping"}`: "-32600", `{"id":1,"method":"pi`: "-32700", `{"id":1,"method":"ping","x":"\`: "-32700", `]]]}}}1`: "-32700"} {
-			if got := p.line(line); !strings.Contains(got, want) || !strings.Contains(got, `"id":null`) {
-				t.Errorf("%s: %s", line, got)
-			}
-		}
 	}
 }
 
