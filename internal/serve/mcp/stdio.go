@@ -44,8 +44,6 @@ type connection struct {
 	closed   chan struct{}
 	once     sync.Once
 
-	handshake bool // there was an initialize; of the reading goroutine alone
-
 	writing sync.Mutex // one line at a time
 	out     io.Writer
 
@@ -159,9 +157,6 @@ func (c *connection) decode(line []byte) (jsonrpc.Message, error) {
 	if rounded(is.ID) {
 		r.ID, _ = jsonrpc.MakeID(textOf(is.ID))
 	}
-	if c.stray(r) {
-		return nil, c.refuse(is.ID, jsonrpc.CodeInvalidParams, strayMessage)
-	}
 	c.mu.Lock()
 	_, twice := c.open[r.ID]
 	if !twice && c.open != nil {
@@ -194,29 +189,6 @@ func exactCancel(r *jsonrpc.Request) {
 	}
 	p["requestId"] = strconv.AppendQuote(nil, textOf(p["requestId"]))
 	r.Params, _ = json.Marshal(p) // it was decoded just now
-}
-
-const (
-	protocolKey  = "io.modelcontextprotocol/protocolVersion"
-	strayMessage = "params._meta lacks " + protocolKey + "; send it with each request, or initialize first"
-)
-
-// stray reports whether a request belongs to no revision: it says none itself, and there was no
-// handshake. The SDK answers some of them with code 0.
-func (c *connection) stray(r *jsonrpc.Request) bool {
-	switch r.Method {
-	case "initialize":
-		c.handshake = true
-		return false
-	case "ping":
-		return false
-	case "server/discover":
-	default:
-		if c.handshake {
-			return false
-		}
-	}
-	return !bytes.Contains(r.Params, []byte(`"`+protocolKey+`"`))
 }
 
 // reason says why a line is no message, and with which code.
