@@ -17,8 +17,8 @@ import (
 // escaped.
 func Card(q Question, lines int) string { return card(q, lines, Plain) }
 
-// statRows bounds the files that a card counts one by one.
-const statRows = 20
+// CardPaths bounds the paths that a card names.
+const CardPaths = 20
 
 func card(q Question, lines int, ink Ink) string {
 	var b strings.Builder
@@ -86,8 +86,8 @@ func pathRows(q Question, ink Ink) string {
 	var b strings.Builder
 	of := stat(q)
 	shown := q.Paths
-	if len(shown) > statRows {
-		shown = shown[:statRows]
+	if len(shown) > CardPaths {
+		shown = shown[:CardPaths]
 	}
 	for _, p := range shown {
 		fmt.Fprintf(&b, "  %s", Escape(p, false))

@@ -248,7 +248,7 @@ func TestWhatWasAskedIsOnRecord(t *testing.T) {
 	} {
 		r.call(t, c.tool, c.args)
 		var last string
-		err := audit.Read(t.Context(), filepath.Join(r.data, "audit"), false, nil, func(line []byte) error {
+		err := audit.Read(t.Context(), filepath.Join(r.data, "audit"), func(line []byte) error {
 			last = string(line)
 			return nil
 		})

@@ -180,7 +180,7 @@ func TestGateway(t *testing.T) {
 	late := ask(t, q, example())
 	came := w.next("event")
 	for _, want := range []string{`"event":"exec.approval.requested"`, `"requestId":"` + late.id + `"`, `"command":"Write /w/a\\u{202e}txt"`,
-		`"sessionKey":"s1"`, `"diff":"+one\n"`, `"seq":1`} {
+		`"sessionKey":"s1"`, `\n+one\n"`, `"seq":1`} {
 		if !strings.Contains(came, want) {
 			t.Errorf("%s is not in %s", want, came)
 		}
@@ -254,7 +254,7 @@ func TestUnseenByAnyDoor(t *testing.T) {
 		}
 		one, two := ask(t, q, long), ask(t, q, long)
 		for range 2 {
-			if e := w.next("event"); len(e) > 2*maxDiff || !strings.Contains(e, `"diffCut":`) {
+			if e := w.next("event"); len(e) > 2*maxDiff || !strings.Contains(e, `"unseen":`) {
 				t.Errorf("%s: %d bytes: %.300s", name, len(e), e)
 			}
 		}
