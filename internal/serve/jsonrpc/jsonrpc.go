@@ -9,8 +9,9 @@
 //	GET  /healthz  whether it serves
 //	GET  /metrics  for Prometheus; operators only
 //
-// invoke and js.run answer {"success": true, "data": …}, or for a refusal {"success": false, "error":
-// {type, message, description, recovery, retryable, retry_after, context}}. A fault of the
+// invoke and js.run answer {"success": true, "data": …}, or {"success": false, "error": …} with the
+// refusal of the dialect; that of capability has type, message, description, recovery, retryable,
+// retry_after and context. A fault of the
 // request itself is a JSON-RPC error: the standard codes, -32000 for too much at once, -32001 for
 // a call that this caller may not make, -32003 for no valid token, -32004 for no such session.
 //

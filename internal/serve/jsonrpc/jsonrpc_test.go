@@ -59,10 +59,6 @@ func (d *toy) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) 
 		return said{"text", fmt.Sprintf(`{"tool":%q,"by":%q,"session":%q,"args":%s}`, c.Tool, c.Principal, c.Session, c.Args), false}, nil
 	case "own_error":
 		return said{"x", `{"type":"NotFound","message":"gone","recovery":[],"retryable":true}`, true}, nil
-	case "tools_error":
-		return said{"not_found", `{"kind":"not_found","error":"it is not there","hint":"look","next":{"tool":"Glob","args":{"pattern":"*"}}}`, true}, nil
-	case "bare_error":
-		return said{"odd", `{"said":3,"hint":4}`, true}, nil
 	case "panics":
 		panic("in the dialect")
 	case "broken":
@@ -224,10 +220,6 @@ func TestMethods(t *testing.T) {
 		{"capabilities.invoke", `{"capability":"` + strings.Repeat("ü", 200) + `"}`, `"there is no tool \"` + strings.Repeat("ü", 128) + `\";`},
 		{"capabilities.invoke", `{"capability":"own_error"}`,
 			`{"success":false,"error":{"type":"NotFound","message":"gone","recovery":[],"retryable":true}}`},
-		{"capabilities.invoke", `{"capability":"tools_error"}`,
-			`{"success":false,"error":{"type":"not_found","message":"it is not there","description":"it is not there","recovery":[{"action":"hint",` +
-				`"description":"look","capability":"Glob","inputs":{"pattern":"*"}}],"retryable":false,"retry_after":null,"context":{"kind":"not_found",`},
-		{"capabilities.invoke", `{"capability":"bare_error"}`, `"type":"odd","message":"in words","description":"in words","recovery":[],`},
 		{"capabilities.invoke", `{"capability":"panics"}`, `"error":{"code":-32603,"message":"internal error"}`},
 		{"capabilities.invoke", `{"capability":"broken"}`, `"code":-32603,"message":"internal error; the server's log says more"`},
 		{"capabilities.invoke", `{"capability":"Read","session_id":"s-none"}`, `"code":-32004`},
