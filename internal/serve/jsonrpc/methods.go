@@ -289,7 +289,6 @@ func (s *Server) events(ctx context.Context, by asker, p *eventsParams) (any, er
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	defer context.AfterFunc(one.alive, cancel)()
-	s.sessions.poll(one, cancel)
 	d, ok := s.dialect.(dialect.Feed)
 	if !ok { // nothing ever happens
 		<-polled.Done()
