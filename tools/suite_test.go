@@ -927,7 +927,7 @@ func (panics) Begin(context.Context, hook.Info) (context.Context, func(hook.End)
 func records(t *testing.T, data string) string {
 	t.Helper()
 	var b strings.Builder
-	err := audit.Read(t.Context(), filepath.Join(data, "audit"), false, nil, func(line []byte) error {
+	err := audit.Read(t.Context(), filepath.Join(data, "audit"), func(line []byte) error {
 		b.Write(append(line[:len(line):len(line)], '\n'))
 		return nil
 	})

@@ -214,7 +214,7 @@ func (in *invocation) openRelay(d dialect.Dialect, cfg config.Config) (*relay, e
 		return nil, fmt.Errorf("making the directory of the socket: %w", err)
 	}
 	l := &relay{dialect: d, self: self, o: mcp.Options{Principal: in.option("principal"),
-		Version: readBuild().Version, Root: cfg.Tools.FS.WorkspaceRoot,
+		Version: readBuild().Version,
 		Instructions: in.instructions(cfg, d.Definitions()) +
 			" Text that is not saved in the user's editor is read and changed there; Grep and Glob of a " +
 			"directory search what is saved."}}

@@ -159,7 +159,7 @@ func (b *between) serve(m map[string]any) (any, bool) {
 		return nil, true
 	case "session/request_permission":
 		b.asked = append(b.asked, params)
-		return map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": "allow"}}, true
+		return map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": "once"}}, true
 	}
 	return nil, false
 }

@@ -95,7 +95,7 @@ func runWith(t *testing.T, stdin string, args ...string) (status int, out, errs 
 func recordsOf(t *testing.T, data string) string {
 	t.Helper()
 	var b strings.Builder
-	err := audit.Read(t.Context(), filepath.Join(data, "audit"), false, nil, func(line []byte) error {
+	err := audit.Read(t.Context(), filepath.Join(data, "audit"), func(line []byte) error {
 		b.Write(append(line[:len(line):len(line)], '\n'))
 		return nil
 	})

@@ -461,11 +461,8 @@ func parse(args []string, s streams) (in *invocation, err error) {
 		if a == "--" {
 			break
 		}
-		switch {
-		case singleDash.MatchString(a):
+		if singleDash.MatchString(a) {
 			args[i] = "-" + a
-		case a == "-f" && args[0] == "audit":
-			args[i] = "--follow"
 		}
 	}
 	root := tree(commands(), s, func(found *invocation) { in = found })

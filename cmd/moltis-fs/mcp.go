@@ -81,7 +81,6 @@ func serveMCP(ctx context.Context, in *invocation) error {
 				"operator starts the server with --approve yes or queue."}
 	}
 	o.Changed = s.changed
-	o.Root = s.now.cfg.Tools.FS.WorkspaceRoot
 	deaf := s.hearing(in, stop)
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this "+

@@ -69,7 +69,7 @@ func TestServeApprovals(t *testing.T) {
 	requested := func() string {
 		_, text, err := ws.Read(t.Context())
 		id := regexp.MustCompile(`"requestId":"([0-9a-f]+)"`).FindSubmatch(text)
-		if err != nil || id == nil || !strings.Contains(string(text), `"diff":"--- /dev/null`) {
+		if err != nil || id == nil || !strings.Contains(string(text), `--- /dev/null`) {
 			t.Fatalf("%s %v", text, err)
 		}
 		return string(id[1])

@@ -67,7 +67,7 @@ func TestServe(t *testing.T) {
 		{"Read", `{"file_path":"` + root + `/in/f"}`, `{"success":true,"data":{"kind":"text"`},
 		{"filesystem.read", `{"path":"` + root + `/in/f"}`, `{"success":true,"data":{"content":"in\n"`},
 		{"Write", `{"file_path":"` + root + `/in/g","content":"new"}`, `{"success":true,"data":{"kind":"write"`},
-		{"Read", `{"file_path":"` + root + `/out/f"}`, `{"success":false,"error":{"type":"path_denied","message":"`},
+		{"Read", `{"file_path":"` + root + `/out/f"}`, `{"success":false,"error":{"kind":"path_denied","file_path":"`},
 		{"Raed", `{}`, `"code":-32602`},
 	} {
 		if got := call(c.tool, c.arguments); !strings.Contains(got, c.want) {

@@ -1,12 +1,12 @@
-// Package hook is what a host hangs into every call, whichever dialect it came in by: code of its
+// Package hook runs the hooks of a host in every call, whichever dialect it came in by: code of its
 // own, or programs that the configuration names (see [Command]).
 //
 //	BeforeToolCall     the arguments are valid, nothing is done yet: continue, change them, block
 //	AfterToolCall      the call has ended: look on
 //	ToolResultPersist  the answer is about to be given: continue, change it, withhold it
 //
-// The hooks of one event run one after the other. What one changed is what the next one sees, and
-// what they change is checked again as if the caller had sent it. The first that blocks ends it.
+// The hooks of one event run one after the other. Each sees the changes of the one before, and
+// changes are checked again as if the caller had sent them. The first that blocks ends it.
 //
 // A hook that fails, panics, takes longer than [Set.Timeout] or answers nonsense blocks, unless
 // [Set.Allow] is set: then it is passed over. AfterToolCall can't block. Each change, block and
@@ -34,7 +34,7 @@ const (
 	ToolResultPersistEvent = "ToolResultPersist"
 )
 
-// Info is what each event tells of its call.
+// Info describes the call of an event.
 type Info struct {
 	Event     string `json:"event"`
 	CallID    string `json:"call_id"` // the same in each event of a call, and in the audit log
@@ -66,7 +66,7 @@ type ToolResultPersist struct {
 	Result json.RawMessage `json:"result"` // {"result": the answer}
 }
 
-// A Decision is what a hook wants. The zero Decision lets the call go on as it is.
+// A Decision is the answer of a hook. The zero Decision lets the call go on as it is.
 type Decision struct {
 	Modify json.RawMessage // takes the place of the arguments, or of {"result": the answer}
 	Block  bool
@@ -98,7 +98,7 @@ type Observer interface {
 	Begin(ctx context.Context, i Info) (_ context.Context, end func(End))
 }
 
-// End is how a call ended.
+// End describes the end of a call.
 type End struct {
 	Outcome  string // "ok", or the kind of the refusal
 	Broken   bool   // the host is
@@ -135,7 +135,7 @@ type Set struct {
 	Observer Observer // of every call; may be nil
 }
 
-// DefaultTimeout is how long a hook may take.
+// DefaultTimeout bounds the time of a hook.
 const DefaultTimeout = 5 * time.Second
 
 // RunBefore runs the hooks of BeforeToolCall. check gives changed arguments in the form
@@ -211,7 +211,7 @@ func (s *Set) RunPersist(ctx context.Context, p ToolResultPersist, check func(js
 	return answer, notes, nil
 }
 
-// decide runs one hook and judges what it wants.
+// decide runs one hook and judges its decision.
 func (s *Set) decide(ctx context.Context, event, name string,
 	run func(context.Context) (Decision, error), check func(json.RawMessage) error,
 ) (d Decision, notes []string, err error) {

@@ -32,7 +32,7 @@ func example() approval.Question {
 		Warnings: []string{"/w/a.txt is new"}, Digest: "d1"}
 }
 
-// answered answers as who was shown the question whole.
+// answered answers for by, after the question was shown whole.
 func answered(q *Queue, id string, d approval.Decision, by By, reason string) (Entry, error) {
 	_ = q.Saw(id, by) // the question may be over
 	return q.Answer(id, d, by, reason)
@@ -192,7 +192,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// Who answers looks at no clock: that of the asker alone counts, which is monotonic.
+// The answerer looks at no clock: the asker's alone counts, which is monotonic.
 func TestClocksOfOthers(t *testing.T) {
 	t.Parallel()
 	q := Open(t.TempDir())
@@ -261,7 +261,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What can't be stored is not put, whichever step fails, and leaves nothing that waits.
+// A question that can't be stored is not put, whichever step fails, and leaves nothing that waits.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"create" + questionFile, "write", "sync", "sync directory"} {
@@ -397,7 +397,7 @@ func TestLongest(t *testing.T) {
 	<-answer
 }
 
-// An answer that was first counts, though the asker saw it at the end only; not for who hung up.
+// An answer that was first counts, though the asker saw it at the end only; not if the asker hung up.
 func TestAnsweredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	expired, stop := context.WithTimeout(t.Context(), 0)
@@ -417,7 +417,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	}
 }
 
-// A diff that was not shown whole is approved by nobody who does not say so, and the record says it. Who was shown it is one name,
+// A diff that was not shown whole is approved by nobody who does not say so, and the record says it. A person has one name,
 // whichever process asks; a question without a diff has nothing to be shown.
 func TestUnseenIsSaid(t *testing.T) {
 	t.Parallel()
@@ -465,7 +465,7 @@ func TestUnseenIsSaid(t *testing.T) {
 	}
 }
 
-// A link, a pipe or a directory in the place of the note of who was shown a question is not followed, and approves nothing.
+// A link, a pipe or a directory in the place of the note of the people who were shown a question is not followed, and approves nothing.
 func TestShownIsAFileOfOurs(t *testing.T) {
 	q, dir := Open(t.TempDir()), t.TempDir()
 	ctx, stop := context.WithCancel(t.Context())

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,13 +29,10 @@ import (
 //	{"type": "event", "event", "payload", "seq"}
 //
 // A question that comes is the event exec.approval.requested {requestId, command, sessionKey}, to
-// which we add the tool, paths, warnings and the diff, all escaped. exec.approval.request
+// which we add its card, which is escaped. exec.approval.request
 // {sessionKey?} lists what waits, exec.approval.resolve {requestId, decision} answers "approved" or
 // "denied". An id that is not there is warned of and no error, as in Moltis; a question that is
-// over is one. connect is answered and not needed: who calls is known from the request.
-//
-// The event alert {alertId, severity, message, context, principal, sessionKey} is ours: an agent sent
-// one. A client that does not take them misses some.
+// over is one. connect is answered and not needed: the request has told the caller.
 //
 // A long diff is cut, and says so. Then approvals.show shows the whole of it, before it may be
 // approved.
@@ -45,17 +42,15 @@ type Gateway struct {
 	Logger  *slog.Logger
 
 	open     atomic.Int32
-	clients  sync.Map      // *client by itself
 	patience time.Duration // for tests
 }
 
-// The bounds. What a client does not take in writeTime closes its connection.
+// The bounds. A client that does not take a message in writeTime loses its connection.
 const (
 	maxConnections = 32
 	maxFrame       = 64 << 10
 	maxDiff        = 64 << 10 // of an event
 	maxListedDiff  = 4 << 10
-	mostAlerts     = 64 // that wait for one client
 	writeTime      = 10 * time.Second
 	pingEvery      = 30 * time.Second
 	lookEvery      = 500 * time.Millisecond
@@ -65,29 +60,11 @@ const (
 const (
 	oldest, newest = 3, 4 // protocols
 	requested      = "exec.approval.requested"
-	alerted        = "alert"
 )
 
 // codes are the wire form's for those of JSON-RPC.
 var codes = map[int]string{codeParams: "INVALID_REQUEST", codeDenied: "FORBIDDEN", codeNotFound: "NOT_FOUND",
 	codeOver: "CONFLICT", codeMethod: "UNKNOWN_METHOD", codeProtocol: "PROTOCOL_ERROR", codeInternal: "INTERNAL"}
-
-// Tell has an alert sent to all clients, escaped as questions are. It reports whether one takes it.
-func (g *Gateway) Tell(a Alert) (taken bool) {
-	for _, s := range []*string{&a.Principal, &a.SessionKey} {
-		*s = approval.Escape(*s, false)
-	}
-	a.Message = approval.Escape(a.Message, true)
-	g.clients.Range(func(c, _ any) bool {
-		select {
-		case c.(*client).alerts <- a:
-			taken = true
-		default: // it is told of no more than it takes
-		}
-		return true
-	})
-	return taken
-}
 
 // Serve makes a WebSocket of a request of the operator by, and serves it until either side ends it
 // or the request's context does. Requests of web pages of other hosts are refused.
@@ -98,10 +75,9 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.open.Add(-1)
-	logger := cmp.Or(g.Logger, slog.New(slog.DiscardHandler))
 	waiting, err := g.Queue.Unanswered() // before it is connected: all that comes later is an event
 	if err != nil {
-		logger.Error("looking into the queue", "err", err)
+		g.Logger.Error("looking into the queue", "err", err)
 		http.Error(w, "the queue can't be read", http.StatusInternalServerError)
 		return
 	}
@@ -113,13 +89,11 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(maxFrame)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &client{queue: g.Queue, alerts: make(chan Alert, mostAlerts), conn: conn, by: by, known: map[string]bool{},
-		patience: cmp.Or(g.patience, writeTime), logger: logger}
+	c := &client{queue: g.Queue, conn: conn, by: by, known: map[string]bool{},
+		patience: cmp.Or(g.patience, writeTime), logger: g.Logger}
 	for _, id := range waiting {
 		c.known[id] = true // exec.approval.request lists them
 	}
-	g.clients.Store(c, c)
-	defer g.clients.Delete(c)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -142,36 +116,21 @@ type client struct {
 	conn   *websocket.Conn
 	by     string
 	logger *slog.Logger
-	// patience is how long it may take to take a message.
+	// patience bounds the time to take a message.
 	patience time.Duration
 	seq      int             // of the events
 	known    map[string]bool // the questions that it was told of
-	alerts   chan Alert      // that it is to be told of
 }
 
 // show makes a question one for the wire, with at most so many bytes of its diff.
 func (c *client) show(e queue.Entry, most int) request {
-	q := &e.Question
-	r := request{
-		RequestID: e.ID, Command: command(q), SessionKey: approval.Escape(q.Session, false),
-		Tool: approval.Escape(q.Tool, false), Principal: approval.Escape(q.Principal, false),
-		Warnings: escaped(q.Warnings), Expires: q.Expires,
+	q, lines := e.Question, math.MaxInt
+	if len(q.Diff) > most {
+		lines = strings.Count(q.Diff[:most], "\n")
 	}
-	// A list of paths is as long as a diff may be.
-	size := 0
-	for _, p := range q.Paths {
-		if size += len(p); size > most {
-			break
-		}
-		r.Paths = append(r.Paths, approval.Escape(p, false))
-	}
-	shown := q.Diff
-	if len(shown) > most {
-		shown = shown[:strings.LastIndexByte(shown[:most], '\n')+1]
-		r.DiffCut = approval.Unseen(*q, strings.Count(shown, "\n"))
-	}
-	r.Diff = approval.Escape(shown, true)
-	if r.DiffCut == 0 && len(r.Paths) == len(q.Paths) {
+	r := request{RequestID: e.ID, Command: command(&q), SessionKey: approval.Escape(q.Session, false),
+		Card: approval.Card(q, lines), Unseen: approval.Unseen(q, lines), Expires: q.Expires}
+	if r.Unseen == 0 && len(q.Paths) <= approval.CardPaths {
 		_ = c.queue.Saw(e.ID, operator(c.by)) // else approvals.show has to show it
 	}
 	return r
@@ -205,8 +164,6 @@ func (c *client) watch(ctx context.Context) {
 			return
 		case <-look.C:
 			err = c.look(ctx)
-		case a := <-c.alerts:
-			err = c.event(ctx, alerted, a)
 		case <-ping.C:
 			pong, cancel := context.WithTimeout(ctx, c.patience)
 			err = c.conn.Ping(pong)
@@ -222,7 +179,7 @@ func (c *client) watch(ctx context.Context) {
 	}
 }
 
-// look sends what has come since the last look.
+// look sends the questions that have come since the last look.
 func (c *client) look(ctx context.Context) error {
 	ids, err := c.queue.Unanswered()
 	if err != nil {
@@ -373,7 +330,7 @@ func (c *client) hello(params json.RawMessage, methods []string) (any, error) {
 		"server": map[string]any{"version": "moltis-fs", "connId": rand.Text()},
 		"features": map[string]any{
 			"methods": append(methods, "connect", "exec.approval.request", "exec.approval.resolve"),
-			"events":  []string{requested, alerted, "tick"},
+			"events":  []string{requested, "tick"},
 		},
 		"snapshot": map[string]any{},
 		"policy": map[string]any{"maxPayload": maxFrame, "maxBufferedBytes": maxFrame,
@@ -409,23 +366,9 @@ type request struct {
 	RequestID  string    `json:"requestId"`
 	Command    string    `json:"command"`
 	SessionKey string    `json:"sessionKey"`
-	Tool       string    `json:"tool"`
-	Principal  string    `json:"principal"`
-	Paths      []string  `json:"paths"`
-	Warnings   []string  `json:"warnings,omitempty"`
-	Diff       string    `json:"diff"`
-	DiffCut    int       `json:"diffCut,omitempty"` // lines that are left out of diff
+	Card       string    `json:"card"`
+	Unseen     int       `json:"unseen,omitempty"` // lines of the diff that are not on the card
 	Expires    time.Time `json:"expires,omitzero"`
-}
-
-// An Alert is a message of an agent to the operators, on the wire.
-type Alert struct {
-	ID         string         `json:"alertId"`
-	Severity   string         `json:"severity"`
-	Message    string         `json:"message"`
-	Context    map[string]any `json:"context,omitempty"`
-	Principal  string         `json:"principal"`
-	SessionKey string         `json:"sessionKey"`
 }
 
 // command is the question in one line.
@@ -438,11 +381,4 @@ func command(q *approval.Question) string {
 		s += fmt.Sprintf(" and %d more", n)
 	}
 	return s
-}
-
-func escaped(list []string) (out []string) {
-	for _, s := range list {
-		out = append(out, approval.Escape(s, false))
-	}
-	return out
 }
