@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/hook"
 	"moltisfs/internal/serve"
 	"moltisfs/internal/serve/approvals"
@@ -83,6 +84,10 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	logger := slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	gateway := &approvals.Gateway{Queue: q, Origins: in.all("allow-origin"), Logger: logger}
+	d.sessions.Alerts = func(a capability.Alert) bool {
+		return gateway.Tell(approvals.Alert{ID: a.ID, Severity: a.Severity, Message: a.Message, Context: a.Context,
+			Principal: a.Principal, SessionKey: a.Session})
+	}
 	server := jsonrpc.New(d, jsonrpc.Options{
 		Tokens: serve.Tokens(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,

@@ -99,6 +99,9 @@ func runAlert(ctx context.Context, c *call, a *alertArgs) (any, error) {
 			slog.String("session", c.Session))
 		to = append(to, "log")
 	}
+	if c.Alerts != nil && c.Alerts(Alert{c.ID, severity, a.Message, c.Principal, c.Session, a.Context}) {
+		to = append(to, "operators")
+	}
 	if h := c.e.Config().Hooks; len(h.BeforeToolCall)+len(h.AfterToolCall) > 0 {
 		to = append(to, "hooks")
 	}

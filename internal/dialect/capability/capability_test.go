@@ -378,7 +378,8 @@ func TestTrashTimes(t *testing.T) {
 	}
 }
 
-// An alert is in the operator's log, however little that takes and how severe it is, and in the audit log.
+// An alert is in the operator's log, however little that takes and how severe it is, in the audit log, and with operators
+// who are there.
 func TestAlert(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -399,6 +400,20 @@ func TestAlert(t *testing.T) {
 	}
 	if got := r.call(t, "alerts.send", `{"message":"`+strings.Repeat("x", maxAlert+1)+`"}`); got["type"] != "InvalidArgument" {
 		t.Error(got)
+	}
+	for _, there := range []bool{true, false} {
+		r.Alerts = func(a Alert) bool {
+			if a.Severity != "info" || a.Message != "please" || a.Principal != "local" || a.Session != "s" || a.ID == "" {
+				t.Errorf("%+v", a)
+			}
+			return there
+		}
+		log.Reset()
+		got := r.call(t, "alerts.send", `{"message":"please"}`)
+		if to := string(mustJSON(got["delivered_to"])); strings.Contains(to, `"operators"`) != there || strings.Count(log.String(), "\n") != 1 ||
+			!strings.Contains(log.String(), "severity=info message=please") {
+			t.Errorf("delivered to %s, the log has %s", to, &log)
+		}
 	}
 }
 

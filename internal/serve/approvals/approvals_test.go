@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -176,7 +175,7 @@ func TestGateway(t *testing.T) {
 	t.Parallel()
 	q := queue.Open(t.TempDir())
 	early := ask(t, q, example())
-	w := dial(t, serve(t, &Gateway{Logger: slog.New(slog.DiscardHandler), Queue: q}))
+	w := dial(t, serve(t, &Gateway{Queue: q}))
 	late := ask(t, q, example())
 	came := w.next("event")
 	for _, want := range []string{`"event":"exec.approval.requested"`, `"requestId":"` + late.id + `"`, `"command":"Write /w/a\\u{202e}txt"`,
@@ -214,13 +213,36 @@ func TestGateway(t *testing.T) {
 	}
 }
 
+// Connected operators get alerts, escaped. A client that takes none holds nobody up.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	g := &Gateway{Queue: queue.Open(t.TempDir())}
+	alert := Alert{ID: "a1", Severity: "info", Message: "please\x1b[2J", Principal: "agent\u202e", SessionKey: "s1", Context: map[string]any{"n": 1}}
+	if g.Tell(alert) {
+		t.Error("nobody is there")
+	}
+	one, two := dial(t, serve(t, g)), dial(t, serve(t, g))
+	for _, w := range []*wire{one, two} { // it is there when it answers
+		w.call("connect", `{"minProtocol":3,"maxProtocol":3,"client":{"id":"t"}}`)
+	}
+	if !g.Tell(alert) {
+		t.Error("two are there")
+	}
+	for _, w := range []*wire{one, two} {
+		if e := w.next("event"); !strings.Contains(e, `"event":"alert","payload":{"alertId":"a1","severity":"info","message":"please\\u{1b}[2J",`+
+			`"context":{"n":1},"principal":"agent\\u{202e}","sessionKey":"s1"}`) {
+			t.Error(e)
+		}
+	}
+}
+
 // An operator does not answer the question of their own principal.
 func TestOwnQuestion(t *testing.T) {
 	t.Parallel()
 	q := queue.Open(t.TempDir())
 	own := example()
 	own.Principal = "ann"
-	w := dial(t, serve(t, &Gateway{Logger: slog.New(slog.DiscardHandler), Queue: q}))
+	w := dial(t, serve(t, &Gateway{Queue: q}))
 	a := ask(t, q, own)
 	w.next("event")
 	if r := w.call("exec.approval.resolve", `{"requestId":"`+a.id+`","decision":"approved"}`); !strings.Contains(r, `"FORBIDDEN"`) {
@@ -234,7 +256,7 @@ func TestUnseenByAnyDoor(t *testing.T) {
 	q := queue.Open(t.TempDir())
 	long := example()
 	long.Diff = strings.Repeat("+a line of some length\n", 10_000)
-	w := dial(t, serve(t, &Gateway{Logger: slog.New(slog.DiscardHandler), Queue: q}))
+	w := dial(t, serve(t, &Gateway{Queue: q}))
 	rpc := func(method, by, params string) string {
 		result, err := Methods(q)[method](t.Context(), by, json.RawMessage(params))
 		text, merr := json.Marshal(result)
@@ -286,7 +308,7 @@ func TestUnseenByAnyDoor(t *testing.T) {
 
 func TestForeignOrigin(t *testing.T) {
 	t.Parallel()
-	url := serve(t, &Gateway{Logger: slog.New(slog.DiscardHandler), Queue: queue.Open(t.TempDir()), Origins: []string{"https://desk.example"}})
+	url := serve(t, &Gateway{Queue: queue.Open(t.TempDir()), Origins: []string{"https://desk.example"}})
 	for origin, let := range map[string]bool{"": true, url: true, "https://desk.example": true, "http://evil.example": false,
 		"http://desk.example": false, "https://desk.example.evil.example": false, "null": false} {
 		h := http.Header{}
@@ -308,7 +330,7 @@ func TestForeignOrigin(t *testing.T) {
 
 func TestBadFrames(t *testing.T) {
 	t.Parallel()
-	url := serve(t, &Gateway{Logger: slog.New(slog.DiscardHandler), Queue: queue.Open(t.TempDir())})
+	url := serve(t, &Gateway{Queue: queue.Open(t.TempDir())})
 	for name, c := range map[string]struct {
 		kind websocket.MessageType
 		text string
@@ -336,7 +358,7 @@ func TestBadFrames(t *testing.T) {
 
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
-	url := serve(t, &Gateway{Logger: slog.New(slog.DiscardHandler), Queue: queue.Open(t.TempDir())})
+	url := serve(t, &Gateway{Queue: queue.Open(t.TempDir())})
 	for range maxConnections {
 		dial(t, url)
 	}
@@ -349,7 +371,7 @@ func TestTooManyConnections(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	q := queue.Open(t.TempDir())
-	g := &Gateway{Logger: slog.New(slog.DiscardHandler), Queue: q, patience: 100 * time.Millisecond}
+	g := &Gateway{Queue: q, patience: 100 * time.Millisecond}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Serve("ann", w, r) }))
 	s.Listener = narrow{s.Listener}
 	s.Start()
@@ -383,7 +405,7 @@ func TestSlowReader(t *testing.T) {
 // A connection ends with the context of its request: the token was revoked, or the server ends.
 func TestEndOfContext(t *testing.T) {
 	t.Parallel()
-	g := &Gateway{Logger: slog.New(slog.DiscardHandler), Queue: queue.Open(t.TempDir())}
+	g := &Gateway{Queue: queue.Open(t.TempDir())}
 	ctx, stop := context.WithCancel(t.Context())
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.Serve("ann", w, r.WithContext(ctx)) }))
 	defer s.Close()

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,9 @@ import (
 // "denied". An id that is not there is warned of and no error, as in Moltis; a question that is
 // over is one. connect is answered and not needed: the request has told the caller.
 //
+// The event alert {alertId, severity, message, context, principal, sessionKey} is ours: an agent sent
+// one. A client that does not take them misses some.
+//
 // A long diff is cut, and says so. Then approvals.show shows the whole of it, before it may be
 // approved.
 type Gateway struct {
@@ -42,6 +46,7 @@ type Gateway struct {
 	Logger  *slog.Logger
 
 	open     atomic.Int32
+	clients  sync.Map      // *client by itself
 	patience time.Duration // for tests
 }
 
@@ -51,6 +56,7 @@ const (
 	maxFrame       = 64 << 10
 	maxDiff        = 64 << 10 // of an event
 	maxListedDiff  = 4 << 10
+	mostAlerts     = 64 // that wait for one client
 	writeTime      = 10 * time.Second
 	pingEvery      = 30 * time.Second
 	lookEvery      = 500 * time.Millisecond
@@ -60,11 +66,29 @@ const (
 const (
 	oldest, newest = 3, 4 // protocols
 	requested      = "exec.approval.requested"
+	alerted        = "alert"
 )
 
 // codes are the wire form's for those of JSON-RPC.
 var codes = map[int]string{codeParams: "INVALID_REQUEST", codeDenied: "FORBIDDEN", codeNotFound: "NOT_FOUND",
 	codeOver: "CONFLICT", codeMethod: "UNKNOWN_METHOD", codeProtocol: "PROTOCOL_ERROR", codeInternal: "INTERNAL"}
+
+// Tell has an alert sent to all clients, escaped as questions are. It reports whether one takes it.
+func (g *Gateway) Tell(a Alert) (taken bool) {
+	for _, s := range []*string{&a.Principal, &a.SessionKey} {
+		*s = approval.Escape(*s, false)
+	}
+	a.Message = approval.Escape(a.Message, true)
+	g.clients.Range(func(c, _ any) bool {
+		select {
+		case c.(*client).alerts <- a:
+			taken = true
+		default: // it is told of no more than it takes
+		}
+		return true
+	})
+	return taken
+}
 
 // Serve makes a WebSocket of a request of the operator by, and serves it until either side ends it
 // or the request's context does. Requests of web pages of other hosts are refused.
@@ -75,9 +99,10 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.open.Add(-1)
+	logger := cmp.Or(g.Logger, slog.New(slog.DiscardHandler))
 	waiting, err := g.Queue.Unanswered() // before it is connected: all that comes later is an event
 	if err != nil {
-		g.Logger.Error("looking into the queue", "err", err)
+		logger.Error("looking into the queue", "err", err)
 		http.Error(w, "the queue can't be read", http.StatusInternalServerError)
 		return
 	}
@@ -89,11 +114,13 @@ func (g *Gateway) Serve(by string, w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(maxFrame)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	c := &client{queue: g.Queue, conn: conn, by: by, known: map[string]bool{},
-		patience: cmp.Or(g.patience, writeTime), logger: g.Logger}
+	c := &client{queue: g.Queue, alerts: make(chan Alert, mostAlerts), conn: conn, by: by, known: map[string]bool{},
+		patience: cmp.Or(g.patience, writeTime), logger: logger}
 	for _, id := range waiting {
 		c.known[id] = true // exec.approval.request lists them
 	}
+	g.clients.Store(c, c)
+	defer g.clients.Delete(c)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -120,6 +147,7 @@ type client struct {
 	patience time.Duration
 	seq      int             // of the events
 	known    map[string]bool // the questions that it was told of
+	alerts   chan Alert      // that it is to be told of
 }
 
 // show makes a question one for the wire, with at most so many bytes of its diff.
@@ -164,6 +192,8 @@ func (c *client) watch(ctx context.Context) {
 			return
 		case <-look.C:
 			err = c.look(ctx)
+		case a := <-c.alerts:
+			err = c.event(ctx, alerted, a)
 		case <-ping.C:
 			pong, cancel := context.WithTimeout(ctx, c.patience)
 			err = c.conn.Ping(pong)
@@ -330,7 +360,7 @@ func (c *client) hello(params json.RawMessage, methods []string) (any, error) {
 		"server": map[string]any{"version": "moltis-fs", "connId": rand.Text()},
 		"features": map[string]any{
 			"methods": append(methods, "connect", "exec.approval.request", "exec.approval.resolve"),
-			"events":  []string{requested, "tick"},
+			"events":  []string{requested, alerted, "tick"},
 		},
 		"snapshot": map[string]any{},
 		"policy": map[string]any{"maxPayload": maxFrame, "maxBufferedBytes": maxFrame,
@@ -369,6 +399,16 @@ type request struct {
 	Card       string    `json:"card"`
 	Unseen     int       `json:"unseen,omitempty"` // lines of the diff that are not on the card
 	Expires    time.Time `json:"expires,omitzero"`
+}
+
+// An Alert is a message of an agent to the operators, on the wire.
+type Alert struct {
+	ID         string         `json:"alertId"`
+	Severity   string         `json:"severity"`
+	Message    string         `json:"message"`
+	Context    map[string]any `json:"context,omitempty"`
+	Principal  string         `json:"principal"`
+	SessionKey string         `json:"sessionKey"`
 }
 
 // command is the question in one line.
