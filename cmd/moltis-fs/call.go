@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"moltisfs/config"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/ndjson"
 	"moltisfs/internal/nearest"
@@ -127,7 +126,7 @@ func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
 	if err := in.implyRoot(); err != nil {
 		return nil, err
 	}
-	s, err = in.openInstance(ctx, approver, nil, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
+	s, err = in.openInstance(ctx, approver, nil)
 	if err == nil && in.implied {
 		in.tellOpen(s.cfg)
 	}
