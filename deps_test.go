@@ -59,7 +59,6 @@ var fileAccess = map[string]string{
 	"internal/session":        "its own records",
 	"internal/policy/rego":    "the policies that the operator names",
 	"internal/serve":          "the socket that it listens on, the lock beside it, and the file of tokens",
-	"internal/tty":            "the null device, to tell it from others",
 	"internal/datadir":        "the data directory itself",
 	"internal/confine":        "the trees that it opens to a program, which it looks at by name only",
 	"internal/doctor":         "modes of the operator's files, and the flags of a root",

@@ -122,8 +122,6 @@ type Options struct {
 	Program Program
 	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
 	Identities []string
-	// Progress hears how far long work is, see checkpoint.Options. May be nil.
-	Progress func(what string, done, total int)
 	// Root is an absolute directory: workspace_root, what ${ROOT} stands for in rules, and the only
 	// tree that may be touched, of which allow_paths may leave less. "": the configuration says it all.
 	Root string
@@ -201,7 +199,7 @@ func openEngine(cfg config.Config, o Options, policies engine.Policies, others [
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
 		GitUser:    o.GitUser,
-		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
+		Identities: o.Identities, Hooks: o.Hooks, Fault: fault,
 		Program: engine.Program{Name: o.Program.Name, Worker: o.Worker,
 			Policies: policies},
 		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: at}, ReadOnly: !changes,
@@ -305,8 +303,7 @@ func (s *Suite) fitted(p dialect.Page) *Suite {
 // calls under way, and gives back what Open took. A call whose question was taken back changes
 // nothing and ends with ErrClosed. Every other call runs to its end: to hurry, cancel the contexts of the calls.
 //
-// Closing again, at the same time too, waits likewise and answers the same. Options.Progress must
-// not call it: a call under way waits for that. A suite that is Over an engine leaves it open.
+// Closing again, at the same time too, waits likewise and answers the same. A suite that is Over an engine leaves it open.
 func (s *Suite) Close() error {
 	if s.close == nil {
 		return nil

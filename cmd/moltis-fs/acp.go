@@ -101,11 +101,7 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	came := make(chan os.Signal, 4)
 	signal.Notify(came, stops()...)
 	defer signal.Stop(came)
-	errs := in.err
-	if p, ok := errs.(*progress); ok {
-		errs = p.w // the terminal itself: to the agent it is one
-	}
-	agent, err := acp.Start(in.args, errs)
+	agent, err := acp.Start(in.args, in.err)
 	if err != nil {
 		return notStarted(in.args[0], err)
 	}

@@ -31,7 +31,7 @@ record holds; --json gives the records as they are.`,
 			opt("outcome", "NAME", "with this outcome, as ok or path_denied"),
 			opt("path", "TEXT", "of paths that hold this"),
 			opt("limit", "N", "the last so many, up to 1000000; else 100, or with --since all"),
-			opt("follow", "", "go on with what comes, until Ctrl-C; also -f"),
+			opt("follow", "", "go on with what comes, until Ctrl-C"),
 		),
 		examples: []string{
 			"moltis-fs audit --since 1h --outcome path_denied",

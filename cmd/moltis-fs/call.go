@@ -18,7 +18,6 @@ import (
 	"moltisfs/internal/ndjson"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/refusal"
-	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
 )
 
@@ -36,7 +35,7 @@ input. "moltis-fs help TOOL" explains them. Relative paths are taken from the wo
 On a terminal, and with --text, the answer is text, and a refusal is told on standard error.
 Elsewhere, and with --json, it is the payload as one line of JSON. Approvals are asked on the
 terminal, or with --approve queue answered from elsewhere, as by moltis-fs approvals; --yes answers
-them with yes, but for what runs code later; --yes-exec answers that too.
+them with yes, but for what runs code later; --approve yes-exec answers that too.
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
 the host is broken, and 130 after Ctrl-C.
@@ -49,7 +48,7 @@ A line that can't be carried out is answered by an error, and the next one is re
   {"id": 1, "error": {"code": "unknown_tool", "message": "...", "hint": "..."}}
 with the code bad_line, unknown_tool or host_error. The exit status is that of the worst line.`,
 		args: "TOOL [JSON | -]", min: 0, max: 2, values: names,
-		options: options("yes yes-exec approve json dialect read-only"+onSuite,
+		options: options("yes approve json dialect read-only"+onSuite,
 			opt("text", "", "answer as text for people; the default on a terminal"),
 			opt("batch", "", "read calls from standard input, one a line"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
@@ -113,8 +112,8 @@ func runCall(ctx context.Context, in *invocation) error {
 
 // forCalls opens what the calls of this command line are made on.
 func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
-	if in.count("yes", "yes-exec") > 0 && in.given("approve") {
-		return nil, misuse(seeHelp(in.command), "--yes or --yes-exec and --approve both say who approves")
+	if in.given("yes") && in.given("approve") {
+		return nil, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
 	approver := in.approver("run it with --yes", "run it in a terminal",
 		"run it with --approve queue", "set require_approval = false in [tools.fs]")
@@ -465,16 +464,12 @@ func readLines(ctx context.Context, in io.Reader, out chan<- rawLine) {
 func toolsCommand() *command {
 	return &command{
 		name:  "tools",
-		short: "write the definitions of the tools, ready for a model's API",
-		long: `Formats: "anthropic" for the Messages API, "openai" for Chat Completions,
-"openai-responses" for the Responses API and the Agents SDK; "mcp" as tools/list answers, "json" with
-everything that is known of a tool. Tools that the configuration denies are left out. "moltis-fs help
-TOOL" explains one to people.`,
-		options: options("config dialect read-only",
-			opt("format", "FORMAT", "of what shape (default: json)", "anthropic", "openai", "openai-responses", "mcp", "json")),
-		examples: []string{"moltis-fs tools --format anthropic",
-			"moltis-fs tools --format openai --config moltis.toml"},
-		run: writeTools,
+		short: "write the definitions of the tools",
+		long: `A list with everything that is known of each tool, its input_schema as models get it. Tools
+that the configuration denies are left out. "moltis-fs help TOOL" explains one to people.`,
+		options:  options("config dialect read-only"),
+		examples: []string{"moltis-fs tools --config moltis.toml", "moltis-fs tools | jq 'map({name, description, input_schema})'"},
+		run:      writeTools,
 	}
 }
 
@@ -487,89 +482,20 @@ func writeTools(_ context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	format := in.option("format")
-	if format == "mcp" {
-		raw, err := mcp.List(defs)
-		if err != nil {
-			return fmt.Errorf("encoding the tools: %w", err)
-		}
-		return writeJSON(in, json.RawMessage(raw))
-	}
-	out := []any{}
-	for _, d := range defs {
-		type function struct {
-			Type        string          `json:"type,omitempty"`
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			InputSchema json.RawMessage `json:"input_schema,omitempty"`
-			Parameters  json.RawMessage `json:"parameters,omitempty"`
-			Strict      *bool           `json:"strict,omitempty"`
-		}
-		f := function{Name: d.Name, Description: d.Description, Parameters: d.InputSchema}
-		switch format {
-		case "anthropic":
-			f.InputSchema, f.Parameters = d.InputSchema, nil
-			out = append(out, f)
-		case "openai":
-			out = append(out, map[string]any{"type": "function", "function": f})
-		case "openai-responses":
-			f.Type, f.Strict = "function", new(bool) // there the default is strict
-			out = append(out, f)
-		default:
-			out = append(out, d)
-		}
-	}
-	return writeJSON(in, out)
+	return writeJSON(in, list(defs))
 }
 
-// The help of one tool: its arguments, made from the schema that models get.
-
-// A schemaOf is what help tells of a JSON Schema.
+// A schemaOf is the part of a JSON Schema that help shows.
 type schemaOf struct {
 	Type        any                        `json:"type"`
 	Description string                     `json:"description"`
-	Enum        []any                      `json:"enum"`
+	Enum        []string                   `json:"enum"`
 	Default     any                        `json:"default"`
-	Minimum     any                        `json:"minimum"`
-	Items       *schemaOf                  `json:"items"`
 	Properties  map[string]json.RawMessage `json:"properties"`
 	Required    []string                   `json:"required"`
 }
 
-// typeText is the type of an argument in plain words.
-func (s *schemaOf) typeText() string {
-	if len(s.Enum) > 0 {
-		var words []string
-		for _, e := range s.Enum {
-			words = append(words, fmt.Sprint(e))
-		}
-		return strings.Join(words, " | ")
-	}
-	switch s.Type {
-	case "string":
-		return "text"
-	case "integer", "number":
-		return "number"
-	case "boolean":
-		return "true or false"
-	case "array":
-		if s.Items != nil && s.Items.Type == "object" {
-			return "list of {" + strings.Join(keysOf(s.Items.Properties), ", ") + "}"
-		}
-		return "list of " + cmp.Or(map[any]string{"string": "texts"}[s.Items.Type], "values")
-	}
-	return fmt.Sprint(cmp.Or(s.Type, any("value")))
-}
-
-func keysOf(m map[string]json.RawMessage) (out []string) {
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// orderOf are the names of an object's properties as the schema has them: the important ones come first.
+// orderOf gives the names of an object's properties as the schema has them: the important ones come first.
 func orderOf(schema json.RawMessage) (out []string) {
 	var s struct{ Properties json.RawMessage }
 	_ = json.Unmarshal(schema, &s) // it is ours
@@ -577,51 +503,32 @@ func orderOf(schema json.RawMessage) (out []string) {
 	return out
 }
 
-// toolHelp explains how the tool d is called from the command line, in lines of width columns.
-func toolHelp(d dialect.Definition, width int) string {
+// toolHelp explains the arguments of the tool d, as in "pattern  string, required. The regular expression".
+func toolHelp(d dialect.Definition) string {
 	var s schemaOf
 	_ = json.Unmarshal(d.InputSchema, &s) // it is ours
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n\n%s\n\nArguments:\n", d.Name, d.Title, wrap(d.Description, width))
-	example := map[string]any{}
+	fmt.Fprintf(&b, "%s: %s\n\n%s\n\nUsage: %s call %s '{ARGUMENTS IN JSON}'\n\nArguments:\n", d.Name, d.Title, wrap(d.Description, width),
+		program, d.Name)
 	for _, name := range orderOf(d.InputSchema) {
 		var a schemaOf
 		_ = json.Unmarshal(s.Properties[name], &a)
-		line := a.typeText()
+		line := cmp.Or(strings.Join(a.Enum, " | "), fmt.Sprint(a.Type))
 		if slices.Contains(s.Required, name) {
 			line += ", required"
-			example[name] = exampleArgs[name]
 		}
 		if a.Default != nil {
 			line += fmt.Sprintf(" (default: %v)", a.Default)
 		}
-		if a.Minimum != nil {
-			line += fmt.Sprintf("; at least %v", a.Minimum)
-		}
-		if a.Description != "" {
-			line += ". " + strings.ToUpper(a.Description[:1]) + a.Description[1:]
-		}
-		if slices.Contains(pathKeys, name) && takesPaths(d.Name) {
-			line = strings.Replace(line, "Absolute", "From the working directory or absolute;", 1)
-			line = strings.TrimSuffix(line, ";")
-		}
 		const column = 18
-		text := strings.ReplaceAll(wrap(line, width-column), "\n", "\n"+strings.Repeat(" ", column))
+		text := strings.ReplaceAll(wrap(line+". "+a.Description, width-column), "\n", "\n"+strings.Repeat(" ", column))
 		fmt.Fprintf(&b, "  %-*s %s\n", column-3, name, text)
 	}
-	if len(example) == 0 && d.Name == "checkpoint_restore" {
-		example["id"] = "undo"
+	if takesPaths(d.Name) {
+		b.WriteString("\nAt the command line, relative paths start at the working directory.\n")
 	}
-	args, _ := encoded(example, "")
-	fmt.Fprintf(&b, "\nExample:\n  %s call %s %s\n", program, d.Name,
-		shellWord(strings.TrimSpace(string(args))))
 	return b.String()
 }
-
-// exampleArgs are values that fit the arguments that a tool can't do without.
-var exampleArgs = map[string]any{"file_path": "README.md", "notebook_path": "notes.ipynb", "pattern": "TODO", "content": "hello\n",
-	"old_string": "one", "new_string": "two", "edits": []any{map[string]any{"old_string": "one", "new_string": "two"}},
-	"new_source": "x = 1", "id": "undo"}
 
 // definition is a tool by its name, or misuse that names the nearest.
 func definition(name string, defs []dialect.Definition) (dialect.Definition, error) {

@@ -65,7 +65,7 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 			return &exitError{exitRefused, "no change is in what you ask for",
 				program + " checkpoint list shows turns, sessions and times", tools.KindNotFound}
 		}
-		x := &export{ctx: ctx, db: db, tell: progressOn(in.err), left: map[string]int{}}
+		x := &export{ctx: ctx, db: db, left: map[string]int{}}
 		if x.root, err = in.exportRoot(ops); err != nil {
 			return err
 		}
@@ -112,11 +112,10 @@ func history(ctx context.Context, db *checkpoint.DB,
 type export struct {
 	ctx   context.Context
 	db    *checkpoint.DB
-	root  string                             // paths are relative to it
-	text  bytes.Buffer                       // the patch: nothing of it is written before all of it is there
-	tell  func(what string, done, total int) // nil: nobody sees it
-	left  map[string]int                     // changes that are left out, by the reason
-	mixed int                                // paths that others changed, too
+	root  string         // paths are relative to it
+	text  bytes.Buffer   // the patch: nothing of it is written before all of it is there
+	left  map[string]int // changes that are left out, by the reason
+	mixed int            // paths that others changed, too
 }
 
 // series writes comments on all changes, and a diff for each path that can be told. git apply wants
@@ -129,10 +128,7 @@ func (x *export) series(all []*series) error {
 			told = append(told, s)
 		}
 	}
-	for i, s := range told {
-		if x.tell != nil {
-			x.tell("writing diffs", i, len(told))
-		}
+	for _, s := range told {
 		ch := s.asOne()
 		before, err := x.content(s.path, &ch.Before)
 		if err != nil {

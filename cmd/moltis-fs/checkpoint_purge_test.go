@@ -32,8 +32,6 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 	}
 	must(t, db.Close())
 	link := filepath.ToSlash(filepath.Join(tree, "current"))
-	conf := filepath.Join(base, "c.toml")
-	must(t, os.WriteFile(conf, []byte("[tools.fs.checkpoint]\nexclude = ['"+link+"']\n"), 0o600))
 	for _, c := range []struct {
 		args   string
 		status int
@@ -48,8 +46,6 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 		{"--path " + link + "/.env --yes", exitOK, "purged 1 content of 1 checkpoint"},
 		{"--path " + link + "/.env --yes", exitOK, "purged 0 contents"}, // it is known, and clean
 		{"--path " + link + "/ --dry-run", exitOK, "would purge 1 content of 1 checkpoint"},
-		{"--config " + conf + " --excluded --yes", exitOK, "purged 1 content of 1 checkpoint"},
-		{"--config " + conf + " --excluded --yes", exitOK, "purged 0 contents"},
 		{"--path other --dry-run", exitOK, "would purge 1 content of 1 checkpoint"},
 	} {
 		var out, errs bytes.Buffer

@@ -36,7 +36,7 @@ With checkpoints, checkpoint undo takes back all that a run changed. So does che
 
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
 when the host is broken, and 130 after Ctrl-C.`,
-		options: options("json yes yes-exec approve read-only"+onSuite,
+		options: options("json yes approve read-only"+onSuite,
 			opt("timeout", "SECONDS", "how long a run may take, at most what [tools.js] says (default: 30)"),
 			opt("memory", "MB", "how much memory it may take, at most what [tools.js] says (default: 64)"),
 			opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),

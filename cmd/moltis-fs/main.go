@@ -25,7 +25,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -45,7 +44,6 @@ import (
 	"moltisfs/internal/confine"
 	"moltisfs/internal/js"
 	"moltisfs/internal/nearest"
-	"moltisfs/internal/tty"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -72,7 +70,7 @@ func main() {
 	// the write fails instead; no change ends half-way, and the exit status stays true
 	signal.Ignore(syscall.SIGPIPE)
 	limitMemory(os.Getenv)
-	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
 }
 
 // limitMemory has garbage collection work to stay below [config.Memory], unless GOMEMLIMIT says
@@ -86,10 +84,6 @@ func limitMemory(env func(string) string) {
 // run carries out one command line and returns the exit status. What Ctrl-C kept from succeeding
 // ends with the status that stops a shell's loop.
 func run(args []string, s streams) int {
-	if tty.LeadsNowhere(os.Stdout) {
-		fmt.Fprintf(s.err, "%s: standard output is closed; the answer is lost\n"+
-			"hint: the status is that of the call; with >/dev/null nobody is told\n", program)
-	}
 	var interrupted atomic.Bool
 	status := runLine(context.WithValue(context.Background(), ctrlC{}, &interrupted), args, s)
 	if status != exitOK && interrupted.Load() {
@@ -131,7 +125,7 @@ func asksJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
-	return slices.Contains(args, "--json") || slices.Contains(args, "-json")
+	return slices.Contains(args, "--json")
 }
 
 // exitError ends the program with a status; what and hint, where given, are shown first.
@@ -385,7 +379,6 @@ var shared = []option{
 	opt("approve", "HOW", "who approves changes (default: whom the command can ask, the client, the editor or the "+
 		"terminal, and of serve the queue)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
 	opt("yes", "", "do it, or approve it, without a question; a call's is no yes to what runs code later"),
-	opt("yes-exec", "", "as --approve yes-exec: approve what runs code later, too"),
 	opt("dry-run", "", "change nothing, and say what would be done"),
 	opt("identity", "FILE", "the age identity that encrypted content can be read with"),
 	opt("contains", "TEXT", "of paths that hold this, letters of either case"),
@@ -413,7 +406,7 @@ func options(names string, own ...option) []option {
 func commands() []*command {
 	all := []*command{
 		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
+		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(),
 		doctorCommand(),
 		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
 	}
@@ -455,27 +448,13 @@ func (in *invocation) arg(i int) string {
 	return ""
 }
 
-// singleDash is an option with one dash, as package flag takes it.
-var singleDash = regexp.MustCompile(`^-[a-z][a-z-]+(=|$)`)
-
 // parse finds the command and checks the line against it. The invocation is nil when the line
 // asked for help or completions, which have been written then.
 func parse(args []string, s streams) (in *invocation, err error) {
 	args = slices.Clone(args)
 	switch args[0] {
-	case "-V", "-version", "--version":
+	case "-V", "--version":
 		args[0] = "version"
-	}
-	for i, a := range args {
-		if a == "--" {
-			break
-		}
-		switch {
-		case singleDash.MatchString(a):
-			args[i] = "-" + a
-		case a == "-f" && args[0] == "audit":
-			args[i] = "--follow"
-		}
 	}
 	root := tree(commands(), s, func(found *invocation) { in = found })
 	root.SetArgs(args)
@@ -580,7 +559,11 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 		if o.words != nil {
 			doc += ": " + strings.Join(o.words, ", ")
 		}
-		f := cc.Flags().VarPF(&optionValue{o, in}, o.name, "", doc)
+		short := ""
+		if o.name == "follow" {
+			short = "f"
+		}
+		f := cc.Flags().VarPF(&optionValue{o, in}, o.name, short, doc)
 		switch {
 		case o.value == "":
 			f.NoOptDefVal = "true"
@@ -665,7 +648,6 @@ const overview = `moltis-fs COMMAND --help explains one, with examples; moltis-f
 // writeHelp is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.
 func writeHelp(c *cobra.Command, _ []string) {
-	width := streams{out: c.OutOrStdout()}.width()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", wrap(c.CommandPath()+": "+c.Short, width))
 	runs, above := c.Example != "", c.HasAvailableSubCommands()
@@ -706,8 +688,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 			}
 			if len(rest) == 1 && !c.HasParent() {
 				if d, ok := isTool(rest[0]); ok {
-					_, err := io.WriteString(root.OutOrStdout(),
-						toolHelp(d, streams{out: root.OutOrStdout()}.width()))
+					_, err := io.WriteString(root.OutOrStdout(), toolHelp(d))
 					return err
 				}
 			}

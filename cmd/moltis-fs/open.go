@@ -193,8 +193,8 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		return nil, cfg, err
 	}
 	o := tools.Options{
-		Identities: identities, Progress: progressOn(in.err),
-		DataDir: s.dir, Root: s.root, Approver: approver, Protect: protect,
+		Identities: identities,
+		DataDir:    s.dir, Root: s.root, Approver: approver, Protect: protect,
 		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(&s.at),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}

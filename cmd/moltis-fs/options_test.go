@@ -72,7 +72,7 @@ var optionCases = []optionCase{
 	{"checkpoint purge", "--path a.txt --yes", map[string]string{"dry-run": ""}, false, false},
 	{"checkpoint purge", "--path a.txt", map[string]string{"yes": ""}, false, false},
 	{"checkpoint purge", "--path cut.txt --yes", map[string]string{"cut-off": ""}, false, false},
-	{"checkpoint purge", "--dry-run", map[string]string{"path": "a.txt", "excluded": "", "sha256": "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"}, false, false},
+	{"checkpoint purge", "--dry-run", map[string]string{"path": "a.txt", "sha256": "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"}, false, false},
 	{"trash list", "", map[string]string{"contains": "GONE4", "limit": "1", "cursor": "tr-2VR", "principal": "p2", "session": "s8"}, false, false},
 	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"dry-run": "", "root": "$T/sub", "session": "s8"}, false, false},
 	{"trash restore", "tr-1H0 --yes", map[string]string{"principal": "p1"}, false, false},

@@ -152,7 +152,7 @@ func TestYesIsNoYesToCode(t *testing.T) {
 		flags []string
 		ok    bool
 	}{{[]string{"--yes"}, false}, {[]string{"--approve", "yes"}, false}, {[]string{"--approve", "never"}, false},
-		{[]string{"--approve", "yes-exec"}, true}, {[]string{"--yes-exec"}, true}} {
+		{[]string{"--approve", "yes-exec"}, true}} {
 		_ = os.Remove(root + "/.husky/pre-push") // of the last row
 		cmd := exec.Command(binary(t), append(append([]string{"call", "--root", root, "--data-dir", filepath.Join(t.TempDir(), "d")}, c.flags...), "Write", args)...)
 		withoutTerminal(cmd)

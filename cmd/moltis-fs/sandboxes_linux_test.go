@@ -406,8 +406,8 @@ func TestSandboxTold(t *testing.T) {
 		sick, wrote                        int // exit status of doctor and call
 	}{
 		{"real", `"env"`, "", "is real; its worker is this build on linux/", "", exitOK, exitOK},
-		{"absent", `"no-such-program-4711"`, "", "can't be reached: exec: ", refuses, exitBroken, exitRefused},
-		{"broken", `"sh", "-c", "echo no such box >&2; exit 1"`, "", `can't be reached: its worker did not start: it said "no such box"; its calls`, refuses, exitBroken, exitRefused},
+		{"absent", `"no-such-program-4711"`, "", "can't be reached: exec: ", refuses, exitRefused, exitRefused},
+		{"broken", `"sh", "-c", "echo no such box >&2; exit 1"`, "", `can't be reached: its worker did not start: it said "no such box"; its calls`, refuses, exitRefused, exitRefused},
 		{"not required", `"false"`, "require = false\n", "a start has the calls run on this machine", falls, exitRefused, exitOK},
 		{"not required for some", `"false"`, "sessions = [\"*\"]\nrequire = false\n", "a start has the calls run on this machine", falls, exitRefused, exitOK},
 	} {

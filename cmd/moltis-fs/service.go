@@ -324,7 +324,7 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 	}
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: sandboxData(o.as.DataDir, p.ID), Approver: o.as.Approver, Logger: o.as.Logger, GitUser: o.as.GitUser,
-		Identities: o.as.Identities, Progress: o.as.Progress, Hooks: o.as.Hooks,
+		Identities: o.as.Identities, Hooks: o.as.Hooks,
 		Program: engine.Program{Name: o.as.Program.Name, Worker: o.as.Worker, Policies: loadPolicies},
 		Root: engine.Root{Only: wall, MayBeGone: o.as.RootMayBeGone,
 			Place: engine.Place{Calls: s.Calls(), Where: p.ID, End: s.Close}},
