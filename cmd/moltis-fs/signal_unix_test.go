@@ -133,7 +133,7 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 		status int
 	}{
 		{[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, file)}, exitOK},
-		{[]string{"checkpoint", "list"}, exitOK}, {[]string{"checkpoint", "list", "--json"}, exitOK}, {[]string{"checkpoint", "export"}, exitOK},
+		{[]string{"checkpoint", "list"}, exitOK}, {[]string{"checkpoint", "list", "--json"}, exitOK}, {[]string{"checkpoint", "export", "--root", "/"}, exitOK},
 		{[]string{"checkpoint", "undo"}, exitOK}, {[]string{"checkpoint", "undo", "--json"}, exitRefused},
 		{[]string{"call", "--dialect", "capability", "--yes", "filesystem.delete", fmt.Sprintf(`{"path":%q}`, goes)}, exitOK}, {[]string{"trash", "list"}, exitOK},
 		{[]string{"call", "Read", missing}, exitRefused}, {[]string{"checkpoint", "show", "ck-UUU", "--json"}, exitMisuse},
