@@ -157,7 +157,7 @@ func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
 	}
 }
 
-// lent is our MCP server as the agent has it: a program that passes bytes on, to a socket.
+// A relay is our MCP server as the agent has it: a program that passes bytes on, to a socket.
 type relay struct {
 	net.Listener
 	dialect dialect.Dialect
@@ -165,7 +165,7 @@ type relay struct {
 	self    string
 }
 
-// lentSockets is how many proxies may have one on one data directory.
+// relaySockets is how many proxies may have one on one data directory.
 const relaySockets = 64
 
 func (in *invocation) openRelay(d dialect.Dialect, cfg config.Config) (*relay, error) {
@@ -247,7 +247,7 @@ func relayCommand() *command {
 		run: func(ctx context.Context, in *invocation) error {
 			c, err := net.Dial("unix", in.arg(0))
 			if err != nil {
-				return misuse("", "%s acp, which lends its tools there, has ended: %v", program, err)
+				return misuse("", "%s acp, which offers its tools there, has ended: %v", program, err)
 			}
 			defer c.Close()
 			if _, err := io.WriteString(c, in.arg(1)+"\n"); err != nil {

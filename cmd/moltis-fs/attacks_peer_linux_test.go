@@ -29,7 +29,7 @@ var peerTools = []attackTool{
 	{"server-filesystem", "move_file", "from", "leaf", field("source", "destination", "R/scratch/x")},
 }
 
-// A peer is that server over a tree of its own. Its own words decide nothing here: it falls where
+// A peer is that server over a tree of its own. Its own words decide nothing here: it is caught where
 // something outside of its root is told or has changed. Names inside it holds nothing against; where
 // ours would, that is said.
 type peer struct {

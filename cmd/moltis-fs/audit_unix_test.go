@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// audit -f shows what there is and then what comes, until it is stopped, which is no failure. What is in a record can't speak to
+// audit -f shows what there is and then what comes, until it is stopped, which is no failure. A record can't speak to
 // the operator's terminal, and a call without an outcome is told as one.
 func TestAuditFollows(t *testing.T) {
 	t.Parallel()

@@ -230,7 +230,7 @@ func (s *series) mixed() bool {
 }
 
 // follows reports whether a path was still what a change left behind when the next one found it.
-// What was purged, or not hashed, may have been.
+// A content that was purged, or not hashed, may have been the same.
 func follows(after, before *checkpoint.State) bool {
 	unknown := func(s *checkpoint.State) bool { return s.Kind == checkpoint.File && s.Hash == "" }
 	return after.Same(*before) || unknown(after) && before.Kind == checkpoint.File ||

@@ -130,7 +130,7 @@ func (in *invocation) nothingToPurge(beside []string) error {
 	return &exitError{exitRefused, what, hint, tools.KindNotFound}
 }
 
-// purgeAnswer is what a purge did, or with DryRun would do.
+// purgeAnswer tells what a purge did, or with DryRun would do.
 type purgeAnswer struct {
 	Contents    int      `json:"contents"`
 	Checkpoints int      `json:"checkpoints"`

@@ -57,8 +57,8 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 	}
 }
 
-// What an operation needs that is still being carried out is left alone, --cut-off or not; what a
-// dead one needs goes with --cut-off.
+// A purge leaves the contents alone that an operation under way needs, --cut-off or not; those of a
+// dead one go with --cut-off.
 func TestPurgeLeavesTheLivingAlone(t *testing.T) {
 	data := guardfs.Canonical(t.TempDir())
 	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})

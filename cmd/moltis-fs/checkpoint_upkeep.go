@@ -41,7 +41,7 @@ kept to.`,
 				return in.answer(struct {
 					checkpoint.GCResult
 					DryRun bool `json:"dry_run"`
-					// What was kept to.
+					// The limits that it kept to.
 					KeepWithin string `json:"keep_within"`
 					KeepLast   int    `json:"keep_last"`
 					MaxBytes   int64  `json:"max_bytes"`

@@ -26,7 +26,7 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-// attempts are what a shell tries in the workspace $W, beside $O, which is outside. Each is a name, and
+// attempts are the commands that a shell tries in the workspace $W, beside $O, which is outside. Each is a name, and
 // a command that succeeds when nobody holds it.
 var attempts = []struct{ name, command string }{
 	{"read", `cat $W/a`},
@@ -124,7 +124,7 @@ func TestConfine(t *testing.T) {
 	}
 }
 
-// What can't be held is told, and then nothing is started. The status is that of the program, or says
+// Rules that can't be held are told, and then nothing is started. The status is that of the program, or says
 // that there was none.
 func TestConfineStatus(t *testing.T) {
 	t.Parallel()

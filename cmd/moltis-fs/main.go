@@ -81,8 +81,8 @@ func limitMemory(env func(string) string) {
 	}
 }
 
-// run carries out one command line and returns the exit status. What Ctrl-C kept from succeeding
-// ends with the status that stops a shell's loop.
+// run carries out the command line args and returns the exit status: 130 where Ctrl-C kept it from
+// succeeding, which stops a shell's loop.
 func run(args []string, s streams) int {
 	var interrupted atomic.Bool
 	status := runLine(context.WithValue(context.Background(), ctrlC{}, &interrupted), args, s)
@@ -262,7 +262,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { signal.Stop(came); cancel() }
 }
 
-// stops are the signals to stop: that the terminal is gone (SIGHUP) is none where nohup has it ignored.
+// stops gives the signals to stop; SIGHUP, that the terminal has closed, is none where nohup has it ignored.
 func stops() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -343,7 +343,7 @@ type command struct {
 	path string // with the names above, filled by the table
 }
 
-// An option is written --name VALUE or --name=VALUE, a switch --name. It may stand anywhere.
+// An option is written --name VALUE or --name=VALUE, a switch --name, anywhere on the line.
 type option struct {
 	name  string
 	value string   // what help calls the value; "" for a switch

@@ -548,7 +548,7 @@ func (in *invocation) overridePolicies(cfg *config.Config) error {
 		return misuse("it looks like "+policiesForm, "--policies-json: %v", err)
 	}
 	fs := &cfg.Tools.FS
-	if mode == "" { // what holds is what the configuration says
+	if mode == "" { // the configuration holds
 		fmt.Fprintf(in.err, "%s: warning: --policies-json has no entry \"filesystem\"\n", program)
 		return nil
 	}
@@ -621,7 +621,7 @@ func plainly(of string, err error) error {
 	return err
 }
 
-// loadPolicies makes the chain. It is what the engine is handed.
+// loadPolicies makes the chain of policies for an engine.
 func loadPolicies(mode string, policies []string) (policy.Chain, error) {
 	chain, err := rego.Open(mode, policies)
 	if err != nil {

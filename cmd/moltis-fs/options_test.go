@@ -284,7 +284,7 @@ func (f *optionFixture) run(t *testing.T, args ...string) string {
 
 var instants = regexp.MustCompile(`\b20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`)
 
-// answer is what a command line says, and what the tree and the store are afterwards.
+// answer gives the output of a command line, and lists the tree and the store afterwards.
 func (f *optionFixture) answer(t *testing.T, command, base, option string) string {
 	t.Helper()
 	data, tree := filepath.Join(f.dir, "data"), filepath.Join(f.dir, "tree")

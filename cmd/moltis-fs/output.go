@@ -236,12 +236,12 @@ func (in *invocation) confirmed(ctx context.Context, question string) bool {
 	select {
 	case line := <-typed:
 		if !strings.HasSuffix(line, "\n") {
-			_, _ = io.WriteString(w, "\n") // Ctrl-D; if it fails, the answer openReloadable
+			_, _ = io.WriteString(w, "\n") // Ctrl-D; if it fails, the answer holds
 		}
 		answer := strings.ToLower(strings.TrimSpace(line))
 		return answer == "y" || answer == "yes"
 	case <-ctx.Done():
-		_, _ = io.WriteString(w, "\n") // if it fails, the answer openReloadable
+		_, _ = io.WriteString(w, "\n") // if it fails, the answer holds
 		return false
 	}
 }

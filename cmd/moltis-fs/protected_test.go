@@ -18,7 +18,7 @@ import (
 	"moltisfs/internal/engine"
 )
 
-// protectedNames are what was once written without a question, and more of each kind.
+// protectedNames are protected names, some of each class.
 var protectedNames = []string{".git/hooks/pre-commit", ".git/config", ".mcp.json", ".bashrc", ".zshrc", ".profile", ".env", ".env.local",
 	".vscode/tasks.json", ".vscode/settings.json", ".claude/settings.json", "CLAUDE.md", "AGENTS.md", ".cursor/mcp.json", ".cursorrules",
 	".github/workflows/x.yml", ".gitlab-ci.yml", ".ssh/authorized_keys", ".ssh/id_rsa", ".envrc", ".husky/pre-commit", ".npmrc", "tls/server.key",

@@ -178,7 +178,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// Who approves a change is told that it is made in a sandbox: its path may be one of this machine too.
+// A question says that the change is made in a sandbox: its path may be one of this machine too.
 func TestApprovalNamesTheSandbox(t *testing.T) {
 	t.Parallel()
 	dir, conf := boxedIn(t, `"env"`, "")
@@ -285,7 +285,7 @@ func TestSandboxUnderConfine(t *testing.T) {
 	}
 }
 
-// Who starts a server whose sandbox hangs can stop it at once, and nothing runs on this machine in the place of it.
+// A server whose sandbox hangs can be stopped at once, and nothing runs on this machine in the place of it.
 func TestStoppedWhileASandboxHangs(t *testing.T) {
 	t.Parallel()
 	dir, conf := boxedIn(t, `"sh", "-c", "touch \"$0\"; exec sleep 1000", "begun"`, "require = false\n")
@@ -397,7 +397,7 @@ func boxedIn(t *testing.T, command, more string) (dir, conf string) {
 		"command = [%s]\nroot = %q\n%s", mode, command, filepath.Join(dir, "tree"), more))
 }
 
-// What is there is told before a session needs it, by the doctor and at a start: each with its exit status.
+// The doctor and a start say whether the sandbox is there before a session needs it, each with its exit status.
 func TestSandboxTold(t *testing.T) {
 	t.Parallel()
 	const refuses, falls = "calls that belong into it are refused until it is there", "the tools operate on this machine, for all sessions"

@@ -111,7 +111,7 @@ func (in *invocation) definitionsOf(cfg config.Config) ([]dialect.Definition, er
 	return all, nil
 }
 
-// over stands the dialects that the command line names on an engine, as one.
+// over opens the dialects that the command line names over an engine, as one.
 func (in *invocation) over(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
 	chosen, err := in.dialects()
 	if err != nil {

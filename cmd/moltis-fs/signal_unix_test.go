@@ -108,7 +108,7 @@ func withoutAReader(t *testing.T, out *os.File, stdin string, args ...string) (s
 	return cmd.ProcessState.ExitCode(), b.String()
 }
 
-// Whoever reads no further than he needs, as head does, hears nothing of it; what was to be done is done, and the exit status is that of what came of it.
+// A reader that stops early, as head does, is told nothing; the command does its work and ends with its own exit status.
 func TestNobodyReadsTheAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

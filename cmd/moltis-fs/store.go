@@ -222,7 +222,7 @@ func (in *invocation) recorded(do func() error) error {
 			given = append(given, strings.TrimSuffix("--"+key+" "+in.values[key], " true")) // a switch
 		}
 	}
-	d := engine.Deed{Name: name, Principal: in.option("principal"), Session: in.option("session"),
+	d := engine.OperatorAction{Name: name, Principal: in.option("principal"), Session: in.option("session"),
 		What: strings.Join(append(given, in.args...), " ")}
 	if id, err := checkpoint.ParseID(in.arg(0)); err == nil {
 		d.Checkpoint = string(id)

@@ -161,7 +161,7 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	}
 }
 
-// What agents wrote is shown on a terminal, never obeyed by it; a question is no place for it either.
+// A terminal shows control characters of agents and never obeys them, in questions neither.
 func TestNoControlsOnTheTerminal(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)

@@ -1018,17 +1018,17 @@ func (w *Workspaces) discard(ctx context.Context, c Call, dir string) error {
 // dialect.
 const operator = "operator"
 
-// A Deed is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
-type Deed struct {
+// An OperatorAction is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
+type OperatorAction struct {
 	Name               string // as it stands on record
 	Principal, Session string // whose files are meant, where that is said
 	What               string // which: options, as they were given
 	Checkpoint         string
 }
 
-// Recorded carries a deed out between two records, in the log under the data directory. Without the
+// Recorded carries the action out between two records, in the log under the data directory. Without the
 // first it is not begun. refused names an error that is a "no", for the record; "" is a broken host.
-func (d Deed) Recorded(dataDir string, cfg config.Audit, do func() error,
+func (d OperatorAction) Recorded(dataDir string, cfg config.Audit, do func() error,
 	refused func(error) string) (err error) {
 	log, err := auditLog(dataDir, cfg)
 	if err != nil {
@@ -1043,7 +1043,7 @@ func auditLog(dataDir string, cfg config.Audit) (*audit.Log, error) {
 	return audit.Options{MaxBytes: cmp.Or(cfg.MaxBytes/(keep+1), -1), Keep: keep}.Open(filepath.Join(dataDir, "audit"))
 }
 
-func (d Deed) on(log *audit.Log, do func() error, refused func(error) string) error {
+func (d OperatorAction) on(log *audit.Log, do func() error, refused func(error) string) error {
 	start := time.Now()
 	r := audit.Record{Time: start, Phase: "intent", Call: rand.Text()[:16], By: "person",
 		Dialect: operator, Tool: d.Name, Principal: d.Principal, Session: d.Session,
@@ -1075,7 +1075,7 @@ func (e *Engine) Upkeep(ctx context.Context, name string,
 	if err != nil {
 		return err
 	}
-	return Deed{Name: name}.on(e.log, func() error { return do(ctx, db) }, func(err error) string {
+	return OperatorAction{Name: name}.on(e.log, func() error { return do(ctx, db) }, func(err error) string {
 		if r := Reason(err); r != nil {
 			return string(r.Code)
 		}

@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// What a program says is taken as the forms have it, and all else is its failure.
+// The answers that the forms have are taken from a program; everything else is its failure.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, want string }{

@@ -1,12 +1,12 @@
-// Package hook is what a host hangs into every call, whichever dialect it came in by: code of its
-// own, or programs that the configuration names (see [Command]).
+// Package hook runs code of a host, or programs that the configuration names (see [Command]), in every
+// call, whichever dialect it came in by.
 //
 //	BeforeToolCall     the arguments are valid, nothing is done yet: continue, change them, block
 //	AfterToolCall      the call has ended: look on
 //	ToolResultPersist  the answer is about to be given: continue, change it, withhold it
 //
-// The hooks of one event run one after the other. What one changed is what the next one sees, and
-// what they change is checked again as if the caller had sent it. The first that blocks ends it.
+// The hooks of one event run one after the other. Each sees the changes of those before it, and a
+// change is checked as if the caller had sent it. The first that blocks ends it.
 //
 // A hook that fails, panics, takes longer than [Set.Timeout] or answers nonsense blocks, unless
 // [Set.Allow] is set: then it is passed over. AfterToolCall can't block. Each change, block and
@@ -34,7 +34,7 @@ const (
 	ToolResultPersistEvent = "ToolResultPersist"
 )
 
-// Info is what each event tells of its call.
+// Info identifies the call of an event.
 type Info struct {
 	Event     string `json:"event"`
 	CallID    string `json:"call_id"` // the same in each event of a call, and in the audit log
@@ -66,7 +66,7 @@ type ToolResultPersist struct {
 	Result json.RawMessage `json:"result"` // {"result": the answer}
 }
 
-// A Decision is what a hook wants. The zero Decision lets the call go on as it is.
+// A Decision is the answer of a hook. The zero Decision lets the call go on as it is.
 type Decision struct {
 	Modify json.RawMessage // takes the place of the arguments, or of {"result": the answer}
 	Block  bool
