@@ -186,8 +186,8 @@ func members(raw []byte, f func(name string, v json.RawMessage)) bool {
 	return err == nil && len(bytes.TrimSpace(raw[dec.InputOffset():])) == 0
 }
 
-// absoluteArgs are the arguments of a tool with every relative path taken from the directory
-// here, as a person means it; agents have none. Arguments that are no object are left to the tool.
+// absoluteArgs gives the arguments raw of a tool with every relative path taken from the directory
+// here, as in {"file_path": "a.txt"}; agents have none. Arguments that are no object are left to the tool.
 // search is set where a tool wants a path and has no root to fall back on.
 func absoluteArgs(raw []byte, here string, search bool) []byte {
 	absolute := func(v json.RawMessage) json.RawMessage {
@@ -288,7 +288,7 @@ func (in *invocation) showText(text string, isRefusal bool) error {
 	return in.write([]byte(text))
 }
 
-// forOperator is an answer with the hint for a person. A next call of a tool is none of it.
+// forOperator gives the payload p with a hint for a person, and without a next call of a tool.
 func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 	r, ok := p.(*tools.Refusal)
 	if !ok {
@@ -308,7 +308,7 @@ func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 var optionNames = map[string]string{"checkpoints_list": program + " checkpoint list", "label": "--label", "on_conflict": "--on-conflict",
 	"paths": "the PATHs", "since": "--since"}
 
-// aside is a hint as it follows "hint: ".
+// aside makes a clause of a hint, to follow "hint: ".
 func aside(hint string) string {
 	if word, _, _ := strings.Cut(hint, " "); takesPaths(word) {
 		return strings.TrimSuffix(hint, ".")

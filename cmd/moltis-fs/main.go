@@ -183,7 +183,7 @@ func reportJSON(in *invocation, err error) int {
 	return e.status
 }
 
-// exitOf is err as it ends the program.
+// exitOf makes of err the error that ends the program: 3, a broken host, unless it says otherwise.
 func exitOf(err error) *exitError {
 	e, ok := errors.AsType[*exitError](err)
 	if !ok {
@@ -224,7 +224,7 @@ func readerWentAway(err error) bool {
 	return ok && e.Path == os.Stdout.Name() && errors.Is(e, syscall.EPIPE)
 }
 
-// ending is how a command ends whose answer was written: with its outcome, which holds too where
+// ending gives the error of a command after it wrote its answer: its outcome, which holds too where
 // the reader of the answer went away. An answer that could not be written otherwise is the host's
 // fault.
 func ending(written, outcome error) error {

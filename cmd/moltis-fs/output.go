@@ -135,7 +135,7 @@ func encoded(answer any, indent string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// write is the answer of a command.
+// write writes the answer of a command.
 func (in *invocation) write(answer []byte) error {
 	if _, err := in.out.Write(answer); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)

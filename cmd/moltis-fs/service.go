@@ -257,8 +257,7 @@ type opener struct {
 	log  func(line string)
 }
 
-// openSandboxes has the calls of an instance run where [tools.sandbox] says, and says what is so at the
-// start.
+// openSandboxes has the calls of the instance s run where [tools.sandbox] says, and tries it.
 func (in *invocation) openSandboxes(ctx context.Context, s *instance, o opener) {
 	b := &sandboxes{Dialect: s.Dialect, opener: o, over: in.over, at: map[string]*sandboxEngine{}}
 	s.sandboxes, s.Dialect = b, b
@@ -366,7 +365,7 @@ func resolved(path string) string {
 // sandboxData is the data directory of the sandbox id below the one of this machine, dir.
 func sandboxData(dir, id string) string { return filepath.Join(dir, "sandboxes", id) }
 
-// take is the sandbox of a place, which stays until done. over: nobody comes again.
+// take finds or adds the sandbox of the place p, and keeps it until done is called. over: no call comes after this one.
 func (b *sandboxes) take(p *place.Place, over bool) (one *sandboxEngine, done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -409,7 +408,7 @@ func (b *sandboxes) close(one *sandboxEngine) {
 	}
 }
 
-// open opens a sandbox that is not. Why it could not goes to say.
+// open opens the engine of the sandbox, unless it is open. say hears why it could not.
 func (x *sandboxEngine) open(ctx context.Context, b *sandboxes, say func(line string)) (*instance, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -523,7 +522,7 @@ type located struct {
 	where string
 }
 
-// Text has it where its form does: in the object, or as a last line.
+// Text adds the place to the text: in its JSON object, or as a last line.
 func (l located) Text() string {
 	text := l.Answer.Text()
 	if _, is := l.Answer.(payload); !is && json.Valid([]byte(text)) {
@@ -534,7 +533,7 @@ func (l located) Text() string {
 	return strings.TrimSuffix(text, "\n") + "\n" + line
 }
 
-// inside is the answer itself, and the line.
+// inside gives the answer without the place, and the line for it.
 func (l located) inside() (dialect.Answer, string) { return l.Answer, "[where: " + l.where + "]" }
 
 func (l located) JSON(bytes bool) ([]byte, error) { return l.withWhere(l.Answer.JSON(bytes)) }

@@ -54,7 +54,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	return dir, o, nil
 }
 
-// thereIsAStore is misuse where dir has none. One that lost its catalog is there: its blobs are.
+// thereIsAStore gives an error where dir has no store. A store that lost its catalog still has its blobs.
 func thereIsAStore(dir string) error {
 	for _, name := range []string{"checkpoints.db", "blobs"} {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -269,7 +269,7 @@ func (in *invocation) findTrashed(ctx context.Context, db *checkpoint.DB,
 	return t, err
 }
 
-// trashed is all that f finds.
+// trashed lists every entry of the trash that matches f.
 func trashed(ctx context.Context, db *checkpoint.DB,
 	f checkpoint.TrashFilter) ([]checkpoint.Trashed, error) {
 	var all []checkpoint.Trashed
