@@ -212,8 +212,6 @@ func (in *invocation) approver(instead ...string) tools.Approver {
 		return approval.Yes("--yes")
 	case in.given("yes"):
 		return approval.YesToCode("--yes")
-	case in.given("batch"):
-		return approval.Remember(&terminal{streams: in.streams, grants: true, instead: instead})
 	}
 	return &terminal{streams: in.streams, instead: instead}
 }

@@ -1,21 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
 
 	"moltisfs/internal/dialect"
-	"moltisfs/internal/ndjson"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/refusal"
 	"moltisfs/tools"
@@ -28,7 +25,7 @@ func callCommand() *command {
 	}
 	return &command{
 		name:  "call",
-		short: "make one call, or with --batch many",
+		short: "make one call",
 		long: `Calls TOOL with the arguments in JSON (default: {}); "-" reads them from standard
 input. "moltis-fs help TOOL" explains them. Relative paths are taken from the working directory.
 
@@ -38,43 +35,27 @@ terminal, or with --approve queue answered from elsewhere, as by moltis-fs appro
 them with yes, but for what runs code later; --approve yes-exec answers that too.
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
-the host is broken, and 130 after Ctrl-C.
-
-With --batch, standard input holds one call a line:
-  {"id": 1, "tool": "Read", "args": {"file_path": "/etc/hostname"}}
-"session", "principal" and "turn" may be given too. Each line is answered at once, in order:
-  {"id": 1, "result": {"kind": "text", ...}}
-A line that can't be carried out is answered by an error, and the next one is read:
-  {"id": 1, "error": {"code": "unknown_tool", "message": "...", "hint": "..."}}
-with the code bad_line, unknown_tool or host_error. The exit status is that of the worst line.`,
-		args: "TOOL [JSON | -]", min: 0, max: 2, values: names,
+the host is broken, and 130 after Ctrl-C.`,
+		args: "TOOL [JSON | -]", min: 1, max: 2, values: names,
 		options: options("yes approve json dialect read-only"+onSuite,
 			opt("text", "", "answer as text for people; the default on a terminal"),
-			opt("batch", "", "read calls from standard input, one a line"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
 		),
 		examples: []string{
 			`moltis-fs call --root / Read '{"file_path": "/etc/hostname"}'`,
 			`moltis-fs call Grep '{"pattern": "TODO"}'`,
 			`moltis-fs call --yes Write - < arguments.json`,
-			`moltis-fs call --batch --session s1 < calls.jsonl > answers.jsonl`,
 		},
 		run: runCall,
 	}
 }
 
-// maxArguments is how many bytes the arguments of a call, or a line of a batch, may have.
+// maxArguments is how many bytes the arguments of a call may have.
 const maxArguments = 64 << 20
 
 func runCall(ctx context.Context, in *invocation) error {
-	batch := in.given("batch")
-	switch {
-	case batch && len(in.args) > 0:
-		return misuse("the calls come from standard input", "--batch takes no %s", in.command.args)
-	case !batch && len(in.args) == 0:
-		return misuse(seeHelp(in.command), "call needs a tool")
-	case in.given("text") && (in.given("json") || batch):
-		return misuse(seeHelp(in.command), "--text goes with neither --json nor --batch")
+	if in.given("text") && in.given("json") {
+		return misuse(seeHelp(in.command), "--text does not go with --json")
 	}
 	args := []byte(in.arg(1))
 	switch in.arg(1) {
@@ -86,28 +67,19 @@ func runCall(ctx context.Context, in *invocation) error {
 			return misuse("send less at once", "reading the arguments: %v", err)
 		}
 	}
-	if !batch {
-		debug.SetGCPercent(200) // a process of one call: half of the collections, and a few MB more
-	}
+	debug.SetGCPercent(200) // a process of one call: half of the collections, and a few MB more
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	s, err := in.forCalls(ctx)
 	if err != nil {
 		return err
 	}
-	base := dialect.Call{Principal: in.option("principal"), Session: in.option("session"),
-		Turn: in.option("turn"), Client: program + " call"}
-	if batch {
-		err = runBatch(ctx, in, s, base)
-	} else {
-		base.Tool, base.Args = in.arg(0), args
-		if here := s.directory(base); takesPaths(base.Tool) && here != "" {
-			base.Args = absoluteArgs(args, here,
-				searches(base.Tool) && s.cfg.Tools.FS.WorkspaceRoot == "")
-		}
-		err = callOnce(ctx, in, s, base)
+	c := dialect.Call{Principal: in.option("principal"), Session: in.option("session"),
+		Turn: in.option("turn"), Client: program + " call", Tool: in.arg(0), Args: args}
+	if here := s.directory(c); takesPaths(c.Tool) && here != "" {
+		c.Args = absoluteArgs(args, here, searches(c.Tool) && s.cfg.Tools.FS.WorkspaceRoot == "")
 	}
-	return closing(s, err)
+	return closing(s, callOnce(ctx, in, s, c))
 }
 
 // forCalls opens what the calls of this command line are made on.
@@ -314,151 +286,6 @@ func aside(hint string) string {
 		return strings.TrimSuffix(hint, ".")
 	}
 	return refusal.Clause(hint)
-}
-
-// batchLine is one call as it comes in.
-type batchLine struct {
-	ID        json.RawMessage `json:"id"`
-	Tool      string          `json:"tool"`
-	Args      json.RawMessage `json:"args"`
-	Session   string          `json:"session"`
-	Principal string          `json:"principal"`
-	Turn      string          `json:"turn"`
-}
-
-// batchAnswer is its answer: a result or an error.
-type batchAnswer struct {
-	ID     json.RawMessage `json:"id"`
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  *batchError     `json:"error,omitempty"`
-}
-
-type batchError struct {
-	Code    string `json:"code"` // "bad_line", "unknown_tool" or "host_error"
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-}
-
-// runBatch answers line after line, each before the next is read, until the input ends.
-func runBatch(ctx context.Context, in *invocation, d dialect.Dialect, base dialect.Call) error {
-	incoming := make(chan rawLine)
-	go readLines(ctx, in.in, incoming)
-	worst := exitOK
-	for number := 1; ; number++ {
-		var l rawLine
-		select {
-		case l = <-incoming:
-		case <-ctx.Done():
-			return exitOr(worst)
-		}
-		switch {
-		case l.err == io.EOF:
-			return exitOr(worst)
-		case l.err != nil && !errors.Is(l.err, ndjson.ErrTooLong):
-			return fmt.Errorf("reading the calls: %w", l.err)
-		case l.err == nil && len(bytes.TrimSpace(l.text)) == 0:
-			continue
-		}
-		answer, status := answerLine(ctx, d, base, l, number)
-		worst = max(worst, status)
-		out, err := encoded(answer, "")
-		if err != nil {
-			return err
-		}
-		if err := in.write(out); err != nil {
-			return ending(err, exitOr(worst))
-		}
-	}
-}
-
-func exitOr(status int) error {
-	if status == exitOK {
-		return nil
-	}
-	return &exitError{status: status}
-}
-
-func answerLine(ctx context.Context, d dialect.Dialect, base dialect.Call, l rawLine,
-	number int) (batchAnswer, int) {
-	line, err := decodeLine(l)
-	a := batchAnswer{ID: line.ID}
-	if err != nil {
-		a.Error = &batchError{"bad_line", fmt.Sprintf("line %d: %v", number, err),
-			`send one object a line: {"id": 1, "tool": "Read", "args": {"file_path": "/etc/hostname"}}`}
-		return a, exitMisuse
-	}
-	c := base
-	c.Tool, c.Args = line.Tool, line.Args
-	c.Session, c.Turn = cmp.Or(line.Session, c.Session), cmp.Or(line.Turn, c.Turn)
-	c.Principal = cmp.Or(line.Principal, c.Principal)
-	answer, err := d.Call(ctx, c)
-	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
-		a.Error = &batchError{"unknown_tool", fmt.Sprintf("there is no tool %q", u.Tool),
-			unknownToolHint(u, d)}
-		return a, exitMisuse
-	}
-	if err == nil {
-		if a.Result, err = answer.JSON(true); err == nil {
-			if answer.Refused() {
-				return a, exitRefused
-			}
-			return a, exitOK
-		}
-	}
-	a.Error = &batchError{"host_error", err.Error(), ""}
-	return a, exitBroken
-}
-
-// decodeLine reads a line strictly. It keeps the id, which tells the sender what went wrong.
-func decodeLine(l rawLine) (batchLine, error) {
-	var line batchLine
-	if l.err != nil {
-		return line, fmt.Errorf("longer than %d MiB", maxArguments>>20)
-	}
-	if err := json.Unmarshal(l.text, &line); err != nil {
-		var only struct{ ID json.RawMessage }
-		if json.Unmarshal(l.text, &only) == nil {
-			line.ID = only.ID
-		}
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return line, fmt.Errorf("%q is a %s, not a %s", wrong.Field, wrong.Value, wrong.Type)
-		}
-		return line, errors.New("not one JSON object, or one that is nested too deep")
-	}
-	dec := json.NewDecoder(bytes.NewReader(l.text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&batchLine{}); err != nil {
-		return line, errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if line.Tool == "" {
-		return line, errors.New(`"tool" is missing`)
-	}
-	if line.Args == nil {
-		line.Args = json.RawMessage("{}")
-	}
-	return line, nil
-}
-
-// rawLine is a line, or why there is none.
-type rawLine struct {
-	text []byte
-	err  error
-}
-
-// readLines reads one line ahead, aside: a read can't be interrupted, and a signal must be heard.
-func readLines(ctx context.Context, in io.Reader, out chan<- rawLine) {
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		text, err := ndjson.ReadLine(r, maxArguments)
-		select {
-		case out <- rawLine{text, err}:
-		case <-ctx.Done():
-			return
-		}
-		if err != nil && !errors.Is(err, ndjson.ErrTooLong) {
-			return
-		}
-	}
 }
 
 func toolsCommand() *command {

@@ -1,5 +1,5 @@
 // Command moltis-fs is one guarded filesystem for LLM agents: it serves the tools over MCP, makes
-// single calls and batches of them, and looks after configuration and checkpoints.
+// single calls, and looks after configuration and checkpoints.
 //
 // The manners, for every subcommand:
 //

@@ -217,24 +217,24 @@ func TestSandboxesOfServer(t *testing.T) {
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "tree", "f")
 	laid(t, file, "hello\n")
 	var said strings.Builder
-	batch := func(names ...[2]string) string {
-		var lines strings.Builder
+	read := func(names ...[2]string) string {
+		var all strings.Builder
 		for _, n := range names {
-			fmt.Fprintf(&lines, `{"principal":%q,"session":%q,"tool":"Read","args":{"file_path":%q}}`+"\n", n[0], n[1], file)
+			cmd := exec.Command(binary(t), "call", "--config", conf, "--data-dir", data, "--principal="+n[0], "--session="+n[1], "Read",
+				fmt.Sprintf(`{"file_path":%q}`, file))
+			cmd.Stdout, cmd.Stderr = &all, &said
+			_ = cmd.Run()
 		}
-		cmd := exec.Command(binary(t), "call", "--batch", "--config", conf, "--data-dir", data)
-		cmd.Stdin, cmd.Stderr = strings.NewReader(lines.String()), &said
-		out, _ := cmd.Output()
-		return string(out)
+		return all.String()
 	}
 	hostile := [][2]string{{"p", "--unset=PATH"}, {"p", "../../x"}, {"p", "a b"}, {"p", "$(touch x)"}, {"p", "a;b"}, {"-v", "s"}, {"a/b", "s"}}
-	if got := batch(hostile...); strings.Count(got, `"kind":"unavailable"`) != len(hostile) || strings.Contains(got, "hello") {
+	if got := read(hostile...); strings.Count(got, `"kind":"unavailable"`) != len(hostile) || strings.Contains(got, "hello") {
 		t.Errorf("names that can't be: %s", got)
 	}
 	if n := strings.Count(said.String(), "can't stand in the command"); n != len(hostile) {
 		t.Errorf("the log says why of %d: %s", n, &said)
 	}
-	if got := batch([2]string{"p", "s"}, [2]string{"p", "s2"}, [2]string{"p2", "s"}); strings.Count(got, "hello") != 3 {
+	if got := read([2]string{"p", "s"}, [2]string{"p", "s2"}, [2]string{"p2", "s"}); strings.Count(got, "hello") != 3 {
 		t.Errorf("names that can be: %s", got)
 	}
 	sandboxes, _ := os.ReadDir(filepath.Join(data, "sandboxes"))
@@ -248,7 +248,7 @@ func TestSandboxesOfServer(t *testing.T) {
 	session := func() string {
 		return regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
 	}
-	read := func(in, want string) {
+	reads := func(in, want string) {
 		t.Helper()
 		if got := s.ask("capabilities.invoke", fmt.Sprintf(`{"session_id":%q,"capability":"Read","arguments":{"file_path":%q}}`, in, file)); !strings.Contains(got, want) {
 			t.Errorf("%q is not in %s", want, got)
@@ -261,12 +261,12 @@ func TestSandboxesOfServer(t *testing.T) {
 	if sandboxes, _ = os.ReadDir(filepath.Join(data, "sandboxes")); len(sandboxes) != 3 {
 		t.Error("to end a session its sandbox was opened")
 	}
-	read(one, "hello")
-	read(two, "hello")
+	reads(one, "hello")
+	reads(two, "hello")
 	s.workers(2)
 	s.ask("session.end", fmt.Sprintf(`{"session_id":%q}`, one))
 	s.workers(1)
-	read(two, "hello")
+	reads(two, "hello")
 }
 
 // A server that the kernel holds could start a worker once, and never again.

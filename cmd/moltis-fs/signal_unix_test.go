@@ -51,21 +51,18 @@ func startUp(t *testing.T, ready string, args ...string) *running {
 }
 
 const (
-	readyMCP   = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
-	readyBatch = `{"id":1,"tool":"checkpoints_list"}`
+	readyMCP = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 )
 
-// SIGINT and SIGTERM end what waits for input, without a word after that of the start.
+// A signal to stop ends a server that waits for input, without a word after that of the start.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		for _, c := range [][]string{{readyMCP, "mcp"}, {readyBatch, "call", "--batch"}} {
-			r := startUp(t, c[0], c[1:]...)
-			must(t, r.cmd.Process.Signal(sig))
-			if err := r.cmd.Wait(); err != nil || strings.Count(r.errs.String(), "\n") != 1 ||
-				!strings.HasPrefix(r.errs.String(), "moltis-fs: open is ") {
-				t.Errorf("%v on %v: %v %q", sig, c[1:], err, r.errs.String())
-			}
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		r := startUp(t, readyMCP, "mcp")
+		must(t, r.cmd.Process.Signal(sig))
+		if err := r.cmd.Wait(); err != nil || strings.Count(r.errs.String(), "\n") != 1 ||
+			!strings.HasPrefix(r.errs.String(), "moltis-fs: open is ") {
+			t.Errorf("%v: %v %q", sig, err, r.errs.String())
 		}
 	}
 }
@@ -145,7 +142,6 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the undo was not made")
 	}
-	run(exitRefused, `{"id":1,"tool":"Read","args":`+missing+"}\n", append([]string{"call", "--batch"}, in...)...)
 	run(exitMisuse, "", "checkpoint", "nonsense", "--json")
 	run(exitRefused, "", "config", "check", bad)
 	run(exitRefused, "", "config", "check", "--json", bad)
