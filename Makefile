@@ -120,10 +120,9 @@ soak:
 	go test ./internal/guardfs -count=20 -timeout 2h -run '^(TestRestlessWriter|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls)$$'
 
 # Who tries to get out, to see what is denied, or to lose data: in every room, each with its bad engine that must be caught. First the
-# table: a catalogue of attacks by every tool, and a server that is not ours beside it, if npm can give it.
+# table: a catalogue of attacks by every tool.
 attacks:
-	npm install --ignore-scripts --no-audit --no-fund --no-save --prefix .ci/peer @modelcontextprotocol/server-filesystem@2026.8.31 || echo "NOT INSTALLED: @modelcontextprotocol/server-filesystem is SKIPPED"
-	go test ./cmd/moltis-fs -count=1 -v -timeout 1h -run '^TestAttack' -attacks -peer ../../.ci/peer >attacks.log 2>&1; \
+	go test ./cmd/moltis-fs -count=1 -v -timeout 1h -run '^TestAttack' -attacks >attacks.log 2>&1; \
 	status=$$?; grep -E '^\||--- (FAIL|SKIP)|_test.go:' attacks.log; exit $$status
 	go test ./internal/guardfs -count=1 -run '^(TestResolve|TestNoOracle|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls|TestRestlessWriter|TestFaultAtEveryCall|TestNothingWorksFromTheNthCallOn|TestHardLinkToDenied|TestRace|TestRaceControl|TestRaceOfTheDirectoryItself|TestJournal)$$'
 	go test -tags rooted ./internal/guardfs -count=1
@@ -166,7 +165,7 @@ interop:
 	go test ./internal/policy/rego -count=1 -run '^TestOPA$$' -opa $(CURDIR)/.ci/opa/opa
 	npm ci --ignore-scripts --no-audit --no-fund --prefix .ci/inspector || echo "NOT INSTALLED: the Inspector and the TypeScript SDK 2 are skipped"
 	npm install --no-audit --no-fund --no-save --prefix .ci/agents || echo "NOT INSTALLED: the agents, the TypeScript SDK 1 and the conformance suite are skipped"
-	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestACPExamples|TestToolSearch|TestTokens|TestLibraries|TestConformance|TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector|TestScriptsBesideNode)$$' >interop.log 2>&1; \
+	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestACPExamples|TestToolSearch|TestTokens|TestLibraries|TestConformance|TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestScriptsBesideNode)$$' >interop.log 2>&1; \
 	status=$$?; grep -E '^\||--- (FAIL|SKIP)|_test.go:.*(FAIL|SKIPPED)' interop.log; exit $$status
 
 # How a model's slips are answered: the table of docs/ergonomics.md, and beside it that of the reference server of MCP (npx).

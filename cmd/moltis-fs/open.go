@@ -90,7 +90,7 @@ func (in *invocation) readConfig(file string) (cfg config.Config, from string, e
 	if err != nil {
 		hint := ""
 		if errors.Is(err, fs.ErrNotExist) {
-			hint = fmt.Sprintf("%s config example %s writes one with every key", program, from)
+			hint = fmt.Sprintf("%s config example > %s writes one with every key", program, shellWord(from))
 		}
 		return cfg, from, misuse(hint, "reading the configuration: %v", err)
 	}
