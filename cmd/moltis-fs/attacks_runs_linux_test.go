@@ -483,6 +483,5 @@ func runEmptyAllow(r *attackRun) {
 }
 
 var (
-	urlOf   = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 	tokenOf = regexp.MustCompile(`\bmfs_\S+`)
 )

@@ -70,16 +70,7 @@ func TestCapabilitiesByAnotherClient(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	secret := own("token", "create", "--principal", "agent")
-	server := exec.Command(binary(t), "serve", "--config", quiet, "--root", root, "--data-dir", data, "--listen", "127.0.0.1:0", "--dialect", "capability")
-	said, err := server.StderrPipe()
-	must(t, err)
-	must(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	first, _ := bufio.NewReader(said).ReadString('\n')
-	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/rpc`).FindString(first)
-	if url == "" {
-		t.Fatalf("it says %s", first)
-	}
+	url := startServer(t, secret, "--config", quiet, "--root", root, "--data-dir", data, "--dialect", "capability").url + "/rpc"
 	client := newTheirClient(t, url, secret)
 	var session struct {
 		Result struct {

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -308,62 +305,6 @@ func TestStoppedWhileASandboxHangs(t *testing.T) {
 	if got := said.String(); !strings.Contains(got, "are refused until it is there") || strings.Contains(got, "did not answer") {
 		t.Error(got)
 	}
-}
-
-// A server is one under test, with its standard error and the door.
-type server struct {
-	t           *testing.T
-	cmd         *exec.Cmd
-	said        *bufio.Reader
-	url, secret string
-}
-
-func startServer(t *testing.T, secret string, args ...string) *server {
-	t.Helper()
-	s := &server{t: t, secret: secret, cmd: exec.Command(binary(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
-	said, err := s.cmd.StderrPipe()
-	must(t, err)
-	s.said = bufio.NewReader(said)
-	must(t, s.cmd.Start())
-	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
-	s.url = urlOf.FindString(s.says("serving on http"))
-	return s
-}
-
-// says is the next line that has some words.
-func (s *server) says(words string) string {
-	s.t.Helper()
-	var all strings.Builder
-	for {
-		line, err := s.said.ReadString('\n')
-		if all.WriteString(line); err != nil {
-			s.t.Fatalf("%q is not said: %s", words, all.String())
-		}
-		if strings.Contains(line, words) {
-			return line
-		}
-	}
-}
-
-func (s *server) ask(method, params string) string {
-	s.t.Helper()
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
-	q, err := http.NewRequest("POST", s.url+"/rpc", strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	q.Header.Set("Authorization", "Bearer "+s.secret)
-	q.Header.Set("Content-Type", "application/json")
-	a, err := http.DefaultClient.Do(q)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer a.Body.Close()
-	b, err := io.ReadAll(a.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(b)
 }
 
 // workers waits until the server has so many workers, and no zombie.
