@@ -103,7 +103,11 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	defer signal.Stop(came)
 	agent, err := acp.Start(in.args, in.err)
 	if err != nil {
-		return notStarted(in.args[0], err)
+		hint := ""
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+			hint = "name the agent's program after --, as the editor would start it"
+		}
+		return misuse(hint, "the agent %s can't be started: %v", in.args[0], err)
 	}
 	in.tellHeld(s.cfg, o)
 	proxy := acp.New(acpdialect.Over(s.e, s.cfg.Tools.ACP), in.out, agent.In, o)
@@ -121,14 +125,6 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 		return &exitError{status: status}
 	}
 	return nil
-}
-
-func notStarted(agent string, err error) error {
-	hint := ""
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		hint = "name the agent's program after --, as the editor would start it"
-	}
-	return misuse(hint, "the agent %s can't be started: %v", agent, err)
 }
 
 // confined says what is wrong with a working directory as all that an agent may touch.

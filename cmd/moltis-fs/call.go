@@ -107,12 +107,13 @@ func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
 func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.Call) error {
 	a, err := d.Call(ctx, c)
 	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
-		return misuse(unknownToolHint(u, d), "there is no tool %q", u.Tool)
+		_, nearest := definition(u.Tool, d.Definitions())
+		return cmp.Or(nearest, err)
 	}
 	if err != nil {
 		return err
 	}
-	if in.asText() {
+	if in.given("text") || !in.given("json") && in.terminal() != nil {
 		return in.showAnswer(a)
 	}
 	line, err := a.JSON(true)
@@ -120,17 +121,6 @@ func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.
 		return err
 	}
 	return ending(in.write(append(line, '\n')), refusedIf(a.Refused()))
-}
-
-func unknownToolHint(u *dialect.UnknownToolError, d dialect.Dialect) string {
-	if u.Nearest != "" {
-		return "did you mean " + u.Nearest + "?"
-	}
-	var names []string
-	for _, def := range d.Definitions() {
-		names = append(names, def.Name)
-	}
-	return "the tools are " + strings.Join(names, ", ")
 }
 
 // How a call reads to a person: paths from the working directory, answers as text.
@@ -217,11 +207,6 @@ func takesPaths(tool string) bool {
 	return slices.ContainsFunc(tools.Definitions(), func(d dialect.Definition) bool {
 		return d.Name == tool || slices.Contains(d.Also, tool)
 	})
-}
-
-// asText says whether answers are for a person.
-func (in *invocation) asText() bool {
-	return in.given("text") || !in.given("json") && in.terminal() != nil
 }
 
 // showAnswer writes an answer for a person; a refusal goes to standard error.
@@ -371,12 +356,6 @@ func definition(name string, defs []dialect.Definition) (dialect.Definition, err
 		hint = "did you mean " + near + "?"
 	}
 	return dialect.Definition{}, misuse(hint, "there is no tool %q", name)
-}
-
-// isTool says whether help is asked for a tool of the dialect tools.
-func isTool(name string) (dialect.Definition, bool) {
-	d, err := definition(name, tools.Definitions())
-	return d, err == nil
 }
 
 // besideEditor says that the history of a session of moltis-fs acp may be about text that is not on

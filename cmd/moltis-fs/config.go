@@ -60,7 +60,10 @@ func checkConfig(_ context.Context, in *invocation) error {
 			_, err = capability.DefinitionsUnder(cfg.Tools)
 		}
 		if err == nil {
-			err = checkPolicies(cfg.Tools.FS)
+			_, err = rego.Open(cfg.Tools.FS.PoliciesMode, cfg.Tools.FS.Policies)
+			if err != nil {
+				err = &config.Problem{Key: "tools.fs.policies", Why: err.Error()}
+			}
 		}
 		locate(from, problemsOf(err))
 	}
@@ -95,12 +98,4 @@ func showConfig(_ context.Context, in *invocation) error {
 		return unusableConfig(err, from)
 	}
 	return in.write(cfg.TOML())
-}
-
-// checkPolicies says what is wrong with the policies of a configuration.
-func checkPolicies(cfg config.FS) error {
-	if _, err := rego.Open(cfg.PoliciesMode, cfg.Policies); err != nil {
-		return &config.Problem{Key: "tools.fs.policies", Why: err.Error()}
-	}
-	return nil
 }

@@ -54,11 +54,14 @@ when the host is broken, and 130 after Ctrl-C.`,
 const maxScript = 16 << 20
 
 func runScript(ctx context.Context, in *invocation) error {
-	code, err := in.script(in.arg(0))
-	if err != nil {
-		return err
+	code, err := in.readArgument(in.arg(0), maxScript)
+	if err == nil && !utf8.Valid(code) {
+		err = fmt.Errorf("%s is not UTF-8", in.arg(0))
 	}
-	args := map[string]any{"code": code}
+	if err != nil {
+		return misuse("", "reading the script: %v", err)
+	}
+	args := map[string]any{"code": string(code)}
 	for option, name := range map[string]string{"timeout": "timeout_secs", "memory": "heap_memory_max_mb"} {
 		if v := in.option(option); v != "" {
 			n, err := strconv.Atoi(v)
@@ -78,18 +81,6 @@ func runScript(ctx context.Context, in *invocation) error {
 	return closing(s, in.runJS(ctx, s, dialect.Call{Principal: in.option("principal"),
 		Session: in.option("session"), Turn: in.option("turn"), Tool: "run_js",
 		Client: program + " " + in.command.path}, args))
-}
-
-// script is the text of a script that the command line names.
-func (in *invocation) script(name string) (string, error) {
-	code, err := in.readArgument(name, maxScript)
-	if err == nil && !utf8.Valid(code) {
-		err = fmt.Errorf("%s is not UTF-8", name)
-	}
-	if err != nil {
-		return "", misuse("", "reading the script: %v", err)
-	}
-	return string(code), nil
 }
 
 // runJS runs one script and shows what came of it.

@@ -276,7 +276,10 @@ func versionCommand() *command {
 		name: "version", short: "say which version this is",
 		options:  options("json"),
 		examples: []string{"moltis-fs version", "moltis-fs version --json"},
-		run:      writeVersion,
+		run: func(_ context.Context, in *invocation) error {
+			b := readBuild()
+			return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
+		},
 	}
 }
 
@@ -311,11 +314,6 @@ func readBuild() build {
 		}
 	}
 	return b
-}
-
-func writeVersion(_ context.Context, in *invocation) error {
-	b := readBuild()
-	return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
 }
 
 // workerCommand reads files whose reader may crash or run away. We start it; it bounds itself.
@@ -687,7 +685,7 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 				return misuse("", "%v", err)
 			}
 			if len(rest) == 1 && !c.HasParent() {
-				if d, ok := isTool(rest[0]); ok {
+				if d, err := definition(rest[0], tools.Definitions()); err == nil {
 					_, err := io.WriteString(root.OutOrStdout(), toolHelp(d))
 					return err
 				}
@@ -788,12 +786,6 @@ func jsWorkerCommand() *command {
 			return js.Work(in.in, in.out)
 		},
 	}
-}
-
-// jsProgram is the command that runs it.
-func jsProgram() (js.Program, error) {
-	self, err := ownProgram()
-	return js.Program{self, jsWorkerCommand().name}, err
 }
 
 // fingerprint tells builds apart.

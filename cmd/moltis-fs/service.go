@@ -23,6 +23,7 @@ import (
 	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/hook"
+	"moltisfs/internal/js"
 	"moltisfs/internal/sandbox"
 	"moltisfs/internal/sandbox/place"
 	"moltisfs/tools"
@@ -60,8 +61,8 @@ func dialects() []offered {
 			}},
 		{"jsfs", jsfs.DefinitionsUnder,
 			func(e *engine.Engine, cfg config.Config, _ *sessionState) (dialect.Dialect, error) {
-				worker, err := jsProgram()
-				return jsfs.Over(e, jsfs.Options{Config: cfg.Tools.JS, Worker: worker}), err
+				self, err := ownProgram()
+				return jsfs.Over(e, jsfs.Options{Config: cfg.Tools.JS, Worker: js.Program{self, jsWorkerCommand().name}}), err
 			}},
 	}
 }
@@ -640,7 +641,8 @@ func (in *invocation) engineIn(cfg config.Config, as tools.Options) (*engine.Eng
 	o.cfg, o.as = cfg, as
 	e, cfg, err := o.open(context.Background(), p)
 	if err != nil {
-		err = unreached(p, err)
+		err = &exitError{exitBroken, fmt.Sprintf("the sandbox %s can't be reached: %s", p.ID, sandbox.Cause(err)),
+			byHand(p), tools.KindUnavailable}
 	}
 	return e, cfg, err
 }
@@ -677,11 +679,6 @@ func confineWorker(root string) (bool, error) {
 	}
 	return true, confine.Restrict([]confine.Rule{{Path: root, Right: confine.Write, Dir: true},
 		{Path: "/proc/self/mountinfo", Right: confine.Read}}, false, nil) // searches look at that
-}
-
-func unreached(p *place.Place, err error) error {
-	return &exitError{exitBroken, fmt.Sprintf("the sandbox %s can't be reached: %s", p.ID, sandbox.Cause(err)),
-		byHand(p), tools.KindUnavailable}
 }
 
 func byHand(p *place.Place) string {
