@@ -136,10 +136,12 @@ type Options struct {
 }
 
 // Program names the program that opens a suite, with its version, as the audit log has them at its start and
-// stop.
+// stop. Reloads says that it goes on for another suite, after a change of the configuration: that is
+// on record as a reload, not a start.
 type Program struct {
-	Name  string // "host" when empty
-	Where string // as the audit log names this machine; "": not at all
+	Name    string // "host" when empty
+	Reloads bool
+	Where   string // as the audit log names this machine; "": not at all
 }
 
 // DataDirError is a data directory that can't be ours.
@@ -200,7 +202,7 @@ func openEngine(cfg config.Config, o Options, policies engine.Policies, others [
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
 		GitUser:    o.GitUser,
 		Identities: o.Identities, Hooks: o.Hooks, Fault: fault,
-		Program: engine.Program{Name: o.Program.Name, Worker: o.Worker,
+		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker,
 			Policies: policies},
 		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: at}, ReadOnly: !changes,
 	})

@@ -51,8 +51,9 @@ searches directories searches what is saved. Changes of unsaved text are undone 
 (checkpoint_restore); moltis-fs checkpoint on the command line knows no editor and changes the disk.
 
 What the agent writes to standard error goes to ours. It ends with the editor, and we with it, with
-its exit status. SIGINT, SIGTERM and SIGHUP are passed on. What the agent has started ends too, unless it
-went into a process group of its own; so does the agent where we are killed (not on Windows).`,
+its exit status. SIGINT and SIGTERM are passed on. What the agent has started ends too, unless it
+went into a process group of its own; so does the agent where we are killed (not on Windows). At SIGHUP the configuration is read again, as
+moltis-fs mcp does it.`,
 		options: options("approve dialect read-only"+onSuite,
 			opt("terminal", "WHAT", "what becomes of programs that the agent runs by way of the "+
 				"editor (default: pass)", "pass", "refuse", "ask"),
@@ -83,14 +84,14 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	if in.option("root") == "" && !in.configured() {
 		o.Confine = confined
 	}
-	s, err := in.openServer(ctx, nil, nil)
+	s, err := in.openReloadable(ctx, nil, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = closing(s, err) }()
 	var through *relay
 	if in.given("with-mcp") {
-		if through, err = in.openRelay(s, s.cfg); err != nil {
+		if through, err = in.openRelay(s, s.now.cfg); err != nil {
 			return err
 		}
 		defer through.Close()
@@ -99,7 +100,7 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	// what we ignore the agent's programs would ignore too; what we are told of they have as usual
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	came := make(chan os.Signal, 4)
-	signal.Notify(came, stops()...)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(came)
 	agent, err := acp.Start(in.args, in.err)
 	if err != nil {
@@ -109,8 +110,9 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 		}
 		return misuse(hint, "the agent %s can't be started: %v", in.args[0], err)
 	}
-	in.tellHeld(s.cfg, o)
-	proxy := acp.New(acpdialect.Over(s.e, s.cfg.Tools.ACP), in.out, agent.In, o)
+	in.tellHeld(s.now.cfg, o)
+	defer s.hearing(in, func() { agent.Signal(syscall.SIGHUP) })()
+	proxy := acp.New(guarded{s}, in.out, agent.In, o)
 	if through != nil {
 		go through.serve(ctx, proxy)
 	}
@@ -125,6 +127,32 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 		return &exitError{status: status}
 	}
 	return nil
+}
+
+// guarded is the file methods, each call under the configuration that holds when it comes.
+type guarded struct{ *reloadable }
+
+func (g guarded) under() (d *acpdialect.Dialect, done func()) {
+	now, done := g.use()
+	return acpdialect.Over(now.e, now.cfg.Tools.ACP), done
+}
+
+func (g guarded) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	d, done := g.under()
+	defer done()
+	return d.Call(ctx, c)
+}
+
+func (g guarded) Enter(ctx context.Context, c dialect.Call, cwd string) (string, dialect.Answer, error) {
+	d, done := g.under()
+	defer done()
+	return d.Enter(ctx, c, cwd)
+}
+
+func (g guarded) Offers(method string) bool {
+	d, done := g.under()
+	defer done()
+	return d.Offers(method)
 }
 
 // confined says what is wrong with a working directory as all that an agent may touch.

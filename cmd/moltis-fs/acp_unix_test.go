@@ -246,6 +246,30 @@ func TestACPUndoInTheEditor(t *testing.T) {
 	_ = tools.Wait() // its server has ended
 }
 
+// At SIGHUP the configuration is read again, and agent and editor go on.
+func TestACPReload(t *testing.T) {
+	t.Parallel()
+	root, dir := t.TempDir(), t.TempDir()
+	file, config := laid(t, filepath.Join(root, "a.txt"), "one\n"), laid(t, filepath.Join(dir, "c.toml"), "")
+	b := acpBetween(t, root, filepath.Join(dir, "data"), config)
+	read := map[string]any{"sessionId": "s", "path": file}
+	b.agent.ask("fs/read_text_file", read)
+	laid(t, config, fmt.Sprintf("[tools.fs]\ndeny_paths = [%q]\n", file))
+	must(t, b.cmd.Process.Signal(syscall.SIGHUP))
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		b.agent.send(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "fs/read_text_file", "params": read})
+		if m := b.agent.next(); strings.Contains(fmt.Sprint(m["error"]), "path_denied") {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("what was denied is read: %v", m)
+		}
+	}
+	b.close()
+	if err := b.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
 // The agent's exit status is ours, and a signal ends both.
 func TestACPEnds(t *testing.T) {
 	t.Parallel()

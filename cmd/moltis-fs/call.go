@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"moltisfs/config"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/refusal"
@@ -97,7 +98,7 @@ func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
 	if err := in.implyRoot(); err != nil {
 		return nil, err
 	}
-	s, err = in.openInstance(ctx, approver, nil)
+	s, err = in.openInstance(ctx, approver, nil, func(_ *config.Config, o *tools.Options) { o.Program.Name = in.programName() })
 	if err == nil && in.implied {
 		in.tellOpen(s.cfg)
 	}

@@ -335,11 +335,23 @@ func (in *invocation) confineServer(cfg config.Config) error {
 	open(right, true, roots...)
 	open(confine.Write, true, s.dir)
 	open(confine.Read, false, s.self)
+	if s.file != "" {
+		from, err := filepath.Abs(s.file)
+		if err != nil {
+			return err
+		}
+		open(confine.Read, false, from)
+	}
 	for _, name := range in.gitUser(&cfg).Files {
 		open(confine.Read, false, name)
 		open(confine.Read, true, filepath.Join(filepath.Dir(name), "git"))
 	}
 	open(confine.Read, false, hookFiles(cfg.Tools.FS.Hooks)...)
+	for _, name := range append(cfg.Tools.FS.PolicyFiles(), in.policiesFile()) {
+		if info, err := os.Stat(name); err == nil { // for a reload
+			open(confine.Read, info.IsDir(), name)
+		}
+	}
 	if err := h.tell(in); err != nil {
 		return err
 	}

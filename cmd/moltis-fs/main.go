@@ -12,7 +12,7 @@
 //   - A misspelt command, option or tool is told its nearest neighbour.
 //   - Of the environment, it reads MOLTIS_CONFIG, MOLTIS_DATA_DIR, XDG_CONFIG_HOME and the home
 //     directory, and where it writes to a terminal NO_COLOR and TERM.
-//   - SIGINT, SIGTERM and SIGHUP let the call under way end, unchanged or complete. A second one kills.
+//   - SIGINT and SIGTERM let the call under way end, unchanged or complete. A second one kills.
 //
 // [commands] is the one table that help, manual pages and completions derive from.
 package main
@@ -243,11 +243,11 @@ func closing(c io.Closer, err error) error {
 	return fmt.Errorf("closing: %w", cerr)
 }
 
-// untilSignal is a context that ends with the first signal to stop. The next one kills.
+// untilSignal is a context that ends with the first SIGINT or SIGTERM. The next one kills.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	came := make(chan os.Signal, 1)
-	signal.Notify(came, stops()...)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		select {
 		case sig := <-came:
@@ -260,15 +260,6 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 		}
 	}()
 	return ctx, func() { signal.Stop(came); cancel() }
-}
-
-// stops gives the signals to stop; SIGHUP, that the terminal has closed, is none where nohup has it ignored.
-func stops() []os.Signal {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		all = append(all, syscall.SIGHUP)
-	}
-	return all
 }
 
 func versionCommand() *command {

@@ -64,28 +64,31 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	if err := in.implyRoot(); err != nil {
 		return err
 	}
-	s, err := in.openServer(ctx, approver, nil)
+	s, err := in.openReloadable(ctx, approver, nil)
 	if err != nil {
 		return err
 	}
 	if in.given("confine") {
-		if err := in.confineServer(s.cfg); err != nil {
+		if err := in.confineServer(s.now.cfg); err != nil {
 			return closing(s, err)
 		}
 	}
-	in.tellOpen(s.cfg)
-	o.Instructions = in.instructions(s.cfg, s.Definitions())
-	if o.Elicit && asksFirst(s.cfg, s.Definitions()) {
+	in.tellOpen(s.now.cfg)
+	o.Instructions = in.instructions(s.now.cfg, s.Definitions())
+	if o.Elicit && asksFirst(s.now.cfg, s.Definitions()) {
 		o.Asking = [2]string{" Each change is put before the user, with its diff.",
 			" Changes need approval and this client can't ask for it, so they are refused, unless the " +
 				"operator starts the server with --approve yes or queue."}
 	}
-	o.Root = s.cfg.Tools.FS.WorkspaceRoot
+	o.Changed = s.changed
+	o.Root = s.now.cfg.Tools.FS.WorkspaceRoot
+	deaf := s.hearing(in, stop)
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this "+
 			"program would want it\nhint: to make a call by hand use %s call\n", program, program)
 	}
 	err = mcp.Serve(ctx, s, in.in, in.out, o)
+	deaf()
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to stop
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -114,7 +115,7 @@ func TestOpenSandboxes(t *testing.T) {
 	if len(b.at) != maxIdle {
 		t.Errorf("%d are open", len(b.at))
 	}
-	b.closing.Wait()
+	b.gone.Wait()
 }
 
 // A directory that has something of ours in it is no sandbox: an agent would have it there like any other file.
@@ -206,7 +207,7 @@ func TestApprovalNamesTheSandbox(t *testing.T) {
 	}
 }
 
-// A server's sessions have sandboxes of their own: one ends with its session, and a name
+// A server's sessions have sandboxes of their own: one ends with its session, all are taken over by other rules, and a name
 // that is an option, a path or a command starts nothing.
 func TestSandboxesOfServer(t *testing.T) {
 	t.Parallel()
@@ -264,9 +265,55 @@ func TestSandboxesOfServer(t *testing.T) {
 	s.ask("session.end", fmt.Sprintf(`{"session_id":%q}`, one))
 	s.workers(1)
 	reads(two, "hello")
+
+	text, err := os.ReadFile(conf)
+	must(t, err)
+	laid(t, conf, strings.Replace(string(text), "[tools.fs]\n", "[tools.fs]\ndeny_paths = [\""+file+"\"]\n", 1))
+	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	s.says("the configuration was read again")
+	reads(two, "path_denied")
+	s.workers(1) // those under the old rules are closed
 }
 
-// A server that the kernel holds could start a worker once, and never again.
+// A server whose sandbox is gone while its configuration is read again takes no session out of it: require = false is
+// about a start.
+func TestReloadWhileASandboxIsGone(t *testing.T) {
+	t.Parallel()
+	dir, conf := boxedIn(t, `"sh", "-c", "test ! -e \"$0\" && exec \"$@\"", "GONE"`, "require = false\n")
+	gone, file := filepath.Join(dir, "gone"), filepath.Join(dir, "tree", "f")
+	laid(t, file, "hello\n")
+	text, err := os.ReadFile(conf)
+	must(t, err)
+	laid(t, conf, strings.Replace(string(text), "GONE", gone, 1))
+	data := filepath.Join(dir, "data")
+	secret, err := exec.Command(binary(t), "token", "create", "--principal", "ci", "--data-dir", data).Output()
+	must(t, err)
+	s := startServer(t, strings.TrimSpace(string(secret)), "--config", conf, "--data-dir", data, "--approve", "yes")
+	session := regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
+	read := func(want string) {
+		t.Helper()
+		if got := s.ask("capabilities.invoke", fmt.Sprintf(`{"session_id":%q,"capability":"Read","arguments":{"file_path":%q}}`,
+			session, file)); !strings.Contains(got, want) {
+			t.Errorf("%q is not in %s", want, got)
+		}
+	}
+	read(`"where":"sh-`)
+	laid(t, gone, "")
+	for range 2 {
+		must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+		if line := s.says("no real sandbox backend is available"); !strings.Contains(line, "are refused until it is there") {
+			t.Error(line)
+		}
+		s.says("the configuration was read again")
+		read("unavailable")
+	}
+	must(t, os.Remove(gone))
+	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	s.says("the configuration was read again")
+	read("hello")
+}
+
+// A server that the kernel holds could start a worker once, and never again. No reload gives it one either.
 func TestSandboxUnderConfine(t *testing.T) {
 	t.Parallel()
 	dir, conf := boxedIn(t, `"env"`, "")
@@ -280,6 +327,32 @@ func TestSandboxUnderConfine(t *testing.T) {
 			t.Errorf("%s: %v: %s", line, err, out)
 		}
 	}
+	text, err := os.ReadFile(conf)
+	must(t, err)
+	laid(t, conf, strings.Replace(string(text), `mode = "all"`, `mode = "off"`, 1))
+	cmd := exec.Command(binary(t), "mcp", "--confine", "--allow-weaker", "--root", filepath.Join(dir, "tree"), "--config", conf,
+		"--data-dir", filepath.Join(dir, "data"))
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	answers, err := cmd.StdoutPipe()
+	must(t, err)
+	said, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	must(t, err)
+	s := &server{t: t, cmd: cmd, said: bufio.NewReader(said)}
+	t.Cleanup(func() { in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if _, err := in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(answers).ReadString('\n'); err != nil { // it serves
+		t.Fatal(err)
+	}
+	laid(t, conf, string(text))
+	must(t, cmd.Process.Signal(syscall.SIGHUP))
+	s.says("the configuration is not taken")
+	s.says("--confine can't be used with [tools.sandbox]")
 }
 
 // A server whose sandbox hangs can be stopped at once, and nothing runs on this machine in the place of it.

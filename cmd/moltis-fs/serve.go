@@ -68,11 +68,12 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		return err
 	}
 	calls := &hook.Metrics{}
-	d, err := in.openServer(ctx, approver, calls)
+	d, err := in.openReloadable(ctx, approver, calls)
 	if err != nil {
 		return err
 	}
 	defer func() { err = closing(d, err) }()
+	defer d.hearing(in, stop)()
 	dir, err := in.dataDir()
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	logger := slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	gateway := &approvals.Gateway{Queue: q, Origins: in.all("allow-origin"), Logger: logger}
-	in.sessions.Alerts = func(a capability.Alert) bool {
+	d.sessions.Alerts = func(a capability.Alert) bool {
 		return gateway.Tell(approvals.Alert{ID: a.ID, Severity: a.Severity, Message: a.Message, Context: a.Context,
 			Principal: a.Principal, SessionKey: a.Session})
 	}
@@ -97,7 +98,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	in.tellOpen(d.cfg)
+	in.tellOpen(d.now.cfg)
 	return server.Serve(ctx, listeners...)
 }
 

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"moltisfs/config"
@@ -132,26 +134,41 @@ func (in *invocation) over(e *engine.Engine, cfg config.Config) (dialect.Dialect
 	return dialect.Join(ds...), nil
 }
 
-// sessionState keeps the events and workspaces of the sessions of a server, wherever their calls run.
+// A reloadable is the engine that a server has now, with its dialects. On SIGHUP the configuration is
+// read again and another one takes its place: each call ends under the rules that it began with. A
+// configuration that can't be used changes nothing.
+type reloadable struct {
+	open     func(before *instance) (*instance, error)
+	sessions *sessionState
+	changed  chan struct{} // another one has taken its place
+
+	mu   sync.RWMutex
+	now  *instance
+	gone sync.WaitGroup // those that are closing
+}
+
+// sessionState keeps the events and workspaces of sessions. It lives through reloads.
 type sessionState struct {
 	capability.Kept
 	homes *engine.Homes
 }
 
-// An instance is an engine with its dialects.
+// An instance is an engine with its dialects, as one reading of the configuration has it.
 type instance struct {
 	dialect.Dialect
 	e         *engine.Engine
 	cfg       config.Config
+	calls     sync.WaitGroup
 	sandboxes *sandboxes // nil: there are none
 }
 
-// openInstance opens an engine with the dialects of the command line, for calls of an agent. observer hears of each call; nil: nobody does.
-func (in *invocation) openInstance(ctx context.Context, approver tools.Approver, observer hook.Observer) (*instance, error) {
+// openInstance opens an engine with the dialects of the command line, for calls of an agent. before is
+// the instance until a reload, nil at the start. change adapts options, as in openEngineAs.
+func (in *invocation) openInstance(ctx context.Context, approver tools.Approver, before *instance,
+	change func(*config.Config, *tools.Options)) (*instance, error) {
 	o := opener{in: in, log: in.sandboxLog}
 	e, cfg, err := in.openEngineAs(approver, func(cfg *config.Config, as *tools.Options) {
-		as.Program.Name, as.Hooks.Observer = in.programName(), observer
-		if cfg.Tools.Sandbox.Mode != "off" {
+		if change(cfg, as); cfg.Tools.Sandbox.Mode != "off" {
 			as.Program.Where = place.Host
 		}
 		o.cfg, o.as = *cfg, *as
@@ -174,7 +191,7 @@ func (in *invocation) openInstance(ctx context.Context, approver tools.Approver,
 	s := &instance{Dialect: d, e: e, cfg: cfg}
 	if o.cfg.Tools.Sandbox.Mode != "off" {
 		o.root = cfg.Tools.FS.WorkspaceRoot
-		in.openSandboxes(ctx, s, o)
+		in.openSandboxes(ctx, s, before, o)
 	}
 	return s, nil
 }
@@ -182,15 +199,108 @@ func (in *invocation) openInstance(ctx context.Context, approver tools.Approver,
 // Close closes the engine, and those in sandboxes first.
 func (s *instance) Close() error { return errors.Join(s.sandboxes.Close(), s.e.Close()) }
 
-// openServer opens an instance whose sessions live longer than a call.
-func (in *invocation) openServer(ctx context.Context, approver tools.Approver, observer hook.Observer) (*instance, error) {
-	in.sessions = &sessionState{homes: &engine.Homes{}}
-	return in.openInstance(ctx, approver, observer)
+func (s *instance) handOver() {
+	hand := func(e *engine.Engine) error { e.HandOver(); return nil }
+	_ = errors.Join(s.sandboxes.each(hand), hand(s.e)) // it can't fail
 }
 
-// EndSession ends a session of a principal.
-func (s *instance) EndSession(ctx context.Context, principal, session string) error {
-	return endSession(ctx, s.Dialect, principal, session)
+// openReloadable opens what a server has. observer hears of each call; nil: nobody does.
+func (in *invocation) openReloadable(ctx context.Context, approver tools.Approver,
+	observer hook.Observer) (*reloadable, error) {
+	in.sessions = &sessionState{homes: &engine.Homes{}}
+	s := &reloadable{sessions: in.sessions, changed: make(chan struct{}, 1), open: func(before *instance) (*instance, error) {
+		return in.openInstance(ctx, approver, before, func(_ *config.Config, o *tools.Options) {
+			o.Program = tools.Program{Name: in.programName(), Reloads: before != nil}
+			o.Hooks.Observer = observer
+		})
+	}}
+	var err error
+	s.now, err = s.open(nil)
+	return s, err
+}
+
+// hearing reloads at each SIGHUP until its end is called. On a terminal that signal means that the
+// terminal is gone: then it is a stop.
+func (s *reloadable) hearing(in *invocation, stop func()) (end func()) {
+	heard, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(heard, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range heard {
+			if f, ok := in.in.(*os.File); ok && isTerminal(f) {
+				stop()
+				continue
+			}
+			policy, err := s.reload()
+			if err != nil {
+				fmt.Fprintf(in.err, "%s: the configuration is not taken, what held before still holds:\n", program)
+				report(in.err, err)
+				continue
+			}
+			fmt.Fprintf(in.err, "%s: the configuration was read again; policy %.12s\n", program, policy)
+		}
+	}()
+	return func() {
+		signal.Stop(heard)
+		close(heard)
+		<-done
+	}
+}
+
+func (s *reloadable) reload() (policy string, err error) {
+	s.mu.RLock()
+	old := s.now
+	s.mu.RUnlock()
+	next, err := s.open(old)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	s.now = next
+	s.mu.Unlock()
+	s.sessions.EndWatches() // what waits for an event of theirs ends, so that the one before can close
+	select {
+	case s.changed <- struct{}{}:
+	default: // that is still to be seen
+	}
+	s.gone.Go(func() {
+		old.calls.Wait()
+		old.handOver()
+		_ = old.Close() // it is told where the next one meets the same
+	})
+	return next.e.Policy(), nil
+}
+
+// use is the instance that serves calls now, until done.
+func (s *reloadable) use() (now *instance, done func()) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.now.calls.Add(1)
+	return s.now, s.now.calls.Done
+}
+
+func (s *reloadable) Close() error {
+	s.gone.Wait()
+	return s.now.Close()
+}
+
+func (s *reloadable) Definitions() []dialect.Definition {
+	now, done := s.use()
+	defer done()
+	return now.Definitions()
+}
+
+func (s *reloadable) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	now, done := s.use()
+	defer done()
+	return now.Call(ctx, c)
+}
+
+// EndSession ends a session of a principal in the engine that serves calls now.
+func (s *reloadable) EndSession(ctx context.Context, principal, session string) error {
+	now, done := s.use()
+	defer done()
+	return endSession(ctx, now.Dialect, principal, session)
 }
 
 func endSession(ctx context.Context, d dialect.Dialect, principal, session string) error {
@@ -200,8 +310,10 @@ func endSession(ctx context.Context, d dialect.Dialect, principal, session strin
 	return nil
 }
 
-func (s *instance) Events(ctx context.Context, c dialect.Call, after int64, most int) (dialect.Events, error) {
-	return events(ctx, s.Dialect, c, after, most)
+func (s *reloadable) Events(ctx context.Context, c dialect.Call, after int64, most int) (dialect.Events, error) {
+	now, done := s.use()
+	defer done()
+	return events(ctx, now.Dialect, c, after, most)
 }
 
 // events gives the events of the dialect d; without any it waits until the caller goes.
@@ -226,9 +338,9 @@ type sandboxes struct {
 	over     func(*engine.Engine, config.Config) (dialect.Dialect, error)
 	fallback bool // nothing real was there at the start, and none is required: all run on this machine
 
-	mu      sync.Mutex
-	at      map[string]*sandboxEngine // by the name of the place
-	closing sync.WaitGroup            // those that are closing
+	mu   sync.Mutex
+	at   map[string]*sandboxEngine // by the name of the place
+	gone sync.WaitGroup            // those that are closing
 }
 
 // A sandboxEngine is a sandbox with its engine.
@@ -258,8 +370,9 @@ type opener struct {
 	log  func(line string)
 }
 
-// openSandboxes has the calls of the instance s run where [tools.sandbox] says, and tries it.
-func (in *invocation) openSandboxes(ctx context.Context, s *instance, o opener) {
+// openSandboxes has the calls of an instance run where [tools.sandbox] says, and says what is so at the
+// start. A reload takes nobody out of a sandbox that is gone: before is the instance until then.
+func (in *invocation) openSandboxes(ctx context.Context, s, before *instance, o opener) {
 	b := &sandboxes{Dialect: s.Dialect, opener: o, over: in.over, at: map[string]*sandboxEngine{}}
 	s.sandboxes, s.Dialect = b, b
 	p, err := b.place("local", "default")
@@ -278,14 +391,15 @@ func (in *invocation) openSandboxes(ctx context.Context, s *instance, o opener) 
 		return
 	}
 	say := "calls that belong into it are refused until it is there"
-	if b.fallback = !o.cfg.Tools.Sandbox.Require && ctx.Err() == nil; b.fallback {
+	had := before != nil && before.sandboxes != nil && !before.sandboxes.fallback
+	if b.fallback = !o.cfg.Tools.Sandbox.Require && !had && ctx.Err() == nil; b.fallback {
 		say = "the tools operate on this machine, for all sessions; bound them with allow_paths"
 	}
 	in.warn([]*config.Problem{{Key: "tools.sandbox", Why: "no real sandbox backend is available (" + sandbox.Cause(err) + "): " + say,
 		Hint: program + " doctor says more"}})
 }
 
-// checkSandbox refuses what can't be used with sandboxes.
+// checkSandbox refuses what can't be used with sandboxes, at a start and at a reload.
 func (in *invocation) checkSandbox(cfg config.Sandbox) error {
 	switch {
 	case cfg.Mode == "off":
@@ -325,7 +439,8 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: sandboxData(o.as.DataDir, p.ID), Approver: o.as.Approver, Logger: o.as.Logger, GitUser: o.as.GitUser,
 		Identities: o.as.Identities, Hooks: o.as.Hooks,
-		Program: engine.Program{Name: o.as.Program.Name, Worker: o.as.Worker, Policies: loadPolicies},
+		Program: engine.Program{Name: o.as.Program.Name, Reloads: o.as.Program.Reloads, Worker: o.as.Worker,
+			Policies: loadPolicies},
 		Root: engine.Root{Only: wall, MayBeGone: o.as.RootMayBeGone,
 			Place: engine.Place{Calls: s.Calls(), Where: p.ID, End: s.Close}},
 	})
@@ -405,7 +520,7 @@ func (b *sandboxes) drop() {
 func (b *sandboxes) close(one *sandboxEngine) {
 	delete(b.at, one.at.ID)
 	if s := one.opened.Load(); s != nil {
-		b.closing.Go(func() { _ = s.e.Close() }) // what it could not write is in its log
+		b.gone.Go(func() { _ = s.e.Close() }) // what it could not write is in its log
 	}
 }
 
@@ -500,8 +615,8 @@ func (b *sandboxes) Events(ctx context.Context, c dialect.Call, after int64, mos
 	return events(ctx, d, c, after, most)
 }
 
-// Close closes every engine that is open.
-func (b *sandboxes) Close() error {
+// each does something with every engine that is open.
+func (b *sandboxes) each(do func(*engine.Engine) error) error {
 	if b == nil {
 		return nil
 	}
@@ -510,11 +625,18 @@ func (b *sandboxes) Close() error {
 	var errs []error
 	for _, one := range b.at {
 		if s := one.opened.Load(); s != nil {
-			errs = append(errs, s.e.Close())
+			errs = append(errs, do(s.e))
 		}
 	}
-	b.closing.Wait()
 	return errors.Join(errs...)
+}
+
+func (b *sandboxes) Close() error {
+	err := b.each((*engine.Engine).Close)
+	if b != nil {
+		b.gone.Wait()
+	}
+	return err
 }
 
 // located is an answer that says where its call ran.

@@ -316,10 +316,12 @@ type Host struct {
 }
 
 // A Program has an engine. Name, with its version, is for the records of its start and stop; "":
-// there are none. Worker runs a reader in a process of its own. Policies makes the chain that a configuration asks for;
+// there are none. Reloads: it goes on for another engine of the program, which is handed over. Worker
+// runs a reader in a process of its own. Policies makes the chain that a configuration asks for;
 // nil: one that does can't be used.
 type Program struct {
 	Name     string
+	Reloads  bool
 	Worker   []string
 	Policies Policies
 }
@@ -414,10 +416,14 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		return nil, errors.Join(err, o.close())
 	}
 	e.opened = o
+	name := "start"
+	if h.Program.Reloads {
+		name = "reload"
+	}
 	e.search.of(h.GitUser)
 	e.start = start{h.Program.Name, cfg.Hash(h.Root.Only)}
-	if err = e.event("start"); err != nil {
-		e.start = start{} // there is no stop without a start
+	if err = e.event(name); err != nil {
+		e.HandOver()
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil
@@ -1087,7 +1093,8 @@ func (e *Engine) Upkeep(ctx context.Context, name string,
 // configuration that holds.
 type start struct{ program, policy string }
 
-// event puts on record that calls are taken from now on ("start"), or not any more ("stop"). A program without a name has no such records.
+// event puts on record that calls are taken from now on ("start", or "reload" where the engine takes
+// over from another), or not any more ("stop"). A program without a name has no such records.
 func (e *Engine) event(name string) error {
 	if e.start.program == "" {
 		return nil
@@ -1099,3 +1106,10 @@ func (e *Engine) event(name string) error {
 	}
 	return nil
 }
+
+// Policy is the SHA-256 of the configuration that holds, in hex, as it is on record.
+func (e *Engine) Policy() string { return e.start.policy }
+
+// HandOver says that another engine of this program goes on: Close then records no stop. It must
+// not run beside Close.
+func (e *Engine) HandOver() { e.start = start{} }

@@ -45,6 +45,10 @@ type Kept struct {
 	feeds  feeds
 }
 
+// EndWatches ends all watches, which are told that they are gone: another engine takes the place of
+// theirs.
+func (k *Kept) EndWatches() { k.feeds.endWatches() }
+
 // With is the dialect with what another one has kept. It comes before any call.
 func (d *Dialect) With(k *Kept) *Dialect {
 	d.Kept = k

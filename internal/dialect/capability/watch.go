@@ -58,7 +58,8 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 		if w.Watching, err = c.e.Watch(ctx, c.Call, a.Path, a.Recursive); err != nil {
 			return nil, err
 		}
-		return &feedWatch{ID: id, Close: w.Close, Run: w.run, Judge: w.judge}, nil
+		gone, _ := w.pick(engine.Event{What: engine.EventGone, Path: w.Root, Dir: true})
+		return &feedWatch{ID: id, Close: w.Close, Run: w.run, Judge: w.judge, Gone: gone}, nil
 	})
 	if limit, ok := errors.AsType[*limitError](err); ok {
 		err = engine.Refuse(engine.TooManyWatches, a.Path, limit)
@@ -279,6 +280,7 @@ type feedWatch struct {
 	Run func(tell func([]event))
 	// Judge says how an event may be told to the one who fetches it; false: not at all.
 	Judge func(e event, by *fetcher) (event, bool)
+	Gone  event // that tells of its end
 }
 
 // feeds keeps the events of all sessions until somebody fetches them or they are too many. It knows who watches and how often they may.
@@ -301,6 +303,7 @@ type feed struct {
 	waiting  int
 	changed  chan struct{} // closed with the next event
 	ended    bool
+	renewed  int // times that its watches were ended by endWatches
 	running  sync.WaitGroup
 }
 
@@ -435,6 +438,27 @@ func (s *feeds) end(key [2]string) {
 	f.running.Wait()
 }
 
+// endWatches ends the watches of all sessions, for another engine takes the place of theirs. What
+// was kept of them is judged by rules that hold no more, so it is told no more: their ends are, each
+// by its Gone, and whoever waits is woken.
+func (s *feeds) endWatches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.of {
+		f.dropped, f.kept = f.last(), nil
+		f.renewed++
+		for _, w := range f.watches {
+			w.Close() //nolint:errcheck // its Run ends by that
+			e := w.Gone
+			e.Cursor, e.Watch, e.Time, e.of = f.last()+1, w.ID, timeNow(), w
+			f.kept = append(f.kept, e)
+		}
+		s.count -= len(f.watches)
+		f.watches = nil
+		f.wake()
+	}
+}
+
 // wake wakes whoever waits for a feed.
 func (f *feed) wake() {
 	close(f.changed)
@@ -483,18 +507,20 @@ func (f *feed) since(cursor int64, most int) (list []event, next int64) {
 }
 
 // after gives the events of a session after a cursor, as they may be told to by, which is what Judge
-// is given, and waits for the first until ctx ends or closing is closed. next is the cursor to go on with.
+// is given, and waits for the first until ctx ends, closing is closed, or the watches are ended. next
+// is the cursor to go on with.
 func (s *feeds) after(ctx context.Context, closing <-chan struct{}, key [2]string, cursor int64, most int, by *fetcher) (list []event, next int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.feed(key)
 	f.waiting++
 	defer func() { f.waiting--; s.tidy(f) }()
-	over := false
+	over, renewed := false, f.renewed
 	for {
 		if f.ended {
 			return nil, cursor
 		}
+		over = over || f.renewed != renewed
 		list, next = f.since(cursor, most)
 		changed := f.changed
 		s.mu.Unlock()

@@ -414,12 +414,43 @@ func TestEventsUnderTheScopeOfWhoFetches(t *testing.T) {
 	narrow.tells("nothing may be read")
 }
 
+// Another engine takes the place of one: whoever waits hears that the watches are gone, what was kept of them is told by no
+// rules of before, and the session goes on with its cursor.
+func TestWatchesEndWithAReload(t *testing.T) {
+	t.Parallel()
+	f := &follower{room: open(t, nil), t: t, session: "s"}
+	f.watches(`{"path":"R","recursive":true}`)
+	f.write(t, "a", "")
+	f.tells("before", "create a", "modify a")
+	waits := make(chan dialect.Events, 1)
+	go func() {
+		events, _ := f.Events(t.Context(), dialect.Call{Session: "s"}, f.cursor, 9) //nolint:errcheck // the answer tells
+		waits <- events
+	}()
+	next := open(t, denySecrets)
+	next.root = f.root
+	next.With(f.Kept)
+	f.EndWatches()
+	if got := <-waits; len(got.List) != 1 || !strings.Contains(string(got.List[0]), `"gone"`) {
+		t.Errorf("%s", got.List)
+	}
+	old := f.cursor
+	f.room = next
+	f.tells("with the cursor of before", "gone "+f.root)
+	f.tells("once more")
+	f.cursor = 0
+	f.tells("from the beginning", "rescan ", "gone "+f.root)
+	f.cursor = old
+	f.tells("the cursor of before, again", "gone "+f.root)
+	f.tells("and then no more")
+}
+
 // watched is a feed with a watch of one session, which tells what comes by a channel.
 func watched(t *testing.T, s *feeds, judge func(event, *fetcher) (event, bool)) (tell func(...string)) {
 	t.Helper()
 	closed, told := make(chan struct{}), make(chan []event)
 	err := s.begin([2]string{"p", "s"}, func() (*feedWatch, error) {
-		return &feedWatch{ID: "w", Judge: judge, Close: func() error {
+		return &feedWatch{ID: "w", Judge: judge, Gone: event{Type: "gone"}, Close: func() error {
 			select {
 			case <-closed:
 			default:
@@ -488,6 +519,22 @@ func TestWaiting(t *testing.T) {
 		s.end([2]string{"p", "s"})
 		if a := <-waits; len(a.list) > 0 || a.next != 3 {
 			t.Errorf("the session ended: %+v", a)
+		}
+		wait(0)
+		s.endWatches()
+		if a := <-waits; len(a.list) > 0 || a.next != 0 {
+			t.Errorf("the watches ended, and there was none: %+v", a)
+		}
+		tell = watched(t, &s, func(e event, _ *fetcher) (event, bool) { return e, true })
+		tell("b", "c")
+		synctest.Wait()
+		wait(2)
+		s.endWatches()
+		if a := <-waits; len(a.list) != 1 || a.list[0].Type != "gone" || a.next != 3 {
+			t.Errorf("the watches ended: %+v", a)
+		}
+		if list, _ := s.after(ctx, closing, [2]string{"p", "s"}, 0, 10, nil); len(list) != 2 || list[0].Type != engine.EventRescan || list[1].Cursor != 3 {
+			t.Errorf("what was kept is told by rules of before: %+v", list)
 		}
 		s.end([2]string{"p", "s"})
 		wait(0)

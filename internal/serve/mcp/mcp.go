@@ -21,6 +21,7 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -33,6 +34,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unicode"
 	"unicode/utf8"
@@ -78,14 +80,16 @@ type Options struct {
 	// it can't.
 	Asking [2]string
 	Root   string // questions name paths below it without it
-	Logger *slog.Logger
+	// Changed says that the dialect may have other definitions now; the client is told if it has.
+	Changed <-chan struct{}
+	Logger  *slog.Logger
 }
 
 type server struct {
 	long    longTexts
 	dialect dialect.Dialect
 	o       Options
-	listed  listed
+	listed  atomic.Pointer[listed]
 	held    held
 	grants  approval.Grants
 	used    sync.Map        // keys: the sessions of calls
@@ -109,10 +113,14 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	s := &server{dialect: d, o: o, done: done, heard: heard}
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		Capabilities: &sdk.ServerCapabilities{
+			Tools: &sdk.ToolCapabilities{ListChanged: o.Changed != nil}},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
-	s.list(srv)
+	if err := s.list(srv); err != nil {
+		return fmt.Errorf("listing the tools: %w", err)
+	}
+	go s.listAnew(srv)
 	srv.AddReceivingMiddleware(s.receive)
 	srv.AddSendingMiddleware(send)
 
@@ -198,7 +206,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch {
 		case method == "tools/call":
-			if r, ok := req.(*sdk.CallToolRequest); ok && !s.listed.known[r.Params.Name] {
+			if r, ok := req.(*sdk.CallToolRequest); ok && s.listed.Load().known[r.Params.Name] == nil {
 				return nil, s.unknown(ctx, r)
 			}
 		case strings.HasPrefix(method, "prompts/"), strings.HasPrefix(method, "resources/"), method == "logging/setLevel", method == "completion/complete":
@@ -210,7 +218,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			s.instruct(res, req)
 		}
 		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
-			list.Tools = s.listed.tools // in the order of the dialect; the SDK sorts by name
+			list.Tools = s.listed.Load().tools // in the order of the dialect; the SDK sorts by name
 			if r, ok := req.(*sdk.ListToolsRequest); ok && !s.structured(r.ClientInfo()) {
 				list.Tools = withoutOutput(list.Tools)
 			}
@@ -462,20 +470,54 @@ func name(v any) string {
 // one more than is listed.
 type listed struct {
 	tools []*sdk.Tool
-	known map[string]bool
+	known map[string][]byte // as JSON
 }
 
-// list offers the definitions of the dialect.
-func (s *server) list(srv *sdk.Server) {
-	s.listed.known = map[string]bool{}
+// list takes over the definitions as they are now. The SDK tells the client of what differs, if the
+// server said that the list may change.
+func (s *server) list(srv *sdk.Server) error {
+	old, now := s.listed.Load(), &listed{known: map[string][]byte{}}
+	var fresh []*sdk.Tool
 	for _, d := range s.dialect.Definitions() {
 		t := tool(d)
-		s.listed.tools = append(s.listed.tools, t)
+		now.tools = append(now.tools, t)
 		for _, name := range append([]string{d.Name}, d.Also...) { // only the first is listed
 			called := *t
 			called.Name = name
-			s.listed.known[name] = true
-			srv.AddTool(&called, s.call)
+			text, err := json.Marshal(&called)
+			if err != nil {
+				return err
+			}
+			now.known[name] = text
+			if old == nil || !bytes.Equal(old.known[name], text) {
+				fresh = append(fresh, &called)
+			}
+		}
+	}
+	s.listed.Store(now)
+	for _, t := range fresh {
+		srv.AddTool(t, s.call)
+	}
+	if old != nil {
+		for name := range old.known {
+			if now.known[name] == nil {
+				srv.RemoveTools(name)
+			}
+		}
+	}
+	return nil
+}
+
+// listAnew does so at each word of o.Changed.
+func (s *server) listAnew(srv *sdk.Server) {
+	for {
+		select {
+		case <-s.done.Done():
+			return
+		case <-s.o.Changed:
+			if err := s.list(srv); err != nil {
+				s.o.Logger.Warn("the tools could not be listed anew", "err", err)
+			}
 		}
 	}
 }
