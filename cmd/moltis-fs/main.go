@@ -395,7 +395,7 @@ func options(names string, own ...option) []option {
 func commands() []*command {
 	all := []*command{
 		mcpCommand(), acpCommand(), callCommand(), jsCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(),
+		checkpointCommand(), trashCommand(), auditCommand(), confineCommand(), configCommand(), policyCommand(),
 		doctorCommand(),
 		versionCommand(), manCommand(), workerCommand(), jsWorkerCommand(), sandboxWorkerCommand(), confinedCommand(), relayCommand(),
 	}

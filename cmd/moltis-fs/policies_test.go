@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/internal/policy"
 	"moltisfs/internal/policy/rego"
 )
 
@@ -21,7 +20,7 @@ func TestPoliciesOfThePage(t *testing.T) {
 	rule := filepath.Join(t.TempDir(), "p.rego")
 	must(t, os.WriteFile(rule, []byte("package a\nb := true\n"), 0o600))
 	file := (&url.URL{Scheme: "file", Path: filepath.ToSlash(rule)}).String()
-	one, entry, usual, modes := map[string]any{}, map[string]any{}, map[string]string{}, []string{}
+	policy, entry, usual, modes := map[string]any{}, map[string]any{}, map[string]string{}, []string{}
 	for line := range strings.Lines(string(raw)) {
 		switch f := strings.Fields(line); f[0] {
 		case "mode":
@@ -29,7 +28,7 @@ func TestPoliciesOfThePage(t *testing.T) {
 		case "config":
 			name, below := strings.CutPrefix(f[1], "policies.")
 			if below {
-				one[name] = "a.b"
+				policy[name] = "a.b"
 			} else if name != "policies" {
 				entry[name] = "any"
 			}
@@ -38,7 +37,7 @@ func TestPoliciesOfThePage(t *testing.T) {
 			}
 		}
 	}
-	one["url"], entry["policies"] = file, []any{one}
+	policy["url"], entry["policies"] = file, []any{policy}
 	takes := func(change func()) (string, []string, error) {
 		change()
 		text, err := json.Marshal(map[string]any{"filesystem": entry, "fetch": "of another program"})
@@ -60,9 +59,12 @@ func TestPoliciesOfThePage(t *testing.T) {
 			t.Fatal(mode, err)
 		}
 		chain, err := rego.Open(mode, all)
-		must(t, err)
-		if _, err := chain.Decide(t.Context(), policy.Input{Operation: "readFile", Path: "/ws/a"}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", at, err, want)
+		asked, no := new(invocation).policyInput(inputForm)
+		if err != nil || no != nil {
+			t.Fatal(err, no)
+		}
+		if _, why := chain.Explain(t.Context(), asked); !strings.Contains(why[0].Policy, want) {
+			t.Errorf("%s: %+v, want %s", at, why, want)
 		}
 	}
 	_, all, err := policiesOf(`{"filesystem": {"policies": [{"url": "FILE:///a.rego", "rule": "data.a", "policy_path": "b"}]}}`)

@@ -31,6 +31,7 @@ const (
 // local is a policy in files of this machine.
 type local struct {
 	path, rule string
+	versions   []string // "NAME: v1", by file
 	compiler   *ast.Compiler
 	query      ast.Body
 	queries    ast.QueryCompiler
@@ -69,6 +70,7 @@ func load(name, rule string) (*local, error) {
 			return nil, err
 		}
 		modules[file] = m
+		l.versions = append(l.versions, filepath.Base(file)+": "+versionOf(m))
 	}
 	l.compiler = ast.NewCompiler().WithCapabilities(capabilities(ast.RegoV1))
 	if l.compiler.Compile(modules); l.compiler.Failed() {
@@ -169,8 +171,21 @@ func told(err error) error {
 	return errors.Join(out...)
 }
 
-// decide evaluates the rule.
-func (l *local) decide(ctx context.Context, in *policy.Input) (yes bool, err error) {
+func versionOf(m *ast.Module) string {
+	if m.RegoVersionSpan() == ast.RegoVersionSpanOf(ast.RegoV0) {
+		return "v0"
+	}
+	return "v1"
+}
+
+func (l *local) decide(ctx context.Context, in *policy.Input) (bool, error) {
+	return l.eval(ctx, in, nil)
+}
+
+// eval evaluates the rule. tracer, if any, hears of each step.
+func (l *local) eval(ctx context.Context, in *policy.Input, tracer topdown.QueryTracer) (
+	yes bool, err error,
+) {
 	defer func() {
 		if r := recover(); r != nil {
 			yes, err = false, fmt.Errorf("%s: the evaluation panicked: %v", l.path, r)
@@ -190,7 +205,11 @@ func (l *local) decide(ctx context.Context, in *policy.Input) (yes bool, err err
 	}
 	q := topdown.NewQuery(l.query).WithQueryCompiler(l.queries).WithCompiler(l.compiler).
 		WithStore(nothing{}).WithTransaction(nothing{}).WithInput(value(in)).
-		WithStrictBuiltinErrors(true).WithCancel(cancel).WithIndexing(true).WithEarlyExit(true)
+		WithStrictBuiltinErrors(true).WithCancel(cancel).WithIndexing(tracer == nil).
+		WithEarlyExit(tracer == nil)
+	if tracer != nil {
+		q = q.WithQueryTracer(tracer)
+	}
 	var got ast.Value
 	err = q.Iter(ctx, func(r topdown.QueryResult) error {
 		got = r[result.Value.(ast.Var)].Value

@@ -22,6 +22,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"moltisfs/internal/policy"
 )
@@ -44,6 +45,7 @@ var _ policy.Chain = (*Chain)(nil)
 // value.
 type link interface {
 	decide(ctx context.Context, in *policy.Input) (bool, error)
+	explain(ctx context.Context, in *policy.Input) Decision
 }
 
 // Open loads the policies. Each is a URL (file:///…, http://… or https://…) and, behind a blank,
@@ -102,3 +104,45 @@ func (c *Chain) Decide(ctx context.Context, in policy.Input) (bool, error) {
 	}
 	return true, nil
 }
+
+// A Decision is the answer of one policy to an input, and the reason.
+type Decision struct {
+	Policy  string   `json:"policy"` // its URL, with what is asked of it
+	Allowed bool     `json:"allowed"`
+	Why     string   `json:"why,omitempty"` // that it failed, or has no value
+	Failed  bool     `json:"failed,omitempty"`
+	Rego    []string `json:"rego,omitempty"`    // versions, of each file
+	Matched []Rule   `json:"matched,omitempty"` // rules that held, the last first
+	Unmet   []Rule   `json:"unmet,omitempty"`   // rules that did not, and where they ended
+	Micros  float64  `json:"micros"`            // how long it took; the first time is the slowest
+}
+
+// A Rule is one in a file. Ended is the expression at which it ended.
+type Rule struct {
+	Name  string `json:"rule"`
+	File  string `json:"file"`
+	Line  int    `json:"line"`
+	Ended string `json:"ended,omitempty"`
+	At    int    `json:"ended_line,omitempty"`
+}
+
+// Explain is Decide with the reasons of each policy that was asked.
+func (c *Chain) Explain(ctx context.Context, in policy.Input) (allowed bool, why []Decision) {
+	for _, l := range c.links {
+		start := time.Now()
+		d := l.explain(ctx, &in)
+		if d.Micros == 0 {
+			d.Micros = micros(time.Since(start))
+		}
+		why = append(why, d)
+		if d.Failed {
+			return false, why
+		}
+		if d.Allowed == c.any {
+			return d.Allowed, why
+		}
+	}
+	return !c.any || len(c.links) == 0, why
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()/100) / 10 }

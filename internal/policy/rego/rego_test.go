@@ -2,6 +2,7 @@ package rego
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -125,6 +126,10 @@ func TestOpen(t *testing.T) {
 	write("none/c.txt", "not Rego")
 	two := "file://" + dir + "/two"
 	c := open(t, "", two)
+	if _, got := c.Explain(t.Context(), read); !strings.HasSuffix(got[0].Policy, defaultRule) ||
+		strings.Join(got[0].Rego, ", ") != "a.rego: v0, b.rego: v1" {
+		t.Error(got)
+	}
 	if yes, err := c.Decide(t.Context(), read); !yes || err != nil {
 		t.Error(yes, err)
 	}
@@ -286,6 +291,40 @@ func TestServerFails(t *testing.T) {
 	secret := strings.Replace(gone.URL, "http://", "http://me:sesame@", 1)
 	if _, err := open(t, "", secret).Decide(t.Context(), read); err == nil || strings.Contains(err.Error(), "sesame") {
 		t.Error("the password is told:", err)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	p := file(t, head+`
+default allow := false
+
+allow if {
+	input.operation == "readFile"
+	startswith(input.resolved_path, "/ws/")
+}
+
+allow if input.operation == "stat"
+`)
+	c := open(t, "", p)
+	yes, why := c.Explain(t.Context(), read)
+	if !yes || len(why) != 1 || len(why[0].Matched) == 0 || why[0].Matched[0].Line != 5 ||
+		why[0].Rego[0] != "p.rego: v1" || why[0].Micros <= 0 {
+		b, _ := json.Marshal(why)
+		t.Errorf("%v %s", yes, b)
+	}
+	in := read
+	in.ResolvedPath = "/etc/passwd"
+	yes, why = c.Explain(t.Context(), in)
+	b, _ := json.Marshal(why)
+	if yes || why[0].Matched[0].Name != "default allow" || why[0].Matched[0].Line != 3 ||
+		!strings.Contains(string(b), `"ended":"startswith(input.resolved_path, \"/ws/\")","ended_line":7`) ||
+		!strings.Contains(string(b), `"line":10,"ended":"input.operation == \"stat\""`) {
+		t.Errorf("%v %s", yes, b)
+	}
+	yes, why = open(t, "any", file(t, head+"allow := 3"), p).Explain(t.Context(), read)
+	if yes || len(why) != 1 || !why[0].Failed || !strings.Contains(why[0].Why, "type number") {
+		t.Errorf("%v %+v", yes, why)
 	}
 }
 

@@ -103,6 +103,12 @@ func (r *remote) ask(ctx context.Context, in *policy.Input) (bool, error) {
 	}
 }
 
+func (r *remote) explain(ctx context.Context, in *policy.Input) Decision {
+	d := Decision{Policy: r.String()}
+	d.answered(r.decide(ctx, in))
+	return d
+}
+
 func (r *remote) String() string {
 	u, _ := url.Parse(r.url)
 	return u.Redacted()
