@@ -37,7 +37,7 @@ var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
 	{"net net/http net/netip", "cmd/moltis-fs internal/serve internal/serve/jsonrpc internal/serve/approvals internal/policy/rego internal/testbox internal/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
-	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
+	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench scripts/systems"},
 	{"os/signal", "cmd/moltis-fs"},
 	{"database/sql database/sql/driver", "checkpoint"},
 	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers readers/image"},
@@ -59,7 +59,6 @@ var fileAccess = map[string]string{
 	"internal/session":        "its own records",
 	"internal/policy/rego":    "the policies that the operator names",
 	"internal/serve":          "the socket that it listens on, the lock beside it, and the file of tokens",
-	"internal/tty":            "the null device, to tell it from others",
 	"internal/datadir":        "the data directory itself",
 	"internal/confine":        "the trees that it opens to a program, which it looks at by name only",
 	"internal/doctor":         "modes of the operator's files, and the flags of a root",
@@ -78,6 +77,7 @@ var environment = map[string]string{
 	"checkpoint":          "Open takes a relative path",
 	"internal/testdir":    "TMPDIR, which it sets for tests",
 	"scripts/searchbench": "its arguments",
+	"scripts/systems":     "what the go command is started with",
 }
 
 // touches are the functions that work on files by name, for each package that has some.

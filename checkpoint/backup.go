@@ -99,7 +99,6 @@ func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[
 		if named[name] = true; copied[name] {
 			return nil
 		}
-		d.progress("copying contents", len(copied), 0)
 		z, err := d.blobs.Get(ctx, name, size)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

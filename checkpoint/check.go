@@ -217,7 +217,6 @@ func (c *checker) data(ctx context.Context) error {
 			return err
 		}
 		n++
-		c.d.progress("reading contents", n, c.r.Contents)
 		var body []byte
 		if on, ok := recent[base]; ok || base == 0 {
 			if body, err = c.d.pack.Unpack(ctx, &r, on); err == nil && sha256.Sum256(body) != r.Hash {

@@ -42,10 +42,6 @@ type Options struct {
 	Blobs  blob.Store
 	Logger *slog.Logger
 	Now    func() time.Time // time.Now when nil
-	// Progress hears how far long work is: what is being done, how much of it, and of how much in
-	// all, 0 when nobody knows. It must be fast and safe for concurrent use. nil: nobody wants to
-	// know.
-	Progress func(what string, done, total int)
 	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask
 	// it about those that nobody has settled. nil: all are taken for alive.
 	Alive func(tag string) bool
@@ -403,12 +399,6 @@ func (d *DB) inPlace() error {
 		return &GoneError{d.dir}
 	}
 	return err
-}
-
-func (d *DB) progress(what string, done, total int) {
-	if d.o.Progress != nil {
-		d.o.Progress(what, done, total)
-	}
 }
 
 // closeBudget bounds the time that Close spends on retention.

@@ -448,7 +448,6 @@ func (d *DB) execute(ctx context.Context, p *gcPlan, slice time.Duration, r *GCR
 		steps = rest
 		r.Checkpoints, r.Evicted = r.Checkpoints+was.Checkpoints, r.Evicted+was.Evicted
 		r.Contents, r.Files = r.Contents+was.Contents, r.Files+len(names)
-		d.progress("removing checkpoints", r.Checkpoints, 0)
 		// Only now: had the transaction failed, they would still be named. What is not removed here is
 		// rubbish later.
 		if err := d.deleteBlobs(ctx, names); err != nil {

@@ -264,8 +264,7 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 		return err
 	}
 	children = slices.DeleteFunc(children, func(id int64) bool { _, goes := slices.BinarySearch(w.targets, id); return goes })
-	for i, id := range children {
-		w.d.progress("purging", i, len(children))
+	for _, id := range children {
 		if err := w.packWhole(ctx, tx, id); err != nil {
 			return err
 		}

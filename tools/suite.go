@@ -120,8 +120,6 @@ type Options struct {
 	Program Program
 	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
 	Identities []string
-	// Progress hears how far long work is, see checkpoint.Options. May be nil.
-	Progress func(what string, done, total int)
 	// Root is an absolute directory: workspace_root, the ${ROOT} of rules, and the only tree that may be touched, of
 	// which allow_paths may leave less. "": the configuration says it all.
 	Root string
@@ -187,7 +185,7 @@ func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others .
 	o.at.Where = o.Program.Where
 	return engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
-		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: o.fault,
+		Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault,
 		Program:  engine.Program{Name: cmp.Or(o.Program.Name, "host"), Reloads: o.Program.Reloads, Worker: o.Worker, Policies: policies},
 		Root:     engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Place: o.at},
 		ReadOnly: !slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly }),
@@ -280,8 +278,7 @@ func (s *Suite) fitted(p dialect.Page) *Suite {
 // calls under way, and gives back the locks and files of Open. A call whose question was taken back changes
 // nothing and ends with ErrClosed. Every other call runs to its end: to hurry, cancel the contexts of the calls.
 //
-// Closing again, at the same time too, waits likewise and answers the same. Options.Progress must
-// not call it: a call under way waits for that. A suite that is Over an engine leaves it open.
+// Closing again, at the same time too, waits likewise and answers the same. A suite that is Over an engine leaves it open.
 func (s *Suite) Close() error {
 	if s.close == nil {
 		return nil

@@ -75,7 +75,7 @@ func TestImportsAtOnce(t *testing.T) {
 	for range 4 {
 		d := open(t, dir, checkpoint.Options{})
 		go func() {
-			r, err := moltis.Import(ctx, d, folder, "local", nil)
+			r, err := moltis.Import(ctx, d, folder, "local")
 			if err != nil || r.Imported+r.Known != len(ids) {
 				t.Error(r, err)
 			}
@@ -137,7 +137,7 @@ func (f *moltisFolder) write(name, text string) {
 // imports takes the folder over for principal and compares what became of it; skipped has a part of the reason for each name.
 func (f *moltisFolder) imports(d *checkpoint.DB, principal string, imported, known int, skipped map[string]string) {
 	f.t.Helper()
-	r, err := moltis.Import(ctx, d, f.dir, principal, nil)
+	r, err := moltis.Import(ctx, d, f.dir, principal)
 	if err != nil || r.Imported != imported || r.Known != known || len(r.Skipped) != len(skipped) {
 		f.t.Fatalf("imported %+v %v, want %d, %d known and %d skipped", r, err, imported, known, len(skipped))
 	}

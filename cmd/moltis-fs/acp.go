@@ -102,13 +102,13 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	came := make(chan os.Signal, 4)
 	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(came)
-	errs := in.err
-	if p, ok := errs.(*progress); ok {
-		errs = p.w // the terminal itself: to the agent it is one
-	}
-	agent, err := acp.Start(in.args, errs)
+	agent, err := acp.Start(in.args, in.err)
 	if err != nil {
-		return notStarted(in.args[0], err)
+		hint := ""
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+			hint = "name the agent's program after --, as the editor would start it"
+		}
+		return misuse(hint, "the agent %s can't be started: %v", in.args[0], err)
 	}
 	in.tellHeld(s.now.cfg, o)
 	defer s.hearing(in, func() { agent.Signal(syscall.SIGHUP) })()
@@ -155,14 +155,6 @@ func (g guarded) Offers(method string) bool {
 	return d.Offers(method)
 }
 
-func notStarted(agent string, err error) error {
-	hint := ""
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		hint = "name the agent's program after --, as the editor would start it"
-	}
-	return misuse(hint, "the agent %s can't be started: %v", agent, err)
-}
-
 // confined says what is wrong with a working directory as all that an agent may touch.
 func confined(dir string) string {
 	if !filepath.IsAbs(dir) {
@@ -189,7 +181,7 @@ func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
 	}
 }
 
-// lent is our MCP server as the agent has it: a program that passes bytes on, to a socket.
+// A relay is our MCP server as the agent has it: a program that passes bytes on, to a socket.
 type relay struct {
 	net.Listener
 	dialect dialect.Dialect
@@ -197,7 +189,7 @@ type relay struct {
 	self    string
 }
 
-// lentSockets is how many proxies may have one on one data directory.
+// relaySockets is how many proxies may have one on one data directory.
 const relaySockets = 64
 
 func (in *invocation) openRelay(d dialect.Dialect, cfg config.Config) (*relay, error) {
@@ -279,7 +271,7 @@ func relayCommand() *command {
 		run: func(ctx context.Context, in *invocation) error {
 			c, err := net.Dial("unix", in.arg(0))
 			if err != nil {
-				return misuse("", "%s acp, which lends its tools there, has ended: %v", program, err)
+				return misuse("", "%s acp, which offers its tools there, has ended: %v", program, err)
 			}
 			defer c.Close()
 			if _, err := io.WriteString(c, in.arg(1)+"\n"); err != nil {

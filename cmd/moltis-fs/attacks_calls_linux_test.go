@@ -104,7 +104,7 @@ type attackAnswer struct {
 	took    time.Duration
 }
 
-// attackedConfig is what the attacked programs run under; more is added to [tools.fs].
+// attackedConfig is the configuration of the attacked programs; more is added to [tools.fs].
 func (w *attacked) config(t *testing.T, name, more string) string {
 	t.Helper()
 	var deny []string

@@ -84,7 +84,7 @@ func showAudit(ctx context.Context, in *invocation) error {
 	return err
 }
 
-// take is a line of the log.
+// take takes in a line of the log.
 func (v *auditView) take(line []byte) error {
 	var e audit.Entry
 	if err := json.Unmarshal(line, &e); err != nil {

@@ -152,7 +152,7 @@ when; then all arguments are PATHs. ` + ofNewestSession + timesTaken,
 	}
 }
 
-// restoreID is restore for what the first argument names.
+// restoreID restores by the id in the first argument.
 func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths []string) error {
 	if err := in.ofSession(ctx); err != nil {
 		return err

@@ -41,7 +41,7 @@ kept to.`,
 				return in.answer(struct {
 					checkpoint.GCResult
 					DryRun bool `json:"dry_run"`
-					// What was kept to.
+					// The limits that it kept to.
 					KeepWithin string `json:"keep_within"`
 					KeepLast   int    `json:"keep_last"`
 					MaxBytes   int64  `json:"max_bytes"`
@@ -184,8 +184,7 @@ Retention holds for old checkpoints too: raise keep_within and keep_last first t
 			}
 			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
 				// Calls without a name are of "local", so that they can restore them.
-				r, err := moltis.Import(ctx, db, in.arg(0), cmp.Or(in.option("principal"), "local"),
-					progressOn(in.err))
+				r, err := moltis.Import(ctx, db, in.arg(0), cmp.Or(in.option("principal"), "local"))
 				answer := struct {
 					moltis.Imported
 					Error string `json:"error,omitempty"`

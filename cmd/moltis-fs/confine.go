@@ -65,8 +65,8 @@ because it would not be held; 126 and 127, the program can't be run, or is not t
 	}
 }
 
-// confinedCommand is what confine starts: it restricts itself and becomes the program. Thus what has
-// to be done afterwards is done by somebody who is not restricted.
+// confinedCommand restricts itself and becomes the program. confine starts it, and cleans up afterwards,
+// which it could not if it were restricted itself.
 func confinedCommand() *command {
 	return &command{
 		name: "confined", hidden: true, run: becomeConfined, args: "-- TMPDIR COMMAND [ARGUMENT…]",

@@ -1,5 +1,5 @@
 // Command moltis-fs is one guarded filesystem for LLM agents: it serves the tools over MCP, makes
-// single calls and batches of them, and looks after configuration and checkpoints.
+// single calls, and looks after configuration and checkpoints.
 //
 // The manners, for every subcommand:
 //
@@ -25,7 +25,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -45,7 +44,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/confine"
 	"moltisfs/internal/js"
-	"moltisfs/internal/tty"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -72,7 +70,7 @@ func main() {
 	// the write fails instead; no change ends half-way, and the exit status stays true
 	signal.Ignore(syscall.SIGPIPE)
 	limitMemory(os.Getenv)
-	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
 }
 
 // limitMemory has garbage collection work to stay below [config.Memory], unless GOMEMLIMIT says
@@ -83,13 +81,9 @@ func limitMemory(env func(string) string) {
 	}
 }
 
-// run carries out one command line and returns the exit status. What Ctrl-C kept from succeeding
-// ends with the status that stops a shell's loop.
+// run carries out the command line args and returns the exit status: 130 where Ctrl-C kept it from
+// succeeding, which stops a shell's loop.
 func run(args []string, s streams) int {
-	if tty.LeadsNowhere(os.Stdout) {
-		fmt.Fprintf(s.err, "%s: standard output is closed; the answer is lost\n"+
-			"hint: the status is that of the call; with >/dev/null nobody is told\n", program)
-	}
 	var interrupted atomic.Bool
 	status := runLine(context.WithValue(context.Background(), ctrlC{}, &interrupted), args, s)
 	if status != exitOK && interrupted.Load() {
@@ -131,7 +125,7 @@ func asksJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
-	return slices.Contains(args, "--json") || slices.Contains(args, "-json")
+	return slices.Contains(args, "--json")
 }
 
 // exitError ends the program with a status; what and hint, where given, are shown first.
@@ -189,7 +183,7 @@ func reportJSON(in *invocation, err error) int {
 	return e.status
 }
 
-// exitOf is err as it ends the program.
+// exitOf makes of err the error that ends the program: 3, a broken host, unless it says otherwise.
 func exitOf(err error) *exitError {
 	e, ok := errors.AsType[*exitError](err)
 	if !ok {
@@ -230,7 +224,7 @@ func readerWentAway(err error) bool {
 	return ok && e.Path == os.Stdout.Name() && errors.Is(e, syscall.EPIPE)
 }
 
-// ending is how a command ends whose answer was written: with its outcome, which holds too where
+// ending gives the error of a command after it wrote its answer: its outcome, which holds too where
 // the reader of the answer went away. An answer that could not be written otherwise is the host's
 // fault.
 func ending(written, outcome error) error {
@@ -273,7 +267,10 @@ func versionCommand() *command {
 		name: "version", short: "say which version this is",
 		options:  options("json"),
 		examples: []string{"moltis-fs version", "moltis-fs version --json"},
-		run:      writeVersion,
+		run: func(_ context.Context, in *invocation) error {
+			b := readBuild()
+			return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
+		},
 	}
 }
 
@@ -310,11 +307,6 @@ func readBuild() build {
 	return b
 }
 
-func writeVersion(_ context.Context, in *invocation) error {
-	b := readBuild()
-	return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
-}
-
 // workerCommand reads files whose reader may crash or run away. We start it; it bounds itself.
 func workerCommand() *command {
 	return &command{
@@ -340,7 +332,7 @@ type command struct {
 	path string // with the names above, filled by the table
 }
 
-// An option is written --name VALUE or --name=VALUE, a switch --name. It may stand anywhere.
+// An option is written --name VALUE or --name=VALUE, a switch --name, anywhere on the line.
 type option struct {
 	name  string
 	value string   // what help calls the value; "" for a switch
@@ -376,7 +368,6 @@ var shared = []option{
 	opt("approve", "HOW", "who approves changes (default: whom the command can ask, the client, the editor or the "+
 		"terminal, and of serve the queue)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
 	opt("yes", "", "do it, or approve it, without a question; a call's is no yes to what runs code later"),
-	opt("yes-exec", "", "as --approve yes-exec: approve what runs code later, too"),
 	opt("dry-run", "", "change nothing, and say what would be done"),
 	opt("identity", "FILE", "the age identity that encrypted content can be read with"),
 	opt("contains", "TEXT", "of paths that hold this, letters of either case"),
@@ -446,24 +437,13 @@ func (in *invocation) arg(i int) string {
 	return ""
 }
 
-// singleDash is an option with one dash, as package flag takes it.
-var singleDash = regexp.MustCompile(`^-[a-z][a-z-]+(=|$)`)
-
 // parse finds the command and checks the line against it. The invocation is nil when the line
 // asked for help or completions, which have been written then.
 func parse(args []string, s streams) (in *invocation, err error) {
 	args = slices.Clone(args)
 	switch args[0] {
-	case "-V", "-version", "--version":
+	case "-V", "--version":
 		args[0] = "version"
-	}
-	for i, a := range args {
-		if a == "--" {
-			break
-		}
-		if singleDash.MatchString(a) {
-			args[i] = "-" + a
-		}
 	}
 	root := tree(commands(), s, func(found *invocation) { in = found })
 	root.SetArgs(args)
@@ -653,7 +633,6 @@ const overview = `moltis-fs COMMAND --help explains one, with examples; moltis-f
 // writeHelp is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.
 func writeHelp(c *cobra.Command, _ []string) {
-	width := streams{out: c.OutOrStdout()}.width()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", wrap(c.CommandPath()+": "+c.Short, width))
 	runs, above := c.Example != "", c.HasAvailableSubCommands()
@@ -693,9 +672,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 				return misuse("", "%v", err)
 			}
 			if len(rest) == 1 && !c.HasParent() {
-				if d, ok := isTool(rest[0]); ok {
-					_, err := io.WriteString(root.OutOrStdout(),
-						toolHelp(d, streams{out: root.OutOrStdout()}.width()))
+				if d, err := definition(rest[0], tools.Definitions()); err == nil {
+					_, err := io.WriteString(root.OutOrStdout(), toolHelp(d))
 					return err
 				}
 			}
@@ -795,12 +773,6 @@ func jsWorkerCommand() *command {
 			return js.Work(in.in, in.out)
 		},
 	}
-}
-
-// jsProgram is the command that runs it.
-func jsProgram() (js.Program, error) {
-	self, err := ownProgram()
-	return js.Program{self, jsWorkerCommand().name}, err
 }
 
 // fingerprint tells builds apart.

@@ -167,6 +167,8 @@ func matches(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+const readyMCP = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+
 // must ends a test whose preparation failed.
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -89,7 +89,7 @@ func (in *invocation) readConfig(file string) (cfg config.Config, from string, e
 	if err != nil {
 		hint := ""
 		if errors.Is(err, fs.ErrNotExist) {
-			hint = fmt.Sprintf("%s config example %s writes one with every key", program, from)
+			hint = fmt.Sprintf("%s config example > %s writes one with every key", program, shellWord(from))
 		}
 		return cfg, from, misuse(hint, "reading the configuration: %v", err)
 	}
@@ -192,8 +192,8 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		return nil, cfg, err
 	}
 	o := tools.Options{
-		Identities: identities, Progress: progressOn(in.err),
-		DataDir: s.dir, Root: s.root, Approver: approver, Protect: protect,
+		Identities: identities,
+		DataDir:    s.dir, Root: s.root, Approver: approver, Protect: protect,
 		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -543,7 +543,7 @@ func (in *invocation) overridePolicies(cfg *config.Config) error {
 		return misuse("it looks like "+policiesForm, "--policies-json: %v", err)
 	}
 	fs := &cfg.Tools.FS
-	if mode == "" { // what holds is what the configuration says
+	if mode == "" { // the configuration holds
 		fmt.Fprintf(in.err, "%s: warning: --policies-json has no entry \"filesystem\"\n", program)
 		return nil
 	}
@@ -616,7 +616,7 @@ func plainly(of string, err error) error {
 	return err
 }
 
-// loadPolicies makes the chain. It is what the engine is handed.
+// loadPolicies makes the chain of policies for an engine.
 func loadPolicies(mode string, policies []string) (policy.Chain, error) {
 	chain, err := rego.Open(mode, policies)
 	if err != nil {

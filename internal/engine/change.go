@@ -298,7 +298,6 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		tell()
 		s.hidden = s.hidden && s.steps[i].Dir == ""
 		s.failed, err = i, s.swap(ctx, i)
-		e.told("changing files", i+1, len(s.moves))
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
@@ -360,10 +359,8 @@ func (s *apply) stageAll(ctx context.Context, tell func()) error {
 			}
 		}
 	}
-	var staged atomic.Int64
 	one := func(i int) error {
 		tell()
-		defer func() { s.e.told("preparing files", int(staged.Add(1)), len(s.moves)) }()
 		return s.stage(ctx, i)
 	}
 	var rest, dirs []int
@@ -492,13 +489,6 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 		return cause
 	}
 	return halfMade(cause, stuck, s.id, again != nil)
-}
-
-// told says how far long work is.
-func (e *Engine) told(what string, done, total int) {
-	if e.progress != nil {
-		e.progress(what, done, total)
-	}
 }
 
 // each runs one for every number below n, several at a time: the syncs of many files then share the

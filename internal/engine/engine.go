@@ -73,9 +73,8 @@ type Options struct {
 	Logger   *slog.Logger
 	Fault    func(op string) *guardfs.Fault // for tests: see guardfs.Options
 
-	Identities []string                           // of encrypted checkpoints
-	Progress   func(what string, done, total int) // of long work; may be nil
-	Calls      guardfs.Calls                      // on the tree: see guardfs.Options
+	Identities []string      // of encrypted checkpoints
+	Calls      guardfs.Calls // on the tree: see guardfs.Options
 }
 
 // Engine is one policy, one audit record and one checkpoint history over the agent's tree.
@@ -110,7 +109,6 @@ type shared struct {
 	sums        sums
 	editors     editors
 	unrecovered unrecovered
-	progress    func(what string, done, total int)
 	calls       underway
 	stuck       stuck
 	mayHang     func() bool      // see guardfs.FS.MayHang
@@ -123,7 +121,7 @@ type shared struct {
 func OpenOver(o Options) (_ *Engine, err error) {
 	e := &Engine{judge: o.Judge, shared: &shared{
 		cfg: o.Config, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
-		lockWait: 15 * time.Second, progress: o.Progress,
+		lockWait: 15 * time.Second,
 		patience: [2]time.Duration{viewPatience, changePatience},
 		limits:   limits{Limits: o.Config.Limits},
 	}}
@@ -173,7 +171,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		}
 	}
 	e.checkpoints = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"),
-		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress,
+		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities,
 		excluded: e.excluded}
 	until := time.Now().Add(e.lockWait)
 	return e, e.recover(context.Background(), until)
@@ -303,15 +301,14 @@ func (c *Call) key() session.Key { return session.Key{Principal: c.Principal, Se
 
 // Host holds the parts that a program supplies besides the configuration. DataDir is needed.
 type Host struct {
-	DataDir    string                             // made where it is missing, see datadir.Take
-	Approver   approval.Approver                  // of calls that bring none; nil: nobody can be asked
-	Protect    []string                           // what no call may touch besides DataDir
-	Logger     *slog.Logger                       // nil: silent
-	GitUser    ignore.User                        // whose core.excludesFile searches obey
-	Identities []string                           // of encrypted checkpoints
-	Progress   func(what string, done, total int) // of long work; may be nil
-	Hooks      hook.Set                           // run before those of the configuration
-	Fault      func(op string) *guardfs.Fault     // for tests: see guardfs.Options
+	DataDir    string                         // made where it is missing, see datadir.Take
+	Approver   approval.Approver              // of calls that bring none; nil: nobody can be asked
+	Protect    []string                       // what no call may touch besides DataDir
+	Logger     *slog.Logger                   // nil: silent
+	GitUser    ignore.User                    // whose core.excludesFile searches obey
+	Identities []string                       // of encrypted checkpoints
+	Hooks      hook.Set                       // run before those of the configuration
+	Fault      func(op string) *guardfs.Fault // for tests: see guardfs.Options
 
 	Program  Program // what has the engine
 	Root     Root
@@ -409,7 +406,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	}
 	e, err := OpenOver(Options{
 		Config: cfg.Tools.FS, Judge: judge, Classes: classes, DataDir: o.dataDir,
-		Approver: h.Approver, Logger: h.Logger, Identities: h.Identities, Progress: h.Progress,
+		Approver: h.Approver, Logger: h.Logger, Identities: h.Identities,
 		Fault: h.Fault, Calls: h.Root.Calls,
 	})
 	if err != nil {
@@ -663,7 +660,6 @@ type checkpointStore struct {
 	logger *slog.Logger
 
 	identities []string
-	progress   func(what string, done, total int)
 	excluded   func(path string) bool
 
 	mu     sync.Mutex
@@ -684,7 +680,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
+	o.Logger, o.Identities = s.logger, s.identities
 	if o.Exclude != nil {
 		o.Exclude = s.excluded // links in it lead where the files are
 	}
@@ -1025,17 +1021,17 @@ func (w *Workspaces) discard(ctx context.Context, c Call, dir string) error {
 // dialect.
 const operator = "operator"
 
-// A Deed is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
-type Deed struct {
+// An OperatorAction is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
+type OperatorAction struct {
 	Name               string // as it stands on record
 	Principal, Session string // whose files are meant, where that is said
 	What               string // which: options, as they were given
 	Checkpoint         string
 }
 
-// Recorded carries a deed out between two records, in the log under the data directory. Without the
+// Recorded carries the action out between two records, in the log under the data directory. Without the
 // first it is not begun. refused names an error that is a "no", for the record; "" is a broken host.
-func (d Deed) Recorded(dataDir string, cfg config.Audit, do func() error,
+func (d OperatorAction) Recorded(dataDir string, cfg config.Audit, do func() error,
 	refused func(error) string) (err error) {
 	log, err := auditLog(dataDir, cfg)
 	if err != nil {
@@ -1050,7 +1046,7 @@ func auditLog(dataDir string, cfg config.Audit) (*audit.Log, error) {
 	return audit.Options{MaxBytes: cmp.Or(cfg.MaxBytes/(keep+1), -1), Keep: keep}.Open(filepath.Join(dataDir, "audit"))
 }
 
-func (d Deed) on(log *audit.Log, do func() error, refused func(error) string) error {
+func (d OperatorAction) on(log *audit.Log, do func() error, refused func(error) string) error {
 	start := time.Now()
 	r := audit.Record{Time: start, Phase: "intent", Call: rand.Text()[:16], By: "person",
 		Dialect: operator, Tool: d.Name, Principal: d.Principal, Session: d.Session,
@@ -1082,7 +1078,7 @@ func (e *Engine) Upkeep(ctx context.Context, name string,
 	if err != nil {
 		return err
 	}
-	return Deed{Name: name}.on(e.log, func() error { return do(ctx, db) }, func(err error) string {
+	return OperatorAction{Name: name}.on(e.log, func() error { return do(ctx, db) }, func(err error) string {
 		if r := Reason(err); r != nil {
 			return string(r.Code)
 		}

@@ -1040,8 +1040,7 @@ func (r *restore) remade(ctx context.Context, name string) bool {
 
 // load looks at files and links: those in whose place a directory is to be, or the others.
 func (r *restore) load(ctx context.Context, swaps bool) error {
-	for i, name := range r.paths {
-		r.e.told("looking at files", i+1, len(r.paths))
+	for _, name := range r.paths {
 		if swaps != (r.items[name].Want.Kind == checkpoint.Dir) {
 			continue
 		}
