@@ -25,9 +25,10 @@ import (
 
 func acpCommand() *command {
 	return &command{
-		name:  "acp",
-		short: "stand between an editor and its agent, over the Agent Client Protocol",
-		args:  "[OPTIONS] -- AGENT [ARGUMENT…]", min: 1, max: 1 << 20,
+		name:   "acp",
+		serves: true,
+		short:  "stand between an editor and its agent, over the Agent Client Protocol",
+		args:   "[OPTIONS] -- AGENT [ARGUMENT…]", min: 1, max: 1 << 20,
 		long: `An editor starts this in the place of its agent. It starts the agent and passes the
 protocol through in both directions, but for the files that the agent reads and writes by it
 (fs/read_text_file, fs/write_text_file): those pass policy, approval, checkpoint and audit. They are
@@ -102,7 +103,11 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	came := make(chan os.Signal, 4)
 	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(came)
-	agent, err := acp.Start(in.args, in.err)
+	errs := in.err
+	if errs == io.Writer(&atWork) {
+		errs = atWork.w // the terminal itself: to the agent it is one
+	}
+	agent, err := acp.Start(in.args, errs)
 	if err != nil {
 		hint := ""
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {

@@ -31,7 +31,7 @@ const (
 
 func confineCommand() *command {
 	return &command{
-		name: "confine", run: runConfine, args: "-- COMMAND [ARGUMENT…]", min: 1, max: 1 << 20,
+		name: "confine", run: runConfine, serves: true, args: "-- COMMAND [ARGUMENT…]", min: 1, max: 1 << 20,
 		short: "run a program, as an agent's shell, held to the policy by the kernel",
 		long: `Linux with Landlock. The program, and all that it starts, may read and write what the policy
 allows below --root, or the beginnings of allow_paths, and a TMPDIR of its own; read and run what is

@@ -70,7 +70,7 @@ func main() {
 	// the write fails instead; no change ends half-way, and the exit status stays true
 	signal.Ignore(syscall.SIGPIPE)
 	limitMemory(os.Getenv)
-	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
 }
 
 // limitMemory has garbage collection work to stay below [config.Memory], unless GOMEMLIMIT says
@@ -107,7 +107,11 @@ func runLine(ctx context.Context, args []string, s streams) int {
 		return exitOK // help or completions were written
 	}
 	if err == nil {
+		if !in.command.serves {
+			atWork.begin(in.command.path)
+		}
 		err = in.command.run(ctx, in)
+		atWork.end()
 	} else {
 		in = &invocation{streams: s}
 	}
@@ -327,6 +331,7 @@ type command struct {
 	examples []string
 	below    []*command // without run one of them is needed
 	hidden   bool
+	serves   bool // it goes on until it is stopped, or has the terminal for a program
 	run      func(context.Context, *invocation) error
 
 	path string // with the names above, filled by the table

@@ -12,8 +12,9 @@ import (
 
 func mcpCommand() *command {
 	return &command{
-		name:  "mcp",
-		short: "serve the tools over MCP on standard input and output",
+		name:   "mcp",
+		serves: true,
+		short:  "serve the tools over MCP on standard input and output",
 		long: `Speaks the Model Context Protocol, revisions 2024-11-05 to 2026-07-28, one message
 a line, until standard input ends. An MCP client, such as an editor or an agent, starts it.
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -49,10 +50,71 @@ func (s *shownWriter) Write(p []byte) (int, error) {
 		}
 	}
 	s.rest = append([]byte(nil), text[whole:]...)
+	atWork.end()
 	if _, err := io.WriteString(s.w, approval.Escape(string(text[:whole]), true)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// A working is a line on the terminal w: it tells how long the command has been at work. It shows from the second
+// second on and goes for good with the first thing that is written or asked.
+type working struct {
+	w     io.Writer
+	mu    sync.Mutex
+	timer *time.Timer // nil: the line does not show, and will not
+	drawn bool
+}
+
+// atWork is the line of this process; a process has one terminal.
+var atWork working
+
+// shownErr is f. If f is a terminal, the line of long work gives way to what is written.
+func shownErr(f *os.File) io.Writer {
+	if isTerminal(f) {
+		atWork.w = f
+		return &atWork
+	}
+	return f
+}
+
+// begin has the line tell of the command of that name, if there is a terminal.
+func (p *working) begin(name string) {
+	if p.w == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	start := time.Now()
+	p.timer = time.AfterFunc(2*time.Second, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.timer == nil {
+			return
+		}
+		p.drawn = true
+		fmt.Fprintf(p.w, "\r\x1b[K%s: %s has been at work for %d s", program, name, int(time.Since(start).Seconds()))
+		p.timer.Reset(time.Second)
+	})
+}
+
+// end takes the line away for good.
+func (p *working) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	if p.drawn {
+		_, _ = io.WriteString(p.w, "\r\x1b[K") // if it fails, so does what follows
+		p.drawn = false
+	}
+}
+
+func (p *working) Write(b []byte) (int, error) {
+	p.end()
+	return p.w.Write(b)
 }
 
 // ink is colour for a terminal, unless its user wants none.
@@ -70,8 +132,8 @@ func (s streams) terminal() *os.File {
 	return nil
 }
 
-// width is the number of columns of help: a narrow terminal breaks its lines.
-const width = 100
+// width is the number of columns of help.
+const width = 80
 
 // wrap breaks the paragraphs of a text at so many columns. Lines that are indented stay as they are: they
 // are examples.
@@ -193,6 +255,7 @@ func shellWord(s string) string {
 
 // controlling opens the controlling terminal.
 func controlling() (r, w *os.File, err error) {
+	atWork.end()
 	in, out := "/dev/tty", "/dev/tty"
 	if runtime.GOOS == "windows" {
 		in, out = "CONIN$", "CONOUT$"

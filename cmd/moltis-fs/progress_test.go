@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Long work has one line on a terminal, which goes for good before anything else is written.
+func TestLongWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := &working{w: &out}
+		p.begin("checkpoint gc")
+		time.Sleep(1900 * time.Millisecond)
+		synctest.Wait()
+		if out.Len() > 0 {
+			t.Errorf("short work shows %q", &out)
+		}
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if got := out.String(); !strings.HasSuffix(got, "checkpoint gc has been at work for 5 s") || strings.Contains(got, "\n") {
+			t.Errorf("long work shows %q", got)
+		}
+		if _, err := p.Write([]byte("answer\n")); err != nil || !strings.HasSuffix(out.String(), "5 s\r\x1b[Kanswer\n") {
+			t.Errorf("an answer stands in the line: %q, %v", &out, err)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if !strings.HasSuffix(out.String(), "answer\n") {
+			t.Errorf("the line comes back: %q", &out)
+		}
+		(&working{}).begin("no terminal")
+	})
+}
