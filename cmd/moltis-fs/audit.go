@@ -172,7 +172,7 @@ func auditLine(e *audit.Entry) string {
 	}
 	for _, f := range []struct{ what, value string }{
 		{"", e.Checkpoint}, {pattern, e.Pattern}, {"", e.Window}, {"", e.Approval}, {"rule ", e.Rule},
-		{"turn ", e.Turn}, {"in ", e.Where}, {"client ", e.Client}, {"", e.Version}, {"policy ", shortHash(e.Policy)},
+		{"turn ", e.Turn}, {"in ", e.Where}, {"client ", e.Client}, {"", e.Version}, {"policy ", e.Policy[:min(len(e.Policy), 12)]},
 		{"alert: ", e.Alert},
 	} {
 		if f.value != "" {
@@ -193,8 +193,6 @@ func auditLine(e *audit.Entry) string {
 	}
 	return strings.Join(parts, "  ")
 }
-
-func shortHash(h string) string { return h[:min(len(h), 12)] }
 
 func verifyCommand() *command {
 	return &command{

@@ -87,7 +87,16 @@ such as checkpoint undo --dry-run with a --config without that rule.`,
 func (in *invocation) writeReport(r *checkpoint.Report) error {
 	r.Problems = list(r.Problems)
 	var b strings.Builder
-	writeProblems(&b, r.Problems)
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "%s: %s", p.What, approval.Escape(p.Why, false))
+		if p.Hash != "" {
+			fmt.Fprintf(&b, " (sha256 %.12s)", p.Hash)
+		}
+		for _, path := range p.Paths {
+			b.WriteString(" " + visible(path))
+		}
+		b.WriteByte('\n')
+	}
 	for _, id := range r.Unfinished {
 		fmt.Fprintf(&b, "%s was interrupted: the next start that may reach all its paths "+
 			"takes it back; until then it is kept\n", id)
@@ -110,19 +119,6 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 		OK bool `json:"ok"`
 		*checkpoint.Report
 	}{len(r.Problems) == 0, r}, "%s", b.String())
-}
-
-func writeProblems(b *strings.Builder, ps []checkpoint.Problem) {
-	for _, p := range ps {
-		fmt.Fprintf(b, "%s: %s", p.What, approval.Escape(p.Why, false))
-		if p.Hash != "" {
-			fmt.Fprintf(b, " (sha256 %.12s)", p.Hash)
-		}
-		for _, path := range p.Paths {
-			b.WriteString(" " + visible(path))
-		}
-		b.WriteByte('\n')
-	}
 }
 
 func checkpointStatsCommand() *command {

@@ -639,7 +639,7 @@ const overview = `moltis-fs COMMAND --help explains one, with examples; moltis-f
 // would link package text/template, and with it every exported method of the program: 5 MB.
 func writeHelp(c *cobra.Command, _ []string) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", wrap(c.CommandPath()+": "+c.Short, width))
+	fmt.Fprintf(&b, "%s: %s\n", c.CommandPath(), c.Short)
 	runs, above := c.Example != "", c.HasAvailableSubCommands()
 	if runs || !above {
 		fmt.Fprintf(&b, "Usage: %s\n", strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
@@ -648,10 +648,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 		fmt.Fprintf(&b, "Usage: %s COMMAND [OPTIONS] [ARGUMENTS]\n\n", c.CommandPath())
 		for _, below := range c.Commands() {
 			if below.IsAvailableCommand() {
-				indent := c.NamePadding() + 4
-				short := wrap(below.Short, width-indent)
-				fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), below.Name(),
-					strings.ReplaceAll(short, "\n", "\n"+strings.Repeat(" ", indent)))
+				fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), below.Name(), below.Short)
 			}
 		}
 	}
