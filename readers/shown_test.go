@@ -408,7 +408,7 @@ func TestRemarks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := readBytes(t, c.raw, c.o)
 			must(t, err)
-			if note := *noteOf(got); !strings.Contains(note, c.want) || c.want == "" && note != "" {
+			if note := *got.noted(); !strings.Contains(note, c.want) || c.want == "" && note != "" {
 				t.Errorf("%q, want %q", note, c.want)
 			}
 		})
