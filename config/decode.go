@@ -231,7 +231,7 @@ func (d *decoder) unknown(path []string, f *field, rest []string, typ string) {
 	}
 	at := path[:len(path)-len(rest)+1]
 	if section {
-		d.add(at, "unknown section", d.nearSection(dotted(at), path))
+		d.add(at, "unknown section", d.nearSection(path))
 		return
 	}
 	name, hint := rest[0], ""
@@ -269,18 +269,18 @@ func (d *decoder) sections() (names []string) {
 	return names
 }
 
-func (d *decoder) nearSection(key string, path []string) string {
-	var full, last []string
+// nearSection is a hint for the unknown section at path: the one of nearly the same name.
+func (d *decoder) nearSection(path []string) string {
+	var names []string
 	home := map[string]string{}
 	d.schema.walk(func(f *field) {
 		if f.section() {
-			full, last = append(full, f.key), append(last, f.name)
+			names = append(names, f.name)
 			home[f.name] = f.key
 		}
 	})
-	near := cmp.Or(args.Nearest(dotted(path), full), args.Nearest(key, full), home[args.Nearest(path[len(path)-1], last)])
-	if near != "" {
-		return "did you mean [" + near + "]?"
+	if near := args.Nearest(path[len(path)-1], names); near != "" {
+		return "did you mean [" + home[near] + "]?"
 	}
 	return "known sections: " + strings.Join(d.sections(), ", ")
 }

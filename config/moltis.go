@@ -28,7 +28,7 @@ func (d *decoder) foreign(path []string, f *field, rest []string, section bool) 
 	switch {
 	case !known && f.key == "" && !section:
 		return false // a key of no section
-	case !known && !told && section && strings.HasPrefix(d.nearSection(key, at), "did you mean"):
+	case !known && !told && section && strings.HasPrefix(d.nearSection(at), "did you mean"):
 		return false
 	case !known && d.ours(rest[len(rest)-1]):
 		return false

@@ -125,7 +125,7 @@ func WindowBytes(contextTokens int) int64 {
 type Content interface {
 	Kind() string // "text", "image", "pdf", "notebook", "binary"
 	Seen() ReadRecord
-	content()
+	noted() *string
 }
 
 // ReadRecord tells the caller how much of the file stands behind an answer. It is not part of the answer.

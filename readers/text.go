@@ -52,8 +52,8 @@ type Text struct {
 }
 
 // Kind is "text".
-func (*Text) Kind() string { return "text" }
-func (*Text) content()     {}
+func (*Text) Kind() string     { return "text" }
+func (c *Text) noted() *string { return &c.Note }
 
 func knowsText(f *file, o *Options) bool {
 	return o.Encoding != "" || !isBinary(f.head)
