@@ -503,9 +503,13 @@ func (s *Suite) recorded(p string) error {
 	case p == "":
 		return bad("leave it out to mean all, or send an absolute path", "a path is empty")
 	case whole == "":
-		return bad("send an absolute path", "%s is not the absolute path of anything", quotePath(p))
+		return bad("send an absolute path", "%s is not the absolute path of anything", quoteShort(p))
 	}
-	return bad(fmt.Sprintf("send it absolute and plain: %.1000s", whole), "%s is not spelled as checkpoints have their paths", quotePath(p))
+	hint := "send it absolute and plain"
+	if len(whole) < 200 { // a longer one would be cut
+		hint += ": " + whole
+	}
+	return bad(hint, "a path is not spelled as checkpoints have theirs")
 }
 
 // oneOf checks that exactly one argument says which checkpoint is meant.

@@ -65,6 +65,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -224,7 +225,8 @@ func someTool(cfg config.Tools) error {
 	if defs, _ := DefinitionsUnder(config.Tools{Policy: p}); len(defs) > 0 {
 		key = "tools.fs.read_only"
 	} else if len(p.Allow) == 0 && len(p.Names()) > 0 {
-		key = "tools.policy.profile"
+		return &config.Problem{Key: "tools.policy.profile", Why: strconv.Quote(p.Profile) + " leaves no tool at all",
+			Hint: `add allow = ["Read", …] with the names that are wanted, or write profile = "full"`}
 	} else if defs, _ := DefinitionsUnder(config.Tools{Policy: config.Policy{Allow: p.Allow}}); len(defs) == 0 {
 		key = "tools.policy.allow"
 	}
