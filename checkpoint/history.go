@@ -16,9 +16,8 @@ import (
 
 // history answers lists and the planner from one snapshot of the catalog.
 type history struct {
-	q       querier
-	pending map[ID]Outcome // settled, not yet written
-	open    map[int64]bool // may be half made; of planning only
+	q    querier
+	open map[int64]bool // may be half made; of planning only
 }
 
 const (
@@ -32,29 +31,21 @@ const (
 // entries reads operations without their changes; from is the query behind FROM.
 func (h *history) entries(ctx context.Context, from string, args ...any) (out []entry, err error) {
 	err = each(ctx, h.q, opQuery+from, args, func(row scanner) error {
-		e, err := h.scan(row)
+		e, err := scanEntry(row)
 		out = append(out, e)
 		return err
 	})
 	return out, err
 }
 
-// scan makes the entry of a row of opQuery; sql.ErrNoRows when there is none.
-func (h *history) scan(row scanner) (e entry, err error) {
+// scanEntry makes the entry of a row of opQuery; sql.ErrNoRows when there is none.
+func scanEntry(row scanner) (e entry, err error) {
 	var ts, outcome int64
 	c := &Checkpoint{}
 	err = row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
 		&c.Label, &e.undoOf, &e.restoreOf, &e.run, &c.UndoOf, &c.RestoreOf)
-	c.Time, c.Outcome, e.c = time.Unix(0, ts), h.outcome(c.ID, outcome), c
+	c.Time, c.Outcome, e.c = time.Unix(0, ts), byCode(outcomes, outcome), c
 	return e, err
-}
-
-// outcome gives the outcome of the operation id: the pending one, or else the one that code stands for in the catalog.
-func (h *history) outcome(id ID, code int64) Outcome {
-	if o, ok := h.pending[id]; ok {
-		return o
-	}
-	return byCode(outcomes, code)
 }
 
 // sessions are the rows of table session that s sees.
@@ -92,7 +83,7 @@ func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 // entry is the one where column, seq or id, is key.
 func (h *history) entry(ctx context.Context, column string, key any) (entry, error) {
 	const one = opQuery + "op" + opJoins + " WHERE op."
-	e, err := h.scan(h.q.QueryRowContext(ctx, one+column+"=?", key))
+	e, err := scanEntry(h.q.QueryRowContext(ctx, one+column+"=?", key))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, ErrNotFound
 	}
@@ -145,7 +136,7 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 		var c Checkpoint
 		var code int64
 		err := row.Scan(&e.seq, &c.ID, &c.Kind, &code, &e.undoOf, &e.restoreOf, &e.run)
-		c.Outcome = h.outcome(c.ID, code)
+		c.Outcome = byCode(outcomes, code)
 		e.c = &c
 		if err == nil && !fn(e) {
 			err = fs.SkipAll
@@ -197,7 +188,7 @@ func (h *history) head(ctx context.Context, who Scope, path string, more where) 
 			w.and(more.terms[0], more.args...)
 		}
 		q := opQuery + opsOfPath + opJoins + w.sql() + " ORDER BY cp.op DESC LIMIT 1"
-		e, err := h.scan(h.q.QueryRowContext(ctx, q, w.args...))
+		e, err := scanEntry(h.q.QueryRowContext(ctx, q, w.args...))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}

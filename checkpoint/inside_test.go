@@ -141,7 +141,7 @@ func TestPlanThatIsOvertaken(t *testing.T) {
 					t.Fatal(err)
 				}
 				ops, err := d.Open(ctx)
-				if err != nil || d.Settle(ctx, ops[0].ID, Committed) != nil || d.Flush() != nil {
+				if err != nil || d.Settle(ctx, ops[0].ID, Committed) != nil {
 					t.Fatal(err)
 				}
 				ids = append(ids, ops[0].ID)

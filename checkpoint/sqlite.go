@@ -171,6 +171,17 @@ func (d *DB) assure(ctx context.Context, conn *conn) error {
 	return nil
 }
 
+// setSync says whether the commits of a connection wait for the disk. It goes round the compiled statements:
+// this one takes effect when it is compiled.
+func setSync(ctx context.Context, c *conn, on bool) error {
+	mode := "NORMAL"
+	if on {
+		mode = "FULL"
+	}
+	_, err := c.Conn.ExecContext(ctx, "PRAGMA synchronous="+mode)
+	return err
+}
+
 // code is SQLite's own number of an error, with its extension; 0 if it has none.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
