@@ -273,9 +273,9 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 		var oldest, newest int64
 		err = h.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM path),
 			(SELECT count(*) FROM session), (SELECT count(*) FROM op WHERE pin=1),
-			(SELECT count(*) FROM trash WHERE phase IN (0,1)),
-			(SELECT coalesce(sum(size),0) FROM trash WHERE phase < 3 AND parked <> ?),
-			(SELECT coalesce(min(ts),0) FROM op), (SELECT coalesce(max(ts),0) FROM op)`, nothing).
+			(SELECT count(*) FROM trash),
+			(SELECT coalesce(sum(size),0) FROM trash),
+			(SELECT coalesce(min(ts),0) FROM op), (SELECT coalesce(max(ts),0) FROM op)`).
 			Scan(&s.Checkpoints, &s.Paths, &s.Sessions, &s.Pinned, &s.Trashed, &s.ParkedBytes, &oldest, &newest)
 		if err != nil {
 			return err

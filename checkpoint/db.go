@@ -636,10 +636,6 @@ func count(yes bool) int {
 	return 0
 }
 
-// nothing is the empty blob.
-var nothing = []byte{}
-
-// orNull is v as a column: NULL for the zero value.
 // nameOrNull is a path as a column; NULL for "".
 func nameOrNull(path string) any {
 	if path == "" {
@@ -648,6 +644,7 @@ func nameOrNull(path string) any {
 	return []byte(path)
 }
 
+// orNull is v as a column: NULL for the zero value.
 func orNull[T comparable](v T) any {
 	if v == *new(T) {
 		return nil

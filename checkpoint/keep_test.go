@@ -86,9 +86,6 @@ func TestGCKeepsWhatRetentionSays(t *testing.T) {
 		t.Errorf("gc must free bytes: %d before, %d after", before.StoredBytes, after.StoredBytes)
 	}
 	sound(t, d)
-	if err := d.TrashSettle(ctx, entry.ID, checkpoint.Gone); err != nil {
-		t.Fatal(err)
-	}
 	if err := d.TrashDrop(ctx, entry.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -297,7 +297,6 @@ func (d *DB) Seen(ctx context.Context, principal, session string) (bool, error) 
 	defer d.active.Done()
 	ses := Scope{Principal: principal, Session: session, AllSessions: true}.sessions()
 	var trash where
-	trash.and("phase<>3")
 	trash.when(principal != "", "principal=?", principal)
 	trash.when(session != "", "session=?", session)
 	n, err := one[int](ctx, d.r, "SELECT count(*) FROM (SELECT 1 FROM session"+ses.sql()+" UNION ALL SELECT 1 FROM trash"+

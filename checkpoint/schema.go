@@ -97,7 +97,7 @@ ALTER TABLE change ADD COLUMN moved_to BLOB;
 ALTER TABLE change ADD COLUMN moved_from BLOB;
 ALTER TABLE change ADD COLUMN ident TEXT;
 UPDATE op SET id=seq;
-DELETE FROM trash WHERE length(parked)=0 OR parked IS NULL;
+DELETE FROM trash WHERE phase=3 OR length(parked)=0 OR parked IS NULL;
 UPDATE trash SET name=id;
 DROP INDEX turn_name;
 ` + schema8 + `

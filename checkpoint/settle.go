@@ -65,8 +65,7 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 	}
 	return d.write(ctx, "settling checkpoint", o != Committed, func(ctx context.Context, tx *tx) error {
 		if o == Aborted { // then it put nothing into the trash either
-			err := tx.exec(ctx, "UPDATE trash SET phase=3 WHERE op=(SELECT seq FROM op WHERE id=?) AND phase<>3", id)
-			if err != nil {
+			if err := tx.exec(ctx, "DELETE FROM trash WHERE op=(SELECT seq FROM op WHERE id=?)", id); err != nil {
 				return err
 			}
 		}

@@ -34,14 +34,11 @@ func TestFullDiskTrashCanBeEmptied(t *testing.T) {
 		_, err = f.Write(b)
 	}
 	var full *checkpoint.DiskFullError
-	if err := d.TrashSettle(ctx, entry.ID, checkpoint.Gone); err != nil && !errors.As(err, &full) {
+	if err := d.TrashSettle(ctx, entry.ID, true); err != nil && !errors.As(err, &full) {
 		t.Error(err)
 	}
 	if err := f.Truncate(8 << 20); err != nil {
 		t.Fatal(err)
-	}
-	if err := d.TrashSettle(ctx, entry.ID, checkpoint.Gone); err != nil {
-		t.Error(err)
 	}
 	if err := d.TrashDrop(ctx, entry.ID); err != nil {
 		t.Error(err)
