@@ -502,16 +502,20 @@ func (d *DB) transaction(ctx context.Context, synced bool, fn func(context.Conte
 				}
 			}()
 		}
-		t, err := c.BeginTx(ctx, nil)
-		if err != nil {
+		if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 			return err
 		}
-		defer t.Rollback() //nolint:errcheck // after a commit there is nothing left
-		tx := &tx{c}
-		if err := fn(ctx, tx); err != nil {
+		committed := false
+		defer func() {
+			if !committed {
+				c.ExecContext(ctx, "ROLLBACK") //nolint:errcheck // a commit that failed may have done it
+			}
+		}()
+		if err := fn(ctx, &tx{c}); err != nil {
 			return err
 		}
-		if err := t.Commit(); err != nil {
+		_, err = c.ExecContext(ctx, "COMMIT")
+		if committed = err == nil; err != nil {
 			if diskFailed(err) {
 				d.doubt = err
 				err = &SyncError{err}
@@ -558,11 +562,10 @@ func (d *DB) snapshot(ctx context.Context, fn func(*history) error) error {
 		return err
 	}
 	return d.suspect(d.r.use(ctx, func(ctx context.Context, c *conn) error {
-		tx, err := c.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-		if err != nil {
+		if _, err := c.ExecContext(ctx, "BEGIN"); err != nil {
 			return err
 		}
-		defer tx.Rollback() //nolint:errcheck // it has changed nothing
+		defer c.ExecContext(ctx, "COMMIT") //nolint:errcheck // it has changed nothing
 		return fn(&history{q: c})
 	}))
 }

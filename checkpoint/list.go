@@ -23,7 +23,7 @@ func (d *DB) List(ctx context.Context, f Filter) (page Page, err error) {
 }
 
 func (h *history) list(ctx context.Context, f Filter) (Page, error) {
-	below := int64(1<<63 - 1)
+	below := int64(afterAll)
 	if f.Cursor != "" {
 		var err error
 		if below, err = strconv.ParseInt(f.Cursor, 10, 64); err != nil {
@@ -240,7 +240,7 @@ func (s State) likely(now State) bool {
 // knownOf gives the newest state on record of path, if who has recorded a change of it. It is nil when all of those changes were
 // aborted, or retention took the newest.
 func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, error) {
-	head, err := h.head(ctx, anybody, path, where{})
+	head, err := h.head(ctx, anybody, path, afterAll)
 	if err != nil || head == nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, e
 	stored := c.AfterStored || c.After.Kind != File
 	k := &Known{path, c.After, stored, c.Before, !pending(h, head), c.After}
 	if !who.sees(head.c.Principal, head.c.Session) {
-		own, err := h.head(ctx, who, path, where{})
+		own, err := h.head(ctx, who, path, afterAll)
 		if err != nil || own == nil {
 			return nil, err
 		}
@@ -266,7 +266,7 @@ func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known 
 	err = d.view(ctx, func(h *history) error {
 		var w where
 		w.and("op.outcome<>?", outcomeCode(Aborted))
-		es, err := h.below(ctx, &Filter{Path: path}, w, 1<<63-1, 1)
+		es, err := h.below(ctx, &Filter{Path: path}, w, afterAll, 1)
 		if err != nil || len(es) == 0 {
 			return err
 		}

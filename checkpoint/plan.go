@@ -147,6 +147,9 @@ func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
 	return p, err
 }
 
+// afterAll is above the number of any checkpoint.
+const afterAll = math.MaxInt64
+
 // anybody is the scope of what the planner compares with, and shows nobody.
 var anybody = Scope{AllSessions: true}
 
@@ -205,7 +208,7 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		until := int64(math.MaxInt64)
+		until := int64(afterAll)
 		if r.Until != "" {
 			e, err := visible(ctx, h, who, r.Until)
 			if err != nil {
@@ -366,7 +369,6 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 			p.Undoes = append(p.Undoes, e.c.ID)
 		}
 	}
-	trees := map[string][]treeMove{}
 	for i := range p.Items {
 		it := &p.Items[i]
 		if it.Want.kind() != File {
@@ -374,7 +376,11 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 		} else if !it.Stored && it.Missing == "" {
 			it.Missing = "not_stored"
 		}
-		hd, away, err := h.headNow(ctx, anybody, it.Path, trees)
+		moves, err := h.moves(ctx, it.Path)
+		if err != nil {
+			return err
+		}
+		hd, away, err := h.headAt(ctx, it.Path, moves, afterAll)
 		if err != nil {
 			return err
 		}
@@ -386,7 +392,7 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 			continue
 		}
 		f := firsts[it.Path]
-		if err := it.trace(ctx, h, f.seq, f.principal, f.session); err != nil {
+		if err := it.trace(ctx, h, f.seq, f.principal, f.session, moves); err != nil {
 			return err
 		}
 		if hd.c.Principal == f.principal && hd.c.Session == f.session {
@@ -485,7 +491,7 @@ func outside(ctx context.Context, h *history, all []entry, only []string) (out [
 			o := paths[c.Path]
 			left := o.external == e && o.first != nil && o.first.change(c.Path).Before.Same(c.After)
 			if !left {
-				hd, err := h.head(ctx, anybody, c.Path, where{})
+				hd, err := h.head(ctx, anybody, c.Path, afterAll)
 				if err != nil {
 					return nil, err
 				}
@@ -509,7 +515,7 @@ const RoleTree = "tree"
 // changes are recorded, or somebody outside, of whom only the gap is. The same holds when the
 // newest state of all is not what the session left last. What others changed and took back does not
 // count.
-func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, session string) error {
+func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, session string, moves []treeMove) error {
 	line, err := h.lineage(ctx, it.Path, seq)
 	if err != nil {
 		return err
@@ -525,7 +531,7 @@ func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, ses
 		}
 		it.Own = append(it.Own, e.c.ID)
 		if last != nil && !it.Foreign {
-			if it.Foreign, err = gap(ctx, h, last, e, others); err != nil {
+			if it.Foreign, err = gap(ctx, h, last, e, others, moves); err != nil {
 				return err
 			}
 		}
@@ -541,7 +547,7 @@ func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, ses
 
 // gap reports whether somebody else's change lies between two changes of one session. others says
 // that one is recorded; then what can't be told counts as changed.
-func gap(ctx context.Context, h *history, a, b *entry, others bool) (bool, error) {
+func gap(ctx context.Context, h *history, a, b *entry, others bool, moves []treeMove) (bool, error) {
 	left, found := &a.c.Changes[0], &b.c.Changes[0]
 	if left.After.Same(found.Before) {
 		return false, nil
@@ -555,8 +561,8 @@ func gap(ctx context.Context, h *history, a, b *entry, others bool) (bool, error
 	if left.After.maybe(found.Before) || found.Role == RoleTree {
 		return false, nil // what is moved as a whole is in the trash: nothing of it is overwritten
 	}
-	if away, err := h.movedAway(ctx, left.Path, a.seq, b.seq); err != nil || away {
-		return false, err
+	if slices.ContainsFunc(moves, func(m treeMove) bool { return a.seq < m.seq && m.seq < b.seq }) {
+		return false, nil
 	}
 	// The checkpoints that retention took may hold a change of this session.
 	return h.complete(ctx, a.seq, b.seq)

@@ -64,7 +64,7 @@ func (d *DB) dsn(write, fresh bool) string {
 		if fresh { // else it takes the lock for writing, and opening waits for whoever holds that
 			q = append(q, "_pragma=auto_vacuum(INCREMENTAL)")
 		}
-		q = append(q, "mode=rw", "_txlock=immediate", "_pragma=journal_mode(WAL)",
+		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)",
 			"_pragma=synchronous(FULL)", "_pragma=secure_delete(FAST)",
 			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")", "_pragma=cache_size(-8000)")
 	default:
