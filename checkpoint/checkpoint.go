@@ -68,8 +68,7 @@ import (
 	"moltisfs/internal/ids"
 )
 
-// ID names a checkpoint towards people and models: "ck-" and ten characters that are drawn for it, or
-// fewer that a store of format 7 gave it.
+// ID names a checkpoint towards people and models: "ck-" and ten characters that are drawn for it.
 type ID string
 
 const (

@@ -39,6 +39,7 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 		return Page{}, err
 	}
 	w.when(f.Turn != "", "op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
+	w.when(f.Tool != "", "(op.tool = ? OR op.kind = ?)", f.Tool, f.Tool)
 	w.when(f.Kind != "", "op.kind = ?", f.Kind)
 	w.when(f.NoReads, "op.kind <> ?", KindRead)
 	w.when(f.Label != "", "op.label = ?", f.Label)
@@ -85,43 +86,31 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	return p, nil
 }
 
-// below returns the n next checkpoints below seq, of whichever of its names where a path is asked
-// for, and of either meaning where a tool is.
+// below returns the n next checkpoints of f below seq for which w holds too, of whichever of its names where a
+// path is asked for.
 func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n int) (es []entry, err error) {
 	add := func(from, column string, w where) {
 		if err == nil {
+			w = w.with(column+" < ?", seq)
 			var more []entry
-			more, err = h.belowOf(ctx, from, column, w, seq, n)
+			more, err = h.entries(ctx, from+opJoins+w.sql()+" ORDER BY "+column+" DESC LIMIT ?", append(w.args, n)...)
 			es = append(es, more...)
 		}
 	}
-	tools := []where{w}
-	if f.Tool != "" { // each through an index of its own
-		tools = []where{w.with("op.tool=?", f.Tool), w.with("op.kind=?", f.Tool)}
+	if f.Path == "" {
+		add("op", "op.seq", w)
+		return es, err
 	}
-	for _, w := range tools {
-		if f.Path == "" {
-			add("op", "op.seq", w)
-			continue
-		}
-		for _, path := range append([]string{f.Path}, f.Also...) {
-			add(opsOfPath, "cp.op", w.with(thisPath, []byte(path)))
-			for dir := above(path); f.trees && dir != ""; dir = above(dir) { // what went with a directory
-				add(opsOfPath, "cp.op", w.with(thisPath+" AND cp.role=?", []byte(dir), RoleTree))
-			}
+	for _, path := range append([]string{f.Path}, f.Also...) {
+		add(opsOfPath, "cp.op", w.with(thisPath, []byte(path)))
+		for dir := above(path); f.trees && dir != ""; dir = above(dir) { // what went with a directory
+			add(opsOfPath, "cp.op", w.with(thisPath+" AND cp.role=?", []byte(dir), RoleTree))
 		}
 	}
 	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(b.seq, a.seq) })
 	// One checkpoint may be of two of the names.
 	es = slices.CompactFunc(es, func(a, b entry) bool { return a.seq == b.seq })
 	return es[:min(len(es), n)], err
-}
-
-func (h *history) belowOf(ctx context.Context, from, column string, w where, seq int64,
-	n int) ([]entry, error) {
-	w = w.with(column+" < ?", seq)
-	order := " ORDER BY " + column + " DESC LIMIT ?"
-	return h.entries(ctx, from+opJoins+w.sql()+order, append(w.args, n)...)
 }
 
 // pathsContaining returns the ids of matching paths. A database folds letters of ASCII only, so that

@@ -58,9 +58,8 @@ type Plan struct {
 	Lost *Lost
 	// More is set where not all can be one change: a tree that went or came back as a whole, and what was
 	// changed at, above or below it. The plan has the newest of it. More is the newest operation that it
-	// leaves, which is planned as Restore.Until, or by the next Undo; Later are the paths of all that it leaves.
-	More  ID
-	Later []string
+	// leaves, which is planned as Restore.Until, or by the next Undo.
+	More ID
 	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that
 	// left some path as it is now, or as the rewind leaves it. They are no part of it; each can be
 	// restored by itself.
@@ -263,7 +262,7 @@ func (p *Plan) cut(ops []entry, only []string) []entry {
 		if slices.ContainsFunc(e.c.Changes, func(c Recorded) bool {
 			return within(c.Path, only) && (trees.touches(c.Path) || c.Role == RoleTree && all.touches(c.Path))
 		}) {
-			p.More, p.Later = e.c.ID, paths(ops[:i+1], only)
+			p.More = e.c.ID
 			return ops[i+1:]
 		}
 		for _, c := range e.c.Changes {
@@ -276,19 +275,6 @@ func (p *Plan) cut(ops []entry, only []string) []entry {
 		}
 	}
 	return ops
-}
-
-// paths lists the paths that ops changed, sorted, but for directories that were only made or removed for them.
-func paths(ops []entry, only []string) []string {
-	all := map[string]bool{}
-	for _, e := range ops {
-		for _, c := range e.c.Changes {
-			if c.Role != RoleParent && within(c.Path, only) {
-				all[c.Path] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
 }
 
 // unmoved takes out of ops, oldest first, each tree that went and came back, or the reverse, while nothing

@@ -50,7 +50,7 @@ func (w walk) plan(ctx context.Context, h *history) (*Plan, error) {
 	}
 	var ops []entry
 	var lost *Lost
-	var more []entry
+	var more ID
 	if w.redo {
 		ops, more, err = w.newestUndo(ctx, h, seen.undos)
 	} else if lost, err = h.lost(ctx, w.who); err == nil && found != nil {
@@ -64,8 +64,8 @@ func (w walk) plan(ctx context.Context, h *history) (*Plan, error) {
 	}
 	newest := ops[len(ops)-1]
 	p := &Plan{Mode: ModeState, UndoOf: newest.c.ID}
-	if ops = p.cut(ops, nil); len(more) > 0 {
-		p.More, p.Later = more[len(more)-1].c.ID, paths(more, nil)
+	if ops = p.cut(ops, nil); more != "" {
+		p.More = more
 	}
 	if len(ops) > 1 {
 		p.RestoreOf = ops[0].c.ID
@@ -87,7 +87,7 @@ type undone struct {
 }
 
 func (u *undone) has(e entry) bool {
-	return u.cancelled[e.seq] || e.undoOf == 0 && slices.ContainsFunc(u.undos, func(o entry) bool {
+	return u.cancelled[e.seq] || e.run != 0 && e.undoOf == 0 && slices.ContainsFunc(u.undos, func(o entry) bool {
 		return o.sameRun(e) && o.restoreOf <= e.seq && e.seq <= o.undoOf
 	})
 }
@@ -97,7 +97,7 @@ func (u *undone) note(e entry) {
 	u.undos = append(u.undos, e)
 }
 
-// sameRun says that two operations have a run in common, whatever retention took of it.
+// sameRun says that e and o have a run in common, whatever retention took of it.
 func (e entry) sameRun(o entry) bool { return e.run != 0 && (e.run == o.run || e.run == -o.run) }
 
 // down goes to the newest ordinary change that is not cancelled, nil where there is none.
@@ -155,33 +155,29 @@ func (w walk) together(ctx context.Context, h *history, found *entry,
 // above is the directory of a path, "" of the last one.
 func above(path string) string { return path[:max(strings.LastIndexAny(path, `/\`), 0)] }
 
-// newestUndo is the newest of those operations that is no redo: what it undoes is no undo itself. It
-// is nil where there is none, and where retention took what would tell. more are those before it, oldest
-// first, that undid the same run right before: it was taken back piece by piece.
-func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) (newest, more []entry, err error) {
+// newestUndo is the newest of undos that is no redo: what it undoes is no undo itself. It is nil where there
+// is none, and where retention took what would tell. more is the one before it if that undid the same run right
+// before: the run was taken back piece by piece.
+func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) (newest []entry, more ID, err error) {
 	var run int64
 	for _, e := range undos {
 		of, err := h.entry(ctx, "seq", e.undoOf)
-		if err == ErrNotFound {
-			break
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if of.undoOf != 0 {
+		switch {
+		case err == ErrNotFound:
+			return newest, "", nil
+		case err != nil:
+			return nil, "", err
+		case of.undoOf != 0:
 			continue
-		}
-		if newest != nil && (run == 0 || of.run != run) {
-			break
+		case newest != nil && run != 0 && of.run == run:
+			return newest, e.c.ID, nil
+		case newest != nil:
+			return newest, "", nil
 		}
 		if e, err = h.entry(ctx, "seq", e.seq); err != nil {
-			return nil, nil, err
+			return nil, "", err
 		}
-		if newest == nil {
-			newest, run = []entry{e}, of.run
-		} else {
-			more = append([]entry{e}, more...)
-		}
+		newest, run = []entry{e}, of.run
 	}
-	return newest, more, nil
+	return newest, "", nil
 }
