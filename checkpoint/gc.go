@@ -111,82 +111,37 @@ func (d *DB) measure(ctx context.Context, q querier) error {
 	return err
 }
 
-// room makes sure that what is new in op fits, and evicts what retention would have kept when it
-// must. look: whatever is known of the store, look at it.
-func (d *DB) room(ctx context.Context, op *Op, look bool) error {
-	rows := int64(64<<10 + changeBytes*len(op.Changes) + len(op.Steps)) // and pages that are half empty
-	most := rows
-	for i := range op.Changes {
-		most += int64(len(op.Changes[i].Content) + len(op.Changes[i].AfterContent))
-	}
-	if d.frozen || !look && d.used.Load()+most <= d.o.MaxBytes {
-		return nil
-	}
+// makeRoom evicts checkpoints for a save that did not fit.
+func (d *DB) makeRoom(ctx context.Context, full *FullError) error {
 	d.cleaning.Lock()
 	defer d.cleaning.Unlock()
 	if err := d.measure(ctx, d.r); err != nil {
 		return err
 	}
-	need, err := d.newBytes(ctx, op)
-	need += rows
-	if err != nil || d.used.Load()+need <= d.o.MaxBytes { // somebody else made room
-		return err
-	}
+	need := full.Bytes - d.used.Load()
 	if need > d.o.MaxBytes {
-		return &FullError{need, d.o.MaxBytes}
+		return full
 	}
-	if _, err := d.gc(ctx, GCOptions{}, need); err != nil {
-		return err
-	}
-	if need, err = d.newBytes(ctx, op); err != nil { // what was there may be gone now
-		return err
-	}
-	if used := d.used.Load(); used+need > d.o.MaxBytes { // the rows may do with less
-		return &FullError{used + need, d.o.MaxBytes}
-	}
-	return nil
-}
-
-// newBytes counts the contents of op that are not stored yet, each once.
-func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
-	seen := map[string]bool{}
-	for i := range op.Changes {
-		c := &op.Changes[i]
-		for _, side := range []struct {
-			hash string
-			body []byte
-		}{{c.Before.Hash, c.Content}, {c.After.Hash, c.AfterContent}} {
-			if side.body == nil || seen[side.hash] {
-				continue
-			}
-			seen[side.hash] = true
-			h, err := blob.ParseHash(side.hash)
-			if err != nil {
-				return 0, err
-			}
-			there, err := one[int64](ctx, d.r, "SELECT id FROM content WHERE hash=? AND codec IS NOT NULL", h[:])
-			if err != nil {
-				return 0, err
-			}
-			if there == 0 {
-				n += int64(len(side.body))
-			}
-		}
-	}
-	return n, nil
+	_, err := d.gc(ctx, GCOptions{}, need)
+	return err
 }
 
 // gc removes what retention lets go, until the store and need more bytes are within MaxBytes or nothing more
 // may go. A dry run does the same in one transaction, and takes that back.
 func (d *DB) gc(ctx context.Context, o GCOptions, need int64) (GCResult, error) {
-	c := &collector{d: d, slice: cmp.Or(o.Slice, 50*time.Millisecond), need: need, dry: o.DryRun, transact: d.transact, q: d.r}
+	c := &collector{d: d, slice: cmp.Or(o.Slice, 50*time.Millisecond), need: need, transact: d.transact, q: d.r}
 	c.r.Limits = Limits{d.o.KeepWithin, d.o.KeepLast, d.o.MaxBytes}
 	if o.DryRun {
 		errEnough := errors.New("dry run")
 		err := d.transact(ctx, func(ctx context.Context, t *tx) error {
 			c.transact = func(ctx context.Context, fn func(context.Context, *tx) error) error { return fn(ctx, t) }
 			c.q = t
-			return cmp.Or(c.collect(ctx), errEnough)
+			if err := c.collect(ctx); err != nil {
+				return err
+			}
+			names, err := unnamed(ctx, t, d.blobs)
+			c.r.Files = len(names)
+			return cmp.Or(err, errEnough)
 		})
 		if err == errEnough {
 			err = d.measure(ctx, d.r)
@@ -204,9 +159,7 @@ func (d *DB) gc(ctx context.Context, o GCOptions, need int64) (GCResult, error) 
 		err = d.transact(ctx, d.forgetSessions)
 	}
 	if err == nil {
-		var files int
-		files, err = d.removeUnnamed(ctx)
-		c.r.Files += files
+		c.r.Files, err = d.removeUnnamed(ctx)
 	}
 	for more := true; more && err == nil; {
 		err = d.transact(ctx, func(ctx context.Context, tx *tx) (err error) {
@@ -223,7 +176,6 @@ type collector struct {
 	d        *DB
 	slice    time.Duration
 	need     int64
-	dry      bool
 	transact func(context.Context, func(context.Context, *tx) error) error
 	q        querier
 	r        GCResult
@@ -294,16 +246,14 @@ func (c *collector) remove(ctx context.Context, seqs []int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		var names []string
-		was := c.r
+		was, rest := c.r, seqs
 		err := c.transact(ctx, func(ctx context.Context, tx *tx) error {
-			for end := time.Now().Add(c.slice); len(seqs) > 0 && time.Now().Before(end); {
-				some := seqs[:min(len(seqs), 100)]
-				more, err := tx.remove(ctx, some, &c.r)
-				if err != nil {
+			for end := time.Now().Add(c.slice); len(rest) > 0 && time.Now().Before(end); {
+				some := rest[:min(len(rest), 100)]
+				if err := tx.remove(ctx, some, &c.r); err != nil {
 					return err
 				}
-				names, seqs = append(names, more...), seqs[len(some):]
+				rest = rest[len(some):]
 			}
 			return nil
 		})
@@ -311,40 +261,34 @@ func (c *collector) remove(ctx context.Context, seqs []int64) error {
 			c.r = was
 			return err
 		}
+		seqs = rest
 		c.d.progress("removing checkpoints", c.r.Checkpoints, 0)
-		// Only now: had the transaction failed, they would still be named. A name that stays is rubbish later.
-		if c.r.Files += len(names); !c.dry {
-			if err := c.d.deleteBlobs(ctx, names); err != nil {
-				return err
-			}
-		}
 	}
 	return c.d.measure(ctx, c.q)
 }
 
-// remove removes the checkpoints of asked that may go, and the contents that nothing needs any more. It
-// returns the names of large ones.
-func (tx *tx) remove(ctx context.Context, asked []int64, r *GCResult) (names []string, err error) {
+// remove removes the checkpoints of asked that may go, and the contents that nothing needs any more.
+func (tx *tx) remove(ctx context.Context, asked []int64, r *GCResult) error {
 	seqs, err := column[int64](ctx, tx, "SELECT seq FROM op WHERE seq"+in(asked)+" AND"+mayGo)
 	if err != nil || len(seqs) == 0 {
-		return nil, err
+		return err
 	}
 	list := in(seqs)
 	paths, err := column[int64](ctx, tx, "SELECT DISTINCT path FROM change WHERE op"+list)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	contents, err := column[int64](ctx, tx, "SELECT bobj FROM change WHERE bobj IS NOT NULL AND op"+list+
 		" UNION SELECT aobj FROM change WHERE aobj IS NOT NULL AND op"+list)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := tx.noteGone(ctx, list); err != nil {
-		return nil, err
+		return err
 	}
 	for _, q := range []string{"DELETE FROM change WHERE op", "DELETE FROM op WHERE seq"} {
 		if err := tx.exec(ctx, q+list); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for some := range slices.Chunk(paths, maxIn) {
@@ -352,7 +296,7 @@ func (tx *tx) remove(ctx context.Context, asked []int64, r *GCResult) (names []s
 			err := tx.exec(ctx, "DELETE FROM "+q.from+" WHERE "+q.path+in(some)+
 				" AND NOT EXISTS (SELECT 1 FROM change WHERE change.path="+q.from+"."+q.path+")")
 			if err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
@@ -365,23 +309,19 @@ const unreferenced = ` NOT EXISTS (SELECT 1 FROM change WHERE change.bobj=conten
 	AND NOT EXISTS (SELECT 1 FROM change WHERE change.aobj=content.id)
 	AND NOT EXISTS (SELECT 1 FROM content d WHERE d.base=content.id)`
 
-// drop removes those contents of ids that nothing refers to any more, then likewise what they stood on. It
-// returns the names of large ones.
-func (tx *tx) drop(ctx context.Context, ids []int64, r *GCResult) (names []string, err error) {
+// drop removes those contents of ids that nothing refers to any more, then likewise what they stood on. Large
+// ones are rubbish then: see removeUnnamed.
+func (tx *tx) drop(ctx context.Context, ids []int64, r *GCResult) (err error) {
 	for len(ids) > 0 && err == nil {
 		var bases []int64
 		for some := range slices.Chunk(ids, maxIn) {
 			q := "DELETE FROM content WHERE id" + in(some) + " AND" + unreferenced +
-				" RETURNING codec IS NOT NULL, coalesce(name, ''), coalesce(base, 0)"
+				" RETURNING codec IS NOT NULL, coalesce(base, 0)"
 			err = errors.Join(err, each(ctx, tx, q, nil, func(row scanner) error {
 				var stored bool
-				var name string
 				var base int64
-				err := row.Scan(&stored, &name, &base)
+				err := row.Scan(&stored, &base)
 				r.Contents += count(stored)
-				if name != "" {
-					names = append(names, name)
-				}
 				if base != 0 {
 					bases = append(bases, base)
 				}
@@ -390,7 +330,7 @@ func (tx *tx) drop(ctx context.Context, ids []int64, r *GCResult) (names []strin
 		}
 		ids = distinct(bases)
 	}
-	return names, err
+	return err
 }
 
 // forgetSessions removes turns and sessions of which nothing is left.
@@ -444,28 +384,21 @@ func (tx *tx) noteGone(ctx context.Context, list string) error {
 		aborted, KindRead, aborted, KindRead)
 }
 
-// deleteBlobs removes large contents that rows named until now.
-func (d *DB) deleteBlobs(ctx context.Context, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	if err := d.inPlace(); err != nil { // of another store by now
-		return err
-	}
-	var errs []error
-	for _, name := range names {
-		errs = append(errs, d.blobs.Delete(ctx, name))
-	}
-	return errors.Join(errs...)
-}
-
-// removeUnnamed removes large contents that no row names: a save or a purge left them that was cut off.
-// Nobody is about to name one, since that happens in the transaction that wrote it.
+// removeUnnamed removes large contents that no row names: their rows are gone, or a save was cut off. Nobody is
+// about to name one, since that happens in the transaction that wrote it.
 func (d *DB) removeUnnamed(ctx context.Context) (n int, err error) {
 	err = d.transact(ctx, func(ctx context.Context, tx *tx) error {
 		names, err := unnamed(ctx, tx, d.blobs)
+		if err == nil {
+			err = d.inPlace() // they may be of another store by now
+		}
+		for _, name := range names {
+			if err == nil {
+				err = d.blobs.Delete(ctx, name)
+			}
+		}
 		n = len(names)
-		return errors.Join(err, d.deleteBlobs(ctx, names))
+		return err
 	})
 	return n, err
 }
