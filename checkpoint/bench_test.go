@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -168,71 +167,6 @@ func BenchmarkEdit(b *testing.B) {
 			b.ReportMetric(float64(diskUse(b, copies))/float64(b.N), "copy-B/edit")
 		})
 	}
-}
-
-// BenchmarkSave measures the save alone.
-func BenchmarkSave(b *testing.B) {
-	for _, size := range []int{10 << 10, 200 << 10} {
-		for _, after := range []bool{true, false} {
-			b.Run(fmt.Sprintf("%dKB/after=%v", size>>10, after), func(b *testing.B) {
-				d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{})
-				must(b, err)
-				defer d.Close()
-				rng := rand.New(rand.NewSource(1))
-				v := make([][]byte, b.N+1)
-				v[0] = source(size, 1)
-				for i := range b.N {
-					v[i+1] = nextVersion(rng, v[i])
-				}
-				var ts times
-				b.ReportAllocs()
-				b.ResetTimer()
-				for i := range b.N {
-					o := op(edit("/w/a", v[i], v[i+1]))
-					if !after {
-						o.Changes[0].AfterContent = nil
-					}
-					t := time.Now()
-					save(b, d, o)
-					ts = append(ts, time.Since(t))
-				}
-				b.StopTimer()
-				b.ReportMetric(ts.at(.5), "p50-µs")
-				b.ReportMetric(ts.at(.99), "p99-µs")
-				b.ReportMetric(float64(held(b, d))/float64(b.N), "store-B/edit")
-			})
-		}
-	}
-}
-
-// BenchmarkGitOnGoTree is what a whole-tree design pays for one edit: git add and write-tree over Go's own source.
-func BenchmarkGitOnGoTree(b *testing.B) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		b.Skip("SKIPPED: git is not here to compare with")
-	}
-	dir := filepath.Join(b.TempDir(), "src")
-	//lint:ignore SA1019 the tree of the toolchain that runs the test is wanted, wherever it is
-	if err := exec.Command("cp", "-r", filepath.Join(runtime.GOROOT(), "src"), dir).Run(); err != nil {
-		b.Skip("SKIPPED: Go's source tree cannot be copied:", err)
-	}
-	must(b, exec.Command(git, "-C", dir, "init", "-q").Run())
-	must(b, exec.Command(git, "-C", dir, "add", ".").Run())
-	path := filepath.Join(dir, "fmt", "print.go")
-	v, err := os.ReadFile(path)
-	must(b, err)
-	rng := rand.New(rand.NewSource(1))
-	var ts times
-	b.ResetTimer()
-	for range b.N {
-		v = nextVersion(rng, v)
-		must(b, os.WriteFile(path, v, 0o644))
-		t := time.Now()
-		must(b, exec.Command(git, "-C", dir, "add", ".").Run())
-		must(b, exec.Command(git, "-C", dir, "write-tree").Run())
-		ts = append(ts, time.Since(t))
-	}
-	b.ReportMetric(ts.at(.5), "p50-µs")
 }
 
 // fill makes n checkpoints of n/200 files, and returns when every content is in the store.

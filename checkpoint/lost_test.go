@@ -3,7 +3,6 @@ package checkpoint_test
 import (
 	"errors"
 	"fmt"
-	"math/rand"
 	"testing"
 	"time"
 
@@ -128,32 +127,6 @@ func TestRewindPastWhatRetentionTook(t *testing.T) {
 	partial(t, d, "a session that had lost everything", r)
 	whole(t, d, "its new turn", turn("s3", "w2"))
 	sound(t, d)
-}
-
-// The same for lack of room.
-func TestRewindPastWhatWasEvicted(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 2 << 20, MaxFileBytes: 300_000})
-	rng := rand.New(rand.NewSource(1))
-	r := checkpoint.Restore{Principal: "ann", Session: ann.Session, Turn: "t1"}
-	for i := range 60 {
-		b := make([]byte, 60_000)
-		rng.Read(b)
-		x := op(edit(fmt.Sprint("/w/", i), nil, b))
-		x.Turn = "t1"
-		if err := d.Settle(ctx, save(t, d, x), checkpoint.Committed); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	n := stats(t, d).Checkpoints
-	if n == 60 {
-		t.Fatal("nothing had to go")
-	}
-	if l := partial(t, d, "the turn", r); l.Turns != 0 || l.Turn != "" || l.First == "" {
-		t.Errorf("no turn is whole: %+v", l)
-	}
 }
 
 // Retention took what a path became last, and an older checkpoint of it is pinned: that the disk is another than that is nobody's change.
