@@ -35,16 +35,16 @@ type Options struct {
 	// must be fast and safe for concurrent use.
 	Exclude func(path string) bool
 	// EncryptTo is an age recipient ("age1…"); content is then encrypted. This DB can read back
-	// what it saved itself; what an earlier one had sealed already, only as long as 64 MiB of
-	// memory hold it. Content of earlier ones needs Identities.
+	// contents that it saved itself; those that an earlier one had sealed already, only as long as 64 MiB of
+	// memory hold them. Content of earlier ones needs Identities.
 	EncryptTo  string
 	Identities []string // age identities ("AGE-SECRET-KEY-1…")
 	// Blobs keeps large contents. nil: files in the directory of the store.
 	Blobs  blob.Store
 	Logger *slog.Logger
 	Now    func() time.Time // time.Now when nil
-	// Progress hears how far long work is: what is being done, how much of it, and of how much in
-	// all, 0 when nobody knows. It must be fast and safe for concurrent use. nil: nobody wants to
+	// Progress hears how far long work is: its name, how much is done, and of how much in all, 0 when
+	// nobody knows. It must be fast and safe for concurrent use. nil: nobody wants to
 	// know.
 	Progress func(what string, done, total int)
 	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask
@@ -107,7 +107,7 @@ type DB struct {
 	active sync.WaitGroup // calls under way
 }
 
-// enter counts a call in, so that Close can wait for it. Whoever entered says active.Done at the end.
+// enter counts a call in, so that Close can wait for it. The call says active.Done at its end.
 func (d *DB) enter() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -32,7 +32,7 @@ type GCResult struct {
 
 // Limits are the bounds of a store.
 type Limits struct {
-	KeepWithin time.Duration // what is younger is kept; 0: nothing for its age
+	KeepWithin time.Duration // younger checkpoints are kept; 0: none for its age
 	KeepLast   int           // so many of each path are kept; 0: none for their number
 	MaxBytes   int64
 }
@@ -82,7 +82,7 @@ func (d *DB) saved() {
 // on the outcome finds out for itself.
 func (d *DB) retain(ctx context.Context) {
 	if !d.wrote.Load() {
-		return // whoever only looks takes nothing away
+		return // a process that only looks takes nothing away
 	}
 	at, err := one[int64](ctx, d.r, "SELECT v FROM meta WHERE k='gc_at'")
 	if age := d.o.Now().Sub(time.Unix(0, at)); err != nil || age >= 0 && age <= gcEvery {
@@ -187,7 +187,8 @@ const mayGo = ` pin=0 AND +seq < (SELECT max(seq) FROM op)
 	AND NOT EXISTS (SELECT 1 FROM open_op WHERE open_op.op=op.seq)
 	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)`
 
-// agedQuery finds what retention may let go by its age: what is among the newest of one of its paths stays.
+// agedQuery finds the checkpoints that retention may let go by their age, those among the newest of one of their
+// paths excepted.
 const agedQuery = `WITH newest(path, op) AS (SELECT path, op FROM
 		(SELECT path, op, row_number() OVER (PARTITION BY path ORDER BY op DESC) AS n FROM change
 			WHERE path IN (SELECT path FROM change WHERE op IN (SELECT seq FROM op WHERE ts < ?))) c

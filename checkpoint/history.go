@@ -15,7 +15,7 @@ import (
 // history answers lists and the planner from one snapshot of the catalog.
 type history struct {
 	q querier
-	// Of planning only: what may be half made, and the moves of the trees that hold a directory or are at it.
+	// Of planning only: operations that may be half made, and by directory the moves of the trees that it is in.
 	open  map[int64]bool
 	trees map[string][]treeMove
 }
@@ -93,28 +93,13 @@ func (h *history) entry(ctx context.Context, column string, key any) (entry, err
 	return e, h.fillChanges(ctx, []entry{e})
 }
 
-// after lists the checkpoints of who with a number above seq, oldest first.
-func (h *history) after(ctx context.Context, who Scope, seq int64) ([]entry, error) {
+// those lists the checkpoints of who for which term holds, oldest first.
+func (h *history) those(ctx context.Context, who Scope, term string, args ...any) ([]entry, error) {
 	w, err := h.scope(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	w.and("op.seq > ?", seq)
-	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
-	if err != nil {
-		return nil, err
-	}
-	return es, h.fillChanges(ctx, es)
-}
-
-// sinceRun lists what who did from the first change of a run up to seq, oldest first.
-func (h *history) sinceRun(ctx context.Context, who Scope, run, seq int64) ([]entry, error) {
-	w, err := h.scope(ctx, who)
-	if err != nil {
-		return nil, err
-	}
-	const first = "(SELECT min(seq) FROM op WHERE run IN (?,?) AND undo_of IS NULL)"
-	w.and("op.seq >= "+first+" AND op.seq <= ?", run, -run, seq)
+	w.and(term, args...)
 	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
 	if err != nil {
 		return nil, err
@@ -197,8 +182,8 @@ func (h *history) head(ctx context.Context, who Scope, path string, until int64)
 	return nil, nil
 }
 
-// lineage lists what was done to path from seq on, oldest first. What was aborted or only read it
-// is left out. Changes of each entry has this path only.
+// lineage lists what was done to path from seq on, oldest first. Aborted operations and
+// reads are left out. Changes of each entry has this path only.
 func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry, error) {
 	const ops = opsOfPath + opJoins + " WHERE " + thisPath +
 		" AND cp.op>=? AND op.outcome<>? AND op.kind<>? ORDER BY cp.op"
@@ -244,7 +229,7 @@ func (h *history) moves(ctx context.Context, path string) ([]treeMove, error) {
 	const q = `SELECT c.op, c.akind=?, coalesce(c.ident, '') FROM change c JOIN op ON op.seq=c.op
 		WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.role=? AND op.outcome<>? ORDER BY c.op`
 	args := []any{kindCode(Absent), []byte(dir), RoleTree, outcomeCode(Aborted)}
-	away := map[string]int64{} // by the object: what took it away
+	away := map[string]int64{} // by the object: the operation that took it away
 	err = each(ctx, h.q, q, args, func(row scanner) error {
 		var t treeMove
 		var object string
@@ -362,7 +347,7 @@ func scanChange(row scanner) (op int64, c Recorded, err error) {
 		c.After, err = a.state(byCode(kinds, bits>>8&0xff))
 	}
 	c.Stored, c.AfterStored = bits>>16&1 != 0, bits>>17&1 != 0
-	if c.Role == RoleAppended { // what is stored is no content of the file
+	if c.Role == RoleAppended { // the tail is stored, no content of the file
 		c.Stored, c.AfterStored = false, false
 		for _, s := range []*State{&c.Before, &c.After} {
 			s.Tail, s.Hash = s.Hash, ""

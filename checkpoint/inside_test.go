@@ -115,11 +115,3 @@ func TestLooksThatAreCutOff(t *testing.T) {
 	}
 	all("looks that ran out of time")
 }
-
-// saveText saves the change of a path from one text to another.
-func saveText(d *DB, path, before, after string) error {
-	state := func(s string) State { return State{Kind: File, Size: int64(len(s))} }
-	_, err := d.Save(context.Background(), Op{Tool: "Edit", Kind: KindEdit, Principal: "p", Session: "s", Opening: Opening{Tag: "t"}, Changes: []Change{
-		{Path: path, Role: "target", Before: state(before), Content: []byte(before), After: state(after), AfterContent: []byte(after)}}})
-	return err
-}

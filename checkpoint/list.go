@@ -103,7 +103,7 @@ func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n in
 	}
 	for _, path := range append([]string{f.Path}, f.Also...) {
 		add(opsOfPath, "cp.op", w.with(thisPath, []byte(path)))
-		for dir := above(path); f.trees && dir != ""; dir = above(dir) { // what went with a directory
+		for dir := above(path); f.trees && dir != ""; dir = above(dir) { // moves of directories above it
 			add(opsOfPath, "cp.op", w.with(thisPath+" AND cp.role=?", []byte(dir), RoleTree))
 		}
 	}
@@ -234,7 +234,7 @@ func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, e
 		return nil, err
 	}
 	if gone, err := h.goneOf(ctx, path); err != nil || gone > head.seq {
-		return nil, err // what it became last is not known any more: another state now is nobody's change
+		return nil, err // its last state is not known any more: another state now is nobody's change
 	}
 	c := head.change(path)
 	stored := c.AfterStored || c.After.Kind != File

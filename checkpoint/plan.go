@@ -17,7 +17,7 @@ import (
 //   - ID, Mode "inverse": the one operation is taken out and the later ones stay; the caller merges
 //     with Base as ancestor.
 //   - Turn, Since, Label: a rewind. Every path that this session changed from then on becomes what
-//     it was when the session first changed it. What others changed is not part of it.
+//     it was when the session first changed it. Changes of others are no part of it.
 type Restore struct {
 	ID    ID
 	Turn  string // of several turns of one name none is meant: *AmbiguousTurnError
@@ -72,7 +72,7 @@ type Plan struct {
 // Item is one path of a Plan.
 type Item struct {
 	Path, Role string
-	Want       State  // what the path should become; for ModeInverse "theirs", as it was before
+	Want       State  // the path should become this; for ModeInverse "theirs", as it was before
 	Stored     bool   // content of Want is in the store (always true where there is none to store)
 	Missing    string // why not
 
@@ -91,7 +91,7 @@ type Item struct {
 	HeadSettled bool
 	HeadID      ID   // "" when it belongs to another session
 	HeadLost    bool // retention took what came after Head: nobody knows what the path became last
-	HeadSeen    bool // whoever asked may see the checkpoint that Head is from, and so its content
+	HeadSeen    bool // the checkpoint that Head is from, and its content, may be shown
 	Grown       bool `json:",omitempty"` // by an operation of the plan, whose kind is KindAppend
 	Foreign     bool // somebody else changed the path since then, and it shows: see trace
 	// Own, for ModeState, are all changes of the path by this session from that operation on,
@@ -203,7 +203,7 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		all, err := h.after(ctx, who, start)
+		all, err := h.those(ctx, who, "op.seq > ?", start)
 		if err != nil {
 			return nil, err
 		}
@@ -499,7 +499,7 @@ const RoleTree = "tree"
 // trace follows what became of the path from its first change on. Say the session left "b" there,
 // and its next change found "c": then somebody else was at it. That is another session, whose
 // changes are recorded, or somebody outside, of whom only the gap is. The same holds when the
-// newest state of all is not what the session left last. What others changed and took back does not
+// newest state of all is not the one that the session left last. Changes that others made and took back do not
 // count.
 func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, session string, moves []treeMove) error {
 	line, err := h.lineage(ctx, it.Path, seq)
@@ -545,7 +545,7 @@ func gap(ctx context.Context, h *history, a, b *entry, others bool, moves []tree
 		return true, nil
 	}
 	if left.After.maybe(found.Before) || found.Role == RoleTree {
-		return false, nil // what is moved as a whole is in the trash: nothing of it is overwritten
+		return false, nil // a tree that is moved is in the trash: nothing of it is overwritten
 	}
 	if slices.ContainsFunc(moves, func(m treeMove) bool { return a.seq < m.seq && m.seq < b.seq }) {
 		return false, nil
@@ -555,7 +555,7 @@ func gap(ctx context.Context, h *history, a, b *entry, others bool, moves []tree
 }
 
 // maybe reports whether s and o can be the same, as far as they are known. The store has no hash of
-// what was purged or moved as a whole, and no target of such a link.
+// a file that was purged or moved as a whole, and no target of such a link.
 func (s State) maybe(o State) bool {
 	if s.kind() != o.kind() {
 		return false
@@ -608,7 +608,7 @@ func (s State) bare() bool {
 func (it *Item) Recorded() bool { return it.Want.kind() == File && !it.Want.bare() }
 
 // Metadata is what a restore makes of the mode, the owner and the extended attributes of the file
-// that is there now. What the session's changes made different becomes what it was, unless somebody
+// that is there now. A part that the session's changes made different becomes as it was, unless somebody
 // else set it since; the rest stays. A file that is made anew gets all it had. With known false
 // nobody recorded what it had, and it gets what a new file gets.
 func (it *Item) Metadata(now State) (meta State, known bool) {

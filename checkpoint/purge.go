@@ -20,7 +20,7 @@ type Purge struct {
 	// has returned nil. May be nil.
 	Forget func(hashes []string) error
 	// CutOff purges also what is needed to take back a change that was cut off half-way, and whose
-	// process is no more. What can't be put back then is left as it is.
+	// process is no more. Files that can't be put back then are left as they are.
 	CutOff bool
 }
 

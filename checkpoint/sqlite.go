@@ -224,7 +224,7 @@ func diskFull(err error) bool {
 }
 
 // unreadable says why the log of a store on a read-only file system stops us: SQLite can't make
-// what it reads it by.
+// the index that it reads it by.
 func (d *DB) unreadable(err error) error {
 	if d.frozen && code(err)&0xff == 14 { // SQLITE_CANTOPEN
 		return fmt.Errorf("%w, and its log can't be read there; open it once where it can be written: %w",

@@ -125,7 +125,7 @@ func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
 type TrashFilter struct {
 	Principal     string
 	AllPrincipals bool
-	Session       string    // what this session deleted; "" for any
+	Session       string    // deleted by this session; "" for any
 	Path          string    // exactly
 	PathContains  string    // letters of either case
 	Checkpoint    ID        // of this operation

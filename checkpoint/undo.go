@@ -9,7 +9,7 @@ import (
 // Undo plans to take back the newest change of the session that is not undone, with all that its
 // run did (Op.Run) and that is not undone. The Op that carries the plan out must have UndoOf and
 // RestoreOf set to those of the Plan. Plan.Lost says that retention took some of the run, or what is
-// newer: what is left would not restore what was there before it. Where there is nothing, the error
+// newer: the rest would not restore the state before it. Where there is nothing, the error
 // is a *NothingError.
 func (d *DB) Undo(ctx context.Context, who Scope) (*Plan, error) {
 	return d.undo(ctx, walk{who: who})
@@ -34,7 +34,7 @@ func (d *DB) undo(ctx context.Context, w walk) (p *Plan, err error) {
 //
 // An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled
 // when an operation undoes it that is not cancelled itself. The walk goes from the newest down:
-// what could cancel an operation has been seen before the operation comes up.
+// an operation that could cancel another has been seen before that one comes up.
 type walk struct {
 	who  Scope
 	redo bool
@@ -124,7 +124,8 @@ func (w walk) together(ctx context.Context, h *history, found *entry,
 		e, err := h.entry(ctx, "seq", found.seq)
 		return []entry{e}, err
 	}
-	es, err := h.sinceRun(ctx, w.who, found.run, found.seq)
+	const since = "op.seq >= (SELECT min(seq) FROM op WHERE run IN (?,?) AND undo_of IS NULL) AND op.seq <= ?"
+	es, err := h.those(ctx, w.who, since, found.run, -found.run, found.seq)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +156,7 @@ func (w walk) together(ctx context.Context, h *history, found *entry,
 // above is the directory of a path, "" of the last one.
 func above(path string) string { return path[:max(strings.LastIndexAny(path, `/\`), 0)] }
 
-// newestUndo is the newest of undos that is no redo: what it undoes is no undo itself. It is nil where there
+// newestUndo is the newest of undos that is no redo: it undoes no undo. It is nil where there
 // is none, and where retention took what would tell. more is the one before it if that undid the same run right
 // before: the run was taken back piece by piece.
 func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) (newest []entry, more ID, err error) {

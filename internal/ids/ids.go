@@ -26,8 +26,7 @@ var Draw = func(seq int64) string {
 // New draws a name for the row seq.
 func New(prefix string, seq int64) string { return prefix + Draw(seq) }
 
-// Parse gives s in its canonical spelling, or why it can't be an id with that prefix. It forgives
-// what Crockford forgives: case, O for 0, I and L for 1, and white space around.
+// Parse gives s in its canonical spelling, or why it can't be an id with that prefix. As Crockford's base 32 does it forgives case, O for 0, I and L for 1, and white space around.
 func Parse(prefix, s string) (id, why string) {
 	t, ok := strings.CutPrefix(strings.ToUpper(strings.TrimSpace(s)), strings.ToUpper(prefix))
 	if !ok {
