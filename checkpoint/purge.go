@@ -177,12 +177,7 @@ func (w *purger) find(ctx context.Context, q querier) error {
 			}
 			w.targets = append(w.targets, ids...)
 		}
-		// A path whose checkpoints are all gone is in no change.
-		with, err := columnIn[int64](ctx, q, "SELECT DISTINCT path FROM change WHERE path", paths)
-		if err != nil {
-			return err
-		}
-		w.r.Paths = len(with)
+		w.r.Paths = len(paths)
 	}
 	empty, err := one[int64](ctx, q, "SELECT id FROM content WHERE hash=?", noBytes[:])
 	if err != nil {
