@@ -290,7 +290,12 @@ func unmoved(ops []entry) []entry {
 	for i := range out {
 		for _, c := range out[i].c.Changes {
 			was, moved := last[c.Path]
-			if c.Role == RoleTree && moved && out[was].change(c.Path).Identity == c.Identity && out[was].change(c.Path).After.kind() == c.Before.kind() && c.Before.kind() != c.After.kind() {
+			var before Recorded
+			if moved {
+				before = out[was].change(c.Path)
+			}
+			if moved && c.Role == RoleTree && before.Identity == c.Identity && before.After.kind() == c.Before.kind() &&
+				c.Before.kind() != c.After.kind() {
 				drop(was, c.Path)
 				drop(i, c.Path)
 				delete(last, c.Path)
