@@ -145,9 +145,7 @@ bench:
 # Checkpoints beside plain copies and git, and the large store: the figures of that chapter. About five minutes, on a quiet machine.
 bench-checkpoint:
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkEdit$$' -benchtime 500x
-	go test ./checkpoint -run '^$$' -bench '^BenchmarkGitOnGoTree$$' -benchtime 50x
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
-	go test ./checkpoint -run '^$$' -bench '^BenchmarkList$$' -benchtime 2000x -large
 	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x
 	go test ./internal/engine -run '^$$' -bench '^BenchmarkChange$$' -benchtime 300x
 

@@ -43,7 +43,7 @@ var reserved = []struct{ imports, by string }{
 	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers readers/image"},
 	{"flag log testing", "checkpoint/checkpointtest internal/testbox internal/testdir internal/toolstest scripts/pack scripts/searchbench"},
 	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"}, // whoever embeds a public package carries no evaluator of policies
-	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", ""}, // tests only
+	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", "internal/toolstest"}, // tests only
 }
 
 // fileAccess lists who may open, list, change or look at files by name, and whose files those are. A key is a package or one

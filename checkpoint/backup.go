@@ -72,10 +72,7 @@ func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()                      //nolint:errcheck // it is synced
-	if err := d.flush(ctx); err != nil { // outcomes that wait for the next save
-		return false, err
-	}
+	defer f.Close() //nolint:errcheck // it is synced
 	if err := d.vacuumInto(ctx, file); err != nil {
 		return false, err
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"moltisfs/internal/ids"
 	"moltisfs/internal/testbox"
 	"moltisfs/internal/testdir"
 )
@@ -34,7 +33,7 @@ var copied struct {
 }
 
 func TestMain(m *testing.M) {
-	ids.Numbered = true
+	testdir.NumberedIDs()
 	if self, err := os.Executable(); err == nil && filepath.Base(self) == fileName {
 		main()
 	}

@@ -602,7 +602,7 @@ func (s *apply) announce(ctx context.Context, i int) error {
 		}
 		m.hold = mv.place
 	}
-	err := s.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning)
+	err := s.db.TrashSettle(ctx, mv.Entry.ID, false)
 	if errors.Is(err, checkpoint.ErrNotFound) { // it has expired just now
 		return Refuse(NotStored, mv.Path, NotInTrash)
 	}

@@ -127,7 +127,7 @@ func (r *Restored) and(o *Restored) {
 	r.Done.Skipped, r.Approval = cmp.Or(r.Done.Skipped, o.Done.Skipped), cmp.Or(r.Approval, o.Approval)
 	r.Checkpoint, r.Idle, r.Passed = cmp.Or(o.Checkpoint, r.Checkpoint), r.Idle && o.Idle, r.Passed && o.Passed
 	plan := *r.Plan
-	plan.Undoes, plan.More, plan.Later = slices.Concat(o.Plan.Undoes, plan.Undoes), "", nil
+	plan.Undoes, plan.More = slices.Concat(o.Plan.Undoes, plan.Undoes), ""
 	if plan.RestoreOf = cmp.Or(o.Plan.RestoreOf, o.Plan.UndoOf); plan.RestoreOf == plan.UndoOf {
 		plan.RestoreOf = ""
 	}

@@ -48,12 +48,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"moltisfs/config"
-	"moltisfs/internal/ids"
+	"moltisfs/internal/testdir"
 	"moltisfs/tools"
 )
 
 // The answers have ids in them, which are drawn elsewhere.
-func init() { ids.Numbered = true }
+func init() { testdir.NumberedIDs() }
 
 var update = flag.Bool("update", false, "rewrite the golden calls from what the suite answers")
 

@@ -23,8 +23,8 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/hook"
-	"moltisfs/internal/ids"
 	"moltisfs/internal/refusal"
+	"moltisfs/internal/testdir"
 	"moltisfs/internal/text"
 )
 
@@ -176,7 +176,7 @@ func listedAs(d dialect.Dialect, name string) (dialect.Definition, bool) {
 
 // The tests here wait more than they compute: more of them run at once than there are processors.
 func TestMain(m *testing.M) {
-	ids.Numbered = true
+	testdir.NumberedIDs()
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("16")
