@@ -30,13 +30,13 @@
 //
 // # Platforms
 //
-//   - Linux: openat2, else a walk of the components with O_PATH|O_NOFOLLOW; /proc must be mounted. Containment
-//     is "kernel" or "walk".
+//   - Linux 4.11 or later: openat2, else a walk of the components with O_PATH|O_NOFOLLOW; /proc must be mounted, and
+//     statx allowed. Containment is "kernel" or "walk".
 //   - Elsewhere: os.Root, one component at a time, each compared with what was looked at. "best_effort": names
 //     are those of the walk, not the kernel's, and a replacement is a look and a rename over what is there.
 //
 // # Concurrency
 //
-// FS, Locks, Handle and File are safe for concurrent use, and so is Dir but for List; a Entry belongs to
+// FS, Locks, Handle and File are safe for concurrent use, and so is Dir but for List; an Entry belongs to
 // one goroutine at a time. Close may be called at any moment and more than once.
 package guardfs

@@ -42,23 +42,19 @@ func (p *Entry) conflict(why Interference) error {
 	return &ConflictError{Path: p.object.Spelled, Why: why}
 }
 
-// nameFailed is the failure of an operation on the name of p: a *FixedError where the name can't be changed, and mostly a *PathError else.
+// nameFailed is failed for an operation on the name of p: a *FixedError where the name can't be changed.
 func (p *Entry) nameFailed(op string, err error) error {
 	err = p.failed(op, err)
-	switch f := (&FixedError{Path: p.object.Spelled, Err: said(err)}); f.Err {
+	pe, ok := errors.AsType[*PathError](err)
+	if !ok {
+		return err
+	}
+	switch f := (&FixedError{Path: p.object.Spelled, Err: pe.Err}); f.Err {
 	case syscall.EBUSY:
 		return f
 	case syscall.EACCES, syscall.EPERM:
 		f.Dir, f.Sticky = p.dir.True, f.Err == syscall.EPERM && p.dir.Info.Mode&fs.ModeSticky != 0
 		return f
-	}
-	return err
-}
-
-// said is the word of the system in an error of Entry.failed.
-func said(err error) error {
-	if pe, ok := errors.AsType[*PathError](err); ok {
-		return pe.Err
 	}
 	return err
 }
@@ -92,7 +88,7 @@ func (p *Entry) look(a Access) (err error) {
 	if err := p.fs.judge.Judge(p.object, a); err != nil {
 		return err
 	}
-	if err != nil && !os.IsNotExist(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return p.failed("stat", err)
 	}
 	return nil
@@ -106,10 +102,7 @@ func (p *Entry) change(op string, a Access, call func() error) error {
 	if err := p.still(); err != nil {
 		return err
 	}
-	if err := call(); err != nil {
-		return p.nameFailed(op, err)
-	}
-	return nil
+	return p.nameFailed(op, call())
 }
 
 // RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
@@ -130,13 +123,15 @@ func (p *Entry) RemoveTree(ctx context.Context, lasting string) error {
 	if p.object.Info.ID.Lasting() != lasting {
 		return p.conflict(Replaced)
 	}
-	if err := p.removeAll(ctx); err != nil {
-		return p.failed("remove tree", err)
-	}
-	return nil
+	return p.failed("remove tree", p.removeAll(ctx))
 }
 
+// failed is the failure of op: the system's word for it in a *PathError. nil and the errors of this package stay as they are.
 func (p *Entry) failed(op string, err error) error {
+	switch err.(type) {
+	case nil, *PathError, *FixedError, *ConflictError, *BadPathError, *SymlinkError, *NotRegularError, *TooLargeError, *RecordError:
+		return err
+	}
 	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
 }
 
@@ -158,19 +153,19 @@ func cause(err error) error {
 	return err
 }
 
-// Temp is the place of a name that Stage, perhaps in a process that is no more, gave in the
+// Temp is the entry of a temporary name that Stage, perhaps in a process that is no more, gave in the
 // directory of p. Its Object says what is there. Nothing is judged: p was.
 func (p *Entry) Temp(name string) (*Entry, error) {
 	if !Temporary(name) {
 		return nil, p.failed("open", syscall.EINVAL)
 	}
-	h, err := p.beside(name)
+	t, err := p.beside(name)
 	if err != nil {
 		return nil, p.failed("open", err)
 	}
-	if h.object.Info, err = h.lstat(); err != nil && !os.IsNotExist(err) {
-		h.Close() //nolint:errcheck // nothing was written through it
+	if t.object.Info, err = t.lstat(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Close() //nolint:errcheck // nothing was written through it
 		return nil, p.failed("stat", err)
 	}
-	return h, nil
+	return t, nil
 }

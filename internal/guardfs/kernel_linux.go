@@ -22,8 +22,6 @@ type kernel struct {
 	calls Calls
 	proc  descriptor // what local calls have of /proc; when it is closed no handle can be named
 	walk  bool
-	// noStatx: old container runtimes filter statx. It is found out once: identities from it and from fstat differ.
-	noStatx bool
 	// hook, when set, runs before every call; tests use it to change the tree between any two calls and to
 	// make the N-th call fail. Nil in production.
 	hook    func(op string) *Fault
@@ -65,16 +63,6 @@ type kept struct{}
 
 func (kept) Close(int) error { return nil }
 
-// firstStat is stat, and finds out whether there is statx.
-func (k *kernel) firstStat(fd int) (status, error) {
-	st, err := k.stat(fd)
-	if err == unix.ENOSYS || err == unix.EPERM {
-		k.noStatx = true
-		st, err = k.stat(fd)
-	}
-	return st, err
-}
-
 // check names the root directory, and finds out whether openat2 may be used: of all calls while
 // opening that one alone is hook's to fail.
 func (k *kernel) check(hook func(op string) *Fault) error {
@@ -85,7 +73,7 @@ func (k *kernel) check(hook func(op string) *Fault) error {
 	defer k.close(fd)
 	name, err := k.name(fd)
 	if err == nil {
-		_, err = k.firstStat(fd)
+		_, err = k.stat(fd)
 	}
 	if err != nil {
 		return err
@@ -320,7 +308,6 @@ type Calls interface {
 	Name(fd int) (string, error)
 	Readlinkat(dir int, name string) (string, error)
 	Statx(dir int, name string, flags int) (unix.Statx_t, error)
-	Fstatat(dir int, name string, flags int) (unix.Stat_t, error)
 	Magic(fd int) (uint32, error) // the type of its file system
 	Faccessat(dir int, name string, mode uint32) error
 
@@ -386,9 +373,9 @@ func openLocal() (*local, error) {
 	}
 	defer unix.Close(proc)
 	k := &kernel{calls: &local{}}
-	root, err := k.firstStat(proc)
+	root, err := k.stat(proc)
 	if err != nil {
-		return nil, fmt.Errorf("inspecting /proc: %w", err)
+		return nil, fmt.Errorf("statx of /proc, which takes Linux 4.11 and a container runtime that lets it through: %w", err)
 	}
 	magic, err := k.magic(proc)
 	if err != nil || magic != procMagic || root.info.ID.Ino != procRoot {
@@ -440,11 +427,6 @@ func (*local) Readlinkat(dir int, name string) (string, error) {
 func (*local) Statx(dir int, name string, flags int) (x unix.Statx_t, err error) {
 	const mask = unix.STATX_BASIC_STATS | unix.STATX_BTIME | unix.STATX_MNT_ID
 	err = unix.Statx(dir, name, flags, mask, &x)
-	return x, err
-}
-
-func (*local) Fstatat(dir int, name string, flags int) (x unix.Stat_t, err error) {
-	err = unix.Fstatat(dir, name, &x, flags)
 	return x, err
 }
 
@@ -563,12 +545,6 @@ type status struct {
 	mount uint64 // mount id; the device where the kernel does not say (before Linux 5.8)
 }
 
-// samePlace reports whether nothing that a foreign writer changes has changed since the look that gave info.
-func (s *status) unchanged(info *Info) bool {
-	return s.info.ID == info.ID && s.info.Size == info.Size && s.info.Mode == info.Mode &&
-		s.info.ModTime.Equal(info.ModTime) && s.info.ChangeTime.Equal(info.ChangeTime)
-}
-
 // stat looks at the object behind fd.
 func (k *kernel) stat(fd int) (status, error) {
 	return k.statx(fd, "", unix.AT_EMPTY_PATH)
@@ -580,9 +556,6 @@ func (k *kernel) lstat(dir int, name string) (status, error) {
 }
 
 func (k *kernel) statx(dir int, name string, flags int) (status, error) {
-	if k.noStatx {
-		return k.oldStat(dir, name, flags)
-	}
 	x, err := retry(k, "stat", func() (unix.Statx_t, error) { return k.calls.Statx(dir, name, flags) })
 	if err != nil {
 		return status{}, err
@@ -613,26 +586,6 @@ func fromStatx(x *unix.Statx_t) status {
 		s.mount = x.Mnt_id
 	}
 	return s
-}
-
-func (k *kernel) oldStat(dir int, name string, flags int) (status, error) {
-	x, err := retry(k, "stat", func() (unix.Stat_t, error) { return k.calls.Fstatat(dir, name, flags) })
-	if err != nil {
-		return status{}, err
-	}
-	info := Info{
-		Kind:       kindOfMode(x.Mode),
-		Size:       x.Size,
-		Mode:       modeOf(x.Mode),
-		ModTime:    time.Unix(x.Mtim.Unix()),
-		ChangeTime: time.Unix(x.Ctim.Unix()),
-		AccessTime: time.Unix(x.Atim.Unix()),
-		ID:         Identity{Dev: uint64(x.Dev), Ino: x.Ino}, //nolint:unconvert // 32 bits on some ports
-		Links:      uint64(x.Nlink),
-		UID:        x.Uid,
-		GID:        x.Gid,
-	}
-	return status{info: info, mount: info.ID.Dev}, nil
 }
 
 func kindOfMode(mode uint32) Kind {
@@ -684,7 +637,7 @@ func (k *kernel) special(fd int, info *Info) string {
 	case KindSymlink:
 		return "symlink"
 	}
-	if x, err := k.calls.Fstatat(fd, "", unix.AT_EMPTY_PATH); err == nil {
+	if x, err := k.calls.Statx(fd, "", unix.AT_EMPTY_PATH); err == nil {
 		switch x.Mode & unix.S_IFMT {
 		case unix.S_IFIFO:
 			return "fifo"

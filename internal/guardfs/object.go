@@ -63,6 +63,12 @@ type Info struct {
 	AccessTime          time.Time // zero where the system does not tell
 }
 
+// unchanged reports whether nothing that a foreign writer changes differs between two looks at an object.
+func (i *Info) unchanged(was *Info) bool {
+	return i.ID == was.ID && i.Size == was.Size && i.Mode == was.Mode &&
+		i.ModTime.Equal(was.ModTime) && i.ChangeTime.Equal(was.ChangeTime)
+}
+
 // Object is what a path turned out to be.
 type Object struct {
 	Spelled string // as the caller wrote it

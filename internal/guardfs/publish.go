@@ -55,6 +55,14 @@ type NewObject struct {
 	Open bool
 }
 
+// metadata is what a new object is to carry; nil: what the system gives it.
+func (what *NewObject) metadata() *Metadata {
+	if what.Meta == nil && what.Like != nil && what.Like.Exists {
+		return &what.Like.Meta
+	}
+	return what.Meta
+}
+
 // Staged is what Stage has made. Of nothing it is what was found under the name.
 type Staged struct {
 	Info    Info
@@ -71,23 +79,23 @@ func (m *Staged) Precondition() Precondition {
 	return Precondition{m.Info.ID, &Before{Exists: true, Info: m.Info}}
 }
 
-// judgeSwap asks about both names, for what is to become of them.
-func judgeSwap(p, hold *Entry, out, in Precondition) error {
+// judgePublish asks about both names, but not about a temporary one, for what is to become of them.
+func judgePublish(p, temp *Entry, out, in Precondition) error {
 	access := func(other Precondition) Access {
 		if other.nothing() {
 			return Remove
 		}
 		return Modify
 	}
-	if p.hold == nil {
+	if p.temp == nil {
 		if err := p.look(access(in)); err != nil {
 			return err
 		}
 	}
-	if hold.hold != nil {
+	if temp.temp != nil {
 		return nil
 	}
-	return hold.look(access(out))
+	return temp.look(access(out))
 }
 
 // copyChunk is what is copied between two looks at the context.
@@ -137,8 +145,7 @@ func (what *NewObject) copied() error {
 		return err
 	}
 	was := what.Source.Info()
-	if now.ID != was.ID || now.Size != was.Size || !now.ModTime.Equal(was.ModTime) ||
-		!now.ChangeTime.Equal(was.ChangeTime) {
+	if !now.unchanged(&was) {
 		return &ConflictError{Path: what.Source.path(), Why: ContentChanged}
 	}
 	return nil

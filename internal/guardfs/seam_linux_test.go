@@ -329,8 +329,8 @@ func TestMoveControl(t *testing.T) {
 			}
 			return nil
 		}
-		s := &swap{p: p, hold: h, dir: fd, other: fd, out: Found(before), in: made.Precondition(), fd: -1}
-		held, why, err := f.kernel.hold(fd, p.base, s.out)
+		s := &exchange{p: p, temp: h, dir: fd, tempDir: fd, out: Found(before), in: made.Precondition()}
+		held, why, err := f.kernel.openLike(fd, p.base, s.out)
 		must(t, err)
 		if why == "" {
 			must(t, s.rename())

@@ -152,7 +152,7 @@ func displaced(name, spelled string) bool {
 }
 
 // walkPath resolves path one component at a time, with the meaning that the kernel gives to links and "..", and
-// keeps account of the links. It needs nothing newer than Linux 3.6.
+// keeps account of the links. It does without openat2.
 func (k *kernel) walkPath(path string) *trail {
 	t := &trail{kernel: k, fd: -1}
 	t.begin(path)

@@ -377,35 +377,6 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 	return x, nil
 }
 
-func (c calls) Fstatat(dir int, name string, flags int) (x unix.Stat_t, err error) {
-	p, dir, err := c.s.of(dir)
-	if err != nil {
-		return x, err
-	}
-	r, err := p.done(&request{op: opFstat, fd: dir, name: name, a: int64(flags)}, nil)
-	if err != nil {
-		return x, err
-	}
-	y, ok := r.stat.statx()
-	if !ok || r.bits&hasStat == 0 {
-		return x, p.nonsense()
-	}
-	x.Dev, x.Ino = unix.Mkdev(y.Dev_major, y.Dev_minor), y.Ino
-	x.Mode, x.Size = uint32(y.Mode), int64(y.Size)
-	x.Uid, x.Gid = y.Uid, y.Gid
-	setLinks(&x.Nlink, y.Nlink)
-	x.Mtim, x.Ctim = timespec(y.Mtime), timespec(y.Ctime)
-	x.Atim = timespec(y.Atime)
-	return x, nil
-}
-
-// setLinks: the field is of another size on other processors.
-func setLinks[T uint32 | uint64](to *T, n uint32) { *to = T(n) }
-
-func timespec(t unix.StatxTimestamp) unix.Timespec {
-	return unix.NsecToTimespec(t.Sec*1e9 + int64(t.Nsec))
-}
-
 func (c calls) Magic(fd int) (magic uint32, err error) {
 	p, fd, err := c.s.of(fd)
 	if err != nil {

@@ -83,7 +83,7 @@ func lying(t testing.TB, root string, hang time.Duration, spoil func(n int, fram
 	p.hang, p.kill = hang, func() {}
 	go p.watch()
 	s := &Session{o: Options{Root: root, Build: "test", Starts: -1}, now: p, turn: 1}
-	r, err := p.ask(&request{op: opHello, data: []byte(`{"Protocol":2}`)}, nil, nil)
+	r, err := p.ask(&request{op: opHello, data: []byte(`{"Protocol":3}`)}, nil, nil)
 	if err == nil {
 		err = p.greeted(&r, s.o)
 	}

@@ -28,7 +28,7 @@ func (w *worker) short(q *request, r *reply) (err error) {
 		})
 	case opInotify, opWatch, opUnwatch, opEvents:
 		return w.watch(q, r)
-	case opStatx, opFstat, opReadlink:
+	case opStatx, opReadlink:
 		return w.look(q, r)
 	case opLink, opRename, opUnlink, opMkdir, opSymlink, opPublish:
 		return w.change(q)
@@ -187,30 +187,12 @@ func (w *worker) look(q *request, r *reply) error {
 				r.text = r.text[:min(len(r.text), maxText)]
 			}
 		}
-	case opFstat:
-		var x unix.Stat_t
-		if x, err = w.calls.Fstatat(q.fd, q.name, int(q.a)); err == nil {
-			r.stat, r.bits = oldFields(&x), hasStat
-		}
 	}
 	kind := r.stat[1] & unix.S_IFMT
 	if err == nil && outside && kind != unix.S_IFDIR && kind != unix.S_IFLNK {
 		*r, err = reply{}, unix.EACCES
 	}
 	return err
-}
-
-// oldFields are the fields of a system without statx.
-func oldFields(x *unix.Stat_t) stat {
-	dev := uint64(x.Dev)     //nolint:unconvert // 32 bits on some ports
-	links := uint64(x.Nlink) //nolint:unconvert // see above
-	s := stat{0, uint64(x.Mode), uint64(x.Size), x.Ino, links, uint64(x.Uid), uint64(x.Gid),
-		uint64(unix.Major(dev)), uint64(unix.Minor(dev))}
-	for i, t := range []unix.Timespec{x.Atim, x.Mtim, x.Ctim} {
-		sec, nsec := t.Unix()
-		s[10+2*i], s[11+2*i] = uint64(sec), uint64(nsec)
-	}
-	return s
 }
 
 // change makes a call that changes names.

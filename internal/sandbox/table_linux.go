@@ -140,16 +140,12 @@ func (t *table) mayOpen(dir int, name string, flags int) error {
 // admit looks at what was opened, and gives it a place in the table, or closes it.
 func (t *table) admit(fd, flags int, r *reply) (*held, error) {
 	x, err := t.calls.Statx(fd, "", unix.AT_EMPTY_PATH)
-	var kind uint32
-	if err == nil {
-		r.stat, r.bits, kind = fields(&x), r.bits|hasStat, uint32(x.Mode)&unix.S_IFMT
-	} else if old, oerr := t.calls.Fstatat(fd, "", unix.AT_EMPTY_PATH); oerr == nil {
-		kind, err = old.Mode&unix.S_IFMT, nil
-	}
 	var name string
 	if err == nil {
+		r.stat, r.bits = fields(&x), r.bits|hasStat
 		name, err = t.calls.Name(fd)
 	}
+	kind := x.Mode & unix.S_IFMT
 	h := &held{inside: err == nil && t.within(name), leads: leads(name, t.root)}
 	if err == nil && !h.inside {
 		if flags&unix.O_PATH == 0 || kind != unix.S_IFDIR && kind != unix.S_IFLNK {

@@ -8,7 +8,7 @@ import (
 )
 
 // protocol is the version of what follows. A worker of another one is refused.
-const protocol = 2
+const protocol = 3
 
 // A frame is the length of what follows (4 bytes, little endian), the number of the request (4),
 // and a request or a reply. Requests with number 0 are not answered.
@@ -32,7 +32,6 @@ const (
 	opName
 	opReadlink
 	opStatx
-	opFstat
 	opMagic
 	opAccess
 	opGetdents
