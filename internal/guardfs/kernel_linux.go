@@ -4,8 +4,11 @@ package guardfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -46,7 +49,7 @@ func openKernel(calls Calls, walk bool, hook func(op string) *Fault) (*kernel, e
 			return nil, err
 		}
 		k.calls = l
-		k.proc.open(l.proc, l)
+		k.proc.open(l.proc, ownProc{l})
 	} else {
 		k.proc.owner = kept{}
 	}
@@ -338,9 +341,10 @@ type Calls interface {
 	Mkdirat(dir int, name string, mode uint32) error
 	Symlinkat(target string, dir int, name string) error
 
+	// Mounts gives /proc/self/mountinfo and the number of that text; no text where it is the one numbered seen, from 1 on.
+	Mounts(seen int64) (text []byte, number int64, err error)
+
 	Lease(fd int) error                 // takes a lease for reading, and gives it back
-	OpenMounts() (fd int, err error)    // /proc/self/mountinfo
-	MountsChanged(fd int) (bool, error) // since it was asked before; true is told once
 	Inotify() (Inotify, error)          // a queue of its own
 	User() (uid, gid int, groups []int) // as whom the calls are made
 }
@@ -357,8 +361,17 @@ type Inotify interface {
 
 // local are the calls of this machine's kernel.
 type local struct {
-	proc int // O_PATH on a genuine /proc/self/fd
+	proc   int // O_PATH on a genuine /proc/self/fd
+	mounts int // /proc/self/mountinfo
+
+	mu     sync.Mutex
+	number int64 // of the text of mounts
 }
+
+// ownProc closes what openLocal opened.
+type ownProc struct{ *local }
+
+func (o ownProc) Close(int) error { return errors.Join(unix.Close(o.mounts), unix.Close(o.proc)) }
 
 // LocalCalls are those of this machine's kernel, for a worker: what they hold lasts as long as the
 // process.
@@ -393,7 +406,12 @@ func openLocal() (*local, error) {
 		unix.Close(fds) //nolint:errcheck // nothing was written through it
 		return nil, fmt.Errorf("checking /proc/self/fd: %w", err)
 	}
-	return &local{proc: fds}, nil
+	list, err := unix.Openat(fds, "../mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		unix.Close(fds) //nolint:errcheck // see above
+		return nil, fmt.Errorf("opening /proc/self/mountinfo: %w", err)
+	}
+	return &local{proc: fds, mounts: list}, nil
 }
 
 func (*local) Openat2(dir int, name string, flags, resolve uint64) (int, error) {
@@ -519,14 +537,42 @@ func (*local) Lease(fd int) error {
 	return err
 }
 
-func (l *local) OpenMounts() (int, error) {
-	return unix.Openat(l.proc, "../mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func (l *local) Mounts(seen int64) (text []byte, number int64, err error) {
+	l.mu.Lock() // the kernel tells of a change once
+	defer l.mu.Unlock()
+	for range retries {
+		p := []unix.PollFd{{Fd: int32(l.mounts), Events: unix.POLLPRI}}
+		if _, err := unix.Poll(p, 0); err == unix.EINTR {
+			continue
+		} else if err != nil {
+			return nil, 0, err
+		}
+		if l.number == 0 || p[0].Revents&(unix.POLLPRI|unix.POLLERR) != 0 {
+			l.number++
+			text = nil
+		}
+		if l.number == seen || text != nil {
+			return text, l.number, nil
+		}
+		// Then it may have changed meanwhile.
+		if text, err = io.ReadAll(io.NewSectionReader(preader(l.mounts), 0, math.MaxInt64)); err != nil {
+			return nil, 0, err
+		}
+	}
+	return nil, 0, unix.EAGAIN
 }
 
-func (*local) MountsChanged(fd int) (bool, error) {
-	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}
-	_, err := unix.Poll(p, 0)
-	return p[0].Revents&(unix.POLLPRI|unix.POLLERR) != 0, err
+// preader reads at a place in what a descriptor has open.
+type preader int
+
+func (fd preader) ReadAt(p []byte, off int64) (n int, err error) {
+	for again := true; again; again = err == unix.EINTR {
+		n, err = unix.Pread(int(fd), p, off)
+	}
+	if n = max(n, 0); n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
 }
 
 func (*local) User() (uid, gid int, groups []int) {

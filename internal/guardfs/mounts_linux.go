@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // mounts tells under which other names an object can be reached because its file system, or a part
@@ -186,58 +184,30 @@ func unescape(s string) string {
 	}
 }
 
-// mountTable is the kernel's list of mounts, read again when it changed.
+// mountTable is the list of mounts as it was read last.
 type mountTable struct {
-	file descriptor // of /proc/self/mountinfo
-	mu   sync.Mutex
-	now  *mounts
-	hang bool // mayHang
-	read bool // now is what file said
-}
-
-// openMounts opens the list and reads it.
-func (k *kernel) openMounts() error {
-	fd, err := k.calls.OpenMounts()
-	if err != nil {
-		return err
-	}
-	k.table.file.open(fd, k.calls)
-	_, err = k.mounts()
-	return err
+	mu     sync.Mutex
+	number int64 // of its text: see Calls.Mounts
+	now    *mounts
+	hang   bool // mayHang
 }
 
 // mounts is what is mounted now. To ask costs one call of the system as long as nothing changed.
-func (k *kernel) mounts() (*mounts, error) {
-	t := &k.table
-	fd, err := t.file.use()
-	if err != nil {
-		return nil, err
-	}
-	defer t.file.done() //nolint:errcheck // Close reports it
-	// The kernel tells of a change once: who is told must have read before another one asks.
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for try := 0; ; try++ {
-		changed, err := k.mountsChanged(fd)
-		if err != nil {
-			return nil, err
+func (k *kernel) mounts() (now *mounts, err error) {
+	err = k.byHandle(func() error {
+		t := &k.table
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		text, number, err := k.calls.Mounts(t.number)
+		if err == nil && number != t.number {
+			if t.now, err = parseMounts(string(text)); err == nil {
+				t.number, t.hang = number, mayHang(string(text))
+			}
 		}
-		if t.read = t.read && !changed; t.read {
-			return t.now, nil
-		}
-		if try >= retries {
-			return nil, unix.EAGAIN
-		}
-		text, err := k.readMountinfo(fd)
-		if err != nil {
-			return nil, &PathError{Op: "read", Path: "/proc/self/mountinfo", Err: err}
-		}
-		if t.now, err = parseMounts(string(text)); err != nil {
-			return nil, err
-		}
-		t.hang = mayHang(string(text))
-		t.read = true // unless it changed meanwhile
-	}
+		now = t.now
+		return err
+	})
+	return now, err
 }
 
 // MayHang says whether something is mounted that may leave a call without an answer: what another
@@ -266,36 +236,6 @@ func mayHang(mountinfo string) bool {
 		}
 	}
 	return false
-}
-
-// readMountinfo reads all of it. It passes by the seam for faults: a mount that anybody makes
-// must not change how many calls a tested change takes.
-func (k *kernel) readMountinfo(fd int) ([]byte, error) {
-	buf := make([]byte, 16<<10)
-	for n, try := 0, 0; ; {
-		m, err := k.calls.Pread(fd, buf[n:], int64(n))
-		switch {
-		case again(err, try):
-			try++
-		case err != nil:
-			return nil, err
-		case m == 0:
-			return buf[:n], nil
-		default:
-			if n += m; n == len(buf) {
-				buf = append(buf, make([]byte, len(buf))...)
-			}
-		}
-	}
-}
-
-func (k *kernel) mountsChanged(fd int) (bool, error) {
-	for try := 0; ; try++ {
-		changed, err := k.calls.MountsChanged(fd)
-		if !again(err, try) {
-			return changed, err
-		}
-	}
 }
 
 // allNames asks a Judge, and tells it all names of what it is to judge.

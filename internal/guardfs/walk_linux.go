@@ -33,7 +33,7 @@ func New(o Options) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.openMounts(); err != nil {
+	if _, err := k.mounts(); err != nil {
 		k.proc.close() //nolint:errcheck // nothing was written through it
 		return nil, fmt.Errorf("reading /proc/self/mountinfo: %w", err)
 	}
@@ -53,7 +53,7 @@ func (f *FS) With(j Judge) *FS {
 // Close gives back what New opened, when the last call that uses it is over. Closing again does nothing. What would need it
 // from then on, of handles that are still open too, answers fs.ErrClosed.
 func (f *FS) Close() error {
-	return errors.Join(f.kernel.table.file.close(), f.kernel.proc.close())
+	return f.kernel.proc.close()
 }
 
 // Containment says how paths are resolved: "kernel" (openat2), "walk" (component by component) or, on systems

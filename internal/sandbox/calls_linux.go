@@ -269,10 +269,6 @@ func (p *process) openedAhead(handle int) (fd int, ok bool) {
 // Close waits only where something was written, and not synced since: there the file system may
 // tell that it could not.
 func (c calls) Close(fd int) error {
-	if fd&mountsFD != 0 {
-		c.s.forgetMounts(fd)
-		return nil
-	}
 	p, fd, err := c.s.of(fd)
 	if err != nil {
 		return nil // the worker's end has closed it
@@ -401,8 +397,7 @@ func (c calls) Faccessat(dir int, _ string, mode uint32) error {
 	return err
 }
 
-// endless is more than the listing of a directory has, or that of the mounts: bytes. Who lists
-// waits for the end of it.
+// endless is more than the listing of a directory has, bytes: a walk waits for the end of it.
 const endless = 512 << 20
 
 // Getdents lets no name pass that is none.
@@ -463,9 +458,6 @@ func (s *Session) lied() error {
 }
 
 func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
-	if fd&mountsFD != 0 {
-		return c.mountinfo(buf, off)
-	}
 	p, fd, err := c.s.of(fd)
 	if err != nil {
 		return 0, err

@@ -21,11 +21,8 @@ func (w *worker) short(q *request, r *reply) (err error) {
 	case opClose:
 		return w.close(q.fd)
 	case opMounts:
-		return w.told(r)
-	case opMountinfo:
-		return w.read(r, int(q.b), func(p []byte) (int, error) {
-			return w.calls.Pread(w.mounts, p, q.a)
-		})
+		r.data, r.at, err = w.calls.Mounts(q.a)
+		r.bits |= mounts
 	case opInotify, opWatch, opUnwatch, opEvents:
 		return w.watch(q, r)
 	case opStatx, opReadlink:
@@ -152,13 +149,11 @@ func (w *worker) read(r *reply, n int, call func(p []byte) (int, error)) error {
 	return err
 }
 
-// told says whether the mounts have changed since it was said before.
-func (w *worker) told(r *reply) error {
-	changed, err := w.calls.MountsChanged(w.mounts)
-	if err == nil {
-		if r.bits |= mounts; changed {
-			r.bits |= remounted
-		}
+// told says which list of mounts there is now.
+func (w *worker) told(r *reply) (err error) {
+	if _, r.at, err = w.calls.Mounts(w.mounts.Load()); err == nil {
+		w.mounts.Store(r.at)
+		r.bits |= mounts
 	}
 	return err
 }

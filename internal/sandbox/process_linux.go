@@ -298,7 +298,7 @@ func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, erro
 	if p.isDead() {
 		return reply{}, unavailable(p.why())
 	}
-	c := &call{done: make(chan struct{}), into: into, most: p.hang, parts: ctx != nil}
+	c := &call{done: make(chan struct{}), into: into, most: p.hang, parts: ctx != nil || q.op == opMounts}
 	switch {
 	case ctx != nil:
 		c.most = 0
@@ -409,9 +409,10 @@ func (p *process) deliver(id uint32, body []byte) bool {
 	}
 	r := &c.reply
 	*r = reply{}
-	if !r.parse(body) || !p.plausible(r) {
+	if !r.parse(body) {
 		return false
 	}
+	p.note(r)
 	if r.bits&more != 0 || c.whole != nil {
 		if c.whole = append(c.whole, r.data...); !c.parts || len(c.whole) > mostAnswer {
 			return false
@@ -436,15 +437,12 @@ func (p *process) deliver(id uint32, body []byte) bool {
 	return true
 }
 
-// plausible notes what replies tell of the mounts.
-func (p *process) plausible(r *reply) bool {
+// note notes the number of the mounts that a reply tells.
+func (p *process) note(r *reply) {
 	if r.bits&mounts != 0 {
-		if r.bits&remounted != 0 {
-			p.version.Add(1)
-		}
+		p.mounts.Store(r.at)
 		p.at.Store(time.Now().UnixNano())
 	}
-	return r.errno < 4096
 }
 
 // absolute says that a name is one that a kernel gives.
@@ -475,7 +473,7 @@ func (t *tail) String() string {
 
 // known holds the facts that replies told before anybody asked.
 type known struct {
-	version atomic.Int64 // of the mounts
+	mounts  atomic.Int64 // the number of their list
 	at      atomic.Int64 // when a reply told that
 	changes atomic.Int64 // how many calls changed something
 	openMu  sync.Mutex

@@ -58,7 +58,6 @@ const (
 	opSymlink
 	opLease
 	opMounts
-	opMountinfo
 	opInotify
 	opWatch
 	opUnwatch
@@ -85,6 +84,7 @@ type reply struct {
 	stat  stat
 	magic uint32
 	again int64 // the descriptor that data is read from, where n is a handle
+	at    int64 // the number of the list of mounts
 	text  string
 	data  []byte
 	room  []byte // of the worker, for data
@@ -92,14 +92,13 @@ type reply struct {
 
 // The bits of a reply.
 const (
-	hasStat   = 1 << iota // stat and magic
-	hasText               // the name of what was opened, by which text is known to be one
-	hasData               // all that is in the file that was opened
-	atEnd                 // stat was true before and after, and there are no attributes, or none yet
-	remounted             // the mounts have changed since a reply said so
-	mounts                // remounted is known
-	more                  // another frame of this reply follows
-	readable              // again
+	hasStat  = 1 << iota // stat and magic
+	hasText              // the name of what was opened, by which text is known to be one
+	hasData              // all that is in the file that was opened
+	atEnd                // stat was true before and after, and there are no attributes, or none yet
+	mounts               // at
+	more                 // another frame of this reply follows
+	readable             // again
 )
 
 // stat has the fields of statx in the order of the system's.
@@ -150,6 +149,9 @@ func (r *reply) append(b []byte) []byte {
 	if r.bits&readable != 0 {
 		b = binary.AppendVarint(b, r.again)
 	}
+	if r.bits&mounts != 0 {
+		b = binary.AppendVarint(b, r.at)
+	}
 	b = appendText(b, r.text)
 	return append(b, r.data...)
 }
@@ -170,6 +172,9 @@ func (r *reply) parse(b []byte) bool {
 	}
 	if r.bits&readable != 0 {
 		r.again = in.varint()
+	}
+	if r.bits&mounts != 0 {
+		r.at = in.varint()
 	}
 	r.text = in.text()
 	r.data = in.b

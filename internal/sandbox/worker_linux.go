@@ -40,7 +40,7 @@ type worker struct {
 	out    sink
 	slow   chan struct{}
 	hook   func(q *request, made bool) error
-	mounts int          // descriptor of /proc/self/mountinfo
+	mounts atomic.Int64 // the number of the list of mounts that was told last
 	at     atomic.Int64 // which request the reader is at; odd while its call may be left behind
 
 	tasks
@@ -163,9 +163,6 @@ func (w *worker) open(o Work) (err error) {
 	}
 	defer w.calls.Close(fd) //nolint:errcheck // nothing was written through it
 	if w.root, err = w.calls.Name(fd); err != nil {
-		return err
-	}
-	if w.mounts, err = w.calls.OpenMounts(); err != nil {
 		return err
 	}
 	w.held = map[int]*held{}
