@@ -9,17 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Append writes tail to the end of the file there, in place, if that is still the one called own
-// and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
-// many are there. Room for all of them is asked for first, so that a full disk refuses the first.
-// It syncs the file, and with an empty tail does no more.
-func (p *Entry) Append(own Identity, tail []byte) (a Appended, err error) {
-	if err := p.look(Modify); err != nil {
-		return a, err
-	}
-	if err := p.still(); err != nil {
-		return a, err
-	}
+// append is Append once p is judged. Room for all of tail is asked for first, so that a full disk refuses the first byte.
+func (p *Entry) append(own Identity, tail []byte) (a Appended, err error) {
 	err = p.occupied("append to", func(_, fd int, st status) (err error) {
 		k := p.fs.kernel
 		switch {

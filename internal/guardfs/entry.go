@@ -76,6 +76,31 @@ func (d *Dir) ListWays(buf []DirEntry) (entries []DirEntry, denied int, err erro
 // Object is what the handle holds, as it was when it was resolved.
 func (h *Handle) Object() Object { return h.object }
 
+// Open opens the object for reading: on Linux the one that was judged, whatever its name means by now. Anything but a
+// regular file is a *NotRegularError. A handle that was resolved for something else is judged for Read first.
+func (h *Handle) Open() (*File, error) {
+	if h.access != Read {
+		if err := h.fs.judge.Judge(h.object, Read); err != nil {
+			return nil, err
+		}
+	}
+	f, err := h.open()
+	return f, failed("open", h.object.Spelled, err)
+}
+
+// Dir opens the object for listing and walking. Anything but a directory is ENOTDIR.
+func (h *Handle) Dir() (d *Dir, err error) {
+	if h.access > Read {
+		if err := h.fs.judge.Judge(h.object, Look); err != nil {
+			return nil, err
+		}
+	}
+	if err = syscall.ENOTDIR; h.object.Info.Kind == KindDir {
+		d, err = h.openDir()
+	}
+	return d, failed("open", h.object.Spelled, err)
+}
+
 // Info is what stat said when the file was opened.
 func (f *File) Info() Info { return f.info }
 
@@ -126,13 +151,15 @@ func (p *Entry) RemoveTree(ctx context.Context, lasting string) error {
 	return p.failed("remove tree", p.removeAll(ctx))
 }
 
+func (p *Entry) failed(op string, err error) error { return failed(op, p.object.Spelled, err) }
+
 // failed is the failure of op: the system's word for it in a *PathError. nil and the errors of this package stay as they are.
-func (p *Entry) failed(op string, err error) error {
+func failed(op, path string, err error) error {
 	switch err.(type) {
 	case nil, *PathError, *FixedError, *ConflictError, *BadPathError, *SymlinkError, *NotRegularError, *TooLargeError, *RecordError:
 		return err
 	}
-	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
+	return &PathError{Op: op, Path: path, Err: cause(err)}
 }
 
 // cause takes the errno out of what package os wraps it in; the path is told by our own error.
@@ -168,4 +195,31 @@ func (p *Entry) Temp(name string) (*Entry, error) {
 		return nil, p.failed("stat", err)
 	}
 	return t, nil
+}
+
+// Preserve gives what is at a temporary name a lasting name, puts it on record, and tells where it is.
+func (p *Entry) Preserve() (left string, err error) {
+	if p.temp == nil {
+		return "", p.failed("keep", syscall.EINVAL)
+	}
+	kept := keptName()
+	done, err := p.renameKept(kept)
+	if err != nil || !done {
+		return join(p.dir.True, p.base), err
+	}
+	left = join(p.dir.True, kept)
+	p.fs.journal.keep(KeptFile{left, p.object.Spelled}) // what it is beside
+	return left, nil
+}
+
+// Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there. A
+// directory that is not empty is ENOTEMPTY.
+func (p *Entry) Drop(own Precondition) error {
+	if own.nothing() {
+		return nil
+	}
+	if !ReservedPath(join(p.dir.True, p.base)) {
+		return p.failed("drop", syscall.EINVAL)
+	}
+	return p.nameFailed("drop", p.drop(own))
 }

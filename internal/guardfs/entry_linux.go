@@ -289,7 +289,10 @@ func (p *Entry) Mkdir(mode fs.FileMode) error {
 
 // rmdir removes the empty directory there.
 func (p *Entry) rmdir() error {
-	return p.at("rmdir", func(dir int) error { return p.fs.kernel.unlink(dir, p.base, unix.AT_REMOVEDIR) })
+	k := p.fs.kernel
+	return p.at("rmdir", func(dir int) error {
+		return k.do("rmdir", func() error { return k.calls.Unlinkat(dir, p.base, unix.AT_REMOVEDIR) })
+	})
 }
 
 // empty reports whether nothing is in the directory behind a descriptor that was not read from yet.

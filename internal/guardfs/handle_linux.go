@@ -31,17 +31,11 @@ func (f *FS) handle(t *trail, a Access) *Handle {
 // Close gives the handle back.
 func (h *Handle) Close() error { return h.fd.close() }
 
-// Open opens the object for reading: the one that was judged, whatever its name means by now. Anything but a
-// regular file is a *NotRegularError. A handle that was resolved for something else is judged for Read first.
-func (h *Handle) Open() (*File, error) {
-	if h.access != Read {
-		if err := h.fs.judge.Judge(h.object, Read); err != nil {
-			return nil, err
-		}
-	}
+// open is Handle.Open of what may be read.
+func (h *Handle) open() (*File, error) {
 	fd, err := h.fd.use()
 	if err != nil {
-		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
+		return nil, err
 	}
 	defer h.fd.done() //nolint:errcheck // Close reports it
 	k := h.fs.kernel
@@ -50,7 +44,7 @@ func (h *Handle) Open() (*File, error) {
 	}
 	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {
-		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
+		return nil, err
 	}
 	return newFile(k, n, h.object.Spelled)
 }
@@ -59,25 +53,15 @@ func (h *Handle) Open() (*File, error) {
 // lease, and no terminal becomes ours.
 const ReadFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 
-// Dir opens the object for listing and walking. Anything but a directory is ENOTDIR.
-func (h *Handle) Dir() (*Dir, error) {
-	if h.access > Read {
-		if err := h.fs.judge.Judge(h.object, Look); err != nil {
-			return nil, err
-		}
-	}
+// openDir is Handle.Dir of a directory that may be listed.
+func (h *Handle) openDir() (*Dir, error) {
 	fd, err := h.fd.use()
-	if err == nil {
-		defer h.fd.done() //nolint:errcheck // Close reports it
-		if h.object.Info.Kind != KindDir {
-			err = unix.ENOTDIR
-		}
-	}
-	if err == nil {
-		fd, err = h.fs.kernel.reopenDir(fd)
-	}
 	if err != nil {
-		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
+		return nil, err
+	}
+	defer h.fd.done() //nolint:errcheck // Close reports it
+	if fd, err = h.fs.kernel.reopenDir(fd); err != nil {
+		return nil, err
 	}
 	return newDir(h.fs, fd, h.object.True, status{info: h.object.Info, mount: h.mount})
 }

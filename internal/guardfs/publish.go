@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 	"io/fs"
+	"syscall"
 )
 
 // Precondition is what is to be at a name when it is changed. The zero Precondition is nothing.
@@ -79,23 +80,40 @@ func (m *Staged) Precondition() Precondition {
 	return Precondition{m.Info.ID, &Before{Exists: true, Info: m.Info}}
 }
 
-// judgePublish asks about both names, but not about a temporary one, for what is to become of them.
-func judgePublish(p, temp *Entry, out, in Precondition) error {
-	access := func(other Precondition) Access {
-		if other.nothing() {
+// Publish exchanges what the names p and temp have: out has to be at p, and in at temp. It looks before and
+// after. Where something else came out the answer is a *ConflictError, after one rename
+// back if what came in is still there. After an error the names may have been exchanged all the same, and nothing is lost:
+// the caller has both on record, and undoes the step by what stands there. What came out is not removed: see Drop.
+//
+// It is one rename. Where the system or the file system knows no exchange, a file that others rename to p between the last
+// look and the rename is lost; and when a step is taken back (temp is one of Entry.Temp), the object at p is not kept.
+//
+// temp is one that Stage gave, or the entry that a thing is renamed to or from. Each entry asks its
+// own Judge, but for temporary names, which are Reserved.
+func (p *Entry) Publish(ctx context.Context, temp *Entry, out, in Precondition) (*Published, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, p.failed("publish", err)
+	}
+	if out.nothing() && in.nothing() {
+		return nil, p.failed("publish", syscall.ENOENT)
+	}
+	become := func(comes Precondition) Access {
+		if comes.nothing() {
 			return Remove
 		}
 		return Modify
 	}
 	if p.temp == nil {
-		if err := p.look(access(in)); err != nil {
-			return err
+		if err := p.look(become(in)); err != nil {
+			return nil, err
 		}
 	}
-	if temp.temp != nil {
-		return nil
+	if temp.temp == nil {
+		if err := temp.look(become(out)); err != nil {
+			return nil, err
+		}
 	}
-	return temp.look(access(out))
+	return p.publish(temp, out, in)
 }
 
 // copyChunk is what is copied between two looks at the context.

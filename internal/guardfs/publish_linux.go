@@ -4,7 +4,6 @@ package guardfs
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,26 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Publish exchanges what the names p and temp have: out has to be at p, and in at temp. It is
-// one rename. It looks before and after. Where something else came out the answer is a *ConflictError, after one rename
-// back if what came in is still there. After an error the names may have been exchanged all the same, and nothing is lost:
-// the caller has both on record, and undoes the step by what stands there. What came out is not removed: see Drop.
-//
-// Where the file system knows no exchange, a file that others rename to p between the last look and the
-// rename is lost; and when a step is taken back (temp is one of Entry.Temp), the object at p is not kept.
-//
-// temp is one that Stage gave, or the entry that a thing is renamed to or from. Each entry asks its
-// own Judge, but for temporary names, which are Reserved.
-func (p *Entry) Publish(ctx context.Context, temp *Entry, out, in Precondition) (*Published, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, p.failed("publish", err)
-	}
-	if out.nothing() && in.nothing() {
-		return nil, p.failed("publish", unix.ENOENT)
-	}
-	if err := judgePublish(p, temp, out, in); err != nil {
-		return nil, err
-	}
+// publish is Publish once both names are judged: one rename. After an error the names may have been exchanged all the same.
+func (p *Entry) publish(temp *Entry, out, in Precondition) (*Published, error) {
 	pub := &Published{}
 	err := p.at("publish", func(dir int) error {
 		return temp.at("publish", func(tempDir int) error {

@@ -3,27 +3,14 @@
 package guardfs
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"syscall"
 )
 
-// Publish gives the object at temp the name p, and the one at p the name temp: out has to be at p, and in
-// at temp. It looks before and after. Here names can't be exchanged in one step, and this is best effort:
-// a file that others rename to p between our last look and our rename is lost. The old object is not
-// removed: see Drop. When a step is taken back (temp is one of Entry.Temp), the object at p is not kept.
-func (p *Entry) Publish(ctx context.Context, temp *Entry, out, in Precondition) (*Published, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, p.failed("publish", err)
-	}
-	if out.nothing() && in.nothing() {
-		return nil, p.failed("publish", syscall.ENOENT)
-	}
-	if err := judgePublish(p, temp, out, in); err != nil {
-		return nil, err
-	}
+// publish is Publish once both names are judged. Here names can't be exchanged in one step, and this is best effort.
+func (p *Entry) publish(temp *Entry, out, in Precondition) (*Published, error) {
 	if err := errors.Join(p.still(), temp.still()); err != nil {
 		return nil, err
 	}

@@ -13,8 +13,9 @@ import (
 
 // temp is the state of an entry that is a temporary name.
 type temp struct {
-	made *Info       // what stat said of the object that Stage left there; nil: none, or another process staged it
-	file *stagedFile // the new file while it is open, else nil
+	beside string      // the true name of the entry that it is for, about which the Judge was asked
+	made   *Info       // what stat said of the object that Stage left there; nil: none, or another process staged it
+	file   *stagedFile // the new file while it is open, else nil
 }
 
 // stagedFile is a file that is being written, or is complete and waits to be published.
@@ -40,7 +41,7 @@ func (p *Entry) beside(name string) (*Entry, error) {
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
 	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
-	t := &Entry{fs: p.fs, pin: p.pin, dir: p.dir, base: name, object: o, links: true, temp: &temp{}}
+	t := &Entry{fs: p.fs, pin: p.pin, dir: p.dir, base: name, object: o, links: true, temp: &temp{beside: p.object.True}}
 	p.fs.pins.share(&t.fd, p.pin)
 	return t, nil
 }
@@ -139,7 +140,7 @@ func (p *Entry) create(mode uint32) error {
 		fd, err := k.openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR, mode)
 		switch err {
 		case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS, unix.EPERM:
-			if err = p.fs.journal.give(p.object.True, p.base); err == nil {
+			if err = p.fs.journal.give(p.temp.beside, p.base); err == nil {
 				fd, err = k.openat(dir, p.base, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
 				f.named = err == nil
 			}
@@ -383,24 +384,17 @@ func (p *Entry) Sync() error {
 	})
 }
 
-// Preserve gives what is at a temporary name a lasting name, puts it on record, and tells where it is.
-func (p *Entry) Preserve() (left string, err error) {
-	if p.temp == nil {
-		return "", p.failed("keep", unix.EINVAL)
-	}
+// renameKept gives what is at a temporary name the lasting name kept, which is another's in no case; false: it stays where it was.
+func (p *Entry) renameKept(kept string) (done bool, err error) {
 	err = p.at("keep", func(dir int) error {
-		k, to := p.fs.kernel, keptName()
-		left = join(p.dir.True, to)
-		if err := k.renameNew(dir, p.base, dir, to); err != nil {
-			if _, lerr := k.lstat(dir, to); lerr != nil {
-				left = join(p.dir.True, p.base)
-				return nil
-			}
+		k := p.fs.kernel
+		if done = k.renameNew(dir, p.base, dir, kept) == nil; !done {
+			_, lerr := k.lstat(dir, kept)
+			done = lerr == nil
 		}
-		p.fs.journal.keep(KeptFile{left, p.object.Spelled}) // what it is beside
 		return nil
 	})
-	return left, err
+	return done, err
 }
 
 // Empty reports whether nothing is in the directory there.
@@ -412,16 +406,9 @@ func (p *Entry) Empty() (empty bool, err error) {
 	return empty, err
 }
 
-// Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there. A
-// directory that is not empty is ENOTEMPTY.
-func (p *Entry) Drop(own Precondition) error {
-	if !ReservedPath(join(p.dir.True, p.base)) {
-		return p.failed("drop", unix.EINVAL)
-	}
-	if own.nothing() {
-		return nil
-	}
-	return p.nameFailed("drop", p.at("drop", func(dir int) error { return p.fs.kernel.removeOwn(dir, p.base, own.ID) }))
+// drop removes the thing own.
+func (p *Entry) drop(own Precondition) error {
+	return p.at("drop", func(dir int) error { return p.fs.kernel.removeOwn(dir, p.base, own.ID) })
 }
 
 // removeOwn removes a name if it still is that object's. A name that is gone is fine, if it stays gone at a second look.

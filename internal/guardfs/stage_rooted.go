@@ -167,19 +167,8 @@ func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
 	return nil
 }
 
-// Preserve gives what is at a temporary name a lasting name, puts it on record, and tells where it is.
-func (p *Entry) Preserve() (left string, err error) {
-	if p.temp == nil {
-		return "", p.failed("keep", syscall.EINVAL)
-	}
-	kept := keptName()
-	if p.root.Rename(p.base, kept) != nil {
-		return p.object.True, nil
-	}
-	left = join(p.dir.True, kept)
-	p.fs.journal.keep(KeptFile{left, p.object.Spelled}) // what it is beside
-	return left, nil
-}
+// renameKept gives what is at a temporary name the lasting name kept; false: it stays where it was.
+func (p *Entry) renameKept(kept string) (bool, error) { return p.root.Rename(p.base, kept) == nil, nil }
 
 // Empty reports whether nothing is in the directory there.
 func (p *Entry) Empty() (bool, error) {
@@ -211,14 +200,8 @@ func (p *Entry) Sync() error {
 	return p.failed("sync", err)
 }
 
-// Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there.
-func (p *Entry) Drop(own Precondition) error {
-	if own.nothing() {
-		return nil
-	}
-	if !ReservedPath(join(p.dir.True, p.base)) {
-		return p.failed("drop", syscall.EINVAL)
-	}
+// drop removes the thing own.
+func (p *Entry) drop(own Precondition) error {
 	_, err := p.matchAgain(own)
 	if _, ok := errors.AsType[*ConflictError](err); ok {
 		return nil
@@ -231,7 +214,7 @@ func (p *Entry) Drop(own Precondition) error {
 			return nil
 		}
 	}
-	return p.failed("drop", err)
+	return err
 }
 
 // carry gives the staged file the metadata m, the mode last. dropped lists what could not or must not be kept.
