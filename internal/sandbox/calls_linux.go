@@ -140,8 +140,6 @@ func (p *process) looked(q *request) (r reply, ok bool, err error) {
 	if i < 0 || l.changes != p.changes.Load() || time.Now().UnixNano()-l.at > int64(moment) {
 		return r, false, nil
 	}
-	p.life.RLock()
-	defer p.life.RUnlock()
 	p.mu.Lock()
 	l.call.most, l.call.since = p.hang, time.Now()
 	p.mu.Unlock()
@@ -286,8 +284,6 @@ func (c calls) Close(fd int) error {
 		_, err = p.done(&request{op: opClose, fd: fd}, nil)
 		return err
 	}
-	p.life.RLock()
-	defer p.life.RUnlock()
 	if !p.isDead() {
 		q := request{op: opClose, fd: fd}
 		p.failed(p.out.add(0, q.append))
@@ -510,8 +506,6 @@ func (c calls) Write(fd int, buf []byte) (int, error) {
 		}
 		return int(r.n), err
 	}
-	p.life.RLock()
-	defer p.life.RUnlock()
 	p.changes.Add(1)
 	for rest := buf; len(rest) > 0; {
 		if p.isDead() {

@@ -3,8 +3,12 @@
 package sandbox
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
+	"io"
+	"slices"
+	"sync"
 )
 
 // protocol is the version of what follows. A worker of another one is refused.
@@ -212,4 +216,70 @@ func (r *reading) text() string {
 	s := string(r.b[:n])
 	r.b = r.b[n:]
 	return s
+}
+
+// frames reads frames.
+type frames struct {
+	r   *bufio.Reader
+	buf []byte
+}
+
+func newFrames(r io.Reader) *frames { return &frames{r: bufio.NewReaderSize(r, 64<<10)} }
+
+var errFrame = errors.New("a frame of a length that none has")
+
+// next gives the number and the rest of a frame; it holds until next is called again.
+func (f *frames) next() (id uint32, body []byte, err error) {
+	var head [8]byte
+	if _, err = io.ReadFull(f.r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n < 5 || n > maxFrame {
+		return 0, nil, errFrame
+	}
+	f.buf = slices.Grow(f.buf[:0], int(n)-4)[:n-4]
+	_, err = io.ReadFull(f.r, f.buf)
+	return binary.LittleEndian.Uint32(head[4:]), f.buf, err
+}
+
+// sink writes frames, one at a time.
+type sink struct {
+	w io.Writer
+
+	mu  sync.Mutex
+	buf []byte
+}
+
+// add makes what fill appends a frame that goes with the next one.
+func (s *sink) add(id uint32, fill func(b []byte) []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frame(id, fill); len(s.buf) > 4096 {
+		return s.flush()
+	}
+	return nil
+}
+
+// send writes what fill appends as one frame.
+func (s *sink) send(id uint32, fill func(b []byte) []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frame(id, fill)
+	return s.flush()
+}
+
+func (s *sink) frame(id uint32, fill func(b []byte) []byte) {
+	at := len(s.buf)
+	b := binary.LittleEndian.AppendUint32(s.buf, 0)
+	b = fill(binary.LittleEndian.AppendUint32(b, id))
+	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	s.buf = b
+}
+
+// flush writes the frames that wait. s.mu is held.
+func (s *sink) flush() error {
+	_, err := s.w.Write(s.buf)
+	s.buf = s.buf[:0]
+	return err
 }

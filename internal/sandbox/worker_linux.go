@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"runtime"
 	"sync"
@@ -58,13 +59,13 @@ type tasks struct {
 
 // Run serves until in ends. in and out are descriptors that block.
 func (o Work) Run(in, out int) error {
-	w := &worker{out: sink{fd: out}, slow: make(chan struct{}, mostSlow), hook: o.hook}
-	return w.run(o, in)
+	w := &worker{out: sink{w: os.NewFile(uintptr(out), "out")}, slow: make(chan struct{}, mostSlow), hook: o.hook}
+	return w.run(o, os.NewFile(uintptr(in), "in"))
 }
 
-func (w *worker) run(o Work, in int) error {
+func (w *worker) run(o Work, in io.Reader) error {
 	w.running, w.queues = map[uint32]context.CancelFunc{}, map[int]guardfs.Inotify{}
-	f := &frames{fd: in}
+	f := newFrames(in)
 	id, body, err := f.next()
 	if err == io.EOF {
 		return nil
