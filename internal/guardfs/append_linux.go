@@ -43,7 +43,7 @@ func (p *Entry) append(own Identity, tail []byte) (a Appended, err error) {
 			}
 		}
 		if err == nil {
-			err = k.do("fsync", func() error { return k.calls.Fdatasync(n) })
+			err = k.fsync(n)
 		}
 		if err == nil {
 			st, err = k.stat(n)

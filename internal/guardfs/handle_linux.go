@@ -4,6 +4,7 @@ package guardfs
 
 import (
 	"io"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -82,6 +83,7 @@ type File struct {
 	dir    string // with name, for errors; dir is "" when name is the whole
 	name   string
 	info   Info
+	pos    atomic.Int64 // of the next Read
 }
 
 // newFile takes over fd, or closes it when it is not a regular file.
@@ -122,14 +124,12 @@ func (f *File) Read(p []byte) (int, error) {
 		return 0, f.failed("read", err)
 	}
 	defer f.fd.done() //nolint:errcheck // Close reports it
-	if len(p) == 0 {
-		return 0, nil
-	}
-	n, err := f.kernel.read(fd, p)
+	n, err := f.kernel.pread(fd, p, f.pos.Load())
+	f.pos.Add(int64(max(n, 0)))
 	switch {
 	case err != nil:
-		return n, f.failed("read", err)
-	case n == 0:
+		return 0, f.failed("read", err)
+	case n == 0 && len(p) > 0:
 		return 0, io.EOF
 	}
 	return n, nil

@@ -228,10 +228,6 @@ func (k *kernel) pread(fd int, p []byte, off int64) (n int, err error) {
 	return retry(k, "read", func() (int, error) { return k.calls.Pread(fd, p, off) })
 }
 
-func (k *kernel) read(fd int, p []byte) (n int, err error) {
-	return retry(k, "read", func() (int, error) { return k.calls.Read(fd, p) })
-}
-
 // getdents fills p with raw directory entries; 0 means that there are no more.
 func (k *kernel) getdents(fd int, p []byte) (n int, err error) {
 	return retry(k, "getdents", func() (int, error) { return k.calls.Getdents(fd, p) })
@@ -316,7 +312,6 @@ type Calls interface {
 
 	Getdents(fd int, p []byte) (int, error)
 	Pread(fd int, p []byte, off int64) (int, error)
-	Read(fd int, p []byte) (int, error)
 	Write(fd int, p []byte) (int, error)
 	Seek(fd int, off int64, whence int) (int64, error)
 	Flistxattr(fd int, p []byte) (int, error)
@@ -325,13 +320,11 @@ type Calls interface {
 	Fsetxattr(fd int, name string, value []byte) error
 	Fremovexattr(fd int, name string) error
 	Fchown(fd, uid, gid int) error
-	Fchmod(fd int, mode uint32) error
-	ChmodPath(fd int, mode uint32) error // Fchmod that takes an O_PATH handle
+	ChmodPath(fd int, mode uint32) error // of an O_PATH handle, too
 	Touch(fd int, modified unix.Timespec) error
 	Fallocate(fd int, mode uint32, off, n int64) error
 	Ftruncate(fd int, size int64) error
 	Fsync(fd int) error
-	Fdatasync(fd int) error
 
 	// Publish makes a link to the object behind fd, which may have no name.
 	Publish(fd, dir int, name string) error
@@ -462,8 +455,6 @@ func (*local) Getdents(fd int, p []byte) (int, error) { return unix.Getdents(fd,
 
 func (*local) Pread(fd int, p []byte, off int64) (int, error) { return unix.Pread(fd, p, off) }
 
-func (*local) Read(fd int, p []byte) (int, error) { return unix.Read(fd, p) }
-
 func (*local) Write(fd int, p []byte) (int, error) { return unix.Write(fd, p) }
 
 func (*local) Seek(fd int, off int64, whence int) (int64, error) {
@@ -484,8 +475,6 @@ func (*local) Fremovexattr(fd int, name string) error { return unix.Fremovexattr
 
 func (*local) Fchown(fd, uid, gid int) error { return unix.Fchown(fd, uid, gid) }
 
-func (*local) Fchmod(fd int, mode uint32) error { return unix.Fchmod(fd, mode) }
-
 func (l *local) ChmodPath(fd int, mode uint32) error {
 	return unix.Fchmodat(l.proc, strconv.Itoa(fd), mode, 0)
 }
@@ -502,8 +491,6 @@ func (*local) Fallocate(fd int, mode uint32, off, n int64) error {
 func (*local) Ftruncate(fd int, size int64) error { return unix.Ftruncate(fd, size) }
 
 func (*local) Fsync(fd int) error { return unix.Fsync(fd) }
-
-func (*local) Fdatasync(fd int) error { return unix.Fdatasync(fd) }
 
 func (l *local) Publish(fd, dir int, name string) error {
 	return unix.Linkat(l.proc, strconv.Itoa(fd), dir, name, unix.AT_SYMLINK_FOLLOW)

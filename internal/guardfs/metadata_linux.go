@@ -141,7 +141,7 @@ func (k *kernel) carry(fd int, now *status, m *Metadata, special bool) (dropped 
 	if !special || slices.Contains(dropped, "group") {
 		keep &^= fs.ModeSetgid
 	}
-	err = k.do("chmod", func() error { return k.calls.Fchmod(fd, bitsOf(keep)) })
+	err = k.chmod(fd, keep)
 	if err != nil && !unkept(err) {
 		return nil, err
 	}

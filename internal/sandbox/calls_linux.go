@@ -22,11 +22,10 @@ type calls struct{ s *Session }
 
 // opened is the knowledge of the client about a descriptor.
 type opened struct {
-	flags    int
-	pos      int64 // of the next Read; of a directory, how much of its listing there was
-	synced   bool  // nothing was written since it was
-	nameless bool  // it was made by this, without a name and without attributes
-	again    int   // of a handle: the file that was opened with it, to be read; 0: none
+	flags  int
+	pos    int64 // of a directory, how much of its listing there was
+	synced bool  // nothing was written since it was
+	again  int   // of a handle: the file that was opened with it, to be read; 0: none
 	told
 }
 
@@ -107,8 +106,7 @@ func (p *process) asking(q *request, done bool) {
 	case !done:
 		o.stat, o.name = nil, ""
 		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate}, q.op)
-		o.nameless = o.nameless && q.op != opSetxattr
-	case q.op == opFsync || q.op == opFdatasync:
+	case q.op == opFsync:
 		o.synced = true
 	}
 }
@@ -158,7 +156,7 @@ func (p *process) nonsense() error {
 
 func changing(o op) bool {
 	switch o {
-	case opWrite, opSetxattr, opRemovexattr, opChown, opChmod, opChmodPath, opTouch, opFallocate,
+	case opWrite, opSetxattr, opRemovexattr, opChown, opChmodPath, opTouch, opFallocate,
 		opTruncate, opPublish,
 		opLink, opRename, opUnlink, opMkdir, opSymlink:
 		return true
@@ -225,7 +223,6 @@ func (p *process) opens(q *request, flags int) (int, error) {
 	if r.bits&hasText != 0 {
 		o.name = r.text
 	}
-	o.nameless = flags&unix.O_TMPFILE == unix.O_TMPFILE && r.bits&atEnd != 0
 	if read.end = r.bits&hasData != 0; read.end {
 		read.data = r.data
 		if read.bare = r.bits&atEnd != 0; read.bare {
@@ -475,17 +472,6 @@ func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
 	buf = buf[:min(len(buf), chunk)]
 	r, err := p.done(&request{op: opPread, fd: fd, a: off, b: int64(len(buf))}, buf)
 	return int(r.n), err
-}
-
-// Read keeps the place itself: what is opened to be read is a file.
-func (c calls) Read(fd int, buf []byte) (int, error) {
-	_, _, o, err := c.known(fd)
-	if err != nil {
-		return 0, err
-	}
-	n, err := c.Pread(fd, buf, atomic.LoadInt64(&o.pos))
-	atomic.AddInt64(&o.pos, int64(n))
-	return n, err
 }
 
 // Write waits for the answer only where the caller has to know what of it was stored: at the end of

@@ -118,30 +118,6 @@ func TestOpenedAhead(t *testing.T) {
 	}
 }
 
-// A new file without a name has no attributes to take away until it was given some.
-func TestNameless(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := begin(t, dir)
-	c := calls{s}
-	at, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	must(t, err)
-	fd, err := c.Openat(at, ".", unix.O_TMPFILE|unix.O_RDWR, 0o600)
-	if err != nil {
-		t.Skip("SKIPPED: ", err)
-	}
-	if err := c.Fremovexattr(fd, "user.x"); err != unix.ENODATA {
-		t.Error(err)
-	}
-	if err := c.Fsetxattr(fd, "user.x", []byte("1")); err != nil {
-		t.Skip("SKIPPED: ", err)
-	}
-	must(t, c.Fremovexattr(fd, "user.x"))
-	if n, err := c.Flistxattr(fd, make([]byte, 64)); n != 0 || err != nil {
-		t.Error(n, err)
-	}
-}
-
 // Who waits for changes keeps nobody else from a call, however many there are.
 func TestManyWatches(t *testing.T) {
 	t.Parallel()

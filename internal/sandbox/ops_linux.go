@@ -71,12 +71,6 @@ func (w *worker) opened(q *request, r *reply) error {
 	case regular && q.op == opOpen2 && q.dir == unix.AT_FDCWD:
 		w.openAhead(fd, r)
 	}
-	if flags&unix.O_TMPFILE == unix.O_TMPFILE {
-		var none [1]byte
-		if n, err := w.calls.Flistxattr(fd, none[:]); n == 0 && err == nil {
-			r.bits |= atEnd
-		}
-	}
 	return w.told(r)
 }
 
@@ -258,8 +252,6 @@ func (w *worker) file(q *request, r *reply) (err error) {
 		err = c.Fremovexattr(q.fd, q.name)
 	case opChown:
 		err = c.Fchown(q.fd, int(q.a), int(q.b))
-	case opChmod:
-		err = c.Fchmod(q.fd, uint32(q.a))
 	case opChmodPath:
 		err = c.ChmodPath(q.fd, uint32(q.a))
 	case opTouch:
@@ -326,11 +318,8 @@ func (w *worker) long(ctx context.Context, q *request, r *reply) error {
 	if err := w.in(q.fd); err != nil {
 		return err
 	}
-	switch q.op {
-	case opFsync:
+	if q.op == opFsync {
 		return w.calls.Fsync(q.fd)
-	case opFdatasync:
-		return w.calls.Fdatasync(q.fd)
 	}
 	return w.calls.Fallocate(q.fd, uint32(q.a), q.b, q.c)
 }

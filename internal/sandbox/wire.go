@@ -47,13 +47,11 @@ const (
 	opSetxattr
 	opRemovexattr
 	opChown
-	opChmod
 	opChmodPath
 	opTouch
 	opFallocate
 	opTruncate
 	opFsync
-	opFdatasync
 	opPublish
 	opLink
 	opRename
@@ -99,7 +97,7 @@ const (
 	hasStat  = 1 << iota // stat and magic
 	hasText              // the name of what was opened, by which text is known to be one
 	hasData              // all that is in the file that was opened
-	atEnd                // stat was true before and after, and there are no attributes, or none yet
+	atEnd                // stat was true before and after, and there are no attributes
 	mounts               // at
 	more                 // another frame of this reply follows
 	readable             // again

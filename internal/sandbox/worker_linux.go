@@ -180,7 +180,7 @@ func (w *worker) open(o Work) (err error) {
 // reply.
 func (w *worker) take(id uint32, q *request, r *reply) error {
 	switch q.op {
-	case opFsync, opFdatasync, opWait, opSearch, opFallocate:
+	case opFsync, opWait, opSearch, opFallocate:
 		own := *q
 		own.data = append([]byte(nil), q.data...)
 		ctx, cancel := context.WithCancel(context.Background())
