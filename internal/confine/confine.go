@@ -25,7 +25,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// A Right is what may be done to a Rule's path, and all below it where that is a directory.
+// A Right is the access to a Rule's path, and to all below it where that is a directory.
 type Right int
 
 // The rights. Each one includes the ones before it.
@@ -50,7 +50,7 @@ func (r Rule) as(right Right) Rule {
 	return r
 }
 
-// Options is what there is to be opened. All paths are absolute.
+// Options are the arguments of Make. All paths are absolute.
 type Options struct {
 	Roots    []string               // what the rules are about
 	Judge    guardfs.Judge          // the rules
@@ -63,10 +63,10 @@ type Options struct {
 	Budget        int      // how many names are looked at; 200,000 when 0
 }
 
-// A Plan is what is opened, and what that does not hold.
+// A Plan is the paths to open, and the rules that this does not hold.
 type Plan struct {
 	Rules  []Rule
-	Shut   []Rule   // what the rules close in the roots; Right is what is closed: Read or Write
+	Shut   []Rule   // the paths that the rules close in the roots; Right is closed: Read or Write
 	Frozen []string // directories in which nothing new can be made
 	Unheld []string // the rules that hold for what is there, and not for what comes
 }
@@ -77,7 +77,7 @@ const mostRules = 50_000
 // ErrTooMany is the error for trees in which too much lies beside what the rules close.
 var ErrTooMany = errors.New("too many names")
 
-// System is what programs need of the machine to run at all.
+// System are the paths that programs need of the machine to run at all.
 func System() []Rule {
 	var rules []Rule
 	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
@@ -125,7 +125,7 @@ func Make(ctx context.Context, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// Settings are what programs read of the machine's configuration.
+// Settings is the directory of the machine's configuration, which programs read.
 const Settings = "/etc"
 
 // forAll closes what only its owner and group may read: that root may is no reason to show it.
@@ -162,7 +162,7 @@ func (p *Plan) add(ctx context.Context, free *guardfs.FS, o *Options, root strin
 	return nil
 }
 
-// A tree is what a root holds.
+// A tree is a root with all it holds.
 type tree struct {
 	o     *Options
 	free  *guardfs.FS

@@ -28,7 +28,7 @@ func newDir(f *FS, root *os.Root, name string, fi fs.FileInfo, v DirVerdict) *Di
 	return &Dir{fs: f, root: root, name: name, fi: fi, info: infoOf(root, ".", fi), verdict: v}
 }
 
-// Info is what stat said when the directory was opened.
+// Info is the directory as it was when it was opened.
 func (d *Dir) Info() Info { return d.info }
 
 // Close gives the directory back.

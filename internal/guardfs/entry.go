@@ -17,7 +17,7 @@ func (p *Entry) ParentTrue() string { return p.dir.True }
 // Base is the name in the directory.
 func (p *Entry) Base() string { return p.base }
 
-// LockKey is the same for every process and every spelling that could mean this place; see Locks.
+// LockKey is the same for every process and every spelling that could mean this entry; see Locks.
 func (p *Entry) LockKey() string {
 	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
 }
@@ -63,7 +63,7 @@ func (p *Entry) nameFailed(op string, err error) error {
 func (d *Dir) True() string { return d.name }
 
 // List reads every entry that may be named and appends it to buf[:0]; denied is the number of the others. The order is
-// the directory's own. What was read before an error comes with it.
+// the directory's own. Entries that were read before an error come with it.
 func (d *Dir) List(buf []DirEntry) (entries []DirEntry, denied int, err error) {
 	return d.list(buf, false)
 }
@@ -73,7 +73,7 @@ func (d *Dir) ListWays(buf []DirEntry) (entries []DirEntry, denied int, err erro
 	return d.list(buf, true)
 }
 
-// Object is what the handle holds, as it was when it was resolved.
+// Object is the object that the handle holds, as it was when it was resolved.
 func (h *Handle) Object() Object { return h.object }
 
 // Open opens the object for reading: on Linux the one that was judged, whatever its name means by now. Anything but a
@@ -101,7 +101,7 @@ func (h *Handle) Dir() (d *Dir, err error) {
 	return d, failed("open", h.object.Spelled, err)
 }
 
-// Info is what stat said when the file was opened.
+// Info is the file as it was when it was opened.
 func (f *File) Info() Info { return f.info }
 
 // look brings the account of the occupant up to date and asks the Judge: for a if there is one,
@@ -140,7 +140,7 @@ func (p *Entry) RemoveEmptyDir(ctx context.Context) error {
 
 // RemoveTree removes what stands at p with all it holds, if it is the object that lasting (Identity.Lasting) names. The Judge is asked
 // about the top only, so this is for what nobody else may touch any more. It follows no link and, where the system tells, enters no other
-// mount: that is ErrMount, and what holds the mount stays. Directories that the modes keep us out of are opened up. An error leaves a part.
+// mount: that is ErrMount, and the directories above the mount stay. Directories that the modes keep us out of are opened up. An error leaves a part.
 func (p *Entry) RemoveTree(ctx context.Context, lasting string) error {
 	if err := p.look(Remove); err != nil || p.object.Info.Kind == KindAbsent {
 		return err

@@ -143,8 +143,8 @@ func (p *Entry) readTarget() (text string, err error) {
 }
 
 // Reload is Load for a caller who has what Load gave him before: when nothing about the
-// occupant has changed since, times included, before is the answer and nothing is read. What a clock's
-// tick may hide Publish finds.
+// occupant has changed since, times included, before is the answer and nothing is read. Publish finds
+// a change that a clock's tick hides from this.
 func (p *Entry) Reload(before *Before, max int64) (*Before, error) {
 	return p.read(before, max, refuseLarger)
 }
@@ -158,7 +158,7 @@ func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err err
 	}
 	var denied error
 	err = p.occupied("open", func(_, fd int, st status) (err error) {
-		// What was judged is not judged again: a temporary name of a dead process would be denied.
+		// An object that was judged is not judged again: a temporary name of a dead process would be denied.
 		seen := p.object.Info
 		p.object.Info = st.info
 		if seen.ID != st.info.ID || seen.Kind != st.info.Kind {
@@ -377,7 +377,7 @@ func (k *kernel) subdirectory(dir int, name string) (status, string, error) {
 }
 
 // Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system: the umask, the
-// directory's default ACL and its group have a say. What is made in a new directory gets the same as beside it. Nothing stays behind.
+// directory's default ACL and its group have a say. An object made in a new directory gets the same as beside it. Nothing stays behind.
 func (p *Entry) Fresh(mode fs.FileMode, dir bool) (m Metadata, err error) {
 	tag := NewTag()
 	defer p.fs.journal.Forget(tag)
@@ -426,7 +426,7 @@ func (p *Entry) SameMount(q *Entry) (bool, error) {
 
 // CopyUp makes sure that what stands at p keeps its identity when it is moved, and says what it is then. On an overlay file system a move copies what is in a
 // lower layer up, which makes another identity of it; so it is copied up before, by asking for its own mode or for writing, or by a second
-// name for a moment, and stays as it is. What can't be is left to the move.
+// name for a moment, and stays as it is. An object that can't be copied is left to the move.
 func (p *Entry) CopyUp() (Info, error) {
 	err := p.occupied("open", func(dir, fd int, st status) error {
 		k := p.fs.kernel
@@ -573,9 +573,9 @@ func (k *kernel) chmod(fd int, mode fs.FileMode) error {
 	})
 }
 
-// pins are the directories that places are in, each held by one descriptor, however many places there are: a restore of thousands of files in a
-// few directories does with few. Every place finds its directory by its own path; only then, if that is the very object that another place
-// holds, on the same mount and still under the same name, it shares the other's descriptor. Safe for concurrent use.
+// pins are the directories of entries, each held by one descriptor, however many entries there are: a restore of thousands of files in a
+// few directories does with few. Every entry finds its directory by its own path; only then, if that is the very object that another entry
+// has, on the same mount and still under the same name, it shares the other's descriptor. Safe for concurrent use.
 type pins struct {
 	mu   sync.Mutex
 	dirs map[pinKey]*pin
@@ -588,11 +588,11 @@ type pinKey struct {
 }
 
 type pin struct {
-	pins   *pins
-	calls  Calls
-	key    pinKey
-	fd     int
-	places int
+	pins  *pins
+	calls Calls
+	key   pinKey
+	fd    int
+	users int
 }
 
 // take makes d an owner of the directory called name that fd is a handle on: of fd itself, or, with fd closed, of the one that others hold.
@@ -604,13 +604,13 @@ func (ps *pins) take(k *kernel, d *descriptor, fd int, st *status, name string) 
 		held = &pin{pins: ps, calls: k.calls, key: key, fd: fd}
 		ps.dirs[key] = held
 	}
-	held.places++
+	held.users++
 	ps.mu.Unlock()
 	if held.fd != fd {
 		// Where the server of a file system has forgotten the name, an old handle may have none any more, though its object has.
 		if now, err := k.name(held.fd); err != nil || now != name {
 			ps.release(held) //nolint:errcheck // nothing was written through it
-			held = &pin{pins: ps, calls: k.calls, key: key, fd: fd, places: 1}
+			held = &pin{pins: ps, calls: k.calls, key: key, fd: fd, users: 1}
 		} else {
 			k.close(fd) //nolint:errcheck // nothing was written through it
 		}
@@ -619,21 +619,21 @@ func (ps *pins) take(k *kernel, d *descriptor, fd int, st *status, name string) 
 	return held
 }
 
-// share makes d one more owner of what held holds, while another one is.
+// share makes d one more owner of held, while another one is.
 func (ps *pins) share(d *descriptor, held *pin) {
 	ps.mu.Lock()
-	held.places++
+	held.users++
 	ps.mu.Unlock()
 	d.fd, d.owner = held.fd, held
 }
 
-// Close ends one place's use of it.
+// Close ends one entry's use of it.
 func (p *pin) Close(int) error { return p.pins.release(p) }
 
 func (ps *pins) release(held *pin) error {
 	ps.mu.Lock()
-	held.places--
-	last := held.places == 0
+	held.users--
+	last := held.users == 0
 	if last && ps.dirs[held.key] == held {
 		delete(ps.dirs, held.key)
 	}
@@ -644,7 +644,7 @@ func (ps *pins) release(held *pin) error {
 	return held.calls.Close(held.fd)
 }
 
-// EntriesOpen is how many files are open at most for places of these true names, all at once.
+// EntriesOpen is how many files are open at most for entries of these true names, all at once.
 func EntriesOpen(names []string) int {
 	dirs := map[string]bool{}
 	for _, name := range names {

@@ -87,7 +87,7 @@ func (p *Entry) still() error {
 func (p *Entry) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
 
 func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err error) {
-	// What was judged is not judged again: a temporary name of a dead process would be denied.
+	// An object that was judged is not judged again: a temporary name of a dead process would be denied.
 	seen := p.object.Info
 	now, err := p.lstat()
 	if p.object.Info = now; err != nil && (seen.Kind != KindAbsent || !os.IsNotExist(err)) || now.ID != seen.ID || now.Kind != seen.Kind {
@@ -146,8 +146,8 @@ func (p *Entry) load(max int64, how loading) (*Before, error) {
 	return newBefore(info, content, xattrs(f.file)), nil
 }
 
-// Allowed asks the system whether this process may make and remove names in the entry's directory: a *PathError when not. That it may promises
-// nothing, it only tells early what would fail. Here nobody is asked.
+// Allowed asks the system whether this process may make and remove names in the entry's directory: a *PathError when not. A yes promises nothing: the answer
+// only tells early of a change that would fail. Here nobody is asked.
 func (p *Entry) Allowed() error { return nil }
 
 // Fixed says why the file at p can't be exchanged for another one. Here nobody is asked, and no file is written in place.
@@ -158,7 +158,7 @@ func (p *Entry) Overwrite(Precondition, []byte) (pub *Published, begun bool, err
 	return nil, false, p.failed("write", errors.ErrUnsupported)
 }
 
-// Expected is what of m a file staged there will most likely have. Published.Dropped has the metadata that was not kept.
+// Expected is the part of m that a file staged there will most likely have. Published.Dropped has the metadata that was not kept.
 func (p *Entry) Expected(m Metadata) Metadata {
 	m.Mode &= fs.ModePerm | fs.ModeSticky
 	return m

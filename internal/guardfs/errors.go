@@ -83,7 +83,7 @@ func (e *MissingParentError) Error() string {
 // Unwrap makes errors.Is(err, fs.ErrNotExist) true.
 func (e *MissingParentError) Unwrap() error { return fs.ErrNotExist }
 
-// A Interference is what somebody else did between the check and the use.
+// Interference is a change that somebody else made between the check and the use.
 type Interference string
 
 // All that there are, but for NowA.
@@ -121,7 +121,7 @@ func NowA(kind string) Interference { return nowA + Interference(kind) }
 
 const nowA = "now_a "
 
-// Kind is what NowA was told.
+// Kind is the kind that NowA was given.
 func (m Interference) Kind() (kind string, is bool) { return strings.CutPrefix(string(m), nowA) }
 
 // ConflictError: somebody else changed the object between the check and the use. Nothing of theirs was lost;

@@ -50,7 +50,7 @@ func (h *Handle) open() (*File, error) {
 	return newFile(k, n, h.object.Spelled)
 }
 
-// ReadFlags are those of whatever is opened to be read. They never block: not on a fifo, not on a
+// ReadFlags are the flags of a file that is opened to be read. They never block: not on a fifo, not on a
 // lease, and no terminal becomes ours.
 const ReadFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 
@@ -103,7 +103,7 @@ func newFile(k *kernel, fd int, name string) (*File, error) {
 	return f, nil
 }
 
-// Stat is what stat says now.
+// Stat looks at the file now.
 func (f *File) Stat() (Info, error) {
 	fd, err := f.fd.use()
 	if err != nil {

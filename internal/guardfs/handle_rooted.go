@@ -98,7 +98,7 @@ func openFile(dir opener, leaf, name string, fi fs.FileInfo) (*File, error) {
 	return nil, err
 }
 
-// Stat is what stat says now.
+// Stat looks at the file now.
 func (f *File) Stat() (Info, error) {
 	fi, err := f.file.Stat()
 	if err != nil {

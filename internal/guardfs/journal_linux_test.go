@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Temporary names are left out of a listing while their operation is on record or under way. Those that only look like it are counted:
+// Temporary names are left out of a listing while their operation is on record or under way. Names that only look like it are counted:
 // nothing is hidden.
 func TestListCountsWhatLooksTemporary(t *testing.T) {
 	b := base(t)
@@ -28,12 +28,7 @@ func TestListCountsWhatLooksTemporary(t *testing.T) {
 	defer f.Close()
 	must(t, journal.give(b+"/d/f", TempName(noted, 1)))
 	lay(t, b, "d/f", "d/"+TempName(noted, 1)+" = ours", "d/"+TempName(live, 0)+" = ours", "d/"+OldName(TempName(someTag, 1))+" = theirs", "d/"+keptName()+" = kept")
-	h, err := f.Resolve(b+"/d", Look)
-	must(t, err)
-	defer h.Close()
-	d, err := h.Dir()
-	must(t, err)
-	defer d.Close()
+	d := dirOf(t, f, b+"/d")
 	entries, denied, err := d.List(nil)
 	must(t, err)
 	if len(entries) != 2 || denied != 1 {

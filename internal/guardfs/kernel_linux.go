@@ -572,7 +572,7 @@ func (f *FS) user() int {
 	return uid
 }
 
-// status is what one look at an object tells: what the caller may know, and the mount it is on.
+// status is the answer of one look at an object: the facts for the caller, and the mount it is on.
 type status struct {
 	info  Info
 	mount uint64 // mount id; the device where the kernel does not say (before Linux 5.8)

@@ -21,7 +21,7 @@ const (
 // stale says that an attribute belongs to the content it was computed from and is wrong for any other.
 func stale(name string) bool { return name == "security.ima" || name == "security.evm" }
 
-// Expected is what of m a file staged there will most likely have: an owner and a group that this process can't give are its own, and set-id bits,
+// Expected is the part of m that a file staged there will most likely have: an owner and a group that this process can't give are its own, and set-id bits,
 // capabilities and the system's own attributes are left out. Published.Dropped has the metadata that was not kept.
 func (p *Entry) Expected(m Metadata) Metadata {
 	uid, own, groups := p.fs.kernel.calls.User()
@@ -116,7 +116,7 @@ func unkept(err error) bool {
 
 // carry gives the staged file behind fd the metadata m. Order matters: a change of owner clears set-id bits and
 // capabilities, an ACL changes mode bits, so the mode comes last. dropped lists what could not or must not be kept.
-// now is what the file was when it was made, and what it is.
+// now is the file as it was made, then as it is.
 func (k *kernel) carry(fd int, now *status, m *Metadata, special bool) (dropped []string, err error) {
 	mode := m.Mode
 	if now.info.UID != m.UID || now.info.GID != m.GID {

@@ -12,7 +12,7 @@ import (
 )
 
 // mounts tells under which other names an object can be reached because its file system, or a part
-// of it, is mounted in more than one place: a bind mount is that. It is what was so at one moment.
+// of it, is mounted in more than one place: a bind mount is that. It holds for one moment.
 // nil knows of none. Names by mounts that another one covers count too: rules may mean them.
 type mounts struct {
 	at     map[string]*mount   // what a path meets, by mount point
@@ -192,7 +192,7 @@ type mountTable struct {
 	hang   bool // mayHang
 }
 
-// mounts is what is mounted now. To ask costs one call of the system as long as nothing changed.
+// mounts is the list of mounts now. To ask costs one call of the system as long as nothing changed.
 func (k *kernel) mounts() (now *mounts, err error) {
 	err = k.byHandle(func() error {
 		t := &k.table
@@ -220,7 +220,7 @@ func (f *FS) MayHang() bool {
 }
 
 // localTypes are the types of file systems that answer as long as the kernel and the disk do. 9p,
-// virtiofs, fuse, nfs and whatever is not known are none.
+// virtiofs, fuse, nfs and unknown types are none.
 var localTypes = strings.Fields(`bcachefs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset debugfs
 	devpts devtmpfs ecryptfs efivarfs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs
 	iso9660 jfs jffs2 minix mqueue msdos nilfs2 nsfs ntfs3 overlay proc pstore ramfs reiserfs romfs
@@ -246,7 +246,7 @@ type allNames struct {
 
 func (n allNames) Judge(o Object, a Access) error {
 	m, err := n.kernel.mounts()
-	if err != nil { // who can't tell what the names are lets nothing through
+	if err != nil { // nothing is let through while the names are unknown
 		return &PathError{Op: "look up the mounts of", Path: o.Spelled, Err: err}
 	}
 	m.tell(&o)

@@ -46,8 +46,8 @@ func (p *Entry) Fixed() (f *FixedError, err error) {
 	return f, err
 }
 
-// Allowed asks the system whether this process may make and remove names in the place's directory; an error when not. That it may promises
-// nothing, it only tells early what would fail.
+// Allowed asks the system whether this process may make and remove names in the entry's directory; an error when not. A yes promises nothing: the answer
+// only tells early of a change that would fail.
 func (p *Entry) Allowed() error {
 	return p.nameFailed("change", p.at("change", func(dir int) error {
 		switch err := p.fs.kernel.calls.Faccessat(dir, ".", unix.W_OK|unix.X_OK); err {
@@ -58,7 +58,7 @@ func (p *Entry) Allowed() error {
 	}))
 }
 
-// Overwrite writes content into the file at p, in place, if that is what was describes. It is for a file that can't be exchanged, whose
+// Overwrite writes content into the file at p, in place, if was describes that file. It is for a file that can't be exchanged, whose
 // content before and after the caller has: an error after begun leaves a mixture of them, in whole blocks. The end is cut off last.
 // With content nil it only syncs what is there.
 func (p *Entry) Overwrite(was Precondition, content []byte) (pub *Published, begun bool, err error) {

@@ -119,7 +119,7 @@ func (x *exchange) run(pub *Published) (err error) {
 	return p.nameFailed("publish", err)
 }
 
-// openStaged opens a handle on what is to come in. What we left there has to be as it was left: others who may
+// openStaged opens a handle on the object that is to come in. One that we left there has to be as it was left: others who may
 // write in the directory can put another thing under its name.
 func (x *exchange) openStaged() error {
 	p, k := x.p, x.p.fs.kernel
@@ -282,8 +282,8 @@ func (x *exchange) verify(pub *Published) error {
 	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
 }
 
-// rollback renames back, once, as long as what came in is where it came to; that loses nothing. Whatever is at the two names then, the caller undoes by
-// what stands there. left is the name of what can't go back and has no temporary name.
+// rollback renames back, once, as long as the object that came in is where it came to; that loses nothing. The caller undoes the rest by
+// the objects at the two names. left is the name of one that can't go back and has no temporary name.
 func (x *exchange) rollback() (left string) {
 	k := x.p.fs.kernel
 	switch here := x.in.nothing() || x.isAt(x.dir, x.p.base, x.in.ID); {
@@ -314,7 +314,7 @@ func (p *Entry) DropLink(temp *Entry) error {
 // overlayMagic is OVERLAYFS_SUPER_MAGIC of linux/magic.h.
 const overlayMagic = 0x794c7630
 
-// openLike looks at what has the name before it is changed. When it is what the caller saw (why is ""), fd is a handle on it that the caller
+// openLike looks at the object at name before that is changed. When it is the one that the caller saw (why is ""), fd is a handle on it that the caller
 // gives back; it is -1 otherwise.
 func (k *kernel) openLike(dir int, name string, want Precondition) (fd int, why Interference, err error) {
 	fd, st, err := k.occupant(dir, name)
@@ -331,7 +331,7 @@ func (k *kernel) openLike(dir int, name string, want Precondition) (fd int, why 
 	return fd, "", nil
 }
 
-// differs compares what has the name, once it was changed, with what the caller saw; held is what openLike gave, or -1. Nothing there is ENOENT.
+// differs compares the object at name, once that was changed, with the one that the caller saw; held is the handle of openLike, or -1. Nothing there is ENOENT.
 func (k *kernel) differs(dir int, name string, want Precondition, held int) (why Interference, st status, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {

@@ -53,7 +53,7 @@ func (p *Entry) publish(temp *Entry, out, in Precondition) (*Published, error) {
 	if err = p.verify(temp, out, in, again, pub); err == nil {
 		return pub, nil
 	}
-	// One rename back, which replaces nothing. Whatever is at the two names then, the caller undoes by what stands there.
+	// One rename back, which replaces nothing. The caller undoes the rest by the objects that stand at the two names.
 	c, changed := errors.AsType[*ConflictError](err)
 	switch {
 	case in.nothing():

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// move is what somebody else does to d/f at some moment.
+// move is an act of somebody else on d/f at some moment.
 type move struct {
 	name string
 	do   func(dir string) error
@@ -163,7 +163,7 @@ func TestMoveBetweenAnyTwoCalls(t *testing.T) {
 							}
 						}
 						if mv.name == "take the temporary names" && strings.HasPrefix(verb, "replace") {
-							// Whoever takes the pre-image from under its temporary name has it.
+							// Somebody who takes the pre-image from under its temporary name has it.
 							if lerr := somewhere(t, dir, "old"); lerr != nil && (err != nil || content(dir+"/d/f") != "ours") {
 								t.Errorf("%s: %v\n%s", where, lerr, all)
 							}

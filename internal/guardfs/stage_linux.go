@@ -14,7 +14,7 @@ import (
 // temp is the state of an entry that is a temporary name.
 type temp struct {
 	beside string      // the true name of the entry that it is for, about which the Judge was asked
-	made   *Info       // what stat said of the object that Stage left there; nil: none, or another process staged it
+	made   *Info       // the object that Stage left there, as it was left; nil: none, or another process staged it
 	file   *stagedFile // the new file while it is open, else nil
 }
 
@@ -26,7 +26,7 @@ type stagedFile struct {
 	now   status // what it was when it was made, then with its metadata
 }
 
-// staged is what stat said of the object that Stage left at p; nil: there is none.
+// staged is the object that Stage left at p, as it was left; nil: there is none.
 func (p *Entry) staged() *Info {
 	if p.temp == nil {
 		return nil

@@ -15,10 +15,10 @@ import (
 
 // temp is the state of an entry that is a temporary name.
 type temp struct {
-	made *Info // what stat said of the object that Stage left there; nil: none, or another process staged it
+	made *Info // the object that Stage left there, as it was left; nil: none, or another process staged it
 }
 
-// staged is what stat said of the object that Stage left at p; nil: there is none.
+// staged is the object that Stage left at p, as it was left; nil: there is none.
 func (p *Entry) staged() *Info {
 	if p.temp == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 // FS resolves paths under one Judge. Safe for concurrent use.
 type FS struct {
 	kernel *kernel
-	rules  Judge // as given: who asks it says all names
+	rules  Judge // as given: it has to be told all names
 	pins   *pins
 	judge  interface { // rules, told the names by the mounts of the moment
 		Judge(o Object, a Access) error
@@ -43,14 +43,14 @@ func New(o Options) (*FS, error) {
 	return f, nil
 }
 
-// With is f under another Judge. What New opened is shared, and Close of f gives it back.
+// With is f under another Judge. The files that New opened are shared, and Close of f gives them back.
 func (f *FS) With(j Judge) *FS {
 	other := *f
 	other.judge, other.rules = allNames{j, f.kernel}, j
 	return &other
 }
 
-// Close gives back what New opened, when the last call that uses it is over. Closing again does nothing. What would need it
+// Close gives back the files that New opened, when the last call that uses them is over. Closing again does nothing. A call that would need them
 // from then on, of handles that are still open too, answers fs.ErrClosed.
 func (f *FS) Close() error {
 	return f.kernel.proc.close()
@@ -145,7 +145,7 @@ func (k *kernel) resolveOnce(path string) (t *trail, lost bool) {
 	return t, displaced(name, path)
 }
 
-// displaced: a file that trades places with its successor has the temporary name of that for a moment.
+// displaced: a file that is exchanged for its successor has the temporary name of that for a moment.
 func displaced(name, spelled string) bool {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	return strings.HasPrefix(base, tempPrefix) && Temporary(base) && !strings.HasSuffix(spelled, base)
@@ -296,7 +296,7 @@ func describe(path string) Object {
 	return (&FS{kernel: k}).describe(path)
 }
 
-// Nothing says, for who looks in many places, that path names nothing: no judge is asked. false
+// Nothing says that path names nothing, for callers who look for many paths: no judge is asked. false
 // where that is not certain.
 func (f *FS) Nothing(path string) bool {
 	if f.kernel.walk || checkPath(path) != nil {

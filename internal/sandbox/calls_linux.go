@@ -16,7 +16,7 @@ import (
 )
 
 // calls makes system calls in the worker of the moment. A call that opens something tells its kind: the
-// answer serves who asks for that next, within a moment and before anything is changed. A file that
+// answer serves the next question for that, within a moment and before anything is changed. A file that
 // is opened to be read comes with its beginning in the same way.
 type calls struct{ s *Session }
 

@@ -131,7 +131,7 @@ func TestWorkerGoesWrong(t *testing.T) {
 			if !p.isDead() {
 				t.Fatal("the worker lives:", err)
 			}
-			// What was only looked for is looked for again by another worker.
+			// A path that was only looked for is looked for again by another worker.
 			if how == "deaf" && err == nil || err != nil && !errors.Is(err, guardfs.ErrUnavailable) || !strings.Contains(p.why().Error(), says) {
 				t.Errorf("%v, because %v", err, p.why())
 			}
@@ -226,7 +226,7 @@ func TestStuckCallHoldsNobody(t *testing.T) {
 	}
 }
 
-// What a dead worker had open is nobody's.
+// Descriptors of a dead worker are nobody's.
 func TestHandlesOfDeadWorkers(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"f": "x"})

@@ -16,7 +16,7 @@
 // the same rules.
 //
 // A worker that dies, hangs, or talks nonsense is killed and reaped. Its calls end with
-// guardfs.ErrUnavailable, and so does whatever names a descriptor of it. The next call of a path
+// guardfs.ErrUnavailable, and so does a call that names a descriptor of it. The next call of a path
 // starts another one, a few in a minute.
 package sandbox
 

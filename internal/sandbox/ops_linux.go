@@ -83,7 +83,7 @@ func (w *worker) openAhead(handle int, r *reply) {
 	}
 	fd, err := w.calls.Reopen(handle, guardfs.ReadFlags)
 	if err != nil {
-		return // who asks for it is told
+		return // the open that comes next is told
 	}
 	w.table.mu.Lock()
 	w.table.held[fd] = &held{inside: true}

@@ -268,7 +268,7 @@ func (p *process) watch() {
 		case late > 0:
 			p.late(late)
 		case long: // by this what nobody came for is read, too
-			go p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // who waits is told
+			go p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // the callers that wait are told
 		default: // what was closed and went with nothing
 			p.out.mu.Lock()
 			err := p.out.flush()
@@ -337,7 +337,7 @@ func (p *process) wait(c *call) (reply, error) {
 		p.read <- struct{}{}
 	case <-c.done:
 	case <-p.dead:
-		<-p.read // whoever reads may be filling into
+		<-p.read // the reader may be filling into
 		p.read <- struct{}{}
 	}
 	select {
@@ -394,7 +394,7 @@ func (p *process) lead(c *call) {
 // mostAnswer is how much the answer of a search may have, bytes.
 const mostAnswer = 64 << 20
 
-// deliver hands a reply to who waits for it.
+// deliver hands a reply to the call that waits for it.
 func (p *process) deliver(id uint32, body []byte) bool {
 	p.mu.Lock()
 	c := p.pending[id]

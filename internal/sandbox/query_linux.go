@@ -318,7 +318,7 @@ func decode(b []byte, into any) bool {
 	return gob.NewDecoder(bytes.NewReader(b)).Decode(into) == nil
 }
 
-// nothing takes no room, whatever is decoded into it.
+// nothing takes no room, for any value that is decoded into it.
 type nothing struct{}
 
 func (*nothing) GobDecode([]byte) error { return nil }
