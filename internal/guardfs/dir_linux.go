@@ -91,10 +91,6 @@ func (d *Dir) look(dir int, name string, a Access) (status, error) {
 	return st, nil
 }
 
-func (d *Dir) failed(op, name string, err error) error {
-	return &PathError{Op: op, Path: join(d.name, name), Err: err}
-}
-
 // Stat looks at one entry, not following a link.
 func (d *Dir) Stat(name string) (Info, error) {
 	dir, err := d.enter(name)
@@ -245,6 +241,11 @@ func (k *kernel) specialAt(dir int, name string, info *Info) string {
 		}
 	}
 	return k.special(-1, info)
+}
+
+// slurp reads the whole file. See kernel.slurp.
+func (f *File) slurp(max int64) ([]byte, error) {
+	return f.kernel.slurp(f.fd.fd, f.path(), f.info.Size, max)
 }
 
 // slurp reads a whole file. size is that of stat; the file may have grown since, or lie (FUSE). max < 0: no limit.
@@ -430,17 +431,6 @@ func kindOfType(t byte) Kind {
 		return KindAbsent
 	}
 	return KindOther
-}
-
-// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
-// *TooLargeError, a link a *NotRegularError.
-func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
-	f, err := d.OpenFile(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	return f.kernel.slurp(f.fd.fd, f.path(), f.info.Size, max)
 }
 
 // OpenListed is OpenFile for a name that List gave as KindFile, without the look before: a walk that opens every file

@@ -37,10 +37,6 @@ func (d *Dir) Close() (err error) {
 	return err
 }
 
-func (d *Dir) failed(op, name string, err error) error {
-	return &PathError{Op: op, Path: join(d.name, name), Err: cause(err)}
-}
-
 // allow asks the Judge about one named entry; see the Linux twin for the objects with several names.
 func (d *Dir) allow(name string, info *Info, a Access) error {
 	if d.verdict.All && (info.Kind != KindFile || info.Links <= 1) &&
@@ -195,17 +191,6 @@ func (d *Dir) list(buf []DirEntry, ways bool) (entries []DirEntry, denied int, e
 			return entries, denied, d.failed("list", ".", err)
 		}
 	}
-}
-
-// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
-// *TooLargeError, a link a *NotRegularError.
-func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
-	f, err := d.OpenFile(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	return f.slurp(max)
 }
 
 // OpenListed is OpenFile for a name that List gave as KindFile.

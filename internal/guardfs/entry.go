@@ -73,6 +73,19 @@ func (d *Dir) ListWays(buf []DirEntry) (entries []DirEntry, denied int, err erro
 	return d.list(buf, true)
 }
 
+// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
+// *TooLargeError, a link a *NotRegularError.
+func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
+	f, err := d.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return f.slurp(max)
+}
+
+func (d *Dir) failed(op, name string, err error) error { return failed(op, join(d.name, name), err) }
+
 // Object is the object that the handle holds, as it was when it was resolved.
 func (h *Handle) Object() Object { return h.object }
 
@@ -103,6 +116,8 @@ func (h *Handle) Dir() (d *Dir, err error) {
 
 // Info is the file as it was when it was opened.
 func (f *File) Info() Info { return f.info }
+
+func (f *File) failed(op string, err error) error { return failed(op, f.path(), err) }
 
 // look brings the account of the occupant up to date and asks the Judge: for a if there is one,
 // else for Create where a would change it.

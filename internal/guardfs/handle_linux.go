@@ -170,10 +170,6 @@ func (k *kernel) preadFull(fd int, p []byte, off int64) (n int, err error) {
 // Close gives the file back.
 func (f *File) Close() error { return f.fd.close() }
 
-func (f *File) failed(op string, err error) error {
-	return &PathError{Op: op, Path: f.path(), Err: err}
-}
-
 func (f *File) path() string {
 	if f.dir == "" {
 		return f.name

@@ -136,10 +136,6 @@ func (f *File) Steady() bool { return false }
 
 func (f *File) path() string { return f.name }
 
-func (f *File) failed(op string, err error) error {
-	return &PathError{Op: op, Path: f.name, Err: cause(err)}
-}
-
 // slurp reads a whole file of at most max bytes; max < 0: no limit.
 func (f *File) slurp(max int64) ([]byte, error) {
 	if max >= 0 && f.info.Size > max {

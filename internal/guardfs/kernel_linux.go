@@ -593,10 +593,6 @@ func (k *kernel) statx(dir int, name string, flags int) (status, error) {
 	if err != nil {
 		return status{}, err
 	}
-	return fromStatx(&x), nil
-}
-
-func fromStatx(x *unix.Statx_t) status {
 	s := status{
 		info: Info{
 			Kind:       kindOfMode(uint32(x.Mode)),
@@ -618,7 +614,7 @@ func fromStatx(x *unix.Statx_t) status {
 	if x.Mask&unix.STATX_MNT_ID != 0 {
 		s.mount = x.Mnt_id
 	}
-	return s
+	return s, nil
 }
 
 func kindOfMode(mode uint32) Kind {

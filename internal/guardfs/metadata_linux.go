@@ -53,12 +53,18 @@ func foreignGroup(mode fs.FileMode) fs.FileMode { return mode&^0o070 | mode&(mod
 
 // xattrs reads all extended attributes of an open file. nil: there are none, or the file system has no such thing.
 func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
-	names, err := k.xattrNames(fd)
-	if err != nil || len(names) == 0 {
+	raw, err := grow(func(p []byte) (n int, err error) {
+		err = k.do("listxattr", func() error { n, err = k.calls.Flistxattr(fd, p); return err })
+		return n, err
+	})
+	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
+		return nil, nil
+	}
+	if err != nil || len(raw) == 0 {
 		return nil, err
 	}
-	all := make(map[string][]byte, len(names))
-	for _, name := range names {
+	all := map[string][]byte{}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(raw), "\x00"), "\x00") {
 		value, err := grow(func(p []byte) (n int, err error) {
 			err = k.do("getxattr", func() error { n, err = k.calls.Fgetxattr(fd, name, p); return err })
 			return n, err
@@ -72,20 +78,6 @@ func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
 		}
 	}
 	return all, nil
-}
-
-func (k *kernel) xattrNames(fd int) ([]string, error) {
-	raw, err := grow(func(p []byte) (n int, err error) {
-		err = k.do("listxattr", func() error { n, err = k.calls.Flistxattr(fd, p); return err })
-		return n, err
-	})
-	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
-		return nil, nil
-	}
-	if err != nil || len(raw) == 0 {
-		return nil, err
-	}
-	return strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00"), nil
 }
 
 // grow reads something whose size is not known before: most fit a small buffer, and ERANGE asks for a larger one.
@@ -104,7 +96,7 @@ func grow(read func([]byte) (int, error)) ([]byte, error) {
 	return nil, err
 }
 
-// denied says that a piece of metadata cannot be kept here, by this user or on this file system. Anything else (no
+// unkept says that a piece of metadata cannot be kept here, by this user or on this file system. Anything else (no
 // space, I/O error) makes the whole Stage fail.
 func unkept(err error) bool {
 	switch err {

@@ -416,7 +416,7 @@ func (p *process) deliver(id uint32, body []byte) bool {
 			return true
 		}
 		r.data = c.whole
-	} else if c.into != nil && r.errno == 0 && r.bits&hasData == 0 {
+	} else if c.into != nil && r.errno == 0 {
 		if len(r.data) > len(c.into) || r.n != int64(len(r.data)) {
 			return false
 		}
