@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// FixedError: what has the name Path can't be exchanged, moved or removed, or nothing can be made there. Err is the system's word for it.
+// FixedError: the object at Path can't be exchanged, moved or removed, or nothing can be made there. Err is the system's word for it.
 type FixedError struct {
 	Path     string
 	Dir      string // its directory, where this process may not write to that; "": Path is a mount point
@@ -34,8 +34,8 @@ var ErrMount = errors.New("on another file system")
 // ErrPseudo: the object lives on a kernel interface (procfs, sysfs, cgroup, …), which holds no files.
 var ErrPseudo = errors.New("kernel interface, not a file")
 
-// ErrUnavailable: what makes the system calls elsewhere is gone, or says what can't be. Whether the call was made
-// nobody knows.
+// ErrUnavailable: the worker that makes the system calls elsewhere is gone, or gave an impossible answer. Nobody knows whether the call
+// was made.
 var ErrUnavailable = errors.New("the sandbox is not available")
 
 // PathError is an operation that the system refused. Err is an errno, which also answers to fs.ErrNotExist,

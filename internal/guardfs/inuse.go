@@ -65,7 +65,7 @@ func (u *Use) Last(last func() error) error {
 	return last()
 }
 
-// Abandoned runs last for each key whose users were all killed, with the what of theirs, and forgets
+// Abandoned runs last for each key whose users were all killed, with their what, and forgets
 // it where last succeeds.
 func (l *Locks) Abandoned(last func(what []byte) error) error {
 	files, _ := filepath.Glob(filepath.Join(l.shared.dir, "use-*")) // it fails for bad patterns only

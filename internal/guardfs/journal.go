@@ -23,7 +23,7 @@ func OpenJournal(dir string) *Journal { return &Journal{dir} }
 
 const keptDir = "kept"
 
-// Note adds a line to what is on record of the operation that has that tag.
+// Note adds a line to the record of the operation that has that tag.
 func (j *Journal) Note(tag, line string) error {
 	if j == nil {
 		return nil
@@ -50,7 +50,7 @@ func (j *Journal) Note(tag, line string) error {
 // A GivenName is the name Base, which was given in the directory of Beside. A Judge was asked about Beside.
 type GivenName struct{ Beside, Base string }
 
-// give is called before the name base is given beside what is at the true path name.
+// give is called before the name base is given beside the true path name.
 func (j *Journal) give(name, base string) error {
 	tag, ok := ParseTemp(base)
 	if !ok {
@@ -129,7 +129,7 @@ func (j *Journal) keep(k KeptFile) {
 	os.WriteFile(filepath.Join(dir, path.Base(k.Path)), []byte(text), 0o600) //nolint:errcheck // see above
 }
 
-// Kept lists what is on record; there says of each whether it still is where it was, and what is not is forgotten.
+// Kept lists the kept files on record; there says of each whether it still is where it was, and one that is not is forgotten.
 func (j *Journal) Kept(there func(KeptFile) bool) (kept []KeptFile, err error) {
 	dir := filepath.Join(j.dir, keptDir)
 	entries, err := os.ReadDir(dir)

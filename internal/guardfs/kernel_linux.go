@@ -61,7 +61,7 @@ func openKernel(calls Calls, walk bool, hook func(op string) *Fault) (*kernel, e
 	return k, nil
 }
 
-// kept owns what is not ours to close.
+// kept owns descriptors that are not ours to close.
 type kept struct{}
 
 func (kept) Close(int) error { return nil }
@@ -342,7 +342,7 @@ type Calls interface {
 	User() (uid, gid int, groups []int) // as whom the calls are made
 }
 
-// Inotify is a queue of what changes in directories.
+// Inotify is a queue of changes in directories.
 type Inotify interface {
 	Add(dir int, mask uint32) (id int, err error)
 	Remove(id int) error
@@ -361,12 +361,12 @@ type local struct {
 	number int64 // of the text of mounts
 }
 
-// ownProc closes what openLocal opened.
+// ownProc closes the files that openLocal opened.
 type ownProc struct{ *local }
 
 func (o ownProc) Close(int) error { return errors.Join(unix.Close(o.mounts), unix.Close(o.proc)) }
 
-// LocalCalls are those of this machine's kernel, for a worker: what they hold lasts as long as the
+// LocalCalls are those of this machine's kernel, for a worker: their files last as long as the
 // process.
 func LocalCalls() (Calls, error) { return openLocal() }
 
@@ -549,7 +549,7 @@ func (l *local) Mounts(seen int64) (text []byte, number int64, err error) {
 	return nil, 0, unix.EAGAIN
 }
 
-// preader reads at a place in what a descriptor has open.
+// preader reads a file at an offset, by its descriptor.
 type preader int
 
 func (fd preader) ReadAt(p []byte, off int64) (n int, err error) {
@@ -677,7 +677,7 @@ func (k *kernel) special(fd int, info *Info) string {
 	return "device"
 }
 
-// pseudo reports whether a file system of this type is an interface of the kernel: what is read there is made
+// pseudo reports whether a file system of this type is an interface of the kernel: a text read there is made
 // up on the spot, and a write is a command. From linux/magic.h.
 func pseudo(magic uint32) bool {
 	switch magic {

@@ -80,7 +80,7 @@ func (t *mounts) show(m *mount, below map[int][]*mount) {
 	}
 }
 
-// split enters the names of what m shows: where it is mounted, and where its peers show it.
+// split enters the names of the tree that m shows: where it is mounted, and where its peers show it.
 func (t *mounts) split(m *mount) {
 	add := func(name string) {
 		dir, base := path.Split(name)
@@ -103,7 +103,7 @@ func (t *mounts) point(dir, name string) bool {
 	return t != nil && slices.Contains(t.points[dir], name)
 }
 
-// others are the other names of what has, or would have, the true name name.
+// others are the other names of the object that has, or would have, the true name name.
 func (t *mounts) others(name string) (names []string) {
 	if t == nil {
 		return nil
@@ -210,7 +210,7 @@ func (k *kernel) mounts() (now *mounts, err error) {
 	return now, err
 }
 
-// MayHang says whether something is mounted that may leave a call without an answer: what another
+// MayHang says whether something is mounted that may leave a call without an answer: one that another
 // machine or program serves. Where that can't be told it may.
 func (f *FS) MayHang() bool {
 	_, err := f.kernel.mounts()
@@ -238,7 +238,7 @@ func mayHang(mountinfo string) bool {
 	return false
 }
 
-// allNames asks a Judge, and tells it all names of what it is to judge.
+// allNames asks a Judge, and tells it all names of each object.
 type allNames struct {
 	rules  Judge
 	kernel *kernel

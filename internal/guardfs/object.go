@@ -45,7 +45,7 @@ func (id Identity) String() string {
 	return strconv.FormatUint(id.Dev, 10) + ":" + strconv.FormatUint(id.Ino, 10)
 }
 
-// Lasting is "ino:birth", in decimal: what of an identity outlives a restart of the system, where devices may be numbered anew. It
+// Lasting is "ino:birth", in decimal: the part of an identity that outlives a restart of the system, where devices may be numbered anew. It
 // tells objects of one file system apart.
 func (id Identity) Lasting() string {
 	return strconv.FormatUint(id.Ino, 10) + ":" + strconv.FormatInt(id.Birth, 10)
@@ -82,7 +82,7 @@ type Object struct {
 	Info Info  // Kind is KindAbsent when nothing is there
 }
 
-// Hop is something that a path passes: a symlink that is followed, or what a ".." goes up from,
+// Hop is something that a path passes: a symlink that is followed, or a directory that a ".." goes up from,
 // which need not exist. A directory that another hop shows to be there is none: the directories above the
 // deepest one of a chain of "..", and that of a link whose text goes up from it.
 type Hop struct {
@@ -132,7 +132,7 @@ func absent(a Access) Access {
 	return a
 }
 
-// Judge decides what may be done. It is asked before any byte or name leaves this package, and for absent
+// Judge decides on an access. It is asked before any byte or name leaves this package, and for absent
 // objects too, so that a denied path answers the same whether or not it exists. Its errors are handed to the
 // caller unchanged. A Judge MUST be safe for concurrent use and MUST NOT use the FS that asks it.
 type Judge interface {
@@ -174,7 +174,7 @@ func (v *DirVerdict) leads(name string, k Kind) bool {
 	return k == KindDir && v.Way != nil && v.Way(name)
 }
 
-// And shows what both verdicts show.
+// And shows the entries that both verdicts show.
 func (v DirVerdict) And(w DirVerdict) DirVerdict {
 	switch {
 	case v.all():
@@ -275,7 +275,7 @@ const (
 // unread says that a file of size bytes is described, and its content left out.
 func (l loading) unread(size, max int64) bool { return l == onlyHash || l == peekLarger && size > max }
 
-// Published says what Publish did.
+// Published is the outcome of Publish.
 type Published struct {
 	Info        Info         // of the new file
 	LinksBroken int          // other names of the replaced file, which keep the old content

@@ -125,7 +125,7 @@ func IsKept(name string) bool {
 	return ours && kept && len(random) == randomHex && strings.Trim(random, "0123456789abcdef") == ""
 }
 
-// keptName is for what must not be lost and could not stay where it was.
+// keptName is a name for an object that must not be lost and could not stay where it was.
 func keptName() string { return tempPrefix + random(randomHex) + keptSuffix }
 
 func newBefore(info Info, content []byte, xattrs map[string][]byte) *Before {

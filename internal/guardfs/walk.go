@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// A walked is the account of a walk along a path such as /a/b/c: a trail has it, with a handle on what it came to.
+// A walked is the account of a walk along a path such as /a/b/c: a trail has it, with a handle on its end.
 type walked struct {
 	object Object   // of what was found; with err of what would be there
 	err    error    // an errno, or ErrPseudo at a link of a kernel interface
 	at     string   // with err: true name of the deepest directory reached; "" when there is not even that
 	rest   []string // with err: the components that were left, the one that failed first
 	hops   []Hop
-	// linked: what is missing was named by a link (link, whose text is target), not by the caller.
+	// linked: the missing part was named by a link (link, whose text is target), not by the caller.
 	linked       bool
 	link, target string // the last that was followed
 
@@ -83,7 +83,7 @@ func (f *FS) Resolve(path string, a Access) (*Handle, error) {
 	return f.handle(t, a), nil
 }
 
-// Entry pins the directory of path and looks at what stands there, if anything. The Judge is asked for Create
+// Entry pins the directory of path and looks at its occupant, if there is one. The Judge is asked for Create
 // where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
 // *MissingParentError. A directory or a special file is an occupant like any other; Load refuses it.
 func (f *FS) Entry(path string) (*Entry, error) {
@@ -234,7 +234,7 @@ func (f *FS) NearestEntry(path string, gone func(name string) bool) (at *Entry, 
 	return at, missing, name, nil
 }
 
-// Lstat looks at what path names, a link in the last component for itself, and asks the Judge for
+// Lstat looks at the object that path names, a link in the last component for itself, and asks the Judge for
 // Look. target is the text of a link. The errors are those of Resolve.
 func (f *FS) Lstat(path string) (o Object, target string, err error) {
 	for range retries {
@@ -267,13 +267,13 @@ func (f *FS) Lstat(path string) (o Object, target string, err error) {
 }
 
 // Canonical is the true name of path, as far as it exists, followed by the rest: the form in which rules are to be
-// compared with Object.True. It judges nothing and never fails; what cannot be resolved is cleaned as text.
+// compared with Object.True. It judges nothing and never fails; a path that cannot be resolved is cleaned as text.
 func Canonical(path string) string { return describe(path).True }
 
 // Canonical is the function of that name for many paths.
 func (f *FS) Canonical(path string) string { return f.describe(path).True }
 
-// describe is the object that path names, judged by nobody. It never fails; what cannot be resolved is cleaned as text.
+// describe is the object that path names, judged by nobody. It never fails; a path that cannot be resolved is cleaned as text.
 func (f *FS) describe(path string) Object {
 	if _, _, err := splitVolume(path); err != nil {
 		return Object{True: lexical(path)}
@@ -310,7 +310,7 @@ const (
 	maxComponent = 255  // bytes
 )
 
-// checkPath refuses what cannot be the name of anything, by its looks alone. p is a path with slashes.
+// checkPath refuses a path that cannot be the name of anything, by its looks alone. p is a path with slashes.
 func checkPath(p string) error {
 	why := ""
 	switch {

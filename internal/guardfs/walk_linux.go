@@ -85,7 +85,7 @@ func (f *FS) walk(path string) *trail { return f.kernel.resolve(path) }
 // splitVolume checks a path, which has no volume here.
 func splitVolume(p string) (volume, rest string, err error) { return "", p, checkPath(p) }
 
-// resolve is walk. An object that lost its name to another one while it was looked at is not what the path names: then the path is
+// resolve is walk. An object that lost its name to another one while it was looked at is not the path's: then the path is
 // resolved again.
 func (k *kernel) resolve(path string) *trail {
 	for try := 0; ; try++ {
@@ -271,7 +271,7 @@ func (k *kernel) trueName(fd int, st *status) (name string, gone bool, err error
 	return bare, true, nil
 }
 
-// refusePseudo refuses what a trail came to on kernel interfaces.
+// refusePseudo refuses an object of a trail on kernel interfaces.
 func (f *FS) refusePseudo(t *trail) error { return f.kernel.refusePseudo(t.fd) }
 
 // refusePseudo refuses objects on kernel interfaces.

@@ -250,7 +250,7 @@ func (t *trail) close() {
 // describe is FS.describe without an FS.
 func describe(path string) Object { return (&FS{closed: new(atomic.Bool)}).describe(path) }
 
-// refusePseudo refuses what a trail came to on kernel interfaces.
+// refusePseudo refuses an object of a trail on kernel interfaces.
 func (f *FS) refusePseudo(t *trail) error {
 	if pseudo(t.top()) {
 		return ErrPseudo

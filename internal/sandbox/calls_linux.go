@@ -42,7 +42,7 @@ type told struct {
 	from        int64
 }
 
-// moment is how long what was told with a descriptor serves.
+// moment is how long an answer that came with a descriptor serves.
 const moment = 2 * time.Millisecond
 
 // fresh gives the knowledge about a descriptor, or nothing if it is too old.
@@ -96,7 +96,7 @@ func (p *process) done(q *request, into []byte) (reply, error) {
 	return r, err
 }
 
-// asking drops what a call makes untrue, or old, of what is known of its descriptor.
+// asking drops the knowledge about q's descriptor that the call makes untrue or old.
 func (p *process) asking(q *request, done bool) {
 	p.openMu.Lock()
 	defer p.openMu.Unlock()
@@ -118,7 +118,7 @@ type look struct {
 	at, changes int64
 }
 
-// stats is the question what is there.
+// stats is the question for the object at name.
 func stats(fd int, name string, flags int) look {
 	return look{request: request{op: opStatx, fd: fd, name: name, a: int64(flags)}}
 }
@@ -147,7 +147,7 @@ func (p *process) looked(q *request) (r reply, ok bool, err error) {
 	return r, true, err
 }
 
-// nonsense ends a worker that says what can't be.
+// nonsense ends a worker that gives an impossible answer.
 func (p *process) nonsense() error {
 	p.fail(errNonsense)
 	return unavailable(errNonsense)
@@ -491,7 +491,7 @@ func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
 	return int(r.n), err
 }
 
-// Write waits for the answer only where the caller has to know what of it was stored: at the end of
+// Write waits for the answer only where the caller has to know how much was stored: at the end of
 // somebody's file. Else an error is that of the calls that follow, which are made one after
 // another.
 func (c calls) Write(fd int, buf []byte) (int, error) {

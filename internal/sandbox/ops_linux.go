@@ -35,7 +35,7 @@ func (w *worker) short(q *request, r *reply) (err error) {
 	return err
 }
 
-// opened opens something and tells what it is, so that nobody has to ask at once.
+// opened opens an object and describes it in r, so that nobody has to ask at once.
 func (w *worker) opened(q *request, r *reply) error {
 	flags, fd, err := int(q.a), -1, error(nil)
 	if q.op == opReopen {
@@ -130,7 +130,7 @@ func (r *reply) buffer(n int) []byte {
 	return r.room[:n]
 }
 
-// read answers with what call reads.
+// read answers with the bytes that call reads.
 func (w *worker) read(r *reply, n int, call func(p []byte) (int, error)) error {
 	if n < 0 || n > chunk {
 		return unix.EINVAL
@@ -152,8 +152,8 @@ func (w *worker) told(r *reply) (err error) {
 	return err
 }
 
-// look tells of what has a name, or is open. Of what lies outside of the root that is no more than
-// a handle tells: the root itself has its name there.
+// look describes the object at a name, or behind a descriptor. Of one outside of the root it tells no more than
+// a handle does: the root itself has its name there.
 func (w *worker) look(q *request, r *reply) error {
 	h, err := w.get(q.fd)
 	outside := err == nil && !h.inside && q.name != ""
@@ -211,7 +211,7 @@ func (w *worker) change(q *request) error {
 	return w.calls.Symlinkat(q.text, q.dir, q.name)
 }
 
-// file makes a call on what is open.
+// file makes a call on an open descriptor.
 func (w *worker) file(q *request, r *reply) (err error) {
 	if q.op == opName || q.op == opMagic {
 		_, err = w.get(q.fd)
@@ -266,7 +266,7 @@ func (w *worker) file(q *request, r *reply) (err error) {
 	return err
 }
 
-// above lists a directory above the root: it shows what leads there and nothing else.
+// above lists a directory above the root: it shows the entry on the way there and nothing else.
 func (w *worker) above(h *held, q *request, r *reply) error {
 	switch {
 	case q.op == opGetdents:
@@ -280,7 +280,7 @@ func (w *worker) above(h *held, q *request, r *reply) error {
 	return unix.EACCES
 }
 
-// write stores all of what came. With a set nobody waits.
+// write stores all data of q. With a set nobody waits.
 func (w *worker) write(q *request) (n int64, err error) {
 	p := q.data
 	for len(p) > 0 && err == nil {

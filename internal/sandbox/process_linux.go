@@ -178,7 +178,7 @@ func (p *process) greeted(r *reply, o Options) error {
 	return nil
 }
 
-// told adds to an error what the worker wrote to standard error.
+// told adds the text that the worker wrote to standard error to an error.
 func (p *process) told(err error) error {
 	if text := p.says.String(); text != "" && !strings.Contains(text, err.Error()) {
 		return fmt.Errorf("%w; it said %q", err, text)
@@ -214,7 +214,7 @@ func (p *process) over(why error) (first bool) {
 	return first
 }
 
-// end has the worker end by itself, so that what leads to it leaves nothing behind: bwrap, when it
+// end has the worker end by itself, so that the command that leads to it leaves nothing behind: bwrap, when it
 // is killed, leaves a child to the system, and docker and ssh may leave the worker.
 func (p *process) end() {
 	p.over(errClosed)
@@ -446,7 +446,7 @@ func absolute(name string) bool {
 		strings.IndexByte(name, 0) < 0
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of a text that is written to it.
 type tail struct {
 	mu sync.Mutex
 	b  []byte

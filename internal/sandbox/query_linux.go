@@ -73,7 +73,7 @@ type hit struct {
 	Rows []grep.Row
 }
 
-// elsewhere lets the worker search, and judges what it finds once more.
+// elsewhere lets the worker search, and judges its hits once more.
 type elsewhere struct {
 	s     *Session
 	rules policy.Rules
@@ -201,7 +201,7 @@ func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error
 // grace is how long after the deadline an answer may come.
 const grace = 3 * time.Second
 
-// check lets nothing pass that is not below the root, and takes out what the rules refuse: the
+// check lets no name pass that is not below the root, and takes out names that the rules refuse: the
 // worker holds them too, so that this is nothing as a rule. ok is false for names that no walk
 // gives.
 func (e elsewhere) check(f *found, w *walk) (ok bool) {

@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// protocol is the version of what follows. A worker of another one is refused.
+// protocol is the version of the frames. A worker of another one is refused.
 const protocol = 3
 
-// A frame is the length of what follows (4 bytes, little endian), the number of the request (4),
+// A frame is the length of its rest (4 bytes, little endian), the number of the request (4),
 // and a request or a reply. Requests with number 0 are not answered.
 const (
 	chunk    = 256 << 10 // content in one frame
@@ -249,7 +249,7 @@ type sink struct {
 	buf []byte
 }
 
-// add makes what fill appends a frame that goes with the next one.
+// add makes a frame of the bytes that fill appends; it goes with the next one.
 func (s *sink) add(id uint32, fill func(b []byte) []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +259,7 @@ func (s *sink) add(id uint32, fill func(b []byte) []byte) error {
 	return nil
 }
 
-// send writes what fill appends as one frame.
+// send writes the bytes that fill appends as one frame.
 func (s *sink) send(id uint32, fill func(b []byte) []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

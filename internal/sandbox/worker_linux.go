@@ -117,7 +117,7 @@ const stuckAfter = 200 * time.Millisecond
 
 // serve takes requests, one after another. A call that only looks may never come back: on a network
 // that is gone, or a FUSE that does not answer. Then another serve goes on with the requests, and
-// this one ends with its call. A call that changes something is not overtaken: what follows may
+// this one ends with its call. A call that changes something is not overtaken: the next one may
 // rest on it.
 func (w *worker) serve(f *frames, ended chan<- error) {
 	var q request
