@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) {
@@ -58,7 +60,15 @@ func TestJournal(t *testing.T) {
 	p, err := f.EntryLink(b + "/a \"b\n")
 	must(t, err)
 	defer p.Close()
-	for n, what := range []NewObject{{Kind: KindFile}, {Kind: KindDir}, {Kind: KindSymlink, Content: []byte("x")}} {
+	for n, what := range []NewObject{{Kind: KindFile}, {Kind: KindDir}, {Kind: KindSymlink, Content: []byte("x")}, {Kind: KindFile, Open: true}} {
+		named := !what.Open // else as where a file can't be made without a name
+		f.kernel.hook = func(op string) *Fault {
+			if named || op != "openat" {
+				return nil
+			}
+			named = true
+			return &Fault{Err: unix.EOPNOTSUPP}
+		}
 		h, made, err := p.Stage(t.Context(), TempName(someTag, n), what)
 		must(t, err)
 		must(t, errors.Join(h.Drop(made.Precondition()), h.Close()))
@@ -70,7 +80,7 @@ func TestJournal(t *testing.T) {
 	must(t, errors.Join(err, file.Close()))
 	names, notes, err := j.Names(someTag)
 	must(t, err)
-	if len(names) != 3 || names[2] != (GivenName{b + "/a \"b\n", TempName(someTag, 2)}) || len(notes) != 1 || notes[0] != `{"a": "b c"}` {
+	if len(names) != 4 || names[3] != (GivenName{b + "/a \"b\n", TempName(someTag, 3)}) || len(notes) != 1 || notes[0] != `{"a": "b c"}` {
 		t.Errorf("%q %q", names, notes)
 	}
 	if tags := j.Tags(); len(tags) != 1 || tags[0] != someTag || !j.Has(someTag) {
