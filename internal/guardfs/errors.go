@@ -50,7 +50,8 @@ func (e *PathError) Error() string { return e.Op + " " + strconv.Quote(e.Path) +
 // Unwrap gives the cause.
 func (e *PathError) Unwrap() error { return e.Err }
 
-const MaxPath = 4095 // bytes that a path may have: PATH_MAX of Linux without the zero behind it
+// MaxPath is how many bytes a path may have: PATH_MAX of Linux without the zero behind it. Other systems allow less; then their own error comes.
+const MaxPath = 4095
 
 // BadPathError is a path that could not be the name of anything, refused before the file system was asked.
 type BadPathError struct{ Path, Why string }

@@ -310,7 +310,7 @@ func FuzzCheckPath(f *testing.F) {
 			}
 			return
 		}
-		if p[0] != '/' || strings.ContainsRune(p, 0) || len(p) > maxPath {
+		if p[0] != '/' || strings.ContainsRune(p, 0) || len(p) > MaxPath {
 			t.Fatalf("%q passed", p)
 		}
 		dir, base, err := splitEntry(p)

@@ -301,7 +301,7 @@ func (p *Entry) stageDir(what *NewObject, made *Staged) error {
 // stageLink makes a new symbolic link.
 func (p *Entry) stageLink(what *NewObject, made *Staged) error {
 	target := string(what.Content)
-	if target == "" || len(target) > maxPath {
+	if target == "" || len(target) > MaxPath {
 		return &BadPathError{Path: target, Why: "not the text of a link"}
 	}
 	return p.at("stage", func(dir int) error {

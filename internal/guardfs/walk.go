@@ -304,11 +304,7 @@ func Names(path string) []string {
 	return append(names, o.True)
 }
 
-// The limits of Linux. Others allow less; then their own error comes.
-const (
-	maxPath      = 4095 // bytes, without the final NUL
-	maxComponent = 255  // bytes
-)
+const maxComponent = 255 // bytes
 
 // checkPath refuses a path that cannot be the name of anything, by its looks alone. p is a path with slashes.
 func checkPath(p string) error {
@@ -318,7 +314,7 @@ func checkPath(p string) error {
 		why = "empty"
 	case p[0] != '/':
 		why = "not absolute"
-	case len(p) > maxPath:
+	case len(p) > MaxPath:
 		why = "longer than 4095 bytes"
 	case strings.IndexByte(p, 0) >= 0:
 		why = "holds a NUL byte"
