@@ -73,7 +73,7 @@ type hit struct {
 	Rows []grep.Row
 }
 
-// elsewhere lets the worker search, and judges what it finds once more.
+// elsewhere lets the worker search, and judges its hits once more.
 type elsewhere struct {
 	s     *Session
 	rules policy.Rules
@@ -194,7 +194,7 @@ func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error
 // grace is how long after the deadline an answer may come.
 const grace = 3 * time.Second
 
-// check lets nothing pass that is not below the root, and takes out what the rules refuse: the
+// check lets no name pass that is not below the root, and takes out names that the rules refuse: the
 // worker holds them too, so that this is nothing as a rule. ok is false for names that no walk
 // gives.
 func (e elsewhere) check(f *found, w *walk) (ok bool) {
@@ -311,7 +311,7 @@ func decode(b []byte, into any) bool {
 	return gob.NewDecoder(bytes.NewReader(b)).Decode(into) == nil
 }
 
-// nothing takes no room, whatever is decoded into it.
+// nothing takes no room, for any value that is decoded into it.
 type nothing struct{}
 
 func (*nothing) GobDecode([]byte) error { return nil }

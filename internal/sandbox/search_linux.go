@@ -142,7 +142,7 @@ type gathered struct {
 	full func()
 }
 
-// note puts in what takes n bytes or so.
+// note calls put, which adds n bytes or so, if there is room.
 func (g *gathered) note(n int, put func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
