@@ -10,9 +10,12 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"io"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +24,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/ledongthuc/pdf"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -99,13 +103,48 @@ func pdfWords(t *testing.T, raw []byte) []string {
 	}
 }
 
-// TestPDFWordsAgreeWithPdftotext measures our reader against pdftotext, whose texts lie beside the PDFs, as the mean over the corpus.
+// peerTexts reads a PDF with the Go package of the field: as the package puts its text together, and
+// from where it says that each letter stands, with a blank wherever there is room for one.
+func peerTexts(raw []byte) (texts []string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	r, err := pdf.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		return nil, err
+	}
+	if plain, err := r.GetPlainText(); err == nil {
+		b, _ := io.ReadAll(plain)
+		texts = append(texts, string(b))
+	}
+	var placed strings.Builder
+	for i := range r.NumPage() {
+		var last pdf.Text
+		for _, t := range r.Page(i + 1).Content().Text {
+			switch gap := t.X - last.X - last.W; {
+			case math.Abs(t.Y-last.Y) > 1:
+				placed.WriteByte('\n')
+			case gap > t.FontSize/7 || gap < -t.FontSize:
+				placed.WriteByte(' ')
+			}
+			placed.WriteString(t.S)
+			last = t
+		}
+		placed.WriteByte('\n')
+	}
+	return append(texts, placed.String()), nil
+}
+
+// TestPDFWordsAgreeWithPdftotext measures our reader against pdftotext, as the mean over the corpus, and beside it the Go package of the
+// field in the better text of its two. Run it with -v to see the recall of both.
 func TestPDFWordsAgreeWithPdftotext(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(corpusDir, "pdf", "*.txt"))
 	if err != nil || len(names) < 15 {
 		t.Fatalf("%v: the corpus has %d expected texts", err, len(names))
 	}
-	sum1, sum2, n := 0.0, 0.0, 0.0
+	sum1, sum2, peers, n := 0.0, 0.0, 0.0, 0.0
 	for _, name := range names {
 		if testing.Short() && strings.Contains(name, "100pages") {
 			continue
@@ -120,15 +159,46 @@ func TestPDFWordsAgreeWithPdftotext(t *testing.T) {
 		must(t, err)
 		got := pdfWords(t, raw)
 		r1, r2 := recall(want, got, 1), recall(want, got, 2)
-		t.Logf("%-24s words %.3f order %.3f precision %.3f", filepath.Base(name), r1, r2, recall(got, want, 1))
+		peer, note := 0.0, "takes a minute"
+		if !strings.Contains(name, "100pages") {
+			texts, err := peerTexts(raw)
+			for _, text := range texts {
+				peer = max(peer, recall(want, words(strings.ReplaceAll(text, "-\n", "")), 1))
+			}
+			if note = "opened"; err != nil {
+				note = err.Error()
+			}
+		}
+		t.Logf("%-24s words %.3f order %.3f precision %.3f; ledongthuc/pdf words %.3f (%s)", filepath.Base(name), r1, r2, recall(got, want, 1), peer, note)
 		if r1 < 0.95 {
 			t.Errorf("%s: word recall %.3f", filepath.Base(name), r1)
 		}
-		sum1, sum2, n = sum1+r1, sum2+r2, n+1
+		sum1, sum2, peers, n = sum1+r1, sum2+r2, peers+peer, n+1
 	}
-	t.Logf("mean of %.0f: words %.4f order %.4f", n, sum1/n, sum2/n)
+	t.Logf("mean of %.0f: words %.4f order %.4f; ledongthuc/pdf words %.4f", n, sum1/n, sum2/n, peers/n)
+	if sum1 < peers {
+		t.Error("the peer finds more words; ask the question of docs/decisions/0007-one-pdf-engine.md again")
+	}
 	if sum1/n < 0.99 || sum2/n < 0.92 {
 		t.Errorf("mean word recall %.4f and order %.4f, want 0.99 and 0.92", sum1/n, sum2/n)
+	}
+}
+
+// The committed texts are what pdftotext says, where there is one.
+func TestExpectedTextsArePdftotexts(t *testing.T) {
+	program, err := exec.LookPath("pdftotext")
+	if err != nil {
+		t.Skip("SKIPPED: pdftotext is not installed, so the committed texts are taken as they are")
+	}
+	names, _ := filepath.Glob(filepath.Join(corpusDir, "pdf", "*.txt"))
+	for _, name := range names {
+		out, err := exec.Command(program, "-enc", "UTF-8", strings.TrimSuffix(name, ".txt")+".pdf", "-").Output()
+		must(t, err)
+		committed, _ := os.ReadFile(name)
+		// Versions differ in blanks and marks, hardly in words.
+		if r := recall(words(string(out)), words(string(committed)), 1); r < 0.99 {
+			t.Errorf("%s: only %.3f of this pdftotext's words are in the committed text", name, r)
+		}
 	}
 }
 
@@ -136,6 +206,45 @@ func TestPDFSightOfPages(t *testing.T) {
 	p := readAs[*PDF](t, manyPages(30), Options{Pages: "2,4-5"})
 	if got := fmt.Sprint(p.Whole, " ", p.Unit, " ", p.Total, " ", p.Shown); got != "false page 30 [{2 2} {4 5}]" {
 		t.Errorf("of 30 pages: %s", got)
+	}
+}
+
+func TestPageLists(t *testing.T) {
+	for _, c := range []struct {
+		list  string
+		total int
+		want  string // the pages, or part of the error
+	}{
+		{"1-2,99-130", 100, "[1 2 99 100]"},
+		{"1-2,99-130", 0, "[]"},
+		{"99-105", 100, "[99 100]"},
+		{"1-21", 100, "more than 20 pages"},
+		{"101", 100, "page 101 is beyond the end"},
+	} {
+		pages, err := parsePages(c.list, c.total)
+		got := fmt.Sprint(pages)
+		if err != nil {
+			got = err.Error()
+		}
+		if c.total == 0 && err == nil {
+			got = "[]"
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%q of %d: %s, want %s", c.list, c.total, got, c.want)
+		}
+	}
+}
+
+func TestMeasureItself(t *testing.T) {
+	a := words("The quick-brown ﬁsh 日本 x")
+	if !slices.Equal(a, []string{"the", "quick", "brown", "fish", "日", "本", "x"}) {
+		t.Errorf("words: %q", a)
+	}
+	if r := recall(a, a[1:], 1); r != 6.0/7 {
+		t.Errorf("recall %f", r)
+	}
+	if r := recall([]string{"a", "a", "b"}, []string{"a", "b"}, 1); r != 2.0/3 {
+		t.Errorf("repeated words count once: %f", r)
 	}
 }
 
