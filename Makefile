@@ -51,11 +51,10 @@ install: pack
 fmt:
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not formatted:"; echo "$$out"; exit 1; }
 
-# The weaker systems must compile too, their tests included. Nothing runs of that, so it is not optimized.
+# The weaker systems must compile too, their tests included. Nothing runs of that, so only names and types are looked at.
 vet:
-	GOOS=linux go vet ./...
-	GOOS=darwin go vet -gcflags='all=-N -l' ./...
-	GOOS=windows go vet -gcflags='all=-N -l' ./...
+	go vet ./...
+	go run ./scripts/systems darwin windows
 
 # One linter beside vet. staticcheck.conf says which of its checks are off and why.
 lint:
@@ -73,9 +72,10 @@ plan:
 # made by the same goroutine): the detector took minutes for them and could say nothing. The plain run has them all, in full. What starts
 # the program that users have is no matter for the detector either: cmd's tests skip that themselves. It needs a C compiler.
 RACE = -race -short -vet=off -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/libquickjs=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/ssa=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/frontend=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...=-race=false -gcflags=github.com/ulikunitz/xz/...=-race=false -gcflags=compress/...=-race=false
-RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestEndOfAGiantLine\b|^TestImageBombsAndDamage\b|^TestBlocked|^TestFaultAtEveryCall|^TestFaultsOfAParkedTrade|^TestKilledMaking|^TestKilledTakingBack|^TestMove\b|^TestParkedAndItsDirectoryAppears\b|^TestCopyLargeBesideOthers\b|^TestTheSameMadeByOthers\b|^TestTradesAgainstSnapshots\b|^TestDirectoryMovedDuringARewind\b|^TestHistoryAgainstModel\b|^TestOldAndNewDamagedAlike\b|^TestEncodingsOfTheWorld\b|^TestEveryPathTimesEveryToolInAScope\b|^TestHalfMadeIsTold\b|^TestFaultAtEveryOperation\b|^TestNoExistenceOracleThroughDotDot\b|^TestTheLogIsPartOfTheBound\b|^TestRepair(KeepsWhatTheOldCatalogNamed)?\b|^TestTheWidestLimitsHold\b|^TestOnlyOnLongLine\b|^TestLongLines\b|^TestTrailBytes\b|^TestTradingPlaces\b
-# The packages in which something runs side by side, in them or in their tests, the slowest first. A new one is written here.
-RACED = ./internal/engine ./cmd/moltis-fs ./readers ./tools ./checkpoint ./grep ./internal/sandbox ./internal/guardfs ./internal/serve/jsonrpc ./grep/match ./internal/dialect/capability ./internal/js ./internal/races ./internal/approval/queue ./internal/audit ./internal/serve/mcp ./internal/ergonomics ./internal/policy ./internal/dialect/jsfs ./internal/serve/approvals ./checkpoint/moltis ./internal/guardfs/flock ./internal/hook ./internal/policy/rego ./internal/serve/acp ./internal/session ./internal/serve ./internal/approval ./grep/match/syntax ./grep/tree ./internal/engine/replace ./readers/pdf ./internal/share
+RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestEndOfAGiantLine\b|^TestImageBombsAndDamage\b|^TestBlocked|^TestFaultAtEveryCall|^TestFaultsOfAParkedTrade|^TestKilledMaking|^TestKilledTakingBack|^TestMove\b|^TestParkedAndItsDirectoryAppears\b|^TestCopyLargeBesideOthers\b|^TestTheSameMadeByOthers\b|^TestTradesAgainstSnapshots\b|^TestDirectoryMovedDuringARewind\b|^TestHistoryAgainstModel\b|^TestOldAndNewDamagedAlike\b|^TestEncodingsOfTheWorld\b|^TestEveryPathTimesEveryToolInAScope\b|^TestHalfMadeIsTold\b|^TestFaultAtEveryOperation\b|^TestNoExistenceOracleThroughDotDot\b|^TestOnlyOnLongLine\b|^TestLongLines\b|^TestTrailBytes\b|^TestTradingPlaces\b
+# The packages that start goroutines or share something between them, the slowest first. A new one is written here. Small ones whose callers
+# in this list share them in the same way are left out: each program of tests costs seconds to link.
+RACED = ./internal/engine ./cmd/moltis-fs ./readers ./tools ./checkpoint ./grep ./internal/sandbox ./internal/guardfs ./internal/serve/jsonrpc ./internal/dialect/capability ./internal/js ./internal/races ./internal/approval/queue ./internal/audit ./internal/serve/mcp ./internal/policy ./internal/dialect/jsfs ./internal/serve/approvals ./internal/guardfs/flock ./internal/hook ./internal/serve/acp ./internal/session ./internal/approval ./internal/share
 race:
 	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $(RACED)
 
@@ -104,7 +104,7 @@ soak:
 	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 1000
 	go test ./readers -count=1 -timeout 2h -run '^TestFollowingTheAnswersShowsAll$$' -readers.everypage
 	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000
-	go test ./grep/match -count=1 -timeout 2h -run '^(TestAgainstRegexp|TestBacktrackWindows)$$' -match.soak 30m
+	go test ./grep/match -count=1 -timeout 2h -run '^TestAgainstRegexp$$' -match.soak 30m
 	go test ./grep/match -count=1 -timeout 2h -run '^TestGeneratedAgainstRipgrep$$' -match.rgrounds 5000
 	go test ./grep -count=1 -timeout 2h -run '^(TestSeams|TestSeamsMultiline)$$' -rounds 100000
 	go test ./grep -count=1 -timeout 2h -run '^TestWalkAmidChurn$$' -churn.time 10m
@@ -120,10 +120,9 @@ soak:
 	go test ./internal/guardfs -count=20 -timeout 2h -run '^(TestRestlessWriter|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls)$$'
 
 # Who tries to get out, to see what is denied, or to lose data: in every room, each with its bad engine that must be caught. First the
-# table: a catalogue of attacks by every tool, and a server that is not ours beside it, if npm can give it.
+# table: a catalogue of attacks by every tool.
 attacks:
-	npm install --ignore-scripts --no-audit --no-fund --no-save --prefix .ci/peer @modelcontextprotocol/server-filesystem@2026.8.31 || echo "NOT INSTALLED: @modelcontextprotocol/server-filesystem is SKIPPED"
-	go test ./cmd/moltis-fs -count=1 -v -timeout 1h -run '^TestAttack' -attacks -peer ../../.ci/peer >attacks.log 2>&1; \
+	go test ./cmd/moltis-fs -count=1 -v -timeout 1h -run '^TestAttack' -attacks >attacks.log 2>&1; \
 	status=$$?; grep -E '^\||--- (FAIL|SKIP)|_test.go:' attacks.log; exit $$status
 	go test ./internal/guardfs -count=1 -run '^(TestResolve|TestNoOracle|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls|TestRestlessWriter|TestFaultAtEveryCall|TestNothingWorksFromTheNthCallOn|TestHardLinkToDenied|TestRace|TestRaceControl|TestRaceOfTheDirectoryItself|TestJournal)$$'
 	go test -tags rooted ./internal/guardfs -count=1
@@ -134,7 +133,7 @@ attacks:
 	go test ./internal/audit -count=1 -run '^(TestTornAnywhere|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
 	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte|TestWritesFail|TestDiskFull|TestPowerCut|TestDiskFails)$$'
 	go test ./internal/engine -count=1 -run '^(TestFaultAtEveryCallOfARewind|TestFaultAtEveryCallOfAParking|TestKilledParking|TestParkedRefusals|TestTrashRefusals|TestHistoryAgainstModel)$$'
-	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^(TestAttacks|TestAttacksOnTheTrash|TestRaces|TestPersistence|TestEveryPathTimesEveryCapability)$$' -every 1
+	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^(TestAttacksOnTheTrash|TestRaces|TestPersistence|TestEveryPathTimesEveryCapability)$$' -every 1
 	go test ./readers -count=1 -run '^(TestHostilePDFs|TestMutatedPDFs|TestPDFDeadline|TestImageBombsAndDamage)$$'
 	go test ./cmd/moltis-fs -count=1 -rebuilt -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks|TestSignals)$$'
 	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestLitterOfKilledProcesses|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
@@ -146,9 +145,7 @@ bench:
 # Checkpoints beside plain copies and git, and the large store: the figures of that chapter. About five minutes, on a quiet machine.
 bench-checkpoint:
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkEdit$$' -benchtime 500x
-	go test ./checkpoint -run '^$$' -bench '^BenchmarkGitOnGoTree$$' -benchtime 50x
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
-	go test ./checkpoint -run '^$$' -bench '^BenchmarkList$$' -benchtime 2000x -large
 	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x
 	go test ./internal/engine -run '^$$' -bench '^BenchmarkChange$$' -benchtime 300x
 
@@ -166,13 +163,13 @@ interop:
 	go test ./internal/policy/rego -count=1 -run '^TestOPA$$' -opa $(CURDIR)/.ci/opa/opa
 	npm ci --ignore-scripts --no-audit --no-fund --prefix .ci/inspector || echo "NOT INSTALLED: the Inspector and the TypeScript SDK 2 are skipped"
 	npm install --no-audit --no-fund --no-save --prefix .ci/agents || echo "NOT INSTALLED: the agents, the TypeScript SDK 1 and the conformance suite are skipped"
-	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestACPExamples|TestToolSearch|TestTokens|TestLibraries|TestConformance|TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector|TestScriptsBesideNode)$$' >interop.log 2>&1; \
+	go test ./cmd/moltis-fs -count=1 -v -timeout 30m -agents ../../.ci/agents -whole -run '^(TestAgents|TestACPAgents|TestACPExamples|TestToolSearch|TestTokens|TestLibraries|TestConformance|TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestScriptsBesideNode)$$' >interop.log 2>&1; \
 	status=$$?; grep -E '^\||--- (FAIL|SKIP)|_test.go:.*(FAIL|SKIPPED)' interop.log; exit $$status
 
 # How a model's slips are answered: the table of docs/ergonomics.md, and beside it that of the reference server of MCP (npx).
 # BASELINE is another build of moltis-fs to compare with, SHOW prints cases that end so: make ergonomics SHOW=misled
 ergonomics:
-	go test ./internal/ergonomics -count=1 -v -timeout 30m -run '^TestWhole$$' -whole -baseline '$(BASELINE)' -show '$(SHOW)'
+	go test -count=1 -v -timeout 30m -run '^TestWhole$$' -whole -baseline '$(BASELINE)' -show '$(SHOW)'
 
 # The module path is in go.mod; make rename MODULE=example.com/you/moltis-fs writes another one there, and into the imports.
 rename:

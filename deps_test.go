@@ -37,13 +37,13 @@ var reserved = []struct{ imports, by string }{
 	{"C plugin expvar io/ioutil", ""}, // no cgo, and nothing that is loaded later
 	{"net net/http net/netip", "cmd/moltis-fs internal/serve internal/serve/jsonrpc internal/serve/approvals internal/policy/rego internal/testbox internal/toolstest"},
 	{"net/mail net/textproto", "readers/office"}, // they parse
-	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench"},
+	{"os/exec", "cmd/moltis-fs internal/hook internal/child internal/sandbox internal/sandbox/place internal/serve/acp internal/testbox internal/testdir readers/image scripts/pack scripts/searchbench scripts/systems"},
 	{"os/signal", "cmd/moltis-fs"},
 	{"database/sql database/sql/driver", "checkpoint"},
 	{"unsafe", "grep/ignore grep/match internal/confine internal/js readers readers/image"},
 	{"flag log testing", "checkpoint/checkpointtest internal/testbox internal/testdir internal/toolstest scripts/pack scripts/searchbench"},
 	{"moltisfs/internal/policy/rego", "cmd/moltis-fs"}, // whoever embeds a public package carries no evaluator of policies
-	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", ""}, // tests only
+	{"moltisfs/internal/testbox moltisfs/internal/testdir moltisfs/internal/races moltisfs/internal/ergonomics moltisfs/internal/toolstest", "internal/toolstest"}, // tests only
 }
 
 // fileAccess lists who may open, list, change or look at files by name, and whose files those are. A key is a package or one
@@ -59,7 +59,6 @@ var fileAccess = map[string]string{
 	"internal/session":        "its own records",
 	"internal/policy/rego":    "the policies that the operator names",
 	"internal/serve":          "the socket that it listens on, the lock beside it, and the file of tokens",
-	"internal/tty":            "the null device, to tell it from others",
 	"internal/datadir":        "the data directory itself",
 	"internal/confine":        "the trees that it opens to a program, which it looks at by name only",
 	"internal/doctor":         "modes of the operator's files, and the flags of a root",
@@ -79,6 +78,7 @@ var environment = map[string]string{
 	"checkpoint":          "Open takes a relative path",
 	"internal/testdir":    "TMPDIR, which it sets for tests",
 	"scripts/searchbench": "its arguments",
+	"scripts/systems":     "what the go command is started with",
 }
 
 // touches are the functions that work on files by name, for each package that has some.

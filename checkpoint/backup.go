@@ -72,10 +72,7 @@ func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()                      //nolint:errcheck // it is synced
-	if err := d.flush(ctx); err != nil { // outcomes that wait for the next save
-		return false, err
-	}
+	defer f.Close() //nolint:errcheck // it is synced
 	if err := d.vacuumInto(ctx, file); err != nil {
 		return false, err
 	}
@@ -99,7 +96,6 @@ func (d *DB) copyTo(ctx context.Context, dir string, to *blob.Files, copied map[
 		if named[name] = true; copied[name] {
 			return nil
 		}
-		d.progress("copying contents", len(copied), 0)
 		z, err := d.blobs.Get(ctx, name, size)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

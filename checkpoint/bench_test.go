@@ -1,7 +1,6 @@
 package checkpoint_test
 
 import (
-	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -171,71 +169,6 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// BenchmarkSave measures the save alone.
-func BenchmarkSave(b *testing.B) {
-	for _, size := range []int{10 << 10, 200 << 10} {
-		for _, after := range []bool{true, false} {
-			b.Run(fmt.Sprintf("%dKB/after=%v", size>>10, after), func(b *testing.B) {
-				d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{})
-				must(b, err)
-				defer d.Close()
-				rng := rand.New(rand.NewSource(1))
-				v := make([][]byte, b.N+1)
-				v[0] = source(size, 1)
-				for i := range b.N {
-					v[i+1] = nextVersion(rng, v[i])
-				}
-				var ts times
-				b.ReportAllocs()
-				b.ResetTimer()
-				for i := range b.N {
-					o := op(edit("/w/a", v[i], v[i+1]))
-					if !after {
-						o.Changes[0].AfterContent = nil
-					}
-					t := time.Now()
-					save(b, d, o)
-					ts = append(ts, time.Since(t))
-				}
-				b.StopTimer()
-				b.ReportMetric(ts.at(.5), "p50-µs")
-				b.ReportMetric(ts.at(.99), "p99-µs")
-				b.ReportMetric(float64(held(b, d))/float64(b.N), "store-B/edit")
-			})
-		}
-	}
-}
-
-// BenchmarkGitOnGoTree is what a whole-tree design pays for one edit: git add and write-tree over Go's own source.
-func BenchmarkGitOnGoTree(b *testing.B) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		b.Skip("SKIPPED: git is not here to compare with")
-	}
-	dir := filepath.Join(b.TempDir(), "src")
-	//lint:ignore SA1019 the tree of the toolchain that runs the test is wanted, wherever it is
-	if err := exec.Command("cp", "-r", filepath.Join(runtime.GOROOT(), "src"), dir).Run(); err != nil {
-		b.Skip("SKIPPED: Go's source tree cannot be copied:", err)
-	}
-	must(b, exec.Command(git, "-C", dir, "init", "-q").Run())
-	must(b, exec.Command(git, "-C", dir, "add", ".").Run())
-	path := filepath.Join(dir, "fmt", "print.go")
-	v, err := os.ReadFile(path)
-	must(b, err)
-	rng := rand.New(rand.NewSource(1))
-	var ts times
-	b.ResetTimer()
-	for range b.N {
-		v = nextVersion(rng, v)
-		must(b, os.WriteFile(path, v, 0o644))
-		t := time.Now()
-		must(b, exec.Command(git, "-C", dir, "add", ".").Run())
-		must(b, exec.Command(git, "-C", dir, "write-tree").Run())
-		ts = append(ts, time.Since(t))
-	}
-	b.ReportMetric(ts.at(.5), "p50-µs")
-}
-
 // fill makes n checkpoints of n/200 files, and returns when every content is in the store.
 func fill(b testing.TB, d *checkpoint.DB, n int) {
 	var wg sync.WaitGroup
@@ -266,87 +199,79 @@ func fill(b testing.TB, d *checkpoint.DB, n int) {
 	wg.Wait()
 }
 
-// BenchmarkLarge: check with all data, gc of half, on 50,000 checkpoints of 250 files.
+// BenchmarkLarge measures a store of 100,000 checkpoints (with -large; 2,000 without) of 250 files in one session: check with all
+// data, a list of a path and of all, undo, save, the undo after a thousand undos in a row, and a gc of half of it.
 //
 //	go test ./checkpoint -run - -bench Large -benchtime 1x -large
 func BenchmarkLarge(b *testing.B) {
-	n := 2_000
+	n, undos := 2_000, 100
 	if *large {
-		n = 50_000
+		n, undos = 100_000, 1000
 	}
 	now := &clock{time.Now()}
-	dir := b.TempDir()
-	d, err := checkpoint.Open(dir, checkpoint.Options{Now: now.now, KeepLast: n / 500, KeepWithin: time.Hour})
+	d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{Now: now.now, KeepLast: n / 500, KeepWithin: time.Hour})
 	must(b, err)
 	defer d.Close()
 	fill(b, d, n)
 	b.ReportMetric(float64(held(b, d))/float64(n), "store-B/checkpoint")
+	median := func(unit string, rounds int, do func(i int)) {
+		var ts times
+		for i := range rounds {
+			t := time.Now()
+			do(i)
+			ts = append(ts, time.Since(t))
+		}
+		b.ReportMetric(ts.at(.5), unit)
+	}
+	list := func(f checkpoint.Filter) {
+		f.AllSessions = true
+		page, err := d.List(ctx, f)
+		must(b, err)
+		if len(page.Checkpoints) != 8 && len(page.Checkpoints) != 20 {
+			b.Fatalf("%d are listed", len(page.Checkpoints))
+		}
+	}
+	undo := func(int) *checkpoint.Plan {
+		p, err := d.Undo(ctx, ann)
+		must(b, err)
+		return p
+	}
 	b.ResetTimer()
 	for range b.N {
-		t := time.Now()
-		r := sound(b, d)
-		b.ReportMetric(float64(time.Since(t).Milliseconds()), "check-ms")
-		if r.Read < n {
-			b.Fatalf("only %d contents were read", r.Read)
+		median("check-µs", 3, func(int) {
+			if r := sound(b, d); r.Read < n {
+				b.Fatalf("only %d contents were read", r.Read)
+			}
+		})
+		median("list-path-µs", 500, func(i int) { list(checkpoint.Filter{Path: fmt.Sprintf("/w/dir/file%d.go", i%250)}) })
+		median("list-µs", 500, func(int) { list(checkpoint.Filter{}) })
+		median("undo-µs", 500, func(i int) { undo(i) })
+		rng, v := rand.New(rand.NewSource(-1)), source(9<<10, -1)
+		median("save-µs", 1000, func(int) {
+			next := nextVersion(rng, v)
+			save(b, d, op(edit("/w/saved.go", v, next)))
+			v = next
+		})
+		for i := range undos {
+			p := undo(i)
+			o := op()
+			o.Kind, o.UndoOf = checkpoint.KindRestore, p.UndoOf
+			for _, it := range p.Items {
+				o.Changes = append(o.Changes, checkpoint.Change{Path: it.Path, Before: it.Head, After: it.Want})
+			}
+			save(b, d, o)
 		}
+		median("undo-after-undos-µs", 100, func(i int) { undo(i) })
 		now.t = now.t.Add(2 * time.Hour)
-		t = time.Now()
+		t := time.Now()
 		g, err := d.GC(ctx, checkpoint.GCOptions{})
 		must(b, err)
-		b.ReportMetric(float64(time.Since(t).Milliseconds()), "gc-ms")
+		b.ReportMetric(float64(time.Since(t).Microseconds()), "gc-µs")
 		b.ReportMetric(float64(g.Checkpoints), "gc-checkpoints")
 		sound(b, d)
 	}
+	b.ReportMetric(0, "ns/op")
 }
 
 // held gives the bytes that the store d uses, without its write-ahead log.
 func held(tb testing.TB, d *checkpoint.DB) int64 { return stats(tb, d).UsedBytes }
-
-// BenchmarkList lists the 20 newest checkpoints of a path in a store with a million of them (with -large; 20,000 without), of 1,000 paths
-// in 100 sessions. The rows are written straight into the catalog: what is measured is the listing.
-//
-//	go test ./checkpoint -run - -bench List -benchtime 2000x -large
-func BenchmarkList(b *testing.B) {
-	n := 20_000
-	if *large {
-		n = 1_000_000
-	}
-	dir := b.TempDir()
-	d, err := checkpoint.Open(dir, checkpoint.Options{MaxBytes: 8 << 30, KeepWithin: 1000 * time.Hour})
-	must(b, err)
-	// One true checkpoint for each session and path makes the names; the others refer to them.
-	for i := range 1000 {
-		o := op(edit(fmt.Sprintf("/w/dir/file%d.go", i), nil, []byte("x")))
-		o.Session = fmt.Sprint("s", i%100)
-		save(b, d, o)
-	}
-	must(b, d.Close())
-	db, err := sql.Open("sqlite", "file:"+dir+"/checkpoints.db?_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
-	must(b, err)
-	_, err = db.Exec(`WITH RECURSIVE g(value) AS (SELECT 2000 UNION ALL SELECT value+1 FROM g WHERE value < 2000+?)
-		INSERT INTO op(seq, id, ts, session, tool, kind) SELECT value, value, (SELECT min(ts) FROM op)+value, 1+(value%100),
-			(SELECT tool FROM op LIMIT 1), (SELECT kind FROM op LIMIT 1) FROM g`, n)
-	must(b, err)
-	_, err = db.Exec(`INSERT INTO change(op, n, path, role, bkind, bmode, buid, bgid, bobj, akind, aobj)
-		SELECT seq, 0, 1+(seq%1000), 'target', 1, 420, 0, 0, 1, 1, 1 FROM op WHERE seq >= 2000`)
-	must(b, err)
-	must(b, db.Close())
-	if d, err = checkpoint.Open(dir, checkpoint.Options{MaxBytes: 8 << 30, KeepWithin: 1000 * time.Hour}); err != nil {
-		b.Fatal(err)
-	}
-	defer d.Close()
-	var ts times
-	b.ResetTimer()
-	for i := range b.N {
-		start := time.Now()
-		page, err := d.List(ctx, checkpoint.Filter{Path: fmt.Sprintf("/w/dir/file%d.go", i*37%1000), AllSessions: true})
-		ts = append(ts, time.Since(start))
-		if err != nil || len(page.Checkpoints) != 20 {
-			b.Fatalf("%d of 20: %v", len(page.Checkpoints), err)
-		}
-	}
-	b.StopTimer()
-	b.ReportMetric(ts.at(.5), "p50-µs")
-	b.ReportMetric(ts.at(.99), "p99-µs")
-	b.ReportMetric(0, "ns/op")
-}

@@ -41,7 +41,7 @@ type Problem struct {
 // Check looks whether the store is sound: the pages of the file, the references of the catalog, the
 // large contents and, with readData, every content against its hash. It works on one snapshot, and does
 // not hold up saves. It changes nothing, but if it finds damage in the pages the next Open moves the
-// store aside. An error means that the check could not be made; what is wrong is in the report.
+// store aside. An error means that the check could not be made; the report has the faults that were found.
 func (d *DB) Check(ctx context.Context, readData bool) (*Report, error) {
 	c := &checker{d: d}
 	err := d.view(ctx, func(h *history) error {
@@ -217,7 +217,6 @@ func (c *checker) data(ctx context.Context) error {
 			return err
 		}
 		n++
-		c.d.progress("reading contents", n, c.r.Contents)
 		var body []byte
 		if on, ok := recent[base]; ok || base == 0 {
 			if body, err = c.d.pack.Unpack(ctx, &r, on); err == nil && sha256.Sum256(body) != r.Hash {
@@ -261,7 +260,7 @@ type Stats struct {
 	UsedBytes    int64     `json:"used_bytes"`    // of MaxBytes: catalog, indexes and contents
 	LogBytes     int64     `json:"log_bytes"`     // of the log beside it, as long as it is now
 	MaxBytes     int64     `json:"max_bytes"`
-	ParkedBytes  int64     `json:"parked_bytes"` // what the trash holds beside the store, on whatever volume
+	ParkedBytes  int64     `json:"parked_bytes"` // of the trash, which lies beside the store, on whatever volume
 	Oldest       time.Time `json:"oldest"`
 	Newest       time.Time `json:"newest"`
 }
@@ -273,9 +272,9 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 		var oldest, newest int64
 		err = h.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM path),
 			(SELECT count(*) FROM session), (SELECT count(*) FROM op WHERE pin=1),
-			(SELECT count(*) FROM trash WHERE phase IN (0,1)),
-			(SELECT coalesce(sum(size),0) FROM trash WHERE phase < 3 AND parked <> ?),
-			(SELECT coalesce(min(ts),0) FROM op), (SELECT coalesce(max(ts),0) FROM op)`, nothing).
+			(SELECT count(*) FROM trash),
+			(SELECT coalesce(sum(size),0) FROM trash),
+			(SELECT coalesce(min(ts),0) FROM op), (SELECT coalesce(max(ts),0) FROM op)`).
 			Scan(&s.Checkpoints, &s.Paths, &s.Sessions, &s.Pinned, &s.Trashed, &s.ParkedBytes, &oldest, &newest)
 		if err != nil {
 			return err

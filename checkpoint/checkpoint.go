@@ -30,7 +30,7 @@
 //     *FullError, and the caller must not make the change. Purge writes the store anew, and takes as
 //     much again while it runs.
 //   - A damaged catalog is moved aside, never changed: see Open.
-//   - What is not stored is said: Saved.Skipped, and Missing of a plan's item.
+//   - A content that is not stored is named: Saved.Skipped, and Missing of a plan's item.
 //
 // # Does not
 //
@@ -41,8 +41,8 @@
 //   - It does not merge, compare or move files. It hands out the hashes to do it with.
 //   - It does not see what nobody tells it. Changes by a shell are found by comparing the disk with
 //     Known.
-//   - Encryption (Options.EncryptTo) covers content, not the catalog. Whoever can read the
-//     directory can read paths, sizes, times and hashes.
+//   - Encryption (Options.EncryptTo) covers content, not the catalog. Paths, sizes, times and
+//     hashes are in clear.
 //
 // # Concurrency
 //
@@ -68,8 +68,7 @@ import (
 	"moltisfs/internal/ids"
 )
 
-// ID names a checkpoint towards people and models: "ck-" and ten characters that are drawn for it, or
-// fewer that a store of format 7 gave it.
+// ID names a checkpoint towards people and models: "ck-" and ten characters that are drawn for it.
 type ID string
 
 const (
@@ -222,7 +221,7 @@ type Op struct {
 	Principal, Session string
 	Turn, Label        string
 	Time               time.Time // zero: now
-	UndoOf             ID        // what this one takes back: an undo or, of an undo, a redo
+	UndoOf             ID        // this one takes that one back: an undo or, of an undo, a redo
 	RestoreOf          ID        // this operation restores the state before that one
 	Run                int64     // of a script that makes the change; one undo takes back all of it
 	Changes            []Change
@@ -242,7 +241,7 @@ type Opening struct {
 type Saved struct {
 	ID      ID
 	Skipped []Skip    // content that was not stored; the change must say so to whoever asked for it
-	Trashed []Trashed // what Change.Trash put into the trash
+	Trashed []Trashed // entries that Change.Trash made
 }
 
 // Skip names a path whose content is not in the store, and why.
@@ -311,8 +310,8 @@ var (
 	// ErrUnderWay: taking back a change that is being made needs what is to go.
 	ErrUnderWay = errors.New("a change needs it that is being made at this moment; " +
 		"purge again after that")
-	// ErrCutOff: what is to go is needed to take back a change that was cut off half-way, and whose
-	// process is no more. The next call of a host that may reach its paths takes it back; see
+	// ErrCutOff: taking back a change that was cut off half-way, and whose process is no more, needs a content
+	// that is to go. The next call of a host that may reach its paths takes it back; see
 	// Purge.CutOff.
 	ErrCutOff = errors.New("a change needs it that was cut off half-way and that the next call " +
 		"in its root takes back; purge again after that")
@@ -438,20 +437,20 @@ func (s Scope) sees(principal, session string) bool {
 // they are filters too.
 type Filter struct {
 	Path         string   // exactly this path
-	Also         []string // other names of Path: what is of one of them counts too
+	Also         []string // other names of Path: their checkpoints count too
 	PathContains string   // letters of either case
 	Principal    string
 	Session      string
 	AllSessions  bool
 	Turn         string
-	Tool         string // or a kind: what no tool made is listed by that
+	Tool         string // or a kind, by which changes that no tool made are listed
 	Kind, Label  string
 	NoReads      bool      // leave out what was kept only because it was read
 	Since, Until time.Time // inclusive, exclusive
 	Limit        int       // 20 when 0; at most 1000
 	Cursor       string    // Next of the page before
 
-	trees bool // what went with a directory above Path counts too
+	trees bool // moves of directories above Path count too
 }
 
 func (f Filter) scope() Scope { return Scope{f.Principal, f.Session, f.AllSessions} }

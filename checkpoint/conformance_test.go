@@ -23,7 +23,7 @@ func TestFilesConform(t *testing.T) {
 }
 
 func TestDBConforms(t *testing.T) {
-	checkpointtest.Store(t, func(t *testing.T) checkpointtest.DB { return open(t, t.TempDir(), checkpoint.Options{}) })
+	checkpointtest.Store(t, func(t *testing.T) *checkpoint.DB { return open(t, t.TempDir(), checkpoint.Options{}) })
 }
 
 // What is sealed to a key that nobody here has is read back by the store that sealed it.
@@ -32,7 +32,7 @@ func TestSealedDBConforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkpointtest.Store(t, func(t *testing.T) checkpointtest.DB {
+	checkpointtest.Store(t, func(t *testing.T) *checkpoint.DB {
 		dir := t.TempDir()
 		t.Cleanup(func() { // the suite has closed the store
 			db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db"))

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strings"
+	"sync"
 )
 
 // A conn is a connection to the catalog. It keeps each statement that it has compiled, since compiling costs as much as running one. It
@@ -56,39 +57,35 @@ func (c *conn) QueryRowContext(ctx context.Context, q string, args ...any) *sql.
 	return st.QueryRowContext(ctx, args...)
 }
 
-// A pool hands out connections, each to one caller at a time. Safe for concurrent use.
+// A pool hands out connections, each to one caller at a time, the one used last first: its pages and statements are
+// at hand. Safe for concurrent use.
 type pool struct {
 	*sql.DB
-	free chan *conn // nil is one that is still to be opened
+	slots chan struct{} // one for each connection in use
+	mu    sync.Mutex
+	idle  []*conn
 }
 
-func newPool(db *sql.DB, size int) *pool {
-	p := &pool{db, make(chan *conn, size)}
-	for range size {
-		p.free <- nil
-	}
-	return p
-}
+func newPool(db *sql.DB, size int) *pool { return &pool{DB: db, slots: make(chan struct{}, size)} }
 
-// use waits for a connection, at most as long as ctx lasts, and runs fn with it. fn gets a context that does not end, so that what it has begun
-// comes to its end.
+// use waits for a connection, at most as long as ctx lasts, and runs fn with it. fn gets a context that does not end, so that
+// its work comes to its end.
 func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var c *conn
 	select {
-	case c = <-p.free:
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() {
-		if c != nil && (errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone)) {
-			c.Close() //nolint:errcheck // it is lost already
-			c = nil
-		}
-		p.free <- c
-	}()
+	var c *conn
+	p.mu.Lock()
+	if n := len(p.idle); n > 0 {
+		c, p.idle = p.idle[n-1], p.idle[:n-1]
+	}
+	p.mu.Unlock()
 	if c == nil {
 		opened, err := p.Conn(ctx)
 		if err != nil {
@@ -96,18 +93,28 @@ func (p *pool) use(ctx context.Context, fn func(context.Context, *conn) error) (
 		}
 		c = &conn{opened, map[string]*sql.Stmt{}}
 	}
+	defer func() {
+		if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+			c.Close() //nolint:errcheck // it is lost already
+			return
+		}
+		p.mu.Lock()
+		p.idle = append(p.idle, c)
+		p.mu.Unlock()
+	}()
 	return fn(context.WithoutCancel(ctx), c)
 }
 
 // Close closes all connections, once nobody uses them any more.
 func (p *pool) Close() error {
-	for range cap(p.free) {
-		if c := <-p.free; c != nil {
-			for _, st := range c.compiled {
-				st.Close() //nolint:errcheck // it goes with its connection
-			}
-			c.Conn.Close() //nolint:errcheck // the pool tells
+	for range cap(p.slots) {
+		p.slots <- struct{}{}
+	}
+	for _, c := range p.idle {
+		for _, st := range c.compiled {
+			st.Close() //nolint:errcheck // it goes with its connection
 		}
+		c.Conn.Close() //nolint:errcheck // the pool tells
 	}
 	return p.DB.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,18 +35,14 @@ type Options struct {
 	// must be fast and safe for concurrent use.
 	Exclude func(path string) bool
 	// EncryptTo is an age recipient ("age1…"); content is then encrypted. This DB can read back
-	// what it saved itself; what an earlier one had sealed already, only as long as 64 MiB of
-	// memory hold it. Content of earlier ones needs Identities.
+	// contents that it saved itself; those that an earlier one had sealed already, only as long as 64 MiB of
+	// memory hold them. Content of earlier ones needs Identities.
 	EncryptTo  string
 	Identities []string // age identities ("AGE-SECRET-KEY-1…")
 	// Blobs keeps large contents. nil: files in the directory of the store.
 	Blobs  blob.Store
 	Logger *slog.Logger
 	Now    func() time.Time // time.Now when nil
-	// Progress hears how far long work is: what is being done, how much of it, and of how much in
-	// all, 0 when nobody knows. It must be fast and safe for concurrent use. nil: nobody wants to
-	// know.
-	Progress func(what string, done, total int)
 	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask
 	// it about those that nobody has settled. nil: all are taken for alive.
 	Alive func(tag string) bool
@@ -93,8 +90,7 @@ type DB struct {
 	blobs  blob.Store
 	pack   *blob.Packer
 
-	settled settled
-	used    atomic.Int64 // bytes of MaxBytes after the last transaction of this process
+	used atomic.Int64 // bytes of MaxBytes after the last transaction of this process
 
 	cleaning sync.Mutex // one GC or Purge of this process at a time
 	wrote    atomic.Bool
@@ -107,7 +103,7 @@ type DB struct {
 	active sync.WaitGroup // calls under way
 }
 
-// enter counts a call in, so that Close can wait for it. Whoever entered says active.Done at the end.
+// enter counts a call in, so that Close can wait for it. The call says active.Done at its end.
 func (d *DB) enter() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,7 +162,7 @@ func Open(dir string, o Options) (*DB, error) {
 }
 
 func opened(dir string, o Options) (*DB, error) {
-	d := &DB{dir: dir, o: o, settled: settled{of: map[ID]Outcome{}}}
+	d := &DB{dir: dir, o: o}
 	d.live, d.die = context.WithCancel(context.Background())
 	d.looked.Store(time.Now().UnixNano())
 	err := d.open()
@@ -405,16 +401,10 @@ func (d *DB) inPlace() error {
 	return err
 }
 
-func (d *DB) progress(what string, done, total int) {
-	if d.o.Progress != nil {
-		d.o.Progress(what, done, total)
-	}
-}
-
 // closeBudget bounds the time that Close spends on retention.
 const closeBudget = 250 * time.Millisecond
 
-// Close waits for calls under way, writes outstanding outcomes and closes the store.
+// Close waits for calls under way and closes the store.
 func (d *DB) Close() error {
 	d.mu.Lock()
 	was := d.closed
@@ -423,7 +413,6 @@ func (d *DB) Close() error {
 	if was {
 		return nil
 	}
-	d.settled.stop()
 	d.die()
 	d.active.Wait()
 	// A process that lives for one call gives retention its share too. Every slice commits for itself,
@@ -431,7 +420,7 @@ func (d *DB) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
 	defer cancel()
 	d.retain(ctx)
-	return errors.Join(d.flush(context.Background()), d.release())
+	return d.release()
 }
 
 func (d *DB) release() error {
@@ -484,46 +473,58 @@ func (d *DB) alone(ctx context.Context, fn func(context.Context, *conn) error) e
 	})
 }
 
-// transact runs fn in a transaction, which is durable when transact returns nil. Outcomes that have
-// gathered are written with it.
+// transact runs fn in a transaction, which is durable when transact returns nil.
 func (d *DB) transact(ctx context.Context, fn func(context.Context, *tx) error) error {
-	return d.suspect(d.alone(ctx, func(ctx context.Context, c *conn) error {
-		t, err := c.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer t.Rollback() //nolint:errcheck // after a commit there is nothing left
-		tx := &tx{c}
-		outcomes := d.settled.pending()
-		for id, o := range outcomes {
-			if err := tx.settle(ctx, id, o); err != nil && err != ErrNotFound { // retention may have taken it
+	return d.transaction(ctx, true, fn)
+}
+
+// transaction is transact. One that is not synced is durable with the next that is, of
+// whichever process: they are all in one log.
+func (d *DB) transaction(ctx context.Context, synced bool, fn func(context.Context, *tx) error) error {
+	return d.suspect(d.alone(ctx, func(ctx context.Context, c *conn) (err error) {
+		if !synced {
+			if err := setSync(ctx, c, false); err != nil {
 				return err
 			}
+			defer func() {
+				if setSync(ctx, c, true) != nil {
+					err = driver.ErrBadConn // it is not used again
+				}
+			}()
 		}
-		if err := fn(ctx, tx); err != nil {
+		if _, err := c.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 			return err
 		}
-		if err := t.Commit(); err != nil {
+		committed := false
+		defer func() {
+			if !committed {
+				c.ExecContext(ctx, "ROLLBACK") //nolint:errcheck // a commit that failed may have done it
+			}
+		}()
+		if err := fn(ctx, &tx{c}); err != nil {
+			return err
+		}
+		_, err = c.ExecContext(ctx, "COMMIT")
+		if committed = err == nil; err != nil {
 			if diskFailed(err) {
 				d.doubt = err
 				err = &SyncError{err}
 			}
 			return fmt.Errorf("writing the checkpoint catalog: %w", err)
 		}
-		d.settled.forget(outcomes)
 		return nil
 	}))
 }
 
-// write is transact for a method of DB: doing says what it does.
-func (d *DB) write(ctx context.Context, doing string, fn func(context.Context, *tx) error) error {
+// write is transaction for a method of DB, of which doing is said in an error.
+func (d *DB) write(ctx context.Context, doing string, synced bool, fn func(context.Context, *tx) error) error {
 	err := d.enter()
 	if err == nil {
 		defer d.active.Done()
 		err = d.inPlace()
 	}
 	if err == nil {
-		err = d.transact(ctx, fn)
+		err = d.transaction(ctx, synced, fn)
 	}
 	if err == nil || err == ErrClosed {
 		return err
@@ -533,7 +534,7 @@ func (d *DB) write(ctx context.Context, doing string, fn func(context.Context, *
 
 // update runs one statement that must change a row.
 func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
-	return d.write(ctx, doing, func(ctx context.Context, tx *tx) error { return tx.must(ctx, q, args...) })
+	return d.write(ctx, doing, true, func(ctx context.Context, tx *tx) error { return tx.must(ctx, q, args...) })
 }
 
 // view runs fn over one snapshot of the catalog.
@@ -550,17 +551,12 @@ func (d *DB) snapshot(ctx context.Context, fn func(*history) error) error {
 	if err := d.inPlace(); err != nil { // another connection may open what is in its place now
 		return err
 	}
-	// Before the snapshot: that begins with the first query, and what is not pending any more is in
-	// it.
-	h := &history{pending: d.settled.pending()}
 	return d.suspect(d.r.use(ctx, func(ctx context.Context, c *conn) error {
-		tx, err := c.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-		if err != nil {
+		if _, err := c.ExecContext(ctx, "BEGIN"); err != nil {
 			return err
 		}
-		defer tx.Rollback() //nolint:errcheck // it has changed nothing
-		h.q = c
-		return fn(h)
+		defer c.ExecContext(ctx, "COMMIT") //nolint:errcheck // it has changed nothing
+		return fn(&history{q: c})
 	}))
 }
 
@@ -633,10 +629,6 @@ func count(yes bool) int {
 	return 0
 }
 
-// nothing is the empty blob.
-var nothing = []byte{}
-
-// orNull is v as a column: NULL for the zero value.
 // nameOrNull is a path as a column; NULL for "".
 func nameOrNull(path string) any {
 	if path == "" {
@@ -645,6 +637,7 @@ func nameOrNull(path string) any {
 	return []byte(path)
 }
 
+// orNull is v as a column: NULL for the zero value.
 func orNull[T comparable](v T) any {
 	if v == *new(T) {
 		return nil

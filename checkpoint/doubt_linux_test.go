@@ -104,3 +104,11 @@ func TestNothingIsSavedInDoubt(t *testing.T) {
 		t.Errorf("%d checkpoints, 5 were saved: %v", len(p.Checkpoints), err)
 	}
 }
+
+// saveText saves the change of a path from one text to another.
+func saveText(d *DB, path, before, after string) error {
+	state := func(s string) State { return State{Kind: File, Size: int64(len(s))} }
+	_, err := d.Save(context.Background(), Op{Tool: "Edit", Kind: KindEdit, Principal: "p", Session: "s", Opening: Opening{Tag: "t"}, Changes: []Change{
+		{Path: path, Role: "target", Before: state(before), Content: []byte(before), After: state(after), AfterContent: []byte(after)}}})
+	return err
+}

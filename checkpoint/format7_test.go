@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -44,13 +46,23 @@ func format7(t *testing.T) (dir string) {
 	if err := os.MkdirAll(filepath.Dir(blob), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for name, b := range map[string][]byte{filepath.Join(dir, "checkpoints.db"): unzip(t, "format7.db.gz"), blob: large,
-		filepath.Join(dir, "numbers"): []byte("\ncheckpoints 4146 trash 4097\n")} {
+	for name, b := range map[string][]byte{filepath.Join(dir, "checkpoints.db"): unzip(t, "format7.db.gz"), blob: large} {
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return dir
+}
+
+// byOrder is text with each id replaced by how many others came before it.
+func byOrder(text string) string {
+	seen := map[string]string{}
+	return regexp.MustCompile(`\b(ck|tr)-[0-9A-Z]+`).ReplaceAllStringFunc(text, func(id string) string {
+		if seen[id] == "" {
+			seen[id] = fmt.Sprint("#", len(seen))
+		}
+		return seen[id]
+	})
 }
 
 // The secret half of the key that one content of it is sealed to.
@@ -94,7 +106,7 @@ func TestFormat7(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := unzip(t, "format7.json.gz"); string(got) != string(want) {
+	if got, want := byOrder(string(got)), byOrder(string(unzip(t, "format7.json.gz"))); got != want {
 		t.Errorf("the answers are others:\n%s", got)
 	}
 	for _, c := range page.Checkpoints {
@@ -110,18 +122,12 @@ func TestFormat7(t *testing.T) {
 		}
 	}
 	last := page.Checkpoints[0]
-	if _, err := d.Get(ctx, checkpoint.ID("ck-1h0"), ann); err != nil {
-		t.Error("an id of before:", err)
-	}
 	id := save(t, d, op(edit("/w/a.go", []byte("outside"), []byte("and on"))))
 	if len(id) != 13 || id == last.ID {
 		t.Errorf("%s is no id of today", id)
 	}
 	if p, err := d.Undo(ctx, ann); err != nil || p.UndoOf != id {
 		t.Errorf("%+v %v", p, err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "numbers")); err == nil {
-		t.Error("the file of numbers is of no use any more")
 	}
 	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints+r.Contents+r.Files > 0 {
 		t.Errorf("nothing has to go: %+v %v", r, err)

@@ -1,24 +1,23 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
-	"path"
 	"slices"
-	"strings"
 	"time"
 )
 
 // history answers lists and the planner from one snapshot of the catalog.
 type history struct {
-	q       querier
-	pending map[ID]Outcome // settled, not yet written
-	open    map[int64]bool // may be half made; of planning only
+	q querier
+	// Of planning only: operations that may be half made, and by directory the moves of the trees that it is in.
+	open  map[int64]bool
+	trees map[string][]treeMove
 }
 
 const (
@@ -32,29 +31,21 @@ const (
 // entries reads operations without their changes; from is the query behind FROM.
 func (h *history) entries(ctx context.Context, from string, args ...any) (out []entry, err error) {
 	err = each(ctx, h.q, opQuery+from, args, func(row scanner) error {
-		e, err := h.scan(row)
+		e, err := scanEntry(row)
 		out = append(out, e)
 		return err
 	})
 	return out, err
 }
 
-// scan makes the entry of a row of opQuery; sql.ErrNoRows when there is none.
-func (h *history) scan(row scanner) (e entry, err error) {
+// scanEntry makes the entry of a row of opQuery; sql.ErrNoRows when there is none.
+func scanEntry(row scanner) (e entry, err error) {
 	var ts, outcome int64
 	c := &Checkpoint{}
 	err = row.Scan(&e.seq, &c.ID, &ts, &c.Principal, &c.Session, &c.Turn, &c.Tool, &c.Kind, &outcome, &c.Pinned,
 		&c.Label, &e.undoOf, &e.restoreOf, &e.run, &c.UndoOf, &c.RestoreOf)
-	c.Time, c.Outcome, e.c = time.Unix(0, ts), h.outcome(c.ID, outcome), c
+	c.Time, c.Outcome, e.c = time.Unix(0, ts), byCode(outcomes, outcome), c
 	return e, err
-}
-
-// outcome gives the outcome of the operation id: the pending one, or else the one that code stands for in the catalog.
-func (h *history) outcome(id ID, code int64) Outcome {
-	if o, ok := h.pending[id]; ok {
-		return o
-	}
-	return byCode(outcomes, code)
 }
 
 // sessions are the rows of table session that s sees.
@@ -92,7 +83,7 @@ func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 // entry is the one where column, seq or id, is key.
 func (h *history) entry(ctx context.Context, column string, key any) (entry, error) {
 	const one = opQuery + "op" + opJoins + " WHERE op."
-	e, err := h.scan(h.q.QueryRowContext(ctx, one+column+"=?", key))
+	e, err := scanEntry(h.q.QueryRowContext(ctx, one+column+"=?", key))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, ErrNotFound
 	}
@@ -102,28 +93,13 @@ func (h *history) entry(ctx context.Context, column string, key any) (entry, err
 	return e, h.fillChanges(ctx, []entry{e})
 }
 
-// after lists the checkpoints of who with a number above seq, oldest first.
-func (h *history) after(ctx context.Context, who Scope, seq int64) ([]entry, error) {
+// those lists the checkpoints of who for which term holds, oldest first.
+func (h *history) those(ctx context.Context, who Scope, term string, args ...any) ([]entry, error) {
 	w, err := h.scope(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	w.and("op.seq > ?", seq)
-	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
-	if err != nil {
-		return nil, err
-	}
-	return es, h.fillChanges(ctx, es)
-}
-
-// sinceRun lists what who did from the first change of a run up to seq, oldest first.
-func (h *history) sinceRun(ctx context.Context, who Scope, run, seq int64) ([]entry, error) {
-	w, err := h.scope(ctx, who)
-	if err != nil {
-		return nil, err
-	}
-	const first = "(SELECT min(seq) FROM op WHERE run IN (?,?) AND undo_of IS NULL)"
-	w.and("op.seq >= "+first+" AND op.seq <= ?", run, -run, seq)
+	w.and(term, args...)
 	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
 	if err != nil {
 		return nil, err
@@ -145,7 +121,7 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 		var c Checkpoint
 		var code int64
 		err := row.Scan(&e.seq, &c.ID, &c.Kind, &code, &e.undoOf, &e.restoreOf, &e.run)
-		c.Outcome = h.outcome(c.ID, code)
+		c.Outcome = byCode(outcomes, code)
 		e.c = &c
 		if err == nil && !fn(e) {
 			err = fs.SkipAll
@@ -182,8 +158,8 @@ func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labe
 	return out, err
 }
 
-// head finds the newest checkpoint of who, not aborted, that has path; nil when there is none.
-func (h *history) head(ctx context.Context, who Scope, path string, more where) (*entry, error) {
+// head finds the newest checkpoint of who below until, not aborted, that has path; nil when there is none.
+func (h *history) head(ctx context.Context, who Scope, path string, until int64) (*entry, error) {
 	// A read says what somebody saw, not what became of the path. It counts where there is nothing
 	// else.
 	for _, reads := range []string{"<>", "="} {
@@ -192,12 +168,9 @@ func (h *history) head(ctx context.Context, who Scope, path string, more where) 
 			return nil, err
 		}
 		w.and(thisPath, []byte(path))
-		w.and("op.outcome<>? AND op.kind"+reads+"?", outcomeCode(Aborted), KindRead)
-		if more.terms != nil {
-			w.and(more.terms[0], more.args...)
-		}
+		w.and("cp.op<? AND op.outcome<>? AND op.kind"+reads+"?", until, outcomeCode(Aborted), KindRead)
 		q := opQuery + opsOfPath + opJoins + w.sql() + " ORDER BY cp.op DESC LIMIT 1"
-		e, err := h.scan(h.q.QueryRowContext(ctx, q, w.args...))
+		e, err := scanEntry(h.q.QueryRowContext(ctx, q, w.args...))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -209,8 +182,8 @@ func (h *history) head(ctx context.Context, who Scope, path string, more where) 
 	return nil, nil
 }
 
-// lineage lists what was done to path from seq on, oldest first. What was aborted or only read it
-// is left out. Changes of each entry has this path only.
+// lineage lists what was done to path from seq on, oldest first. Aborted operations and
+// reads are left out. Changes of each entry has this path only.
 func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry, error) {
 	const ops = opsOfPath + opJoins + " WHERE " + thisPath +
 		" AND cp.op>=? AND op.outcome<>? AND op.kind<>? ORDER BY cp.op"
@@ -235,21 +208,6 @@ func (h *history) complete(ctx context.Context, after, before int64) (bool, erro
 	return n == before-after-1, err // numbers are given out without gaps
 }
 
-// movedAway reports whether a directory above path was moved as a whole between the two.
-func (h *history) movedAway(ctx context.Context, name string, after, before int64) (bool, error) {
-	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
-		var n int
-		err := h.q.QueryRowContext(ctx, `SELECT count(*) FROM change c JOIN op ON op.seq=c.op
-			WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.op>? AND c.op<?
-				AND c.role=? AND op.outcome<>?`,
-			[]byte(dir), after, before, RoleTree, outcomeCode(Aborted)).Scan(&n)
-		if err != nil || n > 0 {
-			return n > 0, err
-		}
-	}
-	return false, nil
-}
-
 // A treeMove is an operation that moved a tree: it went, or came back.
 type treeMove struct {
 	seq  int64
@@ -257,12 +215,21 @@ type treeMove struct {
 	of   int64 // of one that came back: the operation that took it away, as far as it is known
 }
 
-// moves lists the moves of the tree at dir, the oldest first.
-func (h *history) moves(ctx context.Context, dir string) (out []treeMove, err error) {
+// moves lists the moves of the trees that path is in, the oldest first.
+func (h *history) moves(ctx context.Context, path string) ([]treeMove, error) {
+	dir := above(path)
+	if out, ok := h.trees[dir]; ok || dir == "" {
+		return out, nil
+	}
+	higher, err := h.moves(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Clone(higher)
 	const q = `SELECT c.op, c.akind=?, coalesce(c.ident, '') FROM change c JOIN op ON op.seq=c.op
 		WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.role=? AND op.outcome<>? ORDER BY c.op`
 	args := []any{kindCode(Absent), []byte(dir), RoleTree, outcomeCode(Aborted)}
-	away := map[string]int64{} // by the object: what took it away
+	away := map[string]int64{} // by the object: the operation that took it away
 	err = each(ctx, h.q, q, args, func(row scanner) error {
 		var t treeMove
 		var object string
@@ -277,44 +244,26 @@ func (h *history) moves(ctx context.Context, dir string) (out []treeMove, err er
 		out = append(out, t)
 		return nil
 	})
+	slices.SortFunc(out, func(a, b treeMove) int { return cmp.Compare(a.seq, b.seq) })
+	h.trees[dir] = out
 	return out, err
 }
 
-// headNow is head, of what is at the path now: what was done there while a tree with it was away is about
-// another one. gone says that a tree took it away since. known has the moves of directories.
-func (h *history) headNow(ctx context.Context, who Scope, path string, known map[string][]treeMove) (hd *entry, gone bool, err error) {
-	var all []treeMove
-	for dir := above(path); dir != ""; dir = above(dir) {
-		moves, ok := known[dir]
-		if !ok {
-			if moves, err = h.moves(ctx, dir); err != nil {
-				return nil, false, err
-			}
-			known[dir] = moves
-		}
-		all = append(all, moves...)
+// headAt finds the newest checkpoint below until that is about the object at path, given moves of it: a
+// tree that came back brought what was there when it went. gone says that a tree took the object away since.
+//
+// For example /d/f is edited, /d is deleted, another /d/f is made, and both deletions are undone: the head of /d/f is
+// the edit.
+func (h *history) headAt(ctx context.Context, path string, moves []treeMove, until int64) (hd *entry, gone bool, err error) {
+	hd, err = h.head(ctx, anybody, path, until)
+	n, _ := slices.BinarySearchFunc(moves, until, func(m treeMove, seq int64) int { return cmp.Compare(m.seq, seq) })
+	switch {
+	case err != nil || n == 0 || hd != nil && hd.seq > moves[n-1].seq:
+		return hd, false, err
+	case moves[n-1].went:
+		return hd, true, nil
 	}
-	// Back from now: what a tree brought with it is what was there when it went.
-	var ranges []string
-	var args []any
-	for until := int64(math.MaxInt64); until > 0 && !gone; {
-		var last treeMove
-		for _, t := range all {
-			if t.seq < until && t.seq > last.seq {
-				last = t
-			}
-		}
-		ranges, args = append(ranges, "cp.op > ? AND cp.op < ?"), append(args, last.seq, until)
-		if gone, until = last.went, last.seq; last.of != 0 {
-			until = last.of
-		}
-	}
-	hd, err = h.head(ctx, who, path, where{[]string{"(" + strings.Join(ranges, " OR ") + ")"}, args})
-	if hd == nil && gone && err == nil {
-		hd, err = h.head(ctx, who, path, where{})
-		return hd, true, err
-	}
-	return hd, false, err
+	return h.headAt(ctx, path, moves, cmp.Or(moves[n-1].of, moves[n-1].seq))
 }
 
 // The operations of one path.
@@ -344,21 +293,18 @@ const changeJoins = `
 	JOIN path p ON p.id=c.path
 	LEFT JOIN content b ON b.id=c.bobj LEFT JOIN content a ON a.id=c.aobj`
 
-// fillChanges reads the changes of all entries in one go.
+// fillChanges reads the changes of the entries es.
 func (h *history) fillChanges(ctx context.Context, es []entry) error {
-	if len(es) == 1 {
-		return h.eachChange(ctx, changeQuery+" WHERE c.op=? ORDER BY c.n",
-			func(int64) *Checkpoint { return es[0].c }, es[0].seq)
-	}
-	by := make(map[int64]*Checkpoint, len(es))
-	seqs := make([]int64, 0, len(es))
-	for _, e := range es {
-		by[e.seq] = e.c
-		seqs = append(seqs, e.seq)
-	}
-	for some := range slices.Chunk(seqs, maxIn) {
-		q := changeQuery + " WHERE c.op" + in(some) + " ORDER BY c.op, c.n"
-		if err := h.eachChange(ctx, q, func(seq int64) *Checkpoint { return by[seq] }); err != nil {
+	const most = 32
+	const q = changeQuery + " WHERE c.op IN(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ORDER BY c.op, c.n"
+	for some := range slices.Chunk(es, most) {
+		by := make(map[int64]*Checkpoint, most)
+		seqs := make([]any, most)
+		for i := range seqs { // one statement for any number of entries, which is compiled once
+			e := some[min(i, len(some)-1)]
+			by[e.seq], seqs[i] = e.c, e.seq
+		}
+		if err := h.eachChange(ctx, q, func(seq int64) *Checkpoint { return by[seq] }, seqs...); err != nil {
 			return err
 		}
 	}
@@ -401,7 +347,7 @@ func scanChange(row scanner) (op int64, c Recorded, err error) {
 		c.After, err = a.state(byCode(kinds, bits>>8&0xff))
 	}
 	c.Stored, c.AfterStored = bits>>16&1 != 0, bits>>17&1 != 0
-	if c.Role == RoleAppended { // what is stored is no content of the file
+	if c.Role == RoleAppended { // the tail is stored, no content of the file
 		c.Stored, c.AfterStored = false, false
 		for _, s := range []*State{&c.Before, &c.After} {
 			s.Tail, s.Hash = s.Hash, ""
@@ -438,7 +384,7 @@ func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
 		if err != nil {
 			return fmt.Errorf("looking what is open: %w", err)
 		}
-		h.open = map[int64]bool{}
+		h.open, h.trees = map[int64]bool{}, map[string][]treeMove{}
 		for _, seq := range open {
 			h.open[seq] = true
 		}

@@ -86,9 +86,6 @@ func TestGCKeepsWhatRetentionSays(t *testing.T) {
 		t.Errorf("gc must free bytes: %d before, %d after", before.StoredBytes, after.StoredBytes)
 	}
 	sound(t, d)
-	if err := d.TrashSettle(ctx, entry.ID, checkpoint.Gone); err != nil {
-		t.Fatal(err)
-	}
 	if err := d.TrashDrop(ctx, entry.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +100,6 @@ func TestGCKeepsWhatRetentionSays(t *testing.T) {
 	sound(t, d)
 }
 
-// A chain whose lower part nothing refers to is cut off: the first wanted delta becomes a whole.
 // A zero that is meant is no default.
 func TestGCKeepsNone(t *testing.T) {
 	for _, o := range []checkpoint.Options{{KeepWithin: checkpoint.KeepNone, KeepLast: 3}, {KeepWithin: time.Hour, KeepLast: checkpoint.KeepNone}} {
@@ -329,95 +325,6 @@ func TestExternal(t *testing.T) {
 	if err != nil || again.ID != "" {
 		t.Errorf("it is recorded once: %+v %v", again, err)
 	}
-}
-
-// A store that a few changes fill goes on all the same: when the older ones are gone the newest go
-// too, but for those that are open.
-func TestFewLargeChangesFitOneAfterTheOther(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1_300_000})
-	rng := rand.New(rand.NewSource(1))
-	var last []byte
-	for i := range 12 {
-		next := make([]byte, 200_000)
-		rng.Read(next)
-		id := save(t, d, op(edit("/w/a", last, next)))
-		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := d.Content(ctx, sum(next)); err != nil || len(got) != len(next) {
-			t.Fatalf("change %d: %v", i, err)
-		}
-		last = next
-	}
-	dir := t.TempDir()
-	other, another := open(t, dir, checkpoint.Options{MaxBytes: 1_300_000}), open(t, dir, checkpoint.Options{MaxBytes: 1_300_000})
-	var full *checkpoint.FullError
-	var openIDs []checkpoint.ID
-	for i := 0; full == nil; i++ {
-		next := make([]byte, 200_000)
-		rng.Read(next)
-		s, err := other.Save(ctx, tagged("t", edit(fmt.Sprint("/w/", i), nil, next)))
-		if err == nil {
-			openIDs = append(openIDs, s.ID)
-		} else if !errors.As(err, &full) || i < 3 {
-			t.Fatalf("change %d: %v", i, err)
-		}
-		if i == 12 {
-			t.Fatal("changes that are open were thrown away")
-		}
-	}
-	if _, err := another.Save(ctx, op(edit("/w/another", nil, randomText(200_000, 1)))); !errors.As(err, &full) {
-		t.Errorf("another process made room: %v", err)
-	}
-	for i, id := range openIDs {
-		c, err := another.Get(ctx, id, ann)
-		if err == nil {
-			_, err = another.Content(ctx, c.Changes[0].After.Hash)
-		}
-		if err != nil {
-			t.Errorf("change %d: %v", i, err)
-		}
-	}
-	sound(t, another)
-}
-
-// What a process that is no more saved and is over is old history, however young: it must not stop
-// the ones that live. What is open stays, of somebody alive and of the dead.
-func TestTheDeadDoNotFillTheStore(t *testing.T) {
-	dir := t.TempDir()
-	o := checkpoint.Options{MaxBytes: 1_300_000}
-	rng := rand.New(rand.NewSource(1))
-	next := func() []byte {
-		b := make([]byte, 150_000)
-		rng.Read(b)
-		return b
-	}
-	var dead checkpoint.ID
-	for i := range 14 {
-		d := open(t, dir, o)
-		change := op(edit(fmt.Sprint("/w/", i), nil, next()))
-		if i == 0 {
-			change.Tag = "dead"
-		}
-		if id := save(t, d, change); i == 0 {
-			dead = id
-		}
-		if err := d.Close(); err != nil { // without a word about what became of it
-			t.Fatal(err)
-		}
-	}
-	alive := open(t, dir, o)
-	mine := save(t, alive, tagged("mine", edit("/w/mine", nil, next())))
-	d := open(t, dir, o)
-	for i := range 14 {
-		settled(t, d, edit(fmt.Sprint("/v/", i), nil, next()))
-	}
-	for what, id := range map[string]checkpoint.ID{"what a living process has open": mine, "what is to be taken back": dead} {
-		if _, err := d.Get(ctx, id, ann); err != nil {
-			t.Errorf("%s was thrown away: %v", what, err)
-		}
-	}
-	sound(t, d)
 }
 
 // Room is wanted for what is new to the store only.

@@ -23,7 +23,7 @@ func (d *DB) List(ctx context.Context, f Filter) (page Page, err error) {
 }
 
 func (h *history) list(ctx context.Context, f Filter) (Page, error) {
-	below := int64(1<<63 - 1)
+	below := int64(afterAll)
 	if f.Cursor != "" {
 		var err error
 		if below, err = strconv.ParseInt(f.Cursor, 10, 64); err != nil {
@@ -39,6 +39,7 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 		return Page{}, err
 	}
 	w.when(f.Turn != "", "op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
+	w.when(f.Tool != "", "(op.tool = ? OR op.kind = ?)", f.Tool, f.Tool)
 	w.when(f.Kind != "", "op.kind = ?", f.Kind)
 	w.when(f.NoReads, "op.kind <> ?", KindRead)
 	w.when(f.Label != "", "op.label = ?", f.Label)
@@ -85,43 +86,31 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	return p, nil
 }
 
-// below returns the n next checkpoints below seq, of whichever of its names where a path is asked
-// for, and of either meaning where a tool is.
+// below returns the n next checkpoints of f below seq for which w holds too, of whichever of its names where a
+// path is asked for.
 func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n int) (es []entry, err error) {
 	add := func(from, column string, w where) {
 		if err == nil {
+			w = w.with(column+" < ?", seq)
 			var more []entry
-			more, err = h.belowOf(ctx, from, column, w, seq, n)
+			more, err = h.entries(ctx, from+opJoins+w.sql()+" ORDER BY "+column+" DESC LIMIT ?", append(w.args, n)...)
 			es = append(es, more...)
 		}
 	}
-	tools := []where{w}
-	if f.Tool != "" { // each through an index of its own
-		tools = []where{w.with("op.tool=?", f.Tool), w.with("op.kind=?", f.Tool)}
+	if f.Path == "" {
+		add("op", "op.seq", w)
+		return es, err
 	}
-	for _, w := range tools {
-		if f.Path == "" {
-			add("op", "op.seq", w)
-			continue
-		}
-		for _, path := range append([]string{f.Path}, f.Also...) {
-			add(opsOfPath, "cp.op", w.with(thisPath, []byte(path)))
-			for dir := above(path); f.trees && dir != ""; dir = above(dir) { // what went with a directory
-				add(opsOfPath, "cp.op", w.with(thisPath+" AND cp.role=?", []byte(dir), RoleTree))
-			}
+	for _, path := range append([]string{f.Path}, f.Also...) {
+		add(opsOfPath, "cp.op", w.with(thisPath, []byte(path)))
+		for dir := above(path); f.trees && dir != ""; dir = above(dir) { // moves of directories above it
+			add(opsOfPath, "cp.op", w.with(thisPath+" AND cp.role=?", []byte(dir), RoleTree))
 		}
 	}
 	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(b.seq, a.seq) })
 	// One checkpoint may be of two of the names.
 	es = slices.CompactFunc(es, func(a, b entry) bool { return a.seq == b.seq })
 	return es[:min(len(es), n)], err
-}
-
-func (h *history) belowOf(ctx context.Context, from, column string, w where, seq int64,
-	n int) ([]entry, error) {
-	w = w.with(column+" < ?", seq)
-	order := " ORDER BY " + column + " DESC LIMIT ?"
-	return h.entries(ctx, from+opJoins+w.sql()+order, append(w.args, n)...)
 }
 
 // pathsContaining returns the ids of matching paths. A database folds letters of ASCII only, so that
@@ -240,18 +229,18 @@ func (s State) likely(now State) bool {
 // knownOf gives the newest state on record of path, if who has recorded a change of it. It is nil when all of those changes were
 // aborted, or retention took the newest.
 func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, error) {
-	head, err := h.head(ctx, anybody, path, where{})
+	head, err := h.head(ctx, anybody, path, afterAll)
 	if err != nil || head == nil {
 		return nil, err
 	}
 	if gone, err := h.goneOf(ctx, path); err != nil || gone > head.seq {
-		return nil, err // what it became last is not known any more: another state now is nobody's change
+		return nil, err // its last state is not known any more: another state now is nobody's change
 	}
 	c := head.change(path)
 	stored := c.AfterStored || c.After.Kind != File
 	k := &Known{path, c.After, stored, c.Before, !pending(h, head), c.After}
 	if !who.sees(head.c.Principal, head.c.Session) {
-		own, err := h.head(ctx, who, path, where{})
+		own, err := h.head(ctx, who, path, afterAll)
 		if err != nil || own == nil {
 			return nil, err
 		}
@@ -266,7 +255,7 @@ func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known 
 	err = d.view(ctx, func(h *history) error {
 		var w where
 		w.and("op.outcome<>?", outcomeCode(Aborted))
-		es, err := h.below(ctx, &Filter{Path: path}, w, 1<<63-1, 1)
+		es, err := h.below(ctx, &Filter{Path: path}, w, afterAll, 1)
 		if err != nil || len(es) == 0 {
 			return err
 		}
@@ -297,7 +286,6 @@ func (d *DB) Seen(ctx context.Context, principal, session string) (bool, error) 
 	defer d.active.Done()
 	ses := Scope{Principal: principal, Session: session, AllSessions: true}.sessions()
 	var trash where
-	trash.and("phase<>3")
 	trash.when(principal != "", "principal=?", principal)
 	trash.when(session != "", "session=?", session)
 	n, err := one[int](ctx, d.r, "SELECT count(*) FROM (SELECT 1 FROM session"+ses.sql()+" UNION ALL SELECT 1 FROM trash"+

@@ -31,8 +31,8 @@ func (e *PartialError) Error() string {
 		"retention took it", e.Lost.Until.UTC().Format(time.RFC3339))
 }
 
-// NothingError: there is nothing to undo or redo; it is ErrNothing. Lost says what retention took of
-// what the session changed, and is nil when that is nothing.
+// NothingError: there is nothing to undo or redo; it is ErrNothing. Lost says how much retention took of
+// the changes of the session, and is nil when that is nothing.
 type NothingError struct{ Lost *Lost }
 
 func (e *NothingError) Error() string { return ErrNothing.Error() }

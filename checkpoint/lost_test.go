@@ -3,7 +3,6 @@ package checkpoint_test
 import (
 	"errors"
 	"fmt"
-	"math/rand"
 	"testing"
 	"time"
 
@@ -130,32 +129,6 @@ func TestRewindPastWhatRetentionTook(t *testing.T) {
 	sound(t, d)
 }
 
-// The same for lack of room.
-func TestRewindPastWhatWasEvicted(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 2 << 20, MaxFileBytes: 300_000})
-	rng := rand.New(rand.NewSource(1))
-	r := checkpoint.Restore{Principal: "ann", Session: ann.Session, Turn: "t1"}
-	for i := range 60 {
-		b := make([]byte, 60_000)
-		rng.Read(b)
-		x := op(edit(fmt.Sprint("/w/", i), nil, b))
-		x.Turn = "t1"
-		if err := d.Settle(ctx, save(t, d, x), checkpoint.Committed); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	n := stats(t, d).Checkpoints
-	if n == 60 {
-		t.Fatal("nothing had to go")
-	}
-	if l := partial(t, d, "the turn", r); l.Turns != 0 || l.Turn != "" || l.First == "" {
-		t.Errorf("no turn is whole: %+v", l)
-	}
-}
-
 // Retention took what a path became last, and an older checkpoint of it is pinned: that the disk is another than that is nobody's change.
 func TestNoChangeFromOutsideWhereRetentionTookTheNewest(t *testing.T) {
 	for _, aborted := range []bool{false, true} { // the newest that stays was never made
@@ -228,56 +201,6 @@ func TestTurnsOfOneNameGo(t *testing.T) {
 	}
 	r.Turn = "t1"
 	partial(t, d, "the turn before", r)
-}
-
-// Processes that begin turns of one name beside each other.
-func TestTurnsAmongProcesses(t *testing.T) {
-	dir := t.TempDir()
-	a, b := open(t, dir, checkpoint.Options{}), open(t, dir, checkpoint.Options{})
-	who := checkpoint.Scope{Principal: "ann", Session: ann.Session}
-	begin := func(d *checkpoint.DB, name string, want bool) {
-		t.Helper()
-		if began, err := d.BeginTurn(ctx, who, name); err != nil || began != want {
-			t.Fatalf("%s: began %v, %v", name, began, err)
-		}
-	}
-	do := func(d *checkpoint.DB, turn string) checkpoint.ID {
-		x := op(edit("/w/a", []byte("1"), []byte("2")))
-		x.Principal, x.Session, x.Turn = who.Principal, who.Session, turn
-		return save(t, d, x)
-	}
-	begin(a, "t1", true)
-	begin(b, "t1", false)
-	do(a, "t1")
-	do(b, "t1")
-	begin(b, "t2", true)
-	begin(b, "t1", true)
-	begin(a, "t1", false)
-	do(b, "t1")
-	do(a, "t1") // which knew the first one
-	begin(a, "t3", true)
-	turns := func() (n int) {
-		tx, err := a.List(ctx, checkpoint.Filter{Principal: who.Principal, Session: who.Session, Turn: "t1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(tx.Checkpoints)
-	}
-	if turns() != 4 {
-		t.Errorf("a list shows the calls of all turns of that name, not %d", turns())
-	}
-	_, err := b.Plan(ctx, checkpoint.Restore{Principal: who.Principal, Session: who.Session, Turn: "t1"})
-	var many *checkpoint.AmbiguousTurnError
-	if !errors.As(err, &many) || len(many.Begun) != 2 {
-		t.Fatalf("two turns have that name: %v", err)
-	}
-	for i, n := range []int{4, 2} {
-		p, err := b.Plan(ctx, checkpoint.Restore{Principal: who.Principal, Session: who.Session, Since: many.Begun[i].Time})
-		if err != nil || len(p.Undoes) != n || p.Undoes[0] != many.Begun[i].First {
-			t.Errorf("since its time is that turn: %d: %+v %v", i, p, err)
-		}
-	}
-	sound(t, a)
 }
 
 func TestSeen(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// BeginTurn marks the beginning of a turn: what the session saves from here on belongs to it or to
+// BeginTurn marks the beginning of a turn: checkpoints of the session from here on belong to it or to
 // a later one. To begin the turn that the session is in changes nothing; began says whether this
 // call was the one. The name of an earlier turn begins another turn of that name: each conversation
 // may count its turns from one.

@@ -17,7 +17,7 @@ import (
 //   - ID, Mode "inverse": the one operation is taken out and the later ones stay; the caller merges
 //     with Base as ancestor.
 //   - Turn, Since, Label: a rewind. Every path that this session changed from then on becomes what
-//     it was when the session first changed it. What others changed is not part of it.
+//     it was when the session first changed it. Changes of others are no part of it.
 type Restore struct {
 	ID    ID
 	Turn  string // of several turns of one name none is meant: *AmbiguousTurnError
@@ -58,9 +58,8 @@ type Plan struct {
 	Lost *Lost
 	// More is set where not all can be one change: a tree that went or came back as a whole, and what was
 	// changed at, above or below it. The plan has the newest of it. More is the newest operation that it
-	// leaves, which is planned as Restore.Until, or by the next Undo; Later are the paths of all that it leaves.
-	More  ID
-	Later []string
+	// leaves, which is planned as Restore.Until, or by the next Undo.
+	More ID
 	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that
 	// left some path as it is now, or as the rewind leaves it. They are no part of it; each can be
 	// restored by itself.
@@ -73,7 +72,7 @@ type Plan struct {
 // Item is one path of a Plan.
 type Item struct {
 	Path, Role string
-	Want       State  // what the path should become; for ModeInverse "theirs", as it was before
+	Want       State  // the path should become this; for ModeInverse "theirs", as it was before
 	Stored     bool   // content of Want is in the store (always true where there is none to store)
 	Missing    string // why not
 
@@ -92,7 +91,7 @@ type Item struct {
 	HeadSettled bool
 	HeadID      ID   // "" when it belongs to another session
 	HeadLost    bool // retention took what came after Head: nobody knows what the path became last
-	HeadSeen    bool // whoever asked may see the checkpoint that Head is from, and so its content
+	HeadSeen    bool // the checkpoint that Head is from, and its content, may be shown
 	Grown       bool `json:",omitempty"` // by an operation of the plan, whose kind is KindAppend
 	Foreign     bool // somebody else changed the path since then, and it shows: see trace
 	// Own, for ModeState, are all changes of the path by this session from that operation on,
@@ -146,6 +145,9 @@ func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
 	})
 	return p, err
 }
+
+// afterAll is above the number of any checkpoint.
+const afterAll = math.MaxInt64
 
 // anybody is the scope of what the planner compares with, and shows nobody.
 var anybody = Scope{AllSessions: true}
@@ -201,11 +203,11 @@ func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		all, err := h.after(ctx, who, start)
+		all, err := h.those(ctx, who, "op.seq > ?", start)
 		if err != nil {
 			return nil, err
 		}
-		until := int64(math.MaxInt64)
+		until := int64(afterAll)
 		if r.Until != "" {
 			e, err := visible(ctx, h, who, r.Until)
 			if err != nil {
@@ -260,7 +262,7 @@ func (p *Plan) cut(ops []entry, only []string) []entry {
 		if slices.ContainsFunc(e.c.Changes, func(c Recorded) bool {
 			return within(c.Path, only) && (trees.touches(c.Path) || c.Role == RoleTree && all.touches(c.Path))
 		}) {
-			p.More, p.Later = e.c.ID, paths(ops[:i+1], only)
+			p.More = e.c.ID
 			return ops[i+1:]
 		}
 		for _, c := range e.c.Changes {
@@ -273,19 +275,6 @@ func (p *Plan) cut(ops []entry, only []string) []entry {
 		}
 	}
 	return ops
-}
-
-// paths lists the paths that ops changed, sorted, but for directories that were only made or removed for them.
-func paths(ops []entry, only []string) []string {
-	all := map[string]bool{}
-	for _, e := range ops {
-		for _, c := range e.c.Changes {
-			if c.Role != RoleParent && within(c.Path, only) {
-				all[c.Path] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
 }
 
 // unmoved takes out of ops, oldest first, each tree that went and came back, or the reverse, while nothing
@@ -301,7 +290,12 @@ func unmoved(ops []entry) []entry {
 	for i := range out {
 		for _, c := range out[i].c.Changes {
 			was, moved := last[c.Path]
-			if c.Role == RoleTree && moved && out[was].change(c.Path).Identity == c.Identity && out[was].change(c.Path).After.kind() == c.Before.kind() && c.Before.kind() != c.After.kind() {
+			var before Recorded
+			if moved {
+				before = out[was].change(c.Path)
+			}
+			if moved && c.Role == RoleTree && before.Identity == c.Identity && before.After.kind() == c.Before.kind() &&
+				c.Before.kind() != c.After.kind() {
 				drop(was, c.Path)
 				drop(i, c.Path)
 				delete(last, c.Path)
@@ -366,7 +360,6 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 			p.Undoes = append(p.Undoes, e.c.ID)
 		}
 	}
-	trees := map[string][]treeMove{}
 	for i := range p.Items {
 		it := &p.Items[i]
 		if it.Want.kind() != File {
@@ -374,7 +367,11 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 		} else if !it.Stored && it.Missing == "" {
 			it.Missing = "not_stored"
 		}
-		hd, away, err := h.headNow(ctx, anybody, it.Path, trees)
+		moves, err := h.moves(ctx, it.Path)
+		if err != nil {
+			return err
+		}
+		hd, away, err := h.headAt(ctx, it.Path, moves, afterAll)
 		if err != nil {
 			return err
 		}
@@ -386,7 +383,7 @@ func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, onl
 			continue
 		}
 		f := firsts[it.Path]
-		if err := it.trace(ctx, h, f.seq, f.principal, f.session); err != nil {
+		if err := it.trace(ctx, h, f.seq, f.principal, f.session, moves); err != nil {
 			return err
 		}
 		if hd.c.Principal == f.principal && hd.c.Session == f.session {
@@ -485,7 +482,7 @@ func outside(ctx context.Context, h *history, all []entry, only []string) (out [
 			o := paths[c.Path]
 			left := o.external == e && o.first != nil && o.first.change(c.Path).Before.Same(c.After)
 			if !left {
-				hd, err := h.head(ctx, anybody, c.Path, where{})
+				hd, err := h.head(ctx, anybody, c.Path, afterAll)
 				if err != nil {
 					return nil, err
 				}
@@ -507,9 +504,9 @@ const RoleTree = "tree"
 // trace follows what became of the path from its first change on. Say the session left "b" there,
 // and its next change found "c": then somebody else was at it. That is another session, whose
 // changes are recorded, or somebody outside, of whom only the gap is. The same holds when the
-// newest state of all is not what the session left last. What others changed and took back does not
+// newest state of all is not the one that the session left last. Changes that others made and took back do not
 // count.
-func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, session string) error {
+func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, session string, moves []treeMove) error {
 	line, err := h.lineage(ctx, it.Path, seq)
 	if err != nil {
 		return err
@@ -525,7 +522,7 @@ func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, ses
 		}
 		it.Own = append(it.Own, e.c.ID)
 		if last != nil && !it.Foreign {
-			if it.Foreign, err = gap(ctx, h, last, e, others); err != nil {
+			if it.Foreign, err = gap(ctx, h, last, e, others, moves); err != nil {
 				return err
 			}
 		}
@@ -541,7 +538,7 @@ func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, ses
 
 // gap reports whether somebody else's change lies between two changes of one session. others says
 // that one is recorded; then what can't be told counts as changed.
-func gap(ctx context.Context, h *history, a, b *entry, others bool) (bool, error) {
+func gap(ctx context.Context, h *history, a, b *entry, others bool, moves []treeMove) (bool, error) {
 	left, found := &a.c.Changes[0], &b.c.Changes[0]
 	if left.After.Same(found.Before) {
 		return false, nil
@@ -553,17 +550,17 @@ func gap(ctx context.Context, h *history, a, b *entry, others bool) (bool, error
 		return true, nil
 	}
 	if left.After.maybe(found.Before) || found.Role == RoleTree {
-		return false, nil // what is moved as a whole is in the trash: nothing of it is overwritten
+		return false, nil // a tree that is moved is in the trash: nothing of it is overwritten
 	}
-	if away, err := h.movedAway(ctx, left.Path, a.seq, b.seq); err != nil || away {
-		return false, err
+	if slices.ContainsFunc(moves, func(m treeMove) bool { return a.seq < m.seq && m.seq < b.seq }) {
+		return false, nil
 	}
 	// The checkpoints that retention took may hold a change of this session.
 	return h.complete(ctx, a.seq, b.seq)
 }
 
 // maybe reports whether s and o can be the same, as far as they are known. The store has no hash of
-// what was purged or moved as a whole, and no target of such a link.
+// a file that was purged or moved as a whole, and no target of such a link.
 func (s State) maybe(o State) bool {
 	if s.kind() != o.kind() {
 		return false
@@ -616,7 +613,7 @@ func (s State) bare() bool {
 func (it *Item) Recorded() bool { return it.Want.kind() == File && !it.Want.bare() }
 
 // Metadata is what a restore makes of the mode, the owner and the extended attributes of the file
-// that is there now. What the session's changes made different becomes what it was, unless somebody
+// that is there now. A part that the session's changes made different becomes as it was, unless somebody
 // else set it since; the rest stays. A file that is made anew gets all it had. With known false
 // nobody recorded what it had, and it gets what a new file gets.
 func (it *Item) Metadata(now State) (meta State, known bool) {

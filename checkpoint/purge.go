@@ -20,7 +20,7 @@ type Purge struct {
 	// has returned nil. May be nil.
 	Forget func(hashes []string) error
 	// CutOff purges also what is needed to take back a change that was cut off half-way, and whose
-	// process is no more. What can't be put back then is left as it is.
+	// process is no more. Files that can't be put back then are left as they are.
 	CutOff bool
 }
 
@@ -76,14 +76,7 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 		return Purged{}, err
 	}
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
-		err = d.snapshot(ctx, func(h *history) (err error) {
-			if err = w.find(ctx, h.q); err == nil {
-				var names []string
-				names, err = unnamed(ctx, h.q, d.blobs)
-				w.r.Files = len(names)
-			}
-			return err
-		})
+		err = d.snapshot(ctx, func(h *history) error { return w.find(ctx, h.q) })
 	} else if err = d.pack.NeedKey(ctx); err == nil {
 		err = d.transact(ctx, w.run)
 	}
@@ -95,10 +88,7 @@ func (d *DB) purge(ctx context.Context, p Purge) (Purged, error) {
 	if w.r.Beside, err = aside(d.dir); err != nil || p.DryRun {
 		return w.r, err
 	}
-	if err = d.deleteBlobs(ctx, w.names); err == nil {
-		w.r.Files, err = d.removeUnnamed(ctx)
-	}
-	if err != nil {
+	if _, err = d.removeUnnamed(ctx); err != nil {
 		return w.r, fmt.Errorf("the catalog is clean, a file is not gone: %w", err)
 	}
 	if p.Forget != nil {
@@ -126,7 +116,6 @@ type purger struct {
 	p       Purge
 	r       Purged
 	targets []int64 // contents
-	names   []string
 }
 
 // columnIn is column for a query that ends in an IN of many numbers.
@@ -151,7 +140,12 @@ var noBytes = blob.Hash(sha256.Sum256(nil))
 
 // find finds what has to go, and counts it and what refers to it.
 func (w *purger) find(ctx context.Context, q querier) error {
-	w.r, w.targets, w.names = Purged{}, nil, nil
+	w.r, w.targets = Purged{}, nil
+	rubbish, err := unnamed(ctx, q, w.d.blobs)
+	if err != nil {
+		return err
+	}
+	w.r.Files = len(rubbish)
 	if w.p.Hash != "" {
 		h, err := blob.ParseHash(w.p.Hash)
 		if err != nil {
@@ -183,12 +177,7 @@ func (w *purger) find(ctx context.Context, q querier) error {
 			}
 			w.targets = append(w.targets, ids...)
 		}
-		// A path whose checkpoints are all gone is in no change.
-		with, err := columnIn[int64](ctx, q, "SELECT DISTINCT path FROM change WHERE path", paths)
-		if err != nil {
-			return err
-		}
-		w.r.Paths = len(with)
+		w.r.Paths = len(paths)
 	}
 	empty, err := one[int64](ctx, q, "SELECT id FROM content WHERE hash=?", noBytes[:])
 	if err != nil {
@@ -264,8 +253,7 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 		return err
 	}
 	children = slices.DeleteFunc(children, func(id int64) bool { _, goes := slices.BinarySearch(w.targets, id); return goes })
-	for i, id := range children {
-		w.d.progress("purging", i, len(children))
+	for _, id := range children {
 		if err := w.packWhole(ctx, tx, id); err != nil {
 			return err
 		}
@@ -279,23 +267,14 @@ func (w *purger) run(ctx context.Context, tx *tx) error {
 			}
 		}
 	}
-	for some := range slices.Chunk(w.targets, maxIn) {
-		names, err := column[string](ctx, tx, "DELETE FROM content WHERE id"+in(some)+" RETURNING coalesce(name, '')")
-		if err != nil {
-			return err
-		}
-		w.names = append(w.names, slices.DeleteFunc(names, func(name string) bool { return name == "" })...)
-	}
-	return nil
+	return tx.drop(ctx, w.targets, &GCResult{})
 }
 
 // packWhole packs the content id without a base.
 func (w *purger) packWhole(ctx context.Context, tx *tx, id int64) error {
 	var hash []byte
 	var key int64
-	var old string
-	err := tx.QueryRowContext(ctx, "SELECT hash, coalesce(key, 0), coalesce(name, '') FROM content WHERE id=?", id).
-		Scan(&hash, &key, &old)
+	err := tx.QueryRowContext(ctx, "SELECT hash, coalesce(key, 0) FROM content WHERE id=?", id).Scan(&hash, &key)
 	if err != nil {
 		return err
 	}
@@ -308,9 +287,6 @@ func (w *purger) packWhole(ctx context.Context, tx *tx, id int64) error {
 	r, err := w.d.pack.Pack(ctx, h, body, nil, key)
 	if err != nil {
 		return err // a file that was written is rubbish that gc finds
-	}
-	if old != "" {
-		w.names = append(w.names, old)
 	}
 	return tx.exec(ctx, "UPDATE content SET codec=?, base=NULL, depth=0, key=?, bytes=?, name=?, z=? WHERE id=?",
 		int64(r.Codec), orNull(r.Key), r.Bytes, orNull(r.Name), inCatalog(&r), id)

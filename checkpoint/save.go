@@ -27,9 +27,6 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err = d.inPlace(); err == nil {
 		err = d.pack.NeedKey(ctx) // it would need a transaction of its own
 	}
-	if err == nil {
-		err = d.room(ctx, &op, false)
-	}
 	for try := 0; err == nil; try++ {
 		s = &save{d: d, op: &op}
 		if err = d.transact(ctx, s.run); err == nil {
@@ -42,8 +39,8 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 				d.blobs.Delete(context.WithoutCancel(ctx), name) //nolint:errcheck // gc takes what stays for rubbish
 			}
 		}
-		if errors.As(err, new(*FullError)) && try == 0 { // others have filled the store since
-			err = d.room(ctx, &op, true)
+		if full, ok := errors.AsType[*FullError](err); ok && try < 2 { // once more if others fill the store again
+			err = d.makeRoom(ctx, full)
 		}
 	}
 	if err != nil {

@@ -3,11 +3,7 @@ package checkpoint
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
-
-	"moltisfs/internal/ids"
 )
 
 // format is the version of the catalog.
@@ -77,9 +73,6 @@ CREATE INDEX content_name ON content(bytes) WHERE name IS NOT NULL;
 CREATE TABLE known(session INTEGER NOT NULL, path INTEGER NOT NULL, PRIMARY KEY(session, path)) WITHOUT ROWID;
 CREATE INDEX known_path ON known(path);
 CREATE UNIQUE INDEX op_id ON op(id);
-CREATE INDEX op_ts ON op(ts);
-CREATE INDEX op_tool ON op(session, tool);
-CREATE INDEX op_kind ON op(session, kind);
 CREATE INDEX op_turn ON op(turn) WHERE turn IS NOT NULL;
 CREATE INDEX turn_name ON turn(name);
 CREATE INDEX change_bobj ON change(bobj) WHERE bobj IS NOT NULL;
@@ -87,18 +80,17 @@ CREATE INDEX change_aobj ON change(aobj) WHERE aobj IS NOT NULL;
 CREATE UNIQUE INDEX trash_name ON trash(name);
 `
 
-// from7 makes a catalog of format 7 one of format 8, but for the ids, which Format7 knows. Entries of the trash
-// that have no place there go: their content is in the checkpoint of the deletion.
-const (
-	from7 = `
+// from7 makes a catalog of format 7 one of format 8. Its checkpoints and entries of the trash get new ids. Entries
+// of the trash that have no place there go: their content is in the checkpoint of the deletion.
+const from7 = `
 ALTER TABLE op ADD COLUMN id TEXT NOT NULL DEFAULT '';
 ALTER TABLE trash ADD COLUMN name TEXT NOT NULL DEFAULT '';
 ALTER TABLE change ADD COLUMN moved_to BLOB;
 ALTER TABLE change ADD COLUMN moved_from BLOB;
 ALTER TABLE change ADD COLUMN ident TEXT;
-UPDATE op SET id=seq;
-DELETE FROM trash WHERE length(parked)=0 OR parked IS NULL;
-UPDATE trash SET name=id;
+UPDATE op SET id='ck-' || hex(randomblob(5));
+DELETE FROM trash WHERE phase=3 OR length(parked)=0 OR parked IS NULL;
+UPDATE trash SET name='tr-' || hex(randomblob(5));
 DROP INDEX turn_name;
 ` + schema8 + `
 INSERT INTO content SELECT o.id, o.hash, o.size, d.codec, d.base, d.depth, d.key, d.bytes,
@@ -110,7 +102,6 @@ DROP TABLE data;
 DROP TABLE limits;
 DELETE FROM meta WHERE k<>'gc_at';
 `
-)
 
 // migrate makes an empty catalog, or one of format 7, one of ours.
 func (d *DB) migrate(ctx context.Context) error {
@@ -134,9 +125,7 @@ func (d *DB) migrate(ctx context.Context) error {
 		case v == 0:
 			err = tx.exec(ctx, schema)
 		default:
-			if err = tx.exec(ctx, from7); err == nil {
-				err = tx.name7(ctx)
-			}
+			err = tx.exec(ctx, from7)
 		}
 		if err == nil {
 			err = tx.exec(ctx, fmt.Sprintf(setFormat, format))
@@ -145,29 +134,6 @@ func (d *DB) migrate(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("creating the catalog: %w", err)
-	}
-	os.Remove(filepath.Join(d.dir, "numbers")) // of format 7
-	return nil
-}
-
-// name7 writes the ids that a store of format 7 gave out.
-func (tx *tx) name7(ctx context.Context) error {
-	for _, t := range []struct{ rows, set, prefix string }{
-		{"SELECT seq FROM op", "UPDATE op SET id=? WHERE seq=?", checkpointPrefix},
-		{"SELECT id FROM trash", "UPDATE trash SET name=? WHERE id=?", trashPrefix}} {
-		seqs, err := column[int64](ctx, tx, t.rows)
-		if err != nil {
-			return err
-		}
-		set, err := tx.PrepareContext(ctx, t.set)
-		if err != nil {
-			return err
-		}
-		for _, seq := range seqs {
-			if _, err := set.ExecContext(ctx, ids.Format7(t.prefix, seq), seq); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

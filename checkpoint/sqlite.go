@@ -64,7 +64,7 @@ func (d *DB) dsn(write, fresh bool) string {
 		if fresh { // else it takes the lock for writing, and opening waits for whoever holds that
 			q = append(q, "_pragma=auto_vacuum(INCREMENTAL)")
 		}
-		q = append(q, "mode=rw", "_txlock=immediate", "_pragma=journal_mode(WAL)",
+		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)",
 			"_pragma=synchronous(FULL)", "_pragma=secure_delete(FAST)",
 			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")", "_pragma=cache_size(-8000)")
 	default:
@@ -171,6 +171,17 @@ func (d *DB) assure(ctx context.Context, conn *conn) error {
 	return nil
 }
 
+// setSync says whether the commits of a connection wait for the disk. It goes round the compiled statements:
+// this one takes effect when it is compiled.
+func setSync(ctx context.Context, c *conn, on bool) error {
+	mode := "NORMAL"
+	if on {
+		mode = "FULL"
+	}
+	_, err := c.Conn.ExecContext(ctx, "PRAGMA synchronous="+mode)
+	return err
+}
+
 // code is SQLite's own number of an error, with its extension; 0 if it has none.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -213,7 +224,7 @@ func diskFull(err error) bool {
 }
 
 // unreadable says why the log of a store on a read-only file system stops us: SQLite can't make
-// what it reads it by.
+// the index that it reads it by.
 func (d *DB) unreadable(err error) error {
 	if d.frozen && code(err)&0xff == 14 { // SQLITE_CANTOPEN
 		return fmt.Errorf("%w, and its log can't be read there; open it once where it can be written: %w",

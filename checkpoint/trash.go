@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,20 +23,6 @@ const (
 	TrashOfAgents = 24 * time.Hour
 )
 
-// Phase says where the payload of a trash entry is. Who finds one in Parking or Returning after a
-// crash settles it by looking: the payload is either at Path or at Parked.
-type Phase string
-
-// Phases.
-const (
-	Parking   Phase = "parking"   // announced; the rename may not have happened
-	Parked    Phase = "parked"    // in the trash
-	Returning Phase = "returning" // on its way back
-	Gone      Phase = "gone"      // restored or expired; the entry may be dropped
-)
-
-var phases = []Phase{Parking, Parked, Returning, Gone}
-
 // Trashed is one deleted file or tree. The catalog keeps the entry; the caller moves the payload.
 type Trashed struct {
 	ID         TrashID   `json:"id"`
@@ -47,13 +32,15 @@ type Trashed struct {
 	Files      int       `json:"files"` // in the whole tree
 	Principal  string    `json:"principal"`
 	Session    string    `json:"session"`
-	Checkpoint ID        `json:"checkpoint,omitempty"` // the operation that deleted it; GC keeps that as long as the entry is not Gone
+	Checkpoint ID        `json:"checkpoint,omitempty"` // the operation that deleted it; GC keeps that as long as there is the entry
 	Deleted    time.Time `json:"deleted"`
 	Expires    time.Time `json:"expires"`
 	Parked     string    `json:"-"` // where it is
 	Identity   string    `json:"-"` // of what was parked, as the caller writes it: not anything else is moved back
 	Agent      bool      `json:"-"` // on Put: with Expires zero, keep it as long as an agent's, not a user's
-	Phase      Phase     `json:"-"`
+	// Moving: announced, on its way into the trash or back. After a crash the payload is either at Path or at
+	// Parked, and the caller settles the entry by looking.
+	Moving bool `json:"-"`
 }
 
 // complete fills in what follows from the rest, and refuses what contradicts itself.
@@ -78,7 +65,7 @@ func (t *Trashed) complete() error {
 
 // putTrash writes the row of an entry that is complete. op is the number of its operation.
 func (tx *tx) putTrash(ctx context.Context, t *Trashed, op int64) error {
-	t.Phase = Parking
+	t.Moving = true
 	last, err := one[int64](ctx, tx, "SELECT coalesce(max(id), 0) FROM trash")
 	if err != nil {
 		return err
@@ -87,7 +74,7 @@ func (tx *tx) putTrash(ctx context.Context, t *Trashed, op int64) error {
 	err = tx.exec(ctx, `INSERT INTO trash(id, name, ts, expires, principal, session, path, parked, op,
 			phase, kind, size, files, ident) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		last+1, t.ID, t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
-		[]byte(t.Parked), op, phaseCode(t.Phase), string(t.Kind), t.Size, t.Files, t.Identity)
+		[]byte(t.Parked), op, trashMoving, string(t.Kind), t.Size, t.Files, t.Identity)
 	if err != nil {
 		return err
 	}
@@ -95,20 +82,20 @@ func (tx *tx) putTrash(ctx context.Context, t *Trashed, op int64) error {
 	return nil
 }
 
-func phaseCode(p Phase) int { return slices.Index(phases, p) }
+// The values of trash.phase.
+const (
+	trashMoving = 0
+	trashParked = 1
+)
 
-// TrashSettle moves an entry on to phase p. One that is Gone stays so: ErrNotFound. It is durable
-// on return.
-func (d *DB) TrashSettle(ctx context.Context, id TrashID, p Phase) error {
+// TrashSettle notes whether the payload of an entry lies in the trash, or is on its way back. It is durable on
+// return. ErrNotFound: there is no such entry.
+func (d *DB) TrashSettle(ctx context.Context, id TrashID, parked bool) error {
 	id, err := ParseTrashID(string(id))
 	if err != nil {
 		return err
 	}
-	if phaseCode(p) < 0 {
-		return &BadOpError{"", fmt.Sprintf("%q is no phase of trash", p)}
-	}
-	const settle = "UPDATE trash SET phase=? WHERE name=? AND (phase<>3 OR 3=?)"
-	return d.update(ctx, "settling trash", settle, phaseCode(p), id, phaseCode(p))
+	return d.update(ctx, "settling trash", "UPDATE trash SET phase=? WHERE name=?", count(parked), id)
 }
 
 // TrashRename records that a payload lies elsewhere: its name was taken, or it was moved to another
@@ -125,28 +112,25 @@ func (d *DB) TrashRename(ctx context.Context, id TrashID, parked string) error {
 	return d.update(ctx, "renaming trash", rename, []byte(parked), id)
 }
 
-// trashGone makes an entry Gone and forgets what it was; its argument is nothing.
-const trashGone = "UPDATE trash SET phase=3, op=NULL, path=?, ident=''"
-
-// TrashDrop forgets an entry that is Gone; others are ErrNotFound.
+// TrashDrop forgets an entry whose payload came back or was removed.
 func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
 	id, err := ParseTrashID(string(id))
 	if err != nil {
 		return err
 	}
-	return d.update(ctx, "dropping trash", "DELETE FROM trash WHERE name=? AND phase=3", id)
+	return d.update(ctx, "dropping trash", "DELETE FROM trash WHERE name=?", id)
 }
 
 // TrashFilter selects entries. Only those of Principal are seen unless AllPrincipals is set.
 type TrashFilter struct {
 	Principal     string
 	AllPrincipals bool
-	Session       string    // what this session deleted; "" for any
+	Session       string    // deleted by this session; "" for any
 	Path          string    // exactly
 	PathContains  string    // letters of either case
 	Checkpoint    ID        // of this operation
 	Expired       time.Time // only what has expired by then
-	Unsettled     bool      // only Parking and Returning: what a crash left; otherwise only Parked
+	Unsettled     bool      // only what is moving, which a crash may have left; otherwise only what is not
 	Limit         int       // 20 when 0, at most 1000
 	Cursor        string
 }
@@ -160,8 +144,7 @@ type TrashPage struct {
 const trashColumns = `SELECT t.id, t.name, t.ts, t.expires, t.principal, t.session, t.path, t.parked,
 	coalesce(op.id, ''), t.phase, t.kind, t.size, t.files, t.ident FROM trash t LEFT JOIN op ON op.seq=t.op`
 
-// TrashGet returns an entry of principal, or with all of anybody; ErrNotFound when there is none or
-// it is Gone.
+// TrashGet returns an entry of principal, or with all of anybody; ErrNotFound when there is none.
 func (d *DB) TrashGet(ctx context.Context, id TrashID, principal string,
 	all bool) (Trashed, error) {
 	id, err := ParseTrashID(string(id))
@@ -170,7 +153,7 @@ func (d *DB) TrashGet(ctx context.Context, id TrashID, principal string,
 	}
 	var t Trashed
 	err = d.view(ctx, func(h *history) error {
-		_, t, err = scanTrashed(h.q.QueryRowContext(ctx, trashColumns+" WHERE t.name=? AND t.phase<>3", id))
+		_, t, err = scanTrashed(h.q.QueryRowContext(ctx, trashColumns+" WHERE t.name=?", id))
 		return err
 	})
 	if errors.Is(err, sql.ErrNoRows) || (err == nil && !all && t.Principal != principal) {
@@ -185,7 +168,7 @@ func scanTrashed(row scanner) (id int64, t Trashed, err error) {
 	err = row.Scan(&id, &t.ID, &ts, &expires, &t.Principal, &t.Session, &path, &parked, &t.Checkpoint, &phase,
 		&t.Kind, &t.Size, &t.Files, &t.Identity)
 	t.Deleted, t.Expires = time.Unix(0, ts), time.Unix(0, expires)
-	t.Path, t.Parked, t.Phase = string(path), string(parked), byCode(phases, phase)
+	t.Path, t.Parked, t.Moving = string(path), string(parked), phase != trashParked
 	return id, t, err
 }
 
@@ -199,11 +182,7 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 		}
 		w.and("t.id < ?", below)
 	}
-	if f.Unsettled {
-		w.and("t.phase IN (0,2)")
-	} else {
-		w.and("t.phase = 1")
-	}
+	w.and("(t.phase<>?)=?", trashParked, f.Unsettled)
 	w.when(!f.AllPrincipals, "t.principal = ?", f.Principal)
 	w.when(f.Session != "", "t.session = ?", f.Session)
 	w.when(f.Path != "", "t.path = ?", []byte(f.Path))

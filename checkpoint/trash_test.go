@@ -33,7 +33,7 @@ func TestTrash(t *testing.T) {
 	small := put("ann", "s", moved("/w/small"), checkpoint.Trashed{Parked: "/w/.trash/ann/2", Agent: true})
 	tree := put("ann", "", moved("/w/Tree\n[x]"), checkpoint.Trashed{Parked: "/w/.trash/ann/1", Files: 10_000, Size: 1 << 40, Identity: "8:77"})
 	bobs := put("bob", "", moved("/w/b"), checkpoint.Trashed{Parked: "/w/.trash/bob/1"})
-	if small.Phase != checkpoint.Parking || !small.Expires.Equal(c.t.Add(24*time.Hour)) || tree.Phase != checkpoint.Parking || !tree.Expires.Equal(c.t.Add(168*time.Hour)) {
+	if !small.Moving || !small.Expires.Equal(c.t.Add(24*time.Hour)) || !tree.Moving || !tree.Expires.Equal(c.t.Add(168*time.Hour)) {
 		t.Errorf("an agent's is kept for 24 h, a user's for 168 h; both are still on their way: %+v %+v", small, tree)
 	}
 	list := func(f checkpoint.TrashFilter) (ids []checkpoint.TrashID) {
@@ -57,7 +57,7 @@ func TestTrash(t *testing.T) {
 	same("what is on its way is not in the trash yet", list(ann))
 	same("a crash's leavings", list(checkpoint.TrashFilter{AllPrincipals: true, Unsettled: true}), bobs.ID, tree.ID, small.ID)
 	for _, e := range []checkpoint.Trashed{small, tree, bobs} {
-		if err := d.TrashSettle(ctx, e.ID, checkpoint.Parked); err != nil {
+		if err := d.TrashSettle(ctx, e.ID, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestTrash(t *testing.T) {
 		t.Errorf("unless the operator asks: %+v %v", got, err)
 	}
 	got, err := d.TrashGet(ctx, tree.ID, "ann", false)
-	tree.Phase = checkpoint.Parked
+	tree.Moving = false
 	if err != nil || got != tree {
 		t.Errorf("an entry must come back as it was put: %+v, want %+v, %v", got, tree, err)
 	}
@@ -89,20 +89,14 @@ func TestTrash(t *testing.T) {
 	if side := string(tree.Sidecar()); !strings.HasPrefix(side, "[Trash Info]\nPath=/w/Tree%0A%5Bx%5D\n") {
 		t.Errorf("%q", side)
 	}
-	if err := d.TrashDrop(ctx, tree.ID); !errors.Is(err, checkpoint.ErrNotFound) {
-		t.Errorf("what is still parked must not be forgotten: %v", err)
-	}
 	for _, id := range []checkpoint.TrashID{tree.ID, bobs.ID} {
-		if err := d.TrashSettle(ctx, id, checkpoint.Gone); err != nil {
-			t.Fatal(err)
-		}
 		if err := d.TrashDrop(ctx, id); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := d.TrashGet(ctx, id, "", true); !errors.Is(err, checkpoint.ErrNotFound) {
 			t.Errorf("what is gone is not found: %v", err)
 		}
-		if err := d.TrashSettle(ctx, id, checkpoint.Parked); !errors.Is(err, checkpoint.ErrNotFound) {
+		if err := d.TrashSettle(ctx, id, true); !errors.Is(err, checkpoint.ErrNotFound) {
 			t.Errorf("what is gone is parked again: %v", err)
 		}
 	}
@@ -136,7 +130,7 @@ func TestTrashWithAnOperation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Trashed) != 1 || s.Trashed[0].Checkpoint != s.ID || s.Trashed[0].Phase != checkpoint.Parking ||
+	if len(s.Trashed) != 1 || s.Trashed[0].Checkpoint != s.ID || !s.Trashed[0].Moving ||
 		s.Trashed[0].Expires.Sub(s.Trashed[0].Deleted) != checkpoint.TrashOfAgents {
 		t.Fatalf("%+v", s)
 	}

@@ -9,85 +9,76 @@ import (
 // Undo plans to take back the newest change of the session that is not undone, with all that its
 // run did (Op.Run) and that is not undone. The Op that carries the plan out must have UndoOf and
 // RestoreOf set to those of the Plan. Plan.Lost says that retention took some of the run, or what is
-// newer: what is left would not restore what was there before it. Where there is nothing, the error
+// newer: the rest would not restore the state before it. Where there is nothing, the error
 // is a *NothingError.
-func (d *DB) Undo(ctx context.Context, who Scope) (*Plan, error) {
-	return d.undo(ctx, walk{who: who})
-}
+func (d *DB) Undo(ctx context.Context, who Scope) (*Plan, error) { return d.undo(ctx, who, false) }
 
 // Redo plans to take back the newest undo, if nothing was changed after it.
-func (d *DB) Redo(ctx context.Context, who Scope) (*Plan, error) {
-	return d.undo(ctx, walk{who: who, redo: true})
-}
+func (d *DB) Redo(ctx context.Context, who Scope) (*Plan, error) { return d.undo(ctx, who, true) }
 
-func (d *DB) undo(ctx context.Context, w walk) (p *Plan, err error) {
-	err = d.planning(ctx, func(h *history) error {
-		p, err = w.plan(ctx, h)
-		return err
-	})
-	return p, err
-}
-
-// A walk finds what an undo is to take back: the newest operation of a session that is not undone,
-// and with it what else its run did. With redo it finds the newest undo that no later change has cut
-// off. It never passes one by for another that is older.
+// undo plans an undo or redo of who. It never passes by an operation for another that is older.
 //
 // An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled
 // when an operation undoes it that is not cancelled itself. The walk goes from the newest down:
-// what could cancel an operation has been seen before the operation comes up.
-type walk struct {
-	who  Scope
-	redo bool
-}
-
-func (w walk) plan(ctx context.Context, h *history) (*Plan, error) {
-	if w.who.AllSessions {
+// an operation that could cancel another has been seen before that one comes up.
+func (d *DB) undo(ctx context.Context, who Scope, redo bool) (p *Plan, err error) {
+	if who.AllSessions {
 		return nil, &BadOpError{"", "undo and redo belong to one session"}
 	}
-	seen, found, err := w.down(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-	var ops []entry
-	var lost *Lost
-	var more []entry
-	if w.redo {
-		ops, more, err = w.newestUndo(ctx, h, seen.undos)
-	} else if lost, err = h.lost(ctx, w.who); err == nil && found != nil {
-		ops, err = w.together(ctx, h, found, seen)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(ops) == 0 {
-		return nil, &NothingError{lost}
-	}
-	newest := ops[len(ops)-1]
-	p := &Plan{Mode: ModeState, UndoOf: newest.c.ID}
-	if ops = p.cut(ops, nil); len(more) > 0 {
-		p.More, p.Later = more[len(more)-1].c.ID, paths(more, nil)
-	}
-	if len(ops) > 1 {
-		p.RestoreOf = ops[0].c.ID
-	}
-	if lost != nil && lost.seq > newest.seq {
-		p.Lost = lost
-	} else if !w.redo && slices.ContainsFunc(ops, func(e entry) bool { return e.run < 0 }) {
-		if p.Lost = lost; lost == nil { // an earlier version may not have noted whose it was
-			p.Lost = &Lost{Until: ops[0].c.Time}
+	err = d.planning(ctx, func(h *history) error {
+		seen := &undone{cancelled: map[int64]bool{}}
+		var found *entry // the newest ordinary change that is not cancelled
+		err := h.newest(ctx, who, func(e entry) bool {
+			switch {
+			case !e.changes(), seen.has(e):
+			case e.undoOf != 0:
+				seen.note(e)
+			default:
+				found = &e
+			}
+			return found == nil
+		})
+		if err != nil {
+			return err
 		}
+		var ops []entry
+		var lost *Lost
+		p = &Plan{Mode: ModeState}
+		if redo {
+			ops, p.More, err = h.newestUndo(ctx, seen.undos)
+		} else if lost, err = h.lost(ctx, who); err == nil && found != nil {
+			ops, err = h.together(ctx, who, found, seen)
+		}
+		if err != nil {
+			return err
+		}
+		if len(ops) == 0 {
+			return &NothingError{lost}
+		}
+		newest := ops[len(ops)-1]
+		if lost != nil && (lost.seq > newest.seq || slices.ContainsFunc(ops, func(e entry) bool { return e.run < 0 })) {
+			p.Lost = lost
+		}
+		p.UndoOf = newest.c.ID
+		if ops = p.cut(ops, nil); len(ops) > 1 {
+			p.RestoreOf = ops[0].c.ID
+		}
+		return p.fill(ctx, h, who, ops, nil)
+	})
+	if err != nil {
+		return nil, err
 	}
-	return p, p.fill(ctx, h, w.who, ops, nil)
+	return p, nil
 }
 
-// undone is what a walk has seen so far of what takes others back.
+// undone has the undos and redos that a walk from the newest down has seen so far.
 type undone struct {
 	cancelled map[int64]bool
 	undos     []entry // that are not cancelled themselves, newest first
 }
 
 func (u *undone) has(e entry) bool {
-	return u.cancelled[e.seq] || e.undoOf == 0 && slices.ContainsFunc(u.undos, func(o entry) bool {
+	return u.cancelled[e.seq] || e.run != 0 && e.undoOf == 0 && slices.ContainsFunc(u.undos, func(o entry) bool {
 		return o.sameRun(e) && o.restoreOf <= e.seq && e.seq <= o.undoOf
 	})
 }
@@ -97,34 +88,18 @@ func (u *undone) note(e entry) {
 	u.undos = append(u.undos, e)
 }
 
-// sameRun says that two operations have a run in common, whatever retention took of it.
+// sameRun says that e and o have a run in common, whatever retention took of it.
 func (e entry) sameRun(o entry) bool { return e.run != 0 && (e.run == o.run || e.run == -o.run) }
 
-// down goes to the newest ordinary change that is not cancelled, nil where there is none.
-func (w walk) down(ctx context.Context, h *history) (seen *undone, found *entry, err error) {
-	seen = &undone{cancelled: map[int64]bool{}}
-	err = h.newest(ctx, w.who, func(e entry) bool {
-		switch {
-		case !e.changes(), seen.has(e):
-		case e.undoOf != 0:
-			seen.note(e)
-		default:
-			found = &e
-		}
-		return found == nil
-	})
-	return seen, found, err
-}
-
-// together is found and what else its run did, oldest first. If the session did something else in
-// between, it ends before what the run had done there until then: later undos take that back.
-func (w walk) together(ctx context.Context, h *history, found *entry,
-	seen *undone) ([]entry, error) {
+// together is found with the other changes of its run, oldest first. If the session did something else in between
+// at, above or below a path of the run, it ends there: later undos take the rest back.
+func (h *history) together(ctx context.Context, who Scope, found *entry, seen *undone) ([]entry, error) {
 	if found.run == 0 {
 		e, err := h.entry(ctx, "seq", found.seq)
 		return []entry{e}, err
 	}
-	es, err := h.sinceRun(ctx, w.who, found.run, found.seq)
+	const since = "op.seq >= (SELECT min(seq) FROM op WHERE run IN (?,?) AND undo_of IS NULL) AND op.seq <= ?"
+	es, err := h.those(ctx, who, since, found.run, -found.run, found.seq)
 	if err != nil {
 		return nil, err
 	}
@@ -155,33 +130,29 @@ func (w walk) together(ctx context.Context, h *history, found *entry,
 // above is the directory of a path, "" of the last one.
 func above(path string) string { return path[:max(strings.LastIndexAny(path, `/\`), 0)] }
 
-// newestUndo is the newest of those operations that is no redo: what it undoes is no undo itself. It
-// is nil where there is none, and where retention took what would tell. more are those before it, oldest
-// first, that undid the same run right before: it was taken back piece by piece.
-func (w walk) newestUndo(ctx context.Context, h *history, undos []entry) (newest, more []entry, err error) {
+// newestUndo is the newest of undos that is no redo: it undoes no undo. It is nil where there
+// is none, and where retention took what would tell. more is the one before it if that undid the same run right
+// before: the run was taken back piece by piece.
+func (h *history) newestUndo(ctx context.Context, undos []entry) (newest []entry, more ID, err error) {
 	var run int64
 	for _, e := range undos {
 		of, err := h.entry(ctx, "seq", e.undoOf)
-		if err == ErrNotFound {
-			break
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if of.undoOf != 0 {
+		switch {
+		case err == ErrNotFound:
+			return newest, "", nil
+		case err != nil:
+			return nil, "", err
+		case of.undoOf != 0:
 			continue
-		}
-		if newest != nil && (run == 0 || of.run != run) {
-			break
+		case newest != nil && run != 0 && of.run == run:
+			return newest, e.c.ID, nil
+		case newest != nil:
+			return newest, "", nil
 		}
 		if e, err = h.entry(ctx, "seq", e.seq); err != nil {
-			return nil, nil, err
+			return nil, "", err
 		}
-		if newest == nil {
-			newest, run = []entry{e}, of.run
-		} else {
-			more = append([]entry{e}, more...)
-		}
+		newest, run = []entry{e}, of.run
 	}
-	return newest, more, nil
+	return newest, "", nil
 }

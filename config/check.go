@@ -11,8 +11,8 @@ import (
 
 	"filippo.io/age"
 
+	"moltisfs/internal/args"
 	"moltisfs/internal/glob"
-	"moltisfs/internal/nearest"
 )
 
 // Check finds everything that is wrong with the values themselves, as joined *Problem in the order
@@ -115,7 +115,7 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 	case f.enum != nil:
 		if s := v.String(); (s != "" || f.sample == "") && !slices.Contains(f.enum, s) {
 			hint := "use one of " + quoted(f.enum)
-			if near := nearest.Of(s, f.enum); near != "" {
+			if near := args.Nearest(s, f.enum); near != "" {
 				hint = "did you mean " + strconv.Quote(near) + "? Allowed: " + quoted(f.enum)
 			}
 			add(f.key, strconv.Quote(s)+" is not known", hint)

@@ -134,7 +134,7 @@ m.toml:11:1: tools.fs.deny_paths[2]: bad glob "c/d": not absolute; begin with / 
 m.toml:11:1: tools.fs.deny_paths[4]: bad glob "/ok/../x": a ".." segment is never part of a real path
 m.toml:13:1: tools.fs.approval_timeout: must be a duration, not 120; write approval_timeout = "120s"
 m.toml:14:1: tools.fs.allow: unknown key; it belongs under [tools.policy]
-m.toml:15:1: tools.fs.respect_gitignore: must be true or false, not the string "yes"; write respect_gitignore = true
+m.toml:15:1: tools.fs.respect_gitignore: must be true or false, not the string "yes"; write respect_gitignore = true, or respect_gitignore = false
 m.toml:16:1: tools.fs.image_max_edge: must be more than 0; write image_max_edge = 1568
 m.toml:17:1: tools.fs.line_numbers: must be one of "auto", "arrow", "tab", "compact", not 1.5; write line_numbers = "auto"
 m.toml:18:1: tools.fs.context_window_tokens: must be more than 0; leave the key out to have none
@@ -215,17 +215,9 @@ func TestProblems(t *testing.T) {
 		{"[tools.fs]\nallow_paths = '/x/**'", "m:2:1: tools.fs.allow_paths: must be a list of strings, not the string \"/x/**\"; write allow_paths = [\"/x/**\"]"},
 		{"[tools.fs]\nallow_paths = [['/x'], {a = 1}, '~/y', '/z ', \"/w\\t\"]", "m:2:1: tools.fs.allow_paths[0]: must be a string, not a list; put it in quotes\nm:2:1: tools.fs.allow_paths[1]: must be a string, not a section; put it in quotes\nm:2:1: tools.fs.allow_paths[2]: bad glob \"~/y\": ~ is not expanded; write the home directory out\nm:2:1: tools.fs.allow_paths[3]: bad glob \"/z \": ends in a blank\nm:2:1: tools.fs.allow_paths[4]: bad glob \"/w\\u0009\": ends in a blank"},
 		{"[tools.fs]\nallow_paths = [\n  # one\n  '''/x/[''', # two, ]\n]", "m:2:1: tools.fs.allow_paths[0]: bad glob \"/x/[\": class is never closed; a literal bracket is \\["},
-		{"[tools.fs]\ntrack_reads = 'true'", "m:2:1: tools.fs.track_reads: must be true or false, not the string \"true\"; write track_reads = true"},
-		{"[tools.fs]\nread_only = 'yes'", "m:2:1: tools.fs.read_only: must be true or false, not the string \"yes\"; write read_only = true"},
-		{"[tools.fs]\nread_only = 'On'", "m:2:1: tools.fs.read_only: must be true or false, not the string \"On\"; write read_only = true"},
-		{"[tools.fs]\nrequire_approval = 'off'", "m:2:1: tools.fs.require_approval: must be true or false, not the string \"off\"; write require_approval = false"},
-		{"[tools.fs]\nrequire_approval = 0", "m:2:1: tools.fs.require_approval: must be true or false, not 0; write require_approval = false"},
-		{"[tools.fs]\nrequire_approval = 1.0", "m:2:1: tools.fs.require_approval: must be true or false, not 1; write require_approval = true"},
-		{"[tools.fs]\nread_only = 'TRUE'", "m:2:1: tools.fs.read_only: must be true or false, not the string \"TRUE\"; write read_only = true"},
 		{"[tools.fs]\nread_only = 'maybe'", "m:2:1: tools.fs.read_only: must be true or false, not the string \"maybe\"; write read_only = true, or read_only = false"},
-		{"[tools.fs]\nread_only = 2", "m:2:1: tools.fs.read_only: must be true or false, not 2; write read_only = true, or read_only = false"},
 		{"[tools.fs]\nread_only = [true]", "m:2:1: tools.fs.read_only: must be true or false, not a list; write read_only = true, or read_only = false"},
-		{"[tools.fs]\nmust_read_before_write = true\ntrack_reads = 1", "m:3:1: tools.fs.track_reads: must be true or false, not 1; write track_reads = true"},
+		{"[tools.fs]\nmust_read_before_write = true\ntrack_reads = 1", "m:3:1: tools.fs.track_reads: must be true or false, not 1; write track_reads = true, or track_reads = false"},
 		{"[tools.fs]\nmax_read_bytes = -1", "m:2:1: tools.fs.max_read_bytes: must not be negative: -1; write max_read_bytes = 10485760"},
 		{"[tools.fs]\nmax_read_bytes = '10485760'", "m:2:1: tools.fs.max_read_bytes: must be a whole number without a unit, not the string \"10485760\"; write max_read_bytes = 10485760"},
 		{"[tools.fs]\nmax_read_bytes = 1e7", "m:2:1: tools.fs.max_read_bytes: must be a whole number without a unit, not 1e+07; write max_read_bytes = 10485760"},
@@ -309,25 +301,10 @@ func TestCheckWithoutFile(t *testing.T) {
 	}
 }
 
-func TestTooLargeAndTooDeep(t *testing.T) {
-	for name, src := range map[string]string{
-		"large":    strings.Repeat("#", MaxSize+1),
-		"brackets": "x = " + strings.Repeat("[", MaxSize-10),
-		"nested":   "x = " + strings.Repeat("[", 500) + strings.Repeat("]", 500),
-		"inline":   "x = " + strings.Repeat("{a = ", 500) + "1" + strings.Repeat("}", 500),
-		"dotted":   strings.Repeat("a.", MaxSize/2-10) + "a = 1",
-		"header":   "[" + strings.Repeat("a.", MaxSize/2-10) + "a]",
-		"headers":  strings.Repeat("[a]\n", MaxSize/5),
-		"keys":     "[tools.fs]\n" + strings.Repeat("zzzzzzzzzzzzzzzzzzzz = 1\n", 2),
-	} {
-		_, err := Decode([]byte(src), "m")
-		if err == nil {
+func TestTooLarge(t *testing.T) {
+	for name, src := range map[string]string{"bytes": strings.Repeat("#", MaxSize+1), "headers": strings.Repeat("[a]\n", MaxSize/5)} {
+		if _, err := Decode([]byte(src), "m"); err == nil {
 			t.Errorf("%s: accepted", name)
-		}
-		for _, p := range unjoin(t, err) {
-			if name != "large" && name != "headers" && name != "keys" && !strings.Contains(p.Why, "64") {
-				t.Errorf("%s: %.200s", name, p.Error())
-			}
 		}
 	}
 }
@@ -481,7 +458,7 @@ deny_paths = ["/ws/*.pem"]
 	const told = "of Moltis, and without effect here: server, providers, hooks, channels, " +
 		"tools.max_tool_result_bytes, tools.agent_loop_detector_window, tools.exec\n" +
 		`tools.fs.deny_paths[0]: "/ws/*.pem": a * stays within one name here; in Moltis it crosses /; ` +
-		`if it is to cross, write "/ws/**/*.pem"` + "\n"
+		"if it is to cross, write a name ** before it or behind it\n"
 	if warned != told {
 		t.Errorf("it warns\n%snot\n%s", warned, told)
 	}
@@ -503,21 +480,22 @@ deny_paths = ["/ws/*.pem"]
 	}
 }
 
-// A star that crossed "/" in Moltis has a rewrite; where it does as much here, there is none.
+// A rule whose star crossed "/" in Moltis is warned of, and one that covers as much here is not.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ rule, allow, deny string }{
-		{"/ws/*.pem", "/ws/**/*.pem", "/ws/**/*.pem"},
-		{"/ws/*", "/ws/**", "/ws/*"},
-		{"/ws/.env*", "/ws/{.env*,.env*/**}", "/ws/.env*"},
-		{"/ws/*/x", "/ws/**/x", "/ws/**/x"},
-		{"/ws/a*b/c", "/ws/{a*b,a*/**/*b}/c", "/ws/{a*b,a*/**/*b}/c"},
-		{"/ws/**", "/ws/**", "/ws/**"}, {"**/.env", "**/.env", "**/.env"}, {"/ws/x", "/ws/x", "/ws/x"},
-		{`/ws/a\*b`, `/ws/a\*b`, `/ws/a\*b`},
-		{"${ROOT}/*.pem", "${ROOT}/**/*.pem", "${ROOT}/**/*.pem"},
+	for _, c := range []struct {
+		rule        string
+		allow, deny bool
+	}{
+		{"/ws/*.pem", true, true}, {"/ws/*", true, false}, {"/ws/.env*", true, false}, {"/ws/*/x", true, true}, {"/ws/a*b/c", true, true},
+		{"/ws/**", false, false}, {"**/.env", false, false}, {"/ws/**/*.pem", false, false}, {"${ROOT}/*.pem", true, true},
 	} {
-		if a, d := crossing(c.rule, false), crossing(c.rule, true); a != c.allow || d != c.deny {
-			t.Errorf("%s: %s and %s", c.rule, a, d)
+		var in Config
+		in.Tools.FS.AllowPaths = []string{c.rule}
+		allow := len(in.Crossing()) > 0
+		in.Tools.FS.AllowPaths, in.Tools.FS.DenyPaths = nil, []string{c.rule}
+		if deny := len(in.Crossing()) > 0; allow != c.allow || deny != c.deny {
+			t.Errorf("%s: %v and %v", c.rule, allow, deny)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"moltisfs/internal/nearest"
+	"moltisfs/internal/args"
 )
 
 // MaxSize is how many bytes a configuration may have.
@@ -82,11 +82,6 @@ func (d *decoder) decode() {
 			at++
 		}
 		d.addAt(at, "", "not valid UTF-8", "save the file as UTF-8")
-		return
-	}
-	// The library takes hours for a megabyte of dots, and a gigabyte for one of brackets.
-	if at := tooDeep(d.src); at >= 0 {
-		d.addAt(at, "", fmt.Sprintf("nested deeper than %d", maxNesting), "no key holds more than a list")
 		return
 	}
 	var err error
@@ -213,7 +208,7 @@ func (d *decoder) value(f *field, path []string) {
 			return
 		}
 	}
-	wrong(f.meant(v))
+	wrong(f.form())
 }
 
 func lookup(values map[string]any, path []string) (v any, ok bool) {
@@ -236,11 +231,11 @@ func (d *decoder) unknown(path []string, f *field, rest []string, typ string) {
 	}
 	at := path[:len(path)-len(rest)+1]
 	if section {
-		d.add(at, "unknown section", d.nearSection(dotted(at), path))
+		d.add(at, "unknown section", d.nearSection(path))
 		return
 	}
 	name, hint := rest[0], ""
-	if near := nearest.Of(name, f.keys()); near != "" {
+	if near := args.Nearest(name, f.keys()); near != "" {
 		hint = "did you mean " + strconv.Quote(near) + "?"
 	} else {
 		var all []string
@@ -251,7 +246,7 @@ func (d *decoder) unknown(path []string, f *field, rest []string, typ string) {
 				home[k] = cmp.Or(home[k], s.key)
 			}
 		})
-		switch near := nearest.Of(name, all); {
+		switch near := args.Nearest(name, all); {
 		case near == name:
 			hint = "it belongs under [" + home[near] + "]"
 		case near != "":
@@ -274,34 +269,20 @@ func (d *decoder) sections() (names []string) {
 	return names
 }
 
-func (d *decoder) nearSection(key string, path []string) string {
-	var full, last []string
+// nearSection is a hint for the unknown section at path: the one of nearly the same name.
+func (d *decoder) nearSection(path []string) string {
+	var names []string
 	home := map[string]string{}
 	d.schema.walk(func(f *field) {
 		if f.section() {
-			full, last = append(full, f.key), append(last, f.name)
+			names = append(names, f.name)
 			home[f.name] = f.key
 		}
 	})
-	near := cmp.Or(nearest.Of(dotted(path), full), nearest.Of(key, full), home[nearest.Of(path[len(path)-1], last)])
-	if near != "" {
-		return "did you mean [" + near + "]?"
+	if near := args.Nearest(path[len(path)-1], names); near != "" {
+		return "did you mean [" + home[near] + "]?"
 	}
 	return "known sections: " + strings.Join(d.sections(), ", ")
-}
-
-// meant shows how to write the key with what v says in other words: "yes" is true. A value whose meaning can't be told
-// is shown every way to write the key.
-func (f *field) meant(v any) string {
-	if f.typ.Kind() == reflect.Bool {
-		switch strings.ToLower(strings.TrimSpace(fmt.Sprint(v))) {
-		case "true", "yes", "y", "on", "1", "enable", "enabled":
-			return "write " + f.name + " = true"
-		case "false", "no", "n", "off", "0", "disable", "disabled":
-			return "write " + f.name + " = false"
-		}
-	}
-	return f.form()
 }
 
 // form shows how to write the key, as a hint.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"moltisfs/internal/glob"
 )
 
 // A whole moltis.toml can be given. Its sections about other things are passed by, and Warnings
@@ -17,9 +15,9 @@ var ofMoltis = []string{"hooks", "skills", "tools.exec", "tools.browser", "tools
 	"tools.agent_timeout_secs", "tools.agent_max_iterations", "tools.max_tool_result_bytes",
 	"tools.agent_loop_detector_window"}
 
-// foreign says whether what is at path, unknown from rest on below f, is Moltis' and none of our
-// business. A layer of its tool policy is a problem: it would narrow what some callers have, and who
-// they are is not known here.
+// foreign says whether the key or section at path, unknown from rest on below f, is Moltis' and none of our
+// business. A layer of its tool policy is a problem: it narrows the tools of some callers, and callers can't be
+// told apart here.
 func (d *decoder) foreign(path []string, f *field, rest []string, section bool) bool {
 	if f.key != "" && f.key != "tools" {
 		return false
@@ -30,7 +28,7 @@ func (d *decoder) foreign(path []string, f *field, rest []string, section bool) 
 	switch {
 	case !known && f.key == "" && !section:
 		return false // a key of no section
-	case !known && !told && section && strings.HasPrefix(d.nearSection(key, at), "did you mean"):
+	case !known && !told && section && strings.HasPrefix(d.nearSection(at), "did you mean"):
 		return false
 	case !known && d.ours(rest[len(rest)-1]):
 		return false
@@ -68,53 +66,26 @@ func (p Policy) Names() []string {
 	return p.Allow
 }
 
-// Crossing are warnings of rules that cover less than they do in Moltis, where a star crosses "/".
+// Crossing are warnings of rules that cover less than they do in Moltis, where a star crosses "/". A deny rule covers what is below the last name
+// in any case.
 func (c Config) Crossing() (out []*Problem) {
-	fs := c.Tools.FS
-	for _, list := range []struct {
-		key   string
-		rules []string
-		deny  bool
-	}{{"tools.fs.allow_paths", fs.AllowPaths, false}, {"tools.fs.deny_paths", fs.DenyPaths, true}} {
-		for i, rule := range list.rules {
-			if wide := crossing(rule, list.deny); wide != rule {
-				out = append(out, &Problem{Key: fmt.Sprintf("%s[%d]", list.key, i),
-					Why:  quote(rule) + ": a * stays within one name here; in Moltis it crosses /",
-					Hint: "if it is to cross, write " + quote(wide)})
+	warn := func(key string, rules []string, deny bool) {
+		for i, rule := range rules {
+			names := strings.Split(rule, "/")
+			if last := len(names) - 1; deny && strings.TrimRight(names[last], "*") != names[last] {
+				names = names[:last]
+			}
+			for n, name := range names {
+				if strings.Contains(name, "*") && name != "**" && (n == 0 || names[n-1] != "**") {
+					out = append(out, &Problem{Key: fmt.Sprintf("%s[%d]", key, i),
+						Why:  quote(rule) + ": a * stays within one name here; in Moltis it crosses /",
+						Hint: "if it is to cross, write a name ** before it or behind it"})
+					break
+				}
 			}
 		}
 	}
+	warn("tools.fs.allow_paths", c.Tools.FS.AllowPaths, false)
+	warn("tools.fs.deny_paths", c.Tools.FS.DenyPaths, true)
 	return out
-}
-
-// crossing is a rule whose single stars cross "/", and rule itself where that is what it does: a
-// deny rule covers what is below the last name in any case.
-func crossing(rule string, deny bool) string {
-	segments := strings.Split(rule, "/")
-	for i, s := range segments {
-		last := i == len(segments)-1
-		before, after, ok := strings.Cut(s, "*")
-		if !ok || s == "**" || strings.HasSuffix(before, `\`) ||
-			before == "" && i > 0 && segments[i-1] == "**" { // which crosses already
-			continue
-		}
-		switch {
-		case strings.ContainsAny(s, "{}[]") || strings.Contains(after, "*"):
-			continue // it can't be written shortly
-		case after == "" && last && deny:
-		case after == "" && before == "":
-			segments[i] = "**"
-		case after == "":
-			segments[i] = "{" + s + "," + s + "/**}"
-		case before == "":
-			segments[i] = "**/*" + after
-		default:
-			segments[i] = "{" + s + "," + before + "*/**/*" + after + "}"
-		}
-	}
-	wide := strings.Join(segments, "/")
-	if wide != rule && glob.CheckRule(strings.Replace(wide, rootVariable, "/root", 1)) != nil {
-		return rule // no advice is better than one that fails
-	}
-	return wide
 }

@@ -14,11 +14,10 @@ import (
 // wherever that is.
 const rootVariable = "${ROOT}"
 
-// At is c for work in root, an absolute directory: that is workspace_root then, what ${ROOT} in a
-// rule stands for and, where allow_paths is empty, all that is allowed. What allow_paths opens
-// elsewhere no list can close: tools.Options.Root does. With "", workspace_root stands for ${ROOT},
-// or the root of the sandbox where no call runs elsewhere. The error joins one *Problem for each
-// rule that nothing can be put into.
+// At gives c for work in root, an absolute directory. The root becomes workspace_root, it stands for ${ROOT} in
+// rules, and where allow_paths is empty it alone is allowed. Paths elsewhere that allow_paths opens stay open:
+// tools.Options.Root closes them. With root "", ${ROOT} is workspace_root, or the root of the sandbox where no
+// call runs elsewhere. The error joins one *Problem for each rule whose ${ROOT} stands for nothing.
 func (c Config) At(root string) (Config, error) {
 	fs := &c.Tools.FS
 	if root != "" {

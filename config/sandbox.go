@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/internal/nearest"
+	"moltisfs/internal/args"
 )
 
 // Sandbox is [tools.sandbox].
@@ -67,7 +67,7 @@ func checkSandbox(name string, s Sandbox, add adder) {
 			case i == 0 && colon && form == "" && !strings.Contains(said, "/"):
 				hint := "the ready forms are " + quoted(Forms) + ", each with a colon and a name behind it, " +
 					"and no other word"
-				if near := nearest.Of(said, Forms); near != "" && near != said {
+				if near := args.Nearest(said, Forms); near != "" && near != said {
 					hint = "did you mean " + strconv.Quote(near+":"+rest) + "?"
 				}
 				add(at, quote(word)+" is no ready form", hint)

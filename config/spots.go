@@ -61,60 +61,6 @@ func (s spots) locate(p *Problem, name string) {
 	p.File, p.Line, p.Column = name, at.line, at.column
 }
 
-// maxNesting bounds arrays in arrays, inline tables in inline tables, and the parts of one dotted
-// key. The schema needs four at most.
-const maxNesting = 64
-
-// tooDeep is the offset of what is nested deeper than maxNesting, or -1.
-func tooDeep(src string) int {
-	depth, dots := 0, 0
-	for i := 0; i < len(src); i++ {
-		switch c := src[i]; c {
-		case '"', '\'':
-			i += stringEnd(src[i:]) - 1
-		case '#':
-			if end := strings.IndexByte(src[i:], '\n'); end >= 0 {
-				i += end - 1
-			} else {
-				return -1
-			}
-		case '[', '{':
-			depth++
-			dots = 0
-		case ']', '}':
-			depth = max(depth-1, 0)
-		case '.':
-			dots++
-		case '\n', '=', ',':
-			dots = 0
-		}
-		if depth > maxNesting || dots >= maxNesting {
-			return i
-		}
-	}
-	return -1
-}
-
-// stringEnd is the length of the TOML string that s begins with, up to the end of the line where
-// one that may not cross it is never closed.
-func stringEnd(s string) int {
-	q, stop := s[:1], "\n"
-	if long := strings.Repeat(q, 3); strings.HasPrefix(s, long) {
-		q, stop = long, "\x00"
-	}
-	for i := len(q); i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && q[0] == '"':
-			i++
-		case strings.HasPrefix(s[i:], q):
-			return i + len(q)
-		case s[i] == stop[0]:
-			return i
-		}
-	}
-	return len(s)
-}
-
 // position turns a byte offset into a line and a column, both from 1.
 func position(src string, at int) (line, column int) {
 	at = min(max(at, 0), len(src))

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/internal/nearest"
+	"moltisfs/internal/args"
 )
 
 // toolNames are the tools, of every dialect, that [tools.policy] can mean. They stand here so that a misspelt one is
@@ -49,7 +49,7 @@ func checkCapabilities(key string, names []string, tiers map[string]string, add 
 		switch before := tiers[n]; {
 		case !slices.Contains(dots, n):
 			hint := "name one of " + strings.Join(dots, ", ")
-			if near := nearest.Of(n, dots); near != "" {
+			if near := args.Nearest(n, dots); near != "" {
 				hint = "did you mean " + strconv.Quote(near) + "?"
 			}
 			add(at, strconv.Quote(n)+" is no capability", hint)
@@ -115,49 +115,11 @@ func (c Config) Warnings() []*Problem {
 	return out
 }
 
-// nearTool is the tool that an entry of [tools.policy] most likely means: the same but for case and
-// separators, without a "file", or one or two edits away. It gives "" when none is close.
-func nearTool(entry string) string {
-	word, many := strings.CutSuffix(plainName(entry), "*")
-	if len(word) > 64 {
+// nearTool is the tool that a name in [tools.policy] most likely means; "" when none is close, as of "NotebookRead".
+func nearTool(name string) string {
+	near := args.Nearest(name, toolNames)
+	if args.Distance(strings.ToLower(name), strings.ToLower(near)) > 2 {
 		return ""
 	}
-	best, at := "", 3
-	try := func(as, n string) {
-		most := allowedEdits(max(len(word), len(n)), many)
-		if d := nearest.Distance(word, n); d < at && d <= most {
-			best, at = as, d
-		}
-	}
-	for _, name := range toolNames {
-		switch n := plainName(name); {
-		case !many && strings.ReplaceAll(strings.ReplaceAll(word, "files", ""), "file", "") == n:
-			return name // read_file, as gateways write it
-		case !many:
-			try(name, n)
-		case len(word) >= 3: // compare with the same length of name, give or take a letter
-			for i := range name {
-				if n := plainName(name[:i+1]); len(n) >= len(word)-1 && len(n) <= len(word)+1 {
-					try(name[:i+1]+"*", n)
-				}
-			}
-		}
-	}
-	return best
-}
-
-// allowedEdits is how many edits a name of that length may be away from the one that is meant. A
-// prefix is already a guess, so it gets fewer.
-func allowedEdits(length int, prefix bool) int {
-	switch {
-	case length < 4 || prefix && length < 6:
-		return 0
-	case length < 6 || prefix:
-		return 1
-	}
-	return 2
-}
-
-func plainName(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+	return near
 }

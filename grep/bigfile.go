@@ -90,7 +90,7 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 		}
 		return s.chunk(c)
 	})
-	if err == nil && s.sc.Err() != nil {
+	if err == nil && s.sc.Stopped() {
 		err = errStopped // within a chunk
 	}
 	switch {
@@ -171,7 +171,7 @@ func (f *bigFile) gatherRows(w *worker, st *state) error {
 	if stop() {
 		end := time.Now().Add(rowGrace)
 		stop = func() bool { return time.Now().After(end) }
-		s.sc.Bound(end, stop) // it may be stopped already
+		s.sc.Bound(stop) // it may be stopped already
 	}
 	count := func(parts []part) {
 		for _, p := range parts {

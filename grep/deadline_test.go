@@ -24,11 +24,11 @@ func TestManyMatchesInOneLine(t *testing.T) {
 	}
 	text := strings.Repeat("foobar and more text here, padded to be seventy bytes long .......... ", n) + "\nend\n"
 	d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})
-	for _, p := range []string{`(?=f)foo[^b]*?bar(?!x)`, `foo\s*bar`, `fo+bar`, `foo(?=bar)`} {
+	for _, p := range []string{`foo\s*bar`, `fo+bar`} {
 		for _, multiline := range []bool{true, false} {
 			for _, only := range []bool{true, false} {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				m := compile(t, p, match.Options{Multiline: multiline, FallbackTime: time.Minute})
+				m := compile(t, p, match.Options{Multiline: multiline})
 				q := Query{Matcher: m, Multiline: multiline, Mode: Count, Limit: 3}
 				if only {
 					q.Mode, q.OnlyMatching = Content, true

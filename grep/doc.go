@@ -14,9 +14,8 @@
 //   - The answer is the same as if one worker searched in order: more workers change only the time.
 //   - Totals count everything that matches, also what a limit leaves out. Skipped counts the
 //     files and directories that were not searched, by reason.
-//   - Time is linear in the bytes searched, except for patterns that need backtracking, which have
-//     a limit of their own. Besides the result it uses a few buffers for each worker, whatever the
-//     size of the files.
+//   - Time is linear in the bytes searched. Besides the result it uses a few buffers for each worker,
+//     whatever the size of the files.
 //   - Text in UTF-16 or a legacy encoding is decoded and searched. A file that is not text is
 //     recognised by its content, not its name, and skipped.
 //   - A context that reaches its deadline ends with the matches found by then, marked Partial.
@@ -34,7 +33,6 @@
 //     line, unless the pattern names it.
 //   - Ends of the text: without Multiline "\A" and "\z" stand at the ends of a line. In ripgrep
 //     they stand at the ends of the buffer.
-//   - Backtracking: look-around and back-references are run, not refused.
 //   - Binary files: those with a NUL in their first 8,000 bytes, as in git. One that matches is named and no line
 //     of it is shown. In a tree its first 256 KiB are searched.
 //   - Several lines: Count counts lines there too, and matches apart. OnlyMatching gives each match

@@ -19,10 +19,6 @@ type GlobQuery struct {
 	NoHidden bool // leave out names that begin with a dot, and all below such directories
 	All      bool // no ignore rule counts, and directories of version control are entered
 	Dirs     bool // directories that match are found too
-
-	// Found is handed each file instead of the result, in no order and by many workers at once. Path
-	// is from the root. Limit and Offset say nothing then.
-	Found func(FileHit)
 }
 
 // Files finds files by name, newest first, ties by path. It walks only where the pattern can match,
@@ -41,7 +37,7 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	if w.Elsewhere != nil {
 		return w.Elsewhere.Files(ctx, w, q)
 	}
-	l := &lister{filter: f, noHidden: q.NoHidden, dirs: q.Dirs, each: q.Found, found: make([]workerFiles, w.workers())}
+	l := &lister{filter: f, noHidden: q.NoHidden, dirs: q.Dirs, found: make([]workerFiles, w.workers())}
 	for i := range l.found {
 		l.found[i].newest.limit = window(q.Offset, q.Limit)
 	}
@@ -102,7 +98,6 @@ type lister struct {
 	*filter
 	noHidden bool
 	dirs     bool
-	each     func(FileHit)
 	found    []workerFiles
 }
 
@@ -147,10 +142,5 @@ func (l *lister) hit(w *worker, n *node, name string, k Kind) {
 		hit.Dir, hit.Size = true, 0
 	}
 	f.total++
-	if l.each != nil {
-		hit.Path = n.rel() + name
-		l.each(hit)
-		return
-	}
 	f.newest.add(hit, n.rel(), name)
 }

@@ -55,7 +55,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 			}
 			s.finishOpenRows(b, x.at, eof)
 			next = s.blocks(b, x.at, int(max(next-x.at, int64(from))), end, eof)
-			if eof || s.sc.Err() != nil || s.foreign != nil {
+			if eof || s.sc.Stopped() || s.foreign != nil {
 				return nil
 			}
 			// The next window begins with the lines of context that it still needs.
@@ -123,7 +123,7 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 // startsInside says whether one of the matches in b[from:] counts; there is at least one. It must
 // begin before end, and not after the last line end, where "\z" matches and there is no line.
 func (s *scan) startsInside(b []byte, from, end int, eof bool) bool {
-	if eof && (b[len(b)-1] != '\n' || s.q.Matcher.Engine() == "linear" && !s.sc.Any(nil)) {
+	if eof && (b[len(b)-1] != '\n' || !s.sc.Any(nil)) {
 		return true // no match there could be empty
 	}
 	start, _, ok := s.sc.NextMatch(b, from)

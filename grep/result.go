@@ -49,7 +49,6 @@ type Result struct {
 	Totals    Totals
 	Truncated bool // rows or files were left out by Limit or Offset
 	Partial   bool // the deadline came first: the result is right, and there may be more
-	Engine    string
 	Skipped   Skipped
 }
 
@@ -80,7 +79,6 @@ type Skipped struct {
 	LongLines  int // files searched in pieces, for a line (Multiline: a match) over 8 MiB
 	Encoding   int // files of unknown encoding: searched as bytes
 	Rules      int // ignore files that could not be read, so that their rules did not hold
-	Backtrack  int // files given up by the backtracking engine's time limit
 	Deadline   int // files and directories that the deadline left out, or cut short
 }
 
@@ -98,7 +96,6 @@ func (s *Skipped) add(t *Skipped) {
 	s.LongLines += t.LongLines
 	s.Encoding += t.Encoding
 	s.Rules += t.Rules
-	s.Backtrack += t.Backtrack
 	s.Deadline += t.Deadline
 }
 
@@ -121,7 +118,6 @@ func (s Skipped) Notes() []Note {
 		{"encoding", s.Encoding, "unknown: search for an ASCII part of the text"},
 		{"too_large", s.TooLarge, "give one as path to search it"},
 		{"long_lines", s.LongLines, "in pieces: a match over 64 KiB may be missing or cut"},
-		{"backtracking", s.Backtrack, "took too long; drop look-around and back-references"},
 		{"rules", s.Rules, "unreadable ignore files; more may be listed than git would"},
 		{"links", s.Links, "give the target as path"},
 		{"mounts", s.Mounts, "give one as path to search it"},

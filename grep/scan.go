@@ -109,7 +109,7 @@ func (s *scan) chunk(c chunk) bool {
 		}
 		s.countLine(b, c.at, start, end, pos)
 	}
-	if s.sc.Err() != nil {
+	if s.sc.Stopped() {
 		if s.q.Mode == Content {
 			s.trailingContext(b, c.at)
 		}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"moltisfs/grep/match"
 	"moltisfs/internal/text"
@@ -37,14 +36,12 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 		return w.Elsewhere.Search(ctx, w, q)
 	}
 	s.nonASCII = q.Matcher.NonASCII() && !q.Matcher.Bytes()
-	s.deadline, _ = ctx.Deadline()
-	s.backtracking = q.Matcher.Engine() == "backtracking"
 	s.rows.limit = window(q.Offset, q.Limit)
 	for i := range s.states {
 		s.states[i].newest.limit = s.rows.limit
 	}
 	s.big <- nil // made when first needed
-	res := &Result{Engine: q.Matcher.Engine()}
+	res := &Result{}
 	switch {
 	case w.File != nil:
 		dir, name := filepath.Split(w.Name)
@@ -93,9 +90,6 @@ type search struct {
 	// nonASCII says that the pattern names characters outside ASCII. Then a file that is not UTF-8 must be
 	// decoded.
 	nonASCII bool
-	deadline time.Time
-	// backtracking says that the engine takes a file in one piece, and gives it up as a whole.
-	backtracking bool
 }
 
 // state is one worker's.
@@ -176,7 +170,7 @@ func (s *search) ready(w *worker) *state {
 // scanner takes its share of the memory that the automata of all workers may use.
 func (s *search) scanner(w *worker) *match.Scanner {
 	sc := s.q.Matcher.ScannerWithin(max(s.size.automata/len(s.states), 192<<10))
-	sc.Bound(s.deadline, w.stopped)
+	sc.Bound(w.stopped)
 	return sc
 }
 
@@ -222,7 +216,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		}
 		st.scan.chunk(c)
 		t.decide(w, st, nil, false, nil)
-	case t.info.Size >= s.size.split && len(s.states) > 1 && !s.backtracking:
+	case t.info.Size >= s.size.split && len(s.states) > 1:
 		t.split(w, st)
 		return // the worker that finishes it closes it
 	default:
@@ -340,19 +334,7 @@ func (t *target) finish(w *worker, c *scan, err error) {
 		w.skipped.Unreadable++
 		return
 	}
-	late := err != nil
-	switch err := c.sc.Err(); {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, match.ErrStopped):
-		late = true
-	case err != nil:
-		w.skipped.Backtrack++
-	}
-	if t.backtracking {
-		c.long = c.long || c.sc.Cut()
-		t.q.Matcher.Put(c.sc) // each file has the whole time
-		c.sc = t.scanner(w)
-	}
-	if late {
+	if err != nil || c.sc.Stopped() {
 		w.skipped.Deadline++
 	}
 	if t.binary && (!t.keep || t.q.Mode == Content) {

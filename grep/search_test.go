@@ -97,7 +97,6 @@ func TestSearch(t *testing.T) {
 		{"multiline", `two\nthree`, match.Options{Multiline: true}, Query{Mode: Content, Multiline: true}, "b/d.go:2:two\nb/d.go:3:three\n"},
 		{"multiline behind the last line", `\z`, match.Options{Multiline: true}, Query{Multiline: true}, "b/c.txt\n"}, // it has no final line end
 		{"multiline behind the last line, count", `\z`, match.Options{Multiline: true}, Query{Mode: Count, Multiline: true}, "b/c.txt:1/1\n"},
-		{"multiline behind, fallback", `(?<=z|\n|d)\z`, match.Options{Multiline: true}, Query{Multiline: true}, "b/c.txt\n"},
 		{"multiline count", `o\n`, match.Options{Multiline: true}, Query{Mode: Count, Multiline: true}, "b/d.go:3/3\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -90,8 +90,8 @@ func (b *Binary) listedAll() {
 }
 
 // Kind is "binary".
-func (*Binary) Kind() string { return "binary" }
-func (*Binary) content()     {}
+func (*Binary) Kind() string     { return "binary" }
+func (c *Binary) noted() *string { return &c.Note }
 
 func readBinary(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	b := &Binary{Bytes: max(f.Size, int64(len(f.head))), MediaType: mediaType(f.head)}

@@ -16,13 +16,8 @@ import (
 	"moltisfs/readers/unreadable"
 )
 
-const (
-	// unpackedList is how many bytes of a compressed tar are walked for its listing. Of a compressed text memoryLimit are held; a longer
-	// one is unpacked anew for each window.
-	unpackedList = 256 << 20
-	// packedKeep is how many bytes a packedAt can be read back without starting over.
-	packedKeep = 8 << 20
-)
+// unpackedList is how many bytes of a compressed tar are walked for its listing. Of a compressed text the first memoryLimit bytes are shown.
+const unpackedList = 256 << 20
 
 // packing is one way of compressing a single file.
 type packing struct {
@@ -127,9 +122,6 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	} else if ended {
 		stop = nil
 	}
-	if errors.Is(stop, errUnpacked) {
-		return r.readPacked(ctx, f, o, p)
-	}
 	raw, note := buf.Bytes(), ""
 	if stop != nil {
 		stop = why(stop)
@@ -137,7 +129,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		case ctx.Err() != nil || len(raw) == 0:
 			return nil, stop
 		case o.fromEnd():
-			return nil, p.noEnd(stop)
+			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: stop.Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
 		}
 		note = fmt.Sprintf("Only the first %s of the text are here: %s.", unreadable.Bytes(int64(len(raw))), stop)
 		if !errors.As(stop, new(*Damaged)) {
@@ -163,114 +155,6 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	return t, f.addSum(ctx, &t.ReadRecord)
 }
 
-// noEnd is the error of a window that was asked for from the end of a file which cannot be unpacked to its end.
-func (p *packing) noEnd(why error) error {
-	return &Unsupported{What: "the end of this " + p.name + " file", Why: why.Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
-}
-
-// readPacked shows a window of a text that is too long to hold unpacked, within the caller's deadline.
-func (r *Readers) readPacked(ctx context.Context, f *file, o *Options, p *packing) (Content, error) {
-	src := &packedAt{ctx: ctx, open: func() (io.Reader, error) {
-		u := &unpacker{in: &countReader{r: f.section()}, max: 1 << 62}
-		var err error
-		u.out, err = p.open(u.in)
-		return u, err
-	}}
-	defer src.close()
-	inner := &file{Source: Source{R: src, ID: f.ID, Changed: f.Changed}}
-	if err := inner.begin(); err != nil {
-		return nil, damagedOr(ctx, p.name+" file", err)
-	}
-	defer inner.release()
-	inner.Size, inner.unpacks = -1, true
-	c, err := r.readWindow(ctx, inner, o)
-	if err != nil {
-		return nil, damagedOr(ctx, p.name+" file", err)
-	}
-	t := c.(*Text)
-	if src.short() {
-		why := damagedOr(ctx, p.name+" file", src.stop)
-		if o.fromEnd() {
-			return nil, p.noEnd(why)
-		}
-		t.unknownTotal(fmt.Sprintf("What follows cannot be unpacked: %s.", why))
-		if t.NextOffset > t.TotalLinesAtLeast {
-			t.NextOffset = 0
-		}
-	}
-	t.Format, t.Unit, t.Lossy = p.name, p.name+" line", true
-	t.Changed, t.ChangedBelow = f.grown, f.grown
-	return t, f.addSum(ctx, &t.ReadRecord)
-}
-
-// packedAt reads the unpacked bytes of a compressed file at any offset: forward as it unpacks, up to packedKeep back from memory, further back by
-// unpacking from the beginning again. An error of the decompressor ends the file and stands in stop. It is for one goroutine.
-type packedAt struct {
-	ctx  context.Context
-	open func() (io.Reader, error)
-	r    io.Reader
-	kept []byte // the bytes unpacked last
-	at   int64  // the offset of kept
-	stop error
-}
-
-func (p *packedAt) ReadAt(b []byte, off int64) (n int, err error) {
-	if p.r == nil || off < p.at {
-		if err := p.close(); err != nil {
-			return 0, err
-		}
-		if p.r, err = p.open(); err != nil {
-			return 0, err
-		}
-		p.kept, p.at, p.stop = p.kept[:0], 0, nil
-	}
-	for {
-		if have := p.at + int64(len(p.kept)) - off; have > 0 {
-			c := copy(b[n:], p.kept[int64(len(p.kept))-have:])
-			n += c
-			off += int64(c)
-		}
-		if n == len(b) {
-			return n, nil
-		}
-		if p.stop != nil {
-			return n, io.EOF
-		}
-		if err := p.ctx.Err(); err != nil {
-			return n, err
-		}
-		p.more()
-	}
-}
-
-// more unpacks the next piece.
-func (p *packedAt) more() {
-	const piece = 256 << 10
-	if len(p.kept) > 2*packedKeep {
-		drop := len(p.kept) - packedKeep
-		p.kept = p.kept[:copy(p.kept, p.kept[drop:])]
-		p.at += int64(drop)
-	}
-	if free := cap(p.kept) - len(p.kept); free < piece {
-		p.kept = append(p.kept, make([]byte, piece)...)[:len(p.kept)]
-	}
-	n, err := p.r.Read(p.kept[len(p.kept) : len(p.kept)+piece])
-	p.kept = p.kept[:len(p.kept)+n]
-	p.stop = err
-}
-
-// short reports that the unpacking ended before the end of the text.
-func (p *packedAt) short() bool { return p.stop != nil && p.stop != io.EOF }
-
-func (p *packedAt) close() error {
-	c, ok := p.r.(io.Closer)
-	p.r = nil
-	if ok {
-		return c.Close()
-	}
-	return nil
-}
-
 type countReader struct {
 	r io.Reader
 	n int64
@@ -282,9 +166,6 @@ func (c *countReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// errUnpacked ends the unpacking where the limit is.
-var errUnpacked = errors.New("the limit of unpacked bytes is reached")
-
 // unpacker reads the output of a decompressor within bounds: absolute, and in proportion to what went in.
 type unpacker struct {
 	in  *countReader
@@ -295,7 +176,7 @@ type unpacker struct {
 
 func (u *unpacker) Read(p []byte) (int, error) {
 	if u.n >= u.max {
-		return 0, errUnpacked
+		return 0, &Limit{What: "file", Resource: "unpacked bytes", Max: u.max}
 	}
 	n, err := u.out.Read(p[:min(int64(len(p)), u.max-u.n)])
 	u.n += int64(n)
@@ -304,12 +185,4 @@ func (u *unpacker) Read(p []byte) (int, error) {
 		return n, &Limit{What: "file", Resource: "compression ratio", Max: unreadable.RatioCap}
 	}
 	return n, err
-}
-
-// Close frees the buffers of the decompressor.
-func (u *unpacker) Close() error {
-	if c, ok := u.out.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
 }

@@ -22,7 +22,7 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err != nil {
 		return nil, errNotMine
 	}
-	d := office.Open(ctx, z, windowOf(o))
+	d := office.Open(ctx, z)
 	if d == nil {
 		return nil, errNotMine
 	}
@@ -45,33 +45,23 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	return t, f.addSum(ctx, &t.ReadRecord)
 }
 
-// windowOf is the part of a document's text that o asks for; the rest need not be kept.
-func windowOf(o *Options) office.Window { return office.Window{Offset: o.Offset, FromEnd: o.fromEnd()} }
-
 // documentText is the window that o asks for of the text collected in d, from a file of size bytes.
 func documentText(d *office.Document, format string, size int64, o *Options) (*Text, error) {
 	if d.Full && o.fromEnd() {
-		return nil, endUnreachable(o, "it has a line of more than "+unreadable.Bytes(office.MaxText))
+		return nil, endUnreachable(o, "its text is longer than "+unreadable.Bytes(office.MaxText))
 	}
 	content := bytes.TrimRight(d.Text(), "\n")
 	if len(content) > 0 {
 		content = append(content, '\n')
 	}
-	t := renderAfter(d.Dropped, content, o)
+	t := renderText(content, o)
 	t.Format, t.Encoding, t.Unit, t.Lossy = format, "utf-8", format+" line", true
 	if t.TotalLines == 0 {
 		t.noText(size, d.Pictures())
 	}
 	t.Note = strings.TrimSpace(t.Note + " " + d.Mentions(t.StartLine <= 1))
 	if d.Full {
-		t.unknownTotal(t.Note)
-		switch {
-		case t.NextOffset > 0 || t.NextColumn > 0 || t.RenderedLines == 0:
-		case d.GoesOn():
-			t.NextOffset = t.StartLine + t.RenderedLines
-		default:
-			t.Note = strings.TrimSpace(t.Note + " What follows cannot be shown: it is in or behind a line of more than " + unreadable.Bytes(office.MaxText) + ".")
-		}
+		t.unknownTotal(strings.TrimSpace(t.Note + " Only the first " + unreadable.Bytes(office.MaxText) + " of the text can be shown."))
 	}
 	return t, nil
 }
@@ -96,7 +86,7 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	if err != nil {
 		return nil, err
 	}
-	d := office.New(ctx, windowOf(o))
+	d := office.New(ctx)
 	format := "html"
 	if office.LooksHTML(f.head) {
 		_, text, err := decodeWhole(raw, cmp.Or(o.Encoding, htmlCharset(f.head)))

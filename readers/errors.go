@@ -101,7 +101,7 @@ type OutOfTime struct {
 	Column  int   // in it, where a column was asked for; else 0
 	Byte    int64 // of the file, as far as it was read
 	Size    int64 // of the file; below zero when it does not say
-	Unpacks bool  // it is a compressed file, of which every call unpacks all from the beginning; Byte counts what was unpacked
+	Unpacks bool  // it is a compressed file, and Byte counts what was unpacked
 }
 
 func (e *OutOfTime) Error() string {
@@ -119,12 +119,12 @@ func (e *OutOfTime) Error() string {
 // Hint says whether to ask again.
 func (e *OutOfTime) Hint() string {
 	if e.Unpacks {
-		return fmt.Sprintf("Ask for lines up to %d, or unpack the file with another program to read further.", e.Line)
+		return fmt.Sprintf("Ask for lines well before %d, or unpack the file with another program to read further.", e.Line)
 	}
 	if e.Column > 0 {
-		return fmt.Sprintf("Ask for a column up to %d, or search the file with Grep.", e.Column)
+		return fmt.Sprintf("Ask for a column well before %d, or search the file with Grep.", e.Column)
 	}
-	return fmt.Sprintf("Ask for lines up to %d, search the file with Grep, or read its end with tail.", e.Line)
+	return fmt.Sprintf("Ask for lines well before %d, search the file with Grep, or read its end with tail.", e.Line)
 }
 
 // Busy is a file for which no memory became free in time: others were being read.

@@ -29,7 +29,6 @@ type file struct {
 	head    []byte // the first bytes; all of them when ended
 	ended   bool   // head reaches the end of the file
 	grown   bool
-	unpacks bool // its end can be reached, though its size is not known
 	scratch *[]byte
 }
 
@@ -264,7 +263,7 @@ const DecoderMemory = 1 << 30
 
 // The most bytes that one decoder takes, beside images, whose pixels are counted.
 const (
-	documentMemory = 64 << 20
+	documentMemory = 128 << 20
 	unpackMemory   = 128 << 20
 )
 
@@ -306,14 +305,10 @@ func (f *file) addSum(ctx context.Context, s *ReadRecord) error {
 
 // damagedOr keeps our own errors and the context's, and calls everything else damage.
 func damagedOr(ctx context.Context, what string, err error) error {
-	var ours Hinter
-	var late *OutOfTime
 	switch {
-	case errors.Is(err, errUnpacked), errors.As(err, &late):
-		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.As(err, &ours):
+	case errors.As(err, new(Hinter)):
 		return err
 	}
 	return &Damaged{What: what, Why: err.Error()}

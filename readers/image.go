@@ -41,8 +41,8 @@ type Image struct {
 }
 
 // Kind is "image".
-func (*Image) Kind() string { return "image" }
-func (*Image) content()     {}
+func (*Image) Kind() string     { return "image" }
+func (c *Image) noted() *string { return &c.Note }
 
 func knowsImage(f *file, o *Options) bool { return image.FormatOf(f.head) != nil && !forced(f, o) }
 

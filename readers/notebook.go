@@ -73,8 +73,8 @@ type Output struct {
 }
 
 // Kind is "notebook".
-func (*Notebook) Kind() string { return "notebook" }
-func (*Notebook) content()     {}
+func (*Notebook) Kind() string     { return "notebook" }
+func (c *Notebook) noted() *string { return &c.Note }
 
 // knowsNotebook looks for an object that names nbformat near its beginning or, as usual, near its end.
 func knowsNotebook(f *file, o *Options) bool {

@@ -48,8 +48,8 @@ type PDF struct {
 type PageImage = pdf.PageImage
 
 // Kind is "pdf".
-func (*PDF) Kind() string { return "pdf" }
-func (*PDF) content()     {}
+func (*PDF) Kind() string     { return "pdf" }
+func (c *PDF) noted() *string { return &c.Note }
 
 // knowsPDF finds the mark within the first KB, as viewers do. A text that only speaks of PDFs is
 // told apart by having no end of a PDF.

@@ -77,8 +77,6 @@ type Config struct {
 	PDFMemory int64
 	// Memory is how many bytes all decoders take together; zero, and every larger value, is DecoderMemory. A file that needs more is read alone.
 	Memory int64
-	// Now is the clock; nil is time.Now.
-	Now func() time.Time
 }
 
 // Source is an opened file.
@@ -87,9 +85,6 @@ type Source struct {
 	Size int64 // as the file system says; 0 may also mean that it does not know
 	// Name appears in hints and never decides anything.
 	Name string
-	// ID is the file's identity. With it, and Changed, where lines begin is remembered between calls. Empty: it is not.
-	ID      string
-	Changed time.Time
 }
 
 // Options choose the part of a file and its form. The zero value is the beginning of the file within the default limits.
@@ -130,7 +125,7 @@ func WindowBytes(contextTokens int) int64 {
 type Content interface {
 	Kind() string // "text", "image", "pdf", "notebook", "binary"
 	Seen() ReadRecord
-	content()
+	noted() *string
 }
 
 // ReadRecord tells the caller how much of the file stands behind an answer. It is not part of the answer.
@@ -179,10 +174,9 @@ func (s ReadRecord) Seen() ReadRecord { return s }
 
 // Readers reads files. Make it with New.
 type Readers struct {
-	config  Config
-	indexes *lineIndexes
-	images  image.Decoders
-	pdfs    *pdf.Engine
+	config Config
+	images image.Decoders
+	pdfs   *pdf.Engine
 }
 
 // New checks the configuration. It starts nothing: the PDF engine starts with the first PDF.
@@ -200,11 +194,8 @@ func New(c Config) (*Readers, error) {
 	if c.PDFMemory == 0 {
 		c.PDFMemory = min(512<<20, c.Memory)
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	images := image.Decoders{Worker: c.Worker, Deadline: c.Deadline, CacheDir: c.CacheDir}
-	return &Readers{c, newLineIndexes(64), images, pdf.New(c.PDFMemory, c.CacheDir)}, nil
+	return &Readers{c, images, pdf.New(c.PDFMemory, c.CacheDir)}, nil
 }
 
 // Close ends the PDF engine. No Read may run any more, and one after it that needs the PDF engine fails.

@@ -10,7 +10,7 @@ import (
 // remark adds to the note of c: the way out of a binary file, a window in which there is nothing, and arguments of o that mean nothing for
 // this kind of content. The note of the reader itself comes first.
 func remark(f *file, c Content, o *Options) {
-	note := noteOf(c)
+	note := c.noted()
 	add := func(s string) {
 		if *note != "" {
 			*note += " "
@@ -68,22 +68,6 @@ func rawBytes(f *file, o *Options, c Content) string {
 		return "These are the bytes of a binary file, shown as text because encoding was given."
 	}
 	return ""
-}
-
-func noteOf(c Content) *string {
-	switch c := c.(type) {
-	case *Text:
-		return &c.Note
-	case *Image:
-		return &c.Note
-	case *PDF:
-		return &c.Note
-	case *Notebook:
-		return &c.Note
-	case *Binary:
-		return &c.Note
-	}
-	return new(string)
 }
 
 func thing(c Content) string {

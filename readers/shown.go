@@ -2,7 +2,6 @@ package readers
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 
 	"github.com/gabriel-vasile/mimetype"
@@ -26,7 +25,7 @@ func ShownAs(content []byte, encoding string) string {
 		return "PDF"
 	case knowsZip(f, o):
 		if z, err := openZip(f); err == nil {
-			if d := office.Open(context.Background(), z, office.Window{}); d != nil {
+			if d := office.Open(context.Background(), z); d != nil {
 				return d.Format
 			}
 		}
@@ -85,22 +84,6 @@ func ShownDecoded(content []byte, encoding string) string {
 		return "email"
 	}
 	return ""
-}
-
-// RenderedHTML is the text that Read shows of a page with Options.Render, without line numbers; empty where content is no page, or is larger than
-// 8 MiB. encoding is [Options].Encoding.
-func RenderedHTML(content []byte, encoding string) string {
-	head := content[:min(len(content), headBytes)]
-	if len(content) > 8<<20 || !office.LooksHTML(head) {
-		return ""
-	}
-	_, page, err := decodeWhole(content, cmp.Or(encoding, htmlCharset(head)))
-	if err != nil {
-		return ""
-	}
-	d := office.New(context.Background(), office.Window{})
-	_ = d.HTML(bytes.NewReader(page)) // the text so far counts
-	return string(d.Text())
 }
 
 // forced says that the file is to be read as text whatever it begins with, because an encoding was given. UTF-8, which some callers send with

@@ -7,8 +7,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"moltisfs/readers/pdf"
 )
 
 // Some callers send encoding: "utf-8" with every call.
@@ -220,6 +223,224 @@ func TestAnimationsCutOff(t *testing.T) {
 					t.Errorf("%d bytes of %d of %s: %q", n, len(raw), name, m.Note)
 				}
 			}
+		}
+	}
+}
+
+// An overwrite rests on what a ReadRecord says: a part must never pass for the whole.
+func TestSightOfAPart(t *testing.T) {
+	docx := func(body string) []byte {
+		return zipOf(t, "word/document.xml", `<w:document xmlns:w="u"><w:body>`+body+`</w:body></w:document>`, "word/media/image1.png", "\x89PNG")
+	}
+	notebook := []byte(`{"cells":[{"cell_type":"markdown","id":"a","source":"x"},{"cell_type":"markdown","id":"b","source":"y"},{"cell_type":"raw","id":"c","source":""}],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
+	long := "one\n" + strings.Repeat("x", MaxLineChars+1) + "\nthree\n"
+	raw := []byte{0, 1, 2, 3, 0xff, 0xfe, 6, 7, 8, 9}
+	for _, c := range []struct {
+		name    string
+		content []byte
+		o       Options
+		want    string // whole, unit, total, spans
+	}{
+		{"text", []byte("1\n2\n3\n"), Options{}, "true line 3 [{1 3}]"},
+		{"text in part", []byte("1\n2\n3\n"), Options{Offset: 2}, "false line 3 [{2 3}]"},
+		{"empty file", nil, Options{}, "true line 0 []"},
+		{"only a mark", []byte("\xef\xbb\xbf"), Options{}, "true line 0 []"},
+		{"a long line", []byte(long), Options{}, "false line 3 [{1 1} {3 3}]"},
+		{"the end of a line", []byte("abcdef"), Options{Column: 3}, "false line 1 []"},
+		{"a line by column", []byte("abcdef"), Options{Column: 1}, "true line 1 [{1 1}]"},
+		{"notebook", notebook, Options{}, "true cell 3 [{1 3}]"},
+		{"notebook in part", notebook, Options{Offset: 2, Limit: 1}, "false cell 3 [{2 2}]"},
+		{"binary", raw, Options{}, "false  0 []"},
+		{"bytes in part", raw, Options{BinaryPolicy: "base64", Offset: 3, Limit: 4}, "false byte 10 [{3 6}]"},
+		{"bytes", raw, Options{BinaryPolicy: "base64"}, "true byte 10 [{1 10}]"},
+		{"document", docx(`<w:p><w:r><w:t>a</w:t></w:r></w:p><w:p><w:r><w:t>b</w:t></w:r></w:p>`), Options{Limit: 1}, "false docx line 3 [{1 1}]"},
+		{"document without text", docx(`<w:p><w:r><w:drawing/></w:r></w:p>`), Options{}, "false  0 []"},
+		{"page without text", []byte("<!doctype html><html><script>x</script></html>"), Options{Render: true}, "false source line -1 []"},
+	} {
+		got, err := readBytes(t, c.content, c.o)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		s := got.Seen()
+		if is := fmt.Sprint(s.Whole, " ", s.Unit, " ", s.Total, " ", s.Shown); is != c.want {
+			t.Errorf("%s: %s, want %s", c.name, is, c.want)
+		}
+		if m, ok := got.(*Text); ok && m.Empty != (len(c.content) == 0) {
+			t.Errorf("%s: empty is %v for %d bytes", c.name, m.Empty, len(c.content))
+		}
+	}
+	m := readAs[*Text](t, docx(`<w:p/>`), Options{})
+	if !strings.Contains(m.Note, "No text in this docx; 1 image, ") {
+		t.Errorf("the note is %q", m.Note)
+	}
+}
+
+// TestHiddenPartsOfDocuments: hidden parts of a document are shown with a mark, or counted.
+func TestHiddenPartsOfDocuments(t *testing.T) {
+	slide := func(attr, text string) string {
+		return `<p:sld ` + attr + `><p:sp><a:p><a:r><a:t>` + text + `</a:t></a:r></a:p></p:sp></p:sld>`
+	}
+	pptx := zipOf(t, "ppt/presentation.xml", `<p:presentation><p:sldId r:id="a"/><p:sldId r:id="b"/></p:presentation>`,
+		"ppt/_rels/presentation.xml.rels", `<Relationships><Relationship Id="a" Target="slides/a.xml"/><Relationship Id="b" Target="slides/b.xml"/></Relationships>`,
+		"ppt/slides/a.xml", slide(`show="0"`, "secret"), "ppt/slides/b.xml", slide(`show="1"`, "open"))
+	xlsx := zipOf(t, "xl/workbook.xml", `<workbook><sheets><sheet name="S" r:id="r1"/></sheets></workbook>`,
+		"xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`,
+		"xl/worksheets/s.xml", `<worksheet><cols><col min="1" max="1"/><col min="2" max="2" hidden="1"/><col min="4" max="6" hidden="1"/></cols><sheetData>`+
+			`<row r="1"><c><v>7</v></c></row><row r="2" hidden="1"><c><v>8</v></c></row></sheetData></worksheet>`)
+	odf := func(kind, styles, body string) []byte {
+		return zipOf(t, "mimetype", "application/vnd.oasis.opendocument."+kind, "content.xml",
+			`<office:document-content><office:automatic-styles>`+styles+`</office:automatic-styles><office:body>`+body+`</office:body></office:document-content>`)
+	}
+	const hide = `<style:style style:name="H"><style:text-properties text:display="none"/><style:table-properties table:display="false"/><style:drawing-page-properties presentation:visibility="hidden"/></style:style>`
+	for _, c := range []struct {
+		name     string
+		raw      []byte
+		has, not string // in the text
+		count    int    // of hidden characters
+	}{
+		{"pptx", pptx, "## Slide 1 (hidden)\n\nsecret\n\n## Slide 2\n\nopen\n", "", 0},
+		{"xlsx", xlsx, "Hidden columns: B, D-F\n\n1 | 7\n2 (hidden) | 8\n", "", 0},
+		{"odt", odf("text", hide, `<text:p>in <text:span text:style-name="H">größe</text:span> out</text:p><text:section text:display="none"><text:p>ab</text:p></text:section>`), "in größe out\n\nab\n", "", 7},
+		{"odp", odf("presentation", hide, `<draw:page draw:style-name="H"><text:p>secret</text:p></draw:page><draw:page><text:p>open</text:p></draw:page>`), "## Slide 1 (hidden)\n\nsecret\n\n## Slide 2\n\nopen\n", "", 0},
+		{"ods", odf("spreadsheet", hide, `<table:table table:name="T" table:style-name="H"><table:table-column/><table:table-column table:number-columns-repeated="2" table:visibility="collapse"/>`+
+			`<table:table-row><table:table-cell><text:p>a</text:p></table:table-cell></table:table-row><table:table-row table:visibility="filter" table:number-rows-repeated="2"><table:table-cell><text:p>b</text:p></table:table-cell></table:table-row></table:table>`),
+			"## Table: T (hidden)\n\nHidden columns: B-C\n\n| a |\n| --- |\n| (hidden) b |\n| (hidden) b |\n", "", 0},
+		{"html", []byte("<!doctype html><p>seen</p><div style='color: red; Display : None'>one <div>two</div> three</div><p hidden>four<p>five<span hidden>six</span></p>"), "five", "", 18},
+		{"html without", []byte("<!doctype html><p>seen <br hidden> and <input hidden> more</p>"), "more", "", 0},
+	} {
+		m := readAs[*Text](t, c.raw, Options{Render: true})
+		if !strings.Contains(plainLines(m), c.has) {
+			t.Errorf("%s: %q, want %q", c.name, plainLines(m), c.has)
+		}
+		want := ""
+		if c.count > 0 {
+			want = fmt.Sprintf("Hidden in the document, but shown here: %d characters.", c.count)
+		}
+		if strings.Contains(m.Note, "Hidden in") != (c.count > 0) || !strings.Contains(m.Note, want) {
+			t.Errorf("%s: %q, want %q", c.name, m.Note, want)
+		}
+		end := readAs[*Text](t, c.raw, Options{Render: true, Tail: true, Limit: 1})
+		if strings.Contains(end.Note, "Hidden in") != (c.count > 0) {
+			t.Errorf("%s: its last line says %q", c.name, end.Note)
+		}
+	}
+}
+
+// TestHTMLBlocks: each block of a page is a block in its text.
+func TestHTMLBlocks(t *testing.T) {
+	page := []byte("<!doctype html><details><summary>s</summary>inside</details>after<form>f</form>g<figure>h<figcaption>i</figcaption></figure>j")
+	if got, want := plainLines(readAs[*Text](t, page, Options{Render: true})), "s\n\ninside\n\nafter\n\nf\n\ng\n\nh\n\ni\n\nj\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A binary file without a listing has no entries to count, and says so of no window.
+func TestWindowOfABinaryWithoutEntries(t *testing.T) {
+	b := readAs[*Binary](t, []byte("\x00\x01\x02\x03 nothing known"), Options{Offset: 3, Limit: 2})
+	if b.StartEntry != 0 || strings.Contains(b.Note, "entry") || !strings.Contains(b.Note, "Ignored, because they mean nothing for this binary file: offset, limit.") {
+		t.Errorf("%d, %q", b.StartEntry, b.Note)
+	}
+}
+
+// TestHiddenLines: what can't be seen is counted, and the first lines that have it are named.
+func TestHiddenLines(t *testing.T) {
+	m := readAs[*Text](t, []byte("plain\na\u2028b\u007f\nplain\n\u202eend\n"), Options{})
+	if m.HiddenChars != 3 || !slices.Equal(m.HiddenLines, []int{2, 4}) {
+		t.Errorf("%d in %v", m.HiddenChars, m.HiddenLines)
+	}
+	if m = readAs[*Text](t, []byte(strings.Repeat("\u200b\n", 100)), Options{}); m.HiddenChars != 100 || len(m.HiddenLines) != 20 {
+		t.Errorf("%d in %v", m.HiddenChars, m.HiddenLines)
+	}
+	if m = readAs[*Text](t, []byte("plain\n"), Options{}); m.HiddenChars != 0 || m.HiddenLines != nil {
+		t.Errorf("%d in %v", m.HiddenChars, m.HiddenLines)
+	}
+	n := readAs[*Notebook](t, []byte(`{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[
+		{"cell_type":"markdown","id":"a","metadata":{},"source":"plain"},
+		{"cell_type":"code","id":"b","metadata":{},"source":"x\u202e","execution_count":1,
+			"outputs":[{"output_type":"stream","name":"stdout","text":"\u200b\u200b"}]}]}`), Options{})
+	if n.HiddenChars != 3 || !slices.Equal(n.HiddenCells, []int{2}) {
+		t.Errorf("%d in cells %v", n.HiddenChars, n.HiddenCells)
+	}
+	var p PDF
+	p.fill(&pdf.Pages{Total: 9, Asked: []int{3, 4, 5}, Pages: []pdf.Page{
+		{Number: 3, Text: "a\u200b"}, {Number: 4, Text: "b"}, {Number: 5, Text: "\u2060c\u2060"}}},
+		&Options{MaxBytes: 1000})
+	if p.HiddenChars != 3 || !slices.Equal(p.HiddenPages, []int{3, 5}) {
+		t.Errorf("%d on pages %v", p.HiddenChars, p.HiddenPages)
+	}
+}
+
+// Arguments without effect are named, and so is a window beyond the end; what was used is not.
+func TestRemarks(t *testing.T) {
+	text, png := []byte("a\nb\n"), corpusFile(t, "image/rgb.png")
+	nb := []byte(`{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[{"cell_type":"code","id":"c","source":"x","outputs":[]}]}`)
+	elf := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 100)...)
+	html := []byte("<!doctype html><p>x</p>")
+	for name, c := range map[string]struct {
+		raw  []byte
+		o    Options
+		want string // the note; "" for none
+	}{
+		"text":                {text, Options{Offset: 1, Limit: 1}, ""},
+		"text with pages":     {text, Options{Pages: "1-2", Render: true}, "Ignored, because they mean nothing for this text: pages, render."},
+		"empty pages":         {text, Options{Pages: " "}, ""},
+		"text past its end":   {text, Options{Offset: 3}, "Nothing at line 3: there are 2 lines."},
+		"column past its end": {text, Options{Offset: 2, Column: 2}, "Nothing at column 2: line 2 ends before it."},
+		"column and a limit":  {text, Options{Column: 1, Limit: 2}, "limit (a column is of one line)"},
+		"column":              {[]byte("abc\n"), Options{Offset: 1, Column: 3}, ""},
+		"empty text":          {nil, Options{Offset: 3}, ""},
+		"docx past its end":   {corpusFile(t, "document/letter.docx"), Options{Offset: 999}, "Nothing at line 999: there are "},
+		"html rendered":       {html, Options{Render: true, Pages: "2"}, "mean nothing for this html: pages."},
+		"image":               {png, Options{}, ""},
+		"image with a window": {png, Options{Offset: 2, Limit: 3, Tail: false, Pages: "1", Render: true}, "this image: offset, limit, pages, render."},
+		"PDF with a window":   {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{Offset: 5, Limit: 3}, "this PDF: offset, limit."},
+		"PDF past its end":    {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{Pages: "1-99"}, "No page 99: there "},
+		"PDF":                 {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{Pages: "1"}, ""},
+		"notebook":            {nb, Options{Offset: 1, Limit: 1}, ""},
+		"notebook past end":   {nb, Options{Offset: 4, Pages: "1"}, "Nothing at cell 4: there is 1 cell. Ignored, because they mean nothing for this notebook: pages."},
+		"notebook column":     {nb, Options{Column: 3}, "Nothing at column 3: cell 1 ends before it."},
+		"binary":              {elf, Options{}, `ask the operator for binary_policy = "base64"`},
+		"binary rejected":     {elf, Options{Offset: 3, Limit: 4}, "this binary file: offset, limit."},
+		"binary shown":        {elf, Options{Offset: 3, Limit: 4, BinaryPolicy: "base64"}, ""},
+		"binary past its end": {elf, Options{Offset: 300, BinaryPolicy: "base64"}, "Nothing at byte 300: there are 107 bytes."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := readBytes(t, c.raw, c.o)
+			must(t, err)
+			if note := *got.noted(); !strings.Contains(note, c.want) || c.want == "" && note != "" {
+				t.Errorf("%q, want %q", note, c.want)
+			}
+		})
+	}
+}
+
+// A text with NULs among its first 8,000 bytes is binary, as in git, and the note says which argument shows it. Later ones change nothing.
+func TestTextWithNULs(t *testing.T) {
+	const hint = `encoding: "utf-8" shows it as text.`
+	code := strings.Repeat("int main(void) { return 0; } /* é */\n", 190)
+	for _, n := range []int{1, 5, 600, 8000} {
+		nuls := strings.Repeat("\x00", n)
+		for _, content := range []string{nuls + code, code[:3515] + nuls + code[3515:], code + nuls, nuls + "# Title\n" + code} {
+			b := readAs[*Binary](t, []byte(content), Options{})
+			if !strings.Contains(b.Note, hint) || strings.Contains(b.Note, "operator") {
+				t.Errorf("%d NULs: %+v", n, b)
+			}
+			m := readAs[*Text](t, []byte(content), Options{Encoding: "utf-8"})
+			if !strings.Contains(m.Content, "/* é */") {
+				t.Errorf("%d NULs: with encoding %.200q", n, m.Content)
+			}
+		}
+		late := strings.Repeat(code, 2) + nuls + "\n"
+		if m := readAs[*Text](t, []byte(late), Options{}); !strings.Contains(m.Content, "/* é */") {
+			t.Errorf("%d NULs behind 8,000 bytes: %.200q", n, m.Content)
+		}
+	}
+	for name, content := range map[string]string{
+		"noise": "\x00\x01\x02\x03\x04\x05\x06\x07\x0e\x0f", "only NULs": "\x00\x00", "bytes": strings.Repeat("\x00\xfe\xc3\x28\x90", 50), "database": string(corpusFile(t, "binary/one.db")),
+	} {
+		if b := readAs[*Binary](t, []byte(content), Options{}); strings.Contains(b.Note, hint) {
+			t.Errorf("%s: %s", name, b.Note)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package readers
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -53,8 +52,8 @@ type Text struct {
 }
 
 // Kind is "text".
-func (*Text) Kind() string { return "text" }
-func (*Text) content()     {}
+func (*Text) Kind() string     { return "text" }
+func (c *Text) noted() *string { return &c.Note }
 
 func knowsText(f *file, o *Options) bool {
 	return o.Encoding != "" || !isBinary(f.head)
@@ -126,29 +125,22 @@ func (t *Text) noText(size int64, pictures int) {
 }
 
 // renderText shows the asked window of a text that is in memory, as UTF-8.
-func renderText(content []byte, o *Options) *Text { return renderAfter(0, content, o) }
-
-// renderAfter is renderText for a text of which the first lines, gone of them, are not in memory.
-func renderAfter(gone int, content []byte, o *Options) *Text {
-	total := gone + countLines(content)
+func renderText(content []byte, o *Options) *Text {
+	total := countLines(content)
 	t := &Text{TotalLines: Count(total)}
 	t.Total = total
 	first := o.Offset
 	limit := o.lines()
 	switch {
 	case o.Tail:
-		first = max(total-limit+1, gone+1)
+		first = max(total-limit+1, 1)
 	case first < 0:
 		first = total + max(first, -total) + 1
 		first = max(first, 1)
 	case first == 0:
 		first = 1
 	}
-	if first <= gone { // only where the end was asked for
-		t.Note = fmt.Sprintf("There are %d lines; those before line %d can be had with a positive offset.", total, gone+1)
-		first = gone + 1
-	}
-	at := text.SkipLines(content, first-1-gone)
+	at := text.SkipLines(content, first-1)
 	if o.Tail {
 		dropped := fitTail(content[at:], o)
 		at += text.SkipLines(content[at:], dropped)

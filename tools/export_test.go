@@ -7,28 +7,19 @@ import (
 	"time"
 
 	"moltisfs/config"
-	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
 
 // OpenFaulty is Open with system calls on the tree that come to what fault says.
 func OpenFaulty(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
-	return open(cfg, o, fault, engine.Location{})
+	o.fault = fault
+	return Open(cfg, o)
 }
 
 // OpenAt is Open where system calls on the tree are made elsewhere. end is called when the suite has been closed.
 func OpenAt(cfg config.Config, o Options, calls guardfs.Calls, end func() error) (*Suite, error) {
-	return open(cfg, o, nil, engine.Location{Calls: calls, End: end})
-}
-
-// CauseOf is the name of the cause of a refusal.
-func CauseOf(p Payload) string {
-	if r, ok := p.(*Refusal); ok && r.Facts() != nil {
-		return r.Facts().Cause.Name
-	} else if ok {
-		return r.Reason
-	}
-	return ""
+	o.at.Calls, o.at.End = calls, end
+	return Open(cfg, o)
 }
 
 // WithPatience has what a call may have meant looked for as long as that. It is set before tests run.
@@ -69,6 +60,26 @@ type PathTool struct {
 	Args        func(path string, there bool) map[string]any
 }
 
+// pathArgs gives, for each tool, arguments that have it work on a path. there says that a file with the text "a" is there.
+var pathArgs = map[string]func(path string, there bool) any{
+	"Read":  func(path string, _ bool) any { return ReadArgs{FilePath: path} },
+	"Write": func(path string, _ bool) any { return WriteArgs{FilePath: path, Content: "b\n"} },
+	"Edit": func(path string, there bool) any {
+		return EditArgs{FilePath: path, OldString: map[bool]string{true: "a"}[there], NewString: "b"}
+	},
+	"MultiEdit": func(path string, there bool) any {
+		return MultiEditArgs{FilePath: path, Edits: []OneEdit{{OldString: map[bool]string{true: "a"}[there], NewString: "b"}}}
+	},
+	"NotebookEdit": func(path string, _ bool) any {
+		return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
+	},
+	"Glob":               func(path string, _ bool) any { return GlobArgs{Pattern: "**", Path: &path} },
+	"Grep":               func(path string, _ bool) any { return GrepArgs{Pattern: "a", Path: &path} },
+	"checkpoints_list":   func(path string, _ bool) any { return CheckpointsListArgs{Path: &path} },
+	"checkpoint_diff":    func(path string, _ bool) any { return CheckpointDiffArgs{Since: new("1h"), Paths: []string{path}} },
+	"checkpoint_restore": func(path string, _ bool) any { return CheckpointRestoreArgs{Since: new("1h"), Paths: []string{path}} },
+}
+
 // PathTools are all tools. Those of class "record" look a path up in the store; the others open it.
 func PathTools() (out []PathTool) {
 	for i := range table {
@@ -77,15 +88,15 @@ func PathTools() (out []PathTool) {
 		switch {
 		case strings.HasPrefix(t.Name, "checkpoint"):
 			class = "record"
-		case t.Effect == Reads && t.OwnTime:
+		case !t.Changes && t.OwnTime:
 			class = "walk"
-		case t.Effect == Reads:
+		case !t.Changes:
 			class = "read"
 		case strings.HasPrefix(t.Name, "Notebook"):
 			class = "cell"
 		}
 		out = append(out, PathTool{t.Name, class, func(path string, there bool) (args map[string]any) {
-			raw, err := plainJSON(t.at(path, there))
+			raw, err := plainJSON(pathArgs[t.Name](path, there))
 			if err == nil {
 				err = json.Unmarshal(raw, &args)
 			}

@@ -15,7 +15,6 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/guardfs"
 	"moltisfs/internal/refusal"
 )
 
@@ -90,12 +89,11 @@ func (g *Glob) Text() string {
 	return b.String() + oddText(g.OddNames) + g.Skipped.text(g.Partial, g.Total > 0)
 }
 
-var globTool = define[GlobArgs](Tool{
+var globTool = define[GlobArgs](toolRow{
 	Name:  "Glob",
 	Title: "Find files by name",
 	Description: "Files matching a glob, newest first. Hidden files count; version-control " +
 		"directories and ignored files don't.",
-	Effect:  Reads,
 	Search:  dialect.Search{Hint: "find files by name or pattern, list a directory"},
 	OwnTime: true,
 	aliases: []args.Alias{
@@ -103,11 +101,11 @@ var globTool = define[GlobArgs](Tool{
 			"include includepattern includes search searchterm q match filter patterns globs filequery " +
 			"searchquery", Ours: "pattern"},
 		{Theirs: dirNames, Ours: "path"},
-		{Theirs: notNames, Ours: "pattern", Turn: args.Exclude},
+		{Theirs: notNames, Hint: "write it into pattern, as *.go,!*_test.go"},
 		{Theirs: maxNames + " headlimit", Ours: "limit"},
 		{Theirs: "skip", Ours: "offset"},
-		{Theirs: "ignorecase caseinsensitive nocase icase", Ours: "pattern", Turn: args.AnyCase},
-		{Theirs: "casesensitive matchcase", Ours: "pattern", Turn: args.MatchCase},
+		{Theirs: "ignorecase caseinsensitive nocase icase", Says: "false", Hint: "write both cases, as *.[gG][oO]"},
+		{Theirs: "casesensitive matchcase", Says: "true", Hint: "write both cases, as *.[gG][oO]"},
 		{Theirs: "recursive r", Says: "true", Hint: "** crosses directories, * does not"},
 		{Theirs: "type kind filetype", Says: "f file files", Hint: "Glob lists files"},
 		{Theirs: "sort sortby orderby", Says: "mtime modified time date newest", Hint: "Glob lists the newest first"},
@@ -121,7 +119,7 @@ var globTool = define[GlobArgs](Tool{
 		r.FilePath = a.Path
 		r.Next = &NextCall{"Glob", map[string]any{"pattern": a.args.(*GlobArgs).Pattern, "path": path.Dir(a.Path)}}
 	}},
-}, runGlob, func(path string, _ bool) GlobArgs { return GlobArgs{Pattern: "**", Path: &path} })
+}, runGlob)
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
 	start, sent := time.Now(), *a
@@ -184,14 +182,14 @@ func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool)
 	return out, nil
 }
 
-const wild = "*?[{" // what makes a glob of a name
+const wild = "*?[{" // a name that has one of them is a glob
 
 // reroot changes a to look where its pattern says. A pattern that is absolute, or climbs out of
 // path, begins at the directory that it names before its first wildcard. As in every path, ".." is
 // taken by name; the policy says what may be looked at.
 func (s *Suite) reroot(a *GlobArgs) error {
 	if globs := grep.SplitGlobs(a.Pattern, ","); len(globs) > 1 {
-		return s.rerootList(a, globs)
+		return s.oneRoot(a, globs)
 	}
 	not := ""
 	pattern, ok := strings.CutPrefix(a.Pattern, "!")
@@ -215,64 +213,22 @@ func (s *Suite) reroot(a *GlobArgs) error {
 	return nil
 }
 
-// rerootList is for a list with absolute globs outside path: it is looked for in the directory that
-// holds all they name. Relative ones beside them are refused: they speak of another directory, and
-// one search has one. An exclusion of what lies elsewhere is left out.
-func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
+// oneRoot refuses a list of globs some of which lie outside of path: one search has one directory.
+func (s *Suite) oneRoot(a *GlobArgs, globs []string) error {
 	root := path.Clean(cmp.Or(value(a.Path), s.cfg.WorkspaceRoot))
-	base, changed := "", false
-	var relative, outside []string
-	for i, g := range globs {
-		pattern, not := strings.CutPrefix(g, "!")
-		lead, rest := literalLead(pattern)
-		if path.IsAbs(root) && !strings.ContainsAny(root, wild+`\`) && !path.IsAbs(pattern) &&
+	var outside []string
+	for _, g := range globs {
+		pattern := strings.TrimPrefix(g, "!")
+		lead, _ := literalLead(pattern)
+		if path.IsAbs(pattern) && path.Clean(pattern) != root && !within(path.Clean(lead), root) ||
 			slices.Contains(strings.Split(lead, "/"), "..") {
-			lead = strings.TrimSuffix(path.Join(root, lead), "/") + "/"
-			pattern, changed = lead+rest, true
-			if globs[i] = pattern; not {
-				globs[i] = "!" + pattern
-			}
-		}
-		switch lead = path.Clean(lead); {
-		case !path.IsAbs(pattern):
-			if !not || strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
-				relative = append(relative, g)
-			}
-			continue
-		case not:
-			continue
-		case path.Clean(pattern) != root && !within(lead, root):
 			outside = append(outside, g)
 		}
-		if base == "" {
-			base = lead
-		}
-		for !within(lead, base) {
-			base = path.Dir(base)
-		}
 	}
-	switch {
-	case len(outside) == 0:
-		base = root
-	case len(relative) > 0:
-		return engine.Refuse(refusal.SeveralDirectories, "", refusal.GlobFacts{Relative: quote(strings.Join(relative, ",")),
-			Root: quote(root), Outside: quote(strings.Join(outside, ","))})
-	default:
-		a.Path = &base
+	if len(outside) == 0 {
+		return nil
 	}
-	kept := slices.DeleteFunc(slices.Clone(globs), func(g string) bool {
-		pattern, not := strings.CutPrefix(g, "!")
-		lead, rest := literalLead(pattern)
-		if !strings.ContainsAny(rest, wild+`\`) {
-			lead = pattern
-		}
-		lead = path.Clean(lead)
-		return not && path.IsAbs(pattern) && !within(lead, base) && !within(base, lead)
-	})
-	if changed || len(kept) < len(globs) {
-		a.Pattern = strings.Join(kept, ",")
-	}
-	return nil
+	return engine.Refuse(refusal.SeveralDirectories, "", refusal.GlobFacts{Root: quote(root), Outside: quote(strings.Join(outside, ","))})
 }
 
 // literalLead cuts a glob in two: the directories that it names before its first wildcard, with
@@ -338,12 +294,12 @@ func (s *Suite) notSearched(ctx context.Context, c *engine.Call, root string, sk
 	return err
 }
 
-// text tells a model that an answer is incomplete, and why. That ignored files are left
+// text tells a model that an answer is incomplete, and why. That ignored files and links are left
 // out is as it should be: it matters where nothing was found.
 func (s Skipped) text(partial, found bool) string {
 	var b lines
 	b.add(partial, "\n[the deadline came first: there may be more; search a smaller part]")
-	// Version control directories and links are always there and never meant: not worth a line.
+	// Version control directories are always there and never meant: not worth a line.
 	var notes []string
 	if r, ok := s[unsaved]; ok {
 		fmt.Fprintf(&b, "\n[unsaved text of %s in the user's editor was not searched. %s]",
@@ -353,9 +309,9 @@ func (s Skipped) text(partial, found bool) string {
 		switch reason {
 		case unsaved:
 			continue
-		case "vcs", "links", "special", "deadline":
+		case "vcs", "special", "deadline":
 			continue
-		case "ignored":
+		case "ignored", "links":
 			if found {
 				continue
 			}
@@ -448,7 +404,7 @@ func relative(root, path string) string {
 	return rest
 }
 
-// tries is the time for that, of a search that took so long.
+// tries bounds the look for another reading of a search, which itself took so long: a tenth of that, or patience.
 func tries(ctx context.Context, took time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, max(patience, took/10))
 }
@@ -486,8 +442,8 @@ func (s *Suite) otherGlob(ctx context.Context, c *engine.Call, a *GlobArgs, out 
 	with := func(g string) bool {
 		return try("pattern "+g, func(b *GlobArgs) { b.Pattern = g })
 	}
-	if s.throughLink(ctx, c, a, out) {
-		return
+	if out.link != "" {
+		out.Note = joined(edit.ShownPath(path.Join(out.Root, out.link))+" is a symbolic link, and no search follows one", out.Note)
 	}
 	for _, g := range alternatives.Globs(a.Pattern) {
 		if with(g) {
@@ -495,13 +451,6 @@ func (s *Suite) otherGlob(ctx context.Context, c *engine.Call, a *GlobArgs, out 
 				out.Next = nil // which of the two is meant can't be told
 			}
 			return
-		}
-	}
-	if value(a.Path) == "" {
-		for _, g := range alternatives.GlobsBelow(a.Pattern, s.cfg.WorkspaceRoot) {
-			if with(g) {
-				return
-			}
 		}
 	}
 	if out.Skipped["ignored"].Count > 0 && ctx.Err() == nil {
@@ -520,44 +469,6 @@ func (s *Suite) otherGlob(ctx context.Context, c *engine.Call, a *GlobArgs, out 
 		try("in the whole workspace", func(b *GlobArgs) { b.Path = nil })
 		out.Next = nil // it was not asked for
 	}
-}
-
-// throughLink tells of a symbolic link that fits the pattern of a, or its beginning, and offers the
-// call that goes there, if there is one.
-func (s *Suite) throughLink(ctx context.Context, c *engine.Call, a *GlobArgs, out *Glob) bool {
-	parts, r := strings.Split(a.Pattern, "/"), out
-	if len(grep.SplitGlobs(a.Pattern, ",")) > 1 {
-		parts = []string{a.Pattern}
-	}
-	for n := len(parts); n > 0 && ctx.Err() == nil; n-- {
-		if strings.Trim(parts[n-1], "*?") == "" {
-			continue // any name fits it
-		}
-		rest := strings.Join(parts[n:], "/")
-		if n < len(parts) {
-			b := GlobArgs{Path: a.Path, Pattern: strings.Join(parts[:n], "/")}
-			if r, _ = s.list(ctx, c, &b, false); r == nil {
-				return false
-			}
-		}
-		if r.link == "" {
-			continue
-		}
-		at := path.Join(r.Root, r.link)
-		out.Note = joined(edit.ShownPath(at)+" is a symbolic link, and no search follows one", out.Note)
-		switch o, ok := c.There(at); {
-		case ok && o.Info.Kind == guardfs.KindFile && rest == "":
-			out.Next = read(at)
-		case ok && o.Info.Kind == guardfs.KindDir:
-			b := GlobArgs{Path: &at, Pattern: cmp.Or(rest, "*")}
-			next := again("Glob", &b, nil)
-			if r, err := s.list(ctx, c, &b, false); err == nil && r.Total > 0 {
-				out.Next = next
-			}
-		}
-		return out.Next != nil
-	}
-	return false
 }
 
 // whyNone drops how to have skipped entries included if something was found: it matters where nothing was.

@@ -50,27 +50,25 @@ const (
 	defaultHead = 250
 )
 
-var grepTool = define[GrepArgs](Tool{
+var grepTool = define[GrepArgs](toolRow{
 	Name:  "Grep",
 	Title: "Search file contents",
-	Description: "Searches with a regular expression (ripgrep syntax, and look-around). " +
+	Description: "Searches with a regular expression (ripgrep syntax). " +
 		"Lists of files: newest first; lines: by path. " +
 		"$ matches before CRLF.",
-	Effect:  Reads,
 	Search:  dialect.Search{Hint: "search code or text in files with a regular expression"},
 	OwnTime: true,
 	aliases: []args.Alias{
-		{Theirs: "regex regexp", Ours: "pattern", Turn: args.Regexp},
 		{Theirs: "regex regexp query search searchterm searchtext searchpattern searchquery searchstring " +
 			"searchregex text term keyword needle expression expr find q substring string regexpattern grep",
 			Ours: "pattern"},
 		{Theirs: dirNames + " filename targetfile filepaths", Ours: "path"},
-		{Theirs: "files filefilter", Ours: "path", Turn: args.PathOrGlob},
+		{Theirs: "files filefilter", Hint: "use path for one file or directory, glob for a pattern of names"},
 		{Theirs: "include includes includepattern includepatterns includeglob fileglob globpattern globfilter " +
 			"filepattern filepatterns filenamepattern filemask globs pathpattern filenameglob", Ours: "glob"},
-		{Theirs: notNames, Ours: "glob", Turn: args.Exclude},
+		{Theirs: notNames, Hint: "write it into glob, as !*_test.go"},
 		{Theirs: "filetype filetypes language lang", Ours: "type"},
-		{Theirs: "extension extensions fileextension fileextensions ext exts", Ours: "glob", Turn: args.Extension},
+		{Theirs: "extension extensions fileextension fileextensions ext exts", Hint: "use glob, as *.py"},
 		{Theirs: "ignorecase caseinsensitive icase nocase", Ours: "-i"},
 		{Theirs: "casesensitive matchcase", Ours: "-i", Turn: args.Opposite},
 		{Theirs: "linenumbers showlinenumbers linenumber includelinenumbers withlinenumbers", Ours: "-n"},
@@ -86,9 +84,11 @@ var grepTool = define[GrepArgs](Tool{
 		{Theirs: "multilinematch dotall dotmatchesnewline multilinemode U", Ours: "multiline"},
 		{Theirs: maxNames + " head maxlines maxoutput", Ours: "head_limit"},
 		{Theirs: "skip", Ours: "offset"},
-		{Theirs: "fixedstrings fixedstring literal isliteral plaintext F fixed", Ours: "pattern", Turn: args.Literal},
-		{Theirs: "isregex useregex isregexp regexmode", Ours: "pattern", Turn: args.Regexp},
-		{Theirs: "wholeword wholewords wordregexp word matchwholeword w", Ours: "pattern", Turn: args.WholeWord},
+		{Theirs: "fixedstrings fixedstring literal isliteral plaintext F fixed", Says: "false",
+			Hint: "put backslashes before what the pattern has of .*+?()[]{}|^$"},
+		{Theirs: "isregex useregex isregexp regexmode", Says: "true",
+			Hint: "put backslashes before what the pattern has of .*+?()[]{}|^$"},
+		{Theirs: "wholeword wholewords wordregexp word matchwholeword w", Says: "false", Hint: `put \b before and behind the pattern`},
 		{Theirs: "recursive r R", Says: "true", Hint: "give one file as path"},
 		{Theirs: hiddenName, Says: "true", Hint: "hidden files are searched"},
 		{Theirs: gitNames, Says: "true", Hint: "ignored files are searched where they are given as path"},
@@ -97,7 +97,7 @@ var grepTool = define[GrepArgs](Tool{
 	},
 	answers: []Payload{&Grep{}},
 	refuses: map[engine.Cause]func(*about, *Refusal){engine.BadPattern: badPattern, engine.NoFileType: unknownType},
-}, runGrep, func(path string, _ bool) GrepArgs { return GrepArgs{Pattern: "a", Path: &path} })
+}, runGrep)
 
 func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payload, error) {
 	start := time.Now()
@@ -178,13 +178,13 @@ func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all boo
 	return out, nil
 }
 
-// contextOf: an explicit -A or -B beats -C, and -C beats context.
+// contextOf gives the lines before and behind a match: an explicit -A or -B beats -C, and -C beats context.
 func contextOf(a *GrepArgs) (before, after int) {
 	around := cmp.Or(a.Around, a.Context)
 	return min(value(cmp.Or(a.Before, around)), maxContext), min(value(cmp.Or(a.After, around)), maxContext)
 }
 
-// listNote says how a list of globs was read whose blanks look like those of a name.
+// listNote says how a list of globs was read of which some blank may belong to a name.
 func listNote(list string) string {
 	globs := grep.ListGlobs(list)
 	if len(globs) == len(grep.SplitGlobs(list, ",")) || !slices.ContainsFunc(globs, func(g string) bool { return !strings.ContainsAny(g, "*?[{./!") }) {
@@ -212,7 +212,6 @@ type Grep struct {
 	// Binary are the first of the binary files that match. No line of theirs is shown, and they are not among the files.
 	Binary   []string  `json:"binary_matches,omitempty"`
 	Root     string    `json:"root"`
-	Engine   string    `json:"engine,omitempty"` // "backtracking" when the pattern needs it
 	Partial  bool      `json:"partial,omitempty"`
 	Skipped  Skipped   `json:"skipped,omitempty"`
 	OddNames []string  `json:"odd_names,omitempty"` // some of the paths that are not what they seem
@@ -231,7 +230,7 @@ type Grep struct {
 // GrepTotals count everything that matched, shown or not.
 type GrepTotals struct {
 	Files   int `json:"files"`
-	Rows    int `json:"rows,omitempty"` // of content, lines of context included: what head_limit and offset count there
+	Rows    int `json:"rows,omitempty"` // of content, lines of context included: head_limit and offset count them
 	Lines   int `json:"lines,omitempty"`
 	Matches int `json:"matches,omitempty"`
 	Binary  int `json:"binary,omitempty"` // binary files that match
@@ -417,9 +416,6 @@ func (g *Grep) fill(r *grep.Result, q grep.Query, p grepPage) {
 	g.Root, g.Partial, g.Skipped = r.Root, r.Partial, skippedOf(r.Skipped)
 	g.Total = GrepTotals{Files: r.Totals.Files, Lines: r.Totals.Lines, Matches: r.Totals.Matches, Binary: len(r.Binary)}
 	g.Binary = r.Binary[:min(len(r.Binary), maxBinary)]
-	if r.Engine == "backtracking" {
-		g.Engine = r.Engine
-	}
 	if q.Mode == grep.Content {
 		g.Total.Rows = r.Totals.Rows
 		g.end(p, g.fillRows(r.Rows, q, p), r.Totals.Rows)
@@ -589,16 +585,15 @@ func badPattern(a *about, r *Refusal) {
 		Offset  int    `json:"pattern_offset"`
 		Suggest string `json:"suggested_pattern,omitempty"`
 	}{e.Offset, e.Suggest}
-	switch {
-	case e.Multiline && e.Suggest != "":
-		r.Hint = "Set multiline, and use `" + e.Suggest + "`."
-		r.Next = again(a.tool, a.args, map[string]any{"multiline": true, "pattern": e.Suggest})
-	case e.Multiline:
-		r.Hint = "Set multiline."
-		r.Next = again(a.tool, a.args, map[string]any{"multiline": true})
-	default:
+	if !e.Multiline {
 		r.fill(a, e.Suggest)
+		return
 	}
+	more := map[string]any{"multiline": true}
+	if e.Suggest != "" {
+		more["pattern"] = e.Suggest
+	}
+	r.Next = again(a.tool, a.args, more)
 }
 
 // fill offers the pattern that finds something.
@@ -749,7 +744,7 @@ func (a *about) otherPattern(suggest string) (r *alternatives.Pattern, hits stri
 	ctx, cancel := tries(context.Background(), 0)
 	defer cancel()
 	all := alternatives.Patterns(args.Pattern, value(args.IgnoreCase), value(args.Multiline))
-	if suggest != "" { // behind the literal text: what was meant as a whole is not a part of it
+	if suggest != "" { // behind the literal text: a reading of the whole comes before one of a part
 		at := slices.IndexFunc(all, func(r alternatives.Pattern) bool { return r.As == "literal text" })
 		all = slices.Insert(all, at+1, alternatives.Pattern{Text: suggest})
 	}

@@ -26,7 +26,7 @@ import (
 // of the request, and why it can't run.
 type Call = dialect.Call
 
-// A Definition is what a model is told of a tool. It is [dialect.Definition]:
+// A Definition describes a tool to a model. It is [dialect.Definition]:
 //
 //	Name, Title, Description                     string
 //	ReadOnly, Destructive, Idempotent, OpenWorld bool
@@ -47,7 +47,7 @@ type Approver interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
-// Question is one change, ready to happen: what an Approver is asked. It is [approval.Question]:
+// Question is one change, ready to happen, put before an Approver. It is [approval.Question]:
 //
 //	ID                       string
 //	Principal, Session, Tool string
@@ -100,7 +100,7 @@ func Terminal(in io.Reader, out io.Writer) Approver { return approval.Terminal(i
 // Yes approves every change, under the name by.
 func Yes(by string) Approver { return approval.Yes(by) }
 
-// Remember asks of, and keeps what its answers grant until it ends.
+// Remember asks the approver of, and keeps the grants of its answers until it ends.
 func Remember(of Approver) Approver { return approval.Remember(of) }
 
 // Escape gives text without characters that a terminal acts on or that look like others. Line breaks stay if lines is set.

@@ -90,15 +90,7 @@ func TestMountDuringAWalk(t *testing.T) {
 	}
 	root := guardfs.Canonical(t.TempDir())
 	toolstest.Layout(t, root, "secrets/k = S\nsecrets/sub/k = S\npub/file = a\npub/sub/k = a\npub/other = a")
-	for _, deny := range [][]string{{root + "/secrets/**"}, {root + "/secrets/**", "**/*.pem"}} {
-		judge, err := policy.New(policy.Options{Deny: deny})
-		must(t, err)
-		fs, err := guardfs.New(guardfs.Options{Judge: judge})
-		must(t, err)
-		h, err := fs.Resolve(root+"/pub", guardfs.Read)
-		must(t, err)
-		d, err := h.Dir()
-		must(t, err)
+	eachDenied(t, root, func(d *guardfs.Dir) {
 		testdir.Mount(t, root+"/secrets/k", root+"/pub/file", unix.MS_BIND)
 		testdir.Mount(t, root+"/secrets/sub", root+"/pub/sub", unix.MS_BIND)
 		closed(t, d)
@@ -108,13 +100,10 @@ func TestMountDuringAWalk(t *testing.T) {
 		for _, at := range []string{"/pub/file", "/pub/sub"} {
 			must(t, unix.Unmount(root+at, unix.MNT_DETACH))
 		}
-		d.Close()
-		h.Close()
-		fs.Close()
-	}
+	})
 }
 
-// A walk does not let through what is also mounted at a denied name, where no rule touches the
+// A walk does not let through a file that is also mounted at a denied name, where no rule touches the
 // directory that it is in.
 func TestMountedAtADeniedName(t *testing.T) {
 	if !testdir.OwnMounts(t) {
@@ -124,23 +113,31 @@ func TestMountedAtADeniedName(t *testing.T) {
 	toolstest.Layout(t, root, "secrets/\npub/file = S\npub/sub/k = S\npub/other = a")
 	testdir.Mount(t, root+"/pub/file", root+"/secrets/k", unix.MS_BIND)
 	testdir.Mount(t, root+"/pub/sub", root+"/secrets/sub", unix.MS_BIND)
+	eachDenied(t, root, func(d *guardfs.Dir) {
+		closed(t, d)
+		entries, denied, err := d.List(nil)
+		if err != nil || denied != 2 || len(entries) != 1 || entries[0].Name != "other" {
+			t.Errorf("lists %v and %d more: %v", entries, denied, err)
+		}
+	})
+}
+
+// eachDenied opens the directory pub of root under rules that deny secrets, by a plain one and by wildcards too.
+func eachDenied(t *testing.T, root string, do func(*guardfs.Dir)) {
+	t.Helper()
 	for _, deny := range [][]string{{root + "/secrets/**"}, {root + "/secrets/**", "**/*.pem"}} {
 		judge, err := policy.New(policy.Options{Deny: deny})
 		must(t, err)
 		fs, err := guardfs.New(guardfs.Options{Judge: judge})
 		must(t, err)
-		defer fs.Close()
 		h, err := fs.Resolve(root+"/pub", guardfs.Read)
 		must(t, err)
-		defer h.Close()
 		d, err := h.Dir()
 		must(t, err)
-		defer d.Close()
-		closed(t, d)
-		entries, denied, err := d.List(nil)
-		if err != nil || denied != 2 || len(entries) != 1 || entries[0].Name != "other" {
-			t.Errorf("%q: lists %v and %d more: %v", deny, entries, denied, err)
-		}
+		do(d)
+		d.Close()
+		h.Close()
+		fs.Close()
 	}
 }
 

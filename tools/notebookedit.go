@@ -86,19 +86,19 @@ func (n *NotebookEdit) Text() string {
 	return said + n.notes()
 }
 
-var notebookEditTool = define[NotebookEditArgs](Tool{
+var notebookEditTool = define[NotebookEditArgs](toolRow{
 	Name:  "NotebookEdit",
 	Title: "Edit a notebook cell",
 	Description: "Replaces, inserts or deletes one cell of a Jupyter notebook; replacing clears its " +
 		"outputs.",
-	Effect:  Overwrites,
+	Changes: true,
 	Search:  dialect.Search{Hint: "change a cell of a Jupyter notebook"},
 	Follows: []string{"Edit"},
 	aliases: []args.Alias{
 		{Theirs: "path filepath", Ours: "notebook_path", Quiet: true},
 		{Theirs: fileNames + " notebook notebookfile targetnotebook", Ours: "notebook_path"},
 		{Theirs: "cell id", Ours: "cell_id"},
-		{Theirs: "cellindex cellnumber cellidx cellno index targetcell", Ours: "cell_id", Turn: args.CellNumber},
+		{Theirs: "cellindex cellnumber cellidx cellno index targetcell", Hint: "send the cell_id that Read shows"},
 		{Theirs: "source newcontent content newcode code newtext text newstring newstr newcellsource cellsource " +
 			"newcellcontent", Ours: "new_source"},
 		{Theirs: "type kind celllanguage", Ours: "cell_type"},
@@ -109,9 +109,7 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 		r.Next = read(a.path)
 		r.Next.Args["offset"], r.Next.Args["limit"] = factsOf[refusal.CellFacts](a).Cell, 1
 	}},
-}, runNotebookEdit, func(path string, _ bool) NotebookEditArgs {
-	return NotebookEditArgs{NotebookPath: path, EditMode: new("delete"), CellID: new("x")}
-})
+}, runNotebookEdit)
 
 func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
 	a *NotebookEditArgs) (Payload, error) {
@@ -200,8 +198,8 @@ func shiftCells(in []session.Range, mode string, cell int) (out []session.Range)
 	return slices.DeleteFunc(out, func(r session.Range) bool { return r.Last < r.First })
 }
 
-// ignoredByDelete names what was sent along with a delete and meant nothing. An empty source is
-// left out: Claude Code's schema asks for one.
+// ignoredByDelete names the arguments of a delete that mean nothing. An empty source is left out: Claude Code's schema
+// asks for one.
 func ignoredByDelete(e *notebook.Edit, r *notebook.Result) string {
 	var names []string
 	if e.Mode == "delete" && e.Source != "" {

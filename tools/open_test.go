@@ -15,7 +15,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"moltisfs/config"
-	"moltisfs/internal/datadir"
 	"moltisfs/internal/toolstest"
 	"moltisfs/tools"
 )
@@ -147,58 +146,6 @@ func TestIdleRulesAreWarned(t *testing.T) {
 	}
 }
 
-// TestTheDataDirOfOthersIsRefused: the suite takes no data directory that package datadir refuses, and leaves it as it is.
-func TestTheDataDirOfOthersIsRefused(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	write(t, dir+"/.profile", "theirs")
-	before := toolstest.Snapshot(t, dir)
-	_, err := tools.Open(config.Default(), tools.Options{DataDir: dir})
-	var no *tools.DataDirError
-	if !errors.As(err, &no) || !strings.Contains(no.Error(), "no data directory of moltis-fs") || no.Hint() == "" {
-		t.Errorf("%v", err)
-	}
-	if after := toolstest.Snapshot(t, dir); !equalTrees(before, after) {
-		t.Errorf("it was changed: %v, then %v", before, after)
-	}
-}
-
-func equalTrees(a, b map[string]string) bool {
-	for name, c := range a {
-		if b[name] != c {
-			return false
-		}
-	}
-	return len(a) == len(b)
-}
-
-// TestDataIn: of a directory that is Moltis' as well, what is ours is told from what is not.
-func TestDataIn(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir+"/files/doc.txt", "theirs")
-	write(t, dir+"/checkpoints/0a1b/manifest.json", "theirs")
-	if got := datadir.In(dir); got != nil {
-		t.Errorf("a directory of Moltis is taken for ours: %q", got)
-	}
-	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation, fs.TrackReads = true, true }, tools.Options{})
-	call(t, s, "Write", map[string]any{"file_path": root + "/a.txt", "content": "one\n"})
-	must(t, s.Close())
-	must(t, os.CopyFS(dir, os.DirFS(filepath.Join(filepath.Dir(root), "data"))))
-	var want []string
-	for _, below := range []string{"", "checkpoints"} {
-		entries, err := os.ReadDir(filepath.Join(filepath.Dir(root), "data", below))
-		must(t, err)
-		for _, e := range entries {
-			if name := filepath.Join(below, e.Name()); name != "checkpoints" {
-				want = append(want, name)
-			}
-		}
-	}
-	slices.Sort(want)
-	if got := datadir.In(dir); !slices.Equal(got, want) || len(got) < 8 {
-		t.Errorf("ours is %q, not %q", want, got)
-	}
-}
-
 // TestOurNames: what is ours is off limits under each name that leads to it, so that no link on the way can be put elsewhere.
 func TestOurNames(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -244,8 +191,8 @@ func TestNoDataDir(t *testing.T) {
 // they are allowed by their very names.
 func TestReadOnlyByNames(t *testing.T) {
 	var names, quiet []string
-	for _, tool := range tools.All() {
-		if names = append(names, tool.Name); tool.Effect == tools.Reads {
+	for _, tool := range tools.Definitions() {
+		if names = append(names, tool.Name); tool.ReadOnly {
 			quiet = append(quiet, tool.Name)
 		}
 	}

@@ -30,60 +30,29 @@ var pathCases = []pathCase{
 	{name: "plain file", layout: "f = a", path: "$ROOT/f", read: "ok", change: "ok", walk: "ok"},
 	{name: "unclean spelling", layout: "d/\nf = a", path: "$ROOT//d/../././f", read: "ok", change: "ok", walk: "ok"},
 	{name: "outside", layout: "../out = a", path: "$ROOT/../out", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
-	{name: "sibling with the same prefix", layout: "../ws-evil/f = a", path: "$ROOT-evil/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
-	{name: "outside, missing", path: "$ROOT/../missing", read: "path_denied", change: "path_denied", walk: "path_denied"},
 	{name: "link to a file inside", layout: "f = a\nl => f", path: "$ROOT/l", read: "ok", change: "symlink_refused", walk: "ok"},
 	{name: "absolute link inside", layout: "f = a\nl => $ROOT/f", path: "$ROOT/l", read: "ok", change: "symlink_refused", walk: "ok"},
 	{name: "link out", layout: "../out = a\nl => ../out", path: "$ROOT/l", read: "path_denied", change: "symlink_refused|path_denied", walk: "path_denied", guarded: true},
-	{name: "link out, dangling", layout: "l => ../missing", path: "$ROOT/l", read: "path_denied", change: "symlink_refused|path_denied", walk: "path_denied"},
 	{name: "dangling link inside", layout: "l => missing", path: "$ROOT/l", read: "not_found", change: "symlink_refused", walk: "not_found"},
 	{name: "parent is a link inside", layout: "d/f = a\nl => d", path: "$ROOT/l/f", read: "ok", change: "ok", walk: "ok"},
 	{name: "parent is a link out", layout: "../o/f = a\nl => ../o", path: "$ROOT/l/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
-	{name: "parent is a link out, missing", layout: "../o/\nl => ../o", path: "$ROOT/l/f", read: "path_denied", change: "path_denied", walk: "path_denied"},
 	{name: "dot-dot through a link", layout: "../o/d/\n../o/f = a\nl => ../o/d", path: "$ROOT/l/../f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
-	{name: "loop", layout: "l => l", path: "$ROOT/l", read: "not_found", change: "symlink_refused|not_found", walk: "not_found"},
-	{name: "long chain", layout: chain(45), path: "$ROOT/l00", read: "not_found", change: "symlink_refused|not_found", walk: "not_found"},
 	{name: "denied", layout: "secret/f = a", path: "$ROOT/secret/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
-	{name: "denied, missing", path: "$ROOT/secret/f", read: "path_denied", change: "path_denied", walk: "path_denied"},
-	{name: "the denied directory", layout: "secret/", path: "$ROOT/secret", read: "path_denied", change: "path_denied", walk: "path_denied"},
-	{name: "denied by another case", layout: "SECRET/f = a", path: "$ROOT/SECRET/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
-	{name: "denied with a trailing dot", layout: "secret./f = a", path: "$ROOT/secret./f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
-	{name: "denied behind a zero width joiner", layout: "sec\u200dret/f = a", path: "$ROOT/sec\u200dret/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
 	{name: "link to a denied file", layout: "secret/f = a\nl => secret/f", path: "$ROOT/l", read: "path_denied", change: "symlink_refused|path_denied", walk: "path_denied", guarded: true},
-	{name: "denied name that is a link", layout: "f = a\nsecret => .", path: "$ROOT/secret/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
 	{name: "hard link to a denied file", layout: "secret/f = a\nh == secret/f", path: "$ROOT/h", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
 	{name: "directory", layout: "d/", path: "$ROOT/d", read: "not_regular_file", change: "not_regular_file", walk: "ok"},
 	{name: "fifo", layout: "p fifo", path: "$ROOT/p", read: "not_regular_file", change: "not_regular_file", walk: "not_regular_file|bad_request"},
-	{name: "socket", layout: "s socket", path: "$ROOT/s", read: "not_regular_file", change: "not_regular_file", walk: "not_regular_file|bad_request"},
 	{name: "device", path: "/dev/zero", read: "path_denied", change: "path_denied", walk: "path_denied"},
-	{name: "stdin", path: "/dev/stdin", read: "path_denied", change: "path_denied", walk: "path_denied"},
 	{name: "proc", path: "/proc/self/root$ROOT/f", layout: "f = a", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
-	{name: "link to a magic link", layout: "l => /proc/self/root", path: "$ROOT/l$ROOT/f", read: "path_denied", change: "path_denied", walk: "path_denied"},
 	{name: "relative", layout: "f = a", path: "f", read: "bad_request", change: "bad_request", walk: "bad_request"},
 	{name: "empty", path: "", read: "bad_request", change: "bad_request", walk: "-"},
-	{name: "home", path: "~/f", read: "bad_request", change: "bad_request", walk: "bad_request"},
 	{name: "NUL", path: "$ROOT/f\x00.png", read: "bad_request", change: "bad_request", walk: "bad_request"},
 	{name: "file as a directory", layout: "f = a", path: "$ROOT/f/g", read: "not_found", change: "not_found", walk: "not_found"},
 	{name: "slash after a file", layout: "f = a", path: "$ROOT/f/", read: "not_found|bad_request", change: "not_found|bad_request", walk: "not_found|bad_request"},
 	{name: "name too long", path: "$ROOT/" + strings.Repeat("x", 256), read: "bad_request", change: "bad_request", walk: "bad_request"},
-	{name: "path too long", path: "$ROOT/" + strings.Repeat("x/", 3000), read: "bad_request", change: "bad_request", walk: "bad_request"},
-	{name: "many dots", layout: "f = a", path: "$ROOT" + strings.Repeat("/.", 1000) + "/f", read: "ok", change: "ok", walk: "ok"},
 	{name: "glob characters are literal", layout: "[a]{b}*? = a", path: "$ROOT/[a]{b}*?", read: "ok", change: "ok", walk: "ok"},
-	{name: "backslash is a character", layout: "../out = a", path: `$ROOT\..\out`, read: "path_denied", change: "path_denied", walk: "path_denied"},
 	{name: "newline and escape in a name", layout: "\"x\" = a", path: "$ROOT/a\n\x1b[31mb", read: "not_found", change: "ok", walk: "not_found"},
-	{name: "looks deleted", layout: "f = a\nf\u00a0(deleted) = b", path: "$ROOT/f (deleted)", read: "not_found", change: "ok", walk: "not_found"},
-	{name: "URL-encoded", layout: "../out = a", path: "$ROOT/%2e%2e/out", read: "not_found", change: "not_found", walk: "not_found"},
 }
-
-func chain(n int) string {
-	var b strings.Builder
-	for i := range n {
-		b.WriteString("l" + itoa(i) + " => l" + itoa(i+1) + "\n")
-	}
-	return b.String() + "l" + itoa(n) + " = a\n"
-}
-
-func itoa(n int) string { return string(rune('0'+n/10)) + string(rune('0'+n%10)) }
 
 // pathTools are the tools that open the path they are sent.
 var pathTools = slices.DeleteFunc(tools.PathTools(), func(t tools.PathTool) bool { return t.Class == "record" })
@@ -117,8 +86,7 @@ func everyPathTimesEveryTool(t *testing.T, through string, cases []pathCase, wal
 					fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"}
 					in = wall(fs)
 				}, tools.Options{})
-				layout := strings.ReplaceAll(c.layout, "sec\u200dret", "sec\u200dret")
-				toolstest.Layout(t, root, layout)
+				toolstest.Layout(t, root, c.layout)
 				path := strings.ReplaceAll(c.path, "$ROOT", root)
 				control, controlErr := readPlain(path)
 				if c.guarded && (controlErr != nil || len(control) == 0) {

@@ -166,15 +166,15 @@ var refusalKinds = []string{KindNotFound, KindPermissionDenied, KindTooLarge, Ki
 	KindNotUnique, KindConflict, KindApprovalDenied, KindApprovalTimeout, KindApprovalStale,
 	KindUnsupported, KindLimit, KindDeadline, KindPolicyError, KindIOError, KindUnavailable}
 
-// inTextMember is the member of a brief answer that names what it goes without.
+// inTextMember is the member of a brief answer that names the members it goes without.
 const inTextMember = "in_text"
 
 // object is a JSON Schema.
 type object = map[string]any
 
 // outputSchema describes every payload that a tool can answer: its successes, which are open objects
-// with the fields of their types; the refusals, which carry fields of their own; and what a hook may
-// make of either.
+// with the fields of their types; the refusals, which carry fields of their own; and the answers that hooks make
+// of either.
 func outputSchema(answers []Payload) object {
 	known := slices.Clone(refusalKinds)
 	var any []object

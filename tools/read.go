@@ -52,8 +52,7 @@ func (a *ReadArgs) check() error {
 	return nil
 }
 
-// Content is a payload of Read: what the reader made of the file, with its
-// own kind: "text", "image", "pdf", "notebook" or "binary".
+// Content is a payload of Read, in the kind of its reader: "text", "image", "pdf", "notebook" or "binary".
 type Content struct {
 	FilePath string          `json:"file_path"`
 	Body     readers.Content `json:"-"`
@@ -68,7 +67,7 @@ type Content struct {
 	beside session.BufferState
 }
 
-// inText and brief leave out the text of what was read.
+// inText and brief leave out the text of the file.
 func (c *Content) inText() []string {
 	switch c.Body.(type) {
 	case *readers.Text:
@@ -120,19 +119,17 @@ func (c *Content) MarshalJSON() ([]byte, error) {
 	return append(out, body[1:]...), nil
 }
 
-var readTool = define[ReadArgs](Tool{
+var readTool = define[ReadArgs](toolRow{
 	Name:  "Read",
 	Title: "Read a file",
 	Description: "Reads text (numbered lines), images, PDFs, notebooks and documents. Long files come " +
 		"in parts: pass next_offset as offset. The type is told by content.",
-	Effect: Reads,
 	Search: dialect.Search{Hint: "read a file, view an image, PDF or notebook"},
 	aliases: slices.Concat(fileAliases, []args.Alias{
 		{Theirs: "paths files filepaths filenames", Ours: "file_path"},
 		{Theirs: "startline linestart fromline startlineoneindexed startlinenumber firstline beginline line " +
 			"linenumber lineoffset start from begin", Ours: "offset"},
 		{Theirs: "linecount numlines numberoflines nlines maxlines linelimit head count numlinestoread", Ours: "limit"},
-		{Theirs: "tail", Ours: "limit", Turn: args.TailLines},
 		{Theirs: "endline lineend toline endlineoneindexed endlineoneindexedinclusive endlinenumber lastline " +
 			"endlineinclusive stopline end to", Ours: "limit", Turn: args.LastLine},
 		{Theirs: "viewrange linerange range lineranges lines", Ours: "offset", Turn: args.LineRange},
@@ -146,7 +143,7 @@ var readTool = define[ReadArgs](Tool{
 	}),
 	answers: []Payload{&Content{Body: &readers.Text{}}, &Content{Body: &readers.Image{}},
 		&Content{Body: &readers.PDF{}}, &Content{Body: &readers.Notebook{}}, &Content{Body: &readers.Binary{}}},
-}, runRead, func(path string, _ bool) ReadArgs { return ReadArgs{FilePath: path} })
+}, runRead)
 
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
 	out := &Content{}
@@ -174,11 +171,13 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
 ) (*engine.ReadRecord, error) {
-	src := readers.Source{
-		R: f.ReaderAt, Size: f.Info.Size, Name: f.Path, ID: f.Info.ID.String(),
-		Changed: f.Info.ChangeTime,
-	}
-	body, err := s.engine.Readers().Read(ctx, src, s.readOptions(a))
+	src := readers.Source{R: f.ReaderAt, Size: f.Info.Size, Name: f.Path}
+	body, err := s.engine.Readers().Read(ctx, src, readers.Options{
+		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
+		MaxBytes: int64(s.page.Bytes), MaxLines: s.page.Lines, MaxFileBytes: s.cfg.MaxReadBytes, AllowLarge: value(a.AllowLarge),
+		BinaryPolicy: s.cfg.BinaryPolicy, LineNumbers: s.cfg.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
+		Source: a.Render != nil && !*a.Render, ImageMaxEdge: s.cfg.ImageMaxEdge,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -209,20 +208,6 @@ func (s *Suite) look(
 		sight.Sources = append(sight.Sources, session.Range(s))
 	}
 	return sight, nil
-}
-
-func (s *Suite) readOptions(a *ReadArgs) readers.Options {
-	fs := s.cfg
-	o := readers.Options{
-		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail),
-		Column:   value(a.Column),
-		MaxBytes: int64(s.page.Bytes), MaxLines: s.page.Lines, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge),
-		BinaryPolicy: fs.BinaryPolicy,
-		LineNumbers:  fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
-		Source:       a.Render != nil && !*a.Render,
-		ImageMaxEdge: fs.ImageMaxEdge,
-	}
-	return o
 }
 
 // Text is the content as Claude Code's models know it: for text the numbered
@@ -429,7 +414,7 @@ func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
 		"what you have, or read another window", last.times)
 }
 
-// reset forgets what the session read last: it changed something meanwhile.
+// reset forgets the last Read of the session: it changed something meanwhile.
 func (l *loops) reset(c *engine.Call) {
 	if l == nil {
 		return
@@ -470,19 +455,3 @@ func (c *Content) blocks() (out []dialect.Block, err error) {
 }
 
 func (c *Content) schema() any { return c.Body }
-
-// window gives the first of total names, from 1, and how many of them the arguments ask for, most if they don't say.
-func (a *ReadArgs) window(total, most int) (first, _ int) {
-	if a.Limit != nil {
-		most = *a.Limit
-	}
-	switch offset := value(a.Offset); {
-	case offset < 0:
-		first = total + 1 + offset
-	case value(a.Tail) && offset == 0:
-		first = total + 1 - most
-	default:
-		first = offset
-	}
-	return max(first, 1), most
-}

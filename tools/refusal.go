@@ -51,8 +51,8 @@ const (
 	KindUnavailable      = string(engine.CodeUnavailable)
 )
 
-// A Refusal is a "no" that a model can act on: what is so, the next move, and
-// where there is one, the call to make now.
+// A Refusal is a "no" that a model can act on. Message says what is so, Hint the next move, and Next is the call to make
+// now, where there is one.
 type Refusal struct {
 	Reason   string `json:"-"` // the kind
 	FilePath string `json:"file_path,omitempty"`
@@ -66,7 +66,7 @@ type Refusal struct {
 	facts  *engine.Refusal
 	voice  refusal.Voice
 	table  string // the hint of the table
-	person string // what a person reads in place of a hint of our own
+	person string // the words for a person in place of a hint of our own
 }
 
 // ForPerson is the hint for a person at a terminal. names gives the word of that person for a tool or an argument,
@@ -162,7 +162,7 @@ func (s *Suite) refusalOf(c *engine.Call, tool string, args any, facts *engine.R
 	if more != nil {
 		more(a, r)
 	}
-	if n := r.Next; c != nil && n != nil && row(n.Tool) != nil && row(n.Tool).Effect != Reads {
+	if n := r.Next; c != nil && n != nil && row(n.Tool) != nil && row(n.Tool).Changes {
 		if path, _ := n.Args["file_path"].(string); s.engine.RunsCode(path) {
 			r.Hint += " It runs code later: a change of it is asked about."
 		}
@@ -202,7 +202,7 @@ func (a *about) moments() map[string]string {
 	set("makes", a.makes())
 	set("convert", a.tool == "Write")
 	t := row(a.tool)
-	set("changes", t != nil && t.Effect != Reads)
+	set("changes", t != nil && t.Changes)
 	if !a.s.cfg.CheckpointBeforeMutation {
 		now["off"] = refusal.Off
 	}
@@ -306,7 +306,7 @@ type restorer interface {
 	moments(c engine.Cause, set func(name string, is bool))
 }
 
-// skips offers a restore that leaves alone what can't be restored. It reports whether the call is a restore.
+// skips offers a restore that leaves alone the path that can't be restored. It reports whether the call is a restore.
 func (a *about) skips(r *Refusal) bool {
 	_, is := a.args.(restorer)
 	if is && a.Path != "" {
@@ -365,7 +365,7 @@ func (f halfMadeFields) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// readRest offers to read what the session has not seen of a file, if that can be shown.
+// readRest offers to read the part of a file that the session has not seen, if it can be shown.
 func (a *about) readRest(r *Refusal, count bool) {
 	seen := factsOf[*session.Seen](a)
 	first, unit := seen.FirstUnseen(), cmp.Or(seen.Unit, "line")
@@ -405,7 +405,7 @@ type modifiedFields struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// Text shows what changed.
+// Text shows the diff.
 func (m modifiedFields) Text() string { return m.Diff }
 
 type sizes struct {
@@ -413,7 +413,7 @@ type sizes struct {
 	MaxBytes int64 `json:"max_bytes"`
 }
 
-// badArgument says all that is wrong with the arguments, and which would be right.
+// badArguments offers the call with the arguments that would be taken, where they are known.
 func badArguments(a *about, r *Refusal) {
 	e := factsOf[*badArgument](a)
 	tool := row(a.tool)
@@ -443,8 +443,8 @@ func read(path string) *NextCall {
 	return &NextCall{"Read", map[string]any{"file_path": path}}
 }
 
-// again is the same call with some arguments changed, nil when it would be long:
-// what was just sent need not come back.
+// again is the call of tool with args, some of them changed; nil when it would be long: a model need not be sent
+// back its own text.
 func again(tool string, args any, change map[string]any) *NextCall {
 	const most = 8 << 10 // bytes of JSON
 	out := asMap(args)
@@ -519,25 +519,6 @@ func (a *about) instead(r *Refusal, path string) {
 
 func (a *about) near(path string) engine.Nearby { return a.call.Near(path) }
 
-// absolute gives the absolute path that p most likely means: "src/a" is below workspace_root. "" if that can't be
-// told.
-func (s *Suite) absolute(p string) string {
-	root := s.cfg.WorkspaceRoot
-	switch {
-	case strings.ContainsRune(p, 0), strings.HasPrefix(p, "~"):
-		return ""
-	case strings.HasPrefix(p, "file:///"):
-		return path.Clean(strings.TrimPrefix(p, "file://"))
-	case p == "", root == "", path.IsAbs(p), strings.Contains(p, "://"):
-		return ""
-	}
-	if abs := path.Join(root, p); abs == root || strings.HasPrefix(abs,
-		strings.TrimSuffix(root, "/")+"/") {
-		return abs
-	}
-	return ""
-}
-
 // symlink names the target of a link, where the session may go there itself.
 func (a *about) symlink(r *Refusal) {
 	if a.skips(r) {
@@ -562,7 +543,7 @@ func (a *about) symlink(r *Refusal) {
 	}{real}
 }
 
-// notRegular shows what is in a directory.
+// notRegular lists a directory.
 func (a *about) notRegular(r *Refusal) {
 	e, asked := factsOf[*guardfs.NotRegularError](a), a.named()
 	if a.skips(r) || e.Kind != "directory" {
@@ -570,16 +551,9 @@ func (a *about) notRegular(r *Refusal) {
 	}
 	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": asked}}
 	if near := a.near(path.Join(asked, "x")); near.Dir != "" {
-		first, most := 1, 20
-		if args, ok := a.args.(interface{ window(int, int) (int, int) }); ok {
-			first, most = args.window(len(near.Names), most)
-		}
-		names := near.Names[min(first-1, len(near.Names)):]
-		f := entriesField{Entries: append([]string{}, names...), first: first, total: len(near.Names)}
-		if len(names) > most {
-			f.Entries, f.More, f.NextOffset = names[:most], len(names)-most, first+most
-		}
-		r.Fields = f
+		const most = 20
+		n := min(most, len(near.Names))
+		r.Fields = entriesField{append([]string{}, near.Names[:n]...), len(near.Names) - n}
 	}
 }
 
@@ -587,29 +561,19 @@ func (a *about) notRegular(r *Refusal) {
 type entriesField struct {
 	Entries []string `json:"entries"`
 	More    int      `json:"more,omitempty"`
-	// NextOffset is for the same Read, which lists a directory from its offset-th name on.
-	NextOffset int `json:"next_offset,omitempty"`
-
-	first, total int
 }
 
 // Text lists the names, one a line, those that don't show plainly in quotes.
 func (f entriesField) Text() string {
-	var b strings.Builder
+	var b lines
 	for _, n := range f.Entries {
 		if q := quote(n); q != `"`+n+`"` {
 			n = q
 		}
 		b.WriteString(n + "\n")
 	}
-	switch {
-	case f.More > 0:
-		fmt.Fprintf(&b, "[%d more; go on with offset %d]", f.More, f.NextOffset)
-	case len(f.Entries) == 0 && f.total > 0:
-		fmt.Fprintf(&b, "[no entry %d: there are %d]", f.first, f.total)
-	case len(f.Entries) == 0:
-		b.WriteString("[it is empty]")
-	}
+	b.add(f.More > 0, "[%d more]", f.More)
+	b.add(len(f.Entries) == 0, "[it is empty]")
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -625,7 +589,7 @@ func globbing(a *about) *NextCall {
 // not tell where there are rules; the audit log names the rule.
 func (a *about) pathDenied(r *Refusal) {
 	r.FilePath = a.Path
-	// Of a path outside the workspace the end may be one inside. What is closed within is not spoken of.
+	// Of a path outside the workspace the end may be one inside. Closed paths within it are not spoken of.
 	root, asked := a.s.cfg.WorkspaceRoot, a.named()
 	if root != "" && a.Cause == engine.Denied && a.Class() == "" && a.Rule() != policy.RuleChain &&
 		!within(path.Clean(asked), root) && !slices.Contains(strings.Split(asked, "/"), "..") {
@@ -693,11 +657,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 	if a.globbed(r, asked) {
 		return true
 	}
-	t := &tree{about: a}
-	if a.several(t, r, asked) {
-		return true
-	}
-	dir := ""
+	t, dir := &tree{about: a}, ""
 	if a.tool == "Write" { // a file that need not be there, in a directory that must
 		for _, p := range append([]string{asked}, alternatives.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
 			if path.IsAbs(p) && t.is(path.Dir(p), true, true) && p != asked && !t.is(p, true, false) &&
@@ -722,37 +682,16 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 	return near
 }
 
-// several says that a path is a list of paths, each of which is there.
-func (a *about) several(t *tree, r *Refusal, asked string) bool {
-	var parts []string
-	for p := range strings.SplitSeq(strings.Trim(asked, "[]"), ",") {
-		if p = strings.Trim(p, "\"' "); !path.IsAbs(p) {
-			p = path.Join(a.s.cfg.WorkspaceRoot, p)
-		}
-		if parts = append(parts, p); !t.Fits(p) {
-			return false
-		}
-	}
-	if len(parts) < 2 {
-		return false
-	}
-	r.Hint = "One path a call: make one for each."
-	r.Fields = struct {
-		Nearest []string `json:"nearest"`
-	}{parts}
-	return true
-}
-
 // noPath lists the paths that models send with a search if they mean none.
 var noPath = []string{"", "/", "undefined", "null", "None", "none", "nil"}
 
-// offer names what was found. likely says that the first is the one that is meant; a call that
+// offer names the paths that were found. likely says that the first is the one that is meant; a call that
 // changes something is offered only where there is no other.
 func (a *about) offer(r *Refusal, found []string, likely bool) {
 	if len(found) == 0 {
 		return
 	}
-	changes := row(a.tool).Effect != Reads
+	changes := row(a.tool).Changes
 	if changes {
 		for i, p := range found {
 			if o, ok := a.call.There(p); ok {
@@ -807,7 +746,7 @@ func (a *about) tried(next *NextCall, path string) *NextCall {
 func (a *about) globbed(r *Refusal, asked string) bool {
 	for _, p := range append([]string{asked}, alternatives.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
 		dir, glob, ok := alternatives.CutGlob(p)
-		if !ok || !path.IsAbs(p) || row(a.tool).Effect != Reads {
+		if !ok || !path.IsAbs(p) || row(a.tool).Changes {
 			continue
 		}
 		hits, err := a.files(dir, grep.GlobQuery{Pattern: "./" + glob, Limit: 2})

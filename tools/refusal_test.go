@@ -188,7 +188,7 @@ func TestHintsNameWhatThereIs(t *testing.T) {
 	for _, c := range engine.Causes {
 		row := refusal.Of(c)
 		for _, w := range word.FindAllString(condition.ReplaceAllString(row.Hint+" "+row.Person, ""), -1) {
-			if !strings.HasPrefix(w, "{") && !strings.Contains(string(keys), w) && !known[w] && !slices.Contains([]string{"shift_jis", "checkpoint", "text_there"}, w) {
+			if !strings.HasPrefix(w, "{") && !strings.Contains(string(keys), w) && !known[w] && !slices.Contains([]string{"shift_jis", "checkpoint"}, w) {
 				t.Errorf("a hint of %s names %s", c.Name, w)
 			}
 		}

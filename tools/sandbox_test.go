@@ -45,23 +45,6 @@ func openIn(t testing.TB, how string, cfg config.Config, o tools.Options) (*tool
 	return suite, err
 }
 
-// through is the carrier of golden calls through a worker.
-func through(how string) toolstest.Carrier {
-	return func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (toolstest.Answer, error) {
-		s, err := openIn(t, how, cfg, o)
-		must(t, err)
-		t.Cleanup(func() { _ = s.Close() })
-		return func(c tools.Call) (toolstest.Answer, error) {
-			p, err := s.Call(context.Background(), c)
-			if err != nil {
-				return toolstest.Answer{}, err
-			}
-			raw, err := tools.Encode(p)
-			return toolstest.Answer{Payload: raw, Text: p.Text(), Cause: tools.CauseOf(p)}, err
-		}
-	}
-}
-
 // The same calls have the same answers, byte by byte, where a worker makes the system calls. Without -sandbox it is a part
 // of them, by a worker beside us.
 func TestGoldenCallsInSandbox(t *testing.T) {
@@ -73,7 +56,9 @@ func TestGoldenCallsInSandbox(t *testing.T) {
 	if quick {
 		how = "worker"
 	}
-	carry := through(how)
+	carry := toolstest.Through(func(t *testing.T, cfg config.Config, o tools.Options) (*tools.Suite, error) {
+		return openIn(t, how, cfg, o)
+	})
 	toolstest.Run(t, "../testdata/calls", func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (toolstest.Answer, error) {
 		_, of, _ := strings.Cut(t.Name(), "/")
 		if quick && !slices.Contains(quickCases, of) {

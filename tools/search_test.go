@@ -298,24 +298,16 @@ func TestGlobLists(t *testing.T) {
 		write(t, filepath.Join(root, f), "x\n")
 	}
 	for pattern, want := range map[string]string{
-		"*.go,R/other/*.txt":               "refused",
-		"../odd,d":                         "refused",
-		"!sub/*,R/other/*":                 "refused",
-		"R/comma/a,b.txt":                  "refused", // may be a list
-		`R/comma/a\,b.txt`:                 "comma/a,b.txt",
-		"*.go,R/proj/*.txt":                "proj/a.txt proj/main.go proj/sub/main.go",
-		"R/odd,R/other/*.txt":              "odd other/b.txt",
-		"../odd,../other/*.txt":            "odd other/b.txt",
-		"*.go,!R/other/b.txt":              "proj/main.go proj/sub/main.go",
-		"*.go,!../other/b.txt":             "proj/main.go proj/sub/main.go",
-		"*.go,!R/proj/sub/main.go":         "proj/main.go",
-		"R/other/*,!R/other/b.txt":         "other/x.go",
-		"R/other/*,!b.txt":                 "other/x.go",
-		"sub/../*.txt,d":                   "proj/a.txt proj/d",
-		"../other/*,!../other/x.go":        "other/b.txt",
-		"!R/other/b.txt,!main.go,!R/odd":   "proj/a.txt proj/d",
-		"!R/other/b.txt,!R/odd":            "proj/a.txt proj/d proj/main.go proj/sub/main.go",
-		"R/other/b.txt,R/proj/{main.go,d}": "other/b.txt proj/d proj/main.go",
+		"*.go,R/other/*.txt":     "refused",
+		"../odd,d":               "refused",
+		"!sub/*,R/other/*":       "refused",
+		"R/odd,R/other/*.txt":    "refused",
+		"*.go,!R/other/b.txt":    "refused",
+		"R/comma/a,b.txt":        "refused", // may be a list
+		`R/comma/a\,b.txt`:       "comma/a,b.txt",
+		"*.go,R/proj/*.txt":      "proj/a.txt proj/main.go proj/sub/main.go",
+		"*.go,!R/proj/sub/*":     "proj/main.go",
+		"R/proj/{main.go,d},x/*": "proj/d proj/main.go",
 	} {
 		got := glob(strings.ReplaceAll(pattern, "R/", root+"/"), filepath.Join(root, "proj"))
 		if want == "refused" != (len(got) == 1 && strings.Contains(got[0], "several directories")) || want != "refused" && strings.Join(got, " ") != want {
@@ -453,10 +445,6 @@ func TestNothingFound(t *testing.T) {
 		{"Glob", map[string]any{"pattern": `.*\.py$`}, map[string]any{"pattern": "*.py"}},
 		{"Glob", map[string]any{"pattern": "*.py *.go"}, map[string]any{"pattern": "*.py,*.go"}},
 		{"Glob", map[string]any{"pattern": "**/ *.py"}, map[string]any{"pattern": "**/*.py"}},
-		{"Glob", map[string]any{"pattern": "~/src/*.py"}, map[string]any{"pattern": "src/*.py"}},
-		{"Glob", map[string]any{"pattern": "${workspaceFolder}/src/*.py"}, map[string]any{"pattern": "src/*.py"}},
-		{"Glob", map[string]any{"pattern": filepath.Base(root) + "/src/*.py"}, map[string]any{"pattern": "src/*.py"}},
-		{"Glob", map[string]any{"pattern": "~/src/*.zig"}, nil},
 		{"Glob", map[string]any{"pattern": "*.zig"}, nil},
 		{"Glob", map[string]any{"pattern": "docs/*.go"}, nil}, // what is elsewhere was not asked for
 	} {
@@ -546,65 +534,24 @@ func payloadMap(t *testing.T, p tools.Payload) map[string]any {
 	return m
 }
 
-// A Glob that finds nothing tells of a symbolic link that fits its pattern or the beginning of it, and offers the call that goes there, where one
-// does. Of what policy closes it offers nothing.
+// A Glob that finds nothing tells of a symbolic link that fits its pattern; one that finds something does not.
 func TestGlobTellsOfLinks(t *testing.T) {
 	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{"**/closed/**"} }, tools.Options{})
-	for _, f := range []string{"AGENTS.md", "real/f.go", "real/sub/g.py", "closed/k", "x/y/z"} {
-		must(t, os.MkdirAll(root+"/"+f[:strings.LastIndex("/"+f, "/")], 0o755))
-		write(t, root+"/"+f, "text\n")
-	}
-	for link, to := range map[string]string{
-		"CLAUDE.md": "AGENTS.md", "lnk": "real", "x/y/deep": "../../real", "dangling": "nowhere", "shut": "closed", "shutfile": "closed/k",
-	} {
+	write(t, root+"/AGENTS.md", "text\n")
+	write(t, root+"/closed/k", "text\n")
+	for link, to := range map[string]string{"CLAUDE.md": "AGENTS.md", "dangling": "nowhere", "shut": "closed"} {
 		must(t, os.Symlink(to, root+"/"+link))
 	}
-	for pattern, want := range map[string]struct{ link, next string }{
-		"CLAUDE.md":         {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
-		"CLAUDE*":           {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
-		"**/CLAUDE.md":      {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
-		"ROOT/CLAUDE.md":    {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
-		"none.md,CLAUDE.md": {"CLAUDE.md", `{"tool":"Read","args":{"file_path":"ROOT/CLAUDE.md"}}`},
-		"lnk":               {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"*"}}`},
-		"lnk/":              {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"*"}}`},
-		"lnk/*":             {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"*"}}`},
-		"lnk/sub/*.py":      {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"sub/*.py"}}`},
-		"**/lnk/**":         {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"**"}}`},
-		"**/lnk/**/*.py":    {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"**/*.py"}}`},
-		"**/deep/*.go":      {"x/y/deep", `{"tool":"Glob","args":{"path":"ROOT/x/y/deep","pattern":"*.go"}}`},
-		"{lnk,none}/*":      {"lnk", `{"tool":"Glob","args":{"path":"ROOT/lnk","pattern":"*"}}`},
-		"lnk/none*":         {"lnk", ""},
-		"dangling":          {"dangling", ""},
-		"shut/*":            {"shut", ""},
-		"shutfile":          {"shutfile", ""},
-		"*/none":            {"", ""},
-		"none":              {"", ""},
-		"**/none/**":        {"", ""},
-		"real/f.go":         {"", ""}, // it is found
+	for pattern, link := range map[string]string{
+		"CLAUDE.md": "CLAUDE.md", "CLAUDE*": "CLAUDE.md", "**/CLAUDE.md": "CLAUDE.md", "ROOT/CLAUDE.md": "CLAUDE.md", "none.md,CLAUDE.md": "CLAUDE.md",
+		"dangling": "dangling", "shut": "shut", "none": "", "*.md": "",
 	} {
-		p := call(t, s, "Glob", map[string]any{"pattern": strings.ReplaceAll(pattern, "ROOT", root)}).(*tools.Glob)
-		next := ""
-		if p.Next != nil {
-			next = nextOf(t, p)
-		}
-		if want := strings.ReplaceAll(want.next, "ROOT", root); next != want {
-			t.Errorf("%s: next is %s, want %s", pattern, next, want)
-		}
-		if want.link != "" && !strings.Contains(p.Text(), root+"/"+want.link+" is a symbolic link") || want.link == "" && strings.Contains(p.Text(), "symbolic") {
+		p := call(t, s, "Glob", map[string]any{"pattern": strings.ReplaceAll(pattern, "ROOT", root)})
+		if said := "[" + root + "/" + link + " is a symbolic link, and no search follows one]"; strings.Contains(p.Text(), said) != (link != "") ||
+			strings.Contains(p.Text(), "1 links]") != (link != "") {
 			t.Errorf("%s: %s", pattern, p.Text())
 		}
-		if p.Next != nil {
-			if got := call(t, s, p.Next.Tool, p.Next.Args); tools.Refused(got) || strings.Contains(got.Text(), "No files") {
-				t.Errorf("%s: the next call gives %s", pattern, got.Text())
-			}
-		}
 	}
-}
-
-func nextOf(t *testing.T, p *tools.Glob) string {
-	t.Helper()
-	_, next, _ := strings.Cut(mustEncode(t, p), `"next":`)
-	return strings.TrimSuffix(next, "}")
 }
 
 // Where the deadline came first, the first line says so: nothing found is not nothing there.

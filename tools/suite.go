@@ -9,7 +9,7 @@
 //	payload, err := suite.Call(ctx, call)
 //	data, err := tools.Encode(payload)      // JSON whose first key is "kind"
 //	text := payload.Text()                  // the same for a model that reads text
-//	defs := suite.Definitions()             // what may be called, as JSON Schemas
+//	defs := suite.Definitions()             // of the tools that may be called, as JSON Schemas
 //
 // A host that makes calls of its own writes them with types, and asks its users by an [Approver]:
 //
@@ -37,7 +37,7 @@
 //   - A change lands whole or not at all, only over the bytes that it was computed from, and only
 //     after the person saw exactly that change, where approval is required.
 //   - Every call, refused ones included, is in the audit log before its answer.
-//   - What an answer leaves out, it counts.
+//   - An answer counts the things that it leaves out.
 //
 // # Not guaranteed
 //
@@ -53,7 +53,7 @@
 // lock held. Close waits for the calls under way, takes back their questions, and
 // may be called again.
 //
-// One tool is one file, one row in [All] and its golden calls under
+// One tool is one file, one row of table and its golden calls under
 // testdata/calls.
 package tools
 
@@ -77,7 +77,6 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
@@ -89,7 +88,7 @@ type Suite struct {
 	tools  policy.Tools
 	engine *engine.Engine
 	loops  *loops       // nil when reads are not tracked
-	page   dialect.Page // what fits whoever is answered
+	page   dialect.Page // the size of an answer
 	logger *slog.Logger
 	close  func() error // the engine's, once; nil for one of others
 }
@@ -111,7 +110,7 @@ type Options struct {
 	// binary. Each is held under all its names: as spelled, by each link on the way, and where it
 	// ends. So is DataDir.
 	Protect []string
-	// Logger gets what an operator should know. nil: silent. Never file contents.
+	// Logger gets warnings and errors for an operator. nil: silent. Never file contents.
 	Logger *slog.Logger
 	// GitUser says where the user's own git configuration is. Glob and Grep obey its core.excludesFile
 	// with respect_gitignore. It also says where "~/" leads in a repository's. The zero value:
@@ -121,10 +120,8 @@ type Options struct {
 	Program Program
 	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
 	Identities []string
-	// Progress hears how far long work is, see checkpoint.Options. May be nil.
-	Progress func(what string, done, total int)
-	// Root is an absolute directory: workspace_root, what ${ROOT} stands for in rules, and the only
-	// tree that may be touched, of which allow_paths may leave less. "": the configuration says it all.
+	// Root is an absolute directory: workspace_root, the ${ROOT} of rules, and the only tree that may be touched, of
+	// which allow_paths may leave less. "": the configuration says it all.
 	Root string
 	// RootMayBeGone opens the suite although workspace_root can't be searched, so that a restore can bring it back.
 	RootMayBeGone bool
@@ -134,6 +131,9 @@ type Options struct {
 	// Worker is the command line that runs a reader in a process of its own; see readers.RunWorker.
 	// Empty: such readers are off.
 	Worker []string
+
+	fault func(op string) *guardfs.Fault // of tests
+	at    engine.Location                // of tests
 }
 
 // Program names the program that opens a suite, with its version, as the audit log has them at its start and
@@ -145,23 +145,13 @@ type Program struct {
 	Where   string // as the audit log names this machine; "": not at all
 }
 
-// DataDirError is a data directory that can't be ours.
-type DataDirError struct{ Dir, Why, Do string }
-
-func (e *DataDirError) Error() string { return "data directory " + e.Dir + ": " + e.Why }
-
-// Hint says where it could be instead.
-func (e *DataDirError) Hint() string { return e.Do }
+// DataDirError is a data directory that can't be ours. Its fields are Dir, Why and Do; Hint says where it could be instead.
+type DataDirError = datadir.Error
 
 // Open readies the suite. Problems of the configuration come back all at
 // once; nothing of the agent's tree is touched.
 func Open(cfg config.Config, o Options) (*Suite, error) {
-	return open(cfg, o, nil, engine.Location{Where: o.Program.Where})
-}
-
-func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at engine.Location) (*Suite, error) {
-	o.Program.Name = cmp.Or(o.Program.Name, "host")
-	e, err := openEngine(cfg, o, nil, nil, fault, at)
+	e, err := OpenEngine(cfg, o, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -173,13 +163,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault, at
 // OpenEngine opens the engine of a suite, as Open does, for a host that offers other dialects on it too: others are
 // their definitions. Over makes the suite. policies evaluates tools.fs.policies. Open has no evaluator, because one is
 // large, and refuses such a configuration.
-func OpenEngine(cfg config.Config, o Options, policies engine.Policies,
-	others ...Definition) (*engine.Engine, error) {
-	return openEngine(cfg, o, policies, others, nil, engine.Location{Where: o.Program.Where})
-}
-
-func openEngine(cfg config.Config, o Options, policies engine.Policies, others []Definition,
-	fault func(op string) *guardfs.Fault, at engine.Location) (*engine.Engine, error) {
+func OpenEngine(cfg config.Config, o Options, policies engine.Policies, others ...Definition) (*engine.Engine, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -198,22 +182,17 @@ func openEngine(cfg config.Config, o Options, policies engine.Policies, others [
 	if err != nil {
 		return nil, err
 	}
-	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
-	e, err := engine.Open(cfg, engine.Host{
-		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
-		GitUser:    o.GitUser,
-		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
-		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker,
-			Policies: policies},
-		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Location: at}, ReadOnly: !changes,
+	o.at.Where = o.Program.Where
+	return engine.Open(cfg, engine.Host{
+		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
+		Identities: o.Identities, Hooks: o.Hooks, Fault: o.fault,
+		Program:  engine.Program{Name: cmp.Or(o.Program.Name, "host"), Reloads: o.Program.Reloads, Worker: o.Worker, Policies: policies},
+		Root:     engine.Root{Only: wall, MayBeGone: o.RootMayBeGone, Location: o.at},
+		ReadOnly: !slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly }),
 	})
-	if d, ok := errors.AsType[*datadir.Error](err); ok {
-		return nil, (*DataDirError)(d)
-	}
-	return e, err
 }
 
-// Check finds what is wrong with a configuration: what config.Check finds, and what takes the
+// Check finds the faults of a configuration: those that config.Check finds, and those that take the
 // tools, or a look at the file system, to know. Open does the same. Its errors are *config.Problem,
 // joined where there are several; config.Locate adds where in a file they stand.
 func Check(cfg config.Config) error {
@@ -224,7 +203,7 @@ func Check(cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	if rooted, err := cfg.At(""); err == nil { // else --root says where: what can be looked at waits
+	if rooted, err := cfg.At(""); err == nil { // else --root says where: paths can't be looked at yet
 		cfg = rooted
 	} else {
 		fs := &cfg.Tools.FS
@@ -243,20 +222,14 @@ func someTool(cfg config.Tools) error {
 	}
 	p, key := cfg.Policy, "tools.policy.deny"
 	if defs, _ := DefinitionsUnder(config.Tools{Policy: p}); len(defs) > 0 {
-		return &config.Problem{Key: "tools.fs.read_only", Why: "leaves no tool at all of those that " +
-			"[tools.policy] has", Hint: "allow one that only reads, as \"Read\""}
-	}
-	if len(p.Allow) == 0 && len(p.Names()) > 0 {
-		return &config.Problem{Key: "tools.policy.profile", Why: strconv.Quote(p.Profile) +
-			" leaves no tool at all of ours: it has " + strings.Join(p.Names(), ", "),
+		key = "tools.fs.read_only"
+	} else if len(p.Allow) == 0 && len(p.Names()) > 0 {
+		return &config.Problem{Key: "tools.policy.profile", Why: strconv.Quote(p.Profile) + " leaves no tool at all",
 			Hint: `add allow = ["Read", …] with the names that are wanted, or write profile = "full"`}
-	}
-	p = config.Policy{Allow: p.Allow}
-	if defs, _ := DefinitionsUnder(config.Tools{Policy: p}); len(defs) == 0 {
+	} else if defs, _ := DefinitionsUnder(config.Tools{Policy: config.Policy{Allow: p.Allow}}); len(defs) == 0 {
 		key = "tools.policy.allow"
 	}
-	return &config.Problem{Key: key, Why: "leaves no tool at all", Hint: "name one of them, as " +
-		"\"Read\""}
+	return &config.Problem{Key: key, Why: "leaves no tool at all", Hint: `have [tools.policy] allow one, as "Read"`}
 }
 
 // Warnings are valid settings that may be meant otherwise: those of the configuration itself, and rules that do
@@ -303,11 +276,10 @@ func (s *Suite) fitted(p dialect.Page) *Suite {
 }
 
 // Close lets no call in any more, takes back the questions that wait for an answer, waits for the
-// calls under way, and gives back what Open took. A call whose question was taken back changes
+// calls under way, and gives back the locks and files of Open. A call whose question was taken back changes
 // nothing and ends with ErrClosed. Every other call runs to its end: to hurry, cancel the contexts of the calls.
 //
-// Closing again, at the same time too, waits likewise and answers the same. Options.Progress must
-// not call it: a call under way waits for that. A suite that is Over an engine leaves it open.
+// Closing again, at the same time too, waits likewise and answers the same. A suite that is Over an engine leaves it open.
 func (s *Suite) Close() error {
 	if s.close == nil {
 		return nil
@@ -319,20 +291,16 @@ func (s *Suite) Close() error {
 // or "best_effort".
 func (s *Suite) Containment() string { return s.engine.Containment() }
 
-// Definitions are those of every tool, for a host that shows them without a
-// suite.
+// Definitions describe every tool, for a host that shows them without a suite.
 func Definitions() []Definition { return (&Suite{}).Definitions() }
 
-// DefinitionsUnder are those of the tools that a configuration leaves.
+// DefinitionsUnder describe the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
+	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	return (&Suite{tools: lists}).Definitions(), nil
 }
 
-// Definitions are the tools that may be called, in the order of [All]. A tool
+// Definitions are the tools that may be called, in the order of table. A tool
 // that [tools.policy] denies is not among them.
 func (s *Suite) Definitions() []Definition {
 	var out []Definition
@@ -412,12 +380,12 @@ func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
 		}
 		return nil, s.engine.Unknown(ctx, c, in, follows, s.unknown(in.Tool))
 	}
-	limit := s.engine.TimeFor(tool.Effect != Reads, in.Tier)
+	limit := s.engine.TimeFor(tool.Changes, in.Tier)
 	if tool.OwnTime {
-		limit = s.engine.OwnTime(tool.Effect != Reads)
+		limit = s.engine.OwnTime(tool.Changes)
 	}
 	out, err := engine.Do(ctx, s.engine, c, engine.Operation[given, answer]{
-		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
+		Changes: tool.Changes, Follows: tool.Follows, Time: limit,
 		Args: in.Args,
 		Decode: func(raw json.RawMessage) (given, error) {
 			args, note, err := tool.decode(raw)
@@ -439,7 +407,7 @@ func (s *Suite) call(ctx context.Context, in Call) (Payload, error) {
 			out, err := tool.run(ctx, s.fitted(in.Page), c, g.args)
 			switch {
 			case err != nil:
-			case tool.Effect != Reads:
+			case tool.Changes:
 				s.loops.reset(c)
 			case c.Trace.Bytes == 0:
 				c.Trace.Bytes = int64(len(out.Text()))
@@ -472,7 +440,7 @@ type given struct {
 // MarshalJSON gives the arguments.
 func (g given) MarshalJSON() ([]byte, error) { return plainJSON(g.args) }
 
-func row(name string) *Tool {
+func row(name string) *toolRow {
 	for i := range table {
 		if table[i].Name == name {
 			return &table[i]
@@ -486,7 +454,7 @@ func (s *Suite) unknown(name string) *UnknownToolError {
 	for _, d := range s.Definitions() {
 		names = append(names, d.Name)
 	}
-	return &UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
+	return &UnknownToolError{Tool: name, Nearest: args.Nearest(name, names)}
 }
 
 // Undo takes back the last change of the session that as names: checkpoint_restore with the id "undo". Use Do for its
@@ -521,39 +489,25 @@ func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) er
 	})
 }
 
-// Effect says what a tool may do to the world; the MCP annotations follow.
-type Effect uint8
-
-const (
-	// Reads changes nothing.
-	Reads Effect = iota
-	// Overwrites replaces or removes what was there.
-	Overwrites
-)
-
-// Search tells a client that defers tools when to look for one. It is [dialect.Search].
-type Search = dialect.Search
-
-// A Tool is one row of [All]: everything a surface needs to list and run it.
-type Tool struct {
+// A toolRow is one tool: everything that lists and runs it.
+type toolRow struct {
 	Name, Title string
-	// Description is for a model that knows the tool by heart: only what differs or surprises.
+	// Description is for a model that knows the tool by heart: it has differences and surprises only.
 	Description string
-	Effect      Effect
+	Changes     bool // it replaces or removes what was there
 	Idempotent  bool
 	// Follows are tools that this one does the work of by another road. It is denied with the last of
 	// them, unless it is allowed by name.
 	Follows []string
 
-	// OwnTime says that the tool sets its own deadline, as a search does, or takes what it takes, as a
-	// restore of many files does.
+	// OwnTime says that the tool sets its own deadline, as a search does, or has none, as a restore of many files.
 	OwnTime bool
 
-	Search Search
+	Search dialect.Search
 
 	aliases []args.Alias // other agents' names for the arguments
 
-	// refuses adds to the words of a cause: fields, a call to make next, what may be meant.
+	// refuses adds to the words of a cause: fields, a call to make next, a guess at the meaning.
 	refuses map[engine.Cause]func(*about, *Refusal)
 
 	// answers has an empty one of each kind of success: their types are the schema of the answers.
@@ -562,22 +516,12 @@ type Tool struct {
 	args *args.Spec        // schema and decoder
 	is   func(in any) bool // whether these are its arguments, as a struct
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
-	at   func(path string, there bool) any
 
 	output func() json.RawMessage // the schema of its answers
 }
 
-// All is every tool, in the order in which it is listed. Order matters: models and prompt caches
-// see it. It is a copy: what a host changes in it changes no suite.
-func All() []Tool {
-	out := slices.Clone(table)
-	for i := range out {
-		out[i].Follows = slices.Clone(out[i].Follows)
-	}
-	return out
-}
-
-var table = []Tool{
+// table has every tool, in the order in which it is listed. Order matters: models and prompt caches see it.
+var table = []toolRow{
 	readTool,
 	writeTool,
 	editTool,
@@ -597,19 +541,12 @@ type checker interface{ check() error }
 // An asker is an argument struct that names a part of a tree or of a file.
 type asker interface{ asked() engine.Asked }
 
-// A dryRunner is an argument struct that can ask what would be changed.
+// A dryRunner is an argument struct that can ask for a preview.
 type dryRunner interface{ dryRun() bool }
 
-// define makes a row out of a typed run function. A is the argument struct. at makes arguments that
-// have the tool work on a path: tests send them for every strange one. there says that a file with
-// the text "a" is there.
-func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error),
-	at func(path string, there bool) A) Tool {
-	if len(t.answers) == 0 {
-		panic("tools: " + t.Name + " has no answers")
-	}
-	t.at = func(path string, there bool) any { return at(path, there) }
-	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Effect != Reads, Aliases: t.aliases})
+// define makes a row of t out of a typed run function. A is the argument struct.
+func define[A any](t toolRow, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) toolRow {
+	t.args = args.Of[A](&args.Names{Tool: t.Name, Changes: t.Changes, Aliases: t.aliases})
 	t.output = sync.OnceValue(func() json.RawMessage {
 		out, err := plainJSON(outputSchema(t.answers))
 		if err != nil {
@@ -631,7 +568,7 @@ func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (
 }
 
 // decode makes the argument struct of a call, checked. note tells which names were taken for which.
-func (t *Tool) decode(raw json.RawMessage) (in any, note string, err error) {
+func (t *toolRow) decode(raw json.RawMessage) (in any, note string, err error) {
 	in, note, err = t.args.Take(raw)
 	if err == nil {
 		if a, ok := in.(checker); ok {
@@ -647,28 +584,27 @@ type badArgument = args.Error
 func bad(hint, format string, a ...any) error { return args.Errorf(hint, format, a...) }
 
 // allowed reports whether [tools.policy] leaves the tool.
-func (t *Tool) allowed(p policy.Tools) bool {
-	return p.Allows(t.Name, t.Effect != Reads, t.Follows...)
+func (t *toolRow) allowed(p policy.Tools) bool {
+	return p.Allows(t.Name, t.Changes, t.Follows...)
 }
 
 // definition gives the texts and schemas that a model is told.
-func (t *Tool) definition() Definition {
+func (t *toolRow) definition() Definition {
 	return Definition{
 		Name:         t.Name,
 		Title:        t.Title,
 		Description:  t.Description,
 		InputSchema:  t.args.Schema(),
 		OutputSchema: t.output(),
-		ReadOnly:     t.Effect == Reads,
-		Destructive:  t.Effect == Overwrites,
-		Idempotent:   t.Idempotent || t.Effect == Reads,
+		ReadOnly:     !t.Changes,
+		Destructive:  t.Changes,
+		Idempotent:   t.Idempotent || !t.Changes,
 		OpenWorld:    false,
 		Search:       t.Search,
 	}
 }
 
-// The names that several tools share. What others call a path, a glob or a text is theirs to say; a
-// name is taken for what the tool that has it means by it.
+// The names that several tools share, as other agents have them. Each tool says which argument of its own a name is.
 const (
 	fileNames = "path file filename filepath filepathname targetfile absolutepath absolutefilepath " +
 		"fullpath fullfilepath pathname targetpath location filetoread filetoedit relativepath " +
@@ -706,7 +642,6 @@ var editAliases = []args.Alias{
 	{Theirs: "oldstr", Ours: "old_string", Quiet: true},
 	{Theirs: "newstr", Ours: "new_string", Quiet: true},
 	{Theirs: oldNames, Ours: "old_string"},
-	{Theirs: newNames, Ours: "replace_all", Turn: args.Switch},
 	{Theirs: newNames, Ours: "new_string"},
 	{Theirs: "before from", Ours: "old_string", Turn: args.Offered},
 	{Theirs: "after to text content value updated insert", Ours: "new_string", Turn: args.Offered},
@@ -723,7 +658,7 @@ var timeAliases = []args.Alias{
 	{Theirs: "tag", Ours: "label"},
 }
 
-// numbers is the numbers that are given, each behind its name.
+// numbers lists the numbers that are given, each behind its name: "offset 3 limit 2".
 func numbers(parts ...any) string {
 	var b strings.Builder
 	for i := 0; i < len(parts); i += 2 {

@@ -181,19 +181,6 @@ func (broken) Ask(context.Context, tools.Question) (tools.Answer, error) {
 	return tools.Answer{Decision: tools.Approved}, errors.New("the queue is down")
 }
 
-func TestReadLedgerSurvivesARestart(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	s, root := suite(t, mustRead, tools.Options{DataDir: data})
-	f := write(t, root+"/a.txt", "one\n")
-	call(t, s, "Read", map[string]any{"file_path": f})
-	s.Close()
-	s, _ = suite(t, func(fs *config.FS) {
-		mustRead(fs)
-		fs.WorkspaceRoot, fs.AllowPaths = root, []string{root + "/**"}
-	}, tools.Options{DataDir: data})
-	does(t, s, "Write", map[string]any{"file_path": f, "content": "two\n"})
-}
-
 func TestOurOwnFilesAreOffLimits(t *testing.T) {
 	s, root := suite(t, func(fs *config.FS) { fs.AllowPaths, fs.CheckpointBeforeMutation, fs.TrackReads = nil, true, true }, tools.Options{})
 	data := filepath.Join(filepath.Dir(root), "data")
@@ -454,22 +441,6 @@ func TestCancelledIsToldAsOne(t *testing.T) {
 	}
 	if _, err = tools.Do[*tools.Grep](ctx, s, tools.GrepArgs{Pattern: "o", Path: new(filepath.Dir(file))}, tools.Call{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("before it began: %v", err)
-	}
-}
-
-func TestAllIsACopy(t *testing.T) {
-	was := tools.All()[0].Name
-	all := tools.All()
-	all[0].Name = "Cat"
-	for i := range all {
-		for j := range all[i].Follows {
-			all[i].Follows[j] = "Cat"
-		}
-	}
-	for _, tool := range tools.All() {
-		if tool.Name == "Cat" || strings.Contains(strings.Join(tool.Follows, " "), "Cat") {
-			t.Errorf("%s was changed from outside", was)
-		}
 	}
 }
 
@@ -956,7 +927,7 @@ func (panics) Begin(context.Context, hook.Info) (context.Context, func(hook.End)
 func records(t *testing.T, data string) string {
 	t.Helper()
 	var b strings.Builder
-	err := audit.Read(t.Context(), filepath.Join(data, "audit"), false, nil, func(line []byte) error {
+	err := audit.Read(t.Context(), filepath.Join(data, "audit"), func(line []byte) error {
 		b.Write(append(line[:len(line):len(line)], '\n'))
 		return nil
 	})
@@ -1434,7 +1405,7 @@ func FuzzArguments(f *testing.F) {
 		`{"id":"zzzz"}`, `{"file_path":"\u0000"}`, `{"file_path":"\ud800"}`, `[[[[`, `null`, `"x"`, "\xff", `{"a":1,"a":2}`, ``,
 		`{"file_path":["$ROOT/a.txt"]}`, `{"FILE_PATH":"x"}`, `{"file_path":"$ROOT/pipe","content":"x"}`, `{"file_path":"/dev/zero"}`,
 	} {
-		for i := range tools.All() {
+		for i := range tools.Definitions() {
 			f.Add(uint8(i), seed)
 		}
 	}
@@ -1443,7 +1414,7 @@ func FuzzArguments(f *testing.F) {
 	toolstest.Layout(f, root, layout)
 	before := toolstest.Snapshot(f, root)
 	f.Fuzz(func(t *testing.T, i uint8, args string) {
-		tool := tools.All()[int(i)%len(tools.All())]
+		tool := tools.Definitions()[int(i)%len(tools.Definitions())]
 		start := time.Now()
 		p, err := s.Call(t.Context(), tools.Call{Tool: tool.Name, Args: json.RawMessage(strings.ReplaceAll(args, "$ROOT", root))})
 		if err != nil {
@@ -1457,7 +1428,7 @@ func FuzzArguments(f *testing.F) {
 			t.Errorf("%s %q: %v, %s", tool.Name, args, err, out)
 		}
 		after := toolstest.Snapshot(t, root)
-		if !tools.Refused(p) && tool.Effect != tools.Reads {
+		if !tools.Refused(p) && !tool.ReadOnly {
 			before = after
 			return
 		}
@@ -1494,8 +1465,7 @@ func TestForeignArguments(t *testing.T) {
 		{"Write", `{"filename":"/a","contents":"x","overwrite":true,"explanation":"w"}`, `{"content":"x","file_path":"/a"}`, "", false},
 		{"MultiEdit", `{"path":"/a","edits":[{"old_text":"x","new_text":"y"}],"dryRun":true}`,
 			`{"dry_run":true,"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", false},
-		{"MultiEdit", `{"edits":[{"file_path":"/a","old_string":"x","new_string":"y"}]}`,
-			`{"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", true},
+		{"MultiEdit", `{"edits":[{"file_path":"/a","old_string":"x","new_string":"y"}]}`, "", "", false},
 		{"MultiEdit", `{"file_path":"/a","edits":{"old_string":"x","new_string":"y"}}`,
 			`{"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", false},
 		{"Read", `{"path":"/a","start_line":10,"end_line":"20"}`, `{"file_path":"/a","limit":11,"offset":10}`, "", false},
@@ -1503,21 +1473,23 @@ func TestForeignArguments(t *testing.T) {
 		{"Read", `{"file":"/a","lines":"5-9"}`, `{"file_path":"/a","limit":5,"offset":5}`, "", false},
 		{"Read", `{"target_file":"/a","should_read_entire_file":true,"explanation":"w"}`, `{"file_path":"/a"}`, "", false},
 		{"Read", `{"paths":["/a"]}`, `{"file_path":"/a"}`, "", false},
-		{"Read", `{"file_path":"/a","tail":20}`, `{"file_path":"/a","limit":20,"tail":true}`, "", false},
+		{"Read", `{"file_path":"/a","tail":20}`, "", "", false},
 		{"Read", `{"file_path":"/a","path":"/a"}`, `{"file_path":"/a"}`, "", false},
 		{"Grep", `{"query":"x","include":"*.go","ignore_case":true,"directory":"/a","max_results":5}`,
 			`{"-i":true,"glob":"*.go","head_limit":5,"path":"/a","pattern":"x"}`, "", false},
-		{"Grep", `{"regex":"x","case_sensitive":false,"exclude":["a","b/**"]}`, `{"-i":true,"glob":"!a,!b/**","pattern":"x"}`, "", false},
-		{"Grep", `{"pattern":"a.b","fixed_strings":true,"-l":true}`, `{"output_mode":"files_with_matches","pattern":"a\\.b"}`, "", false},
+		{"Grep", `{"regex":"x","case_sensitive":false}`, `{"-i":true,"pattern":"x"}`, "", false},
+		{"Grep", `{"pattern":"x","exclude":["a","b/**"]}`, "", "", false},
+		{"Grep", `{"pattern":"a.b","fixed_strings":true}`, "", "", false},
+		{"Grep", `{"pattern":"x","fixed_strings":false,"-l":true}`, `{"output_mode":"files_with_matches","pattern":"x"}`, "", false},
 		{"Grep", `{"pattern":"x","context_lines":2,"output":"content","glob":["*.a","*.b"]}`,
 			`{"-C":2,"glob":"*.a,*.b","output_mode":"content","pattern":"x"}`, "", false},
 		{"Grep", `{"pattern":"x","i":true,"A":2}`, `{"-A":2,"-i":true,"pattern":"x"}`, "", true},
 		{"Glob", `{"file_pattern":"*.go","cwd":"/a","case_sensitive":true}`, `{"path":"/a","pattern":"*.go"}`, "", false},
-		{"Glob", `{"pattern":"*.py","case_sensitive":false}`, `{"pattern":"*.[pP][yY]"}`, "", false},
+		{"Glob", `{"pattern":"*.py","case_sensitive":false}`, "", "", false},
 		{"NotebookEdit", `{"path":"/a","cell_id":1,"source":"x"}`, `{"cell_id":"1","new_source":"x","notebook_path":"/a"}`, "", false},
 
-		{"Read", `{"file_path":"/a","limit":"30 lines"}`, "", `{"file_path":"/a","limit":30}`, false},
-		{"Read", `{"file_path":"/a","limit":"all"}`, "", `{"file_path":"/a"}`, false},
+		{"Read", `{"file_path":"/a","limit":"30 lines"}`, "", "", false},
+		{"Read", `{"file_path":"/a","limit":"all"}`, "", "", false},
 		{"Grep", `{"pattern":"x","-i":"True"}`, `{"-i":true,"pattern":"x"}`, "", false},
 
 		{"checkpoints_list", `{"path":"/a","max_results":5,"after":"2h","explanation":"w"}`, `{"file_path":"/a","limit":5,"since":"2h"}`, "", false},
@@ -1525,11 +1497,10 @@ func TestForeignArguments(t *testing.T) {
 		{"checkpoint_restore", `{"checkpointId":"abc","files":["/a","/b"],"preview":true,"confirm":true}`, `{"dry_run":true,"id":"abc","paths":["/a","/b"]}`, "", false},
 		{"checkpoint_restore", `{"ID":"undo","dryRun":"true"}`, `{"dry_run":true,"id":"undo"}`, "", true},
 
-		// Arguments of no tool, or of all the items of a list.
+		// Arguments of no tool, and of the items of a list.
 		{"Grep", `{"pattern":"x","_path":"/secret","_working_dir":"/w"}`, `{"pattern":"x"}`, "", true},
 		{"Edit", `{"filename":"/a","old_string":"x","new_string":"y","_old_string":"z"}`, edit, "", false},
-		{"MultiEdit", `{"edits":"[{\"path\":\"/a\",\"oldText\":\"x\",\"new_string\":\"y\",\"dryRun\":true}]"}`,
-			`{"dry_run":true,"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", false},
+		{"MultiEdit", `{"path":"/a","edits":"[{\"oldText\":\"x\",\"new_string\":\"y\"}]"}`, `{"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, "", false},
 		{"MultiEdit", `{"file_path":"/a","edits":[{"file_path":"/b","old_string":"x","new_string":"y"}]}`, "", "", false},
 		{"MultiEdit", `{"file_path":"/a","edits":[{"old_string":"x","new_string":"y","insert_line":3}]}`, "", "", false},
 		{"MultiEdit", `{"file_path":"/a","edits":"[{\"old_string\":\"\\ud800\",\"new_string\":\"y\"}]"}`, "", "", false},
@@ -1537,9 +1508,9 @@ func TestForeignArguments(t *testing.T) {
 		{"Read", `{"arguments":"{\"file_path\":\"\\ud800\"}"}`, "", "", false},
 		{"Read", `{"file_path":"/a","file_path":"/a"}`, "", "", false},
 		{"Read", `{"path":"/a","limit":"many"}`, "", "", false},
-		{"Read", `{"path":"/a","tail":1}`, "", `{"file_path":"/a","tail":true}`, false},
+		{"Read", `{"path":"/a","tail":1}`, "", "", false},
 		{"Grep", `{"pattern":["a","b"]}`, "", "", false},
-		{"Glob", `{"pattern":["*.a","*.b"],"exclude":"c","ignore_case":true}`, `{"pattern":"*.[aA],*.[bB],![cC]"}`, "", false},
+		{"Glob", `{"pattern":["*.a","*.b"]}`, `{"pattern":"*.a,*.b"}`, "", false},
 
 		// An uncertain reading is not carried out, and is offered only where no argument gets lost.
 		{"Edit", `{"file_path":"/a","old_strng":"x","new_string":"y"}`, "", edit, false},
@@ -1567,7 +1538,7 @@ func TestForeignArguments(t *testing.T) {
 		{"checkpoint_restore", `{"id":"abc","checkpoint":"def"}`, "", "", false},
 		{"checkpoint_restore", `{"id":"abc","since":"2h"}`, "", "", false},
 		{"Grep", `{"pattern":"x","head_limit":-1,"output_mode":"contents","bogus":1}`, "",
-			`{"head_limit":0,"output_mode":"content","pattern":"x"}`, false},
+			`{"output_mode":"content","pattern":"x"}`, false},
 		{"Grep", `{"patern":"x","foo":1,"glb":"*.go"}`, "", `{"glob":"*.go","pattern":"x"}`, false},
 	} {
 		taken, note, refused, offered := tools.Understand(c.tool, c.raw)
@@ -1603,7 +1574,7 @@ func FuzzUnderstand(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		for _, tool := range tools.All() {
+		for _, tool := range tools.Definitions() {
 			tools.Understand(tool.Name, raw)
 		}
 	})

@@ -55,12 +55,12 @@ func (w *Write) Text() string {
 	return fmt.Sprintf("File %s%s successfully at: %s%s", w.dry(), verb, w.FilePath, notes)
 }
 
-var writeTool = define[WriteArgs](Tool{
+var writeTool = define[WriteArgs](toolRow{
 	Name:  "Write",
 	Title: "Write a file",
 	Description: "Replaces a whole file or creates it, atomically. Parent directories must exist, unless " +
 		"create_parents; symbolic links are refused. Prefer Edit for changing a part.",
-	Effect: Overwrites, Idempotent: true,
+	Changes: true, Idempotent: true,
 	Search: dialect.Search{Hint: "create or overwrite a file"},
 	aliases: slices.Concat(fileAliases, []args.Alias{
 		{Theirs: "filetext contents text data body filecontent filecontents newcontent newcontents fullcontent " +
@@ -76,7 +76,7 @@ var writeTool = define[WriteArgs](Tool{
 		{Theirs: "linecount totallines", Says: "*"},
 	}),
 	answers: []Payload{&Write{}},
-}, runWrite, func(path string, _ bool) WriteArgs { return WriteArgs{FilePath: path, Content: "b\n"} })
+}, runWrite)
 
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {
 	done, encoding, err := c.Write(ctx, engine.WriteArgs{Path: a.FilePath, Text: a.Content, Encoding: value(a.Encoding),

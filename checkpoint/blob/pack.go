@@ -137,8 +137,8 @@ func (p *Packer) pack(content, base []byte) (Codec, []byte) {
 	return 0, content
 }
 
-// Unpack turns a row into its content; base is the content that a delta applies to. Whoever gets
-// the bytes has to compare them with their hash: damage may unpack too.
+// Unpack turns a row into its content; base is the content that a delta applies to. The caller has
+// to compare the bytes with their hash: damage may unpack too.
 func (p *Packer) Unpack(ctx context.Context, r *Row, base []byte) (_ []byte, err error) {
 	z := r.Z
 	if r.Codec&CodecStore != 0 {

@@ -1,5 +1,5 @@
 // Package blob keeps contents small: as a difference to an earlier version or compressed, encrypted
-// where that is asked for. What stays large goes into a Store. It knows nothing of operations: the
+// where that is asked for. Large results go into a Store. It knows nothing of operations: the
 // catalog, which belongs to the caller, holds a Row for each content and knows which row a delta
 // stands on.
 package blob
@@ -73,7 +73,7 @@ func isName(name string) bool {
 	return true
 }
 
-// ErrName: what a row gives as the name of a file is not one of NewName.
+// ErrName: the name of a file in a row is not one of NewName.
 var ErrName = errors.New("the row names no blob file")
 
 // Files is a Store of files in the directory Dir, which is there.

@@ -36,7 +36,7 @@ func wants(p *checkpoint.Plan) []string {
 	return out
 }
 
-func expectPlan(t *testing.T, s DB, why string, r checkpoint.Restore, want ...string) *checkpoint.Plan {
+func expectPlan(t *testing.T, s *checkpoint.DB, why string, r checkpoint.Restore, want ...string) *checkpoint.Plan {
 	t.Helper()
 	p, err := s.Plan(ctx, r)
 	if err != nil {
@@ -50,7 +50,7 @@ func expectPlan(t *testing.T, s DB, why string, r checkpoint.Restore, want ...st
 
 func at(path, content string) string { return path + "=" + textSum(content)[:6] }
 
-func planState(t *testing.T, s DB) {
+func planState(t *testing.T, s *checkpoint.DB) {
 	created := save(t, s, opBy(me, checkpoint.KindWrite, textEdit("/w/a", "-", "1")))
 	edited := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	deleted := save(t, s, openBy(me, checkpoint.KindDelete, textEdit("/w/a", "2", "-")))
@@ -82,7 +82,7 @@ func planState(t *testing.T, s DB) {
 	}
 }
 
-func planOrder(t *testing.T, s DB) {
+func planOrder(t *testing.T, s *checkpoint.DB) {
 	dir := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755}
 	made := save(t, s, opBy(me, checkpoint.KindWrite,
 		checkpoint.Change{Path: "/w/n", Role: checkpoint.RoleParent, Before: absent, After: dir},
@@ -110,7 +110,7 @@ func planOrder(t *testing.T, s DB) {
 	expectPlan(t, s, "a move is undone", byID(me, save(t, s, opBy(me, checkpoint.KindMove, src, dst))), at("/w/src", "m"), "/w/dst=absent")
 }
 
-func planInverse(t *testing.T, s DB) {
+func planInverse(t *testing.T, s *checkpoint.DB) {
 	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	mid := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "3", "4")))
@@ -122,7 +122,7 @@ func planInverse(t *testing.T, s DB) {
 	}
 }
 
-func planBad(t *testing.T, s DB) {
+func planBad(t *testing.T, s *checkpoint.DB) {
 	id := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	var bad *checkpoint.BadOpError
 	for name, r := range map[string]checkpoint.Restore{
@@ -150,7 +150,7 @@ func planBad(t *testing.T, s DB) {
 	}
 }
 
-func rewind(t *testing.T, s DB) {
+func rewind(t *testing.T, s *checkpoint.DB) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	step := 0
 	do := func(turn, label, kind string, c ...checkpoint.Change) checkpoint.ID {
@@ -211,7 +211,7 @@ func rewind(t *testing.T, s DB) {
 	}
 }
 
-func isolation(t *testing.T, s DB) {
+func isolation(t *testing.T, s *checkpoint.DB) {
 	if _, err := s.BeginTurn(ctx, me, "t"); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func isolation(t *testing.T, s DB) {
 }
 
 // A rewind takes a change of others between two changes of this session along, so that must be marked; a read of others is no such change.
-func between(t *testing.T, s DB) {
+func between(t *testing.T, s *checkpoint.DB) {
 	first := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2"), textEdit("/w/b", "1", "2"), textEdit("/w/c", "1", "2"), textEdit("/w/d", "1", "2")))
 	save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 	save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/b", "2", "3")))
@@ -266,7 +266,7 @@ func between(t *testing.T, s DB) {
 }
 
 // A change that nobody recorded shows as a gap between two changes of this session.
-func gaps(t *testing.T, s DB) {
+func gaps(t *testing.T, s *checkpoint.DB) {
 	var first checkpoint.ID
 	own := func(path string, states ...string) {
 		for i := 0; i+1 < len(states); i += 2 {
@@ -361,7 +361,7 @@ func mustPlan(p *checkpoint.Plan, err error) *checkpoint.Plan {
 }
 
 // A restore brings back what this session did to mode, owner and extended attributes, and leaves alone what others set.
-func metadata(t *testing.T, s DB) {
+func metadata(t *testing.T, s *checkpoint.DB) {
 	with := func(body string, mode fs.FileMode, gid uint32, x string) checkpoint.State {
 		st := textFile(body)
 		st.Mode, st.GID, st.Xattrs = mode, gid, map[string][]byte{"user.x": []byte(x)}
@@ -396,7 +396,7 @@ func metadata(t *testing.T, s DB) {
 	}
 }
 
-func outcomes(t *testing.T, s DB) {
+func outcomes(t *testing.T, s *checkpoint.DB) {
 	first := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	second := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 	if err := s.Settle(ctx, second, checkpoint.Aborted); err != nil {
@@ -426,7 +426,7 @@ func outcomes(t *testing.T, s DB) {
 	}
 }
 
-func undoRedo(t *testing.T, s DB) {
+func undoRedo(t *testing.T, s *checkpoint.DB) {
 	none := func(name string, f func() (*checkpoint.Plan, error)) {
 		t.Helper()
 		if p, err := f(); !errors.Is(err, checkpoint.ErrNothing) {
@@ -484,7 +484,7 @@ func undoRedo(t *testing.T, s DB) {
 	}
 }
 
-func known(t *testing.T, s DB) {
+func known(t *testing.T, s *checkpoint.DB) {
 	save(t, s, opBy(me, checkpoint.KindRead, textEdit("/w/r", "r", "r")))
 	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	save(t, s, openBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3"), textEdit("/w/o", "1", "2")))
@@ -525,7 +525,7 @@ type Observed struct {
 }
 
 // SeenOutside records what changed behind the tools, as a host does at the beginning of a turn.
-func SeenOutside(ctx context.Context, d DB, who checkpoint.Scope, turn string, seen []Observed) (checkpoint.Saved, error) {
+func SeenOutside(ctx context.Context, d *checkpoint.DB, who checkpoint.Scope, turn string, seen []Observed) (checkpoint.Saved, error) {
 	known, err := d.Known(ctx, who)
 	op := checkpoint.Op{Kind: checkpoint.KindExternal, Principal: who.Principal, Session: who.Session, Turn: turn}
 	for _, k := range known {
@@ -542,7 +542,7 @@ func SeenOutside(ctx context.Context, d DB, who checkpoint.Scope, turn string, s
 }
 
 // turnsOfOneName: each conversation may count its turns from one.
-func turnsOfOneName(t *testing.T, s DB) {
+func turnsOfOneName(t *testing.T, s *checkpoint.DB) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	step := 0
 	begin := func(who checkpoint.Scope, name string, want bool) {
@@ -595,7 +595,7 @@ func turnsOfOneName(t *testing.T, s DB) {
 }
 
 // outside: what others did is no part of a rewind, which leaves it there again if the session had taken it back in between.
-func outside(t *testing.T, s DB) {
+func outside(t *testing.T, s *checkpoint.DB) {
 	if _, err := s.BeginTurn(ctx, me, "t1"); err != nil {
 		t.Fatal(err)
 	}

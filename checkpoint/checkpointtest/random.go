@@ -10,7 +10,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-func random(t *testing.T, s DB) { Drive(t, s, 1, Rounds(400)) }
+func random(t *testing.T, s *checkpoint.DB) { Drive(t, s, 1, Rounds(400)) }
 
 // Rounds is n, or a part of it under -short, which is how the race detector gets to see the suite.
 func Rounds(n int) int {
@@ -22,7 +22,7 @@ func Rounds(n int) int {
 
 // Drive drives the store with a random sequence of edits, creations, deletions, moves, restores, rewinds, undos and redos of
 // two sessions over a simulated disk, and compares every plan with a model that remembers each state of the whole disk.
-func Drive(t *testing.T, s DB, seed int64, steps int) {
+func Drive(t *testing.T, s *checkpoint.DB, seed int64, steps int) {
 	t.Helper()
 	w := &world{t: t, s: s, rng: rand.New(rand.NewSource(seed)), disk: map[string]string{}, stacks: map[string]*stack{}}
 	for i := range steps {
@@ -43,7 +43,7 @@ func Drive(t *testing.T, s DB, seed int64, steps int) {
 
 type world struct {
 	t      *testing.T
-	s      DB
+	s      *checkpoint.DB
 	rng    *rand.Rand
 	disk   map[string]string // path to content; absent when not there
 	log    []done

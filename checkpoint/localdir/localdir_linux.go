@@ -48,7 +48,7 @@ func Network(dir string) (string, error) {
 	return networkTypes[int64(uint32(st.Type))], nil
 }
 
-// fuse looks up which file system it is that FUSE serves. What the mount table does not tell is
+// fuse looks up which file system it is that FUSE serves. A file system that the mount table does not tell is
 // taken for local: a store would not open on most of the others.
 func fuse(dir string) (string, error) {
 	var st unix.Stat_t

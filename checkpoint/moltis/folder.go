@@ -40,7 +40,7 @@ type turn struct {
 	CheckpointIDs []string `json:"checkpoint_ids"`
 }
 
-// What created_at can be. One of its values is that of Go's zero time, which elsewhere means now.
+// The bounds of created_at. One of its values is that of Go's zero time, which elsewhere means now.
 var (
 	oldestImport   = time.Date(1679, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	youngestImport = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
@@ -235,32 +235,14 @@ func readTurns(root *os.Root) (turns map[string]turn, note string) {
 	return turns, note
 }
 
-// printable spells a name so that a command line and a call can name it: what is not printable as \u{1b}, and then, or where a name
-// looks as if that had been done, its backslashes too. So no two names come to have one spelling.
-func printable(name string) string {
-	odd := func(r rune) bool { return !unicode.IsPrint(r) }
-	if !strings.ContainsFunc(name, odd) && !strings.Contains(name, `\u{`) {
-		return name
-	}
-	var b strings.Builder
-	for _, r := range name {
-		if odd(r) || r == '\\' {
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// trim makes names printable and takes out those that the store does not take: a group is not worth a checkpoint.
+// trim takes out the names that the store does not take, or that no command line and no call could name: a group is not worth a checkpoint.
 func (t *turn) trim() (err error) {
-	t.RunID, t.SessionKey = printable(t.RunID), printable(t.SessionKey)
-	if len(t.RunID) > maxName {
-		t.RunID, err = "", fmt.Errorf("run_id is longer than %d bytes", maxName)
-	}
-	if len(t.SessionKey) > maxName {
-		t.SessionKey, err = "", fmt.Errorf("session_key is longer than %d bytes", maxName)
+	for name, is := range map[string]*string{"run_id": &t.RunID, "session_key": &t.SessionKey} {
+		if len(*is) > maxName {
+			*is, err = "", fmt.Errorf("%s is longer than %d bytes", name, maxName)
+		} else if strings.ContainsFunc(*is, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			*is, err = "", fmt.Errorf("%s has characters that can't be printed", name)
+		}
 	}
 	return err
 }

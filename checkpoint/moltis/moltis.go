@@ -36,12 +36,12 @@ const importLabel = "moltis:"
 // Import takes over the checkpoints of the folder dir, oldest first, as operations of KindImport of principal. Their
 // session is the one that turns.jsonl names, or else "moltis".
 //
-// Moltis records only what was there before a change. What came of it is taken from the next checkpoint of the same
+// Moltis records only the state before a change. The state after it is taken from the next checkpoint of the same
 // path. For the last one of a path it is not known: a restore of that says "changed outside" and has to be forced.
 //
 // A checkpoint is skipped with a reason when it is damaged, does not fit into the store, holds more than 256 MiB, or is
-// about a path that no tool could restore. With an error comes what was done until then. progress may be nil.
-func Import(ctx context.Context, db *checkpoint.DB, dir, principal string, progress func(what string, done, total int)) (Imported, error) {
+// about a path that no tool could restore. With an error comes what was done until then.
+func Import(ctx context.Context, db *checkpoint.DB, dir, principal string) (Imported, error) {
 	out := Imported{Skipped: []NotTaken{}}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -86,9 +86,6 @@ func Import(ctx context.Context, db *checkpoint.DB, dir, principal string, progr
 			out.Imported++
 		}
 		all[i] = nil // its list of files may be long
-		if progress != nil {
-			progress("importing checkpoints", i+1, len(all))
-		}
 	}
 	return out, nil
 }

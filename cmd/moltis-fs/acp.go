@@ -25,9 +25,10 @@ import (
 
 func acpCommand() *command {
 	return &command{
-		name:  "acp",
-		short: "stand between an editor and its agent, over the Agent Client Protocol",
-		args:  "[OPTIONS] -- AGENT [ARGUMENT…]", min: 1, max: 1 << 20,
+		name:   "acp",
+		serves: true,
+		short:  "stand between an editor and its agent, over the Agent Client Protocol",
+		args:   "[OPTIONS] -- AGENT [ARGUMENT…]", min: 1, max: 1 << 20,
 		long: `An editor starts this in the place of its agent. It starts the agent and passes the
 protocol through in both directions, but for the files that the agent reads and writes by it
 (fs/read_text_file, fs/write_text_file): those pass policy, approval, checkpoint and audit. They are
@@ -103,12 +104,16 @@ func serveACP(ctx context.Context, in *invocation) (err error) {
 	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(came)
 	errs := in.err
-	if p, ok := errs.(*progress); ok {
-		errs = p.w // the terminal itself: to the agent it is one
+	if errs == io.Writer(&atWork) {
+		errs = atWork.w // the terminal itself: to the agent it is one
 	}
 	agent, err := acp.Start(in.args, errs)
 	if err != nil {
-		return notStarted(in.args[0], err)
+		hint := ""
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+			hint = "name the agent's program after --, as the editor would start it"
+		}
+		return misuse(hint, "the agent %s can't be started: %v", in.args[0], err)
 	}
 	in.tellHeld(s.now.cfg, o)
 	defer s.hearing(in, func() { agent.Signal(syscall.SIGHUP) })()
@@ -155,14 +160,6 @@ func (g guarded) Offers(method string) bool {
 	return d.Offers(method)
 }
 
-func notStarted(agent string, err error) error {
-	hint := ""
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		hint = "name the agent's program after --, as the editor would start it"
-	}
-	return misuse(hint, "the agent %s can't be started: %v", agent, err)
-}
-
 // confined says what is wrong with a working directory as all that an agent may touch.
 func confined(dir string) string {
 	if !filepath.IsAbs(dir) {
@@ -189,7 +186,7 @@ func (in *invocation) tellHeld(cfg config.Config, o acp.Options) {
 	}
 }
 
-// lent is our MCP server as the agent has it: a program that passes bytes on, to a socket.
+// A relay is our MCP server as the agent has it: a program that passes bytes on, to a socket.
 type relay struct {
 	net.Listener
 	dialect dialect.Dialect
@@ -197,7 +194,7 @@ type relay struct {
 	self    string
 }
 
-// lentSockets is how many proxies may have one on one data directory.
+// relaySockets is how many proxies may have one on one data directory.
 const relaySockets = 64
 
 func (in *invocation) openRelay(d dialect.Dialect, cfg config.Config) (*relay, error) {
@@ -214,7 +211,7 @@ func (in *invocation) openRelay(d dialect.Dialect, cfg config.Config) (*relay, e
 		return nil, fmt.Errorf("making the directory of the socket: %w", err)
 	}
 	l := &relay{dialect: d, self: self, o: mcp.Options{Principal: in.option("principal"),
-		Version: readBuild().Version, Root: cfg.Tools.FS.WorkspaceRoot,
+		Version: readBuild().Version,
 		Instructions: in.instructions(cfg, d.Definitions()) +
 			" Text that is not saved in the user's editor is read and changed there; Grep and Glob of a " +
 			"directory search what is saved."}}
@@ -279,7 +276,7 @@ func relayCommand() *command {
 		run: func(ctx context.Context, in *invocation) error {
 			c, err := net.Dial("unix", in.arg(0))
 			if err != nil {
-				return misuse("", "%s acp, which lends its tools there, has ended: %v", program, err)
+				return misuse("", "%s acp, which offers its tools there, has ended: %v", program, err)
 			}
 			defer c.Close()
 			if _, err := io.WriteString(c, in.arg(1)+"\n"); err != nil {

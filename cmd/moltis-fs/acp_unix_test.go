@@ -159,7 +159,7 @@ func (b *between) serve(m map[string]any) (any, bool) {
 		return nil, true
 	case "session/request_permission":
 		b.asked = append(b.asked, params)
-		return map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": "allow"}}, true
+		return map[string]any{"outcome": map[string]any{"outcome": "selected", "optionId": "once"}}, true
 	}
 	return nil, false
 }
@@ -170,7 +170,7 @@ func (b *between) holds(path string) string {
 	return b.buffers[path]
 }
 
-// What the agent changed in the editor's text, by the protocol and by our tools, has one history, and is undone in the editor.
+// Changes of the editor's text, by the protocol and by our tools, have one history, and are undone in the editor.
 func TestACPUndoInTheEditor(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.EvalSymlinks(t.TempDir())
@@ -314,7 +314,7 @@ func TestACPEndsBesideADeafEditor(t *testing.T) {
 	}
 }
 
-// Whoever kills the proxy ends the agent and what that has started, also where they listen to nothing. A parent that
+// A killed proxy takes the agent and its programs with it, also where they listen to nothing. A parent that
 // does not look after them, as control, leaves them.
 func TestACPKilled(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 )
 
 // A scriptedModel plays the model behind an agent: it makes the calls of its script, one a turn, and
-// keeps what it is told. It speaks as much of Anthropic's messages, OpenAI's responses and chat
-// completions, and Gemini's generateContent as agents need.
+// keeps what it is told. It speaks as much of Anthropic's messages, OpenAI's responses and Gemini's
+// generateContent as agents need.
 type scriptedModel struct {
 	url    string
 	script []scriptedCall
@@ -37,7 +37,7 @@ func newScriptedModel(t *testing.T, script ...scriptedCall) *scriptedModel {
 	return m
 }
 
-// request is the union of what the four ask.
+// request has the fields of all three.
 type request struct {
 	Stream   bool
 	Messages []struct {
@@ -71,8 +71,6 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		results, write = anthropicResults(q), writeAnthropic
 	case strings.HasSuffix(path, "/responses"):
 		results, write = responsesResults(q), writeResponses
-	case strings.HasSuffix(path, "/chat/completions"):
-		results, write = chatResults(q), writeChat
 	case strings.Contains(path, "enerateContent"):
 		if results, write = geminiResults(q), writeGemini; len(results) > 0 {
 			results[len(results)-1] += imageMark(body) // beside its result
@@ -180,15 +178,6 @@ func responsesResults(q request) (out []string) {
 	return out
 }
 
-func chatResults(q request) (out []string) {
-	for _, msg := range q.Messages {
-		if msg.Role == "tool" {
-			out = append(out, plainText(msg.Content))
-		}
-	}
-	return out
-}
-
 func geminiResults(q request) (out []string) {
 	for _, c := range q.Contents {
 		for _, p := range c.Parts {
@@ -290,21 +279,6 @@ func writeResponses(w http.ResponseWriter, _ request, name string, c scriptedCal
 	event(w, "response.output_item.done", obj{"type": "response.output_item.done", "output_index": 0, "item": item})
 	event(w, "response.completed", obj{"type": "response.completed", "response": obj{"id": "r", "output": []any{item},
 		"usage": obj{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}})
-}
-
-func writeChat(w http.ResponseWriter, _ request, name string, c scriptedCall, step int) {
-	delta, finish := obj{"role": "assistant", "content": "done"}, "stop"
-	if name != "" {
-		delta, finish = obj{"role": "assistant", "tool_calls": []any{obj{"index": 0, "id": fmt.Sprint("c", step), "type": "function",
-			"function": obj{"name": name, "arguments": argsOf(c)}}}}, "tool_calls"
-	}
-	chunk := func(delta obj, finish any) obj {
-		return obj{"id": "x", "object": "chat.completion.chunk", "model": "scripted", "choices": []any{obj{"index": 0, "delta": delta, "finish_reason": finish}}}
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	event(w, "", chunk(delta, nil))
-	event(w, "", chunk(obj{}, finish))
-	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
 func writeGemini(w http.ResponseWriter, _ request, name string, c scriptedCall, _ int) {

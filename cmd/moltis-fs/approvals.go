@@ -204,35 +204,14 @@ func approvalsError(in *invocation, err error) error {
 	return fmt.Errorf("looking into the queue: %w", err)
 }
 
-func approveAll(onWhoseWord string) tools.Approver    { return approval.YesToCode(onWhoseWord) }
-func approveNothing(instead ...string) tools.Approver { return approval.Nobody(instead) }
-
-// yesBut approves what does not run code later, and has the other asked about that.
-type yesBut struct {
-	yes   tools.Approver
-	other *terminal
-}
-
-func (y yesBut) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
-	if len(q.Code) > 0 {
-		return y.other.Ask(ctx, q)
-	}
-	return y.yes.Ask(ctx, q)
-}
-
 // approver says yes with --yes. Else the terminal asks; instead is what helps where there is none.
-// A call that an agent may have written takes --yes-exec for what runs code.
+// A call that an agent may have written takes --approve yes-exec for what runs code.
 func (in *invocation) approver(instead ...string) tools.Approver {
-	switch {
-	case in.given("yes-exec"):
-		return approveAll("--yes-exec")
-	case in.given("yes") && slices.Contains([]string{"call", "js run"}, in.command.path):
-		return yesBut{approval.Yes("--yes"), &terminal{streams: in.streams, instead: instead}}
+	switch ofCall := slices.Contains([]string{"call", "js run"}, in.command.path); {
+	case in.given("yes") && ofCall:
+		return approval.Yes("--yes")
 	case in.given("yes"):
-		return approveAll("--yes")
-	}
-	if in.given("batch") {
-		return approval.Remember(&terminal{streams: in.streams, grants: true, instead: instead})
+		return approval.YesToCode("--yes")
 	}
 	return &terminal{streams: in.streams, instead: instead}
 }
@@ -247,10 +226,9 @@ func (in *invocation) approveBy(how string) (tools.Approver, error) {
 	case "yes":
 		return approval.Yes("--approve yes"), nil
 	case "yes-exec":
-		return approveAll("--approve yes-exec"), nil
+		return approval.YesToCode("--approve yes-exec"), nil
 	case "never":
-		return approveNothing("have the operator start " + in.command.path +
-			" with another --approve, such as queue"), nil
+		return approval.Nobody([]string{"have the operator start " + in.command.path + " with another --approve, such as queue"}), nil
 	case "terminal":
 		return approval.Remember(&terminal{streams: in.streams, grants: true, instead: []string{
 			"have the operator start " + in.command.path + " from a terminal",

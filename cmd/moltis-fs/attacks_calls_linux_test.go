@@ -77,7 +77,7 @@ var attackTools = []attackTool{
 	{"capability", "filesystem__restore", "", "look", field("path")},
 	{"capability", "filesystem__list", "", "walk", field("path", "include_hidden", true)},
 	{"capability", "filesystem__stat", "", "stat", field("path")},
-	{"capability", "filesystem__search", "", "walk", field("path", "pattern", "**", "include_hidden", true, "include_hash", true)},
+	{"capability", "filesystem__search", "", "walk", field("path", "pattern", "**", "include_hidden", true)},
 	{"capability", "filesystem__search_content", "", "walk", field("path", "pattern", "a", "include_hidden", true)},
 	{"capability", "filesystem__watch", "", "walk", field("path")},
 	{"jettson", "jettson_files_read", "", "read", under()},
@@ -104,7 +104,7 @@ type attackAnswer struct {
 	took    time.Duration
 }
 
-// attackedConfig is what the attacked programs run under; more is added to [tools.fs].
+// attackedConfig is the configuration of the attacked programs; more is added to [tools.fs].
 func (w *attacked) config(t *testing.T, name, more string) string {
 	t.Helper()
 	var deny []string

@@ -28,7 +28,7 @@ func lexical(w *attacked, p string) ([]byte, error) {
 	return os.ReadFile(p)
 }
 
-// canonical follows links, and compares the rules with what was asked for. What would block it says so.
+// canonical follows links, and compares the rules with what was asked for. A row that would block says so.
 func canonical(w *attacked, p string) ([]byte, error) {
 	if strings.HasPrefix(p, w.root+"/secret/") {
 		return nil, errOutside

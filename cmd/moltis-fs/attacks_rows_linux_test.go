@@ -13,7 +13,7 @@ type attackRow struct {
 
 // An attackTry is a path that every tool gets. "no": nothing may come of it. "leaf": the same, but
 // that a link itself may go. "shut": nothing changes. "ok": it can be read. Else only that nothing is
-// told and nothing outside changes. What is "there" in a path has its twin that is "absnt", and the
+// told and nothing outside changes. A path with "there" has a twin with "absnt", and the
 // two are refused alike.
 type attackTry struct{ want, path string }
 

@@ -230,7 +230,7 @@ func runDataInside(r *attackRun) {
 }
 
 func runPatterns(r *attackRun) {
-	for _, p := range []string{`.{1000}.{1000}x`, `[ab]*a[ab]{200}c`, `(.*a){20}b`, `(a*)*$x`, `(?=(a+)+b)c`, `[^y]{1000}[^z]{1000}x`} {
+	for _, p := range []string{`.{1000}.{1000}x`, `[ab]*a[ab]{200}c`, `(.*a){20}b`, `(a*)*$x`, `(a+)+b`, `[^y]{1000}[^z]{1000}x`} {
 		r.soon("tools Grep", fmt.Sprintf(`{"pattern":%q,"path":"R/text","multiline":true}`, p))
 		r.soon("capability filesystem__search_content", fmt.Sprintf(`{"pattern":%q,"regex":true,"path":"R/text"}`, p))
 		r.soon("capability filesystem__edit", fmt.Sprintf(`{"pattern":%q,"regex":true,"path":"R/text/long.txt","replace":"x","replace_all":true}`, p))
@@ -369,10 +369,16 @@ func runLog(r *attackRun) {
 	r.note("audit.jsonl", fmt.Sprint(n, " lines"), 0)
 }
 
-func (r *attackRun) batch(config string, calls ...string) string {
-	_, out := r.own(strings.NewReplacer(`"R/`, `"`+r.w.root+"/").Replace(strings.Join(calls, "\n")+"\n"), "call", "--batch", "--approve", "never",
-		"--config", config, "--data-dir", filepath.Join(r.w.base, "data", "e"))
-	return out
+// calls makes calls, each "SESSION PRINCIPAL TOOL ARGUMENTS", with nobody to approve them.
+func (r *attackRun) calls(config string, calls ...string) string {
+	var all strings.Builder
+	for _, c := range calls {
+		f := strings.SplitN(strings.ReplaceAll(c, `"R/`, `"`+r.w.root+"/"), " ", 4)
+		_, out := r.own("", "call", "--approve", "never", "--config", config, "--data-dir", filepath.Join(r.w.base, "data", "e"),
+			"--session", f[0], "--principal", f[1], f[2], f[3])
+		all.WriteString(out)
+	}
+	return all.String()
 }
 
 func runNobody(r *attackRun) {
@@ -382,12 +388,12 @@ func runNobody(r *attackRun) {
 		r.t.Fatal(err)
 	}
 	laid(r.t, config, strings.Replace(string(text), "require_approval = false", "require_approval = true", 1))
-	out := r.batch(config, `{"tool":"Write","args":{"file_path":"R/plain","content":"EVIL"}}`, `{"tool":"Edit","args":{"file_path":"R/plain","old_string":"plain","new_string":"EVIL"}}`)
+	out := r.calls(config, `s local Write {"file_path":"R/plain","content":"EVIL"}`, `s local Edit {"file_path":"R/plain","old_string":"plain","new_string":"EVIL"}`)
 	if strings.Count(out, "approval_denied") != 2 {
 		r.t.Errorf("%s: %s", r.row.id, out)
 	}
 	r.holds("plain", "plain\n")
-	r.note("call --batch", "approval_denied", 0)
+	r.note("call", "approval_denied", 0)
 }
 
 func runOneOfSeveral(r *attackRun) {
@@ -398,13 +404,12 @@ func runOneOfSeveral(r *attackRun) {
 
 func runUnread(r *attackRun) {
 	config := r.w.config(r.t, "read.toml", "track_reads = true\nmust_read_before_write = true\n")
-	out := r.batch(config, `{"session":"a","tool":"Read","args":{"file_path":"R/plain"}}`, `{"session":"b","tool":"Write","args":{"file_path":"R/plain","content":"EVIL"}}`,
-		`{"session":"a","principal":"p","tool":"Write","args":{"file_path":"R/plain","content":"EVIL"}}`)
+	out := r.calls(config, `a local Read {"file_path":"R/plain"}`, `b local Write {"file_path":"R/plain","content":"EVIL"}`, `a p Write {"file_path":"R/plain","content":"EVIL"}`)
 	if strings.Count(out, "must_read_before_write") != 2 {
 		r.t.Errorf("%s: %s", r.row.id, out)
 	}
 	r.holds("plain", "plain\n")
-	r.note("call --batch", "must_read_before_write", 0)
+	r.note("call", "must_read_before_write", 0)
 }
 
 // pathsAsIDs are ids of checkpoints that lead to a secret, if they are joined to a directory of the tree.
@@ -478,6 +483,5 @@ func runEmptyAllow(r *attackRun) {
 }
 
 var (
-	urlOf   = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 	tokenOf = regexp.MustCompile(`\bmfs_\S+`)
 )

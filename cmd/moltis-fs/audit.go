@@ -31,11 +31,10 @@ record holds; --json gives the records as they are.`,
 			opt("outcome", "NAME", "with this outcome, as ok or path_denied"),
 			opt("path", "TEXT", "of paths that hold this"),
 			opt("limit", "N", "the last so many, up to 1000000; else 100, or with --since all"),
-			opt("follow", "", "go on with what comes, until Ctrl-C; also -f"),
 		),
 		examples: []string{
 			"moltis-fs audit --since 1h --outcome path_denied",
-			"moltis-fs audit -f --session s1",
+			"moltis-fs audit --session s1",
 			"moltis-fs audit --path secret --json",
 		},
 	}
@@ -48,11 +47,10 @@ const shownRecords = 100
 type auditView struct {
 	in    *invocation
 	since time.Time
-	last  []string          // the lines that will be shown, or were
+	last  []string          // the lines that will be shown
 	most  int               // of last; 0: all
 	begun map[string]string // lines of calls without an outcome yet
 	order []string          // of begun
-	live  bool              // each line is shown at once
 }
 
 func showAudit(ctx context.Context, in *invocation) error {
@@ -73,8 +71,10 @@ func showAudit(ctx context.Context, in *invocation) error {
 	dir = filepath.Join(dir, "audit")
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	err = audit.Read(ctx, dir, in.given("follow"), v.caughtUp, v.take)
+	err = audit.Read(ctx, dir, v.take)
 	switch {
+	case err == nil:
+		return v.showAll()
 	case errors.Is(err, fs.ErrNotExist):
 		return misuse("it is made by the first call; --data-dir names another place",
 			"there is no audit log in %s", visible(dir))
@@ -84,7 +84,7 @@ func showAudit(ctx context.Context, in *invocation) error {
 	return err
 }
 
-// take is a line of the log.
+// take takes in a line of the log.
 func (v *auditView) take(line []byte) error {
 	var e audit.Entry
 	if err := json.Unmarshal(line, &e); err != nil {
@@ -94,7 +94,8 @@ func (v *auditView) take(line []byte) error {
 		return nil
 	}
 	if v.in.given("json") {
-		return v.show(string(line))
+		v.keep(string(line))
+		return nil
 	}
 	if e.Phase == "intent" {
 		v.begun[e.Call] = auditLine(&e)
@@ -102,7 +103,8 @@ func (v *auditView) take(line []byte) error {
 		return nil
 	}
 	delete(v.begun, e.Call)
-	return v.show(auditLine(&e))
+	v.keep(auditLine(&e))
+	return nil
 }
 
 func (v *auditView) wanted(e *audit.Entry) bool {
@@ -116,19 +118,15 @@ func (v *auditView) wanted(e *audit.Entry) bool {
 		}))
 }
 
-func (v *auditView) show(line string) error {
-	if v.live {
-		return v.in.write([]byte(line + "\n"))
-	}
+func (v *auditView) keep(line string) {
 	if v.last = append(v.last, line); v.most > 0 && len(v.last) >= 2*v.most {
 		v.last = slices.Clone(v.last[len(v.last)-v.most:])
 	}
-	return nil
 }
 
-// caughtUp shows what there is until now.
-func (v *auditView) caughtUp() error {
-	if !v.in.given("follow") && !v.in.given("outcome") {
+// showAll shows the lines that were kept, and the calls that have no outcome.
+func (v *auditView) showAll() error {
+	if !v.in.given("outcome") {
 		for _, call := range v.order {
 			if line := v.begun[call]; line != "" {
 				v.last = append(v.last, line)
@@ -139,9 +137,8 @@ func (v *auditView) caughtUp() error {
 	if v.most > 0 {
 		lines = lines[max(0, len(lines)-v.most):]
 	}
-	v.last, v.live = nil, true
 	if len(lines) == 0 {
-		if !v.in.given("json") && !v.in.given("follow") {
+		if !v.in.given("json") {
 			fmt.Fprintf(v.in.err, "%s: no record is like that\n", program)
 		}
 		return nil
@@ -175,7 +172,7 @@ func auditLine(e *audit.Entry) string {
 	}
 	for _, f := range []struct{ what, value string }{
 		{"", e.Checkpoint}, {pattern, e.Pattern}, {"", e.Window}, {"", e.Approval}, {"rule ", e.Rule},
-		{"turn ", e.Turn}, {"in ", e.Where}, {"client ", e.Client}, {"", e.Version}, {"policy ", shortHash(e.Policy)},
+		{"turn ", e.Turn}, {"in ", e.Where}, {"client ", e.Client}, {"", e.Version}, {"policy ", e.Policy[:min(len(e.Policy), 12)]},
 		{"alert: ", e.Alert},
 	} {
 		if f.value != "" {
@@ -196,8 +193,6 @@ func auditLine(e *audit.Entry) string {
 	}
 	return strings.Join(parts, "  ")
 }
-
-func shortHash(h string) string { return h[:min(len(h), 12)] }
 
 func verifyCommand() *command {
 	return &command{

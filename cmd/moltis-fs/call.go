@@ -1,25 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
 
 	"moltisfs/config"
+	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
-	"moltisfs/internal/ndjson"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/refusal"
-	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
 )
 
@@ -30,53 +26,37 @@ func callCommand() *command {
 	}
 	return &command{
 		name:  "call",
-		short: "make one call, or with --batch many",
+		short: "make one call",
 		long: `Calls TOOL with the arguments in JSON (default: {}); "-" reads them from standard
 input. "moltis-fs help TOOL" explains them. Relative paths are taken from the working directory.
 
 On a terminal, and with --text, the answer is text, and a refusal is told on standard error.
 Elsewhere, and with --json, it is the payload as one line of JSON. Approvals are asked on the
 terminal, or with --approve queue answered from elsewhere, as by moltis-fs approvals; --yes answers
-them with yes, but for what runs code later; --yes-exec answers that too.
+them with yes, but for what runs code later; --approve yes-exec answers that too.
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
-the host is broken, and 130 after Ctrl-C.
-
-With --batch, standard input holds one call a line:
-  {"id": 1, "tool": "Read", "args": {"file_path": "/etc/hostname"}}
-"session", "principal" and "turn" may be given too. Each line is answered at once, in order:
-  {"id": 1, "result": {"kind": "text", ...}}
-A line that can't be carried out is answered by an error, and the next one is read:
-  {"id": 1, "error": {"code": "unknown_tool", "message": "...", "hint": "..."}}
-with the code bad_line, unknown_tool or host_error. The exit status is that of the worst line.`,
-		args: "TOOL [JSON | -]", min: 0, max: 2, values: names,
-		options: options("yes yes-exec approve json dialect read-only"+onSuite,
+the host is broken, and 130 after Ctrl-C.`,
+		args: "TOOL [JSON | -]", min: 1, max: 2, values: names,
+		options: options("yes approve json dialect read-only"+onSuite,
 			opt("text", "", "answer as text for people; the default on a terminal"),
-			opt("batch", "", "read calls from standard input, one a line"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
 		),
 		examples: []string{
 			`moltis-fs call --root / Read '{"file_path": "/etc/hostname"}'`,
 			`moltis-fs call Grep '{"pattern": "TODO"}'`,
 			`moltis-fs call --yes Write - < arguments.json`,
-			`moltis-fs call --batch --session s1 < calls.jsonl > answers.jsonl`,
 		},
 		run: runCall,
 	}
 }
 
-// maxArguments is how many bytes the arguments of a call, or a line of a batch, may have.
+// maxArguments is how many bytes the arguments of a call may have.
 const maxArguments = 64 << 20
 
 func runCall(ctx context.Context, in *invocation) error {
-	batch := in.given("batch")
-	switch {
-	case batch && len(in.args) > 0:
-		return misuse("the calls come from standard input", "--batch takes no %s", in.command.args)
-	case !batch && len(in.args) == 0:
-		return misuse(seeHelp(in.command), "call needs a tool")
-	case in.given("text") && (in.given("json") || batch):
-		return misuse(seeHelp(in.command), "--text goes with neither --json nor --batch")
+	if in.given("text") && in.given("json") {
+		return misuse(seeHelp(in.command), "--text does not go with --json")
 	}
 	args := []byte(in.arg(1))
 	switch in.arg(1) {
@@ -88,34 +68,25 @@ func runCall(ctx context.Context, in *invocation) error {
 			return misuse("send less at once", "reading the arguments: %v", err)
 		}
 	}
-	if !batch {
-		debug.SetGCPercent(200) // a process of one call: half of the collections, and a few MB more
-	}
+	debug.SetGCPercent(200) // a process of one call: half of the collections, and a few MB more
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	s, err := in.forCalls(ctx)
 	if err != nil {
 		return err
 	}
-	base := dialect.Call{Principal: in.option("principal"), Session: in.option("session"),
-		Turn: in.option("turn"), Client: program + " call"}
-	if batch {
-		err = runBatch(ctx, in, s, base)
-	} else {
-		base.Tool, base.Args = in.arg(0), args
-		if here := s.directory(base); takesPaths(base.Tool) && here != "" {
-			base.Args = absoluteArgs(args, here,
-				searches(base.Tool) && s.cfg.Tools.FS.WorkspaceRoot == "")
-		}
-		err = callOnce(ctx, in, s, base)
+	c := dialect.Call{Principal: in.option("principal"), Session: in.option("session"),
+		Turn: in.option("turn"), Client: program + " call", Tool: in.arg(0), Args: args}
+	if here := s.directory(c); takesPaths(c.Tool) && here != "" {
+		c.Args = absoluteArgs(args, here, searches(c.Tool) && s.cfg.Tools.FS.WorkspaceRoot == "")
 	}
-	return closing(s, err)
+	return closing(s, callOnce(ctx, in, s, c))
 }
 
 // forCalls opens what the calls of this command line are made on.
 func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
-	if in.count("yes", "yes-exec") > 0 && in.given("approve") {
-		return nil, misuse(seeHelp(in.command), "--yes or --yes-exec and --approve both say who approves")
+	if in.given("yes") && in.given("approve") {
+		return nil, misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
 	approver := in.approver("run it with --yes", "run it in a terminal",
 		"run it with --approve queue", "set require_approval = false in [tools.fs]")
@@ -137,12 +108,13 @@ func (in *invocation) forCalls(ctx context.Context) (s *instance, err error) {
 func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.Call) error {
 	a, err := d.Call(ctx, c)
 	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
-		return misuse(unknownToolHint(u, d), "there is no tool %q", u.Tool)
+		_, nearest := definition(u.Tool, d.Definitions())
+		return cmp.Or(nearest, err)
 	}
 	if err != nil {
 		return err
 	}
-	if in.asText() {
+	if in.given("text") || !in.given("json") && in.terminal() != nil {
 		return in.showAnswer(a)
 	}
 	line, err := a.JSON(true)
@@ -150,17 +122,6 @@ func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.
 		return err
 	}
 	return ending(in.write(append(line, '\n')), refusedIf(a.Refused()))
-}
-
-func unknownToolHint(u *dialect.UnknownToolError, d dialect.Dialect) string {
-	if u.Nearest != "" {
-		return "did you mean " + u.Nearest + "?"
-	}
-	var names []string
-	for _, def := range d.Definitions() {
-		names = append(names, def.Name)
-	}
-	return "the tools are " + strings.Join(names, ", ")
 }
 
 // How a call reads to a person: paths from the working directory, answers as text.
@@ -188,8 +149,8 @@ func members(raw []byte, f func(name string, v json.RawMessage)) bool {
 	return err == nil && len(bytes.TrimSpace(raw[dec.InputOffset():])) == 0
 }
 
-// absoluteArgs are the arguments of a tool with every relative path taken from the directory
-// here, as a person means it; agents have none. Arguments that are no object are left to the tool.
+// absoluteArgs gives the arguments raw of a tool with every relative path taken from the directory
+// here, as in {"file_path": "a.txt"}; agents have none. Arguments that are no object are left to the tool.
 // search is set where a tool wants a path and has no root to fall back on.
 func absoluteArgs(raw []byte, here string, search bool) []byte {
 	absolute := func(v json.RawMessage) json.RawMessage {
@@ -249,11 +210,6 @@ func takesPaths(tool string) bool {
 	})
 }
 
-// asText says whether answers are for a person.
-func (in *invocation) asText() bool {
-	return in.given("text") || !in.given("json") && in.terminal() != nil
-}
-
 // showAnswer writes an answer for a person; a refusal goes to standard error.
 func (in *invocation) showAnswer(a dialect.Answer) error {
 	inside, where := a, ""
@@ -290,7 +246,7 @@ func (in *invocation) showText(text string, isRefusal bool) error {
 	return in.write([]byte(text))
 }
 
-// forOperator is an answer with the hint for a person. A next call of a tool is none of it.
+// forOperator gives the payload p with a hint for a person, and without a next call of a tool.
 func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 	r, ok := p.(*tools.Refusal)
 	if !ok {
@@ -310,7 +266,7 @@ func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 var optionNames = map[string]string{"checkpoints_list": program + " checkpoint list", "label": "--label", "on_conflict": "--on-conflict",
 	"paths": "the PATHs", "since": "--since"}
 
-// aside is a hint as it follows "hint: ".
+// aside makes a clause of a hint, to follow "hint: ".
 func aside(hint string) string {
 	if word, _, _ := strings.Cut(hint, " "); takesPaths(word) {
 		return strings.TrimSuffix(hint, ".")
@@ -318,164 +274,15 @@ func aside(hint string) string {
 	return refusal.Clause(hint)
 }
 
-// batchLine is one call as it comes in.
-type batchLine struct {
-	ID        json.RawMessage `json:"id"`
-	Tool      string          `json:"tool"`
-	Args      json.RawMessage `json:"args"`
-	Session   string          `json:"session"`
-	Principal string          `json:"principal"`
-	Turn      string          `json:"turn"`
-}
-
-// batchAnswer is its answer: a result or an error.
-type batchAnswer struct {
-	ID     json.RawMessage `json:"id"`
-	Result json.RawMessage `json:"result,omitempty"`
-	Error  *batchError     `json:"error,omitempty"`
-}
-
-type batchError struct {
-	Code    string `json:"code"` // "bad_line", "unknown_tool" or "host_error"
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-}
-
-// runBatch answers line after line, each before the next is read, until the input ends.
-func runBatch(ctx context.Context, in *invocation, d dialect.Dialect, base dialect.Call) error {
-	incoming := make(chan rawLine)
-	go readLines(ctx, in.in, incoming)
-	worst := exitOK
-	for number := 1; ; number++ {
-		var l rawLine
-		select {
-		case l = <-incoming:
-		case <-ctx.Done():
-			return exitOr(worst)
-		}
-		switch {
-		case l.err == io.EOF:
-			return exitOr(worst)
-		case l.err != nil && !errors.Is(l.err, ndjson.ErrTooLong):
-			return fmt.Errorf("reading the calls: %w", l.err)
-		case l.err == nil && len(bytes.TrimSpace(l.text)) == 0:
-			continue
-		}
-		answer, status := answerLine(ctx, d, base, l, number)
-		worst = max(worst, status)
-		out, err := encoded(answer, "")
-		if err != nil {
-			return err
-		}
-		if err := in.write(out); err != nil {
-			return ending(err, exitOr(worst))
-		}
-	}
-}
-
-func exitOr(status int) error {
-	if status == exitOK {
-		return nil
-	}
-	return &exitError{status: status}
-}
-
-func answerLine(ctx context.Context, d dialect.Dialect, base dialect.Call, l rawLine,
-	number int) (batchAnswer, int) {
-	line, err := decodeLine(l)
-	a := batchAnswer{ID: line.ID}
-	if err != nil {
-		a.Error = &batchError{"bad_line", fmt.Sprintf("line %d: %v", number, err),
-			`send one object a line: {"id": 1, "tool": "Read", "args": {"file_path": "/etc/hostname"}}`}
-		return a, exitMisuse
-	}
-	c := base
-	c.Tool, c.Args = line.Tool, line.Args
-	c.Session, c.Turn = cmp.Or(line.Session, c.Session), cmp.Or(line.Turn, c.Turn)
-	c.Principal = cmp.Or(line.Principal, c.Principal)
-	answer, err := d.Call(ctx, c)
-	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
-		a.Error = &batchError{"unknown_tool", fmt.Sprintf("there is no tool %q", u.Tool),
-			unknownToolHint(u, d)}
-		return a, exitMisuse
-	}
-	if err == nil {
-		if a.Result, err = answer.JSON(true); err == nil {
-			if answer.Refused() {
-				return a, exitRefused
-			}
-			return a, exitOK
-		}
-	}
-	a.Error = &batchError{"host_error", err.Error(), ""}
-	return a, exitBroken
-}
-
-// decodeLine reads a line strictly. It keeps the id, which tells the sender what went wrong.
-func decodeLine(l rawLine) (batchLine, error) {
-	var line batchLine
-	if l.err != nil {
-		return line, fmt.Errorf("longer than %d MiB", maxArguments>>20)
-	}
-	if err := json.Unmarshal(l.text, &line); err != nil {
-		var only struct{ ID json.RawMessage }
-		if json.Unmarshal(l.text, &only) == nil {
-			line.ID = only.ID
-		}
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-			return line, fmt.Errorf("%q is a %s, not a %s", wrong.Field, wrong.Value, wrong.Type)
-		}
-		return line, errors.New("not one JSON object, or one that is nested too deep")
-	}
-	dec := json.NewDecoder(bytes.NewReader(l.text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&batchLine{}); err != nil {
-		return line, errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if line.Tool == "" {
-		return line, errors.New(`"tool" is missing`)
-	}
-	if line.Args == nil {
-		line.Args = json.RawMessage("{}")
-	}
-	return line, nil
-}
-
-// rawLine is a line, or why there is none.
-type rawLine struct {
-	text []byte
-	err  error
-}
-
-// readLines reads one line ahead, aside: a read can't be interrupted, and a signal must be heard.
-func readLines(ctx context.Context, in io.Reader, out chan<- rawLine) {
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		text, err := ndjson.ReadLine(r, maxArguments)
-		select {
-		case out <- rawLine{text, err}:
-		case <-ctx.Done():
-			return
-		}
-		if err != nil && !errors.Is(err, ndjson.ErrTooLong) {
-			return
-		}
-	}
-}
-
 func toolsCommand() *command {
 	return &command{
 		name:  "tools",
-		short: "write the definitions of the tools, ready for a model's API",
-		long: `Formats: "anthropic" for the Messages API, "openai" for Chat Completions,
-"openai-responses" for the Responses API and the Agents SDK; "mcp" as tools/list answers, "json" with
-everything that is known of a tool. Tools that the configuration denies are left out. "moltis-fs help
-TOOL" explains one to people.`,
-		options: options("config dialect read-only",
-			opt("format", "FORMAT", "of what shape (default: json)", "anthropic", "openai", "openai-responses", "mcp", "json")),
-		examples: []string{"moltis-fs tools --format anthropic",
-			"moltis-fs tools --format openai --config moltis.toml"},
-		run: writeTools,
+		short: "write the definitions of the tools",
+		long: `A list with everything that is known of each tool, its input_schema as models get it. Tools
+that the configuration denies are left out. "moltis-fs help TOOL" explains one to people.`,
+		options:  options("config dialect read-only"),
+		examples: []string{"moltis-fs tools --config moltis.toml", "moltis-fs tools | jq 'map({name, description, input_schema})'"},
+		run:      writeTools,
 	}
 }
 
@@ -488,89 +295,20 @@ func writeTools(_ context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	format := in.option("format")
-	if format == "mcp" {
-		raw, err := mcp.List(defs)
-		if err != nil {
-			return fmt.Errorf("encoding the tools: %w", err)
-		}
-		return writeJSON(in, json.RawMessage(raw))
-	}
-	out := []any{}
-	for _, d := range defs {
-		type function struct {
-			Type        string          `json:"type,omitempty"`
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			InputSchema json.RawMessage `json:"input_schema,omitempty"`
-			Parameters  json.RawMessage `json:"parameters,omitempty"`
-			Strict      *bool           `json:"strict,omitempty"`
-		}
-		f := function{Name: d.Name, Description: d.Description, Parameters: d.InputSchema}
-		switch format {
-		case "anthropic":
-			f.InputSchema, f.Parameters = d.InputSchema, nil
-			out = append(out, f)
-		case "openai":
-			out = append(out, map[string]any{"type": "function", "function": f})
-		case "openai-responses":
-			f.Type, f.Strict = "function", new(bool) // there the default is strict
-			out = append(out, f)
-		default:
-			out = append(out, d)
-		}
-	}
-	return writeJSON(in, out)
+	return writeJSON(in, list(defs))
 }
 
-// The help of one tool: its arguments, made from the schema that models get.
-
-// A schemaOf is what help tells of a JSON Schema.
+// A schemaOf is the part of a JSON Schema that help shows.
 type schemaOf struct {
 	Type        any                        `json:"type"`
 	Description string                     `json:"description"`
-	Enum        []any                      `json:"enum"`
+	Enum        []string                   `json:"enum"`
 	Default     any                        `json:"default"`
-	Minimum     any                        `json:"minimum"`
-	Items       *schemaOf                  `json:"items"`
 	Properties  map[string]json.RawMessage `json:"properties"`
 	Required    []string                   `json:"required"`
 }
 
-// typeText is the type of an argument in plain words.
-func (s *schemaOf) typeText() string {
-	if len(s.Enum) > 0 {
-		var words []string
-		for _, e := range s.Enum {
-			words = append(words, fmt.Sprint(e))
-		}
-		return strings.Join(words, " | ")
-	}
-	switch s.Type {
-	case "string":
-		return "text"
-	case "integer", "number":
-		return "number"
-	case "boolean":
-		return "true or false"
-	case "array":
-		if s.Items != nil && s.Items.Type == "object" {
-			return "list of {" + strings.Join(keysOf(s.Items.Properties), ", ") + "}"
-		}
-		return "list of " + cmp.Or(map[any]string{"string": "texts"}[s.Items.Type], "values")
-	}
-	return fmt.Sprint(cmp.Or(s.Type, any("value")))
-}
-
-func keysOf(m map[string]json.RawMessage) (out []string) {
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// orderOf are the names of an object's properties as the schema has them: the important ones come first.
+// orderOf gives the names of an object's properties as the schema has them: the important ones come first.
 func orderOf(schema json.RawMessage) (out []string) {
 	var s struct{ Properties json.RawMessage }
 	_ = json.Unmarshal(schema, &s) // it is ours
@@ -578,51 +316,32 @@ func orderOf(schema json.RawMessage) (out []string) {
 	return out
 }
 
-// toolHelp explains how the tool d is called from the command line, in lines of width columns.
-func toolHelp(d dialect.Definition, width int) string {
+// toolHelp explains the arguments of the tool d, as in "pattern  string, required. The regular expression".
+func toolHelp(d dialect.Definition) string {
 	var s schemaOf
 	_ = json.Unmarshal(d.InputSchema, &s) // it is ours
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n\n%s\n\nArguments:\n", d.Name, d.Title, wrap(d.Description, width))
-	example := map[string]any{}
+	fmt.Fprintf(&b, "%s: %s\n\n%s\n\nUsage: %s call %s '{ARGUMENTS IN JSON}'\n\nArguments:\n", d.Name, d.Title, wrap(d.Description, width),
+		program, d.Name)
 	for _, name := range orderOf(d.InputSchema) {
 		var a schemaOf
 		_ = json.Unmarshal(s.Properties[name], &a)
-		line := a.typeText()
+		line := cmp.Or(strings.Join(a.Enum, " | "), fmt.Sprint(a.Type))
 		if slices.Contains(s.Required, name) {
 			line += ", required"
-			example[name] = exampleArgs[name]
 		}
 		if a.Default != nil {
 			line += fmt.Sprintf(" (default: %v)", a.Default)
 		}
-		if a.Minimum != nil {
-			line += fmt.Sprintf("; at least %v", a.Minimum)
-		}
-		if a.Description != "" {
-			line += ". " + strings.ToUpper(a.Description[:1]) + a.Description[1:]
-		}
-		if slices.Contains(pathKeys, name) && takesPaths(d.Name) {
-			line = strings.Replace(line, "Absolute", "From the working directory or absolute;", 1)
-			line = strings.TrimSuffix(line, ";")
-		}
 		const column = 18
-		text := strings.ReplaceAll(wrap(line, width-column), "\n", "\n"+strings.Repeat(" ", column))
+		text := strings.ReplaceAll(wrap(line+". "+a.Description, width-column), "\n", "\n"+strings.Repeat(" ", column))
 		fmt.Fprintf(&b, "  %-*s %s\n", column-3, name, text)
 	}
-	if len(example) == 0 && d.Name == "checkpoint_restore" {
-		example["id"] = "undo"
+	if takesPaths(d.Name) {
+		b.WriteString("\nAt the command line, relative paths start at the working directory.\n")
 	}
-	args, _ := encoded(example, "")
-	fmt.Fprintf(&b, "\nExample:\n  %s call %s %s\n", program, d.Name,
-		shellWord(strings.TrimSpace(string(args))))
 	return b.String()
 }
-
-// exampleArgs are values that fit the arguments that a tool can't do without.
-var exampleArgs = map[string]any{"file_path": "README.md", "notebook_path": "notes.ipynb", "pattern": "TODO", "content": "hello\n",
-	"old_string": "one", "new_string": "two", "edits": []any{map[string]any{"old_string": "one", "new_string": "two"}},
-	"new_source": "x = 1", "id": "undo"}
 
 // definition is a tool by its name, or misuse that names the nearest.
 func definition(name string, defs []dialect.Definition) (dialect.Definition, error) {
@@ -634,16 +353,10 @@ func definition(name string, defs []dialect.Definition) (dialect.Definition, err
 		names = append(names, d.Name)
 	}
 	hint := "the tools are " + strings.Join(names, ", ")
-	if near := nearest.Of(name, names); near != "" {
+	if near := args.Nearest(name, names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return dialect.Definition{}, misuse(hint, "there is no tool %q", name)
-}
-
-// isTool says whether help is asked for a tool of the dialect tools.
-func isTool(name string) (dialect.Definition, bool) {
-	d, err := definition(name, tools.Definitions())
-	return d, err == nil
 }
 
 // besideEditor says that the history of a session of moltis-fs acp may be about text that is not on

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
@@ -98,25 +97,19 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 			in.empty("there are no checkpoints", "principal", "session", "path", "contains", "turn",
 				"tool", "label", "since", "until", "cursor")
 		}
-		wide := 0 // of the paths, but for those that would push all notes out of sight
-		for i := range page.Checkpoints {
-			if n := utf8.RuneCountInString(pathsOf(&page.Checkpoints[i])); n <= 80 {
-				wide = max(wide, n)
-			}
-		}
-		var b, text strings.Builder
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		var text strings.Builder
+		w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 		rows := []checkpointRow{}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
 			rows = append(rows, rowOf(c))
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%-*s  %s\n", c.ID, timeText(c.Time), toolOf(c),
-				visible(c.Session), wide, pathsOf(c), notesOf(c))
+			paths := pathsOf(c)
+			if notes := notesOf(c); notes != "" {
+				paths += "\t" + notes
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.ID, timeText(c.Time), toolOf(c), visible(c.Session), paths)
 		}
 		w.Flush()
-		for line := range strings.Lines(b.String()) {
-			text.WriteString(strings.TrimRight(line, " \n") + "\n")
-		}
 		if page.Next != "" {
 			text.WriteString("more: --cursor " + page.Next + "\n")
 		}
@@ -164,29 +157,11 @@ func pinCheckpoint(ctx context.Context, in *invocation) error {
 		if err == nil {
 			c, err = db.Get(ctx, c.ID, who)
 		}
-		if err == nil && in.given("label") {
-			err = in.sameLabel(ctx, db, c)
-		}
 		if err != nil {
 			return err
 		}
 		return in.answer(rowOf(c), "%s %sned\n", c.ID, in.command.name)
 	})
-}
-
-// sameLabel warns of others of its session with the label of c: nobody can rewind to it then.
-func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB,
-	c *checkpoint.Checkpoint) error {
-	page, err := db.List(ctx, checkpoint.Filter{
-		Label: c.Label, Principal: c.Principal, Session: c.Session, Limit: 20,
-	})
-	for _, o := range page.Checkpoints {
-		if o.ID != c.ID {
-			fmt.Fprintf(in.err, "%s: %s has that label too; rewind --label is refused until one of them "+
-				"has another, or none (unpin --no-label)\n", program, o.ID)
-		}
-	}
-	return err
 }
 
 // How a checkpoint is written: a row of JSON, and the words for people.
@@ -256,20 +231,13 @@ func rowOf(c *checkpoint.Checkpoint) checkpointRow {
 }
 
 func pathsOf(c *checkpoint.Checkpoint) string {
-	n, path := 0, ""
+	var paths []string
 	for _, ch := range c.Changes {
-		if ch.Role != checkpoint.RoleParent || path == "" {
-			if path == "" {
-				path = ch.Path
-			} else {
-				n++
-			}
+		if ch.Role != checkpoint.RoleParent || len(paths) == 0 {
+			paths = append(paths, ch.Path)
 		}
 	}
-	if n > 0 {
-		return fmt.Sprintf("%s and %d more", visible(path), n)
-	}
-	return visible(path)
+	return pathsText(paths)
 }
 
 func notesOf(c *checkpoint.Checkpoint) string {

@@ -9,12 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"moltisfs/checkpoint"
@@ -27,24 +25,18 @@ func checkpointExportCommand() *command {
 		name: "export", short: "write the history as a patch",
 		long: `It writes one diff for each path that the calls changed, from before the path's first
 change to after its last one. git apply takes the patch in the tree as it was, and git apply -R in the
-tree as it is. If others changed such a path in between, the diff has their changes too, and the
-comments and standard error say so. Paths are relative to --root. Without it they are relative to the
-git repository or the directory that you are in, if it holds every path, and else to /. The first line
-says to which.
+tree as it is. If others changed such a path in between, the diff has their changes too, and standard
+error says so. Paths are relative to --root, or to the working directory.
 
 Left out are paths outside of --root, paths that git refuses (such as .git), and what the store does
 not hold. The command says how many changes that are.` + timesTaken,
-		options: options("root since until identity principal session"+onStore, opt("turn", "NAME", "only of this turn"),
-			opt("patch", "", "taken and not needed: an export is a patch")),
+		options:  options("root since until identity principal session config data-dir sandbox", opt("turn", "NAME", "only of this turn")),
 		examples: []string{"moltis-fs checkpoint export --session s1 --turn t7 > t7.patch"},
 		run:      exportCheckpoints,
 	}
 }
 
 func exportCheckpoints(ctx context.Context, in *invocation) error {
-	if in.given("json") {
-		return misuse("leave --json out", "a patch has no form in JSON")
-	}
 	f := checkpoint.Filter{
 		Turn: in.option("turn"), NoReads: true, Limit: 1000,
 		Principal: in.option("principal"), Session: in.option("session"), AllSessions: true,
@@ -65,8 +57,8 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 			return &exitError{exitRefused, "no change is in what you ask for",
 				program + " checkpoint list shows turns, sessions and times", tools.KindNotFound}
 		}
-		x := &export{ctx: ctx, db: db, tell: progressOn(in.err), left: map[string]int{}}
-		if x.root, err = in.exportRoot(ops); err != nil {
+		x := &export{ctx: ctx, db: db, left: map[string]int{}}
+		if x.root, err = trueDir(cmp.Or(in.option("root"), ".")); err != nil {
 			return err
 		}
 		if err := x.series(seriesOf(ops)); err != nil {
@@ -80,8 +72,8 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 			fmt.Fprintf(in.err, "%s: %s not in the patch: %s\n", program, n, why)
 		}
 		if x.mixed > 0 {
-			fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too: "+
-				"its comments say where\n", program, plural(x.mixed, "path was", "paths were"))
+			fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too\n",
+				program, plural(x.mixed, "path was", "paths were"))
 		}
 		return nil
 	})
@@ -112,28 +104,41 @@ func history(ctx context.Context, db *checkpoint.DB,
 type export struct {
 	ctx   context.Context
 	db    *checkpoint.DB
-	root  string                             // paths are relative to it
-	text  bytes.Buffer                       // the patch: nothing of it is written before all of it is there
-	tell  func(what string, done, total int) // nil: nobody sees it
-	left  map[string]int                     // changes that are left out, by the reason
-	mixed int                                // paths that others changed, too
+	root  string         // paths are relative to it
+	text  bytes.Buffer   // the patch: nothing of it is written before all of it is there
+	left  map[string]int // changes that are left out, by the reason
+	mixed int            // paths that others changed, too
 }
 
-// series writes comments on all changes, and a diff for each path that can be told. git apply wants
+// series writes a diff for each path that can be told, and counts the changes that are left out. git apply wants
 // each path once: of one that comes twice it forgets that it was created or removed.
 func (x *export) series(all []*series) error {
-	fmt.Fprintf(&x.text, "# paths are relative to %s\n", visible(x.root))
-	var told []*series
 	for _, s := range all {
-		if x.comment(s) {
-			told = append(told, s)
-		}
-	}
-	for i, s := range told {
-		if x.tell != nil {
-			x.tell("writing diffs", i, len(told))
-		}
 		ch := s.asOne()
+		name, below := relative(s.path, x.root)
+		from, to := gitModes(ch)
+		why := ""
+		switch {
+		case from == "" && to == "" && s.to-s.from == len(s.changes):
+			if ch.Role != checkpoint.RoleTree {
+				continue // git knows of no directories
+			}
+			why = "a directory was moved as a whole"
+		case !below:
+			why = "it is outside of " + visible(x.root)
+		case gitRefuses(name, from == gitLink || to == gitLink):
+			why = "git takes no path with a name that stands for a repository"
+		}
+		if why != "" {
+			x.left[why] += len(s.changes)
+			continue
+		}
+		if gone := len(s.changes) - (s.to - s.from); gone > 0 {
+			x.left["its content is not in the store"] += gone
+		}
+		if s.from == s.to {
+			continue
+		}
 		before, err := x.content(s.path, &ch.Before)
 		if err != nil {
 			return err
@@ -142,50 +147,12 @@ func (x *export) series(all []*series) error {
 		if err != nil {
 			return err
 		}
-		name, _ := relative(s.path, x.root)
-		from, to := gitModes(ch)
+		if s.mixed() {
+			x.mixed++
+		}
 		writeDiff(&x.text, name, from, to, before, after)
 	}
 	return nil
-}
-
-// comment writes a line for each change of s, counts what is left out, and says whether there is a
-// diff to write.
-func (x *export) comment(s *series) bool {
-	ch, why := s.asOne(), ""
-	name, below := relative(s.path, x.root)
-	before, after := gitModes(ch)
-	switch {
-	case before == "" && after == "" && s.to-s.from == len(s.changes):
-		if ch.Role != checkpoint.RoleTree {
-			return false // git knows of no directories
-		}
-		why = "a directory was moved as a whole"
-	case !below:
-		why = "it is outside of " + visible(x.root)
-	case gitRefuses(name, before == gitLink || after == gitLink):
-		why = "git takes no path with a name that stands for a repository"
-	}
-	mixed := false
-	for i, c := range s.by {
-		note, reason := "", why
-		if reason == "" && (i < s.from || i >= s.to) {
-			reason = "its content is not in the store"
-		}
-		switch {
-		case reason != "":
-			x.left[reason]++
-			note = otherName(s.changes[i]) + ": left out, " + reason
-		case s.others(i) && (i > s.from || c.Kind == checkpoint.KindExternal):
-			mixed = true
-			note = ": not of the calls alone, what others changed is in the diff too"
-		}
-		fmt.Fprintf(&x.text, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), toolOf(c), visible(s.path), note)
-	}
-	if mixed {
-		x.mixed++
-	}
-	return why == "" && s.from < s.to
 }
 
 // content gives the content that git would store for path in the state s: of a file its bytes, of a
@@ -252,14 +219,18 @@ func (s *series) asOne() *checkpoint.Recorded {
 	return &whole
 }
 
-// others reports whether others changed the path in change i, or between it and the one before.
-func (s *series) others(i int) bool {
-	return s.by[i].Kind == checkpoint.KindExternal ||
-		i > 0 && !follows(&s.changes[i-1].After, &s.changes[i].Before)
+// mixed reports whether others changed the path during the changes that can be told.
+func (s *series) mixed() bool {
+	for i := s.from; i < s.to; i++ {
+		if s.by[i].Kind == checkpoint.KindExternal || i > s.from && !follows(&s.changes[i-1].After, &s.changes[i].Before) {
+			return true
+		}
+	}
+	return false
 }
 
 // follows reports whether a path was still what a change left behind when the next one found it.
-// What was purged, or not hashed, may have been.
+// A content that was purged, or not hashed, may have been the same.
 func follows(after, before *checkpoint.State) bool {
 	unknown := func(s *checkpoint.State) bool { return s.Kind == checkpoint.File && s.Hash == "" }
 	return after.Same(*before) || unknown(after) && before.Kind == checkpoint.File ||
@@ -374,45 +345,10 @@ func gitModes(c *checkpoint.Recorded) (before, after string) {
 	return gitMode(b), gitMode(a)
 }
 
-// relative is path as seen from root, with slashes.
+// relative is path as seen from root, with slashes; false where it does not lie below.
 func relative(path, root string) (string, bool) {
-	path, root = filepath.ToSlash(path), strings.TrimRight(filepath.ToSlash(root), "/")
-	rest, ok := strings.CutPrefix(path, root+"/")
-	if root == "" { // also for what another system recorded: C:/x
-		return strings.TrimLeft(path, "/"), true
-	}
+	rest, ok := strings.CutPrefix(filepath.ToSlash(path), strings.TrimRight(filepath.ToSlash(root), "/")+"/")
 	return rest, ok && rest != ""
-}
-
-// exportRoot is the directory that exported paths are relative to: --root. Without it they are
-// relative to the repository that we are in, or the directory, if it holds every path.
-func (in *invocation) exportRoot(ops []checkpoint.Checkpoint) (string, error) {
-	if root := in.option("root"); root != "" {
-		return trueDir(root)
-	}
-	here, err := trueDir(".")
-	if err != nil {
-		return "", err
-	}
-	places := []string{here}
-	for dir := here; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			places = []string{dir, here}
-			break
-		}
-	}
-	for _, root := range places {
-		beyond := func(ch checkpoint.Recorded) bool {
-			_, ok := relative(ch.Path, root)
-			return !ok && ch.Role != checkpoint.RoleParent
-		}
-		if !slices.ContainsFunc(ops, func(c checkpoint.Checkpoint) bool {
-			return slices.ContainsFunc(c.Changes, beyond)
-		}) {
-			return root, nil
-		}
-	}
-	return string(filepath.Separator), nil
 }
 
 // trueDir is a directory as the store names it. One that is gone keeps the name it is given.

@@ -71,7 +71,7 @@ func (h *randomHistory) edited(content []byte) []byte {
 	return bytes.Join(lines, nil)
 }
 
-// state is what is at a path.
+// state gives the state and the content at a path.
 func (h *randomHistory) state(path string) (s checkpoint.State, content []byte) {
 	full := filepath.Join(h.root, path)
 	info, err := os.Lstat(full)
@@ -233,7 +233,7 @@ func TestExportedHistories(t *testing.T) {
 	}
 }
 
-// What a crash left half-way is named by check, and is no fault of the store.
+// Check names an operation that a crash left half-way; that is no fault of the store.
 func TestCheckNamesWhatIsUnfinished(t *testing.T) {
 	data := t.TempDir()
 	locks, err := guardfs.OpenLocks(filepath.Join(data, "locks"))

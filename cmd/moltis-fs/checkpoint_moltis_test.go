@@ -45,7 +45,7 @@ func layMoltis(t *testing.T, store, work string) {
 	laid(t, filepath.Join(work, "new"), "new\n")
 }
 
-// What Moltis kept is restored by the ids that it gave, through each door.
+// Imported checkpoints are restored by the ids that Moltis gave them, over the command line and MCP.
 func TestMoltisIDs(t *testing.T) {
 	t.Parallel()
 	h := inTwoProjects(t)
@@ -58,7 +58,7 @@ func TestMoltisIDs(t *testing.T) {
 
 	restore := func(id, more string) string { return `checkpoint_restore {"id":"` + id + `"` + more + `}` }
 	const force = `,"on_conflict":"force"`
-	// Over MCP, in a session that has never heard of them. What came after them Moltis did not keep,
+	// Over MCP, in a session that has never heard of them. Moltis did not keep what came after them,
 	// so that what is there now has to be given up in words.
 	got := h.serve("m", "", "", `checkpoint_diff {"id":"`+moltisEdit+`"}`, restore(moltisEdit, ""), restore(moltisEdit, force))
 	h.says(got[0], `-second\n\+third`)

@@ -37,7 +37,7 @@ func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
 	}
 	told := func(what, text string) {
 		t.Helper()
-		if strings.ContainsAny(text, "\r\x1b") || strings.Contains(text, "\n+evil") || strings.Contains(text, "\ndiff --git a/p/evil") || !strings.Contains(text, `ndiff --git a/p/evil`) {
+		if strings.ContainsAny(text, "\r\x1b") || strings.Contains(text, "\n+evil") || strings.Contains(text, "\ndiff --git a/p/evil") || !strings.Contains(text, `012diff --git a/p/evil`) {
 			t.Errorf("%s:\n%q", what, text)
 		}
 	}

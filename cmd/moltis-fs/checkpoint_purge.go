@@ -17,8 +17,7 @@ func checkpointPurgeCommand() *command {
 		name: "purge", short: "remove contents so that no byte of them stays in the store",
 		long: `For secrets that got in, whichever session brought them. A content goes if a path
 that matches --path, or one below such a path, ever had it. --sha256 names one content, wherever
-it was, and --excluded the paths that exclude in the configuration names today. Links are followed
-only before the first wildcard. Where nothing is found it is an error, but not with --excluded.
+it was. Links are followed only before the first wildcard. Where nothing is found it is an error.
 
 The checkpoints stay and say "purged". The read histories of sessions, which show diffs of
 conflicts, are forgotten, and so are the hashes. Files that a cut-off call left go too. A purge
@@ -32,14 +31,12 @@ Both are listed.`,
 		options: options("dry-run yes identity"+onStore,
 			opt("path", "GLOB", "an absolute glob and all below; without a slash it holds at any depth"),
 			opt("sha256", "HASH", "this content"),
-			opt("excluded", "", "whatever [tools.fs.checkpoint] exclude names today"),
 			opt("cut-off", "",
 				"also what would take back an interrupted change: some of its paths may stay changed"),
 		),
 		examples: []string{
 			"moltis-fs checkpoint purge --path '.env*' --dry-run",
 			"moltis-fs checkpoint purge --path /home/user/project/secrets.txt --yes",
-			"moltis-fs checkpoint purge --config moltis.toml --excluded --dry-run",
 		},
 		run: purgeCheckpoints,
 	}
@@ -52,11 +49,8 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	p := checkpoint.Purge{Hash: strings.ToLower(in.option("sha256")), DryRun: in.given("dry-run"),
 		CutOff: in.given("cut-off")}
 	switch {
-	case in.given("excluded") && in.count("path", "sha256") > 0:
-		return misuse(seeHelp(in.command),
-			"--excluded says which paths; --path and --sha256 don't go with it")
-	case in.count("path", "sha256", "excluded") == 0:
-		return misuse(seeHelp(in.command), "purge needs --path, --sha256 or --excluded")
+	case in.count("path", "sha256") == 0:
+		return misuse(seeHelp(in.command), "purge needs --path or --sha256")
 	case p.Hash != "" && (len(p.Hash) != 64 || strings.Trim(p.Hash, "0123456789abcdef") != ""):
 		return misuse("write 64 hexadecimal digits, as in checkpoint list --json",
 			"--sha256 can't be %.100q", in.option("sha256"))
@@ -94,35 +88,23 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		if a.InTrash, err = inTrash(ctx, db, p.Match); err != nil {
 			return err
 		}
-		if !in.given("excluded") && r.Paths+r.Contents+recorded+len(a.InTrash) == 0 && !r.Resumed {
+		if r.Paths+r.Contents+recorded+len(a.InTrash) == 0 && !r.Resumed {
 			return in.nothingToPurge(a.Beside)
 		}
 		return in.answer(a, "%s", a.forPeople(filepath.Join(dir, "audit")))
 	})
 }
 
-// purgedPaths is what the options say of paths; nil for nothing.
+// purgedPaths says which paths --path names; nil for none.
 func (in *invocation) purgedPaths() (func(string) bool, error) {
-	var globs []string
-	switch pattern := in.option("path"); {
-	case in.given("excluded"):
-		cfg, from, err := in.loadConfig(in.option("config"))
-		if err != nil {
-			return nil, unusableConfig(err, from)
-		}
-		if globs = cfg.Tools.FS.Checkpoint.Exclude; len(globs) == 0 {
-			return nil, misuse("name the configuration with --config, or the paths with --path",
-				"exclude in [tools.fs.checkpoint] is empty")
-		}
-	case pattern == "":
+	pattern := in.option("path")
+	if pattern == "" {
 		return nil, nil
-	case pattern != "/":
-		pattern = strings.TrimSuffix(pattern, "/")
-		fallthrough
-	default:
-		globs = []string{pattern}
 	}
-	named, err := engine.Named(globs)
+	if pattern != "/" {
+		pattern = strings.TrimSuffix(pattern, "/")
+	}
+	named, err := engine.Named([]string{pattern})
 	if err != nil {
 		return nil, misuse("write it from the root: /home/user/project/**", "--path: %v", err)
 	}
@@ -148,7 +130,7 @@ func (in *invocation) nothingToPurge(beside []string) error {
 	return &exitError{exitRefused, what, hint, tools.KindNotFound}
 }
 
-// purgeAnswer is what a purge did, or with DryRun would do.
+// purgeAnswer tells what a purge did, or with DryRun would do.
 type purgeAnswer struct {
 	Contents    int      `json:"contents"`
 	Checkpoints int      `json:"checkpoints"`

@@ -32,8 +32,6 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 	}
 	must(t, db.Close())
 	link := filepath.ToSlash(filepath.Join(tree, "current"))
-	conf := filepath.Join(base, "c.toml")
-	must(t, os.WriteFile(conf, []byte("[tools.fs.checkpoint]\nexclude = ['"+link+"']\n"), 0o600))
 	for _, c := range []struct {
 		args   string
 		status int
@@ -48,8 +46,6 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 		{"--path " + link + "/.env --yes", exitOK, "purged 1 content of 1 checkpoint"},
 		{"--path " + link + "/.env --yes", exitOK, "purged 0 contents"}, // it is known, and clean
 		{"--path " + link + "/ --dry-run", exitOK, "would purge 1 content of 1 checkpoint"},
-		{"--config " + conf + " --excluded --yes", exitOK, "purged 1 content of 1 checkpoint"},
-		{"--config " + conf + " --excluded --yes", exitOK, "purged 0 contents"},
 		{"--path other --dry-run", exitOK, "would purge 1 content of 1 checkpoint"},
 	} {
 		var out, errs bytes.Buffer
@@ -61,8 +57,8 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 	}
 }
 
-// What an operation needs that is still being carried out is left alone, --cut-off or not; what a
-// dead one needs goes with --cut-off.
+// A purge leaves the contents alone that an operation under way needs, --cut-off or not; those of a
+// dead one go with --cut-off.
 func TestPurgeLeavesTheLivingAlone(t *testing.T) {
 	data := guardfs.Canonical(t.TempDir())
 	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{})

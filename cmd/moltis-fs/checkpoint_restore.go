@@ -152,7 +152,7 @@ when; then all arguments are PATHs. ` + ofNewestSession + timesTaken,
 	}
 }
 
-// restoreID is restore for what the first argument names.
+// restoreID restores by the id in the first argument.
 func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths []string) error {
 	if err := in.ofSession(ctx); err != nil {
 		return err
@@ -309,7 +309,7 @@ func (in *invocation) newestSession(ctx context.Context, db *checkpoint.DB) erro
 		}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
-			if !madeByTools(c) || !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
+			if slices.Contains(notByCalls, c.Kind) || !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
 				return strings.HasPrefix(ch.Path, strings.TrimSuffix(dir, "/")+"/")
 			}) {
 				continue
@@ -325,8 +325,5 @@ func (in *invocation) newestSession(ctx context.Context, db *checkpoint.DB) erro
 	return nil
 }
 
-// madeByTools says that a checkpoint is of a change that a call made.
-func madeByTools(c *checkpoint.Checkpoint) bool {
-	return !slices.Contains([]string{checkpoint.KindExternal, checkpoint.KindRead,
-		checkpoint.KindManual, checkpoint.KindImport}, c.Kind)
-}
+// notByCalls are the kinds of checkpoints that no call of a tool made.
+var notByCalls = []string{checkpoint.KindExternal, checkpoint.KindRead, checkpoint.KindManual, checkpoint.KindImport}

@@ -55,7 +55,7 @@ func TestShownTimesAreTaken(t *testing.T) {
 	}
 }
 
-// What is mistaken on the command line ends with the same status whichever command it is told.
+// A mistake on the command line ends with the same status in every command.
 func TestMistakesEndAlike(t *testing.T) {
 	dir := t.TempDir()
 	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{})

@@ -41,7 +41,7 @@ kept to.`,
 				return in.answer(struct {
 					checkpoint.GCResult
 					DryRun bool `json:"dry_run"`
-					// What was kept to.
+					// The limits that it kept to.
 					KeepWithin string `json:"keep_within"`
 					KeepLast   int    `json:"keep_last"`
 					MaxBytes   int64  `json:"max_bytes"`
@@ -87,7 +87,16 @@ such as checkpoint undo --dry-run with a --config without that rule.`,
 func (in *invocation) writeReport(r *checkpoint.Report) error {
 	r.Problems = list(r.Problems)
 	var b strings.Builder
-	writeProblems(&b, r.Problems)
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "%s: %s", p.What, approval.Escape(p.Why, false))
+		if p.Hash != "" {
+			fmt.Fprintf(&b, " (sha256 %.12s)", p.Hash)
+		}
+		for _, path := range p.Paths {
+			b.WriteString(" " + visible(path))
+		}
+		b.WriteByte('\n')
+	}
 	for _, id := range r.Unfinished {
 		fmt.Fprintf(&b, "%s was interrupted: the next start that may reach all its paths "+
 			"takes it back; until then it is kept\n", id)
@@ -110,19 +119,6 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 		OK bool `json:"ok"`
 		*checkpoint.Report
 	}{len(r.Problems) == 0, r}, "%s", b.String())
-}
-
-func writeProblems(b *strings.Builder, ps []checkpoint.Problem) {
-	for _, p := range ps {
-		fmt.Fprintf(b, "%s: %s", p.What, approval.Escape(p.Why, false))
-		if p.Hash != "" {
-			fmt.Fprintf(b, " (sha256 %.12s)", p.Hash)
-		}
-		for _, path := range p.Paths {
-			b.WriteString(" " + visible(path))
-		}
-		b.WriteByte('\n')
-	}
 }
 
 func checkpointStatsCommand() *command {
@@ -184,8 +180,7 @@ Retention holds for old checkpoints too: raise keep_within and keep_last first t
 			}
 			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
 				// Calls without a name are of "local", so that they can restore them.
-				r, err := moltis.Import(ctx, db, in.arg(0), cmp.Or(in.option("principal"), "local"),
-					progressOn(in.err))
+				r, err := moltis.Import(ctx, db, in.arg(0), cmp.Or(in.option("principal"), "local"))
 				answer := struct {
 					moltis.Imported
 					Error string `json:"error,omitempty"`

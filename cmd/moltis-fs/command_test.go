@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What help shows can be run: every command has an example, and every example fits the table. The first page of it fits a screen.
+// Every command has an example, and every example fits the table. The first page of help fits a screen.
 func TestExamplesFitTheTable(t *testing.T) {
 	if _, out, _ := runWith(t, "", "help"); strings.Count(out, "\n") > 24 {
 		t.Errorf("the help has more than 24 lines:\n%s", out)
@@ -62,7 +62,7 @@ func leaves(c *command) []*command {
 	return c.below
 }
 
-// completes is what completions make of an option's value.
+// completes is the kind of an option's value as completions know it.
 func completes(o option) string {
 	switch o.value {
 	case "", "FILE", "DIR":

@@ -31,7 +31,7 @@ const (
 
 func confineCommand() *command {
 	return &command{
-		name: "confine", run: runConfine, args: "-- COMMAND [ARGUMENT…]", min: 1, max: 1 << 20,
+		name: "confine", run: runConfine, serves: true, args: "-- COMMAND [ARGUMENT…]", min: 1, max: 1 << 20,
 		short: "run a program, as an agent's shell, held to the policy by the kernel",
 		long: `Linux with Landlock. The program, and all that it starts, may read and write what the policy
 allows below --root, or the beginnings of allow_paths, and a TMPDIR of its own; read and run what is
@@ -65,8 +65,8 @@ because it would not be held; 126 and 127, the program can't be run, or is not t
 	}
 }
 
-// confinedCommand is what confine starts: it restricts itself and becomes the program. Thus what has
-// to be done afterwards is done by somebody who is not restricted.
+// confinedCommand restricts itself and becomes the program. confine starts it, and cleans up afterwards,
+// which it could not if it were restricted itself.
 func confinedCommand() *command {
 	return &command{
 		name: "confined", hidden: true, run: becomeConfined, args: "-- TMPDIR COMMAND [ARGUMENT…]",
@@ -122,7 +122,7 @@ func (in *invocation) plan(ctx context.Context, temp string) (h confinement, err
 		return h, err
 	}
 	free, judge, asked, err := engine.PolicyOf(cfg.Tools.FS, engine.Host{DataDir: s.dir, Protect: protect,
-		Root: engine.Root{Only: s.root}, GitUser: in.gitUser(&cfg)})
+		Root: engine.Root{Only: s.root}, GitUser: in.gitUser()})
 	if err != nil {
 		return h, misuse("", "%v", err)
 	}
@@ -342,7 +342,7 @@ func (in *invocation) confineServer(cfg config.Config) error {
 		}
 		open(confine.Read, false, from)
 	}
-	for _, name := range in.gitUser(&cfg).Files {
+	for _, name := range in.gitUser().Files {
 		open(confine.Read, false, name)
 		open(confine.Read, true, filepath.Join(filepath.Dir(name), "git"))
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -26,7 +25,7 @@ func needLandlock(t *testing.T) {
 	}
 }
 
-// attempts are what a shell tries in the workspace $W, beside $O, which is outside. Each is a name, and
+// attempts are the commands that a shell tries in the workspace $W, beside $O, which is outside. Each is a name, and
 // a command that succeeds when nobody holds it.
 var attempts = []struct{ name, command string }{
 	{"read", `cat $W/a`},
@@ -124,7 +123,7 @@ func TestConfine(t *testing.T) {
 	}
 }
 
-// What can't be held is told, and then nothing is started. The status is that of the program, or says
+// Rules that can't be held are told, and then nothing is started. The status is that of the program, or says
 // that there was none.
 func TestConfineStatus(t *testing.T) {
 	t.Parallel()
@@ -252,36 +251,16 @@ func TestConfinedServer(t *testing.T) {
 		script := "#!/bin/sh\nif cat " + out + " >/dev/null 2>&1; then echo held by nobody >&2; exit 1; fi\n"
 		must(t, errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(out, []byte("o"), 0o644), os.WriteFile(conf, []byte(rules), 0o600),
 			os.WriteFile(hook, []byte(script), 0o644)))
-		call := func(id int, tool, args string) string {
-			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", id, tool, args)
-		}
 		file := ws + "/f"
-		in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
-			`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
-		cmd := exec.Command(binary(t), append([]string{"mcp", "--config", conf, "--data-dir", filepath.Join(dir, "data")}, strings.Fields(c.option)...)...)
-		stdin, err := cmd.StdinPipe()
-		stdout, oerr := cmd.StdoutPipe()
-		var errs bytes.Buffer
-		cmd.Stderr = &errs
-		must(t, errors.Join(err, oerr, cmd.Start()))
-		answers := bufio.NewReader(stdout)
+		s := startUp(t, append([]string{"--config", conf, "--data-dir", filepath.Join(dir, "data")}, strings.Fields(c.option)...)...)
 		answer := ""
-		for i, line := range []string{in, call(2, "Write", `{"file_path":"`+file+`","content":"one"}`), call(3, "Edit", `{"file_path":"`+file+`","old_string":"one","new_string":"two"}`),
-			call(4, "checkpoints_list", `{}`), call(5, "Grep", `{"pattern":"two","path":"`+ws+`","output_mode":"content"}`)} {
-			if _, err := stdin.Write([]byte(line)); err != nil {
-				t.Fatal(err, &errs)
-			}
-			if answer, err = answers.ReadString('\n'); err != nil {
-				t.Fatal(err, &errs)
-			}
-			if i > 0 && strings.Contains(answer, `"isError":true`) != (c.option == "") {
+		for _, call := range [][2]string{{"Write", `{"file_path":"` + file + `","content":"one"}`}, {"Edit", `{"file_path":"` + file + `","old_string":"one","new_string":"two"}`},
+			{"checkpoints_list", `{}`}, {"Grep", `{"pattern":"two","path":"` + ws + `","output_mode":"content"}`}} {
+			if answer = s.call(call[0], call[1]); strings.Contains(answer, `"isError":true`) != (c.option == "") {
 				t.Errorf("%q: %s", c.option, answer)
 			}
 		}
-		stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%q: %v: %s", c.option, err, &errs)
-		}
+		s.end()
 		if got, _ := os.ReadFile(file); c.option != "" && (string(got) != "two" || !strings.Contains(answer, "two")) {
 			t.Errorf("the file holds %q: %s", got, answer)
 		}

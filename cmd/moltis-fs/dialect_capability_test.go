@@ -24,15 +24,16 @@ func (yes) Ask(context.Context, approval.Question) (approval.Answer, error) {
 	return approval.Answer{Decision: approval.Approved}, nil
 }
 
-// One history for two dialects: what filesystem.delete takes away checkpoint_restore brings back,
-// a Write of tools stands in the list beside it, and what the one has read the other may write.
+// Two dialects over one engine have one history: checkpoint_restore brings back what filesystem.delete took
+// away, a file that one has read the other may write, and each record names the dialect of its call.
 func TestOneHistory(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
 	cfg, p := config.Default(), root+"/a"
 	fs := &cfg.Tools.FS
 	fs.RequireApproval, fs.CheckpointBeforeMutation, fs.TrackReads, fs.MustReadBeforeWrite = false, true, true, true
-	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data"), Approver: yes{}})
+	data := filepath.Join(t.TempDir(), "data")
+	e, err := engine.Open(cfg, engine.Host{DataDir: data, Approver: yes{}})
 	must(t, err)
 	defer e.Close()
 	capabilities, err := capability.Over(e, config.Capability{})
@@ -69,6 +70,12 @@ func TestOneHistory(t *testing.T) {
 			if c.tool == "checkpoints_list" && !strings.Contains(a.Text(), want) {
 				t.Errorf("no %s in %s", want, a.Text())
 			}
+		}
+	}
+	record := recordsOf(t, data)
+	for _, want := range []string{`"dialect":"capability","tool":"filesystem.append"`, `"dialect":"tools","tool":"Write"`} {
+		if !strings.Contains(record, want) {
+			t.Errorf("no %s in\n%s", want, record)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io/fs"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,9 +80,9 @@ var ruled = []struct {
 func TestRulesHoldInEveryDialect(t *testing.T) {
 	for _, c := range ruled {
 		d, root := ruledBy(t, c.dialect, c.limit)
-		before := contentsBelow(t, root)
+		before := fmt.Sprint(treeOf(t, root))
 		answer := answered(t, d, c.tool, strings.ReplaceAll(c.args, `"R`, `"`+root))
-		if changed := contentsBelow(t, root) != before; changed != c.allowed {
+		if changed := fmt.Sprint(treeOf(t, root)) != before; changed != c.allowed {
 			t.Errorf("%s %s: changed %v: %s", c.tool, c.args, changed, answer)
 		}
 	}
@@ -95,7 +95,7 @@ func TestRestoresKnowNoLimit(t *testing.T) {
 		"capability": {{"filesystem.delete", `{"path":"R/big"}`}, {"filesystem.restore", ``}},
 	} {
 		d, root := ruledBy(t, dialectName, 16)
-		before, answer := contentsBelow(t, root), ""
+		before, answer := fmt.Sprint(treeOf(t, root)), ""
 		for _, call := range calls {
 			if call[1] == "" {
 				var r struct {
@@ -108,7 +108,7 @@ func TestRestoresKnowNoLimit(t *testing.T) {
 			}
 			answer = answered(t, d, call[0], strings.ReplaceAll(call[1], `"R`, `"`+root))
 		}
-		if now := contentsBelow(t, root); now != before {
+		if now := fmt.Sprint(treeOf(t, root)); now != before {
 			t.Errorf("%s: %s leaves %s", dialectName, answer, now)
 		}
 	}
@@ -174,22 +174,4 @@ func answered(t *testing.T, d answerer, tool, args string) string {
 		t.Fatal(err)
 	}
 	return string(raw)
-}
-
-// contentsBelow lists the files below root with what is in them.
-func contentsBelow(t *testing.T, root string) string {
-	t.Helper()
-	var out strings.Builder
-	err := filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		raw, err := os.ReadFile(p)
-		out.WriteString(strings.TrimPrefix(p, root) + ": " + string(raw) + "\n")
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
 }

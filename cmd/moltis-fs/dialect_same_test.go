@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -147,26 +146,7 @@ func leftBy(t *testing.T, name, tool, args string) string {
 		refused = !strings.Contains(string(said), `"error":null`)
 	}
 	fmt.Fprintln(&out, "refused:", refused)
-	err = filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		i, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		content := ""
-		if i.Mode().IsRegular() {
-			b, err := os.ReadFile(p)
-			if err != nil {
-				return err
-			}
-			content = string(b)
-		}
-		fmt.Fprintf(&out, "%s %v %q\n", strings.TrimPrefix(p, root), i.Mode(), content)
-		return nil
-	})
-	must(t, err)
+	out.WriteString(strings.ReplaceAll(fmt.Sprintln(snapshot(t, root)), root, ""))
 	for line := range strings.Lines(recordsOf(t, data)) {
 		if strings.Contains(line, `"tool":"run_js"`) {
 			continue // it has no path; those of its script are the operations

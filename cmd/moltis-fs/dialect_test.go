@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/serve/mcp"
-	"moltisfs/tools"
 )
 
 // toy is a whole dialect: one tool, its arguments, its words, over the engine that keeps the promises.
@@ -104,8 +102,7 @@ func TestAnyDialectIsServed(t *testing.T) {
 	d := toy{e}
 	named := func(name string) json.RawMessage { return json.RawMessage(`{"path":"` + root + "/" + name + `"}`) }
 	var out bytes.Buffer
-	in := &invocation{streams: streams{out: &out, in: strings.NewReader(
-		`{"id":1,"tool":"cat","args":` + string(named("open")) + "}\n" + `{"id":2,"tool":"cat"}` + "\n" + `{"id":3,"tool":"cut"}` + "\n")}}
+	in := &invocation{streams: streams{out: &out}}
 	call := dialect.Call{Session: "s", Tool: "cat", Args: named("open")}
 	if err := callOnce(t.Context(), in, d, call); err != nil {
 		t.Error(err)
@@ -113,8 +110,8 @@ func TestAnyDialectIsServed(t *testing.T) {
 	if x := exitOf(callOnce(t.Context(), in, d, dialect.Call{Tool: "cat", Args: named("closed")})); x.status != exitRefused {
 		t.Errorf("a refusal ends with %d", x.status)
 	}
-	if x := exitOf(runBatch(t.Context(), in, d, call)); x.status != exitMisuse {
-		t.Errorf("a batch with an unknown tool ends with %d", x.status)
+	if x := exitOf(callOnce(t.Context(), in, d, dialect.Call{Tool: "cut"})); x.status != exitMisuse || x.hint != "did you mean cat?" {
+		t.Errorf("an unknown tool ends with %d, %s", x.status, x.hint)
 	}
 	messages := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
 		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
@@ -126,99 +123,15 @@ func TestAnyDialectIsServed(t *testing.T) {
 		t.Error(err)
 	}
 	for _, want := range []string{
-		`{"said":"s sees day"}`, `{"said":"no: denied"}`, `{"id":1,"result":{"said":"s sees day"}}`, `{"id":2,"result":{"said":"no: bad_argument"}}`,
-		`"hint":"did you mean cat?"`, `"text":"m sees day"`, `"structuredContent":{"said":"m sees day"}`, `there is no tool \"cut\"; did you mean cat?`,
+		`{"said":"s sees day"}`, `{"said":"no: denied"}`, `"text":"m sees day"`, `"structuredContent":{"said":"m sees day"}`, `there is no tool \"cut\"; did you mean cat?`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s in\n%s", want, out.String())
 		}
 	}
 	record := recordsOf(t, data)
-	if n := strings.Count(record, "\n"); n != 7 || !strings.Contains(record, `"rule":"deny_paths"`) {
+	if n := strings.Count(record, "\n"); n != 5 || !strings.Contains(record, `"rule":"deny_paths"`) {
 		t.Errorf("%d records:\n%s", n, record)
-	}
-}
-
-// pen is a dialect that changes things: it writes what it is told, and takes its session's last change back.
-type pen struct{ *engine.Engine }
-
-type penArgs struct {
-	Name *string `json:"name,omitempty"`
-	Text *string `json:"text,omitempty"`
-}
-
-var penSpec = args.Of[penArgs](nil)
-
-func (pen) Definitions() []dialect.Definition {
-	return []dialect.Definition{{Name: "put", InputSchema: penSpec.Schema()}, {Name: "back", InputSchema: penSpec.Schema()}}
-}
-
-func (d pen) Call(ctx context.Context, in dialect.Call) (answer dialect.Answer, err error) {
-	c := &engine.Call{Principal: in.Principal, Session: in.Session, Dialect: "pen", Tool: in.Tool, Scope: (*engine.Scope)(in.Scope)}
-	return engine.Do(ctx, d.Engine, c, engine.Operation[*penArgs, said]{
-		Changes: true, Args: in.Args,
-		Decode: func(raw json.RawMessage) (*penArgs, error) {
-			v, err := penSpec.Decode(raw)
-			a, _ := v.(*penArgs)
-			return a, err
-		},
-		Run: func(ctx context.Context, a *penArgs) (_ said, err error) {
-			if in.Tool == "put" {
-				_, _, err = c.Write(ctx, engine.WriteArgs{Path: *a.Name, Text: *a.Text})
-			} else {
-				_, err = c.Undo(ctx, engine.RestoreOptions{})
-			}
-			return said{in.Tool, false}, err
-		},
-		Refuse: says[*penArgs],
-	})
-}
-
-// Two dialects over one engine have one history: what the one has read the other may write, what the
-// one has written the other takes back, and each record says by which of them the call came in.
-func TestTwoDialectsOverOneEngine(t *testing.T) {
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	cfg, data, file := config.Default(), filepath.Join(t.TempDir(), "data"), root+"/f"
-	cfg.Tools.FS.RequireApproval, cfg.Tools.FS.CheckpointBeforeMutation, cfg.Tools.FS.MustReadBeforeWrite = false, true, true
-	cfg.Tools.FS.TrackReads = true
-	e, err := tools.OpenEngine(cfg, tools.Options{DataDir: data}, nil, pen{}.Definitions()...)
-	must(t, err)
-	defer e.Close()
-	suite := tools.Over(e)
-	by := map[string]dialect.Dialect{"tools": suite.Dialect(), "pen": pen{e}}
-	must(t, os.WriteFile(file, []byte("day"), 0o600))
-	for _, c := range []struct{ dialect, tool, args, kind, now string }{
-		{"pen", "put", `{"name":"F","text":"night"}`, "no", "day"}, // nobody has read it
-		{"tools", "Read", `{"file_path":"F"}`, "", "day"},
-		{"pen", "put", `{"name":"F","text":"noon"}`, "", "noon"},
-		{"tools", "Edit", `{"file_path":"F","old_string":"noon","new_string":"dusk"}`, "", "dusk"},
-		{"pen", "back", `{}`, "", "noon"},
-		{"tools", "checkpoint_restore", `{"id":"undo"}`, "", "day"},
-		{"pen", "back", `{}`, "no", "day"},
-		{"tools", "checkpoint_restore", `{"id":"redo"}`, "", "noon"},
-	} {
-		call := dialect.Call{Session: "s", Tool: c.tool, Args: json.RawMessage(strings.ReplaceAll(c.args, `"F"`, `"`+file+`"`))}
-		a, err := by[c.dialect].Call(t.Context(), call)
-		must(t, err)
-		if a.Refused() != (c.kind == "no") {
-			t.Errorf("%s.%s %s: %s", c.dialect, c.tool, c.args, a.Text())
-		}
-		if now, err := os.ReadFile(file); err != nil || string(now) != c.now {
-			t.Errorf("after %s.%s %s: %q, %v", c.dialect, c.tool, c.args, now, err)
-		}
-	}
-	if err := suite.Close(); err != nil {
-		t.Error(err)
-	}
-	if a, err := by["pen"].Call(t.Context(), dialect.Call{Session: "s", Tool: "put", Args: json.RawMessage(`{"name":"` + root + `/g","text":""}`)}); err != nil || a.Refused() {
-		t.Errorf("to close the suite has closed the engine: %v", err)
-	}
-	record := recordsOf(t, data)
-	for _, want := range []string{`"phase":"intent","call":"[A-Z0-9]+","dialect":"pen","tool":"put"`, `"phase":"outcome","call":"[A-Z0-9]+","dialect":"tools","tool":"Edit"`} {
-		if !regexp.MustCompile(want).MatchString(record) {
-			t.Errorf("no %s in\n%s", want, record)
-		}
 	}
 }
 

@@ -22,7 +22,7 @@ func doctorCommand() *command {
 		long: `Looks at who may write to the configuration, the program and the data directory, at what is open,
 at who is asked before a change, at the kernel, and whether there is a real sandbox, where
 [tools.sandbox] wants one. It changes nothing. "weaker" is a promise that holds less here; "hazard" is
-something to mend first, and then the exit status is 1. Else it is 3 if the sandbox can't be reached.`,
+something to mend first, and then the exit status is 1. So is a sandbox that can't be reached.`,
 		options: options("json config policies-json data-dir root"),
 		examples: []string{"moltis-fs doctor --root ~/project",
 			"moltis-fs doctor --config moltis.toml --json"},
@@ -66,14 +66,10 @@ func runDoctor(ctx context.Context, in *invocation) error {
 			fmt.Fprintf(&b, "%17s-> %s\n", "", f.Hint)
 		}
 	}
-	outcome := refusedIf(hazards)
-	if outcome == nil && slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.About == "sandbox" && f.Level == doctor.Weaker }) {
-		outcome = &exitError{status: exitBroken}
-	}
 	return ending(in.answer(struct {
 		OK       bool             `json:"ok"` // there is no hazard
 		Findings []doctor.Finding `json:"findings"`
-	}{!hazards, list(found)}, "%s", b.String()), outcome)
+	}{!hazards, list(found)}, "%s", b.String()), refusedIf(hazards))
 }
 
 func about(h sandbox.Hello) string {
@@ -119,12 +115,12 @@ func (in *invocation) sandboxFinding(ctx context.Context, cfg config.Sandbox) []
 	}
 	if err != nil && (o != nil || !place.PerSession(cfg)) {
 		what, then := "no real sandbox is there", "its calls are refused"
-		f.Level = doctor.Weaker
+		f.Level = doctor.Hazard
 		if p != nil {
 			what, f.Hint = "the sandbox "+p.ID+" can't be reached", byHand(p)
 		}
 		if !cfg.Require {
-			f.Level, f.Hint = doctor.Hazard, "require = true refuses them instead"
+			f.Hint = "require = true refuses them instead"
 			then = "a start has the calls run on this machine"
 		}
 		f.What = what + ": " + sandbox.Cause(err) + "; " + then

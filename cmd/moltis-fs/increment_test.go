@@ -52,35 +52,43 @@ type counter struct {
 	rooted   bool
 }
 
-type answer struct {
-	Result struct{ Kind, Error, Content string }
-	Error  any
+type payloadSeen struct{ Kind, Error, Content string }
+
+func (c *counter) call(tool string, args any) (p payloadSeen, err error) {
+	raw, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": map[string]any{"name": tool, "arguments": args}})
+	if err != nil {
+		return p, err
+	}
+	answer, err := c.ask(string(raw))
+	if err != nil {
+		return p, err
+	}
+	var a struct {
+		Result struct{ StructuredContent *payloadSeen }
+	}
+	if err := json.Unmarshal(answer, &a); err != nil || a.Result.StructuredContent == nil {
+		return p, fmt.Errorf("%w: %s", err, answer)
+	}
+	return *a.Result.StructuredContent, nil
 }
 
-func (c *counter) call(tool string, args any) (a answer, err error) {
-	raw, err := json.Marshal(map[string]any{"id": 1, "tool": tool, "args": args})
-	if err != nil {
-		return a, err
-	}
-	if _, err := c.to.Write(append(raw, '\n')); err != nil {
-		return a, err
+func (c *counter) ask(line string) (answer []byte, err error) {
+	if _, err := io.WriteString(c.to, line+"\n"); err != nil {
+		return nil, err
 	}
 	if !c.from.Scan() {
-		return a, fmt.Errorf("no answer: %w", io.ErrUnexpectedEOF)
+		return nil, fmt.Errorf("no answer: %w", io.ErrUnexpectedEOF)
 	}
-	if err := json.Unmarshal(c.from.Bytes(), &a); err != nil {
-		return a, err
-	}
-	if a.Error != nil {
-		return a, fmt.Errorf("%s", c.from.Bytes())
-	}
-	return a, nil
+	return c.from.Bytes(), nil
 }
 
 var count = regexp.MustCompile(`count = (\d+);`)
 
 func (c *counter) run(file string, n int) error {
 	pause := time.Millisecond
+	if _, err := c.ask(readyMCP); err != nil {
+		return err
+	}
 	for n > 0 {
 		seen, err := c.call("Read", map[string]any{"file_path": file})
 		if err != nil {
@@ -88,11 +96,11 @@ func (c *counter) run(file string, n int) error {
 		}
 		// Without the kernel's help a file that is replaced just now cannot always be opened. It has a
 		// second name for a moment, and an ordinary user may not see whether a denied tree has it too.
-		if k := seen.Result.Kind; k == "conflict" || c.rooted && k == "path_denied" {
+		if k := seen.Kind; k == "conflict" || c.rooted && k == "path_denied" {
 			c.refusals[k+" of Read"]++
 			continue
 		}
-		m := count.FindStringSubmatch(seen.Result.Content)
+		m := count.FindStringSubmatch(seen.Content)
 		if m == nil {
 			return fmt.Errorf("read %+v", seen)
 		}
@@ -104,7 +112,7 @@ func (c *counter) run(file string, n int) error {
 		if err != nil {
 			return err
 		}
-		switch k := done.Result.Kind; {
+		switch k := done.Kind; {
 		case k == "edit":
 			n--
 			pause = time.Millisecond
@@ -138,7 +146,7 @@ func countTogether(t *testing.T, binary string, processes, increments int) (valu
 	var mu sync.Mutex
 	refusals := map[string]int{}
 	for i := range processes {
-		cmd := exec.Command(binary, "call", "--batch", "--config", config, "--data-dir", filepath.Join(dir, "data"), "--session", fmt.Sprint("s", i))
+		cmd := exec.Command(binary, "mcp", "--structured", "always", "--config", config, "--data-dir", filepath.Join(dir, "data"), "--session", fmt.Sprint("s", i))
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		to, err := cmd.StdinPipe()

@@ -70,16 +70,7 @@ func TestCapabilitiesByAnotherClient(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	secret := own("token", "create", "--principal", "agent")
-	server := exec.Command(binary(t), "serve", "--config", quiet, "--root", root, "--data-dir", data, "--listen", "127.0.0.1:0", "--dialect", "capability")
-	said, err := server.StderrPipe()
-	must(t, err)
-	must(t, server.Start())
-	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
-	first, _ := bufio.NewReader(said).ReadString('\n')
-	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/rpc`).FindString(first)
-	if url == "" {
-		t.Fatalf("it says %s", first)
-	}
+	url := startServer(t, secret, "--config", quiet, "--root", root, "--data-dir", data, "--dialect", "capability").url + "/rpc"
 	client := newTheirClient(t, url, secret)
 	var session struct {
 		Result struct {
@@ -175,47 +166,4 @@ func answerFirst(t *testing.T, data, verdict string) {
 		return
 	}
 	t.Error("nobody asked")
-}
-
-// All thirteen over MCP, by the MCP Inspector: one process a call.
-func TestCapabilitiesByInspector(t *testing.T) {
-	t.Parallel()
-	if !*whole {
-		t.Skip("SKIPPED without -whole: fifteen processes of node")
-	}
-	inspector := findInspector(t)
-	dir := realDir(t)
-	root, trash := filepath.Join(dir, "work"), ""
-	must(t, os.Mkdir(root, 0o700))
-	for _, s := range []struct{ name, args, want string }{
-		{"write", "path=$R/a.txt content=one", `"size":3`},
-		{"append", "path=$R/a.txt content=two", `"new_size":6`},
-		{"read", "path=$R/a.txt limit=3", `"truncated":true`},
-		{"read", "path=$R/none", `"type":"FileNotFound"`},
-		{"stat", "path=$R/a.txt", `"exists":true`},
-		{"list", "path=$R", `"total":1`},
-		{"search", "path=$R pattern=*.txt", `"total_matches":1`},
-		{"search_content", "path=$R pattern=two", `"files_matched":1`},
-		{"edit", "path=$R/a.txt pattern=two replace=Two expected_replacements=1", `"applied":"full"`},
-		{"copy", "source=$R/a.txt destination=$R/b.txt", `"checksum":`},
-		{"copy", "source=$R/a.txt destination=$R/b.txt", `"type":"DestinationExists"`},
-		{"move", "source=$R/b.txt destination=$R/c.txt", `"size":6`},
-		{"watch", "path=$R", `"watch_id":`},
-		{"delete", "path=$R/c.txt", `"recoverable_until":`},
-		{"restore", "path=$T", `c.txt"`},
-	} {
-		args := []string{"--cli", "-e", "MOLTIS_DATA_DIR=" + dir + "/data", binary(t), "mcp", "--root", root, "--dialect", "capability",
-			"--approve", "yes", "--method", "tools/call", "--tool-name", "filesystem__" + s.name}
-		for _, a := range strings.Fields(strings.NewReplacer("$R", root, "$T", trash).Replace(s.args)) {
-			args = append(args, "--tool-arg", a)
-		}
-		out, _ := exec.Command(inspector, args...).Output() // it fails for refusals too
-		var got struct{ Content []struct{ Text string } }
-		if json.Unmarshal(out, &got) != nil || len(got.Content) == 0 || !strings.Contains(got.Content[0].Text, s.want) {
-			t.Errorf("%s %s: %s", s.name, s.args, out)
-		}
-		if m := regexp.MustCompile(`"trash_path\\?":\\?"([^"\\]+)`).FindSubmatch(out); m != nil {
-			trash = string(m[1])
-		}
-	}
 }

@@ -36,7 +36,7 @@ With checkpoints, checkpoint undo takes back all that a run changed. So does che
 
 The exit status is 0 if the script ran to its end, 1 if it threw or met a limit, 2 for misuse, 3
 when the host is broken, and 130 after Ctrl-C.`,
-		options: options("json yes yes-exec approve read-only"+onSuite,
+		options: options("json yes approve read-only"+onSuite,
 			opt("timeout", "SECONDS", "how long a run may take, at most what [tools.js] says (default: 30)"),
 			opt("memory", "MB", "how much memory it may take, at most what [tools.js] says (default: 64)"),
 			opt("turn", "NAME", "the user's prompt that this run belongs to; it groups checkpoints"),
@@ -54,11 +54,14 @@ when the host is broken, and 130 after Ctrl-C.`,
 const maxScript = 16 << 20
 
 func runScript(ctx context.Context, in *invocation) error {
-	code, err := in.script(in.arg(0))
-	if err != nil {
-		return err
+	code, err := in.readArgument(in.arg(0), maxScript)
+	if err == nil && !utf8.Valid(code) {
+		err = fmt.Errorf("%s is not UTF-8", in.arg(0))
 	}
-	args := map[string]any{"code": code}
+	if err != nil {
+		return misuse("", "reading the script: %v", err)
+	}
+	args := map[string]any{"code": string(code)}
 	for option, name := range map[string]string{"timeout": "timeout_secs", "memory": "heap_memory_max_mb"} {
 		if v := in.option(option); v != "" {
 			n, err := strconv.Atoi(v)
@@ -78,18 +81,6 @@ func runScript(ctx context.Context, in *invocation) error {
 	return closing(s, in.runJS(ctx, s, dialect.Call{Principal: in.option("principal"),
 		Session: in.option("session"), Turn: in.option("turn"), Tool: "run_js",
 		Client: program + " " + in.command.path}, args))
-}
-
-// script is the text of a script that the command line names.
-func (in *invocation) script(name string) (string, error) {
-	code, err := in.readArgument(name, maxScript)
-	if err == nil && !utf8.Valid(code) {
-		err = fmt.Errorf("%s is not UTF-8", name)
-	}
-	if err != nil {
-		return "", misuse("", "reading the script: %v", err)
-	}
-	return string(code), nil
 }
 
 // runJS runs one script and shows what came of it.

@@ -33,7 +33,8 @@ func scriptAsks(t *testing.T, revision string) {
 	all := make(chan struct{}) // closed when every question is there
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
 		ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-			_, name, _ := strings.Cut(r.Params.Message, "fs.writeFile ")
+			first, _, _ := strings.Cut(r.Params.Message, " +")
+			name := filepath.Base(first)
 			mu.Lock()
 			asked = append(asked, name[:1])
 			if len(asked) == 4 {

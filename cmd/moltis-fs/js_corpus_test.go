@@ -95,7 +95,7 @@ func expand(t testing.TB, name, text string) (out []script) {
 	return out
 }
 
-// treeOf is what is below a directory: names and contents.
+// treeOf lists a directory: names and contents.
 func treeOf(t testing.TB, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -37,7 +37,7 @@ func ourScript(t testing.TB, file, dir, data string) *exec.Cmd {
 	return cmd
 }
 
-// runOn is what a run of a script leaves: what it wrote, and the tree.
+// runOn gives the output of a script, and the tree afterwards.
 func runOn(t *testing.T, s script, by func(file, dir string) *exec.Cmd) (string, map[string]string) {
 	t.Helper()
 	dir, file := makeTree(t, s.tree), filepath.Join(t.TempDir(), "script.mjs")

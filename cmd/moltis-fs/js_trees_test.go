@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// scriptTrees are what scripts work on: a program, a larger one, notes and data; the same every time.
+// scriptTrees are the trees of the scripts: a program, a larger one, notes and data; the same every time.
 var scriptTrees = map[string]func(r *rand.Rand, add func(name, text string)){
 	"project": func(r *rand.Rand, add func(string, string)) { addProject(r, 40, add) },
 	"large":   func(r *rand.Rand, add func(string, string)) { addProject(r, 300, add) },

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// clientTable is what make interop prints when all is done.
+// clientTable is the table that make interop prints at the end.
 var clientTable struct {
 	mu   sync.Mutex
 	rows []string
@@ -60,7 +60,7 @@ func printClientTable() {
 	}
 }
 
-// A library is what somebody else's clients of MCP are made with. Its driver takes the same calls.
+// A library makes clients of MCP. Its driver takes the same calls.
 type library struct {
 	name   string
 	needs  string // a file that is there where it is installed
@@ -93,7 +93,7 @@ func libraries(t *testing.T) []library {
 		library{"mcp-go, 2026-07-28", mcpgo, []string{mcpgo, "2026-07-28"}})
 }
 
-// libraryAnswer is what a driver says of a call.
+// libraryAnswer is the answer of a driver to a call.
 type libraryAnswer struct {
 	Answers []json.RawMessage // a result or an error each
 	Asked   []string

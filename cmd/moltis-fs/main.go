@@ -1,5 +1,5 @@
 // Command moltis-fs is one guarded filesystem for LLM agents: it serves the tools over MCP, makes
-// single calls and batches of them, and looks after configuration and checkpoints.
+// single calls, and looks after configuration and checkpoints.
 //
 // The manners, for every subcommand:
 //
@@ -25,7 +25,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -42,10 +41,9 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/approval"
+	"moltisfs/internal/args"
 	"moltisfs/internal/confine"
 	"moltisfs/internal/js"
-	"moltisfs/internal/nearest"
-	"moltisfs/internal/tty"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -83,13 +81,9 @@ func limitMemory(env func(string) string) {
 	}
 }
 
-// run carries out one command line and returns the exit status. What Ctrl-C kept from succeeding
-// ends with the status that stops a shell's loop.
+// run carries out the command line args and returns the exit status: 130 where Ctrl-C kept it from
+// succeeding, which stops a shell's loop.
 func run(args []string, s streams) int {
-	if tty.LeadsNowhere(os.Stdout) {
-		fmt.Fprintf(s.err, "%s: standard output is closed; the answer is lost\n"+
-			"hint: the status is that of the call; with >/dev/null nobody is told\n", program)
-	}
 	var interrupted atomic.Bool
 	status := runLine(context.WithValue(context.Background(), ctrlC{}, &interrupted), args, s)
 	if status != exitOK && interrupted.Load() {
@@ -113,7 +107,11 @@ func runLine(ctx context.Context, args []string, s streams) int {
 		return exitOK // help or completions were written
 	}
 	if err == nil {
+		if !in.command.serves {
+			atWork.begin(in.command.path)
+		}
 		err = in.command.run(ctx, in)
+		atWork.end()
 	} else {
 		in = &invocation{streams: s}
 	}
@@ -131,7 +129,7 @@ func asksJSON(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
-	return slices.Contains(args, "--json") || slices.Contains(args, "-json")
+	return slices.Contains(args, "--json")
 }
 
 // exitError ends the program with a status; what and hint, where given, are shown first.
@@ -189,7 +187,7 @@ func reportJSON(in *invocation, err error) int {
 	return e.status
 }
 
-// exitOf is err as it ends the program.
+// exitOf makes of err the error that ends the program: 3, a broken host, unless it says otherwise.
 func exitOf(err error) *exitError {
 	e, ok := errors.AsType[*exitError](err)
 	if !ok {
@@ -230,7 +228,7 @@ func readerWentAway(err error) bool {
 	return ok && e.Path == os.Stdout.Name() && errors.Is(e, syscall.EPIPE)
 }
 
-// ending is how a command ends whose answer was written: with its outcome, which holds too where
+// ending gives the error of a command after it wrote its answer: its outcome, which holds too where
 // the reader of the answer went away. An answer that could not be written otherwise is the host's
 // fault.
 func ending(written, outcome error) error {
@@ -273,7 +271,10 @@ func versionCommand() *command {
 		name: "version", short: "say which version this is",
 		options:  options("json"),
 		examples: []string{"moltis-fs version", "moltis-fs version --json"},
-		run:      writeVersion,
+		run: func(_ context.Context, in *invocation) error {
+			b := readBuild()
+			return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
+		},
 	}
 }
 
@@ -310,11 +311,6 @@ func readBuild() build {
 	return b
 }
 
-func writeVersion(_ context.Context, in *invocation) error {
-	b := readBuild()
-	return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
-}
-
 // workerCommand reads files whose reader may crash or run away. We start it; it bounds itself.
 func workerCommand() *command {
 	return &command{
@@ -335,12 +331,13 @@ type command struct {
 	examples []string
 	below    []*command // without run one of them is needed
 	hidden   bool
+	serves   bool // it goes on until it is stopped, or has the terminal for a program
 	run      func(context.Context, *invocation) error
 
 	path string // with the names above, filled by the table
 }
 
-// An option is written --name VALUE or --name=VALUE, a switch --name. It may stand anywhere.
+// An option is written --name VALUE or --name=VALUE, a switch --name, anywhere on the line.
 type option struct {
 	name  string
 	value string   // what help calls the value; "" for a switch
@@ -376,7 +373,6 @@ var shared = []option{
 	opt("approve", "HOW", "who approves changes (default: whom the command can ask, the client, the editor or the "+
 		"terminal, and of serve the queue)", "elicitation", "editor", "terminal", "queue", "yes", "never", "yes-exec"),
 	opt("yes", "", "do it, or approve it, without a question; a call's is no yes to what runs code later"),
-	opt("yes-exec", "", "as --approve yes-exec: approve what runs code later, too"),
 	opt("dry-run", "", "change nothing, and say what would be done"),
 	opt("identity", "FILE", "the age identity that encrypted content can be read with"),
 	opt("contains", "TEXT", "of paths that hold this, letters of either case"),
@@ -446,27 +442,13 @@ func (in *invocation) arg(i int) string {
 	return ""
 }
 
-// singleDash is an option with one dash, as package flag takes it.
-var singleDash = regexp.MustCompile(`^-[a-z][a-z-]+(=|$)`)
-
 // parse finds the command and checks the line against it. The invocation is nil when the line
 // asked for help or completions, which have been written then.
 func parse(args []string, s streams) (in *invocation, err error) {
 	args = slices.Clone(args)
 	switch args[0] {
-	case "-V", "-version", "--version":
+	case "-V", "--version":
 		args[0] = "version"
-	}
-	for i, a := range args {
-		if a == "--" {
-			break
-		}
-		switch {
-		case singleDash.MatchString(a):
-			args[i] = "-" + a
-		case a == "-f" && args[0] == "audit":
-			args[i] = "--follow"
-		}
 	}
 	root := tree(commands(), s, func(found *invocation) { in = found })
 	root.SetArgs(args)
@@ -512,17 +494,17 @@ func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 		}
 	}
 	kind := strings.TrimSpace(c.path + " command")
-	cc.RunE = func(_ *cobra.Command, args []string) error {
+	cc.RunE = func(_ *cobra.Command, given []string) error {
 		list := strings.Join(names, ", ")
 		hint := "the " + kind + "s are " + list
 		switch {
-		case len(args) == 0 && c.path != "":
+		case len(given) == 0 && c.path != "":
 			return misuse(seeHelp(c), "%s needs one of %s", c.path, list)
-		case len(args) == 0:
+		case len(given) == 0:
 			return misuse(hint, "a command comes first")
 		}
-		near := nearest.Of(args[0], names)
-		if _, err := definition(args[0], tools.Definitions()); near == "" && c.path == "" {
+		near := args.Nearest(given[0], names)
+		if _, err := definition(given[0], tools.Definitions()); near == "" && c.path == "" {
 			if e := exitOf(err); strings.HasPrefix(e.hint, "did you mean") {
 				hint = e.hint
 			}
@@ -530,7 +512,7 @@ func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 		if near != "" {
 			hint = "did you mean " + near + "?"
 		}
-		return misuse(hint, "there is no %s %q", kind, args[0])
+		return misuse(hint, "there is no %s %q", kind, given[0])
 	}
 	return cc
 }
@@ -614,7 +596,7 @@ func (v *optionValue) Set(value string) error {
 		return misuse(seeHelp(v.in.command), "--%s is empty; it needs %s", v.name, v.value)
 	case v.words != nil && !slices.Contains(v.words, value):
 		hint := "use one of " + strings.Join(v.words, ", ")
-		if near := nearest.Of(value, v.words); near != "" {
+		if near := args.Nearest(value, v.words); near != "" {
 			hint = fmt.Sprintf("did you mean %s? Allowed: %s", near, strings.Join(v.words, ", "))
 		}
 		return misuse(hint, "--%s can't be %q", v.name, value)
@@ -638,7 +620,7 @@ func optionError(cc *cobra.Command, err error) error {
 	case *pflag.NotExistError:
 		var names []string
 		cc.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := nearest.Of(e.GetSpecifiedName(), names); near != "" {
+		if near := args.Nearest(e.GetSpecifiedName(), names); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
 		dashes := "--"
@@ -656,9 +638,8 @@ const overview = `moltis-fs COMMAND --help explains one, with examples; moltis-f
 // writeHelp is the help of a command, with the commands below it first. It is code, because a template
 // would link package text/template, and with it every exported method of the program: 5 MB.
 func writeHelp(c *cobra.Command, _ []string) {
-	width := streams{out: c.OutOrStdout()}.width()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", wrap(c.CommandPath()+": "+c.Short, width))
+	fmt.Fprintf(&b, "%s: %s\n", c.CommandPath(), c.Short)
 	runs, above := c.Example != "", c.HasAvailableSubCommands()
 	if runs || !above {
 		fmt.Fprintf(&b, "Usage: %s\n", strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
@@ -667,10 +648,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 		fmt.Fprintf(&b, "Usage: %s COMMAND [OPTIONS] [ARGUMENTS]\n\n", c.CommandPath())
 		for _, below := range c.Commands() {
 			if below.IsAvailableCommand() {
-				indent := c.NamePadding() + 4
-				short := wrap(below.Short, width-indent)
-				fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), below.Name(),
-					strings.ReplaceAll(short, "\n", "\n"+strings.Repeat(" ", indent)))
+				fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), below.Name(), below.Short)
 			}
 		}
 	}
@@ -696,9 +674,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 				return misuse("", "%v", err)
 			}
 			if len(rest) == 1 && !c.HasParent() {
-				if d, ok := isTool(rest[0]); ok {
-					_, err := io.WriteString(root.OutOrStdout(),
-						toolHelp(d, streams{out: root.OutOrStdout()}.width()))
+				if d, err := definition(rest[0], tools.Definitions()); err == nil {
+					_, err := io.WriteString(root.OutOrStdout(), toolHelp(d))
 					return err
 				}
 			}
@@ -798,12 +775,6 @@ func jsWorkerCommand() *command {
 			return js.Work(in.in, in.out)
 		},
 	}
-}
-
-// jsProgram is the command that runs it.
-func jsProgram() (js.Program, error) {
-	self, err := ownProgram()
-	return js.Program{self, jsWorkerCommand().name}, err
 }
 
 // fingerprint tells builds apart.

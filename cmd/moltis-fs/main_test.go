@@ -18,7 +18,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"moltisfs/internal/ids"
 	"moltisfs/internal/testbox"
 	"moltisfs/internal/testdir"
 )
@@ -34,7 +33,7 @@ var copied struct {
 }
 
 func TestMain(m *testing.M) {
-	ids.Numbered = true
+	testdir.NumberedIDs()
 	if self, err := os.Executable(); err == nil && filepath.Base(self) == fileName {
 		main()
 	}
@@ -166,6 +165,8 @@ func matches(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s holds %q", args[0], got)
 	}
 }
+
+const readyMCP = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
 // must ends a test whose preparation failed.
 func must(t testing.TB, err error) {

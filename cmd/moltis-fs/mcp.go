@@ -12,8 +12,9 @@ import (
 
 func mcpCommand() *command {
 	return &command{
-		name:  "mcp",
-		short: "serve the tools over MCP on standard input and output",
+		name:   "mcp",
+		serves: true,
+		short:  "serve the tools over MCP on standard input and output",
 		long: `Speaks the Model Context Protocol, revisions 2024-11-05 to 2026-07-28, one message
 a line, until standard input ends. An MCP client, such as an editor or an agent, starts it.
 
@@ -81,7 +82,6 @@ func serveMCP(ctx context.Context, in *invocation) error {
 				"operator starts the server with --approve yes or queue."}
 	}
 	o.Changed = s.changed
-	o.Root = s.now.cfg.Tools.FS.WorkspaceRoot
 	deaf := s.hearing(in, stop)
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this "+

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -23,10 +22,10 @@ import (
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
 	"moltisfs/internal/approval"
+	"moltisfs/internal/args"
 	"moltisfs/internal/doctor"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/glob"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/policy/rego"
 	"moltisfs/tools"
@@ -90,7 +89,7 @@ func (in *invocation) readConfig(file string) (cfg config.Config, from string, e
 	if err != nil {
 		hint := ""
 		if errors.Is(err, fs.ErrNotExist) {
-			hint = fmt.Sprintf("%s config example %s writes one with every key", program, from)
+			hint = fmt.Sprintf("%s config example > %s writes one with every key", program, shellWord(from))
 		}
 		return cfg, from, misuse(hint, "reading the configuration: %v", err)
 	}
@@ -193,9 +192,9 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		return nil, cfg, err
 	}
 	o := tools.Options{
-		Identities: identities, Progress: progressOn(in.err),
-		DataDir: s.dir, Root: s.root, Approver: approver, Protect: protect,
-		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(&s.at),
+		Identities: identities,
+		DataDir:    s.dir, Root: s.root, Approver: approver, Protect: protect,
+		Worker: []string{s.self, workerCommand().name}, GitUser: in.gitUser(),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&cfg, &o)
@@ -475,18 +474,14 @@ func (in *invocation) hostData() (dir string, err error) {
 	return dir, nil
 }
 
-// gitUser says where the user's git configuration is, by the rules of git-config(1). Conditional
-// includes are about a repository in the workspace root; whether there is one nobody looks.
-func (in *invocation) gitUser(cfg *config.Config) ignore.User {
+// gitUser says where the user's git configuration is, by the rules of git-config(1).
+func (in *invocation) gitUser() ignore.User {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = ""
 	}
 	u := ignore.User{Home: filepath.ToSlash(home), XDG: filepath.ToSlash(in.env("XDG_CONFIG_HOME")),
 		Read: readGitConfig}
-	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
-		u.GitDir = path.Join(filepath.ToSlash(root), ".git")
-	}
 	add := func(name string) { u.Files = append(u.Files, filepath.ToSlash(name)) }
 	switch system := in.env("GIT_CONFIG_SYSTEM"); {
 	case in.env("GIT_CONFIG_NOSYSTEM") != "":
@@ -548,7 +543,7 @@ func (in *invocation) overridePolicies(cfg *config.Config) error {
 		return misuse("it looks like "+policiesForm, "--policies-json: %v", err)
 	}
 	fs := &cfg.Tools.FS
-	if mode == "" { // what holds is what the configuration says
+	if mode == "" { // the configuration holds
 		fmt.Fprintf(in.err, "%s: warning: --policies-json has no entry \"filesystem\"\n", program)
 		return nil
 	}
@@ -573,7 +568,7 @@ func policiesOf(text string) (mode string, policies []string, err error) {
 		return "", nil, err
 	}
 	for name := range all {
-		if name != entry && nearest.Of(name, []string{entry}) != "" {
+		if name != entry && args.Nearest(name, []string{entry}) != "" {
 			return "", nil, fmt.Errorf("there is no entry %q; did you mean %s?", name, entry)
 		}
 	}
@@ -621,7 +616,7 @@ func plainly(of string, err error) error {
 	return err
 }
 
-// loadPolicies makes the chain. It is what the engine is handed.
+// loadPolicies makes the chain of policies for an engine.
 func loadPolicies(mode string, policies []string) (policy.Chain, error) {
 	chain, err := rego.Open(mode, policies)
 	if err != nil {

@@ -21,8 +21,6 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/edit"
-	"moltisfs/internal/nearest"
-	"moltisfs/internal/tty"
 	"moltisfs/tools"
 )
 
@@ -52,13 +50,72 @@ func (s *shownWriter) Write(p []byte) (int, error) {
 		}
 	}
 	s.rest = append([]byte(nil), text[whole:]...)
+	atWork.end()
 	if _, err := io.WriteString(s.w, approval.Escape(string(text[:whole]), true)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-// A terminal gets colour in questions, and lines that fit.
+// A working is a line on the terminal w: it tells how long the command has been at work. It shows from the second
+// second on and goes for good with the first thing that is written or asked.
+type working struct {
+	w     io.Writer
+	mu    sync.Mutex
+	timer *time.Timer // nil: the line does not show, and will not
+	drawn bool
+}
+
+// atWork is the line of this process; a process has one terminal.
+var atWork working
+
+// shownErr is f. If f is a terminal, the line of long work gives way to what is written.
+func shownErr(f *os.File) io.Writer {
+	if isTerminal(f) {
+		atWork.w = f
+		return &atWork
+	}
+	return f
+}
+
+// begin has the line tell of the command of that name, if there is a terminal.
+func (p *working) begin(name string) {
+	if p.w == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	start := time.Now()
+	p.timer = time.AfterFunc(2*time.Second, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.timer == nil {
+			return
+		}
+		p.drawn = true
+		fmt.Fprintf(p.w, "\r\x1b[K%s: %s has been at work for %d s", program, name, int(time.Since(start).Seconds()))
+		p.timer.Reset(time.Second)
+	})
+}
+
+// end takes the line away for good.
+func (p *working) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	if p.drawn {
+		_, _ = io.WriteString(p.w, "\r\x1b[K") // if it fails, so does what follows
+		p.drawn = false
+	}
+}
+
+func (p *working) Write(b []byte) (int, error) {
+	p.end()
+	return p.w.Write(b)
+}
 
 // ink is colour for a terminal, unless its user wants none.
 func (s streams) ink(f *os.File) approval.Ink {
@@ -75,20 +132,12 @@ func (s streams) terminal() *os.File {
 	return nil
 }
 
-// width is the number of columns of the terminal, at most 100: longer lines are hard to read.
-func (s streams) width() int {
-	const most, least = 100, 40
-	if f := s.terminal(); f != nil {
-		if columns, _ := tty.Size(f); columns > 0 {
-			return min(max(columns, least), most)
-		}
-	}
-	return most
-}
+// width is the number of columns of help.
+const width = 80
 
-// wrap breaks the paragraphs of a text at a width. Lines that are indented stay as they are: they
+// wrap breaks the paragraphs of a text at so many columns. Lines that are indented stay as they are: they
 // are examples.
-func wrap(text string, width int) string {
+func wrap(text string, columns int) string {
 	var out []string
 	for _, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		var line string
@@ -105,7 +154,7 @@ func wrap(text string, width int) string {
 				continue
 			}
 			for _, word := range strings.Fields(l) {
-				if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+				if line != "" && len([]rune(line))+1+len([]rune(word)) > columns {
 					flush()
 				}
 				line = strings.TrimSpace(line + " " + word)
@@ -115,68 +164,6 @@ func wrap(text string, width int) string {
 		out = append(out, "")
 	}
 	return strings.Join(slices.Clip(out[:len(out)-1]), "\n")
-}
-
-// shownErr is f. If f is a terminal, it also shows how far long work is.
-func shownErr(f *os.File) io.Writer {
-	if isTerminal(f) {
-		return &progress{w: f}
-	}
-	return f
-}
-
-// progress is a terminal with one line about long work, which is rewritten and gives way to all else
-// that is written.
-type progress struct {
-	w     io.Writer
-	mu    sync.Mutex
-	what  string
-	next  time.Time // the line is not rewritten before that
-	drawn bool
-}
-
-// progressOn gives the Progress of a store whose work is shown on w; nil if w is no terminal.
-func progressOn(w io.Writer) func(what string, done, total int) {
-	if p, ok := w.(*progress); ok {
-		return p.step
-	}
-	return nil
-}
-
-func (p *progress) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.erase()
-	return p.w.Write(b)
-}
-
-func (p *progress) erase() {
-	if p.drawn {
-		_, _ = io.WriteString(p.w, "\r\x1b[K") // if it fails, so does what follows
-	}
-	p.drawn = false
-}
-
-// step shows that so much of a total is done; total 0 is not known. Work of less than a second is not shown.
-func (p *progress) step(what string, done, total int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	if what != p.what {
-		p.what, p.next = what, now.Add(time.Second)
-	}
-	switch {
-	case total > 0 && done >= total:
-		p.erase()
-		p.what = ""
-	case !now.Before(p.next):
-		p.next, p.drawn = now.Add(200*time.Millisecond), true
-		of := ""
-		if total > 0 {
-			of = fmt.Sprintf(" of %d", total)
-		}
-		fmt.Fprintf(p.w, "\r\x1b[K%s: %s: %d%s", program, what, done, of)
-	}
 }
 
 // answer writes v in JSON, or for people what format says.
@@ -210,11 +197,8 @@ func encoded(answer any, indent string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// write is the answer of a command.
+// write writes the answer of a command.
 func (in *invocation) write(answer []byte) error {
-	if p, ok := in.err.(*progress); ok {
-		_, _ = p.Write(nil) // the answer may go to the same terminal
-	}
 	if _, err := in.out.Write(answer); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
@@ -233,15 +217,6 @@ func (in *invocation) empty(what string, narrowing ...string) {
 		what += " with " + strings.Join(by, ", ")
 	}
 	fmt.Fprintf(in.err, "%s: %s\n", program, what)
-	if tool := in.option("tool"); tool != "" {
-		var names []string
-		for _, d := range tools.Definitions() {
-			names = append(names, d.Name)
-		}
-		if near := nearest.Of(tool, names); near != "" && near != tool {
-			fmt.Fprintf(in.err, "hint: did you mean --tool %s?\n", near)
-		}
-	}
 }
 
 // timeText is a time for people, in their zone and with it: as --since and --until take it.
@@ -280,6 +255,7 @@ func shellWord(s string) string {
 
 // controlling opens the controlling terminal.
 func controlling() (r, w *os.File, err error) {
+	atWork.end()
 	in, out := "/dev/tty", "/dev/tty"
 	if runtime.GOOS == "windows" {
 		in, out = "CONIN$", "CONOUT$"
@@ -323,12 +299,12 @@ func (in *invocation) confirmed(ctx context.Context, question string) bool {
 	select {
 	case line := <-typed:
 		if !strings.HasSuffix(line, "\n") {
-			_, _ = io.WriteString(w, "\n") // Ctrl-D; if it fails, the answer openReloadable
+			_, _ = io.WriteString(w, "\n") // Ctrl-D; if it fails, the answer holds
 		}
 		answer := strings.ToLower(strings.TrimSpace(line))
 		return answer == "y" || answer == "yes"
 	case <-ctx.Done():
-		_, _ = io.WriteString(w, "\n") // if it fails, the answer openReloadable
+		_, _ = io.WriteString(w, "\n") // if it fails, the answer holds
 		return false
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"moltisfs/internal/approval"
+	"moltisfs/internal/args"
 	"moltisfs/internal/dialect/jsfs"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/policy/rego"
 )
@@ -29,18 +29,17 @@ const inputForm = `{"operation": "readFile", "path": "/ws/a", "resolved_path": "
 
 func policyCommand() *command {
 	return &command{
-		name: "policy", short: "try Rego policies, and see which rule decides",
+		name: "policy", short: "try Rego policies",
 		below: []*command{{
 			name: "test", args: "[FILE] INPUT", min: 1, max: 2, run: testPolicy,
-			short: "say what a policy, or the chain of the configuration, decides, and by which rule",
+			short: "say what a policy, or the chain of the configuration, decides",
 			long: `FILE is a .rego file, a directory of them, or the URL of an OPA server. Without it each policy of the
 configuration is asked, in order, until one decides. INPUT is JSON as a policy sees it as input, a
 file with that, or - for standard input: ` + inputForm + `.
 docs/policies.md has the fields.
 
-The answer has the decision, the file and line of the rules that held and of those that did not, the
-version of Rego and the time that it took. The guard of paths runs after the chain in any case and is
-not asked here. The exit status is 0 where it allows and 1 where it does not or fails; 2 where the
+The answer has the decision, and that of each policy that was asked. The guard of paths runs after the
+chain in any case and is not asked here. The exit status is 0 where it allows and 1 where it does not or fails; 2 where the
 policy can't be loaded.`,
 			options: options("json config policies-json", opt("rule", "RULE", "what to evaluate of FILE (default: "+
 				"data.mcp.filesystem.allow, and at a server the path mcp/filesystem)")),
@@ -94,23 +93,9 @@ func (in *invocation) explain(ctx context.Context, chain *rego.Chain, input stri
 	var b strings.Builder
 	fmt.Fprintln(&b, decided(allowed, false))
 	for _, d := range why {
-		fmt.Fprintf(&b, "%s: %s", d.Policy, decided(d.Allowed, d.Failed))
-		if len(d.Rego) > 0 {
-			fmt.Fprintf(&b, " (Rego %s)", strings.Join(d.Rego, ", "))
-		}
-		fmt.Fprintf(&b, " in %.1f µs\n", d.Micros)
+		fmt.Fprintf(&b, "%s: %s\n", d.Policy, decided(d.Allowed, d.Failed))
 		if d.Why != "" {
 			fmt.Fprintf(&b, "  %s\n", d.Why)
-		}
-		for _, r := range d.Matched {
-			fmt.Fprintf(&b, "  %s:%d: %s held\n", r.File, r.Line, r.Name)
-		}
-		for _, r := range d.Unmet {
-			fmt.Fprintf(&b, "  %s:%d: %s did not hold", r.File, r.Line, r.Name)
-			if r.Ended != "" {
-				fmt.Fprintf(&b, ": line %d: %s", r.At, r.Ended)
-			}
-			b.WriteByte('\n')
 		}
 	}
 	return ending(in.answer(struct {
@@ -147,7 +132,7 @@ func (in *invocation) policyInput(text string) (asked policy.Input, err error) {
 	}
 	if all := operations(); !slices.Contains(all, asked.Operation) {
 		hint := "there are " + strings.Join(all, ", ")
-		if near := nearest.Of(asked.Operation, all); near != "" {
+		if near := args.Nearest(asked.Operation, all); near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		return asked, misuse(hint, "there is no operation %q", asked.Operation)

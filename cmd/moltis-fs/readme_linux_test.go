@@ -57,7 +57,7 @@ func TestReadmeSession(t *testing.T) {
 	}
 }
 
-// onTerminal is what a terminal shows while a shell runs the line, and a person types an answer to its question.
+// onTerminal gives the text that a terminal shows while a shell runs the line, and a person types an answer to its question.
 func onTerminal(t *testing.T, home, dir, line, typed string) string {
 	t.Helper()
 	tty := openTerminal(t)

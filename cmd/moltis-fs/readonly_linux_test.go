@@ -13,7 +13,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// On a read-only file system what works is what the hint of the rest says, and nothing is broken.
+// On a read-only file system the commands work that the hint of the others names, and nothing is broken.
 func TestReadOnlyDataDirectory(t *testing.T) {
 	dir, tree := t.TempDir(), t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32m,mode=0700"); err != nil {

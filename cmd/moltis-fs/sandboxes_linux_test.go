@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,7 +176,7 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// Who approves a change is told that it is made in a sandbox: its path may be one of this machine too.
+// A question says that the change is made in a sandbox: its path may be one of this machine too.
 func TestApprovalNamesTheSandbox(t *testing.T) {
 	t.Parallel()
 	dir, conf := boxedIn(t, `"env"`, "")
@@ -217,24 +215,24 @@ func TestSandboxesOfServer(t *testing.T) {
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "tree", "f")
 	laid(t, file, "hello\n")
 	var said strings.Builder
-	batch := func(names ...[2]string) string {
-		var lines strings.Builder
+	read := func(names ...[2]string) string {
+		var all strings.Builder
 		for _, n := range names {
-			fmt.Fprintf(&lines, `{"principal":%q,"session":%q,"tool":"Read","args":{"file_path":%q}}`+"\n", n[0], n[1], file)
+			cmd := exec.Command(binary(t), "call", "--config", conf, "--data-dir", data, "--principal="+n[0], "--session="+n[1], "Read",
+				fmt.Sprintf(`{"file_path":%q}`, file))
+			cmd.Stdout, cmd.Stderr = &all, &said
+			_ = cmd.Run()
 		}
-		cmd := exec.Command(binary(t), "call", "--batch", "--config", conf, "--data-dir", data)
-		cmd.Stdin, cmd.Stderr = strings.NewReader(lines.String()), &said
-		out, _ := cmd.Output()
-		return string(out)
+		return all.String()
 	}
 	hostile := [][2]string{{"p", "--unset=PATH"}, {"p", "../../x"}, {"p", "a b"}, {"p", "$(touch x)"}, {"p", "a;b"}, {"-v", "s"}, {"a/b", "s"}}
-	if got := batch(hostile...); strings.Count(got, `"kind":"unavailable"`) != len(hostile) || strings.Contains(got, "hello") {
+	if got := read(hostile...); strings.Count(got, `"kind":"unavailable"`) != len(hostile) || strings.Contains(got, "hello") {
 		t.Errorf("names that can't be: %s", got)
 	}
 	if n := strings.Count(said.String(), "can't stand in the command"); n != len(hostile) {
 		t.Errorf("the log says why of %d: %s", n, &said)
 	}
-	if got := batch([2]string{"p", "s"}, [2]string{"p", "s2"}, [2]string{"p2", "s"}); strings.Count(got, "hello") != 3 {
+	if got := read([2]string{"p", "s"}, [2]string{"p", "s2"}, [2]string{"p2", "s"}); strings.Count(got, "hello") != 3 {
 		t.Errorf("names that can be: %s", got)
 	}
 	sandboxes, _ := os.ReadDir(filepath.Join(data, "sandboxes"))
@@ -248,7 +246,7 @@ func TestSandboxesOfServer(t *testing.T) {
 	session := func() string {
 		return regexp.MustCompile(`s-[A-Z0-9]+`).FindString(s.ask("session.create", `{}`))
 	}
-	read := func(in, want string) {
+	reads := func(in, want string) {
 		t.Helper()
 		if got := s.ask("capabilities.invoke", fmt.Sprintf(`{"session_id":%q,"capability":"Read","arguments":{"file_path":%q}}`, in, file)); !strings.Contains(got, want) {
 			t.Errorf("%q is not in %s", want, got)
@@ -261,19 +259,19 @@ func TestSandboxesOfServer(t *testing.T) {
 	if sandboxes, _ = os.ReadDir(filepath.Join(data, "sandboxes")); len(sandboxes) != 3 {
 		t.Error("to end a session its sandbox was opened")
 	}
-	read(one, "hello")
-	read(two, "hello")
+	reads(one, "hello")
+	reads(two, "hello")
 	s.workers(2)
 	s.ask("session.end", fmt.Sprintf(`{"session_id":%q}`, one))
 	s.workers(1)
-	read(two, "hello")
+	reads(two, "hello")
 
 	text, err := os.ReadFile(conf)
 	must(t, err)
 	laid(t, conf, strings.Replace(string(text), "[tools.fs]\n", "[tools.fs]\ndeny_paths = [\""+file+"\"]\n", 1))
 	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	s.says("the configuration was read again")
-	read(two, "path_denied")
+	reads(two, "path_denied")
 	s.workers(1) // those under the old rules are closed
 }
 
@@ -357,7 +355,7 @@ func TestSandboxUnderConfine(t *testing.T) {
 	s.says("--confine can't be used with [tools.sandbox]")
 }
 
-// Who starts a server whose sandbox hangs can stop it at once, and nothing runs on this machine in the place of it.
+// A server whose sandbox hangs can be stopped at once, and nothing runs on this machine in the place of it.
 func TestStoppedWhileASandboxHangs(t *testing.T) {
 	t.Parallel()
 	dir, conf := boxedIn(t, `"sh", "-c", "touch \"$0\"; exec sleep 1000", "begun"`, "require = false\n")
@@ -380,62 +378,6 @@ func TestStoppedWhileASandboxHangs(t *testing.T) {
 	if got := said.String(); !strings.Contains(got, "are refused until it is there") || strings.Contains(got, "did not answer") {
 		t.Error(got)
 	}
-}
-
-// A server is one under test, with its standard error and the door.
-type server struct {
-	t           *testing.T
-	cmd         *exec.Cmd
-	said        *bufio.Reader
-	url, secret string
-}
-
-func startServer(t *testing.T, secret string, args ...string) *server {
-	t.Helper()
-	s := &server{t: t, secret: secret, cmd: exec.Command(binary(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
-	said, err := s.cmd.StderrPipe()
-	must(t, err)
-	s.said = bufio.NewReader(said)
-	must(t, s.cmd.Start())
-	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
-	s.url = urlOf.FindString(s.says("serving on http"))
-	return s
-}
-
-// says is the next line that has some words.
-func (s *server) says(words string) string {
-	s.t.Helper()
-	var all strings.Builder
-	for {
-		line, err := s.said.ReadString('\n')
-		if all.WriteString(line); err != nil {
-			s.t.Fatalf("%q is not said: %s", words, all.String())
-		}
-		if strings.Contains(line, words) {
-			return line
-		}
-	}
-}
-
-func (s *server) ask(method, params string) string {
-	s.t.Helper()
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
-	q, err := http.NewRequest("POST", s.url+"/rpc", strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	q.Header.Set("Authorization", "Bearer "+s.secret)
-	q.Header.Set("Content-Type", "application/json")
-	a, err := http.DefaultClient.Do(q)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer a.Body.Close()
-	b, err := io.ReadAll(a.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return string(b)
 }
 
 // workers waits until the server has so many workers, and no zombie.
@@ -469,7 +411,7 @@ func boxedIn(t *testing.T, command, more string) (dir, conf string) {
 		"command = [%s]\nroot = %q\n%s", mode, command, filepath.Join(dir, "tree"), more))
 }
 
-// What is there is told before a session needs it, by the doctor and at a start: each with its exit status.
+// The doctor and a start say whether the sandbox is there before a session needs it, each with its exit status.
 func TestSandboxTold(t *testing.T) {
 	t.Parallel()
 	const refuses, falls = "calls that belong into it are refused until it is there", "the tools operate on this machine, for all sessions"
@@ -478,8 +420,8 @@ func TestSandboxTold(t *testing.T) {
 		sick, wrote                        int // exit status of doctor and call
 	}{
 		{"real", `"env"`, "", "is real; its worker is this build on linux/", "", exitOK, exitOK},
-		{"absent", `"no-such-program-4711"`, "", "can't be reached: exec: ", refuses, exitBroken, exitRefused},
-		{"broken", `"sh", "-c", "echo no such box >&2; exit 1"`, "", `can't be reached: its worker did not start: it said "no such box"; its calls`, refuses, exitBroken, exitRefused},
+		{"absent", `"no-such-program-4711"`, "", "can't be reached: exec: ", refuses, exitRefused, exitRefused},
+		{"broken", `"sh", "-c", "echo no such box >&2; exit 1"`, "", `can't be reached: its worker did not start: it said "no such box"; its calls`, refuses, exitRefused, exitRefused},
 		{"not required", `"false"`, "require = false\n", "a start has the calls run on this machine", falls, exitRefused, exitOK},
 		{"not required for some", `"false"`, "sessions = [\"*\"]\nrequire = false\n", "a start has the calls run on this machine", falls, exitRefused, exitOK},
 	} {

@@ -21,8 +21,9 @@ import (
 
 func serveCommand() *command {
 	return &command{
-		name:  "serve",
-		short: "serve the tools over JSON-RPC and HTTP",
+		name:   "serve",
+		serves: true,
+		short:  "serve the tools over JSON-RPC and HTTP",
 		long: `Answers POST /rpc: capabilities.list, capabilities.describe, capabilities.invoke, js.run,
 session.create, session.end and session.events. Calls without a session_id are of one session, which
 is this run of the server. GET /healthz says whether it serves.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,30 +25,9 @@ func TestServeApprovals(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	agent, operator := token("--principal", "ci"), token("--principal", "ann", "--operator")
-	cmd := exec.Command(binary(t), "serve", "--root", root, "--data-dir", data, "--listen", "127.0.0.1:0")
-	said, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	line, _ := bufio.NewReader(said).ReadString('\n')
-	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/rpc`).FindString(line)
-	call := func(secret, method, params string) string {
-		req, err := http.NewRequest("POST", url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)))
-		if err != nil {
-			return err.Error()
-		}
-		req.Header.Set("Authorization", "Bearer "+secret)
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err.Error()
-		}
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		return string(answer) + strings.ReplaceAll(fmt.Sprint(err), "<nil>", "")
-	}
+	s := startServer(t, agent, "--root", root, "--data-dir", data)
 	socket := func(secret string) (*websocket.Conn, *http.Response, error) {
-		return websocket.Dial(t.Context(), strings.Replace(url, "/rpc", "/ws", 1),
+		return websocket.Dial(t.Context(), strings.Replace(s.url, "http", "ws", 1)+"/ws",
 			&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + secret}}})
 	}
 	if _, r, err := socket(agent); err == nil || r == nil || r.StatusCode < 400 || r.StatusCode > 403 {
@@ -62,14 +39,14 @@ func TestServeApprovals(t *testing.T) {
 	write := func(name string) <-chan string {
 		c := make(chan string, 1)
 		go func() {
-			c <- call(agent, "capabilities.invoke", `{"capability":"Write","arguments":{"file_path":"`+root+"/"+name+`","content":"new\n"}}`)
+			c <- s.askAs(agent, "capabilities.invoke", `{"capability":"Write","arguments":{"file_path":"`+root+"/"+name+`","content":"new\n"}}`)
 		}()
 		return c
 	}
 	requested := func() string {
 		_, text, err := ws.Read(t.Context())
 		id := regexp.MustCompile(`"requestId":"([0-9a-f]+)"`).FindSubmatch(text)
-		if err != nil || id == nil || !strings.Contains(string(text), `"diff":"--- /dev/null`) {
+		if err != nil || id == nil || !strings.Contains(string(text), `--- /dev/null`) {
 			t.Fatalf("%s %v", text, err)
 		}
 		return string(id[1])
@@ -77,20 +54,20 @@ func TestServeApprovals(t *testing.T) {
 	answer := write("a")
 	id := requested()
 	for _, method := range []string{"approvals.list", "approvals.approve"} {
-		if got := call(agent, method, `{"id":"`+id+`"}`); !strings.Contains(got, `"code":-32601`) {
+		if got := s.askAs(agent, method, `{"id":"`+id+`"}`); !strings.Contains(got, `"code":-32601`) {
 			t.Errorf("an agent calls %s: %s", method, got)
 		}
 	}
-	if got := call(operator, "approvals.list", `{}`); !strings.Contains(got, id) || !strings.Contains(got, `"principal":"ci"`) {
+	if got := s.askAs(operator, "approvals.list", `{}`); !strings.Contains(got, id) || !strings.Contains(got, `"principal":"ci"`) {
 		t.Error(got)
 	}
-	if got := call(operator, "approvals.approve", `{"id":"`+id+`"}`); !strings.Contains(got, `"state":"approved"`) {
+	if got := s.askAs(operator, "approvals.approve", `{"id":"`+id+`"}`); !strings.Contains(got, `"state":"approved"`) {
 		t.Error(got)
 	}
 	if got := <-answer; !strings.Contains(got, `{"success":true,"data":{"kind":"write"`) {
 		t.Error(got)
 	}
-	if got := call(operator, "approvals.deny", `{"id":"`+id+`"}`); !strings.Contains(got, `"code":-32006`) {
+	if got := s.askAs(operator, "approvals.deny", `{"id":"`+id+`"}`); !strings.Contains(got, `"code":-32006`) {
 		t.Error(got)
 	}
 	answer = write("b")

@@ -37,37 +37,17 @@ func TestServe(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	secret := output("token", "create", "--principal", "ci", "--write", filepath.Join(root, "in"))
-	cmd := exec.Command(binary(t), "serve", "--root", root, "--data-dir", data, "--listen", "127.0.0.1:0", "--listen", "unix:", "--approve", "yes", "--dialect", "tools,capability")
-	said, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	defer cmd.Process.Kill()
-	lines := bufio.NewReader(said)
-	first, _ := lines.ReadString('\n')
-	second, _ := lines.ReadString('\n')
-	url := regexp.MustCompile(`serving on (http://127\.0\.0\.1:\d+/rpc)`).FindStringSubmatch(first)
-	if url == nil || !strings.Contains(second, "serving on unix:"+data+"/serve/rpc.sock") {
-		t.Fatalf("it says %s%s", first, second)
-	}
+	s := startServer(t, secret, "--root", root, "--data-dir", data, "--listen", "unix:", "--approve", "yes", "--dialect", "tools,capability")
+	s.says("serving on unix:" + data + "/serve/rpc.sock")
 	call := func(tool, arguments string) string {
 		t.Helper()
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"capabilities.invoke","params":{"capability":%q,"arguments":%s}}`, tool, arguments)
-		req, err := http.NewRequest("POST", url[1], strings.NewReader(body))
-		must(t, err)
-		req.Header.Set("Authorization", "Bearer "+secret)
-		req.Header.Set("Content-Type", "application/json")
-		resp, err := http.DefaultClient.Do(req)
-		must(t, err)
-		defer resp.Body.Close()
-		answer, err := io.ReadAll(resp.Body)
-		must(t, err)
-		return string(answer)
+		return s.ask("capabilities.invoke", fmt.Sprintf(`{"capability":%q,"arguments":%s}`, tool, arguments))
 	}
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"Read", `{"file_path":"` + root + `/in/f"}`, `{"success":true,"data":{"kind":"text"`},
 		{"filesystem.read", `{"path":"` + root + `/in/f"}`, `{"success":true,"data":{"content":"in\n"`},
 		{"Write", `{"file_path":"` + root + `/in/g","content":"new"}`, `{"success":true,"data":{"kind":"write"`},
-		{"Read", `{"file_path":"` + root + `/out/f"}`, `{"success":false,"error":{"type":"path_denied","message":"`},
+		{"Read", `{"file_path":"` + root + `/out/f"}`, `{"success":false,"error":{"kind":"path_denied","file_path":"`},
 		{"Raed", `{}`, `"code":-32602`},
 	} {
 		if got := call(c.tool, c.arguments); !strings.Contains(got, c.want) {
@@ -79,9 +59,9 @@ func TestServe(t *testing.T) {
 	if got := call("Read", `{}`); !strings.Contains(got, `"code":-32003`) {
 		t.Errorf("with a token that was revoked: %s", got)
 	}
-	must(t, cmd.Process.Signal(syscall.SIGTERM))
-	rest, _ := io.ReadAll(lines)
-	if err := cmd.Wait(); err != nil || !strings.HasPrefix(string(rest), "moltis-fs: open is "+root+" and") ||
+	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	rest, _ := io.ReadAll(s.said)
+	if err := s.cmd.Wait(); err != nil || !strings.HasPrefix(string(rest), "moltis-fs: open is "+root+" and") ||
 		strings.Count(string(rest), "\n") != 1 {
 		t.Errorf("it ends with %v and says %s", err, rest)
 	}
@@ -93,4 +73,64 @@ func TestServe(t *testing.T) {
 		!strings.Contains(record, `"session":"run-`) || strings.Contains(record, `"session":"default"`) {
 		t.Errorf("on record is %s", record)
 	}
+}
+
+var urlOf = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
+
+// A server is one of HTTP under test.
+type server struct {
+	t           *testing.T
+	cmd         *exec.Cmd
+	said        *bufio.Reader
+	url, secret string
+}
+
+func startServer(t *testing.T, secret string, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, secret: secret, cmd: exec.Command(binary(t), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	said, err := s.cmd.StderrPipe()
+	must(t, err)
+	s.said = bufio.NewReader(said)
+	must(t, s.cmd.Start())
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
+	s.url = urlOf.FindString(s.says("serving on http"))
+	return s
+}
+
+// says is the next line that has some words.
+func (s *server) says(words string) string {
+	s.t.Helper()
+	var all strings.Builder
+	for {
+		line, err := s.said.ReadString('\n')
+		if all.WriteString(line); err != nil {
+			s.t.Fatalf("%q is not said: %s", words, all.String())
+		}
+		if strings.Contains(line, words) {
+			return line
+		}
+	}
+}
+
+func (s *server) ask(method, params string) string { return s.askAs(s.secret, method, params) }
+
+func (s *server) askAs(secret, method, params string) string {
+	s.t.Helper()
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
+	q, err := http.NewRequest("POST", s.url+"/rpc", strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+secret)
+	q.Header.Set("Content-Type", "application/json")
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer a.Body.Close()
+	b, err := io.ReadAll(a.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(b)
 }

@@ -25,6 +25,7 @@ import (
 	"moltisfs/internal/dialect/jsfs"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/hook"
+	"moltisfs/internal/js"
 	"moltisfs/internal/sandbox"
 	"moltisfs/internal/sandbox/place"
 	"moltisfs/tools"
@@ -62,8 +63,8 @@ func dialects() []offered {
 			}},
 		{"jsfs", jsfs.DefinitionsUnder,
 			func(e *engine.Engine, cfg config.Config, _ *sessionState) (dialect.Dialect, error) {
-				worker, err := jsProgram()
-				return jsfs.Over(e, jsfs.Options{Config: cfg.Tools.JS, Worker: worker}), err
+				self, err := ownProgram()
+				return jsfs.Over(e, jsfs.Options{Config: cfg.Tools.JS, Worker: js.Program{self, jsWorkerCommand().name}}), err
 			}},
 	}
 }
@@ -113,7 +114,7 @@ func (in *invocation) definitionsOf(cfg config.Config) ([]dialect.Definition, er
 	return all, nil
 }
 
-// over stands the dialects that the command line names on an engine, as one.
+// over opens the dialects that the command line names over an engine, as one.
 func (in *invocation) over(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
 	chosen, err := in.dialects()
 	if err != nil {
@@ -437,7 +438,7 @@ func (o *opener) open(ctx context.Context, p *place.Place) (*engine.Engine, conf
 	}
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: sandboxData(o.as.DataDir, p.ID), Approver: o.as.Approver, Logger: o.as.Logger, GitUser: o.as.GitUser,
-		Identities: o.as.Identities, Progress: o.as.Progress, Hooks: o.as.Hooks,
+		Identities: o.as.Identities, Hooks: o.as.Hooks,
 		Program: engine.Program{Name: o.as.Program.Name, Reloads: o.as.Program.Reloads, Worker: o.as.Worker,
 			Policies: loadPolicies},
 		Root: engine.Root{Only: wall, MayBeGone: o.as.RootMayBeGone,
@@ -480,7 +481,7 @@ func resolved(path string) string {
 // sandboxData is the data directory of the sandbox id below the one of this machine, dir.
 func sandboxData(dir, id string) string { return filepath.Join(dir, "sandboxes", id) }
 
-// take is the sandbox of a place, which stays until done. over: nobody comes again.
+// take finds or adds the sandbox of the place p, and keeps it until done is called. over: no call comes after this one.
 func (b *sandboxes) take(p *place.Place, over bool) (one *sandboxEngine, done func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -523,7 +524,7 @@ func (b *sandboxes) close(one *sandboxEngine) {
 	}
 }
 
-// open opens a sandbox that is not. Why it could not goes to say.
+// open opens the engine of the sandbox, unless it is open. say hears why it could not.
 func (x *sandboxEngine) open(ctx context.Context, b *sandboxes, say func(line string)) (*instance, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -644,7 +645,7 @@ type located struct {
 	where string
 }
 
-// Text has it where its form does: in the object, or as a last line.
+// Text adds the place to the text: in its JSON object, or as a last line.
 func (l located) Text() string {
 	text := l.Answer.Text()
 	if _, is := l.Answer.(payload); !is && json.Valid([]byte(text)) {
@@ -655,7 +656,7 @@ func (l located) Text() string {
 	return strings.TrimSuffix(text, "\n") + "\n" + line
 }
 
-// inside is the answer itself, and the line.
+// inside gives the answer without the place, and the line for it.
 func (l located) inside() (dialect.Answer, string) { return l.Answer, "[where: " + l.where + "]" }
 
 func (l located) JSON(bytes bool) ([]byte, error) { return l.withWhere(l.Answer.JSON(bytes)) }
@@ -762,7 +763,8 @@ func (in *invocation) engineIn(cfg config.Config, as tools.Options) (*engine.Eng
 	o.cfg, o.as = cfg, as
 	e, cfg, err := o.open(context.Background(), p)
 	if err != nil {
-		err = unreached(p, err)
+		err = &exitError{exitBroken, fmt.Sprintf("the sandbox %s can't be reached: %s", p.ID, sandbox.Cause(err)),
+			byHand(p), tools.KindUnavailable}
 	}
 	return e, cfg, err
 }
@@ -799,11 +801,6 @@ func confineWorker(root string) (bool, error) {
 	}
 	return true, confine.Restrict([]confine.Rule{{Path: root, Right: confine.Write, Dir: true},
 		{Path: "/proc/self/mountinfo", Right: confine.Read}}, false, nil) // searches look at that
-}
-
-func unreached(p *place.Place, err error) error {
-	return &exitError{exitBroken, fmt.Sprintf("the sandbox %s can't be reached: %s", p.ID, sandbox.Cause(err)),
-		byHand(p), tools.KindUnavailable}
 }
 
 func byHand(p *place.Place) string {

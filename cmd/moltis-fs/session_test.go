@@ -156,7 +156,7 @@ func TestASessionIsARun(t *testing.T) {
 	h.holds("a/f", "one\n")
 }
 
-// What one session did in another project is not named there, and no older change is taken back in its place.
+// Undo names no change of another project, and takes back no older change in its place.
 func TestTwoProjectsInOneSession(t *testing.T) {
 	t.Parallel()
 	h := inTwoProjects(t)

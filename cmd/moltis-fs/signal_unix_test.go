@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// running is a moltis-fs that is up: it has answered what ready says.
+// running is an MCP server that is up: it has answered the initialization.
 type running struct {
+	t      *testing.T
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
@@ -26,46 +27,57 @@ type running struct {
 	errs   strings.Builder
 }
 
-func startUp(t *testing.T, ready string, args ...string) *running {
+// startUp runs moltis-fs mcp with args, which name the data directory.
+func startUp(t *testing.T, args ...string) *running {
 	t.Helper()
-	r := &running{cmd: exec.Command(binary(t), append(args, "--data-dir", filepath.Join(t.TempDir(), "data"))...)}
+	r := &running{t: t, cmd: exec.Command(binary(t), append([]string{"mcp"}, args...)...)}
 	withoutTerminal(r.cmd)
 	r.cmd.Stderr = &r.errs
-	var err error
-	if r.in, err = r.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	in, err := r.cmd.StdinPipe()
+	must(t, err)
 	out, err := r.cmd.StdoutPipe()
-	r.reader = out
 	must(t, err)
 	must(t, r.cmd.Start())
 	t.Cleanup(func() { _ = r.cmd.Process.Kill() })
-	if _, err := io.WriteString(r.in, ready+"\n"); err != nil {
-		t.Fatal(err)
-	}
-	r.out = bufio.NewReader(out)
-	if line, err := r.out.ReadString('\n'); err != nil || !strings.Contains(line, `"id":1`) {
-		t.Fatalf("%q %v %s", line, err, r.errs.String())
-	}
+	r.in, r.reader, r.out = in, out, bufio.NewReader(out)
+	r.send(readyMCP)
 	return r
 }
 
-const (
-	readyMCP   = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
-	readyBatch = `{"id":1,"tool":"checkpoints_list"}`
-)
+// send sends a line and gives the answer.
+func (r *running) send(line string) string {
+	r.t.Helper()
+	_, err := io.WriteString(r.in, line+"\n")
+	answer, rerr := r.out.ReadString('\n')
+	if err = errors.Join(err, rerr); err != nil {
+		r.t.Fatalf("%v: %s", err, r.errs.String())
+	}
+	return answer
+}
 
-// SIGINT and SIGTERM end what waits for input, without a word after that of the start.
+func (r *running) call(tool, args string) string {
+	r.t.Helper()
+	return r.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + `}}`)
+}
+
+// end closes the input and waits for the end.
+func (r *running) end() {
+	r.t.Helper()
+	r.in.Close()
+	if err := r.cmd.Wait(); err != nil {
+		r.t.Errorf("%v: %s", err, r.errs.String())
+	}
+}
+
+// A signal to stop ends a server that waits for input, without a word after that of the start.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		for _, c := range [][]string{{readyMCP, "mcp"}, {readyBatch, "call", "--batch"}} {
-			r := startUp(t, c[0], c[1:]...)
-			must(t, r.cmd.Process.Signal(sig))
-			if err := r.cmd.Wait(); err != nil || strings.Count(r.errs.String(), "\n") != 1 ||
-				!strings.HasPrefix(r.errs.String(), "moltis-fs: open is ") {
-				t.Errorf("%v on %v: %v %q", sig, c[1:], err, r.errs.String())
-			}
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		r := startUp(t, "--data-dir", filepath.Join(t.TempDir(), "data"))
+		must(t, r.cmd.Process.Signal(sig))
+		if err := r.cmd.Wait(); err != nil || strings.Count(r.errs.String(), "\n") != 1 ||
+			!strings.HasPrefix(r.errs.String(), "moltis-fs: open is ") {
+			t.Errorf("%v: %v %q", sig, err, r.errs.String())
 		}
 	}
 }
@@ -73,7 +85,7 @@ func TestSignals(t *testing.T) {
 // A reader that goes away does not kill the server: it ends by itself.
 func TestTheReaderGoesAway(t *testing.T) {
 	t.Parallel()
-	r := startUp(t, readyMCP, "mcp")
+	r := startUp(t, "--data-dir", filepath.Join(t.TempDir(), "data"))
 	must(t, r.reader.Close())
 	// One question may still be answered: a process that another test is starting holds the reader's
 	// end of the pipe until it is executed.
@@ -108,7 +120,7 @@ func withoutAReader(t *testing.T, out *os.File, stdin string, args ...string) (s
 	return cmd.ProcessState.ExitCode(), b.String()
 }
 
-// Whoever reads no further than he needs, as head does, hears nothing of it; what was to be done is done, and the exit status is that of what came of it.
+// A reader that stops early, as head does, is told nothing; the command does its work and ends with its own exit status.
 func TestNobodyReadsTheAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -133,7 +145,7 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 		status int
 	}{
 		{[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, file)}, exitOK},
-		{[]string{"checkpoint", "list"}, exitOK}, {[]string{"checkpoint", "list", "--json"}, exitOK}, {[]string{"checkpoint", "export"}, exitOK},
+		{[]string{"checkpoint", "list"}, exitOK}, {[]string{"checkpoint", "list", "--json"}, exitOK}, {[]string{"checkpoint", "export", "--root", "/"}, exitOK},
 		{[]string{"checkpoint", "undo"}, exitOK}, {[]string{"checkpoint", "undo", "--json"}, exitRefused},
 		{[]string{"call", "--dialect", "capability", "--yes", "filesystem.delete", fmt.Sprintf(`{"path":%q}`, goes)}, exitOK}, {[]string{"trash", "list"}, exitOK},
 		{[]string{"call", "Read", missing}, exitRefused}, {[]string{"checkpoint", "show", "ck-UUU", "--json"}, exitMisuse},
@@ -145,7 +157,6 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Error("the undo was not made")
 	}
-	run(exitRefused, `{"id":1,"tool":"Read","args":`+missing+"}\n", append([]string{"call", "--batch"}, in...)...)
 	run(exitMisuse, "", "checkpoint", "nonsense", "--json")
 	run(exitRefused, "", "config", "check", bad)
 	run(exitRefused, "", "config", "check", "--json", bad)

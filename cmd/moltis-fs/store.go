@@ -46,7 +46,6 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	if o.Identities, err = in.identities(); err != nil {
 		return "", o, err
 	}
-	o.Progress = progressOn(in.err)
 	o.Logger = slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	o.Alive = func(tag string) bool { // looked at only when asked: it may be a place to read only
 		alive := engine.Alive(data)
@@ -55,7 +54,7 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	return dir, o, nil
 }
 
-// thereIsAStore is misuse where dir has none. One that lost its catalog is there: its blobs are.
+// thereIsAStore gives an error where dir has no store. A store that lost its catalog still has its blobs.
 func thereIsAStore(dir string) error {
 	for _, name := range []string{"checkpoints.db", "blobs"} {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -270,7 +269,7 @@ func (in *invocation) findTrashed(ctx context.Context, db *checkpoint.DB,
 	return t, err
 }
 
-// trashed is all that f finds.
+// trashed lists every entry of the trash that matches f.
 func trashed(ctx context.Context, db *checkpoint.DB,
 	f checkpoint.TrashFilter) ([]checkpoint.Trashed, error) {
 	var all []checkpoint.Trashed

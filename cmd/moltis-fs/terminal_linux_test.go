@@ -131,13 +131,12 @@ func TestEmptyTrashAsks(t *testing.T) {
 	}
 }
 
-// onScreen starts the program on a terminal of so many columns and rows, with everything of it.
-func onScreen(t *testing.T, columns, rows uint16, env []string, args ...string) (*pseudoTerminal, *exec.Cmd) {
+// onScreen starts the program on a terminal, with everything of it.
+func onScreen(t *testing.T, args ...string) (*pseudoTerminal, *exec.Cmd) {
 	t.Helper()
 	tty := openTerminal(t)
-	must(t, unix.IoctlSetWinsize(int(tty.host.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
 	cmd := exec.Command(binary(t), args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = tty.end, tty.end, tty.end, append(os.Environ(), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty.end, tty.end, tty.end
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	must(t, cmd.Start())
 	return tty, cmd
@@ -148,7 +147,7 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)
 	file := filepath.Join(dir, "a.txt")
-	tty, cmd := onScreen(t, 80, 40, nil, "call", "--root", dir, "--data-dir", t.TempDir(), "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
+	tty, cmd := onScreen(t, "call", "--root", dir, "--data-dir", t.TempDir(), "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
 	tty.until(t, "[y/N or why not/?] ")
 	if _, err := io.WriteString(tty.host, "\x03"); err != nil {
 		t.Fatal(err)
@@ -162,49 +161,7 @@ func TestCtrlCAtAQuestion(t *testing.T) {
 	}
 }
 
-// Help fits a narrow terminal.
-func TestFitsTheTerminal(t *testing.T) {
-	t.Parallel()
-	show := func(columns, rows uint16, env []string, args ...string) string {
-		tty, cmd := onScreen(t, columns, rows, env, args...)
-		if err := tty.end.Close(); err != nil { // the last end that is closed ends the reading
-			t.Fatal(err)
-		}
-		shown, _ := io.ReadAll(tty.host)
-		_ = cmd.Wait()
-		return strings.ReplaceAll(string(shown), "\r\n", "\n")
-	}
-	for _, args := range [][]string{{"help", "checkpoint", "purge"}, {"help", "Read"}, {"help", "call"}} {
-		long, short := 0, 0
-		for l := range strings.SplitSeq(show(60, 400, nil, args...), "\n") {
-			switch n := len([]rune(l)); {
-			case n > 60 && !strings.HasPrefix(l, "  "): // examples and usage lines stay whole
-				t.Errorf("%v: %d columns: %s", args, n, l)
-				long++
-			case n > 40:
-				short++
-			}
-		}
-		if short < 5 {
-			t.Errorf("%v: %d lines of more than 40 columns, %d of more than 60: is that wrapped?", args, short, long)
-		}
-	}
-}
-
-// An answer that nobody can read is lost, and that is said.
-func TestClosedOutput(t *testing.T) {
-	t.Parallel()
-	for how, want := range map[string]string{">&-": "moltis-fs: standard output is closed; the answer is lost\nhint: ", ">/dev/null": ""} {
-		cmd := exec.Command("sh", "-c", `"$0" version `+how, binary(t))
-		var errs bytes.Buffer
-		cmd.Stderr = &errs
-		if err := cmd.Run(); err != nil || !strings.HasPrefix(errs.String(), want) || (errs.Len() > 0) != (want != "") {
-			t.Errorf("%s: %v %q", how, err, errs.String())
-		}
-	}
-}
-
-// What agents wrote is shown on a terminal, never obeyed by it; a question is no place for it either.
+// A terminal shows control characters of agents and never obeys them, in questions neither.
 func TestNoControlsOnTheTerminal(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)

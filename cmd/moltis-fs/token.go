@@ -74,7 +74,7 @@ func (in *invocation) tokens() (*serve.TokenStore, error) {
 // tokensIn is the directory of the tokens in the data directory.
 const tokensIn = "tokens"
 
-// unusableTokens is a file of tokens that can't be read or written as it is.
+// unusableTokens says of err that the file of tokens can't be read or written as it is.
 func unusableTokens(err error) error {
 	if err == serve.ErrUnknownToken || err == nil {
 		return err

@@ -215,7 +215,7 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 	})
 }
 
-// leaving are the entries that the command line names.
+// leaving lists the entries that are to go: those of the IDs, or of --expired or --all.
 func (in *invocation) leaving(ctx context.Context,
 	db *checkpoint.DB) (going []checkpoint.Trashed, err error) {
 	for _, a := range in.args {
@@ -237,7 +237,7 @@ func (in *invocation) leaving(ctx context.Context,
 	return trashed(ctx, db, f)
 }
 
-// emptying says what would be gone.
+// emptying describes entries, as in "/ws/a.txt with 1 file, 12 bytes".
 func emptying(going []checkpoint.Trashed) string {
 	if len(going) == 0 {
 		return "nothing"

@@ -109,7 +109,7 @@ func workOver(t *testing.T, root string, call caller) {
 	}
 	join := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
 
-	// What a plain walk finds: the files that Glob and Grep should name.
+	// The files that a plain walk finds: Glob and Grep should name the same.
 	var goFiles, holders []string
 	for path, what := range before {
 		if what[0] != '-' || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, join("private")) {

@@ -193,7 +193,7 @@ func TestSkipPassesByWhatTheSystemForbids(t *testing.T) {
 	}
 }
 
-// Whoever may not give files away makes a file his own by changing it; a restore by him says so each time, without writing anything anew, and one by
+// A user who may not give files away makes a file his own by changing it; a restore says so each time, without writing anything anew, and one by
 // root gives the owner back.
 func TestRestoreOfOwnerAsNobody(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"moltisfs/grep/ignore"
-	"moltisfs/internal/nearest"
+	"moltisfs/internal/args"
 )
 
 // table has a type a line.
@@ -156,7 +156,7 @@ func nearestTypes(name string) []string {
 	var same, near []string
 	apart := map[string]int{}
 	for _, n := range Names() {
-		d := nearest.Distance(name, n)
+		d := args.Distance(name, n)
 		apart[n] = d
 		begins := strings.HasPrefix(name, n) && 2*len(n) >= len(name) || strings.HasPrefix(n, name)
 		switch t, _ := Choose([]string{n}); {

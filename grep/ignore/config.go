@@ -11,11 +11,10 @@ import (
 
 // User says where to find the git configuration of a user.
 type User struct {
-	Home   string   // where "~/" leads
-	XDG    string   // XDG_CONFIG_HOME
-	Files  []string // configuration files in git's order, absolute; they need not exist
-	GitDir string   // the .git of the repository that conditional includes are about; "" for none
-	Read   func(path string) ([]byte, error)
+	Home  string   // where "~/" leads
+	XDG   string   // XDG_CONFIG_HOME
+	Files []string // configuration files in git's order, absolute; they need not exist
+	Read  func(path string) ([]byte, error)
 }
 
 // ExcludesPath finds the user's core.excludesFile: the last setting in Files, or in the files that
@@ -23,7 +22,7 @@ type User struct {
 // Home/.config. The file need not exist. It is "" when the setting switches it off or nothing says
 // where it would be. A file that cannot be read counts as empty.
 func (u User) ExcludesPath() string {
-	c := &configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
+	c := &configuration{home: u.Home, read: u.Read}
 	c.files(u.Files)
 	if v, ok := c.values["excludesfile"]; ok {
 		if v = expandHome(v, u.Home); !isAbs(v) {
@@ -83,13 +82,11 @@ const (
 	maxIncludes = 100
 )
 
-// configuration holds the settings of git's configuration files that matter here. It follows
-// includes, also those with the condition "gitdir". Other conditions count as not met.
+// configuration holds the settings of git's configuration files that matter here. It follows includes. Conditions count as not met.
 type configuration struct {
-	home   string
-	gitDir string
-	read   func(path string) ([]byte, error)
-	every  bool // all conditions count as met
+	home  string
+	read  func(path string) ([]byte, error)
+	every bool // conditions count as met
 
 	values   map[string]string // of the section core, by key in small letters
 	code     []string          // see CodePlaces
@@ -100,15 +97,13 @@ type configuration struct {
 // add takes in one file, which lies in directory dir.
 func (c *configuration) add(data []byte, dir string, depth int) {
 	ok := eachSetting(data, func(section, key, value string) {
-		condition, conditional := strings.CutPrefix(section, "includeif.")
 		switch {
 		case section == "core":
 			if c.values == nil {
 				c.values = map[string]string{}
 			}
 			c.values[key] = value
-		case key == "path" && (section == "include" ||
-			conditional && (c.every || c.conditionHolds(condition, dir))):
+		case key == "path" && (section == "include" || c.every && strings.HasPrefix(section, "includeif.")):
 			c.include(value, dir, depth+1)
 			return
 		}
@@ -143,39 +138,6 @@ func (c *configuration) include(name, dir string, depth int) {
 	case !errors.Is(err, fs.ErrNotExist):
 		c.unread++
 	}
-}
-
-// conditionHolds decides the condition of an includeIf in a file that lies in dir.
-func (c *configuration) conditionHolds(condition, dir string) bool {
-	pattern, fold := strings.CutPrefix(condition, "gitdir/i:")
-	if !fold {
-		var ok bool
-		if pattern, ok = strings.CutPrefix(condition, "gitdir:"); !ok {
-			return false
-		}
-	}
-	if c.gitDir == "" || pattern == "" {
-		return false
-	}
-	begin := "" // no part of the pattern, whatever it holds
-	switch {
-	case strings.HasPrefix(pattern, "~/"):
-		begin, pattern = c.home, pattern[1:]
-	case strings.HasPrefix(pattern, "./"):
-		begin, pattern = dir, pattern[1:]
-	case !isAbs(pattern):
-		pattern = "**/" + pattern
-	}
-	if strings.HasSuffix(pattern, "/") {
-		pattern += "**"
-	}
-	text := c.gitDir
-	if fold {
-		begin, text = Lower(begin), Lower(text)
-	}
-	rest, ok := strings.CutPrefix(text, begin)
-	g, err := Compile(pattern, Dialect{Fold: fold})
-	return ok && err == nil && g.Match(rest)
 }
 
 // expandHome expands "~/" at the beginning of a path in a configuration. It gives "" when the path

@@ -11,7 +11,7 @@
 //   - .gitignore files, deepest first, up to the root of the repository;
 //   - .git/info/exclude, of the common directory when this is a worktree;
 //   - core.excludesFile: the one that the repository's own configuration names, else the one that
-//     the caller brings ([User.ExcludesPath] says where a user has it). Includes are followed.
+//     the caller brings ([User.ExcludesPath] says where a user has it). Includes without a condition are followed.
 //
 // A nested repository starts anew: the .gitignore files around it do not reach in. core.ignorecase
 // folds ASCII letters. As in git, a symbolic link named .gitignore is not read. Rule files that

@@ -2,7 +2,6 @@ package ignore_test
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -98,19 +97,5 @@ func TestUnder(t *testing.T) {
 				t.Errorf("%s under %q: %v", glob, dir, !want)
 			}
 		}
-	}
-}
-
-// TestManyIncludesEnd: configuration files that include each other again and again are given up
-// after a hundred.
-func TestManyIncludesEnd(t *testing.T) {
-	reads := 0
-	u := ignore.User{Home: "/h", Files: []string{"/h/.gitconfig"}, Read: func(string) ([]byte, error) {
-		reads++
-		return []byte(strings.Repeat(fmt.Sprintf("[include]\n\tpath = /h/%d\n", reads), 3)), nil
-	}}
-	u.ExcludesPath()
-	if reads > 110 {
-		t.Errorf("%d files were read", reads)
 	}
 }

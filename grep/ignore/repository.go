@@ -14,7 +14,7 @@ import (
 // relative to that base: the root of the repository in which root lies, or root itself when it lies
 // in none. The caller then enters root like any other directory.
 //
-// Outside a repository the ignore files of root and below count all the same. Those above root do
+// Outside a repository the ignore files of root and below count all the same. Files above root do
 // not, because nothing says how far down they were meant to reach.
 func Load(root Dir, o Options) (s *Set, base string, unread int) {
 	none := &Set{opts: &o}
@@ -98,7 +98,7 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 	if o.IgnoreCase != nil {
 		r.fold = *o.IgnoreCase
 	}
-	g, name, err := gitDir(d, git)
+	g, err := gitDir(d, git)
 	if err != nil {
 		r.exclude(o, from)
 		return r, 1, true
@@ -110,7 +110,7 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 		}
 	}
 	readConfig := func(name string) ([]byte, error) { return readAt(d, name) }
-	c := configuration{home: o.Home, gitDir: name, read: readConfig}
+	c := configuration{home: o.Home, read: readConfig}
 	config, err := g.ReadSmall("config", MaxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		unread++
@@ -176,40 +176,34 @@ func (r *repository) exclude(o *Options, from int) {
 }
 
 // gitDir opens the directory that holds info/exclude. That is .git itself. For a worktree or a
-// submodule it is the one that the .git file points at, by way of commondir. name is the name of the
-// git directory itself.
-func gitDir(d Dir, git fs.FileMode) (g Dir, name string, err error) {
+// submodule it is the one that the .git file points at, by way of commondir.
+func gitDir(d Dir, git fs.FileMode) (g Dir, err error) {
 	if git&fs.ModeSymlink != 0 {
-		return nil, "", fs.ErrInvalid
+		return nil, fs.ErrInvalid
 	}
 	if git.IsDir() {
-		if g, err = d.OpenDir(".git"); err != nil {
-			return nil, "", err
-		}
-		return g, filepath.ToSlash(g.True()), nil
+		return d.OpenDir(".git")
 	}
 	data, err := d.ReadSmall(".git", 64<<10)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	to, ok := bytes.CutPrefix(data, []byte("gitdir:"))
 	if !ok {
-		return nil, "", fs.ErrInvalid
+		return nil, fs.ErrInvalid
 	}
 	if g, err = walkTo(d, string(bytes.TrimSpace(to))); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	name = filepath.ToSlash(g.True())
 	data, err = g.ReadSmall("commondir", 64<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		return g, name, nil // a submodule
+		return g, nil // a submodule
 	}
 	defer g.Close()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	g, err = walkTo(g, string(bytes.TrimSpace(data)))
-	return g, name, err
+	return walkTo(g, string(bytes.TrimSpace(data)))
 }
 
 // walkTo goes from d to target, absolute or relative to d, by handles only: up to the directory

@@ -10,7 +10,7 @@ type LongLine struct {
 
 // LongLine begins a line. An earlier LongLine of the same Scanner becomes void.
 func (s *Scanner) LongLine() LongLine {
-	if s.m.fallback != nil || s.m.o.Multiline {
+	if s.m.o.Multiline {
 		return LongLine{}
 	}
 	if s.longLineDFA == nil || s.longLineDFA.gaveUp {

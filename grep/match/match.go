@@ -9,8 +9,7 @@
 // a hint. A class matches encoded code points: as in ripgrep, only (?-u) matches bytes that are not
 // UTF-8.
 //
-// Look-around, back-references, atomic groups and possessive repetition run in a backtracking
-// engine under a time limit; Engine says so. Everything else finds its next match in time linear in
+// Look-around, back-references and atomic groups are refused. The next match is found in time linear in
 // the text times the size of the pattern, which Compile bounds. That may still be minutes:
 // Scanner.Bound ends every engine.
 //
@@ -32,14 +31,11 @@
 // # Concurrency and memory
 //
 // A Matcher is safe for concurrent use. A Scanner belongs to one goroutine at a time. Its caches
-// are bounded: at most three DFAs of about 1 MiB each. The backtracking engine sees at most 384 KiB
-// at a time, see Scanner.Cut. Once the caches are warm searching allocates nothing, except in the
-// backtracking engine.
+// are bounded: at most three DFAs of about 1 MiB each. Once the caches are warm searching allocates nothing.
 package match
 
 import (
 	"sync"
-	"time"
 
 	"moltisfs/grep/match/literal"
 	"moltisfs/grep/match/syntax"
@@ -57,14 +53,11 @@ type PatternError = syntax.PatternError
 // With CRLF "$" matches before "\r\n". In line mode the "\r" is then no part of the line, unless
 // the pattern names it.
 type Options struct {
-	IgnoreCase   bool
-	Multiline    bool          // (?ms): a match may span lines and "." matches "\n"
-	Literal      bool          // the pattern is a plain string
-	CRLF         bool          // "\r\n" ends a line
-	FallbackTime time.Duration // time that one Scanner may spend in the backtracking engine (default: 2 s)
+	IgnoreCase bool
+	Multiline  bool // (?ms): a match may span lines and "." matches "\n"
+	Literal    bool // the pattern is a plain string
+	CRLF       bool // "\r\n" ends a line
 }
-
-const defaultFallbackTime = 2 * time.Second
 
 // Matcher is a compiled pattern.
 type Matcher struct {
@@ -75,7 +68,6 @@ type Matcher struct {
 	strategy
 	required []literal.Set // every match holds these
 	stripCR  bool          // CRLF, and the pattern does not name "\r": lines end before "\r\n"
-	fallback *backtrack    // if not nil, prog only proposes lines and this decides
 	nonASCII bool
 	rawBytes bool
 
@@ -96,19 +88,8 @@ func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	if bad != nil {
 		return nil, bad
 	}
-	if o.FallbackTime <= 0 {
-		o.FallbackTime = defaultFallbackTime
-	}
 	m := &Matcher{o: o, text: pattern, dfaMemory: dfaBytes, rawBytes: t.Root.HasBytes()}
 	m.nonASCII = syntax.NamesNonASCII(pattern, o.Literal)
-	if t.FallbackFor != "" {
-		b, err := newBacktrack(t.Root, o)
-		if err != nil {
-			why := "the backtracking engine refuses it: " + err.Error()
-			return nil, &PatternError{Pattern: pattern, Offset: t.FallbackAt, Why: why}
-		}
-		m.fallback = b
-	}
 	if !m.chooseStrategy(t, v) {
 		why := "pattern is too large when its repetitions are written out; use smaller counts"
 		return nil, &PatternError{Pattern: pattern, Why: why}
@@ -130,14 +111,6 @@ func (m *Matcher) NonASCII() bool { return m.nonASCII }
 // Bytes says that the pattern asks for bytes, as "(?-u)\xff" does, and not only for characters. The
 // encoding of a file means nothing to such a pattern.
 func (m *Matcher) Bytes() bool { return m.rawBytes }
-
-// Engine is "linear" or "backtracking".
-func (m *Matcher) Engine() string {
-	if m.fallback != nil {
-		return "backtracking"
-	}
-	return "linear"
-}
 
 // Scanner gives a scanner for one goroutine. Give it back with Put.
 func (m *Matcher) Scanner() *Scanner { return m.ScannerWithin(3 * m.dfaMemory) }

@@ -1,10 +1,5 @@
 package match
 
-import "errors"
-
-// ErrStopped is given by Scanner.Err once the search was stopped.
-var ErrStopped = errors.New("the search was stopped")
-
 // meterSteps is how much work is done between two calls of stop: well under a millisecond of it. A
 // step is a thread of the Pike VM, an instruction of a state under construction, a candidate
 // compared, or some bytes passed.

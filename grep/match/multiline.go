@@ -9,7 +9,7 @@ func (s *Scanner) NextMatch(buf []byte, pos int) (start, end int, ok bool) {
 	if pos > len(buf) {
 		return 0, 0, false
 	}
-	if s.m.fallback != nil || s.m.singleLiteral {
+	if s.m.singleLiteral {
 		return s.match(buf, pos)
 	}
 	if !s.m.o.Multiline || s.m.lineByLine {
@@ -99,7 +99,7 @@ func (s *Scanner) spansByLine(dst [][2]int, buf []byte, start, end int) [][2]int
 
 // anyText says whether buf holds a match, which may span lines.
 func (s *Scanner) anyText(buf []byte) bool {
-	if s.m.fallback != nil || s.m.exact {
+	if s.m.exact {
 		_, _, ok := s.NextMatch(buf, 0)
 		return ok
 	}

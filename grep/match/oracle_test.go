@@ -187,9 +187,6 @@ func checkPattern(v level, pattern string, text []byte, ascii bool, tweak func(*
 			}
 			return fmt.Sprintf("refused %q: %v", pattern, err)
 		}
-		if m.Engine() != "linear" {
-			continue
-		}
 		if !ascii || goErr != nil {
 			read := syntax.Options{IgnoreCase: o.IgnoreCase, Multiline: o.Multiline}
 			t, bad := syntax.Parse(pattern, read)

@@ -134,9 +134,6 @@ func differs(t *testing.T, rg, file string, text []byte, p string, o Options) st
 		if err != nil {
 			return "refused: " + err.Error()
 		}
-		if m.Engine() != "linear" {
-			return ""
-		}
 		gotSpans, gotLines := ourSpans(m, text)
 		if !slices.Equal(gotLines, lines) {
 			return fmt.Sprintf("level %d: lines %v, ripgrep %v", v, gotLines, lines)

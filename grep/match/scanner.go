@@ -2,7 +2,6 @@ package match
 
 import (
 	"bytes"
-	"time"
 	"unicode/utf8"
 )
 
@@ -10,9 +9,7 @@ import (
 type Scanner struct {
 	m *Matcher
 	automata
-	fallback *backtrackRun
-	until    time.Time // see Bound
-	meter    meter
+	meter meter
 	prefilterStats
 	lookahead
 	line lineBounds
@@ -53,7 +50,7 @@ func newScanner(m *Matcher) *Scanner {
 
 // reset makes s fit for its next borrower.
 func (s *Scanner) reset(cache int) {
-	s.dfaMemory, s.until, s.meter = cache, time.Time{}, meter{}
+	s.dfaMemory, s.meter = cache, meter{}
 	s.misses, s.passed, s.prefilterOff, s.bufEnd, s.line = 0, 0, 0, nil, lineBounds{}
 	for _, d := range []*dfa{s.earliestDFA, s.endDFA, s.beginDFA, s.longLineDFA} {
 		if d == nil {
@@ -64,36 +61,18 @@ func (s *Scanner) reset(cache int) {
 			d.reset()
 		}
 	}
-	if s.fallback != nil {
-		s.fallback.reset()
-		s.fallback.until = s.until
-	}
 }
 
 // Bound lets a search be stopped. Every engine calls stop after some thousand steps and gives up
-// once it is true; Err is then ErrStopped.
-//
-// The backtracking engine can ask only between two matches. It also gives up at until, with
-// context.DeadlineExceeded. Both bounds hold until the scanner is put back.
-func (s *Scanner) Bound(until time.Time, stop func() bool) {
-	s.until, s.meter = until, meter{stop: stop}
-	if s.fallback != nil {
-		s.fallback.until = until
-	}
-}
+// once it is true; Stopped is then true. It holds until the scanner is put back.
+func (s *Scanner) Bound(stop func() bool) { s.meter = meter{stop: stop} }
 
-// Err is non-nil once the scanner has given up: it was stopped, the backtracking engine used up
-// Options.FallbackTime or reached the time given to Bound, or that engine failed. From then on the
-// scanner finds nothing. Its earlier answers are right.
-func (s *Scanner) Err() error {
-	switch {
-	case s.fallback != nil && s.fallback.err != nil:
-		return s.fallback.err
-	case s.meter.stopped:
-		return ErrStopped
-	}
-	return nil
-}
+// Stopped says that the scanner was stopped. From then on it finds nothing. Its earlier answers are right.
+func (s *Scanner) Stopped() bool { return s.meter.stopped }
+
+// Forget must be called before a buffer that holds another text at the same address comes again.
+// Otherwise results for the old text are used for the new one.
+func (s *Scanner) Forget() { s.line = lineBounds{} }
 
 func (s *Scanner) earliest() *dfa {
 	if s.earliestDFA == nil {
@@ -127,9 +106,6 @@ func (s *Scanner) NextLine(buf []byte, pos int) (start, end int, ok bool) {
 		}
 		start, end = lineAround(buf, 0, begin)
 		return start, s.trim(buf, start, end), true
-	}
-	if s.m.fallback != nil {
-		return s.nextLineBacktracking(buf, pos)
 	}
 	return s.nextLine(buf, pos)
 }
@@ -413,9 +389,6 @@ func (s *Scanner) EachMatch(buf []byte, start, end, from int, fn func(begin, end
 
 // match finds the leftmost-first match in text at or after at.
 func (s *Scanner) match(text []byte, at int) (begin, end int, ok bool) {
-	if s.m.fallback != nil {
-		return s.matchBacktracking(text, at)
-	}
 	if s.m.singleLiteral {
 		if s.meter.spend(1) {
 			return 0, 0, false
@@ -428,7 +401,7 @@ func (s *Scanner) match(text []byte, at int) (begin, end int, ok bool) {
 	return s.matchByDFA(text, at)
 }
 
-// matchByDFA is match without the fallback and without literals.
+// matchByDFA is match without literals.
 func (s *Scanner) matchByDFA(text []byte, at int) (begin, end int, ok bool) {
 	begin, end, _, ok = s.matchUntil(text, at, len(text))
 	return begin, end, ok

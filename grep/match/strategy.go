@@ -44,10 +44,10 @@ const (
 // chooseStrategy compiles the programs and chooses how to search. false means that the program
 // would be too large.
 func (m *Matcher) chooseStrategy(t *syntax.Tree, v level) bool {
-	root := syntax.Flatten(syntax.Linear(t.Root))
+	root := syntax.Flatten(syntax.Prune(t.Root))
 	lines := !m.o.Multiline
 	m.stripCR = m.o.CRLF && !t.SawCR
-	if m.o.Multiline && staysInLine(root, m.o.CRLF) && m.fallback == nil {
+	if m.o.Multiline && staysInLine(root, m.o.CRLF) {
 		lines, m.lineByLine = true, true
 	}
 	if m.prog = compileProgram(root, lines, m.stripCR, false); m.prog == nil {
@@ -123,7 +123,7 @@ func (m *Matcher) preferLiterals(set literal.Set, items []*syntax.Node, lines, w
 		return costDFA
 	}
 	m.prefilter = f
-	m.exact = words && m.fallback == nil
+	m.exact = words
 	m.singleLiteral = m.exact && len(set.Members) == 1
 	m.prefix = measurePrefix(items[:set.Item])
 	if m.prefix.maxBytes >= 0 {

@@ -1,5 +1,4 @@
-// Package alternatives lists what else a model may have meant by a path, a regular expression or a glob
-// that led to nothing: quotes around it, another system's separators, a line number behind it,
+// Package alternatives lists other readings of a path, a regular expression or a glob that led to nothing: quotes around it, another system's separators, a line number behind it,
 // another dialect, literal text. It is pure: the caller tries them in their order, and
 // offers the first that leads somewhere.
 package alternatives
@@ -14,9 +13,9 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/glob"
-	"moltisfs/internal/nearest"
 )
 
 // A Tree shows the paths that a session may see, and must tell of no others.
@@ -33,7 +32,7 @@ type Tree interface {
 const (
 	maxPaths = 3  // that are offered
 	maxLooks = 40 // into directories, for one path
-	maxDeep  = 40 // names in a path; whoever sends more is not mistaken about one
+	maxDeep  = 40 // names in a path; a longer one is no slip
 )
 
 type finder struct {
@@ -78,8 +77,8 @@ func Find(t Tree, asked, root string) (found []string, sure bool) {
 	return f.named(plain), false
 }
 
-// like are paths like p: each name that is not there stands for those that are like it, or with
-// same are the same but for case and composition.
+// like gives paths like p: each name of p that is not there is replaced by names that are like it; with same, by names
+// that differ in case and composition only.
 func (f *finder) like(p string, same bool) (out []string) {
 	if f.looks--; f.looks < 0 {
 		return nil
@@ -106,7 +105,7 @@ func (f *finder) like(p string, same bool) (out []string) {
 	return out[:min(len(out), maxPaths)]
 }
 
-// rerooted are the longest ends of paths that lie below the root.
+// rerooted gives the longest end of the readings that lies below the root: for /other/repo/py/a.py, root/py/a.py.
 func (f *finder) rerooted(readings []string) []string {
 	if f.root == "" {
 		return nil
@@ -131,7 +130,7 @@ func (f *finder) rerooted(readings []string) []string {
 	return nil
 }
 
-// named are the files of that name anywhere, those first that lie in directories named alike.
+// named gives the files of the name of p anywhere below the root, first those in directories named alike.
 func (f *finder) named(p string) []string {
 	base := path.Base(p)
 	if base == "." || base == "/" || base == ".." {
@@ -156,8 +155,8 @@ func Fold(s string) string {
 	return strings.ToLower(strings.TrimSpace(string(edit.Plain([]byte(s)))))
 }
 
-// Similar picks up to three names that are likely meant by name: the same but for what Fold takes
-// away, the same stem with another extension, a typo.
+// Similar picks up to three of names that are likely meant by name: equal when folded, the same stem with another
+// extension, a typo.
 func Similar(name string, names []string) []string {
 	type scored struct {
 		name  string
@@ -173,8 +172,8 @@ func Similar(name string, names []string) []string {
 		case f == folded:
 			score = 0
 		case len(f) < 128 && len(folded) < 128 &&
-			nearest.Distance(f, folded) <= max(1, len(folded)/3):
-			score = 1 + nearest.Distance(f, folded)
+			args.Distance(f, folded) <= max(1, len(folded)/3):
+			score = 1 + args.Distance(f, folded)
 		case strings.TrimSuffix(f, path.Ext(f)) == stem && stem != "":
 			score = 40
 		}
@@ -302,7 +301,7 @@ func bare(p string) string {
 		p = p[1 : len(p)-1]
 	}
 	p = strings.TrimPrefix(p, "@")
-	// "/ws/ x" and `/ws/"x"` are what others made of a relative path.
+	// "/ws/ x" and `/ws/"x"` were made of a relative path.
 	if i := strings.LastIndexAny(p, "\"'`"); i > 0 && p[i-1] == '/' {
 		p = p[i+1:]
 	}
@@ -355,26 +354,24 @@ func NameGlob(name string) string {
 // Pattern is another reading of a regular expression.
 type Pattern struct {
 	Text       string
-	IgnoreCase bool // as well as what was asked for
+	IgnoreCase bool // beside the asked options
 	Multiline  bool
-	As         string // what it is read as
+	As         string // the name of the reading, as "literal text"
 }
 
 var (
-	slashed  = regexp.MustCompile(`^/(.+)/([a-z]*)$`)
-	command  = regexp.MustCompile(`^(?:(?:e?grep|rg|ag|ack)\s+)?((?:-{1,2}[\w-]+\s+)+)(.+)$`)
-	called   = regexp.MustCompile(`^(?:e?grep|rg|ag|ack)\s+(.+)$`)
-	basic    = regexp.MustCompile(`\\[|(){}+?<>]`)
-	lines    = regexp.MustCompile(`\\[nr]|\[\\s\\S\]|\[\\S\\s\]|\(\?s\)|\[\^\]|\n`)
-	someStar = regexp.MustCompile(`(^|[^.)\]}\\])\*`)
-	blanks   = regexp.MustCompile(`[ \t]+`)
+	slashed = regexp.MustCompile(`^/(.+)/([a-z]*)$`)
+	command = regexp.MustCompile(`^(?:(?:e?grep|rg|ag|ack)\s+)?((?:-{1,2}[\w-]+\s+)+)(.+)$`)
+	called  = regexp.MustCompile(`^(?:e?grep|rg|ag|ack)\s+(.+)$`)
+	basic   = regexp.MustCompile(`\\[|(){}+?<>]`)
+	lines   = regexp.MustCompile(`\\[nr]|\[\\s\\S\]|\[\\S\\s\]|\(\?s\)|\[\^\]|\n`)
+	blanks  = regexp.MustCompile(`[ \t]+`)
 )
 
 // Patterns are other readings of a regular expression that matched nothing, or is none, likeliest
 // first. Not all of them are well-formed.
 func Patterns(p string, ignoreCase, multiline bool) (out []Pattern) {
 	plain, flags := unquoted(p)
-	bare := strings.ReplaceAll(plain, `\`, "")
 	i := strings.Contains(flags, "i") && !ignoreCase
 	all := []Pattern{
 		{plain, i, false, "the bare pattern"},
@@ -383,8 +380,6 @@ func Patterns(p string, ignoreCase, multiline bool) (out []Pattern) {
 		{strings.ReplaceAll(plain, `\\`, `\`), i, false, "a pattern with single backslashes"},
 		{regexp.QuoteMeta(p), i, false, "literal text"},
 		{regexp.QuoteMeta(plain), i, false, "literal text"},
-		{given(bare != plain, regexp.QuoteMeta(bare)), i, false, "literal text without backslashes"},
-		{given(someStar.MatchString(plain), strings.TrimPrefix(someStar.ReplaceAllString(plain, "$1.*"), ".*")), i, false, "a glob"},
 	}
 	if !ignoreCase {
 		for _, r := range append([]Pattern{{Text: p, As: "text"}}, all...) {
@@ -462,7 +457,6 @@ var (
 	extGlob   = regexp.MustCompile(`[@+?*]?\(([^()]*\|?[^()]*)\)`)
 	extension = regexp.MustCompile(`^\.?[A-Za-z0-9_]{1,8}$`)
 	ofRegexp  = regexp.MustCompile(`\.[*+]|\\\.|\$$|^\^`)
-	inBraces  = regexp.MustCompile(`\{[^{}]*\}`)
 	deepStar  = regexp.MustCompile(`\*\*([^/*])`)
 	wideStar  = regexp.MustCompile(`([^/*])\*\*`)
 )
@@ -494,15 +488,10 @@ func Globs(g string) []string {
 }
 
 // elsewhere are globs for the same names at other depths, in other letter case, or of that extension.
-// trimmed is plain without what begins a path.
+// trimmed is plain without "./" or "/" at its beginning.
 func elsewhere(plain, trimmed string) (out []string) {
-	switch {
-	case extension.MatchString(plain):
+	if extension.MatchString(plain) {
 		out = append(out, "*."+strings.TrimPrefix(plain, "."))
-	case strings.HasPrefix(plain, "{") && strings.HasSuffix(plain, "}"):
-		out = append(out, "*."+strings.ReplaceAll(plain, ".", ""))
-	case strings.HasPrefix(plain, "*") && extension.MatchString(plain[1:]) && plain[1:2] != ".":
-		out = append(out, "*."+plain[1:])
 	}
 	out = append(out, wideStar.ReplaceAllString(deepStar.ReplaceAllString(trimmed, "**/*$1"), "$1*/**"))
 	i := strings.LastIndexByte(trimmed, '/')
@@ -523,32 +512,6 @@ func elsewhere(plain, trimmed string) (out []string) {
 	return out
 }
 
-// GlobsBelow are globs below the root that a glob may mean which begins with what stands for the root:
-// ~, a variable, a sandbox of others, the root's own name.
-func GlobsBelow(g, root string) (out []string) {
-	head := ""
-	if at := variable.FindStringIndex(g); at != nil { // its braces are none of a glob
-		head, g = g[:at[1]], g[at[1]:]
-	}
-	dir, rest, ok := CutGlob(g)
-	if !ok {
-		dir, rest = path.Split(g)
-	}
-	if dir = strings.TrimSuffix(head+dir, "/"); dir == "" || root == "" {
-		return nil
-	}
-	dirs := unwrapped(dir, root)
-	if own, below, _ := strings.Cut(strings.TrimPrefix(dir, "/"), "/"); own == path.Base(root) {
-		dirs = append(dirs, path.Join(root, below))
-	}
-	for _, d := range dirs {
-		if d = path.Clean(d); d == root || strings.HasPrefix(d, strings.TrimSuffix(root, "/")+"/") {
-			out = append(out, path.Join(strings.TrimPrefix(strings.TrimPrefix(d, root), "/"), rest))
-		}
-	}
-	return slices.Compact(out)
-}
-
 // Rival is a reading of a glob that is as likely as the one that found something: a bare word is an
 // extension or a directory. "" where there is none.
 func Rival(g, found string) string {
@@ -563,9 +526,6 @@ func Rival(g, found string) string {
 // alternatives of shells made globs. Each stage is a reading; the last is the plainest.
 func ofOthers(g string) (out []string) {
 	plain := inQuotes(strings.TrimSpace(g))
-	if strings.HasPrefix(plain, `["`) && strings.HasSuffix(plain, `"]`) {
-		plain = strings.NewReplacer(`["`, "", `"]`, "", `", "`, ",", `","`, ",").Replace(plain)
-	}
 	out = append(out, plain)
 	if strings.Contains(plain, `\`) && !strings.Contains(plain, `\.`) {
 		plain = strings.ReplaceAll(strings.ReplaceAll(plain, `\\`, `\`), `\`, "/")
@@ -579,11 +539,8 @@ func ofOthers(g string) (out []string) {
 	if extGlob.MatchString(plain) {
 		plain = extGlob.ReplaceAllStringFunc(plain, alternatives)
 		out = append(out, plain)
-	} else if strings.Contains(plain, "|") {
-		plain = strings.Join(strings.FieldsFunc(plain, func(r rune) bool { return r == '|' || r == ' ' }), ",")
-		out = append(out, plain)
 	}
-	return append(out, inBraces.ReplaceAllStringFunc(plain, func(m string) string { return strings.ReplaceAll(m, " ", "") }))
+	return out
 }
 
 // alternatives is the group of a shell in braces: {a,b} for @(a|b), and a for (a).

@@ -71,7 +71,6 @@ func TestPatterns(t *testing.T) {
 		{`f\(x\)`, "a basic regular expression", "f(x)"},
 		{`f\\(`, "a pattern with single backslashes", `f\(`},
 		{"f(x)", "literal text", `f\(x\)`},
-		{"*Handler", "a glob", "Handler"},
 		{"a  b", "words with any blanks between", `a\s+b`},
 		{`a\nb`, "text of several lines", `a\nb`},
 		// not so read
@@ -80,8 +79,6 @@ func TestPatterns(t *testing.T) {
 		{"rgb", "the bare pattern", ""},
 		{"abc", "a basic regular expression", ""},
 		{`a\.b`, "a pattern with single backslashes", ""},
-		{"a.*b", "a glob", ""},
-		{"(a)*b", "a glob", ""},
 		{"ab", "words with any blanks between", ""},
 		{"abc", "text of several lines", ""},
 	} {
@@ -108,20 +105,13 @@ func TestGlobs(t *testing.T) {
 		not         bool
 	}{
 		{`"*.go"`, "*.go", false}, {`src\*.go`, "src/*.go", false}, {`.*\.go$`, "*.go", false}, {"*.(a|b)", "*.{a,b}", false},
-		{"*.a | *.b", "*.a,*.b", false}, {".go", "*.go", false}, {"/src/*.go", "src/*.go", false}, {"[id].ts", `\[id\].ts`, false},
+		{".go", "*.go", false}, {"/src/*.go", "src/*.go", false}, {"[id].ts", `\[id\].ts`, false},
 		{"src/", "src/**", false}, {"*.GO", "*.[gG][oO]", false}, {"a/b.go", "**/b.go", false},
 		// not so read
 		{"src/*.go", "**/*.go", true}, {"!*.go", "*.go", true}, {"*.go", "*", true}, {"[ab].go", "[aA][bB].go", true}, {`a\.go`, "a/.go", true},
 	} {
 		if got := Globs(c.asked); slices.Contains(got, c.want) == c.not {
 			t.Errorf("%q: %q, of which %q", c.asked, got, c.want)
-		}
-	}
-	for g, want := range map[string]string{"~/src/*.go": "src/*.go", "${workspaceFolder}/*.go": "*.go", "ws/src/a.go": "src/a.go", "/workspace/**/*.go": "**/*.go",
-		"src/*.go": "", "*.go": "", "../x/*.go": "", "/etc/*.conf": "", "wsx/*.go": "", "ws/../../etc/*": ""} {
-		got := GlobsBelow(g, "/home/ws")
-		if want == "" && len(got) > 0 || want != "" && !slices.Contains(got, want) {
-			t.Errorf("%q below the root: %q, want %q", g, got, want)
 		}
 	}
 }

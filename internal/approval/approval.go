@@ -43,7 +43,7 @@ const (
 	Approved
 	TimedOut    // nobody answered
 	NobodyToAsk // there is no way to ask
-	Cancelled   // whoever asked does not wait any more
+	Cancelled   // the asker does not wait any more
 )
 
 // String is the decision as it stands in records.
@@ -64,7 +64,7 @@ func (d Decision) String() string {
 }
 
 // Answer is a decision, by whom, and their reason in their own words. Grant says how far a yes
-// goes; it counts where [Remember] stands before who answered. Over, where set, is told of a yes
+// goes; it counts where [Remember] stands before the approver. Over, where set, is told of a yes
 // whether the change was made then; it may be refused or fail yet.
 type Answer struct {
 	Decision   Decision
@@ -73,13 +73,15 @@ type Answer struct {
 	Over       interface{ Over(made bool) }
 }
 
-// Chosen is the answer of by, to whom words were offered and who said this: given the words "once"
+// Chosen gives the answer of the approver by, who had these choices and said this: given the words "once"
 // and "file" and the answer "no keep it" it denies, for the reason "the user answered: no keep it". A
 // word that was offered approves, as far as its Grant says. Anything else denies, whatever its type.
-func Chosen(by string, offered map[string]Grant, said any) Answer {
+func Chosen(by string, offered []Choice, said any) Answer {
 	word, isWord := said.(string)
-	if g, ok := offered[word]; ok && isWord {
-		return Answer{Decision: Approved, By: by, Grant: g}
+	for _, c := range offered {
+		if isWord && word == c.Word {
+			return Answer{Decision: Approved, By: by, Grant: c.Grant}
+		}
 	}
 	if text, err := json.Marshal(said); err == nil && !isWord {
 		word = string(text)
@@ -94,7 +96,7 @@ func Chosen(by string, offered map[string]Grant, said any) Answer {
 	return a
 }
 
-// maxWords is how many bytes of an answer are passed on.
+// maxWords bounds the bytes of an answer that are passed on.
 const maxWords = 1 << 10
 
 // Approver puts questions. Ask MUST return when ctx is done: with TimedOut if its deadline or
@@ -116,7 +118,7 @@ type yes struct {
 }
 
 // ErrUnheard is the cause of a context of Ask that ends because no answer reaches the caller any more.
-// It takes back a question that waits; who asks nobody need not mind it.
+// It takes back a question that waits; an approver that asks nobody need not mind it.
 var ErrUnheard = errors.New("nobody hears the answer")
 
 func (y yes) Ask(ctx context.Context, q Question) (Answer, error) {
@@ -144,7 +146,7 @@ func (n nobody) Ask(context.Context, Question) (Answer, error) {
 }
 
 // ContextAnswer is the answer of an approver whose context is done: timed out at its deadline,
-// cancelled when whoever asked has hung up.
+// cancelled when the asker has hung up.
 func ContextAnswer(ctx context.Context) (Answer, bool) {
 	switch ctx.Err() {
 	case nil:
@@ -167,7 +169,7 @@ const (
 	TierBlocked    Tier = "blocked"    // the call is refused, also where it only reads
 )
 
-// Known says whether there is such a tier.
+// Known reports whether there is such a tier.
 func (t Tier) Known() bool {
 	switch t {
 	case "", TierAutonomous, TierNotify, TierAsk, TierBlocked:

@@ -13,12 +13,12 @@ import (
 )
 
 // Card is the question as a person sees it: the tool, the paths, the size of the change, the
-// warnings, and up to lines lines of the diff. What is left out is counted. Everything in it is
+// warnings, and up to lines lines of the diff. Lines that are left out are counted. Everything in it is
 // escaped.
 func Card(q Question, lines int) string { return card(q, lines, Plain) }
 
-// statRows is how many files a card counts one by one.
-const statRows = 20
+// CardPaths bounds the paths that a card names.
+const CardPaths = 20
 
 func card(q Question, lines int, ink Ink) string {
 	var b strings.Builder
@@ -81,13 +81,13 @@ func details(q Question, who string, lines int, ink Ink) string {
 	return b.String()
 }
 
-// pathRows has a line for each path, with what changes of it as far as the diff tells.
+// pathRows has a line for each path, with the counts of its changed lines as far as the diff tells.
 func pathRows(q Question, ink Ink) string {
 	var b strings.Builder
 	of := stat(q)
 	shown := q.Paths
-	if len(shown) > statRows {
-		shown = shown[:statRows]
+	if len(shown) > CardPaths {
+		shown = shown[:CardPaths]
 	}
 	for _, p := range shown {
 		fmt.Fprintf(&b, "  %s", Escape(p, false))
@@ -171,7 +171,7 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Unseen is how many lines of the diff a Card of so many lines leaves out. A person who approves
+// Unseen counts the lines of the diff that a Card of so many lines leaves out. A person who approves
 // without having seen them must say so.
 func Unseen(q Question, lines int) int {
 	if q.Diff == "" {
@@ -202,7 +202,7 @@ func renderDiff(diff []string, ink Ink) string {
 	return b.String()
 }
 
-// Ink colours text that is escaped already: what it adds is the only thing that a terminal obeys.
+// Ink colours text that is escaped already: a terminal obeys nothing in it but the colours.
 type Ink bool
 
 // The inks. Colour is for terminals whose user has not set NO_COLOR.
@@ -363,10 +363,10 @@ func Odd(diff string) (out []string) {
 	return out
 }
 
-// shows says whether a character may be one of a picture.
+// shows reports whether a character may be one of a picture.
 func shows(r rune) bool { return r >= 0x2000 && r != 0x200d && r != 0xfe0f }
 
-// posing says whether letters of another script pass for ASCII ones in a word that has both.
+// posing reports whether letters of another script pass for ASCII ones in a word that has both.
 func posing(word string) bool {
 	return strings.ContainsAny(word, asciiTwins) &&
 		strings.ContainsFunc(word, func(r rune) bool { return r < utf8.RuneSelf })

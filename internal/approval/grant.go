@@ -22,16 +22,37 @@ const (
 	ThisSession       // every later change
 )
 
-// GrantFor is how long an answer for more than one change holds.
+// GrantFor is the time for which an answer for more than one change holds.
 const GrantFor = time.Hour
 
-// Until is how far a yes goes and when that ends, for people and on record.
+// Until says how far a yes goes and when that ends, for people and on record.
 func (g Grant) Until(end time.Time) string {
 	what := "this file in this session"
 	if g == ThisSession {
 		what = "every change of this session"
 	}
 	return fmt.Sprintf("%s, until %s", what, end.Local().Format("15:04:05"))
+}
+
+// A Choice is a yes that a question offers: its word in an answer, its title for people, and how far it goes.
+type Choice struct {
+	Word, Title string
+	Grant       Grant
+}
+
+// Choices gives each yes to q. A change with a warning is allowed once.
+func Choices(q Question) []Choice {
+	file := "Allow changes of this file"
+	if len(q.Paths) != 1 {
+		file = "Allow changes of these files"
+	}
+	end := fmt.Sprintf(" for %d minutes", int(GrantFor.Minutes()))
+	all := []Choice{{"once", "Allow this change", Once}, {"file", file + end, ThisFile},
+		{"session", "Allow all changes of this session" + end, ThisSession}}
+	if len(q.Warnings) > 0 {
+		return all[:1]
+	}
+	return all
 }
 
 // Grants are the answers that hold for more than one change, until they end. The zero value has

@@ -21,8 +21,6 @@ type Screen struct {
 	Ink Ink
 	// Grants offers to say yes for a file or a session; [Remember] has to stand before the approver.
 	Grants bool
-	// Page shows a text that is longer than the screen; nil writes it.
-	Page func(text string) error
 }
 
 // Terminal asks on a terminal, or on any in and out: see [Screen.Approver].
@@ -31,7 +29,7 @@ func Terminal(in io.Reader, out io.Writer) Approver { return Screen{In: in, Out:
 // Approver asks on the screen. It shows the tool, the paths, the size of the change, the warnings
 // and the diff; of many files it counts the lines of each instead. "y" and "yes" approve, "?" shows
 // the diff and explains the answers. As long as part of the diff has not been shown, only "yes,
-// unseen" approves. Anything else denies, with what was typed as the reason, and so does the end of
+// unseen" approves. Anything else denies, with the typed line as the reason, and so does the end of
 // input.
 //
 // Everything shown is escaped. An answer belongs to the question that was on screen: a line begun
@@ -138,7 +136,7 @@ type asked struct {
 	unseen int // lines of it that have not been shown
 }
 
-// prompt names what is asked once more: the card may have left the screen.
+// prompt names the tool and the paths once more: the card may have left the screen.
 func (a *asked) prompt() string {
 	what := fmt.Sprintf("%d paths", len(a.q.Paths))
 	if len(a.q.Paths) == 1 {
@@ -162,12 +160,13 @@ func (a *asked) prompt() string {
 // take makes an answer of the typed line. done is false where the question is to be put again.
 func (a *asked) take(typed string) (_ Answer, done bool, err error) {
 	answer := strings.ToLower(strings.TrimSpace(typed))
-	offered := map[string]Grant{"y": Once, "yes": Once}
+	offered := []Choice{{Word: "y"}, {Word: "yes"}}
 	if a.t.Grants {
-		offered["f"], offered["file"], offered["s"], offered["session"] = ThisFile, ThisFile, ThisSession, ThisSession
+		offered = append(offered, Choice{Word: "f", Grant: ThisFile}, Choice{Word: "file", Grant: ThisFile},
+			Choice{Word: "s", Grant: ThisSession}, Choice{Word: "session", Grant: ThisSession})
 	}
 	if yesUnseen(answer) {
-		offered[answer] = Once
+		offered = append(offered, Choice{Word: answer})
 	}
 	said := Chosen("terminal", offered, answer)
 	isYes := said.Decision == Approved
@@ -185,14 +184,10 @@ func (a *asked) take(typed string) (_ Answer, done bool, err error) {
 	return said, true, nil
 }
 
-// explain shows what has not been seen of the diff, or all of it once more, and the answers.
+// explain shows the unseen part of the diff, or all of it once more, and the answers.
 func (a *asked) explain() error {
-	show := a.t.say
-	if a.t.Page != nil {
-		show = a.t.Page
-	}
-	if err := show(renderDiff(a.diff[len(a.diff)-cmp.Or(a.unseen, len(a.diff)):], a.t.Ink)); err != nil {
-		return fmt.Errorf("showing the diff: %w", err)
+	if err := a.t.say(renderDiff(a.diff[len(a.diff)-cmp.Or(a.unseen, len(a.diff)):], a.t.Ink)); err != nil {
+		return err
 	}
 	a.unseen = 0
 	text := "y        yes, to this change\n"
@@ -211,7 +206,7 @@ func yesUnseen(answer string) bool {
 	return strings.Join(words, " ") == "yes unseen"
 }
 
-// reason passes on what was typed instead of a bare no. "no, use the other file" helps the model.
+// reason gives the words that were typed with a no, or instead of one. "no, use the other file" helps the model.
 func reason(typed string) string {
 	typed = strings.TrimSpace(typed)
 	word, rest, _ := strings.Cut(typed, " ")

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discardTypeahead drops what a terminal holds unread. It reports false when f is no terminal:
+// discardTypeahead drops the unread input of a terminal. It reports false when f is no terminal:
 // piped answers stay.
 func discardTypeahead(f *os.File) bool {
 	return unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCFLUSH, 1) == nil // 1: FREAD

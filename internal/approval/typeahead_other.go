@@ -4,5 +4,5 @@ package approval
 
 import "os"
 
-// discardTypeahead: this system offers no way to drop what was typed before.
+// discardTypeahead does nothing: this system offers no way to drop earlier input.
 func discardTypeahead(*os.File) bool { return false }

@@ -8,15 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"moltisfs/internal/glob"
-	"moltisfs/internal/nearest"
 )
 
-// Names are how other agents' tools say the arguments of a tool.
+// Names are the names that other agents' tools have for the arguments of a tool.
 type Names struct {
 	Tool    string // its own name
-	Changes bool   // it changes files: what is left out of a call may have been meant
+	Changes bool   // it changes files: an argument that is left out may have been meant
 	Aliases []Alias
 }
 
@@ -32,7 +29,7 @@ type Alias struct {
 	Theirs string // names as fold writes them, blanks between
 	Ours   string // the argument, or a value of it that a switch stands for; "" leaves it out
 	Turn   Turn   // nil: the value as it is
-	Says   string // without Ours: the values with which it says what the tool does anyway; * for all
+	Says   string // without Ours: the values that change nothing for the tool; * for all
 	Hint   string // about other values
 	Quiet  bool   // not worth a note
 }
@@ -40,7 +37,7 @@ type Alias struct {
 // A Turn takes m for the argument of the row in its way; false: it can't.
 type Turn func(c *call, row *Alias, m member) bool
 
-// remarks are about the call, for people.
+// remarks are names of arguments about the call, for people.
 var remarks = strings.Fields("description explanation instruction instructions reason reasoning " +
 	"thought thoughts thinking rationale justification purpose title summary intent comment note " +
 	"toolcallid requestid callid requiresapproval")
@@ -48,8 +45,8 @@ var remarks = strings.Fields("description explanation instruction instructions r
 // wrappers are keys that hold all the arguments.
 var wrappers = strings.Fields("input arguments args params parameters toolinput kwargs toolargs body")
 
-// fold is a name without what writers of it differ in. One of a letter is an option, and
-// its case counts.
+// fold is a name without case and separators: file_path, filePath and FILE-PATH are one. A name of a letter is an option,
+// and its case counts.
 func fold(name string) string {
 	bare := strings.TrimLeft(name, "-")
 	if len(bare) < 2 {
@@ -124,7 +121,7 @@ func (c *call) wrapper(all []member) (at *member) {
 func (c *call) name(m member) {
 	folded, null := fold(m.key), string(m.value) == "null"
 	switch {
-	case strings.HasPrefix(m.key, "_") && c.outer == nil:
+	case strings.HasPrefix(m.key, "_") && c.at == "":
 		return // of the gateway that sends the call: see Injected
 	case !c.spec.lenient():
 	case c.ours(m):
@@ -137,10 +134,6 @@ func (c *call) name(m member) {
 	case slices.Contains(remarks, folded):
 		c.left = append(c.left, m.key)
 		return
-	case c.outer != nil: // it may be said of all the items
-		if m.at = c.at; c.outer.ours(m) || c.outer.turned(m) {
-			return
-		}
 	}
 	c.unknown(m)
 }
@@ -174,7 +167,7 @@ func (c *call) turned(m member) bool {
 			c.left = append(c.left, m.key)
 			return true
 		case is:
-			c.put(ours, member{m.at, m.key, quoted(value)}, false)
+			c.put(ours, member{m.key, quoted(value)}, false)
 			return true
 		case row.Turn == nil:
 			c.put(ours, m, row.Quiet)
@@ -185,7 +178,7 @@ func (c *call) turned(m member) bool {
 	}
 	if hint != "" {
 		c.refuse(hint, "there is no argument %.300q", c.at+m.key)
-		c.lost = c.lost || c.spec.names.Changes
+		c.lost = true
 	}
 	return hint != ""
 }
@@ -193,11 +186,11 @@ func (c *call) turned(m member) bool {
 // put takes m for the argument of that name.
 func (c *call) put(name string, m member, quiet bool) {
 	if first, twice := c.given[name]; twice {
-		if c.spec.lenient() && first.at+first.key != m.at+m.key && (bytes.Equal(first.value, m.value) || string(m.value) == "null") {
+		if c.spec.lenient() && first.key != m.key && (bytes.Equal(first.value, m.value) || string(m.value) == "null") {
 			c.left = append(c.left, m.key)
 			return
 		}
-		c.refuse("send each argument once", "%s%s is given twice (as %.300q and %.300q)", c.at, name, first.at+first.key, m.at+m.key)
+		c.refuse("send each argument once", "%s%s is given twice (as %.300q and %.300q)", c.at, name, first.key, m.key)
 		c.lost = true
 		return
 	}
@@ -212,7 +205,7 @@ func (c *call) unknown(m member) {
 	for _, f := range c.fields {
 		names = append(names, f.name)
 	}
-	near := nearest.Of(m.key, names)
+	near := Nearest(m.key, names)
 	_, given := c.given[near]
 	hint := "the arguments are: " + strings.Join(names, ", ")
 	switch {
@@ -236,20 +229,11 @@ func Offered(c *call, row *Alias, m member) bool {
 	return true
 }
 
-// Switch takes true and false only.
-func Switch(c *call, row *Alias, m member) bool {
-	_, is := asBool(m.value)
-	if is {
-		c.put(row.Ours, m, false)
-	}
-	return is
-}
-
 // Opposite takes a switch that is the opposite of ours.
 func Opposite(c *call, row *Alias, m member) bool {
 	yes, is := asBool(m.value)
 	if is {
-		c.put(row.Ours, member{m.at, m.key, strconv.AppendBool(nil, !yes)}, false)
+		c.put(row.Ours, member{m.key, strconv.AppendBool(nil, !yes)}, false)
 	}
 	return is
 }
@@ -279,20 +263,8 @@ func LineRange(c *call, _ *Alias, m member) bool {
 	if err1 != nil || err2 != nil || c.last != nil {
 		return false
 	}
-	c.put("offset", member{m.at, m.key, integral(int64(max(first, 1)))}, false)
+	c.put("offset", member{m.key, integral(int64(max(first, 1)))}, false)
 	c.last = &last
-	return true
-}
-
-// TailLines is how many lines at the end to read: for 20, tail with a limit of 20.
-func TailLines(c *call, _ *Alias, m member) bool {
-	n, err := integer(m.value)
-	if err != nil || n <= 1 { // 1 may stand for true
-		return false
-	}
-	c.put("tail", member{m.at, m.key, json.RawMessage("true")}, true)
-	c.put("limit", member{m.at, m.key, integral(n)}, true)
-	c.took("tail %d as the last %d lines", n, n)
 	return true
 }
 
@@ -316,7 +288,7 @@ func (c *call) endOfLines() {
 	case given && (err != nil || n != length):
 		c.refuse("send offset and limit", "limit and the last line do not agree")
 	case !given:
-		c.given["limit"] = member{"", "the last line", integral(length)}
+		c.given["limit"] = member{"the last line", integral(length)}
 	}
 }
 
@@ -366,123 +338,7 @@ func OneEdit(c *call, row *Alias, m member) bool {
 	return true
 }
 
-// CellNumber is a number where an id is wanted; from where it counts is not said.
-func CellNumber(c *call, _ *Alias, m member) bool {
-	c.refuse("send the cell_id that Read shows", "there is no argument %q", m.key)
-	c.lost = true
-	return true
-}
-
-// PathOrGlob is a pattern of names, or one path.
-func PathOrGlob(c *call, _ *Alias, m member) bool {
-	name := "path"
-	if slices.ContainsFunc(asList(m.value), func(f string) bool { return strings.ContainsAny(f, "*?{[") }) {
-		name = "glob"
-	}
-	c.put(name, m, false)
-	return true
-}
-
-// Extension is .py, or py, or several.
-func Extension(c *call, row *Alias, m member) bool {
-	var globs []string
-	for _, e := range asList(m.value) {
-		if e = strings.TrimLeft(strings.TrimSpace(e), "*."); e != "" {
-			globs = append(globs, "*."+e)
-		}
-	}
-	if globs != nil {
-		c.put(row.Ours, member{m.at, m.key, quoted(strings.Join(globs, ","))}, false)
-	}
-	return globs != nil
-}
-
-// later is a change of a text argument that waits for the others, in the order of step.
-type later struct {
-	step int
-	ours string
-	do   func(string) string
-}
-
-// Exclude is globs of files to leave out.
-func Exclude(c *call, row *Alias, m member) bool {
-	globs := asList(m.value)
-	var text string
-	if json.Unmarshal(m.value, &text) == nil && strings.Contains(text, "{") {
-		globs = []string{text}
-	}
-	out := ""
-	for _, g := range globs {
-		if g = strings.TrimPrefix(strings.TrimSpace(g), "!"); g != "" {
-			out += ",!" + g
-		}
-	}
-	if globs == nil {
-		return false
-	}
-	c.later = append(c.later, later{0, row.Ours, func(s string) string { return strings.TrimPrefix(s+out, ",") }})
-	c.took("%s as ! globs", m.key)
-	return true
-}
-
-// The switches of a search that become part of its pattern: the first two where they are true, the
-// others where they are false.
-var (
-	Literal   = inPattern(1, true, regexp.QuoteMeta)
-	WholeWord = inPattern(2, true, func(p string) string { return `\b(?:` + p + `)\b` })
-	AnyCase   = inPattern(3, true, glob.InAnyCase)
-	Regexp    = inPattern(1, false, regexp.QuoteMeta)
-	MatchCase = inPattern(3, false, glob.InAnyCase)
-)
-
-func inPattern(step int, want bool, do func(string) string) Turn {
-	return func(c *call, row *Alias, m member) bool {
-		yes, is := asBool(m.value)
-		switch {
-		case is && yes != want:
-			c.left = append(c.left, m.key)
-		case is:
-			c.later = append(c.later, later{step, row.Ours, do})
-			c.took("%s in the pattern", m.key)
-		}
-		return is
-	}
-}
-
-// finish makes the changes that need all the arguments.
-func (c *call) finish() {
-	c.endOfLines()
-	slices.SortStableFunc(c.later, func(a, b later) int { return a.step - b.step })
-	for _, l := range c.later {
-		was, given := c.given[l.ours]
-		var list []string
-		var text string
-		if json.Unmarshal(was.value, &list) == nil {
-			text = strings.Join(list, ",")
-		} else if given && json.Unmarshal(was.value, &text) != nil || !given && l.step > 0 {
-			continue
-		}
-		c.given[l.ours] = member{was.at, was.key, quoted(l.do(text))}
-	}
-}
-
 func asBool(v json.RawMessage) (yes, ok bool) {
 	s := strings.ToLower(strings.Trim(string(v), "\" \t\n"))
 	return s == "true", s == "true" || s == "false"
-}
-
-// asList reads a string, a string of a list, and a list of strings.
-func asList(v json.RawMessage) []string {
-	var s string
-	var list []string
-	if json.Unmarshal(v, &s) == nil {
-		if json.Unmarshal([]byte(s), &list) == nil {
-			return list
-		}
-		return strings.FieldsFunc(s, func(r rune) bool { return r == ',' })
-	}
-	if json.Unmarshal(v, &list) != nil {
-		return nil
-	}
-	return list
 }

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"moltisfs/internal/nearest"
 )
 
 const (
@@ -23,8 +21,8 @@ const (
 	maxDepth   = 64
 )
 
-// Error is an argument that cannot be taken: what is so, and the next move. Call are arguments that
-// would be taken in their place, where they are known, and Tool is whose, where that is another.
+// Error is an argument that cannot be taken. What says why, Hint the next move. Call are arguments that would be taken in
+// their place, where they are known, and Tool is the tool that takes them, where it is another.
 type Error struct {
 	What, Hint string
 	Call       json.RawMessage
@@ -43,14 +41,14 @@ func bad(hint, format string, args ...any) *Error {
 }
 
 // Decode makes the argument struct that raw describes: a pointer to the type that the Spec was
-// made of. The pointer is never nil, so that a refusal can look at what was understood. Errors
+// made of. The pointer is never nil, so that a refusal can look at the arguments that were understood. Errors
 // are of type *Error, and say all that is wrong.
 func (s *Spec) Decode(raw json.RawMessage) (any, error) {
 	in, _, err := s.Take(raw)
 	return in, err
 }
 
-// Take is Decode, and says in note what was taken as what and what was left out. The pointer of a
+// Take is Decode, and lists in note the arguments that were taken under other names or left out. The pointer of a
 // refusal holds the arguments that were most likely meant.
 func (s *Spec) Take(raw json.RawMessage) (in any, note string, err error) {
 	into := reflect.New(s.typ)
@@ -81,13 +79,11 @@ type call struct {
 	spec   *Spec
 	fields []field
 	at     string            // its name in messages: "" of a call, "edits[2]." of an item
-	outer  *call             // the call that an item is in
 	given  map[string]member // by our name
 	outcome
 
-	tool  string // another one, that the arguments are for
-	last  *int   // the last line to read
-	later []later
+	tool string // another one, that the arguments are for
+	last *int   // the last line to read
 }
 
 // outcome collects the notes and problems of a call.
@@ -96,10 +92,10 @@ type outcome struct {
 	lost                      bool // something that was said is in no argument
 }
 
-// A member is one of an object: its key as it was sent, and the item that it stands in.
+// A member is one of an object, with its key as it was sent.
 type member struct {
-	at, key string
-	value   json.RawMessage
+	key   string
+	value json.RawMessage
 }
 
 func (c *call) refuse(hint, format string, a ...any) {
@@ -155,7 +151,7 @@ func (c *call) whole(raw json.RawMessage, into reflect.Value) error {
 
 // object names the members of an object, and puts their values into the struct.
 func (c *call) object(all []member, into reflect.Value) {
-	for _, m := range all { // ours first: what is said twice was said by its own name
+	for _, m := range all { // ours first: of two names for one argument its own counts
 		if f := c.field(m.key); f != nil && !c.turned(m) {
 			c.put(f.name, m, true)
 		}
@@ -165,16 +161,12 @@ func (c *call) object(all []member, into reflect.Value) {
 			c.name(m)
 		}
 	}
-	c.finish()
-	for _, lists := range []bool{true, false} { // an item may say what is of the call
-		for i := range c.fields {
-			if f := &c.fields[i]; (f.items != nil) == lists {
-				c.fill(f, into.Field(f.index))
-			}
-		}
+	c.endOfLines()
+	for i := range c.fields {
+		c.fill(&c.fields[i], into.Field(c.fields[i].index))
 	}
 	if c.tool != "" {
-		return // what is missing is not this tool's to say
+		return // another tool has other required arguments
 	}
 	var missing []string
 	for _, f := range c.fields {
@@ -208,7 +200,7 @@ func (c *call) fill(f *field, into reflect.Value) {
 	}
 }
 
-// items decodes value, an object within the arguments, that at names.
+// item decodes value, an object within the arguments, which messages call at.
 func (c *call) item(f *field, into reflect.Value, value json.RawMessage, at string) *Error {
 	if value[0] != '{' {
 		return bad("send an object with the arguments as its keys", "%s is %s, not an object", at, jsonKind(value))
@@ -217,7 +209,7 @@ func (c *call) item(f *field, into reflect.Value, value json.RawMessage, at stri
 	if err != nil {
 		return bad("send an object", "%s: %v", at, err)
 	}
-	in := &call{spec: c.spec, fields: f.items, at: at + ".", outer: c, given: map[string]member{}}
+	in := &call{spec: c.spec, fields: f.items, at: at + ".", given: map[string]member{}}
 	in.object(all, into)
 	for _, t := range in.taken {
 		c.took("%s", t)
@@ -253,7 +245,7 @@ func Injected(raw json.RawMessage) (out []string) {
 }
 
 // Canonical is the arguments raw under their own names and with typed values: in, that Decode made of
-// raw, as JSON, and what gateways put beside it.
+// raw, as JSON, and the arguments that gateways put beside it.
 func Canonical(in any, raw json.RawMessage) (json.RawMessage, error) {
 	out, err := Encode(in)
 	if err != nil || !bytes.Contains(raw, []byte(`"_`)) {
@@ -276,8 +268,7 @@ func notJSON(err error) *Error {
 	return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
 }
 
-// CheckText refuses what encoding/json would silently repair, and depth that
-// would cost before it is refused.
+// CheckText refuses text that encoding/json would silently repair, and depth that would cost before it is refused.
 func CheckText(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return Errorf("send the arguments as UTF-8", "the arguments are not valid UTF-8")
@@ -331,7 +322,7 @@ func loneSurrogate(raw []byte, i int) bool {
 	return utf16.DecodeRune(r, hex4(raw[i+8:])) == utf8.RuneError
 }
 
-// members are those of an object, in order.
+// members gives the members of an object, in order.
 func members(raw json.RawMessage) (all []member, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil {
@@ -359,7 +350,7 @@ func members(raw json.RawMessage) (all []member, err error) {
 	return all, nil
 }
 
-// field is the one of that name, nil where there is none.
+// field is the argument of that name, nil where there is none.
 func (c *call) field(name string) *field {
 	for i := range c.fields {
 		if c.fields[i].name == name {
@@ -479,7 +470,7 @@ func choice(s string, enum []string) string {
 	if near := otherWords[folded]; slices.Contains(enum, near) {
 		return near
 	}
-	return nearest.Of(s, enum)
+	return Nearest(s, enum)
 }
 
 // otherWords are words of others for our choices.
@@ -490,58 +481,37 @@ var otherWords = map[string]string{
 	"md": "markdown", "python": "code",
 }
 
-// yesOrNo takes true and "false". For "yes" it offers true, for 0 false.
+// yesOrNo takes true and "false".
 func (c *call) yesOrNo(value json.RawMessage, name string) (bool, *Error) {
 	plain := strings.Trim(string(value), "\" \t\n")
 	is := strings.ToLower(plain)
-	e := wrong(name, "true or false", value)
-	switch {
-	case is == "true", is == "false":
-		if plain != is && !c.spec.lenient() {
-			return false, e
-		}
-		if plain != is {
-			c.took("%s %s as %s", name, plain, is)
-		}
-		return is == "true", nil
-	case slices.Contains([]string{"yes", "on", "1", "y"}, is):
-		e.instead, e.Hint = json.RawMessage("true"), "send "+name+" as true"
-	case slices.Contains([]string{"no", "off", "0", "n"}, is):
-		e.instead, e.Hint = json.RawMessage("false"), "send "+name+" as false"
+	if is != "true" && is != "false" || plain != is && !c.spec.lenient() {
+		return false, wrong(name, "true or false", value)
 	}
-	return false, e
+	if plain != is {
+		c.took("%s %s as %s", name, plain, is)
+	}
+	return is == "true", nil
 }
 
 // number takes a whole number within the bounds of f. It offers the nearest one that would do.
 func number(f *field, value json.RawMessage, name string) (int64, *Error) {
-	text := strings.Trim(string(value), "\" \t\n")
 	n, err := integer(value)
-	every := err != nil && slices.Contains([]string{"all", "max", "unlimited", "none", "inf", "infinity"}, strings.ToLower(text))
-	digits, unit, _ := strings.Cut(text, " ")
-	_, notDigits := strconv.Atoi(digits)
-	var least int64
-	if f.min != nil {
-		least = *f.min
-	}
-	e := bad("", "%s is %.300s; the least is %d", name, text, least)
 	switch {
-	case f.min != nil && f.fallback != "" && (every || err == nil && n < least && n <= 0):
-		if e.Hint, e.instead = "leave "+name+" out", json.RawMessage("null"); least == 0 {
-			e.Hint, e.instead = "send 0 for all", json.RawMessage("0")
-		}
 	case err != nil:
-		if e = wrong(name, "a whole number", value); notDigits == nil && strings.TrimSuffix(unit, "s") == "line" {
-			e.Hint, e.instead = "send "+digits, json.RawMessage(digits)
+		return 0, wrong(name, "a whole number", value)
+	case f.min != nil && n < *f.min:
+		e := bad(fmt.Sprintf("use %d or more", *f.min), "%s is %d; the least is %d", name, n, *f.min)
+		if !f.required {
+			e.Hint, e.instead = e.Hint+", or leave "+name+" out", json.RawMessage("null")
 		}
-	case f.min != nil && n < least:
-		e.Hint, e.instead = fmt.Sprintf("use %d or more, or leave %s out", least, name), json.RawMessage("null")
+		return 0, e
 	case f.max != nil && n > *f.max:
-		e = bad(fmt.Sprintf("use %d or less", *f.max), "%s is %d; the most is %d", name, n, *f.max)
+		e := bad(fmt.Sprintf("use %d or less", *f.max), "%s is %d; the most is %d", name, n, *f.max)
 		e.instead = integral(*f.max)
-	default:
-		return n, nil
+		return 0, e
 	}
-	return 0, e
+	return n, nil
 }
 
 // list takes an array, and the text of one.

@@ -6,8 +6,8 @@
 //   - Unknown and duplicate keys are refused, with the nearest name.
 //   - Numbers and booleans given as strings are taken.
 //   - null for an optional argument is the argument left out, and so is "" for a choice.
-//   - A table of other agents' names, see [Names], says what else is taken, for which argument, and
-//     how its value is turned. Each dialect brings its own, or none.
+//   - A table of other agents' names, see [Names], adds names, each with its argument and the way in
+//     which its value is turned. Each dialect brings its own, or none.
 //   - Another value than the one that was sent is offered and never taken.
 //   - Bytes that are not UTF-8 and lone surrogates are refused: encoding/json would turn them into
 //     U+FFFD, which is another path.
@@ -26,7 +26,7 @@ import (
 // The tags of an argument struct, read by the schema and by the decoder:
 //
 //	json:"name"            required; with ",omitempty" optional
-//	doc:"…"                what a model must know beyond the name
+//	doc:"…"                a model's help beyond the name
 //	enum:"a|b|c"           the only strings taken, of an array too
 //	min:"1" max:"1000"     bounds of an integer, or of the length of an array
 //	default:"250"          told to the model; the run function applies it
@@ -91,7 +91,7 @@ func fieldsOf(t reflect.Type) []field {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		if !sf.IsExported() {
-			continue // what a call's own check notes
+			continue // a note of the struct's own check
 		}
 		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		f := field{name: name, index: i, typ: sf.Type, required: opts != "omitempty", doc: sf.Tag.Get("doc"), fallback: sf.Tag.Get("default"), form: sf.Tag.Get("form"), offer: sf.Tag.Get("offer")}

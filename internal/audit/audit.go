@@ -1,4 +1,4 @@
-// Package audit records what was asked and what became of it: one JSON object per line, in files that
+// Package audit records calls and their outcomes: one JSON object per line, in files that
 // are only ever appended to.
 //
 // A Log is two chains of one kind. DIR-changes/audit.jsonl has the records of changes, of what
@@ -6,14 +6,14 @@
 // many reads come. Read gives both, in the order of time.
 //
 // Each record has a number, and the hash of the record before: given the records 1 to 3, record 4 ends
-// with "seq":4,"prev":"…", the SHA-256 of the line of record 3 without its line end. So Verify finds what
-// was changed or is missing. DIR/audit.last holds number and hash of the last one. See
+// with "seq":4,"prev":"…", the SHA-256 of the line of record 3 without its line end. So Verify finds
+// records that were changed or are missing. DIR/audit.last holds number and hash of the last one. See
 // docs/decisions/0042-a-log-that-proves-itself.md.
 //
 // Many processes may have a Log open at once: the one that writes has the lock of audit.last. When a
 // file has grown to its limit, its last record says so, and it is moved to audit.jsonl.1. The former .1
-// becomes .2 and so on, and the last one goes. A record is reported as written only when its file still
-// had a name after the write. After a crash or on a full disk a line may be broken. The next record
+// becomes .2 and so on, and the last one goes. Each record goes to the file that has the name then, whatever was
+// moved or removed before. After a crash or on a full disk a line may be broken. The next record
 // begins a line of its own.
 //
 // A record survives the death of the process. A power cut may take the last ones: nothing is
@@ -46,14 +46,14 @@ import (
 	"moltisfs/internal/guardfs/flock"
 )
 
-// Record is one line, without what binds it to the others. Zero fields are left out, except for Time and
+// Record is one line, without the members that bind it to the others. Zero fields are left out, except for Time and
 // Phase; a text is cut at 4 KiB.
 type Record struct {
 	Time  time.Time `json:"time"`
 	Phase string    `json:"phase"`          // "intent", before anything is changed, or "outcome"
 	Call  string    `json:"call,omitempty"` // joins the two
 
-	Dialect string `json:"dialect,omitempty"` // the tool is one of that dialect; of "operator", what was done
+	Dialect string `json:"dialect,omitempty"` // of the tool; "operator" has deeds of the operator for tools
 	Tool    string `json:"tool,omitempty"`
 
 	Principal string `json:"principal,omitempty"`
@@ -98,12 +98,12 @@ const (
 // ChangesDir is the directory, beside dir, of the records of changes.
 func ChangesDir(dir string) string { return filepath.Clean(dir) + "-changes" }
 
-// Options is how a log is kept. The zero value is useful.
+// Options says how a log is kept. The zero value is useful.
 type Options struct {
 	// MaxBytes is the size of one file, 64 MiB when 0; a record may go beyond. Below 0 nothing is
 	// moved away: something else does that, as logrotate.
 	MaxBytes int64
-	Keep     int // older files, 4 when 0, all when below
+	Keep     int // older files, 4 when 0
 }
 
 // Log appends records.
@@ -290,11 +290,6 @@ func (c *chain) write(r *Record) (written bool, err error) {
 		return false, err
 	}
 	c.stepped()
-	// A file that was just moved away still has a name, and keeps it until Keep more files are full.
-	info, err := c.file.Stat()
-	if err != nil || !hasName(info) {
-		return false, err
-	}
 	c.size += int64(len(text))
 	c.at = end{t.Seq, sha256.Sum256(line), t.Full}
 	if err := c.save(); err != nil {
@@ -312,7 +307,7 @@ func (c *chain) save() error {
 	return err
 }
 
-// position finds the end of the chain. begin is what a record has to write first: a line end where the
+// position finds the end of the chain. begin is to be written before the next record: a line end where the
 // file has none at its own end. The last record of the file is the end of the chain if audit.last does not
 // name a later one: its writer may have been killed before it could do so.
 func (c *chain) position() (begin []byte, err error) {
@@ -368,7 +363,7 @@ func lastRecord(f io.ReaderAt, size int64) (at end, open bool, err error) {
 
 // goes is the number of the last record in the file that the next rotation removes, 0 for none.
 func (c *chain) goes() uint64 {
-	if c.o.Keep < 0 || c.free() < c.o.Keep {
+	if c.free() < c.o.Keep {
 		return 0
 	}
 	f, err := os.Open(c.older(c.o.Keep))
@@ -388,7 +383,7 @@ func (c *chain) goes() uint64 {
 // are taken it is the number of the file that goes.
 func (c *chain) free() int {
 	i := 1
-	for ; c.o.Keep < 0 || i < c.o.Keep; i++ {
+	for ; i < c.o.Keep; i++ {
 		if _, err := os.Lstat(c.older(i)); err != nil {
 			break
 		}
@@ -413,7 +408,7 @@ func (c *chain) rotate() error {
 	return err
 }
 
-// lockWait is how long a record waits for other processes. Each has the lock for some 10 µs; one
+// lockWait bounds the time that a record waits for other processes. Each has the lock for some 10 µs; one
 // that was stopped has it until it goes on.
 const lockWait = 15 * time.Second
 
@@ -475,7 +470,7 @@ func (c *chain) close() error {
 }
 
 func openPrivate(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|openFlags|flags, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|flock.NoFollow|flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -484,7 +479,7 @@ func openPrivate(path string, flags int) (*os.File, error) {
 		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
 	}
 	if err == nil && info.Mode().Perm() != 0o600 {
-		err = privateFile(f)
+		err = f.Chmod(0o600)
 	}
 	if err != nil {
 		_ = f.Close()
@@ -493,7 +488,7 @@ func openPrivate(path string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// A tie is what a line says of the chain. The last record of a file has Full, and as Gone the number up to
+// A tie has the members of a line that are about the chain. The last record of a file has Full, and as Gone the number up to
 // which the rotation behind it removes records.
 type tie struct {
 	Seq  uint64 `json:"seq"`
@@ -544,11 +539,11 @@ func encode(r *Record, t tie) ([]byte, error) {
 
 const timeForm = "2006-01-02T15:04:05.000000Z"
 
-// obeyed says whether a terminal or a reader of lines may obey r: DEL, the controls C1 and the line
+// obeyed reports whether a terminal or a reader of lines may obey r: DEL, the controls C1 and the line
 // separators, which encoding/json leaves as they are.
 func obeyed(r rune) bool { return 0x7f <= r && r < 0xa0 || r == 0x2028 || r == 0x2029 }
 
-// truncate cuts a text that could be of any length, and leaves what is not UTF-8 as it is.
+// truncate cuts a text that could be of any length, never within a character.
 func truncate(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -563,7 +558,7 @@ func truncate(text string) string {
 // maxLine is the longest line that is looked at as a record.
 const maxLine = 16 << 20
 
-// parse reads what a line says of the chain; false where it is no record.
+// parse reads the tie of a line; false where it is no record.
 func parse(line []byte) (t tie, ok bool) {
 	err := json.Unmarshal(line, &t)
 	hash, bad := hex.DecodeString(t.Prev)

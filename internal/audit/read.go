@@ -15,10 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"moltisfs/internal/guardfs/flock"
+	"moltisfs/internal/ndjson"
 )
 
 // Entry is a Record as it is read back from its line, but for Duration.
@@ -55,122 +55,71 @@ func (n *Name) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*string)(n))
 }
 
-// followEvery is how often files that are followed are looked at.
-const followEvery = 200 * time.Millisecond
-
-// Read gives fn each line of the logs of dir, without its end, in the order of time. Then it calls
-// caughtUp, unless that is nil, and with follow it goes on with what is written until ctx ends, which
-// is no error then.
-func Read(ctx context.Context, dir string, follow bool, caughtUp func() error,
-	fn func(line []byte) error) (err error) {
-	tails := []*tail{{dir: dir}, {dir: ChangesDir(dir)}}
-	defer func() {
-		for _, t := range tails {
-			closeAll(t.files)
+// Read gives fn each line of the logs of dir, without its end, in the order of time. A line that has no end yet
+// is left out.
+func Read(ctx context.Context, dir string, fn func(line []byte) error) (err error) {
+	var logs []*log
+	for _, d := range []string{dir, ChangesDir(dir)} {
+		files, _, oerr := openLogs(d)
+		defer closeAll(files)
+		if errors.Is(oerr, fs.ErrNotExist) {
+			continue
 		}
-		if err != nil {
-			err = fmt.Errorf("reading the audit log: %w", err)
-		}
-	}()
-	err = tails[0].more()
-	if cerr := tails[1].more(); err == nil || !errors.Is(cerr, fs.ErrNotExist) {
-		err = errors.Join(err, cerr)
+		err = errors.Join(err, oerr)
+		logs = append(logs, &log{files: files})
 	}
-	if none := errors.Is(err, fs.ErrNotExist); err != nil && !(none && len(tails[0].files)+len(tails[1].files) > 0) {
-		return err
+	if err == nil && len(logs) == 0 {
+		err = &fs.PathError{Op: "open", Path: filepath.Join(dir, FileName), Err: fs.ErrNotExist}
 	}
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
-		if err := drain(ctx, tails, fn); err != nil {
-			if follow && ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		if caughtUp != nil {
-			if err := caughtUp(); err != nil {
-				return err
-			}
-			caughtUp = nil
-		}
-		if !follow {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		for _, t := range tails {
-			if err := t.more(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+	for err == nil && ctx.Err() == nil {
+		var next *log
+		for _, l := range logs {
+			if err = errors.Join(err, l.fill()); l.line != nil && (next == nil || l.time < next.time) {
+				next = l
 			}
 		}
-	}
-}
-
-// drain gives fn the lines that are there now, of all tails in the order of time.
-func drain(ctx context.Context, tails []*tail, fn func([]byte) error) error {
-	for {
-		var next *tail
-		for _, t := range tails {
-			if err := t.fill(); err != nil {
-				return err
-			}
-			if t.line != nil && (next == nil || t.time < next.time) {
-				next = t
-			}
+		if err != nil || next == nil {
+			break
 		}
-		if err := ctx.Err(); next == nil || err != nil {
-			return err
-		}
-		line := next.line
+		err = fn(next.line)
 		next.line = nil
-		if err := fn(line); err != nil {
-			return err
-		}
 	}
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		err = fmt.Errorf("reading the audit log: %w", err)
+	}
+	return err
 }
 
-// A tail is the log of one directory while it is read.
-type tail struct {
-	dir   string
+// A log is the files of one directory while they are read.
+type log struct {
 	files []*os.File // the first is being read
 	r     *bufio.Reader
-	part  []byte // of a line whose end is not there yet
-	line  []byte // the next one; nil: there is none yet
+	line  []byte // the next one; nil: there is none
 	time  string // when it was written, or else the one before
 }
 
 // fill reads the next line, if there is one.
-func (t *tail) fill() error {
-	for t.line == nil && len(t.files) > 0 {
-		if t.r == nil {
-			t.r, t.part = bufio.NewReaderSize(t.files[0], 64<<10), nil
+func (l *log) fill() error {
+	for l.line == nil && len(l.files) > 0 {
+		if l.r == nil {
+			l.r = bufio.NewReaderSize(l.files[0], 64<<10)
 		}
-		if n := len(t.part); n > 0 && t.part[n-1] == '\n' {
-			t.part = t.part[:0]
+		line, err := ndjson.ReadLine(l.r, maxLine)
+		if err == io.EOF {
+			l.files, l.r = l.files[1:], nil
+			continue
 		}
-		piece, err := t.r.ReadSlice('\n')
-		t.part = append(t.part, piece...)
-		switch {
-		case err == io.EOF && len(t.files) == 1:
-			return nil
-		case err == io.EOF:
-			_ = t.files[0].Close() // nothing was written through it
-			t.files, t.r = t.files[1:], nil
-		case err != nil && err != bufio.ErrBufferFull:
+		if err != nil && err != ndjson.ErrTooLong {
 			return err
-		case err == nil && len(t.part) > 1:
-			t.line = t.part[:len(t.part)-1]
-			t.time = cmp.Or(timeIn(t.line), t.time)
+		}
+		if line, whole := bytes.CutSuffix(line, []byte("\n")); whole && len(line) > 0 {
+			l.line, l.time = line, cmp.Or(timeIn(line), l.time)
 		}
 	}
 	return nil
 }
 
-// begun is how the line of a record begins.
+// begun is the beginning of the line of a record.
 const begun = `{"time":"`
 
 // timeIn is when a record was written, in a form that sorts; "" where a line does not begin with it.
@@ -179,33 +128,6 @@ func timeIn(line []byte) string {
 		return string(rest[:len(timeForm)])
 	}
 	return ""
-}
-
-// more opens the files that were begun after the last one that is open.
-func (t *tail) more() error {
-	if n := len(t.files); n > 0 && isNamed(t.files[n-1], filepath.Join(t.dir, FileName)) {
-		return nil
-	}
-	logs, _, err := openLogs(t.dir)
-	if err != nil {
-		return err
-	}
-	if n := len(t.files); n > 0 {
-		last, err := t.files[n-1].Stat()
-		if err != nil {
-			closeAll(logs)
-			return err
-		}
-		for i, f := range logs {
-			if info, err := f.Stat(); err == nil && os.SameFile(info, last) {
-				closeAll(logs[:i+1])
-				logs = logs[i+1:]
-				break
-			}
-		}
-	}
-	t.files = append(t.files, logs...)
-	return nil
 }
 
 func closeAll(files []*os.File) {
@@ -266,7 +188,7 @@ func CountMentions(dir string, hashes []string) (n int, err error) {
 	for _, h := range hashes {
 		wanted[h] = true
 	}
-	err = Read(context.Background(), dir, false, nil, func(line []byte) error {
+	err = Read(context.Background(), dir, func(line []byte) error {
 		for word := range bytes.FieldsFuncSeq(line, func(c rune) bool { return (c < '0' || '9' < c) && (c < 'a' || 'f' < c) }) {
 			if wanted[string(word)] {
 				n++

@@ -20,7 +20,7 @@ import (
 	"moltisfs/internal/ndjson"
 )
 
-// A Flaw is what Verify can find.
+// A Flaw is a kind of finding of Verify.
 type Flaw string
 
 // The flaws: somebody did this to the log, or a disk did.
@@ -35,13 +35,13 @@ const (
 	Early     Flaw = "early"     // rotation has removed records of changes that should still be there
 )
 
-// What Verify notes besides, and what is no flaw.
+// Verify notes these besides; they are no flaws.
 const (
 	Interrupted Flaw = "interrupted" // the remains of a record whose writer was killed
 	Gone        Flaw = "gone"        // records that rotation has removed
 )
 
-// Kept is how long records of changes should be there. Somebody who makes many may push them out
+// Kept is the time for which records of changes should be there. Somebody who makes many may push them out
 // earlier.
 const Kept = 30 * 24 * time.Hour
 
@@ -61,13 +61,13 @@ type Seen struct {
 	Hash   string // 64 hex digits
 }
 
-// Known is what somebody knows of one log from elsewhere.
+// Known is knowledge of one log from elsewhere.
 type Known struct {
 	Archived uint64 // the operator took away the records up to this one
 	Seen     []Seen
 }
 
-// Proof is what Verify found in one log.
+// Proof is the result of Verify for one log.
 type Proof struct {
 	Records uint64    `json:"records"` // that are there
 	First   uint64    `json:"first,omitempty"`
@@ -77,7 +77,7 @@ type Proof struct {
 	Notes   []Finding `json:"notes"`
 }
 
-// mostFlaws is how many are listed; with so many, verification ends.
+// mostFlaws bounds the flaws that are listed; with so many, verification ends.
 const mostFlaws = 1000
 
 var errEnough = errors.New("too many flaws")
@@ -176,8 +176,8 @@ func verify(ctx context.Context, dir string, known Known) (p Proof, oldest time.
 	return v.proof, v.oldest, err
 }
 
-// file follows the chain through one file. A line that is no record is what a killed process left of one,
-// or somebody put it in.
+// file follows the chain through one file. A line that is no record is the rest of one whose writer was
+// killed, or somebody put it in.
 func (v *verifier) file(ctx context.Context, r *bufio.Reader) error {
 	for {
 		line, err := ndjson.ReadLine(r, maxLine)

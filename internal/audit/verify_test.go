@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// told is what a proof says, as "changed dropped | moved".
+// told gives the words of a proof, as "changed dropped | moved".
 func told(p Proof) string {
 	var flaws, notes []string
 	for _, f := range p.Flaws {
@@ -53,7 +53,7 @@ func appendTo(t testing.TB, path, text string) {
 	must(t, errors.Join(err, f.Close()))
 }
 
-// What is done to a log as a whole, and what is told of it: at once, and after one more record.
+// Damage to a log as a whole is told: at once, and after one more record.
 func TestMangledLogs(t *testing.T) {
 	t.Parallel()
 	const record = `{"time":"2026-11-23T00:00:00.000000Z","phase":"outcome"}`
@@ -147,7 +147,7 @@ func TestMangledLogs(t *testing.T) {
 
 var errKilled = errors.New("killed")
 
-// A process may die between any two changes of files. What it has reported is there, the rest of the
+// A process may die between any two changes of files. Each reported record is there, the rest of the
 // log is whole, and the next process goes on.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
@@ -229,7 +229,7 @@ func TestTornAnywhere(t *testing.T) {
 	}
 }
 
-// What rotation removes is told, and nothing else may be missing.
+// Records that rotation removes are told, and no others may be missing.
 func TestRotationIsNoFlaw(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -321,7 +321,7 @@ func put(t testing.TB, path string, lines []string) {
 	must(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600))
 }
 
-// Whoever writes the log anew from some record on, hashes and all, is found by a last record that was kept elsewhere.
+// A log that is written anew from some record on, hashes and all, is found by a last record that was kept elsewhere.
 func TestRewritten(t *testing.T) {
 	t.Parallel()
 	dir := chained(t, 4)
@@ -380,7 +380,7 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
-// Whatever is done to any record is found, and where: at the line, the one before or the next.
+// Damage to any record is found, and where: at the line, the one before or the next.
 func TestMangled(t *testing.T) {
 	t.Parallel()
 	dir := chained(t, 20)

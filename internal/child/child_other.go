@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Bound has this process end with its parent, as far as a system tells of that. What it counts
-// itself, and its parent's deadline, bound it otherwise.
+// Bound has this process end with its parent, as far as a system tells of that. Its own counting and
+// its parent's deadline bound it otherwise.
 func Bound(uint64, uint64) error {
 	parent := os.Getppid()
 	go func() {

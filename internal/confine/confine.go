@@ -1,14 +1,14 @@
-// Package confine has the kernel hold a program to the operator's rules, as far as Landlock can: what
-// may be read, what may be written, and TCP.
+// Package confine has the kernel hold a program to the operator's rules, as far as Landlock can: on
+// reads, writes and TCP.
 //
-// Landlock only ever opens trees. So what a rule closes in a tree that is there when the program
-// starts is kept out by opening what lies beside it, one by one. In a directory of that kind nothing
+// Landlock only ever opens trees. So a path that a rule closes in a tree that is there when the program
+// starts is kept out by opening the paths beside it, one by one. In a directory of that kind nothing
 // new can be made, and with something unreadable in it, it can't be listed. A path that a rule closes by a
 // pattern, and is not there yet, can't be kept out at all where files may be made: a Plan names such
 // rules, and its maker must ask before it goes on.
 //
 // It looks at the names of the trees that it opens, once, before the program starts, and never
-// at what files hold.
+// at the content of files.
 package confine
 
 import (
@@ -25,7 +25,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// A Right is what may be done to a Rule's path, and all below it where that is a directory.
+// A Right is the access to a Rule's path, and to all below it where that is a directory.
 type Right int
 
 // The rights. Each one includes the ones before it.
@@ -50,7 +50,7 @@ func (r Rule) as(right Right) Rule {
 	return r
 }
 
-// Options is what there is to be opened. All paths are absolute.
+// Options are the arguments of Make. All paths are absolute.
 type Options struct {
 	Roots    []string               // what the rules are about
 	Judge    guardfs.Judge          // the rules
@@ -63,10 +63,10 @@ type Options struct {
 	Budget        int      // how many names are looked at; 200,000 when 0
 }
 
-// A Plan is what is opened, and what that does not hold.
+// A Plan is the paths to open, and the rules that this does not hold.
 type Plan struct {
 	Rules  []Rule
-	Shut   []Rule   // what the rules close in the roots; Right is what is closed: Read or Write
+	Shut   []Rule   // the paths that the rules close in the roots; Right is closed: Read or Write
 	Frozen []string // directories in which nothing new can be made
 	Unheld []string // the rules that hold for what is there, and not for what comes
 }
@@ -77,7 +77,7 @@ const mostRules = 50_000
 // ErrTooMany is the error for trees in which too much lies beside what the rules close.
 var ErrTooMany = errors.New("too many names")
 
-// System is what programs need of the machine to run at all.
+// System are the paths that programs need of the machine to run at all.
 func System() []Rule {
 	var rules []Rule
 	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
@@ -125,10 +125,10 @@ func Make(ctx context.Context, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// Settings are what programs read of the machine's configuration.
+// Settings is the directory of the machine's configuration, which programs read.
 const Settings = "/etc"
 
-// forAll closes what only its owner and group may read: that root may is no reason to show it.
+// forAll closes files that only their owner and group may read: that root may is no reason to show them.
 type forAll struct{}
 
 func (forAll) Judge(o guardfs.Object, _ guardfs.Access) error {
@@ -144,7 +144,7 @@ func (forAll) Judge(o guardfs.Object, _ guardfs.Access) error {
 
 func (forAll) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
 
-// add looks at a tree and adds what is to be opened of it.
+// add looks at a tree and adds the paths to be opened in it.
 func (p *Plan) add(ctx context.Context, free *guardfs.FS, o *Options, root string, left *int) error {
 	t := tree{o: o, free: free, root: root, left: left, nodes: map[string]*node{}}
 	visit := func(name string, k guardfs.Kind, id guardfs.Identity) error {
@@ -162,7 +162,7 @@ func (p *Plan) add(ctx context.Context, free *guardfs.FS, o *Options, root strin
 	return nil
 }
 
-// A tree is what a root holds.
+// A tree is a root with all it holds.
 type tree struct {
 	o     *Options
 	free  *guardfs.FS
@@ -171,7 +171,7 @@ type tree struct {
 	nodes map[string]*node // directories
 }
 
-// A node is a file or directory, with what may be done to it.
+// A node is a file or directory, with the right to it.
 type node struct {
 	rule  Rule // Right is 0 for what is shut
 	below []*node
@@ -225,7 +225,7 @@ func (t *tree) visit(ctx context.Context, name string, k guardfs.Kind,
 	return nil
 }
 
-// open adds what may be opened of a node.
+// open adds the paths to be opened in a node.
 func (t *tree) open(p *Plan, n *node) {
 	switch {
 	case n.rule.Right == 0:
@@ -258,7 +258,7 @@ func (t *tree) open(p *Plan, n *node) {
 	}
 }
 
-// unheld says that the patterns hold for what is there only.
+// unheld says that the patterns hold for existing paths only.
 func (p *Plan) unheld(patterns []string) {
 	if len(patterns) == 0 {
 		patterns = []string{"a rule of the configuration"}

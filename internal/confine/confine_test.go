@@ -13,7 +13,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// What is opened of a tree: as a whole where nothing in it is closed, and else one by one.
+// A tree is opened as a whole where nothing in it is closed, and else one by one.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

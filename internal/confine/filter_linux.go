@@ -26,8 +26,8 @@ const (
 // x32 is the first number of another kind of system calls on amd64.
 const x32 = 0x4000_0000
 
-// filter takes from this thread, and what it becomes, what Landlock does not know of. A terminal
-// that is shared with whoever started this can't be typed into: that would run commands as him.
+// filter takes from this thread, and the program that it becomes, calls that Landlock does not know of. A terminal
+// that is shared with the user who started this can't be typed into: that would run commands as him.
 // Without sockets there are none but those of the machine itself and the kernel's. Landlock knows
 // plain TCP only: UDP and Multipath TCP are others. Limits of other processes, by which they could be
 // killed, and the keys of the session are out of reach. io_uring makes sockets, too, and programs of

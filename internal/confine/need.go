@@ -2,7 +2,7 @@ package confine
 
 import "runtime"
 
-// Missing says what the kernel can't hold of what is asked for, in words; none where all
+// Missing names the parts of a confinement that the kernel can't hold, in words; none where all
 // of it is held.
 func Missing(abi int, network bool) (missing []string) {
 	switch {

@@ -80,7 +80,7 @@ func opening(r Rule, at string) landlock.Rule {
 	return landlock.RWDirs(at)
 }
 
-// pinned opens a path as what was looked at, whatever its name means by now, and gives a name that
+// pinned opens the object that was looked at under a path, also if its name means another one by now, and gives a name that
 // means this for as long as the descriptor is open.
 func pinned(r Rule) (at string, fd int, err error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}

@@ -30,7 +30,7 @@ const marker = "moltis-fs-data"
 
 const markerText = "This directory belongs to moltis-fs: its audit log, checkpoints, locks and read histories.\n"
 
-// ours says whether dir is a data directory of ours: it has the marker, or the files of an older
+// ours reports whether dir is a data directory of ours: it has the marker, or the files of an older
 // one.
 func ours(dir string) bool {
 	for _, name := range []string{marker, "audit/audit.jsonl", "checkpoints/checkpoints.db", "locks/bytes"} {
@@ -41,14 +41,14 @@ func ours(dir string) bool {
 	return false
 }
 
-// parts are what we keep in a data directory, and in its checkpoints.
+// parts names the files and directories that we keep in a data directory, and in its checkpoints.
 var parts = map[string][]string{
 	"": {marker, "approvals", "audit", "audit-changes", "cache", "ledger", "locks", "sandboxes", "serve", "temporaries",
 		"tokens"},
 	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "numbers*", "suspect", "purging*"},
 }
 
-// In lists what is ours in a data directory that others keep things in as well, such as Moltis in
+// In lists our files and directories in a data directory that others keep things in as well, such as Moltis in
 // ~/.moltis: relative paths, sorted. nil: there is no data directory of ours.
 func In(dir string) (found []string) {
 	if !ours(dir) {
@@ -67,8 +67,8 @@ func In(dir string) (found []string) {
 }
 
 // Take makes the directory, or takes one that is empty or ours, and leaves its mode as it is. It
-// refuses one that others may write to by its mode, or that another user owns any of, whoever runs
-// this: history and records must not be within reach of who makes them. The directory itself may be named by a link; no part of it may be one.
+// refuses one that others may write to by its mode, or that another user owns any of, also for root:
+// history and records must not be within reach of the agents that make them. The directory itself may be named by a link; no part of it may be one.
 func Take(dir string, logger *slog.Logger) error {
 	const another = "name an empty directory, or one that is not there yet, with --data-dir or MOLTIS_DATA_DIR"
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -143,7 +143,7 @@ func mark(dir string) error {
 }
 
 // othersMay refuses a data directory in which others may write, and warns of one that they may look
-// into. It is left to its owner to change that: what the mode of a directory is for, only he knows.
+// into. It leaves the mode to the owner, who knows why it is so.
 func othersMay(dir string, logger *slog.Logger) error {
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -113,7 +113,7 @@ func TestTheDataDirIsOurs(t *testing.T) {
 	}
 }
 
-// Nothing of a data directory may be another user's: what he owns he can write, whoever we are.
+// Nothing of a data directory may be another user's: an owner can write, also where we are root.
 func TestNothingIsAnotherUsers(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -135,7 +135,7 @@ func TestNothingIsAnotherUsers(t *testing.T) {
 	}
 }
 
-// What the records are in may be written by nobody else: who could write them could make them anew.
+// Nobody else may write the files of records: they could make them anew.
 func TestRecordsAreOpenToNobody(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -32,7 +32,7 @@ type Dialect interface {
 	Call(ctx context.Context, c Call) (Answer, error)
 }
 
-// A Definition is what a model is told of a tool.
+// A Definition describes a tool to a model.
 type Definition struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title"`
@@ -67,7 +67,7 @@ type Call struct {
 	// Approver, when set, is asked instead of the host's: a front that can ask this very caller.
 	Approver approval.Approver
 	// Heard, when set, ends when no answer reaches the caller any more: then a question that waits is
-	// withdrawn. What asks nobody goes on until the context of the call ends.
+	// withdrawn. A call that asks nobody goes on until its context ends.
 	Heard context.Context //nolint:containedctx // see above
 	// Overlay, when set, has texts that the caller's side holds instead of the disk: see Editor.
 	Overlay Overlay
@@ -77,7 +77,7 @@ type Call struct {
 	Scope *Scope
 	// Client is the program that calls, with its version, as it names itself: for the record alone.
 	Client string
-	// Page is what fits the client that the answer goes to.
+	// Page is the form of text that fits the client.
 	Page Page
 	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as
 	// long as a user's.
@@ -128,12 +128,13 @@ type Page struct {
 	Numbers string
 }
 
-// Scope is what a caller may read and change: absolute paths, each with all that is below it, links
+// Scope lists the paths that a caller may read and change: absolute paths, each with all that is below it, links
 // in it followed. It only takes away. An empty list is nothing at all; what may be changed must be
 // readable too.
 type Scope struct{ Readable, Writable []string }
 
-// Within is what of the scope lies in a directory; s may be nil. Paths are absolute and clean.
+// Within gives the part of the scope s that lies in a directory; s may be nil. Paths are absolute and clean. For example, of a scope that
+// reads /a and /b/c, within /b it leaves /b/c.
 func (s *Scope) Within(dir string) *Scope {
 	if s == nil {
 		return &Scope{Readable: []string{dir}, Writable: []string{dir}}
@@ -153,7 +154,7 @@ func (s *Scope) Within(dir string) *Scope {
 	return &Scope{Readable: both(s.Readable), Writable: both(s.Writable)}
 }
 
-// An Answer is what a call came to.
+// An Answer is the outcome of a call.
 type Answer interface {
 	// Kind names what sort of answer or of refusal it is, as "text" or "not_found".
 	Kind() string
@@ -216,7 +217,7 @@ func (e *UnknownToolError) Error() string {
 
 // An Editor is the user's editor, as a client of the Agent Client Protocol: the Overlay of a client
 // that cannot say of which files it has unsaved text. Its text is compared with the disk, and
-// counts where the two differ. What was seen of it is remembered by principal and session. The
+// counts where the two differ. Texts that were seen are remembered by principal and session. The
 // functions may be called at the same time, and must come back when ctx ends.
 type Editor struct {
 	// Read is fs/read_text_file, without line and limit: all of a file. A file that the client does

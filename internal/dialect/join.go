@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"moltisfs/internal/nearest"
+	"moltisfs/internal/args"
 )
 
 // Sessions is a Dialect that keeps something for a session: watches, a workspace.
@@ -68,7 +68,7 @@ func (j joined) Call(ctx context.Context, c Call) (Answer, error) {
 	}
 	a, err := j.ds[0].Call(ctx, c)
 	if e, ok := errors.AsType[*UnknownToolError](err); ok {
-		err = &UnknownToolError{e.Tool, nearest.Of(e.Tool, slices.Sorted(maps.Keys(j.of)))}
+		err = &UnknownToolError{e.Tool, args.Nearest(e.Tool, slices.Sorted(maps.Keys(j.of)))}
 	}
 	return a, err
 }

@@ -37,7 +37,7 @@ type Finding struct {
 	Hint  string `json:"hint,omitempty"` // the next move
 }
 
-// Options is what there is to look at. All paths are absolute.
+// Options names what Look looks at. All paths are absolute.
 type Options struct {
 	Roots   []string // what an agent may reach; none: everything
 	Inside  bool     // no agent reaches this machine: all calls run in a sandbox

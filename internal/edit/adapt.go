@@ -29,20 +29,10 @@ const (
 	whyColumn   = "new_string adds lines that may have to stay in their column"
 )
 
-// column is how the lines that New adds are indented if a rule moves the rest of the edit.
-type column int
-
-const (
-	columnByRule column = iota // by the rule, unless that is in doubt
-	columnMoved                // by the rule
-	columnKept                 // as they are sent
-)
-
 // adaptation is a match of a tolerant tier, line by line, and how Old and the file differ in it.
 type adaptation struct {
 	*match
 	new       string
-	added     column
 	old, have []string // the lines of Old and of the file, without their breaks; as many of each
 	odd       bool     // Old has typographic or invisible characters where the file has none
 	folds     string   // the ASCII for which the file has such characters where Old has none
@@ -54,8 +44,8 @@ type adaptation struct {
 
 // adapt gives the new text of the match and its present one, both with LF, or why the new one is in doubt. New is taken apart into lines:
 // those that it shares with Old stay as the file has them, the others are indented by m.rule.
-func (m *match) adapt(n *quote, text []byte, e Edit, added column) (now, was, why string) {
-	k := &adaptation{match: m, new: e.New, added: added, old: contents(e.Old), have: contents(string(text[m.start:m.end]))}
+func (m *match) adapt(n *quote, text []byte, e Edit) (now, was, why string) {
+	k := &adaptation{match: m, new: e.New, old: contents(e.Old), have: contents(string(text[m.start:m.end]))}
 	news := contents(e.New)
 	if m.noFinal {
 		k.old = k.old[:len(k.old)-1]
@@ -179,25 +169,14 @@ func (k *adaptation) line(l string, i, j int, spaces bool) (now, why string) {
 		in, ok = k.rule.apply(lead)
 		// A line in the first column may have to stay there, unless Old shows that such lines do not.
 		first := slices.ContainsFunc(k.indents, func(p pair) bool { return p.old == "" })
-		if k.added == columnKept && !shares {
-			in, ok = lead, true
-		}
-		ok = ok && (in == lead || k.added != columnByRule || k.aligned && (lead != "" || first))
+		ok = ok && (in == lead || k.aligned && (lead != "" || first))
 	default:
 		ok = oldLead == haveLead && k.suspect(lead, false) == ""
 	}
-	if j > 0 && !strings.HasPrefix(in, k.pre) { // Old most likely lost its indentation, and New too
-		switch k.added {
-		case columnByRule:
-			return "", whyDepth
-		case columnMoved:
-			in = k.pre + in
-		}
-	}
 	switch {
-	case !ok:
+	case !ok, j > 0 && !strings.HasPrefix(in, k.pre): // Old most likely lost its indentation, and New too
 		return "", whyDepth
-	case !shares && k.rule != nil && k.added == columnByRule && spansLines(k.new):
+	case !shares && k.rule != nil && spansLines(k.new):
 		return "", whyColumn
 	case shares && trail == oldTrail:
 		trail = haveTrail
@@ -355,8 +334,8 @@ func (r rule) holds(pairs []pair) bool {
 	return true
 }
 
-// findRule gives the rule that explains all pairs, if what it makes of New is beyond doubt. What
-// merely is deeper or shallower must show two depths, or step in New as the file does. A unit that
+// findRule gives the rule that explains all pairs, if its result for New is beyond doubt. Lines that are
+// merely deeper or shallower must show two depths, or step in New as the file does. A unit that
 // becomes the file's is enough; for any other change all rules that fit must make the same of New.
 func findRule(pairs []pair, old, new string, text []byte, near int) *rule {
 	if len(pairs) == 0 {

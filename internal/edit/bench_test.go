@@ -1,9 +1,7 @@
 package edit
 
 import (
-	"bytes"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -60,41 +58,5 @@ func BenchmarkNoMatch(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// allocated is how many bytes f takes from the heap, the freed ones too.
-func allocated(f func()) uint64 {
-	var a, b runtime.MemStats
-	runtime.ReadMemStats(&a)
-	f()
-	runtime.ReadMemStats(&b)
-	return b.TotalAlloc - a.TotalAlloc
-}
-
-// TestMemory: one edit of a 10 MB file, content, patch and all, takes less than four times the file, the file included.
-func TestMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: long, and what the race detector takes is not ours")
-	}
-	for _, cs := range benchCharsets() {
-		for _, crlf := range []bool{false, true} {
-			text := benchText(10 << 20)
-			if crlf {
-				text = strings.ReplaceAll(text, "\n", "\r\n")
-			}
-			raw := encodeText(t, cs, text, false)
-			got := allocated(func() {
-				r, err := Apply(raw, []Edit{{Old: "needle := \"the one\"", New: "needle := \"another\"\n\tand := \"more\""}}, Options{Encoding: cs})
-				if err != nil || len(r.Patch()) != 1 || bytes.Equal(r.Content, raw) {
-					t.Fatal(err)
-				}
-			})
-			times := 1 + float64(got)/float64(len(raw))
-			t.Logf("%s crlf=%v: %.2f times the file of %d bytes", cs, crlf, times, len(raw))
-			if times >= 4 {
-				t.Errorf("%s: %.2f times the file", cs, times)
-			}
-		}
 	}
 }

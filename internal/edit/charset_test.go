@@ -190,46 +190,6 @@ func TestUnencodable(t *testing.T) {
 	}
 }
 
-func TestDetect(t *testing.T) {
-	t.Parallel()
-	long := func(s string) string { return strings.Repeat(s+"\n", 12) }
-	for _, s := range samples() {
-		raw := encodeText(t, s.charset, long(s.text), false)
-		got, _, _ := Detect(raw)
-		same := got == s.charset
-		// Where statistics cannot decide, any answer that reads these bytes alike will do.
-		if text, name, err := Decode(raw, ""); err == nil && string(text) == long(s.text) {
-			same = true
-		} else if !same {
-			t.Logf("%s taken for %s", s.charset, name)
-		}
-		switch s.charset {
-		case "utf-32le", "utf-32be", "iso-8859-15", "windows-1250", "windows-1254": // no mark, or no statistics for them
-		default:
-			if !same {
-				t.Errorf("%s taken for %s", s.charset, got)
-			}
-		}
-	}
-	for _, c := range []struct{ raw, want string }{
-		{"", "utf-8"}, {"plain", "utf-8"}, {"\xef\xbb\xbfx", "utf-8"}, {"\xff\xfea\x00", "utf-16le"}, {"\xfe\xff\x00a", "utf-16be"},
-		{string(encodeText(t, "utf-16le", "Привет, мир. Это строка.", false)), "utf-16le"}, {string(encodeText(t, "utf-16be", "Привет, мир. Это строка.", false)), "utf-16be"},
-		{strings.Repeat("src/main.go\x00README.md\x00", 40), "utf-8"},
-		{"a\x00b\x00\n\x00", "utf-16le"}, {"\x00a\x00b\x00\n", "utf-16be"}, {"name\x00other\x00third\x00", "utf-8"},
-		{"\x7fELF\x02\x01\x01\x00\x00\x00\x90\xff", "utf-8"}, {"caf\xe9 cr\xe8me", "iso-8859-1"}, {"\x93quoted\x94 caf\xe9", "windows-1252"},
-		{long("déjà vu, ça va être là") + "\xe9\n", "utf-8"}, {"\xff\xfe\x00\x00a\x00\x00\x00", "utf-32le"},
-	} {
-		if got, _, _ := Detect([]byte(c.raw)); got != c.want {
-			t.Errorf("%.20q taken for %s, want %s", c.raw, got, c.want)
-		}
-	}
-	for _, alias := range []string{"UTF8", "utf_8", "Latin-1", "ISO_8859-1:1987", "CP1252", "Shift-JIS", "SJIS", "GB2312", "EUC-KR", "cp949", "UTF-16", "KOI8-R", "big5-hkscs"} {
-		if text.Lookup(alias) == nil && alias != "ISO_8859-1:1987" {
-			t.Errorf("unknown: %s", alias)
-		}
-	}
-}
-
 func TestMarks(t *testing.T) {
 	for _, c := range []struct{ name, text, old, new, encoding, want string }{
 		{"kept", "\xef\xbb\xbfone\n", "one", "two", "", "\xef\xbb\xbftwo\n"},

@@ -2,7 +2,6 @@ package edit
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -63,7 +62,6 @@ func diagnose(err *NoMatchError, src *source, seen []byte, e Edit) (d diagnosis)
 	from := lineStart(src.text, d.start)
 	to := lineFrom(src.text, max(d.start, d.end-1)).end
 	err.Region = shownRegion(src.text, from, max(from, to), d.start, d.end)
-	err.Diff = shownDiff(e.Old, string(src.text[d.start:d.end]), err.Line)
 	if !d.open {
 		var whole bool
 		err.Resend, whole = resend(src, d.start, d.end)
@@ -326,110 +324,6 @@ func foldSpaces(l string) string {
 		}
 		return r
 	}, l)
-}
-
-const (
-	maxDiffLines = 8
-	maxDiffBytes = 2048
-	lineContext  = 24 // characters shown on either side of a difference
-)
-
-// shownDiff shows the differences of two texts, line by line: [-sent-]{+in the file+}, blanks and odd
-// characters visible there. first is the number of have's first line. Same lines are left out.
-func shownDiff(sent, have string, first int) string {
-	a, b := diff.Lines([]byte(lf(sent))), diff.Lines([]byte(lf(have)))
-	cs := diff.Changes(a, b)
-	if len(cs) == 0 && sent != have { // only the line breaks differ
-		a, b = diff.Lines([]byte(sent)), diff.Lines([]byte(have))
-		cs = diff.Changes(a, b)
-	}
-	var out strings.Builder
-	rows := 0
-	for _, c := range cs {
-		for i, j := c.A0, c.B0; i < c.A1 || j < c.B1; i, j = i+1, j+1 {
-			if rows++; rows > maxDiffLines || out.Len() > maxDiffBytes {
-				continue
-			}
-			switch {
-			case i < c.A1 && j < c.B1:
-				fmt.Fprintf(&out, "line %d: %s\n", first+j, charDiff(string(a[i]), string(b[j])))
-			case i < c.A1:
-				fmt.Fprintf(&out, "only sent: [-%s-]\n", visible(short(string(a[i]))))
-			default:
-				fmt.Fprintf(&out, "line %d, only in the file: {+%s+}\n", first+j, visible(short(string(b[j]))))
-			}
-		}
-	}
-	if left := rows - strings.Count(out.String(), "\n"); left > 0 {
-		fmt.Fprintf(&out, "%d line%s more\n", left, strings.Repeat("s", min(left-1, 1)))
-	}
-	return out.String()
-}
-
-func short(s string) string { return clip(s, 160) }
-
-// charDiff marks the differences of two lines. Long ones are compared by their common ends only.
-func charDiff(a, b string) string {
-	x, y := []rune(a), []rune(b)
-	cs := diff.Runes(x, y)
-	// Differences that nearly touch read better as one.
-	joined := cs[:0]
-	for _, c := range cs {
-		if n := len(joined); n > 0 && c.A0-joined[n-1].A1 <= 2 {
-			joined[n-1].A1, joined[n-1].B1 = c.A1, c.B1
-			continue
-		}
-		joined = append(joined, c)
-	}
-	var out strings.Builder
-	pos := 0
-	for i, c := range joined {
-		gap := x[pos:c.A0]
-		switch {
-		case i == 0 && len(gap) > lineContext:
-			out.WriteString("…" + string(gap[len(gap)-lineContext:]))
-		case i > 0 && len(gap) > 2*lineContext:
-			out.WriteString(string(gap[:lineContext]) + "…" + string(gap[len(gap)-lineContext:]))
-		default:
-			out.WriteString(string(gap))
-		}
-		if c.A0 < c.A1 {
-			out.WriteString("[-" + visible(short(string(x[c.A0:c.A1]))) + "-]")
-		}
-		if c.B0 < c.B1 {
-			out.WriteString("{+" + visible(short(string(y[c.B0:c.B1]))) + "+}")
-		}
-		pos = c.A1
-	}
-	rest := strings.TrimRight(string(x[pos:]), "\r\n")
-	if utf8.RuneCountInString(rest) > lineContext {
-		rest = string([]rune(rest)[:lineContext]) + "…"
-	}
-	return out.String() + rest
-}
-
-// visible writes blanks as signs and odd characters by their number.
-func visible(s string) string {
-	signs := map[rune]string{' ': "·", '\t': "→", '\r': "␍", '\n': "␊", 0xa0: "<NBSP>", 0x200b: "<ZWSP>", 0xfeff: "<BOM>"}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, "<%02X>", s[i])
-		case signs[r] != "":
-			b.WriteString(signs[r])
-		case r < ' ' || r == 0x7f || oddSpace(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cf, r):
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		default:
-			b.WriteRune(r)
-			if _, odd := foldRune(r); odd {
-				fmt.Fprintf(&b, "<U+%04X>", r)
-			}
-		}
-		i += n
-	}
-	return b.String()
 }
 
 // clip shortens s to about max bytes, at characters, and says so by an ellipsis.

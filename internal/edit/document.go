@@ -2,32 +2,24 @@ package edit
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/text"
 )
 
-// document is a file between two edits: its text as UTF-8, and the means to get the bytes back. For UTF-8 the text is the bytes. For every other charset only the text of an edit is encoded:
-// the bytes around it stay.
+// document is a file between two edits: its text as UTF-8, and the means to get the bytes back. For UTF-8 the text is the bytes. For every
+// other charset only the text of an edit is encoded: the bytes around it stay.
 type document struct {
 	enc  *text.Encoding
 	bom  []byte
 	text []byte
-	own  bool // text may be changed in place
-	more int  // edits still to come: room is left for them
+	more int // edits still to come
 
 	guessed bool // the charset rests on statistics
-
-	before     []byte // whole lines around the only splice, before it; nil: all was kept
-	beforeLine int    // lines before the stretch
-	beforeAt   int    // bytes before it
-	beforeTail int    // bytes behind it
 
 	raw   []byte // the file with its mark, mapped charsets only
 	marks []text.Place
@@ -66,7 +58,7 @@ func open(content []byte, encoding string) (*document, error) {
 
 // load takes the bytes of the file, and decodes them.
 func (d *document) load(raw []byte) {
-	d.raw, d.own = raw, true
+	d.raw = raw
 	d.text, d.marks = d.enc.DecodePlaces(d.body())
 }
 
@@ -96,23 +88,6 @@ func (d *document) bytes() []byte {
 		return d.text
 	}
 	return slices.Concat(d.bom, d.text)
-}
-
-// excerpt shows ten lines of the text on either side of a line, numbered.
-func (d *document) excerpt(line int) string {
-	const around = 10
-	var b strings.Builder
-	n := 1
-	for at := 0; n <= line+around; n++ {
-		l := lineFrom(d.text, at)
-		if n >= line-around && (l.end > l.start || l.next > l.end) { // none after the last break
-			fmt.Fprintf(&b, "%6d→%s\n", n, strings.ToValidUTF8(diff.CutLine(string(d.text[l.start:l.end])), "\ufffd"))
-		}
-		if at = l.next; l.next == l.end {
-			break
-		}
-	}
-	return b.String()
 }
 
 // rawOffset translates an offset in the decoded text into one in the bytes behind the mark.
@@ -171,51 +146,18 @@ func (d *document) afterOpaque(r replacement) bool {
 	return d.enc.Mapped() && bytes.HasSuffix(d.text[:r.start], []byte(text.Opaque))
 }
 
+// spliceText makes the replacements in a copy of the text.
 func (d *document) spliceText(rs []replacement) {
-	grow := 0
+	size := len(d.text)
 	for _, r := range rs {
-		grow += len(r.with) - (r.end - r.start)
+		size += len(r.with) - (r.end - r.start)
 	}
-	size := len(d.text) + grow
-	if len(rs) == 1 && !d.own && d.more == 0 && d.enc.Mapped() && d.before == nil && size <= cap(d.text) {
-		d.keepStretch(rs[0])
-		d.own = true
-	}
-	if len(rs) == 1 && d.own && size <= cap(d.text) {
-		r := rs[0]
-		tail := d.text[r.end:]
-		d.text = d.text[:size]
-		copy(d.text[r.start+len(r.with):], tail)
-		copy(d.text[r.start:], r.with)
-		return
-	}
-	room := size
-	if d.more > 0 {
-		room += size/8 + 4096 // later edits then splice in place
-	}
-	out := make([]byte, 0, room)
-	pos := 0
+	out, pos := make([]byte, 0, size), 0
 	for _, r := range rs {
-		out = append(out, d.text[pos:r.start]...)
-		out = append(out, r.with...)
+		out = append(append(out, d.text[pos:r.start]...), r.with...)
 		pos = r.end
 	}
 	d.text = append(out, d.text[pos:]...)
-	d.own = true
-}
-
-// keepStretch keeps the lines around r for Patch and the guards. A decoded text is then changed in place, and there is only one of it.
-func (d *document) keepStretch(r replacement) {
-	from, to := r.start, r.end
-	for i := 0; i <= 2*diff.Context && from > 0; i++ {
-		from = lineStart(d.text, from-min(i, 1))
-	}
-	for i := 0; i <= 2*diff.Context && to < len(d.text); i++ {
-		to = lineFrom(d.text, to).next
-	}
-	d.before = append([]byte{}, d.text[from:to]...)
-	d.beforeAt, d.beforeTail = from, len(d.text)-to
-	d.beforeLine = bytes.Count(d.text[:from], []byte("\n"))
 }
 
 // whole widens text[start:end] so that no mark is divided from the letter that it stands on: in Big5 two such runes may be one

@@ -19,7 +19,7 @@
 //	quotes           typographic quotes, dashes, ellipses, spaces are ASCII; the invisible is nothing
 //	unicode          composed and decomposed letters are the same
 //	indentation      the indentation differs by one consistent rule: depth, width or kind of blanks
-//	repaired         escapes, entities or pasted line numbers in Old undone (the first two: or redone)
+//	repaired         escapes, entities or pasted line numbers in Old undone
 //
 // Tiers add up, except that repaired text is looked for by the first three only. Options.Strict
 // ends the list after line_endings.
@@ -49,7 +49,7 @@
 //	document.go          the bytes of the file: charset, spans, splices
 //	diagnose.go          no match, or several: why, and what to show
 //	nearest.go           the region that is likest to Old
-//	repair.go, offer.go  damage undone, and edits to send instead
+//	repair.go, offer.go  damage undone, and the edit to send instead
 //	normalize.go         characters that look alike, words, lines
 //
 // Everything in this package is safe for concurrent use; arguments are not changed, and results
@@ -98,25 +98,19 @@ type Result struct {
 	Guessed      bool   // the charset rests on statistics
 	LineEnding   string // of the result: "lf" | "crlf" | "mixed" | "none"
 
-	before, after []byte // UTF-8 without mark: the texts, or the lines that hold all changes
-	line          int    // lines before the stretch
-	blank         bool   // nothing but blanks is left in all of the text
+	before, after []byte // the texts as UTF-8, without mark
 }
 
 // Patch gives the changes as diff.Patch does for two texts.
-func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line) }
+func (r *Result) Patch() []diff.Hunk { return diff.Patch(r.before, r.after) }
 
 // Guard finds a change that looks like an accident in the file of that name, as guard.Empties and guard.Placeholder do. It gives nil if
 // there is none.
 func (r *Result) Guard(name string) *guard.Finding {
-	if f := guard.Empties(r.before, r.after); f != nil && r.blank {
+	if f := guard.Empties(r.before, r.after); f != nil {
 		return f
 	}
-	f := guard.Placeholder(name, r.before, r.after)
-	if f != nil {
-		f.Line += r.line
-	}
-	return f
+	return guard.Placeholder(name, r.before, r.after)
 }
 
 // Strategies: the tiers by name, strictest first.
@@ -169,9 +163,7 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 		step, err := d.apply(i, e, o)
 		if err != nil {
 			if e, ok := err.(*NoMatchError); ok {
-				if e.All = e.repairedAll(content, edits, e.Repaired, o); i > 0 && e.Line == 0 && e.All == nil {
-					e.TextThere = d.excerpt(res.Steps[i-1].Line)
-				}
+				e.All = e.repairedAll(content, edits, e.Repaired, o)
 			}
 			return nil, err
 		}
@@ -190,7 +182,6 @@ func begin(content []byte, o *Options) (*document, *Result, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d.own = false // before keeps the text
 	return d, &Result{Encoding: d.enc.Name, Guessed: d.guessed, before: d.text}, nil
 }
 
@@ -198,10 +189,6 @@ func begin(content []byte, o *Options) (*document, *Result, error) {
 func (d *document) end(res *Result) *Result {
 	res.Content = d.bytes()
 	res.after = d.text
-	if d.before != nil {
-		res.before, res.after, res.line = d.before, d.text[d.beforeAt:len(d.text)-d.beforeTail], d.beforeLine
-	}
-	res.blank = len(bytes.TrimSpace(d.text)) == 0
 	res.LineEnding = lineEnding(d.text)
 	return res
 }
@@ -254,13 +241,13 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 			if at := applied(src, e); at > 0 && err.Repaired == nil {
 				*err = NoMatchError{Index: index, Cause: CauseApplied, Line: at, EndLine: at + strings.Count(e.New, "\n")}
 			} else if err.Repaired == nil && err.Cause != CauseStale {
-				err.Repaired, err.Readings = offers(src, e, near)
+				err.Repaired = offer(src, e, near)
 			}
 		}
 		return Step{}, err
 	}
 	step := Step{Replacements: len(p.rs), Strategy: p.strategy, RecoveredCRLF: p.recovered, Line: lineAt(d.text, p.rs[0].start),
-		Shallow: shallow(src, e, p.rs[0].start), Orphan: orphan(src, e.Old, e.New, p.rs[0].end)}
+		Shallow: further(src, e, p.rs[0].start) && !spansLines(e.New), Orphan: orphan(src, e.Old, e.New, p.rs[0].end)}
 	if step.Spans, err = d.put(index, e, p.rs, o); err != nil {
 		return Step{}, err
 	}
@@ -269,9 +256,6 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 	}
 	return step, nil
 }
-
-// shallow: see Step. Text that goes on over line ends may begin anywhere.
-func shallow(src *source, e Edit, at int) bool { return further(src, e, at) && !spansLines(e.New) }
 
 // further says that the lines which New adds below begin further left than the line that Old is a part of.
 func further(src *source, e Edit, at int) bool {

@@ -1,8 +1,15 @@
 package edit
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -162,5 +169,380 @@ func TestCarriageReturnsStay(t *testing.T) {
 	r, err := Apply([]byte(mac), []Edit{{Old: "3,c", New: "x"}}, Options{})
 	if err != nil || string(r.Content) != "1,a\r2,b\rx\r2,b" || r.Steps[0].Line != 1 || r.LineEnding != "none" || len(r.Patch()) != 1 || r.Patch()[0].OldStart != 1 || r.Patch()[0].OldLines != 1 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestShownPathStaysInItsLine(t *testing.T) {
+	for name, want := range map[string]string{
+		"/w/a b": "/w/a b", "/w/ü\\": "/w/ü\\", `C:\x`: `C:\x`, "": "",
+		"/w/\x1b[31mred\nforged": `"/w/\x1b[31mred\nforged"`, "/w/\u202ex": `"/w/\u202ex"`, "/w/\u009bx": `"/w/\u009bx"`, "/w/\xff": `"/w/\xff"`, `"/w/\n"`: `"\"/w/\\n\""`,
+	} {
+		if got := ShownPath(name); got != want {
+			t.Errorf("%q is shown as %s, not %s", name, got, want)
+		}
+	}
+}
+
+// TestApplyLooksAtTheClock: between two edits Apply asks whether to go on.
+func TestApplyLooksAtTheClock(t *testing.T) {
+	var edits []Edit
+	for i := range 20 {
+		edits = append(edits, Edit{Old: fmt.Sprintf("line %02d", i), New: "x"})
+	}
+	var text strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&text, "line %02d\n", i)
+	}
+	asked := 0
+	r, err := Apply([]byte(text.String()), edits, Options{Err: func() error {
+		if asked++; asked > 2 {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}})
+	if r != nil || !errors.Is(err, context.DeadlineExceeded) || asked > 4 {
+		t.Errorf("%v, %v, asked %d times", r, err, asked)
+	}
+	if r, err := Apply([]byte(text.String()), edits, Options{Err: func() error { return nil }}); err != nil || r.Replacements != 20 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestEnds: what is offered in the place of old begins and ends where old does, so that nothing of the text that was
+// meant is left behind when it is sent with new as it was. want "" is nothing to send.
+func TestEnds(t *testing.T) {
+	for _, c := range []struct{ text, old, want string }{
+		{"def run(self, x):\n    return x\n", "def run(x):", "def run(self, x):"},
+		{"    def run(self, x):\n        return x\n", "    def run(x):", "    def run(self, x):"},
+		{"    def run(self, x):\n        return x\n", "def run(x):", "def run(self, x):"},
+		{"const total = sum(items)\nf()\n", "const total = sum(item)", "const total = sum(items)"},
+		{"const total = sum(items) // of all\n", "const total = sum(item)", "const total = sum(items)"},
+		{"const total = sum(items) // of all\n", "sum(item)", "sum(items)"},
+		{"s = 'hello world'\nt = 1\n", `s = "hello world"`, ""}, // a tier of its own
+		{"x = [1, 2, 3]\ny = 2\n", "x = [1, 2, 3)", "x = [1, 2, 3]"},
+		{"// note: see below\nf()\n", "# note: see below", "// note: see below"},
+		{"<p>a&nbsp;b</p>\n", "<p>a\u00a0b</p>", "<p>a&nbsp;b</p>"},
+		{"re = /\\bfoo bar\\b/\n", "re = /\bfoo bar\b/", ""},
+		{"⚠️ Warning: x\nb\n", "⚠ Warning: x", "⚠️ Warning: x"},
+		{"a ⚠️ Warning: the disk is full\n", "⚠ Warning: the disk was full", "⚠️ Warning: the disk is full"},
+		{"👨‍👩‍👧 family of three\nb\n", "👨 family of three", "👨‍👩‍👧 family of three"},
+		{"👍🏽 well done, all\nb\n", "👍 well done, all", "👍🏽 well done, all"},
+		{"#️⃣ number of it\nb\n", "# number of it", "#️⃣ number of it"},
+		{"🇬🇧 English text\nb\n", "🇬 English text", "🇬🇧 English text"},
+		{"say hello to all of them 🇬🇧\nb\n", "say hello to all of you 🇬", "say hello to all of them 🇬🇧"},
+		{"class A {\n  constructor() {\n    if (x) {\n      a()\n    }\n    this.list = []\n  }\n\n  next() {\n  }\n}\n",
+			"  constructor() {\n    made(up)\n  }", "  constructor() {\n    if (x) {\n      a()\n    }\n    this.list = []\n  }"},
+		{"class A {\n  constructor() {\n    if (x) {\n      a()\n    }\n    this.list = []\n  }\n\n  next() {\n  }\n}\n",
+			"  constructor() {\n    made(up)\n  }\n", "  constructor() {\n    if (x) {\n      a()\n    }\n    this.list = []\n  }\n"},
+		{"func A() {\n\tif x {\n\t\ta()\n\t}\n\tb()\n}\n\nfunc B() {\n}\n", "func A() {\n\tmade(up)\n}\n", "func A() {\n\tif x {\n\t\ta()\n\t}\n\tb()\n}\n"},
+		{"def a():\n    x = f()\n    if x:\n        return x\n    return y\n\ndef b():\n    pass\n",
+			"def a():\n    z = 1\n    return y", "def a():\n    x = f()\n    if x:\n        return x\n    return y"},
+		{"def a():\n    x = f()\n    if x:\n        return x\n    return y\n\ndef b():\n    pass\n",
+			"def a():\n    z = 1\n    return made.up(z)", ""},
+		{"f(a, b,\n  c, d)\ng()\n", "(a, b,\n  c, x)", "(a, b,\n  c, d)"},
+	} {
+		_, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: "NEW"}}, Options{})
+		e, ok := err.(*NoMatchError)
+		if !ok {
+			if err != nil || c.want != "" {
+				t.Errorf("%q: %v", c.old, err)
+			}
+			continue
+		}
+		if e.Resend != c.want && (c.want != "" || !strings.Contains(c.text, "\n"+e.Resend+"\n") && !strings.HasPrefix(c.text, e.Resend+"\n")) {
+			t.Errorf("%q: resend %q, want %q", c.old, e.Resend, c.want)
+		}
+		if e.Region == "" || e.Line == 0 {
+			t.Errorf("%q: nothing is shown: %+v", c.old, e)
+		}
+		for _, r := range []*Edit{e.Repaired} {
+			if r != nil && strings.Contains(c.text, "🇬🇧") && !strings.Contains(r.Old, "🇬🇧") {
+				t.Errorf("%q: %q cuts a flag", c.old, r.Old)
+			}
+		}
+	}
+}
+
+// TestEndsOfLines makes slips at both ends of real lines: what is offered for a whole line is all of it, or nothing is.
+func TestEndsOfLines(t *testing.T) {
+	slips := []func(l string) string{
+		func(l string) string { return strings.TrimRight(l, "s);,:") },                        // the end is lost
+		func(l string) string { return l[:len(l)-1] + "]" },                                   // another closing sign
+		func(l string) string { return l + ";" },                                              // one too many
+		func(l string) string { return "x" + l },                                              // at the beginning
+		func(l string) string { return l[1:] },                                                // the beginning is lost
+		func(l string) string { return strings.NewReplacer(`"`, "'", "'", `"`).Replace(l) },   // other quotes
+		func(l string) string { a, b, _ := strings.Cut(l, ", "); return a + b },               // an argument is lost
+		func(l string) string { return strings.Replace(l, "(", "(self, ", 1) },                // one is made up
+		func(l string) string { return strings.NewReplacer("//", "#", "#", "//").Replace(l) }, // another comment
+		func(l string) string {
+			return strings.NewReplacer(" == ", " === ", "let ", "const ", "const ", "let ").Replace(l)
+		}, // another dialect
+	}
+	tried, offered, short := 0, 0, 0
+	files, err := filepath.Glob("testdata/samples/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(raw)
+		for _, l := range strings.Split(text, "\n") {
+			l = strings.Trim(l, " \t\r")
+			if len(l) < 12 || strings.Count(text, l) != 1 {
+				continue
+			}
+			for i, slip := range slips {
+				old := slip(l)
+				if old == l || strings.Contains(text, old) {
+					continue
+				}
+				_, err := Apply([]byte(text), []Edit{{Old: old, New: "NEW"}}, Options{Strict: true})
+				e, ok := err.(*NoMatchError)
+				if !ok || e.Cause != CauseUnknown {
+					continue
+				}
+				tried++
+				if e.Resend == "" {
+					continue
+				}
+				if offered++; !strings.Contains(e.Resend, l) && strings.Contains(l, e.Resend) {
+					short++
+					t.Errorf("%s: slip %d of %q: offered is only %q", name, i, l, e.Resend)
+				}
+			}
+		}
+	}
+	t.Logf("%d slips, %d offered, %d cut", tried, offered, short)
+	if tried < 100 || offered*2 < tried {
+		t.Errorf("%d slips, %d offered", tried, offered)
+	}
+}
+
+func contextsOf(t *testing.T, text, old string) []Context {
+	t.Helper()
+	_, err := Apply([]byte(text), []Edit{{Old: old, New: "new"}}, Options{})
+	e, ok := errors.AsType[*NotUniqueError](err)
+	if !ok {
+		t.Fatalf("%q in %q: %v, want not unique", old, text, err)
+	}
+	return e.Contexts
+}
+
+func TestContextsAreTheSmallest(t *testing.T) {
+	for _, c := range []struct {
+		text, old string
+		want      []string
+	}{
+		{"x = 1\nfoo\nx = 1\nbar\n", "x = 1", []string{"x = 1\nfoo", "foo\nx = 1"}},
+		{"foo\nx = 1\nx\nbar\nx = 1\nx\n", "x = 1", []string{"foo\nx = 1", "bar\nx = 1"}},
+		{"x\n1\n2\nx\n1\n3\n", "x", []string{"x\n1\n2", "2\nx"}},
+		{"aa x\nbb x\n", "x", []string{"aa x", "bb x"}},
+		{"x\nx\nx\n", "x", nil},
+	} {
+		got := contextsOf(t, c.text, c.old)
+		for i, w := range c.want {
+			if i >= len(got) || got[i].OldString != w {
+				t.Errorf("%q in %q: contexts %+v, want %q", c.old, c.text, got, c.want)
+				break
+			}
+		}
+	}
+}
+
+// TestContextsNeedTheirLines: a context is in the text once, and is not without its first line, nor without its last. Where there is none, all
+// of the text is not unique.
+func TestContextsNeedTheirLines(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewSource(4))
+	for range 3000 {
+		lines := make([]string, 4+r.Intn(14))
+		for i := range lines {
+			lines[i] = []string{"x", "x y", "a", "b", ""}[r.Intn(5)]
+		}
+		lines[1], lines[len(lines)-1] = "x", "x"
+		text := strings.Join(lines, "\n")
+		for _, c := range allMatches(text, "x") {
+			budget := lookBudget
+			got, ok := uniqueAround([]byte(text), c.at, c.at+1, &budget)
+			if !ok {
+				if occurrences(text, text) == 1 {
+					t.Fatalf("%q, match in line %d: no context", text, c.line+1)
+				}
+				continue
+			}
+			_, tail, _ := strings.Cut(got, "\n")
+			head := got[:max(0, strings.LastIndexByte(got, '\n'))]
+			for _, part := range []string{head, tail} {
+				at := strings.Index(text, part)
+				if part != "" && occurrences(text, part) == 1 && at <= c.at && at+len(part) > c.at {
+					t.Fatalf("%q, match in line %d: context %q, and %q would do", text, c.line+1, got, part)
+				}
+			}
+			if occurrences(text, got) != 1 {
+				t.Fatalf("%q: context %q is not unique", text, got)
+			}
+		}
+	}
+}
+
+type found struct{ at, line int }
+
+func allMatches(text, old string) (out []found) {
+	for at := range text {
+		if strings.HasPrefix(text[at:], old) {
+			out = append(out, found{at, strings.Count(text[:at], "\n")})
+		}
+	}
+	return out
+}
+
+// occurrences counts overlapping ones too.
+func occurrences(text, s string) int { return len(allMatches(text, s)) }
+
+// causeCases are each cause with the least text that shows it. What is to be resent is in the file once.
+var causeCases = []struct {
+	name, text, seen, old string
+	strict                bool // a tier takes it
+	cause                 string
+	line, end             int
+	resend                string
+}{
+	{"tabs for spaces", "func f() {\n\tif x {\n\t\ty()\n\t}\n}\n", "", "    if x {\n        y()\n    }", true, CauseTabsVsSpaces, 2, 4, "\tif x {\n\t\ty()\n\t}"},
+	{"too deep", "def f():\n    a = 1\n    b = 2\n", "", "        a = 1\n        b = 2", true, CauseIndentation, 2, 3, "    a = 1\n    b = 2"},
+	{"no rule for the indentation", "if x:\n    a()\n        b()\n", "", "if x:\n    a()\n    b()", false, CauseIndentation, 1, 3, "if x:\n    a()\n        b()"},
+	{"blanks at line ends", "a() {  \n  b()\n}\n", "", "a() {\n  b()\n}", true, CauseTrailingBlanks, 1, 3, "a() {  \n  b()\n}"},
+	{"blanks inside", "x  =  foo(1)\n", "", "x = foo(1)", false, CauseWhitespace, 1, 1, "x  =  foo(1)"},
+	{"a blank line more", "a = 1\nb = 2\n", "", "a = 1\n\nb = 2", false, CauseWhitespace, 1, 2, "a = 1\nb = 2"},
+	{"typographic quotes", "say “hi” now\n", "", `say "hi" now`, true, CauseQuotes, 1, 1, "say “hi” now"},
+	{"no-break space", "10\u00a0km\n", "", "10 km", true, CauseUnicodeSpace, 1, 1, "10\u00a0km"},
+	{"decomposed", "cafe\u0301 au lait\n", "", "café au lait", true, CauseNormalisation, 1, 1, "cafe\u0301 au lait"},
+	{"escaped", "print(\"a\")\n", "", `print(\"a\")`, true, CauseEscaped, 1, 1, `print("a")`},
+	{"entity", "if a < b && c {\n", "", "if a &lt; b &amp;&amp; c {", true, CauseEntity, 1, 1, "if a < b && c {"},
+	{"line numbers", "one\ntwo\nthree\n", "", "     2→two\n     3→three", true, CauseLineNumbers, 2, 3, "two\nthree"},
+	{"case", "SELECT name FROM users;\n", "", "select name from users;", false, CauseCase, 1, 1, "SELECT name FROM users;"},
+	{"stale", "a\ncompletely_different(1)\nc\n", "a\nold_line(2)\nc\n", "old_line(2)", false, CauseStale, 2, 2, "completely_different(1)"},
+	{"another word", "func area(width int) int {\n\treturn width\n}\n", "", "func area(height int) int {", false, CauseUnknown, 1, 1, "func area(width int) int {"},
+	{"nothing like it", "alpha\nbeta\n", "", "zzz qqq", false, CauseUnknown, 0, 0, ""},
+	{"an empty file", "", "", "zzz", false, CauseUnknown, 0, 0, ""},
+	{"a blank line too few in strict", "\n\n  \n", "", "\n\n\n", true, CauseUnknown, 0, 0, ""},
+}
+
+// TestCauses: each cause, in both modes where both refuse.
+func TestCauses(t *testing.T) {
+	for _, c := range causeCases {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: "NEW"}}, Options{Strict: c.strict, Seen: []byte(c.seen)})
+			e, ok := err.(*NoMatchError)
+			if !ok {
+				t.Fatalf("%T %v", err, err)
+			}
+			if e.Cause != c.cause || e.Line != c.line || e.EndLine != c.end || e.Resend != c.resend {
+				t.Fatalf("%+v", e)
+			}
+			if e.Resend == "" {
+				return
+			}
+			if r, err := Apply([]byte(c.text), []Edit{{Old: e.Resend, New: "NEW"}}, Options{Strict: true}); err != nil || r.Steps[0].Strategy != StrategyExact {
+				t.Errorf("resent: %v", err)
+			}
+			if _, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: indented(c.old, "NEW")}}, Options{}); (err == nil) != c.strict {
+				t.Errorf("tolerant: %v", err)
+			}
+		})
+	}
+}
+
+// TestCausesAreProven: a cause is named only where nothing else keeps the texts apart. So none is named where another word stands in
+// old_string too, and where letter case differs beside it only what was pasted or escaped.
+func TestCausesAreProven(t *testing.T) {
+	t.Parallel()
+	word := regexp.MustCompile(`[a-z]{4,}`)
+	n := 0
+	for _, c := range causeCases {
+		if c.seen != "" || c.cause == CauseUnknown {
+			continue
+		}
+		for _, strict := range []bool{true, false} {
+			for _, old := range []string{word.ReplaceAllString(c.old, "qqzzqq"), strings.ToUpper(c.old)} {
+				other := strings.Contains(old, "qqzzqq")
+				if old == c.old || strings.ToUpper(c.text) == c.text || !other && (c.cause == CauseCase || c.cause == CauseTrailingBlanks) {
+					continue
+				}
+				n++
+				_, err := Apply([]byte(c.text), []Edit{{Old: old, New: "x"}}, Options{Strict: strict})
+				switch e, ok := err.(*NoMatchError); {
+				case !ok || e.Cause == CauseUnknown:
+				case !other && slices.Contains([]string{CauseEscaped, CauseEntity, CauseLineNumbers}, e.Cause):
+				default:
+					t.Errorf("%s: %s named of %q, there is %q", c.name, e.Cause, old, e.Resend)
+				}
+			}
+		}
+	}
+	if n < 25 {
+		t.Errorf("only %d", n)
+	}
+}
+
+// indented puts the blanks before l that old begins with.
+func indented(old, l string) string { return string(indentOf([]byte(old))) + l }
+
+// TestMinified: of a line that is the whole file a refusal shows the place that is meant, not the beginning, and no more than that.
+func TestMinified(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&b, "function f%d(a,b){return a.x%d>b.y?a:g(b,%d)}", i, i%7, i*i)
+	}
+	text := b.String()
+	for _, old := range []string{
+		"function f1500(a, b) { retrun a.x2>b.y ? a : g(b, 2250001) }",
+		"func f1500(a,b){yield a?.x2>b.why?.a:gg(bb, 2250000)}",
+		"function f1500(a,b)\n{\n  return a.x2 > c.y ? c : g(b,\n 2250000)",
+	} {
+		old = strings.ReplaceAll(old, `\n`, "\n")
+		_, err := Apply([]byte(text), []Edit{{Old: old, New: "x"}}, Options{})
+		e, ok := err.(*NoMatchError)
+		if !ok || !strings.Contains(e.Region+e.Resend, "a.x2>b.y?a:g(b,2250000)") || len(e.Region)+len(e.Resend) > 3000 {
+			t.Errorf("%q: %v %+v", old, err, e)
+		}
+	}
+	_, err := Apply([]byte(text), []Edit{{Old: "a.x2>b.y", New: "x"}}, Options{})
+	many, ok := err.(*NotUniqueError)
+	if !ok || len(many.Contexts) != 3 {
+		t.Fatalf("%v", err)
+	}
+	for _, c := range many.Contexts {
+		if len(c.OldString) > 300 || strings.Count(text, c.OldString) != 1 || !strings.Contains(c.OldString, "a.x2>b.y") {
+			t.Errorf("%q", c.OldString)
+		}
+	}
+}
+
+// TestStrict: exact and line endings only, whatever else would match.
+func TestStrict(t *testing.T) {
+	for _, c := range []struct{ text, old, strategy string }{
+		{"a\nb\n", "a\nb", StrategyExact},
+		{"a\r\nb\r\n", "a\nb", StrategyLineEndings},
+		{"a\nb\n", "a\r\nb", StrategyLineEndings},
+		{"a\rb\r", "a\nb", ""},
+		{"a  \nb\n", "a\nb", ""},
+		{"a\nb", "b\n", ""},
+		{"“a”\n", `"a"`, ""},
+		{"\ta\n\tb\n", "a\nb", ""},
+		{"e\u0301\n", "é", ""},
+		{"a\"b\n", `a\"b`, ""},
+	} {
+		r, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: "NEW"}}, Options{Strict: true})
+		switch {
+		case c.strategy == "" && err == nil:
+			t.Errorf("%q in %q: by %s", c.old, c.text, r.Steps[0].Strategy)
+		case c.strategy != "" && (err != nil || r.Steps[0].Strategy != c.strategy):
+			t.Errorf("%q in %q: %v", c.old, c.text, err)
+		}
 	}
 }

@@ -34,19 +34,11 @@ type NoMatchError struct {
 	Cause         string // one of the Cause constants
 	Line, EndLine int    // of the closest region, 1-based, inclusive; 0 when nothing is close
 	Region        string // those lines, shortened to some 2 KB
-	Diff          string // what differs, by character, blanks visible: [-sent-]{+in the file+}
 	Resend        string // matches exactly once if sent as old_string; "" for bytes that are no text
 	Partial       bool   // Resend covers less or more than old_string meant: check new_string
-	Offers               // what may be sent instead
-	TextThere     string // numbered lines around the last change of earlier edits, if no other help is
+	Repaired      *Edit  // the exact edit that was most likely meant, tried; nil where in doubt
+	All           []Edit // all edits, with this one and those after it repaired: all of them apply
 	Detail        string // a sentence on why a near match was not taken, where there is one to say
-}
-
-// Offers are edits that may be meant. Each was tried.
-type Offers struct {
-	Repaired *Edit  // the exact edit that was most likely meant, tried; nil where in doubt
-	Readings []Edit // where Repaired is nil: the two edits that may be meant, tried
-	All      []Edit // all edits, with this one and those after it repaired: all of them apply
 }
 
 func (e *NoMatchError) Error() string {

@@ -132,7 +132,7 @@ func findLoose(src *source, e Edit, f *fitter, limit tier) (*plan, error) {
 			if orphan(src, e.Old, e.New, m.end) != "" {
 				return nil, &NoMatchError{Detail: whyOrphan}
 			}
-			now, was, why := m.adapt(n, text, e, src.added)
+			now, was, why := m.adapt(n, text, e)
 			if why != "" {
 				return nil, &NoMatchError{Detail: why}
 			}
@@ -234,7 +234,6 @@ type source struct {
 	text   []byte
 	folded []byte
 	marks  []foldMark
-	added  column // how lines that New adds are indented
 }
 
 func newSource(text []byte) *source { return &source{text: text} }

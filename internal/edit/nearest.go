@@ -357,8 +357,8 @@ type window struct {
 // maxWindows bounds how many places are compared with Old.
 const maxWindows = 32
 
-// bestWindows slides a window somewhat longer than Old over the hits and gives the best ones, which do not overlap. What
-// several hits say about one key counts once.
+// bestWindows slides a window somewhat longer than Old over the hits and gives the best ones, which do not overlap. Several
+// hits of one key count once.
 func bestWindows(hits []hit, size int) (out []window) {
 	sort.SliceStable(hits, func(i, j int) bool { return hits[i].line < hits[j].line })
 	span := size + size/4

@@ -11,15 +11,15 @@ import (
 	"moltisfs/internal/text"
 )
 
-// A refusal offers whole edits, each of them tried, and makes none of them. It offers one if a repair is in the text, or if Old, the
-// region nearest to it and New merge without a conflict. It offers two if the repair is certain, but not how New's additions are meant.
+// A refusal offers a whole edit, which was tried, and does not make it: if a repair is in the text, or if Old, the region nearest to it and
+// New merge without a conflict.
 
-const maxOffered = 64 << 10 // bytes of an edit for which others are looked for
+const maxOffered = 64 << 10 // bytes of an edit for which another is looked for
 
-// offers gives the edit that was most likely meant, or the two that may be. region is where Old is likest.
-func offers(src *source, e Edit, region diagnosis) (one *Edit, two []Edit) {
+// offer gives the edit that was most likely meant by e; nil where in doubt. region is where Old is likest.
+func offer(src *source, e Edit, region diagnosis) *Edit {
 	if e.All || len(e.Old)+len(e.New) > maxOffered || !utf8.ValidString(e.Old) || !utf8.ValidString(e.New) {
-		return nil, nil
+		return nil
 	}
 	found, doubt := byRepair(src, e)
 	if len(found) == 0 && !doubt {
@@ -28,9 +28,9 @@ func offers(src *source, e Edit, region diagnosis) (one *Edit, two []Edit) {
 		}
 	}
 	if len(found) == 1 && !doubt {
-		return offered(src, found[0]), nil
+		return offered(src, found[0])
 	}
-	return nil, readings(src, e)
+	return nil
 }
 
 // byRepair gives the replacements that repairs make of an edit that no tier could make. doubt says that one of them leaves the meaning open.
@@ -86,41 +86,6 @@ func withLeast(src *source, found []replacement, r replacement) []replacement {
 		return found
 	}
 	return append(found, r)
-}
-
-// readings gives the two edits that may be meant if the place is certain, but not how New is to be written: its additions were damaged as
-// Old was, or stand for themselves; its lines move with the block, or stay.
-func readings(src *source, e Edit) []Edit {
-	both := func(a, b *plan) (out []Edit) {
-		if a == nil || b == nil || len(a.rs) != 1 || len(b.rs) != 1 {
-			return nil
-		}
-		found := withLeast(src, withLeast(src, nil, a.rs[0]), b.rs[0])
-		for _, r := range found {
-			if sent := offered(src, r); sent != nil && len(found) == 2 {
-				out = append(out, *sent)
-			}
-		}
-		return out[:len(out)&^1]
-	}
-	rs := append(repairs(e), folded(e)...)
-	slices.Reverse(rs) // those that undo most first
-	for _, r := range rs {
-		if r.unsure == "" || r.other == r.new || strings.TrimSpace(r.old) == "" {
-			continue
-		}
-		a, _ := r.place(src, false)
-		r.new = r.other
-		b, _ := r.place(src, false)
-		if out := both(a, b); out != nil {
-			return out
-		}
-	}
-	along, still := *src, *src
-	along.added, still.added = columnMoved, columnKept
-	a, _ := find(&along, e, false)
-	b, _ := find(&still, e, false)
-	return both(a, b)
 }
 
 // offered is the edit that is sent for a replacement, with as many lines around it as make it unique; nil where

@@ -1,7 +1,6 @@
 package edit
 
 import (
-	"fmt"
 	"html"
 	"regexp"
 	"slices"
@@ -11,13 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// repair undoes one way in which Old may have been damaged, or writes Old as the file is written.
+// repair undoes one way in which Old may have been damaged.
 type repair struct {
 	cause  string
 	old    string
 	new    string
 	unsure string // why it is in doubt how New is to be written; "" if it isn't
-	other  string // if it is: New, with its additions taken as they stand
 
 	numbered int // of pasted line numbers the first one; 0 without
 	several  bool
@@ -27,20 +25,15 @@ type repair struct {
 // repairs lists the ways to read an edit that no tier could place as it stands.
 func repairs(e Edit) []repair {
 	out := numbersOff(e)
-	for _, w := range rewritings() {
-		old := w.do(e.Old)
+	for _, w := range rewritings {
+		old := w.undo(e.Old)
 		if old == e.Old {
 			continue
 		}
+		r := repair{cause: w.cause, old: old, new: w.undo(e.New)}
 		head, middle, tail := affixes(e.Old, e.New)
-		r := repair{cause: w.cause, old: old, new: w.do(e.New), other: w.do(head) + middle + w.do(tail),
-			unsure: "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"}
-		if !w.undoes {
-			r.new, r.other = r.other, r.new
-			r.unsure = "the file is escaped there, and whether new_string should be cannot be told: write both as they are in the file"
-		}
-		if r.new == r.other || w.undoes && w.systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
-			r.other, r.unsure = "", ""
+		if r.new != w.undo(head)+middle+w.undo(tail) && !w.systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
+			r.unsure = "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"
 		}
 		out = append(out, r)
 	}
@@ -64,12 +57,7 @@ func findRepaired(src *source, e Edit) (*plan, error) {
 			r.unsure = whyOrphan
 		}
 		if p != nil && further(src, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
-			switch src.added {
-			case columnByRule:
-				r.unsure = whyDepth
-			case columnMoved:
-				p, err = r.deepened(src, p.rs[0].start).place(src, e.All)
-			}
+			r.unsure = whyDepth
 		}
 		switch {
 		case err != nil:
@@ -99,20 +87,9 @@ func folded(e Edit) []repair {
 	}
 	r := repair{old: string(Plain([]byte(e.Old))), new: string(Plain([]byte(e.New)))}
 	if strings.Trim(oddRunes(e.New), odd) != "" {
-		head, own, tail := affixes(e.Old, e.New)
-		plain := func(s string) string { return string(Plain([]byte(s))) }
-		r.unsure, r.other = whyChars, plain(head)+own+plain(tail)
+		r.unsure = whyChars
 	}
 	return []repair{r}
-}
-
-// deepened is the repair with the lines of New behind the first moved to where the match begins.
-func (r repair) deepened(src *source, at int) repair {
-	first, rest, many := strings.Cut(r.new, "\n")
-	if many {
-		r.new = first + "\n" + deepened(rest, indentAt(src, at))
-	}
-	return r
 }
 
 // deepened puts blanks before every line that has any text.
@@ -173,10 +150,8 @@ func numbersOff(e Edit) (out []repair) {
 		r := repair{cause: CauseLineNumbers, old: old, new: e.New, numbered: first, several: numbered > 1, inside: bare}
 		if s, from, n, _, ok := stripNumbers(e.New, sign); ok && n > 0 && from == first {
 			r.new = s
-		} else if each, repeated := stripEach(e.New, e.Old, sign); repeated {
-			r.new = each
-		} else if each != e.New {
-			r.other, r.unsure = each, "new_string carries line numbers that do not follow those of old_string: leave them out of both"
+		} else if slices.ContainsFunc(strings.Split(e.New, "\n"), func(l string) bool { _, _, has := cutNumber(l, sign); return has }) {
+			r.unsure = "new_string carries line numbers that do not follow those of old_string: leave them out of both"
 		}
 		out = append(out, r)
 	}
@@ -246,47 +221,21 @@ func cutNumber(l, sign string) (n int, rest string, ok bool) {
 	return 0, "", false
 }
 
-// stripEach takes a number and sign off each line of new that has one. repeated: those lines are old's
-// as they stand there, or the sign stands in no other text.
-func stripEach(new, old, sign string) (out string, repeated bool) {
-	lines := strings.Split(new, "\n")
-	known := strings.Split(old, "\n")
-	repeated = true
-	for i, l := range lines {
-		if _, rest, ok := cutNumber(l, sign); ok {
-			lines[i] = rest
-			repeated = repeated && (strings.HasPrefix(sign, "→") || slices.Contains(known, l))
-		}
-	}
-	out = strings.Join(lines, "\n")
-	return out, repeated && out != new
-}
-
-// rewriting undoes one kind of escapes, or escapes text as a file may have it.
+// rewriting undoes one kind of escapes.
 type rewriting struct {
-	cause  string
-	kinds  string // the letters behind the backslash that it undoes; "" for entities
-	undoes bool
-	do     func(string) string
+	cause string
+	kinds string // the letters behind the backslash that it undoes; "" for entities
 }
 
-// rewritings lists them, simple ones first.
-func rewritings() (out []rewriting) {
-	for _, kinds := range []string{"u", `"'` + "`", "ntr", "ntr\"'`", `\`, "untr\"'`\\/bf"} {
-		out = append(out, rewriting{CauseEscaped, kinds, true, func(s string) string { return unbackslash(s, kinds) }})
+// rewritings are tried in this order, simple ones first.
+var rewritings = []rewriting{{CauseEscaped, "u"}, {CauseEscaped, `"'` + "`"}, {CauseEscaped, "ntr"}, {CauseEscaped, "ntr\"'`"}, {CauseEscaped, `\`},
+	{CauseEscaped, "untr\"'`\\/bf"}, {CauseEntity, ""}}
+
+func (u rewriting) undo(s string) string {
+	if u.cause == CauseEntity {
+		return unentity(s)
 	}
-	out = append(out, rewriting{cause: CauseEntity, undoes: true, do: unentity})
-	pairs := []string{"&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;"}
-	for _, n := range []int{6, 8, 10} {
-		out = append(out, rewriting{cause: CauseEntity, do: strings.NewReplacer(pairs[:n]...).Replace})
-	}
-	for _, format := range []string{"%04x", "%04X"} {
-		out = append(out, rewriting{cause: CauseEscaped, do: func(s string) string { return unicodeEscapes(s, format) }})
-	}
-	for _, pairs := range [][]string{{`"`, `\"`}, {"\n", `\n`, "\t", `\t`}, {`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`}} {
-		out = append(out, rewriting{cause: CauseEscaped, do: strings.NewReplacer(pairs...).Replace})
-	}
-	return out
+	return unbackslash(s, u.kinds)
 }
 
 // escape is one escape: a backslash with a character, or with the number of one.
@@ -328,23 +277,6 @@ func unentity(s string) string {
 		}
 		return e // "&ampx;" begins with an entity without semicolon: that was not meant
 	})
-}
-
-// unicodeEscapes writes all of s but ASCII as \u escapes, their digits by format.
-func unicodeEscapes(s, format string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r < utf8.RuneSelf:
-			b.WriteRune(r)
-		case r > 0xffff:
-			hi, lo := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u`+format+`\u`+format, hi, lo)
-		default:
-			fmt.Fprintf(&b, `\u`+format, r)
-		}
-	}
-	return b.String()
 }
 
 // systematic says that the escapes of new, from one offset to another, come from what befell old as

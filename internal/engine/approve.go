@@ -492,7 +492,7 @@ func (e *Engine) gitPlaces(dir string, known map[string][]string) (out []string)
 			add(common + "/")
 		}
 		add(git + "/")
-		u := ignore.User{Home: e.search.home, GitDir: git, Read: read,
+		u := ignore.User{Home: e.search.home, Read: read,
 			Files: []string{common + "/config", git + "/config.worktree"}}
 		code = slices.Concat(code, u.CodePlaces())
 	}

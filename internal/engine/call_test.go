@@ -115,7 +115,7 @@ func TestTimeOfACall(t *testing.T) {
 // recorded is the audit log of x.
 func recorded(t *testing.T, x *tree) (out []audit.Record) {
 	t.Helper()
-	err := audit.Read(t.Context(), filepath.Join(x.data, "audit"), false, nil, func(line []byte) error {
+	err := audit.Read(t.Context(), filepath.Join(x.data, "audit"), func(line []byte) error {
 		var e audit.Entry
 		err := json.Unmarshal(line, &e)
 		out = append(out, e.Record)

@@ -293,7 +293,6 @@ func (c *Call) apply(ctx context.Context, ts targets, p *Plan) (*Done, error) {
 		tell()
 		s.hidden = s.hidden && s.steps[i].Dir == ""
 		s.failed, err = i, s.swap(ctx, i)
-		c.report("changing files", i+1, len(s.moves))
 	}
 	ctx = context.WithoutCancel(ctx)
 	if err != nil {
@@ -355,10 +354,8 @@ func (s *apply) stageAll(ctx context.Context, tell func()) error {
 			}
 		}
 	}
-	var staged atomic.Int64
 	one := func(i int) error {
 		tell()
-		defer func() { s.c.report("preparing files", int(staged.Add(1)), len(s.moves)) }()
 		return s.stage(ctx, i)
 	}
 	var rest, dirs []int
@@ -489,13 +486,6 @@ func (s *apply) abort(ctx context.Context, cause error) error {
 	return halfMade(cause, stuck, s.id, again != nil)
 }
 
-// report says how far long work is.
-func (e *Engine) report(what string, done, total int) {
-	if e.progress != nil {
-		e.progress(what, done, total)
-	}
-}
-
 // each runs one for every number below n, several at a time: the syncs of many files then share the
 // work of the file system's journal. After a failure no more are begun.
 func each(n int, one func(i int) error) error {
@@ -607,7 +597,7 @@ func (s *apply) recordTrash(ctx context.Context, i int) (err error) {
 		}
 		m.hold = mv.place
 	}
-	err = s.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning)
+	err = s.db.TrashSettle(ctx, mv.Entry.ID, false)
 	if errors.Is(err, checkpoint.ErrNotFound) { // it has expired just now
 		return Refuse(NotStored, mv.Path, NotInTrash)
 	}

@@ -74,9 +74,8 @@ type Options struct {
 	Logger   *slog.Logger
 	Fault    func(op string) *guardfs.Fault // for tests: see guardfs.Options
 
-	Identities []string                           // of encrypted checkpoints
-	Progress   func(what string, done, total int) // of long work; may be nil
-	Calls      guardfs.Calls                      // on the tree: see guardfs.Options
+	Identities []string      // of encrypted checkpoints
+	Calls      guardfs.Calls // on the tree: see guardfs.Options
 }
 
 // Engine is one policy, one audit record and one checkpoint history over the agent's tree. It opens and
@@ -106,7 +105,6 @@ type Engine struct {
 	sums        sums
 	editors     editors
 	unrecovered unrecovered
-	progress    func(what string, done, total int)
 	calls       underway
 	stuck       stuck
 	mayHang     func() bool      // see guardfs.FS.MayHang
@@ -119,7 +117,7 @@ type Engine struct {
 func OpenOver(o Options) (_ *Engine, err error) {
 	e := &Engine{
 		cfg: o.Config, rules: o.Judge, approver: o.Approver, classes: o.Classes, logger: o.Logger, now: time.Now,
-		lockWait: 15 * time.Second, progress: o.Progress,
+		lockWait: 15 * time.Second,
 		patience: [2]time.Duration{viewPatience, changePatience},
 		limits:   limits{Limits: o.Config.Limits},
 	}
@@ -168,7 +166,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		}
 	}
 	e.checkpoints = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"),
-		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress,
+		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities,
 		excluded: e.excluded}
 	until := time.Now().Add(e.lockWait)
 	return e, e.own().recover(context.Background(), until)
@@ -303,15 +301,14 @@ func (c *Call) key() session.Key { return session.Key{Principal: c.Principal, Se
 
 // Host holds the parts that a program supplies besides the configuration. DataDir is needed.
 type Host struct {
-	DataDir    string                             // made where it is missing, see datadir.Take
-	Approver   approval.Approver                  // of calls that bring none; nil: nobody can be asked
-	Protect    []string                           // what no call may touch besides DataDir
-	Logger     *slog.Logger                       // nil: silent
-	GitUser    ignore.User                        // whose core.excludesFile searches obey
-	Identities []string                           // of encrypted checkpoints
-	Progress   func(what string, done, total int) // of long work; may be nil
-	Hooks      hook.Set                           // run before those of the configuration
-	Fault      func(op string) *guardfs.Fault     // for tests: see guardfs.Options
+	DataDir    string                         // made where it is missing, see datadir.Take
+	Approver   approval.Approver              // of calls that bring none; nil: nobody can be asked
+	Protect    []string                       // what no call may touch besides DataDir
+	Logger     *slog.Logger                   // nil: silent
+	GitUser    ignore.User                    // whose core.excludesFile searches obey
+	Identities []string                       // of encrypted checkpoints
+	Hooks      hook.Set                       // run before those of the configuration
+	Fault      func(op string) *guardfs.Fault // for tests: see guardfs.Options
 
 	Program  Program // what has the engine
 	Root     Root
@@ -370,10 +367,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
 	o := opened{root: h.Root.Only, place: h.Root.Location}
-	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny,
-		cfg.Tools.FS.ReadOnly); err != nil {
-		return nil, err
-	}
+	o.tools = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny, cfg.Tools.FS.ReadOnly)
 	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {
 		return nil, err
 	}
@@ -410,7 +404,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	}
 	e, err := OpenOver(Options{
 		Config: cfg.Tools.FS, Judge: judge, Classes: classes, DataDir: o.dataDir,
-		Approver: h.Approver, Logger: h.Logger, Identities: h.Identities, Progress: h.Progress,
+		Approver: h.Approver, Logger: h.Logger, Identities: h.Identities,
 		Fault: h.Fault, Calls: h.Root.Calls,
 	})
 	if err != nil {
@@ -664,7 +658,6 @@ type checkpointStore struct {
 	logger *slog.Logger
 
 	identities []string
-	progress   func(what string, done, total int)
 	excluded   func(path string) bool
 
 	mu     sync.Mutex
@@ -685,7 +678,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
+	o.Logger, o.Identities = s.logger, s.identities
 	if o.Exclude != nil {
 		o.Exclude = s.excluded // links in it lead where the files are
 	}
@@ -1018,7 +1011,7 @@ func (w *Workspaces) discard(ctx context.Context, c Call, dir string) error {
 // dialect.
 const operator = "operator"
 
-// A OperatorAction is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
+// An OperatorAction is an act of an operator on our own files, as a purge or a pin. It is no call, and no agent's.
 type OperatorAction struct {
 	Name               string // as it stands on record
 	Principal, Session string // whose files are meant, where that is said
@@ -1026,7 +1019,7 @@ type OperatorAction struct {
 	Checkpoint         string
 }
 
-// Recorded carries a deed out between two records, in the log under the data directory. Without the
+// Recorded carries the action out between two records, in the log under the data directory. Without the
 // first it is not begun. refused names an error that is a "no", for the record; "" is a broken host.
 func (d OperatorAction) Recorded(dataDir string, cfg config.Audit, do func() error,
 	refused func(error) string) (err error) {

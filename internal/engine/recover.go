@@ -553,7 +553,7 @@ func (p *rollback) finish(ctx context.Context, id checkpoint.ID) error {
 	if id == "" {
 		return nil
 	}
-	return errors.Join(p.db.Settle(ctx, id, checkpoint.Committed), p.db.Flush())
+	return p.db.Settle(ctx, id, checkpoint.Committed)
 }
 
 // tidy removes the object that the i-th step of a change that was made has displaced. An object that nobody looked at before is kept under another name.

@@ -123,7 +123,7 @@ func (r *Restored) and(o *Restored) {
 	r.Done.Skipped, r.Approval = cmp.Or(r.Done.Skipped, o.Done.Skipped), cmp.Or(r.Approval, o.Approval)
 	r.Checkpoint, r.Idle, r.Passed = cmp.Or(o.Checkpoint, r.Checkpoint), r.Idle && o.Idle, r.Passed && o.Passed
 	plan := *r.Plan
-	plan.Undoes, plan.More, plan.Later = slices.Concat(o.Plan.Undoes, plan.Undoes), "", nil
+	plan.Undoes, plan.More = slices.Concat(o.Plan.Undoes, plan.Undoes), ""
 	if plan.RestoreOf = cmp.Or(o.Plan.RestoreOf, o.Plan.UndoOf); plan.RestoreOf == plan.UndoOf {
 		plan.RestoreOf = ""
 	}
@@ -1025,8 +1025,7 @@ func (r *restore) remade(ctx context.Context, name string) bool {
 
 // load looks at files and links: those in whose place a directory is to be, or the others.
 func (r *restore) load(ctx context.Context, swaps bool) error {
-	for i, name := range r.paths {
-		r.c.report("looking at files", i+1, len(r.paths))
+	for _, name := range r.paths {
 		if swaps != (r.items[name].Want.Kind == checkpoint.Dir) {
 			continue
 		}

@@ -617,9 +617,9 @@ func sidecarOf(payload string) string {
 func (e *Engine) settleEntry(ctx context.Context, db *checkpoint.DB, t *checkpoint.Trashed,
 	there bool) error {
 	if there {
-		return db.TrashSettle(ctx, t.ID, checkpoint.Parked)
+		return db.TrashSettle(ctx, t.ID, true)
 	}
-	err := errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID))
+	err := db.TrashDrop(ctx, t.ID)
 	if err == nil {
 		if err := e.setOwn(sidecarOf(t.Parked), nil); err != nil {
 			e.logger.Warn("a sidecar could not be removed from the trash", "id", t.ID, "err", err)
@@ -678,7 +678,7 @@ func trashChange(mv *Move) checkpoint.Change {
 }
 
 // entriesAt lists the entries of a path, newest first: those in the trash, or with unsettled those
-// that a crash left between two phases.
+// that a crash left on their way.
 func (e *Engine) entriesAt(ctx context.Context, db *checkpoint.DB, path string,
 	unsettled bool) (out []checkpoint.Trashed, err error) {
 	f := checkpoint.TrashFilter{AllPrincipals: true, Path: path, Unsettled: unsettled, Limit: 1000}
@@ -783,7 +783,7 @@ func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB,
 			return err
 		}
 	}
-	return errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID))
+	return db.TrashDrop(ctx, t.ID)
 }
 
 // EmptyTrash forgets entries of the trash, and removes for good what was moved there. It is for an

@@ -391,7 +391,6 @@ func bare(looks string) string {
 func TestRewindOverDeletedTrees(t *testing.T) {
 	x := grow(t, small)
 	big := strings.Repeat("b", 101)
-	f := x.write("d/f", "f\n")
 	x.write("d/big", big)
 	x.write("o", "o\n")
 	old := x.looks()
@@ -418,7 +417,7 @@ func TestRewindOverDeletedTrees(t *testing.T) {
 	change("d/h", "h\n")
 	changed := x.looks()
 	dry, err := c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{DryRun: true})
-	if err != nil || x.looks() != changed || !slices.Contains(dry.Plan.Later, f) || dry.Plan.More == "" {
+	if err != nil || x.looks() != changed || dry.Plan.More == "" {
 		t.Fatalf("%+v %v", dry, err)
 	}
 	done, err := c.Restore(ctx, rewindTo("one"), engine.RestoreOptions{})

@@ -184,25 +184,6 @@ func (c *Call) readHeld(
 	return c.remember(o, sight)
 }
 
-// Sum is the hash of a file on the disk, of which nobody is shown anything. One of more than so many
-// bytes is a *guardfs.TooLargeError.
-func (c *Call) Sum(ctx context.Context, path string, most int64) (hash string, err error) {
-	err = c.View(ctx, View{Path: path, Access: guardfs.Read,
-		Look: func(ctx context.Context, h *guardfs.Handle) (*ReadRecord, error) {
-			f, err := h.Open()
-			if err != nil {
-				return nil, err
-			}
-			defer f.Close() //nolint:errcheck // nothing was written through it
-			if size := f.Info().Size; size > most {
-				return nil, &guardfs.TooLargeError{Path: h.Object().True, Size: size, Max: most}
-			}
-			hash, err = c.sums.of(ctx, f, c.now)
-			return nil, err
-		}})
-	return hash, err
-}
-
 // hold makes content what is read.
 func (s *Source) hold(content []byte) {
 	s.ReaderAt, s.file, s.Info.Size = bytes.NewReader(content), nil, int64(len(content))

@@ -697,7 +697,7 @@ func TestUndoOfARun(t *testing.T) {
 	step("the change after it", undo, ran)
 	for range 2 {
 		dry, err := c.Undo(ctx, engine.RestoreOptions{DryRun: true})
-		if err != nil || len(dry.Plan.Undoes) == 0 || len(dry.Plan.Later) == 0 || x.looks() != ran {
+		if err != nil || len(dry.Plan.Undoes) == 0 || dry.Plan.More == "" || x.looks() != ran {
 			t.Fatalf("%d changes, %v", len(dry.Plan.Undoes), err)
 		}
 		step("the run", undo, was)

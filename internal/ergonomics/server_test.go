@@ -1,17 +1,18 @@
 package ergonomics
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"moltisfs/config"
 	"moltisfs/tools"
@@ -67,65 +68,16 @@ func (s inside) Call(tool string, args map[string]any) (a Answer, err error) {
 
 func (inside) Close() {}
 
-// beside is a server of MCP in another process.
+// beside is a server of MCP in another process. names, where given, writes our calls as that server takes them.
 type beside struct {
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *bufio.Reader
-	id    int
+	*sdk.ClientSession
 	names func(tool string, args map[string]any) (string, map[string]any, bool)
 }
 
-// start starts a server; names, where given, writes our calls as that server takes them.
 func start(cmd *exec.Cmd, names func(string, map[string]any) (string, map[string]any, bool)) (*beside, error) {
-	s := &beside{cmd: cmd, names: names}
-	var err error
-	if s.in, err = cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	s.out = bufio.NewReaderSize(out, 1<<20)
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	_, err = s.ask("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{},
-		"clientInfo": map[string]any{"name": "ergonomics", "version": "1"}})
-	if err == nil {
-		_, err = io.WriteString(s.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
-	}
-	return s, err
-}
-
-func (s *beside) ask(method string, params any) (map[string]any, error) {
-	s.id++
-	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": s.id, "method": method, "params": params})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := s.in.Write(append(b, '\n')); err != nil {
-		return nil, err
-	}
-	for {
-		line, err := s.out.ReadBytes('\n')
-		if err != nil {
-			return nil, err
-		}
-		var m struct {
-			ID     any            `json:"id"`
-			Result map[string]any `json:"result"`
-			Error  map[string]any `json:"error"`
-		}
-		if json.Unmarshal(line, &m) != nil || fmt.Sprint(m.ID) != fmt.Sprint(s.id) {
-			continue
-		}
-		if m.Error != nil {
-			return map[string]any{"isError": true, "content": []any{map[string]any{"text": rendered(m.Error)}}}, nil
-		}
-		return m.Result, nil
-	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "ergonomics", Version: "1"}, nil)
+	s, err := client.Connect(context.Background(), &sdk.CommandTransport{Command: cmd}, nil)
+	return &beside{s, names}, err
 }
 
 func (s *beside) Call(tool string, args map[string]any) (a Answer, err error) {
@@ -135,35 +87,27 @@ func (s *beside) Call(tool string, args map[string]any) (a Answer, err error) {
 			return Answer{Kind: "unsupported", Refused: true, Body: map[string]any{}}, nil
 		}
 	}
-	r, err := s.ask("tools/call", map[string]any{"name": tool, "arguments": args})
+	r, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: tool, Arguments: args})
 	if err != nil {
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); ok {
+			return Answer{Refused: true, Text: len(wire.Message)}, nil
+		}
 		return a, err
 	}
-	a.Refused, _ = r["isError"].(bool)
-	a.Body, _ = r["structuredContent"].(map[string]any)
+	a.Refused = r.IsError
+	a.Body, _ = r.StructuredContent.(map[string]any)
 	a.Kind, _ = a.Body["kind"].(string)
 	a.Bytes = len(rendered(a.Body))
-	if content, ok := r["content"].([]any); ok && len(content) > 0 {
-		text, _ := content[0].(map[string]any)["text"].(string)
-		a.Text = len(text)
-		if strings.HasPrefix(text, "Error") { // as some servers of files say it
-			a.Refused = true
+	if len(r.Content) > 0 {
+		if text, ok := r.Content[0].(*sdk.TextContent); ok {
+			a.Text = len(text.Text)
+			a.Refused = a.Refused || strings.HasPrefix(text.Text, "Error") // as some servers of files say it
 		}
 	}
 	return a, nil
 }
 
-func (s *beside) Close() {
-	s.in.Close()
-	ended := make(chan struct{})
-	go func() { s.cmd.Wait(); close(ended) }()
-	select {
-	case <-ended:
-	case <-time.After(3 * time.Second):
-		s.cmd.Process.Kill()
-		<-ended
-	}
-}
+func (s *beside) Close() { _ = s.ClientSession.Close() }
 
 // binary starts another build of moltis-fs.
 func binary(program string) func(root string) (Server, error) {

@@ -360,23 +360,3 @@ func TestWhateverTheSlip(t *testing.T) {
 		}
 	}
 }
-
-// TestSweep looks for an edit that lands in a wrong place, or is written otherwise than meant, among
-// many with a slip in the indentation.
-func TestSweep(t *testing.T) {
-	if *sweep == 0 {
-		t.Skip("SKIPPED: only with -sweep")
-	}
-	var some []slip
-	for _, sl := range slips {
-		if sl.category == "A indentation" {
-			some = append(some, sl)
-		}
-	}
-	cases := slippedAs(t, some, allSources(t), *sweep/len(some)+1)
-	count, _ := tally(t, cases, openInside(t))
-	t.Logf("%d edits: %v", len(cases), count)
-	if count[Wrong]+count[Misled]+count[Collateral] > 0 {
-		t.Error("some are not as they were meant")
-	}
-}

@@ -13,7 +13,6 @@ import (
 
 var (
 	whole    = flag.Bool("whole", false, "play the whole corpus, not a sample, and print the table")
-	sweep    = flag.Int("sweep", 0, "so many edits with a slip in the indentation")
 	others   = flag.Int("others", 1, "so many edits of each slip that are in no figure")
 	baseline = flag.String("baseline", "", "another build of moltis-fs to compare with")
 	show     = flag.String("show", "", "print the cases that end so, as \"misled\"; with a / the slip too")

@@ -1,6 +1,7 @@
 package glob
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -209,49 +210,19 @@ func (p *parser) classRune(open int) (rune, error) {
 	return r, nil
 }
 
-// expand multiplies the braces out: a{b,c} becomes ab and ac. It checks the number of results
-// before it makes any.
+// expand multiplies the braces out: a{b,c} becomes ab and ac.
 func expand(src string, nodes []node) ([][]node, error) {
-	n := combinations(nodes)
-	if n > MaxAlternatives {
-		why := "braces multiply out to more than 256 patterns"
-		return nil, &SyntaxError{Pattern: src, Offset: firstGroup(nodes), Why: why}
-	}
-	out := make([][]node, 1, n)
-	if out = multiply(out, nodes); out == nil {
-		why := "braces multiply out to more than 16384 characters"
-		return nil, &SyntaxError{Pattern: src, Offset: firstGroup(nodes), Why: why}
+	out, why := multiply(make([][]node, 1), nodes)
+	if why != "" {
+		at := nodes[slices.IndexFunc(nodes, func(n node) bool { return n.op == opGroup })].at
+		return nil, &SyntaxError{Pattern: src, Offset: at, Why: why}
 	}
 	return out, nil
 }
 
-func firstGroup(nodes []node) int {
-	for _, n := range nodes {
-		if n.op == opGroup {
-			return n.at
-		}
-	}
-	return 0
-}
-
-// combinations counts them, and stops counting above MaxAlternatives.
-func combinations(nodes []node) int {
-	product := 1
-	for _, n := range nodes {
-		if n.op != opGroup {
-			continue
-		}
-		sum := 0
-		for _, g := range n.groups {
-			sum = min(sum+combinations(g), MaxAlternatives+1)
-		}
-		product = min(product*sum, MaxAlternatives+1)
-	}
-	return product
-}
-
-// multiply appends nodes to each of the heads. It gives nil when the result grows over maxTokens.
-func multiply(heads [][]node, nodes []node) [][]node {
+// multiply appends nodes to each of the heads. why says that the result has grown over MaxAlternatives or maxTokens: it looks behind each
+// group, and one group makes no more than MaxLength of each head.
+func multiply(heads [][]node, nodes []node) (out [][]node, why string) {
 	for _, n := range nodes {
 		if n.op != opGroup {
 			for i := range heads {
@@ -265,26 +236,21 @@ func multiply(heads [][]node, nodes []node) [][]node {
 			for i, h := range heads {
 				own[i] = append(make([]node, 0, len(h)+len(g)+8), h...)
 			}
-			if own = multiply(own, g); own == nil {
-				return nil
+			if own, why = multiply(own, g); why != "" {
+				return nil, why
 			}
-			next = append(next, own...)
+			if next = append(next, own...); len(next) > MaxAlternatives {
+				return nil, "braces multiply out to more than 256 patterns"
+			}
 		}
 		heads = next
-		if countTokens(heads) > maxTokens {
-			return nil
-		}
 	}
-	if countTokens(heads) > maxTokens {
-		return nil
-	}
-	return heads
-}
-
-func countTokens(heads [][]node) int {
 	total := 0
 	for _, h := range heads {
 		total += len(h)
 	}
-	return total
+	if total > maxTokens {
+		return nil, "braces multiply out to more than 16384 characters"
+	}
+	return heads, ""
 }

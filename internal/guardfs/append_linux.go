@@ -9,68 +9,49 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Append writes tail to the end of the file there, in place, if that is still the one called own
-// and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
-// many are there. Room for all of them is asked for first, so that a full disk refuses the first.
-// It syncs the file, and with an empty tail does no more.
-func (p *Entry) Append(own Identity, tail []byte) (a Appended, err error) {
-	dir, err := p.fd.use()
-	if err != nil {
-		return a, p.failed("append to", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(Modify); err != nil {
-		return a, err
-	}
-	if err := p.still(); err != nil {
-		return a, err
-	}
-	k := p.fs.kernel
-	fd, st, err := k.occupant(dir, p.base)
-	if err != nil {
-		return a, p.failed("append to", err)
-	}
-	defer k.discard(fd)
-	switch {
-	case fd < 0:
-		return a, p.conflict(WasRemoved)
-	case st.info.ID != own:
-		return a, p.conflict(Replaced)
-	}
-	n, err := k.reopen(fd, unix.O_RDWR|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY)
-	if err != nil {
-		return a, p.failed("append to", err)
-	}
-	defer func() {
-		if cerr := k.close(n); err == nil && cerr != nil { // some file systems tell only now
-			err = p.failed("append to", cerr)
+// append is Append once p is judged. Room for all of tail is asked for first, so that a full disk refuses the first byte.
+func (p *Entry) append(own Identity, tail []byte) (a Appended, err error) {
+	err = p.occupied("append to", func(_, fd int, st status) (err error) {
+		k := p.fs.kernel
+		switch {
+		case fd < 0:
+			return p.conflict(WasRemoved)
+		case st.info.ID != own:
+			return p.conflict(Replaced)
 		}
-	}()
-	if st, err = k.stat(n); err != nil { // what is open now is what counts
-		return a, p.failed("stat", err)
-	}
-	switch {
-	case st.info.ID != own || st.info.Kind != KindFile:
-		return a, p.conflict(Replaced)
-	case st.info.Links > 1:
-		return a, p.conflict(NameAdded)
-	}
-	if len(tail) > 0 {
-		if err = k.room(n, st.info.Size, int64(len(tail))); err == nil {
-			err = k.appendTo(n, st.info.Size, tail, &a)
-		}
+		n, err := k.reopen(fd, unix.O_RDWR|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY)
 		if err != nil {
-			return a, p.failed("append to", err)
+			return err
 		}
-	}
-	if err := k.do("fsync", func() error { return k.calls.Fdatasync(n) }); err != nil {
-		return a, p.failed("sync", err)
-	}
-	if st, err = k.stat(n); err != nil {
-		return a, p.failed("stat", err)
-	}
-	a.Info = st.info
-	return a, nil
+		defer func() {
+			if cerr := k.close(n); err == nil { // some file systems tell only now
+				err = cerr
+			}
+		}()
+		if st, err = k.stat(n); err != nil { // what is open now is what counts
+			return err
+		}
+		switch {
+		case st.info.ID != own || st.info.Kind != KindFile:
+			return p.conflict(Replaced)
+		case st.info.Links > 1:
+			return p.conflict(NameAdded)
+		}
+		if len(tail) > 0 {
+			if err = k.room(n, st.info.Size, int64(len(tail))); err == nil {
+				err = k.appendTo(n, st.info.Size, tail, &a)
+			}
+		}
+		if err == nil {
+			err = k.fsync(n)
+		}
+		if err == nil {
+			st, err = k.stat(n)
+		}
+		a.Info = st.info
+		return err
+	})
+	return a, err
 }
 
 // room has the file system keep n bytes free for what comes after size. Not every one can.
@@ -123,25 +104,20 @@ func (k *kernel) appendTo(fd int, size int64, tail []byte, a *Appended) error {
 // Writers asks whether another program has the file there open for writing, or mapped. known is false where the system does not tell: on
 // file systems without leases, and of somebody else's file.
 func (p *Entry) Writers() (open, known bool) {
-	dir, err := p.fd.use()
-	if err != nil {
-		return false, false
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	k := p.fs.kernel
-	fd, st, err := k.occupant(dir, p.base)
-	if err != nil || fd < 0 {
-		return false, err == nil
-	}
-	defer k.discard(fd)
-	if st.info.Kind != KindFile {
-		return false, true
-	}
-	n, err := k.reopen(fd, ReadFlags)
-	if err != nil {
-		return false, false
-	}
-	defer k.close(n) //nolint:errcheck // nothing was written through it
-	err = k.calls.Lease(n)
-	return err == unix.EAGAIN, err == nil || err == unix.EAGAIN
+	err := p.occupied("open", func(_, fd int, st status) error {
+		k := p.fs.kernel
+		if fd < 0 || st.info.Kind != KindFile {
+			return nil
+		}
+		n, err := k.reopen(fd, ReadFlags)
+		if err != nil {
+			return err
+		}
+		defer k.close(n) //nolint:errcheck // nothing was written through it
+		if err = k.calls.Lease(n); err == unix.EAGAIN {
+			open, err = true, nil
+		}
+		return err
+	})
+	return open, err == nil
 }

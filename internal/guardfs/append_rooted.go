@@ -9,16 +9,8 @@ import (
 	"syscall"
 )
 
-// Append writes tail to the end of the file there, in place, if that is still the one called own
-// and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
-// many are there. It syncs the file, and with an empty tail does no more.
-func (p *Entry) Append(own Identity, tail []byte) (a Appended, err error) {
-	if err := p.look(Modify); err != nil {
-		return a, err
-	}
-	if err := p.still(); err != nil {
-		return a, err
-	}
+// append is Append once p is judged.
+func (p *Entry) append(own Identity, tail []byte) (a Appended, err error) {
 	f, err := p.root.OpenFile(p.base, os.O_RDWR|os.O_APPEND|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return a, p.failed("append to", err)

@@ -39,7 +39,7 @@ func newDirUnder(f *FS, fd int, name string, st status, m *mounts, v DirVerdict)
 	return d
 }
 
-// Info is what stat said when the directory was opened.
+// Info is the directory as it was when it was opened.
 func (d *Dir) Info() Info { return d.st.info }
 
 // Close gives the directory back.
@@ -76,7 +76,7 @@ func (d *Dir) leads(name string, k Kind) bool {
 	return d.verdict.leads(name, k) && (!d.mounts.point(d.name, name) || d.allow(name, &status{info: Info{Kind: k}}, Walk) == nil)
 }
 
-// look stats one entry and asks the Judge, who is also asked about what is missing or cannot be seen.
+// look stats one entry and asks the Judge, also about an entry that is missing or cannot be seen.
 func (d *Dir) look(dir int, name string, a Access) (status, error) {
 	st, err := d.fs.kernel.lstat(dir, name)
 	if err != nil {
@@ -89,10 +89,6 @@ func (d *Dir) look(dir int, name string, a Access) (status, error) {
 		return status{}, d.failed("stat", name, err)
 	}
 	return st, nil
-}
-
-func (d *Dir) failed(op, name string, err error) error {
-	return &PathError{Op: op, Path: join(d.name, name), Err: err}
 }
 
 // Stat looks at one entry, not following a link.
@@ -247,7 +243,12 @@ func (k *kernel) specialAt(dir int, name string, info *Info) string {
 	return k.special(-1, info)
 }
 
-// slurp reads a whole file. size is what stat said; the file may have grown since, or lie (FUSE). max < 0: no limit.
+// slurp reads the whole file. See kernel.slurp.
+func (f *File) slurp(max int64) ([]byte, error) {
+	return f.kernel.slurp(f.fd.fd, f.path(), f.info.Size, max)
+}
+
+// slurp reads a whole file. size is that of stat; the file may have grown since, or lie (FUSE). max < 0: no limit.
 func (k *kernel) slurp(fd int, name string, size, max int64) ([]byte, error) {
 	if max >= 0 && size > max {
 		return nil, &TooLargeError{Path: name, Size: size, Max: max}
@@ -432,19 +433,8 @@ func kindOfType(t byte) Kind {
 	return KindOther
 }
 
-// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
-// *TooLargeError, a link a *NotRegularError.
-func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
-	f, err := d.OpenFile(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	return f.kernel.slurp(f.fd.fd, f.path(), f.info.Size, max)
-}
-
 // OpenListed is OpenFile for a name that List gave as KindFile, without the look before: a walk that opens every file
-// pays for one stat less, a sixth of a search. Whatever took the name's place meanwhile is opened without blocking
+// pays for one stat less, a sixth of a search. Another object that took the name meanwhile is opened without blocking
 // and without following, found not to be a regular file, and closed unread. The Judge is asked about what was opened.
 func (d *Dir) OpenListed(name string) (*File, error) {
 	dir, err := d.enter(name)

@@ -28,17 +28,13 @@ func newDir(f *FS, root *os.Root, name string, fi fs.FileInfo, v DirVerdict) *Di
 	return &Dir{fs: f, root: root, name: name, fi: fi, info: infoOf(root, ".", fi), verdict: v}
 }
 
-// Info is what stat said when the directory was opened.
+// Info is the directory as it was when it was opened.
 func (d *Dir) Info() Info { return d.info }
 
 // Close gives the directory back.
 func (d *Dir) Close() (err error) {
 	d.once.Do(func() { err = d.root.Close() })
 	return err
-}
-
-func (d *Dir) failed(op, name string, err error) error {
-	return &PathError{Op: op, Path: join(d.name, name), Err: cause(err)}
 }
 
 // allow asks the Judge about one named entry; see the Linux twin for the objects with several names.
@@ -195,17 +191,6 @@ func (d *Dir) list(buf []DirEntry, ways bool) (entries []DirEntry, denied int, e
 			return entries, denied, d.failed("list", ".", err)
 		}
 	}
-}
-
-// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
-// *TooLargeError, a link a *NotRegularError.
-func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
-	f, err := d.OpenFile(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	return f.slurp(max)
 }
 
 // OpenListed is OpenFile for a name that List gave as KindFile.

@@ -17,7 +17,7 @@ func (p *Entry) ParentTrue() string { return p.dir.True }
 // Base is the name in the directory.
 func (p *Entry) Base() string { return p.base }
 
-// LockKey is the same for every process and every spelling that could mean this place; see Locks.
+// LockKey is the same for every process and every spelling that could mean this entry; see Locks.
 func (p *Entry) LockKey() string {
 	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
 }
@@ -42,10 +42,14 @@ func (p *Entry) conflict(why Interference) error {
 	return &ConflictError{Path: p.object.Spelled, Why: why}
 }
 
-// nameFailed is the failure of an operation on the name of p: a *FixedError where the name can't be changed, and mostly a *PathError else.
+// nameFailed is failed for an operation on the name of p: a *FixedError where the name can't be changed.
 func (p *Entry) nameFailed(op string, err error) error {
 	err = p.failed(op, err)
-	switch f := (&FixedError{Path: p.object.Spelled, Err: said(err)}); f.Err {
+	pe, ok := errors.AsType[*PathError](err)
+	if !ok {
+		return err
+	}
+	switch f := (&FixedError{Path: p.object.Spelled, Err: pe.Err}); f.Err {
 	case syscall.EBUSY:
 		return f
 	case syscall.EACCES, syscall.EPERM:
@@ -55,19 +59,11 @@ func (p *Entry) nameFailed(op string, err error) error {
 	return err
 }
 
-// said is the word of the system in an error of Entry.failed.
-func said(err error) error {
-	if pe, ok := errors.AsType[*PathError](err); ok {
-		return pe.Err
-	}
-	return err
-}
-
 // True is the directory's true name when it was opened.
 func (d *Dir) True() string { return d.name }
 
 // List reads every entry that may be named and appends it to buf[:0]; denied is the number of the others. The order is
-// the directory's own. What was read before an error comes with it.
+// the directory's own. Entries that were read before an error come with it.
 func (d *Dir) List(buf []DirEntry) (entries []DirEntry, denied int, err error) {
 	return d.list(buf, false)
 }
@@ -77,11 +73,51 @@ func (d *Dir) ListWays(buf []DirEntry) (entries []DirEntry, denied int, err erro
 	return d.list(buf, true)
 }
 
-// Object is what the handle holds, as it was when it was resolved.
+// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
+// *TooLargeError, a link a *NotRegularError.
+func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
+	f, err := d.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return f.slurp(max)
+}
+
+func (d *Dir) failed(op, name string, err error) error { return failed(op, join(d.name, name), err) }
+
+// Object is the object that the handle holds, as it was when it was resolved.
 func (h *Handle) Object() Object { return h.object }
 
-// Info is what stat said when the file was opened.
+// Open opens the object for reading: on Linux the one that was judged, whatever its name means by now. Anything but a
+// regular file is a *NotRegularError. A handle that was resolved for something else is judged for Read first.
+func (h *Handle) Open() (*File, error) {
+	if h.access != Read {
+		if err := h.fs.judge.Judge(h.object, Read); err != nil {
+			return nil, err
+		}
+	}
+	f, err := h.open()
+	return f, failed("open", h.object.Spelled, err)
+}
+
+// Dir opens the object for listing and walking. Anything but a directory is ENOTDIR.
+func (h *Handle) Dir() (d *Dir, err error) {
+	if h.access > Read {
+		if err := h.fs.judge.Judge(h.object, Look); err != nil {
+			return nil, err
+		}
+	}
+	if err = syscall.ENOTDIR; h.object.Info.Kind == KindDir {
+		d, err = h.openDir()
+	}
+	return d, failed("open", h.object.Spelled, err)
+}
+
+// Info is the file as it was when it was opened.
 func (f *File) Info() Info { return f.info }
+
+func (f *File) failed(op string, err error) error { return failed(op, f.path(), err) }
 
 // look brings the account of the occupant up to date and asks the Judge: for a if there is one,
 // else for Create where a would change it.
@@ -92,7 +128,7 @@ func (p *Entry) look(a Access) (err error) {
 	if err := p.fs.judge.Judge(p.object, a); err != nil {
 		return err
 	}
-	if err != nil && !os.IsNotExist(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return p.failed("stat", err)
 	}
 	return nil
@@ -106,10 +142,7 @@ func (p *Entry) change(op string, a Access, call func() error) error {
 	if err := p.still(); err != nil {
 		return err
 	}
-	if err := call(); err != nil {
-		return p.nameFailed(op, err)
-	}
-	return nil
+	return p.nameFailed(op, call())
 }
 
 // RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
@@ -122,7 +155,7 @@ func (p *Entry) RemoveEmptyDir(ctx context.Context) error {
 
 // RemoveTree removes what stands at p with all it holds, if it is the object that lasting (Identity.Lasting) names. The Judge is asked
 // about the top only, so this is for what nobody else may touch any more. It follows no link and, where the system tells, enters no other
-// mount: that is ErrMount, and what holds the mount stays. Directories that the modes keep us out of are opened up. An error leaves a part.
+// mount: that is ErrMount, and the directories above the mount stay. Directories that the modes keep us out of are opened up. An error leaves a part.
 func (p *Entry) RemoveTree(ctx context.Context, lasting string) error {
 	if err := p.look(Remove); err != nil || p.object.Info.Kind == KindAbsent {
 		return err
@@ -130,14 +163,18 @@ func (p *Entry) RemoveTree(ctx context.Context, lasting string) error {
 	if p.object.Info.ID.Lasting() != lasting {
 		return p.conflict(Replaced)
 	}
-	if err := p.removeAll(ctx); err != nil {
-		return p.failed("remove tree", err)
-	}
-	return nil
+	return p.failed("remove tree", p.removeAll(ctx))
 }
 
-func (p *Entry) failed(op string, err error) error {
-	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
+func (p *Entry) failed(op string, err error) error { return failed(op, p.object.Spelled, err) }
+
+// failed is the failure of op: the system's word for it in a *PathError. nil and the errors of this package stay as they are.
+func failed(op, path string, err error) error {
+	switch err.(type) {
+	case nil, *PathError, *FixedError, *ConflictError, *BadPathError, *SymlinkError, *NotRegularError, *TooLargeError, *RecordError:
+		return err
+	}
+	return &PathError{Op: op, Path: path, Err: cause(err)}
 }
 
 // cause takes the errno out of what package os wraps it in; the path is told by our own error.
@@ -158,19 +195,46 @@ func cause(err error) error {
 	return err
 }
 
-// Temp is the place of a name that Stage, perhaps in a process that is no more, gave in the
+// Temp is the entry of a temporary name that Stage, perhaps in a process that is no more, gave in the
 // directory of p. Its Object says what is there. Nothing is judged: p was.
 func (p *Entry) Temp(name string) (*Entry, error) {
 	if !Temporary(name) {
 		return nil, p.failed("open", syscall.EINVAL)
 	}
-	h, err := p.beside(name)
+	t, err := p.beside(name)
 	if err != nil {
 		return nil, p.failed("open", err)
 	}
-	if h.object.Info, err = h.lstat(); err != nil && !os.IsNotExist(err) {
-		h.Close() //nolint:errcheck // nothing was written through it
+	if t.object.Info, err = t.lstat(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Close() //nolint:errcheck // nothing was written through it
 		return nil, p.failed("stat", err)
 	}
-	return h, nil
+	return t, nil
+}
+
+// Preserve gives what is at a temporary name a lasting name, puts it on record, and tells where it is.
+func (p *Entry) Preserve() (left string, err error) {
+	if p.temp == nil {
+		return "", p.failed("keep", syscall.EINVAL)
+	}
+	kept := keptName()
+	done, err := p.renameKept(kept)
+	if err != nil || !done {
+		return join(p.dir.True, p.base), err
+	}
+	left = join(p.dir.True, kept)
+	p.fs.journal.keep(KeptFile{left, p.object.Spelled}) // what it is beside
+	return left, nil
+}
+
+// Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there. A
+// directory that is not empty is ENOTEMPTY.
+func (p *Entry) Drop(own Precondition) error {
+	if own.nothing() {
+		return nil
+	}
+	if !ReservedPath(join(p.dir.True, p.base)) {
+		return p.failed("drop", syscall.EINVAL)
+	}
+	return p.nameFailed("drop", p.drop(own))
 }

@@ -22,7 +22,7 @@ type Entry struct {
 	base   string
 	object Object // the occupant when last looked at
 	links  bool   // a symbolic link there may itself be loaded; see EntryLink
-	hold   *hold  // of a temporary name; nil for others
+	temp   *temp  // of a temporary name; nil for others
 }
 
 // pinTo gives p the directory that t came to.
@@ -31,73 +31,29 @@ func (p *Entry) pinTo(t *trail) {
 	t.fd = -1
 }
 
-func (p *Entry) refusePseudo() error { return p.fs.kernel.refusePseudo(p.fd.fd) }
-
-// lstat looks at the occupant.
-func (p *Entry) lstat() (Info, error) {
+// at calls f with the descriptor of p's directory. An errno of f comes back as the failure of op.
+func (p *Entry) at(op string, f func(dir int) error) error {
 	dir, err := p.fd.use()
-	if err != nil {
-		return Info{}, err
+	if err == nil {
+		defer p.fd.done() //nolint:errcheck // Close reports it
+		err = f(dir)
 	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	st, err := p.fs.kernel.lstat(dir, p.base)
-	return st.info, err
+	return p.failed(op, err)
 }
 
-// Close gives the directory back, and what is new and open in a hold.
-func (p *Entry) Close() (err error) {
-	if p.hold != nil && p.hold.staged != nil {
-		err = p.hold.staged.discard()
-	}
-	if cerr := p.fd.close(); err == nil {
-		err = cerr
-	}
-	return err
+// occupied is at with a handle on what stands there, O_PATH; nothing there is fd -1 and KindAbsent.
+func (p *Entry) occupied(op string, f func(dir, fd int, st status) error) error {
+	return p.at(op, func(dir int) error {
+		fd, st, err := p.fs.kernel.occupant(dir, p.base)
+		if err != nil {
+			return err
+		}
+		defer p.fs.kernel.discard(fd)
+		return f(dir, fd, st)
+	})
 }
 
-// SyncNames puts the names in the place's directory on stable storage.
-func (p *Entry) SyncNames() error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return p.failed("sync directory of", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	switch err := p.fs.kernel.syncDir(dir); err {
-	case nil, unix.EINVAL, unix.EROFS, unix.EACCES: // the last three: cannot be synced there, by nobody
-		return nil
-	default:
-		return p.failed("sync directory of", err)
-	}
-}
-
-// still reports a *ConflictError when the pinned directory is no longer where it was judged.
-func (p *Entry) still() error {
-	name, gone, err := p.where()
-	switch {
-	case err != nil:
-		return p.failed("naming directory of", err)
-	case gone:
-		return p.conflict(DirRemoved)
-	case name != p.dir.True:
-		return p.conflict(DirMoved)
-	}
-	return nil
-}
-
-func (p *Entry) where() (name string, gone bool, err error) {
-	dir, err := p.fd.use()
-	if err != nil {
-		return "", false, err
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	st, err := p.fs.kernel.stat(dir)
-	if err != nil {
-		return "", false, err
-	}
-	return p.fs.kernel.trueName(dir, &st)
-}
-
-// occupant opens a handle on what stands there now. Nothing there is fd -1 and KindAbsent.
+// occupant opens a handle on what stands at base. Nothing there is fd -1 and KindAbsent.
 func (k *kernel) occupant(dir int, base string) (fd int, st status, err error) {
 	fd, err = k.openat(dir, base, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err == unix.ENOENT {
@@ -113,69 +69,121 @@ func (k *kernel) occupant(dir int, base string) (fd int, st status, err error) {
 	return fd, st, nil
 }
 
+func (p *Entry) refusePseudo() error { return p.fs.kernel.refusePseudo(p.fd.fd) }
+
+// lstat looks at the occupant.
+func (p *Entry) lstat() (info Info, err error) {
+	err = p.at("stat", func(dir int) error {
+		st, err := p.fs.kernel.lstat(dir, p.base)
+		info = st.info
+		return err
+	})
+	return info, err
+}
+
+// Close gives the directory back, and the new file of a temporary name that is open.
+func (p *Entry) Close() (err error) {
+	if p.temp != nil && p.temp.file != nil {
+		err = p.discard()
+	}
+	if cerr := p.fd.close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// SyncNames puts the names in the entry's directory on stable storage.
+func (p *Entry) SyncNames() error {
+	return p.at("sync directory of", func(dir int) error {
+		switch err := p.fs.kernel.syncDir(dir); err {
+		case unix.EINVAL, unix.EROFS, unix.EACCES: // they cannot be synced there, by nobody
+			return nil
+		default:
+			return err
+		}
+	})
+}
+
+// still reports a *ConflictError when the pinned directory is no longer where it was judged.
+func (p *Entry) still() error {
+	name, gone, err := p.where()
+	switch {
+	case err != nil:
+		return err
+	case gone:
+		return p.conflict(DirRemoved)
+	case name != p.dir.True:
+		return p.conflict(DirMoved)
+	}
+	return nil
+}
+
+// where is the true name of the pinned directory now.
+func (p *Entry) where() (name string, gone bool, err error) {
+	err = p.at("name directory of", func(dir int) error {
+		st, err := p.fs.kernel.stat(dir)
+		if err == nil {
+			name, gone, err = p.fs.kernel.trueName(dir, &st)
+		}
+		return err
+	})
+	return name, gone, err
+}
+
 // readTarget reads the text of the link that stands there.
-func (p *Entry) readTarget() (string, error) {
-	dir, err := p.fd.use()
-	if err != nil {
-		return "", err
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	fd, st, err := p.fs.kernel.occupant(dir, p.base)
-	if err != nil {
-		return "", err
-	}
-	defer p.fs.kernel.discard(fd)
-	if st.info.Kind != KindSymlink {
-		return "", unix.EINVAL
-	}
-	return p.fs.kernel.target(fd)
+func (p *Entry) readTarget() (text string, err error) {
+	err = p.occupied("read link", func(_, fd int, st status) (err error) {
+		if st.info.Kind != KindSymlink {
+			return unix.EINVAL
+		}
+		text, err = p.fs.kernel.target(fd)
+		return err
+	})
+	return text, err
 }
 
 // Reload is Load for a caller who has what Load gave him before: when nothing about the
-// occupant has changed since, times included, before is the answer and nothing is read. What a clock's
-// tick may hide Publish finds.
+// occupant has changed since, times included, before is the answer and nothing is read. Publish finds
+// a change that a clock's tick hides from this.
 func (p *Entry) Reload(before *Before, max int64) (*Before, error) {
 	return p.read(before, max, refuseLarger)
 }
 
-func (p *Entry) read(before *Before, max int64, how loading) (*Before, error) {
-	dir, err := p.fd.use()
-	if err != nil {
-		return nil, p.failed("open", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
+func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err error) {
 	k := p.fs.kernel
 	if before != nil && before.Exists && before.Info.Kind == KindFile {
-		st, err := k.lstat(dir, p.base)
-		if err == nil && st.unchanged(&before.Info) && st.info.ID == p.object.Info.ID {
+		if now, err := p.lstat(); err == nil && now.unchanged(&before.Info) && now.ID == p.object.Info.ID {
 			return before, nil
 		}
 	}
-	fd, st, err := k.occupant(dir, p.base)
-	if err != nil {
-		return nil, p.failed("open", err)
-	}
-	defer k.discard(fd)
-	// What was judged is not judged again: a hold of a dead process would be denied.
-	seen := p.object.Info
-	p.object.Info = st.info
-	if seen.ID != st.info.ID || seen.Kind != st.info.Kind {
-		a := Modify
-		if fd < 0 {
-			a = Create
+	var denied error
+	err = p.occupied("open", func(_, fd int, st status) (err error) {
+		// An object that was judged is not judged again: a temporary name of a dead process would be denied.
+		seen := p.object.Info
+		p.object.Info = st.info
+		if seen.ID != st.info.ID || seen.Kind != st.info.Kind {
+			a := Modify
+			if fd < 0 {
+				a = Create
+			}
+			if denied = p.fs.judge.Judge(p.object, a); denied != nil {
+				return nil
+			}
 		}
-		if err := p.fs.judge.Judge(p.object, a); err != nil {
-			return nil, err
+		switch {
+		case fd < 0:
+			b = &Before{}
+		case st.info.Kind == KindFile && how.unread(st.info.Size, max):
+			b, err = p.sum(fd, &st, how == onlyHash)
+		default:
+			b, err = k.load(fd, &st, p.object.Spelled, max)
 		}
-	}
-	if fd < 0 {
-		return &Before{}, nil
-	}
-	if st.info.Kind == KindFile && how.unread(st.info.Size, max) {
-		return p.sum(fd, &st, how == onlyHash)
-	}
-	b, err := k.load(fd, &st, p.object.Spelled, max)
-	if err == nil && b.Info.Kind == KindSymlink && !p.links {
+		return err
+	})
+	switch {
+	case denied != nil:
+		return nil, denied
+	case err == nil && b.Info.Kind == KindSymlink && !p.links:
 		return nil, &SymlinkError{Path: p.object.Spelled, Target: string(b.Content)}
 	}
 	return b, err
@@ -186,7 +194,7 @@ func (p *Entry) sum(fd int, st *status, hashed bool) (*Before, error) {
 	k := p.fs.kernel
 	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {
-		return nil, p.failed("open", err)
+		return nil, err
 	}
 	defer k.close(n) //nolint:errcheck // nothing was written through it
 	xattrs, err := k.xattrs(n)
@@ -237,7 +245,7 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 		if err != nil {
 			return failed("stat", err)
 		}
-		if to.unchanged(&from.info) || try >= 3 {
+		if to.info.unchanged(&from.info) || try >= 3 {
 			return newBefore(to.info, content, xattrs), nil
 		}
 		from = to
@@ -248,50 +256,43 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 // directory then. After any other error nothing stays behind, unless the system does not let it be taken away either. The
 // name is not on stable storage before SyncNames.
 func (p *Entry) Mkdir(mode fs.FileMode) error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return p.failed("mkdir", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
 	if err := p.look(Create); err != nil {
 		return err
 	}
 	if err := p.still(); err != nil {
 		return err
 	}
-	k := p.fs.kernel
-	err = k.do("mkdir", func() error { return k.calls.Mkdirat(dir, p.base, bitsOf(mode)) })
-	if err == unix.EEXIST || err != nil && p.object.Info.Kind != KindAbsent {
-		return p.failed("mkdir", err)
-	}
-	// The pinned directory may have been moved: what counts is where the new one really is. And some file systems report
-	// failures of calls that took effect: nothing was there a moment ago.
-	st, name, lerr := k.subdirectory(dir, p.base)
-	switch {
-	case err == nil && lerr == nil && name == join(p.dir.True, p.base):
-		p.object.Info = st.info
-		return nil
-	case err != nil && lerr == unix.ENOENT:
-		return p.failed("mkdir", err)
-	case err != nil:
-		err = p.failed("mkdir", err)
-	case lerr != nil:
-		err = p.failed("mkdir", lerr)
-	default:
-		err = p.conflict(DirMoved)
-	}
-	k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
-	return err
+	return p.at("mkdir", func(dir int) error {
+		k := p.fs.kernel
+		err := k.do("mkdir", func() error { return k.calls.Mkdirat(dir, p.base, bitsOf(mode)) })
+		if err == unix.EEXIST || err != nil && p.object.Info.Kind != KindAbsent {
+			return err
+		}
+		// The pinned directory may have been moved: what counts is where the new one really is. And some file systems report
+		// failures of calls that took effect: nothing was there a moment ago.
+		st, name, lerr := k.subdirectory(dir, p.base)
+		switch {
+		case err == nil && lerr == nil && name == join(p.dir.True, p.base):
+			p.object.Info = st.info
+			return nil
+		case err != nil && lerr == unix.ENOENT:
+			return err
+		case err == nil && lerr != nil:
+			err = lerr
+		case err == nil:
+			err = p.conflict(DirMoved)
+		}
+		k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
+		return err
+	})
 }
 
 // rmdir removes the empty directory there.
 func (p *Entry) rmdir() error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return err
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	return p.fs.kernel.do("rmdir", func() error { return p.fs.kernel.calls.Unlinkat(dir, p.base, unix.AT_REMOVEDIR) })
+	k := p.fs.kernel
+	return p.at("rmdir", func(dir int) error {
+		return k.do("rmdir", func() error { return k.calls.Unlinkat(dir, p.base, unix.AT_REMOVEDIR) })
+	})
 }
 
 // empty reports whether nothing is in the directory behind a descriptor that was not read from yet.
@@ -339,28 +340,22 @@ func (p *Entry) DirMetadata() (Metadata, error) {
 
 // withDir opens the directory there, if it still is the object that was looked at last.
 func (p *Entry) withDir(op string, call func(fd int) error) error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return p.failed(op, err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	k := p.fs.kernel
-	fd, err := k.openat(dir, p.base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return p.failed(op, err)
-	}
-	defer k.close(fd)
-	st, err := k.stat(fd)
-	if err == nil && st.info.ID != p.object.Info.ID {
-		return p.conflict(Replaced)
-	}
-	if err == nil {
-		err = call(fd)
-	}
-	if err != nil {
-		return p.failed(op, err)
-	}
-	return nil
+	return p.at(op, func(dir int) error {
+		k := p.fs.kernel
+		fd, err := k.openat(dir, p.base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		defer k.close(fd) //nolint:errcheck // nothing was written through it
+		st, err := k.stat(fd)
+		if err == nil && st.info.ID != p.object.Info.ID {
+			err = p.conflict(Replaced)
+		}
+		if err == nil {
+			err = call(fd)
+		}
+		return err
+	})
 }
 
 // subdirectory looks at the directory name below dir, and at where it is.
@@ -382,29 +377,24 @@ func (k *kernel) subdirectory(dir int, name string) (status, string, error) {
 }
 
 // Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system: the umask, the
-// directory's default ACL and its group have a say. What is made in a new directory gets the same as beside it. Nothing stays behind.
+// directory's default ACL and its group have a say. An object made in a new directory gets the same as beside it. Nothing stays behind.
 func (p *Entry) Fresh(mode fs.FileMode, dir bool) (m Metadata, err error) {
-	at, err := p.fd.use()
-	if err != nil {
-		return m, p.failed("stage", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
 	tag := NewTag()
-	s := &staged{place: p, name: TempName(tag, 0)}
-	if err = s.create(at, bitsOf(mode)); err == nil {
-		m, err = s.fresh()
-		if derr := s.discard(); err == nil {
-			err = derr
-		}
-	}
-	p.fs.journal.Forget(tag)
+	defer p.fs.journal.Forget(tag)
+	t, err := p.beside(TempName(tag, 0))
 	if err != nil {
 		return m, p.failed("stage", err)
+	}
+	if err = t.create(bitsOf(mode)); err == nil {
+		m, err = p.fs.kernel.fresh(t.temp.file.fd.fd)
+	}
+	if cerr := t.Close(); err == nil {
+		err = cerr
 	}
 	if dir {
 		m.Mode |= p.dir.Info.Mode & fs.ModeSetgid
 	}
-	return m, nil
+	return m, p.failed("stage", err)
 }
 
 // syncDir puts the names in the directory behind an O_PATH handle on stable storage.
@@ -421,61 +411,56 @@ func (k *kernel) syncDir(dir int) error {
 // SameMount reports whether p and q are on one mount, so that a thing can be renamed from one to the other.
 func (p *Entry) SameMount(q *Entry) (bool, error) {
 	var mounts [2]uint64
-	for i, place := range []*Entry{p, q} {
-		dir, err := place.fd.use()
+	for i, entry := range []*Entry{p, q} {
+		err := entry.at("stat directory of", func(dir int) error {
+			st, err := entry.fs.kernel.stat(dir)
+			mounts[i] = st.mount
+			return err
+		})
 		if err != nil {
-			return false, place.failed("stat directory of", err)
+			return false, err
 		}
-		st, err := place.fs.kernel.stat(dir)
-		place.fd.done() //nolint:errcheck // Close reports it
-		if err != nil {
-			return false, place.failed("stat directory of", err)
-		}
-		mounts[i] = st.mount
 	}
 	return mounts[0] == mounts[1], nil
 }
 
 // CopyUp makes sure that what stands at p keeps its identity when it is moved, and says what it is then. On an overlay file system a move copies what is in a
 // lower layer up, which makes another identity of it; so it is copied up before, by asking for its own mode or for writing, or by a second
-// name for a moment, and stays as it is. What can't be is left to the move.
+// name for a moment, and stays as it is. An object that can't be copied is left to the move.
 func (p *Entry) CopyUp() (Info, error) {
-	dir, err := p.fd.use()
-	if err != nil {
-		return Info{}, p.failed("open", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	k := p.fs.kernel
-	fd, st, err := k.occupant(dir, p.base)
-	if err != nil {
-		return Info{}, p.failed("open", err)
-	}
-	defer k.discard(fd)
-	if seen := p.object.Info; seen.ID != st.info.ID || seen.Kind != st.info.Kind {
-		return Info{}, p.conflict(Replaced)
-	}
-	if magic, err := k.magic(fd); err != nil || magic != overlayMagic {
-		return st.info, nil
-	}
-	switch st.info.Kind {
-	case KindFile:
-		n, err := k.reopen(fd, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	err := p.occupied("open", func(dir, fd int, st status) error {
+		k := p.fs.kernel
+		if seen := p.object.Info; seen.ID != st.info.ID || seen.Kind != st.info.Kind {
+			return p.conflict(Replaced)
+		}
+		p.object.Info = st.info
+		if magic, err := k.magic(fd); err != nil || magic != overlayMagic {
+			return nil
+		}
+		switch st.info.Kind {
+		case KindFile:
+			n, err := k.reopen(fd, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+			if err == nil {
+				k.close(n) //nolint:errcheck // nothing was written through it
+			}
+		case KindDir:
+			k.chmod(fd, st.info.Mode) //nolint:errcheck // see above
+		case KindSymlink: // it has no mode and can't be opened; a second name does it
+			name := TempName(NewTag(), 0)
+			if k.calls.Linkat(dir, p.base, dir, name) == nil {
+				k.unlink(dir, name, 0) //nolint:errcheck // see above
+			}
+		}
+		st, err := k.stat(fd)
 		if err == nil {
-			k.close(n) //nolint:errcheck // nothing was written through it
+			p.object.Info = st.info
 		}
-	case KindDir:
-		k.chmod(fd, st.info.Mode) //nolint:errcheck // see above
-	case KindSymlink: // it has no mode and can't be opened; a second name does it
-		name := TempName(NewTag(), 0)
-		if k.calls.Linkat(dir, p.base, dir, name) == nil {
-			k.unlink(dir, name, 0) //nolint:errcheck // see above
-		}
+		return err
+	})
+	if err != nil {
+		return Info{}, err
 	}
-	if st, err = k.stat(fd); err != nil {
-		return Info{}, p.failed("stat", err)
-	}
-	p.object.Info = st.info
-	return st.info, nil
+	return p.object.Info, nil
 }
 
 // maxNested is how deep RemoveTree goes down with a descriptor for each level; what lies deeper is brought up into the tree's
@@ -484,17 +469,14 @@ const maxNested = 100
 
 // removeAll is RemoveTree of what was looked at.
 func (p *Entry) removeAll(ctx context.Context) error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return err
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	st, err := p.fs.kernel.stat(dir)
-	if err != nil {
-		return err
-	}
-	r := &treeRemoval{ctx: ctx, k: p.fs.kernel, mount: st.mount}
-	return r.entry(dir, p.base, 0)
+	return p.at("remove tree", func(dir int) error {
+		st, err := p.fs.kernel.stat(dir)
+		if err != nil {
+			return err
+		}
+		r := &treeRemoval{ctx: ctx, k: p.fs.kernel, mount: st.mount}
+		return r.entry(dir, p.base, 0)
+	})
 }
 
 type treeRemoval struct {
@@ -591,9 +573,9 @@ func (k *kernel) chmod(fd int, mode fs.FileMode) error {
 	})
 }
 
-// pins are the directories that places are in, each held by one descriptor, however many places there are: a restore of thousands of files in a
-// few directories does with few. Every place finds its directory by its own path; only then, if that is the very object that another place
-// holds, on the same mount and still under the same name, it shares the other's descriptor. Safe for concurrent use.
+// pins are the directories of entries, each held by one descriptor, however many entries there are: a restore of thousands of files in a
+// few directories does with few. Every entry finds its directory by its own path; only then, if that is the very object that another entry
+// has, on the same mount and still under the same name, it shares the other's descriptor. Safe for concurrent use.
 type pins struct {
 	mu   sync.Mutex
 	dirs map[pinKey]*pin
@@ -606,11 +588,11 @@ type pinKey struct {
 }
 
 type pin struct {
-	pins   *pins
-	calls  Calls
-	key    pinKey
-	fd     int
-	places int
+	pins  *pins
+	calls Calls
+	key   pinKey
+	fd    int
+	users int
 }
 
 // take makes d an owner of the directory called name that fd is a handle on: of fd itself, or, with fd closed, of the one that others hold.
@@ -622,13 +604,13 @@ func (ps *pins) take(k *kernel, d *descriptor, fd int, st *status, name string) 
 		held = &pin{pins: ps, calls: k.calls, key: key, fd: fd}
 		ps.dirs[key] = held
 	}
-	held.places++
+	held.users++
 	ps.mu.Unlock()
 	if held.fd != fd {
 		// Where the server of a file system has forgotten the name, an old handle may have none any more, though its object has.
 		if now, err := k.name(held.fd); err != nil || now != name {
 			ps.release(held) //nolint:errcheck // nothing was written through it
-			held = &pin{pins: ps, calls: k.calls, key: key, fd: fd, places: 1}
+			held = &pin{pins: ps, calls: k.calls, key: key, fd: fd, users: 1}
 		} else {
 			k.close(fd) //nolint:errcheck // nothing was written through it
 		}
@@ -637,21 +619,21 @@ func (ps *pins) take(k *kernel, d *descriptor, fd int, st *status, name string) 
 	return held
 }
 
-// share makes d one more owner of what held holds, while another one is.
+// share makes d one more owner of held, while another one is.
 func (ps *pins) share(d *descriptor, held *pin) {
 	ps.mu.Lock()
-	held.places++
+	held.users++
 	ps.mu.Unlock()
 	d.fd, d.owner = held.fd, held
 }
 
-// Close ends one place's use of it.
+// Close ends one entry's use of it.
 func (p *pin) Close(int) error { return p.pins.release(p) }
 
 func (ps *pins) release(held *pin) error {
 	ps.mu.Lock()
-	held.places--
-	last := held.places == 0
+	held.users--
+	last := held.users == 0
 	if last && ps.dirs[held.key] == held {
 		delete(ps.dirs, held.key)
 	}
@@ -662,7 +644,7 @@ func (ps *pins) release(held *pin) error {
 	return held.calls.Close(held.fd)
 }
 
-// EntriesOpen is how many files are open at most for places of these true names, all at once.
+// EntriesOpen is how many files are open at most for entries of these true names, all at once.
 func EntriesOpen(names []string) int {
 	dirs := map[string]bool{}
 	for _, name := range names {

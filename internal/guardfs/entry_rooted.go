@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -20,7 +21,7 @@ type Entry struct {
 	base   string
 	object Object
 	links  bool  // a symbolic link there may itself be loaded; see EntryLink
-	hold   *hold // of a temporary name; nil for others
+	temp   *temp // of a temporary name; nil for others
 	once   sync.Once
 }
 
@@ -46,7 +47,7 @@ func (p *Entry) lstat() (Info, error) {
 	return infoOf(p.root.Root, p.base, fi), nil
 }
 
-// EntriesOpen is how many files are open at most for places of these true names, all at once.
+// EntriesOpen is how many files are open at most for entries of these true names, all at once.
 func EntriesOpen(names []string) int { return len(names) }
 
 // SharedDirs says that EntriesOpen counts directories, not names.
@@ -58,12 +59,17 @@ func (p *Entry) Close() (err error) {
 	return err
 }
 
-// SyncNames puts the names in the place's directory on stable storage, where the system can do that.
+// SyncNames puts the names in the entry's directory on stable storage, where the system can do that.
 func (p *Entry) SyncNames() error {
-	if err := syncRoot(p.root); err != nil {
-		return p.failed("sync directory of", err)
+	if runtime.GOOS == "windows" {
+		return nil
 	}
-	return nil
+	d, err := p.root.Open(".")
+	if err == nil {
+		err = p.root.do("fsync", d.Sync)
+		d.Close() //nolint:errcheck // nothing was written through it
+	}
+	return p.failed("sync directory of", err)
 }
 
 // still reports a *ConflictError when the directory is no longer where it was judged.
@@ -80,72 +86,55 @@ func (p *Entry) still() error {
 // certain that a file has not changed.
 func (p *Entry) Reload(_ *Before, max int64) (*Before, error) { return p.Load(max) }
 
-func (p *Entry) read(before *Before, max int64, how loading) (*Before, error) {
-	// What was judged is not judged again: a hold of a dead process would be denied.
+func (p *Entry) read(before *Before, max int64, how loading) (b *Before, err error) {
+	// An object that was judged is not judged again: a temporary name of a dead process would be denied.
 	seen := p.object.Info
-	fi, err := p.root.Lstat(p.base)
-	if err == nil {
-		p.object.Info = infoOf(p.root.Root, p.base, fi)
-	}
-	now := p.object.Info
-	if err != nil && (seen.Kind != KindAbsent || !os.IsNotExist(err)) || now.ID != seen.ID || now.Kind != seen.Kind {
+	now, err := p.lstat()
+	if p.object.Info = now; err != nil && (seen.Kind != KindAbsent || !os.IsNotExist(err)) || now.ID != seen.ID || now.Kind != seen.Kind {
 		if err := p.look(Modify); err != nil {
 			return nil, err
 		}
 		now = p.object.Info
 	}
-	b := before
-	if now.Kind != KindFile || !how.unread(now.Size, max) {
-		b, err = p.loadAt(p.base, max)
-	} else if b == nil || b.Info.ID != now.ID || b.Info.Size != now.Size || b.Info.Mode != now.Mode ||
-		!b.Info.ModTime.Equal(now.ModTime) || !b.Info.ChangeTime.Equal(now.ChangeTime) {
-		b, err = p.sum(how == onlyHash)
+	if before != nil && now.Kind == KindFile && how.unread(now.Size, max) && now.unchanged(&before.Info) {
+		return before, nil
 	}
+	b, err = p.load(max, how)
 	if err == nil && b.Info.Kind == KindSymlink && !p.links {
 		return nil, &SymlinkError{Path: p.object.Spelled, Target: string(b.Content)}
 	}
 	return b, err
 }
 
-// sum describes the file there without its content.
-func (p *Entry) sum(hashed bool) (*Before, error) {
+// load reads what stands there. A file is only described where how says so.
+func (p *Entry) load(max int64, how loading) (*Before, error) {
 	fi, err := p.root.Lstat(p.base)
-	if err != nil {
-		return nil, p.failed("stat", err)
-	}
-	f, err := openFile(p.root, p.base, p.object.Spelled, fi)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // nothing was written through it
-	b := newBefore(f.Info(), nil, xattrs(f.file))
-	if b.Hash = ""; hashed {
-		b.Hash, err = stream(context.Background(), f, b.Info.Size, func([]byte) error { return nil })
-	}
-	return b, err
-}
-
-func (p *Entry) loadAt(name string, max int64) (*Before, error) {
-	fi, err := p.root.Lstat(name)
 	switch {
 	case os.IsNotExist(err):
 		return &Before{}, nil
 	case err != nil:
 		return nil, p.failed("stat", err)
 	case fi.Mode()&fs.ModeSymlink != 0:
-		target, err := p.root.Readlink(name)
+		target, err := p.root.Readlink(p.base)
 		if err != nil {
 			return nil, p.failed("read link", err)
 		}
-		return newBefore(infoOf(p.root.Root, name, fi), []byte(target), nil), nil
+		return newBefore(infoOf(p.root.Root, p.base, fi), []byte(target), nil), nil
 	case !fi.Mode().IsRegular():
 		return nil, &NotRegularError{Path: p.object.Spelled, Kind: special(fi.Mode())}
 	}
-	f, err := openFile(p.root, name, p.object.Spelled, fi)
+	f, err := openFile(p.root, p.base, p.object.Spelled, fi)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written through it
+	if how.unread(fi.Size(), max) {
+		b := newBefore(f.Info(), nil, xattrs(f.file))
+		if b.Hash = ""; how == onlyHash {
+			b.Hash, err = stream(context.Background(), f, b.Info.Size, func([]byte) error { return nil })
+		}
+		return b, err
+	}
 	content, err := f.slurp(max)
 	if err != nil {
 		return nil, err
@@ -157,8 +146,8 @@ func (p *Entry) loadAt(name string, max int64) (*Before, error) {
 	return newBefore(info, content, xattrs(f.file)), nil
 }
 
-// Allowed asks the system whether this process may make and remove names in the place's directory: a *PathError when not. That it may promises
-// nothing, it only tells early what would fail. Here nobody is asked.
+// Allowed asks the system whether this process may make and remove names in the entry's directory: a *PathError when not. A yes promises nothing: the answer
+// only tells early of a change that would fail. Here nobody is asked.
 func (p *Entry) Allowed() error { return nil }
 
 // Fixed says why the file at p can't be exchanged for another one. Here nobody is asked, and no file is written in place.
@@ -169,7 +158,7 @@ func (p *Entry) Overwrite(Precondition, []byte) (pub *Published, begun bool, err
 	return nil, false, p.failed("write", errors.ErrUnsupported)
 }
 
-// Expected is what of m a file staged there will most likely have. Published.Dropped has the metadata that was not kept.
+// Expected is the part of m that a file staged there will most likely have. Published.Dropped has the metadata that was not kept.
 func (p *Entry) Expected(m Metadata) Metadata {
 	m.Mode &= fs.ModePerm | fs.ModeSticky
 	return m
@@ -215,23 +204,19 @@ func (p *Entry) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 		return Metadata{}, p.failed("stage", err)
 	}
 	fi, err := file.Stat()
-	m := Metadata{}
+	var i Info
 	if err == nil {
-		i := infoOf(p.root.Root, temp, fi)
-		m = Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}
+		i = infoOf(p.root.Root, temp, fi)
 	}
 	if dir {
-		m.Mode |= p.dir.Info.Mode & fs.ModeSetgid
+		i.Mode |= p.dir.Info.Mode & fs.ModeSetgid
 	}
 	file.Close() //nolint:errcheck // nothing was written through it
 	err = errors.Join(err, p.root.Remove(temp))
-	if err != nil {
-		return m, p.failed("stage", err)
-	}
-	return m, nil
+	return Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}, p.failed("stage", err)
 }
 
-// dirRoot is the directory of a place. A test may have its calls fail, those that change something
+// dirRoot is the directory of an entry. A test may have its calls fail, those that change something
 // and the looks between them: see Options.Fault.
 type dirRoot struct {
 	*os.Root

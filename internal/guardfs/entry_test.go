@@ -150,7 +150,7 @@ func TestPublishRefusals(t *testing.T) {
 	})
 }
 
-// Whatever changes between Load and Publish, the Publish notices and the change stays.
+// A Publish notices any change since Load, and the change stays.
 func TestConflicts(t *testing.T) {
 	for name, change := range map[string]func(p string) error{
 		"content":   func(p string) error { return os.WriteFile(p, []byte("theirs"), 0o644) },
@@ -312,12 +312,7 @@ func TestHardLinkToDenied(t *testing.T) {
 		if _, err := f.Entry(b + "/ws/h"); err != errDenied {
 			t.Errorf("place: %v", err)
 		}
-		h, err := f.Resolve(b+"/ws", Look)
-		must(t, err)
-		defer h.Close()
-		d, err := h.Dir()
-		must(t, err)
-		defer d.Close()
+		d := dirOf(t, f, b+"/ws")
 		if _, err := d.OpenFile("h"); err != errDenied {
 			t.Errorf("open in a directory that no rule touches: %v", err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// FixedError: what has the name Path can't be exchanged, moved or removed, or nothing can be made there. Err is the system's word for it.
+// FixedError: the object at Path can't be exchanged, moved or removed, or nothing can be made there. Err is the system's word for it.
 type FixedError struct {
 	Path     string
 	Dir      string // its directory, where this process may not write to that; "": Path is a mount point
@@ -34,8 +34,8 @@ var ErrMount = errors.New("on another file system")
 // ErrPseudo: the object lives on a kernel interface (procfs, sysfs, cgroup, …), which holds no files.
 var ErrPseudo = errors.New("kernel interface, not a file")
 
-// ErrUnavailable: what makes the system calls elsewhere is gone, or says what can't be. Whether the call was made
-// nobody knows.
+// ErrUnavailable: the worker that makes the system calls elsewhere is gone, or gave an impossible answer. Nobody knows whether the call
+// was made.
 var ErrUnavailable = errors.New("the sandbox is not available")
 
 // PathError is an operation that the system refused. Err is an errno, which also answers to fs.ErrNotExist,
@@ -50,7 +50,8 @@ func (e *PathError) Error() string { return e.Op + " " + strconv.Quote(e.Path) +
 // Unwrap gives the cause.
 func (e *PathError) Unwrap() error { return e.Err }
 
-const MaxPath = 4095 // bytes that a path may have: PATH_MAX of Linux without the zero behind it
+// MaxPath is how many bytes a path may have: PATH_MAX of Linux without the zero behind it. Other systems allow less; then their own error comes.
+const MaxPath = 4095
 
 // BadPathError is a path that could not be the name of anything, refused before the file system was asked.
 type BadPathError struct{ Path, Why string }
@@ -83,7 +84,7 @@ func (e *MissingParentError) Error() string {
 // Unwrap makes errors.Is(err, fs.ErrNotExist) true.
 func (e *MissingParentError) Unwrap() error { return fs.ErrNotExist }
 
-// A Interference is what somebody else did between the check and the use.
+// Interference is a change that somebody else made between the check and the use.
 type Interference string
 
 // All that there are, but for NowA.
@@ -121,7 +122,7 @@ func NowA(kind string) Interference { return nowA + Interference(kind) }
 
 const nowA = "now_a "
 
-// Kind is what NowA was told.
+// Kind is the kind that NowA was given.
 func (m Interference) Kind() (kind string, is bool) { return strings.CutPrefix(string(m), nowA) }
 
 // ConflictError: somebody else changed the object between the check and the use. Nothing of theirs was lost;

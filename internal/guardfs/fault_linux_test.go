@@ -105,7 +105,7 @@ var mutations = []mutation{
 	}, "old", "old"},
 }
 
-// faults are what can go wrong with one call.
+// faults are the failures of one call.
 var faults = map[string]Fault{
 	"EIO":          {Err: unix.EIO},
 	"ENOSPC":       {Err: unix.ENOSPC},

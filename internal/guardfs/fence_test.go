@@ -64,6 +64,12 @@ func (f *fence) Dir(canonical string, also ...string) DirVerdict {
 	return DirVerdict{All: true}
 }
 
+// everything is a Judge without a rule.
+type everything struct{}
+
+func (everything) Judge(Object, Access) error       { return nil }
+func (everything) Dir(string, ...string) DirVerdict { return DirVerdict{All: true} }
+
 // lay builds a tree below base. "d/" is a directory, "f" an empty file, "f = text" a file, "l => target" a link,
 // "h <= f" a second name, "p |" a fifo. $B stands for base.
 func lay(t testing.TB, base string, lines ...string) {
@@ -362,7 +368,7 @@ func remove(place *Entry, before *Before) error {
 	return nil
 }
 
-// undo is what a caller does after a Publish that failed: it goes by what stands at both names, as an engine does with its record of them.
+// undo takes a failed Publish back, by the objects that stand at both names, as an engine does with its record of them.
 // own and content are those of the new file.
 func undo(place, h *Entry, own Identity, content string) error {
 	for range 16 {

@@ -4,6 +4,7 @@ package guardfs
 
 import (
 	"io"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,17 +32,11 @@ func (f *FS) handle(t *trail, a Access) *Handle {
 // Close gives the handle back.
 func (h *Handle) Close() error { return h.fd.close() }
 
-// Open opens the object for reading: the one that was judged, whatever its name means by now. Anything but a
-// regular file is a *NotRegularError. A handle that was resolved for something else is judged for Read first.
-func (h *Handle) Open() (*File, error) {
-	if h.access != Read {
-		if err := h.fs.judge.Judge(h.object, Read); err != nil {
-			return nil, err
-		}
-	}
+// open is Handle.Open of what may be read.
+func (h *Handle) open() (*File, error) {
 	fd, err := h.fd.use()
 	if err != nil {
-		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
+		return nil, err
 	}
 	defer h.fd.done() //nolint:errcheck // Close reports it
 	k := h.fs.kernel
@@ -50,34 +45,24 @@ func (h *Handle) Open() (*File, error) {
 	}
 	n, err := k.reopen(fd, ReadFlags)
 	if err != nil {
-		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
+		return nil, err
 	}
 	return newFile(k, n, h.object.Spelled)
 }
 
-// ReadFlags are those of whatever is opened to be read. They never block: not on a fifo, not on a
+// ReadFlags are the flags of a file that is opened to be read. They never block: not on a fifo, not on a
 // lease, and no terminal becomes ours.
 const ReadFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 
-// Dir opens the object for listing and walking. Anything but a directory is ENOTDIR.
-func (h *Handle) Dir() (*Dir, error) {
-	if h.access > Read {
-		if err := h.fs.judge.Judge(h.object, Look); err != nil {
-			return nil, err
-		}
-	}
+// openDir is Handle.Dir of a directory that may be listed.
+func (h *Handle) openDir() (*Dir, error) {
 	fd, err := h.fd.use()
-	if err == nil {
-		defer h.fd.done() //nolint:errcheck // Close reports it
-		if h.object.Info.Kind != KindDir {
-			err = unix.ENOTDIR
-		}
-	}
-	if err == nil {
-		fd, err = h.fs.kernel.reopenDir(fd)
-	}
 	if err != nil {
-		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
+		return nil, err
+	}
+	defer h.fd.done() //nolint:errcheck // Close reports it
+	if fd, err = h.fs.kernel.reopenDir(fd); err != nil {
+		return nil, err
 	}
 	return newDir(h.fs, fd, h.object.True, status{info: h.object.Info, mount: h.mount})
 }
@@ -98,6 +83,7 @@ type File struct {
 	dir    string // with name, for errors; dir is "" when name is the whole
 	name   string
 	info   Info
+	pos    atomic.Int64 // of the next Read
 }
 
 // newFile takes over fd, or closes it when it is not a regular file.
@@ -117,7 +103,7 @@ func newFile(k *kernel, fd int, name string) (*File, error) {
 	return f, nil
 }
 
-// Stat is what stat says now.
+// Stat looks at the file now.
 func (f *File) Stat() (Info, error) {
 	fd, err := f.fd.use()
 	if err != nil {
@@ -138,14 +124,12 @@ func (f *File) Read(p []byte) (int, error) {
 		return 0, f.failed("read", err)
 	}
 	defer f.fd.done() //nolint:errcheck // Close reports it
-	if len(p) == 0 {
-		return 0, nil
-	}
-	n, err := f.kernel.read(fd, p)
+	n, err := f.kernel.pread(fd, p, f.pos.Load())
+	f.pos.Add(int64(max(n, 0)))
 	switch {
 	case err != nil:
-		return n, f.failed("read", err)
-	case n == 0:
+		return 0, f.failed("read", err)
+	case n == 0 && len(p) > 0:
 		return 0, io.EOF
 	}
 	return n, nil
@@ -185,10 +169,6 @@ func (k *kernel) preadFull(fd int, p []byte, off int64) (n int, err error) {
 
 // Close gives the file back.
 func (f *File) Close() error { return f.fd.close() }
-
-func (f *File) failed(op string, err error) error {
-	return &PathError{Op: op, Path: f.path(), Err: err}
-}
 
 func (f *File) path() string {
 	if f.dir == "" {

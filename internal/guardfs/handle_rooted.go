@@ -32,33 +32,19 @@ func (h *Handle) Close() (err error) {
 	return err
 }
 
-// Open opens the object for reading. Anything but a regular file is a *NotRegularError; when another object has taken
-// its name meanwhile, that is a *ConflictError.
-func (h *Handle) Open() (*File, error) {
-	if h.access != Read {
-		if err := h.fs.judge.Judge(h.object, Read); err != nil {
-			return nil, err
-		}
-	}
+// open is Handle.Open of what may be read. When another object has taken its name meanwhile, that is a *ConflictError.
+func (h *Handle) open() (*File, error) {
 	if h.object.Info.Kind != KindFile {
 		return nil, &NotRegularError{Path: h.object.Spelled, Kind: special(h.fi.Mode())}
 	}
 	return openFile(h.dir, h.leaf, h.object.Spelled, h.fi)
 }
 
-// Dir opens the object for listing and walking. Anything but a directory is ENOTDIR.
-func (h *Handle) Dir() (*Dir, error) {
-	if h.access > Read {
-		if err := h.fs.judge.Judge(h.object, Look); err != nil {
-			return nil, err
-		}
-	}
-	if h.leaf != "" {
-		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: syscall.ENOTDIR}
-	}
+// openDir is Handle.Dir of a directory that may be listed.
+func (h *Handle) openDir() (*Dir, error) {
 	root, err := h.dir.OpenRoot(".")
 	if err != nil {
-		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: cause(err)}
+		return nil, err
 	}
 	return newDir(h.fs, root, h.object.True, h.fi, h.fs.judge.Dir(h.object.True)), nil
 }
@@ -112,7 +98,7 @@ func openFile(dir opener, leaf, name string, fi fs.FileInfo) (*File, error) {
 	return nil, err
 }
 
-// Stat is what stat says now.
+// Stat looks at the file now.
 func (f *File) Stat() (Info, error) {
 	fi, err := f.file.Stat()
 	if err != nil {
@@ -149,10 +135,6 @@ func (f *File) Close() (err error) {
 func (f *File) Steady() bool { return false }
 
 func (f *File) path() string { return f.name }
-
-func (f *File) failed(op string, err error) error {
-	return &PathError{Op: op, Path: f.name, Err: cause(err)}
-}
 
 // slurp reads a whole file of at most max bytes; max < 0: no limit.
 func (f *File) slurp(max int64) ([]byte, error) {

@@ -13,16 +13,15 @@ import (
 	"moltisfs/internal/guardfs/flock"
 )
 
-// A Use says that somebody uses what a key stands for, beside others, also of other processes. It ends
-// with the process too.
+// A Use is one of several uses of the thing that a key stands for, by this process or others. It ends with the process.
 type Use struct {
 	file *os.File
 	path string
 	what []byte
 }
 
-// Use begins one. It waits for who runs Last of the same key, until ctx ends. what is for Abandoned,
-// and the same for all who use the key.
+// Use begins a use of key. It waits, until ctx ends, for a Last of the same key. what is for Abandoned,
+// and the same in all uses of the key.
 func (l *Locks) Use(ctx context.Context, key string, what []byte) (*Use, error) {
 	sum := sha256.Sum256([]byte(key))
 	u := &Use{path: filepath.Join(l.shared.dir, "use-"+hex.EncodeToString(sum[:16])), what: what}
@@ -34,7 +33,7 @@ func (l *Locks) Use(ctx context.Context, key string, what []byte) (*Use, error) 
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return nil, &LockedError{Key: key, Holder: "whoever clears it up", Err: context.Cause(ctx)}
+			return nil, &LockedError{Key: key, Holder: "the clearing up", Err: context.Cause(ctx)}
 		}
 	}
 }
@@ -54,9 +53,9 @@ func (u *Use) lock(try func(*os.File) (bool, error)) (held bool, err error) {
 	return held, err
 }
 
-// Last ends it, and runs last if nobody else uses the key. Who begins to meanwhile waits for it.
+// Last ends the use, and runs last if nobody else uses the key. A Use that begins meanwhile waits for it.
 func (u *Use) Last(last func() error) error {
-	flock.Close(u.file) //nolint:errcheck // closing is what lets go
+	flock.Close(u.file) //nolint:errcheck // closing lets go
 	alone, err := u.lock(flock.TryLock)
 	if !alone || err != nil {
 		return err
@@ -66,7 +65,7 @@ func (u *Use) Last(last func() error) error {
 	return last()
 }
 
-// Abandoned runs last for each key whose users were all killed, with the what of theirs, and forgets
+// Abandoned runs last for each key whose users were all killed, with their what, and forgets
 // it where last succeeds.
 func (l *Locks) Abandoned(last func(what []byte) error) error {
 	files, _ := filepath.Glob(filepath.Join(l.shared.dir, "use-*")) // it fails for bad patterns only

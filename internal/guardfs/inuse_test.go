@@ -8,20 +8,16 @@ import (
 	"time"
 )
 
-// Whoever is the last of those who use something clears it up, and nobody else does.
+// The last of several uses clears up, and no other does.
 func TestUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	use := func() *Use {
 		t.Helper()
 		l, err := OpenLocks(dir) // each as another process has it
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		u, err := l.Use(t.Context(), "k", []byte("what"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return u
 	}
 	cleared := 0
@@ -31,9 +27,7 @@ func TestUse(t *testing.T) {
 		t.Errorf("the first of two: %d, %v", cleared, err)
 	}
 	l, err := OpenLocks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = b.Last(func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -56,14 +50,12 @@ func TestUse(t *testing.T) {
 	}
 }
 
-// Whose users were all killed is told with what they said, until somebody has cleared it up.
+// A key whose users were all killed is told with their text, until it is cleared up.
 func TestAbandoned(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, err := OpenLocks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, key := range []string{"alive", "ended", "killed", "shared"} {
 		for range 2 {
 			u, err := l.Use(t.Context(), key, []byte(key))
@@ -75,16 +67,12 @@ func TestAbandoned(t *testing.T) {
 			case key == "killed":
 				err = u.file.Close()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if key == "shared" {
 				if u, err = l.Use(t.Context(), key, []byte(key)); err == nil {
 					err = u.file.Close() // one of its users was killed
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // A Journal is the record of the names that operations give beside the agent's files as long as no row of the store has them. It has a
 // file for each operation, called like its tag, with a line for each name. Only names on record in a journal or in the store are ours:
-// any other is somebody's file, and stays. What could not be put back in its place and has a name ending in ".kept" is on record too. A
+// any other is somebody's file, and stays. An object that could not be put back, and has a name ending in ".kept", is on record too. A
 // nil Journal keeps no record.
 //
 // A journal survives kills. After a power cut the last lines may be missing; then a name may stay that nobody knows.
@@ -23,7 +23,7 @@ func OpenJournal(dir string) *Journal { return &Journal{dir} }
 
 const keptDir = "kept"
 
-// Note adds a line to what is on record of the operation that has that tag.
+// Note adds a line to the record of the operation that has that tag.
 func (j *Journal) Note(tag, line string) error {
 	if j == nil {
 		return nil
@@ -47,10 +47,10 @@ func (j *Journal) Note(tag, line string) error {
 	return nil
 }
 
-// A GivenName is the name Base, which was given in the directory of Beside. Beside is what a Judge was asked about.
+// A GivenName is the name Base, which was given in the directory of Beside. A Judge was asked about Beside.
 type GivenName struct{ Beside, Base string }
 
-// give is called before the name base is given beside what is at the true path name.
+// give is called before the name base is given beside the true path name.
 func (j *Journal) give(name, base string) error {
 	tag, ok := ParseTemp(base)
 	if !ok {
@@ -110,7 +110,7 @@ func (j *Journal) Forget(tag string) {
 	}
 }
 
-// A KeptFile is what could not be put back at Of, where something else is, and is at Path now.
+// A KeptFile is an object that could not be put back at Of, where another one is; it is at Path now.
 type KeptFile struct {
 	Path string `json:"path"`
 	Of   string `json:"of"`
@@ -129,7 +129,7 @@ func (j *Journal) keep(k KeptFile) {
 	os.WriteFile(filepath.Join(dir, path.Base(k.Path)), []byte(text), 0o600) //nolint:errcheck // see above
 }
 
-// Kept lists what is on record; there says of each whether it still is where it was, and what is not is forgotten.
+// Kept lists the kept files on record; there says of each whether it still is where it was, and one that is not is forgotten.
 func (j *Journal) Kept(there func(KeptFile) bool) (kept []KeptFile, err error) {
 	dir := filepath.Join(j.dir, keptDir)
 	entries, err := os.ReadDir(dir)

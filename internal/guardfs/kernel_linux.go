@@ -4,8 +4,11 @@ package guardfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -22,8 +25,6 @@ type kernel struct {
 	calls Calls
 	proc  descriptor // what local calls have of /proc; when it is closed no handle can be named
 	walk  bool
-	// noStatx: old container runtimes filter statx. It is found out once: identities from it and from fstat differ.
-	noStatx bool
 	// hook, when set, runs before every call; tests use it to change the tree between any two calls and to
 	// make the N-th call fail. Nil in production.
 	hook    func(op string) *Fault
@@ -48,7 +49,7 @@ func openKernel(calls Calls, walk bool, hook func(op string) *Fault) (*kernel, e
 			return nil, err
 		}
 		k.calls = l
-		k.proc.open(l.proc, l)
+		k.proc.open(l.proc, ownProc{l})
 	} else {
 		k.proc.owner = kept{}
 	}
@@ -60,20 +61,10 @@ func openKernel(calls Calls, walk bool, hook func(op string) *Fault) (*kernel, e
 	return k, nil
 }
 
-// kept owns what is not ours to close.
+// kept owns descriptors that are not ours to close.
 type kept struct{}
 
 func (kept) Close(int) error { return nil }
-
-// firstStat is stat, and finds out whether there is statx.
-func (k *kernel) firstStat(fd int) (status, error) {
-	st, err := k.stat(fd)
-	if err == unix.ENOSYS || err == unix.EPERM {
-		k.noStatx = true
-		st, err = k.stat(fd)
-	}
-	return st, err
-}
 
 // check names the root directory, and finds out whether openat2 may be used: of all calls while
 // opening that one alone is hook's to fail.
@@ -85,7 +76,7 @@ func (k *kernel) check(hook func(op string) *Fault) error {
 	defer k.close(fd)
 	name, err := k.name(fd)
 	if err == nil {
-		_, err = k.firstStat(fd)
+		_, err = k.stat(fd)
 	}
 	if err != nil {
 		return err
@@ -237,10 +228,6 @@ func (k *kernel) pread(fd int, p []byte, off int64) (n int, err error) {
 	return retry(k, "read", func() (int, error) { return k.calls.Pread(fd, p, off) })
 }
 
-func (k *kernel) read(fd int, p []byte) (n int, err error) {
-	return retry(k, "read", func() (int, error) { return k.calls.Read(fd, p) })
-}
-
 // getdents fills p with raw directory entries; 0 means that there are no more.
 func (k *kernel) getdents(fd int, p []byte) (n int, err error) {
 	return retry(k, "getdents", func() (int, error) { return k.calls.Getdents(fd, p) })
@@ -320,13 +307,11 @@ type Calls interface {
 	Name(fd int) (string, error)
 	Readlinkat(dir int, name string) (string, error)
 	Statx(dir int, name string, flags int) (unix.Statx_t, error)
-	Fstatat(dir int, name string, flags int) (unix.Stat_t, error)
 	Magic(fd int) (uint32, error) // the type of its file system
 	Faccessat(dir int, name string, mode uint32) error
 
 	Getdents(fd int, p []byte) (int, error)
 	Pread(fd int, p []byte, off int64) (int, error)
-	Read(fd int, p []byte) (int, error)
 	Write(fd int, p []byte) (int, error)
 	Seek(fd int, off int64, whence int) (int64, error)
 	Flistxattr(fd int, p []byte) (int, error)
@@ -335,13 +320,11 @@ type Calls interface {
 	Fsetxattr(fd int, name string, value []byte) error
 	Fremovexattr(fd int, name string) error
 	Fchown(fd, uid, gid int) error
-	Fchmod(fd int, mode uint32) error
-	ChmodPath(fd int, mode uint32) error // Fchmod that takes an O_PATH handle
+	ChmodPath(fd int, mode uint32) error // of an O_PATH handle, too
 	Touch(fd int, modified unix.Timespec) error
 	Fallocate(fd int, mode uint32, off, n int64) error
 	Ftruncate(fd int, size int64) error
 	Fsync(fd int) error
-	Fdatasync(fd int) error
 
 	// Publish makes a link to the object behind fd, which may have no name.
 	Publish(fd, dir int, name string) error
@@ -351,14 +334,15 @@ type Calls interface {
 	Mkdirat(dir int, name string, mode uint32) error
 	Symlinkat(target string, dir int, name string) error
 
+	// Mounts gives /proc/self/mountinfo and the number of that text; no text where it is the one numbered seen, from 1 on.
+	Mounts(seen int64) (text []byte, number int64, err error)
+
 	Lease(fd int) error                 // takes a lease for reading, and gives it back
-	OpenMounts() (fd int, err error)    // /proc/self/mountinfo
-	MountsChanged(fd int) (bool, error) // since it was asked before; true is told once
 	Inotify() (Inotify, error)          // a queue of its own
 	User() (uid, gid int, groups []int) // as whom the calls are made
 }
 
-// Inotify is a queue of what changes in directories.
+// Inotify is a queue of changes in directories.
 type Inotify interface {
 	Add(dir int, mask uint32) (id int, err error)
 	Remove(id int) error
@@ -370,10 +354,19 @@ type Inotify interface {
 
 // local are the calls of this machine's kernel.
 type local struct {
-	proc int // O_PATH on a genuine /proc/self/fd
+	proc   int // O_PATH on a genuine /proc/self/fd
+	mounts int // /proc/self/mountinfo
+
+	mu     sync.Mutex
+	number int64 // of the text of mounts
 }
 
-// LocalCalls are those of this machine's kernel, for a worker: what they hold lasts as long as the
+// ownProc closes the files that openLocal opened.
+type ownProc struct{ *local }
+
+func (o ownProc) Close(int) error { return errors.Join(unix.Close(o.mounts), unix.Close(o.proc)) }
+
+// LocalCalls are those of this machine's kernel, for a worker: their files last as long as the
 // process.
 func LocalCalls() (Calls, error) { return openLocal() }
 
@@ -386,9 +379,9 @@ func openLocal() (*local, error) {
 	}
 	defer unix.Close(proc)
 	k := &kernel{calls: &local{}}
-	root, err := k.firstStat(proc)
+	root, err := k.stat(proc)
 	if err != nil {
-		return nil, fmt.Errorf("inspecting /proc: %w", err)
+		return nil, fmt.Errorf("statx of /proc, which takes Linux 4.11 and a container runtime that lets it through: %w", err)
 	}
 	magic, err := k.magic(proc)
 	if err != nil || magic != procMagic || root.info.ID.Ino != procRoot {
@@ -406,7 +399,12 @@ func openLocal() (*local, error) {
 		unix.Close(fds) //nolint:errcheck // nothing was written through it
 		return nil, fmt.Errorf("checking /proc/self/fd: %w", err)
 	}
-	return &local{proc: fds}, nil
+	list, err := unix.Openat(fds, "../mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		unix.Close(fds) //nolint:errcheck // see above
+		return nil, fmt.Errorf("opening /proc/self/mountinfo: %w", err)
+	}
+	return &local{proc: fds, mounts: list}, nil
 }
 
 func (*local) Openat2(dir int, name string, flags, resolve uint64) (int, error) {
@@ -443,11 +441,6 @@ func (*local) Statx(dir int, name string, flags int) (x unix.Statx_t, err error)
 	return x, err
 }
 
-func (*local) Fstatat(dir int, name string, flags int) (x unix.Stat_t, err error) {
-	err = unix.Fstatat(dir, name, &x, flags)
-	return x, err
-}
-
 func (*local) Magic(fd int) (uint32, error) {
 	var s unix.Statfs_t
 	err := unix.Fstatfs(fd, &s)
@@ -461,8 +454,6 @@ func (*local) Faccessat(dir int, name string, mode uint32) error {
 func (*local) Getdents(fd int, p []byte) (int, error) { return unix.Getdents(fd, p) }
 
 func (*local) Pread(fd int, p []byte, off int64) (int, error) { return unix.Pread(fd, p, off) }
-
-func (*local) Read(fd int, p []byte) (int, error) { return unix.Read(fd, p) }
 
 func (*local) Write(fd int, p []byte) (int, error) { return unix.Write(fd, p) }
 
@@ -484,8 +475,6 @@ func (*local) Fremovexattr(fd int, name string) error { return unix.Fremovexattr
 
 func (*local) Fchown(fd, uid, gid int) error { return unix.Fchown(fd, uid, gid) }
 
-func (*local) Fchmod(fd int, mode uint32) error { return unix.Fchmod(fd, mode) }
-
 func (l *local) ChmodPath(fd int, mode uint32) error {
 	return unix.Fchmodat(l.proc, strconv.Itoa(fd), mode, 0)
 }
@@ -502,8 +491,6 @@ func (*local) Fallocate(fd int, mode uint32, off, n int64) error {
 func (*local) Ftruncate(fd int, size int64) error { return unix.Ftruncate(fd, size) }
 
 func (*local) Fsync(fd int) error { return unix.Fsync(fd) }
-
-func (*local) Fdatasync(fd int) error { return unix.Fdatasync(fd) }
 
 func (l *local) Publish(fd, dir int, name string) error {
 	return unix.Linkat(l.proc, strconv.Itoa(fd), dir, name, unix.AT_SYMLINK_FOLLOW)
@@ -537,14 +524,42 @@ func (*local) Lease(fd int) error {
 	return err
 }
 
-func (l *local) OpenMounts() (int, error) {
-	return unix.Openat(l.proc, "../mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+func (l *local) Mounts(seen int64) (text []byte, number int64, err error) {
+	l.mu.Lock() // the kernel tells of a change once
+	defer l.mu.Unlock()
+	for range retries {
+		p := []unix.PollFd{{Fd: int32(l.mounts), Events: unix.POLLPRI}}
+		if _, err := unix.Poll(p, 0); err == unix.EINTR {
+			continue
+		} else if err != nil {
+			return nil, 0, err
+		}
+		if l.number == 0 || p[0].Revents&(unix.POLLPRI|unix.POLLERR) != 0 {
+			l.number++
+			text = nil
+		}
+		if l.number == seen || text != nil {
+			return text, l.number, nil
+		}
+		// Then it may have changed meanwhile.
+		if text, err = io.ReadAll(io.NewSectionReader(preader(l.mounts), 0, math.MaxInt64)); err != nil {
+			return nil, 0, err
+		}
+	}
+	return nil, 0, unix.EAGAIN
 }
 
-func (*local) MountsChanged(fd int) (bool, error) {
-	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}
-	_, err := unix.Poll(p, 0)
-	return p[0].Revents&(unix.POLLPRI|unix.POLLERR) != 0, err
+// preader reads a file at an offset, by its descriptor.
+type preader int
+
+func (fd preader) ReadAt(p []byte, off int64) (n int, err error) {
+	for again := true; again; again = err == unix.EINTR {
+		n, err = unix.Pread(int(fd), p, off)
+	}
+	if n = max(n, 0); n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
 }
 
 func (*local) User() (uid, gid int, groups []int) {
@@ -557,16 +572,10 @@ func (f *FS) user() int {
 	return uid
 }
 
-// status is what one look at an object tells: what the caller may know, and the mount it is on.
+// status is the answer of one look at an object: the facts for the caller, and the mount it is on.
 type status struct {
 	info  Info
 	mount uint64 // mount id; the device where the kernel does not say (before Linux 5.8)
-}
-
-// samePlace reports whether nothing that a foreign writer changes has changed since the look that gave info.
-func (s *status) unchanged(info *Info) bool {
-	return s.info.ID == info.ID && s.info.Size == info.Size && s.info.Mode == info.Mode &&
-		s.info.ModTime.Equal(info.ModTime) && s.info.ChangeTime.Equal(info.ChangeTime)
 }
 
 // stat looks at the object behind fd.
@@ -580,17 +589,10 @@ func (k *kernel) lstat(dir int, name string) (status, error) {
 }
 
 func (k *kernel) statx(dir int, name string, flags int) (status, error) {
-	if k.noStatx {
-		return k.oldStat(dir, name, flags)
-	}
 	x, err := retry(k, "stat", func() (unix.Statx_t, error) { return k.calls.Statx(dir, name, flags) })
 	if err != nil {
 		return status{}, err
 	}
-	return fromStatx(&x), nil
-}
-
-func fromStatx(x *unix.Statx_t) status {
 	s := status{
 		info: Info{
 			Kind:       kindOfMode(uint32(x.Mode)),
@@ -612,27 +614,7 @@ func fromStatx(x *unix.Statx_t) status {
 	if x.Mask&unix.STATX_MNT_ID != 0 {
 		s.mount = x.Mnt_id
 	}
-	return s
-}
-
-func (k *kernel) oldStat(dir int, name string, flags int) (status, error) {
-	x, err := retry(k, "stat", func() (unix.Stat_t, error) { return k.calls.Fstatat(dir, name, flags) })
-	if err != nil {
-		return status{}, err
-	}
-	info := Info{
-		Kind:       kindOfMode(x.Mode),
-		Size:       x.Size,
-		Mode:       modeOf(x.Mode),
-		ModTime:    time.Unix(x.Mtim.Unix()),
-		ChangeTime: time.Unix(x.Ctim.Unix()),
-		AccessTime: time.Unix(x.Atim.Unix()),
-		ID:         Identity{Dev: uint64(x.Dev), Ino: x.Ino}, //nolint:unconvert // 32 bits on some ports
-		Links:      uint64(x.Nlink),
-		UID:        x.Uid,
-		GID:        x.Gid,
-	}
-	return status{info: info, mount: info.ID.Dev}, nil
+	return s, nil
 }
 
 func kindOfMode(mode uint32) Kind {
@@ -684,7 +666,7 @@ func (k *kernel) special(fd int, info *Info) string {
 	case KindSymlink:
 		return "symlink"
 	}
-	if x, err := k.calls.Fstatat(fd, "", unix.AT_EMPTY_PATH); err == nil {
+	if x, err := k.calls.Statx(fd, "", unix.AT_EMPTY_PATH); err == nil {
 		switch x.Mode & unix.S_IFMT {
 		case unix.S_IFIFO:
 			return "fifo"
@@ -695,7 +677,7 @@ func (k *kernel) special(fd int, info *Info) string {
 	return "device"
 }
 
-// pseudo reports whether a file system of this type is an interface of the kernel: what is read there is made
+// pseudo reports whether a file system of this type is an interface of the kernel: a text read there is made
 // up on the spot, and a write is a command. From linux/magic.h.
 func pseudo(magic uint32) bool {
 	switch magic {

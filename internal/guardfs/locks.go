@@ -27,7 +27,7 @@ const lockSlots = 1024
 //
 // A key's lock is one of a fixed number of bytes of one file in the directory, so that a call has one file open however many keys it
 // locks. Where the system can't lock bytes for an open file (F_OFD_SETLK, which only Linux is asked for) it is one of as many files, held
-// with flock or its like. A key of a tree (TreeKey) can be held by several at once (Shared). The kernel lets go of either when its process dies, in whatever way. Within the process waiters are served in order; between processes the
+// with flock or its like. A key of a tree (TreeKey) can be held by several at once (Shared). The kernel lets go of either when its process dies, in any way. Within the process waiters are served in order; between processes the
 // waiting is by asking again, about once in a millisecond. Safe for concurrent use.
 type Locks struct {
 	shared *lockTable
@@ -96,10 +96,10 @@ func NameKey(name string) string {
 
 const treePrefix, sharedPrefix = "tree:", "shared "
 
-// TreeKey is the key of all that is below name, which is a true one: who renames it has the key alone, who changes something below shares it.
+// TreeKey is the key of all that is below the true name name: a rename of it has the key alone, a change below shares it.
 func TreeKey(name string) string { return treePrefix + NameKey(name) }
 
-// Shared is a key of a tree for whoever lets others have it too, as long as they share it.
+// Shared is the key of a tree for a holder who lets others have it too, as long as they share it.
 func Shared(key string) string { return sharedPrefix + key }
 
 // slotsOf are the numbers of the lock files of keys, each with one of them, one that is not shared if there is one.
@@ -159,7 +159,7 @@ func (l *Locks) all(ctx context.Context, named map[int]string) (unlock func(), e
 	held := make([]func(), 0, len(named))
 	release := sync.OnceFunc(func() {
 		if file != nil {
-			file.Close() //nolint:errcheck // closing is what lets go
+			file.Close() //nolint:errcheck // closing lets go
 		}
 		for _, f := range slices.Backward(held) {
 			f()
@@ -201,7 +201,7 @@ func (l *Locks) one(ctx context.Context, i int, file *os.File, shared bool) (fre
 	} else {
 		file, err = l.acquireFile(ctx, i, shared)
 		free = func() {
-			flock.Close(file) //nolint:errcheck // closing is what lets go
+			flock.Close(file) //nolint:errcheck // closing lets go
 			slot.leave()
 		}
 	}
@@ -293,7 +293,7 @@ func (l *Locks) acquireFile(ctx context.Context, i int, shared bool) (*os.File, 
 		if there {
 			return file, nil
 		}
-		flock.Close(file) //nolint:errcheck // closing is what lets go
+		flock.Close(file) //nolint:errcheck // closing lets go
 		if err != nil {
 			return nil, err
 		}
@@ -335,7 +335,7 @@ func (l *Locks) acquire(ctx context.Context, file *os.File, at int64, try func()
 	}
 }
 
-// holderSize is what the name of a holder may take, with the newline at its end; what another had there before is behind that.
+// holderSize is the room for the name of a holder, with the newline at its end; the rest of an earlier name may be behind that.
 const holderSize = 256
 
 // writeHolder tells those who wait who has the lock. It is a courtesy: errors do not matter.

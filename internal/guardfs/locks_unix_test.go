@@ -85,7 +85,7 @@ func TestLocksInAnyOrder(t *testing.T) {
 	wg.Wait()
 }
 
-// Who waited for a lock file that was deleted meanwhile locks the one that has the name now, so that the next one waits for him.
+// A waiter whose lock file was deleted meanwhile locks the file that has the name now, so that the next one waits for him.
 func TestLockFileDeleted(t *testing.T) {
 	dir := t.TempDir()
 	ctx := context.Background()
@@ -183,8 +183,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// Those who share the lock of a tree have it together, and who has it alone has it alone: within a process
-// and between two. Who waits to have it alone is not pushed aside by those who come to share it.
+// Sharers of a tree's lock have it together, and an exclusive holder has it alone: within a process
+// and between two. A waiter for it alone is not pushed aside by others who come to share it.
 func TestSharedLocks(t *testing.T) {
 	noLeak(t)
 	for _, bytes := range []bool{true, false} {

@@ -21,7 +21,7 @@ const (
 // stale says that an attribute belongs to the content it was computed from and is wrong for any other.
 func stale(name string) bool { return name == "security.ima" || name == "security.evm" }
 
-// Expected is what of m a file staged there will most likely have: an owner and a group that this process can't give are its own, and set-id bits,
+// Expected is the part of m that a file staged there will most likely have: an owner and a group that this process can't give are its own, and set-id bits,
 // capabilities and the system's own attributes are left out. Published.Dropped has the metadata that was not kept.
 func (p *Entry) Expected(m Metadata) Metadata {
 	uid, own, groups := p.fs.kernel.calls.User()
@@ -53,12 +53,18 @@ func foreignGroup(mode fs.FileMode) fs.FileMode { return mode&^0o070 | mode&(mod
 
 // xattrs reads all extended attributes of an open file. nil: there are none, or the file system has no such thing.
 func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
-	names, err := k.xattrNames(fd)
-	if err != nil || len(names) == 0 {
+	raw, err := grow(func(p []byte) (n int, err error) {
+		err = k.do("listxattr", func() error { n, err = k.calls.Flistxattr(fd, p); return err })
+		return n, err
+	})
+	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
+		return nil, nil
+	}
+	if err != nil || len(raw) == 0 {
 		return nil, err
 	}
-	all := make(map[string][]byte, len(names))
-	for _, name := range names {
+	all := map[string][]byte{}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(raw), "\x00"), "\x00") {
 		value, err := grow(func(p []byte) (n int, err error) {
 			err = k.do("getxattr", func() error { n, err = k.calls.Fgetxattr(fd, name, p); return err })
 			return n, err
@@ -72,20 +78,6 @@ func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
 		}
 	}
 	return all, nil
-}
-
-func (k *kernel) xattrNames(fd int) ([]string, error) {
-	raw, err := grow(func(p []byte) (n int, err error) {
-		err = k.do("listxattr", func() error { n, err = k.calls.Flistxattr(fd, p); return err })
-		return n, err
-	})
-	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
-		return nil, nil
-	}
-	if err != nil || len(raw) == 0 {
-		return nil, err
-	}
-	return strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00"), nil
 }
 
 // grow reads something whose size is not known before: most fit a small buffer, and ERANGE asks for a larger one.
@@ -104,7 +96,7 @@ func grow(read func([]byte) (int, error)) ([]byte, error) {
 	return nil, err
 }
 
-// denied says that a piece of metadata cannot be kept here, by this user or on this file system. Anything else (no
+// unkept says that a piece of metadata cannot be kept here, by this user or on this file system. Anything else (no
 // space, I/O error) makes the whole Stage fail.
 func unkept(err error) bool {
 	switch err {
@@ -116,7 +108,7 @@ func unkept(err error) bool {
 
 // carry gives the staged file behind fd the metadata m. Order matters: a change of owner clears set-id bits and
 // capabilities, an ACL changes mode bits, so the mode comes last. dropped lists what could not or must not be kept.
-// now is what the file was when it was made, and what it is.
+// now is the file as it was made, then as it is.
 func (k *kernel) carry(fd int, now *status, m *Metadata, special bool) (dropped []string, err error) {
 	mode := m.Mode
 	if now.info.UID != m.UID || now.info.GID != m.GID {
@@ -141,7 +133,7 @@ func (k *kernel) carry(fd int, now *status, m *Metadata, special bool) (dropped 
 	if !special || slices.Contains(dropped, "group") {
 		keep &^= fs.ModeSetgid
 	}
-	err = k.do("chmod", func() error { return k.calls.Fchmod(fd, bitsOf(keep)) })
+	err = k.chmod(fd, keep)
 	if err != nil && !unkept(err) {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func TestMetadataIsKept(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, dir := range []func(testing.TB) string{base, ramdisk} {
 				b := dir(t)
-				// What the directory would give to a new file must not come in.
+				// The directory's gifts to a new file must not come in.
 				must(t, unix.Setxattr(b, "system.posix_acl_default", named(), 0))
 				everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 					noLeak(t)

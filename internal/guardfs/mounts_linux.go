@@ -9,12 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // mounts tells under which other names an object can be reached because its file system, or a part
-// of it, is mounted in more than one place: a bind mount is that. It is what was so at one moment.
+// of it, is mounted in more than one place: a bind mount is that. It holds for one moment.
 // nil knows of none. Names by mounts that another one covers count too: rules may mean them.
 type mounts struct {
 	at     map[string]*mount   // what a path meets, by mount point
@@ -82,7 +80,7 @@ func (t *mounts) show(m *mount, below map[int][]*mount) {
 	}
 }
 
-// split enters the names of what m shows: where it is mounted, and where its peers show it.
+// split enters the names of the tree that m shows: where it is mounted, and where its peers show it.
 func (t *mounts) split(m *mount) {
 	add := func(name string) {
 		dir, base := path.Split(name)
@@ -105,7 +103,7 @@ func (t *mounts) point(dir, name string) bool {
 	return t != nil && slices.Contains(t.points[dir], name)
 }
 
-// others are the other names of what has, or would have, the true name name.
+// others are the other names of the object that has, or would have, the true name name.
 func (t *mounts) others(name string) (names []string) {
 	if t == nil {
 		return nil
@@ -186,61 +184,33 @@ func unescape(s string) string {
 	}
 }
 
-// mountTable is the kernel's list of mounts, read again when it changed.
+// mountTable is the list of mounts as it was read last.
 type mountTable struct {
-	file descriptor // of /proc/self/mountinfo
-	mu   sync.Mutex
-	now  *mounts
-	hang bool // mayHang
-	read bool // now is what file said
+	mu     sync.Mutex
+	number int64 // of its text: see Calls.Mounts
+	now    *mounts
+	hang   bool // mayHang
 }
 
-// openMounts opens the list and reads it.
-func (k *kernel) openMounts() error {
-	fd, err := k.calls.OpenMounts()
-	if err != nil {
+// mounts is the list of mounts now. To ask costs one call of the system as long as nothing changed.
+func (k *kernel) mounts() (now *mounts, err error) {
+	err = k.byHandle(func() error {
+		t := &k.table
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		text, number, err := k.calls.Mounts(t.number)
+		if err == nil && number != t.number {
+			if t.now, err = parseMounts(string(text)); err == nil {
+				t.number, t.hang = number, mayHang(string(text))
+			}
+		}
+		now = t.now
 		return err
-	}
-	k.table.file.open(fd, k.calls)
-	_, err = k.mounts()
-	return err
+	})
+	return now, err
 }
 
-// mounts is what is mounted now. To ask costs one call of the system as long as nothing changed.
-func (k *kernel) mounts() (*mounts, error) {
-	t := &k.table
-	fd, err := t.file.use()
-	if err != nil {
-		return nil, err
-	}
-	defer t.file.done() //nolint:errcheck // Close reports it
-	// The kernel tells of a change once: who is told must have read before another one asks.
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for try := 0; ; try++ {
-		changed, err := k.mountsChanged(fd)
-		if err != nil {
-			return nil, err
-		}
-		if t.read = t.read && !changed; t.read {
-			return t.now, nil
-		}
-		if try >= retries {
-			return nil, unix.EAGAIN
-		}
-		text, err := k.readMountinfo(fd)
-		if err != nil {
-			return nil, &PathError{Op: "read", Path: "/proc/self/mountinfo", Err: err}
-		}
-		if t.now, err = parseMounts(string(text)); err != nil {
-			return nil, err
-		}
-		t.hang = mayHang(string(text))
-		t.read = true // unless it changed meanwhile
-	}
-}
-
-// MayHang says whether something is mounted that may leave a call without an answer: what another
+// MayHang says whether something is mounted that may leave a call without an answer: one that another
 // machine or program serves. Where that can't be told it may.
 func (f *FS) MayHang() bool {
 	_, err := f.kernel.mounts()
@@ -250,7 +220,7 @@ func (f *FS) MayHang() bool {
 }
 
 // localTypes are the types of file systems that answer as long as the kernel and the disk do. 9p,
-// virtiofs, fuse, nfs and whatever is not known are none.
+// virtiofs, fuse, nfs and unknown types are none.
 var localTypes = strings.Fields(`bcachefs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset debugfs
 	devpts devtmpfs ecryptfs efivarfs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hugetlbfs
 	iso9660 jfs jffs2 minix mqueue msdos nilfs2 nsfs ntfs3 overlay proc pstore ramfs reiserfs romfs
@@ -268,37 +238,7 @@ func mayHang(mountinfo string) bool {
 	return false
 }
 
-// readMountinfo reads all of it. It passes by the seam for faults: a mount that anybody makes
-// must not change how many calls a tested change takes.
-func (k *kernel) readMountinfo(fd int) ([]byte, error) {
-	buf := make([]byte, 16<<10)
-	for n, try := 0, 0; ; {
-		m, err := k.calls.Pread(fd, buf[n:], int64(n))
-		switch {
-		case again(err, try):
-			try++
-		case err != nil:
-			return nil, err
-		case m == 0:
-			return buf[:n], nil
-		default:
-			if n += m; n == len(buf) {
-				buf = append(buf, make([]byte, len(buf))...)
-			}
-		}
-	}
-}
-
-func (k *kernel) mountsChanged(fd int) (bool, error) {
-	for try := 0; ; try++ {
-		changed, err := k.calls.MountsChanged(fd)
-		if !again(err, try) {
-			return changed, err
-		}
-	}
-}
-
-// allNames asks a Judge, and tells it all names of what it is to judge.
+// allNames asks a Judge, and tells it all names of each object.
 type allNames struct {
 	rules  Judge
 	kernel *kernel
@@ -306,7 +246,7 @@ type allNames struct {
 
 func (n allNames) Judge(o Object, a Access) error {
 	m, err := n.kernel.mounts()
-	if err != nil { // who can't tell what the names are lets nothing through
+	if err != nil { // nothing is let through while the names are unknown
 		return &PathError{Op: "look up the mounts of", Path: o.Spelled, Err: err}
 	}
 	m.tell(&o)

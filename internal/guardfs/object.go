@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind is what an object is, as far as this package needs to know.
+// Kind is the kind of an object, as far as this package needs to know.
 type Kind uint8
 
 // The kinds. KindOther is a fifo, a socket or a device: never opened.
@@ -45,13 +45,13 @@ func (id Identity) String() string {
 	return strconv.FormatUint(id.Dev, 10) + ":" + strconv.FormatUint(id.Ino, 10)
 }
 
-// Lasting is "ino:birth", in decimal: what of an identity outlives a restart of the system, where devices may be numbered anew. It
+// Lasting is "ino:birth", in decimal: the part of an identity that outlives a restart of the system, where devices may be numbered anew. It
 // tells objects of one file system apart.
 func (id Identity) Lasting() string {
 	return strconv.FormatUint(id.Ino, 10) + ":" + strconv.FormatInt(id.Birth, 10)
 }
 
-// Info is what stat says of an object. The zero Info is that of an absent one.
+// Info is the answer of stat about an object. The zero Info is that of an absent one.
 type Info struct {
 	Kind                Kind
 	Size                int64       // bytes
@@ -63,21 +63,27 @@ type Info struct {
 	AccessTime          time.Time // zero where the system does not tell
 }
 
-// Object is what a path turned out to be.
+// unchanged reports whether nothing that a foreign writer changes differs between two looks at an object.
+func (i *Info) unchanged(was *Info) bool {
+	return i.ID == was.ID && i.Size == was.Size && i.Mode == was.Mode &&
+		i.ModTime.Equal(was.ModTime) && i.ChangeTime.Equal(was.ChangeTime)
+}
+
+// Object is the object that a path leads to.
 type Object struct {
 	Spelled string // as the caller wrote it
 	// True is the kernel's own name of the object: absolute, without links, "." or "..". For an absent object it
 	// is the true name of the deepest directory that exists, followed by the rest of the path.
 	True string
 	// Also are the other true names of the object, which it has where its file system is mounted more
-	// than once. What is denied by one of them is denied.
+	// than once. An object that is denied by one of them is denied.
 	Also []string
 	Hops []Hop // what the way there passes and True does not show, in order; nil when that is nothing
 	Info Info  // Kind is KindAbsent when nothing is there
 }
 
-// Hop is something that a path passes: a symlink that is followed, or what a ".." goes up from,
-// which need not exist. What is known to be there by another hop is none: the directories above the
+// Hop is something that a path passes: a symlink that is followed, or a directory that a ".." goes up from,
+// which need not exist. A directory that another hop shows to be there is none: the directories above the
 // deepest one of a chain of "..", and that of a link whose text goes up from it.
 type Hop struct {
 	Name string   // true name
@@ -85,7 +91,7 @@ type Hop struct {
 	Left bool     // a ".." goes up from it, so that what it is would show in the answer
 }
 
-// Access is what a caller is about to do to an object.
+// Access is an act of a caller on an object.
 type Access uint8
 
 // The accesses, from harmless to not. Look is to stat, to list or to name in a result; Walk is to search
@@ -118,7 +124,7 @@ func (a Access) String() string {
 	return "access(" + strconv.Itoa(int(a)) + ")"
 }
 
-// absent is what a comes to where nothing is.
+// absent is the access that a comes to where nothing is.
 func absent(a Access) Access {
 	if a > Read {
 		return Create
@@ -126,7 +132,7 @@ func absent(a Access) Access {
 	return a
 }
 
-// Judge decides what may be done. It is asked before any byte or name leaves this package, and for absent
+// Judge decides on an access. It is asked before any byte or name leaves this package, and for absent
 // objects too, so that a denied path answers the same whether or not it exists. Its errors are handed to the
 // caller unchanged. A Judge MUST be safe for concurrent use and MUST NOT use the FS that asks it.
 type Judge interface {
@@ -149,7 +155,7 @@ type DirVerdict struct {
 	// Way says of a name that Entry hides whether something may be seen below, should it be a directory: then that may be entered, and
 	// still not be named. nil: no.
 	Way func(name string) bool
-	// Below, where it is ok, is what Dir would say of a directory in it that has no other names. It takes no longer in the
+	// Below, where it is ok, is the verdict of Dir on a directory in it that has no other names. It takes no longer in the
 	// depth of a tree, where Dir goes through the whole path.
 	Below func(name string) (v DirVerdict, ok bool)
 }
@@ -168,7 +174,7 @@ func (v *DirVerdict) leads(name string, k Kind) bool {
 	return k == KindDir && v.Way != nil && v.Way(name)
 }
 
-// And shows what both verdicts show.
+// And shows the entries that both verdicts show.
 func (v DirVerdict) And(w DirVerdict) DirVerdict {
 	switch {
 	case v.all():
@@ -214,7 +220,7 @@ type DirEntry struct {
 	Ino  uint64
 }
 
-// Options is what New needs.
+// Options are the arguments of New.
 type Options struct {
 	Judge Judge // required
 	// Walk forces the component walk where openat2 would have been used. For tests, and for hosts whose
@@ -228,19 +234,19 @@ type Options struct {
 	// Calls are the system calls on the tree, on Linux only; nil: those of this machine's kernel.
 	Calls Calls
 	// Fault is asked before every system call on the tree (elsewhere than on Linux: before those of
-	// a Entry), and what it answers is what the call comes to; nil: the call goes ahead. It is for
+	// an Entry), and the call comes to its answer; nil: the call goes ahead. It is for
 	// tests of what is built on this package, from any goroutine.
 	Fault func(op string) *Fault
 }
 
-// Fault is what a system call is to come to in a test.
+// Fault is the failure of a system call in a test.
 type Fault struct {
 	Err   error
 	After bool // the call takes effect and then reports Err, as remote file systems do
 	Short bool // a write stores half of what it was given
 }
 
-// Metadata is what an exchange of content must not lose.
+// Metadata are the facts that an exchange of content must not lose.
 type Metadata struct {
 	Mode     fs.FileMode // as Info.Mode
 	UID, GID uint32
@@ -269,11 +275,11 @@ const (
 // unread says that a file of size bytes is described, and its content left out.
 func (l loading) unread(size, max int64) bool { return l == onlyHash || l == peekLarger && size > max }
 
-// Published says what Publish did.
+// Published is the outcome of Publish.
 type Published struct {
 	Info        Info         // of the new file
 	LinksBroken int          // other names of the replaced file, which keep the old content
 	Dropped     []string     // metadata that was not carried over: "setuid", "setgid", "sticky", "mode", "capabilities", "owner", "group", "acl", "xattr:NAME"
 	True        string       // true name of the published file
-	Displaced   Precondition // what came out of a Publish, as it is at the hold
+	Displaced   Precondition // the object that came out of a Publish, as it is at the temporary name
 }

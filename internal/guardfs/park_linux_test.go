@@ -1,6 +1,6 @@
 //go:build !rooted
 
-package guardfs_test
+package guardfs
 
 import (
 	"context"
@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"moltisfs/internal/guardfs"
 )
 
 // A tree that is moved is the one that is meant, and goes over nothing; what is reserved is neither listed nor entered, also where no rule says
@@ -21,55 +19,39 @@ import (
 func TestMoveTree(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{"/a/tree/sub", "/b", "/a/.moltis-trash-7/files"} {
-		if err := os.MkdirAll(dir+d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir+d, 0o700))
 	}
-	f, err := guardfs.New(guardfs.Options{Judge: everything{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	place := func(name string) *guardfs.Entry {
+	f := open(t, everything{})
+	place := func(name string) *Entry {
 		t.Helper()
 		p, err := f.EntryLink(dir + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { p.Close() })
 		return p
 	}
 	from, to := place("/a/tree"), place("/b/tree")
-	own := guardfs.Precondition{ID: from.Object().Info.ID}
+	own := Precondition{ID: from.Object().Info.ID}
 	if same, err := from.SameMount(to); err != nil || !same {
 		t.Errorf("on one mount: %v %v", same, err)
 	}
-	var conflict *guardfs.ConflictError
-	move := func(what guardfs.Precondition) error {
-		_, err := from.Publish(context.Background(), to, what, guardfs.Precondition{})
+	var conflict *ConflictError
+	move := func(what Precondition) error {
+		_, err := from.Publish(context.Background(), to, what, Precondition{})
 		return err
 	}
-	if err := move(guardfs.Precondition{ID: guardfs.Identity{Dev: 1, Ino: 1}}); !errors.As(err, &conflict) {
+	if err := move(Precondition{ID: Identity{Dev: 1, Ino: 1}}); !errors.As(err, &conflict) {
 		t.Errorf("another identity: %v", err)
 	}
-	if err := os.Mkdir(dir+"/b/tree", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir+"/b/tree", 0o700))
 	if err := move(own); !errors.As(err, &conflict) {
 		t.Errorf("over an empty directory: %v", err)
 	}
-	if err := os.Remove(dir + "/b/tree"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(dir+"/a", dir+"/c"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(dir+"/b/tree"))
+	must(t, os.Rename(dir+"/a", dir+"/c"))
 	if err := move(own); !errors.As(err, &conflict) {
 		t.Errorf("out of a directory that is elsewhere now: %v", err)
 	}
-	if err := os.Rename(dir+"/c", dir+"/a"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(dir+"/c", dir+"/a"))
 	if err := move(own); err != nil {
 		t.Error(err)
 	}
@@ -80,16 +62,7 @@ func TestMoveTree(t *testing.T) {
 		t.Errorf("another tree removed: %v", err)
 	}
 
-	h, err := f.Resolve(dir+"/a", guardfs.Look)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	d, err := h.Dir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+	d := dirOf(t, f, dir+"/a")
 	entries, denied, err := d.List(nil)
 	if err != nil || len(entries) != 0 || denied != 1 {
 		t.Errorf("listed %v, %d denied, %v", entries, denied, err)
@@ -104,27 +77,17 @@ func TestMoveTree(t *testing.T) {
 func TestRemoveTreeStaysOnItsMount(t *testing.T) {
 	dir := t.TempDir()
 	at := dir + "/tree/sub/mounted"
-	if err := os.MkdirAll(at, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(at, 0o700))
 	if err := unix.Mount("tmpfs", at, "tmpfs", 0, "size=64k"); err != nil {
 		t.Skip("SKIPPED: nothing can be mounted here: ", err)
 	}
 	t.Cleanup(func() { unix.Unmount(at, 0) })
-	if err := os.WriteFile(at+"/f", []byte("theirs"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := guardfs.New(guardfs.Options{Judge: everything{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	must(t, os.WriteFile(at+"/f", []byte("theirs"), 0o600))
+	f := open(t, everything{})
 	p, err := f.EntryLink(dir + "/tree")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
-	if err := p.RemoveTree(t.Context(), p.Object().Info.ID.Lasting()); !errors.Is(err, guardfs.ErrMount) {
+	if err := p.RemoveTree(t.Context(), p.Object().Info.ID.Lasting()); !errors.Is(err, ErrMount) {
 		t.Errorf("removed across a mount: %v", err)
 	}
 	if b, err := os.ReadFile(at + "/f"); string(b) != "theirs" {
@@ -135,10 +98,10 @@ func TestRemoveTreeStaysOnItsMount(t *testing.T) {
 // asked is a Judge that keeps what it was asked for.
 type asked struct {
 	everything
-	access []guardfs.Access
+	access []Access
 }
 
-func (a *asked) Judge(_ guardfs.Object, access guardfs.Access) error {
+func (a *asked) Judge(_ Object, access Access) error {
 	a.access = append(a.access, access)
 	return nil
 }
@@ -146,22 +109,14 @@ func (a *asked) Judge(_ guardfs.Object, access guardfs.Access) error {
 // A Judge is asked for what is about to happen: to make what is not there, to change what is.
 func TestPlaceAsksForWhatItWillDo(t *testing.T) {
 	dir, j := t.TempDir(), &asked{}
-	if err := os.WriteFile(dir+"/there", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := guardfs.New(guardfs.Options{Judge: j})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for name, want := range map[string]guardfs.Access{"/there": guardfs.Modify, "/new": guardfs.Create} {
+	must(t, os.WriteFile(dir+"/there", nil, 0o600))
+	f := open(t, j)
+	for name, want := range map[string]Access{"/there": Modify, "/new": Create} {
 		j.access = nil
 		p, err := f.Entry(dir + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p.Close()
-		if len(j.access) == 0 || slices.ContainsFunc(j.access, func(a guardfs.Access) bool { return a != want }) {
+		if len(j.access) == 0 || slices.ContainsFunc(j.access, func(a Access) bool { return a != want }) {
 			t.Errorf("%s: asked for %v, want %v", name, j.access, want)
 		}
 	}
@@ -171,10 +126,10 @@ func TestPlaceAsksForWhatItWillDo(t *testing.T) {
 type but struct {
 	everything
 	name   string
-	access guardfs.Access
+	access Access
 }
 
-func (b but) Judge(o guardfs.Object, a guardfs.Access) error {
+func (b but) Judge(o Object, a Access) error {
 	if o.True == b.name && a == b.access {
 		return fs.ErrPermission
 	}
@@ -183,12 +138,10 @@ func (b but) Judge(o guardfs.Object, a guardfs.Access) error {
 
 // Each directory that is to be made is judged before the list is given, and the list changes nothing.
 func TestMissingAsksForEach(t *testing.T) {
-	dir := guardfs.Canonical(t.TempDir())
+	dir := Canonical(t.TempDir())
 	for _, refused := range []string{"/a", "/a/b", "/a/b/c", "/a/b/c/f", "/other"} {
-		f, err := guardfs.New(guardfs.Options{Judge: but{name: dir + refused, access: guardfs.Create}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f, err := New(Options{Judge: but{name: dir + refused, access: Create}})
+		must(t, err)
 		defer f.Close()
 		dirs, name, err := f.Missing(dir + "/a/b/c/f")
 		if refused != "/other" && (!errors.Is(err, fs.ErrPermission) || dirs != nil || name != "") {
@@ -204,14 +157,10 @@ func TestMissingAsksForEach(t *testing.T) {
 	}
 }
 
-// What a new file and a new directory will have is what they have then, in a directory with a group and a default ACL of its own too.
+// A new file and a new directory have the foretold metadata, in a directory with a group and a default ACL of its own too.
 func TestFresh(t *testing.T) {
-	top := guardfs.Canonical(t.TempDir())
-	f, err := guardfs.New(guardfs.Options{Judge: everything{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	top := Canonical(t.TempDir())
+	f := open(t, everything{})
 	for _, name := range []string{"/plain", "/group", "/acl"} {
 		dir := top + name
 		err := os.Mkdir(dir, 0o755)
@@ -232,57 +181,35 @@ func TestFresh(t *testing.T) {
 				err = errors.Join(err, aerr)
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		before, _ := os.ReadDir(dir)
-		place := func(path string) *guardfs.Entry {
+		place := func(path string) *Entry {
 			p, err := f.EntryLink(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(func() { p.Close() })
 			return p
 		}
 		for _, mode := range []fs.FileMode{0o777, 0o711, 0o700} {
 			want, err := place(dir+"/d").Fresh(mode, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			p := place(dir + "/d")
-			if err := p.Mkdir(mode); err != nil {
-				t.Fatal(err)
-			}
-			if i := p.Object().Info; i.Mode != want.Mode || i.UID != want.UID || i.GID != want.GID || i.Kind != guardfs.KindDir {
+			must(t, p.Mkdir(mode))
+			if i := p.Object().Info; i.Mode != want.Mode || i.UID != want.UID || i.GID != want.GID || i.Kind != KindDir {
 				t.Errorf("%s %v: %+v, foretold %+v", name, mode, i, want)
 			}
 			file, err := place(dir+"/none").Fresh(0o666, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h, made, err := place(dir+"/d/f").Stage(t.Context(), guardfs.TempName("0123456789abcdef", 1), guardfs.NewObject{Kind: guardfs.KindFile})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			h, made, err := place(dir+"/d/f").Stage(t.Context(), TempName("0123456789abcdef", 1), NewObject{Kind: KindFile})
+			must(t, err)
 			got := made.Meta
-			if err := errors.Join(h.Drop(made.Precondition()), h.Close()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(h.Drop(made.Precondition()), h.Close()))
 			if fmt.Sprint(got) != fmt.Sprint(file) {
 				t.Errorf("%s: a file below has %+v, foretold %+v", name, got, file)
 			}
-			if err := p.RemoveEmptyDir(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, p.RemoveEmptyDir(t.Context()))
 		}
 		if after, _ := os.ReadDir(dir); len(after) != len(before) {
 			t.Errorf("%s: left %v", name, after)
 		}
 	}
 }
-
-// everything is a Judge without a rule.
-type everything struct{}
-
-func (everything) Judge(guardfs.Object, guardfs.Access) error { return nil }
-func (everything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.DirVerdict{All: true} }

@@ -6,17 +6,18 @@ import (
 	"encoding/hex"
 	"io"
 	"io/fs"
+	"syscall"
 )
 
-// Precondition is what is to be at a name when it is changed. The zero Precondition is nothing.
+// Precondition is the object that must be at a name when it is changed. The zero Precondition requires that the name is free.
 type Precondition struct {
 	ID Identity // which object
-	// Like, where it has a hash, is what the object has to be like as well: kind, mode, owner and
+	// Like, where it has a hash, is the state that the object must have as well: kind, mode, owner and
 	// content.
 	Like *Before
 }
 
-// Found is what Load found, to be found again.
+// Found is the precondition that b, which Load gave, is found again.
 func Found(b *Before) Precondition {
 	if b == nil || !b.Exists {
 		return Precondition{}
@@ -26,7 +27,7 @@ func Found(b *Before) Precondition {
 
 func (e Precondition) nothing() bool { return e == Precondition{} }
 
-// content is what Like says of the content, nil if it says nothing.
+// content is Like, if it tells of the content, else nil.
 func (e Precondition) content() *Before {
 	if e.Like != nil && e.Like.Hash == "" {
 		return nil
@@ -34,7 +35,7 @@ func (e Precondition) content() *Before {
 	return e.Like
 }
 
-// NewObject is what Stage makes. The zero NewObject is nothing.
+// NewObject is an object for Stage to make. The zero NewObject is none.
 type NewObject struct {
 	Kind    Kind
 	Content []byte // of a file; of a link: its target
@@ -50,12 +51,20 @@ type NewObject struct {
 	KeepSpecialBits bool
 	Mode            fs.FileMode // of a directory without Like and Meta, less the umask; 0: 0o777
 	Sync            bool        // Sync will be called
-	// Open keeps a file open until Drop, and nameless until Publish where the system can do that. Its
-	// place has to be the one that it is swapped with.
+	// Open keeps a file open until Close, and nameless until Publish where the system can do that. The entry that it is
+	// staged for has to be the one that it is exchanged with.
 	Open bool
 }
 
-// Staged is what Stage has made. Of nothing it is what was found under the name.
+// metadata is the metadata that a new object is to carry; nil: the system's own.
+func (what *NewObject) metadata() *Metadata {
+	if what.Meta == nil && what.Like != nil && what.Like.Exists {
+		return &what.Like.Meta
+	}
+	return what.Meta
+}
+
+// Staged is the object that Stage has made, or, for none, the one that was found under the name.
 type Staged struct {
 	Info    Info
 	Meta    Metadata // of a new thing that nothing was carried over to: what the system gave it
@@ -63,7 +72,7 @@ type Staged struct {
 	Hash    string   // of what came from NewObject.Source
 }
 
-// Precondition is what was made, to be found again.
+// Precondition is the precondition that the staged object is found again.
 func (m *Staged) Precondition() Precondition {
 	if m.Info.Kind == KindAbsent {
 		return Precondition{}
@@ -71,26 +80,43 @@ func (m *Staged) Precondition() Precondition {
 	return Precondition{m.Info.ID, &Before{Exists: true, Info: m.Info}}
 }
 
-// judgeSwap asks about both names, for what is to become of them.
-func judgeSwap(p, hold *Entry, out, in Precondition) error {
-	access := func(other Precondition) Access {
-		if other.nothing() {
+// Publish exchanges what the names p and temp have: out has to be at p, and in at temp. It looks before and
+// after. Where something else came out the answer is a *ConflictError, after one rename
+// back if what came in is still there. After an error the names may have been exchanged all the same, and nothing is lost:
+// the caller has both on record, and undoes the step by the objects that stand there. The object that came out is not removed: see Drop.
+//
+// It is one rename. Where the system or the file system knows no exchange, a file that others rename to p between the last
+// look and the rename is lost; and when a step is taken back (temp is one of Entry.Temp), the object at p is not kept.
+//
+// temp is one that Stage gave, or the entry that a thing is renamed to or from. Each entry asks its
+// own Judge, but for temporary names, which are Reserved.
+func (p *Entry) Publish(ctx context.Context, temp *Entry, out, in Precondition) (*Published, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, p.failed("publish", err)
+	}
+	if out.nothing() && in.nothing() {
+		return nil, p.failed("publish", syscall.ENOENT)
+	}
+	become := func(comes Precondition) Access {
+		if comes.nothing() {
 			return Remove
 		}
 		return Modify
 	}
-	if p.hold == nil {
-		if err := p.look(access(in)); err != nil {
-			return err
+	if p.temp == nil {
+		if err := p.look(become(in)); err != nil {
+			return nil, err
 		}
 	}
-	if hold.hold != nil {
-		return nil
+	if temp.temp == nil {
+		if err := temp.look(become(out)); err != nil {
+			return nil, err
+		}
 	}
-	return hold.look(access(out))
+	return p.publish(temp, out, in)
 }
 
-// copyChunk is what is copied between two looks at the context.
+// copyChunk is the size of a copy between two looks at the context.
 const copyChunk = 1 << 20
 
 // stream hands the first size bytes of src to write, and hashes them meanwhile.
@@ -137,8 +163,7 @@ func (what *NewObject) copied() error {
 		return err
 	}
 	was := what.Source.Info()
-	if now.ID != was.ID || now.Size != was.Size || !now.ModTime.Equal(was.ModTime) ||
-		!now.ChangeTime.Equal(was.ChangeTime) {
+	if !now.unchanged(&was) {
 		return &ConflictError{Path: what.Source.path(), Why: ContentChanged}
 	}
 	return nil

@@ -4,7 +4,6 @@ package guardfs
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,162 +13,129 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Publish lets the names p and hold trade what they have: out has to be at p, and in at hold. It is
-// one rename. It looks before and after. Where something else came out the answer is a *ConflictError, after one rename
-// back if what came in is still there. After an error the names may have been traded all the same, and nothing is lost:
-// the caller has both on record, and undoes the step by what stands there. What came out is not removed: see Drop.
-//
-// Where the file system knows no exchange, a file that others rename to p between the last look and the
-// rename is lost; and when a step is taken back (hold is one of Temp), the object at p is not kept.
-//
-// hold is one that Stage gave, or the place that a thing is renamed to or from. Each place asks its
-// own Judge, but for holds, whose names are Reserved.
-func (p *Entry) Publish(ctx context.Context, hold *Entry, out, in Precondition) (*Published, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, p.failed("publish", err)
-	}
-	if out.nothing() && in.nothing() {
-		return nil, p.failed("publish", unix.ENOENT)
-	}
-	dir, err := p.fd.use()
-	if err != nil {
-		return nil, p.failed("publish", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	other, err := hold.fd.use()
-	if err != nil {
-		return nil, p.failed("publish", err)
-	}
-	defer hold.fd.done() //nolint:errcheck // Close reports it
-	left := hold.left()
-	s := &swap{p: p, hold: hold, dir: dir, other: other, out: out, in: in, fd: -1, again: left == nil || left.ID != in.ID}
-	if err := judgeSwap(p, hold, out, in); err != nil {
-		return nil, err
-	}
-	if h := hold.hold; h != nil && h.staged != nil && h.staged.id == in.ID {
-		if err := s.name(h); err != nil {
-			return nil, p.orUnavailable(dir, err)
+// publish is Publish once both names are judged: one rename. After an error the names may have been exchanged all the same.
+func (p *Entry) publish(temp *Entry, out, in Precondition) (*Published, error) {
+	pub := &Published{}
+	err := p.at("publish", func(dir int) error {
+		return temp.at("publish", func(tempDir int) error {
+			x := &exchange{p: p, temp: temp, dir: dir, tempDir: tempDir, out: out, in: in, displaced: -1, staged: -1}
+			made := temp.staged()
+			x.again = made == nil || made.ID != in.ID
+			if t := temp.temp; t != nil && t.file != nil && t.file.id == in.ID {
+				if err := x.giveName(t); err != nil {
+					return err
+				}
+			}
+			return x.run(pub)
+		})
+	})
+	if _, ok := errors.AsType[*ConflictError](err); ok {
+		if _, _, werr := p.where(); errors.Is(werr, ErrUnavailable) { // nobody makes calls any more: it is no conflict
+			err = werr
 		}
 	}
-	pub := &Published{}
-	if err := s.run(pub); err != nil {
-		return nil, p.orUnavailable(dir, err)
+	if err != nil {
+		return nil, err
 	}
 	return pub, nil
 }
 
-// name gives the nameless file at the hold its temporary name.
-func (s *swap) name(h *hold) error {
-	err := s.p.still()
+// exchange is a rename that gives each of two names what the other has, each in a directory that is pinned.
+type exchange struct {
+	p, temp      *Entry
+	dir, tempDir int // their directories
+	out, in      Precondition
+	displaced    int    // a handle on what was at p, or -1
+	staged       int    // a handle on what was at temp, or -1
+	gone         status // of what came out
+	again        bool   // a step is taken back: in was at p before
+	overwrote    bool   // the file system knows no exchange
+}
+
+// giveName gives the nameless file of temp its temporary name.
+func (x *exchange) giveName(t *temp) error {
+	if err := x.p.still(); err != nil {
+		return err
+	}
+	if err := x.temp.giveName(); errors.Is(err, unix.ENOENT) {
+		return x.p.conflict(DirRemoved)
+	} else if err != nil {
+		return err
+	}
+	st, err := x.p.fs.kernel.stat(t.file.fd.fd)
 	if err != nil {
 		return err
 	}
-	if err = h.staged.take(s.other); err == unix.ENOENT {
-		return s.p.conflict(DirRemoved)
-	}
-	var st status
-	if err == nil {
-		st, err = s.p.fs.kernel.stat(h.staged.fd.fd)
-	}
-	if err != nil {
-		return s.p.failed("publish", err)
-	}
-	h.left, h.staged.named = &st.info, false // from here on the names tell
+	t.made, t.file.named = &st.info, false // from here on the names tell
 	return nil
 }
 
-// orUnavailable is err, or that nobody makes calls any more: then what looks like a conflict is none.
-func (p *Entry) orUnavailable(dir int, err error) error {
-	if _, ok := errors.AsType[*ConflictError](err); ok {
-		if _, _, werr := p.where(); errors.Is(werr, ErrUnavailable) {
-			return p.failed("publish", werr)
-		}
-	}
-	return err
-}
-
-// A swap is two names that trade what they have, each in a directory that is held.
-type swap struct {
-	p, hold    *Entry
-	dir, other int // their directories
-	out, in    Precondition
-	held, fd   int    // handles on what was at p, and at hold
-	was        status // of fd, right before the rename
-	gone       status // of what came out
-	again      bool   // a step is taken back: in was here before
-	steps      bool   // the file system knows no exchange
-}
-
-func (s *swap) run(pub *Published) error {
-	p, k := s.p, s.p.fs.kernel
+func (x *exchange) run(pub *Published) (err error) {
+	p, k := x.p, x.p.fs.kernel
 	if err := p.still(); err != nil {
 		return err
 	}
-	if s.other != s.dir {
-		if err := s.hold.still(); err != nil {
+	if x.tempDir != x.dir {
+		if err := x.temp.still(); err != nil {
 			return err
 		}
 	}
-	if !s.in.nothing() && s.fd < 0 {
-		if err := s.open(); err != nil {
+	if !x.in.nothing() {
+		if err := x.openStaged(); err != nil {
 			return err
 		}
-		defer k.close(s.fd) //nolint:errcheck // nothing was written through it
+		defer k.close(x.staged) //nolint:errcheck // nothing was written through it
 	}
-	s.held = -1
-	if !s.out.nothing() {
-		// The last look comes right before the rename: what is swapped in after it has to be put
-		// back.
-		held, why, err := k.hold(s.dir, p.base, s.out)
-		if err != nil {
+	if !x.out.nothing() {
+		// The last look comes right before the rename: what is exchanged after it has to be put back.
+		var why Interference
+		if x.displaced, why, err = k.openLike(x.dir, p.base, x.out); err != nil {
 			return p.failed("compare", err)
 		}
 		if why != "" {
 			return p.conflict(why)
 		}
-		s.held = held
-		defer k.close(held) //nolint:errcheck // nothing was written through it
+		defer k.close(x.displaced) //nolint:errcheck // nothing was written through it
 	}
-	err := s.rename()
+	err = x.rename()
 	switch {
-	case err == nil || s.took():
+	case err == nil || x.tookEffect():
+		return x.verify(pub)
 	case noFlags(err):
 		return p.failed("publish", errors.ErrUnsupported)
-	case err == unix.EEXIST && s.out.nothing():
+	case err == unix.EEXIST && x.out.nothing():
 		return p.conflict(Appeared)
 	case err == unix.EEXIST:
-		return s.hold.conflict(Appeared)
-	case err == unix.ENOENT && !s.out.nothing() && !s.isAt(s.dir, p.base, s.out.ID):
+		return x.temp.conflict(Appeared)
+	case err == unix.ENOENT && !x.out.nothing() && !x.isAt(x.dir, p.base, x.out.ID):
 		return p.conflict(WasRemoved)
-	case err == unix.ENOENT && !s.in.nothing() && !s.isAt(s.other, s.hold.base, s.in.ID):
+	case err == unix.ENOENT && !x.in.nothing() && !x.isAt(x.tempDir, x.temp.base, x.in.ID):
 		return p.conflict(TempRemoved)
 	case err == unix.ENOENT:
 		return p.conflict(DirRemoved)
-	case s.other != s.dir && s.hold.Allowed() != nil:
-		return s.hold.nameFailed("publish", err)
-	default:
-		return p.nameFailed("publish", err)
+	case x.tempDir != x.dir && x.temp.Allowed() != nil:
+		return x.temp.nameFailed("publish", err)
 	}
-	return s.settle(pub)
+	return p.nameFailed("publish", err)
 }
 
-// open takes hold of what is to come in. What we left there has to be as it was left: whoever may
+// openStaged opens a handle on the object that is to come in. One that we left there has to be as it was left: others who may
 // write in the directory can put another thing under its name.
-func (s *swap) open() error {
-	p, k := s.p, s.p.fs.kernel
-	fd, st, err := k.occupant(s.other, s.hold.base)
-	if err == nil && fd < 0 {
+func (x *exchange) openStaged() error {
+	p, k := x.p, x.p.fs.kernel
+	fd, st, err := k.occupant(x.tempDir, x.temp.base)
+	if err != nil {
+		return err
+	}
+	if fd < 0 {
 		return p.conflict(TempRemoved)
 	}
-	if err != nil {
-		return p.failed("publish", err)
-	}
-	why, err := k.unlike(fd, &st, s.in, -1, true)
-	if left := s.hold.left(); err == nil && left != nil && left.ID == s.in.ID && !st.unchanged(left) {
+	why, err := k.unlike(fd, &st, x.in, -1, true)
+	if made := x.temp.staged(); err == nil && made != nil && made.ID == x.in.ID && !st.info.unchanged(made) {
 		why = ContentChanged
 	}
 	if err == nil && why == "" {
-		s.fd, s.was = fd, st
+		x.staged = fd
 		return nil
 	}
 	k.close(fd) //nolint:errcheck // nothing was written through it
@@ -179,194 +145,178 @@ func (s *swap) open() error {
 	return p.conflict(TempSwapped)
 }
 
-func (s *swap) rename() error {
-	k := s.p.fs.kernel
+func (x *exchange) rename() error {
+	k := x.p.fs.kernel
 	switch {
-	case s.in.nothing():
-		return k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
-	case s.out.nothing():
-		return k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
+	case x.in.nothing():
+		return k.renameNew(x.dir, x.p.base, x.tempDir, x.temp.base)
+	case x.out.nothing():
+		return k.renameNew(x.tempDir, x.temp.base, x.dir, x.p.base)
 	}
-	return s.exchange()
+	return x.both()
 }
 
-func (s *swap) isAt(dir int, name string, id Identity) bool {
-	st, err := s.p.fs.kernel.lstat(dir, name)
+func (x *exchange) isAt(dir int, name string, id Identity) bool {
+	st, err := x.p.fs.kernel.lstat(dir, name)
 	return err == nil && st.info.ID == id
 }
 
-// took reports whether a rename that failed took effect: remote file systems tell that of some.
-func (s *swap) took() bool {
-	if !s.in.nothing() {
-		return s.isAt(s.dir, s.p.base, s.in.ID)
+// tookEffect reports whether a rename that failed was made all the same: remote file systems tell that of some.
+func (x *exchange) tookEffect() bool {
+	if !x.in.nothing() {
+		return x.isAt(x.dir, x.p.base, x.in.ID)
 	}
-	held, err := s.p.fs.kernel.stat(s.held) // a copy up may have made another identity of it
-	return err == nil && s.isAt(s.other, s.hold.base, held.info.ID)
+	st, err := x.p.fs.kernel.stat(x.displaced) // a copy up may have made another identity of it
+	return err == nil && x.isAt(x.tempDir, x.temp.base, st.info.ID)
 }
 
 // renameNew is a rename that replaces nothing. Where the file system knows no such thing it is done
 // by link, and where there is none of that either by a look and a rename.
-func (k *kernel) renameNew(a int, x string, b int, y string) error {
-	err := k.rename2(a, x, b, y, unix.RENAME_NOREPLACE)
+func (k *kernel) renameNew(a int, from string, b int, to string) error {
+	err := k.rename2(a, from, b, to, unix.RENAME_NOREPLACE)
 	if !noFlags(err) {
 		return err
 	}
-	err = k.do("link", func() error { return k.calls.Linkat(a, x, b, y) })
+	err = k.do("link", func() error { return k.calls.Linkat(a, from, b, to) })
 	if err == nil {
-		if err = k.unlink(a, x, 0); err != nil {
-			k.unlink(b, y, 0) //nolint:errcheck // the first error is the one that counts
+		if err = k.unlink(a, from, 0); err != nil {
+			k.unlink(b, to, 0) //nolint:errcheck // the first error is the one that counts
 		}
 		return err
 	}
 	if err != unix.EEXIST {
-		if _, err = k.lstat(b, y); err == nil {
+		if _, err = k.lstat(b, to); err == nil {
 			err = unix.EEXIST
 		} else if err == unix.ENOENT {
-			err = k.rename2(a, x, b, y, 0)
+			err = k.rename2(a, from, b, to, 0)
 		}
 	}
 	return err
 }
 
-// exchange lets the names trade, whichever has what.
-func (s *swap) exchange() error {
-	k := s.p.fs.kernel
-	err := k.rename2(s.other, s.hold.base, s.dir, s.p.base, unix.RENAME_EXCHANGE)
+// both exchanges the names, whatever they have.
+func (x *exchange) both() error {
+	k := x.p.fs.kernel
+	err := k.rename2(x.tempDir, x.temp.base, x.dir, x.p.base, unix.RENAME_EXCHANGE)
 	if !noFlags(err) {
 		return err
 	}
-	s.steps = true
-	if s.again {
-		return k.rename2(s.other, s.hold.base, s.dir, s.p.base, 0)
+	x.overwrote = true
+	if x.again {
+		return k.rename2(x.tempDir, x.temp.base, x.dir, x.p.base, 0)
 	}
-	return s.replace()
+	return x.replace()
 }
 
-// replace is exchange for file systems that know none. The file at p gets another name as well, so that p always has something, and
-// the new one is renamed over it. That other name is the one of the hold then.
-func (s *swap) replace() error {
-	p, h, k := s.p, s.hold, s.p.fs.kernel
-	old := OldName(h.base)
-	linked := k.do("link", func() error { return k.calls.Linkat(s.dir, p.base, s.other, old) }) == nil
+// replace is both for file systems that know no exchange. The file at p gets another name as well, so that p always has something, and
+// the new one is renamed over it. That other name is the one of temp then.
+func (x *exchange) replace() error {
+	p, t, k := x.p, x.temp, x.p.fs.kernel
+	old := OldName(t.base)
+	linked := k.do("link", func() error { return k.calls.Linkat(x.dir, p.base, x.tempDir, old) }) == nil
 	var at status
 	var err error
 	if linked {
-		if at, err = k.lstat(s.other, old); err == nil && !s.isAt(s.dir, p.base, at.info.ID) {
+		if at, err = k.lstat(x.tempDir, old); err == nil && !x.isAt(x.dir, p.base, at.info.ID) {
 			err = unix.ENOENT // replaced, or removed, just now
 		}
 	} else { // then it is away for a moment
-		err = k.renameNew(s.dir, p.base, s.other, old)
+		err = k.renameNew(x.dir, p.base, x.tempDir, old)
 	}
 	if err == nil {
-		if err = k.rename2(s.other, h.base, s.dir, p.base, 0); err == nil || s.took() {
-			h.base, h.object.True = old, join(h.dir.True, old)
+		if err = k.rename2(x.tempDir, t.base, x.dir, p.base, 0); err == nil || x.tookEffect() {
+			t.base, t.object.True = old, join(t.dir.True, old)
 			return nil
 		}
 		if !linked {
-			k.renameNew(s.other, old, s.dir, p.base) //nolint:errcheck // the first error is the one that counts
+			k.renameNew(x.tempDir, old, x.dir, p.base) //nolint:errcheck // the first error is the one that counts
 		}
 	}
 	if linked {
-		k.removeOwn(s.other, old, at.info.ID) //nolint:errcheck // see above
+		k.removeOwn(x.tempDir, old, at.info.ID) //nolint:errcheck // see above
 	}
 	return err
 }
 
-// settle looks at what came out, and at where the directories are, and either finishes the swap or undoes it.
-func (s *swap) settle(pub *Published) error {
-	p, k := s.p, s.p.fs.kernel
+// verify looks at what came out, and at where the directories are, and rolls back if that is not as it has to be.
+func (x *exchange) verify(pub *Published) error {
+	p, k := x.p, x.p.fs.kernel
 	var why Interference
-	var name string
 	var err error
-	if !s.out.nothing() && !(s.again && s.steps) {
-		why, s.gone, err = k.differs(s.other, s.hold.base, s.out, s.held)
+	if !x.out.nothing() && !(x.again && x.overwrote) {
+		why, x.gone, err = k.differs(x.tempDir, x.temp.base, x.out, x.displaced)
 		if err == unix.ENOENT {
 			why, err = "what it replaced was taken from under its temporary name", nil
 		}
 	}
-	if err == nil && why == "" && !s.in.nothing() {
-		// Who swapped the temporary name for another has published that; who replaced the file just now was
+	if err == nil && why == "" && !x.in.nothing() {
+		// Others who exchanged the temporary name for another object have published that; others who replaced the file just now were
 		// a moment later than we. It looks the same, and the pre-image is kept.
-		now, lerr := k.lstat(s.dir, p.base)
+		now, lerr := k.lstat(x.dir, p.base)
 		switch {
 		case lerr != nil:
-		case now.info.ID == s.in.ID:
+		case now.info.ID == x.in.ID:
 			pub.Info = now.info
-		case s.out.nothing():
+		case x.out.nothing():
 			why = PublishedOrSwap
 		default:
 			why = PublishedToo
 		}
 	}
 	if err == nil && why == "" {
-		name, why = p.moved()
+		pub.True, why = p.moved()
 	}
-	if err == nil && why == "" && s.other != s.dir {
-		_, why = s.hold.moved()
+	if err == nil && why == "" && x.tempDir != x.dir {
+		_, why = x.temp.moved()
 	}
 	if err == nil && why == "" {
-		pub.True = name
-		if pub.Displaced.ID = s.gone.info.ID; s.gone.info.Kind == KindFile {
-			pub.LinksBroken = max(int(s.gone.info.Links)-1, 0)
+		if pub.Displaced.ID = x.gone.info.ID; x.gone.info.Kind == KindFile {
+			pub.LinksBroken = max(int(x.gone.info.Links)-1, 0)
 		}
 		return nil
 	}
-	left := s.back()
+	left := x.rollback()
 	if err != nil {
 		return p.failed("compare", err)
 	}
 	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
 }
 
-// back renames back, once, as long as what came in is where it came to; that loses nothing. Whatever is at the two names then, the caller undoes by
-// what stands there. left is the name of what can't go back and has no temporary name.
-func (s *swap) back() (left string) {
-	k := s.p.fs.kernel
-	switch here := s.in.nothing() || s.isAt(s.dir, s.p.base, s.in.ID); {
-	case s.in.nothing():
-		if k.renameNew(s.other, s.hold.base, s.dir, s.p.base) == unix.EEXIST && s.hold.hold == nil {
-			left = s.hold.object.True
+// rollback renames back, once, as long as the object that came in is where it came to; that loses nothing. The caller undoes the rest by
+// the objects at the two names. left is the name of one that can't go back and has no temporary name.
+func (x *exchange) rollback() (left string) {
+	k := x.p.fs.kernel
+	switch here := x.in.nothing() || x.isAt(x.dir, x.p.base, x.in.ID); {
+	case x.in.nothing():
+		if k.renameNew(x.tempDir, x.temp.base, x.dir, x.p.base) == unix.EEXIST && x.temp.temp == nil {
+			left = x.temp.object.True
 		}
-	case !here || s.steps:
-	case s.out.nothing():
-		k.renameNew(s.dir, s.p.base, s.other, s.hold.base) //nolint:errcheck // see above
-	case s.exchange() == nil && !s.isAt(s.other, s.hold.base, s.in.ID):
-		s.exchange() //nolint:errcheck // something newer came before it: turn that round
+	case !here || x.overwrote:
+	case x.out.nothing():
+		k.renameNew(x.dir, x.p.base, x.tempDir, x.temp.base) //nolint:errcheck // see above
+	case x.both() == nil && !x.isAt(x.tempDir, x.temp.base, x.in.ID):
+		x.both() //nolint:errcheck // something newer came before it: turn that round
 	}
 	return left
 }
 
-// DropLink removes the name hold if it is a link to the very file at p: a process died within a
+// DropLink removes the name temp if it is a link to the very file at p: a process died within a
 // rename that is a link and a removal.
-func (p *Entry) DropLink(hold *Entry) error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return p.failed("publish", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	other, err := hold.fd.use()
-	if err != nil {
-		return p.failed("publish", err)
-	}
-	defer hold.fd.done() //nolint:errcheck // Close reports it
-	k := p.fs.kernel
-	is, err := k.lstat(dir, p.base)
-	held, herr := k.lstat(other, hold.base)
-	if err != nil || herr != nil || is.info.ID != held.info.ID {
+func (p *Entry) DropLink(temp *Entry) error {
+	is, err := p.lstat()
+	link, lerr := temp.lstat()
+	if err != nil || lerr != nil || is.ID != link.ID {
 		return nil
 	}
-	if err := k.unlink(other, hold.base, 0); err != nil {
-		return p.failed("publish", err)
-	}
-	return nil
+	return temp.at("publish", func(dir int) error { return p.fs.kernel.unlink(dir, temp.base, 0) })
 }
 
 // overlayMagic is OVERLAYFS_SUPER_MAGIC of linux/magic.h.
 const overlayMagic = 0x794c7630
 
-// hold looks at what has the name before it is changed. When it is what the caller saw (why is ""), held is a handle on it that the caller
+// openLike looks at the object at name before that is changed. When it is the one that the caller saw (why is ""), fd is a handle on it that the caller
 // gives back; it is -1 otherwise.
-func (k *kernel) hold(dir int, name string, want Precondition) (held int, why Interference, err error) {
+func (k *kernel) openLike(dir int, name string, want Precondition) (fd int, why Interference, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {
 		return -1, "", err
@@ -381,7 +331,7 @@ func (k *kernel) hold(dir int, name string, want Precondition) (held int, why In
 	return fd, "", nil
 }
 
-// differs compares what has the name, once it was changed, with what the caller saw; held is what hold gave, or -1. Nothing there is ENOENT.
+// differs compares the object at name, once that was changed, with the one that the caller saw; held is the handle of openLike, or -1. Nothing there is ENOENT.
 func (k *kernel) differs(dir int, name string, want Precondition, held int) (why Interference, st status, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {
@@ -434,7 +384,7 @@ func (k *kernel) unlike(fd int, st *status, want Precondition, held int, quick b
 		return ModeChanged, nil
 	case st.info.UID != was.UID || st.info.GID != was.GID:
 		return OwnerChanged, nil
-	case quick && st.unchanged(was):
+	case quick && st.info.unchanged(was):
 		return "", nil
 	case st.info.Kind == KindSymlink:
 		target, err := k.target(fd)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whatever kind: it comes in, goes out, and comes back as the same object, also where the hold is in
+// An object of any kind comes in, goes out, and comes back as the same object, also where the temporary name is in
 // a directory above.
 func TestSwapThereAndBack(t *testing.T) {
 	b := base(t)
@@ -109,7 +109,7 @@ func inSteps(t *testing.T, links bool, do func(ws string, n int) *Fault) (ws, ho
 }
 
 // A process that dies within a change in steps leaves the old file at its name or at the hold, and where there are links its name has the old or
-// the new one at any time. What it left becomes the one or the other.
+// the new one at any time. The name becomes the one or the other.
 func TestKilledWhereNamesCannotTrade(t *testing.T) {
 	for _, links := range []bool{true, false} {
 		for n := 1; ; n++ {
@@ -154,7 +154,7 @@ func TestKilledWhereNamesCannotTrade(t *testing.T) {
 	}
 }
 
-// Another writer comes before each call of a change in steps. What he writes into the file is never lost; a file that he renames over it is
+// Another writer comes before each call of a change in steps. A text that he writes into the file is never lost; a file that he renames over it is
 // lost in one place only, between the last look and the rename. After a conflict it is at the name, or at the hold to be put back.
 func TestOthersWhereNamesCannotTrade(t *testing.T) {
 	for _, links := range []bool{true, false} {
@@ -232,7 +232,7 @@ func TestSwapRefusals(t *testing.T) {
 		if now := snapshot(t, b); now != was {
 			t.Errorf("now\n%s", now)
 		}
-		// What is put into a directory while it has its hold's name keeps it from going.
+		// A file put into a directory while that has its temporary name keeps it from going.
 		d, err := f.EntryLink(b + "/d")
 		must(t, err)
 		defer d.Close()

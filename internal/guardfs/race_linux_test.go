@@ -29,7 +29,7 @@ type race struct {
 	write bool
 }
 
-// In each tree: "in" is what may be seen, "victim" what may neither be seen nor changed. Who may rename the victim itself to an
+// In each tree: "in" may be seen, "victim" may neither be seen nor changed. Somebody who may rename the victim itself to an
 // allowed name has got at it without us, so that is not among them.
 var races = []race{
 	{"read through a directory that is a link outside now and then", []string{"ws/d/f = in", "ws/l => ../out", "out/f = victim"},

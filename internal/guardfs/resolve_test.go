@@ -21,7 +21,7 @@ type pathCase struct {
 	want  string // content after "=", or the outcome
 	hops  string // base names of the links passed, with blanks
 	naked bool
-	// best is what the road without the kernel's help may answer instead.
+	// best is the answer that the road without the kernel's help may give instead.
 	best string
 }
 
@@ -310,10 +310,10 @@ func FuzzCheckPath(f *testing.F) {
 			}
 			return
 		}
-		if p[0] != '/' || strings.ContainsRune(p, 0) || len(p) > maxPath {
+		if p[0] != '/' || strings.ContainsRune(p, 0) || len(p) > MaxPath {
 			t.Fatalf("%q passed", p)
 		}
-		dir, base, err := splitPlace(p)
+		dir, base, err := splitEntry(p)
 		if err != nil {
 			return
 		}

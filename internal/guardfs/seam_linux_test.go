@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// move is what somebody else does to d/f at some moment.
+// move is an act of somebody else on d/f at some moment.
 type move struct {
 	name string
 	do   func(dir string) error
@@ -163,7 +163,7 @@ func TestMoveBetweenAnyTwoCalls(t *testing.T) {
 							}
 						}
 						if mv.name == "take the temporary names" && strings.HasPrefix(verb, "replace") {
-							// Whoever takes the pre-image from under its temporary name has it.
+							// Somebody who takes the pre-image from under its temporary name has it.
 							if lerr := somewhere(t, dir, "old"); lerr != nil && (err != nil || content(dir+"/d/f") != "ours") {
 								t.Errorf("%s: %v\n%s", where, lerr, all)
 							}
@@ -329,8 +329,8 @@ func TestMoveControl(t *testing.T) {
 			}
 			return nil
 		}
-		s := &swap{p: p, hold: h, dir: fd, other: fd, out: Found(before), in: made.Precondition(), fd: -1}
-		held, why, err := f.kernel.hold(fd, p.base, s.out)
+		s := &exchange{p: p, temp: h, dir: fd, tempDir: fd, out: Found(before), in: made.Precondition()}
+		held, why, err := f.kernel.openLike(fd, p.base, s.out)
 		must(t, err)
 		if why == "" {
 			must(t, s.rename())

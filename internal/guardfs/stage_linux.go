@@ -11,456 +11,198 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hold is what a place has that is a temporary name.
-type hold struct {
-	staged *staged // the new file, while it is open
-	left   *Info   // what stat said of the new thing when it was left there
+// temp is the state of an entry that is a temporary name.
+type temp struct {
+	beside string      // the true name of the entry that it is for, about which the Judge was asked
+	made   *Info       // the object that Stage left there, as it was left; nil: none, or another process staged it
+	file   *stagedFile // the new file while it is open, else nil
 }
 
-// left is what stat said of the new thing when it was left there; nil when there is none.
-func (p *Entry) left() *Info {
-	if p.hold == nil {
+// stagedFile is a file that is being written, or is complete and waits to be published.
+type stagedFile struct {
+	fd    descriptor
+	named bool // it has the temporary name; else it has none
+	id    Identity
+	now   status // what it was when it was made, then with its metadata
+}
+
+// staged is the object that Stage left at p, as it was left; nil: there is none.
+func (p *Entry) staged() *Info {
+	if p.temp == nil {
 		return nil
 	}
-	return p.hold.left
+	return p.temp.made
 }
 
-// Stage makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
-// in a directory that is staged itself, the one of p. Nothing is judged: p was. On an error nothing stays behind.
-func (p *Entry) Stage(ctx context.Context, base string, what NewObject) (*Entry, *Staged, error) {
-	dir, err := p.fd.use()
-	if err != nil {
-		return nil, nil, p.failed("stage", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	if (what.Kind == KindFile && !what.Open) || what.Kind == KindDir || what.Kind == KindSymlink {
-		if err := p.fs.journal.give(p.object.True, base); err != nil {
-			return nil, nil, err
-		}
-	}
-	h, err := p.beside(base)
-	if err != nil {
-		return nil, nil, p.failed("stage", err)
-	}
-	k, made := p.fs.kernel, &Staged{}
-	switch what.Kind {
-	case KindAbsent:
-		if st, lerr := k.lstat(dir, h.base); lerr == nil {
-			made.Info = st.info
-		} else if lerr != unix.ENOENT {
-			err = lerr
-		}
-	case KindFile:
-		err = h.file(ctx, p, dir, &what, made)
-	case KindDir:
-		err = h.directory(dir, &what, made)
-	case KindSymlink:
-		err = h.link(dir, &what, made)
-	default:
-		err = unix.EINVAL
-	}
-	if err != nil {
-		h.Close() //nolint:errcheck // the first error is the one that counts
-		return nil, nil, p.nameFailed("stage", err)
-	}
-	if what.Kind != KindAbsent {
-		h.hold.left = &made.Info
-	}
-	return h, made, nil
-}
-
-// beside is the place of a name in the directory of p, which it shares.
+// beside is the entry of a temporary name in the directory of p, which it shares.
 func (p *Entry) beside(name string) (*Entry, error) {
 	if _, err := p.fd.use(); err != nil {
 		return nil, err
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
 	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
-	h := &Entry{fs: p.fs, pin: p.pin, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
-	p.fs.pins.share(&h.fd, p.pin)
-	return h, nil
+	t := &Entry{fs: p.fs, pin: p.pin, dir: p.dir, base: name, object: o, links: true, temp: &temp{beside: p.object.True}}
+	p.fs.pins.share(&t.fd, p.pin)
+	return t, nil
 }
 
-func (p *Entry) file(ctx context.Context, of *Entry, dir int, what *NewObject, made *Staged) error {
+// Stage makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
+// in a directory that is staged itself, the one of p. Nothing is judged: p was. On an error nothing stays behind.
+func (p *Entry) Stage(ctx context.Context, base string, what NewObject) (*Entry, *Staged, error) {
+	if (what.Kind == KindFile && !what.Open) || what.Kind == KindDir || what.Kind == KindSymlink {
+		if err := p.fs.journal.give(p.object.True, base); err != nil {
+			return nil, nil, err
+		}
+	}
+	t, err := p.beside(base)
+	if err != nil {
+		return nil, nil, p.failed("stage", err)
+	}
+	made := &Staged{}
+	switch what.Kind {
+	case KindAbsent:
+		if made.Info, err = t.lstat(); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	case KindFile:
+		err = t.stageFile(ctx, &what, made)
+	case KindDir:
+		err = t.stageDir(&what, made)
+	case KindSymlink:
+		err = t.stageLink(&what, made)
+	default:
+		err = unix.EINVAL
+	}
+	if err != nil {
+		t.Close() //nolint:errcheck // the first error is the one that counts
+		return nil, nil, p.nameFailed("stage", err)
+	}
+	if what.Kind != KindAbsent {
+		t.temp.made = &made.Info
+	}
+	return t, made, nil
+}
+
+// stageFile writes a new file, without a name where the file system can do that, with the metadata that it will have when it is
+// published. It gets its name and is closed, but for NewObject.Open.
+func (p *Entry) stageFile(ctx context.Context, what *NewObject, made *Staged) (err error) {
 	k := p.fs.kernel
-	s, err := of.stage(ctx, dir, p.base, what, made)
-	if err != nil {
-		return err
-	}
-	if !what.Open {
-		err = s.take(dir)
-	}
-	var st status
-	if err == nil {
-		st, err = k.stat(s.fd.fd) // after its name, which moved its time
-	}
-	if err == nil && !what.Open {
-		err = s.leave(what.Sync && st.info.Mode&0o400 == 0)
-	}
-	if err != nil {
-		s.discard() //nolint:errcheck // the first error is the one that counts
-		return err
-	}
-	if made.Info = st.info; what.Open {
-		p.hold.staged = s
-	}
-	return nil
-}
-
-// leave closes the file, which has its name. One that its owner may not open is synced before.
-func (s *staged) leave(sync bool) error {
-	if sync {
-		if err := s.place.fs.kernel.fsync(s.fd.fd); err != nil {
-			return err
-		}
-	}
-	return s.fd.close() // some file systems tell only now that they could not write
-}
-
-func (p *Entry) directory(dir int, what *NewObject, made *Staged) error {
-	k := p.fs.kernel
-	meta := what.Meta
-	if meta == nil && what.Like != nil {
-		meta = &what.Like.Meta
-	}
-	mode := uint32(0o777) // the umask, or the directory's default ACL, makes of it what a new one has
-	if what.Mode != 0 {
-		mode = bitsOf(what.Mode)
-	}
-	if meta != nil {
-		mode = 0o700 // nobody looks in before the right mode is set
-	}
-	err := k.do("mkdir", func() error { return k.calls.Mkdirat(dir, p.base, mode) })
-	if err == unix.EEXIST {
-		return err
-	}
-	fd := -1
-	if err == nil || err == unix.EIO { // some file systems report failures of calls that took effect
-		var oerr error
-		fd, oerr = k.openat(dir, p.base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if err == nil {
-			err = oerr
-		}
-	}
-	defer func() { k.discard(fd) }()
-	if err == nil && meta != nil {
-		made.Dropped, err = k.carryDir(fd, *meta)
-	}
-	var st status
-	if err == nil {
-		st, err = k.stat(fd)
-	}
-	if err == nil && meta == nil {
-		made.Meta = Metadata{Mode: st.info.Mode, UID: st.info.UID, GID: st.info.GID}
-		made.Meta.Xattrs, err = k.xattrs(fd)
-	}
-	if err != nil {
-		k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
-		return err
-	}
-	made.Info = st.info
-	return nil
-}
-
-func (p *Entry) link(dir int, what *NewObject, made *Staged) error {
-	k := p.fs.kernel
-	target := string(what.Content)
-	if target == "" || len(target) > maxPath {
-		return &BadPathError{Path: target, Why: "not the text of a link"}
-	}
-	err := k.do("symlink", func() error { return k.calls.Symlinkat(target, dir, p.base) })
-	if err == unix.EEXIST {
-		return err
-	}
-	fd, st, oerr := k.occupant(dir, p.base)
-	defer k.discard(fd)
-	if err == nil {
-		err = oerr
-	}
-	if err == nil {
-		text, terr := k.target(fd)
-		if errors.Is(terr, ErrUnavailable) {
-			return terr
-		}
-		if terr != nil || text != target {
-			return unix.EEXIST // another thing took its name at once
-		}
-		made.Info = st.info
-		return nil
-	}
-	if fd >= 0 {
-		k.removeOwn(dir, p.base, st.info.ID) //nolint:errcheck // the first error is the one that counts
-	} else {
-		k.unlink(dir, p.base, 0) //nolint:errcheck // see above
-	}
-	return err
-}
-
-// FinishDir notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
-func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return p.failed("set mode of", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	k := p.fs.kernel
-	fd, st, err := k.occupant(dir, p.base)
-	if err != nil {
-		return p.failed("set mode of", err)
-	}
-	defer k.discard(fd)
-	if fd < 0 || st.info.ID != made.Info.ID {
-		return p.conflict(Replaced)
-	}
-	if st.info.Mode != mode {
-		if err = k.chmod(fd, mode); err == nil {
-			st, err = k.stat(fd)
-		}
-	}
-	if err != nil {
-		return p.failed("set mode of", err)
-	}
-	made.Info = st.info
-	return nil
-}
-
-// Keep gives what is at a hold a lasting name, puts it on record, and tells where it is.
-func (p *Entry) Preserve() (left string, err error) {
-	dir, err := p.fd.use()
-	if err != nil {
-		return "", p.failed("keep", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	if p.hold == nil {
-		return "", p.failed("keep", unix.EINVAL)
-	}
-	k, to := p.fs.kernel, keptName()
-	if err := k.renameNew(dir, p.base, dir, to); err != nil {
-		if _, lerr := k.lstat(dir, to); lerr != nil {
-			return join(p.dir.True, p.base), nil
-		}
-	}
-	p.fs.journal.keep(KeptFile{join(p.dir.True, to), p.object.Spelled}) // what it is beside
-	return join(p.dir.True, to), nil
-}
-
-// Empty reports whether nothing is in the directory there.
-func (p *Entry) Empty() (empty bool, err error) {
-	err = p.withDir("list", func(fd int) error {
-		empty, err = p.fs.kernel.empty(fd)
-		return err
-	})
-	return empty, err
-}
-
-// Sync puts the content of the new file of a hold on stable storage.
-func (p *Entry) Sync() error {
-	k := p.fs.kernel
-	var err error
-	switch h := p.hold; {
-	case h == nil || h.left == nil || h.left.Kind != KindFile:
-	case h.staged != nil:
-		var fd int
-		if fd, err = h.staged.fd.use(); err == nil {
-			err = k.fsync(fd)
-			h.staged.fd.done() //nolint:errcheck // Drop reports it
-		}
-	case h.left.Mode&0o400 != 0:
-		err = p.syncClosed()
-	}
-	if err != nil {
-		return p.failed("sync", err)
-	}
-	return nil
-}
-
-func (p *Entry) syncClosed() error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return err
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	k := p.fs.kernel
-	fd, err := k.openat(dir, p.base, ReadFlags|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
-	}
-	defer k.close(fd) //nolint:errcheck // nothing was written through it
-	if st, err := k.stat(fd); err != nil || st.info.ID != p.hold.left.ID {
-		return p.conflict(TempSwapped)
-	}
-	return k.fsync(fd)
-}
-
-// Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there. A
-// directory that is not empty is ENOTEMPTY.
-func (p *Entry) Drop(own Precondition) error {
-	if !ReservedPath(join(p.dir.True, p.base)) {
-		return p.failed("drop", unix.EINVAL)
-	}
-	dir, err := p.fd.use()
-	if err != nil {
-		return p.failed("drop", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	if own.nothing() {
-		return nil
-	}
-	if err := p.fs.kernel.removeOwn(dir, p.base, own.ID); err != nil {
-		return p.nameFailed("drop", err)
-	}
-	return nil
-}
-
-// staged is a complete file that has no name yet, or only a temporary one, and waits to be published.
-type staged struct {
-	place *Entry
-	fd    descriptor
-	name  string // its name in the directory
-	named bool   // it has that name; else it has none
-	id    Identity
-	now   status // what it was when it was made, then with its metadata
-}
-
-// stage writes a new file in the place's directory, without a name where the file system can do
-// that, with the metadata that it will have when published. On an error nothing stays behind. It
-// MUST be discarded, also when it was published.
-func (p *Entry) stage(ctx context.Context, dir int, name string, what *NewObject, made *Staged) (*staged, error) {
-	meta := what.Meta
-	if meta == nil && what.Like != nil && what.Like.Exists {
-		meta = &what.Like.Meta
-	}
-	s := &staged{place: p, name: name}
+	meta := what.metadata()
 	mode := uint32(0o666) // the umask, or the directory's default ACL, makes of it what a new file has
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
-	err := s.create(dir, mode)
-	if err != nil {
-		return nil, err
+	if err := p.create(mode); err != nil {
+		return err
 	}
+	defer func() {
+		if err != nil {
+			p.discard() //nolint:errcheck // the first error is the one that counts
+		}
+	}()
+	f := p.temp.file
+	fd := f.fd.fd
 	if meta == nil {
-		made.Meta, err = s.fresh()
+		made.Meta, err = k.fresh(fd)
 	}
 	if err == nil {
-		err = s.fill(ctx, what, meta, made)
+		err = p.fill(ctx, what, meta, made)
+	}
+	if err == nil && !what.Open {
+		err = p.giveName()
+	}
+	var st status
+	if err == nil {
+		st, err = k.stat(fd) // after its name, which moved its time
 	}
 	if err != nil {
-		s.discard() //nolint:errcheck // the first error is the one that counts
-		return nil, err
+		return err
 	}
-	return s, nil
-}
-
-// take gives the file its name, if it has none.
-func (s *staged) take(dir int) error {
-	if s.named {
+	if made.Info = st.info; what.Open {
 		return nil
 	}
-	err := s.place.fs.kernel.publish(s.fd.fd, dir, s.name)
-	if err != nil && s.isOwn(dir, s.name) {
-		err = nil
-	}
-	s.named = err == nil
-	return err
-}
-
-// isOwn reports whether name is the staged file's. It is asked after a call that changes names has failed,
-// because remote file systems report failures of calls that took effect.
-func (s *staged) isOwn(dir int, name string) bool {
-	st, err := s.place.fs.kernel.lstat(dir, name)
-	return err == nil && st.info.ID == s.id
-}
-
-// create makes the file: nameless, or where that is not supported with its name.
-func (s *staged) create(dir int, mode uint32) error {
-	k := s.place.fs.kernel
-	fd, err := k.openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR, mode)
-	switch err {
-	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS, unix.EPERM:
-		if err = s.place.fs.journal.give(s.place.object.True, s.name); err == nil {
-			fd, err = k.openat(dir, s.name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
-			s.named = err == nil
+	if what.Sync && st.info.Mode&0o400 == 0 { // its owner may not open it again
+		if err := k.fsync(fd); err != nil {
+			return err
 		}
 	}
-	if err != nil {
+	if err := f.fd.close(); err != nil { // some file systems tell only now that they could not write
 		return err
 	}
-	st, err := k.stat(fd)
-	if err != nil {
-		k.close(fd)
-		if s.named {
-			k.unlink(dir, s.name, 0) //nolint:errcheck // the first error is the one that counts
-		}
-		return err
-	}
-	s.id, s.now = st.info.ID, st
-	s.fd.open(fd, k.calls)
+	p.temp.file = nil
 	return nil
 }
 
-// fresh is what the system gave the new file: the umask and the directory's default ACL and group have a say.
-func (s *staged) fresh() (m Metadata, err error) {
-	k := s.place.fs.kernel
-	st, err := k.stat(s.fd.fd)
+// create makes the file: nameless, or where that is not supported with its name.
+func (p *Entry) create(mode uint32) error {
+	return p.at("stage", func(dir int) error {
+		k, f := p.fs.kernel, &stagedFile{}
+		fd, err := k.openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR, mode)
+		switch err {
+		case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS, unix.EPERM:
+			if err = p.fs.journal.give(p.temp.beside, p.base); err == nil {
+				fd, err = k.openat(dir, p.base, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
+				f.named = err == nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if f.now, err = k.stat(fd); err != nil {
+			k.close(fd) //nolint:errcheck // nothing was written through it
+			if f.named {
+				k.unlink(dir, p.base, 0) //nolint:errcheck // the first error is the one that counts
+			}
+			return err
+		}
+		f.id = f.now.info.ID
+		f.fd.open(fd, k.calls)
+		p.temp.file = f
+		return nil
+	})
+}
+
+// fresh is the metadata that the system gave a new object: the umask and the directory's default ACL and group have a say.
+func (k *kernel) fresh(fd int) (m Metadata, err error) {
+	st, err := k.stat(fd)
 	if err == nil {
 		m = Metadata{Mode: st.info.Mode, UID: st.info.UID, GID: st.info.GID}
-		m.Xattrs, err = k.xattrs(s.fd.fd)
+		m.Xattrs, err = k.xattrs(fd)
 	}
 	return m, err
 }
 
-func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata,
-	made *Staged) error {
-	k := s.place.fs.kernel
-	fd := s.fd.fd
-	const chunk = 4 << 20 // between two looks at ctx
-	content := what.Content
+// fill writes the content of the new file, from memory or from another file, and its metadata.
+func (p *Entry) fill(ctx context.Context, what *NewObject, meta *Metadata, made *Staged) (err error) {
+	k, f := p.fs.kernel, p.temp.file
+	fd := f.fd.fd
 	if what.Source != nil {
-		if err := s.copyFrom(ctx, what, made); err != nil {
-			return err
+		if err = k.room(fd, 0, what.Size); err == nil {
+			made.Hash, err = stream(ctx, what.Source, what.Size, func(b []byte) error { return k.writeFull(fd, b) })
+		}
+		if err == nil {
+			err = what.copied()
+		}
+		if err == io.EOF {
+			err = &ConflictError{Path: what.Source.path(), Why: ContentChanged}
+		}
+	} else {
+		const chunk = 4 << 20 // between two looks at ctx
+		for content := what.Content; len(content) > 0 && err == nil; {
+			n := min(len(content), chunk)
+			if err = ctx.Err(); err == nil {
+				err = k.writeFull(fd, content[:n])
+			}
+			content = content[n:]
 		}
 	}
-	for len(content) > 0 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n, err := k.write(fd, content[:min(len(content), chunk)])
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return unix.EIO
-		}
-		content = content[n:]
+	if err == nil && meta != nil {
+		made.Dropped, err = k.carry(fd, &f.now, meta, what.KeepSpecialBits)
 	}
-	var err error
-	if meta != nil {
-		if made.Dropped, err = k.carry(fd, &s.now, meta, what.KeepSpecialBits); err != nil {
-			return err
+	if err == nil && what.Meta != nil {
+		if terr := k.setTimes(fd, what.Meta); !unkept(terr) {
+			err = terr
 		}
-	}
-	if what.Meta != nil {
-		if err := k.setTimes(fd, what.Meta); err != nil && !unkept(err) {
-			return err
-		}
-	}
-	return nil
-}
-
-// copyFrom fills the staged file with the beginning of another one, piece by piece.
-func (s *staged) copyFrom(ctx context.Context, what *NewObject, made *Staged) error {
-	k, fd := s.place.fs.kernel, s.fd.fd
-	if err := k.room(fd, 0, what.Size); err != nil {
-		return err
-	}
-	var err error
-	made.Hash, err = stream(ctx, what.Source, what.Size, func(p []byte) error { return k.writeFull(fd, p) })
-	if err == nil {
-		err = what.copied()
-	}
-	if err == io.EOF {
-		err = &ConflictError{Path: what.Source.path(), Why: ContentChanged}
 	}
 	return err
 }
@@ -479,24 +221,194 @@ func (k *kernel) writeFull(fd int, p []byte) error {
 	return nil
 }
 
-// discard forgets the staged file, and its temporary name if it still is its own. One that was published it only closes. It may be
-// called more than once.
-func (s *staged) discard() (err error) {
-	if s.named {
-		dir, uerr := s.place.fd.use()
-		if err = uerr; err == nil {
-			err = s.place.fs.kernel.removeOwn(dir, s.name, s.id)
-			s.place.fd.done() //nolint:errcheck // Close reports it
+// giveName gives the new file its temporary name, if it has none.
+func (p *Entry) giveName() error {
+	f := p.temp.file
+	if f.named {
+		return nil
+	}
+	return p.at("stage", func(dir int) error {
+		k := p.fs.kernel
+		err := k.publish(f.fd.fd, dir, p.base)
+		if err != nil { // remote file systems report failures of calls that took effect
+			if st, lerr := k.lstat(dir, p.base); lerr == nil && st.info.ID == f.id {
+				err = nil
+			}
 		}
-		s.named = err != nil
+		f.named = err == nil
+		return err
+	})
+}
+
+// discard forgets the new file, and its temporary name if it still is its own. One that was published it only closes. It may be
+// called more than once.
+func (p *Entry) discard() (err error) {
+	f := p.temp.file
+	if f.named {
+		err = p.at("discard", func(dir int) error { return p.fs.kernel.removeOwn(dir, p.base, f.id) })
+		f.named = err != nil
 	}
-	if cerr := s.fd.close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		err = s.place.failed("discard "+s.name+" beside", err)
+	if cerr := f.fd.close(); err == nil {
+		err = p.failed("discard", cerr)
 	}
 	return err
+}
+
+// stageDir makes a new directory, which is complete but for its mode: see FinishDir.
+func (p *Entry) stageDir(what *NewObject, made *Staged) error {
+	return p.at("stage", func(dir int) error {
+		k, meta := p.fs.kernel, what.metadata()
+		mode := uint32(0o777) // the umask, or the directory's default ACL, makes of it what a new one has
+		if what.Mode != 0 {
+			mode = bitsOf(what.Mode)
+		}
+		if meta != nil {
+			mode = 0o700 // nobody looks in before the right mode is set
+		}
+		err := k.do("mkdir", func() error { return k.calls.Mkdirat(dir, p.base, mode) })
+		if err == unix.EEXIST {
+			return err
+		}
+		fd := -1
+		if err == nil || err == unix.EIO { // some file systems report failures of calls that took effect
+			var oerr error
+			fd, oerr = k.openat(dir, p.base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+			if err == nil {
+				err = oerr
+			}
+		}
+		defer func() { k.discard(fd) }()
+		switch {
+		case err != nil:
+		case meta != nil:
+			made.Dropped, err = k.carryDir(fd, *meta)
+		default:
+			made.Meta, err = k.fresh(fd)
+		}
+		var st status
+		if err == nil {
+			st, err = k.stat(fd)
+		}
+		if err != nil {
+			k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
+			return err
+		}
+		made.Info = st.info
+		return nil
+	})
+}
+
+// stageLink makes a new symbolic link.
+func (p *Entry) stageLink(what *NewObject, made *Staged) error {
+	target := string(what.Content)
+	if target == "" || len(target) > MaxPath {
+		return &BadPathError{Path: target, Why: "not the text of a link"}
+	}
+	return p.at("stage", func(dir int) error {
+		k := p.fs.kernel
+		err := k.do("symlink", func() error { return k.calls.Symlinkat(target, dir, p.base) })
+		if err == unix.EEXIST {
+			return err
+		}
+		fd, st, oerr := k.occupant(dir, p.base)
+		defer k.discard(fd)
+		if err == nil {
+			err = oerr
+		}
+		if err == nil {
+			text, terr := k.target(fd)
+			if errors.Is(terr, ErrUnavailable) {
+				return terr
+			}
+			if terr != nil || text != target {
+				return unix.EEXIST // another thing took its name at once
+			}
+			made.Info = st.info
+			return nil
+		}
+		if fd >= 0 {
+			k.removeOwn(dir, p.base, st.info.ID) //nolint:errcheck // the first error is the one that counts
+		} else {
+			k.unlink(dir, p.base, 0) //nolint:errcheck // see above
+		}
+		return err
+	})
+}
+
+// FinishDir notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
+func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
+	return p.occupied("set mode of", func(_, fd int, st status) (err error) {
+		k := p.fs.kernel
+		if fd < 0 || st.info.ID != made.Info.ID {
+			return p.conflict(Replaced)
+		}
+		if st.info.Mode != mode {
+			if err = k.chmod(fd, mode); err == nil {
+				st, err = k.stat(fd)
+			}
+		}
+		if err == nil {
+			made.Info = st.info
+		}
+		return err
+	})
+}
+
+// Sync puts the content of the new file at a temporary name on stable storage.
+func (p *Entry) Sync() error {
+	made, k := p.staged(), p.fs.kernel
+	if made == nil || made.Kind != KindFile {
+		return nil
+	}
+	if f := p.temp.file; f != nil {
+		fd, err := f.fd.use()
+		if err == nil {
+			defer f.fd.done() //nolint:errcheck // Close reports it
+			err = k.fsync(fd)
+		}
+		return p.failed("sync", err)
+	}
+	if made.Mode&0o400 == 0 { // Stage did
+		return nil
+	}
+	return p.at("sync", func(dir int) error {
+		fd, err := k.openat(dir, p.base, ReadFlags|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			return err
+		}
+		defer k.close(fd) //nolint:errcheck // nothing was written through it
+		if st, err := k.stat(fd); err != nil || st.info.ID != made.ID {
+			return p.conflict(TempSwapped)
+		}
+		return k.fsync(fd)
+	})
+}
+
+// renameKept gives what is at a temporary name the lasting name kept, which is another's in no case; false: it stays where it was.
+func (p *Entry) renameKept(kept string) (done bool, err error) {
+	err = p.at("keep", func(dir int) error {
+		k := p.fs.kernel
+		if done = k.renameNew(dir, p.base, dir, kept) == nil; !done {
+			_, lerr := k.lstat(dir, kept)
+			done = lerr == nil
+		}
+		return nil
+	})
+	return done, err
+}
+
+// Empty reports whether nothing is in the directory there.
+func (p *Entry) Empty() (empty bool, err error) {
+	err = p.withDir("list", func(fd int) error {
+		empty, err = p.fs.kernel.empty(fd)
+		return err
+	})
+	return empty, err
+}
+
+// drop removes the thing own.
+func (p *Entry) drop(own Precondition) error {
+	return p.at("drop", func(dir int) error { return p.fs.kernel.removeOwn(dir, p.base, own.ID) })
 }
 
 // removeOwn removes a name if it still is that object's. A name that is gone is fine, if it stays gone at a second look.

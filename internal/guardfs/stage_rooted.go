@@ -13,84 +13,80 @@ import (
 	"syscall"
 )
 
-// hold is what a place has that is a temporary name.
-type hold struct {
-	left *Info // what stat said of the new thing when it was left there
+// temp is the state of an entry that is a temporary name.
+type temp struct {
+	made *Info // the object that Stage left there, as it was left; nil: none, or another process staged it
 }
 
-// left is what stat said of the new thing when it was left there; nil when there is none.
-func (p *Entry) left() *Info {
-	if p.hold == nil || p.hold.left == nil || p.hold.left.Kind == KindDir {
+// staged is the object that Stage left at p, as it was left; nil: there is none.
+func (p *Entry) staged() *Info {
+	if p.temp == nil {
 		return nil
 	}
-	return p.hold.left
+	return p.temp.made
 }
 
-// Stage makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
-// in a directory that is staged itself, the one of p. Nothing is judged: p was. On an error nothing stays behind.
-func (p *Entry) Stage(ctx context.Context, name string, what NewObject) (*Entry, *Staged, error) {
-	if what.Kind != KindAbsent {
-		if err := p.fs.journal.give(p.object.True, name); err != nil {
-			return nil, nil, err
-		}
-	}
-	h, err := p.beside(name)
-	if err != nil {
-		return nil, nil, p.failed("stage", err)
-	}
-	root, made := h.root, &Staged{}
-	fi, err := root.Lstat(name)
-	absent := os.IsNotExist(err)
-	switch {
-	case err == nil && what.Kind != KindAbsent:
-		err = fs.ErrExist
-	case absent:
-		if err = h.make(ctx, &what, made); err == nil && what.Kind != KindAbsent {
-			if fi, err = lstatAgain(root, name); err == nil {
-				h.hold.left = &made.Info
-			}
-		}
-	}
-	if err != nil {
-		// Some calls report a failure and took effect.
-		if now, lerr := root.Lstat(name); absent && !os.IsExist(err) && lerr == nil &&
-			infoOf(root.Root, name, now).Kind == what.Kind {
-			root.Remove(name) //nolint:errcheck // it is on record
-		}
-		h.Close() //nolint:errcheck // the first error is the one that counts
-		return nil, nil, p.nameFailed("stage", err)
-	}
-	if fi != nil {
-		made.Info = infoOf(root.Root, name, fi)
-	}
-	if what.Meta == nil && (what.Like == nil || !what.Like.Exists) {
-		made.Meta = Metadata{Mode: made.Info.Mode, UID: made.Info.UID, GID: made.Info.GID}
-	}
-	return h, made, nil
-}
-
-// beside is the place of a name in the directory of p.
+// beside is the entry of a temporary name in the directory of p.
 func (p *Entry) beside(name string) (*Entry, error) {
 	root, err := p.root.OpenRoot(".")
 	if err != nil {
 		return nil, err
 	}
 	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
-	return &Entry{fs: p.fs, root: root, fi: p.fi, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}, nil
+	return &Entry{fs: p.fs, root: root, fi: p.fi, dir: p.dir, base: name, object: o, links: true, temp: &temp{}}, nil
 }
 
-func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
-	meta := what.Meta
-	if meta == nil && what.Like != nil && what.Like.Exists {
-		meta = &what.Like.Meta
+// Stage makes what is asked for, complete with its metadata, in the directory of p under the name base, which is a temporary one or,
+// in a directory that is staged itself, the one of p. Nothing is judged: p was. On an error nothing stays behind.
+func (p *Entry) Stage(ctx context.Context, base string, what NewObject) (*Entry, *Staged, error) {
+	if what.Kind != KindAbsent {
+		if err := p.fs.journal.give(p.object.True, base); err != nil {
+			return nil, nil, err
+		}
 	}
+	t, err := p.beside(base)
+	if err != nil {
+		return nil, nil, p.failed("stage", err)
+	}
+	root, made := t.root, &Staged{}
+	fi, err := root.Lstat(base)
+	absent := os.IsNotExist(err)
+	switch {
+	case err == nil && what.Kind != KindAbsent:
+		err = fs.ErrExist
+	case absent && what.Kind == KindAbsent:
+		err = nil
+	case absent:
+		if err = t.make(ctx, &what, made); err == nil {
+			if fi, err = lstatAgain(root, base); err == nil {
+				t.temp.made = &made.Info
+			}
+		}
+	}
+	if err != nil {
+		// Some calls report a failure and took effect.
+		if now, lerr := root.Lstat(base); absent && !os.IsExist(err) && lerr == nil &&
+			infoOf(root.Root, base, now).Kind == what.Kind {
+			root.Remove(base) //nolint:errcheck // it is on record
+		}
+		t.Close() //nolint:errcheck // the first error is the one that counts
+		return nil, nil, p.nameFailed("stage", err)
+	}
+	if fi != nil {
+		made.Info = infoOf(root.Root, base, fi)
+	}
+	if what.metadata() == nil {
+		made.Meta = Metadata{Mode: made.Info.Mode, UID: made.Info.UID, GID: made.Info.GID}
+	}
+	return t, made, nil
+}
+
+// make makes the new object at p, with the metadata that it will have when it is published. Stage removes what an error leaves.
+func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
+	meta := what.metadata()
 	switch what.Kind {
-	case KindAbsent:
-		return nil
 	case KindFile:
-		var err error
-		made.Dropped, err = p.stage(ctx, p.base, what, meta, made)
-		return err
+		return p.makeFile(ctx, what, meta, made)
 	case KindSymlink:
 		return p.root.Symlink(string(what.Content), p.base)
 	case KindDir:
@@ -115,103 +111,15 @@ func (p *Entry) make(ctx context.Context, what *NewObject, made *Staged) error {
 	return syscall.EINVAL
 }
 
-// FinishDir notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
-func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
-	fi, err := lstatAgain(p.root, p.base)
-	if err == nil && fi.Mode().Perm() != mode.Perm() {
-		if err = p.root.Chmod(p.base, mode); err == nil {
-			fi, err = lstatAgain(p.root, p.base)
-		}
-	}
-	if err != nil {
-		return p.failed("set mode of", err)
-	}
-	made.Info = infoOf(p.root.Root, p.base, fi)
-	return nil
-}
-
-// Keep gives what is at a hold a lasting name, puts it on record, and tells where it is.
-func (p *Entry) Preserve() (left string, err error) {
-	if p.hold == nil {
-		return "", p.failed("keep", syscall.EINVAL)
-	}
-	kept := keptName()
-	if p.root.Rename(p.base, kept) != nil {
-		return p.object.True, nil
-	}
-	left = join(p.dir.True, kept)
-	p.fs.journal.keep(KeptFile{left, p.object.Spelled}) // what it is beside
-	return left, nil
-}
-
-// Empty reports whether nothing is in the directory there.
-func (p *Entry) Empty() (bool, error) {
-	dir, err := p.root.Open(p.base)
-	if err != nil {
-		return false, p.failed("list", err)
-	}
-	defer dir.Close() //nolint:errcheck // nothing was written through it
-	names, err := dir.Readdirnames(1)
-	if err != nil && err != io.EOF {
-		return false, p.failed("list", err)
-	}
-	return len(names) == 0, nil
-}
-
-// Sync puts the content of the new file of a hold on stable storage.
-func (p *Entry) Sync() error {
-	if p.hold == nil || p.hold.left == nil || p.hold.left.Kind != KindFile {
-		return nil
-	}
-	f, err := p.root.OpenFile(p.base, os.O_RDWR, 0)
-	if err != nil { // one that may not be written can be synced all the same, but for Windows
-		f, err = p.root.Open(p.base)
-	}
-	if err != nil {
-		return p.failed("sync", err)
-	}
-	err = p.root.do("fsync", f.Sync)
-	f.Close() //nolint:errcheck // nothing was written through it
-	if err != nil {
-		return p.failed("sync", err)
-	}
-	return nil
-}
-
-// Drop removes the thing own from p, which is a temporary name or lies below one. Anything else that has the name stays there.
-func (p *Entry) Drop(own Precondition) error {
-	if own.nothing() {
-		return nil
-	}
-	if !ReservedPath(join(p.dir.True, p.base)) {
-		return p.failed("drop", syscall.EINVAL)
-	}
-	now, why, err := p.found(own)
-	if err == nil && why == "" && now.Exists {
-		for range 3 {
-			if err = p.root.Remove(p.base); err == nil || os.IsNotExist(err) {
-				break
-			}
-		}
-	}
-	if err != nil && !os.IsNotExist(err) {
-		return p.failed("drop", err)
-	}
-	return nil
-}
-
-// stage writes a new file under a temporary name in the place's directory, with the metadata that it
-// will have when published. On an error nothing stays behind.
-func (p *Entry) stage(ctx context.Context, name string, what *NewObject, meta *Metadata, made *Staged) (
-	dropped []string, err error,
-) {
+// makeFile writes a new file.
+func (p *Entry) makeFile(ctx context.Context, what *NewObject, meta *Metadata, made *Staged) error {
 	mode := fs.FileMode(0o666)
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
-	file, err := p.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+	file, err := p.root.OpenFile(p.base, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var from io.ReaderAt = bytes.NewReader(what.Content)
 	size := int64(len(what.Content))
@@ -233,19 +141,80 @@ func (p *Entry) stage(ctx context.Context, name string, what *NewObject, meta *M
 		}
 	}
 	if err == nil && meta != nil {
-		dropped = carry(file, meta, what.KeepSpecialBits)
+		made.Dropped = carry(file, meta, what.KeepSpecialBits)
 	}
 	if cerr := file.Close(); err == nil {
 		err = cerr
 	}
 	if err == nil && what.Meta != nil && !what.Meta.ModTime.IsZero() {
-		err = p.root.Chtimes(name, what.Meta.ModTime, what.Meta.ModTime)
+		err = p.root.Chtimes(p.base, what.Meta.ModTime, what.Meta.ModTime)
+	}
+	return err
+}
+
+// FinishDir notes what the staged directory at p is once all is in it, and gives it the mode that it is to have.
+func (p *Entry) FinishDir(made *Staged, mode fs.FileMode) error {
+	fi, err := lstatAgain(p.root, p.base)
+	if err == nil && fi.Mode().Perm() != mode.Perm() {
+		if err = p.root.Chmod(p.base, mode); err == nil {
+			fi, err = lstatAgain(p.root, p.base)
+		}
 	}
 	if err != nil {
-		p.root.Remove(name) //nolint:errcheck // it is on record
-		return nil, err
+		return p.failed("set mode of", err)
 	}
-	return dropped, nil
+	made.Info = infoOf(p.root.Root, p.base, fi)
+	return nil
+}
+
+// renameKept gives what is at a temporary name the lasting name kept; false: it stays where it was.
+func (p *Entry) renameKept(kept string) (bool, error) { return p.root.Rename(p.base, kept) == nil, nil }
+
+// Empty reports whether nothing is in the directory there.
+func (p *Entry) Empty() (bool, error) {
+	dir, err := p.root.Open(p.base)
+	if err != nil {
+		return false, p.failed("list", err)
+	}
+	defer dir.Close() //nolint:errcheck // nothing was written through it
+	names, err := dir.Readdirnames(1)
+	if err != nil && err != io.EOF {
+		return false, p.failed("list", err)
+	}
+	return len(names) == 0, nil
+}
+
+// Sync puts the content of the new file at a temporary name on stable storage.
+func (p *Entry) Sync() error {
+	if made := p.staged(); made == nil || made.Kind != KindFile {
+		return nil
+	}
+	f, err := p.root.OpenFile(p.base, os.O_RDWR, 0)
+	if err != nil { // one that may not be written can be synced all the same, but for Windows
+		f, err = p.root.Open(p.base)
+	}
+	if err == nil {
+		err = p.root.do("fsync", f.Sync)
+		f.Close() //nolint:errcheck // nothing was written through it
+	}
+	return p.failed("sync", err)
+}
+
+// drop removes the thing own.
+func (p *Entry) drop(own Precondition) error {
+	_, err := p.matchAgain(own)
+	if _, ok := errors.AsType[*ConflictError](err); ok {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for range 3 { // a passing fault is no reason to leave litter
+		if err = p.root.Remove(p.base); err == nil || os.IsNotExist(err) {
+			return nil
+		}
+	}
+	return err
 }
 
 // carry gives the staged file the metadata m, the mode last. dropped lists what could not or must not be kept.
@@ -279,50 +248,10 @@ func carry(file *os.File, m *Metadata, special bool) (dropped []string) {
 	return dropped
 }
 
-// differs compares what has the name now with what the caller saw; why is "" when they are the same.
-func (p *Entry) differs(name string, before *Before) (now *Before, why Interference, err error) {
-	now, err = p.loadAt(name, max(int64(len(before.Content)), before.Info.Size))
-	var large *TooLargeError
-	var odd *NotRegularError
-	switch {
-	case errors.As(err, &large):
-		return now, ContentChanged, nil
-	case errors.As(err, &odd):
-		return now, NowA(odd.Kind), nil
-	case err != nil:
-		return now, "", err
-	case !now.Exists:
-		return now, WasRemoved, nil
-	case now.Info.Kind != before.Info.Kind:
-		return now, NowA(now.Info.Kind.String()), nil
-	case now.Info.ID != before.Info.ID:
-		return now, Replaced, nil
-	case now.Info.Mode != before.Info.Mode:
-		return now, ModeChanged, nil
-	case now.Hash != before.Hash:
-		return now, ContentChanged, nil
-	}
-	return now, "", nil
-}
-
 // rmdir removes the empty directory there.
 func (p *Entry) rmdir() error {
 	if p.object.Info.Kind != KindAbsent && p.object.Info.Kind != KindDir {
 		return syscall.ENOTDIR
 	}
 	return p.root.Remove(p.base)
-}
-
-// syncRoot puts the names in a directory on stable storage, where the system can do that to a directory.
-func syncRoot(root *dirRoot) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := root.Open(".")
-	if err != nil {
-		return err
-	}
-	err = root.do("fsync", d.Sync)
-	d.Close() //nolint:errcheck // nothing was written through it
-	return err
 }

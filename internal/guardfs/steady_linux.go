@@ -2,7 +2,7 @@
 
 package guardfs
 
-// Steady says that whatever changes the file after this call moves its change time: nobody has it
+// Steady says that any change of the file after this call moves its change time: nobody has it
 // open for writing, and on its file system a first store through a memory mapping counts as a
 // change. It asks for a lease, which the kernel gives where nobody writes, and gives it back at
 // once. false where that can't be told, as of somebody else's file.

@@ -24,7 +24,7 @@ type step struct {
 	before, after    Identity
 }
 
-// row is what an engine has on record of a plan: all steps, once all is staged.
+// row is an engine's record of a plan: all steps, once all is staged.
 type row struct {
 	steps []step
 	saved bool // durable
@@ -119,7 +119,7 @@ func (r *row) carryOut(f *FS, top string) error {
 	return r.recover(f, top)
 }
 
-// recover is what a start after a kill and the end of a change have in common. What came out is
+// recover is the common part of a start after a kill and the end of a change. The object that came out is
 // dropped at the end: an engine would look first whether it has the content.
 func (r *row) recover(f *FS, top string) error {
 	at := func(p *Entry) (Identity, error) {

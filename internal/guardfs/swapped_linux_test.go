@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where a file can't be made without a name its temporary name is renamed. Whoever has put something else under that name has
+// Where a file can't be made without a name its temporary name is renamed. Somebody who has put another object under that name has
 // published that, and we say that it was not us.
 func TestSwappedTemporaryName(t *testing.T) {
 	for i := range 4 {

@@ -19,8 +19,8 @@ const (
 	TagLen = 16
 )
 
-// The endings of temporary names: of what is staged, and of what it displaced; of what was displaced where names can't trade; and of
-// what recovery makes anew.
+// The endings of temporary names: of an object that is staged, or was displaced by it; of one that was displaced where names can't be
+// exchanged; and of one that recovery makes anew.
 const (
 	tempSuffix = ".tmp"
 	oldSuffix  = ".old"
@@ -30,10 +30,10 @@ const (
 // TempName is the n-th temporary name of the operation that has that tag.
 func TempName(tag string, n int) string { return tempPrefix + tag + "-" + strconv.Itoa(n) + tempSuffix }
 
-// OldName is the name that what is displaced by temp gets where names can't trade.
+// OldName is the name of the object that temp displaces where names can't be exchanged.
 func OldName(temp string) string { return strings.TrimSuffix(temp, tempSuffix) + oldSuffix }
 
-// NewName is the name under which what temp displaced is made anew.
+// NewName is the name under which the object that temp displaced is made anew.
 func NewName(temp string) string { return strings.TrimSuffix(temp, tempSuffix) + newSuffix }
 
 // ParseTemp gives the tag of the operation that a temporary name is of.
@@ -55,7 +55,7 @@ func isTag(s string) bool {
 // NewTag is a tag that no other operation has.
 func NewTag() string { return random(TagLen) }
 
-// TrashPrefix begins the names of the directories that hold what was moved out of a tree as a whole, each on the volume of what it holds.
+// TrashPrefix begins the names of trash directories, which hold objects that were moved out of a tree as a whole, each on its own volume.
 const TrashPrefix = ".moltis-trash"
 
 // IsTrash reports whether name, in letters of either case, is that of such a directory.
@@ -112,7 +112,7 @@ func random(digits int) string {
 }
 
 // Temporary reports whether name looks like one that this package gives for a moment. Whether it is one, the journal and the store
-// tell. The names ending in ".kept" are not: they hold what somebody wrote and nobody should miss.
+// tell. The names ending in ".kept" are not: they hold a text of somebody that nobody should miss.
 func Temporary(name string) bool {
 	if _, ok := ParseTemp(name); ok {
 		return true
@@ -129,7 +129,7 @@ func IsKept(name string) bool {
 	return ours && kept && len(random) == randomHex && strings.Trim(random, "0123456789abcdef") == ""
 }
 
-// keptName is for what must not be lost and could not stay where it was.
+// keptName is a name for an object that must not be lost and could not stay where it was.
 func keptName() string { return tempPrefix + random(randomHex) + keptSuffix }
 
 func newBefore(info Info, content []byte, xattrs map[string][]byte) *Before {

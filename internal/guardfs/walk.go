@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// A walked is the account of a walk along a path such as /a/b/c: a trail has it, with a handle on what it came to.
+// A walked is the account of a walk along a path such as /a/b/c: a trail has it, with a handle on its end.
 type walked struct {
 	object Object   // of what was found; with err of what would be there
 	err    error    // an errno, or ErrPseudo at a link of a kernel interface
 	at     string   // with err: true name of the deepest directory reached; "" when there is not even that
 	rest   []string // with err: the components that were left, the one that failed first
 	hops   []Hop
-	// linked: what is missing was named by a link (link, whose text is target), not by the caller.
+	// linked: the missing part was named by a link (link, whose text is target), not by the caller.
 	linked       bool
 	link, target string // the last that was followed
 
@@ -83,7 +83,7 @@ func (f *FS) Resolve(path string, a Access) (*Handle, error) {
 	return f.handle(t, a), nil
 }
 
-// Entry pins the directory of path and looks at what stands there, if anything. The Judge is asked for Create
+// Entry pins the directory of path and looks at its occupant, if there is one. The Judge is asked for Create
 // where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
 // *MissingParentError. A directory or a special file is an occupant like any other; Load refuses it.
 func (f *FS) Entry(path string) (*Entry, error) {
@@ -108,12 +108,12 @@ func (f *FS) Entry(path string) (*Entry, error) {
 	}
 }
 
-// EntryLink is Entry for those who mean the link itself: to load, remove or restore it.
-func (f *FS) EntryLink(path string) (*Entry, error) { return f.placeFor(path, Modify) }
+// EntryLink is Entry for the link itself: to load, remove or restore it.
+func (f *FS) EntryLink(path string) (*Entry, error) { return f.entryFor(path, Modify) }
 
-// placeFor is EntryLink for whoever is about to do a.
-func (f *FS) placeFor(path string, a Access) (*Entry, error) {
-	dir, base, err := splitPlace(path)
+// entryFor is EntryLink for the access a.
+func (f *FS) entryFor(path string, a Access) (*Entry, error) {
+	dir, base, err := splitEntry(path)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (f *FS) walkDir(path string) *trail {
 // they are made; with nothing missing that is "". It changes nothing. The Judge is asked for Create of each of them and of path itself. A
 // part that a dangling link names can't be made: *SymlinkError.
 func (f *FS) Missing(path string) (dirs []string, name string, err error) {
-	dir, base, err := splitPlace(path)
+	dir, base, err := splitEntry(path)
 	if err != nil {
 		return nil, "", err
 	}
@@ -191,9 +191,9 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	return dirs, name, nil
 }
 
-// NearestEntry opens the place at the nearest directory above path that is there and stays, and lists
-// what has to be made below it for path to be there: true names, topmost first. What gone answers
-// true for counts as absent. name is the true name that path will have.
+// NearestEntry opens the entry at the nearest directory above path that is there and stays, and lists
+// the directories to be made below it for path to be there: true names, topmost first. A name for which gone
+// is true counts as absent. name is the true name that path will have.
 func (f *FS) NearestEntry(path string, gone func(name string) bool) (at *Entry, missing []string, name string, err error) {
 	at, err = f.EntryLink(path)
 	var noParent *MissingParentError
@@ -208,7 +208,7 @@ func (f *FS) NearestEntry(path string, gone func(name string) bool) (at *Entry, 
 			at, err = f.EntryLink(missing[0])
 		}
 	case gone != nil && errors.Is(err, syscall.ENOTDIR):
-		dir, base, serr := splitPlace(path)
+		dir, base, serr := splitEntry(path)
 		if serr != nil {
 			return nil, nil, "", serr
 		}
@@ -234,11 +234,11 @@ func (f *FS) NearestEntry(path string, gone func(name string) bool) (at *Entry, 
 	return at, missing, name, nil
 }
 
-// Lstat looks at what path names, a link in the last component for itself, and asks the Judge for
+// Lstat looks at the object that path names, a link in the last component for itself, and asks the Judge for
 // Look. target is the text of a link. The errors are those of Resolve.
 func (f *FS) Lstat(path string) (o Object, target string, err error) {
 	for range retries {
-		p, err := f.placeFor(path, Look)
+		p, err := f.entryFor(path, Look)
 		_, bad := errors.AsType[*BadPathError](err) // "/", or what ends in ".."
 		_, gone := errors.AsType[*MissingParentError](err)
 		if err != nil && !bad && !gone {
@@ -267,13 +267,13 @@ func (f *FS) Lstat(path string) (o Object, target string, err error) {
 }
 
 // Canonical is the true name of path, as far as it exists, followed by the rest: the form in which rules are to be
-// compared with Object.True. It judges nothing and never fails; what cannot be resolved is cleaned as text.
+// compared with Object.True. It judges nothing and never fails; a path that cannot be resolved is cleaned as text.
 func Canonical(path string) string { return describe(path).True }
 
-// Canonical is the function of that name for those who ask often.
+// Canonical is the function of that name for many paths.
 func (f *FS) Canonical(path string) string { return f.describe(path).True }
 
-// describe is the object that path names, judged by nobody. It never fails; what cannot be resolved is cleaned as text.
+// describe is the object that path names, judged by nobody. It never fails; a path that cannot be resolved is cleaned as text.
 func (f *FS) describe(path string) Object {
 	if _, _, err := splitVolume(path); err != nil {
 		return Object{True: lexical(path)}
@@ -304,13 +304,9 @@ func Names(path string) []string {
 	return append(names, o.True)
 }
 
-// The limits of Linux. Others allow less; then their own error comes.
-const (
-	maxPath      = 4095 // bytes, without the final NUL
-	maxComponent = 255  // bytes
-)
+const maxComponent = 255 // bytes
 
-// checkPath refuses what cannot be the name of anything, by its looks alone. p is a path with slashes.
+// checkPath refuses a path that cannot be the name of anything, by its looks alone. p is a path with slashes.
 func checkPath(p string) error {
 	why := ""
 	switch {
@@ -318,7 +314,7 @@ func checkPath(p string) error {
 		why = "empty"
 	case p[0] != '/':
 		why = "not absolute"
-	case len(p) > maxPath:
+	case len(p) > MaxPath:
 		why = "longer than 4095 bytes"
 	case strings.IndexByte(p, 0) >= 0:
 		why = "holds a NUL byte"
@@ -341,8 +337,8 @@ func checkPath(p string) error {
 	return nil
 }
 
-// splitPlace cuts a path that is to be changed into its directory and the one name below it.
-func splitPlace(p string) (dir, base string, err error) {
+// splitEntry cuts a path that is to be changed into its directory and the one name below it.
+func splitEntry(p string) (dir, base string, err error) {
 	volume, p, err := splitVolume(p)
 	if err != nil {
 		return "", "", err
@@ -363,7 +359,7 @@ func splitPlace(p string) (dir, base string, err error) {
 }
 
 // climb goes on by name alone where nothing can be looked at any more: from the true name at along
-// rest. What it goes up from is added to hops, but for at itself if up is set: that it is there is
+// rest. Each directory that it goes up from is added to hops, but for at itself if up is set: that it is there is
 // no news.
 func climb(at string, up bool, rest []string, hops []Hop) (string, []Hop) {
 	for _, c := range rest {
@@ -391,7 +387,7 @@ func upNext(rest []string) bool {
 	return false
 }
 
-// checkName refuses what is not one component of a path. Names from a directory may hold any other bytes.
+// checkName refuses a text that is not one component of a path. Names from a directory may hold any other bytes.
 func checkName(name string) error {
 	switch {
 	case name == "", name == ".", name == "..", strings.ContainsAny(name, "/\x00"):

@@ -14,7 +14,7 @@ import (
 // FS resolves paths under one Judge. Safe for concurrent use.
 type FS struct {
 	kernel *kernel
-	rules  Judge // as given: who asks it says all names
+	rules  Judge // as given: it has to be told all names
 	pins   *pins
 	judge  interface { // rules, told the names by the mounts of the moment
 		Judge(o Object, a Access) error
@@ -33,7 +33,7 @@ func New(o Options) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := k.openMounts(); err != nil {
+	if _, err := k.mounts(); err != nil {
 		k.proc.close() //nolint:errcheck // nothing was written through it
 		return nil, fmt.Errorf("reading /proc/self/mountinfo: %w", err)
 	}
@@ -43,17 +43,17 @@ func New(o Options) (*FS, error) {
 	return f, nil
 }
 
-// With is f under another Judge. What New opened is shared, and Close of f gives it back.
+// With is f under another Judge. The files that New opened are shared, and Close of f gives them back.
 func (f *FS) With(j Judge) *FS {
 	other := *f
 	other.judge, other.rules = allNames{j, f.kernel}, j
 	return &other
 }
 
-// Close gives back what New opened, when the last call that uses it is over. Closing again does nothing. What would need it
+// Close gives back the files that New opened, when the last call that uses them is over. Closing again does nothing. A call that would need them
 // from then on, of handles that are still open too, answers fs.ErrClosed.
 func (f *FS) Close() error {
-	return errors.Join(f.kernel.table.file.close(), f.kernel.proc.close())
+	return f.kernel.proc.close()
 }
 
 // Containment says how paths are resolved: "kernel" (openat2), "walk" (component by component) or, on systems
@@ -85,7 +85,7 @@ func (f *FS) walk(path string) *trail { return f.kernel.resolve(path) }
 // splitVolume checks a path, which has no volume here.
 func splitVolume(p string) (volume, rest string, err error) { return "", p, checkPath(p) }
 
-// resolve is walk. An object that lost its name to another one while it was looked at is not what the path names: then the path is
+// resolve is walk. An object that lost its name to another one while it was looked at is not the path's: then the path is
 // resolved again.
 func (k *kernel) resolve(path string) *trail {
 	for try := 0; ; try++ {
@@ -145,14 +145,14 @@ func (k *kernel) resolveOnce(path string) (t *trail, lost bool) {
 	return t, displaced(name, path)
 }
 
-// displaced: a file that trades places with its successor has the temporary name of that for a moment.
+// displaced: a file that is exchanged for its successor has the temporary name of that for a moment.
 func displaced(name, spelled string) bool {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	return strings.HasPrefix(base, tempPrefix) && Temporary(base) && !strings.HasSuffix(spelled, base)
 }
 
 // walkPath resolves path one component at a time, with the meaning that the kernel gives to links and "..", and
-// keeps account of the links. It needs nothing newer than Linux 3.6.
+// keeps account of the links. It does without openat2.
 func (k *kernel) walkPath(path string) *trail {
 	t := &trail{kernel: k, fd: -1}
 	t.begin(path)
@@ -271,7 +271,7 @@ func (k *kernel) trueName(fd int, st *status) (name string, gone bool, err error
 	return bare, true, nil
 }
 
-// refusePseudo refuses what a trail came to on kernel interfaces.
+// refusePseudo refuses an object of a trail on kernel interfaces.
 func (f *FS) refusePseudo(t *trail) error { return f.kernel.refusePseudo(t.fd) }
 
 // refusePseudo refuses objects on kernel interfaces.
@@ -296,7 +296,7 @@ func describe(path string) Object {
 	return (&FS{kernel: k}).describe(path)
 }
 
-// Nothing says, for who looks in many places, that path names nothing: no judge is asked. false
+// Nothing says that path names nothing, for callers who look for many paths: no judge is asked. false
 // where that is not certain.
 func (f *FS) Nothing(path string) bool {
 	if f.kernel.walk || checkPath(path) != nil {

@@ -41,7 +41,7 @@ func (f *FS) With(j Judge) *FS {
 	return &other
 }
 
-// Close has nothing to give back here. What resolves a path from then on answers fs.ErrClosed.
+// Close has nothing to give back here. A call that resolves a path from then on answers fs.ErrClosed.
 func (f *FS) Close() error {
 	f.closed.Store(true)
 	return nil
@@ -250,7 +250,7 @@ func (t *trail) close() {
 // describe is FS.describe without an FS.
 func describe(path string) Object { return (&FS{closed: new(atomic.Bool)}).describe(path) }
 
-// refusePseudo refuses what a trail came to on kernel interfaces.
+// refusePseudo refuses an object of a trail on kernel interfaces.
 func (f *FS) refusePseudo(t *trail) error {
 	if pseudo(t.top()) {
 		return ErrPseudo
@@ -261,7 +261,7 @@ func (f *FS) refusePseudo(t *trail) error {
 // Nothing is not certain here.
 func (f *FS) Nothing(string) bool { return false }
 
-// basicInfo is what every system tells.
+// basicInfo is the part of an Info that every system tells.
 func basicInfo(fi fs.FileInfo) Info {
 	const bits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 	return Info{

@@ -22,7 +22,7 @@ func MostWatched() int64 {
 // needed.
 var ErrUnwatchable = errors.New("changes cannot be watched here")
 
-// Happening is what became of an entry.
+// Happening is the fate of an entry.
 type Happening uint8
 
 // The happenings. A rename within what is watched is a MovedFrom and a MovedTo with one Cookie.

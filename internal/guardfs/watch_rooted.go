@@ -28,7 +28,7 @@ type Watcher struct {
 	next  int
 	moves uint32
 
-	// What the system told. The goroutine that takes it must do nothing else: some systems answer no
+	// The events of the system. The goroutine that takes them must do nothing else: some systems answer no
 	// other question before their events are taken.
 	heard sync.Mutex
 	queue []fsnotify.Event
@@ -71,7 +71,7 @@ func (w *Watcher) Watch(d *Dir) (id int, err error) {
 			err = fs.ErrNotExist
 		}
 		if err != nil {
-			w.system.Remove(name) //nolint:errcheck // it is not watched, and that is what is told
+			w.system.Remove(name) //nolint:errcheck // it is not watched, and the error says so
 		}
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (w *Watcher) Wait(ctx context.Context) error {
 	return &PathError{Op: "watch", Path: "/", Err: cmp.Or(ctx.Err(), failed)}
 }
 
-// listen queues what the system tells, until the watcher is closed. What is not understood counts as
+// listen queues what the system tells, until the watcher is closed. An event that is not understood counts as
 // lost, as an overflow does.
 func (w *Watcher) listen() {
 	defer close(w.ended)

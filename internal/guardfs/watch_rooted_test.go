@@ -1,6 +1,6 @@
 //go:build !linux || rooted
 
-package guardfs_test
+package guardfs
 
 import (
 	"context"
@@ -10,64 +10,40 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"moltisfs/internal/guardfs"
 )
 
-type every struct{}
-
-func (every) Judge(guardfs.Object, guardfs.Access) error { return nil }
-
-func (every) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
-
-// What happens in a watched directory is told in time, by whatever the system has for it.
+// A change in a watched directory is told in time, by the means of the system.
 func TestWatcherByNames(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := guardfs.New(guardfs.Options{Judge: every{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	must(t, err)
+	f := open(t, everything{})
 	w, err := f.NewWatcher()
 	if err != nil {
 		t.Skip("SKIPPED: nothing can be watched here: ", err)
 	}
 	watch := func(name string) int {
-		h, err := f.Resolve(name, guardfs.Walk)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h, err := f.Resolve(name, Walk)
+		must(t, err)
 		defer h.Close()
 		d, err := h.Dir()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer d.Close()
 		id, err := w.Watch(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return id
 	}
-	if err := os.MkdirAll(root+"/d/e", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(root+"/d/e", 0o700))
 	top, d := watch(root), watch(root+"/d")
 	if again := watch(root); again != top || d == top {
 		t.Errorf("numbers %d, %d, %d", top, again, d)
 	}
-	heard := map[guardfs.Event]bool{}
-	hears := func(want guardfs.Event) {
+	heard := map[Event]bool{}
+	hears := func(want Event) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		for !heard[want] {
-			if err := w.Events(func(e guardfs.Event) { e.Cookie = 0; heard[e] = true }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Events(func(e Event) { e.Cookie = 0; heard[e] = true }))
 			if !heard[want] {
 				if err := w.Wait(ctx); err != nil {
 					t.Fatalf("no %+v: %v; %v", want, err, heard)
@@ -76,36 +52,30 @@ func TestWatcherByNames(t *testing.T) {
 		}
 		clear(heard)
 	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(os.WriteFile(root+"/a", []byte("x"), 0o600))
-	hears(guardfs.Event{What: guardfs.Created, Watch: top, Name: "a", Names: true})
-	must(os.WriteFile(root+"/d/b", []byte("x"), 0o600))
-	hears(guardfs.Event{What: guardfs.Created, Watch: d, Name: "b", Names: true})
-	must(os.WriteFile(root+"/d/b", []byte("xy"), 0o600))
-	hears(guardfs.Event{What: guardfs.Modified, Watch: d, Name: "b"})
-	must(os.Rename(root+"/a", root+"/c"))
-	hears(guardfs.Event{What: guardfs.Created, Watch: top, Name: "c", Names: true})
-	must(os.Remove(root + "/c"))
-	hears(guardfs.Event{What: guardfs.Removed, Watch: top, Name: "c", Names: true})
-	must(os.Mkdir(root+"/n", 0o700))
-	hears(guardfs.Event{What: guardfs.Created, Watch: top, Name: "n", Names: true, Dir: true})
-	must(os.Rename(root+"/d", root+"/moved"))
-	hears(guardfs.Event{Watch: d, Dir: true, Gone: true, Ended: true})
+	must(t, os.WriteFile(root+"/a", []byte("x"), 0o600))
+	hears(Event{What: Created, Watch: top, Name: "a", Names: true})
+	must(t, os.WriteFile(root+"/d/b", []byte("x"), 0o600))
+	hears(Event{What: Created, Watch: d, Name: "b", Names: true})
+	must(t, os.WriteFile(root+"/d/b", []byte("xy"), 0o600))
+	hears(Event{What: Modified, Watch: d, Name: "b"})
+	must(t, os.Rename(root+"/a", root+"/c"))
+	hears(Event{What: Created, Watch: top, Name: "c", Names: true})
+	must(t, os.Remove(root+"/c"))
+	hears(Event{What: Removed, Watch: top, Name: "c", Names: true})
+	must(t, os.Mkdir(root+"/n", 0o700))
+	hears(Event{What: Created, Watch: top, Name: "n", Names: true, Dir: true})
+	must(t, os.Rename(root+"/d", root+"/moved"))
+	hears(Event{Watch: d, Dir: true, Gone: true, Ended: true})
 	if now := watch(root + "/moved"); now == d {
 		t.Error("the directory that moved has its old number")
 	}
 	waits := make(chan error)
 	go func() { waits <- w.Wait(t.Context()) }()
-	must(w.Close())
+	must(t, w.Close())
 	if err := <-waits; err != nil && !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	if err := w.Events(func(guardfs.Event) {}); !errors.Is(err, fs.ErrClosed) {
+	if err := w.Events(func(Event) {}); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }

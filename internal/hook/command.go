@@ -47,7 +47,7 @@ const (
 	maxReason = 500
 )
 
-// Name is that of the program, without its directory.
+// Name gives the name of the program, without its directory.
 func (c Command) Name() string { return filepath.Base(c.Path) }
 
 // BeforeToolCall runs the program.
@@ -92,7 +92,7 @@ func (c Command) run(ctx context.Context, payload any) (Decision, error) {
 	return decode(out.kept)
 }
 
-// decode reads what a program wrote that ended well.
+// decode reads the output of a program that ended well.
 func decode(out []byte) (Decision, error) {
 	if out = bytes.TrimSpace(out); len(out) == 0 {
 		return Decision{}, nil

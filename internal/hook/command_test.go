@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// What a program says is taken as the forms have it, and all else is its failure.
+// The output of a program is taken if it has one of the forms; any other is its failure.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ script, want string }{

@@ -1,12 +1,12 @@
-// Package hook is what a host hangs into every call, whichever dialect it came in by: code of its
+// Package hook runs the hooks of a host in every call, whichever dialect it came in by: code of its
 // own, or programs that the configuration names (see [Command]).
 //
 //	BeforeToolCall     the arguments are valid, nothing is done yet: continue, change them, block
 //	AfterToolCall      the call has ended: look on
 //	ToolResultPersist  the answer is about to be given: continue, change it, withhold it
 //
-// The hooks of one event run one after the other. What one changed is what the next one sees, and
-// what they change is checked again as if the caller had sent it. The first that blocks ends it.
+// The hooks of one event run one after the other. Each sees the changes of the one before, and
+// changes are checked again as if the caller had sent them. The first that blocks ends it.
 //
 // A hook that fails, panics, takes longer than [Set.Timeout] or answers nonsense blocks, unless
 // [Set.Allow] is set: then it is passed over. AfterToolCall can't block. Each change, block and
@@ -34,7 +34,7 @@ const (
 	ToolResultPersistEvent = "ToolResultPersist"
 )
 
-// Info is what each event tells of its call.
+// Info describes the call of an event.
 type Info struct {
 	Event     string `json:"event"`
 	CallID    string `json:"call_id"` // the same in each event of a call, and in the audit log
@@ -66,7 +66,7 @@ type ToolResultPersist struct {
 	Result json.RawMessage `json:"result"` // {"result": the answer}
 }
 
-// A Decision is what a hook wants. The zero Decision lets the call go on as it is.
+// A Decision is the answer of a hook. The zero Decision lets the call go on as it is.
 type Decision struct {
 	Modify json.RawMessage // takes the place of the arguments, or of {"result": the answer}
 	Block  bool
@@ -98,7 +98,7 @@ type Observer interface {
 	Begin(ctx context.Context, i Info) (_ context.Context, end func(End))
 }
 
-// End is how a call ended.
+// End describes the end of a call.
 type End struct {
 	Outcome  string // "ok", or the kind of the refusal
 	Broken   bool   // the host is
@@ -135,7 +135,7 @@ type Set struct {
 	Observer Observer // of every call; may be nil
 }
 
-// DefaultTimeout is how long a hook may take.
+// DefaultTimeout bounds the time of a hook.
 const DefaultTimeout = 5 * time.Second
 
 // RunBefore runs the hooks of BeforeToolCall. check gives changed arguments in the form
@@ -145,25 +145,12 @@ func (s *Set) RunBefore(ctx context.Context, p BeforeToolCall,
 	check func(json.RawMessage) (json.RawMessage, error),
 ) (args json.RawMessage, notes []string, err error) {
 	p.Event = BeforeToolCallEvent
-	for _, h := range s.Before {
-		now := p
-		now.Arguments = bytes.Clone(p.Arguments)
-		var changed json.RawMessage
-		d, note, err := s.decide(ctx, p.Event, h.Name(), func(ctx context.Context) (Decision, error) {
+	return chain(ctx, s, s.Before, p.Event, p.Arguments, check,
+		func(ctx context.Context, h Before, payload json.RawMessage) (Decision, error) {
+			now := p
+			now.Arguments = payload
 			return h.BeforeToolCall(ctx, now)
-		}, func(data json.RawMessage) (err error) {
-			changed, err = check(data)
-			return err
 		})
-		notes = append(notes, note...)
-		if err != nil {
-			return nil, notes, err
-		}
-		if d.Modify != nil {
-			p.Arguments = changed
-		}
-	}
-	return p.Arguments, notes, nil
 }
 
 // RunAfter runs the hooks of AfterToolCall.
@@ -187,53 +174,51 @@ func (s *Set) RunAfter(ctx context.Context, p AfterToolCall) (notes []string) {
 func (s *Set) RunPersist(ctx context.Context, p ToolResultPersist, check func(json.RawMessage) error,
 ) (answer json.RawMessage, notes []string, err error) {
 	p.Event = ToolResultPersistEvent
-	answer = p.Result
-	for _, h := range s.Persist {
-		now := p
-		now.Result = slices.Concat([]byte(`{"result":`), answer, []byte("}"))
+	unwrapped := func(data json.RawMessage) (json.RawMessage, error) {
 		var changed struct{ Result json.RawMessage }
-		d, note, err := s.decide(ctx, p.Event, h.Name(), func(ctx context.Context) (Decision, error) {
-			return h.ToolResultPersist(ctx, now)
-		}, func(data json.RawMessage) error {
-			if err := json.Unmarshal(data, &changed); err != nil || changed.Result == nil {
-				return errors.New(`the data is not {"result": …}`)
-			}
-			return check(changed.Result)
-		})
-		notes = append(notes, note...)
-		if err != nil {
-			return nil, notes, err
+		if err := json.Unmarshal(data, &changed); err != nil || changed.Result == nil {
+			return nil, errors.New(`the data is not {"result": …}`)
 		}
-		if d.Modify != nil {
-			answer = changed.Result
-		}
+		return changed.Result, check(changed.Result)
 	}
-	return answer, notes, nil
+	return chain(ctx, s, s.Persist, p.Event, p.Result, unwrapped,
+		func(ctx context.Context, h Persist, payload json.RawMessage) (Decision, error) {
+			now := p
+			now.Result = slices.Concat([]byte(`{"result":`), payload, []byte("}"))
+			return h.ToolResultPersist(ctx, now)
+		})
 }
 
-// decide runs one hook and judges what it wants.
-func (s *Set) decide(ctx context.Context, event, name string,
-	run func(context.Context) (Decision, error), check func(json.RawMessage) error,
-) (d Decision, notes []string, err error) {
-	d, err = s.run(ctx, run)
-	if err == nil && !d.Block && d.Modify != nil {
-		if err = check(d.Modify); err != nil {
-			err = fmt.Errorf("what it changed is not right: %w", err)
+// chain runs hooks one after the other over a payload, and gives it as the last one leaves it. check gives a changed
+// payload in the form that the next hook sees.
+func chain[H interface{ Name() string }](ctx context.Context, s *Set, hooks []H, event string, payload json.RawMessage,
+	check func(json.RawMessage) (json.RawMessage, error), run func(context.Context, H, json.RawMessage) (Decision, error),
+) (_ json.RawMessage, notes []string, err error) {
+	for _, h := range hooks {
+		d, err := s.run(ctx, func(ctx context.Context) (Decision, error) { return run(ctx, h, bytes.Clone(payload)) })
+		changed := payload
+		if err == nil && !d.Block && d.Modify != nil {
+			if changed, err = check(d.Modify); err != nil {
+				err = fmt.Errorf("what it changed is not right: %w", err)
+			}
+		}
+		note := func(text string) { notes = append(notes, event+" "+h.Name()+" "+text) }
+		switch {
+		case err != nil && s.Allow:
+			note("failed and was passed over: " + clean(err.Error()))
+		case err != nil:
+			note("failed: " + clean(err.Error()))
+			return nil, notes, &Error{Event: event, Hook: h.Name(), Err: err}
+		case d.Block:
+			no := &Error{Event: event, Hook: h.Name(), Reason: clean(d.Reason)}
+			note("blocked: " + no.Reason)
+			return nil, notes, no
+		case d.Modify != nil:
+			note("changed the payload")
+			payload = changed
 		}
 	}
-	switch {
-	case err != nil && s.Allow:
-		return Decision{}, []string{event + " " + name + " failed and was passed over: " + clean(err.Error())}, nil
-	case err != nil:
-		no := &Error{Event: event, Hook: name, Err: err}
-		return Decision{}, []string{event + " " + name + " failed: " + clean(err.Error())}, no
-	case d.Block:
-		no := &Error{Event: event, Hook: name, Reason: clean(d.Reason)}
-		return Decision{}, []string{event + " " + name + " blocked: " + no.Reason}, no
-	case d.Modify != nil:
-		return d, []string{event + " " + name + " changed the payload"}, nil
-	}
-	return Decision{}, nil, nil
+	return payload, notes, nil
 }
 
 // run waits for a hook until its time is over. One that does not come back then is left behind.

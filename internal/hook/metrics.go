@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Metrics counts calls for Prometheus, without its library, which would make the program 7 MB larger. It is an Observer, and safe for concurrent use. No label holds what a
-// caller made up.
+// Metrics counts calls for Prometheus, without its library, which would make the program 7 MB larger. It is an
+// Observer, and safe for concurrent use. No label holds a text that a caller made up.
 type Metrics struct {
 	mu       sync.Mutex
 	inFlight int

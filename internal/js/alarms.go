@@ -2,7 +2,6 @@ package js
 
 import (
 	"cmp"
-	"encoding/binary"
 	"slices"
 	"time"
 )
@@ -12,7 +11,7 @@ import (
 type alarms struct {
 	byID  map[int]alarm
 	order []alarm   // the one that is due first is the first
-	rung  time.Time // what is due by then rings
+	rung  time.Time // timers that are due by then ring
 	asked time.Time // when the parent is to say so
 }
 
@@ -49,13 +48,13 @@ func (a *alarms) due() (id int, ok bool) {
 	return id, true
 }
 
-// ask gives the nanoseconds until the first timer, if the parent does not know of them.
-func (a *alarms) ask() (in []byte, ok bool) {
+// ask gives the time until the first timer, if the parent does not know of it.
+func (a *alarms) ask() (in time.Duration, ok bool) {
 	if len(a.order) == 0 || a.order[0].due.Equal(a.asked) {
-		return nil, false
+		return 0, false
 	}
 	a.asked = a.order[0].due
-	return binary.LittleEndian.AppendUint64(nil, uint64(max(time.Until(a.asked), 0))), true
+	return max(time.Until(a.asked), 1), true
 }
 
 func (a *alarms) rang() { a.rung, a.asked = time.Now(), time.Time{} }

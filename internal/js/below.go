@@ -11,7 +11,7 @@ import (
 	"modernc.org/quickjs"
 )
 
-// What the engine can do and package quickjs has no word for. It rests on private fields of a pinned
+// These functions reach abilities of the engine that package quickjs does not offer. They rest on private fields of a pinned
 // version: with others no script starts, so that a new version fails all tests of this package.
 
 // below is the C side of vm: its thread, and its runtime.
@@ -21,7 +21,7 @@ func below(vm *quickjs.VM) (tls *libc.TLS, rt uintptr) {
 	return (*libc.TLS)(at.FieldByName("tls").UnsafePointer()), rt
 }
 
-// nameless has what is evaluated from now on leave no lines in the stacks of errors, which would
+// nameless keeps code that is evaluated from now on out of the stacks of errors, where its lines would
 // pass for lines of the script.
 func (w *worker) nameless(is bool) {
 	tls, rt := below(w.vm)

@@ -1,18 +1,17 @@
 // Package js runs a script in a process of its own: an ES module with top-level await,
-// in a QuickJS that has no files, no network, no processes and no modules. What a
-// script can reach outside is the fs object, each call of which the parent answers.
+// in a QuickJS that has no files, no network, no processes and no modules. Outside, a
+// script reaches the fs object alone, each call of which the parent answers.
 //
 // [Program.Run] is the parent's side, [Work] the worker's. They talk in frames over two pipes. The
 // parent keeps the time and kills the worker at its end, whatever that is doing: the engine's own
 // loops in C can't be interrupted. Memory, output and depth of calls the worker bounds itself.
 //
-// It touches no file. Who starts the worker confines it.
+// It touches no file. The parent confines the worker that it starts.
 package js
 
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +27,7 @@ import (
 // A Program is the command that runs [Work].
 type Program []string
 
-// A Script is what is run.
+// A Script is code with its limits.
 type Script struct {
 	Code   string
 	FS     bool          // there is an fs
@@ -47,11 +46,11 @@ type Request struct {
 	Encoding  string // of readFile: utf8 or buffer
 	Data      []byte // of writeFile and appendFile
 	Binary    bool   // Data was bytes, not text
-	// Waits stops the clock of the script until what it gives is called: a person is being asked.
+	// Waits stops the clock of the script until over is called: a person is being asked.
 	Waits func() (over func())
 }
 
-// A Reply is what a call came to: nothing, text, bytes, or JSON.
+// A Reply is the outcome of a call: nothing, text, bytes, or JSON.
 type Reply struct {
 	Kind byte
 	Data []byte
@@ -77,7 +76,7 @@ func (f *Failure) Error() string { return f.Message }
 // A Host answers the calls, many at the same time. It must come back when ctx ends.
 type Host func(context.Context, Request) (Reply, error)
 
-// A Result is what a script came to. Error is what it threw, or which limit it met; "" is a run to
+// A Result is the outcome of a script. Error has the exception that it threw, or the limit that it met; "" is a run to
 // the end. Output is there in any case.
 type Result struct {
 	Output string
@@ -85,7 +84,7 @@ type Result struct {
 	Limit  string // "time", "memory", "output": the limit that ended it
 }
 
-// ErrNoWorker says that the worker can't be started.
+// ErrNoWorker is the error of a worker that can't be started.
 var ErrNoWorker = errors.New("the worker for JavaScript does not start")
 
 // Run runs a script. The error is that of a broken host or of ctx. When it comes back no call is
@@ -109,7 +108,7 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 		return Result{}, fmt.Errorf("%w: %w", ErrNoWorker, err)
 	}
 	calls, cancel := context.WithCancel(ctx)
-	r := &run{script: s, host: host, ctx: calls, to: &framer{out: in}, clock: newClock(s.Time),
+	r := &run{script: s, host: host, ctx: calls, to: newFramer(in), clock: newClock(s.Time),
 		ended: make(chan struct{}), done: make(chan struct{}),
 		slots: make(chan struct{}, max(s.AtOnce, 1))}
 	defer r.clock.stop()
@@ -128,7 +127,7 @@ func (p Program) Run(ctx context.Context, s Script, host Host) (Result, error) {
 	if r.bell != nil {
 		r.bell.Stop()
 	}
-	cmd.Wait() //nolint:errcheck // how it ended is told by what it sent
+	cmd.Wait() //nolint:errcheck // its frames have told how it ended
 	r.calls.Wait()
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return r.outcome(ctx, string(said), used > s.Time)
@@ -153,7 +152,7 @@ type run struct {
 	done  chan struct{}
 }
 
-// told is what a run has come to so far.
+// told is the outcome of a run so far.
 type told struct {
 	over   bool
 	result Result
@@ -170,38 +169,30 @@ func (r *run) end(how Result) {
 	}
 }
 
-// read takes what the worker sends.
-func (r *run) read(from *unframer, s Script) {
+// read takes the frames of the worker.
+func (r *run) read(from unframer, s Script) {
 	defer close(r.done)
-	head, err := json.Marshal(s)
-	if err == nil {
-		err = r.to.send(frameStart, head)
-	}
+	err := r.to.send(frame{Start: &s})
 	for err == nil {
-		var kind byte
-		var body []byte
-		if kind, body, err = from.next(); err != nil {
+		var f frame
+		if f, err = from.next(); err != nil {
 			break
 		}
-		switch kind {
-		case frameOutput:
+		switch {
+		case f.Output != "":
 			r.mu.Lock()
 			if room := s.Output - r.output.Len(); !r.over {
-				r.output.Write(body[:min(len(body), max(room, 0))])
+				r.output.WriteString(f.Output[:min(len(f.Output), max(room, 0))])
 			}
 			r.mu.Unlock()
-		case frameCall, frameLone:
-			err = r.call(body, kind == frameLone)
-		case frameWait:
-			err = r.wait(body)
-		case frameEnd:
-			var how Result
-			err = json.Unmarshal(body, &how)
-			if err == nil {
-				r.end(how)
-			}
+		case f.Call != nil:
+			r.call(f)
+		case f.Wait > 0:
+			r.wait(f.Wait)
+		case f.End != nil:
+			r.end(*f.End)
 		default:
-			err = fmt.Errorf("a frame of the kind %q", kind)
+			err = errBadFrame
 		}
 	}
 	if !errors.Is(err, io.EOF) {
@@ -211,26 +202,17 @@ func (r *run) read(from *unframer, s Script) {
 }
 
 // wait rings when the worker wants it.
-func (r *run) wait(body []byte) error {
-	if len(body) != 8 {
-		return errBadFrame
-	}
-	d := time.Duration(binary.LittleEndian.Uint64(body))
+func (r *run) wait(d time.Duration) {
 	if r.bell == nil {
-		r.bell = time.AfterFunc(d, func() { r.to.send(frameRing) }) //nolint:errcheck // it is dead
+		r.bell = time.AfterFunc(d, func() { r.to.send(frame{Ring: true}) }) //nolint:errcheck // it is dead
 	} else {
 		r.bell.Reset(d)
 	}
-	return nil
 }
 
 // call begins a call of fs, unless the run is over. One that is alone it carries out at once: there
 // is nothing to read before its answer.
-func (r *run) call(body []byte, alone bool) error {
-	id, q, err := parseCall(body)
-	if err != nil {
-		return err
-	}
+func (r *run) call(f frame) {
 	r.slots <- struct{}{}
 	r.mu.Lock()
 	over := r.over
@@ -241,20 +223,22 @@ func (r *run) call(body []byte, alone bool) error {
 	switch {
 	case over:
 		<-r.slots
-	case alone:
-		r.serve(id, q)
+	case f.Alone:
+		r.serve(f.ID, *f.Call)
 	default:
-		go r.serve(id, q)
+		go r.serve(f.ID, *f.Call)
 	}
-	return nil
 }
 
 // serve carries out a call and answers it.
-func (r *run) serve(id uint32, q Request) {
+func (r *run) serve(id int, q Request) {
 	defer r.calls.Done()
 	q.Waits = r.clock.hold
 	reply, err := r.host(r.ctx, q)
 	<-r.slots
+	if len(reply.Data) > maxData {
+		err = errors.New("the answer is too large")
+	}
 	if err != nil {
 		f, ok := errors.AsType[*Failure](err)
 		if !ok {
@@ -266,7 +250,7 @@ func (r *run) serve(id uint32, q Request) {
 		}
 		reply = Reply{failed, data}
 	}
-	r.to.reply(id, reply) //nolint:errcheck // it is dead, and reading finds that
+	r.to.send(frame{ID: id, Reply: &reply}) //nolint:errcheck // it is dead, and reading finds that
 }
 
 // outcome is the run as its caller is told of it.
@@ -323,7 +307,7 @@ func newClock(d time.Duration) *clock {
 	return &clock{C: t.C, timer: t, left: d, since: time.Now()}
 }
 
-// hold stops the clock until what it gives is called.
+// hold stops the clock until release is called.
 func (c *clock) hold() (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

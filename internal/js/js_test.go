@@ -1,8 +1,10 @@
 package js
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"reflect"
@@ -114,27 +116,29 @@ func TestLargeData(t *testing.T) {
 	}
 }
 
-// What a worker sends is read to its end or refused, wherever it is cut off.
+// A frame is read to its end or refused, wherever it is cut off.
 func TestFrames(t *testing.T) {
-	q := Request{Op: "rename", Path: "a", To: "ü", Recursive: true, Binary: true, Encoding: "utf8"}
-	whole := appendCall(nil, 7, q)
-	for n := range whole {
-		if _, _, err := parseCall(whole[:n]); err == nil {
-			t.Errorf("%d bytes of %d are a call", n, len(whole))
+	var b bytes.Buffer
+	sent := frame{ID: 7, Call: &Request{Op: "rename", Path: "a", To: "ü\xff", Recursive: true, Binary: true, Data: []byte("\xff")}}
+	if err := newFramer(&b).send(sent); err != nil {
+		t.Fatal(err)
+	}
+	for n := range b.Len() {
+		if got, err := newUnframer(bytes.NewReader(b.Bytes()[:n])).next(); err != io.EOF {
+			t.Errorf("%d bytes of %d: %+v, %v", n, b.Len(), got, err)
 		}
 	}
-	id, got, err := parseCall(append(whole, "data"...))
-	if q.Data = []byte("data"); err != nil || id != 7 || !reflect.DeepEqual(got, q) {
-		t.Errorf("%d %+v %v", id, got, err)
+	if got, err := newUnframer(&b).next(); err != nil || !reflect.DeepEqual(got, sent) {
+		t.Errorf("%+v %v", got, err)
 	}
-	for _, bad := range []string{"\x00\x00\x00\x00C", "\xff\xff\xff\xffC", "\x05\x00\x00\x00Cxx", "\x05"} {
-		if kind, _, err := newUnframer(strings.NewReader(bad)).next(); err == nil {
-			t.Errorf("%q is a frame of the kind %c", bad, kind)
+	for _, bad := range []string{"\x00", "\x05abcde", "\xf7\xff\xff\xff\xff\xff\xff\xff\xff", strings.Repeat("x", 100)} {
+		if got, err := newUnframer(strings.NewReader(bad)).next(); err == nil {
+			t.Errorf("%q is the frame %+v", bad, got)
 		}
 	}
 }
 
-// What a call of fs costs besides what is done for it.
+// BenchmarkCall is a call of fs without the work of the host.
 func BenchmarkCall(b *testing.B) {
 	data := []byte(strings.Repeat("a", 4096))
 	s := script(`const begin = Date.now(); for (let i = 0; i < 3000; i++) await fs.readFile("a");

@@ -3,7 +3,6 @@ package js
 import (
 	_ "embed"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,47 +30,49 @@ var (
 func Work(in io.Reader, out io.Writer) error { return work(in, out, child.Bound) }
 
 func work(in io.Reader, out io.Writer, limit func(memory, seconds uint64) error) error {
-	w := &worker{from: newUnframer(in), to: &framer{out: out}}
-	kind, body, err := w.from.next()
-	if err != nil || kind != frameStart {
+	w := &worker{from: newUnframer(in), to: newFramer(out)}
+	first, err := w.from.next()
+	if err == nil && first.Start == nil {
+		err = errBadFrame
+	}
+	if err != nil {
 		return fmt.Errorf("reading the script: %w", err)
 	}
-	if err := json.Unmarshal(body, &w.Script); err != nil {
-		return fmt.Errorf("reading the script: %w", err)
-	}
-	// what is written to is the heap of the script, and what Go holds of it on its way
+	w.Script = *first.Start
+	// the memory is the heap of the script, and its data on their way in Go
 	if err := limit(4*uint64(w.Memory)+256<<20, uint64(w.Time/time.Second)+2); err != nil {
 		return fmt.Errorf("limiting the worker: %w", err)
 	}
 	debug.SetMaxStack(256 << 20)
-	debug.SetGCPercent(400) // it is short-lived, and what it holds is little, as a rule
+	debug.SetGCPercent(400) // it is short-lived, and holds little, as a rule
 	debug.SetMemoryLimit(2*w.Memory + 128<<20)
 	result, err := w.run()
 	if err != nil {
 		return err
 	}
-	return w.to.json(frameEnd, result)
+	return w.to.send(frame{End: &result})
 }
 
 // worker is one script and its engine, all of it one goroutine's: it reads from the pipe itself, for
 // a word from one goroutine to another costs as much as one to the parent.
 type worker struct {
 	Script
-	from *unframer
+	from unframer
 	to   *framer
 
 	vm *quickjs.VM
 	within
-	calls   int // that wait for a reply
+	calls   int    // that wait for a reply
+	newest  *frame // the call that is not written yet
 	alarms  alarms
 	unheard unheard
 	written int // bytes of output
 }
 
-// within are what the prelude gives us.
+// within holds the functions that the prelude gives us.
 type within struct{ settle, ring, show quickjs.Value }
 
-// stopped is how a run ends from within a function that the script called.
+// stopped ends a run from within a function that the script called.
 type stopped struct{ Result }
 
 // run gives an error where there is no parent any more.
@@ -117,7 +118,7 @@ func (w *worker) told(r Result) Result {
 	return r
 }
 
-// open makes the engine and what scripts find in it.
+// open makes the engine and the globals of scripts.
 func (w *worker) open() (err error) {
 	if w.vm, err = quickjs.NewVM(); err != nil {
 		return err
@@ -213,7 +214,7 @@ func (w *worker) loop(promise quickjs.Value) (out Result, gone error) {
 // spare is memory for our own words where the script has used up its own.
 const spare = 1 << 20
 
-// exception is what the script threw.
+// exception gives the words of the value that the script threw.
 func (w *worker) exception(v quickjs.Value) *Result {
 	w.vm.SetMemoryLimit(uintptr(w.Memory) + spare)
 	text, err := w.show.Call(quickjs.UndefinedValue, v.Dup())
@@ -230,28 +231,31 @@ func (w *worker) next() (err, gone error) {
 		return err, nil
 	}
 	if in, ok := w.alarms.ask(); ok {
-		if gone = w.to.hold(frameWait, in); gone != nil {
+		if gone = w.to.hold(frame{Wait: in}); gone != nil {
 			return nil, gone
 		}
 	}
-	if gone = w.to.release(w.calls == 1 && len(w.alarms.order) == 0); gone != nil {
+	if w.newest != nil {
+		w.newest.Alone = w.calls == 1 && len(w.alarms.order) == 0
+	}
+	if gone = errors.Join(w.pass(), w.to.flush()); gone != nil {
 		return nil, gone
 	}
-	kind, body, gone := w.from.next()
+	f, gone := w.from.next()
 	switch {
 	case gone != nil:
 		return nil, gone
-	case kind == frameRing:
+	case f.Ring:
 		w.alarms.rang()
 		return nil, nil
-	case kind == frameReply && len(body) >= 5:
-		return w.take(binary.LittleEndian.Uint32(body), Reply{body[4], body[5:]}), nil
+	case f.Reply != nil:
+		return w.take(f.ID, *f.Reply), nil
 	}
-	return nil, fmt.Errorf("a frame of the kind %q", kind)
+	return nil, errBadFrame
 }
 
 // take gives a reply to the script.
-func (w *worker) take(id uint32, r Reply) error {
+func (w *worker) take(id int, r Reply) error {
 	w.calls--
 	kind, value, code := "nothing", "", ""
 	switch r.Kind {
@@ -268,7 +272,7 @@ func (w *worker) take(id uint32, r Reply) error {
 		}
 		kind, value, code = "error", f.Message, f.Code
 	}
-	_, err := w.settle.Call(quickjs.UndefinedValue, int(id), kind, value, code)
+	_, err := w.settle.Call(quickjs.UndefinedValue, id, kind, value, code)
 	return err
 }
 
@@ -278,16 +282,26 @@ func (w *worker) call(a []any) (any, error) {
 	flag := func(i int) bool { b, _ := a[i].(bool); return b }
 	id, _ := a[0].(int)
 	q := Request{Op: text(1), Path: text(2), To: text(3), Recursive: flag(4), Encoding: text(5),
-		Binary: flag(6)}
-	data := []byte(text(7))
+		Binary: flag(6), Data: []byte(text(7))}
 	if q.Binary {
 		var err error
-		if data, err = base64.StdEncoding.DecodeString(text(7)); err != nil {
+		if q.Data, err = base64.StdEncoding.DecodeString(text(7)); err != nil {
 			return nil, err
 		}
 	}
 	w.calls++
-	return nil, w.to.hold(frameCall, appendCall(nil, uint32(id), q), data)
+	err := w.pass()
+	w.newest = &frame{ID: id, Call: &q}
+	return nil, err
+}
+
+// pass writes the newest call.
+func (w *worker) pass() (err error) {
+	if w.newest != nil {
+		err = w.to.hold(*w.newest)
+	}
+	w.newest = nil
+	return err
 }
 
 // write is the console.
@@ -298,12 +312,12 @@ func (w *worker) write(a []any) (any, error) {
 		s = strings.ToValidUTF8(s[:max(w.Output-w.written, 0)], "")
 	}
 	w.written += len(s)
-	if err := w.to.send(frameOutput, []byte(s)); err != nil {
+	if err := w.to.send(frame{Output: s}); err != nil {
 		return nil, err
 	}
 	if over {
-		w.to.json(frameEnd, Result{Limit: "output", //nolint:errcheck // the parent is gone
-			Error: fmt.Sprintf("the run wrote more than its output of %d bytes", w.Output)})
+		end := Result{Limit: "output", Error: fmt.Sprintf("the run wrote more than its output of %d bytes", w.Output)}
+		w.to.send(frame{End: &end}) //nolint:errcheck // the parent is gone
 		panic(stopped{Result{Limit: "output"}})
 	}
 	return nil, nil

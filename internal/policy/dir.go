@@ -3,7 +3,6 @@ package policy
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
@@ -34,7 +33,7 @@ func (p *Policy) listing(canonical string, also []string) guardfs.DirVerdict {
 		free = free && o.nothingDenied
 		l.otherNames = append(l.otherNames, &o)
 	}
-	allowed, below, rest := p.allow.cursorsAt(canonical, nil)
+	allowed, below, rest := p.allow.cursorsAt(canonical)
 	if !p.allows(canonical) && len(allowed)+len(below) == 0 {
 		return guardfs.DirVerdict{}
 	}
@@ -134,15 +133,14 @@ type dirRules struct {
 
 func (d *denials) dirRules(dir string) (l dirRules) {
 	l = dirRules{denials: d, dir: dir, ambiguous: ambiguous(dir)}
-	l.denied, l.deniedBelow, _ = d.deny.cursorsAt(dir, nil)
-	l.folded, l.foldedBelow, _ = d.folded.cursorsAt(foldPath(dir), nil)
+	l.denied, l.deniedBelow, _ = d.deny.cursorsAt(dir)
+	l.folded, l.foldedBelow, _ = d.folded.cursorsAt(foldPath(dir))
 	rules := len(l.denied) + len(l.deniedBelow) + len(l.folded) + len(l.foldedBelow)
 	l.nothingDenied = !l.ambiguous && rules == 0
 	return l
 }
 
-// entry judges one name. It allocates only for names that do not fold in place. A directory that an
-// allow rule passes by name may be shown like one that is allowed.
+// entry judges one name. A directory that an allow rule passes by name may be shown like one that is allowed.
 func (l *dirListing) entry(name string, k guardfs.Kind) bool {
 	passed := k == guardfs.KindDir && l.allowedBelow[name] != nil
 	return (l.allAllowed || passed || covers(l.allowed, l.allowedBelow, name)) && !l.refuses(name)
@@ -174,7 +172,7 @@ func (l *dirRules) refuses(name string) bool {
 	case l.ambiguous || ambiguous(name):
 		return l.denials.refuses(strings.TrimSuffix(l.dir, "/")+"/"+name) != none
 	}
-	return covers(l.denied, l.deniedBelow, name) || l.coversFolded(name)
+	return covers(l.denied, l.deniedBelow, name) || covers(l.folded, l.foldedBelow, foldRun(name, true))
 }
 
 // covers reports whether a rule covers the entry itself.
@@ -198,40 +196,6 @@ func covers(cursors []cursor, below map[string]*node, name string) bool {
 	return false
 }
 
-// coversFolded folds names like README.md on the stack.
-func (l *dirRules) coversFolded(name string) bool {
-	if len(l.folded) == 0 && len(l.foldedBelow) == 0 {
-		return false
-	}
-	if foldsToItself(name) {
-		return covers(l.folded, l.foldedBelow, name)
-	}
-	var buf [32]byte
-	if n := lowered(name, &buf); n > 0 {
-		return covers(l.folded, l.foldedBelow, string(buf[:n]))
-	}
-	return covers(l.folded, l.foldedBelow, foldRun(name, true))
-}
-
-// lowered folds a name in buf, for who has that on the stack. It gives 0 for a name that is folded
-// in another way.
-func lowered(name string, buf *[32]byte) int {
-	n := copy(buf[:], name)
-	for i := range n {
-		c := buf[i]
-		if c >= utf8.RuneSelf {
-			return 0
-		}
-		if 'A' <= c && c <= 'Z' {
-			buf[i] = c + 'a' - 'A'
-		}
-	}
-	if n != len(name) || name[n-1] == '.' || name[n-1] == ' ' {
-		return 0
-	}
-	return n
-}
-
 // A directory that is not allowed may lie above something that is: /ws is above what
 // allow_paths = ["/ws/src/**"] allows. It can be walked then, and shows only what is allowed. Its
 // name and existence are told only where a rule names it. A wildcard passes through any name, so it
@@ -249,7 +213,7 @@ func (p *Policy) leadsToAllowed(o *guardfs.Object, a guardfs.Access) bool {
 	if a != guardfs.Walk {
 		return false
 	}
-	cursors, _, _ := p.allow.cursorsAt(o.True, nil)
+	cursors, _, _ := p.allow.cursorsAt(o.True)
 	return len(cursors) > 0
 }
 

@@ -176,21 +176,17 @@ func ambiguous(name string) bool {
 // maxReadings bounds how many readings a path may have.
 const maxReadings = 64
 
-// foldKeepingEnds folds a path in every way that keeps the dots and blanks at the end of one
-// segment or more. A system that does not drop them reads it so, and a rule such as "/a *" means
-// them. ok is false when there are too many ways.
-func foldKeepingEnds(name string) (readings []string, ok bool) {
-	readings = []string{""}
-	for i, segment := range strings.Split(name, "/") {
-		ways := []string{foldRun(segment, true)}
-		if kept := foldRun(segment, false); kept != ways[0] {
-			ways = append(ways, kept)
-		}
-		if len(readings)*len(ways) > maxReadings {
+// readings gives every way to read a path of which a name has one way or more: ways gives them, the usual one first. The path with the usual ones
+// is left out. ok is false when there are too many.
+func readings(path string, ways func(name string) []string) (all []string, ok bool) {
+	all = []string{""}
+	for i, name := range strings.Split(path, "/") {
+		ways := ways(name)
+		if len(all)*len(ways) > maxReadings {
 			return nil, false
 		}
-		next := make([]string, 0, len(readings)*len(ways))
-		for _, r := range readings {
+		next := make([]string, 0, len(all)*len(ways))
+		for _, r := range all {
 			for _, w := range ways {
 				if i > 0 {
 					w = r + "/" + w
@@ -198,9 +194,22 @@ func foldKeepingEnds(name string) (readings []string, ok bool) {
 				next = append(next, w)
 			}
 		}
-		readings = next
+		all = next
 	}
-	return readings[1:], true // the first one drops all of them: foldPath gives it
+	return all[1:], true
+}
+
+// foldKeepingEnds folds a path in every way that keeps the dots and blanks at the end of one
+// segment or more. A system that does not drop them reads it so, and a rule such as "/a *" means
+// them.
+func foldKeepingEnds(path string) ([]string, bool) {
+	return readings(path, func(name string) []string {
+		ways := []string{foldRun(name, true)}
+		if kept := foldRun(name, false); kept != ways[0] {
+			ways = append(ways, kept)
+		}
+		return ways
+	})
 }
 
 // asNTFS gives a folded path as NTFS would read it.
@@ -263,38 +272,18 @@ func (s *shortName) matches(name string) bool {
 		strings.Trim(stem[2:], "0123456789abcdef") == ""
 }
 
-// expandShortNames reads each short name in folded as every long name that it may stand for. ok is
-// false when there are too many readings.
-func expandShortNames(folded string, known []shortName) (readings []string, ok bool) {
+// expandShortNames reads each short name in a folded path as every long name that it may stand for.
+func expandShortNames(folded string, known []shortName) ([]string, bool) {
 	if len(known) == 0 || !strings.Contains(folded, "~") {
 		return nil, true
 	}
-	readings = []string{""}
-	changed := false
-	for i, name := range strings.Split(folded, "/") {
+	return readings(folded, func(name string) []string {
 		names := []string{name}
 		for k := range known {
 			if known[k].matches(name) {
 				names = append(names, known[k].long)
-				changed = true
 			}
 		}
-		if len(readings)*len(names) > maxReadings {
-			return nil, false
-		}
-		next := make([]string, 0, len(readings)*len(names))
-		for _, r := range readings {
-			for _, n := range names {
-				if i > 0 {
-					n = r + "/" + n
-				}
-				next = append(next, n)
-			}
-		}
-		readings = next
-	}
-	if !changed {
-		return nil, true
-	}
-	return readings, true
+		return names
+	})
 }

@@ -176,7 +176,7 @@ func outermost(paths []string) []string {
 }
 
 // AllowAll is the guardfs.Judge that allows everything. It is for the looks that a Policy itself
-// needs, and never for what an agent asks.
+// needs, and never for a call of an agent.
 type AllowAll struct{}
 
 var _ guardfs.Judge = AllowAll{}

@@ -10,12 +10,12 @@ import (
 	"moltisfs/internal/glob"
 )
 
-// Paths are the files that a list of globs names. It is for lists that are not about access: what
-// is never stored, what is to be purged.
+// Paths are the files that a list of globs names. It is for lists that are not about access: files
+// that are never stored, or are to be purged.
 //
-// They are read like a deny list. A pattern covers everything below what it names. Its literal
-// beginning holds as it is spelled and with links followed, and it holds by its own letters. Two things differ, because more than
-// was named would be lost for good: a wildcard stands for real names only, and letter case counts.
+// They are read like a deny list. A pattern covers everything below the paths that it names. Its literal
+// beginning holds as it is spelled and with links followed, and it holds by its own letters. Two things differ,
+// because other files would be lost for good: a wildcard stands for real names only, and letter case counts.
 // And a pattern without a slash holds at any depth.
 //
 // Safe for concurrent use.

@@ -301,8 +301,8 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 }
 
 // refusedByName gives the rule by which one of the names of o is refused, or "". The names are
-// tried in the order in which the path passes them, and the first that is refused decides. What
-// lies behind that one must not show in the answer.
+// tried in the order in which the path passes them, and the first that is refused decides. The
+// names behind that one must not show in the answer.
 func (p *Policy) refusedByName(d *denials, o *guardfs.Object, a guardfs.Access) string {
 	if o.Spelled != o.True && strings.HasPrefix(o.Spelled, "/") {
 		if s := path.Clean(o.Spelled); s != o.True {
@@ -316,7 +316,7 @@ func (p *Policy) refusedByName(d *denials, o *guardfs.Object, a guardfs.Access) 
 		r, allowed := p.refuses(d, hop.Name, hop.Also), p.allows(hop.Name)
 		if s := path.Clean(o.Spelled); r == secret && strings.HasPrefix(s, hop.Name+"/") &&
 			p.classes.Lifted(s) {
-			r = none // who lifted the whole name meant what is above, too
+			r = none // a lifted name lifts the directories above it, too
 		}
 		switch {
 		case r != none && !outside:

@@ -2,8 +2,11 @@ package policy
 
 import (
 	"errors"
+	"fmt"
+	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
@@ -377,5 +380,178 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTooManyReadings: a path that may stand for more names than are tried is denied, whatever the
+// rules speak of.
+func TestTooManyReadings(t *testing.T) {
+	p := mustNew(t, Options{Deny: []string{"/other/longname1.json", "/other/longname2.json", "/other/longname3.json"}})
+	for name, want := range map[string]string{
+		"/ws" + strings.Repeat("/longna~1.jso", 3):     "", // 4 × 4 × 4
+		"/ws" + strings.Repeat("/longna~1.jso", 4):     ruleDeny,
+		"/ws" + strings.Repeat("/dotted.", 6):          "",
+		"/ws" + strings.Repeat("/dotted.", 7) + "/end": ruleDeny,
+	} {
+		if got := ruleOf(p.Judge(file(name), guardfs.Read)); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestPathsAreNamedAsADenyListIs(t *testing.T) {
+	follow := linkTo("/ws/current", "/ws/rel7")
+	for _, c := range []struct{ globs, yes, no string }{
+		{".env", "/.env /ws/.env /ws/.env/x", "/ws/.envx /ws/.ENV"},
+		{"**/.env", "/.env /ws/.env /ws/.env/x", "/ws/x.env"},
+		{"secrets", "/ws/secrets/a/b /secrets", "/ws/secretsx/a"},
+		{"**/secrets", "/ws/secrets/a/b /secrets", "/ws/secretsx/a"},
+		{"/ws/secrets", "/ws/secrets /ws/secrets/a/b", "/ws /ws/x"},
+		{"/ws/current/.env", "/ws/rel7/.env /ws/current/.env", "/ws/rel8/.env /ws/rel7/x"},
+		{"/ws/current/**", "/ws/rel7/a /ws/rel7 /ws/current/a", "/ws/rel8/a /ws"},
+		{"/ws/{current,b}/*.pem", "/ws/rel7/a.pem /ws/b/a.pem", "/ws/rel7/a"},
+		{"[id] /ws/back{up}/**", "/ws/[id]/a /i /ws/back{up}/x /ws/backup", "/ws/id /ws/back"},
+		{"*.pem /a/b", "/x/k.pem /a/b/c", "/a/c"},
+	} {
+		p, err := NewPaths(strings.Fields(c.globs), follow)
+		must(t, err)
+		for _, name := range strings.Fields(c.yes) {
+			if !p.Covers(name) {
+				t.Errorf("%s does not cover %s", c.globs, name)
+			}
+		}
+		for _, name := range append(strings.Fields(c.no), "", "relative/.env") {
+			if p.Covers(name) {
+				t.Errorf("%s covers %s", c.globs, name)
+			}
+		}
+	}
+	for _, bad := range []string{"", "a/b", "/a/../b", "~/x", "/["} {
+		if _, err := NewPaths([]string{bad}, follow); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+}
+
+// A link that leads elsewhere by now: what is there is named too, and what was there stays it. So
+// does a file whose name is a link by now.
+func TestPathsFollowLinksAnew(t *testing.T) {
+	to := "/rel7"
+	p, err := NewPaths([]string{"/current/.env"}, func(name string) string {
+		name = path.Clean(linkTo("/current", to)(name))
+		return linkTo("/rel9/.env", "/vault/env")(name)
+	})
+	must(t, err)
+	to = "/rel8"
+	if p.Covers("/rel8/.env") {
+		t.Error("it has not looked yet")
+	}
+	p.Follow()
+	to = "/rel9"
+	p.Follow()
+	for _, name := range []string{"/current/.env", "/rel7/.env", "/rel8/.env", "/rel9/.env", "/vault/env"} {
+		if !p.Covers(name) {
+			t.Errorf("%s is not covered", name)
+		}
+	}
+	if p.Covers("/rel9/env") {
+		t.Error("too much")
+	}
+}
+
+// A rule holds wherever the links in its literal beginning lead, or have led since the start.
+func TestRulesFollowLinks(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	links := map[string]string{}
+	asked := 0
+	d := &disk{files: map[string]uint64{"/ws/real/k": 7, "/ws/other": 7}}
+	p := mustNew(t, Options{
+		Allow: []string{"/ws/**"}, Deny: []string{"/ws/late/**", "/ws/l/*/f?.pem", "**/*.key"}, Protected: []Protected{{"/ws/own", "ours"}},
+		Canonical: func(path string) string {
+			asked++
+			for from, to := range links {
+				path = linkTo(from, to)(path)
+			}
+			return path
+		},
+		Census: d.census, now: func() time.Time { return now },
+	})
+	was := p.Dir("/ws/x")
+	expect := func(path, want string) {
+		t.Helper()
+		if got := ruleOf(p.Judge(file(path), guardfs.Read)); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+		dir, name := path[:strings.LastIndexByte(path, '/')], path[strings.LastIndexByte(path, '/')+1:]
+		if v := p.Dir(dir); (v.All || v.Entry != nil && v.Entry(name, guardfs.KindFile)) != (want == "") {
+			t.Errorf("%s: the verdict on its directory differs", path)
+		}
+	}
+	free := func(paths ...string) {
+		t.Helper()
+		for _, path := range paths {
+			expect(path, "")
+		}
+	}
+	linked := file("/ws/other")
+	linked.Info.Links, linked.Info.ID = 2, guardfs.Identity{Dev: 1, Ino: 7}
+	free("/ws/real/k", "/ws/REAL", "/ws/m/d/f1.pem", "/ws/o/x", "/ws/x/k")
+	must(t, p.Judge(linked, guardfs.Read))
+	before := asked
+	free("/ws/real/k")
+	if asked != before {
+		t.Error("links are followed for every path")
+	}
+
+	links["/ws/late"], links["/ws/l"], links["/ws/own"] = "/ws/real", "/ws/m", "/ws/o"
+	now = now.Add(linkCheckInterval)
+	expect("/ws/real/k", ruleDeny)
+	expect("/ws/Real/deep/k", ruleDeny)
+	expect("/ws/late/k", ruleDeny)
+	expect("/ws/m/d/f1.PEM", ruleDeny)
+	expect("/ws/o/x", ruleProtected)
+	free("/ws/m/d/f1.txt", "/ws/x/k")
+	if err := p.Judge(linked, guardfs.Read); err == nil {
+		t.Error("a hard link of what is denied since the link was made is let through")
+	}
+	if was.Entry == nil || !was.Entry("k", guardfs.KindFile) {
+		t.Error("a verdict that was given has changed")
+	}
+
+	links["/ws/late"] = "/ws/next"
+	delete(links, "/ws/l")
+	now = now.Add(linkCheckInterval)
+	expect("/ws/next/k", ruleDeny)
+	expect("/ws/real/k", ruleDeny) // where it led before
+	expect("/ws/m/d/f1.pem", ruleDeny)
+
+	for i := range maxFollowed + 2 {
+		links["/ws/late"] = fmt.Sprintf("/ws/to%d", i)
+		now = now.Add(linkCheckInterval)
+		p.Dir("/ws")
+	}
+	var no *Denied
+	if err := p.Judge(file("/ws/x/k"), guardfs.Read); !errors.As(err, &no) || no.Why == "" {
+		t.Errorf("links that led to more places than are held: %v", err)
+	}
+	if v := p.Dir("/ws/x"); v.All || v.Entry != nil {
+		t.Error("and directories are shown")
+	}
+}
+
+// Slow looks, as on a server far away, are rarer.
+func TestSlowLinksAreFollowedSeldom(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	asked := 0
+	p := mustNew(t, Options{
+		Deny: []string{"/far/**"}, now: func() time.Time { return now },
+		Canonical: func(path string) string { asked++; now = now.Add(time.Second); return path },
+	})
+	for range 100 {
+		now = now.Add(time.Second)
+		p.Dir("/ws")
+	}
+	if asked > 4 {
+		t.Errorf("a look of a second was taken %d times in two minutes", asked)
 	}
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"moltisfs/internal/glob"
@@ -63,13 +64,12 @@ func (h Holds) Of(path, dir string) (worst Class) {
 	return worst
 }
 
-// IsSecret is for walks, and costs little: whether a name in a directory is Secret by itself.
-// parents is the result of Parents for the directory.
-func IsSecret(name string, parents Tails) bool {
+// isSecretName says whether a name in a directory is Secret by itself. parents is the result of parentsOf for the directory. It is for walks, and costs little.
+func isSecretName(name string, parents nameClasses) bool {
 	if len(name) == 0 {
 		return false
 	}
-	if begins[name[0]] && named[name] == Secret || parents[name] == Secret || secretName(name) {
+	if named[name] == Secret || parents[name] == Secret || secretName(name) {
 		return true
 	}
 	of := original(name)
@@ -81,11 +81,11 @@ func IsSecret(name string, parents Tails) bool {
 		bare != "" && (parents[bare] == Secret || secretName(bare))
 }
 
-// Tails are the names that have a class in one directory only. Most directories have none.
-type Tails map[string]Class
+// nameClasses are the classes of some names.
+type nameClasses map[string]Class
 
-// Parents gives the Tails of a directory, by its folded path.
-func Parents(dir string) Tails {
+// parentsOf gives the names that have a class in one directory only, by its folded path. Most have none.
+func parentsOf(dir string) nameClasses {
 	last := dir[strings.LastIndexByte(dir, '/')+1:]
 	for _, t := range tails[last] {
 		if strings.HasSuffix(dir, t.dir) {
@@ -100,8 +100,8 @@ func entry(dir, name string) Class {
 	if name == "" { // of the root directory
 		return NoClass
 	}
-	parents := Parents(dir)
-	if IsSecret(name, parents) {
+	parents := parentsOf(dir)
+	if isSecretName(name, parents) {
 		return Secret
 	}
 	of := common(name)
@@ -146,8 +146,8 @@ func isCopy(word string) bool {
 	return strings.Trim(word, "0123456789") == ""
 }
 
-// common is the name that says for everybody what this one says for one place: lefthook.yml for
-// lefthook-local.yml, jenkinsfile for jenkinsfile.prod, .bashrc for .bashrc.d.
+// common is the name that name is a local form of: lefthook.yml for lefthook-local.yml, jenkinsfile for
+// jenkinsfile.prod, .bashrc for .bashrc.d.
 func common(name string) string {
 	if s, rest, ok := strings.Cut(name, "."); ok && strings.HasSuffix(s, "file") && named[s] != NoClass &&
 		rest != "md" && rest != "txt" && rest != "rst" {
@@ -275,7 +275,7 @@ func anyWord(stem string, is func(string) bool) bool {
 // letter is for folded names: ASCII letters and all beyond ASCII.
 func letter(c byte) bool { return 'a' <= c && c <= 'z' || c >= 0x80 }
 
-// execName tries what no table can list: bare repositories, workspaces, run configurations, what
+// execName tries the forms that no table can list: bare repositories, workspaces, run configurations, files that
 // shells and vims read at their start, rules for agents, and the servers that an agent starts.
 func execName(name string) bool {
 	for _, end := range []string{".git", ".code-workspace", ".sublime-project", ".run.xml"} {
@@ -299,58 +299,123 @@ func execName(name string) bool {
 	return strings.HasSuffix(stem, "rules")
 }
 
-// named are the names that have their class in any directory.
-var named = merged(
-	class(Secret, `.ssh .gnupg .azure .password-store .netrc _netrc .authinfo .pgpass
-		.my.cnf .mylogin.cnf .npmrc .pypirc .git-credentials .htpasswd .vault-token .databrickscfg
-		.s3cfg .boto .dockercfg .terraformrc terraform.rc credentials.tfrc.json rclone.conf
-		.credentials.json oauth_creds.json application_default_credentials.json service-account.json
-		service_account.json service-account-key.json serviceaccountkey.json .mozilla .thunderbird
-		.librewolf key3.db key4.db cookies.sqlite cookies.binarycookies .claude.json .credentials .dev.vars
-		.sentryclirc .cloudflared .ngrok2 deploy_key secring.gpg wallet.dat .histfile fish_history .lesshst
-		.viminfo`),
-	// Files that a shell or a program of a person reads by itself.
-	class(Exec, `.bash_aliases .bash_completion .zshenv .zcompdump .inputrc .envrc .direnvrc .oh-my-zsh
-		.p10k.zsh .fzf.bash .fzf.zsh .nvm .mise .mise.toml mise.toml .xinitrc .xsession .xsessionrc .pam_environment
-		.vnc .forward .procmailrc .exrc .vim .nvim.lua .dir-locals.el .dir-locals-2.el .emacs .emacs.el
-		.emacs.d .helix .ycm_extra_conf.py .tmux.conf .screenrc .gdbinit .lldbinit .pdbrc .irbrc .pryrc
-		.yarnrc .yarnrc.yml sitecustomize.py usercustomize.py profile.ps1 microsoft.powershell_profile.ps1`),
-	// Git's own, and what runs at a commit. A file HEAD makes a repository of the directory beside it.
-	class(Exec, `head .git .gitconfig .gitmodules .husky .githooks .pre-commit-config.yml
-		lefthook.yml .lefthook.yml .overcommit.yml .hg
-		.hgrc .jj`),
-	// Files that an agent or an editor obeys.
-	class(Exec, `claude_desktop_config.json .claude .claude-plugin .cursor .codex
-		.copilot .gemini .zed .windsurf .continue .roo .cline .roomodes .amazonq .kiro .junie
-		.opencode .qwen .crush .goose .augment .augment-guidelines .trae .agent .agents .codeium .factory .kilocode
-		.kilocodemodes .continuerc.json .aiassistant .openhands .qoder .tabnine .serena .idx .replit .fleet .theia
-		.codesandbox .gitpod.yml .aider.conf.yml .devcontainer .devcontainer.json claude.md agent.md agents.md
-		agents.override.md skill.md gemini.md qwen.md crush.md warp.md replit.md airules.md .goosehints
-		copilot-instructions.md opencode.json crush.json`),
-	// Files that run at a push, at a start or by the clock.
-	class(Exec, `.circleci .buildkite .woodpecker .gitlab-ci.yml .travis.yml .drone.yml .cirrus.yml .semaphore
-		.woodpecker.yml .tekton .teamcity .builds .build.yml .azure-pipelines bamboo-specs action.yml
-		appveyor.yml .appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml cloudbuild.yml buildspec.yml jenkinsfile crontab anacrontab cron.d cron.hourly cron.daily
-		cron.weekly cron.monthly launchagents launchdaemons ld.so.preload rc.local`),
-	class(Marked, `package.json makefile gnumakefile justfile .justfile rakefile gemfile
-		setup.py setup.cfg pyproject.toml conftest.py noxfile.py tox.ini build.gradle build.gradle.kts
-		settings.gradle settings.gradle.kts pom.xml build.rs cmakelists.txt dockerfile
-		containerfile docker-compose.yml compose.yml taskfile.yml vagrantfile flake.nix composer.json cargo.toml
-		gradlew gradlew.bat mvnw mvnw.cmd gradle-wrapper.jar gradle-wrapper.properties .bazelrc .pnpmfile.cjs
-		.pnp.cjs bunfig.toml rust-toolchain.toml .pylintrc .rubocop.yml .luacheckrc .eslintrc.js eslint.config.js`),
+// protectedNames are the names of each class. A name has its class in any directory, but behind the end of a directory's path in that directory
+// alone: ".aws/credentials" has the class, and "src/credentials" has not. A line that begins with such a directory holds for it alone. A dot in the
+// middle stands for a blank.
+var protectedNames = map[Class]string{
+	Secret: `
+		.ssh .gnupg .azure .password-store .netrc _netrc .authinfo .pgpass .my.cnf .mylogin.cnf .npmrc .pypirc
+		.git-credentials .htpasswd .vault-token .databrickscfg .s3cfg .boto .dockercfg .terraformrc terraform.rc
+		credentials.tfrc.json rclone.conf .credentials.json oauth_creds.json application_default_credentials.json
+		service-account.json service_account.json service-account-key.json serviceaccountkey.json .mozilla .thunderbird
+		.librewolf key3.db key4.db cookies.sqlite cookies.binarycookies .claude.json .credentials .dev.vars .sentryclirc
+		.cloudflared .ngrok2 deploy_key secring.gpg wallet.dat .histfile fish_history .lesshst .viminfo .kube/config
+		.kube/cache .docker/config.json .cargo/credentials .cargo/credentials.toml .gem/credentials .m2/settings.xml
+		.m2/settings-security.xml .gradle/gradle.properties .streamlit/secrets.toml .microsoft/usersecrets solana/id.json
+		run/secrets .oci/config sops/age/keys.txt .cache/huggingface/token .cache/huggingface/stored_tokens .huggingface/token
+		.fly/config.yml .composer/auth.json .codex/auth.json .nuget/nuget/nuget.config github·cli/hosts.yml
+		.config/containers/auth.json .config/gh/hosts.yml .config/glab-cli/config.yml .config/git/credentials
+		.config/composer/auth.json .local/share/keyrings .local/share/kwalletd .local/share/opencode/auth.json
+		snap/chromium/common/chromium library/keychains application·support/google/chrome local/google/chrome
+		local/microsoft/edge roaming/mozilla/firefox appdata/roaming/gcloud etc/ssl/private
+		.aws/ credentials config sso cli
+		.config/ gcloud hub op doctl ngrok github-copilot google-chrome google-chrome-beta chromium bravesoftware
+		.config/ microsoft-edge vivaldi opera
+		.var/app/ org.mozilla.firefox com.google.chrome org.chromium.chromium
+		application·support/ firefox chromium bravesoftware microsoft·edge
+		etc/ shadow shadow- gshadow gshadow- wireguard
+		etc/kubernetes/ admin.conf super-admin.conf kubelet.conf controller-manager.conf scheduler.conf pki`,
+	// Read by a shell, an editor or a program at its start; git's own and what runs at a commit, where a file HEAD makes a repository of the
+	// directory beside it; obeyed by an agent; run at a push, at a start or by the clock.
+	Exec: `
+		.bash_aliases .bash_completion .zshenv .zcompdump .inputrc .envrc .direnvrc .oh-my-zsh .p10k.zsh .fzf.bash .fzf.zsh
+		.nvm .mise .mise.toml mise.toml .xinitrc .xsession .xsessionrc .pam_environment .vnc .forward .procmailrc .exrc .vim
+		.nvim.lua .dir-locals.el .dir-locals-2.el .emacs .emacs.el .emacs.d .helix .ycm_extra_conf.py .tmux.conf .screenrc
+		.gdbinit .lldbinit .pdbrc .irbrc .pryrc .yarnrc .yarnrc.yml sitecustomize.py usercustomize.py profile.ps1
+		microsoft.powershell_profile.ps1 head .git .gitconfig .gitmodules .husky .githooks .pre-commit-config.yml lefthook.yml
+		.lefthook.yml .overcommit.yml .hg .hgrc .jj claude_desktop_config.json .claude .claude-plugin .cursor .codex .copilot
+		.gemini .zed .windsurf .continue .roo .cline .roomodes .amazonq .kiro .junie .opencode .qwen .crush .goose .augment
+		.augment-guidelines .trae .agent .agents .codeium .factory .kilocode .kilocodemodes .continuerc.json .aiassistant
+		.openhands .qoder .tabnine .serena .idx .replit .fleet .theia .codesandbox .gitpod.yml .aider.conf.yml .devcontainer
+		.devcontainer.json claude.md agent.md agents.md agents.override.md skill.md gemini.md qwen.md crush.md warp.md
+		replit.md airules.md .goosehints copilot-instructions.md opencode.json crush.json .circleci .buildkite .woodpecker
+		.gitlab-ci.yml .travis.yml .drone.yml .cirrus.yml .semaphore .woodpecker.yml .tekton .teamcity .builds .build.yml
+		.azure-pipelines bamboo-specs action.yml appveyor.yml .appveyor.yml azure-pipelines.yml bitbucket-pipelines.yml
+		cloudbuild.yml buildspec.yml jenkinsfile crontab anacrontab cron.d cron.hourly cron.daily cron.weekly cron.monthly
+		launchagents launchdaemons ld.so.preload rc.local .gradle/init.gradle .gradle/init.d .config/git/config
+		.config/git/attributes .config/systemd/user .config/code/user/tasks.json .config/code/user/settings.json .local/bin
+		.yarn/releases .yarn/plugins hooks/hooks.json start·menu/programs/startup .vs/tasks.vs.json .vs/launch.vs.json
+		.gitlab/ci .gitea/workflows .forgejo/workflows systemd/system systemd/user cron/crontabs cron/tabs var/spool/cron
+		xdg/autostart udev/rules.d etc/apt/apt.conf etc/apt/apt.conf.d etc/networkmanager/dispatcher.d
+		.cargo/ config config.toml env bin
+		.config/ fish nushell elvish xonsh zsh tmux nvim vim emacs helix zed amp goose autostart environment.d
+		.config/ plasma-workspace i3 sway hypr openbox bspwm awesome xmonad qtile direnv mise
+		.local/share/ applications dbus-1 systemd
+		.vscode/ tasks.json launch.json settings.json c_cpp_properties.json
+		.idea/ runconfigurations workspace.xml watchertasks.xml startup.xml externaldependencies.xml tools
+		.github/ workflows actions instructions prompts agents skills copilot chatmodes hooks
+		etc/ init.d environment profile profile.d bash.bashrc bashrc zshrc zshenv zprofile zsh csh.cshrc gitconfig sudoers
+		etc/ sudoers.d pam.d ld.so.conf ld.so.conf.d modprobe.d logrotate.d
+		etc/ssh/ sshd_config sshd_config.d ssh_config ssh_config.d`,
+	Marked: `
+		package.json makefile gnumakefile justfile .justfile rakefile gemfile setup.py setup.cfg pyproject.toml conftest.py
+		noxfile.py tox.ini build.gradle build.gradle.kts settings.gradle settings.gradle.kts pom.xml build.rs cmakelists.txt
+		dockerfile containerfile docker-compose.yml compose.yml taskfile.yml vagrantfile flake.nix composer.json cargo.toml
+		gradlew gradlew.bat mvnw mvnw.cmd gradle-wrapper.jar gradle-wrapper.properties .bazelrc .pnpmfile.cjs .pnp.cjs
+		bunfig.toml rust-toolchain.toml .pylintrc .rubocop.yml .luacheckrc .eslintrc.js eslint.config.js tools/bazel`,
+}
+
+// A tail is a directory by the end of its path, and the names that have a class in it alone.
+type tail struct {
+	dir   string // begins with a slash
+	names nameClasses
+}
+
+// The names of the table: those of any directory; those of Exec and Marked among them that may be written in several formats, as inFormat gives
+// them; and those of one directory, by its last name.
+var (
+	named = nameClasses{}
+	forms = nameClasses{}
+	tails = map[string][]tail{}
 )
 
-// forms are the names of Exec and Marked that may be written in several formats, as inFormat gives them.
-var forms = formats()
-
-func formats() Tails {
-	out := Tails{}
-	for n, c := range named {
-		if form := inFormat(n); form != "" && c < Secret {
-			out[form] = max(out[form], c)
+func init() {
+	for class, lines := range protectedNames {
+		for line := range strings.Lines(lines) {
+			dir, names, all := strings.Cut(strings.TrimSpace(line), "/ ")
+			if !all {
+				dir, names = "", dir
+			}
+			for name := range strings.FieldsSeq(names) {
+				name, into := path.Join(dir, name), named
+				if at := strings.LastIndexByte(name, '/'); at >= 0 {
+					into = namesIn("/" + strings.ReplaceAll(name[:at], "·", " "))
+					name = name[at+1:]
+				} else if form := inFormat(name); form != "" && class < Secret {
+					forms[form] = max(forms[form], class)
+				}
+				name = strings.ReplaceAll(name, "·", " ")
+				into[name] = max(into[name], class)
+			}
 		}
 	}
-	return out
+}
+
+// namesIn gives the names of a directory, the longest dir of those that end alike first.
+func namesIn(dir string) nameClasses {
+	last := dir[strings.LastIndexByte(dir, '/')+1:]
+	at := 0
+	for _, t := range tails[last] {
+		if t.dir == dir {
+			return t.names
+		}
+		if len(t.dir) > len(dir) {
+			at++
+		}
+	}
+	names := nameClasses{}
+	tails[last] = slices.Insert(tails[last], at, tail{dir, names})
+	return names
 }
 
 // inFormat is a name with the ending of its kind of format: x.yml for x.toml and x.json, x.js for
@@ -369,126 +434,8 @@ func inFormat(name string) string {
 	return ""
 }
 
-// begins are the first bytes of the secret ones.
-var begins = firsts()
-
-func firsts() (out [256]bool) {
-	for n, c := range named {
-		out[n[0]] = out[n[0]] || c == Secret
-	}
-	return out
-}
-
-// A tail is a directory by the end of its path, and the names that have a class in it alone.
-type tail struct {
-	dir   string // begins with a slash
-	names Tails
-}
-
-// tails are by the last name of their directory.
-var tails = byLast(
-	tail{"/.aws", class(Secret, "credentials config sso cli")},
-	tail{"/.kube", class(Secret, "config cache")},
-	tail{"/.docker", class(Secret, "config.json")},
-	tail{"/.cargo", merged(class(Secret, "credentials credentials.toml"),
-		class(Exec, "config config.toml env bin"))},
-	tail{"/.gem", class(Secret, "credentials")},
-	tail{"/.m2", class(Secret, "settings.xml settings-security.xml")},
-	tail{"/.gradle", merged(class(Secret, "gradle.properties"), class(Exec, "init.gradle init.d"))},
-	tail{"/.streamlit", class(Secret, "secrets.toml")},
-	tail{"/.microsoft", class(Secret, "usersecrets")},
-	tail{"/solana", class(Secret, "id.json")},
-	tail{"/run", class(Secret, "secrets")},
-	tail{"/.oci", class(Secret, "config")},
-	tail{"/.config/containers", class(Secret, "auth.json")}, // of podman
-	tail{"/sops/age", class(Secret, "keys.txt")},
-	tail{"/.cache/huggingface", class(Secret, "token stored_tokens")},
-	tail{"/.huggingface", class(Secret, "token")},
-	tail{"/library", class(Secret, "keychains")},
-	tail{"/snap/chromium/common", class(Secret, "chromium")},
-	tail{"/.fly", class(Secret, "config.yml")},
-	tail{"/.composer", class(Secret, "auth.json")},
-	tail{"/.codex", class(Secret, "auth.json")},
-	tail{"/.nuget/nuget", class(Secret, "nuget.config")},
-	tail{"/.config", merged(class(Secret, `gcloud hub op doctl ngrok github-copilot google-chrome
-		google-chrome-beta chromium bravesoftware microsoft-edge vivaldi opera`),
-		class(Exec, `fish nushell elvish xonsh zsh tmux nvim vim emacs helix zed amp goose autostart environment.d
-			plasma-workspace i3 sway hypr openbox bspwm awesome xmonad qtile direnv mise`))},
-	tail{"/.config/gh", class(Secret, "hosts.yml")},
-	tail{"/.config/glab-cli", class(Secret, "config.yml")},
-	tail{"/.config/git", merged(class(Secret, "credentials"), class(Exec, "config attributes"))},
-	tail{"/.config/composer", class(Secret, "auth.json")},
-	tail{"/.config/systemd", class(Exec, "user")},
-	tail{"/github cli", class(Secret, "hosts.yml")},
-	tail{"/.local/share/opencode", class(Secret, "auth.json")},
-	tail{"/.local/share", merged(class(Secret, "keyrings kwalletd"), class(Exec, "applications dbus-1 systemd"))},
-	tail{"/.local", class(Exec, "bin")},
-	tail{"/.yarn", class(Exec, "releases plugins")},
-	tail{"/hooks", class(Exec, "hooks.json")},
-	tail{"/tools", class(Marked, "bazel")},
-	tail{"/.var/app", class(Secret, "org.mozilla.firefox com.google.chrome org.chromium.chromium")},
-	tail{"/application support", Tails{"firefox": Secret, "chromium": Secret, "bravesoftware": Secret,
-		"microsoft edge": Secret}},
-	tail{"/application support/google", class(Secret, "chrome")},
-	tail{"/local/google", class(Secret, "chrome")}, // below AppData, as the next two
-	tail{"/local/microsoft", class(Secret, "edge")},
-	tail{"/roaming/mozilla", class(Secret, "firefox")},
-	tail{"/appdata/roaming", class(Secret, "gcloud")},
-	tail{"/start menu/programs", class(Exec, "startup")},
-
-	tail{"/.vscode", class(Exec, "tasks.json launch.json settings.json c_cpp_properties.json")},
-	tail{"/.vs", class(Exec, "tasks.vs.json launch.vs.json")},
-	tail{"/.gitlab", class(Exec, "ci")},
-	tail{"/.idea", class(Exec, "runconfigurations workspace.xml watchertasks.xml startup.xml externaldependencies.xml tools")},
-	tail{"/.github", class(Exec, "workflows actions instructions prompts agents skills copilot chatmodes hooks")},
-	tail{"/.gitea", class(Exec, "workflows")},
-	tail{"/.forgejo", class(Exec, "workflows")},
-	tail{"/systemd", class(Exec, "system user")},
-	tail{"/cron", class(Exec, "crontabs tabs")},
-	tail{"/var/spool", class(Exec, "cron")},
-	tail{"/.config/code/user", class(Exec, "tasks.json settings.json")},
-	tail{"/xdg", class(Exec, "autostart")},
-	tail{"/udev", class(Exec, "rules.d")},
-	tail{"/etc", merged(class(Secret, "shadow shadow- gshadow gshadow-"),
-		class(Secret, "wireguard"),
-		class(Exec, `init.d environment profile profile.d bash.bashrc bashrc zshrc zshenv zprofile zsh csh.cshrc
-			gitconfig sudoers sudoers.d pam.d ld.so.conf ld.so.conf.d modprobe.d logrotate.d`))},
-	tail{"/etc/ssh", class(Exec, "sshd_config sshd_config.d ssh_config ssh_config.d")},
-	tail{"/etc/apt", class(Exec, "apt.conf apt.conf.d")},
-	tail{"/etc/networkmanager", class(Exec, "dispatcher.d")},
-	tail{"/etc/kubernetes", class(Secret, "admin.conf super-admin.conf kubelet.conf controller-manager.conf scheduler.conf pki")},
-	tail{"/etc/ssl", class(Secret, "private")},
-)
-
-func class(c Class, names string) Tails {
-	out := Tails{}
-	for _, n := range strings.Fields(names) {
-		out[n] = c
-	}
-	return out
-}
-
-func merged(all ...Tails) Tails {
-	out := Tails{}
-	for _, one := range all {
-		for n, c := range one {
-			out[n] = max(out[n], c)
-		}
-	}
-	return out
-}
-
-func byLast(all ...tail) map[string][]tail {
-	out := map[string][]tail{}
-	for _, t := range all {
-		last := t.dir[strings.LastIndexByte(t.dir, '/')+1:]
-		out[last] = append(out[last], t)
-	}
-	return out
-}
-
-// Names are the names of the tables, for whoever has to know their short forms.
-func ProtectedNames() (out []string) {
+// longNames are the names that may have a short form on NTFS.
+func longNames() (out []string) {
 	for n, c := range named {
 		if c > Marked {
 			out = append(out, n)
@@ -552,7 +499,7 @@ func NewClasses(o ClassOptions) (*Classes, error) {
 	if o.Root != "" {
 		c.roots = []string{path.Clean(o.Root), path.Clean(o.Canonical(o.Root))}
 	}
-	for _, name := range ProtectedNames() {
+	for _, name := range longNames() {
 		if s, ok := newShortName(name); ok {
 			c.shortNames = append(c.shortNames, s)
 		}
@@ -597,8 +544,8 @@ func (c *Classes) Of(name string) Class {
 // Lifted says whether no class holds for a clean real name.
 func (c *Classes) Lifted(name string) bool { return c.lifted.refuses(name) != none }
 
-// Worst is the class of an object by all of its names, as it was spelled, as it is, and by what the
-// way there passes; with the first name that has it.
+// Worst is the strongest class of an object by any of its names: as it was spelled, its true name, and those of the
+// links on the way; with the first name that has it.
 func (c *Classes) Worst(o guardfs.Object) (by string, worst Class) {
 	names := append([]string{o.Spelled, o.True}, o.Also...)
 	for _, hop := range o.Hops {
@@ -633,14 +580,14 @@ type secretsIn struct {
 	classes   *Classes
 	dir       string
 	ambiguous bool // dir is
-	parents   Tails
+	parents   nameClasses
 }
 
 func (c *Classes) in(dir string) *secretsIn {
 	if c == nil || !c.holds.Secret {
 		return nil
 	}
-	return &secretsIn{c, dir, ambiguous(dir), Parents(foldPath(dir))}
+	return &secretsIn{c, dir, ambiguous(dir), parentsOf(foldPath(dir))}
 }
 
 // verdict gives the verdict for a directory in which all is open but secrets, and so it is below.
@@ -657,25 +604,11 @@ func (s *secretsIn) verdict() guardfs.DirVerdict {
 		}}
 }
 
-// hides judges one entry; the directory itself is not secret. Most names fold to themselves, and
-// are tried without an allocation.
+// hides judges one entry. The directory itself is not secret.
 func (s *secretsIn) hides(name string) bool {
 	if s == nil {
 		return false
 	}
-	if s.ambiguous || ambiguous(name) {
-		return s.whole(name)
-	}
-	if foldsToItself(name) {
-		return IsSecret(name, s.parents) && s.whole(name)
-	}
-	var buf [32]byte
-	if n := lowered(name, &buf); n > 0 {
-		return IsSecret(string(buf[:n]), s.parents) && s.whole(name)
-	}
-	return s.whole(name)
-}
-
-func (s *secretsIn) whole(name string) bool {
-	return s.classes.Of(strings.TrimSuffix(s.dir, "/")+"/"+name) == Secret
+	maybe := s.ambiguous || ambiguous(name) || isSecretName(foldRun(name, true), s.parents)
+	return maybe && s.classes.Of(strings.TrimSuffix(s.dir, "/")+"/"+name) == Secret
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -100,55 +101,51 @@ func (r *rule) covers(rest string, ancestors bool) bool {
 	}
 }
 
+// along yields the nodes that path passes, the first one is n, each with the rest of the path below it. For /a/b that are n with "a/b", n's node a with
+// "b", and the node b below that with "".
+func (n *node) along(path string) iter.Seq2[*node, string] {
+	return func(yield func(*node, string) bool) {
+		for rest := path[1:]; n != nil && yield(n, rest) && rest != ""; {
+			var name string
+			name, rest, _ = strings.Cut(rest, "/")
+			n = n.below[name]
+		}
+	}
+}
+
 // refuses gives the strongest rank of the rules that cover path or a directory above it.
 func (n *node) refuses(path string) rank {
 	worst := none
-	rest := path[1:]
-	for {
+	for n, rest := range n.along(path) {
 		for i := range n.rules {
 			if r := &n.rules[i]; r.rank > worst && r.covers(rest, true) {
 				worst = r.rank
 			}
 		}
-		if rest == "" || len(n.below) == 0 {
-			return worst
-		}
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
-		if n = n.below[name]; n == nil {
-			return worst
-		}
 	}
+	return worst
 }
 
 // allows reports whether an allow rule covers path itself.
 func (n *node) allows(path string) bool {
-	rest := path[1:]
-	for {
+	for n, rest := range n.along(path) {
 		for i := range n.rules {
 			if n.rules[i].covers(rest, false) {
 				return true
 			}
 		}
-		if rest == "" || len(n.below) == 0 {
-			return false
-		}
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
-		if n = n.below[name]; n == nil {
-			return false
-		}
 	}
+	return false
 }
 
 // find gives the node of path, or nil when no rule begins at or below path.
 func (n *node) find(path string) *node {
-	for rest := path[1:]; rest != "" && n != nil; {
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
-		n = n.below[name]
+	for n, rest := range n.along(path) {
+		if rest == "" {
+			return n
+		}
 	}
-	return n
+	return nil
 }
 
 // cursor is a rule halfway through a path.
@@ -157,14 +154,11 @@ type cursor struct {
 	state   glob.State
 }
 
-// cursorsAt collects what can still cover something below the directory path: rules halfway, and
-// the nodes below. rest reports whether one rule covers everything below path. Rules that cover
+// cursorsAt collects the rules that can still cover something below the directory path: those halfway, as cursors, and
+// those that begin below it, as nodes. rest reports whether one rule covers everything below path. Rules that cover
 // path itself are not meant.
-func (n *node) cursorsAt(
-	path string, into []cursor,
-) (cursors []cursor, below map[string]*node, rest bool) {
-	tail := path[1:]
-	for {
+func (n *node) cursorsAt(path string) (cursors []cursor, below map[string]*node, rest bool) {
+	for n, tail := range n.along(path) {
 		for i := range n.rules {
 			p := n.rules[i].pattern
 			if p == nil {
@@ -177,19 +171,15 @@ func (n *node) cursorsAt(
 				s = p.Step(s, name)
 			}
 			if p.Live(s) {
-				into = append(into, cursor{p, s})
+				cursors = append(cursors, cursor{p, s})
 				rest = rest || p.Rest(s)
 			}
 		}
 		if tail == "" {
-			return into, n.below, rest
-		}
-		var name string
-		name, tail, _ = strings.Cut(tail, "/")
-		if n = n.below[name]; n == nil {
-			return into, nil, rest
+			below = n.below
 		}
 	}
+	return cursors, below, rest
 }
 
 // segments splits an absolute clean path.
@@ -351,10 +341,10 @@ func (d *denials) mayCoverBelow(dir string) bool {
 	if ambiguous(dir) {
 		return true
 	}
-	cursors, below, _ := d.folded.cursorsAt(foldPath(dir), nil)
+	cursors, below, _ := d.folded.cursorsAt(foldPath(dir))
 	if len(cursors) > 0 || len(below) > 0 {
 		return true
 	}
-	cursors, below, _ = d.deny.cursorsAt(dir, nil)
+	cursors, below, _ = d.deny.cursorsAt(dir)
 	return len(cursors) > 0 || len(below) > 0
 }

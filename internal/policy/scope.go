@@ -59,9 +59,9 @@ func within(dir string) string {
 	return strings.TrimSuffix(glob.Literal(path.Clean(dir)), "/") + "/**"
 }
 
-// Within is a Judge that lets through what both the Scope and j do. The Scope speaks first, so that
-// the answer of a path outside does not tell what j knows of it. What may be changed must be
-// readable too: a change shows what was there.
+// Within is a Judge that allows only what both the Scope and j allow. The Scope speaks first, so that
+// the answer of a path outside does not tell what j knows of it. A writable path must be
+// readable too: a change shows the content before it.
 func (s *Scope) Within(j guardfs.Judge) guardfs.Judge { return scoped{s, j} }
 
 type scoped struct {

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"errors"
 	"slices"
 	"strings"
 )
@@ -12,30 +11,10 @@ type Tools struct {
 	readOnly    bool // none that changes files, whatever the lists say
 }
 
-// NewTools takes names: exact, "prefix*" or "*". Letter case counts. Unknown names are fine: the
-// lists may serve a gateway that has more tools. readOnly takes away whatever changes files. The
-// error joins one *RuleError for each bad entry.
-func NewTools(allow, deny []string, readOnly bool) (Tools, error) {
-	var errs []error
-	for _, list := range [][]string{allow, deny} {
-		for _, name := range list {
-			switch star := strings.IndexByte(name, '*'); {
-			case name == "":
-				errs = append(errs, &RuleError{Rule: name, Why: "it is empty; leave it out"})
-			case strings.ContainsAny(name, " \t\r\n"):
-				at := strings.IndexAny(name, " \t\r\n")
-				why := "a tool's name holds no blank"
-				errs = append(errs, &RuleError{Rule: name, Offset: at, Why: why})
-			case star >= 0 && star < len(name)-1:
-				why := "a star can only stand at the end"
-				errs = append(errs, &RuleError{Rule: name, Offset: star, Why: why})
-			}
-		}
-	}
-	if len(errs) > 0 {
-		return Tools{}, errors.Join(errs...)
-	}
-	return Tools{append([]string{}, allow...), append([]string{}, deny...), readOnly}, nil
+// NewTools takes the lists of a configuration that has been checked: exact names, "prefix*" or "*". Letter case counts. Unknown names are fine: the
+// lists may serve a gateway that has more tools. readOnly takes away the tools that change files.
+func NewTools(allow, deny []string, readOnly bool) Tools {
+	return Tools{slices.Clone(allow), slices.Clone(deny), readOnly}
 }
 
 // Allows reports whether the tool may be listed and called. changes says that it changes files. A

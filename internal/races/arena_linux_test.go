@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What may be seen and changed holds ours; what may be neither holds victim, in its names too.
+// A file that may be seen and changed holds ours; one that may be neither holds victim, in its name too.
 const (
 	ours   = "OURS"
 	victim = "VICTIM"
@@ -152,7 +152,7 @@ func cut(entry string) (name, how, what string) {
 	return f[0], f[1], f[2]
 }
 
-// whole says that all entries at a name or below it are as they were laid.
+// whole reports whether all entries at a name or below it are as they were laid.
 func (a *arena) whole(at string) bool {
 	for _, e := range a.race.tree {
 		name, how, what := cut(e)
@@ -209,8 +209,8 @@ func (a *arena) harmed() string {
 	return ""
 }
 
-// copied says where else what a victim holds has got to: below at, which does not trade places. Who
-// plants a hard link has it there without us.
+// copied says where else what a victim holds has got to: below at, which does not trade places. A
+// planted hard link is there without us.
 func (a *arena) copied(at string) (where string) {
 	hard, _ := os.Lstat(a.ws("secret/f"))
 	_ = filepath.WalkDir(at, func(name string, e fs.DirEntry, err error) error {

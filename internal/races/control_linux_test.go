@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// mistakes are what programs do that go by names: they look, and then use the name again. Each comes
+// mistakes are those of programs that go by names: they look, and then use the name again. Each comes
 // to a victim in time, or the race is none. They give what they read.
 var mistakes = map[string]func(a *arena) string{
 	"read":   func(a *arena) string { return a.get("d/f") },

@@ -20,14 +20,14 @@ import (
 	"moltisfs/tools"
 )
 
-// A node of a file system that lies. Those that have names are directories.
+// A node of a file system that lies. A node with names is a directory.
 type node struct {
 	ino   uint64
 	names map[string]uint64
 	text  string
 }
 
-// nodes are what such a file system holds: ok/f, which may be seen, and secret/f, which may not.
+// nodes are the files of such a file system: ok/f, which may be seen, and secret/f, which may not.
 var nodes = map[uint64]node{
 	1: {ino: 1, names: map[string]uint64{"ok": 2, "secret": 3}},
 	2: {ino: 2, names: map[string]uint64{"f": 4}},
@@ -240,8 +240,8 @@ func every(n int64, no syscall.Errno) func(int64, uint32) error {
 	}
 }
 
-// What a file system in user space says of case, sizes, kinds and numbers, and whatever it fails with,
-// opens nothing that is denied, holds no call up, and breaks no host. The control reads by a name that
+// A file system in user space may lie about case, sizes, kinds and numbers, and fail with any error:
+// it opens nothing that is denied, holds no call up, and breaks no host. The control reads by a name that
 // the rule does not have.
 func TestLyingFileSystems(t *testing.T) {
 	for name, l := range liars {

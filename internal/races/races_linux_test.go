@@ -182,7 +182,7 @@ func (c *tally) String() string {
 	return fmt.Sprintf("%d | %d | %d | %d | %d", c.calls, c.served, c.refused, c.conflicts, c.harm)
 }
 
-// ways are how paths may be held here: by openat2, and by the walk where the kernel has none. The
+// ways are the ways to hold paths here: by openat2, and by the walk where the kernel has none. The
 // code of other systems, with the tag rooted, has one.
 func ways(t *testing.T) []string {
 	e := newEngine(t, t.TempDir(), "kernel")
@@ -222,7 +222,7 @@ func engineFor(t *testing.T, dir, way string, deny []string) *engine.Engine {
 	return e
 }
 
-// Whatever trades places under a call, in whatever dialect, nothing that may not be seen is, and
+// Paths trade places under calls of every dialect: nothing that may not be seen is, and
 // nothing that may not be changed is. Each mistake falls in the same race.
 func TestTradingPlaces(t *testing.T) {
 	all, byTool := tally{}, map[string]*tally{}

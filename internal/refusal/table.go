@@ -19,8 +19,8 @@ type CellFacts struct {
 	Cell int
 }
 
-// GlobFacts are the globs of a list, quoted: those that are looked for in Root, and those that lie outside of it.
-type GlobFacts struct{ Relative, Root, Outside string }
+// GlobFacts are the globs of a list that lie outside of Root, all of it quoted.
+type GlobFacts struct{ Root, Outside string }
 
 // The causes that only one dialect meets.
 var (
@@ -34,7 +34,7 @@ var (
 	NotUTF8      = engine.With[string](engine.CodeUnsupported, "not_utf8") // where
 	NoDirectory  = engine.With[struct{}](engine.CodeBadRequest, "no_directory")
 
-	ShownDecoded       = engine.With[string](engine.CodeUnsupported, "shown_decoded")     // as what: email, notebook or HTML
+	ShownDecoded       = engine.With[string](engine.CodeUnsupported, "shown_decoded")     // as what: email or notebook
 	ReplacedBytes      = engine.With[string](engine.CodeNoMatch, "replacement_character") // the encoding that the call names
 	CellUnseen         = engine.With[CellFacts](engine.CodeMustRead, "cell_unseen")
 	SeveralDirectories = engine.With[GlobFacts](engine.CodeBadRequest, "several_directories")
@@ -42,7 +42,7 @@ var (
 
 // moments are the words of a dialect about a call. Those in may are clauses, "" where there is nothing to say.
 var moments = []string{
-	"plain",   // the path is well formed, but for what is in it
+	"plain",   // the path is well formed, but for the characters in it
 	"root",    // the directory of the workspace
 	"target",  // the path that a link leads to, which the caller may use
 	"makes",   // the call may make directories
@@ -58,14 +58,14 @@ var moments = []string{
 	"by",      // the tool that reads
 	"off",     // checkpoints are off
 	"editor",  // an editor may have text that is not seen
-	"offer",   // what is offered in place of an old_string that was not found
+	"offer",   // the kind of offer in place of an old_string that was not found
 	"in",      // a file that has it, and that offer names
 }
 
 // Names are the tools and arguments that hints name, each as the tools of [tools.fs] call it, and line, by
 // which an editor reads a part.
 var Names = []string{"acknowledge", "cell_id", "checkpoints_list", "create_parents", "encoding", "expected_hash", "glob", "label", "line",
-	"old_string", "on_conflict", "paths", "replace_all", "since", "Edit", "Glob", "NotebookEdit", "Read", "Write"}
+	"multiline", "old_string", "on_conflict", "paths", "replace_all", "since", "Edit", "Glob", "NotebookEdit", "Read", "Write"}
 
 // Off is the clause off.
 const Off = "; checkpoints are off (checkpoint_before_mutation = false): changes of single files can't be undone"
@@ -217,12 +217,10 @@ var rows = map[engine.Cause]Row{
 			"{offer=alike}If the region is what is meant, send resend as {old_string}, with new_string made to fit it. | " +
 			"{offer=resend}Repair both strings: {old_string} becomes resend, and {repair}. | {offer=region}If the region is what is meant, copy {old_string} from it. | " +
 			"{offer=read}Copy {old_string} from the file as it was read here. | {offer=lines}Read lines {Line} to {EndLine} and copy {old_string} from there. | " +
-			"{TextThere?}text_there is what the edits before this one made, around the last of them: copy {old_string} from there, or Read the file for what lies elsewhere. | " +
 			"Read the file{by} and copy {old_string} from it."},
 	ShownDecoded: {Type: "NotText",
-		Says: "{fact=email}old_string is not in the file: of an email whose text is encoded Read shows the decoded text, which is not the file's bytes" + untouched +
-			" | {fact=notebook}old_string is not in the file: of a notebook Read shows the cells, which are written in another way in the file" + untouched +
-			" | old_string is not in the file: it is in the text that Read shows of HTML with render: true, which is made from the source" + untouched,
+		Says: "{fact=notebook}old_string is not in the file: of a notebook Read shows the cells, which are written in another way in the file" + untouched +
+			" | old_string is not in the file: of an email whose text is encoded Read shows the decoded text, which is not the file's bytes" + untouched,
 		Hint: "{fact=notebook}Use {NotebookEdit}, or read the source with {encoding}: utf-8 and take {old_string} from there. | Read the source with render: false and take {old_string} from there. | Take the text from the source."},
 	ReplacedBytes: {Type: "EncodingError",
 		Says: "old_string has U+FFFD, which Read shows in place of bytes that are no text in that encoding: it is not in the file" + untouched,
@@ -230,7 +228,7 @@ var rows = map[engine.Cause]Row{
 			"Take an {old_string} without U+FFFD from beside those bytes, or read and edit with the encoding that the file is really in. | Take the text from beside those bytes."},
 	CellUnseen: {Type: "ReadRequired", Says: "this session has not seen the source of cell {ID} (cell {Cell}), and must before it changes it",
 		Hint: "Read it (a cell that is cut: by column, or the source with {encoding}: utf-8), then repeat the call. | Read it, then repeat the call."},
-	SeveralDirectories: {Type: "InvalidPattern", Says: "the list speaks of several directories: {Relative} is looked for in {Root}, {Outside} is not",
+	SeveralDirectories: {Type: "InvalidPattern", Says: "the list speaks of several directories: {Outside} does not lie in {Root}",
 		Hint: "Call {Glob} once for each directory. A comma within a name is written \"\\,\". | Make one call for each directory."},
 	engine.NotUnique: {Type: "InvalidArgument", Says: "old_string matches {Count} places" + untouched,
 		Hint: "{Strategy=exact}" + context + " | {Strategy=line_endings}" + context + " | {Strategy?}None is exactly {old_string}: send one of contexts as {old_string}, with new_string widened the same way and written as the file writes it. | " + context},
@@ -322,7 +320,7 @@ var rows = map[engine.Cause]Row{
 	engine.BadGlob: {Type: "InvalidPattern", Says: "bad glob \"{Glob}\": {Why}",
 		Hint: "{Climbs?}Give the directory to look in as path. | Write it like **/*.go or *.{ts,tsx}; a backslash makes the next character literal."},
 	engine.BadPattern: {Type: "InvalidPattern", Says: "the pattern can't be used: {Why} (at byte {Offset})",
-		Hint: "Mend it there, or search for a part of it that stands in the text as it is."},
+		Hint: "{Multiline?}{Suggest?}Set {multiline}, and use `{Suggest}`. | {Multiline?}Set {multiline}. | Mend it there, or search for a part of it that stands in the text as it is."},
 	engine.NoFileType: {Type: "InvalidArgument", Says: "there is no file type \"{Type}\"",
 		Hint: "{Nearest?}Use {Nearest}, or {glob}. | The types are those of rg --type-list, such as py, ts and rust; for others use {glob}, like *.ext."},
 	engine.Unwatchable:    {Type: "WatchUnsupported", Says: "changes cannot be watched at {path}", Hint: "List it again instead."},
@@ -462,7 +460,7 @@ var whys = map[string]string{
 	engine.KindNow.Name:         "it is a %v now",
 }
 
-// meanwhiles say what somebody else did.
+// meanwhiles are the words for acts of others at the same moment.
 var meanwhiles = map[guardfs.Interference]string{
 	guardfs.Appeared:          "something appeared there",
 	guardfs.WasRemoved:        "it was removed",
@@ -492,7 +490,7 @@ var meanwhiles = map[guardfs.Interference]string{
 	guardfs.BeingTakenBack:    "another change of it was interrupted and is being taken back; try again",
 }
 
-// noMatches say for each cause why an old_string was not found, and how new_string is to be repaired with it.
+// noMatches are the words for each cause of an old_string that was not found, and for the repair of new_string with it.
 var noMatches = map[string]struct{ because, repair string }{
 	edit.CauseTabsVsSpaces:   {" (the file indents with other tabs and spaces)", "the lines of new_string are indented like it"},
 	edit.CauseIndentation:    {" (the file indents it to another depth)", "the lines of new_string are indented like it"},

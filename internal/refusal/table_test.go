@@ -187,3 +187,19 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// Where something may have been done, no word says that nothing was, whatever the code.
+func TestNothingWasDone(t *testing.T) {
+	t.Parallel()
+	for _, is := range []struct {
+		cause engine.Cause
+		facts any
+	}{{engine.Withheld, nil}, {engine.HalfMade, engine.HalfFacts{}}, {engine.NoAnswer, engine.StuckFacts{Began: true}}} {
+		for _, code := range []engine.Code{is.cause.Code, engine.CodePermissionDenied, engine.CodePolicyError, engine.CodeIOError, engine.CodeDeadline} {
+			told := Tell(&engine.Refusal{Code: code, Cause: is.cause, Facts: is.facts}, Voice{Private: true, Now: map[string]string{"plain": "yes"}})
+			if strings.Contains(told.Says+told.Hint, "nothing was") {
+				t.Errorf("%s as %s: %s: %s", is.cause.Name, code, told.Says, told.Hint)
+			}
+		}
+	}
+}

@@ -29,7 +29,7 @@ import (
 )
 
 // A Row has the words of one cause. Says, Hint and Person are alternatives between bars. The first counts
-// of which every {name} has a value: a fact, a tool or an argument that the caller has, or what is so now.
+// of which every {name} has a value: a fact, a tool or an argument that the caller has, or a moment of the call.
 // {name lines} is a number with its noun, {name?} wants a value and {name=x} this one; neither shows it.
 //
 // So "{Holder?}another call ({Holder}) holds it | another call holds it" says the first where the facts
@@ -58,7 +58,7 @@ type Voice struct {
 	Path  string              // {path}, as the caller has it
 	Show  func(string) string // writes a path of the facts; nil: edit.ShownPath
 	Names func(string) string // how the caller calls a tool or an argument; "", or nil: it has none
-	Now   map[string]string   // what is so now: the words of moments
+	Now   map[string]string   // the moments of the call, by their names
 	// Private: the caller has other paths than the engine, and is told of none of the engine's.
 	Private bool
 	Edits   bool // a call has several edits: the one that failed is numbered
@@ -135,10 +135,10 @@ func plural(n, noun string) string {
 	return n + noun
 }
 
-// may are the words that are not said where they are "".
+// may lists the names that may be "": their alternative counts all the same.
 var may = []string{"skip", "by", "off", "editor", "because"}
 
-// secret are the facts that may name a path of the engine's.
+// secret lists the facts that may name a path of the engine's.
 var secret = []string{"at", "one", "first", "Left", "Back", "Held", "Missing", "Target", "Path", "Err", "Holder", "Dir"}
 
 // value is the value of a name, and whether it has one.
@@ -273,7 +273,7 @@ func clip(s string) string {
 	return s[:cut] + "…"
 }
 
-// derived are words that facts of some types have beside their fields.
+// derived gives the words that facts of some types have beside their fields.
 func derived(facts any) map[string]string {
 	is := func(yes bool) string { return map[bool]string{true: "yes"}[yes] }
 	until := func(l *checkpoint.Lost) string { return l.Until.UTC().Format(time.RFC3339Nano) }
@@ -359,7 +359,7 @@ func Why(w engine.Why) string {
 	}
 }
 
-// meanwhile says what somebody else did, and what is left of it.
+// meanwhile puts the act of somebody else into words, with its remains.
 func meanwhile(e *guardfs.ConflictError) string {
 	text := meanwhiles[e.Why]
 	if kind, is := e.Why.Kind(); is {

@@ -16,17 +16,16 @@ import (
 )
 
 // calls makes system calls in the worker of the moment. A call that opens something tells its kind: the
-// answer serves who asks for that next, within a moment and before anything is changed. A file that
+// answer serves the next question for that, within a moment and before anything is changed. A file that
 // is opened to be read comes with its beginning in the same way.
 type calls struct{ s *Session }
 
 // opened is the knowledge of the client about a descriptor.
 type opened struct {
-	flags    int
-	pos      int64 // of the next Read; of a directory, how much of its listing there was
-	synced   bool  // nothing was written since it was
-	nameless bool  // it was made by this, without a name and without attributes
-	again    int   // of a handle: the file that was opened with it, to be read; 0: none
+	flags  int
+	pos    int64 // of a directory, how much of its listing there was
+	synced bool  // nothing was written since it was
+	again  int   // of a handle: the file that was opened with it, to be read; 0: none
 	told
 }
 
@@ -43,7 +42,7 @@ type told struct {
 	from        int64
 }
 
-// moment is how long what was told with a descriptor serves.
+// moment is how long an answer that came with a descriptor serves.
 const moment = 2 * time.Millisecond
 
 // fresh gives the knowledge about a descriptor, or nothing if it is too old.
@@ -80,8 +79,8 @@ func (p *process) done(q *request, into []byte) (reply, error) {
 	}
 	p.asking(q, false)
 	r, err := p.ask(q, into, nil)
-	if err == nil && r.errno != 0 {
-		err = unix.Errno(r.errno)
+	if err == nil {
+		err = p.believed(q, &r, into)
 	}
 	if err == nil {
 		p.asking(q, true)
@@ -97,7 +96,7 @@ func (p *process) done(q *request, into []byte) (reply, error) {
 	return r, err
 }
 
-// asking drops what a call makes untrue, or old, of what is known of its descriptor.
+// asking drops the knowledge about q's descriptor that the call makes untrue or old.
 func (p *process) asking(q *request, done bool) {
 	p.openMu.Lock()
 	defer p.openMu.Unlock()
@@ -107,8 +106,7 @@ func (p *process) asking(q *request, done bool) {
 	case !done:
 		o.stat, o.name = nil, ""
 		o.synced = o.synced && !slices.Contains([]op{opWrite, opFallocate, opTruncate}, q.op)
-		o.nameless = o.nameless && q.op != opSetxattr
-	case q.op == opFsync || q.op == opFdatasync:
+	case q.op == opFsync:
 		o.synced = true
 	}
 }
@@ -120,7 +118,7 @@ type look struct {
 	at, changes int64
 }
 
-// stats is the question what is there.
+// stats is the question for the object at name.
 func stats(fd int, name string, flags int) look {
 	return look{request: request{op: opStatx, fd: fd, name: name, a: int64(flags)}}
 }
@@ -140,27 +138,70 @@ func (p *process) looked(q *request) (r reply, ok bool, err error) {
 	if i < 0 || l.changes != p.changes.Load() || time.Now().UnixNano()-l.at > int64(moment) {
 		return r, false, nil
 	}
-	p.life.RLock()
-	defer p.life.RUnlock()
 	p.mu.Lock()
 	l.call.most, l.call.since = p.hang, time.Now()
 	p.mu.Unlock()
-	r, err = p.wait(l.call)
-	if err == nil && r.errno != 0 {
-		err = unix.Errno(r.errno)
+	if r, err = p.wait(l.call); err == nil {
+		err = p.believed(q, &r, nil)
 	}
 	return r, true, err
 }
 
-// nonsense ends a worker that says what can't be.
+// nonsense ends a worker that gives an impossible answer.
 func (p *process) nonsense() error {
 	p.fail(errNonsense)
 	return unavailable(errNonsense)
 }
 
+// believed is the error of a reply to q, or, of one that no worker of ours gives, the end of the worker. data is in into. It is all that is
+// checked of a reply, but for descriptors (known.add) and the hits of a search (elsewhere.check).
+func (p *process) believed(q *request, r *reply, into []byte) error {
+	if r.errno != 0 {
+		return unix.Errno(r.errno)
+	}
+	_, ok := r.stat.statx()
+	ok = ok && len(r.text) < unix.PathMax && strings.IndexByte(r.text, 0) < 0
+	switch q.op {
+	case opReadlink:
+		ok = ok && (r.text != "" || q.name == "")
+	case opStatx:
+		ok = ok && r.bits&hasStat != 0
+	case opWrite:
+		ok = ok && 0 <= r.n && r.n <= int64(len(q.data))
+	case opGetdents:
+		ok = ok && listing(into[:r.n])
+	case opMounts:
+		ok = ok && r.bits&mounts != 0 && 0 < r.at && r.at < 1<<numberBits
+	}
+	if !ok {
+		return p.nonsense()
+	}
+	return nil
+}
+
+// listing says whether names is a list of struct linux_dirent64, each with a name that can be one.
+func listing(names []byte) bool {
+	const header = 19
+	for len(names) > 0 {
+		n := 0
+		if len(names) >= header {
+			n = int(binary.NativeEndian.Uint16(names[16:]))
+		}
+		if n <= header || n > len(names) {
+			return false
+		}
+		name, _, ended := strings.Cut(string(names[header:n]), "\x00")
+		if !ended || name == "" || strings.IndexByte(name, '/') >= 0 || len(name) > 255 {
+			return false
+		}
+		names = names[n:]
+	}
+	return true
+}
+
 func changing(o op) bool {
 	switch o {
-	case opWrite, opSetxattr, opRemovexattr, opChown, opChmod, opChmodPath, opTouch, opFallocate,
+	case opWrite, opSetxattr, opRemovexattr, opChown, opChmodPath, opTouch, opFallocate,
 		opTruncate, opPublish,
 		opLink, opRename, opUnlink, opMkdir, opSymlink:
 		return true
@@ -227,7 +268,6 @@ func (p *process) opens(q *request, flags int) (int, error) {
 	if r.bits&hasText != 0 {
 		o.name = r.text
 	}
-	o.nameless = flags&unix.O_TMPFILE == unix.O_TMPFILE && r.bits&atEnd != 0
 	if read.end = r.bits&hasData != 0; read.end {
 		read.data = r.data
 		if read.bare = r.bits&atEnd != 0; read.bare {
@@ -269,10 +309,6 @@ func (p *process) openedAhead(handle int) (fd int, ok bool) {
 // Close waits only where something was written, and not synced since: there the file system may
 // tell that it could not.
 func (c calls) Close(fd int) error {
-	if fd&mountsFD != 0 {
-		c.s.forgetMounts(fd)
-		return nil
-	}
 	p, fd, err := c.s.of(fd)
 	if err != nil {
 		return nil // the worker's end has closed it
@@ -290,8 +326,6 @@ func (c calls) Close(fd int) error {
 		_, err = p.done(&request{op: opClose, fd: fd}, nil)
 		return err
 	}
-	p.life.RLock()
-	defer p.life.RUnlock()
 	if !p.isDead() {
 		q := request{op: opClose, fd: fd}
 		p.failed(p.out.add(0, q.append))
@@ -317,9 +351,6 @@ func (c calls) Name(fd int) (name string, err error) {
 		r, err = p.done(&request{op: opName, fd: fd}, nil)
 		name = r.text
 	}
-	if err == nil && strings.HasPrefix(name, "/") && !absolute(name) {
-		return "", p.nonsense()
-	}
 	return name, err
 }
 
@@ -329,9 +360,6 @@ func (c calls) Readlinkat(dir int, name string) (string, error) {
 		return "", err
 	}
 	r, err := p.done(&request{op: opReadlink, fd: dir, name: name}, nil)
-	if err == nil && (r.text == "" && name != "" || strings.IndexByte(r.text, 0) >= 0) {
-		return "", p.nonsense()
-	}
 	return r.text, err
 }
 
@@ -359,9 +387,6 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 		if err != nil {
 			return x, err
 		}
-		if r.bits&hasStat == 0 {
-			return x, p.nonsense()
-		}
 		if s = &r.stat; name == "" && r.text != "" { // where it is comes with what it is
 			p.openMu.Lock()
 			if o := p.known.open[dir]; o != nil {
@@ -370,40 +395,8 @@ func (c calls) Statx(dir int, name string, flags int) (x unix.Statx_t, err error
 			p.openMu.Unlock()
 		}
 	}
-	x, ok := s.statx()
-	if !ok {
-		return x, p.nonsense()
-	}
+	x, _ = s.statx()
 	return x, nil
-}
-
-func (c calls) Fstatat(dir int, name string, flags int) (x unix.Stat_t, err error) {
-	p, dir, err := c.s.of(dir)
-	if err != nil {
-		return x, err
-	}
-	r, err := p.done(&request{op: opFstat, fd: dir, name: name, a: int64(flags)}, nil)
-	if err != nil {
-		return x, err
-	}
-	y, ok := r.stat.statx()
-	if !ok || r.bits&hasStat == 0 {
-		return x, p.nonsense()
-	}
-	x.Dev, x.Ino = unix.Mkdev(y.Dev_major, y.Dev_minor), y.Ino
-	x.Mode, x.Size = uint32(y.Mode), int64(y.Size)
-	x.Uid, x.Gid = y.Uid, y.Gid
-	setLinks(&x.Nlink, y.Nlink)
-	x.Mtim, x.Ctim = timespec(y.Mtime), timespec(y.Ctime)
-	x.Atim = timespec(y.Atime)
-	return x, nil
-}
-
-// setLinks: the field is of another size on other processors.
-func setLinks[T uint32 | uint64](to *T, n uint32) { *to = T(n) }
-
-func timespec(t unix.StatxTimestamp) unix.Timespec {
-	return unix.NsecToTimespec(t.Sec*1e9 + int64(t.Nsec))
 }
 
 func (c calls) Magic(fd int) (magic uint32, err error) {
@@ -430,11 +423,9 @@ func (c calls) Faccessat(dir int, _ string, mode uint32) error {
 	return err
 }
 
-// endless is more than the listing of a directory has, or that of the mounts: bytes. Who lists
-// waits for the end of it.
+// endless is more than the listing of a directory has, bytes: a walk waits for the end of it.
 const endless = 512 << 20
 
-// Getdents lets no name pass that is none.
 func (c calls) Getdents(fd int, p []byte) (int, error) {
 	w, own, o, err := c.known(fd)
 	if err != nil {
@@ -446,21 +437,6 @@ func (c calls) Getdents(fd int, p []byte) (int, error) {
 	}
 	if atomic.AddInt64(&o.pos, r.n) > endless {
 		return 0, w.nonsense()
-	}
-	const header = 19
-	for rest := p[:r.n]; len(rest) > 0; {
-		n := 0
-		if len(rest) >= header {
-			n = int(binary.NativeEndian.Uint16(rest[16:]))
-		}
-		if n <= header || n > len(rest) {
-			return 0, w.nonsense()
-		}
-		name, _, ended := strings.Cut(string(rest[header:n]), "\x00")
-		if !ended || name == "" || strings.IndexByte(name, '/') >= 0 || len(name) > 255 {
-			return 0, w.nonsense()
-		}
-		rest = rest[n:]
 	}
 	return int(r.n), nil
 }
@@ -492,9 +468,6 @@ func (s *Session) lied() error {
 }
 
 func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
-	if fd&mountsFD != 0 {
-		return c.mountinfo(buf, off)
-	}
 	p, fd, err := c.s.of(fd)
 	if err != nil {
 		return 0, err
@@ -518,18 +491,7 @@ func (c calls) Pread(fd int, buf []byte, off int64) (n int, err error) {
 	return int(r.n), err
 }
 
-// Read keeps the place itself: what is opened to be read is a file.
-func (c calls) Read(fd int, buf []byte) (int, error) {
-	_, _, o, err := c.known(fd)
-	if err != nil {
-		return 0, err
-	}
-	n, err := c.Pread(fd, buf, atomic.LoadInt64(&o.pos))
-	atomic.AddInt64(&o.pos, int64(n))
-	return n, err
-}
-
-// Write waits for the answer only where the caller has to know what of it was stored: at the end of
+// Write waits for the answer only where the caller has to know how much was stored: at the end of
 // somebody's file. Else an error is that of the calls that follow, which are made one after
 // another.
 func (c calls) Write(fd int, buf []byte) (int, error) {
@@ -542,13 +504,8 @@ func (c calls) Write(fd int, buf []byte) (int, error) {
 	p.openMu.Unlock()
 	if o.flags&unix.O_APPEND != 0 {
 		r, err := p.done(&request{op: opWrite, fd: fd, data: buf[:min(len(buf), chunk)]}, nil)
-		if err == nil && (r.n < 0 || r.n > int64(min(len(buf), chunk))) {
-			return 0, p.nonsense()
-		}
 		return int(r.n), err
 	}
-	p.life.RLock()
-	defer p.life.RUnlock()
 	p.changes.Add(1)
 	for rest := buf; len(rest) > 0; {
 		if p.isDead() {

@@ -13,15 +13,6 @@ func (c calls) Fsetxattr(fd int, name string, value []byte) error {
 }
 
 func (c calls) Fremovexattr(fd int, name string) error {
-	if p, own, err := c.s.of(fd); err == nil {
-		p.openMu.Lock()
-		o := p.known.open[own]
-		none := o != nil && o.nameless
-		p.openMu.Unlock()
-		if none {
-			return unix.ENODATA // nobody else gives attributes to what has no name
-		}
-	}
 	return c.change(&request{op: opRemovexattr, fd: fd, name: name})
 }
 
@@ -35,17 +26,13 @@ func (c calls) Fchown(fd, uid, gid int) error {
 	return c.change(&request{op: opChown, fd: fd, a: int64(uid), b: int64(gid)})
 }
 
-func (c calls) Fchmod(fd int, mode uint32) error {
+func (c calls) ChmodPath(fd int, mode uint32) error {
 	p, fd, err := c.s.of(fd)
 	if err == nil {
 		then := []look{stats(fd, "", unix.AT_EMPTY_PATH)}
-		_, err = p.done(&request{op: opChmod, fd: fd, a: int64(mode), then: then}, nil)
+		_, err = p.done(&request{op: opChmodPath, fd: fd, a: int64(mode), then: then}, nil)
 	}
 	return err
-}
-
-func (c calls) ChmodPath(fd int, mode uint32) error {
-	return c.change(&request{op: opChmodPath, fd: fd, a: int64(mode)})
 }
 
 func (c calls) Touch(fd int, modified unix.Timespec) error {
@@ -62,8 +49,6 @@ func (c calls) Ftruncate(fd int, size int64) error {
 }
 
 func (c calls) Fsync(fd int) error { return c.change(&request{op: opFsync, fd: fd}) }
-
-func (c calls) Fdatasync(fd int) error { return c.change(&request{op: opFdatasync, fd: fd}) }
 
 // two makes a call on two descriptors, which have to be of one worker.
 func (c calls) two(q *request) error {

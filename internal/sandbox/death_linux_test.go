@@ -131,7 +131,7 @@ func TestWorkerGoesWrong(t *testing.T) {
 			if !p.isDead() {
 				t.Fatal("the worker lives:", err)
 			}
-			// What was only looked for is looked for again by another worker.
+			// A path that was only looked for is looked for again by another worker.
 			if how == "deaf" && err == nil || err != nil && !errors.Is(err, guardfs.ErrUnavailable) || !strings.Contains(p.why().Error(), says) {
 				t.Errorf("%v, because %v", err, p.why())
 			}
@@ -226,7 +226,7 @@ func TestStuckCallHoldsNobody(t *testing.T) {
 	}
 }
 
-// What a dead worker had open is nobody's.
+// Descriptors of a dead worker are nobody's.
 func TestHandlesOfDeadWorkers(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{"f": "x"})
@@ -288,18 +288,13 @@ func TestWorkerReadsNothing(t *testing.T) {
 	for err == nil {
 		_, err = unix.Write(fds[0], []byte("x"))
 	}
-	if err != unix.EAGAIN || unix.SetNonblock(fds[0], false) != nil {
+	if err != unix.EAGAIN {
 		t.Fatal(err)
 	}
-	p := newProcess(1, fds[0])
-	p.hang, p.kill = 200*time.Millisecond, func() {}
-	defer func() {
-		p.over(errClosed) // whoever is at that is done: he shuts the number down, which may be another's soon
-		p.life.Lock()
-		defer p.life.Unlock()
-		unix.Close(fds[0])
-		unix.Close(fds[1])
-	}()
+	p := newProcess(1, fds[0], 200*time.Millisecond)
+	p.kill = func() {}
+	defer unix.Close(fds[1])
+	defer p.over(errClosed)
 	must(t, p.out.add(0, (&request{op: opClose}).append))
 	go p.watch()
 	select {
@@ -312,10 +307,9 @@ func TestWorkerReadsNothing(t *testing.T) {
 // A call that ends with its worker ends when nobody fills its buffer any more: the caller may use that for something else.
 func TestBufferOfACallThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newProcess(1, -1)
-		p.kill = func() {}
-		<-p.read // somebody reads
-		p.fail(errClosed)
+		p := &process{read: make(chan struct{})}
+		p.dead, p.kill = make(chan struct{}), func() {}
+		p.fail(errClosed) // while somebody else reads
 		ended := false
 		go func() {
 			p.wait(&call{done: make(chan struct{})})
@@ -325,6 +319,7 @@ func TestBufferOfACallThatEnds(t *testing.T) {
 			t.Error("it ends while its answer may come in")
 		}
 		p.read <- struct{}{}
+		<-p.read
 		if synctest.Wait(); !ended {
 			t.Error("it does not end")
 		}

@@ -5,7 +5,7 @@
 // The parent starts the worker by a command of the operator's (docker exec -i, bwrap, ssh) and
 // speaks frames with it over its standard input and output. The worker opens nothing outside its
 // root, whatever it is asked, and no descriptor counts that it has not given. The parent believes
-// nothing that comes back: what can't be so ends the worker. It touches files of the agent through
+// nothing that comes back: an impossible answer ends the worker. It touches files of the agent through
 // guardfs.Calls alone, and starts one process: the operator's command.
 //
 //	s, err := sandbox.Start(ctx, sandbox.Options{Command: argv, Root: "/work", Build: version})
@@ -16,7 +16,7 @@
 // the same rules.
 //
 // A worker that dies, hangs, or talks nonsense is killed and reaped. Its calls end with
-// guardfs.ErrUnavailable, and so does whatever names a descriptor of it. The next call of a path
+// guardfs.ErrUnavailable, and so does a call that names a descriptor of it. The next call of a path
 // starts another one, a few in a minute.
 package sandbox
 

@@ -99,7 +99,7 @@ func (b *boxed) looks() (text string, litter []string) {
 	return text, litter
 }
 
-// frame is what operations do, with what is there before them, and what takes them back.
+// frame is an operation, with the tree before it, and the call that takes it back.
 type frame struct {
 	lay  func(b *boxed) error
 	run  func(b *boxed) error
@@ -367,7 +367,7 @@ func TestWorkerKilledWithoutRecovery(t *testing.T) {
 	t.Error("it passed")
 }
 
-// What the store can't hold lies in a trash inside of the root, for its owner alone, until it is taken back.
+// A file that the store can't hold lies in a trash inside of the root, for its owner alone, until it is taken back.
 func TestTrashLiesInside(t *testing.T) {
 	t.Parallel()
 	b := box(t)

@@ -16,7 +16,7 @@ import (
 	"moltisfs/internal/testdir"
 )
 
-// What is asked in the same breath as a rename is not told after another change, and what nobody
+// An answer that came with a rename is not told after another change, and one that nobody
 // comes for is read with the next answer.
 func TestLooks(t *testing.T) {
 	t.Parallel()
@@ -52,8 +52,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// A small file comes with the handle on it: to open and read it asks nothing more. What has changed since, or is large, is asked for,
-// and with the handle goes what nobody came for.
+// A small file comes with the handle on it: to open and read it asks nothing more. A file that has changed since, or is large, is asked for,
+// and with the handle goes the file that nobody came for.
 func TestOpenedAhead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -118,31 +118,7 @@ func TestOpenedAhead(t *testing.T) {
 	}
 }
 
-// A new file without a name has no attributes to take away until it was given some.
-func TestNameless(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := begin(t, dir)
-	c := calls{s}
-	at, err := c.Openat(unix.AT_FDCWD, dir, unix.O_PATH|unix.O_DIRECTORY, 0)
-	must(t, err)
-	fd, err := c.Openat(at, ".", unix.O_TMPFILE|unix.O_RDWR, 0o600)
-	if err != nil {
-		t.Skip("SKIPPED: ", err)
-	}
-	if err := c.Fremovexattr(fd, "user.x"); err != unix.ENODATA {
-		t.Error(err)
-	}
-	if err := c.Fsetxattr(fd, "user.x", []byte("1")); err != nil {
-		t.Skip("SKIPPED: ", err)
-	}
-	must(t, c.Fremovexattr(fd, "user.x"))
-	if n, err := c.Flistxattr(fd, make([]byte, 64)); n != 0 || err != nil {
-		t.Error(n, err)
-	}
-}
-
-// Who waits for changes keeps nobody else from a call, however many there are.
+// Waiters for changes keep nobody else from a call, however many there are.
 func TestManyWatches(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/guardfs"
 )
 
 // TestMain is the worker too. "dies" says at which request the first of them does so, negative when
@@ -151,6 +153,21 @@ func armable(t testing.TB, dir, root string, hang time.Duration, starts int) *Se
 	must(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// anything is a Judge without a rule.
+type anything struct{}
+
+func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
+func (anything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.DirVerdict{All: true} }
+
+// over is a file system whose calls s makes.
+func over(t testing.TB, s *Session) *guardfs.FS {
+	t.Helper()
+	f, err := guardfs.New(guardfs.Options{Judge: anything{}, Calls: s.Calls()})
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
 }
 
 // must ends the test if there is an error.

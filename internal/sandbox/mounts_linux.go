@@ -5,7 +5,6 @@ package sandbox
 import (
 	"context"
 	"os"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,69 +12,27 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// mountsFD marks what stands for the list of mounts, which is that of the worker of the moment.
-const mountsFD = 1 << 30
+// numberBits is how many bits of the number of a list of mounts are the worker's; the others say which worker it was.
+const numberBits = 40
 
-// lists holds the askers for the mounts, and the answers that they got.
-type lists struct {
-	mu   sync.Mutex
-	next int
-	seen map[int]mountsSeen
-}
-
-type mountsSeen struct {
-	turn    int
-	version int64
-}
-
-func (c calls) OpenMounts() (int, error) {
-	lists := &c.s.lists
-	lists.mu.Lock()
-	defer lists.mu.Unlock()
-	if lists.seen == nil {
-		lists.seen = map[int]mountsSeen{}
-	}
-	lists.next = (lists.next + 1) % mountsFD
-	lists.seen[lists.next] = mountsSeen{}
-	return mountsFD | lists.next, nil
-}
-
-func (s *Session) forgetMounts(fd int) {
-	s.lists.mu.Lock()
-	delete(s.lists.seen, fd&^mountsFD)
-	s.lists.mu.Unlock()
-}
-
-// MountsChanged asks only when no reply has told it just now.
-func (c calls) MountsChanged(fd int) (bool, error) {
+// Mounts asks only when no reply has told the number just now.
+func (c calls) Mounts(seen int64) (text []byte, number int64, err error) {
 	p, err := c.s.live()
 	if err != nil {
-		return false, err
+		return nil, 0, err
 	}
-	if time.Now().UnixNano()-p.at.Load() > int64(moment) {
-		if _, err := p.done(&request{op: opMounts}, nil); err != nil {
-			return false, err
+	turn, own := int64(p.turn)<<numberBits, seen&(1<<numberBits-1)
+	if seen != turn|own {
+		own = 0
+	}
+	if own == 0 || own != p.mounts.Load() || time.Now().UnixNano()-p.at.Load() > int64(moment) {
+		r, err := p.done(&request{op: opMounts, a: own}, nil)
+		if err != nil {
+			return nil, 0, err
 		}
+		text, own = r.data, r.at
 	}
-	now, lists := mountsSeen{p.turn, p.version.Load()}, &c.s.lists
-	lists.mu.Lock()
-	defer lists.mu.Unlock()
-	changed := lists.seen[fd&^mountsFD] != now
-	lists.seen[fd&^mountsFD] = now
-	return changed, nil
-}
-
-func (c calls) mountinfo(buf []byte, off int64) (int, error) {
-	p, err := c.s.live()
-	if err == nil && off > endless/8 {
-		err = p.nonsense()
-	}
-	if err != nil {
-		return 0, err
-	}
-	buf = buf[:min(len(buf), chunk)]
-	r, err := p.done(&request{op: opMountinfo, a: off, b: int64(len(buf))}, buf)
-	return int(r.n), err
+	return text, turn | own, nil
 }
 
 // queue is a queue of changes inside.

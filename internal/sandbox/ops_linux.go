@@ -21,14 +21,11 @@ func (w *worker) short(q *request, r *reply) (err error) {
 	case opClose:
 		return w.close(q.fd)
 	case opMounts:
-		return w.told(r)
-	case opMountinfo:
-		return w.read(r, int(q.b), func(p []byte) (int, error) {
-			return w.calls.Pread(w.mounts, p, q.a)
-		})
+		r.data, r.at, err = w.calls.Mounts(q.a)
+		r.bits |= mounts
 	case opInotify, opWatch, opUnwatch, opEvents:
 		return w.watch(q, r)
-	case opStatx, opFstat, opReadlink:
+	case opStatx, opReadlink:
 		return w.look(q, r)
 	case opLink, opRename, opUnlink, opMkdir, opSymlink, opPublish:
 		return w.change(q)
@@ -38,7 +35,7 @@ func (w *worker) short(q *request, r *reply) (err error) {
 	return err
 }
 
-// opened opens something and tells what it is, so that nobody has to ask at once.
+// opened opens an object and describes it in r, so that nobody has to ask at once.
 func (w *worker) opened(q *request, r *reply) error {
 	flags, fd, err := int(q.a), -1, error(nil)
 	if q.op == opReopen {
@@ -74,12 +71,6 @@ func (w *worker) opened(q *request, r *reply) error {
 	case regular && q.op == opOpen2 && q.dir == unix.AT_FDCWD:
 		w.openAhead(fd, r)
 	}
-	if flags&unix.O_TMPFILE == unix.O_TMPFILE {
-		var none [1]byte
-		if n, err := w.calls.Flistxattr(fd, none[:]); n == 0 && err == nil {
-			r.bits |= atEnd
-		}
-	}
 	return w.told(r)
 }
 
@@ -92,7 +83,7 @@ func (w *worker) openAhead(handle int, r *reply) {
 	}
 	fd, err := w.calls.Reopen(handle, guardfs.ReadFlags)
 	if err != nil {
-		return // who asks for it is told
+		return // the open that comes next is told
 	}
 	w.table.mu.Lock()
 	w.table.held[fd] = &held{inside: true}
@@ -139,7 +130,7 @@ func (r *reply) buffer(n int) []byte {
 	return r.room[:n]
 }
 
-// read answers with what call reads.
+// read answers with the bytes that call reads.
 func (w *worker) read(r *reply, n int, call func(p []byte) (int, error)) error {
 	if n < 0 || n > chunk {
 		return unix.EINVAL
@@ -152,19 +143,17 @@ func (w *worker) read(r *reply, n int, call func(p []byte) (int, error)) error {
 	return err
 }
 
-// told says whether the mounts have changed since it was said before.
-func (w *worker) told(r *reply) error {
-	changed, err := w.calls.MountsChanged(w.mounts)
-	if err == nil {
-		if r.bits |= mounts; changed {
-			r.bits |= remounted
-		}
+// told says which list of mounts there is now.
+func (w *worker) told(r *reply) (err error) {
+	if _, r.at, err = w.calls.Mounts(w.mounts.Load()); err == nil {
+		w.mounts.Store(r.at)
+		r.bits |= mounts
 	}
 	return err
 }
 
-// look tells of what has a name, or is open. Of what lies outside of the root that is no more than
-// a handle tells: the root itself has its name there.
+// look describes the object at a name, or behind a descriptor. Of one outside of the root it tells no more than
+// a handle does: the root itself has its name there.
 func (w *worker) look(q *request, r *reply) error {
 	h, err := w.get(q.fd)
 	outside := err == nil && !h.inside && q.name != ""
@@ -187,30 +176,12 @@ func (w *worker) look(q *request, r *reply) error {
 				r.text = r.text[:min(len(r.text), maxText)]
 			}
 		}
-	case opFstat:
-		var x unix.Stat_t
-		if x, err = w.calls.Fstatat(q.fd, q.name, int(q.a)); err == nil {
-			r.stat, r.bits = oldFields(&x), hasStat
-		}
 	}
 	kind := r.stat[1] & unix.S_IFMT
 	if err == nil && outside && kind != unix.S_IFDIR && kind != unix.S_IFLNK {
 		*r, err = reply{}, unix.EACCES
 	}
 	return err
-}
-
-// oldFields are the fields of a system without statx.
-func oldFields(x *unix.Stat_t) stat {
-	dev := uint64(x.Dev)     //nolint:unconvert // 32 bits on some ports
-	links := uint64(x.Nlink) //nolint:unconvert // see above
-	s := stat{0, uint64(x.Mode), uint64(x.Size), x.Ino, links, uint64(x.Uid), uint64(x.Gid),
-		uint64(unix.Major(dev)), uint64(unix.Minor(dev))}
-	for i, t := range []unix.Timespec{x.Atim, x.Mtim, x.Ctim} {
-		sec, nsec := t.Unix()
-		s[10+2*i], s[11+2*i] = uint64(sec), uint64(nsec)
-	}
-	return s
 }
 
 // change makes a call that changes names.
@@ -240,7 +211,7 @@ func (w *worker) change(q *request) error {
 	return w.calls.Symlinkat(q.text, q.dir, q.name)
 }
 
-// file makes a call on what is open.
+// file makes a call on an open descriptor.
 func (w *worker) file(q *request, r *reply) (err error) {
 	if q.op == opName || q.op == opMagic {
 		_, err = w.get(q.fd)
@@ -281,8 +252,6 @@ func (w *worker) file(q *request, r *reply) (err error) {
 		err = c.Fremovexattr(q.fd, q.name)
 	case opChown:
 		err = c.Fchown(q.fd, int(q.a), int(q.b))
-	case opChmod:
-		err = c.Fchmod(q.fd, uint32(q.a))
 	case opChmodPath:
 		err = c.ChmodPath(q.fd, uint32(q.a))
 	case opTouch:
@@ -297,7 +266,7 @@ func (w *worker) file(q *request, r *reply) (err error) {
 	return err
 }
 
-// above lists a directory above the root: it shows what leads there and nothing else.
+// above lists a directory above the root: it shows the entry on the way there and nothing else.
 func (w *worker) above(h *held, q *request, r *reply) error {
 	switch {
 	case q.op == opGetdents:
@@ -311,7 +280,7 @@ func (w *worker) above(h *held, q *request, r *reply) error {
 	return unix.EACCES
 }
 
-// write stores all of what came. With a set nobody waits.
+// write stores all data of q. With a set nobody waits.
 func (w *worker) write(q *request) (n int64, err error) {
 	p := q.data
 	for len(p) > 0 && err == nil {
@@ -349,11 +318,8 @@ func (w *worker) long(ctx context.Context, q *request, r *reply) error {
 	if err := w.in(q.fd); err != nil {
 		return err
 	}
-	switch q.op {
-	case opFsync:
+	if q.op == opFsync {
 		return w.calls.Fsync(q.fd)
-	case opFdatasync:
-		return w.calls.Fdatasync(q.fd)
 	}
 	return w.calls.Fallocate(q.fd, uint32(q.a), q.b, q.c)
 }

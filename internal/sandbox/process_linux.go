@@ -33,8 +33,9 @@ type process struct {
 	hang  time.Duration
 
 	command
+	conn *os.File // a socket to the worker
 	out  sink
-	in   frames
+	in   *frames
 	read chan struct{} // has one token: its holder reads
 
 	ending
@@ -53,7 +54,6 @@ type command struct {
 
 // ending is how a worker ends.
 type ending struct {
-	life sync.RWMutex // the descriptor is open
 	dead chan struct{}
 	once sync.Once
 	err  error // once dead is closed
@@ -84,8 +84,8 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	p := newProcess(s.turn, fds[0])
-	p.hang, p.reaped = s.o.Hang, make(chan struct{})
+	p := newProcess(s.turn, fds[0], s.o.Hang)
+	p.reaped = make(chan struct{})
 	theirs := os.NewFile(uintptr(fds[1]), "worker")
 	p.cmd = exec.Command(s.o.Command[0], s.o.Command[1:]...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, theirs, &p.says
@@ -94,7 +94,7 @@ func (s *Session) start(ctx context.Context) (*process, error) {
 	err = p.cmd.Start()
 	theirs.Close() //nolint:errcheck // it is the worker's
 	if err != nil {
-		unix.Close(fds[0]) //nolint:errcheck // nothing was written through it
+		p.conn.Close() //nolint:errcheck // nothing was written through it
 		return nil, unavailable(fmt.Errorf("starting it: %w", err))
 	}
 	p.kill = func() {
@@ -133,14 +133,29 @@ func (p *process) unstarted(ended bool, err error) error {
 	return unavailable(fmt.Errorf("its worker did not start: %w", p.told(why)))
 }
 
-// newProcess is the client of what answers on fd.
-func newProcess(turn, fd int) *process {
-	p := &process{turn: turn & 0x3ff, out: sink{fd: fd}, in: frames{fd: fd}}
+// newProcess is the client of a worker that answers on the socket fd, within hang.
+func newProcess(turn, fd int, hang time.Duration) *process {
+	unix.SetNonblock(fd, true) //nolint:errcheck // then a write has no deadline
+	conn := os.NewFile(uintptr(fd), "worker")
+	p := &process{turn: turn & 0x3ff, hang: hang, conn: conn, in: newFrames(conn), out: sink{w: patient{conn, hang}}}
 	p.read = make(chan struct{}, 1)
 	p.dead, p.pending = make(chan struct{}), map[uint32]*call{}
 	p.read <- struct{}{}
 	p.known.open = map[int]*opened{}
 	return p
+}
+
+// patient gives each write to a worker its time: one that does not read is found out by that.
+type patient struct {
+	conn *os.File
+	hang time.Duration
+}
+
+func (p patient) Write(b []byte) (int, error) {
+	if err := p.conn.SetWriteDeadline(time.Now().Add(p.hang)); err != nil {
+		return 0, err
+	}
+	return p.conn.Write(b)
 }
 
 // greeted checks the hello of a worker.
@@ -163,7 +178,7 @@ func (p *process) greeted(r *reply, o Options) error {
 	return nil
 }
 
-// told adds to an error what the worker wrote to standard error.
+// told adds the text that the worker wrote to standard error to an error.
 func (p *process) told(err error) error {
 	if text := p.says.String(); text != "" && !strings.Contains(text, err.Error()) {
 		return fmt.Errorf("%w; it said %q", err, text)
@@ -178,10 +193,7 @@ func (p *process) reap() {
 		err = errors.New("it ended")
 	}
 	p.over(fmt.Errorf("its worker has ended: %w", err))
-	p.kill()      // what it has left behind
-	p.life.Lock() // nobody uses the descriptor, and nobody will
-	unix.Close(p.out.fd)
-	p.life.Unlock()
+	p.kill() // what it has left behind
 	close(p.reaped)
 }
 
@@ -197,13 +209,12 @@ func (p *process) over(why error) (first bool) {
 	p.once.Do(func() {
 		first, p.err = true, why
 		close(p.dead)
-		// Reads and writes under way come back by this.
-		unix.Shutdown(p.out.fd, unix.SHUT_RDWR) //nolint:errcheck // it is at its end
+		p.conn.Close() //nolint:errcheck // reads and writes under way come back by this
 	})
 	return first
 }
 
-// end has the worker end by itself, so that what leads to it leaves nothing behind: bwrap, when it
+// end has the worker end by itself, so that the command that leads to it leaves nothing behind: bwrap, when it
 // is killed, leaves a child to the system, and docker and ssh may leave the worker.
 func (p *process) end() {
 	p.over(errClosed)
@@ -238,8 +249,6 @@ const patience = 10
 func (p *process) watch() {
 	tick := time.NewTicker(min(max(p.hang/8, time.Millisecond), time.Second))
 	defer tick.Stop()
-	var went int64 // how much had been written when somebody was first seen writing
-	var since time.Time
 	for {
 		select {
 		case <-p.dead:
@@ -247,19 +256,6 @@ func (p *process) watch() {
 		case <-tick.C:
 		}
 		long, late := false, time.Duration(0)
-		p.life.RLock()
-		if !p.isDead() && p.out.mu.TryLock() {
-			if len(p.out.buf) > 0 {
-				go p.flush()
-			}
-			p.out.mu.Unlock()
-			since = time.Time{}
-		} else if now := p.out.went.Load(); since.IsZero() || now != went {
-			went, since = now, time.Now()
-		} else if time.Since(since) > p.hang {
-			late = p.hang // who writes waits for a worker that does not read
-		}
-		p.life.RUnlock()
 		p.mu.Lock()
 		for _, c := range p.pending {
 			long = long || c.most != p.hang
@@ -270,35 +266,31 @@ func (p *process) watch() {
 		p.mu.Unlock()
 		switch {
 		case late > 0:
-			p.fail(fmt.Errorf("its worker did not answer within %v", late))
+			p.late(late)
 		case long: // by this what nobody came for is read, too
-			go p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // who waits is told
+			go p.ask(&request{op: opPing}, nil, nil) //nolint:errcheck // the callers that wait are told
+		default: // what was closed and went with nothing
+			p.out.mu.Lock()
+			err := p.out.flush()
+			p.out.mu.Unlock()
+			p.failed(err)
 		}
 	}
 }
 
-// flush writes what was closed and went with nothing. It is found out as who writes, if it has to
-// wait.
-func (p *process) flush() {
-	p.life.RLock()
-	defer p.life.RUnlock()
-	p.out.mu.Lock()
-	defer p.out.mu.Unlock()
-	if !p.isDead() {
-		p.failed(p.out.flush())
-	}
+// late ends a worker that took longer than it may.
+func (p *process) late(most time.Duration) {
+	p.fail(fmt.Errorf("its worker did not answer within %v", most))
 }
 
 // ask sends a request and waits for its reply, whose data is put into into or, with into nil, is
 // the caller's own. When ctx ends the worker is told to give it up; nil: it takes as long as
 // Options.Hang has it.
 func (p *process) ask(q *request, into []byte, ctx context.Context) (reply, error) {
-	p.life.RLock()
-	defer p.life.RUnlock()
 	if p.isDead() {
 		return reply{}, unavailable(p.why())
 	}
-	c := &call{done: make(chan struct{}), into: into, most: p.hang, parts: ctx != nil}
+	c := &call{done: make(chan struct{}), into: into, most: p.hang, parts: ctx != nil || q.op == opMounts}
 	switch {
 	case ctx != nil:
 		c.most = 0
@@ -345,7 +337,7 @@ func (p *process) wait(c *call) (reply, error) {
 		p.read <- struct{}{}
 	case <-c.done:
 	case <-p.dead:
-		<-p.read // whoever reads may be filling into
+		<-p.read // the reader may be filling into
 		p.read <- struct{}{}
 	}
 	select {
@@ -361,8 +353,11 @@ func (p *process) tell(q *request) { p.failed(p.out.send(0, q.append)) }
 
 // failed ends a worker that can't be spoken to.
 func (p *process) failed(err error) {
-	if err != nil {
-		p.fail(fmt.Errorf("speaking to its worker: %w", err))
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		p.late(p.hang)
+	case err != nil:
+		p.fail(fmt.Errorf("speaking to its worker: %v", err))
 	}
 }
 
@@ -385,7 +380,7 @@ func (p *process) lead(c *call) {
 			select {
 			case <-p.dead: // reap says more
 			case <-time.After(100 * time.Millisecond):
-				p.fail(fmt.Errorf("its worker is gone: %w", err))
+				p.fail(fmt.Errorf("its worker is gone: %v", err))
 			}
 			return
 		}
@@ -399,7 +394,7 @@ func (p *process) lead(c *call) {
 // mostAnswer is how much the answer of a search may have, bytes.
 const mostAnswer = 64 << 20
 
-// deliver hands a reply to who waits for it.
+// deliver hands a reply to the call that waits for it.
 func (p *process) deliver(id uint32, body []byte) bool {
 	p.mu.Lock()
 	c := p.pending[id]
@@ -409,9 +404,10 @@ func (p *process) deliver(id uint32, body []byte) bool {
 	}
 	r := &c.reply
 	*r = reply{}
-	if !r.parse(body) || !p.plausible(r) {
+	if !r.parse(body) {
 		return false
 	}
+	p.note(r)
 	if r.bits&more != 0 || c.whole != nil {
 		if c.whole = append(c.whole, r.data...); !c.parts || len(c.whole) > mostAnswer {
 			return false
@@ -420,7 +416,7 @@ func (p *process) deliver(id uint32, body []byte) bool {
 			return true
 		}
 		r.data = c.whole
-	} else if c.into != nil && r.errno == 0 && r.bits&hasData == 0 {
+	} else if c.into != nil && r.errno == 0 {
 		if len(r.data) > len(c.into) || r.n != int64(len(r.data)) {
 			return false
 		}
@@ -436,15 +432,12 @@ func (p *process) deliver(id uint32, body []byte) bool {
 	return true
 }
 
-// plausible notes what replies tell of the mounts.
-func (p *process) plausible(r *reply) bool {
+// note notes the number of the mounts that a reply tells.
+func (p *process) note(r *reply) {
 	if r.bits&mounts != 0 {
-		if r.bits&remounted != 0 {
-			p.version.Add(1)
-		}
+		p.mounts.Store(r.at)
 		p.at.Store(time.Now().UnixNano())
 	}
-	return r.errno < 4096
 }
 
 // absolute says that a name is one that a kernel gives.
@@ -453,7 +446,7 @@ func absolute(name string) bool {
 		strings.IndexByte(name, 0) < 0
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of a text that is written to it.
 type tail struct {
 	mu sync.Mutex
 	b  []byte
@@ -475,7 +468,7 @@ func (t *tail) String() string {
 
 // known holds the facts that replies told before anybody asked.
 type known struct {
-	version atomic.Int64 // of the mounts
+	mounts  atomic.Int64 // the number of their list
 	at      atomic.Int64 // when a reply told that
 	changes atomic.Int64 // how many calls changed something
 	openMu  sync.Mutex

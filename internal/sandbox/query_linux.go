@@ -73,7 +73,7 @@ type hit struct {
 	Rows []grep.Row
 }
 
-// elsewhere lets the worker search, and judges what it finds once more.
+// elsewhere lets the worker search, and judges its hits once more.
 type elsewhere struct {
 	s     *Session
 	rules policy.Rules
@@ -119,19 +119,12 @@ func (e elsewhere) Files(
 	if e.above(&w) {
 		return grep.Files(ctx, w, q)
 	}
-	each := q.Found
-	q.Found = nil
-	f, err := e.ask(ctx, w, query{Names: &q, Each: each != nil})
+	f, err := e.ask(ctx, w, query{Names: &q})
 	if err != nil {
 		return nil, err
 	}
 	if f.Files == nil {
 		return nil, e.s.lied()
-	}
-	for _, h := range f.Each {
-		if each != nil {
-			each(h.File)
-		}
 	}
 	return f.Files, nil
 }
@@ -201,7 +194,7 @@ func (e elsewhere) ask(ctx context.Context, w grep.Walk, q query) (*found, error
 // grace is how long after the deadline an answer may come.
 const grace = 3 * time.Second
 
-// check lets nothing pass that is not below the root, and takes out what the rules refuse: the
+// check lets no name pass that is not below the root, and takes out names that the rules refuse: the
 // worker holds them too, so that this is nothing as a rule. ok is false for names that no walk
 // gives.
 func (e elsewhere) check(f *found, w *walk) (ok bool) {
@@ -318,7 +311,7 @@ func decode(b []byte, into any) bool {
 	return gob.NewDecoder(bytes.NewReader(b)).Decode(into) == nil
 }
 
-// nothing takes no room, whatever is decoded into it.
+// nothing takes no room, for any value that is decoded into it.
 type nothing struct{}
 
 func (*nothing) GobDecode([]byte) error { return nil }

@@ -126,9 +126,6 @@ func (w *worker) search(ctx context.Context, s *query, judge guardfs.Judge) (*fo
 			f.Result, err = grep.Search(ctx, g, q)
 		}
 	case s.Names != nil:
-		if s.Each {
-			s.Names.Found = func(h grep.FileHit) { f.hit(hit{File: h}) }
-		}
 		f.Files, err = grep.Files(ctx, g, *s.Names)
 	default:
 		err = unix.EINVAL
@@ -145,7 +142,7 @@ type gathered struct {
 	full func()
 }
 
-// note puts in what takes n bytes or so.
+// note calls put, which adds n bytes or so, if there is room.
 func (g *gathered) note(n int, put func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

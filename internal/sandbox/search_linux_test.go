@@ -34,7 +34,7 @@ func plant(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// What a worker finds is what is found without one.
+// A worker finds the same as a search without one.
 func TestSearchElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	plant(t, dir, map[string]string{
@@ -172,7 +172,7 @@ func TestSearchAnswersAreCounted(t *testing.T) {
 	}
 }
 
-// What is found and is too much for one answer makes that a part, and ends no worker.
+// Hits that are too many for one answer make that a part, and end no worker.
 func TestMoreIsFoundThanFits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -24,7 +24,6 @@ type Session struct {
 	closed bool
 	turn   int // how many workers there were
 	first  Hello
-	lists  lists
 }
 
 // errClosed is the reason of calls after Close.

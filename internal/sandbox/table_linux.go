@@ -75,7 +75,7 @@ func (t *table) get(fd int) (*held, error) {
 	return h, h.failed
 }
 
-// in is get of what is inside.
+// in is get of a descriptor inside.
 func (t *table) in(fd int) error {
 	h, err := t.get(fd)
 	if err == nil && !h.inside {
@@ -137,19 +137,15 @@ func (t *table) mayOpen(dir int, name string, flags int) error {
 	return t.in(dir)
 }
 
-// admit looks at what was opened, and gives it a place in the table, or closes it.
+// admit looks at the object that was opened as fd, and puts it into the table, or closes it.
 func (t *table) admit(fd, flags int, r *reply) (*held, error) {
 	x, err := t.calls.Statx(fd, "", unix.AT_EMPTY_PATH)
-	var kind uint32
-	if err == nil {
-		r.stat, r.bits, kind = fields(&x), r.bits|hasStat, uint32(x.Mode)&unix.S_IFMT
-	} else if old, oerr := t.calls.Fstatat(fd, "", unix.AT_EMPTY_PATH); oerr == nil {
-		kind, err = old.Mode&unix.S_IFMT, nil
-	}
 	var name string
 	if err == nil {
+		r.stat, r.bits = fields(&x), r.bits|hasStat
 		name, err = t.calls.Name(fd)
 	}
+	kind := x.Mode & unix.S_IFMT
 	h := &held{inside: err == nil && t.within(name), leads: leads(name, t.root)}
 	if err == nil && !h.inside {
 		if flags&unix.O_PATH == 0 || kind != unix.S_IFDIR && kind != unix.S_IFLNK {
@@ -199,7 +195,7 @@ func fields(x *unix.Statx_t) stat {
 // most is more than the largest file has that any system of today can hold, bytes.
 const most = 1 << 60
 
-// statx takes fields back. ok is false for what no kernel says.
+// statx takes fields back. ok is false for numbers that no kernel gives.
 func (s *stat) statx() (x unix.Statx_t, ok bool) {
 	x.Mask, x.Mode, x.Size, x.Ino = uint32(s[0]), uint16(s[1]), s[2], s[3]
 	x.Nlink, x.Uid, x.Gid = uint32(s[4]), uint32(s[5]), uint32(s[6])

@@ -3,14 +3,18 @@
 package sandbox
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
+	"io"
+	"slices"
+	"sync"
 )
 
-// protocol is the version of what follows. A worker of another one is refused.
-const protocol = 2
+// protocol is the version of the frames. A worker of another one is refused.
+const protocol = 3
 
-// A frame is the length of what follows (4 bytes, little endian), the number of the request (4),
+// A frame is the length of its rest (4 bytes, little endian), the number of the request (4),
 // and a request or a reply. Requests with number 0 are not answered.
 const (
 	chunk    = 256 << 10 // content in one frame
@@ -32,7 +36,6 @@ const (
 	opName
 	opReadlink
 	opStatx
-	opFstat
 	opMagic
 	opAccess
 	opGetdents
@@ -44,13 +47,11 @@ const (
 	opSetxattr
 	opRemovexattr
 	opChown
-	opChmod
 	opChmodPath
 	opTouch
 	opFallocate
 	opTruncate
 	opFsync
-	opFdatasync
 	opPublish
 	opLink
 	opRename
@@ -59,7 +60,6 @@ const (
 	opSymlink
 	opLease
 	opMounts
-	opMountinfo
 	opInotify
 	opWatch
 	opUnwatch
@@ -86,6 +86,7 @@ type reply struct {
 	stat  stat
 	magic uint32
 	again int64 // the descriptor that data is read from, where n is a handle
+	at    int64 // the number of the list of mounts
 	text  string
 	data  []byte
 	room  []byte // of the worker, for data
@@ -93,14 +94,13 @@ type reply struct {
 
 // The bits of a reply.
 const (
-	hasStat   = 1 << iota // stat and magic
-	hasText               // the name of what was opened, by which text is known to be one
-	hasData               // all that is in the file that was opened
-	atEnd                 // stat was true before and after, and there are no attributes, or none yet
-	remounted             // the mounts have changed since a reply said so
-	mounts                // remounted is known
-	more                  // another frame of this reply follows
-	readable              // again
+	hasStat  = 1 << iota // stat and magic
+	hasText              // the name of what was opened, by which text is known to be one
+	hasData              // all that is in the file that was opened
+	atEnd                // stat was true before and after, and there are no attributes
+	mounts               // at
+	more                 // another frame of this reply follows
+	readable             // again
 )
 
 // stat has the fields of statx in the order of the system's.
@@ -151,6 +151,9 @@ func (r *reply) append(b []byte) []byte {
 	if r.bits&readable != 0 {
 		b = binary.AppendVarint(b, r.again)
 	}
+	if r.bits&mounts != 0 {
+		b = binary.AppendVarint(b, r.at)
+	}
 	b = appendText(b, r.text)
 	return append(b, r.data...)
 }
@@ -171,6 +174,9 @@ func (r *reply) parse(b []byte) bool {
 	}
 	if r.bits&readable != 0 {
 		r.again = in.varint()
+	}
+	if r.bits&mounts != 0 {
+		r.at = in.varint()
 	}
 	r.text = in.text()
 	r.data = in.b
@@ -208,4 +214,70 @@ func (r *reading) text() string {
 	s := string(r.b[:n])
 	r.b = r.b[n:]
 	return s
+}
+
+// frames reads frames.
+type frames struct {
+	r   *bufio.Reader
+	buf []byte
+}
+
+func newFrames(r io.Reader) *frames { return &frames{r: bufio.NewReaderSize(r, 64<<10)} }
+
+var errFrame = errors.New("a frame of a length that none has")
+
+// next gives the number and the rest of a frame; it holds until next is called again.
+func (f *frames) next() (id uint32, body []byte, err error) {
+	var head [8]byte
+	if _, err = io.ReadFull(f.r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n < 5 || n > maxFrame {
+		return 0, nil, errFrame
+	}
+	f.buf = slices.Grow(f.buf[:0], int(n)-4)[:n-4]
+	_, err = io.ReadFull(f.r, f.buf)
+	return binary.LittleEndian.Uint32(head[4:]), f.buf, err
+}
+
+// sink writes frames, one at a time.
+type sink struct {
+	w io.Writer
+
+	mu  sync.Mutex
+	buf []byte
+}
+
+// add makes a frame of the bytes that fill appends; it goes with the next one.
+func (s *sink) add(id uint32, fill func(b []byte) []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.frame(id, fill); len(s.buf) > 4096 {
+		return s.flush()
+	}
+	return nil
+}
+
+// send writes the bytes that fill appends as one frame.
+func (s *sink) send(id uint32, fill func(b []byte) []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frame(id, fill)
+	return s.flush()
+}
+
+func (s *sink) frame(id uint32, fill func(b []byte) []byte) {
+	at := len(s.buf)
+	b := binary.LittleEndian.AppendUint32(s.buf, 0)
+	b = fill(binary.LittleEndian.AppendUint32(b, id))
+	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
+	s.buf = b
+}
+
+// flush writes the frames that wait. s.mu is held.
+func (s *sink) flush() error {
+	_, err := s.w.Write(s.buf)
+	s.buf = s.buf[:0]
+	return err
 }

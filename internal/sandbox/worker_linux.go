@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"runtime"
 	"sync"
@@ -40,7 +41,7 @@ type worker struct {
 	out    sink
 	slow   chan struct{}
 	hook   func(q *request, made bool) error
-	mounts int          // descriptor of /proc/self/mountinfo
+	mounts atomic.Int64 // the number of the list of mounts that was told last
 	at     atomic.Int64 // which request the reader is at; odd while its call may be left behind
 
 	tasks
@@ -58,13 +59,13 @@ type tasks struct {
 
 // Run serves until in ends. in and out are descriptors that block.
 func (o Work) Run(in, out int) error {
-	w := &worker{out: sink{fd: out}, slow: make(chan struct{}, mostSlow), hook: o.hook}
-	return w.run(o, in)
+	w := &worker{out: sink{w: os.NewFile(uintptr(out), "out")}, slow: make(chan struct{}, mostSlow), hook: o.hook}
+	return w.run(o, os.NewFile(uintptr(in), "in"))
 }
 
-func (w *worker) run(o Work, in int) error {
+func (w *worker) run(o Work, in io.Reader) error {
 	w.running, w.queues = map[uint32]context.CancelFunc{}, map[int]guardfs.Inotify{}
-	f := &frames{fd: in}
+	f := newFrames(in)
 	id, body, err := f.next()
 	if err == io.EOF {
 		return nil
@@ -116,7 +117,7 @@ const stuckAfter = 200 * time.Millisecond
 
 // serve takes requests, one after another. A call that only looks may never come back: on a network
 // that is gone, or a FUSE that does not answer. Then another serve goes on with the requests, and
-// this one ends with its call. A call that changes something is not overtaken: what follows may
+// this one ends with its call. A call that changes something is not overtaken: the next one may
 // rest on it.
 func (w *worker) serve(f *frames, ended chan<- error) {
 	var q request
@@ -165,9 +166,6 @@ func (w *worker) open(o Work) (err error) {
 	if w.root, err = w.calls.Name(fd); err != nil {
 		return err
 	}
-	if w.mounts, err = w.calls.OpenMounts(); err != nil {
-		return err
-	}
 	w.held = map[int]*held{}
 	w.hello = Hello{Protocol: protocol, Build: o.Build, Root: w.root}
 	w.hello.System = runtime.GOOS + "/" + runtime.GOARCH
@@ -182,7 +180,7 @@ func (w *worker) open(o Work) (err error) {
 // reply.
 func (w *worker) take(id uint32, q *request, r *reply) error {
 	switch q.op {
-	case opFsync, opFdatasync, opWait, opSearch, opFallocate:
+	case opFsync, opWait, opSearch, opFallocate:
 		own := *q
 		own.data = append([]byte(nil), q.data...)
 		ctx, cancel := context.WithCancel(context.Background())

@@ -2,7 +2,5 @@
 
 package serve
 
-const openFlags = 0
-
-// Descriptors is how many files and connections the process may have open: here there is no limit.
+// Descriptors gives the number of files and connections that the process may have open: here there is no limit.
 func Descriptors() int { return 1 << 20 }

@@ -19,7 +19,7 @@ type AddressError struct{ Addr, Why, Do string }
 
 func (e *AddressError) Error() string { return "can't listen on " + e.Addr + ": " + e.Why }
 
-// On opens HOST:PORT, whose host is localhost or an address of this machine's loopback, or
+// Listen opens HOST:PORT, whose host is localhost or an address of this machine's loopback, or
 // unix:PATH. beyond lets other machines in too.
 func Listen(addr string, beyond bool) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
@@ -58,7 +58,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// Peer says whether a connection came by a Unix socket, and if so, whether our own user is at its
+// Peer reports whether a connection came by a Unix socket, and if so, whether our own user is at its
 // other end. known is false where the system can't tell.
 func Peer(c net.Conn) (socket, known, ours bool) {
 	u, ok := c.(*net.UnixConn)
@@ -78,7 +78,7 @@ type socket struct {
 // Close removes the socket, and then gives the lock back.
 func (s *socket) Close() error { return errors.Join(s.Listener.Close(), flock.Close(s.lock)) }
 
-// maxPath is how long the name of a socket may be on every system.
+// maxPath bounds the name of a socket, in bytes, for every system.
 const maxPath = 100
 
 // listenUnix makes a socket that our own user alone may connect to. One that a dead server has left
@@ -89,7 +89,7 @@ func listenUnix(path string) (_ net.Listener, err error) {
 		return nil, no(fmt.Sprintf("the path of a socket has 1 to %d bytes", maxPath),
 			"choose another path")
 	}
-	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|openFlags, 0o600)
+	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|flock.NoFollow, 0o600)
 	if err != nil {
 		return nil, no(err.Error(), "name a path in a directory of your own")
 	}
@@ -123,7 +123,7 @@ func listenUnix(path string) (_ net.Listener, err error) {
 	if err != nil {
 		return nil, no(reason(err), "choose another path")
 	}
-	// Nobody is taken in before this: who comes earlier waits, and the peer is asked in any case.
+	// Nobody is taken in before this: an earlier caller waits, and the peer is asked in any case.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(no(err.Error(), "choose another path"), l.Close())
 	}

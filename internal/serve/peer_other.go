@@ -4,5 +4,5 @@ package serve
 
 import "net"
 
-// peerUID is not known: who comes by a socket shows a token.
+// peerUID is not known: a caller by a socket shows a token.
 func peerUID(*net.UnixConn) (int, bool) { return 0, false }

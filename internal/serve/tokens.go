@@ -7,8 +7,8 @@
 // secrets that can be guessed; nobody guesses this one, and each call would pay for it.
 //
 // The tokens are in one file of the data directory, DIR/tokens.json, mode 0600. Processes change it
-// one after the other, under a lock, and replace it whole. [TokenStore.Check] looks at it each time and
-// reads it when it is another file, so that a token that was revoked is refused by servers that run. A file that is not as this
+// one after the other, under a lock, and replace it whole. [TokenStore.Check] reads it each time,
+// so that a token that was revoked is refused by servers that run. A file that is not as this
 // package writes it, or that others may read or write, is refused whole: then no token holds.
 //
 // A TokenStore is safe for concurrent use. It opens the files in its directory and nothing else.
@@ -63,11 +63,11 @@ type Scope struct {
 	Writable []string `json:"writable"`
 }
 
-// Expired says whether its time is over.
+// Expired reports whether its time is over.
 func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// ErrUnknownToken is the error of a token that never was, is revoked, or has expired: the three are the
-// same to who shows it. It is that of an id, too, that Revoke does not find.
+// ErrUnknownToken is the error of a token that never was, is revoked, or has expired, which are not told apart,
+// and of an id that Revoke does not find.
 var ErrUnknownToken = errors.New("there is no such token")
 
 // ErrTooManyTokens is the error of one token too many.
@@ -86,11 +86,11 @@ type TokenStore struct {
 	dir string
 
 	mu     sync.Mutex
-	seen   fs.FileInfo // of the file that was read last; nil: read it the next time too
-	tokens []Token     // the tokens in it
+	raw    []byte  // the file as it was last
+	tokens []Token // in it
 }
 
-// At is the store in dir. Nothing is opened or made yet.
+// Tokens is the store in dir. Nothing is opened or made yet.
 func Tokens(dir string) *TokenStore { return &TokenStore{dir: dir} }
 
 // Create keeps a token like t, with an id, a secret and a time of creation of its own. The secret
@@ -149,7 +149,7 @@ func (s *TokenStore) List() ([]Token, error) {
 }
 
 // Check finds the token with this secret. The error is ErrUnknownToken, or that of tokens that can't be
-// read. How long it takes says nothing of the tokens but their number.
+// read. Its time says nothing of the tokens but their number.
 func (s *TokenStore) Check(secret string, now time.Time) (Token, error) {
 	all, err := s.read()
 	if err != nil {
@@ -174,26 +174,21 @@ func hashOf(secret string) string {
 
 // read gives the tokens that are in the file now. Callers must not change the slice.
 func (s *TokenStore) read() ([]Token, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.seen != nil && unchanged(s.dir, s.seen) {
-		return s.tokens, nil
+	raw, err := readFile(s.dir)
+	if err == nil && raw != nil {
+		err = checkDir(s.dir)
 	}
-	s.seen = nil
-	start := time.Now()
-	raw, info, err := readFile(s.dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDir(s.dir); err != nil && len(raw) > 0 {
-		return nil, err
-	}
-	if s.tokens, err = parse(raw); err != nil {
-		return nil, err
-	}
-	// A file that was just written can be written again within the same tick of its clock.
-	if info != nil && start.Sub(info.ModTime()) > time.Second {
-		s.seen = info
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if raw == nil || !bytes.Equal(raw, s.raw) {
+		if s.tokens, err = parse(raw); err != nil {
+			s.raw = nil
+			return nil, err
+		}
+		s.raw = raw
 	}
 	return s.tokens, nil
 }
@@ -227,7 +222,7 @@ type file struct {
 
 const version = 1
 
-// parse is strict: who made another file of it did not know what it says.
+// parse takes the file apart. It is strict: a file that somebody has changed may not say what they meant.
 func parse(raw []byte) ([]Token, error) {
 	if len(raw) == 0 {
 		return []Token{}, nil // there is none
@@ -260,44 +255,37 @@ func parse(raw []byte) ([]Token, error) {
 const (
 	fileName = "tokens.json"
 	lockName = "tokens.lock"
-	newName  = "tokens.new" // a next file that is not whole yet; whoever has the lock may take it
+	newName  = "tokens.new" // a next file that is not whole yet; it belongs to the holder of the lock
 	maxFile  = 1 << 20
 )
 
-// readFile gives the whole file and what it is, nothing where there is none.
-func readFile(dir string) ([]byte, fs.FileInfo, error) {
+// readFile gives the whole file, nothing where there is none.
+func readFile(dir string) ([]byte, error) {
 	name := filepath.Join(dir, fileName)
-	f, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
+	f, err := os.OpenFile(name, os.O_RDONLY|flock.NoFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, nil, fmt.Errorf("%s is not a file", name)
+		return nil, fmt.Errorf("%s is not a file", name)
 	case others(info, 0o077):
-		return nil, nil, fmt.Errorf("%s is open to others (%s)", name, info.Mode())
+		return nil, fmt.Errorf("%s is open to others (%s)", name, info.Mode())
 	case info.Size() > maxFile:
-		return nil, nil, fmt.Errorf("%s is too large", name)
+		return nil, fmt.Errorf("%s is too large", name)
 	case info.Size() == 0:
-		return nil, nil, fmt.Errorf("%s is damaged: it is empty", name)
+		return nil, fmt.Errorf("%s is damaged: it is empty", name)
 	}
 	raw := make([]byte, info.Size())
 	_, err = io.ReadFull(f, raw)
-	return raw, info, err
-}
-
-// unchanged says whether the file is still the one that was read.
-func unchanged(dir string, seen fs.FileInfo) bool {
-	now, err := os.Lstat(filepath.Join(dir, fileName))
-	return err == nil && os.SameFile(now, seen) && now.Mode() == seen.Mode() &&
-		now.Size() == seen.Size() && now.ModTime().Equal(seen.ModTime())
+	return raw, err
 }
 
 // checkDir refuses a directory in which others could put another file in the place of ours.
@@ -309,17 +297,17 @@ func checkDir(dir string) error {
 	return err
 }
 
-// others says whether others than its owner may do with a file what the bits say.
+// others reports whether the mode of a file gives one of these bits to others than its owner.
 func others(info fs.FileInfo, bits fs.FileMode) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&bits != 0 // there they say nothing
 }
 
-// locked does something while no other process does so.
+// locked calls do, which no other process runs meanwhile.
 func locked(dir string, do func() error) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|openFlags, 0o600)
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|flock.NoFollow, 0o600)
 	if err != nil {
 		return err
 	}
@@ -336,7 +324,7 @@ func replaceFile(dir string, raw []byte) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|openFlags, 0o600)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|flock.NoFollow, 0o600)
 	if err != nil {
 		return err
 	}

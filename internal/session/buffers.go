@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// BufferState is what an editor's text is beside the disk.
+// BufferState compares an editor's text with the disk.
 type BufferState uint8
 
 const (
@@ -78,7 +78,7 @@ func (s *Buffers) Look(path, shown string, raw []byte, disk string) BufferState 
 	return f.state
 }
 
-// SameText says that a text is what an editor shows of the text that is on the disk.
+// SameText reports whether an editor may show the text disk as shown.
 func SameText(shown, disk string) bool { return plain(shown) == plain(disk) }
 
 // Damage says that a text is of bytes that its editor can't read, so that to write it back would
@@ -100,7 +100,7 @@ func (s *Buffers) State(path string) BufferState {
 	return Saved
 }
 
-// Told says that whoever works on a path knows what the last look has found.
+// Told notes that the caller who works on a path knows the finding of the last look.
 func (s *Buffers) Told(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,7 @@ type Key struct{ Principal, Session string }
 // Range is a run of whole lines, or of what else Unit says. It is 1-based, both ends included.
 type Range struct{ First, Last int }
 
-// Seen is what a session knows of one object.
+// Seen is the knowledge of a session about one object.
 type Seen struct {
 	ID   string // identity of the object as guardfs prints it
 	Path string // canonical path when it was seen
@@ -200,7 +200,7 @@ func (l *ReadLog) Forget(k Key, path string) error {
 	return ses.append(Seen{Path: path})
 }
 
-// Close closes the journals. Whatever needs one then fails with fs.ErrClosed. Closing again does
+// Close closes the journals. Calls that need one then fail with fs.ErrClosed. Closing again does
 // nothing.
 func (l *ReadLog) Close() error {
 	l.mu.Lock()
@@ -234,8 +234,8 @@ func (l *ReadLog) session(k Key) *journal {
 	return ses
 }
 
-// session is one journal and what it says. Other processes append to the same file; catchUp reads
-// what they added.
+// journal is the file of one session, and its entries. Other processes append to the same file; catchUp reads
+// their lines.
 type journal struct {
 	mu      sync.Mutex
 	path    string
@@ -460,7 +460,7 @@ func PurgeContents(dir string) (n int, err error) {
 }
 
 // PurgeHashes takes every entry of a content with one of these hashes out of the journals under
-// dir. Those files then count as unread, or as changed since an earlier reading. What a session
+// dir. Those files then count as unread, or as changed since an earlier reading. Entries that a session
 // records at the same moment may be lost too, which is safe.
 func PurgeHashes(dir string, hashes []string) error {
 	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))

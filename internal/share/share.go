@@ -73,7 +73,7 @@ func (p *Pool) Try(who string, n int64) bool {
 	return !p.withdraw(p.ask(who, n))
 }
 
-// Give gives back n, which who has taken.
+// Give gives back n that the principal who has taken.
 func (p *Pool) Give(who string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

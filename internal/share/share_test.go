@@ -40,7 +40,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// Who waits is served in turn by principal, not in the order in which they came. Who gives up is passed over.
+// Waiters are served in turn by principal, not in the order in which they came. One that gives up is passed over.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,7 @@
 // Package testdir puts the temporary directories of tests in memory. Those of the engine wait for
 // the disk otherwise, a third of their time and more: each change is synced.
 //
-// Only tests use it. What they say of power cuts and failing disks they play themselves; what needs
+// Only tests use it. They play power cuts and failing disks themselves; a test that needs
 // a disk asks for one by [Disk]: in memory no inode number is ever used again, and the engine
 // remembers no hashes there. With TMPDIR set nothing moves: make soak runs on the disk so.
 package testdir

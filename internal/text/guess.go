@@ -217,8 +217,8 @@ const (
 	preferred = 2.0   // the weight of the detector's own answer
 )
 
-// likeliest names the legacy encoding under which the bytes are the likeliest text. answer is what
-// a detector said, "" for nothing; it decides where several fit. The result is a name as in the
+// likeliest names the legacy encoding under which the bytes are the likeliest text. answer is the answer of
+// a detector, "" for none; it decides where several fit. The result is a name as in the
 // IANA registry in small letters, "" when nothing fits. UTF-8 and UTF-16 must be told before.
 func likeliest(b []byte, answer string) string {
 	answer = usual(answer)

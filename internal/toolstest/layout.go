@@ -1,7 +1,6 @@
 package toolstest
 
 import (
-	"bytes"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moltisfs/internal/edit/diff"
 )
 
 // Tree is an empty directory by its canonical name. Its parent is the
@@ -38,7 +39,7 @@ func Tree(t *testing.T) string {
 //	NAME fifo            also: socket
 //	NAME mode 0600       change the mode
 //	NAME age 2h          set the modification time that far back
-//	NAME gone            remove it, with what is below
+//	NAME gone            remove it, with all below
 //
 // NAME may start with ../ to lie beside the root.
 func Layout(t testing.TB, root, lines string) {
@@ -190,21 +191,7 @@ func Snapshot(t testing.TB, root string) map[string]string {
 	return out
 }
 
-// diff shows two texts line by line, coarsely: enough to see what is off.
-func diff(want, got string) string {
-	var b bytes.Buffer
-	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for len(w) > 0 && len(g) > 0 && w[0] == g[0] {
-		w, g = w[1:], g[1:]
-	}
-	for len(w) > 0 && len(g) > 0 && w[len(w)-1] == g[len(g)-1] {
-		w, g = w[:len(w)-1], g[:len(g)-1]
-	}
-	for _, l := range w {
-		b.WriteString("- " + l + "\n")
-	}
-	for _, l := range g {
-		b.WriteString("+ " + l + "\n")
-	}
-	return b.String()
+// changed shows the lines of got that differ from want.
+func changed(want, got string) string {
+	return diff.Unified("want", diff.Edited, diff.Patch([]byte(want), []byte(got)))
 }

@@ -48,12 +48,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"moltisfs/config"
-	"moltisfs/internal/ids"
+	"moltisfs/internal/testdir"
 	"moltisfs/tools"
 )
 
 // The answers have ids in them, which are drawn elsewhere.
-func init() { ids.Numbered = true }
+func init() { testdir.NumberedIDs() }
 
 var update = flag.Bool("update", false, "rewrite the golden calls from what the suite answers")
 
@@ -61,7 +61,7 @@ var update = flag.Bool("update", false, "rewrite the golden calls from what the 
 // comes back as the caller saw it.
 type Carrier func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (Answer, error)
 
-// Answer is what a caller gets: the payload as a JSON object, and as text.
+// Answer is the answer of a call: the payload as a JSON object, and as text.
 type Answer struct {
 	Payload json.RawMessage
 	Text    string
@@ -69,23 +69,30 @@ type Answer struct {
 }
 
 // Direct is the Carrier that calls the suite in process.
-func Direct(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (Answer, error) {
-	s, err := tools.Open(cfg, o)
-	if err != nil {
-		t.Fatalf("opening the suite: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("closing the suite: %v", err)
-		}
-	})
-	return func(c tools.Call) (Answer, error) {
-		p, err := s.Call(context.Background(), c)
+var Direct = Through(func(_ *testing.T, cfg config.Config, o tools.Options) (*tools.Suite, error) {
+	return tools.Open(cfg, o)
+})
+
+// Through is the Carrier that calls a suite as open gives it.
+func Through(open func(*testing.T, config.Config, tools.Options) (*tools.Suite, error)) Carrier {
+	return func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (Answer, error) {
+		s, err := open(t, cfg, o)
 		if err != nil {
-			return Answer{}, err
+			t.Fatalf("opening the suite: %v", err)
 		}
-		raw, err := tools.Encode(p)
-		return Answer{raw, p.Text(), causeOf(p)}, err
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Errorf("closing the suite: %v", err)
+			}
+		})
+		return func(c tools.Call) (Answer, error) {
+			p, err := s.Call(context.Background(), c)
+			if err != nil {
+				return Answer{}, err
+			}
+			raw, err := tools.Encode(p)
+			return Answer{raw, p.Text(), causeOf(p)}, err
+		}
 	}
 }
 
@@ -152,15 +159,15 @@ func runFile(t *testing.T, file string, carry Carrier, prose *sentences) {
 		rewrite(t, file, ar, payloads, text, after)
 	} else {
 		if payloads != want {
-			t.Errorf("payloads differ\n%s", diff(want, payloads))
+			t.Errorf("payloads differ\n%s", changed(want, payloads))
 		}
 		if want := section(ar, "text"); text != want {
-			t.Errorf("texts differ\n%s", diff(want, text))
+			t.Errorf("texts differ\n%s", changed(want, text))
 		}
 		for _, f := range ar.Files {
 			if name, ok := strings.CutPrefix(f.Name, "after/"); ok {
 				if string(f.Data) != after[name] {
-					t.Errorf("%s after the calls:\n%s", name, diff(string(f.Data), after[name]))
+					t.Errorf("%s after the calls:\n%s", name, changed(string(f.Data), after[name]))
 				}
 				delete(after, name)
 			}
@@ -271,7 +278,7 @@ func (c *goldenCase) play(t *testing.T, carry Carrier, n int, extra *goldenCall)
 
 // approver answers as the case says.
 func approver(how string) tools.Approver {
-	return approverFunc(func(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	return tools.ApproverFunc(func(context.Context, tools.Question) (tools.Answer, error) {
 		switch how {
 		case "no":
 			return tools.Answer{Decision: tools.Denied}, nil
@@ -282,12 +289,6 @@ func approver(how string) tools.Approver {
 		}
 		return tools.Answer{Decision: tools.Approved, By: "test"}, nil
 	})
-}
-
-type approverFunc func(context.Context, tools.Question) (tools.Answer, error)
-
-func (f approverFunc) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
-	return f(ctx, q)
 }
 
 var reference = regexp.MustCompile(`\$\{(\d+)\.([a-z_A-Z0-9.]+)\}`)
@@ -403,7 +404,7 @@ type said struct{ message, hint string }
 type sentences struct {
 	path   string
 	causes map[said]string
-	mu     sync.Mutex      // of what follows
+	mu     sync.Mutex      // guards met
 	met    map[said]string // in this run
 }
 
@@ -467,7 +468,7 @@ func unquote(t *testing.T, s string) (out string) {
 	return out
 }
 
-// finish rewrites the file with -update. After a run of all cases, what no call says any more is
+// finish rewrites the file with -update. After a run of all cases, a sentence that no call says any more is
 // a failure, and goes with -update.
 func (s *sentences) finish(t *testing.T, all bool) {
 	t.Helper()

@@ -195,21 +195,14 @@ func upright(img image.Image, turn int) image.Image {
 	for y := range dh {
 		for x := range dw {
 			sx, sy := x, y
-			switch turn {
-			case 2:
-				sx = w - 1 - x
-			case 3:
-				sx, sy = w-1-x, h-1-y
-			case 4:
-				sy = h - 1 - y
-			case 5:
+			if turn >= 5 {
 				sx, sy = y, x
-			case 6:
-				sx, sy = y, h-1-x
-			case 7:
-				sx, sy = w-1-y, h-1-x
-			case 8:
-				sx, sy = w-1-y, x
+			}
+			if turn == 2 || turn == 3 || turn >= 7 {
+				sx = w - 1 - sx
+			}
+			if turn == 3 || turn == 4 || turn == 6 || turn == 7 {
+				sy = h - 1 - sy
 			}
 			copy(dst.Pix[dst.PixOffset(x, y):][:4], src.Pix[src.PixOffset(sx, sy):][:4])
 		}

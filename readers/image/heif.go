@@ -93,7 +93,7 @@ func decodeHEIC(s *sandbox, b []byte) (image.Image, error) {
 	return l.image(seen[:l.size], colour), nil
 }
 
-// heifRefused is for what libheif does not decode. It does not say whether the file is damaged or
+// heifRefused is the error for files that libheif does not decode. It does not say whether they are damaged or
 // of a rare kind (grey of 10 bits is one).
 var heifRefused = convertIt("this HEIC image", "the decoder gives up on it")
 

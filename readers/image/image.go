@@ -257,8 +257,8 @@ func (p *Picture) Show(ctx context.Context, d *Decoders, edge int, most int64) (
 	if p.format.decode == nil {
 		return d.inWorker(ctx, p.format.Name, p.raw, edge, most)
 	}
-	// Decoded even when the bytes are passed on: what cannot be decoded must not reach a model, where
-	// one bad image spoils a whole conversation.
+	// Decoded even when the bytes are passed on: an image that cannot be decoded must not reach a model, where
+	// it spoils a whole conversation.
 	img, err := p.format.tryDecode(ctx, p.raw)
 	if err != nil {
 		return nil, err

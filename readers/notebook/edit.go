@@ -431,34 +431,26 @@ func atoiOr(b []byte, other int) int {
 	return n
 }
 
-// quoteJSON writes a string as Python's json module does, which writes most notebooks: only what must be escaped is, and
-// with ascii everything beyond ASCII too.
+// quoteJSON writes s as JSON: only the characters that must be escaped are, and with ascii everything beyond ASCII too, as Python's json module does,
+// which writes most notebooks.
 func quoteJSON(s string, ascii bool) string {
 	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string can be encoded
+	quoted := strings.TrimSuffix(b.String(), "\n")
+	if !ascii {
+		return quoted
+	}
+	b.Reset()
+	for _, r := range quoted {
+		if r <= '~' {
 			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\b':
-			b.WriteString(`\b`)
-		case r == '\f':
-			b.WriteString(`\f`)
-		case r < ' ', ascii && r > 0x7e && r <= 0xffff:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		case ascii && r > 0xffff:
-			hi, lo := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
-		default:
-			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
-	return b.String() + `"`
+	return b.String()
 }

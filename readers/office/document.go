@@ -16,40 +16,29 @@ import (
 	"strconv"
 	"strings"
 
-	"moltisfs/internal/text"
 	"moltisfs/readers/unreadable"
 )
 
 const (
-	MaxText = 16 << 20 // bytes of text kept at a time
+	MaxText = 32 << 20 // bytes of text
 
 	maxEntries  = 20_000    // parts of an archive
 	maxUnpacked = 128 << 20 // bytes, all parts together
 	maxDepth    = 500       // of elements
-	textKept    = 64 << 10  // bytes of text that are always kept: block and others look back at them
 	maxAttached = 32 << 20  // bytes of an attachment that are counted
 )
 
-// Window is the part of the text that is wanted: lines before it need not be kept.
-type Window struct {
-	Offset  int // first line, from 1
-	FromEnd bool
-}
-
 // Document collects the text of a document. It is not for concurrent use.
 type Document struct {
-	Format  string // "docx", …; of an archive
-	Full    bool   // the text goes on behind the part that could be kept
-	Dropped int    // lines of the text before the part that was kept
+	Format string // "docx", …; of an archive
+	Full   bool   // the text is longer than MaxText
 
-	ctx          context.Context
-	window       Window
-	parts        map[string]*zip.File
-	write        func(*Document) error
-	spent        int64 // bytes unpacked
-	out          []byte
-	droppedBytes int
-	hidden       hidden
+	ctx    context.Context
+	parts  map[string]*zip.File
+	write  func(*Document) error
+	spent  int64 // bytes unpacked
+	out    []byte
+	hidden hidden
 }
 
 // hidden counts the parts of a document that its text does not tell of.
@@ -60,14 +49,14 @@ type hidden struct {
 }
 
 // New is a document that HTML or Email writes to.
-func New(ctx context.Context, w Window) *Document { return &Document{ctx: ctx, window: w} }
+func New(ctx context.Context) *Document { return &Document{ctx: ctx} }
 
 // Open finds the document in an archive; nil when there is none.
-func Open(ctx context.Context, z *zip.Reader, w Window) *Document {
+func Open(ctx context.Context, z *zip.Reader) *Document {
 	if len(z.File) > maxEntries {
 		return nil
 	}
-	d := New(ctx, w)
+	d := New(ctx)
 	d.parts = make(map[string]*zip.File, len(z.File))
 	for _, e := range z.File {
 		if _, twice := d.parts[e.Name]; !twice {
@@ -83,7 +72,7 @@ func Open(ctx context.Context, z *zip.Reader, w Window) *Document {
 // Write collects the text of an archive's document.
 func (d *Document) Write() error { return d.write(d) }
 
-// Text is the collected text, without the lines that were dropped.
+// Text is the collected text.
 func (d *Document) Text() []byte { return d.out }
 
 // ErrFull ends the work on a document whose text is longer than can be kept.
@@ -261,7 +250,7 @@ func (d *Document) add(s ...string) error {
 	for _, s := range s {
 		d.out = append(d.out, s...)
 	}
-	if len(d.out) > MaxText && !d.drop() {
+	if len(d.out) > MaxText {
 		d.Full = true
 		if end := bytes.LastIndexByte(d.out[:MaxText], '\n') + 1; end > 0 {
 			d.out = d.out[:end]
@@ -269,31 +258,6 @@ func (d *Document) add(s ...string) error {
 		return ErrFull
 	}
 	return nil
-}
-
-// drop forgets text that lies before the window asked for, and reports whether that made room: the text kept behind the window's beginning is
-// longer than any answer.
-func (d *Document) drop() bool {
-	at := 0
-	switch {
-	case d.window.FromEnd:
-		at = len(d.out) - MaxText/2
-	default:
-		at = min(text.SkipLines(d.out, max(d.window.Offset, 1)-1-d.Dropped), len(d.out)-textKept)
-	}
-	at = bytes.LastIndexByte(d.out[:at], '\n') + 1
-	if at < MaxText/8 {
-		return false
-	}
-	d.Dropped += bytes.Count(d.out[:at], []byte{'\n'})
-	d.droppedBytes += at
-	d.out = d.out[:copy(d.out, d.out[at:])]
-	return true
-}
-
-// GoesOn reports whether the line after those that were kept can be had by asking for it: drop then makes room for it.
-func (d *Document) GoesOn() bool {
-	return len(d.out) <= MaxText && bytes.LastIndexByte(d.out[:max(len(d.out)-textKept, 0)], '\n')+1 >= MaxText/8
 }
 
 // block begins a new block: after an empty line, unless at the beginning.

@@ -23,7 +23,7 @@ func TestDocumentsUnpackSoMuch(t *testing.T) {
 	must(t, w.Close())
 	z, err := zip.NewReader(bytes.NewReader(raw.Bytes()), int64(raw.Len()))
 	must(t, err)
-	d := New(context.Background(), Window{})
+	d := New(context.Background())
 	d.parts = map[string]*zip.File{"a": z.File[0], "b": z.File[1]}
 	d.spent = maxUnpacked - 150
 	if _, err := d.part("a", 1000); err != nil {
@@ -40,7 +40,7 @@ func FuzzHTML(f *testing.F) {
 	f.Add("<p>a<script>b</script><style>c</style><svg><p>d</svg>e<br>f&amp;&#x41;<td><li><pre><code>")
 	f.Add(strings.Repeat("<div>", 500) + "x" + strings.Repeat("<ul><li>", 100))
 	f.Fuzz(func(t *testing.T, page string) {
-		d := New(context.Background(), Window{})
+		d := New(context.Background())
 		if err := d.HTML(strings.NewReader(page)); err != nil && !errors.Is(err, ErrFull) && err.Error() != "max buffer exceeded" {
 			t.Fatalf("%v", err)
 		}

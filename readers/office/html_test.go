@@ -147,7 +147,7 @@ func seenBy(t *testing.T, page string) string {
 
 func shownAs(t *testing.T, write func(*Document) error) string {
 	t.Helper()
-	d := New(context.Background(), Window{})
+	d := New(context.Background())
 	must(t, write(d))
 	return string(d.Text())
 }
@@ -192,7 +192,7 @@ func bookOf(t *testing.T, chapter string) string {
 	must(t, w.Close())
 	z, err := zip.NewReader(bytes.NewReader(raw.Bytes()), int64(raw.Len()))
 	must(t, err)
-	d := Open(context.Background(), z, Window{})
+	d := Open(context.Background(), z)
 	must(t, d.Write())
 	return string(d.Text())
 }

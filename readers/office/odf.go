@@ -23,8 +23,8 @@ func (d *Document) opendocument() error {
 	}
 	hidden := map[string]bool{} // names of styles
 	inStyles, style := false, ""
-	tracked := false // the last element holds deleted text
-	var veils []bool // one for each open element with text: it or one around it is hidden
+	tracked := false  // the last element holds deleted text
+	var unseen []bool // one for each open element with text: it or one around it is hidden
 	mark := func(e *element) string {
 		if hidden[e.get("style-name")] {
 			return " (hidden)"
@@ -56,8 +56,8 @@ func (d *Document) opendocument() error {
 			if inStyles {
 				return false, nil
 			}
-			if veiling(e.name) {
-				veils = append(veils, len(veils) > 0 && veils[len(veils)-1] || hidden[e.get("style-name")] || e.get("is-hidden") == "true" || e.name == "section" && e.get("display") == "none")
+			if hides(e.name) {
+				unseen = append(unseen, len(unseen) > 0 && unseen[len(unseen)-1] || hidden[e.get("style-name")] || e.get("is-hidden") == "true" || e.name == "section" && e.get("display") == "none")
 			}
 			tracked = e.name == "tracked-changes"
 			switch e.name {
@@ -135,7 +135,7 @@ func (d *Document) opendocument() error {
 			}
 		},
 		text: func(s []byte) error {
-			if len(veils) > 0 && veils[len(veils)-1] && len(paragraphs) > 0 {
+			if len(unseen) > 0 && unseen[len(unseen)-1] && len(paragraphs) > 0 {
 				d.hidden.vanished += utf8.RuneCount(s)
 			}
 			write(paragraphs, string(s))
@@ -145,8 +145,8 @@ func (d *Document) opendocument() error {
 			if inStyles = inStyles && name != "automatic-styles"; inStyles {
 				return nil
 			}
-			if veiling(name) && len(veils) > 0 {
-				veils = veils[:len(veils)-1]
+			if hides(name) && len(unseen) > 0 {
+				unseen = unseen[:len(unseen)-1]
 			}
 			switch name {
 			case "note-body", "annotation":
@@ -230,8 +230,8 @@ func (d *Document) opendocument() error {
 	})
 }
 
-// veiling reports that an OpenDocument element named name can hide the text in it.
-func veiling(name string) bool {
+// hides says that an OpenDocument element of that name can hide the text in it.
+func hides(name string) bool {
 	switch name {
 	case "h", "p", "span", "section", "hidden-text", "hidden-paragraph":
 		return true

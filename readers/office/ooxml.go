@@ -22,11 +22,11 @@ func (d *Document) docx() error {
 		if err := d.add("## ", extra.title, "\n\n"); err != nil {
 			return err
 		}
-		from, dropped := len(d.out), d.droppedBytes
+		from := len(d.out)
 		if err := d.wordPart(extra.part); err != nil {
 			return err
 		}
-		if dropped == d.droppedBytes && len(strings.TrimSpace(string(d.out[from:]))) == 0 {
+		if len(strings.TrimSpace(string(d.out[from:]))) == 0 {
 			d.out = d.out[:at]
 		}
 	}

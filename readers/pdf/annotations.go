@@ -53,7 +53,7 @@ type annotations struct {
 	form   *references.FPDF_FORMHANDLE
 	fields []formField
 	notes  []string
-	mute   map[string]int // by kind, those that are drawn and have no text
+	mute   int // that are drawn and have no text
 	unread int
 	drawn  bool // a viewer shows at least one
 }
@@ -62,7 +62,6 @@ type formField struct{ name, tip, value string }
 
 // readAll reads the first so many annotations of a page. Those that can't be read are counted.
 func (a *annotations) readAll(ctx context.Context, count int) error {
-	a.mute = map[string]int{}
 	defer a.closeForm()
 	for i := range min(count, pageAnnotations) {
 		if err := ctx.Err(); err != nil {
@@ -116,7 +115,7 @@ func (a *annotations) read(index int) error {
 			a.in.FPDFAnnot_SetStringValue(q)
 		}
 	} else if !hidden {
-		a.mute[annotationKind(kind.Subtype)]++
+		a.mute++
 	}
 	return nil
 }
@@ -309,13 +308,8 @@ func (a *annotations) String() string {
 		lines = append(lines, "[form] empty or not checked: "+strings.Join(empty, ", "))
 	}
 	lines = append(lines, a.notes...)
-	if len(a.mute) > 0 {
-		var kinds []string
-		for kind, n := range a.mute {
-			kinds = append(kinds, fmt.Sprintf("%d %s", n, kind))
-		}
-		slices.Sort(kinds)
-		lines = append(lines, "[annotation] without text: "+strings.Join(kinds, ", "))
+	if a.mute > 0 {
+		lines = append(lines, fmt.Sprintf("[annotation] without text: %d", a.mute))
 	}
 	if a.unread > 0 {
 		lines = append(lines, fmt.Sprintf(
@@ -328,27 +322,3 @@ func (a *annotations) String() string {
 func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n    ") }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(cleanPageText(s)), " ") }
-
-func annotationKind(k enums.FPDF_ANNOTATION_SUBTYPE) string {
-	switch k {
-	case enums.FPDF_ANNOT_SUBTYPE_TEXT:
-		return "note"
-	case enums.FPDF_ANNOT_SUBTYPE_FREETEXT:
-		return "text box"
-	case enums.FPDF_ANNOT_SUBTYPE_HIGHLIGHT:
-		return "highlight"
-	case enums.FPDF_ANNOT_SUBTYPE_UNDERLINE, enums.FPDF_ANNOT_SUBTYPE_SQUIGGLY:
-		return "underline"
-	case enums.FPDF_ANNOT_SUBTYPE_STRIKEOUT:
-		return "strikeout"
-	case enums.FPDF_ANNOT_SUBTYPE_STAMP:
-		return "stamp"
-	case enums.FPDF_ANNOT_SUBTYPE_INK:
-		return "ink"
-	case enums.FPDF_ANNOT_SUBTYPE_FILEATTACHMENT:
-		return "attached file"
-	case enums.FPDF_ANNOT_SUBTYPE_REDACT:
-		return "redaction"
-	}
-	return "drawing"
-}

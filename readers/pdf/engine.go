@@ -456,7 +456,7 @@ func readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMEN
 		if err := a.readAll(ctx, count.Count); err != nil {
 			return err
 		}
-		page.Overlaid, page.Unsaid = a.drawn, len(a.mute) > 0
+		page.Overlaid, page.Unsaid = a.drawn, a.mute > 0
 		if said := a.String(); said != "" {
 			page.Text = strings.TrimPrefix(page.Text+"\n"+said, "\n")
 		}

@@ -66,7 +66,7 @@ func (c *Cache) Compile(ctx context.Context, config wazero.RuntimeConfig, code [
 	run := wazero.NewRuntimeWithConfig(ctx, config.WithCompilationCache(c.Get()))
 	module, err := run.CompileModule(ctx, code)
 	if err != nil {
-		module, err = run.CompileModule(ctx, code) // what could only not be stored is at hand now
+		module, err = run.CompileModule(ctx, code) // code that could only not be stored is in memory now
 	}
 	if err != nil {
 		c.LeaveDisk()

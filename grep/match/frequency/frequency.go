@@ -27,9 +27,6 @@ var byteFrequency = [256]uint16{
 	3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 }
 
-// Of is the estimated share of b among the bytes of source text, above 0.
-func Of(b byte) float64 { return float64(byteFrequency[b]) / 65536 }
-
 // Chance is the estimated share of positions in a text at which one byte of a set stands.
 func Chance(has func(b byte) bool) float64 {
 	n := 0

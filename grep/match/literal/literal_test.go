@@ -131,24 +131,3 @@ func TestCommon(t *testing.T) {
 		}
 	}
 }
-
-func TestLiteralAt(t *testing.T) {
-	t.Parallel()
-	folds := Literal{[]byte("ab-"), []byte{0x20, 0x20, 0}}
-	for text, want := range map[string]bool{"ab-": true, "AB-x": true, "aB-": true, "ab": false, "ab\r": false, "": false} {
-		if got := folds.At([]byte(text)); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-}
-
-func TestCheapest(t *testing.T) {
-	t.Parallel()
-	sets := []Set{{Members: []Literal{{}}}, {Members: []Literal{{[]byte("e"), []byte{0}}}}, {Members: []Literal{{[]byte("zq"), []byte{0, 0}}}}, {}}
-	if got, ok := Cheapest(sets, Set.Frequency); !ok || show(got) != "zq" {
-		t.Errorf("%q %v", show(got), ok)
-	}
-	if _, ok := Cheapest(sets[:1], Set.Frequency); ok {
-		t.Error("nothing can be searched for")
-	}
-}

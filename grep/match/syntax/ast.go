@@ -2,9 +2,7 @@
 // into a tree, or gives an error with a pattern to write instead.
 //
 // The tree has no captures and no case: a class holds all that it matches, folded, and without "\n"
-// where lines are searched one by one. So the engines of package match need not know any option. A
-// pattern that only backtracking can run is read too; [Linear] gives the tree of a wider one for
-// the linear engines.
+// where lines are searched one by one. So the engines of package match need not know any option.
 package syntax
 
 import (
@@ -25,12 +23,7 @@ const (
 	OpConcat           // subs, one after the other
 	OpAlt              // one of Subs, the first preferred
 	OpRepeat           // Subs[0], Min to Max times; Max < 0: no bound
-	OpGroup            // capturing group number Min; only back-references ask for it
-
-	// Only the backtracking engine can run the following; see [Linear].
-	OpAround  // look-around: Subs[0] ahead or behind, negated or not
-	OpAtomic  // Subs[0] without going back into it
-	OpBackref // the text that group Min matched
+	OpGroup            // Subs[0]
 )
 
 // Look is an assertion. The ASCII kinds come from (?-u).
@@ -95,9 +88,6 @@ type Node struct {
 	Op       Op
 	Look     Look
 	Lazy     bool
-	Behind   bool // OpAround
-	Negated  bool // OpAround
-	Fold     bool // OpBackref under (?i)
 	Min, Max int
 	Ranges   []rune // pairs, sorted, disjoint, never adjacent
 	Subs     []*Node

@@ -10,11 +10,11 @@ import (
 // ripgrep refuses, such as "[[(]", is read as Go does: there "[" inside is an ordinary character.
 func (p *parser) class() (*Node, *syntaxError) {
 	open := p.pos
-	sawCR, fallback := p.sawCR, p.fallbackFor
+	sawCR := p.sawCR
 	c := &classParser{parser: p, nest: true}
 	set, err := c.bracket()
 	if err != nil || c.danglingOp {
-		p.pos, p.sawCR, p.fallbackFor = open, sawCR, fallback
+		p.pos, p.sawCR = open, sawCR
 		flat := &classParser{parser: p}
 		if set, err = flat.bracket(); err != nil {
 			return nil, err

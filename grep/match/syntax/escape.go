@@ -86,41 +86,19 @@ func (p *parser) reference() (*Node, bool, *syntaxError) {
 		if len(s) > 1 && c <= '7' && s[1] >= '0' && s[1] <= '7' {
 			return nil, false, nil // octal, as in Go
 		}
-		p.pos += 2
-		n, err := p.backref(s[:1], at)
-		return n, true, err
+		return nil, false, backReference(at)
 	case c == 'k' || c == 'g':
 		for _, q := range []string{"<>", "{}", "''"} {
 			if len(s) < 2 || s[1] != q[0] {
 				continue
 			}
-			end := strings.IndexByte(s[2:], q[1])
-			if end < 0 {
-				break
+			if strings.IndexByte(s[2:], q[1]) >= 0 {
+				return nil, false, backReference(at)
 			}
-			p.pos += 1 + 2 + end + 1
-			n, err := p.backref(s[2:2+end], at)
-			return n, true, err
+			break
 		}
 	}
 	return nil, false, nil
-}
-
-func (p *parser) backref(name string, at int) (*Node, *syntaxError) {
-	n, err := strconv.Atoi(name)
-	if err != nil {
-		g, ok := p.names[name]
-		if !ok {
-			return nil, fail(at, "back-reference to an unknown group %q", name).withFix(1, `\\`)
-		}
-		n = g
-	}
-	if n <= 0 {
-		return nil, fail(at, "bad back-reference %q", name).withFix(1, `\\`)
-	}
-	p.refs = append(p.refs, ref{n, at})
-	p.needsFallback(at, "a back-reference")
-	return &Node{Op: OpBackref, Min: n, Fold: p.f.fold}, nil
 }
 
 // classEscape reads \d \w \s \p and their negations. The answer is folded already.

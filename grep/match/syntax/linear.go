@@ -25,24 +25,15 @@ func Flatten(n *Node) *Node {
 	return Concat(subs)
 }
 
-// Linear gives a tree for the linear engine that matches at least what n matches.
-// Look-around is taken to hold, a back-reference to be any text. The backtracking engine decides.
-func Linear(n *Node) *Node {
-	switch n.Op {
-	case OpAround:
-		return &Node{Op: OpEmpty}
-	case OpAtomic:
-		return Linear(n.Subs[0])
-	case OpBackref:
-		return &Node{Op: OpRepeat, Max: -1, Subs: []*Node{Class([]rune{0, 0x10ffff})}}
-	}
+// Prune gives n without the parts that match nothing but the empty string, as a{0} and (((){1000}){1000}){1000}.
+func Prune(n *Node) *Node {
 	if len(n.Subs) == 0 {
 		return n
 	}
 	c := *n
 	c.Subs = slices.Clone(n.Subs)
 	for i := range c.Subs {
-		c.Subs[i] = Linear(c.Subs[i])
+		c.Subs[i] = Prune(c.Subs[i])
 	}
 	if c.emitsNothing() {
 		return &Node{Op: OpEmpty}

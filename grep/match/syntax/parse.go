@@ -16,35 +16,28 @@ type flags struct {
 	fold, multi, dotall, verbose, swap, unicode bool
 }
 
-// parser reads the syntax of Go and of ripgrep's regex crate. Look-around, atomic groups,
-// possessive repetition and back-references become nodes for the backtracking engine.
+// parser reads the syntax of Go and of ripgrep's regex crate. Look-around, atomic groups and back-references are refused.
 //
 // Where Go and ripgrep both accept a text and differ, ripgrep's reading is taken. Where ripgrep
 // refuses ("a{", "[[(]", "${x}"), Go's is.
 type parser struct {
-	src         string
-	pos         int
-	depth       int
-	lines       bool // line mode: "\n" can't match
-	f           flags
-	groups      int            // capturing groups opened so far
-	refs        []ref          // back-references, checked once all groups are known
-	names       map[string]int // group names
-	fallbackFor string         // the first construct that needs the backtracking engine
-	fallbackAt  int
-	sawCR       bool // "\r" is asked for by name
+	src   string
+	pos   int
+	depth int
+	lines bool // line mode: "\n" can't match
+	f     flags
+	names map[string]bool // of groups
+	sawCR bool            // "\r" is asked for by name
 }
 
 // Tree is a pattern that was read.
 type Tree struct {
-	Root        *Node
-	FallbackFor string // the first construct that needs the backtracking engine
-	FallbackAt  int
-	SawCR       bool // "\r" is asked for by name
+	Root  *Node
+	SawCR bool // "\r" is asked for by name
 }
 
 func parse(src string, o Options) (*Tree, *syntaxError) {
-	p := &parser{src: src, lines: !o.Multiline, names: map[string]int{}}
+	p := &parser{src: src, lines: !o.Multiline, names: map[string]bool{}}
 	p.f = flags{fold: o.IgnoreCase, multi: true, dotall: o.Multiline, unicode: true}
 	if i := invalidAt(src); i >= 0 {
 		return nil, fail(i, "pattern is not valid UTF-8")
@@ -56,16 +49,8 @@ func parse(src string, o Options) (*Tree, *syntaxError) {
 	if p.pos < len(src) { // only ")" stops the alternation early
 		return nil, fail(p.pos, "unmatched \")\"").withFix(1, `\)`)
 	}
-	for _, r := range p.refs {
-		if r.group > p.groups {
-			e := fail(r.at, "back-reference to group %d, but the pattern has %d", r.group, p.groups)
-			return nil, e.withFix(1, `\\`)
-		}
-	}
-	return &Tree{root, p.fallbackFor, p.fallbackAt, p.sawCR}, nil
+	return &Tree{root, p.sawCR}, nil
 }
-
-type ref struct{ group, at int }
 
 func invalidAt(s string) int {
 	for i, r := range s {
@@ -92,12 +77,6 @@ func (p *parser) eat(s string) bool {
 		return true
 	}
 	return false
-}
-
-func (p *parser) needsFallback(at int, what string) {
-	if p.fallbackFor == "" {
-		p.fallbackFor, p.fallbackAt = what, at
-	}
 }
 
 func (p *parser) alternation() (*Node, *syntaxError) {

@@ -21,24 +21,12 @@ func (p *parser) group() (*Node, *syntaxError) {
 		}
 		p.pos += end + 1
 		return nil, nil
-	case p.eat("?="):
-		kind = &Node{Op: OpAround}
-	case p.eat("?!"):
-		kind = &Node{Op: OpAround, Negated: true}
-	case p.eat("?<="):
-		kind = &Node{Op: OpAround, Behind: true}
-	case p.eat("?<!"):
-		kind = &Node{Op: OpAround, Behind: true, Negated: true}
-	case p.eat("?>"):
-		kind = &Node{Op: OpAtomic}
+	case p.at("?="), p.at("?!"), p.at("?<="), p.at("?<!"):
+		return nil, refuse(open, "look-around is not supported; match the text around it too, and choose among the lines that are found")
+	case p.at("?>"):
+		return nil, refuse(open, "atomic groups are not supported; use an ordinary group")
 	case p.at("?P="):
-		end := strings.IndexByte(p.rest(), ')')
-		if end < 0 {
-			return nil, fail(open, "missing \")\"").withFix(1, `\(`)
-		}
-		name := p.rest()[3:end]
-		p.pos += end + 1
-		return p.backref(name, open)
+		return nil, backReference(open)
 	case p.at("?P<"), p.at("?<"), p.at("?'"):
 		if err := p.groupName(open); err != nil {
 			return nil, err
@@ -54,17 +42,6 @@ func (p *parser) group() (*Node, *syntaxError) {
 			return nil, nil
 		}
 		kind = nil
-	}
-	if kind != nil {
-		switch kind.Op {
-		case OpGroup:
-			p.groups++
-			kind.Min = p.groups
-		case OpAround:
-			p.needsFallback(open, "look-around")
-		case OpAtomic:
-			p.needsFallback(open, "an atomic group")
-		}
 	}
 	inner, err := p.alternation()
 	if err != nil {
@@ -103,12 +80,16 @@ func (p *parser) groupName(open int) *syntaxError {
 	if name == "" {
 		return fail(p.pos, "empty group name")
 	}
-	if _, dup := p.names[name]; dup {
+	if p.names[name] {
 		return fail(p.pos, "two groups are named %q", name)
 	}
-	p.names[name] = p.groups + 1
+	p.names[name] = true
 	p.pos += end + 1
 	return nil
+}
+
+func backReference(at int) *syntaxError {
+	return refuse(at, "back-references are not supported; match what the group may hold, and choose among the lines that are found")
 }
 
 // setFlags reads "imsxUuR-" up to ":" (true) or ")".

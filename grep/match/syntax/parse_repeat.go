@@ -92,15 +92,6 @@ func (p *parser) repeats(n *Node) (*Node, *syntaxError) {
 			return nil, fail(at, "too many repetition operators in a row")
 		}
 		r.Lazy = p.eat("?") != p.f.swap
-		if !r.Lazy && p.at("+") {
-			p.pos++
-			// At the very end nothing could ask the repetition to give back, so greedy is the same.
-			if p.more() {
-				p.needsFallback(at, "possessive repetition")
-				n = &Node{Op: OpAtomic, Subs: []*Node{r}}
-				continue
-			}
-		}
 		n = r
 	}
 }

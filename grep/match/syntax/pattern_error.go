@@ -99,14 +99,13 @@ func suggest(pattern string, o Options, e *syntaxError) (fixed string, multiline
 			break
 		}
 		fixed = fixed[:e.at] + e.fix + fixed[e.at+e.fixLen:]
-		t, err := parseWith(fixed, edited)
+		_, err := parseWith(fixed, edited)
 		// The line break comes from the edit, not from the pattern: then Multiline helps.
 		if err != nil && err.needsMultiline && err.at >= e.at && err.at < e.at+len(e.fix) {
 			edited.Multiline, multiline = true, true
-			t, err = parseWith(fixed, edited)
+			_, err = parseWith(fixed, edited)
 		}
 		if err == nil {
-			meant = meant || t.FallbackFor != ""
 			if len(fixed) > MaxPattern {
 				break
 			}
@@ -118,8 +117,7 @@ func suggest(pattern string, o Options, e *syntaxError) (fixed string, multiline
 		return "", false
 	}
 	quoted := quote(pattern)
-	t, err := parseWith(quoted, o)
-	if err == nil && t.FallbackFor == "" && len(quoted) <= MaxPattern {
+	if _, err := parseWith(quoted, o); err == nil && len(quoted) <= MaxPattern {
 		return quoted, false
 	}
 	return "", false

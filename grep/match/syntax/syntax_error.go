@@ -37,7 +37,7 @@ func refuse(off int, format string, a ...any) *syntaxError {
 
 // lineBreak refuses a line break where lines are searched one by one.
 func lineBreak(off int) *syntaxError {
-	e := refuse(off, "it asks for a line break, but lines are searched one by one: set multiline")
+	e := refuse(off, "it asks for a line break, but lines are searched one by one")
 	e.needsMultiline = true
 	return e
 }

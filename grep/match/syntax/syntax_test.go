@@ -108,68 +108,28 @@ func TestIsWord(t *testing.T) {
 	}
 }
 
-// TestLinear: a pattern that only backtracking can run says so, and Linear leaves nothing of that kind.
-func TestLinear(t *testing.T) {
+// Parts that match nothing but the empty string are left out.
+func TestPrune(t *testing.T) {
 	t.Parallel()
-	beyond := func(n *Node) bool { return n.Op == OpAround || n.Op == OpAtomic || n.Op == OpBackref }
-	for _, p := range []string{`(a)\1`, "a(?=b)", "a(?!b)", "(?<=a)b", "(?<!a)b", "(?>a|ab)c"} {
-		parsed := tree(t, p, Options{})
-		if parsed.FallbackFor == "" || !parsed.Root.Any(beyond) {
-			t.Errorf("%s is read as if anything could run it", p)
-		}
-		if Linear(parsed.Root).Any(beyond) {
-			t.Errorf("%s: something is left that only backtracking can run", p)
-		}
-	}
-	if n := tree(t, "((((){1000}){1000}){1000}){1000}", Options{}).Root; Linear(n).Op != OpEmpty {
+	if n := tree(t, "((((){1000}){1000}){1000}){1000}", Options{}).Root; Prune(n).Op != OpEmpty {
 		t.Error("what matches nothing is still run a million times")
 	}
 }
 
-func TestFlatten(t *testing.T) {
-	t.Parallel()
-	n := Flatten(tree(t, "a((b)(c(d)))", Options{}).Root)
-	if n.Op != OpConcat || len(n.Subs) != 4 || n.Any(func(n *Node) bool { return n.Op == OpGroup }) {
-		t.Errorf("%d items", len(n.Subs))
-	}
-}
-
-// A bad pattern is told where it is bad, and what is suggested is taken.
+// A bad pattern is told where it is bad.
 func TestBadPatterns(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		pattern   string
-		o         Options
-		offset    int
-		suggest   string
-		multiline bool
-	}{
-		{"foo(", Options{}, 3, `foo\(`, false},
-		{"foo)", Options{}, 3, `foo\)`, false},
-		{"[abc", Options{}, 0, `\[abc`, false},
-		{"*a", Options{}, 0, `\*a`, false},
-		{"a\nb", Options{}, 1, "", true},
-		{`a\nb`, Options{}, 1, "", true},
-		{`D:\bin\new\.*`, Options{}, 6, `D:\\bin\\new\.*`, false},
-		{"\xff", Options{}, 0, "", false},
-		{"\xff", Options{Literal: true}, 0, "", false},
-		{strings.Repeat("a", MaxPattern+1), Options{}, MaxPattern, "", false},
+	for pattern, offset := range map[string]int{
+		"foo(": 3, "foo)": 3, "[abc": 0, "*a": 0, "a\nb": 1, `a\nb`: 1, `D:\bin\new\.*`: 6, "\xff": 0,
+		`(a)\1`: 3, "a(?=b)": 1, "a(?!b)": 1, "(?<=a)b": 0, "(?<!a)b": 0, "(?>a|ab)c": 0, `(?P<x>a)(?P=x)`: 8, `(?<x>a)\k<x>`: 7, strings.Repeat("a", MaxPattern+1): MaxPattern,
 	} {
-		_, err := Parse(c.pattern, c.o)
-		if err == nil {
-			t.Errorf("%.20q is taken", c.pattern)
-			continue
+		_, err := Parse(pattern, Options{})
+		if err == nil || err.Pattern != pattern || err.Offset != offset || err.Why == "" {
+			t.Errorf("%.20q: %+v, want one at %d", pattern, err, offset)
 		}
-		if err.Pattern != c.pattern || err.Offset != c.offset || err.Suggest != c.suggest || err.Multiline != c.multiline || err.Why == "" {
-			t.Errorf("%.20q: at %d %q, suggested %q, multiline %v", c.pattern, err.Offset, err.Why, err.Suggest, err.Multiline)
-		}
-		if err.Suggest != "" {
-			tree(t, err.Suggest, c.o)
-		}
-		if err.Multiline {
-			c.o.Multiline = true
-			tree(t, c.pattern, c.o)
-		}
+	}
+	if _, err := Parse("\xff", Options{Literal: true}); err == nil {
+		t.Error("bytes that are no text are taken for one")
 	}
 }
 

@@ -31,11 +31,11 @@ const (
 	Gone      State = "gone"
 )
 
-// An Entry is a question and what became of it.
+// An Entry is a question with its state and answer.
 type Entry struct {
 	ID       string
 	State    State
-	Question approval.Question // its ID is that of the call
+	Question approval.Question // its ID is the call's
 	Asked    time.Time
 	PID      int       // of the process that asked
 	By       string    // the name in the answer; "" where nobody answered
@@ -58,12 +58,12 @@ var (
 	ErrReason   = fmt.Errorf("a reason has at most %d bytes", maxReason)
 )
 
-// OverError says that an answer came too late, and what became of the question.
+// OverError is the error of an answer that came too late. Entry has the outcome of the question.
 type OverError struct{ Entry Entry }
 
 func (e *OverError) Error() string { return "the question " + e.Entry.Fate() }
 
-// Fate says in words what became of a question.
+// Fate gives the state of a question in words.
 func (e Entry) Fate() string {
 	switch e.State {
 	case Pending:
@@ -94,8 +94,8 @@ func (q *Queue) Unanswered() ([]string, error) {
 	return slices.DeleteFunc(n[questionFile], func(id string) bool { return slices.Contains(n[answerFile], id) }), err
 }
 
-// List gives the questions that wait, or all on record, oldest first and without their diffs. What
-// can't be read is no question.
+// List gives the questions that wait, or all on record, oldest first and without their diffs. A file
+// that can't be read is no question.
 func (q *Queue) List(all bool) ([]Entry, error) {
 	ids, err := q.Unanswered()
 	if all && err == nil {
@@ -150,7 +150,7 @@ func (q *Queue) get(id string, diff *string) (Entry, error) {
 	if !isID(id) {
 		return Entry{}, ErrNotFound
 	}
-	// The question is looked at first: who removes it, or lets go of its lock, has put the end on record before.
+	// The question is looked at first: its end is on record before it is removed, or its lock given back.
 	e, waits, err := q.readQuestion(id, diff)
 	if !waits {
 		e.State = Gone
@@ -170,7 +170,7 @@ func (q *Queue) get(id string, diff *string) (Entry, error) {
 	return e, nil
 }
 
-// maxReason is how long the words of who answers may be.
+// maxReason bounds a reason, in bytes.
 const maxReason = 4 << 10
 
 // Saw notes that by was shown the question with this ID whole, as Get gives it.
@@ -190,7 +190,7 @@ func (q *Queue) Saw(id string, by By) error {
 	return err
 }
 
-// saw says whether by was shown the question with this ID whole.
+// saw reports whether by was shown the question with this ID whole.
 func (q *Queue) saw(id string, by By) bool {
 	f, err := q.open(id, shownFile)
 	if err != nil {
@@ -203,7 +203,7 @@ func (q *Queue) saw(id string, by By) bool {
 
 // Answer approves or denies the question with this ID. If it is over the error is an *OverError; of
 // several who answer at once one alone has none. A diff, or a list of paths, that by was not shown
-// whole is approved only by who says so, and that is on record.
+// whole is approved only with by.Unseen, and that is on record.
 func (q *Queue) Answer(id string, d approval.Decision, by By, reason string) (Entry, error) {
 	state := map[approval.Decision]State{approval.Approved: Approved, approval.Denied: Denied}[d]
 	switch {
@@ -243,7 +243,7 @@ func (q *Queue) Answer(id string, d approval.Decision, by By, reason string) (En
 	return e, err
 }
 
-// MarshalJSON is the entry for programs. What is not UTF-8 is escaped.
+// MarshalJSON gives the entry for programs. Text that is not UTF-8 is escaped.
 func (e Entry) MarshalJSON() ([]byte, error) {
 	q := e.Question
 	out := map[string]any{

@@ -13,7 +13,7 @@ import (
 	"moltisfs/internal/approval"
 )
 
-// What is no file of ours is skipped and left alone, and nothing is followed.
+// A file that is none of ours is skipped and left alone, and nothing is followed.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -136,7 +136,7 @@ func TestDirOfOthers(t *testing.T) {
 	}
 }
 
-// What is over stays for a while; what waits stays in any case.
+// A question that is over stays for a while; one that waits stays in any case.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -101,7 +101,7 @@ func TestAskerKilled(t *testing.T) {
 	}
 }
 
-// Who answers and is killed has answered, or has not: then the question waits for the next one.
+// An answerer that is killed has answered, or has not: then the question waits for the next one.
 func TestAnswererKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -28,7 +28,7 @@
 // followed.
 //
 // An answer has the question in it, without the diff, and stays on record for a while: seven days, the
-// newest 500, 64 MB. The file of the question goes when it is over; that of a killed process stays until
+// newest 500, 64 MB. The file of the question goes when it is over; where the asker was killed, when
 // the next question is put. The audit log has the outcome of the change.
 //
 // A Queue is safe for concurrent use. It starts nothing: while a question waits, its asker looks
@@ -76,7 +76,7 @@ const (
 // The files of a question are called by its ID, which is random, and these.
 const (
 	questionFile = ".question" // an Entry, and then the diff: content, which nobody is to find later
-	shownFile    = ".shown"    // names who was shown it whole, one a line
+	shownFile    = ".shown"    // names the people who were shown it whole, one a line
 	answerFile   = ".answer"   // an Entry without the diff
 	tempFile     = "answer.tmp"
 	idLen        = 12 // hex digits
@@ -116,7 +116,7 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 		return approval.Answer{Reason: full}, err
 	}
 	defer q.forget(e.ID)
-	defer flock.Close(file) //nolint:errcheck // closing is what lets go
+	defer flock.Close(file) //nolint:errcheck // closing gives the lock back
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -138,7 +138,7 @@ func (q *Queue) take(ctx context.Context, question approval.Question) (e Entry, 
 	if err != nil {
 		return e, nil, "", fmt.Errorf("locking the queue: %w", err)
 	}
-	defer flock.Close(turn) //nolint:errcheck // closing is what lets go
+	defer flock.Close(turn) //nolint:errcheck // closing gives the lock back
 	waiting, err := q.sweep(time.Now())
 	if err != nil {
 		return e, nil, "", fmt.Errorf("looking into the queue: %w", err)
@@ -156,7 +156,7 @@ func (q *Queue) take(ctx context.Context, question approval.Question) (e Entry, 
 	return q.put(question)
 }
 
-// turn is the lock of whoever changes which questions wait, and which are over.
+// turn takes the lock under which the set of questions that wait, and of those that are over, changes.
 func (q *Queue) turn(ctx context.Context) (*os.File, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (q *Queue) put(question approval.Question) (e Entry, f *os.File, full strin
 	}
 	f, err = os.OpenFile(q.file(e.ID, questionFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err = q.did("create"+questionFile, err); err == nil {
-		err = flock.Lock(f) // who reads it has the lock for a moment
+		err = flock.Lock(f) // a reader has the lock for a moment
 	}
 	if err == nil {
 		err = q.write(f, text)
@@ -254,7 +254,7 @@ func (q *Queue) recordEnd(ctx context.Context, e Entry) error {
 	if err != nil {
 		return err
 	}
-	defer flock.Close(turn) //nolint:errcheck // closing is what lets go
+	defer flock.Close(turn) //nolint:errcheck // closing gives the lock back
 	return q.record(e)
 }
 
@@ -296,8 +296,8 @@ func (q *Queue) forget(id string) {
 	}
 }
 
-// sweep counts the questions that wait, by principal, and removes what is over and too old, and what killed
-// processes left. The caller has the turn. Errors of single files leave them to the next sweep.
+// sweep counts the questions that wait, by principal, and removes questions that are over and too old, and those of
+// killed processes. The caller has the turn. Errors of single files leave them to the next sweep.
 func (q *Queue) sweep(now time.Time) (waiting map[string]int, err error) {
 	n, err := q.names()
 	if err != nil {
@@ -346,7 +346,7 @@ func (q *Queue) sweep(now time.Time) (waiting map[string]int, err error) {
 	return waiting, nil
 }
 
-// names are the IDs of the files in a queue that are called like ours, by what they are.
+// names gives the IDs of the files that are called like ours, by their kind.
 func (q *Queue) names() (map[string][]string, error) {
 	n := map[string][]string{}
 	if err := q.check(); err != nil {
@@ -364,14 +364,14 @@ func (q *Queue) names() (map[string][]string, error) {
 	return n, err
 }
 
-// isID says whether a name could be one that put has given.
+// isID reports whether a name could be one that put has given.
 func isID(id string) bool {
 	return len(id) == idLen && strings.Trim(id, "0123456789abcdef") == ""
 }
 
 func (q *Queue) file(id, kind string) string { return filepath.Join(q.dir, id+kind) }
 
-// there says whether a question has a file of this kind.
+// there reports whether a question has a file of this kind.
 func (q *Queue) there(id, kind string) bool {
 	_, err := os.Lstat(q.file(id, kind))
 	return err == nil
@@ -391,7 +391,7 @@ func (q *Queue) check() error {
 	return nil
 }
 
-// did is err, or what a test has become of a step.
+// did gives err, or else the error that a test wants of this step.
 func (q *Queue) did(what string, err error) error {
 	if err != nil {
 		return err
@@ -432,7 +432,7 @@ func (q *Queue) syncDir() error {
 	return q.did("sync directory", err)
 }
 
-// open opens a file of ours, and refuses what is not a regular one. A fifo would block, and a link
+// open opens a file of ours, and refuses one that is not regular: a fifo would block, and a link
 // lead elsewhere.
 func (q *Queue) open(id, kind string) (*os.File, error) {
 	name := q.file(id, kind)
@@ -454,7 +454,7 @@ func (q *Queue) open(id, kind string) (*os.File, error) {
 	return f, nil
 }
 
-// plausible says whether a file may be one of ours.
+// plausible reports whether a file may be one of ours.
 func plausible(info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && info.Size() <= maxQuestion
 }
@@ -466,7 +466,7 @@ func (q *Queue) readQuestion(id string, diff *string) (e Entry, waits bool, err 
 	if err != nil {
 		return e, false, err
 	}
-	defer flock.Close(f) //nolint:errcheck // closing is what lets go
+	defer flock.Close(f) //nolint:errcheck // closing gives the lock back
 	free, err := flock.TryLockShared(f)
 	dec := gob.NewDecoder(io.LimitReader(f, maxQuestion))
 	if err == nil {

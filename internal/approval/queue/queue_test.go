@@ -32,7 +32,7 @@ func example() approval.Question {
 		Warnings: []string{"/w/a.txt is new"}, Digest: "d1"}
 }
 
-// answered answers as who was shown the question whole.
+// answered answers for by, after the question was shown whole.
 func answered(q *Queue, id string, d approval.Decision, by By, reason string) (Entry, error) {
 	_ = q.Saw(id, by) // the question may be over
 	return q.Answer(id, d, by, reason)
@@ -192,7 +192,7 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// Who answers looks at no clock: that of the asker alone counts, which is monotonic.
+// The answerer looks at no clock: the asker's alone counts, which is monotonic.
 func TestClocksOfOthers(t *testing.T) {
 	t.Parallel()
 	q := Open(t.TempDir())
@@ -261,7 +261,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What can't be stored is not put, whichever step fails, and leaves nothing that waits.
+// A question that can't be stored is not put, whichever step fails, and leaves nothing that waits.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"create" + questionFile, "write", "sync", "sync directory"} {
@@ -340,12 +340,13 @@ func TestShares(t *testing.T) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer stop()
-	refused := make(chan string, 3*maxWaiting)
-	flood := func(principal string) {
+	const more = 5 // than one principal may have
+	refused := make(chan string, maxWaiting)
+	flood := func(principal string, n int) {
 		t.Helper()
 		question := example()
 		question.Principal = principal
-		for range maxWaiting {
+		for range n {
 			asking.Go(func() { // each as another process has it
 				if a, err := Open(dir).Ask(ctx, question); err != nil || ctx.Err() == nil {
 					refused <- fmt.Sprint(a.Reason, err)
@@ -358,8 +359,8 @@ func TestShares(t *testing.T) {
 		{"bob", "50 of your questions wait already, and that is the most<nil>"},
 		{"carol", "100 questions wait already<nil>"},
 	} {
-		flood(c.principal)
-		for range []int{50, 50, 100}[i] {
+		flood(c.principal, []int{50 + more, 50 + more, more}[i])
+		for range more {
 			if why := <-refused; why != c.why {
 				t.Fatal(c.principal, why)
 			}
@@ -397,7 +398,7 @@ func TestLongest(t *testing.T) {
 	<-answer
 }
 
-// An answer that was first counts, though the asker saw it at the end only; not for who hung up.
+// An answer that was first counts, though the asker saw it at the end only; not if the asker hung up.
 func TestAnsweredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	expired, stop := context.WithTimeout(t.Context(), 0)
@@ -417,7 +418,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	}
 }
 
-// A diff that was not shown whole is approved by nobody who does not say so, and the record says it. Who was shown it is one name,
+// A diff that was not shown whole is approved by nobody who does not say so, and the record says it. A person has one name,
 // whichever process asks; a question without a diff has nothing to be shown.
 func TestUnseenIsSaid(t *testing.T) {
 	t.Parallel()
@@ -465,7 +466,7 @@ func TestUnseenIsSaid(t *testing.T) {
 	}
 }
 
-// A link, a pipe or a directory in the place of the note of who was shown a question is not followed, and approves nothing.
+// A link, a pipe or a directory in the place of the note of the people who were shown a question is not followed, and approves nothing.
 func TestShownIsAFileOfOurs(t *testing.T) {
 	q, dir := Open(t.TempDir()), t.TempDir()
 	ctx, stop := context.WithCancel(t.Context())

@@ -47,7 +47,7 @@ type Dialect struct {
 // Over is the dialect over an engine, which stays the caller's to close.
 func Over(e *engine.Engine, cfg config.ACP) *Dialect { return &Dialect{e, cfg} }
 
-// changes are what [tools.policy] denies to deny changes: it holds for this method too.
+// changes are the tools whose denial by [tools.policy] denies all changes: it holds for this method too.
 var changes = []string{"Write", "Edit", "MultiEdit"}
 
 // Offers says whether [tools.policy] and read_only leave a method.
@@ -132,7 +132,7 @@ func (c *call) do(ctx context.Context, in dialect.Call, limit time.Duration,
 	}, func(r *engine.Refusal) any { return c.refusal(r) })
 }
 
-// params are those of all methods. What is optional is decoded leniently, as the protocol's schema
+// params are those of all methods. Optional ones are decoded leniently, as the protocol's schema
 // has it: another type, or what is below zero, counts as absent.
 type params struct {
 	Path    *string `json:"path,omitempty"`
@@ -143,7 +143,7 @@ type params struct {
 	program
 }
 
-// program is a program to run, as the protocol has it. What is not here is neither shown to anybody
+// program is a program to run, as the protocol has it. Other fields of the request are neither shown
 // nor passed on.
 type program struct {
 	SessionID string     `json:"sessionId,omitempty"`

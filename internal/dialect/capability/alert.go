@@ -10,7 +10,7 @@ import (
 
 type sessionArgs struct{}
 
-// runSession tells who calls and what is open to them. What the operator denies within is not told.
+// runSession gives the caller, and the directories that the caller may read and change. Paths that the operator denies in them are not told.
 func runSession(_ context.Context, c *call, _ *sessionArgs) (any, error) {
 	cfg := c.e.Config()
 	readable := cfg.AllowPaths
@@ -73,7 +73,7 @@ func (a *alertArgs) check() error {
 	return nil
 }
 
-// An Alert is what an agent tells the operator.
+// An Alert is a message of an agent to the operator.
 type Alert struct {
 	ID, Severity, Message, Principal, Session string
 	Context                                   map[string]any

@@ -4,7 +4,7 @@
 //
 // filesystem.yaml says what each is: names, arguments, answers, errors and words. It is the one
 // source of the schemas that models see, of capabilities.describe and of docs/capabilities.md.
-// What an argument struct says besides, a test compares with it.
+// A test holds the argument structs beside it.
 //
 // The package knows names, schemas, shapes, words and errors. The engine does the work and keeps
 // the promises. No file is touched but through it. The one thing looked at besides is the name of
@@ -23,7 +23,6 @@ import (
 	"moltisfs/internal/args"
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 )
 
@@ -32,21 +31,21 @@ import (
 type Dialect struct {
 	e      *engine.Engine
 	offer  offer
-	listed []dialect.Definition // made once: whoever serves asks at each call
+	listed []dialect.Definition // made once: servers ask at each call
 	*Kept
 	owners owners
 }
 
-// Kept is what is kept for sessions, which outlives the engine under a dialect.
+// Kept holds the watches and events of sessions, which outlive the engine under a dialect.
 type Kept struct {
 	// Alerts tells operators of an alert, and says whether one is there; may be nil.
 	Alerts func(Alert) bool
-	feeds  feeds
+	logs   eventLogs
 }
 
 // EndWatches ends all watches, which are told that they are gone: another engine takes the place of
 // theirs.
-func (k *Kept) EndWatches() { k.feeds.endWatches() }
+func (k *Kept) EndWatches() { k.logs.endWatches() }
 
 // With is the dialect with what another one has kept. It comes before any call.
 func (d *Dialect) With(k *Kept) *Dialect {
@@ -55,7 +54,7 @@ func (d *Dialect) With(k *Kept) *Dialect {
 }
 
 // Over is the dialect over an engine, which stays the caller's to close, with the tiers of the
-// configuration. What is looser there than in the text is taken, with a warning. The error is a
+// configuration. A tier that is looser than the text's is taken, with a warning. The error is a
 // *config.Problem.
 func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 	tiers, _, err := tiersOf(cfg)
@@ -71,10 +70,7 @@ func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 
 // DefinitionsUnder are those that a configuration leaves, in the order of the text.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
+	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	tiers, _, err := tiersOf(cfg.Capability)
 	if err != nil {
 		return nil, err
@@ -93,7 +89,7 @@ type call struct {
 	caller approval.Tier // that the call came with
 }
 
-// A tool is what carries a capability out.
+// A tool carries a capability out.
 type tool struct {
 	name    string
 	args    *args.Spec
@@ -157,7 +153,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			names = append(names, one.Name, dotted(one.Name))
 		}
 		return nil, d.e.Unknown(ctx, c.Call, in, follows,
-			&dialect.UnknownToolError{Tool: in.Tool, Nearest: nearest.Of(in.Tool, names)})
+			&dialect.UnknownToolError{Tool: in.Tool, Nearest: args.Nearest(in.Tool, names)})
 	}
 	c.Tier = d.offer.tier(def, in.Tier)
 	limit := d.e.TimeFor(def.Changes, c.Tier)

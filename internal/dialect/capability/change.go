@@ -162,7 +162,7 @@ func runMove(ctx context.Context, c *call, a *pairArgs) (any, error) {
 	}{mv.Path, mv.To, mv.Size(), beside}, nil
 }
 
-// sizeOf is what a target has by now.
+// sizeOf gives the size of a target after its change.
 func sizeOf(t *engine.Target) int64 {
 	switch {
 	case t.Published != nil:
@@ -197,9 +197,8 @@ func runDelete(ctx context.Context, c *call, a *deleteArgs) (any, error) {
 	return out, nil
 }
 
-// inTrash begins a path in the trash. It is no path of the file system: where the content is, in
-// the store or moved aside as a whole, is nobody's to touch. Who may restore it is told by the
-// entry, so that a path that was made up opens nothing.
+// inTrash begins a path in the trash. It is no path of the file system, so that nobody touches the content. The entry of the trash says
+// who may restore it: a path that was made up opens nothing.
 const inTrash = "trash:"
 
 func trashPath(t checkpoint.Trashed) string {

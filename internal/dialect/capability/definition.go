@@ -21,14 +21,14 @@ import (
 //go:embed filesystem.yaml
 var source []byte
 
-// catalog is what filesystem.yaml says.
+// catalog is filesystem.yaml.
 type catalog struct {
 	Version      string       `yaml:"version"`
 	Capabilities []definition `yaml:"capabilities"`
 	Common       []failing    `yaml:"common_errors"`
 }
 
-// A definition is one capability, as it is told to whoever asks.
+// A definition is one capability, as capabilities.describe tells it.
 type definition struct {
 	Name     string    `yaml:"name" json:"name"`
 	Title    string    `yaml:"title" json:"-"`
@@ -48,12 +48,12 @@ type definition struct {
 	Nature `yaml:",inline" json:"-"`
 }
 
-// Nature is what kind of call it is, for policy and for whoever serves it.
+// Nature is the kind of a call, for policy and for servers.
 type Nature struct {
 	Changes     bool `yaml:"changes"`
 	Destructive bool `yaml:"destructive"`
 	Idempotent  bool `yaml:"idempotent"`
-	// Follows are the tools that do the same. Whoever denies them all means this one too.
+	// Follows are the tools that do the same. A policy that denies them all denies this one too.
 	Follows []string `yaml:"follows"`
 }
 
@@ -70,7 +70,7 @@ type param struct {
 	Maximum     *int64   `yaml:"maximum" json:"maximum,omitempty"`
 	Of          string   `yaml:"of" json:"of,omitempty"` // type of an array's items
 	Description string   `yaml:"description" json:"description,omitempty"`
-	Items       []param  `yaml:"items" json:"items,omitempty"` // fields of it, or of an array's items
+	Items       []param  `yaml:"items" json:"items,omitempty"` // fields of an array's items
 }
 
 type effect struct {
@@ -90,7 +90,7 @@ type failing struct {
 	Recovery    []recovery `yaml:"recovery" json:"recovery"`
 }
 
-// A recovery is what can be done about an error.
+// A recovery is a next step after an error.
 type recovery struct {
 	Action      string         `yaml:"action" json:"action"`
 	Description string         `yaml:"description" json:"description"`
@@ -98,7 +98,7 @@ type recovery struct {
 	Inputs      map[string]any `yaml:"inputs" json:"inputs,omitempty"`
 }
 
-// known is filesystem.yaml. It is ours, so that a mistake in it is found by any test.
+// known reads filesystem.yaml. A mistake in it panics, and any test finds it.
 var known = sync.OnceValue(func() *catalog {
 	var c catalog
 	d := yaml.NewDecoder(bytes.NewReader(source))
@@ -118,7 +118,7 @@ func (c *catalog) find(name string) *definition {
 	return &c.Capabilities[i]
 }
 
-// failing is what is known of a type of error, of those of the capability first.
+// failing gives the entry of a type of error: the capability's own, or the common one.
 func (c *catalog) failing(d *definition, kind string) failing {
 	var own []failing
 	if d != nil {
@@ -138,7 +138,7 @@ func wireName(name string) string { return strings.Replace(name, ".", "__", 1) }
 // dotted takes back wireName.
 func dotted(name string) string { return strings.Replace(name, "__", ".", 1) }
 
-// definition is what a model is told of a capability.
+// definition gives a capability as models are told of it.
 func (d *definition) definition() dialect.Definition {
 	entry, err := args.Encode(d)
 	if err != nil {
@@ -219,9 +219,6 @@ func (p param) schema() json.RawMessage {
 	n.Description, n.Enum, n.Minimum, n.Maximum, n.Default = p.Description, p.Enum, p.Minimum,
 		p.Maximum, p.Default
 	switch {
-	case p.Type == "Object" && p.Items != nil:
-		fields := bytes.TrimSuffix(object(p.Items, true), []byte("}"))
-		return fmt.Appendf(nil, `%s,"description":%s}`, fields, mustJSON(p.Description))
 	case p.Type != "Array":
 	case p.Items != nil:
 		n.Items = object(p.Items, false)
@@ -238,7 +235,7 @@ func (p param) schema() json.RawMessage {
 	return mustJSON(n)
 }
 
-// mustJSON is for what is ours and can be encoded.
+// mustJSON encodes a value of ours, which can be encoded.
 func mustJSON(v any) json.RawMessage {
 	b, err := args.Encode(v)
 	if err != nil {
@@ -280,7 +277,7 @@ func stricter(a, b approval.Tier) approval.Tier {
 	return strictness[max(slices.Index(strictness, a), slices.Index(strictness, b))]
 }
 
-// Warnings are what is taken and may still not be meant: tiers that are looser than the text's.
+// Warnings gives the tiers of a configuration that are looser than the text's.
 func Warnings(cfg config.Capability) (out []*config.Problem) {
 	tiers, loosened, err := tiersOf(cfg)
 	if err != nil {
@@ -322,7 +319,7 @@ func tiersOf(cfg config.Capability) (tiers map[string]tier, loosened []string, e
 	return tiers, loosened, nil
 }
 
-// offer says what may be called, and how freely.
+// offer holds the capabilities that may be called, and how freely.
 type offer struct {
 	tiers map[string]tier // where the configuration differs
 	tools policy.Tools
@@ -356,17 +353,11 @@ func (o offer) definitions() (out []dialect.Definition) {
 	return out
 }
 
-// followed are the tools that a capability follows, where a list denies all of them by name: who
-// denies Write means what does the same under another name. A list that allows says nothing of it.
+// followed gives the tools that a capability follows if the deny list t names all of them: a policy that denies Write denies
+// filesystem.write too. An allow list says nothing of it.
 func (d *definition) followed(t policy.Tools) []string {
 	if slices.ContainsFunc(d.Follows, func(f string) bool { return !t.Denies(f) }) {
 		return nil
 	}
 	return d.Follows
-}
-
-// quoted is a pattern that means this very name.
-func quoted(name string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}",
-		`\}`, ",", `\,`, "!", `\!`).Replace(name)
 }

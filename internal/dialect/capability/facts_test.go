@@ -10,10 +10,9 @@ import (
 )
 
 // ours are the extras: what the text does not have, and its later version does.
-const ours = "filesystem.read hidden_chars, filesystem.read hidden_lines, filesystem.list odd_names, filesystem.search aggregate, filesystem.search include_hash, filesystem.search max_hash_bytes, " +
-	"filesystem.search groups, filesystem.search groups_truncated, filesystem.search duplicates, " +
-	"filesystem.search large_files_skipped, filesystem.search odd_names, filesystem.search_content total_only, filesystem.search_content count_by, " +
-	"filesystem.search_content files_only, filesystem.search_content include_all, filesystem.search_content binary_matches, filesystem.search_content counts, " +
+const ours = "filesystem.read hidden_chars, filesystem.read hidden_lines, filesystem.list odd_names, " +
+	"filesystem.search odd_names, filesystem.search_content total_only, " +
+	"filesystem.search_content files_only, filesystem.search_content include_all, filesystem.search_content binary_matches, " +
 	"filesystem.search_content files, filesystem.edit"
 
 // What filesystem.yaml says of the capabilities of the text is what the text says, no more and no

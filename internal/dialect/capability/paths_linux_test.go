@@ -27,7 +27,7 @@ var strange = []struct {
 	{"/etc/passwd", false}, {"R/../O/key", false}, {"R/sub/../../O/key", false},
 	{"O/key", false}, {"O", false}, {"O/none", false}, {"R/out/key", false}, {"R/out", false},
 	{"R/key", false}, {"R/chain/key", false}, {"R/secret/key", false}, {"R/secret", false},
-	{"R/SECRET/key", false}, {"R/sec\u200dret/key", false}, {"R/sub/../secret/key", false},
+	{"R/SECRET/key", false}, {"R/sec\u200dret/key", false}, {"R/sub/../secret/key", false}, {"R/todir/key", false}, {"R/tofile", false},
 	{"/proc/self/environ", false}, {"/proc/self/root/etc/passwd", false}, {"/proc/self/cwd", false},
 	{"/dev/zero", false}, {"/dev/stdin", false}, {"trash:tr-9ZZ/key", false},
 	{"/", true}, {"R/./a.txt", true}, {"R//a.txt", true}, {"R/sub/../a.txt", true}, {"R/a.txt/", true},
@@ -50,7 +50,7 @@ func TestEveryPathTimesEveryCapability(t *testing.T) {
 	must(t, os.WriteFile(key, []byte("KEY OF O"), 0o600))
 	r.write(t, "secret/key", "KEY OF O")
 	r.write(t, "sub/x", "x")
-	links := map[string]string{"out": outside, "key": key, "chain": "out", "loop": "loop",
+	links := map[string]string{"out": outside, "key": key, "chain": "out", "loop": "loop", "todir": "secret", "tofile": "secret/key",
 		"dangling": "/nowhere/at/all"}
 	must(t, syscall.Mkfifo(filepath.Join(r.root, "fifo"), 0o600))
 	look := func() map[string]string {
@@ -79,15 +79,15 @@ func TestEveryPathTimesEveryCapability(t *testing.T) {
 			for _, s := range strange {
 				r.write(t, "a.txt", "a") // what earlier calls took away
 				for name, to := range links {
-					if name = filepath.Join(r.root, name); os.Symlink(to, name) != nil {
-						if _, err := os.Lstat(name); err != nil {
-							t.Fatal(err)
-						}
-					}
+					name = filepath.Join(r.root, name)
+					os.Remove(name) //nolint:errcheck // it may be gone, or another file
+					must(t, os.Symlink(to, name))
 				}
 				args := map[string]any{}
 				for _, other := range d.Inputs {
-					if other.Required {
+					if other.Name == "overwrite" {
+						args[other.Name] = true
+					} else if other.Required {
 						args[other.Name] = map[string]string{"source": r.root + "/a.txt", "destination": r.root + "/new.txt",
 							"pattern": "*", "content": "CHANGED"}[other.Name]
 					}
@@ -123,6 +123,6 @@ func TestEveryPathTimesEveryCapability(t *testing.T) {
 
 // itself says that the capability may look at, take away or rename the link that such a path is.
 func itself(name, path string) bool {
-	return slices.Contains([]string{"R/out", "R/key"}, path) &&
+	return slices.Contains([]string{"R/out", "R/key", "R/tofile"}, path) &&
 		slices.Contains([]string{"filesystem.stat", "filesystem.delete", "filesystem.move"}, name)
 }

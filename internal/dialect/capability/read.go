@@ -17,9 +17,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/refusal"
 	"moltisfs/internal/text"
 )
@@ -147,7 +147,7 @@ func encodingOf(name string, head []byte) (*text.Encoding, int64, error) {
 	case e == nil:
 		names, low := append(text.Names(), binary), strings.ToLower(name[:min(len(name), 64)])
 		slices.SortStableFunc(names, func(a, b string) int {
-			return nearest.Distance(low, a) - nearest.Distance(low, b)
+			return args.Distance(low, a) - args.Distance(low, b)
 		})
 		return nil, 0, engine.Refuse(refusal.NoEncoding, "", refusal.EncodingFacts{Name: name, Near: strings.Join(names[:3], ", ")})
 	case e == text.UTF8:
@@ -219,7 +219,7 @@ type statArgs struct {
 
 func (a *statArgs) paths() []string { return []string{a.Path} }
 
-// stat is what is told of a path.
+// stat is the answer of filesystem.stat.
 type stat struct {
 	Exists      bool    `json:"exists"`
 	Type        *string `json:"type"`
@@ -311,7 +311,7 @@ func (o *owners) name(uid uint32) string {
 	return name
 }
 
-// value is what an optional argument says.
+// value gives an optional argument, or otherwise.
 func value[T any](v *T, otherwise T) T {
 	if v == nil {
 		return otherwise

@@ -15,11 +15,12 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/refusal"
 )
 
-// A fault is what an error is told as: both published forms in one object.
+// A fault is an error as it is told: both published forms in one object.
 type fault struct {
 	Type        string         `json:"type"`
 	Message     string         `json:"message"`
@@ -95,7 +96,7 @@ func (d *definition) has(kind string) bool {
 	return false
 }
 
-// pathsOf are the paths that a call names. Those that are too long for any file are not told again.
+// pathsOf gives the paths that a call names; none if one of them is too long for any file.
 func pathsOf(decoded any) []string {
 	p, ok := decoded.(interface{ paths() []string })
 	if !ok {
@@ -108,9 +109,9 @@ func pathsOf(decoded any) []string {
 	return paths
 }
 
-// recoveries fill in what the call named. What names something that the call does not is told
-// without inputs. What is the very call that was refused is left out, and so is what reads or lists
-// something that is not there; where nothing is left, a look at the path is.
+// recoveries gives the recoveries of an error, with the paths of the call filled in. A recovery that needs another name comes without
+// inputs. Left out are the very call that was refused, and reads and lists of paths where nothing is. If none is left, it gives a look at
+// the path. For example, "list {parent}" of a read of /a/none becomes filesystem.list of /a, if that is a directory.
 func (c *call) recoveries(ctx context.Context, of failing, decoded any, about string, facts any) []recovery {
 	found := 0
 	if f, ok := facts.(*engine.CountError); ok {
@@ -119,7 +120,7 @@ func (c *call) recoveries(ctx context.Context, of failing, decoded any, about st
 	words := map[string]string{}
 	if about != "" {
 		words = map[string]string{"{path}": about, "{parent}": path.Dir(about),
-			"{name}": quoted(path.Base(about))}
+			"{name}": glob.Literal(path.Base(about))}
 	}
 	if p := pathsOf(decoded); len(p) == 2 {
 		words["{source}"], words["{destination}"] = p[0], p[1]

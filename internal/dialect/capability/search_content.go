@@ -1,7 +1,6 @@
 package capability
 
 import (
-	"cmp"
 	"context"
 	"path"
 
@@ -9,7 +8,6 @@ import (
 	matching "moltisfs/grep/match"
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/engine/replace"
 )
 
 type searchContentArgs struct {
@@ -22,7 +20,6 @@ type searchContentArgs struct {
 	Glob       *string `json:"include_glob,omitempty"`
 	Hidden     bool    `json:"include_hidden,omitempty" default:"false"`
 	TotalOnly  bool    `json:"total_only,omitempty" default:"false"`
-	CountBy    *string `json:"count_by,omitempty"`
 	FilesOnly  bool    `json:"files_only,omitempty" default:"false"`
 	Ignored    bool    `json:"include_all,omitempty" default:"false"`
 }
@@ -35,9 +32,6 @@ func (a *searchContentArgs) check() error {
 	if a.Pattern == "" {
 		return args.Errorf("give a name or a text", "pattern is empty")
 	}
-	if value(a.CountBy, "") != "" && !a.Regex {
-		return args.Errorf("say regex=true", "count_by needs a regular expression with groups")
-	}
 	return nil
 }
 
@@ -47,16 +41,15 @@ const maxBinary = 20
 // maxRowsOfFile bounds the lines of one file, context included, that take part in the ranking.
 const maxRowsOfFile = 5000
 
-// places are the answer of search_content.
-type places struct {
-	Results   []place        `json:"results"`
+// contentAnswer is the answer of search_content.
+type contentAnswer struct {
+	Results   []result       `json:"results"`
 	Matches   int            `json:"total_matches"`
 	Files     int            `json:"files_matched"`
 	Truncated bool           `json:"truncated"`
 	Skipped   map[string]int `json:"skipped"`
 	Binary    []string       `json:"binary_matches,omitempty"`
 	As        string         `json:"searched_as"`
-	Counts    []valueCount   `json:"counts,omitzero"`
 	PerFile   []fileCount    `json:"files,omitzero"`
 }
 
@@ -66,14 +59,8 @@ type fileCount struct {
 	Count int    `json:"match_count"`
 }
 
-// valueCount is what a group of the pattern holds, and how often.
-type valueCount struct {
-	Value string `json:"value"`
-	Count int    `json:"count"`
-}
-
 func runSearchContent(ctx context.Context, c *call, a *searchContentArgs) (any, error) {
-	if a.TotalOnly || a.FilesOnly || value(a.CountBy, "") != "" {
+	if a.TotalOnly || a.FilesOnly {
 		return c.counted(ctx, a)
 	}
 	if a.Regex {
@@ -89,58 +76,31 @@ func runSearchContent(ctx context.Context, c *call, a *searchContentArgs) (any, 
 	return out, nil
 }
 
-// counted answers total_only, count_by and files_only, the first of them that was asked for. The
-// pattern is taken as it is, as filesystem.edit does.
-func (c *call) counted(ctx context.Context, a *searchContentArgs) (*places, error) {
+// counted answers total_only and files_only, the first of them that was asked for. The pattern is taken as it is, as filesystem.edit does.
+func (c *call) counted(ctx context.Context, a *searchContentArgs) (*contentAnswer, error) {
 	m, err := c.matcher(a, a.Pattern)
 	if err != nil {
 		return nil, err
 	}
-	most, by := value(a.MaxResults, 20), value(a.CountBy, "")
-	q := grep.Query{Matcher: m, Mode: grep.Count, Limit: most}
-	var values *replace.Count
-	if !a.TotalOnly && by != "" {
-		if values, err = replace.NewCount(a.Pattern, !a.Case, by, m); err != nil {
-			return nil, err
-		}
-		q.Mode, q.MaxColumns, q.Limit, q.Found = grep.Content, 1<<20, 0, values.Found
-	}
-	r, err := c.looked(ctx, a, q)
+	r, err := c.looked(ctx, a, grep.Query{Matcher: m, Mode: grep.Count, Limit: value(a.MaxResults, 20)})
 	if err != nil {
 		return nil, err
 	}
 	out := answered(a, r)
-	out.Matches, out.Files = r.Totals.Matches, r.Totals.Files
-	switch {
-	case a.TotalOnly:
-	case values != nil:
-		found, err := values.Counted()
-		if err != nil {
-			return nil, err
-		}
-		counts := map[string]tally{}
-		out.Matches, out.Counts = 0, []valueCount{}
-		for v, n := range found {
-			key := cmp.Or(v, noKey)
-			counts[key] = tally{key: key, n: counts[key].n + n}
-			out.Matches += n
-		}
-		rows, cut := rowsOf(counts, "count", most)
-		out.Truncated = r.Partial || cut
-		for _, t := range rows {
-			out.Counts = append(out.Counts, valueCount{t.key, t.n})
-		}
-	default:
-		out.Matches, out.PerFile, out.Truncated = r.Totals.Lines, []fileCount{}, r.Partial || r.Truncated
-		for _, f := range r.Files {
-			out.PerFile = append(out.PerFile, fileCount{f.Path, f.Lines})
-		}
+	out.Files = r.Totals.Files
+	if a.TotalOnly {
+		out.Matches = r.Totals.Matches
+		return out, nil
+	}
+	out.Matches, out.PerFile, out.Truncated = r.Totals.Lines, []fileCount{}, r.Partial || r.Truncated
+	for _, f := range r.Files {
+		out.PerFile = append(out.PerFile, fileCount{f.Path, f.Lines})
 	}
 	return out, nil
 }
 
 // ranked looks for what q asks for, and puts the best first.
-func (c *call) ranked(ctx context.Context, a *searchContentArgs, q question, as string) (*places, error) {
+func (c *call) ranked(ctx context.Context, a *searchContentArgs, q question, as string) (*contentAnswer, error) {
 	text := q.needle
 	if a.Regex {
 		text = a.Pattern
@@ -187,8 +147,8 @@ func (c *call) looked(ctx context.Context, a *searchContentArgs, q grep.Query) (
 }
 
 // answered is an answer with what a search tells of itself.
-func answered(a *searchContentArgs, r *grep.Result) *places {
-	out := &places{Results: []place{}, Binary: r.Binary[:min(len(r.Binary), maxBinary)], As: "text",
+func answered(a *searchContentArgs, r *grep.Result) *contentAnswer {
+	out := &contentAnswer{Results: []result{}, Binary: r.Binary[:min(len(r.Binary), maxBinary)], As: "text",
 		Truncated: r.Partial, Skipped: map[string]int{}}
 	if a.Regex {
 		out.As = "regex"

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"moltisfs/config"
 	"moltisfs/grep"
@@ -47,7 +46,7 @@ func TestSearchContent(t *testing.T) {
 	for args, want := range map[string]string{
 		`"pattern":"Server"`:                                               "src/server.go:4 src/use_test.go:3 server.png:0 src/use.go:4",
 		`"pattern":"server","case_sensitive":true`:                         "server.png:0 src/server.go:0",
-		`"pattern":"Server","context":0`:                                   "src/server.go:4 src/use_test.go:3 src/server.go:3 server.png:0 src/use.go:4",
+		`"pattern":"Server","context":0`:                                   "src/server.go:4 src/use_test.go:3 server.png:0 src/server.go:3 src/use.go:4",
 		`"pattern":"src.Server"`:                                           "src/server.go:4 src/use_test.go:3",
 		`"pattern":"Server","include_glob":"*_test.go"`:                    "src/use_test.go:3",
 		`"pattern":"Server","include_hidden":true,"include_glob":".cache"`: "",
@@ -97,30 +96,6 @@ func goSource(t testing.TB) string {
 	return src
 }
 
-// Some questions of Go's own source, as an agent asks them. TestWhereInGo asks more of them.
-func TestSearchContentOfGo(t *testing.T) {
-	src := goSource(t)
-	root := src + "/net/http"
-	if *wholeTree {
-		root = src
-	}
-	r := open(t, func(c *config.Config, _ *engine.Host) {
-		c.Tools.FS.AllowPaths, c.Tools.FS.WorkspaceRoot = []string{src + "/**"}, src
-	})
-	for query, want := range map[string]string{
-		"http.Server": "server.go", "Hijacker": "server.go", "CookieJar": "jar.go",
-		"ErrServerClosed": "server.go", "HandlerFunc": "server.go",
-	} {
-		args := fmt.Sprintf(`{"path":%q,"pattern":%q}`, root, query)
-		start := time.Now()
-		a := r.call(t, "filesystem.search_content", args)
-		t.Logf("%s: %v", query, time.Since(start).Round(time.Millisecond))
-		if got := found(a, src+"/net/http"); len(got) == 0 || !strings.HasPrefix(got[0], want+":") {
-			t.Errorf("%s: %.300s", query, mustJSON(a))
-		}
-	}
-}
-
 // A binary file that matches is named, beside what was found elsewhere; one whose first NUL comes after 8,000 bytes is text.
 func TestSearchContentOfBinaries(t *testing.T) {
 	r := open(t, nil)
@@ -135,76 +110,28 @@ func TestSearchContentOfBinaries(t *testing.T) {
 	}
 }
 
-// Files are counted in groups, and a content only once if it is asked. Only what may be like another is looked into.
-func TestGroups(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var files []grep.FileHit
-	for _, f := range []struct {
-		path string
-		size int64
-		time time.Time
-	}{
-		{"/r/a.go", 5, now}, {"/r/d/b.GO", 7, now.Add(-2 * time.Hour)}, {"/r/d/c.txt", 100, now.Add(-400 * 24 * time.Hour)},
-		{"/r/Makefile", 1, now.Add(time.Hour)}, {"/r/.bashrc", 2, now.Add(-3 * 24 * time.Hour)}, {"/r/.x.go", 1, time.Time{}},
-		{"/r/x.", 1, now}, {"/r/x.tar.gz", 3, now},
-	} {
-		files = append(files, grep.FileHit{Path: f.path, Size: f.size, ModTime: f.time})
-	}
-	for _, c := range []struct {
-		by, sort string
-		most     int
-		want     string
-		cut      bool
-	}{
-		{"extension", "count", 10, "[{.go 3 13} {<none> 3 4} {.gz 1 3} {.txt 1 100}]", false},
-		{"extension", "total_size", 2, "[{.txt 1 100} {.go 3 13} {<other> 4 7}]", true},
-		{"extension", "key", 10, "[{.go 3 13} {.gz 1 3} {.txt 1 100} {<none> 3 4}]", false},
-		{"dir", "key", 10, "[{/r 6 13} {/r/d 2 107}]", false},
-		{"mtime-bucket", "count", 10, "[{last_hour 4 10} {older 2 101} {last_day 1 7} {last_week 1 2}]", false},
-		{"none", "count", 1, "[{<all> 8 120}]", false},
-	} {
-		counts := map[string]tally{}
-		for _, f := range files {
-			key := keyBy(c.by, f, now)
-			counts[key] = tally{key, counts[key].n + 1, counts[key].size + f.Size}
-		}
-		rows, cut := rowsOf(counts, c.sort, c.most)
-		if got := fmt.Sprint(rows); got != c.want || cut != c.cut {
-			t.Errorf("%s by %s, %d at most: %s, %v", c.by, c.sort, c.most, got, cut)
-		}
-	}
-	var asked, left []string
-	for _, f := range unlike([]grep.FileHit{{Path: "c", Size: 2}, {Path: "a", Size: 2}, {Path: "b", Size: 2}, {Path: "alone", Size: 3},
-		{Path: "x1", Size: 9}, {Path: "x2", Size: 9}}, func(name string) string {
-		asked = append(asked, name)
-		return map[string]string{"a": "h", "b": "i", "c": "h"}[name]
-	}) {
-		left = append(left, f.Path)
-	}
-	if got := fmt.Sprint(left, asked); got != "[a alone b x1 x2] [a b c x1 x2]" {
-		t.Error(got)
-	}
-}
-
 // What a line does with the name X.
 func TestLineKind(t *testing.T) {
 	t.Parallel()
 	for kind, lines := range map[int]string{
 		defines: `func X(a int) {|type X struct {|type X[T any] struct {|var a, X int|const X = 1|class X(Base):|async def X():|pub(crate) fn X<T>() {` +
 			`|pub struct X;|macro_rules! X {|export default function X() {|function* X() {|export const X = () => {|const { X } = require('x')` +
-			`|public void X(int a) {|#define X(a) a|# define X 1|int X(int a)|static int X(int a,|} X;|struct X {|X() {|CREATE TABLE IF NOT EXISTS X (` +
-			`|create index X on t (a)|(defun X (a)|message X {|func ünïX(a int) {`,
-		inner:   "func (b *B) X() int {|\tX struct {|    def X(self):|def self.X|  X(a, b) {|void B::X(int a) {|TEXT ·X(SB), NOSPLIT, $0|TEXT runtime·X(SB), $0",
-		assigns: "X = 1|X: int = 1|public static final int X = 3;|int X = 3;|X ?= make|X :: Int -> Int|typedef unsigned int X;",
-		member:  "\tX = 1|\tX  Reader // a field|\tX,|\tX(p []byte) (n int, err error)|  X: 1,|  \"X\": 1,|  private String X;|int X(int a);|\tint X;|\tX",
+			`|public void X(int a) {|#define X(a) a|# define X 1|int X(int a)|static int X(int a,|void B::X(int a) {|} X;|struct X {|X() {|CREATE TABLE IF NOT EXISTS X (` +
+			`|create index X on t (a)|(defun X (a)|message X {|func ünïX(a int) {|	X struct {|    def X(self):|  X(a, b) {` +
+			`|X = 1|X: int = 1|public static final int X = 3;|int X = 3;|X ?= make|X :: Int -> Int|typedef unsigned int X;`,
+		owns:   "func (b *B) X() int {|def self.X|TEXT ·X(SB), NOSPLIT, $0|TEXT runtime·X(SB), $0",
+		member: "\tX = 1|\tX  Reader // a field|\tX,|\tX(p []byte) (n int, err error)|  X: 1,|  \"X\": 1,|  private String X;|int X(int a);|\tint X;|\tX",
 		0: "    X(String),|resource \"X\" \"y\" {|type Y = other.X|func f(a X) {|func (x *X) Close() error {|class Y(X):|class Y extends X {|const y = X" +
 			"|\treturn X(a)|\tif X(a) {|\tx.X(a, func() {|X(a, func() {|\ta.X = 1|// func X is this|# X = 1 in a comment|import X from 'x'|if a == X {" +
 			"|\t\t\tX: 1,|else X(a) {|y := X{|X|[X]|typedef struct { int a; } Y; // X|" + strings.Repeat("(", 200) + "X",
 	} {
 		for _, line := range strings.Split(lines, "|") {
 			at := regexp.MustCompile(`\bX\b|ünïX`).FindStringIndex(line)
-			if got := lineKind(line, at[0], at[1]); got != kind {
+			got, from, to := declared(line)
+			if at[0] >= to || from >= at[1] {
+				got = 0
+			}
+			if got != kind {
 				t.Errorf("%q: %d, want %d", line, got, kind)
 			}
 		}
@@ -226,7 +153,7 @@ func ranked(t testing.TB, q question, rows ...string) *ranking {
 	return r
 }
 
-func placesOf(list []place) (out []string) {
+func resultsOf(list []result) (out []string) {
 	for _, p := range list {
 		out = append(out, fmt.Sprintf("%s:%d", p.Path, p.Line))
 	}
@@ -270,7 +197,7 @@ func TestOrder(t *testing.T) {
 		rows = slices.DeleteFunc(rows, func(r string) bool { return r == "-" })
 		for range 5 {
 			rand.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-			if got := placesOf(ranked(t, c.q, rows...).best()); !reflect.DeepEqual(got, want) {
+			if got := resultsOf(ranked(t, c.q, rows...).best()); !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %q, want %q", name, got, want)
 			}
 		}
@@ -307,7 +234,7 @@ func TestDeduplicated(t *testing.T) {
 	file("copy/a.go", head)
 	file("other/a.go", "\n\nanother\n// X is\nfunc X() {\n}\n")
 	list := r.best()
-	if got := placesOf(list); !reflect.DeepEqual(got, []string{"a.go:4", "other/a.go:5", "a.go:10"}) {
+	if got := resultsOf(list); !reflect.DeepEqual(got, []string{"a.go:4", "other/a.go:5", "a.go:10"}) {
 		t.Fatalf("%q", got)
 	}
 	if a := list[0]; !reflect.DeepEqual(a.More, []int{3}) || a.Copies != 1 || list[2].Copies != 1 || r.lines != 8 || len(r.files) != 4 {
@@ -321,35 +248,24 @@ func TestNamesOfFiles(t *testing.T) {
 	for _, p := range strings.Fields("d/x.go d/server.go d/observers.go") {
 		r.named(p)
 	}
-	if got := placesOf(r.best()); !reflect.DeepEqual(got, []string{"server.go:3", "d/server.go:0", "d/observers.go:0"}) || len(r.files) != 3 {
+	if got := resultsOf(r.best()); !reflect.DeepEqual(got, []string{"server.go:3", "d/server.go:0", "d/observers.go:0"}) || len(r.files) != 3 {
 		t.Errorf("%q, %d files", got, len(r.files))
 	}
 }
 
-// However many there are, and in whatever order they come, the best stay, newer before older.
+// However many there are, and in whatever order they come, the best stay.
 func TestManyAreBounded(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	best := func(order []int) []place {
-		r := ranked(t, asText("X", false), "a/b/z.go:1:func X() {")
-		for _, i := range order {
-			r.found(grep.FileHit{Path: fmt.Sprintf("f%05d.go", i), ModTime: now.Add(time.Duration(i) * time.Hour), Lines: 1},
-				[]grep.Row{{Line: 1, Text: fmt.Sprintf("\tuse%d(X)", i), Column: 1}})
-		}
-		list := r.best()
-		if r.lines != len(order)+1 || !r.cut {
-			t.Errorf("%d lines", r.lines)
-		}
-		return list
+	r := ranked(t, asText("X", false), "a/b/z.go:1:func X() {")
+	for _, i := range rand.Perm(5 * mostKept) {
+		r.found(grep.FileHit{Path: fmt.Sprintf("f%05d.go", i), Lines: 1}, []grep.Row{{Line: 1, Text: fmt.Sprintf("\tuse%d(X)", i), Column: 1}})
 	}
-	order := rand.Perm(5 * mostKept)
-	a := best(order)
-	slices.Reverse(order)
-	if len(a) != mostKept || !reflect.DeepEqual(placesOf(a), placesOf(best(order))) {
-		t.Errorf("%d kept; the order depends on the order", len(a))
+	list := resultsOf(r.best())
+	if len(list) != mostKept || list[0] != "a/b/z.go:1" || !slices.IsSorted(list[1:]) || list[mostKept-1] != fmt.Sprintf("f%05d.go:1", mostKept-2) {
+		t.Errorf("%d kept: %q", len(list), list[:3])
 	}
-	if a[0].Path != "a/b/z.go" || a[1].Path != fmt.Sprintf("f%05d.go", 5*mostKept-1) {
-		t.Errorf("%q", placesOf(a[:3]))
+	if r.lines != 5*mostKept+1 || !r.cut {
+		t.Errorf("%d lines", r.lines)
 	}
 }
 
@@ -379,7 +295,7 @@ func FuzzRanking(f *testing.F) {
 var some = []string{"bufio", "bytes", "context", "encoding/json", "io", "net/http", "os", "strings", "sync", "time"}
 
 // where does what search_content does, without the guard.
-func where(t *testing.T, root, pattern, glob string) []place {
+func where(t *testing.T, root, pattern, glob string) []result {
 	r := ranked(t, asText(pattern, false))
 	if _, err := grep.Search(t.Context(), grep.Walk{Dir: grep.FS(os.DirFS(root)), NoIgnore: true}, grep.Query{Matcher: r.m,
 		Mode: grep.Content, Limit: maxRowsOfFile, Glob: []string{glob}, Found: r.found, Named: r.named}); err != nil {
@@ -405,7 +321,7 @@ func TestWhereInGo(t *testing.T) {
 				continue
 			}
 			list := where(t, root, query, glob)
-			at := slices.IndexFunc(list, func(p place) bool { return p.Path == want })
+			at := slices.IndexFunc(list, func(p result) bool { return p.Path == want })
 			if n++; at == 0 {
 				first++
 			} else {

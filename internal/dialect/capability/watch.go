@@ -32,7 +32,7 @@ func (a *watchArgs) asked() engine.Asked {
 
 func (a *watchArgs) paths() []string { return []string{a.Path} }
 
-// A watch is one of a session.
+// A watch filters the events of one directory by types and names.
 type watch struct {
 	*engine.Watching
 	types []string   // none: all
@@ -54,12 +54,12 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 		w.whole = strings.Contains(p, "/")
 	}
 	id := "w_" + rand.Text()[:16]
-	err := c.feeds.begin(keyOf(c.Principal, c.Session), func() (_ *feedWatch, err error) {
+	err := c.logs.begin(keyOf(c.Principal, c.Session), func() (_ *subscription, err error) {
 		if w.Watching, err = c.Watch(ctx, a.Path, a.Recursive); err != nil {
 			return nil, err
 		}
 		gone, _ := w.pick(engine.Event{What: engine.EventGone, Path: w.Root, Dir: true})
-		return &feedWatch{ID: id, Close: w.Close, Run: w.run, Judge: w.judge, Gone: gone}, nil
+		return &subscription{ID: id, Close: w.Close, Run: w.run, Judge: w.judge, Gone: gone}, nil
 	})
 	if limit, ok := errors.AsType[*limitError](err); ok {
 		err = engine.Refuse(engine.TooManyWatches, a.Path, limit)
@@ -76,9 +76,9 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 	}{id, w.Root, a.Recursive}, nil
 }
 
-// pick gives an event as the watch wants it told; false: not at all. What tells of the watch itself
-// is always told. A rename of which the pattern, or the types, want one side only is a delete or a
-// create; who wants neither hears of what came by it as modified, as editors save by a rename.
+// pick gives an event e as the watch tells it; ok is false if it does not. Events of the watch itself are always told. Of a rename with one
+// side in the pattern or the types, a delete or a create is told. With neither of those types the new name is told as modified, as editors
+// save by a rename. For example, *.go tells of a rename from x.tmp to x.go as the create of x.go.
 func (w *watch) pick(e engine.Event) (out event, ok bool) {
 	out = event{Type: e.What, Path: e.Path, Directory: e.Dir, Time: timeNow()}
 	switch e.What {
@@ -119,7 +119,7 @@ func (w *watch) matches(name string) bool {
 	return w.names.Match(path.Base(name))
 }
 
-// run hands over the events of a watch until it ends.
+// run gives the events of a watch to tell until the watch ends.
 func (w *watch) run(tell func([]event)) {
 	gone := false
 	for {
@@ -142,16 +142,16 @@ func (w *watch) run(tell func([]event)) {
 	}
 }
 
-// A fetcher is whoever fetches events.
-type fetcher struct {
+// A reader fetches events: scoped if its call has a scope, and sees says of which paths it may hear.
+type reader struct {
 	scoped bool
 	sees   func(name string) bool
 }
 
 // judge asks once more when an event is fetched, which may be long after it was noticed: under the
-// scope of the call that began the watch, and under that of by, a *fetcher. The end of the watch is
+// scope of the call that began the watch, and under that of by, a *reader. The end of the watch is
 // told in any case but outside that scope: it may be that nothing can be looked at any more.
-func (w *watch) judge(e event, by *fetcher) (event, bool) {
+func (w *watch) judge(e event, by *reader) (event, bool) {
 	tells := func(name string) bool { return w.Tells(name) && by.sees(name) }
 	if e.Type == engine.EventGone {
 		return e, !by.scoped || by.sees(e.Path)
@@ -205,7 +205,7 @@ type unwatchArgs struct {
 }
 
 func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
-	if !c.feeds.unwatch(keyOf(c.Principal, c.Session), a.ID) {
+	if !c.logs.unwatch(keyOf(c.Principal, c.Session), a.ID) {
 		return nil, args.Errorf("give a watch_id that filesystem.watch answered in this session",
 			"there is no watch %.300s", a.ID)
 	}
@@ -214,13 +214,13 @@ func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
 	}{a.ID}, nil
 }
 
-// Events implements [dialect.Feed]. What the cursor's reader missed is told as one rescan.
+// Events implements [dialect.Feed]. One rescan stands for the events that the reader missed.
 func (d *Dialect) Events(ctx context.Context, in dialect.Call, after int64, most int) (dialect.Events, error) {
 	sees, err := d.e.Sees((*engine.Scope)(in.Scope))
 	if err != nil {
 		return dialect.Events{}, err
 	}
-	list, next := d.feeds.after(ctx, d.e.Ending().Done(), keyOf(in.Principal, in.Session), after, most, &fetcher{in.Scope != nil, sees})
+	list, next := d.logs.after(ctx, d.e.Ending().Done(), keyOf(in.Principal, in.Session), after, most, &reader{in.Scope != nil, sees})
 	out := dialect.Events{Next: next}
 	for _, e := range list {
 		raw, err := args.Encode(e)
@@ -234,7 +234,7 @@ func (d *Dialect) Events(ctx context.Context, in dialect.Call, after int64, most
 
 // EndSession implements [dialect.Sessions]: the watches of the session end.
 func (d *Dialect) EndSession(_ context.Context, principal, session string) error {
-	d.feeds.end(keyOf(principal, session))
+	d.logs.end(keyOf(principal, session))
 	return nil
 }
 
@@ -243,8 +243,7 @@ func keyOf(principal, session string) [2]string {
 	return [2]string{cmp.Or(principal, "local"), cmp.Or(session, "default")}
 }
 
-// What watches may take. A user of the system has 128 queues for all its programs. The engine divides
-// the directories.
+// Bounds of watches. A user of the system has 128 queues for all programs. The engine divides the directories.
 const (
 	watchesOfSession   = 16
 	watchesOfPrincipal = 32
@@ -266,36 +265,36 @@ type event struct {
 	Directory bool   `json:"directory"`
 	Time      string `json:"time"`
 
-	of *feedWatch
+	of *subscription
 }
 
-// timeNow is the time of an event that is noticed at this moment.
+// timeNow gives the time of an event that is noticed now.
 func timeNow() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
-// A feedWatch is one of a session.
-type feedWatch struct {
+// A subscription is one watch in the log of a session.
+type subscription struct {
 	ID    string
 	Close func() error // ends Run
 	// Run hands over events until the watch ends, by Close or by itself.
 	Run func(tell func([]event))
 	// Judge says how an event may be told to the one who fetches it; false: not at all.
-	Judge func(e event, by *fetcher) (event, bool)
+	Judge func(e event, by *reader) (event, bool)
 	Gone  event // that tells of its end
 }
 
-// feeds keeps the events of all sessions until somebody fetches them or they are too many. It knows who watches and how often they may.
+// eventLogs keeps the events of all sessions until somebody fetches them or they are too many, and bounds the watches.
 // Cursors only grow; a cursor that is older than what is kept has missed something, and an event rescan says so. The zero value is ready,
 // and safe for concurrent use.
-type feeds struct {
+type eventLogs struct {
 	mu    sync.Mutex
-	of    map[[2]string]*feed // by principal and session
-	count int                 // watches
+	of    map[[2]string]*eventLog // by principal and session
+	count int                     // watches
 }
 
-// A feed is there while somebody watches, waits, or may come back for what is kept.
-type feed struct {
+// An eventLog is one session's. It is there while somebody watches, waits, or may come back for the events that are kept.
+type eventLog struct {
 	key      [2]string
-	watches  []*feedWatch
+	watches  []*subscription
 	reserved int     // watches that are being made
 	kept     []event // the last of them
 	dropped  int64   // cursor of the last that is not kept any more
@@ -307,20 +306,20 @@ type feed struct {
 	running  sync.WaitGroup
 }
 
-func (s *feeds) feed(key [2]string) *feed {
+func (s *eventLogs) log(key [2]string) *eventLog {
 	f := s.of[key]
 	if f == nil {
 		if s.of == nil {
-			s.of = map[[2]string]*feed{}
+			s.of = map[[2]string]*eventLog{}
 		}
-		f = &feed{key: key, changed: make(chan struct{})}
+		f = &eventLog{key: key, changed: make(chan struct{})}
 		s.of[key] = f
 	}
 	return f
 }
 
-// tidy forgets a feed that holds nothing.
-func (s *feeds) tidy(f *feed) {
+// tidy forgets a log that holds nothing.
+func (s *eventLogs) tidy(f *eventLog) {
 	if f.waiting+f.reserved+len(f.watches)+len(f.kept) == 0 && f.dropped == 0 && s.of[f.key] == f {
 		delete(s.of, f.key)
 	}
@@ -338,7 +337,7 @@ func (e *limitError) Error() string {
 
 // begin begins a watch of a session, if it may have one more. The error is a *limitError, errEnded,
 // or what begin fails with.
-func (s *feeds) begin(key [2]string, begin func() (*feedWatch, error)) error {
+func (s *eventLogs) begin(key [2]string, begin func() (*subscription, error)) error {
 	f, err := s.reserve(key)
 	if err != nil {
 		return err
@@ -368,7 +367,7 @@ func (s *feeds) begin(key [2]string, begin func() (*feedWatch, error)) error {
 }
 
 // reserve takes the place of one watch, or says why there is none.
-func (s *feeds) reserve(key [2]string) (*feed, error) {
+func (s *eventLogs) reserve(key [2]string) (*eventLog, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := 0
@@ -377,7 +376,7 @@ func (s *feeds) reserve(key [2]string) (*feed, error) {
 			own += len(f.watches) + f.reserved
 		}
 	}
-	f := s.feed(key)
+	f := s.log(key)
 	defer s.tidy(f)
 	for _, limit := range []limitError{
 		{len(f.watches) + f.reserved, watchesOfSession, "watches of this session"},
@@ -393,8 +392,8 @@ func (s *feeds) reserve(key [2]string) (*feed, error) {
 	return f, nil
 }
 
-// drop closes a watch, and takes it out of its feed if it is still there. s.mu is held.
-func (s *feeds) drop(f *feed, w *feedWatch) {
+// drop closes a watch, and takes it out of its log if it is still there. s.mu is held.
+func (s *eventLogs) drop(f *eventLog, w *subscription) {
 	w.Close() //nolint:errcheck // nothing more is asked of it
 	if i := slices.Index(f.watches, w); i >= 0 {
 		f.watches = slices.Delete(f.watches, i, i+1)
@@ -404,14 +403,14 @@ func (s *feeds) drop(f *feed, w *feedWatch) {
 }
 
 // unwatch ends a watch of a session. ok is false if there is none of this id.
-func (s *feeds) unwatch(key [2]string, id string) (ok bool) {
+func (s *eventLogs) unwatch(key [2]string, id string) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.of[key]
 	if f == nil {
 		return false
 	}
-	i := slices.IndexFunc(f.watches, func(w *feedWatch) bool { return w.ID == id })
+	i := slices.IndexFunc(f.watches, func(w *subscription) bool { return w.ID == id })
 	if i >= 0 {
 		s.drop(f, f.watches[i])
 	}
@@ -419,7 +418,7 @@ func (s *feeds) unwatch(key [2]string, id string) (ok bool) {
 }
 
 // end ends the watches of a session, and returns when nothing of them runs any more.
-func (s *feeds) end(key [2]string) {
+func (s *eventLogs) end(key [2]string) {
 	s.mu.Lock()
 	f := s.of[key]
 	if f == nil {
@@ -438,10 +437,9 @@ func (s *feeds) end(key [2]string) {
 	f.running.Wait()
 }
 
-// endWatches ends the watches of all sessions, for another engine takes the place of theirs. What
-// was kept of them is judged by rules that hold no more, so it is told no more: their ends are, each
-// by its Gone, and whoever waits is woken.
-func (s *feeds) endWatches() {
+// endWatches ends the watches of all sessions, because another engine takes the place of theirs. Their kept events were judged by rules
+// that hold no more, and are dropped. Each watch leaves its Gone, and all waits end.
+func (s *eventLogs) endWatches() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.of {
@@ -459,14 +457,14 @@ func (s *feeds) endWatches() {
 	}
 }
 
-// wake wakes whoever waits for a feed.
-func (f *feed) wake() {
+// wake ends the waits for a log.
+func (f *eventLog) wake() {
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
-// add gives the events of a watch their cursors and wakes who waits. The oldest give way.
-func (s *feeds) add(f *feed, w *feedWatch, events []event) {
+// add gives the events of a watch their cursors, and ends the waits. The oldest give way.
+func (s *eventLogs) add(f *eventLog, w *subscription, events []event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(events) == 0 || !slices.Contains(f.watches, w) { // it was ended meanwhile
@@ -491,11 +489,11 @@ func (e *event) repeats(last *event) bool {
 	return e.Type == engine.EventModify && last.Type == e.Type && last.of == e.of && last.Path == e.Path
 }
 
-func (f *feed) last() int64 { return f.dropped + int64(len(f.kept)) }
+func (f *eventLog) last() int64 { return f.dropped + int64(len(f.kept)) }
 
 // since gives at most so many events after a cursor. A cursor that is older than what is kept, or that is none of
-// this feed, has missed some: a rescan says so, and all that is kept follows.
-func (f *feed) since(cursor int64, most int) (list []event, next int64) {
+// this log, has missed some: a rescan says so, and all that is kept follows.
+func (f *eventLog) since(cursor int64, most int) (list []event, next int64) {
 	if cursor < f.dropped || cursor > f.last() {
 		cursor = f.dropped
 		list = append(list, event{Cursor: cursor, Type: engine.EventRescan, Directory: true, Time: timeNow()})
@@ -506,13 +504,12 @@ func (f *feed) since(cursor int64, most int) (list []event, next int64) {
 	return append(list, f.kept[from:from+n]...), cursor + int64(n)
 }
 
-// after gives the events of a session after a cursor, as they may be told to by, which is what Judge
-// is given, and waits for the first until ctx ends, closing is closed, or the watches are ended. next
-// is the cursor to go on with.
-func (s *feeds) after(ctx context.Context, closing <-chan struct{}, key [2]string, cursor int64, most int, by *fetcher) (list []event, next int64) {
+// after gives at most so many events of the session key after a cursor, each as Judge lets by hear it. It waits for the first until ctx
+// ends, closing is closed, or the watches are ended. next is the cursor to go on with.
+func (s *eventLogs) after(ctx context.Context, closing <-chan struct{}, key [2]string, cursor int64, most int, by *reader) (list []event, next int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.feed(key)
+	f := s.log(key)
 	f.waiting++
 	defer func() { f.waiting--; s.tidy(f) }()
 	over, renewed := false, f.renewed
@@ -541,8 +538,8 @@ func (s *feeds) after(ctx context.Context, closing <-chan struct{}, key [2]strin
 	}
 }
 
-// judged are the events that may be told to somebody.
-func judged(list []event, by *fetcher) (out []event) {
+// judged gives the events of a list that by may hear, each as it may hear it.
+func judged(list []event, by *reader) (out []event) {
 	for _, e := range list {
 		told := true
 		if e.of != nil && e.of.Judge != nil {

@@ -2,7 +2,7 @@
 // which they call /workspace, and nothing else. It knows names, arguments, words and where each
 // caller's workspace is. The engine does the work and keeps the promises.
 //
-// The words are those of the published page "Jettson Files". What the page leaves out is said in its
+// The words are those of the published page "Jettson Files". Cases that the page leaves out are told in its
 // manner. 1 MB is 1,048,576 bytes here.
 package jettson
 
@@ -22,7 +22,6 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/refusal"
 	"moltisfs/internal/text"
@@ -48,8 +47,8 @@ func Over(e *engine.Engine, cfg config.Jettson) (*Dialect, error) {
 	return &Dialect{e, cfg, e.Workspaces(cfg.Workspaces, cfg.PerSession, &engine.Homes{})}, nil
 }
 
-// With is the dialect of a server: with the workspaces that are kept for its sessions. Those that
-// servers left which were killed go to the trash.
+// With is the dialect of a server: with the workspaces that are kept for its sessions. Workspaces of
+// servers that were killed go to the trash.
 func (d *Dialect) With(homes *engine.Homes) *Dialect {
 	d.homes = d.e.Workspaces(d.cfg.Workspaces, d.cfg.PerSession, homes)
 	if err := d.homes.Sweep(context.Background(), ending("", "")); err != nil {
@@ -71,7 +70,7 @@ type tool struct {
 	run              func(context.Context, *call) error
 }
 
-// changes are what [tools.policy] denies to deny changes: it holds for these tools too.
+// changes are the tools whose denial by [tools.policy] denies all changes: it holds for these tools too.
 var changes = []string{"Write", "Edit", "MultiEdit"}
 
 var tools = []tool{
@@ -103,10 +102,7 @@ func (d *Dialect) Definitions() []dialect.Definition { return definitions(d.e.To
 
 // DefinitionsUnder are those of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
+	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	return definitions(lists), nil
 }
 
@@ -172,7 +168,7 @@ func (d *Dialect) tool(name string) (tool, error) {
 		}
 	}
 	if !slices.Contains(names, name) {
-		return tool{}, &dialect.UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
+		return tool{}, &dialect.UnknownToolError{Tool: name, Nearest: args.Nearest(name, names)}
 	}
 	return tools[slices.IndexFunc(tools, func(t tool) bool { return t.name == name })], nil
 }
@@ -184,7 +180,8 @@ func (d *Dialect) EndSession(ctx context.Context, principal, session string) err
 	return d.homes.End(ctx, &c)
 }
 
-// resolve makes a path of the host's out of the model's. What would leave /workspace has none.
+// resolve makes a path of the host's out of the model's. A path that would leave /workspace has none. For example, /workspace/a and a are
+// both a in the workspace, and a/../b is nothing.
 func (c *call) resolve(given any) {
 	c.path, c.at = ".", ""
 	switch a := given.(type) {

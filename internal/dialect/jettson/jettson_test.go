@@ -286,22 +286,6 @@ func TestWriteIsAsSent(t *testing.T) {
 	}
 }
 
-// Where something may have been done, no word says that nothing was.
-func TestNothingWasDone(t *testing.T) {
-	for _, facts := range []struct {
-		cause engine.Cause
-		facts any
-	}{{engine.Withheld, nil}, {engine.HalfMade, engine.HalfFacts{}}, {engine.NoAnswer, engine.StuckFacts{Began: true}}} {
-		for _, code := range []engine.Code{facts.cause.Code, engine.CodePermissionDenied, engine.CodePolicyError, engine.CodeIOError, engine.CodeDeadline} {
-			c := &call{Call: &engine.Call{Tool: "jettson_files_write"}, path: "a"}
-			r := &engine.Refusal{Code: code, Cause: facts.cause, Facts: facts.facts}
-			if text := c.why(r); strings.Contains(text, "nothing was") || strings.Contains(text, "{") {
-				t.Errorf("%s as %s: %s", facts.cause.Name, code, text)
-			}
-		}
-	}
-}
-
 // must ends the test if there is an error.
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -22,10 +22,10 @@ import (
 	"moltisfs/internal/refusal"
 )
 
-// changes are what [tools.policy] denies to deny changes: it holds for these operations too.
+// changes are the tools whose denial by [tools.policy] denies all changes: it holds for these operations too.
 var changes = []string{"Write", "Edit", "MultiEdit"}
 
-// An op is what a method of fs does. unlink is rm.
+// An op carries out a method of fs. unlink is rm.
 type op struct {
 	name    string
 	changes bool
@@ -281,7 +281,7 @@ func asJSON(v any) (js.Reply, error) {
 	return js.Reply{Kind: js.JSON, Data: b}, err
 }
 
-// statResult is what fs.stat gives. A time that the system does not tell is null.
+// statResult is the answer of fs.stat. A time that the system does not tell is null.
 type statResult struct {
 	Size        int64  `json:"size"`
 	IsFile      bool   `json:"isFile"`
@@ -325,7 +325,7 @@ func millis(t time.Time) *int64 {
 	return new(t.UnixMilli())
 }
 
-// mkdir makes a directory. What a link, or a name that ends in a dot, leads to is there already.
+// mkdir makes a directory. The directory that a link, or a name that ends in a dot, leads to is there already.
 func (c *call) mkdir(ctx context.Context) (js.Reply, error) {
 	done, err := c.Mkdir(ctx, engine.MkdirArgs{Path: bare(c.at), Exists: c.q.Recursive,
 		Rules: engine.Rules{Parents: c.q.Recursive}})
@@ -432,7 +432,7 @@ func why(r *engine.Refusal) string {
 	return told.Says + ": " + refusal.Clause(told.Hint)
 }
 
-// systemWords are what Rust's std::io says of the system's errors, by Node's codes.
+// systemWords are the texts of Rust's std::io for errors of the system, with Node's codes.
 var systemWords = []struct {
 	no         syscall.Errno
 	code, text string
@@ -451,7 +451,7 @@ var systemWords = []struct {
 	{syscall.ELOOP, "ELOOP", "Too many levels of symbolic links (os error 40)"},
 }
 
-// systemWord is what the system would have said; "" where it would not have refused.
+// systemWord gives the text and the code that the system would have refused with; "" if it would not have.
 func (c *call) systemWord(r *engine.Refusal) (text, code string) {
 	no := refusal.Of(r.Cause).Errno
 	switch f := r.Facts.(type) {

@@ -4,7 +4,7 @@
 // dialect. It knows methods, parameters and words; internal/js runs the scripts.
 //
 // The methods, their defaults and their words are those of the published page "Filesystem access".
-// What that leaves to the system is said as Rust's std::io does, with Node's code beside it.
+// Errors of the system are told as Rust's std::io does, with Node's code beside it.
 package jsfs
 
 import (
@@ -28,7 +28,6 @@ import (
 	"moltisfs/internal/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/js"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/internal/refusal"
 	"moltisfs/internal/share"
@@ -49,7 +48,7 @@ func Names() []string {
 	return names
 }
 
-// Options are what the dialect is made of.
+// Options are the parts of the dialect.
 type Options struct {
 	Config config.JS
 	Worker js.Program // runs js.Work
@@ -74,7 +73,7 @@ type runArgs struct {
 	Memory *int    `json:"heap_memory_max_mb,omitempty" default:"64" min:"4" doc:"Its memory."`
 }
 
-// What a script has unless the call says otherwise.
+// The time and the megabytes of a script, unless the call says otherwise.
 const (
 	usualTime   = 30 * time.Second
 	usualMemory = 64
@@ -115,10 +114,7 @@ func (d *Dialect) hasFS() bool { return d.e.HasChain() || d.o.Config.Filesystem 
 
 // DefinitionsUnder are those of the tools that a configuration leaves.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
+	lists := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	return definitions(lists, cfg.JS, cfg.FS.HasPolicies() || cfg.JS.Filesystem,
 		cfg.FS.CheckpointBeforeMutation), nil
 }
@@ -208,7 +204,7 @@ func (d *Dialect) nearest(tool string) string {
 	if len(d.Definitions()) == 0 {
 		return ""
 	}
-	return nearest.Of(tool, []string{Tool})
+	return args.Nearest(tool, []string{Tool})
 }
 
 func (r *run) decode(raw json.RawMessage) (*runArgs, error) {

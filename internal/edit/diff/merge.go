@@ -9,8 +9,8 @@ type Conflict struct {
 }
 
 // Merge combines two changes of the same base, line by line (diff3). Where both sides changed the
-// same lines, or lines that touch, in different ways, merged holds ours and conflicts says what the
-// others have; without conflicts merged is complete. The three are texts in the same charset with
+// same lines, or lines that touch, in different ways, merged holds ours and conflicts
+// has all three; without conflicts merged is complete. The three are texts in the same charset with
 // ASCII line breaks, so UTF-16 has to be decoded first.
 func Merge(base, ours, theirs []byte) (merged []byte, conflicts []Conflict) {
 	lines := 0

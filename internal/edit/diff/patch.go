@@ -30,13 +30,8 @@ const (
 // (Result.Before and After, or Decode). Lines that differ only in their break count as changed;
 // only Unified shows it. Time and memory are linear.
 func Patch(before, after []byte) []Hunk {
-	return PatchAt(before, after, 0)
-}
-
-// PatchAt is Patch for texts with so many lines before either.
-func PatchAt(before, after []byte, line int) []Hunk {
 	head, tail := SameEnds(before, after)
-	line += bytes.Count(before[:head], newline)
+	line := bytes.Count(before[:head], newline)
 	a, b := Lines(before[head:len(before)-tail]), Lines(after[head:len(after)-tail])
 	hs := hunks(a, b, Changes(a, b))
 	for i := range hs {

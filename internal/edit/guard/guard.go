@@ -243,7 +243,7 @@ var elsewhere = strings.Fields(`其余代码 其他代码 其余部分 剩余代
 	resto_do_código sem_alterações resto_del_codice codice_esistente invariato rest_van_de_code bestaande_code
 	ongewijzigd остальной_код остальное_без без_изменений существующий_код reszta_kodu istniejący_kod bez_zmian`)
 
-// saidElsewhere looks for that; clear: dots, or a short remark, leave no doubt of what it is.
+// saidElsewhere looks in body, a line without its signs, for words of elsewhere. Without clear (dots, or a short remark) they may be anything.
 func saidElsewhere(body string, clear bool) bool {
 	if !clear {
 		return false

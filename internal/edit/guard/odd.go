@@ -22,8 +22,8 @@ var oddLines = []struct {
 	{"a code fence stands in it", regexp.MustCompile("(?m)^[ \\t]*```")},
 }
 
-// Odd gives what looks broken in a text after a change and did not before, in a few words; "" where
-// nothing does, or it is no UTF-8. It is no reason to refuse. name is that of the file.
+// Odd says in a few words how the text after, of the file of that name, looks broken where before did not; "" where
+// it doesn't, or is no UTF-8. For example: "its () balanced before and don't now". It is no reason to refuse.
 func Odd(name string, before, after []byte) string {
 	if len(before) > maxOdd || len(after) > maxOdd || len(bytes.TrimSpace(before)) == 0 ||
 		!utf8.Valid(after) || bytes.IndexByte(after, 0) >= 0 {
@@ -58,10 +58,6 @@ func Odd(name string, before, after []byte) string {
 	tabs, blanks := indents(diff.Lines(before))
 	moreTabs, moreBlanks := indents(added)
 	switch {
-	case isMakefile(name):
-		if blankRecipe(after, head, len(after)-tail) {
-			return "in a Makefile the lines of a recipe begin with a tab, not with blanks"
-		}
 	case tabs > 1 && blanks == 0 && moreBlanks > 0:
 		return "new lines are indented with blanks, all others with tabs"
 	case blanks > 1 && tabs == 0 && moreTabs > 0:
@@ -129,38 +125,6 @@ func quoted(l []byte, at int) bool {
 		}
 	}
 	return in != 0
-}
-
-func isMakefile(name string) bool {
-	switch base := path.Base(name); base {
-	case "Makefile", "makefile", "GNUmakefile":
-		return true
-	default:
-		return strings.HasSuffix(base, ".mk") || strings.HasPrefix(base, "Makefile.")
-	}
-}
-
-var target = regexp.MustCompile(`^[^\s#=:][^#=]*:(?:[^=]|$)`)
-
-// blankRecipe says that a line between two offsets of a Makefile begins with blanks, and stands where
-// a recipe does: behind the line of a target, or one that begins with a tab.
-func blankRecipe(text []byte, from, to int) bool {
-	at, recipe, goes := 0, false, false // goes: the line before goes on in this one
-	for line := range bytes.Lines(text) {
-		l := bytes.TrimRight(line, "\r\n")
-		switch {
-		case goes || len(bytes.TrimSpace(l)) == 0 || l[0] == '#':
-		case l[0] == ' ' && recipe && bytes.TrimSpace(l)[0] != '#':
-			if at >= from && at < to {
-				return true
-			}
-		default:
-			recipe = l[0] == '\t' || target.Match(l)
-		}
-		at += len(line)
-		goes = bytes.HasSuffix(l, []byte(`\`))
-	}
-	return false
 }
 
 // indents counts the lines that begin with a tab, and with two blanks or more.

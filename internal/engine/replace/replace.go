@@ -9,10 +9,10 @@ package replace
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"moltisfs/grep/match"
@@ -24,9 +24,9 @@ import (
 type Rule struct {
 	old, with string // as they were sent
 	matcher   *match.Matcher
-	spans     bool    // matches may span lines
-	parts     []part  // of with, of a pattern
-	groups    *Groups // nil: none is asked for
+	spans     bool           // matches may span lines
+	parts     []part         // of with, of a pattern
+	groups    *regexp.Regexp // tells the groups of a match; nil: none is asked for
 }
 
 // A part of a replacement is a text, or a group.
@@ -87,11 +87,11 @@ func (r *Rule) template() (err error) {
 				"replace has %s", ref)
 		}
 		if r.groups == nil {
-			if r.groups, err = NewGroups(r.old, false); err != nil {
-				return err
+			if r.groups, err = regexp.Compile("(?m)" + r.old); err != nil {
+				return &match.PatternError{Pattern: r.old, Why: "groups can be told of patterns in Go's syntax only"}
 			}
 		}
-		group, ok := r.groups.index(ref[2 : len(ref)-1])
+		group, ok := r.group(ref[2 : len(ref)-1])
 		if !ok {
 			return args.Errorf("number its groups from 1, or write $"+ref+" for the text",
 				"pattern has no group for %s of replace", ref)
@@ -102,11 +102,20 @@ func (r *Rule) template() (err error) {
 	return nil
 }
 
+// group gives the number of a group by its number or name; false if there is none.
+func (r *Rule) group(name string) (int, bool) {
+	if n, err := strconv.Atoi(name); err == nil {
+		return n, n >= 0 && n <= r.groups.NumSubexp()
+	}
+	i := r.groups.SubexpIndex(name)
+	return i, i > 0
+}
+
 // Matcher finds what the rule changes; spans says that it was compiled as match.Options.Multiline.
 func (r *Rule) Matcher() (m *match.Matcher, spans bool) { return r.matcher, r.spans }
 
 // Apply makes all replacements in a file; nil where nothing matches. Errors are those of
-// [edit.Apply], an *args.Error, and context.DeadlineExceeded where a pattern took too long.
+// [edit.Apply], and an *args.Error.
 func (r *Rule) Apply(content []byte, o edit.Options) (*edit.Result, error) {
 	if r.parts == nil {
 		o.Strict = true
@@ -150,9 +159,6 @@ func (r *Rule) find(text []byte) (out []edit.Replacement, err error) {
 		}
 		pos = end + i + 1
 	}
-	if err == nil && (s.Err() != nil || s.Cut()) {
-		err = fmt.Errorf("matching: %w", context.DeadlineExceeded)
-	}
 	return out, err
 }
 
@@ -160,7 +166,7 @@ func (r *Rule) find(text []byte) (out []edit.Replacement, err error) {
 func (r *Rule) within(s *match.Scanner, text []byte, start, end int, breaks string,
 	out []edit.Replacement) ([]edit.Replacement, error) {
 	spans := s.Spans(nil, text, start, end)
-	groups, err := r.groups.of(text[start:end], start, spans)
+	groups, err := r.groupsOf(text[start:end], start, spans)
 	for i := 0; err == nil && i < len(spans); i++ {
 		var b strings.Builder
 		for _, p := range r.parts {
@@ -173,4 +179,27 @@ func (r *Rule) within(s *match.Scanner, text []byte, start, end int, breaks stri
 		out = append(out, edit.Replacement{Start: spans[i][0], End: spans[i][1], With: b.String()})
 	}
 	return out, err
+}
+
+// groupsOf gives the groups of each match in text, which begins at this place of what spans speaks of. They are told only where the
+// matches are the very same.
+func (r *Rule) groupsOf(text []byte, at int, spans [][2]int) ([][][]byte, error) {
+	if r.groups == nil {
+		return nil, nil
+	}
+	found := r.groups.FindAllSubmatchIndex(text, -1)
+	if !slices.EqualFunc(found, spans, func(f []int, s [2]int) bool { return f[0]+at == s[0] && f[1]+at == s[1] }) {
+		return nil, errGroups
+	}
+	out := make([][][]byte, len(found))
+	for i, f := range found {
+		for g := 0; g < len(f); g += 2 {
+			var v []byte
+			if f[g] >= 0 {
+				v = text[f[g]:f[g+1]]
+			}
+			out[i] = append(out[i], v)
+		}
+	}
+	return out, nil
 }

@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// NoFollow are flags for os.OpenFile: a link in the place of a file of ours is refused, and a fifo is not waited for.
+const NoFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
+
 const (
 	exclusive = unix.LOCK_EX
 	shared    = unix.LOCK_SH

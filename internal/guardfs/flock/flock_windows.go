@@ -6,6 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// NoFollow are flags for os.OpenFile; there are none here.
+const NoFollow = 0
+
 const (
 	exclusive = windows.LOCKFILE_EXCLUSIVE_LOCK
 	shared    = 0

@@ -20,23 +20,19 @@ import (
 )
 
 const (
-	evalTime   = time.Second // of one evaluation
-	evalGrowth = 256 << 20   // bytes by which an evaluation may have this process grow
-	lookEvery  = 10 * time.Millisecond
-	maxInput   = 1 << 20 // bytes of its texts
-	maxFile    = 1 << 20 // bytes
-	maxFiles   = 1000    // of a directory
+	evalTime = time.Second // of one evaluation
+	maxInput = 1 << 20     // bytes of its texts
+	maxFile  = 1 << 20     // bytes
+	maxFiles = 1000        // of a directory
 )
 
 // local is a policy in files of this machine.
 type local struct {
 	path, rule string
-	versions   []string // "NAME: v1", by file
 	compiler   *ast.Compiler
 	query      ast.Body
 	queries    ast.QueryCompiler
 	time       time.Duration
-	growth     uint64
 }
 
 // capabilities gives the builtins that a policy may call: none reaches the network or tells of us.
@@ -54,7 +50,7 @@ func load(name, rule string) (*local, error) {
 	if rule == "" {
 		rule = defaultRule
 	}
-	l := &local{path: name, rule: rule, time: evalTime, growth: evalGrowth}
+	l := &local{path: name, rule: rule, time: evalTime}
 	ref, err := ast.ParseRef(rule)
 	if err != nil || !ref.IsGround() || !ref.HasPrefix(ast.DefaultRootRef) || len(ref) < 2 {
 		return nil, fmt.Errorf("%s: %q is not the name of a rule, as %s", name, rule, defaultRule)
@@ -70,7 +66,6 @@ func load(name, rule string) (*local, error) {
 			return nil, err
 		}
 		modules[file] = m
-		l.versions = append(l.versions, filepath.Base(file)+": "+versionOf(m))
 	}
 	l.compiler = ast.NewCompiler().WithCapabilities(capabilities(ast.RegoV1))
 	if l.compiler.Compile(modules); l.compiler.Failed() {
@@ -154,7 +149,7 @@ func parse(name string) (*ast.Module, error) {
 	return nil, told(first)
 }
 
-// told is an error of OPA on one line each, with what a call of a builtin that is taken away needs.
+// told gives an error of OPA as one error a line, with a reason where a builtin is missing because it is taken away here.
 func told(err error) error {
 	all, ok := errors.AsType[ast.Errors](err)
 	if !ok {
@@ -171,45 +166,33 @@ func told(err error) error {
 	return errors.Join(out...)
 }
 
-func versionOf(m *ast.Module) string {
-	if m.RegoVersionSpan() == ast.RegoVersionSpanOf(ast.RegoV0) {
-		return "v0"
-	}
-	return "v1"
-}
+func (l *local) String() string { return "file://" + l.path + " " + l.rule }
 
-func (l *local) decide(ctx context.Context, in *policy.Input) (bool, error) {
-	return l.eval(ctx, in, nil)
-}
-
-// eval evaluates the rule. tracer, if any, hears of each step.
-func (l *local) eval(ctx context.Context, in *policy.Input, tracer topdown.QueryTracer) (
-	yes bool, err error,
-) {
+func (l *local) decide(ctx context.Context, in *policy.Input) (yes bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			yes, err = false, fmt.Errorf("%s: the evaluation panicked: %v", l.path, r)
 		}
 	}()
-	if n := size(in); n > maxInput {
+	n := len(in.Path) + len(in.Destination) + len(in.ResolvedPath) + len(in.ResolvedDestination)
+	for name, text := range in.Headers {
+		n += len(name) + len(text)
+	}
+	if n > maxInput {
 		return false, fmt.Errorf("%s: the input is %d bytes, over the limit of %d", l.path, n, maxInput)
 	}
+	input, err := ast.InterfaceToValue(in)
+	if err != nil {
+		return false, fmt.Errorf("%s: the input: %w", l.path, err)
+	}
 	cancel := topdown.NewCancel()
-	w := &watch{cancel: cancel, end: time.Now().Add(l.time), most: l.growth}
-	w.mu.Lock()
-	w.timer = time.AfterFunc(lookEvery, w.look)
-	w.mu.Unlock()
-	defer w.stop()
+	defer time.AfterFunc(l.time, cancel.Cancel).Stop()
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, cancel.Cancel)()
 	}
 	q := topdown.NewQuery(l.query).WithQueryCompiler(l.queries).WithCompiler(l.compiler).
-		WithStore(nothing{}).WithTransaction(nothing{}).WithInput(value(in)).
-		WithStrictBuiltinErrors(true).WithCancel(cancel).WithIndexing(tracer == nil).
-		WithEarlyExit(tracer == nil)
-	if tracer != nil {
-		q = q.WithQueryTracer(tracer)
-	}
+		WithStore(nothing{}).WithTransaction(nothing{}).WithInput(ast.NewTerm(input)).
+		WithStrictBuiltinErrors(true).WithCancel(cancel)
 	var got ast.Value
 	err = q.Iter(ctx, func(r topdown.QueryResult) error {
 		got = r[result.Value.(ast.Var)].Value
@@ -218,8 +201,6 @@ func (l *local) eval(ctx context.Context, in *policy.Input, tracer topdown.Query
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return false, ctx.Err()
-	case topdown.IsCancel(err) && w.grown():
-		return false, fmt.Errorf("%s: %s took more than %d MB of memory", l.path, l.rule, l.growth>>20)
 	case topdown.IsCancel(err):
 		return false, fmt.Errorf("%s: %s took longer than %s", l.path, l.rule, l.time)
 	case err != nil:
@@ -234,42 +215,6 @@ func (l *local) eval(ctx context.Context, in *policy.Input, tracer topdown.Query
 	}
 	return bool(b), nil
 }
-
-// value is an input as OPA has it.
-func value(in *policy.Input) *ast.Term {
-	o := make([][2]*ast.Term, 0, 11)
-	add := func(key *ast.Term, text string) {
-		if text != "" {
-			o = append(o, ast.Item(key, ast.StringTerm(text)))
-		}
-	}
-	o = append(o, ast.Item(keys[0], ast.StringTerm(in.Operation)), ast.Item(keys[1],
-		ast.StringTerm(in.Path)))
-	for i, text := range []string{in.Destination, in.Encoding, in.ResolvedPath, in.ResolvedDestination,
-		in.Principal, in.Session, in.Dialect} {
-		add(keys[i+2], text)
-	}
-	if in.Recursive != nil {
-		o = append(o, ast.Item(keys[9], ast.BooleanTerm(*in.Recursive)))
-	}
-	if len(in.Headers) > 0 {
-		var h [][2]*ast.Term
-		for name, text := range in.Headers {
-			h = append(h, ast.Item(ast.StringTerm(name), ast.StringTerm(text)))
-		}
-		o = append(o, ast.Item(keys[10], ast.ObjectTerm(h...)))
-	}
-	return ast.ObjectTerm(o...)
-}
-
-// keys are the keys of policy.Input, in the order of value.
-var keys = func() (out []*ast.Term) {
-	for _, k := range []string{"operation", "path", "destination", "encoding", "resolved_path",
-		"resolved_destination", "principal", "session", "dialect", "recursive", "mcp_headers"} {
-		out = append(out, ast.StringTerm(k))
-	}
-	return out
-}()
 
 // nothing is the data that policies have beside their rules. An evaluation only reads it.
 type nothing struct{ storage.Store }

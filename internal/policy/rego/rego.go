@@ -8,8 +8,7 @@
 // true nor false end the chain at once, in both modes, and that denies too.
 //
 // Policies of this machine can't reach anything but their input: no network, no files, no
-// environment. An evaluation ends after a second, or when the program has grown by 256 MB meanwhile, a
-// request after five seconds.
+// environment. An evaluation ends after a second, a request after five.
 //
 // It opens the files that it is told to, once, and talks to the servers that it is told to. A Chain
 // is safe for concurrent use and does not change.
@@ -22,7 +21,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"moltisfs/internal/policy"
 )
@@ -41,11 +39,11 @@ type Chain struct {
 
 var _ policy.Chain = (*Chain)(nil)
 
-// link is one policy. An error is that of the evaluator; *policy.Undecided says that no rule had a
-// value.
+// link is one policy. An error is that of the evaluator; *policy.Undecided says that no rule had a value. String is its URL, with what is asked
+// of it.
 type link interface {
+	fmt.Stringer
 	decide(ctx context.Context, in *policy.Input) (bool, error)
-	explain(ctx context.Context, in *policy.Input) Decision
 }
 
 // Open loads the policies. Each is a URL (file:///…, http://… or https://…) and, behind a blank,
@@ -88,10 +86,20 @@ func openOne(p string) (link, error) {
 
 // Decide implements [policy.Chain].
 func (c *Chain) Decide(ctx context.Context, in policy.Input) (bool, error) {
+	return c.ask(ctx, in, func(Decision) {})
+}
+
+// ask asks one policy after the other until one has decided, and calls said with the answer of each.
+func (c *Chain) ask(ctx context.Context, in policy.Input, said func(Decision)) (bool, error) {
 	var no error
 	for _, l := range c.links {
 		yes, err := l.decide(ctx, &in)
-		if _, undecided := errors.AsType[*policy.Undecided](err); err != nil && !undecided {
+		_, undecided := errors.AsType[*policy.Undecided](err)
+		d := Decision{Policy: l.String(), Allowed: yes && err == nil, Failed: err != nil && !undecided}
+		if err != nil {
+			d.Why = err.Error()
+		}
+		if said(d); d.Failed {
 			return false, err
 		}
 		if yes == c.any {
@@ -105,44 +113,16 @@ func (c *Chain) Decide(ctx context.Context, in policy.Input) (bool, error) {
 	return true, nil
 }
 
-// A Decision is the answer of one policy to an input, and the reason.
+// A Decision is the answer of one policy to an input.
 type Decision struct {
-	Policy  string   `json:"policy"` // its URL, with what is asked of it
-	Allowed bool     `json:"allowed"`
-	Why     string   `json:"why,omitempty"` // that it failed, or has no value
-	Failed  bool     `json:"failed,omitempty"`
-	Rego    []string `json:"rego,omitempty"`    // versions, of each file
-	Matched []Rule   `json:"matched,omitempty"` // rules that held, the last first
-	Unmet   []Rule   `json:"unmet,omitempty"`   // rules that did not, and where they ended
-	Micros  float64  `json:"micros"`            // how long it took; the first time is the slowest
+	Policy  string `json:"policy"` // its URL, with what is asked of it
+	Allowed bool   `json:"allowed"`
+	Why     string `json:"why,omitempty"` // that it failed, or has no value
+	Failed  bool   `json:"failed,omitempty"`
 }
 
-// A Rule is one in a file. Ended is the expression at which it ended.
-type Rule struct {
-	Name  string `json:"rule"`
-	File  string `json:"file"`
-	Line  int    `json:"line"`
-	Ended string `json:"ended,omitempty"`
-	At    int    `json:"ended_line,omitempty"`
-}
-
-// Explain is Decide with the reasons of each policy that was asked.
+// Explain is Decide with the answer of each policy that was asked.
 func (c *Chain) Explain(ctx context.Context, in policy.Input) (allowed bool, why []Decision) {
-	for _, l := range c.links {
-		start := time.Now()
-		d := l.explain(ctx, &in)
-		if d.Micros == 0 {
-			d.Micros = micros(time.Since(start))
-		}
-		why = append(why, d)
-		if d.Failed {
-			return false, why
-		}
-		if d.Allowed == c.any {
-			return d.Allowed, why
-		}
-	}
-	return !c.any || len(c.links) == 0, why
+	allowed, err := c.ask(ctx, in, func(d Decision) { why = append(why, d) })
+	return allowed && err == nil, why
 }
-
-func micros(d time.Duration) float64 { return float64(d.Nanoseconds()/100) / 10 }

@@ -35,7 +35,7 @@ func newRemote(base *url.URL, path string) *remote {
 	to.RawQuery, to.Fragment = "", ""
 	return &remote{url: to.String(), client: &http.Client{
 		Timeout: askTime,
-		// who is sent elsewhere asks somebody whom the operator did not name
+		// a redirect leads to a server that the operator did not name
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
 			DialContext: (&net.Dialer{Timeout: askTime}).DialContext},
@@ -101,12 +101,6 @@ func (r *remote) ask(ctx context.Context, in *policy.Input) (bool, error) {
 	default:
 		return false, fmt.Errorf("its allow is %.20s, not true or false", allow)
 	}
-}
-
-func (r *remote) explain(ctx context.Context, in *policy.Input) Decision {
-	d := Decision{Policy: r.String()}
-	d.answered(r.decide(ctx, in))
-	return d
 }
 
 func (r *remote) String() string {

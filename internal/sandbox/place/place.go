@@ -54,7 +54,7 @@ func Has(cfg config.Sandbox, principal, session string) bool {
 	})
 }
 
-// PerSession says whether the command differs by who calls.
+// PerSession says whether the command differs by caller.
 func PerSession(cfg config.Sandbox) bool {
 	all := strings.Join(cfg.Command, " ")
 	return strings.Contains(all, "{session}") || strings.Contains(all, "{principal}")

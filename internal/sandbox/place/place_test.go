@@ -56,7 +56,7 @@ func TestReadyForms(t *testing.T) {
 	}
 }
 
-// What a caller may call itself must not become an option, a path or a command.
+// The name of a caller must not become an option, a path or a command.
 func TestNamesInCommands(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default().Tools.Sandbox

@@ -5,7 +5,7 @@
 //   - initialize: the agent is offered the file methods, also by an editor that has none;
 //   - session/new, session/load and whatever else names a cwd: the policy judges it;
 //   - fs/read_text_file and fs/write_text_file of the agent: the dialect carries them out, and the
-//     editor's text is what it reads and writes where the editor has the methods;
+//     editor's text is read and written where the editor has the methods;
 //   - terminal/*: as Options.Terminal says;
 //   - answers to requests of our own, whose ids nobody else has.
 //
@@ -16,7 +16,7 @@
 // call that runs holds its own; at most [most] run at a time. Calls that name the same path run in
 // the order in which they came.
 //
-// When the editor goes away, or the agent, what waits for it ends, calls under way end unchanged or
+// When the editor goes away, or the agent, requests to it end, calls under way end unchanged or
 // complete, and Serve returns. It starts and ends no process: that is [Child].
 package acp
 
@@ -46,7 +46,7 @@ type Files interface {
 	Offers(method string) bool
 }
 
-// Options is how to serve.
+// Options says how to serve.
 type Options struct {
 	// Principal and Session are whose calls these are; without Session each session of the protocol
 	// has its own history, under its own id.
@@ -81,7 +81,7 @@ const (
 	terminals  = "terminal/"
 )
 
-// most is how many calls of the agent run at a time.
+// most bounds the calls of the agent that run at a time.
 const most = 256
 
 // Proxy stands between one editor and one agent.
@@ -144,7 +144,7 @@ func New(files Files, editor, agent io.Writer, o Options) *Proxy {
 	return p
 }
 
-// grace is how long calls under way have when the editor has gone.
+// grace is the time that calls under way have when the editor has gone.
 const grace = 5 * time.Second
 
 // Serve passes messages on until the agent says no more, or nobody takes what it says. When the
@@ -205,7 +205,7 @@ func (p *Proxy) pass(ctx context.Context, from io.Reader,
 	}
 }
 
-// fromEditor takes a line of the editor. What is no message is passed on too: the agent says so.
+// fromEditor takes a line of the editor. A line that is no message is passed on too: the agent says so.
 func (p *Proxy) fromEditor(ctx context.Context, line []byte) error {
 	m, err := read(line)
 	if err == nil && m.answers() && bytes.HasPrefix(m.id, []byte(p.ours)) {
@@ -259,7 +259,7 @@ func (p *Proxy) fromAgent(ctx context.Context, line []byte) error {
 	return p.editor.send(line)
 }
 
-// reject says that a line is not passed on: to the agent, or to the editor if it waits for it.
+// reject answers a line that is not passed on: to the agent, or to the editor if it waits for it.
 func (p *Proxy) reject(m message, why error) error {
 	start := bytes.TrimSpace(m.line)
 	p.o.Tell("a line of the agent is not passed on: %v: %s", why,
@@ -351,7 +351,7 @@ func (p *Proxy) offer(m message) []byte {
 }
 
 // carryOut runs a request of the agent aside and answers it; one for a terminal that may run goes
-// on to the editor, with what was approved of it alone.
+// on to the editor, with its approved parts alone.
 func (p *Proxy) carryOut(ctx context.Context, m message) {
 	if m.id == nil {
 		_ = p.refuse(m, 0, "it has no id, so nobody could be told what came of it")

@@ -24,7 +24,7 @@ type Child struct {
 	patience
 }
 
-// patience is how long an agent has.
+// patience holds the times that an agent has.
 type patience struct {
 	farewell time.Duration // to end by itself
 	afterEnd time.Duration // and then, when it was told to
@@ -91,7 +91,7 @@ func (c *Child) end() {
 	}
 }
 
-// Wait is how the agent ended: its exit status, or 128 and the number of the signal. Processes that
+// Wait gives the exit status of the agent, or 128 and the number of the signal. Processes that
 // it left behind are ended.
 func (c *Child) Wait() int {
 	c.HangUp()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"moltisfs/internal/approval"
 )
@@ -111,17 +110,11 @@ func (t *texts) params(path string, content *string) map[string]any {
 // leave asks the user by way of the editor, as agents do.
 type leave struct{ s *session }
 
-// The answers that are offered.
-const (
-	yesOnce = "allow"
-	yesFile = "allow-file"
-	yesAll  = "allow-session"
-	no      = "reject"
-)
+// reject is the id of the answer that is no.
+const reject = "reject"
 
-var grants = map[string]approval.Grant{yesFile: approval.ThisFile, yesAll: approval.ThisSession}
-
-type choice struct {
+// An option is an answer as the protocol offers it.
+type option struct {
 	ID   string `json:"optionId"`
 	Name string `json:"name"`
 	Kind string `json:"kind"`
@@ -135,7 +128,7 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (a approval.Answer
 	defer cancel()
 	defer context.AfterFunc(prompt, cancel)()
 	raw, err := l.s.p.request(asking, askLeave, map[string]any{
-		"sessionId": id, "toolCall": toolCall(q), "options": choices(q),
+		"sessionId": id, "toolCall": toolCall(q), "options": options(q),
 	})
 	a = approval.Answer{Decision: approval.Denied, By: "the editor"}
 	defer func() {
@@ -170,13 +163,8 @@ func (l *leave) Ask(ctx context.Context, q approval.Question) (a approval.Answer
 	switch o := is.Outcome; {
 	case err != nil || o.Outcome != "selected":
 		a.Reason = "the question was dismissed"
-	case o.Option != no:
-		offered := map[string]approval.Grant{}
-		for _, c := range choices(q) {
-			offered[c.ID] = grants[c.ID]
-		}
-		delete(offered, no)
-		a = approval.Chosen(a.By, offered, o.Option)
+	case o.Option != reject:
+		a = approval.Chosen(a.By, approval.Choices(q), o.Option)
 	}
 	return a, nil
 }
@@ -197,15 +185,16 @@ func (c *card) Over(made bool) {
 		"update": map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "moltis-fs-" + c.id, "status": status}})))
 }
 
-// choices gives the answers that the user may pick. A question with a warning is asked each time.
-func choices(q approval.Question) []choice {
-	all := []choice{{yesOnce, "Allow", "allow_once"}}
-	if len(q.Warnings) == 0 {
-		hours := fmt.Sprintf(" for %d minutes", int(approval.GrantFor/time.Minute))
-		all = append(all, choice{yesFile, "Allow changes of this file" + hours, "allow_always"},
-			choice{yesAll, "Allow all changes of this session" + hours, "allow_always"})
+// options gives the answers that the user may pick.
+func options(q approval.Question) (all []option) {
+	for _, c := range approval.Choices(q) {
+		kind := "allow_always"
+		if c.Grant == approval.Once {
+			kind = "allow_once"
+		}
+		all = append(all, option{c.Word, c.Title, kind})
 	}
-	return append(all, choice{no, "Reject", "reject_once"})
+	return append(all, option{reject, "Reject", "reject_once"})
 }
 
 // toolCall is a question as the protocol shows a tool call: what there is to say of it, and a diff

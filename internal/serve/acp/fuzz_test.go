@@ -32,7 +32,7 @@ func (*deaf) Enter(context.Context, dialect.Call, string) (string, dialect.Answe
 }
 func (*deaf) Offers(string) bool { return true }
 
-// through is what comes out at both ends when the agent has said this and the editor that.
+// through gives the output at both ends when the agent has said this and the editor that.
 func through(t *testing.T, editor, agent io.Reader, terminal string) (toEditor, toAgent string, d *deaf) {
 	t.Helper()
 	d = &deaf{}
@@ -49,7 +49,7 @@ func through(t *testing.T, editor, agent io.Reader, terminal string) (toEditor, 
 	return e.String(), a.String(), d
 }
 
-// Whatever the agent says, the editor gets the same lines, or an error: nothing that any of three ways to read JSON lines takes for
+// The editor gets the lines of the agent, whatever they are, or an error: nothing that any of three ways to read JSON lines takes for
 // a file method or, where they are refused, a terminal.
 func FuzzAgent(f *testing.F) {
 	for _, s := range []string{
@@ -102,7 +102,7 @@ func FuzzAgent(f *testing.F) {
 	})
 }
 
-// Whatever the editor says goes to the agent as it is, but for what opens connections and sessions and answers us.
+// The lines of the editor go to the agent as they are, but for those that open connections and sessions or answer us.
 func FuzzEditor(f *testing.F) {
 	for _, s := range []string{`{"id":0,"method":"initialize","params":{"clientCapabilities":{}}}`, `{"id":1,"method":"session/new","params":{"cwd":"/w"}}`,
 		`{"jsonrpc":"2.0","id":7,"result":null}`, "[]\n{}", "x", "{\"id\":0,\"0\":{\"0\":{}\x00 "} {

@@ -29,8 +29,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the conversations in testdata as they are")
 
 // TestConversations has an editor and an agent say what the section "talk" of each testdata/*.txtar has them say. Lines that
-// begin with "editor: " and "agent: " are sent, and stage.say knows verbs for what is frequent. What the other side gets is
-// written under each line, in "> editor" and "> agent". Sections below tree/ are on the disk, those below buffers/ are what the editor
+// begin with "editor: " and "agent: " are sent, and stage.say knows verbs for frequent ones. What the other side gets is
+// written under each line, in "> editor" and "> agent". Sections below tree/ are on the disk, those below buffers/ are the texts that the editor
 // holds. The section "setup" has words: "editor=rw" (also r, w, -: which file methods it has), "terminal=…", and keys of the
 // configuration. At the end the section "after" tells disk and buffers, as far as they changed.
 func TestConversations(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"moltisfs/internal/ndjson"
 )
 
-// A message is one line, and what of it decides where it goes. All are parts of the line.
+// A message is one line, and the parts of it that decide where it goes.
 type message struct {
 	line               []byte
 	id, params, result []byte // raw; nil where there is none
@@ -22,10 +22,10 @@ type message struct {
 	method             string
 }
 
-// asks says that a message is a request, which has an answer.
+// asks reports whether a message is a request, which has an answer.
 func (m *message) asks() bool { return m.method != "" && m.id != nil }
 
-// answers says that it is the answer of a request.
+// answers reports whether a message is the answer of a request.
 func (m *message) answers() bool { return m.method == "" && m.id != nil }
 
 var (
@@ -66,7 +66,7 @@ func read(line []byte) (m message, err error) {
 	return m, err
 }
 
-// readStrictly takes apart a line that every reader takes apart in the same way: what passes here
+// readStrictly takes apart a line that every reader takes apart in the same way: a line that passes here
 // as one thing must not be another to the editor.
 func readStrictly(line []byte) (message, error) {
 	m, err := read(line)
@@ -84,7 +84,7 @@ func readStrictly(line []byte) (message, error) {
 	return m, nil
 }
 
-// hides says that a reader that ends lines at more than "\n", as some do, finds a message of its
+// hides reports whether a reader that ends lines at more than "\n", as some do, finds a message of its
 // own in a line. In JSON that is valid these can only be white space or stand in a string.
 func hides(body []byte) bool {
 	if bytes.IndexByte(body, '\r') >= 0 {
@@ -125,7 +125,8 @@ func pick(object []byte, names []string) (parts [][]byte, err error) {
 	return parts, err
 }
 
-// with is an object with a member set, and all else as it stands. What is no object becomes one.
+// with sets a member of an object, and leaves all else as it stands: given {"a":1}, "b" and 2, it gives {"b":2,"a":1}.
+// Any other value becomes an object.
 func with(object []byte, name string, value []byte) []byte {
 	if object = bytes.TrimSpace(object); len(object) == 0 || object[0] != '{' {
 		object = []byte("{}")
@@ -147,10 +148,10 @@ func with(object []byte, name string, value []byte) []byte {
 	return append(member, object[1:]...)
 }
 
-// keptLine is how large a line may be for its memory to be kept for the next one.
+// keptLine bounds a line whose memory is kept for the next one.
 const keptLine = 1 << 20
 
-// lines reads lines of any length: the longest one is what it holds.
+// lines reads lines of any length. It holds the longest one.
 type lines struct {
 	r    *bufio.Reader
 	long []byte
@@ -158,8 +159,8 @@ type lines struct {
 
 func linesOf(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
 
-// next is one line with its end, good until the next call. What comes before the end of the input
-// without one gets one.
+// next is one line with its end, good until the next call. The last line gets an end
+// if it has none.
 func (l *lines) next() ([]byte, error) {
 	line, err := l.r.ReadSlice('\n')
 	if err == nil {

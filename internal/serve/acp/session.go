@@ -195,7 +195,7 @@ func (p *Proxy) Fill(ctx context.Context, key string, c *dialect.Call) error {
 	return nil
 }
 
-// Knows says whether a key was given to a session.
+// Knows reports whether a key was given to a session.
 func (p *Proxy) Knows(key string) bool { return p.keys.get(key) != nil }
 
 // answered looks at an answer of the agent: it may name a session, or itself.

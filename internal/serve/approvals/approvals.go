@@ -1,4 +1,4 @@
-// Package approvals is how operators answer from afar what waits in the queue: by JSON-RPC, and as
+// Package approvals lets operators answer the questions of the queue from afar: by JSON-RPC, and as
 // a gateway does over a WebSocket in Moltis' wire form. It opens nothing: it is given a queue, and
 // requests that a server has found to be an operator's.
 //
@@ -20,15 +20,14 @@
 package approvals
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/approval/queue"
+	"moltisfs/internal/args"
 )
 
 // Error is a fault of a request.
@@ -59,59 +58,54 @@ type Method = func(ctx context.Context, by string, params json.RawMessage) (any,
 
 // Methods are approvals.* over a queue, by name.
 func Methods(q *queue.Queue) map[string]Method {
+	type answer struct {
+		ID     string `json:"id"`
+		Reason string `json:"reason,omitempty"`
+		Unseen bool   `json:"unseen,omitempty"`
+	}
+	answers := func(d approval.Decision) Method {
+		return taking(func(by string, p *answer) (any, error) {
+			who := operator(by)
+			who.Unseen = p.Unseen
+			e, err := q.Answer(p.ID, d, who, p.Reason)
+			e.Question.Diff = ""
+			return map[string]any{"approval": e}, err
+		})
+	}
 	return map[string]Method{
-		"approvals.list": func(_ context.Context, _ string, params json.RawMessage) (any, error) {
-			var p struct {
-				All bool `json:"all"`
-			}
-			if err := decode(params, &p); err != nil {
-				return nil, err
-			}
+		"approvals.list": taking(func(_ string, p *struct {
+			All bool `json:"all,omitempty"`
+		}) (any, error) {
 			list, err := q.List(p.All)
-			if err != nil {
-				return nil, asError(err)
-			}
-			return map[string]any{"approvals": append([]queue.Entry{}, list...)}, nil
-		},
-		"approvals.show": func(_ context.Context, by string, params json.RawMessage) (any, error) {
-			var p struct {
-				ID string `json:"id"`
-			}
-			if err := decode(params, &p); err != nil {
-				return nil, err
-			}
+			return map[string]any{"approvals": append([]queue.Entry{}, list...)}, err
+		}),
+		"approvals.show": taking(func(by string, p *struct {
+			ID string `json:"id"`
+		}) (any, error) {
 			e, err := q.Get(p.ID)
 			if err == nil && e.State == queue.Pending {
 				err = q.Saw(e.ID, operator(by))
 			}
-			if err != nil {
-				return nil, asError(err)
-			}
-			return map[string]any{"approval": e, "card": approval.Card(e.Question, math.MaxInt)}, nil
-		},
-		"approvals.approve": answers(q, approval.Approved),
-		"approvals.deny":    answers(q, approval.Denied),
+			return map[string]any{"approval": e, "card": approval.Card(e.Question, math.MaxInt)}, err
+		}),
+		"approvals.approve": answers(approval.Approved),
+		"approvals.deny":    answers(approval.Denied),
 	}
 }
 
-func answers(q *queue.Queue, d approval.Decision) Method {
+// taking makes a method of a function that takes the parameters P.
+func taking[P any](run func(by string, p *P) (any, error)) Method {
+	spec := args.Of[P](nil)
 	return func(_ context.Context, by string, params json.RawMessage) (any, error) {
-		var p struct {
-			ID     string `json:"id"`
-			Reason string `json:"reason"`
-			Unseen bool   `json:"unseen"`
+		p, err := spec.Decode(params)
+		if bad, ok := errors.AsType[*args.Error](err); ok {
+			return nil, &Error{codeParams, "params: " + bad.What + "; " + bad.Hint}
 		}
-		if err := decode(params, &p); err != nil {
-			return nil, err
-		}
-		who := operator(by)
-		who.Unseen = p.Unseen
-		e, err := q.Answer(p.ID, d, who, p.Reason)
+		result, err := run(by, p.(*P))
 		if err != nil {
 			return nil, asError(err)
 		}
-		e.Question.Diff = ""
-		return map[string]any{"approval": e}, nil
+		return result, nil
 	}
 }
 
@@ -121,25 +115,6 @@ func operator(principal string) queue.By {
 		return queue.By{}
 	}
 	return queue.By{Name: "operator " + principal, Principal: principal}
-}
-
-// decode is strict: what nobody reads must not be thought to have an effect.
-func decode(params json.RawMessage, v any) error {
-	if len(params) == 0 {
-		params = json.RawMessage("{}")
-	}
-	d := json.NewDecoder(bytes.NewReader(params))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("there is more after the object")
-		}
-	}
-	if err != nil {
-		return &Error{codeParams, "wrong parameters: " + err.Error()}
-	}
-	return nil
 }
 
 // asError gives the error err of the queue as the operator hears it.

@@ -78,15 +78,15 @@ func TestMethods(t *testing.T) {
 		code               int
 	}{
 		{"list", "ann", ``, `"id":"` + one.id, 0},
-		{"list", "ann", `{"al":true}`, "unknown field", codeParams},
-		{"list", "ann", `{"all":"yes"}`, "wrong parameters", codeParams},
-		{"list", "ann", `{} {}`, "there is more", codeParams},
+		{"list", "ann", `{"al":true}`, "no argument", codeParams},
+		{"list", "ann", `{"all":"maybe"}`, "params: ", codeParams},
+		{"list", "ann", `{} {}`, "params: ", codeParams},
 		{"show", "ann", `{"id":"` + one.id + `"}`, `a\\u{202e}txt`, 0},
 		{"show", "ann", `{"id":"../x"}`, "no such question", codeNotFound},
 		{"show", "ann", `{"id":"` + one.id[:6] + `"}`, "no such question", codeNotFound},
 		{"approve", "agent", `{"id":"` + one.id + `"}`, "who asks can't answer", codeDenied},
 		{"approve", "", `{"id":"` + one.id + `"}`, "needs a name", 0},
-		{"approve", "ann", `{"id":"` + one.id + `","decision":"denied"}`, "unknown field", codeParams},
+		{"approve", "ann", `{"id":"` + one.id + `","decision":"denied"}`, "no argument", codeParams},
 		{"deny", "ann", `{"id":"` + one.id + `","reason":"` + strings.Repeat("n", 5000) + `"}`, "at most", codeParams},
 		{"approve", "ann", `{"id":"` + one.id + `"}`, `"state":"approved"`, 0},
 		{"approve", "bob", `{"id":"` + one.id + `"}`, "was approved by operator ann", codeOver},
@@ -179,7 +179,7 @@ func TestGateway(t *testing.T) {
 	late := ask(t, q, example())
 	came := w.next("event")
 	for _, want := range []string{`"event":"exec.approval.requested"`, `"requestId":"` + late.id + `"`, `"command":"Write /w/a\\u{202e}txt"`,
-		`"sessionKey":"s1"`, `"diff":"+one\n"`, `"seq":1`} {
+		`"sessionKey":"s1"`, `\n+one\n"`, `"seq":1`} {
 		if !strings.Contains(came, want) {
 			t.Errorf("%s is not in %s", want, came)
 		}
@@ -213,7 +213,7 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// Who is connected is told of alerts, escaped; nobody else is, and nobody waits for a client that takes none.
+// Connected operators get alerts, escaped. A client that takes none holds nobody up.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	g := &Gateway{Queue: queue.Open(t.TempDir())}
@@ -236,7 +236,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// What an operator's own principal asked is somebody else's to answer.
+// An operator does not answer the question of their own principal.
 func TestOwnQuestion(t *testing.T) {
 	t.Parallel()
 	q := queue.Open(t.TempDir())
@@ -276,7 +276,7 @@ func TestUnseenByAnyDoor(t *testing.T) {
 		}
 		one, two := ask(t, q, long), ask(t, q, long)
 		for range 2 {
-			if e := w.next("event"); len(e) > 2*maxDiff || !strings.Contains(e, `"diffCut":`) {
+			if e := w.next("event"); len(e) > 2*maxDiff || !strings.Contains(e, `"unseen":`) {
 				t.Errorf("%s: %d bytes: %.300s", name, len(e), e)
 			}
 		}
@@ -367,7 +367,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// Who does not read is dropped, and the question waits for others, as it does when a gateway goes away.
+// A client that does not read is dropped, and the question waits for others, as it does when a gateway goes away.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	q := queue.Open(t.TempDir())

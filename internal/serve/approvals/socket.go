@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,10 +30,10 @@ import (
 //	{"type": "event", "event", "payload", "seq"}
 //
 // A question that comes is the event exec.approval.requested {requestId, command, sessionKey}, to
-// which we add the tool, paths, warnings and the diff, all escaped. exec.approval.request
+// which we add its card, which is escaped. exec.approval.request
 // {sessionKey?} lists what waits, exec.approval.resolve {requestId, decision} answers "approved" or
 // "denied". An id that is not there is warned of and no error, as in Moltis; a question that is
-// over is one. connect is answered and not needed: who calls is known from the request.
+// over is one. connect is answered and not needed: the request has told the caller.
 //
 // The event alert {alertId, severity, message, context, principal, sessionKey} is ours: an agent sent
 // one. A client that does not take them misses some.
@@ -49,7 +50,7 @@ type Gateway struct {
 	patience time.Duration // for tests
 }
 
-// The bounds. What a client does not take in writeTime closes its connection.
+// The bounds. A client that does not take a message in writeTime loses its connection.
 const (
 	maxConnections = 32
 	maxFrame       = 64 << 10
@@ -142,7 +143,7 @@ type client struct {
 	conn   *websocket.Conn
 	by     string
 	logger *slog.Logger
-	// patience is how long it may take to take a message.
+	// patience bounds the time to take a message.
 	patience time.Duration
 	seq      int             // of the events
 	known    map[string]bool // the questions that it was told of
@@ -151,27 +152,13 @@ type client struct {
 
 // show makes a question one for the wire, with at most so many bytes of its diff.
 func (c *client) show(e queue.Entry, most int) request {
-	q := &e.Question
-	r := request{
-		RequestID: e.ID, Command: command(q), SessionKey: approval.Escape(q.Session, false),
-		Tool: approval.Escape(q.Tool, false), Principal: approval.Escape(q.Principal, false),
-		Warnings: escaped(q.Warnings), Expires: q.Expires,
+	q, lines := e.Question, math.MaxInt
+	if len(q.Diff) > most {
+		lines = strings.Count(q.Diff[:most], "\n")
 	}
-	// A list of paths is as long as a diff may be.
-	size := 0
-	for _, p := range q.Paths {
-		if size += len(p); size > most {
-			break
-		}
-		r.Paths = append(r.Paths, approval.Escape(p, false))
-	}
-	shown := q.Diff
-	if len(shown) > most {
-		shown = shown[:strings.LastIndexByte(shown[:most], '\n')+1]
-		r.DiffCut = approval.Unseen(*q, strings.Count(shown, "\n"))
-	}
-	r.Diff = approval.Escape(shown, true)
-	if r.DiffCut == 0 && len(r.Paths) == len(q.Paths) {
+	r := request{RequestID: e.ID, Command: command(&q), SessionKey: approval.Escape(q.Session, false),
+		Card: approval.Card(q, lines), Unseen: approval.Unseen(q, lines), Expires: q.Expires}
+	if r.Unseen == 0 && len(q.Paths) <= approval.CardPaths {
 		_ = c.queue.Saw(e.ID, operator(c.by)) // else approvals.show has to show it
 	}
 	return r
@@ -222,7 +209,7 @@ func (c *client) watch(ctx context.Context) {
 	}
 }
 
-// look sends what has come since the last look.
+// look sends the questions that have come since the last look.
 func (c *client) look(ctx context.Context) error {
 	ids, err := c.queue.Unanswered()
 	if err != nil {
@@ -409,12 +396,8 @@ type request struct {
 	RequestID  string    `json:"requestId"`
 	Command    string    `json:"command"`
 	SessionKey string    `json:"sessionKey"`
-	Tool       string    `json:"tool"`
-	Principal  string    `json:"principal"`
-	Paths      []string  `json:"paths"`
-	Warnings   []string  `json:"warnings,omitempty"`
-	Diff       string    `json:"diff"`
-	DiffCut    int       `json:"diffCut,omitempty"` // lines that are left out of diff
+	Card       string    `json:"card"`
+	Unseen     int       `json:"unseen,omitempty"` // lines of the diff that are not on the card
 	Expires    time.Time `json:"expires,omitzero"`
 }
 
@@ -438,11 +421,4 @@ func command(q *approval.Question) string {
 		s += fmt.Sprintf(" and %d more", n)
 	}
 	return s
-}
-
-func escaped(list []string) (out []string) {
-	for _, s := range list {
-		out = append(out, approval.Escape(s, false))
-	}
-	return out
 }

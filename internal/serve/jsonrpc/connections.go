@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 
 	"moltisfs/internal/serve"
@@ -22,11 +21,10 @@ type connections struct {
 	strangers []*connection // the oldest first
 }
 
-// A connection knows where it comes from, and once a request has shown it, whose it is.
+// A connection knows whose it is, once a request has shown that.
 type connection struct {
 	net.Conn
 	of   *connections
-	from string // its address; on a socket, whether it is our own user's
 	peer peer
 	who  string // "": a stranger, or closed
 }
@@ -53,28 +51,16 @@ func (l counted) Accept() (net.Conn, error) {
 	return l.of.enter(c), nil
 }
 
-// enter takes a stranger in. Where there are too many, the oldest connection of the busiest address goes:
-// a caller with a token shows it at once, and one without can only push out their like.
+// enter takes a stranger in. Where there are too many, the oldest goes: a caller with a token shows it at once,
+// and one without can only push out their like.
 func (s *connections) enter(c net.Conn) *connection {
 	socket, known, ours := serve.Peer(c)
-	from, _, err := net.SplitHostPort(c.RemoteAddr().String())
-	if err != nil {
-		from = strconv.FormatBool(ours)
-	}
-	one := &connection{Conn: c, of: s, from: from, peer: peer{socket, known, ours}}
+	one := &connection{Conn: c, of: s, peer: peer{socket, known, ours}}
 	s.mu.Lock()
 	s.strangers = append(s.strangers, one)
 	var oldest *connection
 	if len(s.strangers) > s.most {
-		from := map[string]int{}
-		for _, o := range s.strangers {
-			from[o.from]++
-		}
-		for _, o := range s.strangers {
-			if oldest == nil || from[o.from] > from[oldest.from] {
-				oldest = o
-			}
-		}
+		oldest = s.strangers[0]
 	}
 	s.mu.Unlock()
 	if oldest != nil {
@@ -83,8 +69,8 @@ func (s *connections) enter(c net.Conn) *connection {
 	return one
 }
 
-// belongs says that the connection of a request is a principal's, if that may have one more; nil is
-// none that is counted.
+// belongs notes that the connection of a request is the principal who's, and reports whether that may have one more.
+// A nil connection is not counted.
 func (c *connection) belongs(who string) bool {
 	if c == nil {
 		return true

@@ -65,7 +65,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hasMethod says whether a request has the one method of its place, and refuses it if not.
+// hasMethod reports whether a request has the one method of its place, and refuses it if not.
 func hasMethod(w http.ResponseWriter, r *http.Request, want string) bool {
 	if r.Method == want {
 		return true
@@ -110,9 +110,6 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 	c, err := s.authenticate(r, p)
 	switch {
 	case errors.Is(err, serve.ErrUnknownToken):
-		if r.Header.Get("Authorization") != "" {
-			s.delay(r.Context())
-		}
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		refuse(w, http.StatusUnauthorized, codeAuth, "a valid token is needed: Authorization: Bearer …")
 	case err != nil:
@@ -173,29 +170,13 @@ func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	return c, nil
 }
 
-// holds says whether the caller would still be let in.
+// holds reports whether the caller would still be let in.
 func (s *Server) holds(c *caller) bool {
 	if c.secret == "" {
 		return true
 	}
 	_, err := s.o.Tokens.Check(c.secret, time.Now())
 	return err == nil
-}
-
-// delay makes a request with a wrong token wait, as long as there are places to wait in: a guess costs the
-// guesser's connection alone, and 256 bits need no more.
-func (s *Server) delay(ctx context.Context) {
-	select {
-	case s.guesses <- struct{}{}:
-	default:
-		return
-	}
-	defer func() { <-s.guesses }()
-	select {
-	case <-time.After(guessDelay):
-	case <-ctx.Done():
-	case <-s.stopping.Done():
-	}
 }
 
 // operators keeps next to callers who operate.
@@ -276,7 +257,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// write gives an answer to whoever takes it in time.
+// write gives an answer to a client that takes it in time.
 func write(w http.ResponseWriter, status int, kind string, body []byte) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyTime))
 	w.Header().Set("Content-Type", kind)

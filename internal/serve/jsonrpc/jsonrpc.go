@@ -9,8 +9,9 @@
 //	GET  /healthz  whether it serves
 //	GET  /metrics  for Prometheus; operators only
 //
-// invoke and js.run answer {"success": true, "data": …}, or for a refusal {"success": false, "error":
-// {type, message, description, recovery, retryable, retry_after, context}}. A fault of the
+// invoke and js.run answer {"success": true, "data": …}, or {"success": false, "error": …} with the
+// refusal of the dialect; that of capability has type, message, description, recovery, retryable,
+// retry_after and context. A fault of the
 // request itself is a JSON-RPC error: the standard codes, -32000 for too much at once, -32001 for
 // a call that this caller may not make, -32003 for no valid token, -32004 for no such session.
 //
@@ -28,8 +29,7 @@
 //
 // Bounds: 32 MiB a body, 100 requests a batch, 64 calls at the same time and 1024 sessions for each
 // principal. Calls beyond wait; all else is refused. Of the descriptors of the process a quarter is for
-// connections that have shown no token: one that comes then takes the place of the oldest of those from
-// where most are. Another quarter is for the others, and no principal has more than half of that.
+// connections that have shown no token: beyond them the oldest of those is closed. Another quarter is for the others, and no principal has more than half of that.
 package jsonrpc
 
 import (
@@ -50,10 +50,10 @@ import (
 	"moltisfs/internal/serve"
 )
 
-// Options is how to serve. Without Tokens nobody but the sockets' own user gets in.
+// Options says how to serve. Without Tokens nobody but the sockets' own user gets in.
 type Options struct {
 	Tokens *serve.TokenStore
-	Local  string // the principal of who comes by a Unix socket without a token; "local" when empty
+	Local  string // the principal of our own user on a Unix socket, without a token; "local" when empty
 	Run    string // the session of calls that name none; "" leaves that to the dialect
 	// Origins and Hosts are let in besides what the package comment says.
 	Origins, Hosts []string
@@ -79,8 +79,8 @@ const (
 	bodyTime   = time.Minute // to send one, and to take an answer
 	idleTime   = 2 * time.Minute
 	grace      = 8 * time.Second        // for calls under way when the server is told to end
-	flushTime  = 250 * time.Millisecond // for what was answered to leave
-	guessDelay = 100 * time.Millisecond
+	flushTime  = 250 * time.Millisecond // for the last answers to leave
+	tokenStale = 100 * time.Millisecond // after which a token is looked at again
 )
 
 // Server answers requests. Make it with New.
@@ -93,7 +93,6 @@ type Server struct {
 	connections *connections
 	stopping    context.Context // ends first: polls and handlers are woken
 	stop        context.CancelFunc
-	guesses     chan struct{} // places to wait in after a wrong token
 	bodyTime    time.Duration // that a body may take
 
 	mu      sync.Mutex
@@ -112,14 +111,13 @@ func New(d dialect.Dialect, o Options) *Server {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	s := &Server{
 		o: o, catalog: newCatalog(d.Definitions()), dialect: d, sessions: newSessions(d),
-		guesses: make(chan struct{}, 64), running: map[*visit]bool{},
-		bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
+		running: map[*visit]bool{}, bodyTime: bodyTime, connections: newConnections(serve.Descriptors()),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
-// Serve answers what comes in by the listeners, which it closes, until ctx ends. Then polls are
+// Serve answers the requests that come by the listeners, which it closes, until ctx ends. Then polls are
 // answered, calls under way run to their end, and those that take longer than 8 seconds are
 // cancelled. All sessions end. It serves once.
 func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
@@ -170,7 +168,7 @@ func (s *Server) shutdown(hs *http.Server) {
 		s.visits.Wait()
 		time.AfterFunc(flushTime, cancel)
 	}()
-	_ = hs.Shutdown(ctx) // whoever is left is cut off by Close
+	_ = hs.Shutdown(ctx) // Close cuts off the others
 }
 
 // enter keeps a request among those that end with their caller's token, if any are still taken.

@@ -59,10 +59,6 @@ func (d *toy) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) 
 		return said{"text", fmt.Sprintf(`{"tool":%q,"by":%q,"session":%q,"args":%s}`, c.Tool, c.Principal, c.Session, c.Args), false}, nil
 	case "own_error":
 		return said{"x", `{"type":"NotFound","message":"gone","recovery":[],"retryable":true}`, true}, nil
-	case "tools_error":
-		return said{"not_found", `{"kind":"not_found","error":"it is not there","hint":"look","next":{"tool":"Glob","args":{"pattern":"*"}}}`, true}, nil
-	case "bare_error":
-		return said{"odd", `{"said":3,"hint":4}`, true}, nil
 	case "panics":
 		panic("in the dialect")
 	case "broken":
@@ -224,10 +220,6 @@ func TestMethods(t *testing.T) {
 		{"capabilities.invoke", `{"capability":"` + strings.Repeat("ü", 200) + `"}`, `"there is no tool \"` + strings.Repeat("ü", 128) + `\";`},
 		{"capabilities.invoke", `{"capability":"own_error"}`,
 			`{"success":false,"error":{"type":"NotFound","message":"gone","recovery":[],"retryable":true}}`},
-		{"capabilities.invoke", `{"capability":"tools_error"}`,
-			`{"success":false,"error":{"type":"not_found","message":"it is not there","description":"it is not there","recovery":[{"action":"hint",` +
-				`"description":"look","capability":"Glob","inputs":{"pattern":"*"}}],"retryable":false,"retry_after":null,"context":{"kind":"not_found",`},
-		{"capabilities.invoke", `{"capability":"bare_error"}`, `"type":"odd","message":"in words","description":"in words","recovery":[],`},
 		{"capabilities.invoke", `{"capability":"panics"}`, `"error":{"code":-32603,"message":"internal error"}`},
 		{"capabilities.invoke", `{"capability":"broken"}`, `"code":-32603,"message":"internal error; the server's log says more"`},
 		{"capabilities.invoke", `{"capability":"Read","session_id":"s-none"}`, `"code":-32004`},
@@ -310,7 +302,7 @@ func TestHostileBodies(t *testing.T) {
 	}
 }
 
-// Requests of a batch are answered in their order; who sends no id is not answered.
+// Requests of a batch are answered in their order; one without an id is not answered.
 func TestBatchesAndNotifications(t *testing.T) {
 	t.Parallel()
 	r := run(t)
@@ -340,7 +332,7 @@ func TestBatchesAndNotifications(t *testing.T) {
 	}
 }
 
-// Who has no token, or one that does not hold, is told one thing, whatever it was. What a token is
+// A caller without a token, or with one that does not hold, is told one thing, whatever it was. What a token is
 // for is all that it does.
 func TestTokens(t *testing.T) {
 	t.Parallel()
@@ -421,7 +413,7 @@ type coded struct{}
 func (coded) Error() string { return "too late" }
 func (coded) RPCCode() int  { return -32044 }
 
-// What a web page can make a browser send does not come through.
+// Requests that a web page can make a browser send do not come through.
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	r := run(t, func(o *Options) { o.Hosts, o.Origins = []string{"files.example"}, []string{"https://app.example"} })

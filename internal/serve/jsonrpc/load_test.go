@@ -1,20 +1,17 @@
 package jsonrpc_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -146,74 +143,15 @@ func must(t testing.TB, err error) {
 }
 
 // BenchmarkReadOverJSONRPC is one Read of 4 KB over loopback, on a connection that stays: with its
-// token looked up, its record in the audit log, and its answer taken. Go's own client hands each
-// exchange through three goroutines; "lean" writes the request and reads the answer itself.
+// token looked up, its record in the audit log, and its answer taken.
 func BenchmarkReadOverJSONRPC(b *testing.B) {
 	s := serveTools(b, config.Default(), tools.Options{})
 	file := filepath.Join(s.dir, "a.txt")
 	must(b, os.WriteFile(file, []byte(strings.Repeat("sixteen bytes it\n", 4096/17)), 0o600))
 	params := fmt.Sprintf(`{"capability":"Read","arguments":{"file_path":%q}}`, file)
-	good := func(b *testing.B, answer []byte) {
-		if !bytes.Contains(answer, []byte(`"success":true`)) {
+	for b.Loop() {
+		if answer := s.send(b, "capabilities.invoke", params); !bytes.Contains(answer, []byte(`"success":true`)) {
 			b.Fatalf("%s", answer)
 		}
 	}
-	b.Run("net/http", func(b *testing.B) {
-		for b.Loop() {
-			good(b, s.send(b, "capabilities.invoke", params))
-		}
-	})
-	b.Run("lean", func(b *testing.B) {
-		c := s.dial(b)
-		for b.Loop() {
-			good(b, c.send(b, "capabilities.invoke", params))
-		}
-	})
-	b.Run("refused", func(b *testing.B) { // what the exchange costs by itself
-		c := s.dial(b)
-		for b.Loop() {
-			c.send(b, "nothing", "{}")
-		}
-	})
-}
-
-// lean is a connection without a client's own machinery.
-type lean struct {
-	*served
-	conn net.Conn
-	in   *bufio.Reader
-	body []byte
-}
-
-func (s *served) dial(b *testing.B) *lean {
-	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/rpc"))
-	must(b, err)
-	b.Cleanup(func() { conn.Close() })
-	return &lean{served: s, conn: conn, in: bufio.NewReader(conn)}
-}
-
-func (c *lean) send(b *testing.B, method, params string) []byte {
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)
-	_, err := fmt.Fprintf(c.conn, "POST /rpc HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", c.secret, len(body), body)
-	must(b, err)
-	size := -1
-	for {
-		line, err := c.in.ReadSlice('\n')
-		must(b, err)
-		if n, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
-			size, _ = strconv.Atoi(strings.TrimSpace(string(n)))
-		}
-		if len(line) <= 2 {
-			break
-		}
-	}
-	if size < 0 {
-		b.Fatal("the answer has no length")
-	}
-	c.body = slices.Grow(c.body[:0], size)[:size]
-	if _, err := io.ReadFull(c.in, c.body); err != nil {
-		b.Fatal(err)
-	}
-	return c.body
 }

@@ -66,7 +66,7 @@ func response(id, result json.RawMessage, e *rpcError) []byte {
 	return b // it never fails: the data are strings and numbers
 }
 
-// answer carries out what a body asks for, one after the other. nil: nobody waits for an answer.
+// answer carries out the requests of a body, one after the other. It is nil where nobody waits for an answer.
 func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []byte, status int) {
 	items, batch, e := split(body)
 	if e != nil {
@@ -91,7 +91,7 @@ func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []b
 		one := response(r.id, result, e)
 		all, size = append(all, one), size+len(one)
 	}
-	if (ctx.Err() != nil || time.Since(start) > guessDelay) && !s.holds(c) { // it was ended, or it waited, as for events
+	if (ctx.Err() != nil || time.Since(start) > tokenStale) && !s.holds(c) { // it was ended, or it waited, as for events
 		return response(nil, nil, wrong(codeAuth, "the token holds no more")), http.StatusUnauthorized
 	}
 	switch {

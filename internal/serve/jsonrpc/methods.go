@@ -53,7 +53,7 @@ func newCatalog(defs []dialect.Definition) catalog {
 	return c
 }
 
-// tool is the name under which a dialect knows what is called so, or the begin of an unknown one.
+// tool gives the name under which the dialect knows a tool of this name, or the beginning of an unknown name.
 func (c catalog) tool(name string) string {
 	if i, ok := c.names[name]; ok {
 		return c.entries[i].tool
@@ -231,7 +231,7 @@ func (s *Server) runScript(ctx context.Context, by asker, p *scriptParams) (any,
 	return s.invoke(ctx, by, &invokeParams{Capability: "run_js", Arguments: raw, SessionID: session})
 }
 
-// wrapped is an answer in the form of the protocol.
+// wrapped is an answer in the form of the protocol. A refusal is in the dialect's own form.
 func wrapped(a dialect.Answer) (json.RawMessage, error) {
 	raw, err := a.JSON(true)
 	if err != nil {
@@ -240,49 +240,8 @@ func wrapped(a dialect.Answer) (json.RawMessage, error) {
 	before := `{"success":true,"data":`
 	if a.Refused() {
 		before = `{"success":false,"error":`
-		if raw, err = refusal(a, raw); err != nil {
-			return nil, err
-		}
 	}
 	return slices.Concat([]byte(before), raw, []byte("}")), nil
-}
-
-// recovery is one way on.
-type recovery struct {
-	Action      string          `json:"action"`
-	Description string          `json:"description"`
-	Capability  string          `json:"capability,omitempty"`
-	Inputs      json.RawMessage `json:"inputs,omitempty"`
-}
-
-// refusal is the error object of a refusal. A dialect that has such objects itself has said all.
-func refusal(a dialect.Answer, raw json.RawMessage) (json.RawMessage, error) {
-	var says struct {
-		Type, Message, Error, Hint string
-		Recovery                   []recovery
-		Next                       struct {
-			Tool string
-			Args json.RawMessage
-		}
-	}
-	_ = json.Unmarshal(raw, &says) // other forms have other types there
-	if says.Type != "" && says.Message != "" && says.Recovery != nil {
-		return raw, nil
-	}
-	message := cmp.Or(says.Error, a.Text())
-	ways := []recovery{}
-	if says.Hint != "" || says.Next.Tool != "" {
-		ways = append(ways, recovery{"hint", says.Hint, says.Next.Tool, says.Next.Args})
-	}
-	return json.Marshal(struct {
-		Type        string          `json:"type"`
-		Message     string          `json:"message"`
-		Description string          `json:"description"`
-		Recovery    []recovery      `json:"recovery"`
-		Retryable   bool            `json:"retryable"`
-		RetryAfter  *int            `json:"retry_after"`
-		Context     json.RawMessage `json:"context"`
-	}{a.Kind(), message, message, ways, false, nil, raw})
 }
 
 func (s *Server) createSession(_ context.Context, by asker, _ *struct{}) (any, error) {
@@ -330,7 +289,6 @@ func (s *Server) events(ctx context.Context, by asker, p *eventsParams) (any, er
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	defer context.AfterFunc(one.alive, cancel)()
-	s.sessions.poll(one, cancel)
 	d, ok := s.dialect.(dialect.Feed)
 	if !ok { // nothing ever happens
 		<-polled.Done()

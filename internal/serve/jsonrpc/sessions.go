@@ -31,9 +31,8 @@ type session struct {
 	die           context.CancelFunc
 	using         sync.WaitGroup // its requests under way
 
-	uses  int                // with the mutex of sessions, as the rest
-	last  time.Time          // that one ended
-	other context.CancelFunc // of the poll before
+	uses int       // with the mutex of sessions, as the rest
+	last time.Time // that one ended
 }
 
 func newSessions(d dialect.Dialect) *sessions {
@@ -72,17 +71,6 @@ func (s *sessions) use(principal, id string) (_ *session, leave func(), _ error)
 		one.uses, one.last = one.uses-1, time.Now()
 		one.using.Done()
 	}, nil
-}
-
-// poll makes a poll, which end ends, the one of its session. The one before, whose client may be
-// gone, ends.
-func (s *sessions) poll(one *session, end context.CancelFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if one.other != nil {
-		one.other()
-	}
-	one.other = end
 }
 
 // remove takes a session out, so that nobody finds it any more. Somebody else may have done so.
@@ -125,7 +113,7 @@ func (s *sessions) drop(ctx context.Context, one *session) error {
 	return s.dialect.EndSession(ctx, one.principal, one.id)
 }
 
-// sweep ends what nobody has used for long.
+// sweep ends the sessions that nobody has used for long.
 func (s *sessions) sweep(ctx context.Context, logger *slog.Logger) {
 	s.endThose(ctx, logger, func(one *session) bool {
 		return one.uses == 0 && time.Since(one.last) > sessionIdle

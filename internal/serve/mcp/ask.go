@@ -19,7 +19,7 @@ import (
 	"moltisfs/internal/dialect"
 )
 
-// diffLines is how much of a diff a question carries: more than is read, too little to break a
+// diffLines bounds the diff of a question: more than is read, too little to break a
 // client.
 const diffLines = 1000
 
@@ -32,7 +32,7 @@ func nobody() approval.Approver {
 	})
 }
 
-// byItself is how soon an answer comes that no person has given: nobody reads a question in less.
+// byItself bounds the time of an answer that no person has given: nobody reads a question in less.
 const byItself = time.Second
 
 // unasked is the answer of a client that can ask but has nobody to ask, and says no by itself.
@@ -41,13 +41,6 @@ var unasked = approval.Answer{Decision: approval.NobodyToAsk, Reason: "nobody wa
 	"have the operator start the server with --approve yes, which leaves it to the client's own " +
 	"permissions, or with --approve queue, or set require_approval = false in [tools.fs]"}
 
-// How far an acceptance goes. A change with a warning is always asked about.
-const (
-	once        = "once"
-	thisFile    = "file"
-	thisSession = "session"
-)
-
 // granted answers a question that an earlier answer goes far enough for.
 func (s *server) granted(q approval.Question) (approval.Answer, bool) {
 	g, end := s.grants.Holds(q, time.Now())
@@ -55,19 +48,12 @@ func (s *server) granted(q approval.Question) (approval.Answer, bool) {
 	return approval.Answer{Decision: approval.Approved, By: by}, g != approval.Once
 }
 
-// A choice is one of the answers that a form offers.
-type choice struct {
-	Const string `json:"const"`
-	Title string `json:"title"`
-}
-
 // form is a question as a client shows it: to accept it is to approve. The user may say how far that
 // goes; and has to, if the diff is too long to be shown, that it is approved unseen.
 func (s *server) form(q approval.Question, revision string) *sdk.ElicitParams {
-	now := time.Now()
 	properties := map[string]any{}
 	if len(q.Warnings) == 0 {
-		properties["allow"] = choices(s.choices(q, now), revision)
+		properties["allow"] = choices(approval.Choices(q), revision)
 	}
 	if n := approval.Unseen(q, diffLines); n > 0 {
 		properties["unseen"] = map[string]any{"type": "boolean", "default": false,
@@ -77,44 +63,27 @@ func (s *server) form(q approval.Question, revision string) *sdk.ElicitParams {
 	if err != nil {
 		panic(err) // strings and maps of them
 	}
-	return &sdk.ElicitParams{Mode: "form", Message: message(q, s.o.Root, now),
+	return &sdk.ElicitParams{Mode: "form", Message: message(q),
 		RequestedSchema: json.RawMessage(schema)}
 }
 
-// choices are how far a yes may go, each with its end.
-func (s *server) choices(q approval.Question, now time.Time) []choice {
-	until := fmt.Sprintf(" in this session, until %s (%s)", clock(now.Add(approval.GrantFor)),
-		span(approval.GrantFor))
-	file := "These files"
-	if len(q.Paths) == 1 {
-		file = approval.Escape(below(s.o.Root, q.Paths[0]), false)
-	}
-	return []choice{{once, "This change only"}, {thisFile, file + until},
-		{thisSession, "Every change" + until}}
-}
-
 // choices as a field of a form. Before 2025-11-25 titles have their own list.
-func choices(all []choice, revision string) map[string]any {
-	field := map[string]any{"type": "string", "title": "Allow", "default": once}
+func choices(all []approval.Choice, revision string) map[string]any {
+	field := map[string]any{"type": "string", "title": "Allow", "default": all[0].Word}
 	if revision >= "2025-11-25" {
-		field["oneOf"] = all
+		var titled []map[string]string
+		for _, c := range all {
+			titled = append(titled, map[string]string{"const": c.Word, "title": c.Title})
+		}
+		field["oneOf"] = titled
 		return field
 	}
-	var values, names []string
+	var words, titles []string
 	for _, c := range all {
-		values, names = append(values, c.Const), append(names, c.Title)
+		words, titles = append(words, c.Word), append(titles, c.Title)
 	}
-	field["enum"], field["enumNames"] = values, names
+	field["enum"], field["enumNames"] = words, titles
 	return field
-}
-
-// offered are the words that the field "allow" takes. What carries a warning is allowed once.
-func offered(q approval.Question) map[string]approval.Grant {
-	words := map[string]approval.Grant{once: approval.Once}
-	if len(q.Warnings) == 0 {
-		words[thisFile], words[thisSession] = approval.ThisFile, approval.ThisSession
-	}
-	return words
 }
 
 // decision makes an answer of the filled form r. Only "accept" approves, and only with values that the form
@@ -133,12 +102,12 @@ func (s *server) decision(q approval.Question, r *sdk.ElicitResult, took time.Du
 		}
 		return no
 	}
-	unseen, more := approval.Unseen(q, diffLines), maps.Clone(r.Content)
+	offered, unseen, more := approval.Choices(q), approval.Unseen(q, diffLines), maps.Clone(r.Content)
 	word, said := more["allow"]
 	if !said {
-		word = once
+		word = offered[0].Word
 	}
-	a := approval.Chosen(by, offered(q), word)
+	a := approval.Chosen(by, offered, word)
 	_, isBool := more["unseen"].(bool)
 	maps.DeleteFunc(more, func(field string, _ any) bool { return field == "allow" || field == "unseen" && isBool })
 	switch {
@@ -193,7 +162,7 @@ func (e *byElicitation) Ask(ctx context.Context, q approval.Question) (approval.
 type formKey struct{}
 
 // send puts the form into its request, which the SDK has without it: it would throw away an answer
-// that does not fit, and with it what the user has said.
+// that does not fit, and with it the user's words.
 func send(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		form, _ := ctx.Value(formKey{}).(*sdk.ElicitParams)
@@ -205,10 +174,14 @@ func send(next sdk.MethodHandler) sdk.MethodHandler {
 }
 
 // message is a question for clients that show three lines of it, as Claude Code does: what happens,
-// and the first lines that go and come. Whoever shows more shows the whole diff, and who asks.
-func message(q approval.Question, root string, now time.Time) string {
+// and the first lines that go and come. Other clients show all of it: the whole diff, the session and the principal.
+func message(q approval.Question) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s +%d −%d", approval.Escape(q.Tool, false), pathsOf(q, root), q.Added, q.Removed)
+	paths := fmt.Sprintf("%d paths", len(q.Paths))
+	if len(q.Paths) == 1 {
+		paths = approval.Escape(q.Paths[0], false)
+	}
+	fmt.Fprintf(&b, "%s %s +%d −%d", approval.Escape(q.Tool, false), paths, q.Added, q.Removed)
 	switch {
 	case len(q.Warnings) > 0:
 		b.WriteString(" (WARNING: " + approval.Escape(q.Warnings[0], false) + ")")
@@ -230,41 +203,13 @@ func message(q approval.Question, root string, now time.Time) string {
 	b.WriteString(approval.Details(q, diffLines))
 	b.WriteString("Accept to allow this change.")
 	if !q.Expires.IsZero() {
-		left := q.Expires.Sub(now).Round(time.Second)
-		fmt.Fprintf(&b, " The question expires at %s, in %s.", clock(q.Expires), span(left))
+		fmt.Fprintf(&b, " The question expires at %s.", q.Expires.Local().Format("15:04:05"))
 	}
 	if q.Session != "" || q.Principal != "" {
 		fmt.Fprintf(&b, "\nsession %s, principal %s", approval.Escape(q.Session, false),
 			approval.Escape(q.Principal, false))
 	}
 	return b.String()
-}
-
-// pathsOf names what changes, below the workspace without it.
-func pathsOf(q approval.Question, root string) string {
-	const named = 3
-	var names []string
-	for _, p := range q.Paths[:min(len(q.Paths), named)] {
-		names = append(names, approval.Escape(below(root, p), false))
-	}
-	switch n := len(q.Paths); {
-	case n <= 1:
-		return strings.Join(names, "")
-	case n > named:
-		names = append(names, "…")
-	}
-	return fmt.Sprintf("%d paths (%s)", len(q.Paths), strings.Join(names, ", "))
-}
-
-// below is a path without the directory that it lies in, unless that is "/".
-func below(root, path string) string {
-	if root == "/" {
-		return path
-	}
-	if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/"); ok && root != "" {
-		return rest
-	}
-	return path
 }
 
 // firstLines are the first removed and the first added line of a diff, or two of a kind where there
@@ -301,26 +246,12 @@ func firstLines(diff string) (out []string) {
 	return out
 }
 
-// clock is a time of day where the server runs, which is where its client runs.
-func clock(t time.Time) string { return t.Local().Format("15:04:05") }
-
-// span is a duration in words.
-func span(d time.Duration) string {
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d seconds", int(d.Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d minutes", int(d.Minutes()))
-	}
-	return fmt.Sprintf("%d hours", int(d.Hours()))
-}
-
 // From this revision on a server may not send requests. A call that needs an answer returns with
 // the question instead, and the client sends the call again with the answer.
 //
 // The call itself is not made twice: it is held in the middle of its chain, where nothing is
 // locked, and goes on when the answer comes. So there is one question, one record in the audit log,
-// and what was approved is what runs. A held call ends with the approval timeout, even if its
+// and the approved change runs. A held call ends with the approval timeout, even if its
 // client never returns.
 const statelessVersion = "2026-07-28"
 

@@ -49,8 +49,8 @@ func TestCancelledSearch(t *testing.T) {
 	}
 }
 
-// The end of the input takes back what waits for approval, whoever was asked, in every revision: a yes that comes later is for
-// nobody. What asks nobody is answered.
+// The end of the input takes back calls that wait for approval, by every approver and in every revision: a yes that comes later is for
+// nobody. A call that asks nobody is answered.
 func TestEndOfInputWithdrawsQuestions(t *testing.T) {
 	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
 		for _, elicit := range []bool{false, true} {

@@ -57,15 +57,15 @@ type Structured string
 
 const (
 	// StructuredAuto gives it to every client but those known to show it to the model in place of
-	// the text or beside it: Claude Code, VS Code, Codex and gemini-cli. What has a block of its own is
-	// left out of it: bytes, and of a long answer what the text block holds.
+	// the text or beside it: Claude Code, VS Code, Codex and gemini-cli. Bytes, and the text
+	// of a long answer, have a block of their own and are left out of it.
 	StructuredAuto Structured = "auto"
 	// StructuredAlways gives the whole payload to every client.
 	StructuredAlways Structured = "always"
 	StructuredNever  Structured = "never"
 )
 
-// Options is how to serve. The zero value is useful.
+// Options says how to serve. The zero value is useful.
 type Options struct {
 	// Principal and Session are whose calls these are, see [dialect.Call]. Run is the session where
 	// Session is "" and the client tells of no conversation of its own.
@@ -79,14 +79,12 @@ type Options struct {
 	// Asking is added to them with Elicit: the first where the client can ask its user, the other where
 	// it can't.
 	Asking [2]string
-	Root   string // questions name paths below it without it
-	// Changed says that the dialect may have other definitions now; the client is told if it has.
+	// Changed receives where the dialect may have other definitions; the client is told if it has.
 	Changed <-chan struct{}
 	Logger  *slog.Logger
 }
 
 type server struct {
-	long    longTexts
 	dialect dialect.Dialect
 	o       Options
 	listed  atomic.Pointer[listed]
@@ -97,7 +95,7 @@ type server struct {
 	heard   context.Context // ends with the input: the client can't answer any more
 }
 
-// Serve answers what comes in until in ends or nobody takes the answers any more, which is no
+// Serve answers the messages from in until in ends or nobody takes the answers any more, which is no
 // error, or ctx is done. It closes neither stream; a read from in may be left behind.
 func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, o Options) error {
 	if o.Structured == "" {
@@ -124,7 +122,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	srv.AddReceivingMiddleware(s.receive)
 	srv.AddSendingMiddleware(send)
 
-	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf, long: &s.long}, nil)
+	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf}, nil)
 	if err != nil {
 		return fmt.Errorf("starting the server: %w", err)
 	}
@@ -201,7 +199,7 @@ func List(defs []dialect.Definition) ([]byte, error) {
 	}{r.Tools})
 }
 
-// receive sees messages before the SDK does, and answers what it would answer less well.
+// receive sees messages before the SDK does, and answers those that it would answer less well.
 func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch {
@@ -227,7 +225,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// instruct adds what changes come to with this client, which is known now.
+// instruct adds to the instructions whether this client, which is known now, can ask its user about changes.
 func (s *server) instruct(res sdk.Result, req sdk.Request) {
 	if !s.o.Elicit {
 		return
@@ -261,7 +259,7 @@ func withoutOutput(list []*sdk.Tool) []*sdk.Tool {
 	return out
 }
 
-// structured says whether this client gets structuredContent.
+// structured reports whether this client gets structuredContent.
 func (s *server) structured(client *sdk.Implementation) bool {
 	if s.o.Structured != StructuredAuto || client == nil {
 		return s.o.Structured != StructuredNever
@@ -290,8 +288,8 @@ func protocolError(err error) error {
 // metaPrefix begins the keys of _meta that are ours.
 const metaPrefix = "moltis-fs/"
 
-// callOf is the call that a request is about. What is said of it in _meta under our keys must be
-// understood: a session that were passed over would have the call read and undo the server's own.
+// callOf gives the call of a request. Our keys in its _meta must be
+// understood: if a session were passed over, the call would read and undo the server's own.
 func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 	session, turn := conversation(req.Params.Meta)
 	c := dialect.Call{Heard: s.heard, Principal: s.o.Principal, Session: cmp.Or(s.o.Session, session, s.o.Run), Turn: turn, Tool: req.Params.Name, Args: req.Params.Arguments,
@@ -326,7 +324,7 @@ func misspelt(format string, args ...any) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
 }
 
-// typeInJSON names what was decoded into v.
+// typeInJSON names the type in JSON of v.
 func typeInJSON(v any) string {
 	switch v.(type) {
 	case bool:
@@ -365,7 +363,7 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	return s.answer(req, s.run(ctx, c))
 }
 
-// asks says whether a client can put a form before its user.
+// asks reports whether a client can put a form before its user.
 func asks(c *sdk.ClientCapabilities) bool {
 	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
 }
@@ -508,7 +506,7 @@ func (s *server) list(srv *sdk.Server) error {
 	return nil
 }
 
-// listAnew does so at each word of o.Changed.
+// listAnew calls list whenever o.Changed says that the definitions may be others.
 func (s *server) listAnew(srv *sdk.Server) {
 	for {
 		select {

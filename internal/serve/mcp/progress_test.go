@@ -76,7 +76,7 @@ func (d counting) Call(_ context.Context, c dialect.Call) (dialect.Answer, error
 	return nil, io.ErrUnexpectedEOF // whatever it answers
 }
 
-// Progress is how many files a call has come to, and of how many, where that is known.
+// Progress counts the files of a call, and has their sum where that is known.
 func TestProgressCountsFiles(t *testing.T) {
 	for _, revision := range revisions {
 		for of, want := range map[int64]string{0: "Count: 29 files so far, 3 s", 40: "Count: 29 of 40 files, 3 s"} {

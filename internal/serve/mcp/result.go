@@ -13,19 +13,19 @@ import (
 	"moltisfs/internal/dialect"
 )
 
-// briefOver is how long a text may be, in bytes, that stands in the structured part as well. That may
+// briefOver bounds a text, in bytes, that stands in the structured part as well. That may
 // be twice as long.
 const briefOver = 2 << 10
 
 // result carries an answer: its text, a block for each image or file in it, and with structured its
-// JSON. Unless whole is set that goes without what the blocks hold.
+// JSON. Unless whole is set, the JSON goes without the contents of the blocks.
 func (s *server) result(a dialect.Answer, structured, whole bool) (*sdk.CallToolResult, error) {
 	blocks, err := a.Blocks()
 	if err != nil {
 		return nil, fmt.Errorf("rendering the %s answer: %w", a.Kind(), err)
 	}
 	text := a.Text()
-	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: s.long.mark(text)}}, IsError: a.Refused()}
+	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: a.Refused()}
 	for _, b := range blocks {
 		r.Content = append(r.Content, content(b))
 	}

@@ -6,8 +6,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A session is what our own key says, else what the host names, else the client's conversation, else
-// the run.
+// The session is named by our own key, else by the host, else by the client's conversation, else
+// by the run.
 func TestWhoseCallItIs(t *testing.T) {
 	t.Parallel()
 	codex := map[string]any{"session_id": "c1", "turn_id": "t1"}

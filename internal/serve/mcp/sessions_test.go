@@ -100,8 +100,6 @@ func TestStrayRequests(t *testing.T) {
 		{"tools/list", ``, `-32602`},
 		{"tools/list", `,"params":{}`, `-32602`},
 		{"tools/call", `,"params":{"name":"Read","arguments":{}}`, `-32602`},
-		{"server/discover", ``, `-32602`},
-		{"server/discover", `,"params":{"_meta":{}}`, `-32602`},
 		{"server/discover", `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}`, `"code":-32`},
 		{"tools/list", `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":7}}`, `-32602`},
 		{"tools/list", `,"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`, `-32602`},
@@ -116,7 +114,7 @@ func TestStrayRequests(t *testing.T) {
 	}
 	p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{})
 	p.line(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-	for method, want := range map[string]string{"tools/list": `"Read"`, "nonsense": "-32601", "server/discover": "-32602"} {
+	for method, want := range map[string]string{"tools/list": `"Read"`, "nonsense": "-32601"} {
 		if got := p.line(`{"jsonrpc":"2.0","id":2,"method":"` + method + `"}`); !strings.Contains(got, want) {
 			t.Errorf("%s after the handshake: %s", method, got)
 		}

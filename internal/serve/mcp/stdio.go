@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -29,11 +29,10 @@ type lines struct {
 	in    io.Reader
 	out   io.Writer
 	ended func() // called at the end of the input
-	long  *longTexts
 }
 
 func (l *lines) Connect(context.Context) (sdk.Connection, error) {
-	c := &connection{out: l.out, long: l.long, numbers: numbers{rand.Text()}, incoming: make(chan incoming), closed: make(chan struct{}), open: map[jsonrpc.ID]bool{}}
+	c := &connection{out: l.out, incoming: make(chan incoming), closed: make(chan struct{}), open: map[jsonrpc.ID]request{}}
 	c.answered.L = &c.mu
 	// A read can't be interrupted, so it happens aside and may be left behind.
 	go c.read(bufio.NewReaderSize(l.in, 64<<10), l.ended)
@@ -45,21 +44,23 @@ type connection struct {
 	closed   chan struct{}
 	once     sync.Once
 
-	long      *longTexts
-	numbers   numbers
-	handshake bool // there was an initialize; of the reading goroutine alone
-
 	writing sync.Mutex // one line at a time
 	out     io.Writer
 
 	mu       sync.Mutex
-	open     map[jsonrpc.ID]bool // requests without an answer yet, and whether it is waited for; nil when closed
-	answered sync.Cond           // open has become smaller
+	open     map[jsonrpc.ID]request // requests without an answer yet; nil when closed
+	answered sync.Cond              // open has become smaller
 }
 
 type incoming struct {
 	message jsonrpc.Message
 	err     error
+}
+
+// request describes a request that has no answer yet.
+type request struct {
+	id      json.RawMessage // as the client wrote it
+	awaited bool            // the end of the input waits for its answer
 }
 
 func (c *connection) SessionID() string { return "" }
@@ -86,64 +87,6 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
-	if r, ok := m.(*jsonrpc.Response); ok && r.Error != nil {
-		r.Error = coded(r.Error)
-	}
-	line, err := jsonrpc.EncodeMessage(m)
-	if err != nil {
-		return fmt.Errorf("encoding a message: %w", err)
-	}
-	if line, err = c.long.restored(line); err != nil {
-		return err
-	}
-	r, _ := m.(*jsonrpc.Response)
-	return c.write(line, r)
-}
-
-// expect notes that a request is to be answered. It is false where another one with this id is under
-// way: the SDK would answer one of them alone.
-func (c *connection) expect(m jsonrpc.Message) (id jsonrpc.ID, ok bool) {
-	r, is := m.(*jsonrpc.Request)
-	if !is || !r.IsCall() {
-		return id, true
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, twice := c.open[r.ID]; twice {
-		return r.ID, false
-	}
-	if c.open != nil {
-		c.open[r.ID] = r.Method != "subscriptions/listen" // which is answered when cancelled
-	}
-	return r.ID, true
-}
-
-// awaitAnswers waits until all that is waited for is written.
-func (c *connection) awaitAnswers() {
-	c.mu.Lock()
-	for slices.Contains(slices.Collect(maps.Values(c.open)), true) {
-		c.answered.Wait()
-	}
-	c.mu.Unlock()
-	c.writing.Lock() // by who writes the last
-	defer c.writing.Unlock()
-}
-
-// write writes one line. The id of the request that it answers, if any, may come again.
-func (c *connection) write(line []byte, answer *jsonrpc.Response) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	if answer != nil {
-		c.mu.Lock()
-		delete(c.open, answer.ID)
-		c.answered.Broadcast()
-		c.mu.Unlock()
-	}
-	_, err := c.out.Write(append(c.numbers.out(line), '\n'))
-	return err
-}
-
 // read passes messages on until the input ends.
 func (c *connection) read(r *bufio.Reader, ended func()) {
 	if mark, _ := r.Peek(3); string(mark) == "\ufeff" { // some clients begin with it
@@ -152,37 +95,22 @@ func (c *connection) read(r *bufio.Reader, ended func()) {
 	for {
 		line, err := ndjson.ReadLine(r, maxLine)
 		var in incoming
+		var bad error
 		switch {
 		case errors.Is(err, ndjson.ErrTooLong):
-			if c.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d MiB; send less at once", maxLine>>20)) != nil {
-				return
-			}
-			continue
+			bad = c.refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d MiB; send less at once", maxLine>>20))
 		case err != nil:
 			ended()
 			c.awaitAnswers()
 			in.err = err
-		case len(bytes.TrimSpace(line)) == 0:
+		case len(bytes.TrimSpace(line)) > 0:
+			in.message, bad = c.decode(line)
+		}
+		if bad != nil {
+			return // nobody takes the answers
+		}
+		if in == (incoming{}) {
 			continue
-		default:
-			if in.message, err = jsonrpc.DecodeMessage(c.numbers.in(line)); err != nil {
-				if c.reject(reason(line, err)) != nil {
-					return
-				}
-				continue
-			}
-			if id, ok := c.stray(in.message); ok {
-				if c.refuse(id, jsonrpc.CodeInvalidParams, strayMessage) != nil {
-					return
-				}
-				continue
-			}
-			if id, ok := c.expect(in.message); !ok {
-				if c.refuse(id, jsonrpc.CodeInvalidRequest, "a request with this id is under way: give each its own") != nil {
-					return
-				}
-				continue
-			}
 		}
 		select {
 		case c.incoming <- in:
@@ -195,41 +123,75 @@ func (c *connection) read(r *bufio.Reader, ended func()) {
 	}
 }
 
-const (
-	protocolKey  = "io.modelcontextprotocol/protocolVersion"
-	strayMessage = "params._meta lacks " + protocolKey + "; send it with each request, or initialize first"
-)
+// awaitAnswers waits until all that is waited for is written.
+func (c *connection) awaitAnswers() {
+	c.mu.Lock()
+	for slices.ContainsFunc(slices.Collect(maps.Values(c.open)), func(r request) bool { return r.awaited }) {
+		c.answered.Wait()
+	}
+	c.mu.Unlock()
+	c.writing.Lock() // the last may still be being written
+	defer c.writing.Unlock()
+}
 
-// stray says that a request belongs to no revision: it says none itself, and there was no
-// handshake. The SDK answers some of them with code 0.
-func (c *connection) stray(m jsonrpc.Message) (jsonrpc.ID, bool) {
+// decode takes a line apart. A line that the SDK would answer badly it answers itself, and gives no message; the
+// error is that of the answer.
+func (c *connection) decode(line []byte) (jsonrpc.Message, error) {
+	m, err := jsonrpc.DecodeMessage(line)
+	if err != nil {
+		code, message := reason(line, err)
+		return nil, c.refuse(nil, code, message)
+	}
 	r, ok := m.(*jsonrpc.Request)
-	if !ok || !r.IsCall() {
-		return jsonrpc.ID{}, false
+	if !ok {
+		return m, nil
 	}
-	switch r.Method {
-	case "initialize":
-		c.handshake = true
-		return r.ID, false
-	case "ping":
-		return r.ID, false
-	case "server/discover":
-	default:
-		if c.handshake {
-			return r.ID, false
-		}
+	if !r.IsCall() {
+		exactCancel(r)
+		return m, nil
 	}
-	return r.ID, !bytes.Contains(r.Params, []byte(`"`+protocolKey+`"`))
+	var is struct {
+		ID json.RawMessage `json:"id"`
+	}
+	_ = json.Unmarshal(line, &is) // it was decoded just now
+	if rounded(is.ID) {
+		r.ID, _ = jsonrpc.MakeID(textOf(is.ID))
+	}
+	c.mu.Lock()
+	_, twice := c.open[r.ID]
+	if !twice && c.open != nil {
+		c.open[r.ID] = request{is.ID, r.Method != "subscriptions/listen"} // which is answered when cancelled
+	}
+	c.mu.Unlock()
+	if twice { // the SDK would answer one of them alone
+		return nil, c.refuse(is.ID, jsonrpc.CodeInvalidRequest, "a request with this id is under way: give each its own")
+	}
+	return m, nil
 }
 
-// coded gives an error without a code one: 0 is not among those of JSON-RPC.
-func coded(err error) error {
-	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code != 0 {
-		return err
+// rounded reports whether the SDK would round an id, which it keeps in a float64 and then in an int64.
+func rounded(id json.RawMessage) bool {
+	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || '9' < id[0]) {
+		return false
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	return err != nil || n < -1<<53 || n > 1<<53
 }
 
+// textOf is the text by which the SDK knows a number that it would round: given 9007199254740993, these digits.
+func textOf(id json.RawMessage) string { return "number " + string(id) }
+
+// exactCancel has a notification that cancels a request name it as decode has named it to the SDK.
+func exactCancel(r *jsonrpc.Request) {
+	var p map[string]json.RawMessage
+	if r.Method != "notifications/cancelled" || json.Unmarshal(r.Params, &p) != nil || !rounded(p["requestId"]) {
+		return
+	}
+	p["requestId"] = strconv.AppendQuote(nil, textOf(p["requestId"]))
+	r.Params, _ = json.Marshal(p) // it was decoded just now
+}
+
+// reason says why a line is no message, and with which code.
 func reason(line []byte, err error) (code int64, message string) {
 	switch {
 	case !json.Valid(line):
@@ -240,155 +202,51 @@ func reason(line []byte, err error) (code int64, message string) {
 	return jsonrpc.CodeInvalidRequest, "not a JSON-RPC 2.0 message: " + err.Error()
 }
 
-// reject answers a line that has no id that could be trusted.
-func (c *connection) reject(code int64, message string) error {
-	return c.refuse(jsonrpc.ID{}, code, message)
+// refuse answers a request itself; id is nil where the line has none that could be trusted.
+func (c *connection) refuse(id json.RawMessage, code int64, message string) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	return c.answer(id, nil, &jsonrpc.Error{Code: code, Message: message})
 }
 
-func (c *connection) refuse(id jsonrpc.ID, code int64, message string) error {
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id.Raw(), "error": map[string]any{"code": code, "message": message}})
+// Write writes a message of the SDK. An answer gets the id that the client gave, which may come again from here on.
+func (c *connection) Write(_ context.Context, m jsonrpc.Message) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if r, ok := m.(*jsonrpc.Response); ok {
+		c.mu.Lock()
+		id := c.open[r.ID].id
+		delete(c.open, r.ID)
+		c.answered.Broadcast()
+		c.mu.Unlock()
+		return c.answer(id, r.Result, r.Error)
+	}
+	line, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
-		return err
+		return fmt.Errorf("encoding a message: %w", err)
 	}
-	return c.write(line, nil)
+	_, err = c.out.Write(append(line, '\n'))
+	return err
 }
 
-// numbers carries the numbers of a client through the SDK, which keeps them in a float64: the id
-// 9007199254740993 goes in as the string "MARK9007199254740993", and comes out as it was. The mark is
-// unguessable, so that no other string begins so.
-type numbers struct{ mark string }
-
-// in is a line with these numbers as strings, if it is a request: its id, the id that it names in
-// params.requestId, and params._meta.progressToken.
-func (n numbers) in(line []byte) []byte {
-	if !json.Valid(line) {
-		return line
+// answer writes a result, or an error, to the request with this id. An error without a code gets one: 0 is not
+// among those of JSON-RPC. The caller has writing.
+func (c *connection) answer(id, result json.RawMessage, failed error) error {
+	if id == nil {
+		id = []byte("null")
 	}
-	var out []byte
-	done, isRequest := 0, false
-	mark := func(from, to int) {
-		if c := line[from]; c == '-' || '0' <= c && c <= '9' {
-			out = append(append(append(append(out, line[done:from]...), '"'), n.mark...), line[from:to]...)
-			out, done = append(out, '"'), to
+	member := `,"result":`
+	if failed != nil {
+		e := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: failed.Error()}
+		if is, ok := errors.AsType[*jsonrpc.Error](failed); ok && is.Code != 0 {
+			e.Code, e.Data = is.Code, is.Data
+		}
+		member = `,"error":`
+		var err error
+		if result, err = json.Marshal(e); err != nil {
+			return fmt.Errorf("encoding an error: %w", err)
 		}
 	}
-	at := len(line) - len(bytes.TrimLeft(line, " \t\r\n"))
-	members(line, at, len(line), func(key string, from, to int) {
-		switch key {
-		case "method":
-			isRequest = true
-		case "id":
-			mark(from, to)
-		case "params":
-			members(line, from, to, func(key string, from, to int) {
-				switch key {
-				case "requestId":
-					mark(from, to)
-				case "_meta":
-					members(line, from, to, func(key string, from, to int) {
-						if key == "progressToken" {
-							mark(from, to)
-						}
-					})
-				}
-			})
-		}
-	})
-	if !isRequest || done == 0 {
-		return line
-	}
-	return append(out, line[done:]...)
-}
-
-// members goes through those of the object at line[from:to], with places in line.
-func members(line []byte, from, to int, f func(key string, from, to int)) {
-	ndjson.Members(line[from:to], func(key []byte, a, b int) { f(string(key[1:len(key)-1]), from+a, from+b) })
-}
-
-// out is a line with the numbers as the client gave them.
-func (n numbers) out(line []byte) []byte {
-	quoted := []byte(`"` + n.mark)
-	for from := 0; ; {
-		at := bytes.Index(line[from:], quoted)
-		if at < 0 {
-			return line
-		}
-		from += at
-		digits := number(line[from+len(quoted):])
-		if rest, ok := bytes.CutPrefix(line[from+len(quoted)+len(digits):], []byte(`"`)); ok {
-			line = slices.Concat(line[:from], digits, rest)
-		}
-		from++
-	}
-}
-
-// number is the beginning of text that can be one.
-func number(text []byte) []byte {
-	return text[:len(text)-len(bytes.TrimLeft(text, "+-.eE0123456789"))]
-}
-
-// The SDK encodes a result and then goes over all of its bytes three times more: of a long Read that
-// is most of the time. So a long text travels through it as a mark, and stands in its place when the
-// line is written.
-type longTexts struct {
-	mu     sync.Mutex
-	prefix string // unguessable: no file holds a mark
-	last   int
-	texts  map[string]string // by mark
-}
-
-const (
-	longText = 16 << 10 // bytes from which on a text is marked
-	mostLong = 64       // marks under way; beyond them texts go as they are
-)
-
-// mark gives the text to send in the place of text: a mark for a long one.
-func (l *longTexts) mark(text string) string {
-	if len(text) < longText {
-		return text
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.texts) >= mostLong {
-		return text
-	}
-	if l.texts == nil {
-		l.prefix, l.texts = rand.Text(), map[string]string{}
-	}
-	l.last++
-	mark := fmt.Sprintf("%s-%d.", l.prefix, l.last)
-	l.texts[mark] = text
-	return mark
-}
-
-// restored is a line with the text in the place of its mark.
-func (l *longTexts) restored(line []byte) ([]byte, error) {
-	l.mu.Lock()
-	begin := -1
-	if len(l.texts) > 0 {
-		begin = bytes.Index(line, []byte(`"`+l.prefix))
-	}
-	if begin < 0 {
-		l.mu.Unlock()
-		return line, nil
-	}
-	end := begin + 1 + bytes.IndexByte(line[begin+1:], '"')
-	mark := string(line[begin+1 : end])
-	text, ok := l.texts[mark]
-	delete(l.texts, mark)
-	l.mu.Unlock()
-	if !ok {
-		return line, nil
-	}
-	var b bytes.Buffer
-	b.Grow(len(line) + len(text) + len(text)/8)
-	b.Write(line[:begin])
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(text); err != nil {
-		return nil, fmt.Errorf("encoding a text: %w", err)
-	}
-	b.Truncate(b.Len() - 1) // its newline
-	b.Write(line[end+1:])
-	return b.Bytes(), nil
+	_, err := c.out.Write(slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(member), result, []byte("}\n")))
+	return err
 }

@@ -13,8 +13,8 @@ import (
 	"moltisfs/internal/audit"
 )
 
-// What an operator does to our own files is on record before it is done, and what became of it; what only looks is not.
-func TestDeedsAreOnRecord(t *testing.T) {
+// An operator's action on our own files has a record before it and one of its outcome; looking has none.
+func TestActionsAreOnRecord(t *testing.T) {
 	t.Parallel()
 	dir := realDir(t)
 	conf, data, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "data"), filepath.Join(dir, "ws")
@@ -74,7 +74,7 @@ func TestDeedsAreOnRecord(t *testing.T) {
 		t.Errorf("the record says\n%q, want\n%q", got, want)
 	}
 
-	// No record, no deed.
+	// No record, no action.
 	must(t, errors.Join(os.RemoveAll(filepath.Join(data, "audit")), os.WriteFile(filepath.Join(data, "audit"), nil, 0o600)))
 	run(exitBroken, "checkpoint", "unpin", id) // and nothing else
 	must(t, os.Remove(filepath.Join(data, "audit")))
@@ -95,7 +95,7 @@ func runWith(t *testing.T, stdin string, args ...string) (status int, out, errs 
 func recordsOf(t *testing.T, data string) string {
 	t.Helper()
 	var b strings.Builder
-	err := audit.Read(t.Context(), filepath.Join(data, "audit"), false, nil, func(line []byte) error {
+	err := audit.Read(t.Context(), filepath.Join(data, "audit"), func(line []byte) error {
 		b.Write(append(line[:len(line):len(line)], '\n'))
 		return nil
 	})

@@ -1,13 +1,11 @@
-package nearest_test
+package args
 
 import (
 	"strings"
 	"testing"
-
-	"moltisfs/internal/nearest"
 )
 
-func TestOf(t *testing.T) {
+func TestNearest(t *testing.T) {
 	names := []string{"Read", "Write", "Edit", "MultiEdit", "checkpoint_restore"}
 	for _, c := range []struct{ word, want string }{
 		{"Raed", "Read"},
@@ -20,7 +18,7 @@ func TestOf(t *testing.T) {
 		{"x", ""},
 		{strings.Repeat("Read", 100), ""},
 	} {
-		if got := nearest.Of(c.word, names); got != c.want {
+		if got := Nearest(c.word, names); got != c.want {
 			t.Errorf("%q: %q, want %q", c.word, got, c.want)
 		}
 	}

@@ -1,13 +1,13 @@
-// Package nearest finds the name that a misspelt word most likely means, for hints such as "did you
-// mean Read?".
-package nearest
+package args
 
 import "strings"
 
-// Of is the name that word most likely means, the first of equals, "" when none
-// is close: equal but for case and separators, or at most a third of it away
-// by edits.
-func Of(word string, names []string) string {
+// Nearest gives the name of names that word most likely means: the one that differs from it in case and separators
+// only, else the first of those that fewest edits lead to, at most a third of its length. "" when none is close.
+//
+//	Nearest("multi-edit", names) // MultiEdit
+//	Nearest("Wrote", names)      // Write
+func Nearest(word string, names []string) string {
 	fold := func(s string) string {
 		return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
 	}
