@@ -170,7 +170,7 @@ func (c *Call) lockSteps(ctx context.Context, p *Plan,
 	looked []string) (unlock func(), err error) {
 	// Another process may be taking it back, or about to finish.
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		if unlock, err = c.lock(ctx, c.Tool, p.keys()); err != nil {
+		if unlock, err = c.lockFor(ctx, c.Tool, p.keys(), c.lockWait); err != nil {
 			return nil, err
 		}
 		if err = c.interrupted(ctx, p, looked); err == nil {
@@ -190,14 +190,6 @@ func (c *Call) lockSteps(ctx context.Context, p *Plan,
 	}
 }
 
-// lock takes the locks of some places for one change. A caller who waits longer than lockWait is
-// report who has them, and changes nothing. holder is what others are told of us: the tool, never
-// whose session.
-func (e *Engine) lock(ctx context.Context, holder string,
-	keys []string) (unlock func(), err error) {
-	return e.lockFor(ctx, holder, keys, e.lockWait)
-}
-
 // exceeds says that p does something that approved does not.
 func (p *Plan) exceeds(approved *Plan) bool {
 	known := map[string]bool{}
@@ -210,6 +202,8 @@ func (p *Plan) exceeds(approved *Plan) bool {
 // lockTry is how long at least it is waited for a lock: those of calls that are about to end.
 const lockTry = 20 * time.Millisecond
 
+// lockFor takes the locks of keys for one change, or for recovery. A caller who waits longer than wait is told
+// who has them, and changes nothing. holder is what others are told of us: the tool, never whose session.
 func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
 	wait time.Duration) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)

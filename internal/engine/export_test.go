@@ -165,7 +165,7 @@ func (e *Engine) tagOf(ctx context.Context, id checkpoint.ID) string {
 
 // LockOp takes the lock of an open operation, as who takes it back does.
 func (e *Engine) LockOp(ctx context.Context, id checkpoint.ID) (unlock func()) {
-	unlock, err := e.lock(ctx, "test", []string{opKey(e.tagOf(ctx, id))})
+	unlock, err := e.lockFor(ctx, "test", []string{opKey(e.tagOf(ctx, id))}, e.lockWait)
 	if err != nil {
 		panic(err)
 	}

@@ -265,7 +265,7 @@ func TestALockThatIsFreeSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(30*time.Millisecond, unlock)
-	mine, err := e.lock(context.Background(), "Write", []string{"k"})
+	mine, err := e.lockFor(context.Background(), "Write", []string{"k"}, e.lockWait)
 	if err != nil {
 		t.Fatal(err)
 	}

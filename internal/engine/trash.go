@@ -65,12 +65,14 @@ func (d *Planner) delete(ctx context.Context, path string, o DeleteOptions, apar
 	if err := cmp.Or(d.c.judge.Judge(object, guardfs.Remove), d.c.removesRoot(name)); err != nil {
 		return nil, err
 	}
-	in, err := d.c.contentsOf(ctx, object, o.Recursive)
-	if err != nil {
-		return nil, err
-	}
-	if kind == guardfs.KindDir && in.at != name { // the entry of the trash is of one name
-		return nil, &guardfs.ConflictError{Path: name, Why: guardfs.DirMoved}
+	in := contents{size: object.Info.Size, files: 1}
+	if kind == guardfs.KindDir {
+		if in, err = d.c.walkForDelete(ctx, name, o.Recursive, nil); err != nil {
+			return nil, err
+		}
+		if in.at != name { // the entry of the trash is of one name
+			return nil, &guardfs.ConflictError{Path: name, Why: guardfs.DirMoved}
+		}
 	}
 	if err := d.known(place, Rules{Read: ReadSome}); err != nil {
 		return nil, err
@@ -137,14 +139,6 @@ type contents struct {
 	size  int64
 	files int
 	names string // a digest of all names and kinds in the directory
-}
-
-// contentsOf counts the contents of an object.
-func (c *Call) contentsOf(ctx context.Context, o guardfs.Object, recursive bool) (contents, error) {
-	if o.Info.Kind == guardfs.KindDir {
-		return c.walkForDelete(ctx, o.True, recursive, nil)
-	}
-	return contents{size: o.Info.Size, files: 1}, nil
 }
 
 // walkForDelete walks the directory dir, which a change would move away. Policy judges each entry; one that is

@@ -1097,7 +1097,7 @@ func (c *Call) Holding(ctx context.Context, not string, texts []string) (out []s
 		if s.Path == not || s.Hash == "" {
 			continue
 		}
-		content := c.contentOf(s.Path)
+		content := c.Content(s.Path)
 		if sum := sha256.Sum256(content); content == nil || hex.EncodeToString(sum[:]) != s.Hash {
 			continue
 		}
@@ -1126,13 +1126,8 @@ func (e *Engine) RunsCode(path string) bool {
 	return e.classes.Of(path) == policy.Exec
 }
 
-// Content is the content of a file that the caller may read and that is not large; else nil.
+// Content is the content of a file that the session may read and that is not large; else nil.
 func (c *Call) Content(path string) []byte {
-	return c.contentOf(path)
-}
-
-// held is the content of a file that the session may read and that is not large; else nil.
-func (c *Call) contentOf(path string) []byte {
 	h, err := c.fs.Resolve(path, guardfs.Read)
 	if err != nil {
 		return nil
